@@ -1,0 +1,32 @@
+"""Judges one kernel against one problem. The seam: Job in, Report out, `evaluate` between them."""
+
+from evaluator.job import Backend, Device, Dtype, Job, Limits, Profile
+from evaluator.report import (
+    Environment,
+    EvaluatorError,
+    Isolation,
+    Phase,
+    Progress,
+    Report,
+    Timing,
+    Trial,
+    Verdict,
+)
+
+__all__ = [
+    "Backend",
+    "Device",
+    "Dtype",
+    "Environment",
+    "EvaluatorError",
+    "Isolation",
+    "Job",
+    "Limits",
+    "Phase",
+    "Profile",
+    "Progress",
+    "Report",
+    "Timing",
+    "Trial",
+    "Verdict",
+]

@@ -1,0 +1,81 @@
+"""The message into the evaluator: one kernel, one problem, how to judge it."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+
+class Backend(StrEnum):
+    """The language a kernel is written in."""
+
+    PYTORCH = "pytorch"
+    CPP = "cpp"
+    CUDA = "cuda"
+    TRITON = "triton"
+    PARALLELKITTENS = "parallelkittens"
+
+
+class Profile(StrEnum):
+    """Where inputs come from: PKB's generator, or random inputs that no constant can satisfy."""
+
+    UPSTREAM = "upstream"
+    HARDENED = "hardened"
+
+
+class Device(StrEnum):
+    CPU = "cpu"
+    CUDA = "cuda"
+
+
+class Dtype(StrEnum):
+    FLOAT32 = "float32"
+    BFLOAT16 = "bfloat16"
+    FLOAT16 = "float16"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Limits:
+    """What a submission may use. Passing one of them is the submitter's verdict, never an error."""
+
+    build_s: float = 300.0
+    verify_s: float = 120.0
+    timed_s: float = 180.0
+    memory_bytes: int = 8 << 30
+    processes: int = 256
+    scratch_bytes: int = 1 << 30
+    log_bytes: int = 64 << 10
+
+
+@dataclass(frozen=True, kw_only=True)
+class Job:
+    """One evaluation. `problem` is a slug such as `allreduce`; `source` the kernel's text."""
+
+    problem: str
+    source: str
+    backend: Backend = Backend.PYTORCH
+    world_size: int = 2
+    size: str = "tiny"
+    dtype: Dtype = Dtype.FLOAT32
+    profile: Profile = Profile.HARDENED
+    device: Device = Device.CPU
+    trials: int = 6
+    limits: Limits = field(default_factory=Limits)
+
+    def __post_init__(self) -> None:
+        if not self.problem:
+            raise ValueError("a job needs a problem")
+        if not 2 <= self.world_size <= 64:
+            raise ValueError(f"world_size must be 2 to 64, not {self.world_size}")
+        if not 1 <= self.trials <= 100:
+            raise ValueError(f"trials must be 1 to 100, not {self.trials}")
+
+    @property
+    def kernel_digest(self) -> str:
+        """SHA-256 of the source: a kernel's identity."""
+        return source_digest(self.source)
+
+
+def source_digest(source: str) -> str:
+    return hashlib.sha256(source.encode()).hexdigest()

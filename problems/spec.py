@@ -1,0 +1,96 @@
+"""The vocabulary a problem file is written in. Standard library only."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import SimpleNamespace
+from typing import TYPE_CHECKING
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tolerance:
+    """An output x passes where |x - ref| <= atol * rms(ref) + rtol * |ref|."""
+
+    atol: float
+    rtol: float
+
+
+EXACT = Tolerance(atol=0.0, rtol=0.0)
+
+DEFAULT_TOLERANCES: Mapping[str, Tolerance] = {
+    "float32": Tolerance(atol=1e-4, rtol=1e-4),
+    "bfloat16": Tolerance(atol=3e-2, rtol=2e-2),
+    "float16": Tolerance(atol=4e-3, rtol=4e-3),
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Size:
+    """PKB's two size arguments."""
+
+    m: int
+    n: int
+
+
+DEFAULT_SIZES: Mapping[str, Size] = {
+    "tiny": Size(m=64, n=32),
+    "standard": Size(m=1024, n=1024),
+    "large": Size(m=8192, n=8192),
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class GroupRef:
+    """Stands for a process group in `make_inputs`; the runner passes the real one."""
+
+    axis: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Problem:
+    """What a reader, the site and the evaluator need to know before running anything.
+
+    `summary` is one line, `statement` is what a model is asked. `mesh` names the axes of the process
+    mesh, whose lengths are entries of `dims` (the axis `world` spans every rank). `mutates` names the
+    arguments that a call changes in place: they are compared after the call as well.
+    """
+
+    number: int
+    title: str
+    source: str
+    domain: str
+    summary: str
+    statement: str
+    outputs: tuple[str, ...]
+    mutates: tuple[str, ...] = ()
+    mesh: tuple[str, ...] = ("world",)
+    also: tuple[str, ...] = ()
+    sizes: Mapping[str, Size] = field(default_factory=lambda: DEFAULT_SIZES)
+    tolerances: Mapping[str, Tolerance] = field(default_factory=lambda: DEFAULT_TOLERANCES)
+    tolerance_reason: str = "default for the dtype"
+    world_sizes: tuple[int, ...] = (2, 4, 8)
+    unscored_reason: str | None = None
+    known_issues: tuple[str, ...] = ()
+
+    @property
+    def scored(self) -> bool:
+        return self.unscored_reason is None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cost:
+    """Least work one rank must do: bytes received, operations, memory bytes moved."""
+
+    wire_bytes: float
+    flops: float
+    hbm_bytes: float
+    exchanges: int = 1
+
+
+class Dims(SimpleNamespace):
+    """The named sizes of one instance of a problem; every value is an integer."""
+
+    if TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> int: ...
