@@ -1,0 +1,218 @@
+"""What a board says about a set of kernels: pass@k, fast_p@k, geometric mean, coverage, place.
+
+Pure arithmetic on counts. Every share is over *all* scored problems, attempted or not, so leaving
+problems out never helps; an attempt that was not made counts as one that failed.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+Row = TypeVar("Row")
+
+Z_95 = 1.959963984540054
+TIE_DIGITS = 9
+
+FAILURE_MODES = (
+    "nvcc/syntax errors",
+    "tensor shape error",
+    "attribute / name / API typo",
+    "runtime error",
+    "output mismatch",
+    "deadlock",
+    "correct",
+)
+_MODE_OF_VERDICT = {
+    "build_error": "nvcc/syntax errors",
+    "shape_mismatch": "tensor shape error",
+    "dtype_mismatch": "tensor shape error",
+    "import_error": "attribute / name / API typo",
+    "missing_entry_point": "attribute / name / API typo",
+    "runtime_error": "runtime error",
+    "oom": "runtime error",
+    "resource_limit": "runtime error",
+    "output_mismatch": "output mismatch",
+    "nonfinite_output": "output mismatch",
+    "late_output": "output mismatch",
+    "input_contract_broken": "output mismatch",
+    "faster_than_light": "output mismatch",
+    "protocol_violation": "output mismatch",
+    "timeout": "deadlock",
+    "ok": "correct",
+}
+_MODE_OF_CAUSE = {"shape": "tensor shape error", "api": "attribute / name / API typo"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Attempts:
+    """What is known of one problem: attempts judged, and the speedup of each correct one."""
+
+    problem: int
+    category: str
+    made: int
+    speedups: tuple[float, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.made < len(self.speedups):
+            raise ValueError("more correct attempts than attempts made")
+        if any(not speedup > 0 for speedup in self.speedups):
+            raise ValueError("a speedup must be positive")
+
+    @property
+    def correct(self) -> int:
+        return len(self.speedups)
+
+    def faster_than(self, p: float) -> int:
+        return sum(speedup > p for speedup in self.speedups)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Interval:
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Score:
+    """One row of a board. A share is None where fewer than k samples a problem were drawn."""
+
+    scored: int
+    attempted: int
+    correct: int
+    k: int
+    p: float
+    pass_at_1: float | None
+    pass_at_1_interval: Interval | None
+    pass_at_k: float | None
+    fast_at_1: float | None
+    fast_at_k: float | None
+    geometric_mean: float | None
+
+
+def pass_at_k(n: int, c: int, k: int) -> float:
+    """Chance that k of n attempts, drawn without replacement, hold one of the c correct.
+
+    Unbiased (Chen et al. 2021). With fewer than k attempts the missing ones count as failed.
+    """
+    if k < 1 or not 0 <= c <= n:
+        raise ValueError(f"needs k >= 1 and 0 <= c <= n, not n={n}, c={c}, k={k}")
+    drawn_from = max(n, k)
+    return 1.0 - math.comb(drawn_from - c, k) / math.comb(drawn_from, k)
+
+
+def share_passing(results: Iterable[Attempts], scored: int, k: int) -> float | None:
+    """pass@k over `scored` problems; None where nothing is scored."""
+    return _share((pass_at_k(r.made, r.correct, k) for r in results), scored)
+
+
+def share_fast(results: Iterable[Attempts], scored: int, k: int, p: float) -> float | None:
+    """fast_p@k: correct *and* more than p times as fast as the reference."""
+    return _share((pass_at_k(r.made, r.faster_than(p), k) for r in results), scored)
+
+
+def _share(values: Iterable[float], scored: int) -> float | None:
+    return math.fsum(values) / scored if scored else None
+
+
+def geometric_mean(values: Iterable[float]) -> float | None:
+    logs = [math.log(value) for value in values]
+    return math.exp(math.fsum(logs) / len(logs)) if logs else None
+
+
+def geometric_mean_speedup(results: Iterable[Attempts]) -> float | None:
+    """Over problems with a correct kernel; a problem counts once however many attempts it has."""
+    per_problem = (geometric_mean(result.speedups) for result in results)
+    return geometric_mean(mean for mean in per_problem if mean is not None)
+
+
+def wilson_interval(share: float, n: int) -> Interval | None:
+    """95 % score interval of a share of n problems.
+
+    Problems with several attempts have values between 0 and 1 and so at most the variance of a
+    coin: for them the interval is wider than it need be, never narrower.
+    """
+    if not n:
+        return None
+    if not 0.0 <= share <= 1.0:
+        raise ValueError(f"a share lies between 0 and 1, not {share}")
+    spread = Z_95**2 / n
+    centre = (share + spread / 2) / (1 + spread)
+    half = Z_95 / (1 + spread) * math.sqrt(share * (1 - share) / n + spread / (4 * n))
+    return Interval(
+        low=min(share, max(0.0, centre - half)), high=max(share, min(1.0, centre + half))
+    )
+
+
+def score(results: Sequence[Attempts], scored: int, *, k: int = 1, p: float = 1.0) -> Score:
+    """`k` is how many attempts a problem the submission drew: beyond it nothing is known."""
+    if len({result.problem for result in results}) != len(results):
+        raise ValueError("a problem may occur only once")
+    if len(results) > scored:
+        raise ValueError(f"{len(results)} problems have results but only {scored} are scored")
+    share = share_passing(results, scored, 1)
+    return Score(
+        scored=scored,
+        attempted=sum(result.made > 0 for result in results),
+        correct=sum(result.correct > 0 for result in results),
+        k=k,
+        p=p,
+        pass_at_1=share,
+        pass_at_1_interval=None if share is None else wilson_interval(share, scored),
+        pass_at_k=share_passing(results, scored, k),
+        fast_at_1=share_fast(results, scored, 1, p),
+        fast_at_k=share_fast(results, scored, k, p),
+        geometric_mean=geometric_mean_speedup(results),
+    )
+
+
+def by_category(results: Iterable[Attempts]) -> dict[str, list[Attempts]]:
+    groups: dict[str, list[Attempts]] = {}
+    for result in results:
+        groups.setdefault(result.category, []).append(result)
+    return groups
+
+
+def fast_curve(
+    results: Sequence[Attempts], scored: int, thresholds: Iterable[float], k: int = 1
+) -> list[float | None]:
+    return [share_fast(results, scored, k, p) for p in thresholds]
+
+
+def failure_mode(verdict: str, cause: str | None = None) -> str | None:
+    """The failure mode, in PKB's words; None for a verdict that says nothing of the kernel."""
+    if verdict == "runtime_error" and cause in _MODE_OF_CAUSE:
+        return _MODE_OF_CAUSE[cause]
+    return _MODE_OF_VERDICT.get(verdict)
+
+
+def in_order(
+    rows: Iterable[Row], value: Callable[[Row], float | None], *, descending: bool = True
+) -> list[Row]:
+    """Best first and stable; rows without a value come last in either direction."""
+    known: list[tuple[float, Row]] = []
+    unknown: list[Row] = []
+    for row in rows:
+        number = value(row)
+        if number is None:
+            unknown.append(row)
+        else:
+            known.append((round(number, TIE_DIGITS), row))
+    known.sort(key=lambda pair: pair[0], reverse=descending)
+    return [row for _, row in known] + unknown
+
+
+def places(values: Sequence[float | None]) -> list[str | None]:
+    """Places of values, highest first: "1", "2=" for a tie, None where nothing is known."""
+    rounded = [None if value is None else round(value, TIE_DIGITS) for value in values]
+    known = [value for value in rounded if value is not None]
+    found: list[str | None] = []
+    for value in rounded:
+        if value is None:
+            found.append(None)
+            continue
+        place = 1 + sum(other > value for other in known)
+        found.append(f"{place}=" if known.count(value) > 1 else str(place))
+    return found
