@@ -1,0 +1,83 @@
+// Draws every [data-figure] once it comes near the viewport; the library is fetched with the first.
+(() => {
+  const library = document.currentScript.dataset.plotly;
+  let loading = null;
+
+  const load = () => {
+    loading ??= new Promise((resolve, reject) => {
+      const script = document.createElement("script");
+      script.src = library;
+      script.onload = () => resolve(window.Plotly);
+      script.onerror = () => reject(new Error("the drawing library did not load"));
+      document.head.append(script);
+    });
+    return loading;
+  };
+
+  const template = () => {
+    const style = getComputedStyle(document.documentElement);
+    const ink = (name) => style.getPropertyValue(name).trim();
+    const axis = {
+      gridcolor: ink("--hair"), linecolor: ink("--line"), zerolinecolor: ink("--line"),
+      tickcolor: ink("--line"), automargin: true, title: { standoff: 8 },
+    };
+    return {
+      layout: {
+        paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)",
+        font: { family: ink("--sans"), size: 12, color: ink("--ink") },
+        xaxis: axis, yaxis: axis,
+        margin: { t: 16, r: 16, b: 48, l: 56 },
+        legend: { orientation: "h", y: -0.2, yanchor: "top", font: { size: 11 } },
+        hoverlabel: { bgcolor: ink("--panel"), bordercolor: ink("--line"), font: { color: ink("--ink") } },
+      },
+    };
+  };
+
+  const tool = (text, act) => {
+    const button = document.createElement("button");
+    button.type = "button";
+    button.className = "theme";
+    button.textContent = text;
+    button.addEventListener("click", act);
+    return button;
+  };
+
+  const draw = async (figure) => {
+    const plot = figure.querySelector(".plot");
+    try {
+      const [Plotly, answer] = await Promise.all([load(), fetch(figure.dataset.figure)]);
+      if (!answer.ok) throw new Error(`the figure's data answered ${answer.status}`);
+      const spec = await answer.json();
+      plot.textContent = "";
+      plot.classList.remove("waiting");
+      const layout = { ...spec.layout, template: template() };
+      await Plotly.newPlot(plot, spec.data, layout, { responsive: true, displayModeBar: false });
+      figure.dataset.drawn = "yes";
+      const tools = figure.querySelector(".tools");
+      for (const format of ["png", "svg"]) {
+        const size = { format, width: 1200, height: 700, filename: figure.dataset.name };
+        tools.append(tool(format.toUpperCase(), () => Plotly.downloadImage(plot, size)));
+      }
+    } catch (error) {
+      plot.textContent = `Not drawn: ${error.message}. The table below holds the same numbers.`;
+    }
+  };
+
+  const watcher = new IntersectionObserver((entries) => {
+    for (const entry of entries) {
+      if (!entry.isIntersecting) continue;
+      watcher.unobserve(entry.target);
+      draw(entry.target);
+    }
+  }, { rootMargin: "400px" });
+  document.querySelectorAll("[data-figure]").forEach((figure) => watcher.observe(figure));
+
+  const repaint = () => {
+    if (!window.Plotly) return;
+    document.querySelectorAll("[data-drawn] .plot").forEach((plot) => {
+      window.Plotly.relayout(plot, { template: template() });
+    });
+  };
+  document.addEventListener("themechange", repaint);
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", repaint);
+})();

@@ -1,0 +1,56 @@
+// Follows one run: asks for its JSON every 2 s (10 s in a hidden tab) and stops when it has ended.
+(() => {
+  const page = document.querySelector("[data-run]");
+  if (!page) return;
+  const ENDED = ["done", "failed", "cancelled"];
+  let etag = null;
+
+  const fill = (name, value) => {
+    const place = page.querySelector(`[data-field="${name}"]`);
+    if (place) place.textContent = value ?? "–";
+  };
+
+  const show = (run) => {
+    fill("status", run.status);
+    fill("queue_position", run.queue_position);
+    fill("waiting", run.waiting_s == null ? null : `${Math.round(run.waiting_s)} s`);
+    fill("host", run.host);
+    fill("message", run.message);
+    const { done, total } = run.progress ?? {};
+    fill("steps", total ? `${done} of ${total}` : null);
+    const bar = page.querySelector("progress");
+    if (total) {
+      bar.max = total;
+      bar.value = done;
+    } else bar.removeAttribute("value");
+    let past = true;
+    for (const step of page.querySelectorAll("[data-phase]")) {
+      const here = step.dataset.phase === (run.phase || run.status);
+      if (here) past = false;
+      step.classList.toggle("past", past && run.status === "running");
+      if (here) step.setAttribute("aria-current", "step");
+      else step.removeAttribute("aria-current");
+    }
+  };
+
+  const ask = async () => {
+    try {
+      const headers = etag ? { "If-None-Match": etag } : {};
+      const answer = await fetch(page.dataset.run, { headers, cache: "no-store" });
+      if (answer.status === 200) {
+        etag = answer.headers.get("ETag");
+        const run = await answer.json();
+        show(run);
+        if (ENDED.includes(run.status)) {
+          location.reload(); // the finished page carries the evidence and has no data-run
+          return;
+        }
+      }
+      fill("connection", answer.ok || answer.status === 304 ? "" : `The site answered ${answer.status}; asking again.`);
+    } catch {
+      fill("connection", "No connection; asking again.");
+    }
+    setTimeout(ask, document.hidden ? 10000 : 2000);
+  };
+  setTimeout(ask, 1000);
+})();

@@ -1,0 +1,68 @@
+"""Numbers become text and cells; nothing that could carry markup gets through."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+from django.utils.safestring import mark_safe
+
+from leaderboard import cells
+from leaderboard.scores import Interval
+
+
+@pytest.mark.parametrize("value", ["1", "<script>", True, b"1", [1.0], mark_safe("1")])
+def test_a_cell_refuses_everything_but_numbers(value: Any) -> None:
+    for cell in (cells.share_cell, cells.ratio_cell, cells.count_cell, cells.heat_cell):
+        with pytest.raises(TypeError, match="number or None"):
+            cell(value)
+
+
+@pytest.mark.parametrize("value", [None, math.nan, math.inf, -math.inf])
+def test_what_is_not_known_is_a_dash(value: float | None) -> None:
+    for cell in (cells.share_cell, cells.ratio_cell, cells.count_cell, cells.heat_cell):
+        assert cell(value) == '<td class="num none">–</td>'
+    assert cells.microseconds_text(value) == "–"
+
+
+def test_a_share_shows_per_cent_its_bar_and_its_interval() -> None:
+    cell = cells.share_cell(0.322, Interval(low=0.233, high=0.426))
+    assert ">32.2<" in cell
+    assert "H32.2V" in cell
+    assert "M23.3 4H42.6" in cell
+    assert "95 % interval 23.3 to 42.6 %" in cell
+
+
+@pytest.mark.parametrize(
+    ("number", "text"),
+    [(1.304, "1.30×"), (12.34, "12.3×"), (0.0412, "0.0412×"), (1234.0, "1,234×"), (0.0, "0×")],
+)
+def test_ratios_have_three_digits(number: float, text: str) -> None:
+    assert cells.ratio_text(number) == text
+
+
+@pytest.mark.parametrize(
+    ("microseconds", "text"), [(74.42, "74.4 µs"), (5300.0, "5.30 ms"), (2.5e6, "2.50 s")]
+)
+def test_times_carry_their_unit(microseconds: float, text: str) -> None:
+    assert cells.microseconds_text(microseconds) == text
+
+
+def test_sizes_carry_their_unit() -> None:
+    assert cells.bytes_text(2 * 1024 * 1024) == "2.00 MiB"
+    assert cells.bytes_text(12) == "12 B"
+    assert cells.count_text(2.147e9) == "2.15 G"
+    assert cells.count_text(12) == "12"
+
+
+def test_a_failed_margin_says_so_in_words() -> None:
+    assert "fail</span>" in cells.margin_cell(3.2, False)
+    assert "fail" not in cells.margin_cell(0.4, True)
+
+
+def test_only_our_own_cells_are_joined() -> None:
+    row = cells.joined([cells.count_cell(3), cells.fraction_cell(12, 87)])
+    assert row == '<td class="num">3</td><td class="num">12<span class="of">/87</span></td>'
+    with pytest.raises(TypeError, match="only cells"):
+        cells.joined(["<td>1</td>"])  # type: ignore[list-item]
