@@ -1,0 +1,31 @@
+"""Where things are, relative to the root of the repository."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+VENV = ROOT / ".venv"
+BIN = VENV / "bin"
+PYTHON = BIN / "python"
+REQUIREMENTS = ROOT / "requirements"
+IMAGES = ROOT / "docs" / "images"
+EXAMPLE_KERNEL = ROOT / "fixtures" / "kernels" / "1_allreduce_pytorch.py"
+
+
+def state() -> Path:
+    """Everything a running site writes: `$PKB_STATE_DIR`, by default `.local`."""
+    return Path(os.environ.get("PKB_STATE_DIR") or ROOT / ".local").resolve()
+
+
+def logs() -> Path:
+    return state() / "log"
+
+
+def private_folder(name: str) -> Path:
+    """A folder of the state that only its owner may enter."""
+    folder = state() / name
+    folder.mkdir(parents=True, exist_ok=True)
+    folder.chmod(0o700)
+    return folder

@@ -1,0 +1,147 @@
+"""`make test`: lint, types, import contracts and tests, on the embedded default and on real servers."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from tooling import install, places, servers
+from tooling.console import Failure
+
+IN_CI = os.environ.get("CI") == "true"
+PYTHON_FOLDERS = ("problems", "evaluator", "leaderboard", "tests", "tooling", "benchmarks")
+DEBIAN_PACKAGES = {
+    "initdb": "postgresql",
+    "redis-server": "redis-server",
+    "chromium": "chromium fonts-dejavu-core",
+    "bwrap": "bubblewrap",
+    "g++": "g++",
+}
+SERVER_SETTINGS = ("DATABASE_URL", "CELERY_BROKER_URL", "PKB_STATE_DIR")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outcome:
+    """One line of the closing table."""
+
+    name: str
+    failed: bool
+    seconds: float
+    note: str = ""
+
+
+def run_suite(*, only_static: bool) -> None:
+    """Run every check, also after a failed one; raises Failure naming those that failed."""
+    install.virtual_environment(development=True)
+    missing = [] if only_static else _install_programs()
+    outcomes = [_check(name, command) for name, command in _static_checks()]
+    if not only_static:
+        outcomes += _tests()
+    outcomes += [_skipped(name) for name in missing]
+    print("\n== all checks ==")
+    for outcome in outcomes:
+        result = "FAILED" if outcome.failed else "ok"
+        print(f"{outcome.name:<26} {result:<7} {outcome.seconds:6.1f} s  {outcome.note}")
+    if failed := [outcome.name for outcome in outcomes if outcome.failed]:
+        raise Failure(f"failed: {', '.join(failed)}")
+
+
+def rewrite() -> None:
+    """`make format`."""
+    install.virtual_environment(development=True)
+    for command in (
+        ["ruff", "check", "--fix", "--quiet", "."],
+        ["ruff", "format", "--quiet", "."],
+        ["djade", *_templates()],
+    ):
+        subprocess.run([places.BIN / command[0], *command[1:]], cwd=places.ROOT, check=False)
+
+
+def _static_checks() -> Iterator[tuple[str, list[str | Path]]]:
+    yield "ruff format", [places.BIN / "ruff", "format", "--check", "--quiet", "."]
+    yield "ruff check", [places.BIN / "ruff", "check", "--quiet", "."]
+    if templates := _templates():
+        yield "djade", [places.BIN / "djade", "--check", *templates]
+    folders = [name for name in PYTHON_FOLDERS if any((places.ROOT / name).rglob("*.py"))]
+    yield "mypy --strict", [places.BIN / "mypy", *folders]
+    yield "import contracts", [places.BIN / "lint-imports"]
+
+
+def _tests() -> list[Outcome]:
+    """The site on real servers, then everything on the embedded default.
+
+    Only tests that time nothing share the processors; the evaluator's run one at a time.
+    """
+    outcomes = []
+    embedded = {k: v for k, v in os.environ.items() if k not in SERVER_SETTINGS}
+    pytest = [places.PYTHON, "-m", "pytest", "-q"]
+    with _servers() as settings:
+        if settings:
+            site = [*pytest, "-n", "2", "-m", "not browser", "tests/leaderboard"]
+            outcomes.append(_check("site, PostgreSQL + Redis", site, {**embedded, **settings}))
+    parallel = [*pytest, "-n", "2", "--ignore=tests/evaluator", "tests"]
+    outcomes.append(_check("problems, site, tree", parallel, embedded))
+    outcomes.append(_check("evaluator", [*pytest, "tests/evaluator"], embedded))
+    return outcomes
+
+
+@contextmanager
+def _servers() -> Iterator[dict[str, str]]:
+    """The settings of both servers, or none where one of them cannot be had."""
+    if servers.postgresql_folder() is None or shutil.which("redis-server") is None:
+        yield {}
+        return
+    with ExitStack() as stack:
+        yield {
+            "DATABASE_URL": stack.enter_context(servers.postgresql()),
+            "CELERY_BROKER_URL": stack.enter_context(servers.redis()),
+        }
+
+
+def _check(
+    name: str, command: Sequence[str | Path], env: Mapping[str, str] | None = None
+) -> Outcome:
+    print(f"\n== {name} ==", flush=True)
+    started_s = time.monotonic()
+    closing = ""
+    with subprocess.Popen(
+        command, cwd=places.ROOT, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+    ) as process:
+        assert process.stdout is not None
+        for line in process.stdout:
+            text = line.decode(errors="replace").rstrip()
+            print(text, flush=True)
+            closing = text if re.search(r"\d+ (passed|failed|error)", text) else closing
+    seconds = time.monotonic() - started_s
+    return Outcome(name=name, failed=process.returncode != 0, seconds=seconds, note=closing)
+
+
+def _install_programs() -> list[str]:
+    """Install what the tests drive; returns what is still missing."""
+    if missing := _missing_programs():
+        packages = [word for name in missing for word in DEBIAN_PACKAGES[name].split()]
+        print(f"  installing {', '.join(packages)}", flush=True)
+        install.debian_packages(packages)
+    return _missing_programs()
+
+
+def _missing_programs() -> list[str]:
+    missing = [name for name in DEBIAN_PACKAGES if name != "initdb" and not shutil.which(name)]
+    return missing if servers.postgresql_folder() else ["initdb", *missing]
+
+
+def _skipped(program: str) -> Outcome:
+    package = DEBIAN_PACKAGES[program]
+    note = f"tests that need {program} were left out: apt-get install {package} (as root)"
+    return Outcome(name=f"without {program}", failed=IN_CI, seconds=0.0, note=note)
+
+
+def _templates() -> list[str]:
+    return [str(path) for path in sorted((places.ROOT / "templates").rglob("*.html"))]
