@@ -10,13 +10,18 @@ from typing import TYPE_CHECKING
 
 @dataclass(frozen=True, kw_only=True)
 class Tolerance:
-    """An output x passes where |x - ref| <= atol * rms(ref) + rtol * |ref|."""
+    """An output x passes where |x - ref| <= atol * rms(ref) + rtol * |ref|.
+
+    With `absolute`, atol stands for itself, as in torch.allclose.
+    """
 
     atol: float
     rtol: float
+    absolute: bool = False
 
 
 EXACT = Tolerance(atol=0.0, rtol=0.0)
+UPSTREAM_TOLERANCE = Tolerance(atol=1e-2, rtol=1e-2, absolute=True)
 
 DEFAULT_TOLERANCES: Mapping[str, Tolerance] = {
     "float32": Tolerance(atol=1e-4, rtol=1e-4),
@@ -32,6 +37,8 @@ class Size:
     m: int
     n: int
 
+
+EXACT_TOLERANCES: Mapping[str, Tolerance] = dict.fromkeys(DEFAULT_TOLERANCES, EXACT)
 
 DEFAULT_SIZES: Mapping[str, Size] = {
     "tiny": Size(m=64, n=32),
@@ -51,9 +58,10 @@ class GroupRef:
 class Problem:
     """What a reader, the site and the evaluator need to know before running anything.
 
-    `summary` is one line, `statement` is what a model is asked. `mesh` names the axes of the process
-    mesh, whose lengths are entries of `dims` (the axis `world` spans every rank). `mutates` names the
-    arguments that a call changes in place: they are compared after the call as well.
+    `summary` is one line, `statement` is what a model is asked. `mesh` names the axes of the
+    process mesh, whose lengths are entries of `dims` (the axis `world` spans every rank). `mutates`
+    names the arguments that a call changes in place: they are compared after the call as well.
+    Hidden shapes are multiples of `m_step` and `n_step`; None keeps that size as published.
     """
 
     number: int
@@ -66,6 +74,8 @@ class Problem:
     mutates: tuple[str, ...] = ()
     mesh: tuple[str, ...] = ("world",)
     also: tuple[str, ...] = ()
+    m_step: int | None = 1
+    n_step: int | None = 1
     sizes: Mapping[str, Size] = field(default_factory=lambda: DEFAULT_SIZES)
     tolerances: Mapping[str, Tolerance] = field(default_factory=lambda: DEFAULT_TOLERANCES)
     tolerance_reason: str = "default for the dtype"
@@ -76,6 +86,10 @@ class Problem:
     @property
     def scored(self) -> bool:
         return self.unscored_reason is None
+
+    def tolerance(self, profile: str, dtype: str) -> Tolerance:
+        """What the judge compares with: PKB's own check under `upstream`, ours otherwise."""
+        return UPSTREAM_TOLERANCE if profile == "upstream" else self.tolerances[dtype]
 
 
 @dataclass(frozen=True, kw_only=True)

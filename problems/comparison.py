@@ -1,0 +1,89 @@
+"""Whether an output is right, against a float64 (or exact integer) oracle."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from problems.spec import Tolerance
+
+CHUNK_ELEMENTS = 1 << 22  # float64 temporaries of a chunk stay within 128 MiB
+
+
+@dataclass(frozen=True, kw_only=True)
+class Comparison:
+    """`max_error` is in units of the tolerance (1.0 is the limit); None where no unit exists: exact
+    outputs that differ, and outputs without finite elements. `nonfinite` counts NaN and Inf where
+    the oracle has none; they are mismatches too."""
+
+    elements: int
+    mismatched: int
+    nonfinite: int
+    max_error: float | None
+
+    @property
+    def ok(self) -> bool:
+        return self.mismatched == 0
+
+
+def compare(got: Tensor, expected: Tensor, tolerance: Tolerance) -> Comparison:
+    """Compare one output with its oracle, in chunks. Infinities of the oracle must be met exactly.
+
+    Raises ValueError when shapes differ: that is a finding of its own, made before.
+    """
+    if got.shape != expected.shape:
+        raise ValueError(f"got {tuple(got.shape)}, expected {tuple(expected.shape)}")
+    got, expected = got.detach().reshape(-1), expected.detach().reshape(-1)
+    if not expected.is_floating_point():
+        return _compare_exactly(got, expected)
+    unit = 1.0 if tolerance.absolute else rms(expected)
+    mismatched = nonfinite = 0
+    max_error: float | None = None
+    for start in range(0, expected.numel(), CHUNK_ELEMENTS):
+        part = slice(start, start + CHUNK_ELEMENTS)
+        errors, wrong = _errors(got[part].double(), expected[part].double(), tolerance, unit)
+        mismatched += int((errors > 1.0).sum()) + wrong
+        nonfinite += int((~got[part].isfinite() & expected[part].isfinite()).sum())
+        if errors.numel():
+            max_error = max(max_error or 0.0, errors.max().item())
+    if max_error == float("inf"):
+        max_error = None
+    return Comparison(
+        elements=expected.numel(),
+        mismatched=mismatched,
+        nonfinite=nonfinite,
+        max_error=max_error,
+    )
+
+
+def rms(values: Tensor) -> float:
+    """Root mean square of the finite values; 0.0 when there are none."""
+    total, finite_elements = 0.0, 0
+    for part in values.reshape(-1).split(CHUNK_ELEMENTS):
+        finite = part[part.isfinite()].double()
+        total += finite.square().sum().item()
+        finite_elements += finite.numel()
+    return float((total / finite_elements) ** 0.5) if finite_elements else 0.0
+
+
+def _compare_exactly(got: Tensor, expected: Tensor) -> Comparison:
+    mismatched = int((got != expected).sum())
+    nonfinite = int((~got.isfinite()).sum()) if got.is_floating_point() else 0
+    return Comparison(
+        elements=expected.numel(),
+        mismatched=mismatched,
+        nonfinite=nonfinite,
+        max_error=None if mismatched else 0.0,
+    )
+
+
+def _errors(got: Tensor, expected: Tensor, tolerance: Tolerance, unit: float) -> tuple[Tensor, int]:
+    """Errors in units of the tolerance where both are finite, and how many of the rest disagree."""
+    both = got.isfinite() & expected.isfinite()
+    same = (got == expected) | (got.isnan() & expected.isnan())
+    got, expected = got[both], expected[both]
+    limit = tolerance.atol * unit + tolerance.rtol * expected.abs()
+    difference = (got - expected).abs()
+    return torch.where(difference == 0, 0.0, difference / limit), int((~both & ~same).sum())

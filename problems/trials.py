@@ -1,0 +1,78 @@
+"""Which inputs a kernel is judged on: one TrialSpec per seeded set. Standard library only."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+
+from problems.spec import Problem, Size
+
+SCALES = (1.0, 0.125, 8.0)
+SHIFT = 0.5
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrialSpec:
+    """`scale` and `shift` transform the standard normal draws of the hardened profile."""
+
+    trial: int
+    m: int
+    n: int
+    note: str
+    scale: float = 1.0
+    shift: float = 0.0
+
+
+def correctness_trials(
+    problem: Problem, size: str, profile: str, count: int, secret: bytes
+) -> tuple[TrialSpec, ...]:
+    """The published shape first; `hardened` adds scales, shifted means and hidden odd shapes.
+
+    Raises KeyError for a size that the problem does not have.
+    """
+    published = problem.sizes[size]
+    if profile == "upstream":
+        return tuple(
+            TrialSpec(trial=t, m=published.m, n=published.n, note="published generator")
+            for t in range(count)
+        )
+    return tuple(_hardened_trial(problem, published, trial, secret) for trial in range(count))
+
+
+def timed_trial(problem: Problem, size: str, trial: int) -> TrialSpec:
+    """The published shape at scale one; give trials that the correctness check did not use."""
+    published = problem.sizes[size]
+    return TrialSpec(trial=trial, m=published.m, n=published.n, note="timed")
+
+
+def secret_int(secret: bytes, *parts: object) -> int:
+    """A 63-bit number that nobody without the secret can predict, the same for the same parts."""
+    text = "/".join(str(part) for part in parts).encode()
+    return int.from_bytes(hashlib.sha256(secret + b"/" + text).digest()[:8], "big") >> 1
+
+
+def _hardened_trial(problem: Problem, published: Size, trial: int, secret: bytes) -> TrialSpec:
+    m, n = published.m, published.n
+    kind = trial % 6
+    if kind < 3:
+        scale, shift, note = SCALES[kind], 0.0, f"published shape, scale {SCALES[kind]:g}"
+    elif kind == 3:
+        scale, shift, note = 1.0, SHIFT, f"published shape, mean {SHIFT:g}"
+    else:
+        m = _hidden_length(m, problem.m_step, secret, problem.number, trial, "m")
+        n = _hidden_length(n, problem.n_step, secret, problem.number, trial, "n")
+        scale, shift = SCALES[trial % 2], SHIFT * (trial % 2)
+        note = f"hidden shape, scale {scale:g}, mean {shift:g}"
+    return TrialSpec(trial=trial, m=m, n=n, scale=scale, shift=shift, note=note)
+
+
+def _hidden_length(length: int, step: int | None, secret: bytes, *parts: object) -> int:
+    """An odd multiple of `step` from half of `length` up to below it, so that buffers fit."""
+    if step is None:
+        return length
+    top = (length - 1) // step
+    bottom = max(1, length // (2 * step))
+    if top <= bottom:
+        return length
+    drawn = bottom + secret_int(secret, *parts) % (top - bottom + 1)
+    return step * (drawn if drawn % 2 else drawn - 1 if drawn > bottom else drawn + 1)
