@@ -1,4 +1,4 @@
-"""The message out of the evaluator: what was found. A report that makes no sense cannot be built."""
+"""The message out of the evaluator. A report that makes no sense cannot be built."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class Isolation(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class OutputCheck:
-    """One output of one rank in one trial. `max_error` is in units of the tolerance: 1.0 is the limit."""
+    """One output of one rank in one trial; `max_error` in units of the tolerance: 1.0 is the limit."""
 
     rank: int
     output: str
@@ -100,8 +100,8 @@ class Trial:
 class Timing:
     """Judge's wall time of a burst divided by its calls, in microseconds; medians over bursts.
 
-    `speedup` is baseline over kernel with a 95 % bootstrap interval. `*_single_us` are bursts of one
-    call: they show whether calls inside a burst were merged. `rank_us` is each rank's own median
+    `speedup` is baseline over kernel with a 95 % bootstrap interval. `*_single_us` are bursts of
+    one call: they show whether calls inside a burst were merged. `rank_us` is each rank's own median
     and advisory only, because the submission reports it.
     """
 
@@ -120,7 +120,10 @@ class Timing:
     rank_us: tuple[float, ...] = ()
 
     def __post_init__(self) -> None:
-        if min(self.kernel_us, self.baseline_us, self.kernel_single_us, self.baseline_single_us) <= 0:
+        if (
+            min(self.kernel_us, self.baseline_us, self.kernel_single_us, self.baseline_single_us)
+            <= 0
+        ):
             raise ValueError("times must be positive")
         if not 0 < self.speedup_low <= self.speedup <= self.speedup_high:
             raise ValueError("the speedup must lie inside its interval")

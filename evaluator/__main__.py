@@ -1,0 +1,85 @@
+"""Command line: `python -m evaluator run <problem> <kernel.py>` and `python -m evaluator check`."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+
+from evaluator.codec import encode
+from evaluator.evaluate import evaluate
+from evaluator.job import Backend, Device, Dtype, Job, Profile
+from evaluator.pretty import pretty
+from evaluator.report import EvaluatorError, Verdict
+from evaluator.selfcheck import check_host
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Exit status: 0 for verdict ok, 1 for another verdict, 2 for a wrong call or our own fault."""
+    arguments = _parser().parse_args(argv)
+    if arguments.command == "check":
+        return _check(arguments.json)
+    try:
+        job = _job(arguments)
+        report = evaluate(job, _show_progress if arguments.pretty else None)
+    except (EvaluatorError, ValueError, OSError) as error:
+        print(f"evaluator: {error}", file=sys.stderr)
+        return 2
+    print(pretty(report) if arguments.pretty else json.dumps(encode(report), indent=1))
+    return 0 if report.verdict is Verdict.OK else 1
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m evaluator", description=__doc__)
+    commands = parser.add_subparsers(dest="command", required=True)
+    run = commands.add_parser("run", help="judge a kernel against a problem")
+    run.add_argument("problem", help="slug or number, such as allreduce or 1")
+    run.add_argument("kernel", type=Path, help="a Python file that defines solution(...)")
+    run.add_argument("--world-size", type=int, default=2, help="ranks (default 2)")
+    run.add_argument("--size", default="tiny", help="named size of the problem (default tiny)")
+    run.add_argument("--dtype", type=Dtype, choices=list(Dtype), default=Dtype.FLOAT32)
+    run.add_argument("--profile", type=Profile, choices=list(Profile), default=Profile.HARDENED)
+    run.add_argument("--device", type=Device, choices=list(Device), default=Device.CPU)
+    run.add_argument("--backend", type=Backend, choices=list(Backend), default=Backend.PYTORCH)
+    run.add_argument("--trials", type=int, default=6, help="correctness trials (default 6)")
+    run.add_argument("--pretty", action="store_true", help="a summary instead of JSON")
+    check = commands.add_parser("check", help="what isolation this host really reaches, and why")
+    check.add_argument("--json", action="store_true")
+    return parser
+
+
+def _job(arguments: argparse.Namespace) -> Job:
+    return Job(
+        problem=arguments.problem,
+        source=arguments.kernel.read_text(encoding="utf-8"),
+        backend=arguments.backend,
+        world_size=arguments.world_size,
+        size=arguments.size,
+        dtype=arguments.dtype,
+        profile=arguments.profile,
+        device=arguments.device,
+        trials=arguments.trials,
+    )
+
+
+def _show_progress(progress: object) -> bool:
+    print(f"\r{progress.phase} {progress.done}/{progress.total}   ", end="", file=sys.stderr)
+    return False
+
+
+def _check(as_json: bool) -> int:
+    found = check_host()
+    if as_json:
+        print(json.dumps(encode(found), indent=1))
+    else:
+        print(f"isolation: {found.isolation}")
+        for probe in found.probes:
+            print(f"  {'ok  ' if probe.passed else 'FAIL'} {probe.name}: {probe.detail}")
+        for reason in found.why_not_higher:
+            print(f"  not higher: {reason}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

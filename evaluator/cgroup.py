@@ -1,0 +1,114 @@
+"""Hard limits on a sandbox's memory and processes, by a leaf of cgroup v2 or of v1."""
+
+from __future__ import annotations
+
+import os
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+V2_ROOT = Path("/sys/fs/cgroup")
+V1_ROOT = Path("/sys/fs/cgroup")
+PREFIX = "pkb-"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Leaf:
+    """A cgroup of one sandbox. `memory` and `pids` are the same folder on v2."""
+
+    memory: Path
+    pids: Path
+    version: int
+
+    def join(self) -> None:
+        """Move the calling process in; its children follow."""
+        for folder in {self.memory, self.pids}:
+            (folder / "cgroup.procs").write_text(str(os.getpid()))
+
+    @property
+    def processes(self) -> list[int]:
+        return [int(pid) for pid in (self.pids / "cgroup.procs").read_text().split()]
+
+    @property
+    def oom_kills(self) -> int:
+        name = "memory.events" if self.version == 2 else "memory.oom_control"
+        return _counter(self.memory / name, "oom_kill")
+
+    @property
+    def refused_forks(self) -> int:
+        return _counter(self.pids / "pids.events", "max")
+
+    def remove(self, timeout_s: float = 10.0) -> bool:
+        """Wait until every process is gone, then remove the folders; False where some remain."""
+        deadline = time.monotonic() + timeout_s
+        for folder in {self.memory, self.pids}:
+            while True:
+                try:
+                    folder.rmdir()
+                    break
+                except FileNotFoundError:
+                    break
+                except OSError:
+                    if time.monotonic() > deadline:
+                        return False
+                    time.sleep(0.002)
+        return True
+
+
+def create_leaf(name: str, memory_bytes: int, processes: int) -> Leaf | None:
+    """A fresh limited leaf below this process's cgroup, or None where the host delegates none."""
+    name = PREFIX + name
+    try:
+        return _create_v2(name, memory_bytes, processes) or _create_v1(
+            name, memory_bytes, processes
+        )
+    except OSError:
+        return None
+
+
+def _create_v2(name: str, memory_bytes: int, processes: int) -> Leaf | None:
+    controllers = V2_ROOT / "cgroup.controllers"
+    if not controllers.exists():
+        return None
+    parent = V2_ROOT / _own_path("").lstrip("/")
+    if not {"memory", "pids"} <= set((parent / "cgroup.subtree_control").read_text().split()):
+        parent = V2_ROOT
+    if not {"memory", "pids"} <= set((parent / "cgroup.subtree_control").read_text().split()):
+        return None
+    folder = parent / name
+    folder.mkdir()
+    (folder / "memory.max").write_text(str(memory_bytes))
+    (folder / "pids.max").write_text(str(processes))
+    swap = folder / "memory.swap.max"
+    if swap.exists():
+        swap.write_text("0")
+    return Leaf(memory=folder, pids=folder, version=2)
+
+
+def _create_v1(name: str, memory_bytes: int, processes: int) -> Leaf | None:
+    memory = V1_ROOT / "memory" / _own_path("memory").lstrip("/") / name
+    pids = V1_ROOT / "pids" / _own_path("pids").lstrip("/") / name
+    if not memory.parent.exists() or not pids.parent.exists():
+        return None
+    memory.mkdir()
+    pids.mkdir()
+    (memory / "memory.limit_in_bytes").write_text(str(memory_bytes))
+    (pids / "pids.max").write_text(str(processes))
+    return Leaf(memory=memory, pids=pids, version=1)
+
+
+def _own_path(controller: str) -> str:
+    """This process's cgroup in the v1 hierarchy of `controller`, or in v2 for the empty name."""
+    for line in Path("/proc/self/cgroup").read_text().splitlines():
+        _, controllers, path = line.split(":", 2)
+        if controller in controllers.split(","):
+            return path
+    return "/"
+
+
+def _counter(file: Path, key: str) -> int:
+    try:
+        fields = dict(line.split(maxsplit=1) for line in file.read_text().splitlines())
+        return int(fields.get(key, 0))
+    except (OSError, ValueError):
+        return 0

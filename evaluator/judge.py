@@ -1,0 +1,269 @@
+"""The trusted judge of one run, a process of its own: it owns inputs, clock, oracle, verdict.
+
+Reads a Job from stdin; writes a JSON object a line to stdout: progress, then a report or an error.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from evaluator import ranks as rank_sets
+from evaluator import timing
+from evaluator.diagnose import first_fault, flags_of, sentence
+from evaluator.hardware import environment
+from evaluator.job import Job
+from evaluator.ranks import Fault, Ranks
+from evaluator.report import (
+    EvaluatorError,
+    Phase,
+    Progress,
+    RankLog,
+    Report,
+    Timing,
+    Trial,
+    Verdict,
+)
+
+if TYPE_CHECKING:
+    from evaluator.panel import Panel
+
+Emit = Callable[[Progress], None]
+SUBMISSION, REFERENCE = "submission", "reference"
+SINGLE_ROUNDS = 1
+
+
+@dataclass(kw_only=True)
+class Findings:
+    """What is known so far; a run that ends early keeps it."""
+
+    trials: list[Trial] = field(default_factory=list)
+    timing: Timing | None = None
+    flags: list[str] = field(default_factory=list)
+    phase: Phase = Phase.BUILD
+    phase_s: dict[str, float] = field(default_factory=dict)
+    logs: tuple[RankLog, ...] = ()
+
+
+@dataclass(kw_only=True)
+class Bench:
+    """Everything alive during a run: two sandboxed sides and the judge's own ranks."""
+
+    job: Job
+    submission: Ranks
+    reference: Ranks
+    panel: Panel
+    findings: Findings
+    emit: Emit
+
+    @contextlib.contextmanager
+    def phase(self, phase: Phase) -> Iterator[None]:
+        self.findings.phase = phase
+        self.submission.enter(phase)
+        self.reference.enter(phase)
+        self.emit(Progress(phase=phase))
+        began = time.monotonic()
+        try:
+            yield
+        finally:
+            self.findings.phase_s[phase] = round(time.monotonic() - began, 4)
+
+
+def judge(job: Job, emit: Emit) -> Report:
+    """Judge one kernel; raises EvaluatorError for what is not the submitter's fault."""
+    findings = Findings()
+    began = time.monotonic()
+    threads = max(1, (os.cpu_count() or 1) // job.world_size)
+    settings = {"OMP_NUM_THREADS": str(threads), "MAX_JOBS": str(os.cpu_count() or 1)}
+    with contextlib.ExitStack() as stack:
+        sides = {}
+        for side in (SUBMISSION, REFERENCE):
+            sides[side] = rank_sets.launch(side, job.world_size, job.limits, settings)
+            stack.callback(_end, sides[side], findings)
+        from evaluator.panel import Panel  # imports torch, while the sandboxes import theirs
+
+        panel = Panel(job, secrets.token_bytes(16), {s: r.slab_fds for s, r in sides.items()})
+        stack.callback(panel.close)
+        bench = Bench(
+            job=job,
+            submission=sides[SUBMISSION],
+            reference=sides[REFERENCE],
+            panel=panel,
+            findings=findings,
+            emit=emit,
+        )
+        findings.phase_s["setup"] = round(time.monotonic() - began, 4)
+        fault = _run_phases(bench, threads)
+        teardown = time.monotonic()
+        known = {
+            "isolation": bench.submission.isolation,
+            "problem": panel.module.slug,
+            "problem_digest": panel.module.digest,
+        }
+    findings.phase_s[Phase.TEARDOWN] = round(time.monotonic() - teardown, 4)
+    return _report(job, findings, fault, known)
+
+
+def _run_phases(bench: Bench, threads: int) -> Fault | None:
+    try:
+        with bench.phase(Phase.BUILD):
+            _build(bench, threads)
+        with bench.phase(Phase.VERIFY):
+            _verify(bench)
+        with bench.phase(Phase.TIMED):
+            _time(bench)
+        bench.submission.check_health()
+    except Fault as fault:
+        bench.findings.timing = None
+        return fault
+    return None
+
+
+def _build(bench: Bench, threads: int) -> None:
+    panel = bench.panel
+    panel.prepare_all()
+    for side, source in ((bench.submission, bench.job.source), (bench.reference, None)):
+        panel.seal(side.slab_fds)
+        side.start(panel.setup(source, threads))
+    panel.attach()
+    with _our_fault():
+        bench.reference.wait()
+    bench.submission.wait()
+
+
+def _verify(bench: Bench) -> None:
+    """Trials in lockstep: fresh inputs, poisoned outputs, skewed starts, every element compared."""
+    for done, (key, spec) in enumerate(bench.panel.trials):
+        bench.submission.load(bench.panel.plans(key))
+        bench.panel.fill(key, SUBMISSION)
+        bench.submission.call((0,), skew=True)
+        checks = bench.panel.check(key, SUBMISSION)
+        trial = Trial(trial=done, m=spec.m, n=spec.n, note=spec.note, checks=tuple(checks))
+        bench.findings.trials.append(trial)
+        if not trial.passed:
+            raise first_fault(trial.checks, f"trial {done} ({spec.note})")
+        bench.emit(Progress(phase=Phase.VERIFY, done=done + 1, total=len(bench.panel.trials)))
+
+
+def _time(bench: Bench) -> None:
+    """Bursts of both sides in ABBA order over inputs that neither has seen before the burst."""
+    panel, samples = bench.panel, timing.Samples()
+    samples.rank_us = [[] for _ in bench.submission.controls]
+    _load_timed(bench)
+    _warm_up(bench, samples)
+    for round_number in range(SINGLE_ROUNDS):
+        _round(bench, samples, round_number, single=True)
+    began, calls, round_number = time.monotonic(), 0, 0
+    while not timing.enough(calls, time.monotonic() - began):
+        _round(bench, samples, round_number, single=False)
+        calls += panel.burst_calls
+        round_number += 1
+        bench.emit(Progress(phase=Phase.TIMED, done=calls, total=timing.TIMED_CALLS))
+    bench.findings.timing, flags = timing.summarise(samples, panel.burst_calls)
+    bench.findings.flags += flags
+
+
+def _load_timed(bench: Bench) -> None:
+    plans = bench.panel.plans("timed")
+    bench.submission.load(plans)
+    with _our_fault():
+        bench.reference.load(plans)
+
+
+def _warm_up(bench: Bench, samples: timing.Samples) -> None:
+    burst = tuple(range(bench.panel.burst_calls))
+    began = time.monotonic()
+    while samples.warmup_calls < timing.WARMUP_CALLS:
+        if bench.panel.mutates or not samples.warmup_calls:
+            bench.panel.fill("timed", SUBMISSION)
+            bench.panel.fill("timed", REFERENCE)
+        bench.submission.call(burst)
+        with _our_fault():
+            bench.reference.call(burst)
+        samples.warmup_calls += len(burst)
+        if time.monotonic() - began > timing.MAX_WARMUP_S:
+            return
+
+
+def _round(bench: Bench, samples: timing.Samples, round_number: int, *, single: bool) -> None:
+    """Fresh inputs, one burst of each side (or single calls), then every output compared."""
+    panel = bench.panel
+    if panel.refresh():
+        _load_timed(bench)
+    order = [SUBMISSION, REFERENCE] if round_number % 2 == 0 else [REFERENCE, SUBMISSION]
+    burst = panel.shuffled_burst()
+    for side in order:
+        panel.fill("timed", side)
+        bursts = [(index,) for index in burst] if single else [burst]
+        if side == SUBMISSION:
+            walls_us = [bench.submission.call(b) / 1e3 / len(b) for b in bursts]
+            (samples.kernel_single_us if single else samples.kernel_us).extend(walls_us)
+            for own, control in zip(samples.rank_us, bench.submission.controls, strict=True):
+                own.append(min(control.rank_ns, 1 << 50) / 1e3 / len(bursts[-1]))
+            checks = panel.check("timed", SUBMISSION)
+            if any(check.verdict is not Verdict.OK for check in checks):
+                raise first_fault(checks, f"timed round {round_number}")
+        else:
+            with _our_fault():
+                walls_us = [bench.reference.call(b) / 1e3 / len(b) for b in bursts]
+            (samples.baseline_single_us if single else samples.baseline_us).extend(walls_us)
+
+
+@contextlib.contextmanager
+def _our_fault() -> Iterator[None]:
+    """The reference runs our code: whatever happens to it is never the submitter's fault."""
+    try:
+        yield
+    except Fault as fault:
+        raise EvaluatorError(f"the reference failed: {fault.message}") from fault
+
+
+def _end(side: Ranks, findings: Findings) -> None:
+    logs = side.kill()
+    if side.side == SUBMISSION:
+        findings.logs = logs
+
+
+def _report(job: Job, findings: Findings, fault: Fault | None, known: dict[str, Any]) -> Report:
+    timed = findings.timing
+    return Report(
+        verdict=fault.verdict if fault else Verdict.OK,
+        message=sentence(fault, timed),
+        kernel_digest=job.kernel_digest,
+        environment=environment(),
+        phase=findings.phase if fault else None,
+        cause=fault.cause if fault else None,
+        evidence=fault.evidence if fault else None,
+        ranks=fault.ranks if fault else (),
+        flags=tuple(dict.fromkeys([*findings.flags, *flags_of(job, known["isolation"])])),
+        trials=tuple(findings.trials),
+        timing=timed,
+        phase_s=findings.phase_s,
+        logs=findings.logs,
+        **known,
+    )
+
+
+def main() -> int:
+    """Entry point of the judge's process; the supervisor in `evaluate` reads what it prints."""
+    from evaluator.protocol import read_job, send_error, send_progress, send_report
+
+    # Nothing that is imported or run here may print into the channel to the supervisor.
+    channel = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)
+    try:
+        send_report(channel, judge(read_job(sys.stdin), lambda p: send_progress(channel, p)))
+    except Exception as error:  # noqa: BLE001 - a process boundary: the supervisor raises it again
+        send_error(channel, error)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,269 @@
+"""The judge's own process for one rank: makes its inputs, its oracle answers, and its comparisons.
+
+Forked from the judge, outside every sandbox; it shares with a submission nothing but the slab. The
+W of them run the reference among themselves in float64 to know the answers before anybody is asked.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import mmap
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from multiprocessing.connection import Connection
+from typing import Any
+
+import torch
+import torch.distributed as dist
+
+from evaluator.job import Job, Profile
+from evaluator.report import EvaluatorError, OutputCheck, Verdict
+from evaluator.runner import Groups, mesh_groups
+from evaluator.slab import Cursor, SlotLayout, lay_out, tensors
+from evaluator.spawn import RankSetup
+from problems import ProblemModule
+from problems.comparison import compare
+from problems.context import RankContext
+from problems.spec import GroupRef, Tolerance
+from problems.trials import TrialSpec
+
+_BITS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
+
+
+@dataclass(kw_only=True)
+class Call:
+    """One call's private truth: its inputs, the expected outputs and mutated arguments."""
+
+    inputs: dict[str, object]
+    outputs: tuple[torch.Tensor, ...]
+    mutated: dict[str, tuple[torch.Tensor, ...]]
+    layout: SlotLayout | None = None
+
+
+@dataclass(kw_only=True)
+class Bank:
+    """Calls laid out together in a slab: one per correctness trial, or a burst's worth."""
+
+    calls: list[Call]
+    guards: list[tuple[int, int]] = field(default_factory=list)
+    nbytes: int = 0
+    filled_sides: set[str] = field(default_factory=set)
+
+
+@dataclass(kw_only=True)
+class JudgeRank:
+    job: Job
+    rank: int
+    module: ProblemModule
+    secret: bytes
+    slab_fds: dict[str, int]
+    groups: Groups = field(default_factory=dict)
+    banks: dict[str, Bank] = field(default_factory=dict)
+    slabs: dict[str, torch.Tensor] = field(default_factory=dict)
+    output_dtypes: tuple[torch.dtype, ...] = ()
+
+    @property
+    def tolerance(self) -> Tolerance:
+        return self.module.problem.tolerance(self.job.profile, self.job.dtype)
+
+    def prepare(self, key: str, specs: list[TrialSpec], check_reference: bool) -> Any:
+        """Make a bank's calls; returns (plan, bytes needed). Collective over the judge's ranks."""
+        bank = Bank(calls=[self._make_call(spec, check_reference) for spec in specs])
+        cursor = Cursor()
+        for call in bank.calls:
+            shapes = [tuple(out.shape) for out in call.outputs]
+            outputs = list(zip(shapes, self.output_dtypes, strict=True))
+            call.layout = lay_out(cursor, call.inputs, outputs)
+        bank.nbytes, bank.guards = cursor.close(), cursor.guards
+        self.banks[key] = bank
+        slots = [call.layout.node() for call in bank.calls if call.layout is not None]
+        return {"slots": slots}, bank.nbytes
+
+    def attach(self, nbytes: int) -> None:
+        for side, fd in self.slab_fds.items():
+            self.slabs[side] = torch.frombuffer(mmap.mmap(fd, nbytes), dtype=torch.uint8)
+
+    def fill(self, key: str, side: str) -> None:
+        """Write a bank into a slab: guard bands, inputs, and poison where outputs belong."""
+        bank, slab = self.banks[key], self.slabs[side]
+        if side not in bank.filled_sides:
+            bank.filled_sides.add(side)
+            for start, end in bank.guards:
+                slab[start:end] = self._guard[: end - start]
+        for call in bank.calls:
+            assert call.layout is not None
+            values = (t for value in call.inputs.values() for t in tensors(value))
+            for place, value in zip(call.layout.inputs, values, strict=True):
+                slab[place.offset : place.offset + place.nbytes] = _as_bytes(value)
+            for place in call.layout.outputs:
+                view = slab[place.offset : place.offset + place.nbytes]
+                view.view(_BITS[place.dtype.itemsize]).fill_(self._poison(place.dtype))
+
+    def check(self, key: str, side: str) -> list[list[OutputCheck]]:
+        """Snapshot a slab at once, then judge the snapshot; per call, one check per output."""
+        bank = self.banks[key]
+        snapshot = self.slabs[side][: bank.nbytes].clone()
+        for start, end in bank.guards:
+            if not torch.equal(snapshot[start:end], self._guard[: end - start]):
+                return [[self._fault("guard band", Verdict.PROTOCOL_VIOLATION)]]
+        return [self._check_call(call, snapshot) for call in bank.calls]
+
+    def _check_call(self, call: Call, snapshot: torch.Tensor) -> list[OutputCheck]:
+        checks = []
+        assert call.layout is not None
+        places = iter(call.layout.inputs)
+        for name, value in call.inputs.items():
+            for position, tensor in enumerate(tensors(value)):
+                place = next(places)
+                got = snapshot[place.offset : place.offset + place.nbytes]
+                if name in call.mutated:
+                    seen = got.view(tensor.dtype).view(tensor.shape)
+                    checks.append(self._compare(name, seen, call.mutated[name][position]))
+                elif not torch.equal(got, _as_bytes(tensor)):
+                    checks.append(self._fault(name, Verdict.INPUT_CONTRACT_BROKEN))
+        for name, place, expected in zip(
+            self.module.problem.outputs, call.layout.outputs, call.outputs, strict=True
+        ):
+            got = snapshot[place.offset : place.offset + place.nbytes]
+            unwritten = int(
+                (got.view(_BITS[place.dtype.itemsize]) == self._poison(place.dtype)).sum()
+            )
+            if unwritten:
+                late = Verdict.LATE_OUTPUT
+                checks.append(self._fault(name, late, unwritten, expected.numel()))
+            else:
+                checks.append(
+                    self._compare(name, got.view(place.dtype).view(place.shape), expected)
+                )
+        return checks
+
+    def _compare(self, name: str, got: torch.Tensor, expected: torch.Tensor) -> OutputCheck:
+        found = compare(got, expected, self.tolerance)
+        verdict = Verdict.OK
+        if found.nonfinite:
+            verdict = Verdict.NONFINITE_OUTPUT
+        elif found.mismatched:
+            verdict = Verdict.OUTPUT_MISMATCH
+        return OutputCheck(
+            rank=self.rank,
+            output=name,
+            elements=found.elements,
+            mismatched=found.mismatched,
+            max_error=found.max_error,
+            verdict=verdict,
+        )
+
+    def _fault(self, name: str, verdict: Verdict, bad: int = 1, of: int = 1) -> OutputCheck:
+        return OutputCheck(
+            rank=self.rank,
+            output=name,
+            elements=of,
+            mismatched=bad,
+            max_error=None,
+            verdict=verdict,
+        )
+
+    def _make_call(self, spec: TrialSpec, check_reference: bool) -> Call:
+        module, job = self.module, self.job
+        context = RankContext(
+            rank=self.rank,
+            world_size=job.world_size,
+            number=module.problem.number,
+            spec=spec,
+            profile=job.profile,
+            secret=self.secret,
+            dtype=getattr(torch, job.dtype),
+            device=torch.device("cpu"),
+        )
+        inputs = module.make_inputs(context, module.dims(spec.m, spec.n, job.world_size))
+        truth = self._answer(module.oracle, inputs, widen=True)
+        if check_reference or job.profile is Profile.UPSTREAM:
+            own = self._answer(module.reference, inputs, widen=False)
+            self.output_dtypes = tuple(out.dtype for out in own.outputs)
+            if job.profile is Profile.UPSTREAM:
+                return own
+            self._check_reference(own, truth)
+        return truth
+
+    def _answer(
+        self, function: Callable[..., Any], inputs: dict[str, object], *, widen: bool
+    ) -> Call:
+        """What a function makes of (float64) copies of the inputs. Collective."""
+        copies = {name: _copied(value, widen) for name, value in inputs.items()}
+        arguments = [
+            self.groups[value.axis] if isinstance(value, GroupRef) else value
+            for value in copies.values()
+        ]
+        result = function(*arguments)
+        returned = result if isinstance(result, (tuple, list)) else (result,)
+        mutates = self.module.problem.mutates
+        return Call(
+            inputs=inputs,
+            outputs=tuple(out.detach().clone() for out in returned),
+            mutated={name: tuple(tensors(copies[name])) for name in mutates},
+        )
+
+    def _check_reference(self, own: Call, truth: Call) -> None:
+        """The reference itself must pass: otherwise the fault is ours, whatever the kernel does."""
+        pairs = list(zip(self.module.problem.outputs, own.outputs, truth.outputs, strict=True))
+        for name, expected in truth.mutated.items():
+            pairs += [(name, t, e) for t, e in zip(own.mutated[name], expected, strict=True)]
+        for name, got, want in pairs:
+            check = self._compare(name, got, want)
+            if check.verdict is not Verdict.OK:
+                raise EvaluatorError(f"the reference fails its own oracle: {check}")
+
+    @property
+    def _guard(self) -> torch.Tensor:
+        if "guard" not in self.slabs:
+            generator = torch.Generator().manual_seed(self._secret_int("guard"))
+            size = (2 * 64 << 10,)
+            self.slabs["guard"] = torch.randint(0, 256, size, generator=generator).to(torch.uint8)
+        return self.slabs["guard"]
+
+    def _poison(self, dtype: torch.dtype) -> int:
+        """The bits of an unwritten element: a secret NaN payload, or a secret integer."""
+        secret = self._secret_int(f"poison {dtype}")
+        if dtype is torch.bool:
+            return 2 + secret % 250
+        bits = dtype.itemsize * 8
+        if dtype.is_floating_point:
+            mantissa = {2: 7 if dtype is torch.bfloat16 else 10, 4: 23, 8: 52}[dtype.itemsize]
+            exponent = ((1 << (bits - 1 - mantissa)) - 1) << mantissa
+            quiet = 1 << (mantissa - 1)
+            return exponent | quiet | (1 + secret % (quiet - 1))
+        return secret % (1 << (bits - 1)) if bits > 8 else secret % 256
+
+    def _secret_int(self, label: str) -> int:
+        digest = hashlib.sha256(self.secret + f"{label} {self.rank}".encode()).digest()
+        return int.from_bytes(digest[:7], "little")
+
+
+def serve(rank: JudgeRank, setup: RankSetup, commands: Connection) -> None:
+    """Obey the judge until its end of the pipe closes; answers ("ok", value) or ("error", text)."""
+    torch.set_num_threads(1)
+    dist.init_process_group(
+        "gloo", init_method=f"file://{setup.store}", rank=rank.rank, world_size=setup.world_size
+    )
+    rank.groups = mesh_groups(setup, rank.rank)
+    while True:
+        try:
+            name, arguments = commands.recv()
+        except EOFError:
+            return
+        try:
+            commands.send(("ok", getattr(rank, name)(*arguments)))
+        except Exception as error:  # noqa: BLE001 - a process boundary: the judge raises it again
+            commands.send(("error", f"{type(error).__name__}: {error}"))
+
+
+def _as_bytes(value: torch.Tensor) -> torch.Tensor:
+    return value.contiguous().view(-1).view(torch.uint8)
+
+
+def _copied(value: object, widen: bool) -> object:
+    if isinstance(value, torch.Tensor):
+        return value.double() if widen and value.is_floating_point() else value.clone()
+    if isinstance(value, (list, tuple)):
+        return type(value)(_copied(item, widen) for item in value)
+    return value

@@ -1,0 +1,181 @@
+"""The judge's ranks as one: forks them, gives all the same command, collects every answer."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import multiprocessing
+import os
+import random
+import shutil
+import signal
+import tempfile
+from collections.abc import Sequence
+from multiprocessing.connection import Connection
+from typing import Any
+
+import torch
+
+import problems
+from evaluator.control import seal_at
+from evaluator.job import Job
+from evaluator.judge_rank import JudgeRank, serve
+from evaluator.report import EvaluatorError, OutputCheck
+from evaluator.spawn import RankSetup
+from evaluator.timing import BURST_CALLS
+from problems.trials import TrialSpec, correctness_trials, timed_trial
+
+ANSWER_TIMEOUT_S = 300.0
+GROWTH = 1.25
+SANDBOX_STORE = "/tmp/rendezvous"
+_PR_SET_PDEATHSIG = 1
+
+
+class Panel:
+    """W trusted processes, one a rank. Every method is a command that all of them carry out."""
+
+    def __init__(self, job: Job, secret: bytes, slab_fds: dict[str, list[int]]) -> None:
+        name = problems.find(job.problem)
+        self.module = problems.load(name)
+        self.job, self.name = job, name
+        self._secret, self._rounds = secret, 0
+        self._chooser = random.SystemRandom()
+        self._folder = tempfile.mkdtemp(prefix="pkb-judge-")
+        self._plans: dict[str, list[Any]] = {}
+        self._nbytes: dict[str, int] = {}
+        self._size = 0
+        self._pipes: list[Connection] = []
+        self._pids: list[int] = []
+        for rank in range(job.world_size):
+            self._fork(rank, {side: fds[rank] for side, fds in slab_fds.items()})
+
+    @property
+    def mutates(self) -> bool:
+        return bool(self.module.problem.mutates)
+
+    @property
+    def burst_calls(self) -> int:
+        return BURST_CALLS
+
+    @property
+    def trials(self) -> list[tuple[str, TrialSpec]]:
+        return [(f"trial {spec.trial}", spec) for spec in self._specs]
+
+    def setup(self, source: str | None, threads: int) -> RankSetup:
+        """What a side's ranks are told; `source` None means the reference."""
+        return self._setup(source, threads, SANDBOX_STORE)
+
+    def prepare_all(self) -> None:
+        """Make every trial and a first burst, so that the slabs can be sized and sealed."""
+        problem, job = self.module.problem, self.job
+        self._specs = correctness_trials(problem, job.size, job.profile, job.trials, self._secret)
+        for key, spec in self.trials:
+            self._prepare(key, [spec], check_reference=True)
+        self.refresh()
+        self._size = int(max(self._nbytes.values()) * GROWTH)
+
+    def seal(self, slab_fds: Sequence[int]) -> None:
+        for fd in slab_fds:
+            seal_at(fd, self._size)
+
+    def attach(self) -> None:
+        self._all("attach", self._size)
+
+    def plans(self, key: str) -> list[Any]:
+        return self._plans[key]
+
+    def refresh(self) -> bool:
+        """Fresh inputs and answers for the timed burst; True where the layout changed."""
+        before = self._plans.get("timed")
+        first = self.job.trials + self._rounds * BURST_CALLS
+        self._rounds += 1
+        specs = [
+            timed_trial(self.module.problem, self.job.size, first + offset)
+            for offset in range(BURST_CALLS)
+        ]
+        self._prepare("timed", specs, check_reference=False)
+        if self._size and self._nbytes["timed"] > self._size:
+            raise EvaluatorError("a timed burst outgrew its slab")
+        return before is not None and before != self._plans["timed"]
+
+    def shuffled_burst(self) -> tuple[int, ...]:
+        return tuple(self._chooser.sample(range(BURST_CALLS), BURST_CALLS))
+
+    def fill(self, key: str, side: str) -> None:
+        self._all("fill", key, side)
+
+    def check(self, key: str, side: str) -> list[OutputCheck]:
+        """Every output of every rank and call, compared."""
+        answers = self._all("check", key, side)
+        return [check for calls in answers for checks in calls for check in checks]
+
+    def close(self) -> None:
+        for pipe in self._pipes:
+            pipe.close()
+        for pid in self._pids:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+            os.waitpid(pid, 0)
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    def _prepare(self, key: str, specs: list[TrialSpec], *, check_reference: bool) -> None:
+        answers = self._all("prepare", key, specs, check_reference)
+        self._plans[key] = [plan for plan, _ in answers]
+        self._nbytes[key] = max(nbytes for _, nbytes in answers)
+
+    def _all(self, name: str, *arguments: object) -> list[Any]:
+        for pipe in self._pipes:
+            pipe.send((name, arguments))
+        answers = []
+        for rank, pipe in enumerate(self._pipes):
+            if not pipe.poll(ANSWER_TIMEOUT_S):
+                raise EvaluatorError(f"the judge's rank {rank} gave no answer to {name}")
+            try:
+                status, value = pipe.recv()
+            except EOFError:
+                raise EvaluatorError(f"the judge's rank {rank} died during {name}") from None
+            if status != "ok":
+                raise EvaluatorError(f"the judge's rank {rank} failed in {name}: {value}")
+            answers.append(value)
+        return answers
+
+    def _setup(self, source: str | None, threads: int, store: str) -> RankSetup:
+        job, problem = self.job, self.module.problem
+        size = problem.sizes[job.size]
+        dims = self.module.dims(size.m, size.n, job.world_size)
+        lengths = tuple(
+            job.world_size if axis == "world" else getattr(dims, axis) for axis in problem.mesh
+        )
+        return RankSetup(
+            problem=self.name,
+            entry=source,
+            world_size=job.world_size,
+            mesh=problem.mesh,
+            mesh_lengths=lengths,
+            threads=threads,
+            store=store,
+        )
+
+    def _fork(self, rank: int, slab_fds: dict[str, int]) -> None:
+        ours, theirs = multiprocessing.Pipe()
+        pid = os.fork()
+        if pid:
+            theirs.close()
+            self._pipes.append(ours)
+            self._pids.append(pid)
+            return
+        status = 1
+        try:
+            ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+            for pipe in [ours, *self._pipes]:
+                pipe.close()
+            own = JudgeRank(
+                job=self.job, rank=rank, module=self.module, secret=self._secret, slab_fds=slab_fds
+            )
+            serve(own, self._setup(None, 1, f"{self._folder}/rendezvous"), theirs)
+            status = 0
+        finally:
+            os._exit(status)
+
+
+torch.set_num_threads(1)

@@ -1,0 +1,131 @@
+"""Runs inside a sandbox and tries to get out; every attempt must fail. One JSON line an attempt."""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import json
+import os
+import signal
+import socket
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+_CLONE_NEWUSER = 0x10000000
+_PTRACE_ATTACH = 16
+FORKS = 200
+
+
+def main(answer_fd: int) -> int:
+    with os.fdopen(answer_fd, "w") as answers:
+        for name, attempt in ATTEMPTS.items():
+            try:
+                escaped = attempt()
+                passed, detail = escaped is None, escaped or "refused"
+            except OSError as error:
+                passed, detail = True, error.strerror or str(error)
+            answers.write(json.dumps({"name": name, "passed": passed, "detail": detail}) + "\n")
+            answers.flush()
+    return 0
+
+
+def _reach_network() -> str | None:
+    with socket.create_connection(("192.0.2.1", 53), timeout=1):
+        return "an outside address could be reached"
+
+
+def _see_interfaces() -> str | None:
+    names = [name for _, name in socket.if_nameindex()]
+    return None if names == ["lo"] else f"network interfaces {names}"
+
+
+def _see_processes() -> str | None:
+    seen = [pid for pid in os.listdir("/proc") if pid.isdigit()]
+    return None if len(seen) <= 3 else f"{len(seen)} processes are visible"
+
+
+def _write_system() -> str | None:
+    Path("/usr/pkb-probe").write_text("x")
+    return "/usr is writable"
+
+
+def _write_interpreter() -> str | None:
+    Path(sys.prefix, "pkb-probe").write_text("x")
+    return "the Python environment is writable"
+
+
+def _read_secrets() -> str | None:
+    for path in ("/etc/shadow", "/root/.ssh", "/home", "/var", "/run"):
+        if Path(path).exists():
+            return f"{path} is visible"
+    return None
+
+
+def _new_namespace() -> str | None:
+    return _call("unshare", _CLONE_NEWUSER)
+
+
+def _mount() -> str | None:
+    return _call("mount", b"none", b"/tmp", b"tmpfs", 0, None)
+
+
+def _ptrace() -> str | None:
+    return _call("ptrace", _PTRACE_ATTACH, 1, None, None)
+
+
+def _gain_privileges() -> str | None:
+    status = Path("/proc/self/status").read_text()
+    fields = dict(line.split(":\t", 1) for line in status.splitlines() if ":\t" in line)
+    if int(fields["CapEff"], 16):
+        return f"effective capabilities {fields['CapEff']}"
+    return None if fields["NoNewPrivs"].strip() == "1" else "no_new_privs is not set"
+
+
+def _see_environment() -> str | None:
+    odd = [name for name in os.environ if "TOKEN" in name or "SECRET" in name or "PASSWORD" in name]
+    return f"environment holds {odd}" if odd else None
+
+
+def _fork_many() -> str | None:
+    """Whether forks are refused is counted from outside; here they only have to end."""
+    children = []
+    try:
+        for _ in range(FORKS):
+            pid = os.fork()
+            if pid == 0:
+                signal.pause()
+            children.append(pid)
+    except OSError:
+        return None
+    finally:
+        for pid in children:
+            os.kill(pid, 9)
+            os.waitpid(pid, 0)
+    return None
+
+
+def _call(name: str, *arguments: object) -> str | None:
+    libc = ctypes.CDLL(None, use_errno=True)
+    if getattr(libc, name)(*arguments) < 0:
+        raise OSError(ctypes.get_errno(), errno.errorcode.get(ctypes.get_errno(), "refused"))
+    return f"{name} worked"
+
+
+ATTEMPTS: dict[str, Callable[[], str | None]] = {
+    "network": _reach_network,
+    "interfaces": _see_interfaces,
+    "processes": _see_processes,
+    "system files": _write_system,
+    "interpreter": _write_interpreter,
+    "secrets": _read_secrets,
+    "namespaces": _new_namespace,
+    "mount": _mount,
+    "ptrace": _ptrace,
+    "privileges": _gain_privileges,
+    "environment": _see_environment,
+    "forks": _fork_many,
+}
+
+if __name__ == "__main__":
+    sys.exit(main(int(sys.argv[1])))

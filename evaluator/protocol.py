@@ -1,0 +1,48 @@
+"""Lines of JSON between the supervisor and the judge's process: a job in; progress, then an end."""
+
+from __future__ import annotations
+
+import json
+import traceback
+from typing import TextIO
+
+from evaluator.codec import decode, encode
+from evaluator.job import Job
+from evaluator.report import EvaluatorError, Progress, Report
+
+
+def read_job(stream: TextIO) -> Job:
+    return decode(Job, json.loads(stream.read()))
+
+
+def write_job(stream: TextIO, job: Job) -> None:
+    json.dump(encode(job), stream)
+    stream.close()
+
+
+def send_progress(stream: TextIO, progress: Progress) -> None:
+    _send(stream, "progress", encode(progress))
+
+
+def send_report(stream: TextIO, report: Report) -> None:
+    _send(stream, "report", encode(report))
+
+
+def send_error(stream: TextIO, error: Exception) -> None:
+    known = isinstance(error, EvaluatorError)
+    _send(stream, "error", str(error) if known else "".join(traceback.format_exception(error)))
+
+
+def parse(line: str) -> Progress | Report | EvaluatorError:
+    """One line of the judge; raises ValueError where it is none."""
+    ((kind, value),) = json.loads(line).items()
+    if kind == "progress":
+        return decode(Progress, value)
+    if kind == "report":
+        return decode(Report, value)
+    return EvaluatorError(str(value))
+
+
+def _send(stream: TextIO, kind: str, value: object) -> None:
+    stream.write(json.dumps({kind: value}) + "\n")
+    stream.flush()

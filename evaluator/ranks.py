@@ -1,0 +1,201 @@
+"""The sandboxed ranks of one side (submission or reference), as the judge handles them."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import random
+import socket
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from evaluator import sandbox, spawn
+from evaluator.claims import read_claim
+from evaluator.control import CONTROL_BYTES, Command, Control, sealed_memfd
+from evaluator.job import Limits
+from evaluator.logs import LogCollector
+from evaluator.report import Isolation, Phase, RankLog, Verdict
+from evaluator.text import plain_text
+
+POLL_S = 0.00004
+HEALTH_EVERY_S = 0.02
+MAX_SKEW_S = 0.002
+
+
+class Fault(Exception):
+    """A side's ranks misbehaved: the submitter's verdict, or our error if it is the reference."""
+
+    def __init__(self, verdict: Verdict, cause: str, message: str, **where: Any) -> None:
+        super().__init__(message)
+        self.verdict, self.cause, self.message = verdict, cause, message
+        self.ranks: tuple[int, ...] = tuple(where.get("ranks", ()))
+        self.evidence: str | None = where.get("evidence")
+
+
+@dataclass(kw_only=True)
+class Ranks:
+    """W ranks in one sandbox. Started before the judge imports torch, so that imports overlap."""
+
+    side: str
+    limits: Limits
+    sandbox: sandbox.Sandbox
+    channel: socket.socket
+    logs: LogCollector
+    slab_fds: list[int]
+    controls: list[Control] = field(default_factory=list)
+    phase: Phase = Phase.BUILD
+    waited_s: float = 0.0
+
+    @property
+    def isolation(self) -> Isolation:
+        return self.sandbox.isolation
+
+    def start(self, setup: spawn.RankSetup) -> None:
+        """Hand over the sealed slabs; the ranks join their group and import their entry."""
+        fds: list[int] = []
+        for rank in range(setup.world_size):
+            control_fd = sealed_memfd(f"{self.side}-control-{rank}", CONTROL_BYTES)
+            self.controls.append(Control(control_fd))
+            fds += [self.slab_fds[rank], control_fd, self.logs.open_pipe(rank)]
+        self.logs.start()
+        with contextlib.suppress(BrokenPipeError):
+            spawn.send(self.channel, setup, fds)
+        for rank in range(setup.world_size):
+            os.close(fds[3 * rank + 1])
+            os.close(fds[3 * rank + 2])
+        self._go(skew=False)
+
+    def load(self, plans: Sequence[dict[str, Any]]) -> None:
+        """Give every rank a new plan of its slab and wait until all have taken it."""
+        for control, plan in zip(self.controls, plans, strict=True):
+            control.write_plan(plan)
+            control.stage(Command.LOAD_PLAN)
+        self._go(skew=False)
+        self.wait()
+
+    def call(self, indices: tuple[int, ...], *, skew: bool = False) -> int:
+        """One burst on every rank, back to back; judge's wall time in nanoseconds.
+
+        An empty burst goes first: it wakes the ranks, so that none sleeps when the clock starts.
+        """
+        self._command((), skew=False)
+        return self._command(indices, skew=skew)
+
+    def wait(self) -> None:
+        """Until every rank says it is done; raises Fault on a claim, death, limit or deadline."""
+        began = time.monotonic()
+        deadline = began + self._limit_s() - self.waited_s
+        next_health = began + HEALTH_EVERY_S
+        while not all(control.is_done for control in self.controls):
+            now = time.monotonic()
+            if now > next_health:
+                self.check_health()
+                next_health = now + HEALTH_EVERY_S
+            if now > deadline:
+                silent = [r for r, control in enumerate(self.controls) if not control.is_done]
+                raise self._timeout(silent)
+            time.sleep(POLL_S)
+        self.waited_s += time.monotonic() - began
+
+    def enter(self, phase: Phase) -> None:
+        """Begin a phase, with a time limit of its own."""
+        self.phase, self.waited_s = phase, 0.0
+
+    def check_health(self) -> None:
+        """Raise Fault for a rank that claims a failure, is ahead, passed a limit, or is gone."""
+        for rank, control in enumerate(self.controls):
+            if claim := control.claim:
+                found = read_claim(claim)
+                where = {"ranks": (rank,), "evidence": found.text}
+                raise Fault(found.verdict, found.cause, f"rank {rank}: {found.text}", **where)
+            if control.is_ahead:
+                message = f"rank {rank} ticked for a call that was never asked for"
+                raise Fault(Verdict.PROTOCOL_VIOLATION, "tick", message, ranks=(rank,))
+        exceeded = self.sandbox.exceeded()
+        if exceeded == "memory":
+            limit_mib = self.limits.memory_bytes >> 20
+            raise Fault(Verdict.OOM, "memory", f"the ranks used more than {limit_mib} MiB")
+        if exceeded == "processes":
+            message = f"the ranks started more than {self.limits.processes} processes"
+            raise Fault(Verdict.RESOURCE_LIMIT, "processes", message)
+        if not self.sandbox.is_alive:
+            raise self._death()
+
+    def kill(self) -> tuple[RankLog, ...]:
+        """End the side: everything in the sandbox dies; returns what the ranks printed."""
+        try:
+            self.sandbox.kill()
+        finally:
+            self.channel.close()
+            for fd in self.slab_fds:
+                os.close(fd)
+        return self.logs.finish()
+
+    def _command(self, indices: tuple[int, ...], *, skew: bool) -> int:
+        for control in self.controls:
+            control.stage(Command.CALL, indices)
+        began = time.perf_counter_ns()
+        self._go(skew)
+        self.wait()
+        return time.perf_counter_ns() - began
+
+    def _go(self, skew: bool) -> None:
+        """Say go to every rank; with `skew`, in random order and up to 2 ms apart."""
+        for control in self.controls:
+            if control.is_ahead:
+                self.check_health()
+        order = list(self.controls)
+        if skew:
+            random.SystemRandom().shuffle(order)
+        for control in order:
+            if skew:
+                time.sleep(random.SystemRandom().uniform(0, MAX_SKEW_S / len(order)))
+            control.go()
+
+    def _limit_s(self) -> float:
+        limits = {Phase.BUILD: self.limits.build_s, Phase.VERIFY: self.limits.verify_s}
+        return limits.get(self.phase, self.limits.timed_s)
+
+    def _timeout(self, silent: list[int]) -> Fault:
+        names = ", ".join(map(str, silent))
+        message = f"no answer from rank {names} within {self._limit_s():g} s of {self.phase}"
+        cause = "deadlock" if self.phase is not Phase.BUILD else "build"
+        return Fault(Verdict.TIMEOUT, cause, message, ranks=silent)
+
+    def _death(self) -> Fault:
+        """The sandbox ended by itself. What it says of how is evidence, not truth."""
+        self.channel.setblocking(False)
+        note: dict[str, Any] = {}
+        with contextlib.suppress(OSError, ValueError, RecursionError):
+            note = json.loads(self.channel.recv(4096))
+        code = note.get("code") if isinstance(note, dict) else None
+        rank = note.get("rank") if isinstance(note, dict) else None
+        ranks = (rank,) if isinstance(rank, int) and 0 <= rank < len(self.controls) else ()
+        ended = f"exit code {code}" if isinstance(code, int) else "no exit code"
+        cause = "signal" if isinstance(code, int) and code < 0 else "exit"
+        message = f"a rank ended during {self.phase} ({ended})"
+        return Fault(Verdict.RUNTIME_ERROR, cause, plain_text(message, 200), ranks=ranks)
+
+
+def launch(side: str, world_size: int, limits: Limits, settings: dict[str, str]) -> Ranks:
+    """Start a side's sandbox with still empty, unsealed slabs; its ranks wait for `start`."""
+    ours, theirs = socket.socketpair()
+    logs = LogCollector(limits.log_bytes)
+    output = logs.open_pipe(-1)
+    box = sandbox.launch(
+        ["-m", "evaluator.spawn", str(theirs.fileno())],
+        limits=limits,
+        settings=settings,
+        fds=[theirs.fileno()],
+        output_fd=output,
+    )
+    theirs.close()
+    os.close(output)
+    slabs = [
+        os.memfd_create(f"{side}-slab-{rank}", os.MFD_ALLOW_SEALING | os.MFD_CLOEXEC)
+        for rank in range(world_size)
+    ]
+    return Ranks(side=side, limits=limits, sandbox=box, channel=ours, logs=logs, slab_fds=slabs)

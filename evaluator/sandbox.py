@@ -1,0 +1,254 @@
+"""Runs a program where it can reach nothing: bubblewrap, seccomp, a cgroup leaf, limits."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import json
+import os
+import resource
+import secrets
+import select
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from evaluator import cgroup, seccomp
+from evaluator.job import Limits
+from evaluator.report import EvaluatorError, Isolation
+
+REPOSITORY = Path(__file__).resolve().parent.parent
+NOBODY = 65534
+PASSED_SETTINGS = (
+    "NCCL_NVLS_ENABLE",
+    "NCCL_CUMEM_ENABLE",
+    "TORCH_SYMM_MEM_DISABLE_MULTICAST",
+    "CUDA_HOME",
+    "THUNDERKITTENS_ROOT",
+)
+READABLE = (
+    "/usr",
+    "/etc/ld.so.cache",
+    "/etc/alternatives",
+    "/sys/devices/system/cpu",
+    "/sys/devices/system/node",
+)
+_PR_SET_PDEATHSIG = 1
+
+
+@dataclass(kw_only=True)
+class Sandbox:
+    """A running sandbox. `init_pidfd` is its first process: when that dies, all in it dies."""
+
+    process: subprocess.Popen[bytes]
+    isolation: Isolation
+    leaf: cgroup.Leaf | None
+    limits: Limits
+    init_pidfd: int | None = None
+    init_pid: int | None = None
+
+    @property
+    def is_alive(self) -> bool:
+        return self.process.poll() is None
+
+    def kill(self, timeout_s: float = 30.0) -> None:
+        """Kill everything inside and wait until it is gone; raises EvaluatorError if it stays."""
+        if self.init_pidfd is not None:
+            with contextlib.suppress(ProcessLookupError):
+                signal.pidfd_send_signal(self.init_pidfd, signal.SIGKILL)
+        elif self.isolation is Isolation.NONE:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.kill()
+        self.process.wait()
+        if self.init_pidfd is not None:
+            gone, _, _ = select.select([self.init_pidfd], [], [], timeout_s)
+            os.close(self.init_pidfd)
+            self.init_pidfd = None
+            if not gone:
+                raise EvaluatorError("the sandbox did not die within its time")
+        if self.leaf is not None and not self.leaf.remove(timeout_s):
+            raise EvaluatorError("the sandbox's cgroup still holds processes")
+
+    def exceeded(self) -> str | None:
+        """`memory` or `processes` when the submission passed that limit, else None."""
+        if self.leaf is not None:
+            if self.leaf.oom_kills:
+                return "memory"
+            return "processes" if self.leaf.refused_forks else None
+        if self.init_pid is None:
+            return None
+        rss_bytes, processes = tree_usage(self.init_pid)
+        if rss_bytes > self.limits.memory_bytes:
+            return "memory"
+        return "processes" if processes > self.limits.processes else None
+
+
+def find_bwrap() -> str | None:
+    """bubblewrap's path: `PKB_BWRAP`, or the one on PATH."""
+    return os.environ.get("PKB_BWRAP") or shutil.which("bwrap")
+
+
+def launch(
+    program: Sequence[str],
+    *,
+    limits: Limits,
+    settings: dict[str, str],
+    fds: Sequence[int],
+    output_fd: int,
+    devices: Sequence[str] = (),
+) -> Sandbox:
+    """Start `program` (run by this Python) inside the best isolation that this host offers.
+
+    `fds` are inherited at the same numbers; stdout and stderr go to `output_fd`. `devices` are
+    paths below /dev. Call it from the thread that outlives the sandbox: its death kills the sandbox.
+    """
+    environment = _environment(settings, limits)
+    bwrap = find_bwrap()
+    if bwrap is None:
+        argv = [sys.executable, *program]
+        process = _popen(argv, environment, fds, output_fd, _before_exec(limits, None))
+        return Sandbox(process=process, isolation=Isolation.NONE, leaf=None, limits=limits)
+    leaf = cgroup.create_leaf(secrets.token_hex(6), limits.memory_bytes, limits.processes)
+    info_read, info_write = os.pipe()
+    own = [info_write]
+    argv = [bwrap, *_bwrap_arguments(environment, limits, devices), "--info-fd", str(info_write)]
+    if seccomp.is_supported():
+        own.append(seccomp.program_fd())
+        argv += ["--seccomp", str(own[-1])]
+    argv += ["--", sys.executable, *program]
+    try:
+        process = _popen(argv, {}, [*fds, *own], output_fd, _before_exec(limits, leaf))
+    finally:
+        for fd in own:
+            os.close(fd)
+    level = Isolation.BWRAP_CGROUP_SECCOMP if leaf and len(own) == 2 else Isolation.BWRAP
+    sandbox = Sandbox(process=process, isolation=level, leaf=leaf, limits=limits)
+    _follow_init(sandbox, info_read)
+    return sandbox
+
+
+def _popen(
+    argv: list[str],
+    environment: dict[str, str],
+    fds: Sequence[int],
+    output_fd: int,
+    before_exec: Callable[[], None],
+) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(
+        argv,
+        env=environment,
+        pass_fds=fds,
+        stdin=subprocess.DEVNULL,
+        stdout=output_fd,
+        stderr=output_fd,
+        start_new_session=True,
+        preexec_fn=before_exec,  # noqa: PLW1509 - one call, no Python locks
+    )
+
+
+def _follow_init(sandbox: Sandbox, info_read: int) -> None:
+    """Learn the sandbox's first process from bubblewrap and hold on to it by pidfd."""
+    with os.fdopen(info_read) as info:
+        text = info.read()
+    try:
+        sandbox.init_pid = int(json.loads(text)["child-pid"])
+        sandbox.init_pidfd = os.pidfd_open(sandbox.init_pid)
+    except (ValueError, KeyError, ProcessLookupError):
+        if sandbox.is_alive:
+            return
+        sandbox.kill()
+        raise EvaluatorError("bubblewrap could not start a sandbox on this host") from None
+
+
+def _before_exec(limits: Limits, leaf: cgroup.Leaf | None) -> Callable[[], None]:
+    libc = ctypes.CDLL(None, use_errno=True)
+
+    def prepare() -> None:
+        libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+        if leaf is not None:
+            leaf.join()
+        hard = int(limits.build_s + limits.verify_s + limits.timed_s) * 8
+        resource.setrlimit(resource.RLIMIT_CPU, (hard, hard))
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        resource.setrlimit(resource.RLIMIT_NOFILE, (4096, 4096))
+        resource.setrlimit(resource.RLIMIT_FSIZE, (limits.scratch_bytes, limits.scratch_bytes))
+        if os.getuid() != 0:
+            resource.setrlimit(resource.RLIMIT_NPROC, (limits.processes, limits.processes))
+
+    return prepare
+
+
+def _bwrap_arguments(
+    environment: dict[str, str], limits: Limits, devices: Sequence[str]
+) -> list[str]:
+    arguments = [
+        *("--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-net"),
+        *("--unshare-cgroup-try", "--disable-userns", "--die-with-parent", "--new-session"),
+        *("--uid", str(NOBODY), "--gid", str(NOBODY), "--cap-drop", "ALL"),
+        *("--hostname", "sandbox", "--clearenv"),
+    ]
+    for path in _readable_paths():
+        arguments += ["--ro-bind", path, path]
+    for name in ("bin", "sbin", "lib", "lib32", "lib64"):
+        if Path("/", name).is_symlink():
+            arguments += ["--symlink", f"usr/{name}", f"/{name}"]
+        elif Path("/", name).exists():
+            arguments += ["--ro-bind", f"/{name}", f"/{name}"]
+    scratch = str(limits.scratch_bytes)
+    arguments += ["--proc", "/proc", "--dev", "/dev"]
+    arguments += ["--size", scratch, "--tmpfs", "/dev/shm", "--size", scratch, "--tmpfs", "/tmp"]
+    for device in devices:
+        arguments += ["--dev-bind", device, device]
+    for name, value in environment.items():
+        arguments += ["--setenv", name, value]
+    return [*arguments, "--chdir", "/tmp"]
+
+
+def _readable_paths() -> list[str]:
+    """The allow-list: system libraries, this interpreter, and the public code that ranks import."""
+    own = [sys.base_prefix, sys.prefix, str(REPOSITORY / "evaluator"), str(REPOSITORY / "problems")]
+    extra = [path for path in os.environ.get("PKB_SANDBOX_READABLE", "").split(":") if path]
+    system = [path for path in READABLE if Path(path).exists()]
+    return list(dict.fromkeys([*system, *own, *extra]))
+
+
+def _environment(settings: dict[str, str], limits: Limits) -> dict[str, str]:
+    path = f"{Path(sys.executable).parent}:{os.environ.get('CUDA_HOME', '/usr/local/cuda')}/bin"
+    passed = {name: os.environ[name] for name in PASSED_SETTINGS if name in os.environ}
+    return {
+        "PATH": f"{path}:/usr/bin:/bin",
+        "HOME": "/tmp",
+        "TMPDIR": "/tmp",
+        "LANG": "C.UTF-8",
+        "PYTHONPATH": f"{REPOSITORY}:{REPOSITORY / 'evaluator' / 'compat'}",
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "PYTHONUNBUFFERED": "1",
+        "TORCH_EXTENSIONS_DIR": "/tmp/extensions",
+        "TRITON_CACHE_DIR": "/tmp/triton",
+        "GLOO_SOCKET_IFNAME": "lo",
+        "NCCL_SOCKET_IFNAME": "lo",
+        **passed,
+        **settings,
+    }
+
+
+def tree_usage(root_pid: int) -> tuple[int, int]:
+    """Resident bytes and number of the processes below `root_pid`; for hosts without a cgroup."""
+    page = os.sysconf("SC_PAGE_SIZE")
+    parents: dict[int, int] = {}
+    rss: dict[int, int] = {}
+    for entry in os.listdir("/proc"):
+        if not entry.isdigit():
+            continue
+        with contextlib.suppress(OSError, ValueError, IndexError):
+            fields = Path("/proc", entry, "stat").read_text().rpartition(")")[2].split()
+            parents[int(entry)], rss[int(entry)] = int(fields[1]), int(fields[21]) * page
+    inside = {root_pid}
+    while more := {pid for pid, parent in parents.items() if parent in inside} - inside:
+        inside |= more
+    return sum(rss.get(pid, 0) for pid in inside), len(inside)

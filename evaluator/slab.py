@@ -1,0 +1,105 @@
+"""Where a call's tensors lie in a rank's slab: regions between guard bands, described by a plan.
+
+Pure layout, no memory: the judge's ranks use it, and a submission's ranks read it as a plan.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+
+from problems.spec import GroupRef
+
+GUARD_BYTES = 64 << 10
+ALIGNMENT = 256
+
+
+@dataclass(frozen=True, kw_only=True)
+class Place:
+    """A tensor's region: `offset` in bytes from the start of the slab."""
+
+    offset: int
+    shape: tuple[int, ...]
+    dtype: torch.dtype
+
+    @property
+    def nbytes(self) -> int:
+        return self.dtype.itemsize * torch.Size(self.shape).numel()
+
+    def node(self) -> dict[str, Any]:
+        return {
+            "offset": self.offset,
+            "shape": list(self.shape),
+            "dtype": str(self.dtype).removeprefix("torch."),
+        }
+
+
+@dataclass(frozen=True, kw_only=True)
+class SlotLayout:
+    """One call: the places of its input tensors in argument order, and of its outputs."""
+
+    inputs: tuple[Place, ...]
+    outputs: tuple[Place, ...]
+    arguments: tuple[dict[str, Any], ...]
+
+    def node(self) -> dict[str, Any]:
+        outputs = [place.node() for place in self.outputs]
+        return {"arguments": list(self.arguments), "outputs": outputs}
+
+
+@dataclass
+class Cursor:
+    """Hands out regions one behind the other, with a guard band before each and after the last."""
+
+    end: int = 0
+    guards: list[tuple[int, int]] = field(default_factory=list)
+
+    def place(self, shape: tuple[int, ...], dtype: torch.dtype) -> Place:
+        offset = -(-(self.end + GUARD_BYTES) // ALIGNMENT) * ALIGNMENT
+        place = Place(offset=offset, shape=shape, dtype=dtype)
+        self.guards.append((self.end, offset))
+        self.end = offset + place.nbytes
+        return place
+
+    def close(self) -> int:
+        """The slab's size in bytes, the last guard band included."""
+        self.guards.append((self.end, self.end + GUARD_BYTES))
+        return self.end + GUARD_BYTES
+
+
+def tensors(value: object) -> Iterator[torch.Tensor]:
+    """The tensors of an argument, in the order that they are laid out."""
+    if isinstance(value, torch.Tensor):
+        yield value
+    elif isinstance(value, (list, tuple)):
+        for item in value:
+            yield from tensors(item)
+
+
+def lay_out(
+    cursor: Cursor,
+    inputs: dict[str, object],
+    outputs: list[tuple[tuple[int, ...], torch.dtype]],
+) -> SlotLayout:
+    places: list[Place] = []
+    arguments = tuple(_argument_node(cursor, value, places) for value in inputs.values())
+    return SlotLayout(
+        inputs=tuple(places),
+        outputs=tuple(cursor.place(shape, dtype) for shape, dtype in outputs),
+        arguments=arguments,
+    )
+
+
+def _argument_node(cursor: Cursor, value: object, places: list[Place]) -> dict[str, Any]:
+    if isinstance(value, torch.Tensor):
+        places.append(cursor.place(tuple(value.shape), value.dtype))
+        return {"tensor": places[-1].node()}
+    if isinstance(value, (list, tuple)) and any(True for _ in tensors(value)):
+        items = [_argument_node(cursor, item, places) for item in value]
+        return {"items": items, "tuple": isinstance(value, tuple)}
+    if isinstance(value, GroupRef):
+        return {"group": value.axis}
+    return {"value": value}

@@ -1,0 +1,85 @@
+"""First program inside a sandbox: imports torch once, receives its buffers, forks the ranks.
+
+Trusted code in an untrusted place: it runs before the submission does, and nothing that it says
+later is believed.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from evaluator.codec import decode, encode
+
+
+@dataclass(frozen=True, kw_only=True)
+class RankSetup:
+    """What the ranks of one side need to know; sent by the judge with the descriptors.
+
+    `entry` is the text of a submission, or None for the reference of `problem`. `mesh` names the
+    axes of the process mesh, `mesh_lengths` their lengths; the last axis runs over consecutive ranks.
+    """
+
+    problem: str
+    entry: str | None
+    world_size: int
+    mesh: tuple[str, ...]
+    mesh_lengths: tuple[int, ...]
+    threads: int
+    store: str
+
+
+def main(channel_fd: int) -> int:
+    """Wait for the setup and, per rank, a slab, a control page and a log; then run the ranks."""
+    from evaluator import runner  # imports torch: once, before the ranks are forked
+
+    channel = socket.socket(fileno=channel_fd)
+    setup, fds = _receive(channel)
+    children: dict[int, int] = {}
+    for rank in range(setup.world_size):
+        pid = os.fork()
+        if pid == 0:
+            channel.close()
+            own = fds[3 * rank : 3 * rank + 3]
+            for fd in set(fds) - set(own):
+                os.close(fd)
+            _redirect_output(own[2])
+            runner.run_rank(setup, rank, slab_fd=own[0], control_fd=own[1])
+            os._exit(0)
+        children[pid] = rank
+    for fd in fds:
+        os.close(fd)
+    pid, status = os.wait()
+    code = os.waitstatus_to_exitcode(status)
+    channel.sendall(json.dumps({"rank": children.get(pid), "code": code}).encode())
+    return 1
+
+
+def send(channel: socket.socket, setup: RankSetup, fds: Sequence[int]) -> None:
+    """Judge's end: the setup, then a slab, a control page and a log descriptor per rank."""
+    text = json.dumps(encode(setup)).encode()
+    channel.sendall(len(text).to_bytes(8, "little") + text)
+    socket.send_fds(channel, [b"."], list(fds))
+
+
+def _receive(channel: socket.socket) -> tuple[RankSetup, list[int]]:
+    header = channel.recv(8, socket.MSG_WAITALL)
+    length = int.from_bytes(header, "little")
+    text = channel.recv(length, socket.MSG_WAITALL)
+    setup = decode(RankSetup, json.loads(text))
+    _, fds, _, _ = socket.recv_fds(channel, 1, 3 * setup.world_size)
+    return setup, list(fds)
+
+
+def _redirect_output(log_fd: int) -> None:
+    os.dup2(log_fd, 1)
+    os.dup2(log_fd, 2)
+    os.close(log_fd)
+
+
+if __name__ == "__main__":
+    sys.exit(main(int(sys.argv[1])))
