@@ -24,7 +24,7 @@ def clean() -> None:
 
 
 def screenshots() -> None:
-    """Pictures of the running site; needs the virtual environment, so it is a process of its own."""
+    """Pictures of the running site, by a process that has the virtual environment."""
     up.up()
     subprocess.run([places.PYTHON, "-m", "tooling.screenshots"], cwd=places.ROOT, check=True)
 

@@ -1,4 +1,4 @@
-"""A PostgreSQL and a Redis for the length of a `with` block, on ports and in folders of their own."""
+"""A PostgreSQL and a Redis for the length of a `with` block, on free ports, in own folders."""
 
 from __future__ import annotations
 

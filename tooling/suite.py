@@ -1,4 +1,4 @@
-"""`make test`: lint, types, import contracts and tests, on the embedded default and on real servers."""
+"""`make test`: lint, types, import contracts, tests on the embedded default and on servers."""
 
 from __future__ import annotations
 

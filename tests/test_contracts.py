@@ -1,0 +1,45 @@
+"""What a process of each kind has really loaded: the import contracts, measured."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+def _loaded(statement: str) -> set[str]:
+    """The top-level modules in a fresh interpreter after `statement`."""
+    code = f"{statement}\nimport sys\nprint(*sorted({{n.partition('.')[0] for n in sys.modules}}))"
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return set(done.stdout.splitlines()[-1].split())
+
+
+@pytest.mark.parametrize(
+    "module", ["evaluator", "evaluator.__main__", "evaluator.evaluate", "evaluator.worker"]
+)
+def test_the_supervisor_loads_neither_torch_nor_a_web_framework(module: str) -> None:
+    assert not _loaded(f"import {module}") & {"torch", "numpy", "django", "pandas"}
+
+
+def test_the_problem_list_is_read_without_torch() -> None:
+    assert "torch" not in _loaded("import problems; problems.names()")
+
+
+def test_a_web_worker_loads_neither_torch_nor_pandas() -> None:
+    serve = "from leaderboard.wsgi import application\nfrom django.urls import get_resolver\n"
+    loaded = _loaded(serve + "get_resolver().url_patterns")
+    assert "django" in loaded
+    assert not loaded & {"torch", "pandas", "numpy", "plotly", "problems"}
+
+
+def test_make_needs_nothing_but_the_standard_library() -> None:
+    without_site_packages = [sys.executable, "-S", "-m", "tooling", "--help"]
+    done = subprocess.run(without_site_packages, cwd=ROOT, capture_output=True, check=False)
+    assert done.returncode == 0, done.stderr.decode()

@@ -1,0 +1,93 @@
+"""The site and the worker that `make up` keeps running: how to start them, when to restart them."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import subprocess
+from pathlib import Path
+
+from tooling import client, places, processes, servers
+from tooling.console import TAIL_LINES, Failure, run_logged
+
+SITE, WORKER = "site", "worker"
+QUEUE = "cpu"
+DEFAULT_PORT = 8000
+PORTS_TRIED = 50
+START_TIMEOUT_S = 60.0
+STARTED_FROM = ("problems", "evaluator", "leaderboard", "templates", "static", "requirements")
+FINGERPRINT_SETTINGS = ("DATABASE_URL", "CELERY_BROKER_URL", "PKB_")
+
+
+def environment() -> dict[str, str]:
+    """What every process of the site is started with."""
+    return {
+        **os.environ,
+        "PATH": f"{places.BIN}:{os.environ['PATH']}",
+        "PKB_STATE_DIR": str(places.state()),
+        "PYTHONUNBUFFERED": "1",
+    }
+
+
+def manage(*words: str) -> None:
+    """Run a management command, its output in the log of its name; raises Failure."""
+    run_logged(words[0], [places.PYTHON, "manage.py", *words], environment())
+
+
+def manage_and_read(*words: str) -> str:
+    """What a management command prints on its standard output; raises Failure."""
+    done = subprocess.run(
+        [places.PYTHON, "manage.py", *words],
+        cwd=places.ROOT,
+        env=environment(),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode:
+        raise Failure(f"manage.py {' '.join(words)} failed:\n{done.stderr}")
+    return done.stdout.strip()
+
+
+def start_site() -> tuple[str, str]:
+    """The site's address, and whether it was reused, restarted or started."""
+    fingerprint, wanted = _fingerprint(), os.environ.get("PKB_PORT")
+    running = processes.find(SITE)
+    if running and running.fingerprint == fingerprint and wanted in (None, str(running.port)):
+        return f"http://127.0.0.1:{running.port}", f"reused, pid {running.pid}"
+    word = "restarted" if processes.stop(SITE) else "started"
+    port = servers.free_port(int(wanted or DEFAULT_PORT), attempts=PORTS_TRIED)
+    address = f"http://127.0.0.1:{port}"
+    gunicorn = [places.BIN / "gunicorn", "leaderboard.wsgi:application", "--bind"]
+    options = [f"127.0.0.1:{port}", "--worker-class", "gthread", "--workers", "2", "--threads", "8"]
+    record = processes.start(
+        SITE, [*gunicorn, *options], environment(), fingerprint=fingerprint, port=port
+    )
+    client.wait_until("the site", lambda: _answers(address, record), START_TIMEOUT_S)
+    return address, f"{word}, pid {record.pid}"
+
+
+def _answers(address: str, record: processes.Record) -> str:
+    _insist_on(SITE, record)
+    client.call(f"{address}/api/v1/status")
+    return address
+
+
+def _insist_on(name: str, record: processes.Record) -> None:
+    if not record.is_running:
+        log = places.logs() / f"{name}.log"
+        tail = "\n".join(log.read_text(errors="replace").splitlines()[-TAIL_LINES:])
+        raise Failure(f"the {name} ended right after its start:\n{tail}\n(all of it: {log})")
+
+
+def _fingerprint() -> str:
+    """Changes with the code, the requirements and the settings that a process was started with."""
+    digest = hashlib.sha256(Path(places.PYTHON).resolve().as_posix().encode())
+    for name, value in sorted(os.environ.items()):
+        if name.startswith(FINGERPRINT_SETTINGS):
+            digest.update(f"{name}={value}\n".encode())
+    for folder in STARTED_FROM:
+        for path in sorted((places.ROOT / folder).rglob("*")):
+            if path.is_file() and path.suffix != ".pyc":
+                digest.update(str(path).encode() + path.read_bytes())
+    return digest.hexdigest()
