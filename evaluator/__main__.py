@@ -11,7 +11,7 @@ from evaluator.codec import encode
 from evaluator.evaluate import evaluate
 from evaluator.job import Backend, Device, Dtype, Job, Profile
 from evaluator.pretty import pretty
-from evaluator.report import EvaluatorError, Verdict
+from evaluator.report import EvaluatorError, Progress, Verdict
 from evaluator.selfcheck import check_host
 
 
@@ -63,7 +63,7 @@ def _job(arguments: argparse.Namespace) -> Job:
     )
 
 
-def _show_progress(progress: object) -> bool:
+def _show_progress(progress: Progress) -> bool:
     print(f"\r{progress.phase} {progress.done}/{progress.total}   ", end="", file=sys.stderr)
     return False
 

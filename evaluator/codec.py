@@ -71,7 +71,7 @@ def _decode_union(args: tuple[Any, ...], value: object, where: str) -> object:
 def _decode_scalar(kind: Any, value: object, where: str) -> object:
     if isinstance(kind, type) and issubclass(kind, StrEnum):
         try:
-            return kind(value)
+            return kind(str(value))
         except ValueError as error:
             raise DecodeError(f"{where}: {error}") from None
     if kind is float and type(value) is int:

@@ -2,8 +2,8 @@
 
 A sealed memfd, mapped by both. The judge writes a go sequence, a command, a burst of slot indices
 and a plan (JSON); the rank writes a done sequence, an advisory time and, when it fails, a claim.
-Nothing that the rank writes is believed beyond "I say that I am done": the judge reads whole words and
-bounded bytes, never structures.
+Nothing that the rank writes is believed beyond "I say that I am done": the judge reads whole words
+and bounded bytes, never structures.
 """
 
 from __future__ import annotations

@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import os
+import select
 import signal
 import subprocess
 import sys
@@ -18,11 +19,12 @@ from typing import IO
 
 from evaluator import protocol
 from evaluator.job import Backend, Device, Job
-from evaluator.report import EvaluatorError, Progress, Report
+from evaluator.report import EvaluatorError, Phase, Progress, Report
 from evaluator.sandbox import REPOSITORY
 
 OnProgress = Callable[[Progress], bool]
 OVERHEAD_S = 300.0
+TICK_S = 0.5
 CPU_BACKENDS = frozenset({Backend.PYTORCH, Backend.CPP})
 _PR_SET_PDEATHSIG = 1
 
@@ -34,8 +36,8 @@ class Cancelled(Exception):
 def evaluate(job: Job, on_progress: OnProgress | None = None) -> Report:
     """Judge one kernel in fresh processes.
 
-    `on_progress` is called from this thread whenever there is news; when it returns True, everything
-    is stopped and Cancelled is raised. Raises EvaluatorError for what is not the submitter's fault.
+    `on_progress` is called from this thread at least twice a second; when it returns True, all is
+    stopped and Cancelled is raised. Raises EvaluatorError for what is not the submitter's fault.
     """
     if job.device is Device.CPU and job.backend not in CPU_BACKENDS:
         raise EvaluatorError(f"the {job.backend} backend needs a GPU; this run asked for the CPU")
@@ -57,16 +59,36 @@ def evaluate(job: Job, on_progress: OnProgress | None = None) -> Report:
             timer.cancel()
 
 
-def _follow(lines: IO[str], on_progress: OnProgress | None) -> Report:
-    for line in lines:
-        message = protocol.parse(line)
-        if isinstance(message, Report):
-            return message
-        if isinstance(message, EvaluatorError):
-            raise message
-        if on_progress is not None and on_progress(message):
+def _follow(channel: IO[str], on_progress: OnProgress | None) -> Report:
+    """Messages until the report; `on_progress` hears of every one, and of silence twice a second."""
+    progress = Progress(phase=Phase.BUILD)
+    for line in _lines(channel.fileno()):
+        if line is not None:
+            message = protocol.parse(line)
+            if isinstance(message, Report):
+                return message
+            if isinstance(message, EvaluatorError):
+                raise message
+            progress = message
+        if on_progress is not None and on_progress(progress):
             raise Cancelled
     raise ValueError("no report")
+
+
+def _lines(fd: int) -> Iterator[str | None]:
+    """Lines as they come; None after each `TICK_S` without one."""
+    rest = b""
+    while True:
+        ready, _, _ = select.select([fd], [], [], TICK_S)
+        if not ready:
+            yield None
+            continue
+        chunk = os.read(fd, 1 << 20)
+        if not chunk:
+            return
+        *whole, rest = (rest + chunk).split(b"\n")
+        for line in whole:
+            yield line.decode()
 
 
 @contextlib.contextmanager

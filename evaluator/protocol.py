@@ -4,31 +4,31 @@ from __future__ import annotations
 
 import json
 import traceback
-from typing import TextIO
+from typing import IO
 
 from evaluator.codec import decode, encode
 from evaluator.job import Job
 from evaluator.report import EvaluatorError, Progress, Report
 
 
-def read_job(stream: TextIO) -> Job:
+def read_job(stream: IO[str]) -> Job:
     return decode(Job, json.loads(stream.read()))
 
 
-def write_job(stream: TextIO, job: Job) -> None:
+def write_job(stream: IO[str], job: Job) -> None:
     json.dump(encode(job), stream)
     stream.close()
 
 
-def send_progress(stream: TextIO, progress: Progress) -> None:
+def send_progress(stream: IO[str], progress: Progress) -> None:
     _send(stream, "progress", encode(progress))
 
 
-def send_report(stream: TextIO, report: Report) -> None:
+def send_report(stream: IO[str], report: Report) -> None:
     _send(stream, "report", encode(report))
 
 
-def send_error(stream: TextIO, error: Exception) -> None:
+def send_error(stream: IO[str], error: Exception) -> None:
     known = isinstance(error, EvaluatorError)
     _send(stream, "error", str(error) if known else "".join(traceback.format_exception(error)))
 
@@ -43,6 +43,6 @@ def parse(line: str) -> Progress | Report | EvaluatorError:
     return EvaluatorError(str(value))
 
 
-def _send(stream: TextIO, kind: str, value: object) -> None:
+def _send(stream: IO[str], kind: str, value: object) -> None:
     stream.write(json.dumps({kind: value}) + "\n")
     stream.flush()

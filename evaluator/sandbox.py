@@ -105,7 +105,7 @@ def launch(
     """Start `program` (run by this Python) inside the best isolation that this host offers.
 
     `fds` are inherited at the same numbers; stdout and stderr go to `output_fd`. `devices` are
-    paths below /dev. Call it from the thread that outlives the sandbox: its death kills the sandbox.
+    paths below /dev. Call it from a thread that outlives the sandbox: its death kills the sandbox.
     """
     environment = _environment(settings, limits)
     bwrap = find_bwrap()

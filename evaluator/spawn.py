@@ -21,7 +21,7 @@ class RankSetup:
     """What the ranks of one side need to know; sent by the judge with the descriptors.
 
     `entry` is the text of a submission, or None for the reference of `problem`. `mesh` names the
-    axes of the process mesh, `mesh_lengths` their lengths; the last axis runs over consecutive ranks.
+    axes of the process mesh, `mesh_lengths` their lengths; the last runs over consecutive ranks.
     """
 
     problem: str

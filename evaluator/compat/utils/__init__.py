@@ -1,0 +1,1 @@
+"""The names that published PKB kernels import: other people's interface, our code."""

@@ -1,0 +1,104 @@
+"""A judging host's side of the site's worker API: plain HTTP with a narrow token, no database."""
+
+from __future__ import annotations
+
+import json
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from evaluator.codec import decode, encode
+from evaluator.job import Job
+from evaluator.report import EvaluatorError, Progress, Report
+
+TIMEOUT_S = 20.0
+RETRY_PAUSES_S = (1, 2, 5, 10, 20, 30, 60, 60, 60, 60)
+
+
+class LeaseLost(Exception):
+    """The site has given this run to somebody else, or ended it: drop everything."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Lease:
+    """The right to report on one run until the site hears nothing for a while."""
+
+    run_id: str
+    token: str
+    heartbeat_s: float
+    job: Job
+
+
+@dataclass(frozen=True, kw_only=True)
+class Site:
+    """The site at `url`, spoken to with a worker token."""
+
+    url: str
+    token: str
+
+    def hello(self, host: Mapping[str, object]) -> float:
+        """Say that this host is alive; returns after how many seconds to say so again."""
+        return float(self._post("hello", dict(host))["poll_s"])
+
+    def claim(self, run_id: str, host: Mapping[str, object]) -> Lease | None:
+        """The run's job under a lease, or None where it is not to be had."""
+        try:
+            answer = self._post(f"runs/{run_id}/claim", dict(host))
+        except LeaseLost:
+            return None
+        return Lease(
+            run_id=run_id,
+            token=str(answer["lease_token"]),
+            heartbeat_s=float(answer["heartbeat_s"]),
+            job=decode(Job, answer["job"], "job"),
+        )
+
+    def heartbeat(self, lease: Lease, progress: Progress) -> bool:
+        """Keep the lease and tell where the run is; True when the run is to be cancelled."""
+        answer = self._lease_post(lease, "heartbeat", {"progress": encode(progress)})
+        return bool(answer["cancel"])
+
+    def finish(self, lease: Lease, report: Report) -> None:
+        self._retried(lease, "finish", {"report": encode(report)})
+
+    def fail(self, lease: Lease, error: str) -> None:
+        """Give the run back: the fault was this host's or ours."""
+        self._retried(lease, "fail", {"error": error[-4000:]})
+
+    def _retried(self, lease: Lease, action: str, body: dict[str, object]) -> None:
+        """A result is not lost to a site that restarts: try for some minutes."""
+        for pause_s in RETRY_PAUSES_S:
+            try:
+                self._lease_post(lease, action, body)
+                return
+            except EvaluatorError:
+                time.sleep(pause_s)
+        self._lease_post(lease, action, body)
+
+    def _lease_post(self, lease: Lease, action: str, body: dict[str, object]) -> dict[str, Any]:
+        return self._post(f"runs/{lease.run_id}/{action}", {"lease_token": lease.token, **body})
+
+    def _post(self, path: str, body: dict[str, object]) -> dict[str, Any]:
+        """Raises LeaseLost on 409, EvaluatorError on every other failure."""
+        request = urllib.request.Request(
+            f"{self.url.rstrip('/')}/api/v1/worker/{path}",
+            data=json.dumps(body).encode(),
+            headers={
+                "Authorization": f"Bearer {self.token}",
+                "Content-Type": "application/json",
+            },
+        )
+        try:
+            with urllib.request.urlopen(request, timeout=TIMEOUT_S) as response:
+                answer: dict[str, Any] = json.load(response)
+                return answer
+        except urllib.error.HTTPError as error:
+            if error.code == 409:
+                raise LeaseLost(path) from None
+            detail = error.read(2000).decode(errors="replace")
+            raise EvaluatorError(f"the site answered {error.code} to {path}: {detail}") from None
+        except (OSError, ValueError) as error:
+            raise EvaluatorError(f"the site at {self.url} cannot be reached: {error}") from None

@@ -1,0 +1,166 @@
+"""The Celery application of a judging host.
+
+A message is only a doorbell: it names a run, and the site decides by a claim whether this host may
+judge it. Start it with `celery -A evaluator.worker worker -Q <queue> -c 1`; PKB_SITE_URL and
+PKB_WORKER_TOKEN are required, the broker is CELERY_BROKER_URL or the folders below PKB_STATE_DIR.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import logging
+import os
+import signal
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+from celery import Celery
+from celery.signals import worker_init, worker_process_init, worker_ready
+
+from evaluator.codec import encode
+from evaluator.evaluate import Cancelled, evaluate
+from evaluator.hardware import environment
+from evaluator.report import JUDGE_VERSION, EvaluatorError, Isolation, Progress
+from evaluator.sandbox import REPOSITORY
+from evaluator.selfcheck import check_host
+from evaluator.site import Lease, LeaseLost, Site
+
+logger = logging.getLogger(__name__)
+
+DEFAULT_QUEUE = "cpu"
+PROGRESS_EVERY_S = 1.0
+MEASURED = "PKB_MEASURED_ISOLATION"
+_PR_SET_PDEATHSIG = 1
+
+
+def broker_settings() -> dict[str, Any]:
+    """Celery's broker: CELERY_BROKER_URL, or folders that need no server (one machine only)."""
+    url = os.environ.get("CELERY_BROKER_URL", "filesystem://")
+    if url != "filesystem://":
+        return {"broker_url": url}
+    state = Path(os.environ.get("PKB_STATE_DIR", REPOSITORY / ".local"))
+    queue, control = state / "broker" / "queue", state / "broker" / "control"
+    for folder in (queue, control):
+        folder.mkdir(parents=True, exist_ok=True)
+    options = {
+        "data_folder_in": str(queue),
+        "data_folder_out": str(queue),
+        "control_folder": str(control),
+        "polling_interval": 0.2,
+    }
+    return {"broker_url": url, "broker_transport_options": options}
+
+
+app = Celery("evaluator")
+app.conf.update(
+    broker_settings(),
+    task_default_queue=os.environ.get("PKB_QUEUE", DEFAULT_QUEUE),
+    task_acks_late=False,
+    task_ignore_result=True,
+    worker_prefetch_multiplier=1,
+    worker_concurrency=1,
+    worker_send_task_events=False,
+    worker_hijack_root_logger=False,
+    broker_connection_retry_on_startup=True,
+    task_serializer="json",
+    accept_content=["json"],
+)
+
+
+def site_from_environment() -> Site:
+    """Raises SystemExit naming the setting that is missing."""
+    try:
+        return Site(url=os.environ["PKB_SITE_URL"], token=os.environ["PKB_WORKER_TOKEN"])
+    except KeyError as missing:
+        raise SystemExit(f"the worker needs the setting {missing.args[0]}") from None
+
+
+@app.task(name="evaluator.evaluate_run")  # type: ignore[untyped-decorator]
+def evaluate_run(run_id: str) -> None:
+    """Claim the run and judge it; quietly nothing where somebody else has it."""
+    site = site_from_environment()
+    lease = site.claim(run_id, {"host": environment().host, "isolation": host_isolation()})
+    if lease is not None:
+        judge_leased(site, lease)
+
+
+def judge_leased(site: Site, lease: Lease) -> None:
+    """Judge under a lease: heartbeats on the way, then exactly one of finish, fail or silence."""
+    try:
+        report = evaluate(lease.job, _Heartbeat(site, lease))
+        site.finish(lease, report)
+    except (LeaseLost, Cancelled) as ended:
+        logger.warning("run %s dropped: %s", lease.run_id, type(ended).__name__)
+    except EvaluatorError as error:
+        logger.exception("run %s failed for no fault of the kernel", lease.run_id)
+        site.fail(lease, str(error))
+
+
+class _Heartbeat:
+    """Tells the site where a run is: on every change, at most once a second, and in time."""
+
+    def __init__(self, site: Site, lease: Lease) -> None:
+        self._site, self._lease = site, lease
+        self._sent: Progress | None = None
+        self._sent_at = time.monotonic()
+
+    def __call__(self, progress: Progress) -> bool:
+        silent_s = time.monotonic() - self._sent_at
+        is_news = progress != self._sent and (silent_s > PROGRESS_EVERY_S or self._sent is None)
+        if not is_news and silent_s < self._lease.heartbeat_s:
+            return False
+        self._sent, self._sent_at = progress, time.monotonic()
+        try:
+            return self._site.heartbeat(self._lease, progress)
+        except EvaluatorError as error:
+            logger.warning("heartbeat of run %s: %s", self._lease.run_id, error)
+            return False
+
+
+def host_isolation() -> Isolation:
+    """The level measured when the worker started; its pool processes inherit it."""
+    return Isolation(os.environ.get(MEASURED, Isolation.NONE))
+
+
+@worker_init.connect  # type: ignore[untyped-decorator]
+def measure_isolation(**_: object) -> None:
+    """Raises SystemExit where the host stays below PKB_MIN_ISOLATION (default `bwrap`)."""
+    site_from_environment()
+    wanted = Isolation(os.environ.get("PKB_MIN_ISOLATION", Isolation.BWRAP))
+    found = check_host()
+    if not found.isolation.at_least(wanted):
+        reasons = "; ".join(found.why_not_higher)
+        raise SystemExit(f"isolation is {found.isolation}, {wanted} is required: {reasons}")
+    os.environ[MEASURED] = found.isolation
+
+
+@worker_ready.connect  # type: ignore[untyped-decorator]
+def announce(**_: object) -> None:
+    threading.Thread(target=_say_hello, args=[site_from_environment()], daemon=True).start()
+
+
+@worker_process_init.connect  # type: ignore[untyped-decorator]
+def die_with_worker(**_: object) -> None:
+    """A pool process whose worker was killed must not go on judging."""
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+def _say_hello(site: Site) -> None:
+    host = environment()
+    body = {
+        "host": host.host,
+        "hardware": host.hardware,
+        "queue": app.conf.task_default_queue,
+        "isolation": host_isolation(),
+        "versions": encode(host.versions),
+        "judge_version": JUDGE_VERSION,
+    }
+    pause_s = 10.0
+    while True:
+        try:
+            pause_s = site.hello(body)
+        except EvaluatorError as error:
+            logger.warning("hello: %s", error)
+        time.sleep(pause_s)
