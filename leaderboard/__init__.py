@@ -1,0 +1,1 @@
+"""The site: submissions in, results out. It never loads torch."""

@@ -1,0 +1,88 @@
+"""Who may call what, and how often. Nothing here touches the session."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
+from rest_framework.authentication import BaseAuthentication
+from rest_framework.exceptions import AuthenticationFailed
+from rest_framework.permissions import SAFE_METHODS, BasePermission
+from rest_framework.request import Request
+from rest_framework.throttling import SimpleRateThrottle
+
+from leaderboard.models import ApiToken, Scope
+
+if TYPE_CHECKING:  # rest_framework.views imports this module while it is itself being imported
+    from rest_framework.views import APIView
+
+
+class TokenAuthentication(BaseAuthentication):
+    """`Authorization: Bearer <token>`. The token of a worker has no user."""
+
+    def authenticate(
+        self, request: Request
+    ) -> tuple[AbstractBaseUser | AnonymousUser, ApiToken] | None:
+        header = request.headers.get("Authorization", "")
+        if not header:
+            return None
+        kind, _, text = header.partition(" ")
+        if kind.lower() != "bearer" or not text.strip():
+            raise AuthenticationFailed("The Authorization header is not `Bearer <token>`.")
+        token = ApiToken.objects.matching(text.strip())
+        if token is None:
+            raise AuthenticationFailed("The token is unknown, expired or revoked.")
+        if token.owner is not None and not token.owner.is_active:
+            raise AuthenticationFailed("The token's owner is no longer active.")
+        return token.owner or AnonymousUser(), token
+
+    def authenticate_header(self, request: Request) -> str:
+        return "Bearer"
+
+
+def scope_of(request: Request) -> str | None:
+    return request.auth.scope if isinstance(request.auth, ApiToken) else None
+
+
+class ReadOrSubmit(BasePermission):
+    """Anybody reads what is public; writing needs a token with the scope `submit`."""
+
+    message = "This needs a token with the scope `submit`."
+
+    def has_permission(self, request: Request, view: APIView) -> bool:
+        return request.method in SAFE_METHODS or scope_of(request) == Scope.SUBMIT
+
+
+class WorkerOnly(BasePermission):
+    message = "This needs a token with the scope `worker`."
+
+    def has_permission(self, request: Request, view: APIView) -> bool:
+        return scope_of(request) == Scope.WORKER
+
+
+class _Throttle(SimpleRateThrottle):
+    """Counts by token, or by address where there is none."""
+
+    def get_cache_key(self, request: Request, view: APIView) -> str | None:
+        if not self.applies_to(request):
+            return None
+        token = request.auth
+        ident = f"token-{token.pk}" if isinstance(token, ApiToken) else self.get_ident(request)
+        return self.cache_format % {"scope": self.scope, "ident": ident}
+
+    def applies_to(self, request: Request) -> bool:
+        raise NotImplementedError
+
+
+class ReadThrottle(_Throttle):
+    scope = "read"
+
+    def applies_to(self, request: Request) -> bool:
+        return request.method in SAFE_METHODS
+
+
+class SubmitThrottle(_Throttle):
+    scope = "submit"
+
+    def applies_to(self, request: Request) -> bool:
+        return request.method not in SAFE_METHODS

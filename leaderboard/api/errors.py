@@ -1,0 +1,78 @@
+"""Every error of the API in one shape: {"error": {code, message, fix, fields?}}."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
+from django.views.defaults import server_error as server_error_page
+from rest_framework import exceptions
+from rest_framework.response import Response
+from rest_framework.views import set_rollback
+
+from leaderboard.refusal import Refusal
+
+_TOKEN_FIX = "Send `Authorization: Bearer <token>`; tokens are made at /account."
+_KNOWN: dict[type[exceptions.APIException], tuple[str, str]] = {
+    exceptions.NotAuthenticated: ("no_token", _TOKEN_FIX),
+    exceptions.AuthenticationFailed: ("bad_token", _TOKEN_FIX),
+    exceptions.PermissionDenied: ("wrong_scope", "Use a token with the scope this needs."),
+    exceptions.NotFound: ("not_found", "See /api/v1/schema for the addresses there are."),
+    exceptions.MethodNotAllowed: ("method_not_allowed", "See /api/v1/schema."),
+    exceptions.ParseError: ("bad_request_body", "Send one valid JSON object in UTF-8."),
+    exceptions.UnsupportedMediaType: (
+        "bad_content_type",
+        "Send application/json, or multipart/form-data where an archive is taken.",
+    ),
+    exceptions.NotAcceptable: ("not_acceptable", "Accept application/json."),
+}
+
+
+def handle(error: Exception, context: dict[str, Any]) -> Response | None:
+    """None leaves the error to Django, which logs it and answers 500."""
+    refusal, headers = _as_refusal(error), {}
+    if refusal is None:
+        return None
+    if isinstance(error, exceptions.NotAuthenticated | exceptions.AuthenticationFailed):
+        headers["WWW-Authenticate"] = "Bearer"
+    if isinstance(error, exceptions.Throttled) and error.wait:
+        headers["Retry-After"] = str(math.ceil(error.wait))
+    set_rollback()
+    return Response(refusal.body, status=refusal.status, headers=headers)
+
+
+def _as_refusal(error: Exception) -> Refusal | None:
+    if isinstance(error, Refusal):
+        return error
+    if isinstance(error, Http404):
+        error = exceptions.NotFound()
+    if isinstance(error, exceptions.ValidationError):
+        fields = dict(_flat(error.detail))
+        message = "Some fields cannot be accepted."
+        return Refusal("invalid", message, "Mend the fields named.", fields=fields)
+    if isinstance(error, exceptions.Throttled):
+        fix = f"Wait {math.ceil(error.wait or 1)} s."
+        return Refusal("throttled", "Too many requests.", fix, status=429)
+    if not isinstance(error, exceptions.APIException):
+        return None
+    code, fix = _KNOWN.get(type(error), (str(error.default_code), "See /api/v1/schema."))
+    return Refusal(code, str(error.detail), fix, status=error.status_code)
+
+
+def _flat(detail: Any, name: str = "") -> list[tuple[str, str]]:
+    """The nested details of a serializer as (`field.part`, sentence)."""
+    if isinstance(detail, dict):
+        items = [(f"{name}.{key}".strip("."), value) for key, value in detail.items()]
+        return [pair for key, value in items for pair in _flat(value, key)]
+    if isinstance(detail, list):
+        return [(name or "request", " ".join(str(item) for item in detail))]
+    return [(name or "request", str(detail))]
+
+
+def server_error(request: HttpRequest) -> HttpResponse:
+    """The answer to a fault of ours: JSON below /api/, a page elsewhere."""
+    if not request.path.startswith("/api/"):
+        return server_error_page(request)
+    message, fix = "The site failed to answer.", "Try again; the fault has been logged."
+    return JsonResponse(Refusal("server_error", message, fix).body, status=500)

@@ -1,0 +1,102 @@
+"""Settings from the environment, each with a clear complaint when it cannot be read."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import tempfile
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qsl, unquote, urlsplit
+
+from django.core.exceptions import ImproperlyConfigured
+
+TRUE, FALSE = ("1", "true", "yes", "on"), ("0", "false", "no", "off")
+SQLITE_OPTIONS = {
+    "timeout": 20,
+    "transaction_mode": "IMMEDIATE",
+    "init_command": (
+        "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL; PRAGMA cache_size=-65536; "
+        "PRAGMA mmap_size=1073741824;"
+    ),
+}
+
+
+def text(name: str, default: str | None = None) -> str:
+    """`NAME`, or what stands in the file that `NAME_FILE` names."""
+    if path := os.environ.get(f"{name}_FILE"):
+        try:
+            return Path(path).read_text().strip()
+        except OSError as error:
+            raise ImproperlyConfigured(f"{name}_FILE={path} cannot be read: {error}") from None
+    value = os.environ.get(name) or default
+    if value is None:
+        raise ImproperlyConfigured(f"Set {name} (or {name}_FILE): see docs/settings.md.")
+    return value
+
+
+def flag(name: str, default: bool) -> bool:
+    value = text(name, "1" if default else "0").lower()
+    if value not in TRUE + FALSE:
+        raise ImproperlyConfigured(f"{name}={value} is neither of: {', '.join(TRUE + FALSE)}")
+    return value in TRUE
+
+
+def number(name: str, default: int) -> int:
+    value = text(name, str(default))
+    try:
+        return int(value)
+    except ValueError:
+        raise ImproperlyConfigured(f"{name}={value} is not a whole number") from None
+
+
+def words(name: str, default: str = "") -> list[str]:
+    return [word.strip() for word in text(name, default).split(",") if word.strip()]
+
+
+def database(url: str) -> dict[str, Any]:
+    """Django's description of `sqlite:///path` or `postgresql://user:password@host:port/name`.
+
+    Query parameters of a PostgreSQL address become connection options (`?sslmode=require`).
+    """
+    parts = urlsplit(url)
+    if parts.scheme == "sqlite":
+        path = unquote(parts.path.removeprefix("/"))
+        if not path or parts.netloc:
+            raise ImproperlyConfigured(
+                "DATABASE_URL: say sqlite:///relative or sqlite:////absolute"
+            )
+        engine = "django.db.backends.sqlite3"
+        return {"ENGINE": engine, "NAME": path, "OPTIONS": SQLITE_OPTIONS}
+    if parts.scheme not in ("postgresql", "postgres"):
+        raise ImproperlyConfigured(
+            f"DATABASE_URL starts with {parts.scheme!r}: use postgresql://user@host/name or "
+            "sqlite:///path"
+        )
+    return {
+        "ENGINE": "django.db.backends.postgresql",
+        "NAME": unquote(parts.path.removeprefix("/")),
+        "USER": unquote(parts.username or ""),
+        "PASSWORD": unquote(parts.password or ""),
+        "HOST": unquote(parts.hostname or ""),
+        "PORT": str(parts.port or ""),
+        "OPTIONS": dict(parse_qsl(parts.query)),
+        "CONN_MAX_AGE": 600,
+        "CONN_HEALTH_CHECKS": True,
+    }
+
+
+def development_key(folder: Path) -> str:
+    """The secret key of a development site, made on first use and readable by its owner only."""
+    path = folder / "secret_key"
+    if not path.exists():
+        folder.mkdir(parents=True, exist_ok=True)
+        handle, draft = tempfile.mkstemp(dir=folder)
+        with os.fdopen(handle, "w") as file:
+            file.write(secrets.token_urlsafe(50))
+        # A link appears whole or not at all, so two processes starting at once agree on one key.
+        with contextlib.suppress(FileExistsError):
+            os.link(draft, path)
+        os.unlink(draft)
+    return path.read_text()

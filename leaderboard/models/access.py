@@ -1,0 +1,140 @@
+"""Who may do what, which hosts are alive, and what staff did."""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+from datetime import timedelta
+from typing import Any
+
+from django.conf import settings
+from django.contrib.auth.models import AbstractBaseUser
+from django.db import models
+from django.db.models import Q
+from django.utils import timezone
+
+from leaderboard.models.choices import ISOLATIONS, one_of
+
+TOKEN_MARK = "pkb_"
+PREFIX_LENGTH = len(TOKEN_MARK) + 8
+
+
+class Scope(models.TextChoices):
+    """`submit` may read as well; `worker` may only claim and report runs."""
+
+    READ = "read"
+    SUBMIT = "submit"
+    WORKER = "worker"
+
+
+class ApiTokenQuerySet(models.QuerySet["ApiToken"]):
+    def issue(
+        self,
+        *,
+        scope: Scope,
+        name: str,
+        owner: AbstractBaseUser | None = None,
+        lifetime: timedelta | None = None,
+    ) -> tuple[ApiToken, str]:
+        """A new token and its text, which is shown this once and kept nowhere."""
+        text = TOKEN_MARK + secrets.token_urlsafe(32)
+        token = self.create(
+            prefix=text[:PREFIX_LENGTH],
+            digest=hashlib.sha256(text.encode()).hexdigest(),
+            scope=scope,
+            name=name,
+            owner_id=owner.pk if owner else None,
+            expires_at=timezone.now() + lifetime if lifetime else None,
+        )
+        return token, text
+
+    def valid(self) -> ApiTokenQuerySet:
+        unexpired = Q(expires_at=None) | Q(expires_at__gt=timezone.now())
+        return self.filter(unexpired, revoked_at=None)
+
+    def matching(self, text: str) -> ApiToken | None:
+        """The valid token with this text, with its owner."""
+        digest = hashlib.sha256(text.encode(errors="replace")).hexdigest()
+        return self.valid().select_related("owner").filter(digest=digest).first()
+
+    def revoke(self) -> int:
+        return self.filter(revoked_at=None).update(revoked_at=timezone.now())
+
+
+class ApiToken(models.Model):
+    """256 random bits, kept as their first characters and their SHA-256."""
+
+    prefix = models.CharField(max_length=PREFIX_LENGTH)
+    digest = models.CharField(max_length=64, unique=True)
+    scope = models.CharField(max_length=8, choices=Scope.choices)
+    name = models.CharField(max_length=80)
+    owner = models.ForeignKey(
+        settings.AUTH_USER_MODEL, models.CASCADE, null=True, related_name="tokens"
+    )
+    created_at = models.DateTimeField(auto_now_add=True)
+    expires_at = models.DateTimeField(null=True)
+    revoked_at = models.DateTimeField(null=True)
+
+    objects = ApiTokenQuerySet.as_manager()
+
+    class Meta:
+        ordering = ("-id",)
+        constraints = (
+            one_of("scope", Scope.choices, "token_scope_known"),
+            models.CheckConstraint(
+                condition=Q(scope=Scope.WORKER, owner=None)
+                | (~Q(scope=Scope.WORKER) & Q(owner__isnull=False)),
+                name="token_of_a_worker_has_no_owner",
+            ),
+        )
+
+    def __str__(self) -> str:
+        return f"{self.prefix}… ({self.scope})"
+
+
+class WorkerHostQuerySet(models.QuerySet["WorkerHost"]):
+    def alive(self) -> WorkerHostQuerySet:
+        oldest = timezone.now() - timedelta(seconds=settings.PKB_HOST_SILENCE_S)
+        return self.filter(last_seen_at__gte=oldest)
+
+
+class WorkerHost(models.Model):
+    """A host that says hello; one row per host and queue."""
+
+    host = models.CharField(max_length=200)
+    queue = models.CharField(max_length=32)
+    hardware = models.CharField(max_length=200)
+    isolation = models.CharField(max_length=32, choices=ISOLATIONS)
+    judge_version = models.CharField(max_length=32)
+    versions: models.JSONField[dict[str, str], dict[str, str]] = models.JSONField(default=dict)
+    first_seen_at = models.DateTimeField(auto_now_add=True)
+    last_seen_at = models.DateTimeField()
+
+    objects = WorkerHostQuerySet.as_manager()
+
+    class Meta:
+        ordering = ("queue", "host")
+        constraints = (
+            one_of("isolation", ISOLATIONS, "worker_host_isolation_known"),
+            models.UniqueConstraint(fields=("host", "queue"), name="worker_host_once"),
+        )
+
+    def __str__(self) -> str:
+        return f"{self.host} ({self.queue})"
+
+
+class AuditEntry(models.Model):
+    """What staff did. Never changed."""
+
+    at = models.DateTimeField(auto_now_add=True)
+    actor = models.ForeignKey(settings.AUTH_USER_MODEL, models.PROTECT, null=True)
+    action = models.CharField(max_length=64)
+    subject = models.CharField(max_length=200)
+    detail: models.JSONField[dict[str, Any], dict[str, Any]] = models.JSONField(default=dict)
+
+    class Meta:
+        ordering = ("-id",)
+        verbose_name_plural = "audit entries"
+
+    def __str__(self) -> str:
+        return f"{self.action} {self.subject}"

@@ -1,0 +1,182 @@
+"""What is judged, on what, and what others claim: rows that commands keep in step with files."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.db import models
+from django.db.models import F, Q
+
+from leaderboard.models.choices import DEVICES, Harness, one_of
+
+
+class ProblemQuerySet(models.QuerySet["Problem"]):
+    def scored(self) -> ProblemQuerySet:
+        return self.filter(scored=True)
+
+    def called(self, text: str) -> Problem | None:
+        """The problem that a number or a slug names."""
+        if text.isascii() and text.isdigit() and len(text) < 6:
+            return self.filter(number=int(text)).first()
+        return self.filter(slug=text).first()
+
+
+class Problem(models.Model):
+    """One row of the catalogue. `payload` is its whole entry in fixtures/problems.json.
+
+    `digest` is the SHA-256 of the problem's file: results of another digest do not count.
+    """
+
+    number = models.PositiveSmallIntegerField(primary_key=True)
+    slug = models.CharField(max_length=64, unique=True)
+    category = models.CharField(max_length=32, db_index=True)
+    category_title = models.CharField(max_length=64)
+    title = models.CharField(max_length=200)
+    summary = models.TextField()
+    digest = models.CharField(max_length=64)
+    scored = models.BooleanField()
+    unscored_reason = models.TextField(null=True, blank=True)  # noqa: DJ001  None means scored
+    payload: models.JSONField[dict[str, Any], dict[str, Any]] = models.JSONField()
+
+    objects = ProblemQuerySet.as_manager()
+
+    class Meta:
+        ordering = ("number",)
+        constraints = (
+            models.CheckConstraint(
+                condition=Q(scored=True, unscored_reason=None)
+                | (Q(scored=False, unscored_reason__isnull=False) & ~Q(unscored_reason="")),
+                name="problem_unscored_has_reason",
+            ),
+        )
+
+    def __str__(self) -> str:
+        return f"{self.number}. {self.title}"
+
+
+class LanguageModelQuerySet(models.QuerySet["LanguageModel"]):
+    def visible(self) -> LanguageModelQuerySet:
+        """Models that something public is known of: a private submission must not reveal a name."""
+        public = Q(submissions__visibility="public")
+        return self.filter(public | Q(published__isnull=False)).distinct()
+
+
+class LanguageModel(models.Model):
+    """What wrote the kernels; its slug is its identity."""
+
+    slug = models.SlugField(max_length=80, unique=True)
+    name = models.CharField(max_length=80)
+    vendor = models.CharField(max_length=80, blank=True)
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    objects = LanguageModelQuerySet.as_manager()
+
+    class Meta:
+        ordering = ("name",)
+        constraints = (
+            models.CheckConstraint(
+                condition=~Q(slug="") & ~Q(name=""), name="language_model_has_name"
+            ),
+        )
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class Hardware(models.Model):
+    """A class of hosts, which is also the name of its queue: `cpu`, `h200x4`."""
+
+    slug = models.SlugField(max_length=32, primary_key=True)
+    title = models.CharField(max_length=200)
+    device = models.CharField(max_length=8, choices=DEVICES)
+    max_world_size = models.PositiveSmallIntegerField()
+    facts: models.JSONField[dict[str, Any], dict[str, Any]] = models.JSONField(
+        default=dict, blank=True
+    )
+
+    class Meta:
+        ordering = ("slug",)
+        verbose_name_plural = "hardware"
+        constraints = (
+            one_of("device", DEVICES, "hardware_device_known"),
+            models.CheckConstraint(
+                condition=Q(max_world_size__gte=2, max_world_size__lte=64),
+                name="hardware_world_size_in_range",
+            ),
+        )
+
+    def __str__(self) -> str:
+        return self.title
+
+
+class Publication(models.Model):
+    """Where published claims come from. `payload` holds what does not fit a row, as given."""
+
+    slug = models.SlugField(max_length=64, unique=True)
+    citation = models.TextField()
+    payload: models.JSONField[dict[str, Any], dict[str, Any]] = models.JSONField()
+
+    def __str__(self) -> str:
+        return self.slug
+
+
+class PublishedResult(models.Model):
+    """A claim: of `problems` problems this many were solved. Category None is the claimed total."""
+
+    publication = models.ForeignKey(Publication, models.CASCADE, related_name="results")
+    model = models.ForeignKey(LanguageModel, models.PROTECT, related_name="published")
+    harness = models.CharField(max_length=16, choices=Harness.choices)
+    category = models.CharField(max_length=32, null=True)  # noqa: DJ001  None is the total
+    problems = models.PositiveSmallIntegerField()
+    correct_at_1 = models.PositiveSmallIntegerField()
+    correct_at_3 = models.PositiveSmallIntegerField(null=True)
+    fast_at_1 = models.PositiveSmallIntegerField()
+    fast_at_3 = models.PositiveSmallIntegerField(null=True)
+
+    class Meta:
+        ordering = ("model__name", "harness", "category")
+        constraints = (
+            one_of("harness", Harness.choices, "published_harness_known"),
+            models.UniqueConstraint(
+                fields=("publication", "model", "harness", "category"),
+                name="published_once",
+            ),
+            models.UniqueConstraint(
+                fields=("publication", "model", "harness"),
+                condition=Q(category=None),
+                name="published_total_once",
+            ),
+            models.CheckConstraint(
+                condition=Q(correct_at_1__lte=F("problems"))
+                & Q(fast_at_1__lte=F("correct_at_1"))
+                & (Q(correct_at_3=None) | Q(correct_at_3__lte=F("problems"))),
+                name="published_counts_fit",
+            ),
+        )
+
+    def __str__(self) -> str:
+        return f"{self.model_id} {self.harness} {self.category or 'total'}"
+
+
+class DataVersionQuerySet(models.QuerySet["DataVersion"]):
+    def current(self) -> int:
+        return self.values_list("number", flat=True).filter(pk=1).first() or 0
+
+    def bump(self) -> None:
+        """Say, in the transaction that changes it, that what the public sees has changed."""
+        if not self.filter(pk=1).update(number=F("number") + 1):
+            self.get_or_create(pk=1)
+
+
+class DataVersion(models.Model):
+    """At most one row. Public pages are cached under its number."""
+
+    number = models.PositiveBigIntegerField(default=1)
+
+    objects = DataVersionQuerySet.as_manager()
+
+    class Meta:
+        constraints = (models.CheckConstraint(condition=Q(pk=1), name="data_version_is_one_row"),)
+
+    def __str__(self) -> str:
+        return str(self.number)

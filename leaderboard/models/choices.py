@@ -1,0 +1,78 @@
+"""The closed sets that columns hold; those of the judge come from the evaluator itself."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from django.db import models
+
+from evaluator.job import Backend, Device, Dtype, Profile
+from evaluator.report import Isolation, Phase, Verdict
+
+Choices = list[tuple[str, str]]
+
+
+def choices_of(kind: type[StrEnum]) -> Choices:
+    return [(member.value, member.value) for member in kind]
+
+
+BACKENDS = choices_of(Backend)
+DEVICES = choices_of(Device)
+DTYPES = choices_of(Dtype)
+ISOLATIONS = choices_of(Isolation)
+PHASES = choices_of(Phase)
+PROFILES = choices_of(Profile)
+VERDICTS = choices_of(Verdict)
+
+# A timing is kept for these only; what ran faster than the hardware can is evidence, not a result.
+TIMED_VERDICTS = (Verdict.OK.value, Verdict.FASTER_THAN_LIGHT.value)
+COUNTED_VERDICTS = tuple(verdict.value for verdict in Verdict if verdict.counts)
+
+
+class Status(models.TextChoices):
+    """Where a run is."""
+
+    QUEUED = "queued"
+    RUNNING = "running"
+    DONE = "done"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+
+
+class Harness(models.TextChoices):
+    """How a language model was asked."""
+
+    ZERO_SHOT = "zero-shot"
+    REPEATED = "repeated"
+    AGENTIC = "agentic"
+    HUMAN = "human"
+
+
+class Visibility(models.TextChoices):
+    """Who may see a submission: its owner, whoever has the address, everybody."""
+
+    PRIVATE = "private"
+    UNLISTED = "unlisted"
+    PUBLIC = "public"
+
+
+class Trust(models.TextChoices):
+    """How far numbers are backed: somebody says so, authors published it, it was run here."""
+
+    SELF_REPORTED = "self-reported"
+    PUBLISHED = "published"
+    VERIFIED = "verified"
+
+
+class Moderation(models.TextChoices):
+    """What staff decided. Disputed and invalidated keep their evidence and leave the rankings."""
+
+    ACCEPTED = "accepted"
+    DISPUTED = "disputed"
+    INVALIDATED = "invalidated"
+
+
+def one_of(field: str, choices: Choices, name: str) -> models.CheckConstraint:
+    """A CHECK that a column holds one of its choices (or NULL, where it may)."""
+    allowed = [value for value, _ in choices]
+    return models.CheckConstraint(condition=models.Q(**{f"{field}__in": allowed}), name=name)

@@ -1,0 +1,271 @@
+"""Evaluations of kernels, and the summary of them that pages read."""
+
+from __future__ import annotations
+
+import json
+import uuid
+import zlib
+from typing import Any
+
+from django.db import models
+from django.db.models import Count, F, Q
+from django.urls import reverse
+
+from leaderboard.models.catalogue import Hardware, Problem
+from leaderboard.models.choices import (
+    COUNTED_VERDICTS,
+    DEVICES,
+    DTYPES,
+    ISOLATIONS,
+    PHASES,
+    PROFILES,
+    TIMED_VERDICTS,
+    VERDICTS,
+    Moderation,
+    Status,
+    Visibility,
+    one_of,
+)
+from leaderboard.models.submissions import AppendOnlyError, Kernel, Submission, Viewer
+
+MAX_TRIES = 3
+OPEN = (Status.QUEUED, Status.RUNNING)
+FINAL = (Status.DONE, Status.FAILED, Status.CANCELLED)
+TIMES = ("kernel_us", "baseline_us", "speedup", "speedup_low", "speedup_high")
+SETTING = ("hardware_id", "world_size", "size", "dtype", "profile", "judge_version")
+NO_LEASE = Q(lease_token=None, lease_until=None)
+NO_TIMES = Q(**{f"{name}__isnull": True for name in TIMES})
+
+
+class RunQuerySet(models.QuerySet["Run"]):
+    def open(self) -> RunQuerySet:
+        return self.filter(status__in=OPEN)
+
+    def queued(self) -> RunQuerySet:
+        return self.filter(status=Status.QUEUED)
+
+    def running(self) -> RunQuerySet:
+        return self.filter(status=Status.RUNNING)
+
+    def counted(self) -> RunQuerySet:
+        """Runs whose verdict says something about the kernel of the problem as it now stands."""
+        return self.filter(
+            status=Status.DONE,
+            verdict__in=COUNTED_VERDICTS,
+            problem_digest=F("kernel__problem__digest"),
+        ).exclude(isolation="none")
+
+    def reachable_by(self, viewer: Viewer) -> RunQuerySet:
+        return self.filter(kernel__submission__in=Submission.objects.reachable_by(viewer))
+
+    def listed_for(self, viewer: Viewer) -> RunQuerySet:
+        return self.filter(kernel__submission__in=Submission.objects.listed_for(viewer))
+
+    def with_names(self) -> RunQuerySet:
+        """With what a line about a run shows; without the report."""
+        return self.select_related(
+            "kernel__problem", "kernel__submission__model", "hardware"
+        ).defer("report_packed", "kernel__problem__payload")
+
+    def ahead_of(self, run: Run) -> int:
+        """How many queued runs of the same hardware were asked for earlier."""
+        earlier = Q(created_at__lt=run.created_at) | Q(created_at=run.created_at, id__lt=run.id)
+        return self.queued().filter(earlier, hardware=run.hardware_id).count()
+
+    def delete(self) -> tuple[int, dict[str, int]]:
+        raise AppendOnlyError("runs are kept: invalidate their submission instead")
+
+
+class Run(models.Model):
+    """One evaluation of one kernel.
+
+    While it runs, `lease_token` fences off every worker but the last that claimed it, and
+    `lease_until` says when it is given up for lost. A finished run is never changed.
+    """
+
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
+    kernel = models.ForeignKey(Kernel, models.PROTECT, related_name="runs")
+    problem_digest = models.CharField(max_length=64)
+    hardware = models.ForeignKey(Hardware, models.PROTECT, related_name="runs")
+    world_size = models.PositiveSmallIntegerField()
+    size = models.CharField(max_length=32)
+    dtype = models.CharField(max_length=16, choices=DTYPES)
+    profile = models.CharField(max_length=16, choices=PROFILES)
+    device = models.CharField(max_length=8, choices=DEVICES)
+
+    status = models.CharField(max_length=16, choices=Status.choices, default=Status.QUEUED)
+    phase = models.CharField(max_length=16, choices=PHASES, null=True)  # noqa: DJ001
+    progress_done = models.PositiveIntegerField(default=0)
+    progress_total = models.PositiveIntegerField(default=0)
+    created_at = models.DateTimeField(auto_now_add=True)
+    started_at = models.DateTimeField(null=True)
+    finished_at = models.DateTimeField(null=True)
+    rung_at = models.DateTimeField(null=True)
+    tries = models.PositiveSmallIntegerField(default=0)
+    host = models.CharField(max_length=200, blank=True)
+    lease_token = models.CharField(max_length=64, null=True)  # noqa: DJ001  None: not leased
+    lease_until = models.DateTimeField(null=True)
+    cancel_requested = models.BooleanField(default=False)
+    last_error = models.TextField(blank=True)
+
+    verdict = models.CharField(max_length=32, choices=VERDICTS, null=True)  # noqa: DJ001
+    message = models.TextField(blank=True)
+    cause = models.TextField(null=True)  # noqa: DJ001  None: not known
+    evidence = models.TextField(null=True)  # noqa: DJ001  None: there is none
+    flags: models.JSONField[list[str], list[str]] = models.JSONField(default=list)
+    ranks: models.JSONField[list[int], list[int]] = models.JSONField(default=list)
+    kernel_us = models.FloatField(null=True)
+    baseline_us = models.FloatField(null=True)
+    speedup = models.FloatField(null=True)
+    speedup_low = models.FloatField(null=True)
+    speedup_high = models.FloatField(null=True)
+    isolation = models.CharField(max_length=32, choices=ISOLATIONS, null=True)  # noqa: DJ001
+    judge_version = models.CharField(max_length=32, null=True)  # noqa: DJ001
+    environment: models.JSONField[dict[str, Any] | None, dict[str, Any] | None] = models.JSONField(
+        null=True
+    )
+    report_packed = models.BinaryField(null=True)
+
+    objects = RunQuerySet.as_manager()
+
+    class Meta:
+        ordering = ("-created_at", "-id")
+        indexes = (
+            models.Index(fields=("-created_at", "-id"), name="run_newest"),
+            models.Index(
+                fields=("hardware", "created_at"), name="run_queue", condition=Q(status="queued")
+            ),
+            models.Index(fields=("lease_until",), name="run_lease", condition=Q(status="running")),
+        )
+        constraints = (
+            one_of("status", Status.choices, "run_status_known"),
+            one_of("verdict", VERDICTS, "run_verdict_known"),
+            one_of("phase", PHASES, "run_phase_known"),
+            one_of("profile", PROFILES, "run_profile_known"),
+            one_of("dtype", DTYPES, "run_dtype_known"),
+            one_of("device", DEVICES, "run_device_known"),
+            one_of("isolation", ISOLATIONS, "run_isolation_known"),
+            models.CheckConstraint(
+                condition=Q(world_size__gte=2, world_size__lte=64), name="run_world_size_in_range"
+            ),
+            models.CheckConstraint(condition=Q(tries__lte=MAX_TRIES), name="run_tries_bounded"),
+            models.CheckConstraint(
+                condition=Q(progress_done__lte=F("progress_total")), name="run_progress_fits"
+            ),
+            models.CheckConstraint(
+                condition=(
+                    Q(status="running", tries__gte=1, started_at__isnull=False)
+                    & Q(lease_token__isnull=False, lease_until__isnull=False)
+                    & ~Q(host="")
+                )
+                | (~Q(status="running") & NO_LEASE),
+                name="run_leased_while_running",
+            ),
+            models.CheckConstraint(
+                condition=Q(status__in=OPEN, verdict=None, finished_at=None, report_packed=None)
+                | Q(status="done", finished_at__isnull=False, report_packed__isnull=False)
+                & Q(isolation__isnull=False, judge_version__isnull=False)
+                & Q(environment__isnull=False, verdict__isnull=False)
+                & ~Q(verdict__in=("infra_error", "cancelled"))
+                | Q(status="failed", verdict="infra_error", finished_at__isnull=False)
+                | Q(status="cancelled", verdict="cancelled", finished_at__isnull=False),
+                name="run_verdict_fits_status",
+            ),
+            models.CheckConstraint(
+                condition=Q(verdict=None, message="") | (Q(verdict__isnull=False) & ~Q(message="")),
+                name="run_verdict_has_message",
+            ),
+            models.CheckConstraint(
+                condition=NO_TIMES & (Q(verdict=None) | ~Q(verdict="ok"))
+                | Q(verdict__in=TIMED_VERDICTS, kernel_us__gt=0, baseline_us__gt=0)
+                & Q(speedup_low__gt=0, speedup_low__lte=F("speedup"))
+                & Q(speedup__lte=F("speedup_high")),
+                name="run_ok_iff_timed",
+            ),
+        )
+
+    def __str__(self) -> str:
+        return str(self.id)
+
+    def get_absolute_url(self) -> str:
+        return reverse("run", args=[self.id])
+
+    @property
+    def is_final(self) -> bool:
+        return self.status in FINAL
+
+    @property
+    def report(self) -> dict[str, Any] | None:
+        """The whole report as its JSON value, or None where there is none."""
+        if self.report_packed is None:
+            return None
+        return dict(json.loads(zlib.decompress(self.report_packed)))
+
+
+class SummaryQuerySet(models.QuerySet["Summary"]):
+    def ranked(self) -> SummaryQuerySet:
+        """What boards show: public and undisputed submissions, scored problems."""
+        return self.filter(
+            submission__visibility=Visibility.PUBLIC,
+            submission__moderation=Moderation.ACCEPTED,
+            problem__scored=True,
+        )
+
+    def settings(self) -> list[dict[str, Any]]:
+        """Which settings have results, the most used first: keys of SETTING and `problems`.
+
+        A board compares within one setting only.
+        """
+        counted = self.order_by().values(*SETTING).annotate(problems=Count("id"))
+        return list(counted.order_by("-problems", *SETTING))
+
+
+class Summary(models.Model):
+    """One submission on one problem in one setting; written with the results it sums up.
+
+    `attempts` lists, by attempt: {attempt, run, verdict, cause, speedup}, of the latest counted run
+    of its last step. `made` and `correct` count them; `best_run` is the fastest correct one.
+    """
+
+    submission = models.ForeignKey(Submission, models.PROTECT, related_name="summaries")
+    problem = models.ForeignKey(Problem, models.PROTECT, related_name="summaries")
+    hardware = models.ForeignKey(Hardware, models.PROTECT)
+    world_size = models.PositiveSmallIntegerField()
+    size = models.CharField(max_length=32)
+    dtype = models.CharField(max_length=16, choices=DTYPES)
+    profile = models.CharField(max_length=16, choices=PROFILES)
+    judge_version = models.CharField(max_length=32)
+    made = models.PositiveSmallIntegerField()
+    correct = models.PositiveSmallIntegerField()
+    best_speedup = models.FloatField(null=True)
+    best_run = models.ForeignKey(Run, models.PROTECT, null=True, related_name="+")
+    attempts: models.JSONField[list[dict[str, Any]], list[dict[str, Any]]] = models.JSONField()
+
+    objects = SummaryQuerySet.as_manager()
+
+    class Meta:
+        ordering = ("submission_id", "problem_id", *SETTING)
+        verbose_name_plural = "summaries"
+        indexes = (models.Index(fields=("profile", "hardware"), name="summary_board"),)
+        constraints = (
+            models.UniqueConstraint(
+                fields=("submission", "problem", *(name.removesuffix("_id") for name in SETTING)),
+                name="summary_once",
+            ),
+            models.CheckConstraint(
+                condition=Q(made__gte=1, correct__lte=F("made")), name="summary_counts_fit"
+            ),
+            models.CheckConstraint(
+                condition=Q(correct=0, best_speedup=None, best_run=None)
+                | Q(correct__gte=1, best_speedup__gt=0, best_run__isnull=False),
+                name="summary_best_is_correct",
+            ),
+        )
+
+    def __str__(self) -> str:
+        return f"{self.submission_id} on {self.problem_id}: {self.correct} of {self.made}"
+
+    @property
+    def speedups(self) -> list[float]:
+        """Of each correct attempt, in the order of attempts."""
+        return [entry["speedup"] for entry in self.attempts if entry["speedup"] is not None]

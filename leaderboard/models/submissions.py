@@ -1,0 +1,180 @@
+"""What was handed in: submissions, their kernels, the sources by digest."""
+
+from __future__ import annotations
+
+import hashlib
+import zlib
+
+from django.conf import settings
+from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
+from django.db import models
+from django.db.models import Q
+from django.urls import reverse
+
+from leaderboard.models.catalogue import LanguageModel, Problem
+from leaderboard.models.choices import (
+    BACKENDS,
+    Harness,
+    Moderation,
+    Trust,
+    Visibility,
+    one_of,
+)
+
+Viewer = AbstractBaseUser | AnonymousUser
+
+
+class AppendOnlyError(Exception):
+    """Somebody asked to delete what the site promised to keep."""
+
+
+class SubmissionQuerySet(models.QuerySet["Submission"]):
+    def public(self) -> SubmissionQuerySet:
+        """What lists show."""
+        return self.filter(visibility=Visibility.PUBLIC)
+
+    def ranked(self) -> SubmissionQuerySet:
+        return self.public().filter(moderation=Moderation.ACCEPTED)
+
+    def reachable(self) -> SubmissionQuerySet:
+        """What anybody with the address may see."""
+        return self.exclude(visibility=Visibility.PRIVATE)
+
+    def reachable_by(self, viewer: Viewer) -> SubmissionQuerySet:
+        if getattr(viewer, "is_staff", False):
+            return self
+        return self.filter(~Q(visibility=Visibility.PRIVATE) | Q(owner=viewer.pk))
+
+    def listed_for(self, viewer: Viewer) -> SubmissionQuerySet:
+        if getattr(viewer, "is_staff", False):
+            return self
+        return self.filter(Q(visibility=Visibility.PUBLIC) | Q(owner=viewer.pk))
+
+
+class Submission(models.Model):
+    """All kernels of one language model and harness handed in together: one row of a board.
+
+    `k` is how many attempts a problem were drawn. `step_budget` belongs to agentic harnesses.
+    An idempotency key with the digest of its request makes a repeated request harmless.
+    """
+
+    model = models.ForeignKey(LanguageModel, models.PROTECT, related_name="submissions")
+    harness = models.CharField(max_length=16, choices=Harness.choices)
+    k = models.PositiveSmallIntegerField()
+    step_budget = models.PositiveSmallIntegerField(null=True, blank=True)
+    owner = models.ForeignKey(settings.AUTH_USER_MODEL, models.PROTECT, related_name="submissions")
+    visibility = models.CharField(max_length=16, choices=Visibility.choices)
+    trust = models.CharField(max_length=16, choices=Trust.choices, default=Trust.SELF_REPORTED)
+    moderation = models.CharField(
+        max_length=16, choices=Moderation.choices, default=Moderation.ACCEPTED
+    )
+    moderation_reason = models.TextField(blank=True)
+    notes = models.TextField(blank=True)
+    idempotency_key = models.CharField(max_length=200, null=True)  # noqa: DJ001  unique per owner
+    request_digest = models.CharField(max_length=64)
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    objects = SubmissionQuerySet.as_manager()
+
+    class Meta:
+        ordering = ("-id",)
+        indexes = (models.Index(fields=("visibility", "moderation")),)
+        constraints = (
+            one_of("harness", Harness.choices, "submission_harness_known"),
+            one_of("visibility", Visibility.choices, "submission_visibility_known"),
+            one_of("trust", Trust.choices, "submission_trust_known"),
+            one_of("moderation", Moderation.choices, "submission_moderation_known"),
+            models.CheckConstraint(condition=Q(k__gte=1, k__lte=100), name="submission_k_in_range"),
+            models.CheckConstraint(
+                condition=Q(step_budget=None) | Q(harness=Harness.AGENTIC, step_budget__gte=1),
+                name="submission_steps_are_agentic",
+            ),
+            models.CheckConstraint(
+                condition=Q(moderation=Moderation.ACCEPTED, moderation_reason="")
+                | (~Q(moderation=Moderation.ACCEPTED) & ~Q(moderation_reason="")),
+                name="submission_moderation_has_reason",
+            ),
+            models.UniqueConstraint(
+                fields=("owner", "idempotency_key"), name="submission_idempotency_key_once"
+            ),
+        )
+
+    def __str__(self) -> str:
+        return f"{self.model} ({self.harness})"
+
+    def get_absolute_url(self) -> str:
+        return reverse("submission", args=[self.pk])
+
+
+class SourceQuerySet(models.QuerySet["Source"]):
+    def keep(self, text: str) -> Source:
+        """The row of this text, made if there is none."""
+        data = text.encode()
+        found, _ = self.get_or_create(
+            digest=hashlib.sha256(data).hexdigest(),
+            defaults={"packed": zlib.compress(data, 6), "size_bytes": len(data)},
+        )
+        return found
+
+    def reachable_by(self, viewer: Viewer) -> SourceQuerySet:
+        seen = Submission.objects.reachable_by(viewer)
+        return self.filter(kernels__submission__in=seen).distinct()
+
+
+class Source(models.Model):
+    """A kernel's text, once however often it is handed in."""
+
+    digest = models.CharField(max_length=64, primary_key=True)
+    packed = models.BinaryField()
+    size_bytes = models.PositiveIntegerField()
+
+    objects = SourceQuerySet.as_manager()
+
+    class Meta:
+        constraints = (
+            models.CheckConstraint(condition=Q(size_bytes__gt=0), name="source_is_not_empty"),
+        )
+
+    def __str__(self) -> str:
+        return self.digest
+
+    def get_absolute_url(self) -> str:
+        return reverse("kernel", args=[self.digest])
+
+    @property
+    def text(self) -> str:
+        return zlib.decompress(self.packed).decode()
+
+
+class KernelQuerySet(models.QuerySet["Kernel"]):
+    def delete(self) -> tuple[int, dict[str, int]]:
+        raise AppendOnlyError("kernels are kept: invalidate their submission instead")
+
+
+class Kernel(models.Model):
+    """One source for one problem within a submission. `step` is a revision of an attempt."""
+
+    submission = models.ForeignKey(Submission, models.PROTECT, related_name="kernels")
+    problem = models.ForeignKey(Problem, models.PROTECT, related_name="kernels")
+    attempt = models.PositiveSmallIntegerField(default=1)
+    step = models.PositiveSmallIntegerField(default=1)
+    backend = models.CharField(max_length=16, choices=BACKENDS)
+    source = models.ForeignKey(Source, models.PROTECT, related_name="kernels")
+
+    objects = KernelQuerySet.as_manager()
+
+    class Meta:
+        ordering = ("submission_id", "problem_id", "attempt", "step")
+        constraints = (
+            one_of("backend", BACKENDS, "kernel_backend_known"),
+            models.UniqueConstraint(
+                fields=("submission", "problem", "attempt", "step"), name="kernel_once"
+            ),
+            models.CheckConstraint(
+                condition=Q(attempt__gte=1, attempt__lte=100, step__gte=1),
+                name="kernel_attempt_in_range",
+            ),
+        )
+
+    def __str__(self) -> str:
+        return f"{self.problem_id} attempt {self.attempt}"
