@@ -61,7 +61,7 @@ def compare(got: Tensor, expected: Tensor, tolerance: Tolerance) -> Comparison:
 def rms(values: Tensor) -> float:
     """Root mean square of the finite values; 0.0 when there are none."""
     total, finite_elements = 0.0, 0
-    for part in values.reshape(-1).split(CHUNK_ELEMENTS):
+    for part in torch.split(values.reshape(-1), CHUNK_ELEMENTS):
         finite = part[part.isfinite()].double()
         total += finite.square().sum().item()
         finite_elements += finite.numel()

@@ -38,8 +38,9 @@ class RankContext:
     _choices: count[int] = field(default_factory=count, repr=False)
 
     @property
-    def trial(self) -> int:
-        return self.spec.trial
+    def turn(self) -> int:
+        """What shapes may depend on: the trial, but nothing while timed."""
+        return 0 if self.spec.timed else self.spec.trial
 
     @property
     def _hardened(self) -> bool:
@@ -92,10 +93,13 @@ class RankContext:
     def choose(self, published: T, options: Sequence[T]) -> T:
         """Upstream: the published value. Hardened: one option, the same on every rank.
 
-        The options take turns from a secret start, so few trials meet all of them.
+        The options take turns from a secret start, so few trials meet all of them. The first one
+        is timed: it has to be as hard to guess around as the others.
         """
-        turn = secret_int(self.secret, self.number, "choice", next(self._choices)) + self.trial
-        return options[turn % len(options)] if self._hardened else published
+        start = secret_int(self.secret, self.number, "choice", next(self._choices))
+        if not self._hardened:
+            return published
+        return options[0 if self.spec.timed else (start + self.spec.trial) % len(options)]
 
     def pick(self, published: T, hardened: T) -> T:
         """Either of two ready values; draw both in any case, each in its place."""
@@ -106,11 +110,13 @@ class RankContext:
         return GroupRef(axis=axis)
 
     def _upstream(self) -> torch.Generator:
-        return self._seeded("upstream", 42 + 1000 * self.number + self.rank + 1000003 * self.trial)
+        return self._seeded(
+            "upstream", 42 + 1000 * self.number + self.rank + 1000003 * self.spec.trial
+        )
 
     def _stream(self, shared: bool) -> torch.Generator:
         owner = "shared" if shared else f"rank {self.rank}"
-        return self._seeded(owner, secret_int(self.secret, self.number, self.trial, owner))
+        return self._seeded(owner, secret_int(self.secret, self.number, self.spec.trial, owner))
 
     def _seeded(self, name: str, seed: int) -> torch.Generator:
         if name not in self._streams:

@@ -23,11 +23,14 @@ class Tolerance:
 EXACT = Tolerance(atol=0.0, rtol=0.0)
 UPSTREAM_TOLERANCE = Tolerance(atol=1e-2, rtol=1e-2, absolute=True)
 
-DEFAULT_TOLERANCES: Mapping[str, Tolerance] = {
-    "float32": Tolerance(atol=1e-4, rtol=1e-4),
-    "bfloat16": Tolerance(atol=3e-2, rtol=2e-2),
-    "float16": Tolerance(atol=4e-3, rtol=4e-3),
-}
+
+def tolerances(*, float32: float, bfloat16: float, float16: float) -> Mapping[str, Tolerance]:
+    """One number per run dtype, for both parts of its tolerance."""
+    limits = {"float32": float32, "bfloat16": bfloat16, "float16": float16}
+    return {dtype: Tolerance(atol=limit, rtol=limit) for dtype, limit in limits.items()}
+
+
+DEFAULT_TOLERANCES = tolerances(float32=1e-4, bfloat16=3e-2, float16=4e-3)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,13 +41,18 @@ class Size:
     n: int
 
 
-EXACT_TOLERANCES: Mapping[str, Tolerance] = dict.fromkeys(DEFAULT_TOLERANCES, EXACT)
+EXACT_TOLERANCES = dict.fromkeys(DEFAULT_TOLERANCES, EXACT)
 
-DEFAULT_SIZES: Mapping[str, Size] = {
-    "tiny": Size(m=64, n=32),
-    "standard": Size(m=1024, n=1024),
-    "large": Size(m=8192, n=8192),
-}
+
+def sizes(
+    *, tiny: tuple[int, int] = (64, 32), large: tuple[int, int] = (8192, 8192)
+) -> Mapping[str, Size]:
+    """(m, n) for a CPU, PKB's 1024 x 1024, and (m, n) that is bound by bandwidth."""
+    named = {"tiny": tiny, "standard": (1024, 1024), "large": large}
+    return {name: Size(m=m, n=n) for name, (m, n) in named.items()}
+
+
+DEFAULT_SIZES = sizes()
 
 
 @dataclass(frozen=True, kw_only=True)

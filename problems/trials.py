@@ -13,7 +13,10 @@ SHIFT = 0.5
 
 @dataclass(frozen=True, kw_only=True)
 class TrialSpec:
-    """`scale` and `shift` transform the standard normal draws of the hardened profile."""
+    """`scale` and `shift` transform the standard normal draws of the hardened profile.
+
+    In a `timed` trial, parameters and shapes are the same for every trial number.
+    """
 
     trial: int
     m: int
@@ -21,6 +24,7 @@ class TrialSpec:
     note: str
     scale: float = 1.0
     shift: float = 0.0
+    timed: bool = False
 
 
 def correctness_trials(
@@ -42,7 +46,7 @@ def correctness_trials(
 def timed_trial(problem: Problem, size: str, trial: int) -> TrialSpec:
     """The published shape at scale one; give trials that the correctness check did not use."""
     published = problem.sizes[size]
-    return TrialSpec(trial=trial, m=published.m, n=published.n, note="timed")
+    return TrialSpec(trial=trial, m=published.m, n=published.n, note="timed", timed=True)
 
 
 def secret_int(secret: bytes, *parts: object) -> int:

@@ -5,7 +5,7 @@ import torch.distributed as dist
 
 from problems.collectives import all_reduce_bytes
 from problems.context import RankContext
-from problems.spec import Cost, Dims, Problem, Tolerance
+from problems.spec import Cost, Dims, Problem, tolerances
 
 problem = Problem(
     number=1,
@@ -18,11 +18,7 @@ problem = Problem(
     "tensor of the same shape and dtype that holds, on every rank, the elementwise sum of all "
     "ranks' matrices. The argument must stay as it is. M and N may be any positive integers.",
     outputs=("total",),
-    tolerances={
-        "float32": Tolerance(atol=1e-6, rtol=1e-6),
-        "bfloat16": Tolerance(atol=2.5e-2, rtol=2.5e-2),
-        "float16": Tolerance(atol=3e-3, rtol=3e-3),
-    },
+    tolerances=tolerances(float32=1e-6, bfloat16=2.5e-2, float16=3e-3),
     tolerance_reason="each of up to 7 additions may round to the run dtype, in any order "
     "(bfloat16, 8 ranks: 0.017 measured); float32 rejects bfloat16 on the wire (0.008), "
     "bfloat16 rejects fp8 (0.13)",

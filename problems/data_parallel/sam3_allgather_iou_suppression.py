@@ -1,0 +1,101 @@
+"""Suppression of overlapping masks, over objects that are spread unevenly over ranks."""
+
+import torch
+import torch.distributed as dist
+
+from problems.context import RankContext
+from problems.spec import EXACT_TOLERANCES, Cost, Dims, Problem, sizes
+
+problem = Problem(
+    number=81,
+    title="All-gathered mask IoU suppression",
+    source="facebookresearch/sam3",
+    domain="Vision models",
+    summary="Gather all masks, and blank out those that overlap an object seen more lately.",
+    statement="Rank r holds num_obj_per_gpu[r] objects of a video segmenter: mask logits "
+    "low_res_masks_local [n_r, H, Wd] and scores obj_scores_local [n_r]. Return three tensors, "
+    "the same on every rank of the group (None means the default process group): the masks of "
+    "all n objects in rank order, [n, H, Wd] in float32; all scores, [n] in float32; and the "
+    "flags of suppressed objects, [n] bool. A mask is where its logit is > 0. The IoU of two "
+    "objects is their common area over max(their joint area, 1). Two different objects i and j "
+    "clash when their IoU >= iou_threshold; then i is suppressed if last_occluded[j] > -1 and "
+    "last_occluded[i] > last_occluded[j], or < with reverse. last_occluded is [n] int64, the "
+    "same on every rank. Suppressed masks are filled with -10; scores stay. Raise ValueError "
+    "if a rank's masks do not number num_obj_per_gpu of it. Counts (at least one per rank), "
+    "threshold and reverse may differ from call to call.",
+    outputs=("masks", "scores", "suppressed"),
+    also=("Geometric / Spatial",),
+    sizes=sizes(large=(4096, 8192)),
+    tolerances=EXACT_TOLERANCES,
+    tolerance_reason="masks are moved or filled, and areas are integers: every bit must be right",
+    known_issues=(
+        "Under `upstream` no two masks reach the threshold: a plain all-gather passes.",
+        "The output is float32 in every run dtype; shapes depend on the trial.",
+    ),
+)
+
+
+def dims(m: int, n: int, world_size: int) -> Dims:
+    """Masks of m/4 x m/4 and n/1024 objects for PKB's one, its fixed shape at m = n = 1024."""
+    return Dims(m=m, n=n, side=max(1, m // 4), crowd=max(1, n // 1024))
+
+
+def make_inputs(ctx: RankContext, d: Dims) -> dict[str, object]:
+    counts = [(1 + (r + ctx.turn) % 3) * d.crowd for r in range(ctx.world_size)]
+    mine, side = counts[ctx.rank], torch.arange(d.side)
+    stripes = (side.view(-1, 1) + side + torch.arange(5).view(5, 1, 1)) % 5 == 0
+    patterns = ctx.varied(4.0 * stripes - 1, spread=3.0, shared=True)
+    places = (torch.arange(mine) + ctx.rank) % 5  # stripes shift by object and rank, mod 5
+    frames = torch.arange(sum(counts)) % 5 - 1
+    return {
+        "low_res_masks_local": ctx.randn(mine, d.side, d.side) + patterns[places],
+        "obj_scores_local": ctx.varied(torch.linspace(-5, 5, mine), spread=5.0),
+        "num_obj_per_gpu": counts,
+        "last_occluded": ctx.integers(frames, -1, 5, shared=True),
+        "iou_threshold": ctx.choose(0.7, (0.7071, 0.618)),
+        "reverse": ctx.choose(False, (False, True)),
+        "group": None,
+    }
+
+
+@torch.no_grad()
+def reference(
+    low_res_masks_local: torch.Tensor,
+    obj_scores_local: torch.Tensor,
+    num_obj_per_gpu: list[int],
+    last_occluded: torch.Tensor,
+    iou_threshold: float = 0.7,
+    reverse: bool = False,
+    group: dist.ProcessGroup | None = None,
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    mine, most = num_obj_per_gpu[dist.get_rank(group)], max(num_obj_per_gpu)
+    if len(low_res_masks_local) != mine:
+        raise ValueError(f"{len(low_res_masks_local)} masks, but num_obj_per_gpu says {mine}")
+    wide = torch.promote_types(low_res_masks_local.dtype, torch.float32)
+
+    def gather(local: torch.Tensor) -> torch.Tensor:
+        padded = local.new_zeros(most, *local.shape[1:], dtype=wide)
+        padded[:mine] = local
+        out = padded.new_empty(len(num_obj_per_gpu) * most, *local.shape[1:])
+        dist.all_gather_into_tensor(out, padded, group=group)
+        parts = zip(torch.split(out, most), num_obj_per_gpu, strict=True)
+        return torch.cat([part[:count] for part, count in parts])
+
+    masks, scores = gather(low_res_masks_local), gather(obj_scores_local)
+    flat = (masks > 0).flatten(1).to(wide)
+    common, area = flat @ flat.T, flat.sum(dim=1)
+    joint = area.view(-1, 1) + area - common
+    clash = (common / joint.clamp(min=1) >= iou_threshold).fill_diagonal_(False)
+    mine_at, other_at = last_occluded.view(-1, 1), last_occluded
+    loses = mine_at < other_at if reverse else mine_at > other_at
+    suppressed = (clash & loses & (other_at > -1)).any(dim=1)
+    return masks.masked_fill(suppressed.view(-1, 1, 1), -10.0), scores, suppressed
+
+
+def cost(d: Dims, world_size: int, itemsize: int) -> Cost:
+    one, all_objects = d.side**2 + 1, sum(1 + r % 3 for r in range(world_size)) * d.crowd
+    return Cost(
+        wire_bytes=(all_objects - d.crowd) * one * itemsize,  # rank 0 holds the fewest
+        flops=all_objects**2 * one,
+        hbm_bytes=(d.crowd * itemsize + 4 * all_objects) * one,
+    )

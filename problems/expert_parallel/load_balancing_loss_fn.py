@@ -1,0 +1,85 @@
+"""Load-balancing loss of a mixture of experts, averaged over ranks."""
+
+import torch
+import torch.distributed as dist
+
+from problems.collectives import all_reduce_bytes
+from problems.context import RankContext
+from problems.spec import Cost, Dims, Problem, sizes, tolerances
+
+problem = Problem(
+    number=24,
+    title="MoE load-balancing auxiliary loss",
+    source="huggingface/transformers",
+    domain="LLM training",
+    summary="Expert load times mean router probability, averaged over ranks.",
+    statement="Compute the Switch-style auxiliary loss of a mixture of experts. gate_logits "
+    "holds this rank's router logits, [tokens, num_experts], or is a tuple or list of such "
+    "tensors, one per layer, which are concatenated along the tokens. Let P be the softmax "
+    "over experts, in the logits' dtype, and let each token choose the top_k experts of "
+    "largest P. f[k, e] is the share of tokens whose k-th choice is e, p[e] the mean of P[:, "
+    "e] over tokens. attention_mask, [batch, seq] of 0 and 1 or None, repeats over layers and "
+    "gives every token a weight: f and p are then means over the tokens of weight 1. This "
+    "rank's loss is num_experts * sum over k and e of f[k, e] * p[e]. Return the mean of all "
+    "ranks' losses (default process group) as a float32 scalar tensor, the same on every rank. "
+    "tokens may be any positive integer; top_k (1 to 3) and whether there is a mask may differ "
+    "from call to call.",
+    outputs=("loss",),
+    also=("Data Parallel",),
+    n_step=None,
+    sizes=sizes(large=(1 << 20, 1024)),
+    tolerances=tolerances(float32=5e-5, bfloat16=1e-2, float16=2e-3),
+    tolerance_reason="bfloat16 probabilities tie, and each tie may send one token to another "
+    "expert",
+    known_issues=(
+        "Upstream logits make the loss 2.04 on every rank in every trial: a constant passes.",
+        "Upstream inputs never have several layers or a mask.",
+    ),
+)
+
+
+def dims(m: int, n: int, world_size: int) -> Dims:
+    return Dims(m=m, n=n, experts=8)
+
+
+def make_inputs(ctx: RankContext, d: Dims) -> dict[str, object]:
+    logits = ctx.randn(d.m, d.experts)
+    popularity = ctx.filled(0.0, 1, d.experts)
+    mask = ctx.integers(torch.ones(1, d.m, dtype=torch.int64), 0, 2)
+    return {
+        "gate_logits": logits + popularity,
+        "num_experts": d.experts,
+        "top_k": ctx.choose(2, (2, 1, 3)),
+        "attention_mask": ctx.choose(None, (None, mask)),
+    }
+
+
+@torch.no_grad()
+def reference(
+    gate_logits: torch.Tensor | tuple[torch.Tensor, ...] | list[torch.Tensor],
+    num_experts: int,
+    top_k: int = 2,
+    attention_mask: torch.Tensor | None = None,
+) -> torch.Tensor:
+    layers = [gate_logits] if isinstance(gate_logits, torch.Tensor) else list(gate_logits)
+    probabilities = torch.cat(layers).softmax(dim=-1)
+    chosen = probabilities.topk(top_k, dim=-1).indices
+    wide = torch.promote_types(probabilities.dtype, torch.float32)
+    load = torch.nn.functional.one_hot(chosen, num_experts).to(wide)
+    if attention_mask is None:
+        f, p = load.mean(dim=0), probabilities.mean(dim=0)
+    else:
+        weight = attention_mask.reshape(-1, 1).repeat(len(layers), 1).to(wide)
+        f = (load * weight.unsqueeze(-1)).sum(dim=0) / weight.sum()
+        p = (probabilities * weight).sum(dim=0) / weight.sum()
+    loss = num_experts * (f * p).sum()
+    dist.all_reduce(loss)
+    return loss / dist.get_world_size()
+
+
+def cost(d: Dims, world_size: int, itemsize: int) -> Cost:
+    return Cost(
+        wire_bytes=all_reduce_bytes(4, world_size),
+        flops=6 * d.m * d.experts,
+        hbm_bytes=d.m * d.experts * itemsize + 4,
+    )
