@@ -1,0 +1,21 @@
+# The site: gunicorn, management commands, no torch.
+FROM python:3.11-slim-bookworm
+
+ENV PYTHONDONTWRITEBYTECODE=1 PYTHONUNBUFFERED=1 PKB_STATE_DIR=/state
+WORKDIR /srv/pkb
+
+COPY requirements/web.txt requirements/constraints.txt requirements/
+RUN pip install --no-cache-dir -r requirements/web.txt -c requirements/constraints.txt
+
+COPY manage.py ./
+COPY problems problems
+COPY evaluator evaluator
+COPY leaderboard leaderboard
+COPY templates templates
+COPY static static
+COPY fixtures fixtures
+
+RUN useradd --system --uid 10001 --create-home pkb && install -d -o pkb /state
+USER pkb
+EXPOSE 8000
+CMD ["gunicorn", "leaderboard.wsgi:application", "--bind", "0.0.0.0:8000", "--worker-class", "gthread", "--workers", "2", "--threads", "8"]
