@@ -60,7 +60,7 @@ def evaluate(job: Job, on_progress: OnProgress | None = None) -> Report:
 
 
 def _follow(channel: IO[str], on_progress: OnProgress | None) -> Report:
-    """Messages until the report; `on_progress` hears of every one, and of silence twice a second."""
+    """Messages until the report; `on_progress` hears of each, and of silence twice a second."""
     progress = Progress(phase=Phase.BUILD)
     for line in _lines(channel.fileno()):
         if line is not None:

@@ -35,7 +35,7 @@ class Panel:
     """W trusted processes, one a rank. Every method is a command that all of them carry out."""
 
     def __init__(self, job: Job, secret: bytes, slab_fds: dict[str, list[int]]) -> None:
-        name = problems.find(job.problem)
+        name = _find(job)
         self.module = problems.load(name)
         self.job, self.name = job, name
         self._secret, self._rounds = secret, 0
@@ -176,6 +176,21 @@ class Panel:
             status = 0
         finally:
             os._exit(status)
+
+
+def _find(job: Job) -> str:
+    """The problem's dotted name; raises EvaluatorError where the job asks for nothing known."""
+    try:
+        name = problems.find(job.problem)
+    except problems.UnknownProblem as error:
+        raise EvaluatorError(str(error)) from None
+    problem = problems.load(name).problem
+    if job.size not in problem.sizes:
+        raise EvaluatorError(f"{name} has no size {job.size!r}, only {', '.join(problem.sizes)}")
+    if job.world_size not in problem.world_sizes:
+        known = ", ".join(map(str, problem.world_sizes))
+        raise EvaluatorError(f"{name} is asked for world sizes {known}, not {job.world_size}")
+    return name
 
 
 torch.set_num_threads(1)

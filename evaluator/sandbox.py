@@ -23,6 +23,7 @@ from evaluator.report import EvaluatorError, Isolation
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 NOBODY = 65534
+REAP_S = 5.0
 PASSED_SETTINGS = (
     "NCCL_NVLS_ENABLE",
     "NCCL_CUMEM_ENABLE",
@@ -63,6 +64,8 @@ class Sandbox:
         elif self.isolation is Isolation.NONE:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(self.process.pid, signal.SIGKILL)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self.process.wait(REAP_S)  # bubblewrap reaps its child; killed, it would leave a zombie
         self.process.kill()
         self.process.wait()
         if self.init_pidfd is not None:

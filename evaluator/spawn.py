@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import select
 import socket
 import sys
 from collections.abc import Sequence
@@ -53,10 +54,20 @@ def main(channel_fd: int) -> int:
         children[pid] = rank
     for fd in fds:
         os.close(fd)
-    pid, status = os.wait()
-    code = os.waitstatus_to_exitcode(status)
-    channel.sendall(json.dumps({"rank": children.get(pid), "code": code}).encode())
+    _wait_for_an_end(channel, children)
     return 1
+
+
+def _wait_for_an_end(channel: socket.socket, children: dict[int, int]) -> None:
+    """Until a rank ends, which is told to the judge, or until the judge is gone."""
+    pidfds = {os.pidfd_open(pid): pid for pid in children}
+    ready, _, _ = select.select([channel, *pidfds], [], [])
+    for pidfd in ready:
+        if pidfd in pidfds:
+            pid, status = os.waitpid(pidfds[pidfd], 0)
+            note = {"rank": children[pid], "code": os.waitstatus_to_exitcode(status)}
+            channel.sendall(json.dumps(note).encode())
+            return
 
 
 def send(channel: socket.socket, setup: RankSetup, fds: Sequence[int]) -> None:

@@ -1,0 +1,134 @@
+"""What ranks say and print: closed lists, caps, and no invisible characters."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+
+import pytest
+
+from evaluator.claims import CLAIMABLE, CallFault, claim_of, read_claim
+from evaluator.logs import LogCollector
+from evaluator.report import Verdict
+from evaluator.scan import PATTERNS, lines_of, scan_source
+from evaluator.text import plain_text
+
+
+@pytest.mark.parametrize(
+    ("error", "stage", "verdict", "cause"),
+    [
+        (SyntaxError("x"), "import", Verdict.BUILD_ERROR, "syntax"),
+        (RuntimeError("Error building extension 'k'"), "import", Verdict.BUILD_ERROR, "compiler"),
+        (ImportError("no module"), "import", Verdict.IMPORT_ERROR, "import"),
+        (NameError("foo"), "import", Verdict.IMPORT_ERROR, "api"),
+        (AttributeError("foo"), "call", Verdict.RUNTIME_ERROR, "api"),
+        (ValueError("boom"), "import", Verdict.IMPORT_ERROR, "exception"),
+        (RuntimeError("The size of tensor a"), "call", Verdict.RUNTIME_ERROR, "shape"),
+        (MemoryError(), "call", Verdict.OOM, "memory"),
+        (KeyboardInterrupt(), "call", Verdict.RUNTIME_ERROR, "exception"),
+        (
+            CallFault("shape_mismatch", "output_shape", "t"),
+            "call",
+            Verdict.SHAPE_MISMATCH,
+            "output_shape",
+        ),
+    ],
+)
+def test_an_exception_becomes_a_claim(
+    error: BaseException, stage: str, verdict: Verdict, cause: str
+) -> None:
+    claim = read_claim(claim_of(error, stage))
+    assert (claim.verdict, claim.cause) == (verdict, cause)
+
+
+@pytest.mark.parametrize(
+    "forged",
+    [
+        b"",
+        b"{",
+        b"[1]",
+        b"[" * 9000,
+        b'{"verdict": "ok", "cause": "x", "text": "t"}',
+        b'{"verdict": "infra_error", "cause": "x", "text": "t"}',
+        b'{"verdict": "host_unsupported", "cause": "x", "text": "t"}',
+        b'{"verdict": "cancelled", "cause": "x", "text": "t"}',
+        b'{"verdict": "oom", "cause": "<script>", "text": "t"}',
+        b"\xff\xfe\x00",
+    ],
+)
+def test_a_forged_claim_is_a_runtime_error(forged: bytes) -> None:
+    assert read_claim(forged).verdict is Verdict.RUNTIME_ERROR
+
+
+def test_every_claimable_verdict_counts_against_the_kernel() -> None:
+    assert all(verdict.counts and verdict is not Verdict.OK for verdict in CLAIMABLE)
+
+
+def test_claim_text_is_plain_and_short() -> None:
+    forged = json.dumps({"verdict": "oom", "cause": "x", "text": "a\x00\u202eb\ud800" + "c" * 9000})
+    text = read_claim(forged.encode()).text
+    assert text.startswith("a\ufffd\ufffdb\ufffd")
+    assert len(text) == 500
+
+
+def test_plain_text_keeps_what_people_write() -> None:
+    assert plain_text("naïve → 漢字\n\tok") == "naïve → 漢字\n\tok"
+    assert plain_text(b"\x1b[31mred\xff") == "\ufffd[31mred\ufffd"
+    assert plain_text("abcdef", 4) == "abc…"
+
+
+def test_a_flood_keeps_head_and_tail() -> None:
+    logs = LogCollector(1000)
+    write = logs.open_pipe(0)
+    logs.start()
+    os.write(write, b"first line\n")
+    for _ in range(50):
+        os.write(write, b"x" * 4000)
+    os.write(write, b"\nlast line")
+    os.close(write)
+    time.sleep(0.1)
+    (log,) = logs.finish()
+    assert log.text.startswith("first line")
+    assert log.text.endswith("last line")
+    assert len(log.text) < 1200
+    assert log.dropped_bytes == 50 * 4000 + 21 - 1000
+
+
+def test_a_silent_rank_has_no_log() -> None:
+    logs = LogCollector(1000)
+    os.close(logs.open_pipe(0))
+    logs.start()
+    assert logs.finish() == ()
+
+
+SAMPLES = {
+    "uses_nccl": "dist.all_reduce(x)",
+    "uses_vendor_lib": "torch.matmul(a, b)",
+    "static:ctypes": "import ctypes",
+    "static:frames": "sys._getframe(1)",
+    "static:garbage-collector": "gc.get_objects()",
+    "static:processes": "os.fork()",
+    "static:threads": "import threading",
+    "static:proc-filesystem": "open('/proc/self/maps')",
+    "static:patched-clock": "time.perf_counter = fake",
+    "static:patched-comparison": "torch.allclose = yes",
+    "static:side-stream": "s = torch.cuda.Stream()",
+    "static:cuda-graph": "g = torch.cuda.CUDAGraph()",
+    "static:seeding": "torch.manual_seed(42)",
+}
+
+
+def test_every_pattern_has_a_sample() -> None:
+    assert set(SAMPLES) == set(PATTERNS)
+
+
+@pytest.mark.parametrize("flag", SAMPLES)
+def test_a_pattern_is_flagged_at_its_line(flag: str) -> None:
+    source = f"import torch\n{SAMPLES[flag]}\n"
+    assert flag in scan_source(source)
+    assert lines_of(source)[flag] == [2]
+
+
+def test_an_innocent_source_has_no_flag() -> None:
+    assert scan_source("def solution(x):\n    return x + 1\n") == ()

@@ -1,0 +1,156 @@
+"""Whole evaluations of honest kernels, and the command line around them."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from evaluator import Dtype, EvaluatorError, Isolation, Job, Profile, Progress, Report, Verdict
+from evaluator.codec import decode
+from evaluator.evaluate import Cancelled, evaluate
+from evaluator.job import Backend
+from evaluator.sandbox import REPOSITORY
+
+ALLREDUCE = """\
+import torch.distributed as dist
+
+
+def solution(tensor):
+    out = tensor.clone()
+    dist.all_reduce(out)
+    return out
+"""
+WRONG = ALLREDUCE.replace("return out", "return out * 1.01")
+SLOW_IMPORT = "import time\ntime.sleep(120)\n" + ALLREDUCE
+JOB = Job(problem="allreduce", source=ALLREDUCE)
+
+
+def test_an_honest_kernel_is_ok() -> None:
+    seen: list[Progress] = []
+    report = evaluate(JOB, lambda progress: bool(seen.append(progress)))
+    assert report.verdict is Verdict.OK
+    assert report.problem == "allreduce"
+    assert report.kernel_digest == JOB.kernel_digest
+    assert len(report.trials) == JOB.trials
+    assert {check.rank for trial in report.trials for check in trial.checks} == {0, 1}
+    assert len({(trial.m, trial.n) for trial in report.trials}) >= 3
+    assert report.timing is not None
+    assert report.timing.warmup_calls >= 500
+    assert report.timing.timed_calls >= 100
+    assert {"build", "verify", "timed", "teardown"} <= set(report.phase_s)
+    assert "uses_nccl" in report.flags
+    assert report.environment.versions["torch"]
+    assert [p.phase for p in seen] == sorted(
+        (p.phase for p in seen), key=list(type(seen[0].phase)).index
+    )
+
+
+@pytest.mark.parametrize(
+    "job",
+    [
+        replace(JOB, problem="1", world_size=4, trials=2),
+        replace(JOB, dtype=Dtype.BFLOAT16, trials=2),
+        replace(JOB, profile=Profile.UPSTREAM, trials=2),
+    ],
+    ids=["four ranks, by number", "bfloat16", "upstream profile"],
+)
+def test_other_settings_are_ok_too(job: Job) -> None:
+    assert evaluate(job).verdict is Verdict.OK
+
+
+def test_a_wrong_kernel_is_told_why() -> None:
+    report = evaluate(replace(JOB, source=WRONG))
+    assert report.verdict is Verdict.OUTPUT_MISMATCH
+    assert report.timing is None
+    assert report.phase == "verify"
+    assert report.ranks == (0, 1)
+    assert "times the tolerance" in report.message
+
+
+def test_a_run_can_be_cancelled_while_it_is_silent() -> None:
+    began = time.monotonic()
+    with pytest.raises(Cancelled):
+        evaluate(replace(JOB, source=SLOW_IMPORT), lambda _: time.monotonic() - began > 4)
+    assert time.monotonic() - began < 15
+
+
+@pytest.mark.parametrize(
+    ("job", "complaint"),
+    [
+        (replace(JOB, problem="allreduced"), "did you mean allreduce"),
+        (replace(JOB, size="huge"), "no size 'huge'"),
+        (replace(JOB, world_size=3), "world sizes"),
+        (replace(JOB, backend=Backend.CUDA), "needs a GPU"),
+    ],
+)
+def test_a_job_that_cannot_be_judged_is_not_a_verdict(job: Job, complaint: str) -> None:
+    with pytest.raises(EvaluatorError, match=complaint):
+        evaluate(job)
+
+
+def run_command(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "evaluator", *arguments],
+        cwd=REPOSITORY,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+
+
+def test_the_command_line_prints_a_report(tmp_path: Path) -> None:
+    kernel = tmp_path / "kernel.py"
+    kernel.write_text(WRONG)
+    done = run_command("run", "1", str(kernel))
+    assert done.returncode == 1
+    assert decode(Report, json.loads(done.stdout)).verdict is Verdict.OUTPUT_MISMATCH
+
+
+def test_the_command_line_has_a_readable_summary(tmp_path: Path) -> None:
+    kernel = tmp_path / "kernel.py"
+    kernel.write_text(ALLREDUCE)
+    done = run_command("run", "allreduce", str(kernel), "--pretty", "--trials", "2")
+    assert done.returncode == 0
+    assert "OK  allreduce" in done.stdout
+    assert "kernel " in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (("run", "nothing", "KERNEL"), "no problem is called"),
+        (("run", "1", "missing.py"), "No such file"),
+        (("run", "1", "KERNEL", "--world-size", "1"), "world_size must be"),
+    ],
+)
+def test_a_wrong_call_says_what_is_wrong(
+    arguments: tuple[str, ...], complaint: str, tmp_path: Path
+) -> None:
+    kernel = tmp_path / "kernel.py"
+    kernel.write_text(ALLREDUCE)
+    done = run_command(*(str(kernel) if a == "KERNEL" else a for a in arguments))
+    assert done.returncode == 2
+    assert complaint in done.stderr
+
+
+def test_check_names_the_level() -> None:
+    done = run_command("check", "--json")
+    assert done.returncode == 0
+    assert Isolation(json.loads(done.stdout)["isolation"])
+
+
+def test_the_supervisor_never_loads_torch() -> None:
+    """Nor does the worker: a pool process with torch in it would cost memory on every host."""
+    code = (
+        "import sys, evaluator.__main__, evaluator.worker\n"
+        "sys.exit(any(name in sys.modules for name in ('torch', 'numpy')))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=REPOSITORY, check=False)
+    assert done.returncode == 0

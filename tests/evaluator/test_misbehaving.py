@@ -1,0 +1,124 @@
+"""The folders of hostile and honest kernels, run through the whole evaluator: the judge's specification."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from host_traces import nothing_left_behind
+from kernel_files import KernelFile, MalformedHeader, all_in, named, read
+
+from evaluator.codec import decode, encode
+from evaluator.evaluate import evaluate
+from evaluator.report import Report, Verdict
+
+MISBEHAVING = all_in("misbehaving")
+HONEST = all_in("honest")
+LOG_MARGIN_BYTES = 200
+TEXT_MAX_CHARS = 2000
+SHADOW = Path("/etc/shadow")
+
+
+def _parameters(kernels: list[KernelFile]) -> list[object]:
+    slow = [pytest.mark.slow]
+    return [
+        pytest.param(kernel, id=kernel.path.stem, marks=slow if kernel.slow else [])
+        for kernel in kernels
+    ]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _warm() -> None:
+    """What a first evaluation opens for good is not left behind by the kernel that follows it."""
+    evaluate(named("honest", "all_reduce").job)
+
+
+@pytest.mark.parametrize("kernel", _parameters(MISBEHAVING))
+def test_a_misbehaving_kernel_gets_its_verdict_and_harms_nothing(
+    kernel: KernelFile, tmp_path: Path
+) -> None:
+    with nothing_left_behind(tmp_path):
+        _judge(kernel)
+    if kernel.threatens:
+        _judge(named("honest", "all_reduce"))
+
+
+@pytest.mark.parametrize("kernel", _parameters(HONEST))
+def test_an_honest_kernel_is_ok(kernel: KernelFile, tmp_path: Path) -> None:
+    with nothing_left_behind(tmp_path):
+        _judge(kernel)
+
+
+def test_there_are_enough_kernels_of_both_kinds() -> None:
+    assert len(MISBEHAVING) >= 40
+    assert len(HONEST) >= 10
+    assert {verdict for kernel in HONEST for verdict in kernel.verdicts} == {Verdict.OK}
+
+
+def test_no_two_kernels_share_a_purpose() -> None:
+    purposes = [kernel.purpose for kernel in MISBEHAVING + HONEST]
+    assert len(set(purposes)) == len(purposes)
+
+
+@pytest.mark.parametrize(
+    ("header", "complaint"),
+    [
+        ("# cheat: no verdict", "give one `# verdict"),
+        ("# verdict: ok", "one of `# cheat"),
+        ("# verdict: fine\n# cheat: x", "'fine' is not a valid Verdict"),
+        ("# verdict: ok\n# cheat: x\n# verdicts: ok", "is not a line `# key: value`"),
+        ("# verdict: ok\n# verdict: oom\n# cheat: x", "is not a line `# key: value`"),
+        ("# verdict: ok\n# cheat: x\n# limits: speed=3", "there is no limit 'speed'"),
+        ("# verdict: ok\n# cheat: x\n# slow: no", "write `yes`"),
+    ],
+)
+def test_a_malformed_header_is_named(header: str, complaint: str, tmp_path: Path) -> None:
+    path = tmp_path / "kernel.py"
+    path.write_text(header + "\n\ndef solution(tensor): ...\n")
+    with pytest.raises(MalformedHeader, match="kernel.py") as caught:
+        read(path)
+    assert complaint in str(caught.value)
+
+
+def _judge(kernel: KernelFile) -> None:
+    report = evaluate(kernel.job)
+    _is_what_the_header_says(kernel, report)
+    _is_safe_to_store(kernel, report)
+
+
+def _is_what_the_header_says(kernel: KernelFile, report: Report) -> None:
+    assert report.verdict in kernel.verdicts, f"{report.message} ({report.evidence})"
+    assert kernel.flags <= set(report.flags), report.flags
+    if kernel.ranks:
+        assert report.ranks == kernel.ranks, report.message
+    if kernel.log is not None:
+        assert any(kernel.log in log.text for log in report.logs), report.logs
+    if kernel.at_least_us is not None:
+        assert report.timing is not None
+        assert report.timing.kernel_us >= kernel.at_least_us
+    if kernel.speedup_below is not None:
+        assert report.timing is not None
+        assert report.timing.speedup < kernel.speedup_below, report.message
+
+
+def _is_safe_to_store(kernel: KernelFile, report: Report) -> None:
+    """Bounded, whole after a round trip, without characters that act, without the host's secrets."""
+    text = json.dumps(encode(report))
+    assert decode(Report, json.loads(text)) == report
+    assert report.message
+    assert max(len(report.message), len(report.evidence or "")) <= TEXT_MAX_CHARS
+    for log in report.logs:
+        size = len(log.text.encode())
+        assert size <= kernel.limits.log_bytes + LOG_MARGIN_BYTES, f"rank {log.rank}: {size} bytes"
+    shown = [report.message, report.evidence or "", *(log.text for log in report.logs)]
+    assert not {char for part in shown for char in part if char < " " and char not in "\n\t"}
+    assert not [secret for secret in _secrets() if secret in text]
+
+
+def _secrets() -> list[str]:
+    """The lines of the password file, where this process may read it."""
+    try:
+        return [line for line in SHADOW.read_text().splitlines() if len(line) > 8]
+    except OSError:
+        return []

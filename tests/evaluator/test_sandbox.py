@@ -1,0 +1,189 @@
+"""The sandbox and what it is made of: seals, filter, cgroup, kill."""
+
+from __future__ import annotations
+
+import mmap
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from evaluator import cgroup, sandbox, seccomp
+from evaluator.control import CONTROL_BYTES, Command, Control, sealed_memfd
+from evaluator.job import Limits
+from evaluator.report import Isolation
+from evaluator.selfcheck import check_host
+
+needs_bwrap = pytest.mark.skipif(sandbox.find_bwrap() is None, reason="bubblewrap is not installed")
+LIMITS = Limits(memory_bytes=256 << 20, processes=32, scratch_bytes=8 << 20)
+
+
+def launch(code: str, limits: Limits = LIMITS) -> sandbox.Sandbox:
+    null = os.open(os.devnull, os.O_RDWR)
+    try:
+        return sandbox.launch(["-c", code], limits=limits, settings={}, fds=[], output_fd=null)
+    finally:
+        os.close(null)
+
+
+def is_running(pid: int) -> bool:
+    """A zombie that nobody has reaped yet does not run."""
+    try:
+        return Path("/proc", str(pid), "stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+def wait_for_end(box: sandbox.Sandbox, timeout_s: float = 20.0) -> int:
+    return box.process.wait(timeout_s)
+
+
+@needs_bwrap
+def test_this_host_holds_what_it_promises() -> None:
+    found = check_host()
+    assert found.isolation.at_least(Isolation.BWRAP)
+    assert [probe for probe in found.probes if not probe.passed] == []
+    assert found.why_not_higher
+
+
+def test_a_host_without_bubblewrap_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("PKB_BWRAP", raising=False)
+    monkeypatch.setattr(shutil, "which", lambda _: None)
+    found = check_host()
+    assert found.isolation is Isolation.NONE
+    assert "not installed" in found.why_not_higher[0]
+
+
+def test_a_bubblewrap_that_cannot_start_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PKB_BWRAP", "/bin/false")
+    found = check_host()
+    assert found.isolation is Isolation.NONE
+    assert "cannot start" in found.why_not_higher[0]
+
+
+@needs_bwrap
+def test_killing_reaches_daemons_and_leaves_no_cgroup() -> None:
+    code = "import os,time\nif os.fork() == 0:\n os.setsid()\n os.fork()\ntime.sleep(600)"
+    box = launch(code)
+    time.sleep(0.5)
+    assert box.is_alive
+    init_pid = box.init_pid
+    assert init_pid is not None
+    box.kill()
+    assert not is_running(init_pid)
+    assert box.leaf is None or not box.leaf.pids.exists()
+
+
+@needs_bwrap
+def test_a_killed_parent_takes_its_sandbox_along() -> None:
+    code = (
+        "import os,sys,time\n"
+        "from evaluator import sandbox\n"
+        "from evaluator.job import Limits\n"
+        "box = sandbox.launch(['-c', 'import time; time.sleep(600)'], limits=Limits(),"
+        " settings={}, fds=[], output_fd=2)\n"
+        "print(box.init_pid, flush=True)\n"
+        "time.sleep(600)\n"
+    )
+    parent = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
+    assert parent.stdout is not None
+    init_pid = int(parent.stdout.readline())
+    time.sleep(0.3)
+    assert is_running(init_pid)
+    parent.send_signal(signal.SIGKILL)
+    parent.wait()
+    deadline = time.monotonic() + 10
+    while is_running(init_pid) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    assert not is_running(init_pid)
+    parent.stdout.close()
+
+
+@needs_bwrap
+@pytest.mark.skipif(os.getuid() != 0, reason="cgroup leaves need root here")
+def test_memory_and_forks_are_limited_and_counted() -> None:
+    hungry = launch(
+        "a = [bytearray(16 << 20) for _ in range(64)]\nfor x in a: x[::4096] = b'x' * 4096"
+    )
+    if hungry.leaf is None:
+        hungry.kill()
+        pytest.skip("this host delegates no cgroup")
+    assert wait_for_end(hungry) != 0
+    assert hungry.exceeded() == "memory"
+    hungry.kill()
+    forking = launch("import os,time\nfor _ in range(100):\n if os.fork() == 0: time.sleep(60)")
+    deadline = time.monotonic() + 10
+    while forking.exceeded() != "processes" and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert forking.exceeded() == "processes"
+    forking.kill()
+
+
+@needs_bwrap
+def test_without_a_cgroup_limits_are_watched(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cgroup, "create_leaf", lambda *_: None)
+    box = launch(
+        "import os,time\nfor _ in range(40):\n if os.fork() == 0: time.sleep(60)\ntime.sleep(60)"
+    )
+    assert box.isolation is Isolation.BWRAP
+    deadline = time.monotonic() + 10
+    while box.exceeded() != "processes" and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert box.exceeded() == "processes"
+    box.kill()
+
+
+@needs_bwrap
+def test_the_environment_is_cleared(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PKB_WORKER_TOKEN", "hidden")
+    box = launch("import os,sys\nsys.exit(int('PKB_WORKER_TOKEN' in os.environ))")
+    assert wait_for_end(box) == 0
+    box.kill()
+
+
+def test_a_sealed_memfd_cannot_be_truncated() -> None:
+    fd = sealed_memfd("test", 4096)
+    with pytest.raises(PermissionError):
+        os.ftruncate(fd, 0)
+    with pytest.raises(PermissionError):
+        os.ftruncate(fd, 8192)
+    assert len(mmap.mmap(fd, 4096)) == 4096
+    os.close(fd)
+
+
+def test_the_filter_is_well_formed() -> None:
+    program = seccomp.program()
+    assert len(program) % 8 == 0
+    assert len(program) // 8 == 6 + 2 * len(seccomp.DENIED_X86_64) + 1
+
+
+def test_a_rank_and_the_judge_meet_on_the_control_page() -> None:
+    fd = sealed_memfd("test", CONTROL_BYTES)
+    judge, rank = Control(fd), Control(fd)
+    judge.write_plan({"slots": []})
+    judge.stage(Command.CALL, (3, 1, 2))
+    judge.go()
+    assert not judge.is_done
+    assert rank.wait_go() == (Command.CALL, (3, 1, 2))
+    assert rank.read_plan() == {"slots": []}
+    rank.done(1234)
+    assert judge.is_done
+    assert judge.rank_ns == 1234
+    rank._sequence += 1
+    rank.done(0)
+    assert judge.is_ahead
+    rank.fail(b"x" * 100_000)
+    assert len(judge.claim) == 16 << 10
+    os.close(fd)
+
+
+def test_a_burst_has_a_limit() -> None:
+    fd = sealed_memfd("test", CONTROL_BYTES)
+    with pytest.raises(ValueError, match="at most"):
+        Control(fd).stage(Command.CALL, tuple(range(2000)))
+    os.close(fd)
