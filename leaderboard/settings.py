@@ -132,7 +132,6 @@ REST_FRAMEWORK = {
     "EXCEPTION_HANDLER": "leaderboard.api.errors.handle",
     "UNAUTHENTICATED_USER": "django.contrib.auth.models.AnonymousUser",
     "NUM_PROXIES": env.number("NUM_PROXIES", 0),
-    "PAGE_SIZE": 50,
 }
 SPECTACULAR_SETTINGS = {
     "TITLE": "PKB Leaderboard API",

@@ -1,0 +1,58 @@
+"""The doorbell: tells a worker of a run's hardware class that there is something to claim.
+
+The run's row is the truth, so a message that is lost, doubled or never sent costs a sweep interval.
+"""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+from celery import Celery
+from django.conf import settings
+
+TASK = "evaluator.evaluate_run"
+log = logging.getLogger(__name__)
+
+
+def transport_options(url: str, folder: Path) -> dict[str, Any]:
+    """Options of the broker; the embedded one keeps its messages in folders, made here."""
+    if not url.startswith("filesystem:"):
+        return {"socket_connect_timeout": 2, "socket_timeout": 10}
+    queue, control = folder / "queue", folder / "control"
+    for part in (queue, control):
+        part.mkdir(parents=True, exist_ok=True)
+    return {
+        "data_folder_in": str(queue),
+        "data_folder_out": str(queue),
+        "control_folder": str(control),
+        "polling_interval": 0.2,
+    }
+
+
+def make_app() -> Celery:
+    url = settings.CELERY_BROKER_URL
+    app = Celery("leaderboard", broker=url, set_as_current=False)
+    app.conf.update(
+        task_serializer="json",
+        accept_content=["json"],
+        task_ignore_result=True,
+        broker_connection_timeout=2,
+        broker_transport_options=transport_options(url, settings.CELERY_BROKER_FOLDER),
+    )
+    return app
+
+
+app = make_app()
+
+
+def ring(run_id: UUID, queue: str) -> bool:
+    """Whether the broker took the message; the sweep rings again where it did not."""
+    try:
+        app.send_task(TASK, args=[str(run_id)], queue=queue, retry=False)
+    except Exception:
+        log.exception("the broker took no message for run %s", run_id)
+        return False
+    return True

@@ -1,0 +1,271 @@
+"""The seam to the evaluator: runs go out as jobs under a lease, reports come back as results.
+
+Every change of a run's state is one conditional UPDATE, so that of two workers, sweeps or cancels
+at the same moment one wins and the others learn of it.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import secrets
+import zlib
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+from django.conf import settings
+from django.db import transaction
+from django.db.models import F, Q
+from django.utils import timezone
+
+from evaluator import Backend, Device, Dtype, Job, Profile, Progress, Report, Verdict
+from evaluator.codec import DecodeError, decode, encode
+from leaderboard import summary
+from leaderboard.models import DataVersion, Run, Status, Submission, Trust
+from leaderboard.models.runs import MAX_TRIES, TIMES, RunQuerySet
+from leaderboard.refusal import Refusal
+
+NO_LEASE: dict[str, Any] = {"lease_token": None, "lease_until": None}
+ERROR_LIMIT = 10_000
+# Columns of a run that a report fills as they are.
+FOUND = (
+    "verdict",
+    "phase",
+    "message",
+    "cause",
+    "evidence",
+    "flags",
+    "ranks",
+    "isolation",
+    "judge_version",
+    "environment",
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Lease:
+    """A claimed run: the job, and the token that every later call about it must carry."""
+
+    job: Job
+    token: str
+    tries: int
+
+    @property
+    def encoded_job(self) -> dict[str, Any]:
+        return dict(encode(self.job))
+
+
+class Fenced(Refusal):
+    """The run is not this worker's, or no longer."""
+
+    def __init__(self) -> None:
+        message = "The run is finished or belongs to another worker."
+        super().__init__("fenced", message, "Stop the evaluation and drop it.", status=409)
+
+
+def claim(run_id: UUID, host: str) -> Lease:
+    """Take a run that waits, or whose worker went silent; raises Fenced when there is none."""
+    now, token = timezone.now(), secrets.token_urlsafe(32)
+    free = Q(status=Status.QUEUED) | Q(status=Status.RUNNING, lease_until__lt=now)
+    claimed = Run.objects.filter(
+        free, pk=run_id, tries__lt=MAX_TRIES, cancel_requested=False
+    ).update(
+        status=Status.RUNNING,
+        host=host,
+        tries=F("tries") + 1,
+        lease_token=token,
+        lease_until=_lease_end(now),
+        started_at=now,
+        phase=None,
+        progress_done=0,
+        progress_total=0,
+    )
+    if not claimed:
+        raise Fenced
+    run = Run.objects.select_related("kernel__problem", "kernel__source").get(pk=run_id)
+    return Lease(job=_job(run), token=token, tries=run.tries)
+
+
+def heartbeat(run_id: UUID, token: str, progress: object) -> bool:
+    """Extend the lease and note the progress; whether the run shall be cancelled."""
+    step = _decoded(Progress, progress, "progress")
+    if not 0 <= step.done <= step.total < 1 << 31:
+        raise Refusal("bad_progress", "done must lie between 0 and total.", "Mend the worker.")
+    changed = _leased(run_id, token).update(
+        lease_until=_lease_end(timezone.now()),
+        phase=step.phase,
+        progress_done=step.done,
+        progress_total=step.total,
+    )
+    if not changed:
+        raise Fenced
+    return Run.objects.values_list("cancel_requested", flat=True).get(pk=run_id)
+
+
+def finish(run_id: UUID, token: str, report: object) -> None:
+    """Store a report, its summary and the new data version together, or nothing of them.
+
+    Raises Fenced for a worker that lost its lease and Refusal for a report about something else.
+    """
+    found = _decoded(Report, report, "report")
+    run = Run.objects.select_related("kernel__problem").filter(pk=run_id).first()
+    if run is None:
+        raise Fenced
+    _check_subject(run, found)
+    if found.verdict is Verdict.INFRA_ERROR:
+        return fail(run_id, token, found.message)
+    cancelled = found.verdict is Verdict.CANCELLED
+    with transaction.atomic():
+        # Two runs of one submission that end together must see each other in the summary.
+        Submission.objects.select_for_update().get(pk=run.kernel.submission_id)
+        stored = _leased(run_id, token).update(
+            status=Status.CANCELLED if cancelled else Status.DONE,
+            finished_at=timezone.now(),
+            **_columns(found),
+            **NO_LEASE,
+        )
+        if not stored:
+            raise Fenced
+        summary.rewrite(run.kernel.submission_id, run.kernel.problem_id)
+        if found.verdict.counts:
+            Submission.objects.filter(pk=run.kernel.submission_id).update(trust=Trust.VERIFIED)
+        DataVersion.objects.bump()
+    return None
+
+
+def fail(run_id: UUID, token: str, error: str) -> None:
+    """Our fault: wait for another try, at most MAX_TRIES in all. Raises Fenced.
+
+    The bell does not ring at once: a host that just failed would take the run again.
+    """
+    now = timezone.now()
+    with transaction.atomic():
+        if not _give_up(_leased(run_id, token), error, now, rung_at=now):
+            raise Fenced
+
+
+def cancel(run: Run) -> None:
+    """End a waiting run at once; tell the worker of a running one. Raises Refusal."""
+    message = "Cancelled before it ran."
+    with transaction.atomic():
+        waiting = Run.objects.filter(pk=run.pk, status=Status.QUEUED)
+        if waiting.update(**_cancelled(message, timezone.now())):
+            DataVersion.objects.bump()
+            return
+        running = Run.objects.filter(pk=run.pk, status=Status.RUNNING)
+        if not running.update(cancel_requested=True):
+            raise Refusal(
+                "already_finished",
+                "The run is finished.",
+                "Results are kept; ask for the submission to be withdrawn instead.",
+                status=409,
+            )
+
+
+def give_up_lost(now: datetime) -> int:
+    """Queue again every run whose lease ended without a word."""
+    lost = Run.objects.running().filter(lease_until__lt=now)
+    given_up = 0
+    for run_id, token, host in lost.values_list("id", "lease_token", "host"):
+        with transaction.atomic():
+            still = _leased(run_id, token).filter(lease_until__lt=now)
+            given_up += _give_up(still, f"{host} went silent.", now, rung_at=None)
+    return given_up
+
+
+def _give_up(leased: RunQuerySet, error: str, now: datetime, rung_at: datetime | None) -> int:
+    """One run out of its worker's hands: cancelled, queued again, or failed for good."""
+    error = _clean(error)[:ERROR_LIMIT]
+    if leased.filter(cancel_requested=True).update(**_cancelled("Cancelled while it ran.", now)):
+        DataVersion.objects.bump()
+        return 1
+    queued = {"status": Status.QUEUED, "phase": None, "rung_at": rung_at, "last_error": error}
+    if leased.filter(tries__lt=MAX_TRIES).update(**queued, **NO_LEASE):
+        return 1
+    failed = leased.update(
+        status=Status.FAILED,
+        verdict=Verdict.INFRA_ERROR,
+        message=f"The evaluation failed {MAX_TRIES} times for reasons of ours; it does not count.",
+        last_error=error,
+        finished_at=now,
+        **NO_LEASE,
+    )
+    if failed:
+        DataVersion.objects.bump()
+    return int(failed)
+
+
+def _cancelled(message: str, now: datetime) -> dict[str, Any]:
+    return {
+        "status": Status.CANCELLED,
+        "verdict": Verdict.CANCELLED,
+        "message": message,
+        "finished_at": now,
+        **NO_LEASE,
+    }
+
+
+def _leased(run_id: UUID, token: str | None) -> RunQuerySet:
+    return Run.objects.filter(pk=run_id, status=Status.RUNNING, lease_token=token)
+
+
+def _lease_end(now: datetime) -> datetime:
+    return now + timedelta(seconds=settings.PKB_LEASE_S)
+
+
+def _job(run: Run) -> Job:
+    return Job(
+        problem=run.kernel.problem.slug,
+        source=run.kernel.source.text,
+        backend=Backend(run.kernel.backend),
+        world_size=run.world_size,
+        size=run.size,
+        dtype=Dtype(run.dtype),
+        profile=Profile(run.profile),
+        device=Device(run.device),
+    )
+
+
+def _decoded(kind: type[Any], value: object, name: str) -> Any:
+    try:
+        return decode(kind, value, name)
+    except DecodeError as error:
+        fix = "Run the same version of the evaluator as the site."
+        raise Refusal(f"bad_{name}", _clean(str(error)), fix) from None
+
+
+def _check_subject(run: Run, report: Report) -> None:
+    """Raises Refusal unless the report is about this kernel and this version of its problem."""
+    expected = (run.kernel.problem.slug, run.problem_digest, run.kernel.source_id)
+    if (report.problem, report.problem_digest, report.kernel_digest) != expected:
+        raise Refusal(
+            "wrong_subject",
+            "The report is about another kernel, another problem or another version of it.",
+            "Bring the host's problem files to the version that the site has.",
+        )
+
+
+def _columns(report: Report) -> dict[str, Any]:
+    told = _clean(encode(report))
+    timing = told["timing"] or dict.fromkeys(TIMES)
+    times = {name: timing[name] for name in TIMES}
+    if not all(math.isfinite(time) for time in times.values() if time is not None):
+        raise Refusal("bad_report", "A time is not finite.", "Mend the worker.")
+    return {
+        **times,
+        **{name: told[name] for name in FOUND},
+        "report_packed": zlib.compress(json.dumps(told).encode(), 6),
+    }
+
+
+def _clean(value: Any) -> Any:
+    """A JSON value whose texts any database takes: without NUL and lone surrogates."""
+    if isinstance(value, str):
+        return value.encode(errors="replace").decode().replace("\0", "\ufffd")
+    if isinstance(value, dict):
+        return {_clean(key): _clean(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_clean(item) for item in value]
+    return value
