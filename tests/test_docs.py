@@ -1,0 +1,167 @@
+"""Docs that lie fail the build: whatever a reader may type or meet occurs in docs/, and exists."""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from django.core.management import get_commands
+from django.urls import URLPattern, URLResolver, get_resolver
+
+from evaluator.job import Backend, Job, Profile
+from evaluator.report import Isolation, Phase, Verdict
+from problems.spec import Problem
+
+ROOT = Path(__file__).resolve().parent.parent
+PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), ROOT / "docker" / "README.md"])
+ALL_TEXT = "\n".join(page.read_text() for page in PAGES)
+SETTING_READERS = {"text", "flag", "number", "words"}
+# Set by our own processes for their children.
+NOT_FOR_PEOPLE = {"DJANGO_SETTINGS_MODULE", "PKB_MEASURED_ISOLATION", "RANK", "WORLD_SIZE"}
+# Has to try whether a submission could read there.
+MAY_NAME_PATHS = {ROOT / "evaluator" / "probe.py"}
+# Spelled in pieces, because this file is searched too.
+MACHINE_PATHS = re.compile("|".join(["/" + "work/", "/" + "root/", "/home/" + r"\w+/"]))
+
+
+def _documented(word: str, where: str | None = None) -> bool:
+    text = ALL_TEXT if where is None else (ROOT / "docs" / where).read_text()
+    return re.search(rf"(?<![\w-]){re.escape(word)}(?![\w-])", text) is not None
+
+
+def _tracked() -> list[Path]:
+    listed = subprocess.run(
+        ["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    return [ROOT / line for line in listed.stdout.splitlines() if (ROOT / line).is_file()]
+
+
+def _settings() -> set[str]:
+    """Names given to the readers of the environment, on the site and in the evaluator."""
+    names = set()
+    for path in [*ROOT.glob("leaderboard/**/*.py"), *ROOT.glob("evaluator/*.py")]:
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Call) and node.args and isinstance(node.func, ast.Attribute):
+                owner = ast.unparse(node.func.value)
+                reads = owner == "env" and node.func.attr in SETTING_READERS
+                names |= _literal(node.args[0]) if reads or owner == "os.environ" else set()
+            if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Load):
+                names |= _literal(node.slice) if ast.unparse(node.value) == "os.environ" else set()
+    return names - NOT_FOR_PEOPLE
+
+
+def _help(program: str, *command: str) -> str:
+    words = [sys.executable, "-m", program, *command, "--help"]
+    return subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+
+
+def _literal(node: ast.expr) -> set[str]:
+    return {node.value} if isinstance(node, ast.Constant) and isinstance(node.value, str) else set()
+
+
+def _routes(resolver: URLResolver, prefix: str = "") -> Iterator[tuple[str, str]]:
+    """Name and address of every page and API call, the admin's left out."""
+    for pattern in resolver.url_patterns:
+        address = prefix + str(pattern.pattern)
+        if isinstance(pattern, URLResolver) and pattern.app_name != "admin":
+            yield from _routes(pattern, address)
+        elif isinstance(pattern, URLPattern) and pattern.name:
+            yield pattern.name, "/" + re.sub(r"<(?:\w+:)?(\w+)>", r"<\1>", address)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_links_lead_somewhere(page: Path) -> None:
+    targets = re.findall(r"\]\(([^)\s#]+)(?:#[\w-]+)?\)", page.read_text())
+    local = [target for target in targets if not target.startswith(("https://", "mailto:"))]
+    assert not [target for target in local if not (page.parent / target).exists()]
+
+
+@pytest.mark.parametrize("value", [*Verdict, *Isolation, *Phase, *Profile, *Backend])
+def test_what_a_report_may_say_is_explained(value: str) -> None:
+    assert _documented(str(value))
+
+
+@pytest.mark.parametrize("name", sorted(_settings()))
+def test_every_setting_is_listed(name: str) -> None:
+    assert _documented(name)
+
+
+def test_every_field_of_a_problem_is_explained() -> None:
+    names = [field.name for field in dataclasses.fields(Problem)]
+    assert not [name for name in names if not _documented(name, "problem-format.md")]
+
+
+def test_every_field_of_a_job_is_explained() -> None:
+    names = [field.name for field in dataclasses.fields(Job)]
+    assert not [name for name in names if not _documented(name)]
+
+
+def test_every_command_line_flag_is_explained() -> None:
+    flags = set()
+    for program in ("evaluator", "problems"):
+        commands = re.search(r"\{([\w,]+)\}", _help(program))
+        assert commands, f"python -m {program} --help lists no commands"
+        for command in commands[1].split(","):
+            flags |= set(re.findall(r"--[a-z][\w-]*", _help(program, command)))
+    assert "--pretty" in flags
+    assert not [flag for flag in flags - {"--help"} if not _documented(flag)]
+
+
+def test_every_management_command_of_ours_is_explained() -> None:
+    ours = {name for name, app in get_commands().items() if app == "leaderboard"}
+    assert "sync_problems" in ours
+    assert not [name for name in ours if not _documented(name)]
+
+
+def test_every_address_is_listed() -> None:
+    routes = dict(_routes(get_resolver()))
+    assert "/api/v1/submissions" in routes.values()
+    api = {address for address in routes.values() if address.startswith("/api/")}
+    assert not [address for address in api if address not in ALL_TEXT]
+    names = {name for name, address in routes.items() if address not in api}
+    assert not [name for name in names if not _documented(name)]
+
+
+def test_every_make_target_is_listed_and_every_listed_one_exists() -> None:
+    makefile = (ROOT / "Makefile").read_text()
+    found = re.search(r"^COMMANDS := (.*)$", makefile, re.M)
+    assert found
+    targets = set(found[1].split())
+    assert targets == set(re.findall(r"'make (\w+) ", makefile))
+    assert not [name for name in targets if not re.search(rf"make {name}\b", ALL_TEXT)]
+    assert set(re.findall(r"(?:`|^ {4})make (\w+)", ALL_TEXT, re.M)) <= targets
+
+
+def test_modules_and_files_that_docs_name_exist() -> None:
+    modules = set(re.findall(r"python -m ([a-z]\w*(?:\.\w+)*)", ALL_TEXT)) - {"venv", "pytest"}
+    for module in modules:
+        path = ROOT / module.replace(".", "/")
+        assert path.with_suffix(".py").exists() or (path / "__main__.py").exists(), module
+    folders = "problems|evaluator|leaderboard|tests|tooling|docs|docker|fixtures|requirements"
+    named = set(re.findall(rf"`((?:{folders})/[\w./-]+)`", ALL_TEXT))
+    assert not [name for name in named if not (ROOT / name).exists()]
+
+
+def test_the_tree_in_architecture_names_every_module() -> None:
+    tree = (ROOT / "docs" / "architecture.md").read_text()
+    modules = [
+        *ROOT.glob("evaluator/*.py"),
+        *ROOT.glob("leaderboard/*.py"),
+        *ROOT.glob("problems/*.py"),
+    ]
+    modules += ROOT.glob("tooling/*.py")
+    names = {path.name for path in modules} - {"__init__.py", "__main__.py"}
+    assert not [name for name in sorted(names) if not re.search(rf"\b{name}\b", tree)]
+
+
+def test_nothing_names_a_path_of_somebodys_machine() -> None:
+    texts = {".py", ".md", ".txt", ".toml", ".yml", ".json", ".html", ".css", ".example", ""}
+    own = [path for path in _tracked() if path.suffix in texts and "vendor" not in path.parts]
+    found = {path for path in own if MACHINE_PATHS.search(path.read_text(errors="replace"))}
+    assert not found - MAY_NAME_PATHS
