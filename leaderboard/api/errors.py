@@ -11,6 +11,7 @@ from rest_framework import exceptions
 from rest_framework.response import Response
 from rest_framework.views import set_rollback
 
+from leaderboard.archives import shown
 from leaderboard.refusal import Refusal
 
 _TOKEN_FIX = "Send `Authorization: Bearer <token>`; tokens are made at /account."
@@ -36,8 +37,8 @@ def handle(error: Exception, context: dict[str, Any]) -> Response | None:
         return None
     if isinstance(error, exceptions.NotAuthenticated | exceptions.AuthenticationFailed):
         headers["WWW-Authenticate"] = "Bearer"
-    if isinstance(error, exceptions.Throttled) and error.wait:
-        headers["Retry-After"] = str(math.ceil(error.wait))
+    if wait_s := getattr(error, "wait", None):
+        headers["Retry-After"] = str(math.ceil(wait_s))
     set_rollback()
     return Response(refusal.body, status=refusal.status, headers=headers)
 
@@ -52,8 +53,8 @@ def _as_refusal(error: Exception) -> Refusal | None:
         message = "Some fields cannot be accepted."
         return Refusal("invalid", message, "Mend the fields named.", fields=fields)
     if isinstance(error, exceptions.Throttled):
-        fix = f"Wait {math.ceil(error.wait or 1)} s."
-        return Refusal("throttled", "Too many requests.", fix, status=429)
+        fix = "Wait as many seconds as Retry-After says."
+        return Refusal("throttled", str(error.detail), fix, status=429)
     if not isinstance(error, exceptions.APIException):
         return None
     code, fix = _KNOWN.get(type(error), (str(error.default_code), "See /api/v1/schema."))
@@ -63,11 +64,16 @@ def _as_refusal(error: Exception) -> Refusal | None:
 def _flat(detail: Any, name: str = "") -> list[tuple[str, str]]:
     """The nested details of a serializer as (`field.part`, sentence)."""
     if isinstance(detail, dict):
-        items = [(f"{name}.{key}".strip("."), value) for key, value in detail.items()]
+        items = [(shown(f"{name}.{key}").strip("."), value) for key, value in detail.items()]
         return [pair for key, value in items for pair in _flat(value, key)]
     if isinstance(detail, list):
-        return [(name or "request", " ".join(str(item) for item in detail))]
-    return [(name or "request", str(detail))]
+        return [(name or "request", shown(" ".join(str(item) for item in detail)))]
+    return [(name or "request", shown(str(detail)))]
+
+
+def unknown_address(request: HttpRequest) -> HttpResponse:
+    fix = "See /api/v1/schema for the addresses there are."
+    return JsonResponse(Refusal("not_found", "There is no such address.", fix).body, status=404)
 
 
 def server_error(request: HttpRequest) -> HttpResponse:

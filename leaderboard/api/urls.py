@@ -1,8 +1,28 @@
 """Addresses of the API."""
 
-from django.urls import path
-from drf_spectacular.views import SpectacularJSONAPIView
+from django.urls import path, re_path
+
+from leaderboard.api import errors, reading, schema, worker, writing
 
 urlpatterns = [
-    path("schema", SpectacularJSONAPIView.as_view(), name="api-schema"),
+    path("schema", schema.schema, name="api-schema"),
+    path("problems", reading.problems, name="api-problems"),
+    path("problems/<slug:name>", reading.problem, name="api-problem"),
+    path("categories", reading.categories, name="api-categories"),
+    path("models", reading.models, name="api-models"),
+    path("submissions", writing.submissions_or_submit, name="api-submissions"),
+    path("submissions/<int:number>", reading.submission, name="api-submission"),
+    path("kernels/<slug:digest>", reading.kernel, name="api-kernel"),
+    path("runs", reading.runs, name="api-runs"),
+    path("runs/<uuid:run_id>", reading.run, name="api-run"),
+    path("runs/<uuid:run_id>/report", reading.report, name="api-report"),
+    path("runs/<uuid:run_id>/cancel", writing.cancel, name="api-cancel"),
+    path("leaderboard", reading.leaderboard, name="api-leaderboard"),
+    path("status", reading.status, name="api-status"),
+    path("worker/hello", worker.hello, name="worker-hello"),
+    path("worker/runs/<uuid:run_id>/claim", worker.claim, name="worker-claim"),
+    path("worker/runs/<uuid:run_id>/heartbeat", worker.heartbeat, name="worker-heartbeat"),
+    path("worker/runs/<uuid:run_id>/finish", worker.finish, name="worker-finish"),
+    path("worker/runs/<uuid:run_id>/fail", worker.fail, name="worker-fail"),
+    re_path("", errors.unknown_address),
 ]

@@ -1,0 +1,88 @@
+"""What the API takes. A field that is not known is refused: a typing error must not pass unseen."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rest_framework import serializers
+
+from leaderboard.models import Harness, Visibility
+from leaderboard.models.choices import BACKENDS, DEVICES, DTYPES, ISOLATIONS, PROFILES
+
+MAX_NUMBER = 10_000
+
+
+class Input(serializers.Serializer[Any]):
+    def to_internal_value(self, data: Any) -> Any:
+        unknown = sorted(set(data) - set(self.fields))
+        if unknown:
+            known = ", ".join(self.fields)
+            raise serializers.ValidationError({str(unknown[0]): [f"Unknown; known are: {known}."]})
+        return super().to_internal_value(data)
+
+
+class SubmissionIn(Input):
+    """One kernel (`problem`, `backend`, `source`) or an `archive` of
+    `<number>_<slug>_<backend>.py` files, and what is said of it."""
+
+    model = serializers.CharField(max_length=80)
+    vendor = serializers.CharField(max_length=80, required=False, allow_blank=True)
+    harness = serializers.ChoiceField(choices=Harness.choices)
+    step_budget = serializers.IntegerField(min_value=1, max_value=MAX_NUMBER, required=False)
+    visibility = serializers.ChoiceField(choices=Visibility.choices, required=False)
+    notes = serializers.CharField(max_length=5000, required=False, allow_blank=True)
+    problem = serializers.CharField(max_length=64, required=False)
+    backend = serializers.ChoiceField(choices=BACKENDS, required=False)
+    source = serializers.CharField(  # type: ignore[assignment]
+        required=False, trim_whitespace=False
+    )
+    archive = serializers.FileField(required=False)
+    attempt = serializers.IntegerField(min_value=1, max_value=100, required=False)
+    device = serializers.ChoiceField(choices=DEVICES, required=False)
+    hardware = serializers.CharField(max_length=32, required=False)
+    world_size = serializers.IntegerField(min_value=2, max_value=64, required=False)
+    size = serializers.CharField(max_length=32, required=False)
+    dtype = serializers.ChoiceField(choices=DTYPES, required=False)
+    profile = serializers.ChoiceField(choices=PROFILES, required=False)
+
+    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
+        single = {"problem", "backend", "source"}
+        if "archive" in attrs:
+            if both := single & set(attrs):
+                raise serializers.ValidationError(
+                    {name: ["Leave it out: the archive's file names say it."] for name in both}
+                )
+        elif missing := single - set(attrs):
+            raise serializers.ValidationError(
+                {name: ["Needed, unless an archive is sent."] for name in missing}
+            )
+        return attrs
+
+
+class HelloIn(Input):
+    host = serializers.CharField(max_length=200)
+    hardware = serializers.CharField(max_length=200)
+    queue = serializers.CharField(max_length=32)
+    isolation = serializers.ChoiceField(choices=ISOLATIONS)
+    versions = serializers.DictField(child=serializers.CharField(max_length=200))
+    judge_version = serializers.CharField(max_length=32)
+
+
+class ClaimIn(Input):
+    host = serializers.CharField(max_length=200)
+    isolation = serializers.ChoiceField(choices=ISOLATIONS)
+
+
+class HeartbeatIn(Input):
+    lease_token = serializers.CharField(max_length=64)
+    progress = serializers.DictField()
+
+
+class FinishIn(Input):
+    lease_token = serializers.CharField(max_length=64)
+    report = serializers.DictField()
+
+
+class FailIn(Input):
+    lease_token = serializers.CharField(max_length=64)
+    error = serializers.CharField(allow_blank=True)

@@ -1,0 +1,229 @@
+"""What the API answers. The schema is made of the same serializers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.utils import timezone
+from drf_spectacular.utils import extend_schema_field
+from rest_framework import serializers
+from rest_framework.request import Request
+
+from leaderboard.models import Run, Status
+from leaderboard.models.runs import TIMES
+
+
+class Output(serializers.Serializer[Any]):
+    """Read-only, and able to say where a row's page is."""
+
+    def address_of(self, row: Any) -> str:
+        request: Request = self.context["request"]
+        return request.build_absolute_uri(row.get_absolute_url())
+
+
+class ProblemOut(Output):
+    number = serializers.IntegerField()
+    slug = serializers.CharField()
+    title = serializers.CharField()
+    category = serializers.CharField()
+    category_title = serializers.CharField()
+    summary = serializers.CharField()
+    scored = serializers.BooleanField()
+    digest = serializers.CharField()
+
+
+class CategoryOut(Output):
+    slug = serializers.CharField()
+    title = serializers.CharField()
+    problems = serializers.IntegerField()
+    scored = serializers.IntegerField()
+
+
+class LanguageModelOut(Output):
+    slug = serializers.CharField()
+    name = serializers.CharField()
+    vendor = serializers.CharField()
+
+
+class SubmissionOut(Output):
+    id = serializers.IntegerField()
+    model = LanguageModelOut()
+    harness = serializers.CharField()
+    k = serializers.IntegerField()
+    step_budget = serializers.IntegerField(allow_null=True)
+    visibility = serializers.CharField()
+    trust = serializers.CharField()
+    moderation = serializers.CharField()
+    moderation_reason = serializers.CharField()
+    notes = serializers.CharField()
+    created_at = serializers.DateTimeField()
+    kernel_count = serializers.IntegerField()
+    url = serializers.SerializerMethodField()
+
+    def get_url(self, row: Any) -> str:
+        return self.address_of(row)
+
+
+class RunLineOut(Output):
+    """A run as a line of a list."""
+
+    id = serializers.UUIDField()
+    problem = serializers.CharField(source="kernel.problem.slug")
+    problem_number = serializers.IntegerField(source="kernel.problem_id")
+    submission = serializers.IntegerField(source="kernel.submission_id")
+    model = serializers.CharField(source="kernel.submission.model.name")
+    harness = serializers.CharField(source="kernel.submission.harness")
+    kernel = serializers.CharField(source="kernel.source_id")
+    backend = serializers.CharField(source="kernel.backend")
+    attempt = serializers.IntegerField(source="kernel.attempt")
+    hardware = serializers.CharField(source="hardware_id")
+    world_size = serializers.IntegerField()
+    size = serializers.CharField()
+    dtype = serializers.CharField()
+    profile = serializers.CharField()
+    device = serializers.CharField()
+    status = serializers.CharField()
+    phase = serializers.CharField(allow_null=True)
+    verdict = serializers.CharField(allow_null=True)
+    message = serializers.CharField()
+    speedup = serializers.FloatField(allow_null=True)
+    created_at = serializers.DateTimeField()
+    started_at = serializers.DateTimeField(allow_null=True)
+    finished_at = serializers.DateTimeField(allow_null=True)
+    url = serializers.SerializerMethodField()
+
+    def get_url(self, run: Run) -> str:
+        return self.address_of(run)
+
+
+class ProgressOut(serializers.Serializer[Any]):
+    done = serializers.IntegerField(source="progress_done")
+    total = serializers.IntegerField(source="progress_total")
+
+
+class TimingOut(serializers.Serializer[Any]):
+    """Microseconds a call, and how many times as fast with a 95 % interval."""
+
+    kernel_us = serializers.FloatField()
+    baseline_us = serializers.FloatField()
+    speedup = serializers.FloatField()
+    speedup_low = serializers.FloatField()
+    speedup_high = serializers.FloatField()
+
+
+class RunOut(RunLineOut):
+    """A run with all that is known of it but the report."""
+
+    progress = ProgressOut(source="*")
+    queue_position = serializers.SerializerMethodField()
+    waiting_s = serializers.SerializerMethodField()
+    host = serializers.CharField()
+    tries = serializers.IntegerField()
+    cancel_requested = serializers.BooleanField()
+    cause = serializers.CharField(allow_null=True)
+    evidence = serializers.CharField(allow_null=True)
+    ranks = serializers.ListField(child=serializers.IntegerField())
+    flags = serializers.ListField(child=serializers.CharField())
+    timing = serializers.SerializerMethodField()
+    isolation = serializers.CharField(allow_null=True)
+    judge_version = serializers.CharField(allow_null=True)
+    problem_digest = serializers.CharField()
+    environment = serializers.JSONField(allow_null=True)
+
+    def get_queue_position(self, run: Run) -> int | None:
+        """1 is next."""
+        return Run.objects.ahead_of(run) + 1 if run.status == Status.QUEUED else None
+
+    def get_waiting_s(self, run: Run) -> int | None:
+        if run.status != Status.QUEUED:
+            return None
+        return int((timezone.now() - run.created_at).total_seconds())
+
+    @extend_schema_field(TimingOut(allow_null=True))
+    def get_timing(self, run: Run) -> dict[str, float] | None:
+        if run.speedup is None:
+            return None
+        return {name: getattr(run, name) for name in TIMES}
+
+
+class KernelUseOut(serializers.Serializer[Any]):
+    """Where a source was handed in."""
+
+    submission = serializers.IntegerField(source="submission_id")
+    model = serializers.CharField(source="submission.model.name")
+    problem = serializers.CharField(source="problem.slug")
+    attempt = serializers.IntegerField()
+    step = serializers.IntegerField()
+    backend = serializers.CharField()
+
+
+class KernelOut(Output):
+    digest = serializers.CharField()
+    size_bytes = serializers.IntegerField()
+    source = serializers.CharField(source="text")  # type: ignore[assignment]
+    uses = serializers.SerializerMethodField()
+    url = serializers.SerializerMethodField()
+
+    def get_url(self, row: Any) -> str:
+        return self.address_of(row)
+
+    @extend_schema_field(KernelUseOut(many=True))
+    def get_uses(self, row: Any) -> list[Any]:
+        return list(KernelUseOut(self.context["uses"], many=True).data)
+
+
+class AcceptedRunOut(Output):
+    id = serializers.UUIDField()
+    url = serializers.SerializerMethodField()
+    problem = serializers.CharField(source="kernel.problem.slug")
+
+    def get_url(self, run: Run) -> str:
+        return self.address_of(run)
+
+
+class AcceptedOut(Output):
+    submission = serializers.IntegerField(source="submission.id")
+    url = serializers.SerializerMethodField()
+    runs = AcceptedRunOut(many=True)
+
+    def get_url(self, accepted: Any) -> str:
+        return self.address_of(accepted.submission)
+
+
+class QueueOut(serializers.Serializer[Any]):
+    hardware = serializers.CharField()
+    title = serializers.CharField()
+    device = serializers.CharField()
+    max_world_size = serializers.IntegerField()
+    queued = serializers.IntegerField()
+    running = serializers.IntegerField()
+    hosts_alive = serializers.IntegerField()
+    oldest_waiting_s = serializers.IntegerField(allow_null=True)
+
+
+class StatusOut(serializers.Serializer[Any]):
+    data_version = serializers.IntegerField()
+    queues = QueueOut(many=True)
+
+
+class BoardOut(serializers.Serializer[Any]):
+    setting = serializers.DictField(allow_null=True)
+    rows = serializers.ListField(child=serializers.DictField())
+
+
+class ErrorDetailOut(serializers.Serializer[Any]):
+    code = serializers.CharField()
+    message = serializers.CharField()
+    fix = serializers.CharField()
+
+
+class ErrorOut(serializers.Serializer[Any]):
+    """The one shape of an error; `fields` names what in the request has to be mended, if known."""
+
+    error = ErrorDetailOut()
+
+
+# A serializer has an attribute of this name, so the field cannot stand in the class's body.
+ErrorDetailOut._declared_fields["fields"] = serializers.DictField(
+    child=serializers.CharField(), required=False
+)

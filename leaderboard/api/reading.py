@@ -1,0 +1,242 @@
+"""What anybody may read; a token shows its owner's private submissions as well."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import Any
+from uuid import UUID
+
+from django.db.models import Count, Min, Q, QuerySet
+from django.http import Http404
+from django.shortcuts import get_object_or_404
+from django.utils import timezone
+from django.utils.http import parse_etags
+from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema
+from rest_framework.decorators import api_view
+from rest_framework.pagination import CursorPagination
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.utils.encoders import JSONEncoder
+
+from leaderboard.api import outputs
+from leaderboard.api.caching import versioned
+from leaderboard.boards import claim
+from leaderboard.columns import DEFAULT_SORT, SORTS, as_record, placed
+from leaderboard.filters import BOARD_PARAMETERS, board_query
+from leaderboard.models import (
+    DataVersion,
+    Hardware,
+    Kernel,
+    LanguageModel,
+    Problem,
+    Run,
+    Source,
+    Submission,
+    WorkerHost,
+)
+from leaderboard.pages import BadQuery, choice
+from leaderboard.refusal import Refusal
+
+
+class NewestFirst(CursorPagination):
+    page_size = 50
+    ordering = ("-created_at", "-id")
+
+
+def _page(request: Request, rows: QuerySet[Any], shape: type[outputs.Output]) -> Response:
+    pages: NewestFirst = NewestFirst()
+    page = pages.paginate_queryset(rows, request)
+    return pages.get_paginated_response(shape(page, many=True, context={"request": request}).data)
+
+
+@extend_schema(responses=outputs.ProblemOut(many=True), operation_id="list_problems")
+@api_view(["GET"])
+@versioned
+def problems(request: Request) -> Response:
+    rows = Problem.objects.defer("payload")
+    return Response(outputs.ProblemOut(rows, many=True).data)
+
+
+@extend_schema(
+    responses=OpenApiResponse(dict, description="The problem's whole catalogue entry."),
+    operation_id="read_problem",
+)
+@api_view(["GET"])
+@versioned
+def problem(request: Request, name: str) -> Response:
+    """By number or slug."""
+    found = Problem.objects.called(name)
+    if found is None:
+        fix = "Give a number or a slug from /api/v1/problems."
+        raise Refusal("unknown_problem", "There is no such problem.", fix, status=404)
+    return Response(found.payload)
+
+
+@extend_schema(responses=outputs.CategoryOut(many=True), operation_id="list_categories")
+@api_view(["GET"])
+@versioned
+def categories(request: Request) -> Response:
+    rows = (
+        Problem.objects.values("category", "category_title")
+        .annotate(problems=Count("number"), solvable=Count("number", filter=Q(scored=True)))
+        .order_by(Min("number"))
+    )
+    named = [
+        {**row, "slug": row["category"], "title": row["category_title"], "scored": row["solvable"]}
+        for row in rows
+    ]
+    return Response(outputs.CategoryOut(named, many=True).data)
+
+
+@extend_schema(responses=outputs.LanguageModelOut(many=True), operation_id="list_models")
+@api_view(["GET"])
+@versioned
+def models(request: Request) -> Response:
+    rows = LanguageModel.objects.visible()
+    return Response(outputs.LanguageModelOut(rows, many=True).data)
+
+
+@versioned
+def submissions(request: Request) -> Response:
+    rows = _submissions(Submission.objects.listed_for(request.user))
+    return _page(request, rows, outputs.SubmissionOut)
+
+
+@extend_schema(responses=outputs.SubmissionOut, operation_id="read_submission")
+@api_view(["GET"])
+@versioned
+def submission(request: Request, number: int) -> Response:
+    rows = _submissions(Submission.objects.reachable_by(request.user))
+    found = get_object_or_404(rows, pk=number)
+    return Response(outputs.SubmissionOut(found, context={"request": request}).data)
+
+
+def _submissions(rows: Any) -> Any:
+    return rows.select_related("model").annotate(kernel_count=Count("kernels"))
+
+
+@extend_schema(responses=outputs.KernelOut, operation_id="read_kernel")
+@api_view(["GET"])
+@versioned
+def kernel(request: Request, digest: str) -> Response:
+    """By the SHA-256 of its source."""
+    seen = Submission.objects.reachable_by(request.user)
+    uses = Kernel.objects.filter(source=digest, submission__in=seen)
+    found = Source.objects.filter(digest=digest).first()
+    context = {
+        "request": request,
+        "uses": uses.select_related("submission__model", "problem").defer("problem__payload"),
+    }
+    if found is None or not uses:
+        raise Http404
+    return Response(outputs.KernelOut(found, context=context).data)
+
+
+@extend_schema(
+    responses=outputs.RunLineOut(many=True),
+    operation_id="list_runs",
+    parameters=[
+        OpenApiParameter("problem", str, description="Number or slug."),
+        OpenApiParameter("submission", int),
+        OpenApiParameter("status", str),
+        OpenApiParameter("verdict", str),
+    ],
+)
+@api_view(["GET"])
+def runs(request: Request) -> Response:
+    rows = Run.objects.listed_for(request.user).with_names()
+    wanted = request.query_params
+    if "problem" in wanted:
+        rows = rows.filter(kernel__problem=Problem.objects.called(wanted["problem"]))
+    if "submission" in wanted:
+        rows = rows.filter(kernel__submission=_number(wanted["submission"], "submission"))
+    for name in ("status", "verdict"):
+        if name in wanted:
+            rows = rows.filter(**{name: wanted[name]})
+    return _page(request, rows, outputs.RunLineOut)
+
+
+def _number(text: str, name: str) -> int:
+    if not (text.isascii() and text.isdigit() and len(text) < 10):
+        raise Refusal("bad_query", f"{name} is not a number.", f"Give the id of a {name}.")
+    return int(text)
+
+
+@extend_schema(responses=outputs.RunOut, operation_id="read_run")
+@api_view(["GET"])
+def run(request: Request, run_id: UUID) -> Response:
+    """Meant to be asked every 2 s while the run is open: an ETag makes that cheap."""
+    rows = Run.objects.reachable_by(request.user).with_names()
+    found = get_object_or_404(rows, pk=run_id)
+    data = dict(outputs.RunOut(found, context={"request": request}).data)
+    waited = data["waiting_s"]
+    # The wait alone is worth an answer every ten seconds only.
+    named = {**data, "waiting_s": None if waited is None else waited // 10}
+    text = json.dumps(named, cls=JSONEncoder, sort_keys=True)
+    etag = f'W/"{hashlib.sha256(text.encode()).hexdigest()[:32]}"'
+    if etag in parse_etags(request.headers.get("If-None-Match", "")):
+        response = Response(status=304)
+    else:
+        response = Response(data)
+    response["ETag"], response["Cache-Control"] = etag, "no-cache"
+    response["Vary"] = "Authorization"
+    return response
+
+
+@extend_schema(
+    responses=OpenApiResponse(dict, description="The evaluator's whole report."),
+    operation_id="read_report",
+)
+@api_view(["GET"])
+def report(request: Request, run_id: UUID) -> Response:
+    """With every trial, every burst and the logs."""
+    found = get_object_or_404(Run.objects.reachable_by(request.user), pk=run_id)
+    if found.report is None:
+        fix = "Wait until the run's status is done."
+        raise Refusal("no_report", "This run has no report.", fix, status=404)
+    return Response(found.report)
+
+
+@extend_schema(
+    responses=outputs.BoardOut,
+    operation_id="read_leaderboard",
+    parameters=[OpenApiParameter(name, str) for name in ("sort", *BOARD_PARAMETERS)],
+)
+@api_view(["GET"])
+@versioned
+def leaderboard(request: Request) -> Response:
+    """Takes the parameters of the page /, and says what it shows."""
+    try:
+        sort = choice(request._request, "sort", SORTS, DEFAULT_SORT)
+        query = board_query(request._request)
+    except BadQuery as error:
+        raise Refusal("bad_query", error.message, error.fix) from None
+    rows = placed([*query.judged(), *map(claim, query.claims())], sort)
+    setting = vars(query.setting) if query.setting else None
+    return Response({"setting": setting, "rows": [as_record(row) for row in rows]})
+
+
+@extend_schema(responses=outputs.StatusOut, operation_id="read_status")
+@api_view(["GET"])
+def status(request: Request) -> Response:
+    """How long the queues are and which hosts are alive."""
+    now = timezone.now()
+    hosts = list(WorkerHost.objects.alive().values_list("queue", flat=True))
+    rows = Hardware.objects.annotate(
+        queued=Count("runs", filter=Q(runs__status="queued")),
+        running=Count("runs", filter=Q(runs__status="running")),
+        oldest=Min("runs__created_at", filter=Q(runs__status="queued")),
+    )
+    queues = [
+        {
+            **{name: getattr(row, name) for name in ("title", "device", "max_world_size")},
+            "hardware": row.slug,
+            "queued": row.queued,
+            "running": row.running,
+            "hosts_alive": hosts.count(row.slug),
+            "oldest_waiting_s": int((now - row.oldest).total_seconds()) if row.oldest else None,
+        }
+        for row in rows
+    ]
+    return Response({"data_version": DataVersion.objects.current(), "queues": queues})

@@ -1,0 +1,120 @@
+"""What a token with the scope `submit` may do."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+from django.contrib.auth.models import AbstractBaseUser
+from django.shortcuts import get_object_or_404
+from drf_spectacular.utils import OpenApiParameter, extend_schema
+from rest_framework.decorators import api_view, parser_classes
+from rest_framework.exceptions import PermissionDenied
+from rest_framework.parsers import FormParser, MultiPartParser
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from leaderboard import evaluation
+from leaderboard.api import outputs
+from leaderboard.api.inputs import SubmissionIn
+from leaderboard.api.parsing import ObjectParser
+from leaderboard.api.reading import submissions
+from leaderboard.archives import read_archive
+from leaderboard.intake import About, accept
+from leaderboard.kernels import Candidate, decoded, from_members
+from leaderboard.models import Harness, Run, Visibility
+from leaderboard.placing import Wish
+from leaderboard.refusal import Refusal
+
+WISHES = ("device", "hardware", "world_size", "size", "dtype", "profile")
+
+
+@extend_schema(
+    methods=["POST"],
+    request={"application/json": SubmissionIn, "multipart/form-data": SubmissionIn},
+    responses={
+        201: outputs.AcceptedOut,
+        200: outputs.AcceptedOut,
+        **dict.fromkeys((400, 401, 403, 409, 413, 429), outputs.ErrorOut),
+    },
+    parameters=[
+        OpenApiParameter(
+            "Idempotency-Key",
+            str,
+            OpenApiParameter.HEADER,
+            description="The same key with the same request answers 200 and stores nothing new.",
+        )
+    ],
+    operation_id="submit",
+)
+@extend_schema(
+    methods=["GET"], responses=outputs.SubmissionOut(many=True), operation_id="list_submissions"
+)
+@api_view(["GET", "POST"])
+@parser_classes([ObjectParser, MultiPartParser, FormParser])
+def submissions_or_submit(request: Request) -> Response:
+    if request.method != "POST":
+        return submissions(request)
+    given = SubmissionIn(data=request.data)
+    given.is_valid(raise_exception=True)
+    fields: dict[str, Any] = given.validated_data
+    accepted = accept(
+        _user(request),
+        _about(fields),
+        _candidates(fields),
+        Wish(**{name: fields[name] for name in WISHES if name in fields}),
+        idempotency_key=_idempotency_key(request),
+    )
+    body = outputs.AcceptedOut(accepted, context={"request": request}).data
+    return Response(body, status=201 if accepted.is_new else 200)
+
+
+def _user(request: Request) -> AbstractBaseUser:
+    """The permission has seen to it that somebody sends this."""
+    assert isinstance(request.user, AbstractBaseUser)
+    return request.user
+
+
+def _about(fields: dict[str, Any]) -> About:
+    return About(
+        model=fields["model"],
+        harness=Harness(fields["harness"]),
+        vendor=fields.get("vendor", ""),
+        step_budget=fields.get("step_budget"),
+        visibility=Visibility(fields.get("visibility", Visibility.PUBLIC)),
+        notes=fields.get("notes", ""),
+    )
+
+
+def _candidates(fields: dict[str, Any]) -> list[Candidate]:
+    attempt = fields.get("attempt", 1)
+    if "archive" in fields:
+        return from_members(read_archive(fields["archive"].file), attempt)
+    source = decoded(fields["source"].encode())
+    one = Candidate(
+        problem=fields["problem"], backend=fields["backend"], source=source, attempt=attempt
+    )
+    return [one]
+
+
+def _idempotency_key(request: Request) -> str | None:
+    key = request.headers.get("Idempotency-Key")
+    if key is not None and not (0 < len(key) <= 200 and key.isascii() and key.isprintable()):
+        raise Refusal(
+            "bad_idempotency_key",
+            "The Idempotency-Key is not 1 to 200 printable ASCII characters.",
+            "Use a fresh UUID for each new request.",
+        )
+    return key
+
+
+@extend_schema(request=None, responses=outputs.RunOut, operation_id="cancel_run")
+@api_view(["POST"])
+def cancel(request: Request, run_id: UUID) -> Response:
+    """For the submission's owner and for staff."""
+    found = get_object_or_404(Run.objects.reachable_by(request.user), pk=run_id)
+    if not request.user.is_staff and found.kernel.submission.owner_id != request.user.pk:
+        raise PermissionDenied("Only the submission's owner may cancel its runs.")
+    evaluation.cancel(found)
+    row = Run.objects.with_names().get(pk=run_id)
+    return Response(outputs.RunOut(row, context={"request": request}).data)
