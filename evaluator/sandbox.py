@@ -209,6 +209,9 @@ def _bwrap_arguments(
         arguments += ["--dev-bind", device, device]
     for name, value in environment.items():
         arguments += ["--setenv", name, value]
+    # Started by root, the sandbox's user owns /proc/sys: a kernel setting is a way out.
+    for mount in ("/proc", "/dev", "/"):
+        arguments += ["--remount-ro", mount]
     return [*arguments, "--chdir", "/tmp"]
 
 
