@@ -1,4 +1,4 @@
-"""The folders of hostile and honest kernels, run through the whole evaluator: the judge's specification."""
+"""Hostile and honest kernels through the whole evaluator: the judge's specification."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import json
 from pathlib import Path
 
 import pytest
-from host_traces import nothing_left_behind
-from kernel_files import KernelFile, MalformedHeader, all_in, named, read
 
 from evaluator.codec import decode, encode
 from evaluator.evaluate import evaluate
 from evaluator.report import Report, Verdict
+from tests.evaluator.host_traces import nothing_left_behind
+from tests.evaluator.kernel_files import KernelFile, MalformedHeader, all_in, named, read
 
 MISBEHAVING = all_in("misbehaving")
 HONEST = all_in("honest")
@@ -76,7 +76,7 @@ def test_no_two_kernels_share_a_purpose() -> None:
 def test_a_malformed_header_is_named(header: str, complaint: str, tmp_path: Path) -> None:
     path = tmp_path / "kernel.py"
     path.write_text(header + "\n\ndef solution(tensor): ...\n")
-    with pytest.raises(MalformedHeader, match="kernel.py") as caught:
+    with pytest.raises(MalformedHeader, match=r"^kernel\.py: ") as caught:
         read(path)
     assert complaint in str(caught.value)
 
@@ -103,7 +103,7 @@ def _is_what_the_header_says(kernel: KernelFile, report: Report) -> None:
 
 
 def _is_safe_to_store(kernel: KernelFile, report: Report) -> None:
-    """Bounded, whole after a round trip, without characters that act, without the host's secrets."""
+    """Bounded, the same after a round trip, without control characters and the host's secrets."""
     text = json.dumps(encode(report))
     assert decode(Report, json.loads(text)) == report
     assert report.message

@@ -1,0 +1,93 @@
+"""What an evaluation could leave behind on a host: processes, cgroups, files, descriptors."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TypeVar
+
+import pytest
+
+from evaluator import cgroup
+
+T = TypeVar("T")
+CGROUPS = Path("/sys/fs/cgroup")
+SETTLE_S = 2.0
+_PR_SET_CHILD_SUBREAPER = 36
+
+
+@contextlib.contextmanager
+def nothing_left_behind(folder: Path) -> Iterator[None]:
+    """Fails where the block leaves a process, cgroup, file, thread or descriptor behind.
+
+    `folder` becomes the place for temporary files. Orphans are reparented to this process, so that
+    none can hide from the search below it.
+    """
+    ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1)
+    before = _descendants(), _descriptors(), threading.active_count(), _empty_cgroups()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TMPDIR", str(folder))
+        patch.setattr(tempfile, "tempdir", None)
+        yield
+    processes = _settled(lambda: _descendants() - before[0])
+    assert not processes, f"processes left behind: {[_command(pid) for pid in processes]}"
+    cgroups = _settled(lambda: _empty_cgroups() - before[3])
+    assert not cgroups, f"cgroups left behind: {cgroups}"
+    assert os.listdir(folder) == [], "temporary files left behind"
+    assert _descriptors() == before[1], "descriptors left open"
+    assert threading.active_count() == before[2], "threads left running"
+
+
+def _settled(left: Callable[[], set[T]]) -> set[T]:
+    deadline = time.monotonic() + SETTLE_S
+    while (remains := left()) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    return remains
+
+
+def _empty_cgroups() -> set[Path]:
+    """Leaves without a process: those that other evaluations use at the moment are not empty."""
+    empty = set()
+    for leaf in CGROUPS.glob(f"**/{cgroup.PREFIX}*"):
+        with contextlib.suppress(OSError):
+            if not (leaf / "cgroup.procs").read_text():
+                empty.add(leaf)
+    return empty
+
+
+def _descendants() -> set[int]:
+    """The living processes below this one; the dead ones that were reparented here are buried."""
+    parents: dict[int, int] = {}
+    for entry in os.listdir("/proc"):
+        if not entry.isdigit():
+            continue
+        with contextlib.suppress(OSError):
+            state, parent = Path("/proc", entry, "stat").read_text().rpartition(") ")[2].split()[:2]
+            if state == "Z" and int(parent) == os.getpid():
+                os.waitpid(int(entry), os.WNOHANG)
+            elif state != "Z":
+                parents[int(entry)] = int(parent)
+    below = {os.getpid()}
+    while more := {pid for pid, parent in parents.items() if parent in below} - below:
+        below |= more
+    return below
+
+
+def _descriptors() -> dict[str, str]:
+    found = {}
+    for fd in os.listdir("/proc/self/fd"):
+        with contextlib.suppress(OSError):
+            found[fd] = os.readlink(f"/proc/self/fd/{fd}")
+    return {fd: target for fd, target in found.items() if "/proc/" not in target}
+
+
+def _command(pid: int) -> str:
+    with contextlib.suppress(OSError):
+        return f"{pid} {Path('/proc', str(pid), 'cmdline').read_bytes()!r}"
+    return str(pid)

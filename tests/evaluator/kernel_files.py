@@ -1,0 +1,148 @@
+"""The kernels in `misbehaving/` and `honest/`: the header of each says what the judge must find."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from evaluator.job import Backend, Dtype, Job, Limits, Profile
+from evaluator.report import Verdict
+
+HERE = Path(__file__).parent
+
+
+class MalformedHeader(ValueError):
+    """A kernel's header cannot be read; the message names the file, the line and the mend."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class KernelFile:
+    """A kernel and what is expected of its report.
+
+    More than one verdict is allowed only where a race by nature decides between them. `purpose`
+    says what the kernel tries; `ranks`, `flags` and `log` must occur in the report; the bounds on
+    time and speedup hold for its timing. After one that `threatens` the host an honest one is run.
+    """
+
+    path: Path
+    purpose: str
+    verdicts: frozenset[Verdict]
+    problem: str = "allreduce"
+    world_size: int = 2
+    backend: Backend = Backend.PYTORCH
+    dtype: Dtype = Dtype.FLOAT32
+    profile: Profile = Profile.HARDENED
+    limits: Limits = field(default_factory=Limits)
+    flags: frozenset[str] = frozenset()
+    ranks: tuple[int, ...] = ()
+    log: str | None = None
+    at_least_us: float | None = None
+    speedup_below: float | None = None
+    slow: bool = False
+    threatens: bool = False
+
+    @property
+    def job(self) -> Job:
+        return Job(
+            problem=self.problem,
+            source=self.path.read_text(),
+            backend=self.backend,
+            world_size=self.world_size,
+            dtype=self.dtype,
+            profile=self.profile,
+            limits=self.limits,
+        )
+
+
+def read(path: Path) -> KernelFile:
+    """Read a kernel's header: the `# key: value` lines before its first other line."""
+    header = _fields(path)
+    purposes = [header.pop(key) for key in ("cheat", "shows") if key in header]
+    if len(purposes) != 1 or "verdict" not in header:
+        raise MalformedHeader(
+            f"{path.name}: give one `# verdict: ...` and one of `# cheat: ...`, `# shows: ...`"
+        )
+    try:
+        values = {_NAMES.get(key, key): _READERS[key](text) for key, text in header.items()}
+    except ValueError as error:
+        raise MalformedHeader(f"{path.name}: {error}") from None
+    return KernelFile(path=path, purpose=purposes[0], **values)  # type: ignore[arg-type]
+
+
+def all_in(folder: str) -> list[KernelFile]:
+    return [read(path) for path in sorted((HERE / folder).glob("*.py"))]
+
+
+def named(folder: str, name: str) -> KernelFile:
+    return read(HERE / folder / f"{name}.py")
+
+
+def _fields(path: Path) -> dict[str, str]:
+    fields: dict[str, str] = {}
+    for line in path.read_text().splitlines():
+        if not line.startswith("# "):
+            break
+        key, colon, text = line[2:].partition(": ")
+        if not colon or key in fields or key not in {*_READERS, "cheat", "shows"}:
+            known = ", ".join(["cheat", "shows", *_READERS])
+            raise MalformedHeader(
+                f"{path.name}: `{line}` is not a line `# key: value` with a new key of: {known}"
+            )
+        fields[key] = text.strip()
+    return fields
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(word.strip() for word in text.split(","))
+
+
+def _verdicts(text: str) -> frozenset[Verdict]:
+    return frozenset(Verdict(word) for word in _words(text))
+
+
+def _limits(text: str) -> Limits:
+    values: dict[str, float] = {}
+    kinds = {field.name: field.type for field in dataclasses.fields(Limits)}
+    for word in _words(text):
+        name, _, number = word.partition("=")
+        if name not in kinds:
+            raise ValueError(f"there is no limit {name!r}; the limits are {', '.join(kinds)}")
+        values[name] = float(number) if kinds[name] == "float" else int(number)
+    return Limits(**values)  # type: ignore[arg-type]
+
+
+def _ranks(text: str) -> tuple[int, ...]:
+    return tuple(sorted(int(word) for word in _words(text)))
+
+
+def _yes(text: str) -> bool:
+    if text != "yes":
+        raise ValueError(f"write `yes` or leave the line out, not {text!r}")
+    return True
+
+
+def _host(text: str) -> bool:
+    if text != "host":
+        raise ValueError(f"only the `host` can be threatened, not {text!r}")
+    return True
+
+
+_NAMES = {"verdict": "verdicts"}
+_READERS: dict[str, Callable[[str], object]] = {
+    "verdict": _verdicts,
+    "problem": str,
+    "world_size": int,
+    "backend": Backend,
+    "dtype": Dtype,
+    "profile": Profile,
+    "limits": _limits,
+    "flags": _words,
+    "ranks": _ranks,
+    "log": str,
+    "at_least_us": float,
+    "speedup_below": float,
+    "slow": _yes,
+    "threatens": _host,
+}

@@ -1,0 +1,14 @@
+# backend: cpp
+# verdict: build_error
+# cheat: none, the C++ has a syntax error
+from torch.utils.cpp_extension import load_inline
+
+kernel = load_inline(
+    name="broken",
+    cpp_sources="at::Tensor twice(at::Tensor x) { return x * }",
+    functions=["twice"],
+)
+
+
+def solution(tensor):
+    return kernel.twice(tensor)

@@ -1,0 +1,4 @@
+# verdict: runtime_error
+# cheat: an exception with 4 MiB of text to fill the report
+def solution(tensor):
+    raise RuntimeError("A" * (4 << 20))

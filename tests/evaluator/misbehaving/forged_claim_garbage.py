@@ -1,0 +1,11 @@
+# verdict: runtime_error
+# cheat: a claim of 16 KiB of opening brackets, of which the length is a lie
+import sys
+import time
+
+
+def solution(tensor):
+    control = sys._getframe(1).f_locals["control"]
+    control.fail(b"[" * (16 << 10))
+    control._words[2050] = (1 << 64) - 1
+    time.sleep(3600)

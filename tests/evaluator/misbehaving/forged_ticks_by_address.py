@@ -1,0 +1,27 @@
+# verdict: late_output
+# flags: static:ctypes
+# cheat: finds the control page in /proc/self/maps and ticks by address before it has worked
+import ctypes
+import time
+
+import torch.distributed as dist
+
+GO, DONE = 0, 2048 * 8
+
+
+def control_page():
+    with open("/proc/self/maps") as maps:
+        for line in maps:
+            if "memfd:" in line and "control" in line:
+                return int(line.split("-")[0], 16)
+    raise RuntimeError("no control page")
+
+
+def solution(tensor):
+    page = control_page()
+    given = ctypes.c_uint64.from_address(page + GO).value
+    ctypes.c_uint64.from_address(page + DONE).value = given
+    time.sleep(0.02)
+    total = tensor.clone()
+    dist.all_reduce(total)
+    return total

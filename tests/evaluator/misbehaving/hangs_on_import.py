@@ -1,0 +1,5 @@
+# verdict: timeout
+# limits: build_s=4
+# cheat: never finishes importing
+while True:
+    pass

@@ -1,0 +1,4 @@
+# verdict: output_mismatch
+# cheat: returns its input
+def solution(tensor):
+    return tensor

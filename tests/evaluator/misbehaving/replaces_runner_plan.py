@@ -1,0 +1,14 @@
+# verdict: late_output, output_mismatch
+# cheat: points every slot at one output, so that a burst writes once
+import sys
+
+import torch.distributed as dist
+
+
+def solution(tensor):
+    slots = sys._getframe(1).f_locals["slots"]
+    for slot in slots[1:]:
+        slot._outputs = [slots[0]._outputs[0].new_empty(slot._outputs[0].shape)]
+    total = tensor.clone()
+    dist.all_reduce(total)
+    return total

@@ -1,0 +1,3 @@
+# verdict: missing_entry_point
+# cheat: none, `solution` cannot be called
+solution = 42

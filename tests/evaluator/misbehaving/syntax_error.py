@@ -1,0 +1,3 @@
+# verdict: build_error
+# cheat: none, Python cannot compile the file
+return 42

@@ -1,0 +1,60 @@
+# verdict: ok
+# speedup_below: 2.0
+# cheat: watches the slab and answers a whole burst as soon as its inputs appear, before the clock
+import sys
+import time
+
+import torch
+import torch.distributed as dist
+
+known = {}
+ready = {}
+
+
+def marks(slots):
+    return [slot.arguments[0].view(torch.int32).view(-1)[-1].item() for slot in slots]
+
+
+def answer_ahead(slots):
+    given = [slot.arguments[0].flatten() for slot in slots]
+    merged = torch.cat(given)
+    dist.all_reduce(merged)
+    ready.clear()
+    for slot, answer in zip(slots, merged.split([one.numel() for one in given])):
+        ready[slot.arguments[0].data_ptr()] = answer.view_as(slot._outputs[0])
+    known["marks"] = marks(slots)
+
+
+def all_fresh(slots):
+    old = known.get("marks")
+    return old and len(old) == len(slots) and not set(old) & set(marks(slots))
+
+
+def watch(control, frame):
+    real = type(control).wait_go
+
+    def wait_go():
+        while control._words[0] <= control._sequence:
+            slots = frame.f_locals["slots"]
+            if len(slots) > 1 and all_fresh(slots):
+                time.sleep(0.0003)
+                answer_ahead(slots)
+            time.sleep(0.00005)
+        return real(control)
+
+    control.wait_go = wait_go
+
+
+def solution(tensor):
+    frame = sys._getframe(1)
+    slots = frame.f_locals["slots"]
+    if len(slots) > 1:
+        if "marks" not in known or len(known["marks"]) != len(slots):
+            watch(frame.f_locals["control"], frame)
+            answer_ahead(slots)
+        elif all_fresh(slots):
+            answer_ahead(slots)
+        return ready[tensor.data_ptr()]
+    total = tensor.clone()
+    dist.all_reduce(total)
+    return total
