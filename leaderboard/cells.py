@@ -65,6 +65,14 @@ def decimal_cell(value: Number, digits: int = 1) -> SafeString:
     return _cell(value, lambda number: f"{number:,.{digits}f}")
 
 
+def bytes_cell(value: Number) -> SafeString:
+    return _cell(value, bytes_text)
+
+
+def operations_cell(value: Number) -> SafeString:
+    return _cell(value, count_text)
+
+
 def fraction_cell(part: Number, whole: Number) -> SafeString:
     top, bottom = _checked(part), _checked(whole)
     if top is None or bottom is None:

@@ -1,10 +1,51 @@
-"""Addresses of the site."""
+"""Addresses of the site. A page of data has twins at the same path: `.json` and `.csv`."""
 
 from django.contrib import admin
-from django.urls import include, path
+from django.contrib.auth.views import LoginView, LogoutView
+from django.urls import URLPattern, include, path
+
+from leaderboard.pages import View
+from leaderboard.views import (
+    about,
+    account,
+    board,
+    categories,
+    figures,
+    kernels,
+    problems,
+    runs,
+    submissions,
+    submit,
+)
+
+
+def twins(route: str, view: View, name: str, *, stem: str = "") -> list[URLPattern]:
+    """`stem` is where the twins of the front page live, whose own path is empty."""
+    made = [path(route, view, name=name)]
+    for form in ("json", "csv"):
+        made.append(path(f"{stem or route}.{form}", view, {"form": form}, name=f"{name}-{form}"))
+    return made
+
 
 urlpatterns = [
     path("api/v1/", include("leaderboard.api.urls")),
     path("admin/", admin.site.urls),
+    *twins("", board.board, "board", stem="leaderboard"),
+    *twins("categories", categories.categories, "categories"),
+    *twins("problems", problems.problems, "problems"),
+    path("problems/<int:number>", problems.problem_by_number, name="problem-number"),
+    *twins("problems/<int:number>-<slug:slug>", problems.problem, "problem"),
+    *twins("kernels/<slug:digest>", kernels.kernel, "kernel"),
+    *twins("runs/<uuid:run_id>", runs.run, "run"),
+    *twins("submissions/<int:number>", submissions.submission, "submission"),
+    *twins("models/<slug:slug>", submissions.model, "model"),
+    *twins("methodology", about.methodology, "methodology"),
+    *twins("status", about.status, "status"),
+    path("figures/<slug:name>.json", figures.answer, name="figure"),
+    path("submit", submit.submit, name="submit"),
+    path("account", account.account, name="account"),
+    path("account/tokens/<int:number>/revoke", account.revoke_token, name="revoke_token"),
+    path("account/login", LoginView.as_view(), name="login"),
+    path("account/logout", LogoutView.as_view(), name="logout"),
 ]
 handler500 = "leaderboard.api.errors.server_error"

@@ -6,8 +6,8 @@ from enum import StrEnum
 
 from django.db import models
 
-from evaluator.job import Backend, Device, Dtype, Profile
-from evaluator.report import Isolation, Phase, Verdict
+from evaluator.job import Backend, Device, Dtype, Job, Profile
+from evaluator.report import JUDGE_VERSION, Isolation, Phase, Verdict
 
 Choices = list[tuple[str, str]]
 
@@ -23,6 +23,7 @@ ISOLATIONS = choices_of(Isolation)
 PHASES = choices_of(Phase)
 PROFILES = choices_of(Profile)
 VERDICTS = choices_of(Verdict)
+TRIALS = Job.trials
 
 # A timing is kept for these only; what ran faster than the hardware can is evidence, not a result.
 TIMED_VERDICTS = (Verdict.OK.value, Verdict.FASTER_THAN_LIGHT.value)

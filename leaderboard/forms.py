@@ -1,0 +1,101 @@
+"""Forms of the pages that need a login. They check shape; `intake` decides what is accepted."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from django import forms
+
+from leaderboard.models import Hardware, Harness, Problem, Scope, Visibility
+from leaderboard.models.choices import BACKENDS, DTYPES, PROFILES, Choices
+
+LIFETIMES = [("30", "30 days"), ("90", "90 days"), ("365", "one year"), ("", "never expires")]
+SIZES = [("tiny", "tiny"), ("standard", "standard"), ("large", "large")]
+USUAL = ("", "the usual")
+
+
+class TokenForm(forms.Form):
+    name = forms.CharField(max_length=80, help_text="What it is for, as in “nightly upload”.")
+    scope = forms.ChoiceField(
+        choices=[(Scope.SUBMIT.value, "submit and read"), (Scope.READ.value, "read")]
+    )
+    lifetime = forms.ChoiceField(choices=LIFETIMES, required=False, label="Expires after")
+
+    @property
+    def lifetime_or_none(self) -> timedelta | None:
+        days = self.cleaned_data["lifetime"]
+        return timedelta(days=int(days)) if days else None
+
+
+class SubmitForm(forms.Form):
+    """One kernel (problem and source) or an archive, never both."""
+
+    model = forms.CharField(max_length=80, help_text="The language model that wrote the kernels.")
+    vendor = forms.CharField(max_length=80, required=False)
+    harness = forms.ChoiceField(choices=Harness.choices, help_text="How the model was asked.")
+    visibility = forms.ChoiceField(
+        choices=Visibility.choices,
+        initial=Visibility.PUBLIC,
+        help_text="Public results are ranked; unlisted ones have an address only.",
+    )
+    problem = forms.ChoiceField(required=False, choices=())
+    backend = forms.ChoiceField(required=False, choices=[("", "Choose…"), *BACKENDS])
+    attempt = forms.IntegerField(
+        required=False, min_value=1, max_value=100, help_text="Which sample this is, from 1."
+    )
+    source = forms.CharField(
+        required=False,
+        strip=False,
+        widget=forms.Textarea(attrs={"spellcheck": "false", "autocomplete": "off"}),
+        help_text="The whole file. It defines solution(…).",
+    )
+    archive = forms.FileField(
+        required=False,
+        label="Archive",
+        help_text="A .zip or .tar.gz of files named <number>_<slug>_<backend>.py.",
+    )
+    hardware = forms.ChoiceField(required=False, choices=())
+    world_size = forms.IntegerField(required=False, min_value=2, max_value=64, label="Ranks")
+    size = forms.ChoiceField(required=False, choices=[USUAL, *SIZES])
+    dtype = forms.ChoiceField(required=False, choices=[USUAL, *DTYPES], label="Type")
+    profile = forms.ChoiceField(required=False, choices=[USUAL, *PROFILES], label="Inputs")
+
+    def __init__(self, *args: object, **kwargs: object) -> None:
+        super().__init__(*args, **kwargs)  # type: ignore[arg-type]
+        self._offer("problem", [("", "Choose…"), *_problems()])
+        self._offer("hardware", [USUAL, *Hardware.objects.values_list("slug", "title")])
+
+    def _offer(self, name: str, choices: Choices) -> None:
+        field = self.fields[name]
+        assert isinstance(field, forms.ChoiceField)
+        field.choices = choices
+
+    def clean(self) -> dict[str, object]:
+        data = dict(super().clean() or {})
+        has_source, has_archive = bool(data.get("source")), bool(data.get("archive"))
+        if has_source == has_archive:
+            raise forms.ValidationError(
+                "Give either one kernel's source or an archive: one of them, not both."
+            )
+        if has_source:
+            for name in ("problem", "backend"):
+                if not data.get(name):
+                    self.add_error(name, "One kernel needs this; an archive says it in its names.")
+        return data
+
+    @property
+    def who(self) -> list[forms.BoundField]:
+        return [self[name] for name in ("model", "vendor", "harness", "visibility")]
+
+    @property
+    def kernel(self) -> list[forms.BoundField]:
+        return [self[name] for name in ("problem", "backend", "attempt")]
+
+    @property
+    def setting(self) -> list[forms.BoundField]:
+        return [self[name] for name in ("hardware", "world_size", "size", "dtype", "profile")]
+
+
+def _problems() -> Choices:
+    rows = Problem.objects.order_by("number").values_list("number", "title")
+    return [(str(number), f"{number}. {title}") for number, title in rows]

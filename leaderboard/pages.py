@@ -1,0 +1,246 @@
+"""What public pages share: one address as HTML, JSON and CSV, kept under the data version.
+
+A view says what a page holds. Here it becomes bytes once per data version; later readers get those
+bytes, or 304. Nothing here touches the session or the user unless a page belongs to somebody.
+"""
+
+from __future__ import annotations
+
+import csv
+import functools
+import gzip
+import hashlib
+import io
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode
+
+from django.conf import settings
+from django.core.cache import cache
+from django.core.serializers.json import DjangoJSONEncoder
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase
+from django.template.loader import render_to_string
+from django.utils.http import parse_etags
+from django.views.decorators.http import require_safe
+
+from leaderboard.models import DataVersion
+
+PUBLIC = "public, max-age=60, stale-while-revalidate=600"
+TYPES = {
+    "html": "text/html; charset=utf-8",
+    "json": "application/json",
+    "csv": "text/csv; charset=utf-8",
+}
+FRONT_PAGE_TWIN = "/leaderboard"
+KEEP_S = 86_400
+
+
+class BadQuery(Exception):
+    """A query parameter that cannot be read; the reader is told which values can."""
+
+    def __init__(self, name: str, value: str, allowed: Sequence[str]) -> None:
+        super().__init__(name)
+        self.message = f"{name}={value[:80]} is not a value this page knows."
+        self.fix = f"Leave {name} out, or use one of: {', '.join(allowed) or 'none yet'}."
+
+
+@dataclass(frozen=True, kw_only=True)
+class Table:
+    """The CSV twin."""
+
+    columns: tuple[str, ...]
+    rows: Sequence[Sequence[object]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Crumb:
+    text: str
+    url: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Page:
+    """`owner_id` None: for anybody. Otherwise only its owner and staff may see it."""
+
+    template: str
+    section: str
+    context: Mapping[str, object]
+    data: object
+    crumbs: tuple[Crumb, ...] = ()
+    table: Table | None = None
+    private: bool = False
+    owner_id: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stored:
+    """A finished body, compressed; `etag` is what it was made from."""
+
+    body: bytes
+    content_type: str
+    etag: str
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+
+Build = Callable[..., Page]
+View = Callable[..., HttpResponseBase]
+
+
+def public_page(*parameters: str, live: bool = False) -> Callable[[Build], View]:
+    """A page that reads only these query parameters; a live one is never kept."""
+
+    def decorate(build: Build) -> View:
+        @require_safe
+        @functools.wraps(build)
+        def view(request: HttpRequest, form: str = "html", **parts: Any) -> HttpResponseBase:
+            query = canonical_query(request, parameters)
+            make = functools.partial(_make, build, request, form, query, parts)
+            try:
+                if live:
+                    return answer(request, make(etag=None), cached="no-cache")
+                return answer_kept(request, f"{form} {request.path}?{query}", make)
+            except BadQuery as error:
+                return bad_query(error, form)
+
+        return view
+
+    return decorate
+
+
+def answer_kept(
+    request: HttpRequest, address: str, make: Callable[..., Stored | HttpResponse]
+) -> HttpResponse:
+    """The body kept for this address and data version, made if there is none."""
+    digest = hashlib.sha256(address.encode()).hexdigest()[:24]
+    etag = f'W/"{DataVersion.objects.current()}-{code_version()}-{digest}"'
+    stored = cache.get(f"page:{etag}")
+    if stored is None:
+        stored = make(etag=etag)
+        if isinstance(stored, HttpResponse):
+            return stored
+        cache.set(f"page:{etag}", stored, KEEP_S)
+    return answer(request, stored, cached=PUBLIC)
+
+
+def answer(request: HttpRequest, stored: Stored | HttpResponse, *, cached: str) -> HttpResponse:
+    if isinstance(stored, HttpResponse):
+        return stored
+    if stored.etag in parse_etags(request.headers.get("If-None-Match", "")):
+        response = HttpResponse(status=304)
+    elif "gzip" in request.headers.get("Accept-Encoding", ""):
+        response = HttpResponse(stored.body, content_type=stored.content_type)
+        response["Content-Encoding"] = "gzip"
+    else:
+        response = HttpResponse(gzip.decompress(stored.body), content_type=stored.content_type)
+    response["ETag"] = stored.etag
+    response["Vary"] = "Accept-Encoding"
+    response["Cache-Control"] = cached
+    return response
+
+
+def stored(body: str, form: str, etag: str | None) -> Stored:
+    """Without an etag of its own a body is named by its content."""
+    raw = body.encode()
+    name = etag or f'W/"{hashlib.sha256(raw).hexdigest()[:32]}"'
+    packed = gzip.compress(raw, compresslevel=6, mtime=0)
+    return Stored(body=packed, content_type=TYPES[form], etag=name)
+
+
+def _make(
+    build: Build,
+    request: HttpRequest,
+    form: str,
+    query: str,
+    parts: Mapping[str, Any],
+    *,
+    etag: str | None,
+) -> Stored | HttpResponse:
+    page = build(request, **parts)
+    body = rendered(page, form, request.path, query)
+    if not page.private:
+        return stored(body, form, etag)
+    if not may_see(request, page.owner_id):
+        raise Http404
+    response = HttpResponse(body, content_type=TYPES[form])
+    response["Cache-Control"] = "private, no-store"
+    return response
+
+
+def may_see(request: HttpRequest, owner_id: int | None) -> bool:
+    user = request.user
+    return user.is_authenticated and (user.is_staff or user.pk == owner_id)
+
+
+def rendered(page: Page, form: str, path: str, query: str) -> str:
+    if form == "json":
+        return json.dumps(page.data, cls=DjangoJSONEncoder, ensure_ascii=False, allow_nan=False)
+    if form == "csv":
+        if page.table is None:
+            raise Http404
+        return as_csv(page.table)
+    return render_to_string(page.template, frame(page, path, query))
+
+
+def frame(page: Page, path: str, query: str) -> dict[str, object]:
+    """A page's context with what the frame around it needs."""
+    stem = FRONT_PAGE_TWIN if path == "/" else path
+    tail = f"?{query}" if query else ""
+    forms = ["json", "csv"] if page.table else ["json"]
+    twins = [{"name": f.upper(), "type": TYPES[f], "url": f"{stem}.{f}{tail}"} for f in forms]
+    return {
+        "section": page.section,
+        "crumbs": page.crumbs,
+        "twins": twins,
+        "table_columns": page.table.columns if page.table else (),
+        **page.context,
+    }
+
+
+def as_csv(table: Table) -> str:
+    """Text that a spreadsheet would run as a formula is quoted with an apostrophe."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(table.columns)
+    writer.writerows([_inert(value) for value in row] for row in table.rows)
+    return out.getvalue()
+
+
+def _inert(value: object) -> object:
+    if isinstance(value, str) and value.startswith(("=", "+", "-", "@", "\t", "\r")):
+        return f"'{value}"
+    return value
+
+
+def canonical_query(request: HttpRequest, parameters: Sequence[str]) -> str:
+    """Known parameters in a fixed order; others do not make another page."""
+    found = ((name, request.GET.get(name, "")) for name in parameters)
+    return urlencode([(name, value) for name, value in found if value])
+
+
+def choice(request: HttpRequest, name: str, allowed: Sequence[str], default: str = "") -> str:
+    value = request.GET.get(name, "") or default
+    if value != default and value not in allowed:
+        raise BadQuery(name, value, allowed)
+    return value
+
+
+def bad_query(error: BadQuery, form: str) -> HttpResponse:
+    if form == "html":
+        context = {"message": error.message, "fix": error.fix}
+        return HttpResponse(render_to_string("400.html", context), status=400)
+    detail = {"code": "bad_query", "message": error.message, "fix": error.fix}
+    return HttpResponse(json.dumps({"error": detail}), status=400, content_type=TYPES["json"])
+
+
+@functools.cache
+def code_version() -> str:
+    """Changes with the code, templates and styles, so that a new release never shows old bodies."""
+    root = Path(settings.BASE_DIR)
+    digest = hashlib.sha256()
+    for pattern in ("leaderboard/**/*.py", "templates/**/*.html", "static/[cj]*s/*"):
+        for path in sorted(root.glob(pattern)):
+            digest.update(path.read_bytes())
+    return digest.hexdigest()[:12]

@@ -1,0 +1,44 @@
+"""What the closed sets of the judge mean, in a reader's words."""
+
+from __future__ import annotations
+
+MEANINGS = {
+    "ok": "Correct in every trial and timed.",
+    "build_error": "The kernel did not compile, or its source does not parse.",
+    "import_error": "The file could not be imported: a missing module or name.",
+    "missing_entry_point": "The file does not define solution.",
+    "runtime_error": "The call raised an exception or crashed.",
+    "shape_mismatch": "An output has the wrong shape, or outputs are missing.",
+    "dtype_mismatch": "An output has the wrong type.",
+    "nonfinite_output": "NaN or infinity where the oracle has a number.",
+    "output_mismatch": "An output lies outside the tolerance.",
+    "late_output": "Outputs were not complete when the ranks said they were.",
+    "input_contract_broken": "An argument was changed that must not be, or memory beside it.",
+    "host_unsupported": "This host cannot run such a kernel; it waits for one that can.",
+    "timeout": "Some rank did not answer in time; the silent ranks are named.",
+    "oom": "The kernel used up the memory it was given.",
+    "resource_limit": "A limit on processes, disk or output was passed.",
+    "protocol_violation": "A rank broke the rules between it and the judge.",
+    "faster_than_light": "Faster than the hardware allows: the time cannot be true.",
+    "infra_error": "Our fault or the host's, after every retry.",
+    "cancelled": "Stopped by its owner or by staff.",
+}
+NEUTRAL = frozenset({"host_unsupported", "infra_error", "cancelled"})
+
+TRUST_MEANINGS = {
+    "published": "Reported by a publication, not run here. Shown apart and never ranked.",
+    "self-reported": "Numbers from the submitter; not run here.",
+    "verified": "Run here by the judge, under the isolation shown with each run.",
+}
+
+
+def state(verdict: str | None) -> str:
+    """`ok`, `bad` or `open`: how a verdict is drawn, next to its word."""
+    if verdict == "ok":
+        return "ok"
+    return "open" if verdict is None or verdict in NEUTRAL else "bad"
+
+
+def words(name: str) -> str:
+    """`output_mismatch` as a reader says it."""
+    return name.replace("_", " ").replace("-", " ")

@@ -1,0 +1,151 @@
+"""Pages about the site itself: how it judges, and what it is doing now."""
+
+from __future__ import annotations
+
+from collections import Counter
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.conf import settings
+from django.db.models import Count, Min, Q
+from django.http import HttpRequest
+from django.urls import reverse
+from django.utils import timezone
+
+from leaderboard import cells, scores, verdicts
+from leaderboard.models import Problem, Publication, Run, Status, Trust, WorkerHost
+from leaderboard.models.choices import COUNTED_VERDICTS, ISOLATIONS, JUDGE_VERSION, TRIALS, VERDICTS
+from leaderboard.pages import Crumb, Page, Table, public_page
+from leaderboard.views.kernels import run_line
+
+EXAMPLE_SHARE = 0.3
+NEWEST = 20
+
+
+@public_page()
+def methodology(request: HttpRequest) -> Page:
+    problems = list(Problem.objects.values_list("scored", "payload"))
+    scored = sum(is_scored for is_scored, _ in problems)
+    interval = scores.wilson_interval(EXAMPLE_SHARE, scored)
+    meanings = [
+        {
+            "name": name,
+            "means": verdicts.MEANINGS[name],
+            "counts": name in COUNTED_VERDICTS,
+            "mode": scores.failure_mode(name),
+        }
+        for name, _ in VERDICTS
+    ]
+    publication = Publication.objects.first()
+    context = {
+        "problems": len(problems),
+        "scored": scored,
+        "judge_version": JUDGE_VERSION,
+        "trials": TRIALS,
+        "example_low": interval.low if interval else None,
+        "example_high": interval.high if interval else None,
+        "trust": [{"name": name, "means": verdicts.TRUST_MEANINGS[name]} for name in Trust.values],
+        "isolation": [name for name, _ in reversed(ISOLATIONS)],
+        "tolerances": common_tolerances([payload["tolerances"] for _, payload in problems]),
+        "verdicts": meanings,
+        "citation": publication.citation if publication else "",
+    }
+    return Page(
+        template="methodology.html",
+        section="methodology",
+        context=context,
+        data={
+            "judge_version": JUDGE_VERSION,
+            "problems": len(problems),
+            "scored": scored,
+            "verdicts": meanings,
+        },
+        crumbs=(Crumb(text="Leaderboard", url=reverse("board")), Crumb(text="Methodology")),
+    )
+
+
+def common_tolerances(found: list[dict[str, Any]]) -> list[dict[str, object]]:
+    """The most used tolerance of each type, and how many problems have it."""
+    counts: dict[str, Counter[tuple[float, float]]] = {}
+    for tolerances in found:
+        for dtype, row in tolerances.items():
+            counts.setdefault(dtype, Counter())[row["atol"], row["rtol"]] += 1
+    rows: list[dict[str, object]] = []
+    for dtype, counter in counts.items():
+        (atol, rtol), problems = counter.most_common(1)[0]
+        rows.append(
+            {"dtype": dtype, "atol": atol, "rtol": rtol, "cells": cells.count_cell(problems)}
+        )
+    return rows
+
+
+@public_page(live=True)
+def status(request: HttpRequest) -> Page:
+    now = timezone.now()
+    waiting, running = Q(status=Status.QUEUED), Q(status=Status.RUNNING)
+    today = Q(finished_at__gte=now - timedelta(days=1))
+    queues = list(
+        Run.objects.filter(waiting | running | today)
+        .order_by("hardware_id")
+        .values("hardware_id")
+        .annotate(
+            queued=Count("id", filter=waiting),
+            running=Count("id", filter=running),
+            finished=Count("id", filter=today),
+            oldest=Min("created_at", filter=waiting),
+        )
+    )
+    hosts = host_rows(now)
+    recent = [run_line(run) for run in newest_public_runs()]
+    oldest = [queue["oldest"] for queue in queues if queue["oldest"]]
+    facts = {
+        "now": now,
+        "queued": sum(queue["queued"] for queue in queues),
+        "running": sum(queue["running"] for queue in queues),
+        "finished_today": sum(queue["finished"] for queue in queues),
+        "longest_wait_s": (now - min(oldest)).total_seconds() if oldest else None,
+        "alive": sum(host["alive"] for host in hosts),
+    }
+    drawn = [
+        {
+            "name": queue["hardware_id"],
+            "cells": cells.joined(map(cells.count_cell, (queue["queued"], queue["running"]))),
+        }
+        for queue in queues
+    ]
+    columns = ("hardware_id", "queued", "running", "finished")
+    return Page(
+        template="status.html",
+        section="status",
+        context={
+            **facts,
+            "queues": drawn,
+            "hosts": hosts,
+            "recent": recent,
+            "alive_s": settings.PKB_HOST_SILENCE_S,
+        },
+        data={**facts, "queues": queues, "hosts": hosts},
+        table=Table(columns=columns, rows=[[q[c] for c in columns] for q in queues]),
+        crumbs=(Crumb(text="Leaderboard", url=reverse("board")), Crumb(text="Status")),
+    )
+
+
+def host_rows(now: datetime) -> list[dict[str, Any]]:
+    silent_before = now - timedelta(seconds=settings.PKB_HOST_SILENCE_S)
+    return [
+        {
+            "name": host.host,
+            "queue": host.queue,
+            "hardware": host.hardware,
+            "isolation": host.isolation,
+            "judge_version": host.judge_version,
+            "seen_at": host.last_seen_at,
+            "alive": host.last_seen_at >= silent_before,
+        }
+        for host in WorkerHost.objects.all()
+    ]
+
+
+def newest_public_runs() -> list[Run]:
+    runs = Run.objects.filter(kernel__submission__visibility="public").with_names()
+    return list(runs[:NEWEST])

@@ -1,0 +1,87 @@
+"""The page of a run: followed while it goes on, its evidence afterwards."""
+
+from __future__ import annotations
+
+import uuid
+from typing import Any
+
+from django.http import HttpRequest
+from django.urls import reverse
+from django.utils import timezone
+
+from leaderboard.evidence import evidence, run_facts
+from leaderboard.models import Run, Status, Visibility
+from leaderboard.models.choices import PHASES
+from leaderboard.pages import Crumb, Page, public_page
+from leaderboard.views.figures import run_called
+from leaderboard.views.problems import address_of
+
+# Profiling is optional and teardown takes no visible time: readers see these.
+SHOWN_PHASES = ("queued", "build", "verify", "timed")
+
+
+@public_page(live=True)
+def run(request: HttpRequest, run_id: uuid.UUID) -> Page:
+    found = run_called(str(run_id))
+    submission, problem = found.kernel.submission, found.kernel.problem
+    waiting = Run.objects.ahead_of(found) + 1 if found.status == Status.QUEUED else None
+    record = run_record(found, waiting)
+    facts = {
+        **run_facts(found),
+        **record["progress"],
+        **{name: record[name] for name in ("queue_position", "waiting_s", "host")},
+        "problem": str(problem),
+        "problem_url": address_of(problem),
+        "model": submission.model.name,
+        "submission_url": submission.get_absolute_url(),
+        "digest": found.kernel.source_id,
+        "kernel_url": reverse("kernel", args=[found.kernel.source_id]),
+    }
+    report = found.report
+    shown = evidence(found, report) if found.verdict else {}
+    return Page(
+        template="run.html",
+        section="",
+        context={
+            **shown,
+            "run": facts,
+            "open": not found.is_final,
+            "poll_url": f"{found.get_absolute_url()}.json",
+            "phases": phase_steps(found),
+        },
+        data={**record, "report": report},
+        private=submission.visibility == Visibility.PRIVATE,
+        owner_id=submission.owner_id,
+        crumbs=(
+            Crumb(text="Leaderboard", url=reverse("board")),
+            Crumb(text=problem.title, url=address_of(problem)),
+            Crumb(text="Run"),
+        ),
+    )
+
+
+def run_record(found: Run, queue_position: int | None) -> dict[str, Any]:
+    """What the page asks for while it waits; the same keys as in the API."""
+    until = found.started_at or found.finished_at or timezone.now()
+    return {
+        "id": str(found.id),
+        "status": found.status,
+        "phase": found.phase,
+        "progress": {"done": found.progress_done, "total": found.progress_total},
+        "verdict": found.verdict,
+        "message": found.message,
+        "queue_position": queue_position,
+        "waiting_s": round((until - found.created_at).total_seconds()),
+        "host": found.host,
+        "url": found.get_absolute_url(),
+    }
+
+
+def phase_steps(found: Run) -> list[dict[str, object]]:
+    running = [name for name, _ in PHASES]
+    here = found.phase if found.phase in running else str(found.status)
+    reached = SHOWN_PHASES.index(here) if here in SHOWN_PHASES else len(SHOWN_PHASES)
+    return [
+        {"key": key, "text": key.capitalize(), "past": step < reached, "here": step == reached}
+        for step, key in enumerate(SHOWN_PHASES)
+    ]

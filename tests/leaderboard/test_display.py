@@ -1,0 +1,46 @@
+"""Text from submissions is shown as it is, and can neither run nor deceive."""
+
+from __future__ import annotations
+
+import pytest
+
+from evaluator.report import Verdict
+from leaderboard import verdicts
+from leaderboard.display import highlighted, visible
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("a\u202eb", "a[U+202E]b"),
+        ("\u2066x\u2069", "[U+2066]x[U+2069]"),
+        ("\x1b[31mred", "[U+001B][31mred"),
+        ("zero\u200bwidth", "zero[U+200B]width"),
+        ("\x00", "[U+0000]"),
+        ("tab\tand\nline\r\n", "tab\tand\nline\n"),
+        ("مرحبا", "مرحبا"),
+    ],
+)
+def test_hidden_and_reordering_characters_are_written_out(text: str, shown: str) -> None:
+    assert visible(text) == shown
+
+
+def test_highlighting_escapes_the_source_and_numbers_its_lines() -> None:
+    html = highlighted('def solution(x):\n    return "<script>alert(1)</script>" # \u202e\n')
+    assert "<script" not in html
+    assert "&lt;script&gt;" in html
+    assert "[U+202E]" in html
+    assert 'id="L-2"' in html
+    assert 'href="#L-2"' in html
+
+
+@pytest.mark.parametrize("source", ["", "\n\n", "def f(:", "x" * 10_000, "'''unclosed", "\ud7ff"])
+def test_any_source_can_be_highlighted(source: str) -> None:
+    assert highlighted(source).startswith('<div class="highlight">')
+
+
+def test_every_verdict_has_a_meaning_and_a_state() -> None:
+    assert set(verdicts.MEANINGS) == {verdict.value for verdict in Verdict}
+    for verdict in Verdict:
+        expected = "ok" if verdict is Verdict.OK else "bad" if verdict.counts else "open"
+        assert verdicts.state(verdict.value) == expected

@@ -1,0 +1,213 @@
+"""Every page answers, its twins hold the same, and it asks the database little."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+import pytest
+from django.core.cache import cache
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+
+from evaluator.report import Verdict
+from leaderboard.models import DataVersion, Run
+from tests.leaderboard import factory
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture(autouse=True)
+def empty_cache() -> Iterator[None]:
+    cache.clear()
+    yield
+    cache.clear()
+
+
+@pytest.fixture
+def site() -> dict[str, str]:
+    """A site with a claim, two submissions and four runs; addresses by name."""
+    factory.make_publication()
+    one, two = factory.make_problem(), factory.make_problem(2, "gemm", "expert")
+    first = factory.make_submission("Model One", k=2)
+    done = factory.make_judged(first, one, speedup=2.0)
+    failed = factory.make_judged(first, one, Verdict.OUTPUT_MISMATCH)
+    factory.make_judged(first, two, speedup=0.5)
+    second = factory.make_submission("Model Two", "agentic")
+    factory.make_judged(second, one, speedup=1.5)
+    waiting = factory.make_run(factory.make_kernel(second, two, source="def solution(): ...\n"))
+    return {
+        "board": "/",
+        "categories": "/categories",
+        "problems": "/problems",
+        "problem": f"/problems/1-{one.slug}",
+        "kernel": f"/kernels/{done.kernel.source_id}",
+        "failed kernel": f"/kernels/{failed.kernel.source_id}",
+        "waiting kernel": f"/kernels/{waiting.kernel.source_id}",
+        "run": f"/runs/{done.id}",
+        "waiting run": f"/runs/{waiting.id}",
+        "submission": f"/submissions/{first.pk}",
+        "model": f"/models/{first.model.slug}",
+        "claimed model": f"/models/{factory.make_model('Claimed Model').slug}",
+        "methodology": "/methodology",
+        "status": "/status",
+    }
+
+
+PAGES = (
+    *("board", "categories", "problems", "problem", "kernel", "failed kernel", "waiting kernel"),
+    *("run", "waiting run", "submission", "model", "claimed model", "methodology", "status"),
+)
+NO_TABLE = ("run", "waiting run", "methodology")
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_a_page_and_its_twins_answer(name: str, site: dict[str, str], client: Client) -> None:
+    page = client.get(site[name])
+    assert page.status_code == 200
+    text = page.content.decode()
+    assert text.count("<h1") == 1
+    stem = "/leaderboard" if name == "board" else site[name]
+    twin = client.get(f"{stem}.json")
+    assert twin.status_code == 200
+    json.loads(twin.content)
+    table = client.get(f"{stem}.csv")
+    assert table.status_code == (404 if name in NO_TABLE else 200)
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_a_page_needs_at_most_four_queries_besides_the_version(
+    name: str, site: dict[str, str], client: Client
+) -> None:
+    with CaptureQueriesContext(
+        connection,
+    ) as queries:
+        client.get(site[name])
+    own = [q["sql"] for q in queries if "dataversion" not in q["sql"]]
+    assert len(own) <= 4, own
+
+
+def test_an_empty_site_has_pages_too(client: Client) -> None:
+    for address in ("/", "/categories", "/problems", "/methodology", "/status", "/submit"):
+        assert client.get(address).status_code == 200, address
+
+
+def test_a_page_is_kept_until_public_data_changes(site: dict[str, str], client: Client) -> None:
+    first = client.get("/")
+    etag = first["ETag"]
+    with CaptureQueriesContext(connection) as queries:
+        again = client.get("/", headers={"If-None-Match": etag})
+    assert again.status_code == 304
+    assert len(queries) == 1
+    DataVersion.objects.bump()
+    changed = client.get("/", headers={"If-None-Match": etag})
+    assert changed.status_code == 200
+    assert changed["ETag"] != etag
+
+
+def test_a_public_page_touches_neither_session_nor_user(
+    site: dict[str, str], client: Client
+) -> None:
+    client.force_login(factory.make_user())
+    for name in PAGES:
+        response = client.get(site[name])
+        assert "Cookie" not in response.get("Vary", ""), name
+        assert not response.cookies, name
+
+
+def test_unknown_parameters_do_not_make_another_page(site: dict[str, str], client: Client) -> None:
+    assert client.get("/")["ETag"] == client.get("/?utm_source=x")["ETag"]
+    assert client.get("/")["ETag"] != client.get("/?sort=pass1")["ETag"]
+
+
+def test_a_compressed_body_is_the_same_body(site: dict[str, str], client: Client) -> None:
+    import gzip
+
+    plain = client.get("/")
+    packed = client.get("/", headers={"Accept-Encoding": "gzip"})
+    assert packed["Content-Encoding"] == "gzip"
+    assert gzip.decompress(packed.content) == plain.content
+
+
+@pytest.mark.parametrize(
+    "address",
+    ["/?sort=nonsense", "/?category=x", "/?profile=x", "/categories?metric=x", "/?harness=%00"],
+)
+def test_a_parameter_that_cannot_be_read_is_a_clear_400(
+    address: str, site: dict[str, str], client: Client
+) -> None:
+    response = client.get(address)
+    assert response.status_code == 400
+    assert "or use one of" in response.content.decode()
+
+
+def test_the_board_orders_places_and_marks_claims(site: dict[str, str], client: Client) -> None:
+    rows = client.get("/leaderboard.json").json()["rows"]
+    by_model = {row["model"]: row for row in rows}
+    assert by_model["Claimed Model"]["place"] is None
+    assert by_model["Claimed Model"]["claimed"] is True
+    # Model Two: one of two problems, correct and faster; Model One: half of two attempts.
+    assert by_model["Model Two"]["place"] == "1"
+    assert by_model["Model Two"]["fast1"] == 0.5
+    assert by_model["Model One"]["fast1"] == 0.25
+    assert by_model["Model One"]["passk"] == 1.0
+    assert by_model["Model One"]["speedup"] == pytest.approx(1.0)
+    assert by_model["Claimed Model"]["pass1"] == pytest.approx(28 / 87)
+    assert "claimed" in client.get("/").content.decode()
+
+
+def test_a_category_changes_the_denominator(site: dict[str, str], client: Client) -> None:
+    rows = client.get("/leaderboard.json?category=expert").json()["rows"]
+    assert [(row["model"], row["scored"], row["pass1"]) for row in rows] == [("Model One", 1, 1.0)]
+
+
+def test_a_disputed_submission_leaves_the_board_and_stays_reachable(
+    site: dict[str, str], client: Client
+) -> None:
+    run = Run.objects.get(pk=site["run"].removeprefix("/runs/"))
+    submission = run.kernel.submission
+    submission.moderation, submission.moderation_reason = "disputed", "Copies the reference."
+    submission.save()
+    DataVersion.objects.bump()
+    assert "Model One" not in client.get("/").content.decode()
+    assert "Copies the reference." in client.get(site["submission"]).content.decode()
+
+
+@pytest.mark.parametrize("name", ["fast-p", "failure-modes"])
+def test_a_board_figure_is_served(name: str, site: dict[str, str], client: Client) -> None:
+    import plotly.graph_objects as go
+
+    response = client.get(f"/figures/{name}.json")
+    assert response.status_code == 200
+    assert response["ETag"]
+    assert len(go.Figure(response.json()).data) > 1
+
+
+@pytest.mark.parametrize("name", ["bursts", "margins", "speedups"])
+def test_a_figure_of_one_run_or_submission_is_served(
+    name: str, site: dict[str, str], client: Client
+) -> None:
+    import plotly.graph_objects as go
+
+    keys = {"run": site["run"].split("/")[-1], "submission": site["submission"].split("/")[-1]}
+    assert go.Figure(client.get(f"/figures/{name}.json", keys).json()).data
+    assert client.get(f"/figures/{name}.json", {"run": "x", "submission": "y"}).status_code == 404
+
+
+def test_missing_things_are_a_helpful_404(site: dict[str, str], client: Client) -> None:
+    for address in (
+        "/problems/999",
+        "/problems/1-other",
+        "/kernels/" + "0" * 64,
+        "/runs/00000000-0000-0000-0000-000000000000",
+        "/submissions/999999",
+        "/models/nobody",
+        "/figures/none.json",
+        "/nowhere",
+    ):
+        assert client.get(address).status_code == 404, address
+
+
+def test_a_problem_number_leads_to_its_page(site: dict[str, str], client: Client) -> None:
+    assert client.get("/problems/1")["Location"] == site["problem"]
