@@ -13,8 +13,8 @@ ROOT = Path(__file__).resolve().parent.parent
 
 
 def _loaded(statement: str) -> set[str]:
-    """The top-level modules in a fresh interpreter after `statement`."""
-    code = f"{statement}\nimport sys\nprint(*sorted({{n.partition('.')[0] for n in sys.modules}}))"
+    """The modules in a fresh interpreter after `statement`."""
+    code = f"{statement}\nimport sys\nprint(*sys.modules)"
     done = subprocess.run(
         [sys.executable, "-c", code],
         cwd=ROOT,
@@ -32,7 +32,14 @@ def _loaded(statement: str) -> set[str]:
     "module", ["evaluator", "evaluator.__main__", "evaluator.evaluate", "evaluator.worker"]
 )
 def test_the_supervisor_loads_neither_torch_nor_a_web_framework(module: str) -> None:
-    assert not _loaded(f"import {module}") & {"torch", "numpy", "django", "pandas"}
+    # kombu looks for a lazy string of Django's wherever Django is installed: django.utils, no more.
+    assert not _loaded(f"import {module}") & {
+        "torch",
+        "numpy",
+        "pandas",
+        "django.conf",
+        "django.db",
+    }
 
 
 def test_the_problem_list_is_read_without_torch() -> None:
@@ -42,7 +49,7 @@ def test_the_problem_list_is_read_without_torch() -> None:
 def test_a_web_worker_loads_neither_torch_nor_pandas() -> None:
     serve = "from leaderboard.wsgi import application\nfrom django.urls import get_resolver\n"
     loaded = _loaded(serve + "get_resolver().url_patterns")
-    assert "django" in loaded
+    assert "django.db" in loaded
     assert not loaded & {"torch", "pandas", "numpy", "plotly", "problems"}
 
 

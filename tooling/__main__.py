@@ -8,7 +8,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 
-from tooling import down, places, suite, up
+from tooling import down, install, places, suite, up
 from tooling.console import Failure
 
 CACHES = (".mypy_cache", ".ruff_cache", ".pytest_cache", ".hypothesis", ".import_linter_cache")
@@ -25,6 +25,7 @@ def clean() -> None:
 
 def screenshots() -> None:
     """Pictures of the running site, by a process that has the virtual environment."""
+    install.virtual_environment(development=True)
     up.up()
     subprocess.run([places.PYTHON, "-m", "tooling.screenshots"], cwd=places.ROOT, check=True)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -30,9 +29,7 @@ def step(name: str) -> Iterator[list[str]]:
     print(f"  {name:<14} {', '.join(notes):<72} {time.monotonic() - started_s:6.1f} s", flush=True)
 
 
-def run_logged(
-    name: str, command: Sequence[str | os.PathLike[str]], env: Mapping[str, str] | None = None
-) -> None:
+def run_logged(name: str, command: Sequence[str], env: Mapping[str, str] | None = None) -> None:
     """Run a command with its output in `<state>/log/<name>.log`; raises Failure with its tail."""
     places.logs().mkdir(parents=True, exist_ok=True)
     log = places.logs() / f"{name}.log"
@@ -48,6 +45,6 @@ def run_logged(
         )
     if finished.returncode:
         tail = "\n".join(log.read_text(errors="replace").splitlines()[-TAIL_LINES:])
-        words = " ".join(str(word) for word in command)
+        words = " ".join(command)
         status = finished.returncode
         raise Failure(f"`{words}` ended with status {status}:\n{tail}\n(all of it: {log})")

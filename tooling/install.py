@@ -30,7 +30,7 @@ def virtual_environment(*, development: bool) -> None:
             return
         arguments = [word for name in names for word in ("-r", str(places.REQUIREMENTS / name))]
         pip = [places.PYTHON, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
-        run_logged("pip", [*pip, *arguments, "-c", CONSTRAINTS])
+        run_logged("pip", [*pip, *arguments, "-c", str(CONSTRAINTS)])
         for name in names:
             _stamp(name).parent.mkdir(exist_ok=True)
             _stamp(name).touch()
@@ -58,21 +58,21 @@ def _create() -> None:
             f"{sys.executable} lacks the venv module: install Debian's python3-venv "
             "(apt-get install python3-venv), or say PYTHON=/path/to/another/python"
         )
-    keep_torch = has_gpu() and _has_torch(Path(sys.executable))
+    keep_torch = has_gpu() and _has_torch(sys.executable)
     options = ["--system-site-packages"] if keep_torch else []
-    run_logged("venv", [sys.executable, "-m", "venv", *options, places.VENV])
+    run_logged("venv", [sys.executable, "-m", "venv", *options, str(places.VENV)])
 
 
 def _has_ensurepip() -> bool:
     return (Path(sysconfig.get_path("stdlib")) / "ensurepip").is_dir()
 
 
-def _works(python: Path) -> bool:
+def _works(python: str) -> bool:
     code = "import sys, pip; sys.exit(sys.version_info < (3, 11))"
-    return python.exists() and _succeeds([python, "-c", code])
+    return Path(python).exists() and _succeeds([python, "-c", code])
 
 
-def _has_torch(python: Path) -> bool:
+def _has_torch(python: str) -> bool:
     return _succeeds([python, "-c", "import torch, sys; sys.exit(not torch.cuda.is_available())"])
 
 
@@ -98,10 +98,10 @@ def debian_packages(names: list[str]) -> bool:
     return True
 
 
-def _succeeds(command: list[str | Path]) -> bool:
+def _succeeds(command: list[str]) -> bool:
     return subprocess.run(command, capture_output=True, check=False).returncode == 0
 
 
-def _ask(python: Path, code: str) -> str:
+def _ask(python: str, code: str) -> str:
     answer = subprocess.run([python, "-c", code], capture_output=True, text=True, check=True)
     return answer.stdout.strip()

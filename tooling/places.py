@@ -8,10 +8,15 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 VENV = ROOT / ".venv"
 BIN = VENV / "bin"
-PYTHON = BIN / "python"
+PYTHON = str(BIN / "python")
 REQUIREMENTS = ROOT / "requirements"
 IMAGES = ROOT / "docs" / "images"
 EXAMPLE_KERNEL = ROOT / "fixtures" / "kernels" / "1_allreduce_pytorch.py"
+
+
+def program(name: str) -> str:
+    """A program of the virtual environment."""
+    return str(BIN / name)
 
 
 def state() -> Path:

@@ -38,7 +38,7 @@ class Record:
 
 def start(
     name: str,
-    command: Sequence[str | os.PathLike[str]],
+    command: Sequence[str],
     env: Mapping[str, str],
     *,
     fingerprint: str,

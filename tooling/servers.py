@@ -49,13 +49,14 @@ def postgresql() -> Iterator[str]:
     user, port, password = _unprivileged_user(), free_port(), secrets.token_urlsafe(16)
     with _folder(user) as folder:
         (folder / "password").write_text(password)
-        account = ["-U", "pkb", "--pwfile", folder / "password", "-A", "scram-sha-256"]
-        options = ["-D", folder / "data", "-E", "UTF8", "--locale=C.UTF-8", "--no-sync"]
-        _run([programs / "initdb", *account, *options], folder, user)
+        data = str(folder / "data")
+        account = ["-U", "pkb", "--pwfile", str(folder / "password"), "-A", "scram-sha-256"]
+        options = ["-D", data, "-E", "UTF8", "--locale=C.UTF-8", "--no-sync"]
+        _run([str(programs / "initdb"), *account, *options], folder, user)
         settings = [*POSTGRESQL_SETTINGS, f"unix_socket_directories={folder}"]
-        server = [programs / "postgres", "-D", folder / "data", "-p", str(port)]
+        server = [str(programs / "postgres"), "-D", data, "-p", str(port)]
         command = [*server, *(word for setting in settings for word in ("-c", setting))]
-        ready = [programs / "pg_isready", "-q", "-h", "127.0.0.1", "-p", str(port)]
+        ready = [str(programs / "pg_isready"), "-q", "-h", "127.0.0.1", "-p", str(port)]
         with _running("PostgreSQL", command, folder, user, signal.SIGINT) as is_alive:
             _wait("PostgreSQL", lambda: _succeeds(ready), is_alive)
             yield f"postgresql://pkb:{password}@127.0.0.1:{port}/postgres"
@@ -73,7 +74,7 @@ def redis() -> Iterator[str]:
         settings.write_text(
             f"bind 127.0.0.1\nport {port}\nrequirepass {password}\ndir {folder}\nsave ''\n"
         )
-        with _running("Redis", [program, settings], folder, user, signal.SIGTERM) as is_alive:
+        with _running("Redis", [program, str(settings)], folder, user, signal.SIGTERM) as is_alive:
             _wait("Redis", lambda: _accepts(port), is_alive)
             yield f"redis://:{password}@127.0.0.1:{port}/0"
 
@@ -113,7 +114,7 @@ def _folder(user: str | None) -> Iterator[Path]:
         shutil.rmtree(path, ignore_errors=True)
 
 
-def _run(command: Sequence[str | Path], folder: Path, user: str | None) -> None:
+def _run(command: Sequence[str], folder: Path, user: str | None) -> None:
     done = subprocess.run(
         command, cwd=folder, user=user, capture_output=True, text=True, check=False
     )
@@ -123,7 +124,7 @@ def _run(command: Sequence[str | Path], folder: Path, user: str | None) -> None:
 
 @contextmanager
 def _running(
-    name: str, command: Sequence[str | Path], folder: Path, user: str | None, polite: int
+    name: str, command: Sequence[str], folder: Path, user: str | None, polite: int
 ) -> Iterator[Callable[[], bool]]:
     """Keep a server running for the block; it dies with us even when we are killed."""
     with (folder / "output").open("wb") as output:
@@ -158,7 +159,7 @@ def _wait(name: str, is_ready: Callable[[], bool], is_alive: Callable[[], bool])
         time.sleep(0.05)
 
 
-def _succeeds(command: Sequence[str | Path]) -> bool:
+def _succeeds(command: Sequence[str]) -> bool:
     return subprocess.run(command, check=False).returncode == 0
 
 

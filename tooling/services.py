@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import subprocess
 from pathlib import Path
@@ -51,20 +52,51 @@ def manage_and_read(*words: str) -> str:
 
 def start_site() -> tuple[str, str]:
     """The site's address, and whether it was reused, restarted or started."""
-    fingerprint, wanted = _fingerprint(), os.environ.get("PKB_PORT")
+    fingerprint, wanted = code_fingerprint(), os.environ.get("PKB_PORT")
     running = processes.find(SITE)
     if running and running.fingerprint == fingerprint and wanted in (None, str(running.port)):
         return f"http://127.0.0.1:{running.port}", f"reused, pid {running.pid}"
     word = "restarted" if processes.stop(SITE) else "started"
     port = servers.free_port(int(wanted or DEFAULT_PORT), attempts=PORTS_TRIED)
     address = f"http://127.0.0.1:{port}"
-    gunicorn = [places.BIN / "gunicorn", "leaderboard.wsgi:application", "--bind"]
+    gunicorn = [places.program("gunicorn"), "leaderboard.wsgi:application", "--bind"]
     options = [f"127.0.0.1:{port}", "--worker-class", "gthread", "--workers", "2", "--threads", "8"]
     record = processes.start(
         SITE, [*gunicorn, *options], environment(), fingerprint=fingerprint, port=port
     )
     client.wait_until("the site", lambda: _answers(address, record), START_TIMEOUT_S)
     return address, f"{word}, pid {record.pid}"
+
+
+def start_worker(site: str) -> str:
+    """What is known of the worker: reused or started, its queue, the isolation that it reaches."""
+    isolation = _isolation()
+    fingerprint = f"{code_fingerprint()} {site} {isolation}"
+    running = processes.find(WORKER)
+    if running and running.fingerprint == fingerprint:
+        return f"reused, pid {running.pid}, queue {QUEUE}, isolation {isolation}"
+    word = "restarted" if processes.stop(WORKER) else "started"
+    settings = {
+        "PKB_SITE_URL": site,
+        "PKB_WORKER_TOKEN": token("worker"),
+        "PKB_QUEUE": QUEUE,
+        "PKB_MIN_ISOLATION": os.environ.get("PKB_MIN_ISOLATION", isolation),
+    }
+    celery = [places.program("celery"), "-A", "evaluator.worker", "worker"]
+    options = ["-Q", QUEUE, "--concurrency", "1", "--loglevel", "INFO"]
+    env = {**environment(), **settings}
+    record = processes.start(WORKER, [*celery, *options], env, fingerprint=fingerprint)
+    client.wait_until("the worker", lambda: _is_listed(site, record), START_TIMEOUT_S)
+    return f"{word}, pid {record.pid}, queue {QUEUE}, isolation {isolation}"
+
+
+def _isolation() -> str:
+    """The level that a sandbox of this host really reaches."""
+    command = [places.PYTHON, "-m", "evaluator", "check", "--json"]
+    done = subprocess.run(command, cwd=places.ROOT, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise Failure(f"the sandbox cannot be checked:\n{done.stderr}")
+    return str(json.loads(done.stdout)["isolation"])
 
 
 def _answers(address: str, record: processes.Record) -> str:
@@ -80,9 +112,9 @@ def _insist_on(name: str, record: processes.Record) -> None:
         raise Failure(f"the {name} ended right after its start:\n{tail}\n(all of it: {log})")
 
 
-def _fingerprint() -> str:
+def code_fingerprint() -> str:
     """Changes with the code, the requirements and the settings that a process was started with."""
-    digest = hashlib.sha256(Path(places.PYTHON).resolve().as_posix().encode())
+    digest = hashlib.sha256(str(Path(places.PYTHON).resolve()).encode())
     for name, value in sorted(os.environ.items()):
         if name.startswith(FINGERPRINT_SETTINGS):
             digest.update(f"{name}={value}\n".encode())

@@ -10,7 +10,6 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 
 from tooling import install, places, servers
 from tooling.console import Failure
@@ -61,17 +60,17 @@ def rewrite() -> None:
         ["ruff", "format", "--quiet", "."],
         ["djade", *_templates()],
     ):
-        subprocess.run([places.BIN / command[0], *command[1:]], cwd=places.ROOT, check=False)
+        subprocess.run([places.program(command[0]), *command[1:]], cwd=places.ROOT, check=False)
 
 
-def _static_checks() -> Iterator[tuple[str, list[str | Path]]]:
-    yield "ruff format", [places.BIN / "ruff", "format", "--check", "--quiet", "."]
-    yield "ruff check", [places.BIN / "ruff", "check", "--quiet", "."]
+def _static_checks() -> Iterator[tuple[str, list[str]]]:
+    yield "ruff format", [places.program("ruff"), "format", "--check", "--quiet", "."]
+    yield "ruff check", [places.program("ruff"), "check", "--quiet", "."]
     if templates := _templates():
-        yield "djade", [places.BIN / "djade", "--check", *templates]
+        yield "djade", [places.program("djade"), "--check", *templates]
     folders = [name for name in PYTHON_FOLDERS if any((places.ROOT / name).rglob("*.py"))]
-    yield "mypy --strict", [places.BIN / "mypy", *folders]
-    yield "import contracts", [places.BIN / "lint-imports"]
+    yield "mypy --strict", [places.program("mypy"), *folders]
+    yield "import contracts", [places.program("lint-imports")]
 
 
 def _tests() -> list[Outcome]:
@@ -105,9 +104,7 @@ def _servers() -> Iterator[dict[str, str]]:
         }
 
 
-def _check(
-    name: str, command: Sequence[str | Path], env: Mapping[str, str] | None = None
-) -> Outcome:
+def _check(name: str, command: Sequence[str], env: Mapping[str, str] | None = None) -> Outcome:
     print(f"\n== {name} ==", flush=True)
     started_s = time.monotonic()
     closing = ""

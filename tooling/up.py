@@ -25,7 +25,9 @@ def up() -> None:
     with step("worker") as notes:
         notes.append(services.start_worker(site))
     with step("kernel") as notes:
-        line, page = example.judge_example(site, services.token("submit"), services.fingerprint())
+        line, page = example.judge_example(
+            site, services.token("submit"), services.code_fingerprint()
+        )
         notes.append(line)
     print(f"\n  leaderboard    {site}/")
     print(f"  this verdict   {page}")
