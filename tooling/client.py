@@ -20,13 +20,21 @@ class NoAnswer(Failure):
     """The site cannot be reached (yet)."""
 
 
+class Refused(Failure):
+    """The site answered with an error."""
+
+    def __init__(self, what: str, status: int, text: str) -> None:
+        super().__init__(f"{what} answered {status}: {text}")
+        self.status = status
+
+
 def call(
     url: str,
     token: str | None = None,
     body: Mapping[str, object] | None = None,
     headers: Mapping[str, str] | None = None,
 ) -> dict[str, Any]:
-    """GET, or POST where there is a body; raises Failure with what the site says to a refusal."""
+    """GET, or POST where there is a body; raises Refused or NoAnswer."""
     request = urllib.request.Request(url, headers={"Accept": "application/json", **(headers or {})})
     if token is not None:
         request.add_header("Authorization", f"Bearer {token}")
@@ -37,10 +45,8 @@ def call(
         with urllib.request.urlopen(request, timeout=REQUEST_TIMEOUT_S) as response:
             return dict(json.load(response))
     except urllib.error.HTTPError as error:
-        text = error.read().decode(errors="replace")
-        raise Failure(
-            f"{request.get_method()} {url} answered {error.code}: {text[:2000]}"
-        ) from None
+        text = error.read(2000).decode(errors="replace")
+        raise Refused(f"{request.get_method()} {url}", error.code, text) from None
     except (OSError, ValueError) as error:
         raise NoAnswer(f"{request.get_method()} {url}: {error}") from None
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import shutil
 import sys
 
-from playwright.sync_api import sync_playwright
+from playwright.sync_api import ViewportSize, sync_playwright
 
 from tooling import places, processes, services
 
 PAGES = {"leaderboard": "/", "problems": "/problems", "methodology": "/methodology"}
-VIEWPORT = {"width": 1440, "height": 900}
+VIEWPORT: ViewportSize = {"width": 1440, "height": 900}
 SWITCHES = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--no-first-run"]
 
 

@@ -78,7 +78,7 @@ def start_worker(site: str) -> str:
     word = "restarted" if processes.stop(WORKER) else "started"
     settings = {
         "PKB_SITE_URL": site,
-        "PKB_WORKER_TOKEN": token("worker"),
+        "PKB_WORKER_TOKEN": token(site, "worker"),
         "PKB_QUEUE": QUEUE,
         "PKB_MIN_ISOLATION": os.environ.get("PKB_MIN_ISOLATION", isolation),
     }
@@ -88,6 +88,38 @@ def start_worker(site: str) -> str:
     record = processes.start(WORKER, [*celery, *options], env, fingerprint=fingerprint)
     client.wait_until("the worker", lambda: _is_listed(site, record), START_TIMEOUT_S)
     return f"{word}, pid {record.pid}, queue {QUEUE}, isolation {isolation}"
+
+
+def token(site: str, scope: str) -> str:
+    """A token of `make up`'s own, kept in a file that only its owner can read.
+
+    A token that this site does not know (its database is another one now) is replaced.
+    """
+    path = places.private_folder("secrets") / scope
+    if path.exists() and _knows(site, text := path.read_text()):
+        return text
+    text = manage_and_read("create_token", "--scope", scope, "--name", "make up")
+    path.touch(mode=0o600)
+    path.write_text(text)
+    return text
+
+
+def _knows(site: str, text: str) -> bool:
+    try:
+        client.call(f"{site}/api/v1/status", text)
+    except client.Refused as refused:
+        if refused.status == 401:
+            return False
+        raise
+    return True
+
+
+def _is_listed(site: str, record: processes.Record) -> str | None:
+    """Whether the site has heard from a host of our queue."""
+    _insist_on(WORKER, record)
+    queues = client.call(f"{site}/api/v1/status")["queues"]
+    is_alive = any(row["hardware"] == QUEUE and row["hosts_alive"] for row in queues)
+    return QUEUE if is_alive else None
 
 
 def _isolation() -> str:

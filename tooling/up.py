@@ -26,7 +26,7 @@ def up() -> None:
         notes.append(services.start_worker(site))
     with step("kernel") as notes:
         line, page = example.judge_example(
-            site, services.token("submit"), services.code_fingerprint()
+            site, services.token(site, "submit"), services.code_fingerprint()
         )
         notes.append(line)
     print(f"\n  leaderboard    {site}/")
