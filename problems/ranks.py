@@ -1,0 +1,127 @@
+"""W processes joined by gloo on this machine, for the screen and the tests.
+
+They are forked from one server process that has imported torch once, and stay alive between calls.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import tempfile
+import traceback
+from collections.abc import Callable
+from datetime import timedelta
+from multiprocessing.connection import Connection, wait
+from types import TracebackType
+from typing import Any, Concatenate, ParamSpec, TypeVar
+
+import torch
+import torch.distributed as dist
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class RankFailure(RuntimeError):
+    """A rank raised, died or did not answer; the text is its traceback."""
+
+
+class GlooRanks:
+    """Use as a context manager, or call `close`. A failed call ends the processes; the next one
+    starts new ones."""
+
+    def __init__(self, world_size: int, *, timeout_s: float = 60.0) -> None:
+        self.world_size = world_size
+        self._timeout_s = timeout_s
+        self._members: list[tuple[multiprocessing.process.BaseProcess, Connection]] = []
+        self._folder: tempfile.TemporaryDirectory[str] | None = None
+
+    def run(
+        self, task: Callable[Concatenate[int, int, P], T], *args: P.args, **kwargs: P.kwargs
+    ) -> list[T]:
+        """`task(rank, world_size, ...)` on every rank at once; its results by rank.
+
+        The task and its arguments are pickled: give functions of a module. Raises RankFailure.
+        """
+        if not self._members:
+            self._start()
+        for _, pipe in self._members:
+            pipe.send((task, args, kwargs))
+        results: dict[int, T] = {}
+        pipes = {pipe: rank for rank, (_, pipe) in enumerate(self._members)}
+        while pipes:
+            ready = wait(list(pipes), self._timeout_s)
+            if not ready:
+                self.close()
+                raise RankFailure(f"ranks {sorted(pipes.values())} were silent too long")
+            for pipe in [pipe for pipe in pipes if pipe in ready]:
+                rank = pipes.pop(pipe)
+                results[rank] = self._receive(rank, pipe)
+        return [results[rank] for rank in range(self.world_size)]
+
+    def close(self) -> None:
+        for process, pipe in self._members:
+            pipe.close()
+            process.terminate()
+            process.join()
+        self._members = []
+        if self._folder is not None:
+            self._folder.cleanup()
+
+    def __enter__(self) -> GlooRanks:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def _start(self) -> None:
+        server = multiprocessing.get_context("forkserver")
+        server.set_forkserver_preload(["torch", "torch.distributed"])
+        self._folder = tempfile.TemporaryDirectory(prefix="gloo-")
+        meeting = os.path.join(self._folder.name, "store")
+        for rank in range(self.world_size):
+            ours, theirs = server.Pipe()
+            process = server.Process(
+                target=_serve,
+                args=(theirs, rank, self.world_size, meeting, self._timeout_s),
+                daemon=True,
+            )
+            process.start()
+            theirs.close()
+            self._members.append((process, ours))
+
+    def _receive(self, rank: int, pipe: Connection) -> Any:
+        try:
+            ok, answer = pipe.recv()
+        except EOFError:
+            ok, answer = False, "it died"
+        if not ok:
+            self.close()
+            raise RankFailure(f"rank {rank}: {answer}")
+        return answer
+
+
+def _serve(pipe: Connection, rank: int, world_size: int, meeting: str, timeout_s: float) -> None:
+    torch.set_num_threads(1)
+    os.environ["GLOO_SOCKET_IFNAME"] = "lo"
+    dist.init_process_group(
+        "gloo",
+        init_method=f"file://{meeting}",
+        rank=rank,
+        world_size=world_size,
+        timeout=timedelta(seconds=timeout_s),
+    )
+    while True:
+        try:
+            task, args, kwargs = pipe.recv()
+        except EOFError:
+            return
+        try:
+            pipe.send((True, task(rank, world_size, *args, **kwargs)))
+        except Exception:  # noqa: BLE001 - a process boundary: the caller raises it
+            pipe.send((False, traceback.format_exc()))
