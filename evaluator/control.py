@@ -26,7 +26,7 @@ CONTROL_BYTES = PLAN_OFFSET + PLAN_BYTES
 _GO, _COMMAND, _BURST, _PLAN_LENGTH, _INDICES = 0, 1, 2, 3, 16
 _DONE, _RANK_NS, _CLAIM_LENGTH = 2048, 2049, 2050
 
-SPIN_S = 0.003
+SPIN_S = 0.2
 IDLE_SLEEP_S = 0.001
 
 
@@ -94,10 +94,10 @@ class Control:
         length = min(self._words[_CLAIM_LENGTH], CLAIM_BYTES)
         return bytes(self._map[CLAIM_OFFSET : CLAIM_OFFSET + length])
 
-    def wait_go(self) -> tuple[Command, tuple[int, ...]]:
-        """Rank: spin for a few milliseconds after the last command, then sleep between looks."""
+    def wait_go(self, *, armed: bool = False) -> tuple[Command, tuple[int, ...]]:
+        """Rank: sleep between looks; when `armed`, spin, because the next go is being timed."""
         self._sequence += 1
-        spin_until = time.monotonic() + SPIN_S
+        spin_until = time.monotonic() + (SPIN_S if armed else 0.0)
         while self._words[_GO] < self._sequence:
             if time.monotonic() < spin_until:
                 os.sched_yield()

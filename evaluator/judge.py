@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 Emit = Callable[[Progress], None]
 SUBMISSION, REFERENCE = "submission", "reference"
 SINGLE_ROUNDS = 1
+MAX_RANK_NS = 1 << 50
 
 
 @dataclass(kw_only=True)
@@ -141,6 +142,7 @@ def _verify(bench: Bench) -> None:
     """Trials in lockstep: fresh inputs, poisoned outputs, skewed starts, every element compared."""
     for done, (key, spec) in enumerate(bench.panel.trials):
         bench.submission.load(bench.panel.plans(key))
+        bench.submission.arm()
         bench.panel.fill(key, SUBMISSION)
         bench.submission.call((0,), skew=True)
         checks = bench.panel.check(key, SUBMISSION)
@@ -196,23 +198,34 @@ def _round(bench: Bench, samples: timing.Samples, round_number: int, *, single: 
     panel = bench.panel
     if panel.refresh():
         _load_timed(bench)
-    order = [SUBMISSION, REFERENCE] if round_number % 2 == 0 else [REFERENCE, SUBMISSION]
     burst = panel.shuffled_burst()
+    bursts: list[tuple[int, ...]] = [(index,) for index in burst] if single else [burst]
+    order = [SUBMISSION, REFERENCE] if round_number % 2 == 0 else [REFERENCE, SUBMISSION]
     for side in order:
-        panel.fill("timed", side)
-        bursts = [(index,) for index in burst] if single else [burst]
-        if side == SUBMISSION:
-            walls_us = [bench.submission.call(b) / 1e3 / len(b) for b in bursts]
-            (samples.kernel_single_us if single else samples.kernel_us).extend(walls_us)
-            for own, control in zip(samples.rank_us, bench.submission.controls, strict=True):
-                own.append(min(control.rank_ns, 1 << 50) / 1e3 / len(bursts[-1]))
-            checks = panel.check("timed", SUBMISSION)
-            if any(check.verdict is not Verdict.OK for check in checks):
-                raise first_fault(checks, f"timed round {round_number}")
-        else:
+        if side == REFERENCE:
             with _our_fault():
-                walls_us = [bench.reference.call(b) / 1e3 / len(b) for b in bursts]
+                walls_us = _timed_bursts(bench.reference, panel, bursts)
             (samples.baseline_single_us if single else samples.baseline_us).extend(walls_us)
+            continue
+        walls_us = _timed_bursts(bench.submission, panel, bursts)
+        (samples.kernel_single_us if single else samples.kernel_us).extend(walls_us)
+        checks = panel.check("timed", SUBMISSION)
+        if any(check.verdict is not Verdict.OK for check in checks):
+            raise first_fault(checks, f"timed round {round_number}")
+        if not single:
+            for own, control in zip(samples.rank_us, bench.submission.controls, strict=True):
+                own.append(min(control.rank_ns, MAX_RANK_NS) / 1e3 / len(burst))
+
+
+def _timed_bursts(side: Ranks, panel: Panel, bursts: list[tuple[int, ...]]) -> list[float]:
+    """Microseconds a call of each burst. Inputs arrive between the arming and the go."""
+    walls_us = []
+    for position, burst in enumerate(bursts):
+        side.arm()
+        if position == 0:
+            panel.fill("timed", side.side)
+        walls_us.append(side.call(burst) / 1e3 / len(burst))
+    return walls_us
 
 
 @contextlib.contextmanager

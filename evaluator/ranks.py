@@ -76,13 +76,21 @@ class Ranks:
         self._go(skew=False)
         self.wait()
 
-    def call(self, indices: tuple[int, ...], *, skew: bool = False) -> int:
-        """One burst on every rank, back to back; judge's wall time in nanoseconds.
+    def arm(self) -> None:
+        """An empty burst: it wakes the ranks, so that none sleeps when the clock starts.
 
-        An empty burst goes first: it wakes the ranks, so that none sleeps when the clock starts.
+        Arm before inputs are written, so that little time passes between inputs and go.
         """
-        self._command((), skew=False)
-        return self._command(indices, skew=skew)
+        self.call(())
+
+    def call(self, indices: tuple[int, ...], *, skew: bool = False) -> int:
+        """One burst on every rank, back to back; judge's wall time in nanoseconds."""
+        for control in self.controls:
+            control.stage(Command.CALL, indices)
+        began = time.perf_counter_ns()
+        self._go(skew)
+        self.wait()
+        return time.perf_counter_ns() - began
 
     def wait(self) -> None:
         """Until every rank says it is done; raises Fault on a claim, death, limit or deadline."""
@@ -133,14 +141,6 @@ class Ranks:
             for fd in self.slab_fds:
                 os.close(fd)
         return self.logs.finish()
-
-    def _command(self, indices: tuple[int, ...], *, skew: bool) -> int:
-        for control in self.controls:
-            control.stage(Command.CALL, indices)
-        began = time.perf_counter_ns()
-        self._go(skew)
-        self.wait()
-        return time.perf_counter_ns() - began
 
     def _go(self, skew: bool) -> None:
         """Say go to every rank; with `skew`, in random order and up to 2 ms apart."""

@@ -100,9 +100,9 @@ class Trial:
 class Timing:
     """Judge's wall time of a burst divided by its calls, in microseconds; medians over bursts.
 
-    `speedup` is baseline over kernel with a 95 % bootstrap interval. `*_single_us` are of bursts of
-    one call: they show whether calls inside a burst were merged. `rank_us` is each rank's own median
-    and advisory only, because the submission reports it.
+    `speedup` is baseline over kernel with a 95 % bootstrap interval. `*_single_us` are bursts
+    of one call: they show whether calls inside a burst were merged. `rank_us` is each rank's own
+    median and advisory only, because the submission reports it.
     """
 
     kernel_us: float

@@ -41,8 +41,10 @@ def run_rank(setup: RankSetup, rank: int, slab_fd: int, control_fd: int) -> None
         control.done(0)
         stage = "call"
         slots: list[Slot] = []
+        armed = False
         while True:
-            command, indices = control.wait_go()
+            command, indices = control.wait_go(armed=armed)
+            armed = command is Command.CALL and not indices
             if command is Command.LOAD_PLAN:
                 slots = [Slot(slab, groups, node) for node in control.read_plan()["slots"]]
                 control.done(0)

@@ -61,7 +61,7 @@ def main(channel_fd: int) -> int:
 def _wait_for_an_end(channel: socket.socket, children: dict[int, int]) -> None:
     """Until a rank ends, which is told to the judge, or until the judge is gone."""
     pidfds = {os.pidfd_open(pid): pid for pid in children}
-    ready, _, _ = select.select([channel, *pidfds], [], [])
+    ready, _, _ = select.select([channel.fileno(), *pidfds], [], [])
     for pidfd in ready:
         if pidfd in pidfds:
             pid, status = os.waitpid(pidfds[pidfd], 0)

@@ -22,6 +22,9 @@ JOB = Job(problem="allreduce", source="def solution(x): return x")
 RUN = "6f0c1c6e-0000-4000-8000-000000000001"
 
 
+NOTHING: dict[str, Any] = {}
+
+
 class FakeSite(ThreadingHTTPServer):
     """Answers from a script: action -> list of (status, body), the last one again and again."""
 
@@ -48,7 +51,7 @@ class _Handler(BaseHTTPRequestHandler):
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         action = self.path.rsplit("/", 1)[-1]
         if self.headers["Authorization"] != "Bearer secret":
-            status, answer = 401, {}
+            status, answer = 401, NOTHING
         else:
             self.server.heard.append((action, body))
             script = self.server.script[action]

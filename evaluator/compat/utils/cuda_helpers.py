@@ -19,7 +19,7 @@ def compile_cuda_extension(
     """
     from torch.utils.cpp_extension import load_inline
 
-    module: ModuleType = load_inline(
+    module: ModuleType = load_inline(  # type: ignore[no-untyped-call]
         name=name,
         cpp_sources="",
         cuda_sources=cuda_src,

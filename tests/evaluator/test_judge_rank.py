@@ -1,0 +1,201 @@
+"""What the judge sees in a slab: every way to leave it wrong has its verdict."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+
+from evaluator import Job, Profile, Verdict
+from evaluator.control import seal_at
+from evaluator.judge_rank import JudgeRank
+from evaluator.report import EvaluatorError, OutputCheck
+from evaluator.slab import GUARD_BYTES, Place
+from problems import ProblemModule
+from problems.context import RankContext
+from problems.spec import Cost, Dims, Problem
+from problems.trials import TrialSpec
+
+SPEC = TrialSpec(trial=0, m=16, n=8, note="test")
+Doubled = tuple[torch.Tensor, torch.Tensor]
+
+
+def _inputs(context: RankContext, d: Dims) -> dict[str, object]:
+    return {"x": context.randn(d.m, d.n), "grads": [context.randn(d.n)], "factor": 2}
+
+
+def _reference(x: torch.Tensor, grads: list[torch.Tensor], factor: int) -> Doubled:
+    grads[0] *= factor
+    return x * factor, x.argmax(dim=1)
+
+
+MODULE = ProblemModule(
+    slug="double",
+    category="other",
+    path=Path("double.py"),
+    problem=Problem(
+        number=99,
+        title="t",
+        source="s",
+        domain="d",
+        summary="s",
+        statement="s",
+        outputs=("doubled", "best"),
+        mutates=("grads",),
+    ),
+    dims=lambda m, n, world_size: Dims(m=m, n=n),
+    make_inputs=_inputs,
+    reference=_reference,
+    oracle=_reference,
+    cost=lambda d, world_size, itemsize: Cost(wire_bytes=0, flops=0, hbm_bytes=0),
+)
+
+
+class Scene:
+    """A judge's rank and a submission's view of the same slab."""
+
+    def __init__(self, module: ProblemModule = MODULE) -> None:
+        fd = os.memfd_create("test", os.MFD_ALLOW_SEALING)
+        self.judge = JudgeRank(
+            job=Job(problem="double", source="x"),
+            rank=0,
+            module=module,
+            secret=b"secret",
+            slab_fds={"submission": fd},
+        )
+        _, nbytes = self.judge.prepare("key", [SPEC], True)
+        seal_at(fd, nbytes)
+        self.judge.attach(nbytes)
+        self.judge.fill("key", "submission")
+        layout = self.judge.banks["key"].calls[0].layout
+        assert layout is not None
+        self.layout = layout
+        self.slab = self.judge.slabs["submission"]
+
+    def view(self, place: Place) -> torch.Tensor:
+        flat = self.slab[place.offset : place.offset + place.nbytes]
+        return flat.view(place.dtype).view(place.shape)
+
+    def answer(self) -> None:
+        """What an honest kernel does."""
+        x, grads = (self.view(place) for place in self.layout.inputs)
+        doubled, best = (self.view(place) for place in self.layout.outputs)
+        result = _reference(x, [grads], 2)
+        doubled.copy_(result[0])
+        best.copy_(result[1])
+
+    def verdicts(self) -> set[Verdict]:
+        checks: list[OutputCheck] = self.judge.check("key", "submission")[0]
+        return {check.verdict for check in checks} - {Verdict.OK}
+
+
+def test_an_honest_answer_passes() -> None:
+    scene = Scene()
+    scene.answer()
+    assert scene.verdicts() == set()
+
+
+def test_nothing_written_is_late() -> None:
+    scene = Scene()
+    assert Verdict.LATE_OUTPUT in scene.verdicts()
+
+
+def _unwritten_tail(scene: Scene) -> None:
+    place = scene.layout.outputs[0]
+    before = scene.view(place).clone()
+    scene.answer()
+    scene.view(place)[-1].copy_(before[-1])
+
+
+def _wrong_value(scene: Scene) -> None:
+    scene.answer()
+    scene.view(scene.layout.outputs[0])[3, 3] += 0.1
+
+
+def _wrong_integer(scene: Scene) -> None:
+    scene.answer()
+    scene.view(scene.layout.outputs[1])[0] += 1
+
+
+def _nan(scene: Scene) -> None:
+    scene.answer()
+    scene.view(scene.layout.outputs[0])[3, 3] = float("nan")
+
+
+def _guard_after_output(scene: Scene) -> None:
+    scene.answer()
+    place = scene.layout.outputs[-1]
+    scene.slab[place.offset + place.nbytes + GUARD_BYTES - 1] ^= 1
+
+
+def _guard_before_input(scene: Scene) -> None:
+    scene.answer()
+    scene.slab[scene.layout.inputs[0].offset - 1] ^= 1
+
+
+def _input_changed(scene: Scene) -> None:
+    scene.answer()
+    scene.view(scene.layout.inputs[0])[0, 0] += 1e-6
+
+
+def _mutation_left_out(scene: Scene) -> None:
+    scene.answer()
+    scene.view(scene.layout.inputs[1]).mul_(0.5)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "verdict"),
+    [
+        (_unwritten_tail, Verdict.LATE_OUTPUT),
+        (_wrong_value, Verdict.OUTPUT_MISMATCH),
+        (_wrong_integer, Verdict.OUTPUT_MISMATCH),
+        (_nan, Verdict.NONFINITE_OUTPUT),
+        (_guard_after_output, Verdict.PROTOCOL_VIOLATION),
+        (_guard_before_input, Verdict.PROTOCOL_VIOLATION),
+        (_input_changed, Verdict.INPUT_CONTRACT_BROKEN),
+        (_mutation_left_out, Verdict.OUTPUT_MISMATCH),
+    ],
+)
+def test_every_wrong_has_its_verdict(wrong: Callable[[Scene], None], verdict: Verdict) -> None:
+    scene = Scene()
+    wrong(scene)
+    assert scene.verdicts() == {verdict}
+
+
+def test_a_refill_forgets_the_last_answer() -> None:
+    scene = Scene()
+    scene.answer()
+    scene.judge.fill("key", "submission")
+    assert Verdict.LATE_OUTPUT in scene.verdicts()
+
+
+def test_a_reference_that_fails_its_own_oracle_is_our_fault() -> None:
+    broken = replace(MODULE, reference=lambda x, grads, factor: (x, x.argmax(dim=1)))
+    with pytest.raises(EvaluatorError, match="fails its own oracle"):
+        Scene(broken)
+
+
+def test_upstream_is_compared_with_the_reference_itself() -> None:
+    scene = Scene()
+    scene.judge.job = replace(scene.judge.job, profile=Profile.UPSTREAM)
+    scene.judge.prepare("key", [SPEC], True)
+    (call,) = scene.judge.banks["key"].calls
+    assert call.outputs[0].dtype is torch.float32
+    assert scene.judge.tolerance.absolute
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16, torch.float64])
+def test_poison_of_a_float_is_nan_with_a_secret_payload(dtype: torch.dtype) -> None:
+    judge = Scene().judge
+    bits = {2: torch.int16, 4: torch.int32, 8: torch.int64}[dtype.itemsize]
+    poison = torch.tensor([judge._poison(dtype)], dtype=bits)
+    assert poison.view(dtype).isnan().all()
+    assert (poison != torch.tensor([float("nan")], dtype=dtype).view(bits)).all()
+
+
+def test_poison_of_a_bool_is_no_bool() -> None:
+    assert Scene().judge._poison(torch.bool) > 1
