@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from problems.spec import Problem, Size
 
+PROFILES = ("upstream", "hardened")
 SCALES = (1.0, 0.125, 8.0)
 SHIFT = 0.5
 
@@ -32,9 +33,11 @@ def correctness_trials(
 ) -> tuple[TrialSpec, ...]:
     """The published shape first; `hardened` adds scales, shifted means and hidden odd shapes.
 
-    Raises KeyError for a size that the problem does not have.
+    Raises ValueError for a size or profile that does not exist.
     """
-    published = problem.sizes[size]
+    published = _published(problem, size)
+    if profile not in PROFILES:
+        raise ValueError(f"no profile is called {profile!r}: use {' or '.join(PROFILES)}")
     if profile == "upstream":
         return tuple(
             TrialSpec(trial=t, m=published.m, n=published.n, note="published generator")
@@ -45,7 +48,7 @@ def correctness_trials(
 
 def timed_trial(problem: Problem, size: str, trial: int) -> TrialSpec:
     """The published shape at scale one; give trials that the correctness check did not use."""
-    published = problem.sizes[size]
+    published = _published(problem, size)
     return TrialSpec(trial=trial, m=published.m, n=published.n, note="timed", timed=True)
 
 
@@ -53,6 +56,13 @@ def secret_int(secret: bytes, *parts: object) -> int:
     """A 63-bit number that nobody without the secret can predict, the same for the same parts."""
     text = "/".join(str(part) for part in parts).encode()
     return int.from_bytes(hashlib.sha256(secret + b"/" + text).digest()[:8], "big") >> 1
+
+
+def _published(problem: Problem, size: str) -> Size:
+    if size not in problem.sizes:
+        known = ", ".join(problem.sizes)
+        raise ValueError(f"problem {problem.number} has no size {size!r}: use {known}")
+    return problem.sizes[size]
 
 
 def _hardened_trial(problem: Problem, published: Size, trial: int, secret: bytes) -> TrialSpec:

@@ -1,0 +1,113 @@
+"""The problem set as one JSON document: what the site shows and stores about each problem."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import json
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import problems
+from problems import ProblemModule
+from problems.screen import Finding
+
+PATH = Path(__file__).parents[1] / "fixtures" / "problems.json"
+VERSION = 1
+COST_ITEMSIZE = 2  # bfloat16
+
+Health = Mapping[str, list[dict[str, Any]]]
+
+
+def catalogue(health: Health) -> dict[str, Any]:
+    """`health` maps a slug to its findings, as `health_rows` makes them."""
+    modules = [problems.load(name) for name in problems.names()]
+    return {"version": VERSION, "problems": [_entry(m, health[m.slug]) for m in modules]}
+
+
+def health_rows(findings: list[Finding]) -> list[dict[str, Any]]:
+    keys = ("profile", "answer", "accepted", "why")
+    return [{key: getattr(finding, key) for key in keys} for finding in findings]
+
+
+def stored() -> dict[str, Any]:
+    """The exported document; raises FileNotFoundError before the first export."""
+    document: dict[str, Any] = json.loads(PATH.read_text())
+    return document
+
+
+def stored_health() -> Health:
+    return {entry["slug"]: entry["health"] for entry in stored()["problems"]}
+
+
+def write(document: dict[str, Any]) -> None:
+    PATH.parent.mkdir(exist_ok=True)
+    PATH.write_text(json.dumps(document, indent=1, ensure_ascii=False) + "\n")
+
+
+def reference_source(module: ProblemModule) -> str:
+    """The reference with its private helpers and the imports they use: a text that runs alone."""
+    text = module.path.read_text()
+    body = ast.parse(text).body
+    helpers = [n for n in body if isinstance(n, ast.FunctionDef) and n.name.startswith("_")]
+    reference = next(n for n in body if getattr(n, "name", "") == "reference")
+    functions = "\n\n\n".join(_source(text, node) for node in [*helpers, reference])
+    return f"import torch\nimport torch.distributed as dist\n\n\n{functions}\n"
+
+
+def _source(text: str, node: ast.FunctionDef | ast.stmt) -> str:
+    decorators = getattr(node, "decorator_list", [])
+    first = min([node.lineno, *(decorator.lineno for decorator in decorators)])
+    return "\n".join(text.splitlines()[first - 1 : node.end_lineno])
+
+
+def _entry(module: ProblemModule, health: list[dict[str, Any]]) -> dict[str, Any]:
+    problem = module.problem
+    copied = ("number", "title", "source", "domain", "summary", "statement", "outputs", "mutates")
+    more = ("mesh", "also", "world_sizes", "tolerance_reason", "scored", "unscored_reason")
+    return {
+        **{key: _plain(getattr(problem, key)) for key in (*copied, *more, "known_issues")},
+        "slug": module.slug,
+        "category": module.category,
+        "category_title": module.category_title,
+        "signature": _signature(module),
+        "sizes": {name: asdict(size) for name, size in problem.sizes.items()},
+        "tolerances": {
+            dtype: {"atol": limit.atol, "rtol": limit.rtol}
+            for dtype, limit in problem.tolerances.items()
+        },
+        "reference_source": reference_source(module),
+        "digest": module.digest,
+        "costs": _costs(module),
+        "health": health,
+    }
+
+
+def _plain(value: object) -> object:
+    return list(value) if isinstance(value, tuple) else value
+
+
+def _signature(module: ProblemModule) -> list[dict[str, str | None]]:
+    """A default of None means a required argument; Python's None is the text "None"."""
+    return [
+        {
+            "name": name,
+            "annotation": inspect.formatannotation(parameter.annotation),
+            "default": None if parameter.default is parameter.empty else repr(parameter.default),
+        }
+        for name, parameter in inspect.signature(module.reference).parameters.items()
+    ]
+
+
+def _costs(module: ProblemModule) -> dict[str, dict[str, dict[str, float]]]:
+    return {
+        name: {
+            str(world): asdict(
+                module.cost(module.dims(size.m, size.n, world), world, COST_ITEMSIZE)
+            )
+            for world in module.problem.world_sizes
+        }
+        for name, size in module.problem.sizes.items()
+    }
