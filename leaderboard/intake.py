@@ -10,7 +10,6 @@ from dataclasses import asdict, dataclass
 
 from django.contrib.auth.models import AbstractBaseUser
 from django.db import IntegrityError, transaction
-from django.utils.text import slugify
 
 from leaderboard.kernels import Candidate, checked_problem, combined
 from leaderboard.models import (
@@ -25,6 +24,7 @@ from leaderboard.models import (
     Submission,
     Visibility,
 )
+from leaderboard.models.catalogue import model_slug
 from leaderboard.placing import Wish, setting_for
 from leaderboard.queue import Setting, enqueue
 from leaderboard.refusal import Refusal
@@ -107,7 +107,7 @@ def _request_digest(about: About, candidates: Sequence[Candidate], wish: Wish) -
 
 
 def _check_about(about: About) -> None:
-    if not slugify(about.model):
+    if not model_slug(about.model):
         raise Refusal(
             "bad_model_name",
             "The model's name has no letter from a to z and no digit.",
@@ -175,9 +175,7 @@ def _store(
 
 def _language_model(about: About) -> LanguageModel:
     """The model of this name; what the site knows of it is not changed by a submission."""
-    found, _ = LanguageModel.objects.get_or_create(
-        slug=slugify(about.model)[:80], defaults={"name": about.model, "vendor": about.vendor}
-    )
+    found = LanguageModel.objects.named(about.model, about.vendor)
     if about.vendor and found.vendor and about.vendor.casefold() != found.vendor.casefold():
         raise Refusal(
             "other_vendor",

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from django.db import models
 from django.db.models import F, Q
+from django.utils.text import slugify
 
 from leaderboard.models.choices import DEVICES, Harness, one_of
 
@@ -54,11 +56,22 @@ class Problem(models.Model):
         return f"{self.number}. {self.title}"
 
 
+def model_slug(name: str) -> str:
+    """`GPT-5.5` is `gpt-5-5`; empty where a name has nothing that an address can hold."""
+    return slugify(re.sub(r"[./]", "-", name))[:80].strip("-")
+
+
 class LanguageModelQuerySet(models.QuerySet["LanguageModel"]):
     def visible(self) -> LanguageModelQuerySet:
         """Models that something public is known of: a private submission must not reveal a name."""
         public = Q(submissions__visibility="public")
         return self.filter(public | Q(published__isnull=False)).distinct()
+
+    def named(self, name: str, vendor: str) -> LanguageModel:
+        """The model of this name, made if there is none; a known one keeps what is recorded."""
+        slug = model_slug(name)
+        found, _ = self.get_or_create(slug=slug, defaults={"name": name, "vendor": vendor})
+        return found
 
 
 class LanguageModel(models.Model):

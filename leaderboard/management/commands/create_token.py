@@ -1,0 +1,37 @@
+from __future__ import annotations
+
+from argparse import ArgumentParser
+from datetime import timedelta
+from typing import Any
+
+from django.contrib.auth import get_user_model
+from django.core.management.base import BaseCommand, CommandError
+
+from leaderboard.models import ApiToken, Scope
+
+
+class Command(BaseCommand):
+    help = "Make an API token and print it: the only time that it can be read."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("--scope", required=True, choices=Scope.values)
+        parser.add_argument("--name", default="command line", help="what it is for")
+        parser.add_argument(
+            "--user", help="owner of a read or submit token; made, without a password, if new"
+        )
+        parser.add_argument("--days", type=int, help="how long it is valid; for ever if left out")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        scope = Scope(options["scope"])
+        if (scope == Scope.WORKER) == bool(options["user"]):
+            raise CommandError("a read or submit token needs --user, a worker token has none")
+        owner = None
+        if options["user"]:
+            users = get_user_model().objects
+            owner = users.filter(username=options["user"]).first()
+            owner = owner or users.create_user(username=options["user"])
+        lifetime = timedelta(days=options["days"]) if options["days"] else None
+        _, text = ApiToken.objects.issue(
+            scope=scope, name=options["name"], owner=owner, lifetime=lifetime
+        )
+        self.stdout.write(text)

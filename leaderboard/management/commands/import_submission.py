@@ -1,0 +1,66 @@
+from __future__ import annotations
+
+from argparse import ArgumentParser
+from pathlib import Path
+from typing import Any
+
+from django.contrib.auth import get_user_model
+from django.core.management.base import BaseCommand, CommandError
+
+from leaderboard.archives import read_folder
+from leaderboard.intake import About, accept
+from leaderboard.kernels import from_members
+from leaderboard.models import Harness, Visibility
+from leaderboard.placing import Wish
+from leaderboard.refusal import Refusal
+
+WISHES = ("device", "hardware", "size", "dtype", "profile")
+
+
+class Command(BaseCommand):
+    help = (
+        "Store a folder of <number>_<slug>_<backend>.py files as one submission and queue its "
+        "runs. Repeated with the same files and answers it stores nothing new."
+    )
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("folder", type=Path)
+        parser.add_argument("--model", required=True)
+        parser.add_argument("--harness", required=True, choices=Harness.values)
+        parser.add_argument("--vendor", default="")
+        parser.add_argument("--notes", default="")
+        parser.add_argument("--visibility", choices=Visibility.values, default="public")
+        parser.add_argument("--owner", default="operator", help="user name, made if it is new")
+        parser.add_argument("--attempt", type=int, default=1)
+        parser.add_argument("--world-size", type=int)
+        for name in WISHES:
+            parser.add_argument(f"--{name}")
+        parser.add_argument("--without-runs", action="store_true", help="store only")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        if not options["folder"].is_dir():
+            raise CommandError(f"{options['folder']} is not a folder")
+        owner, _ = get_user_model().objects.get_or_create(username=options["owner"])
+        about = About(
+            model=options["model"],
+            harness=Harness(options["harness"]),
+            vendor=options["vendor"],
+            visibility=Visibility(options["visibility"]),
+            notes=options["notes"],
+        )
+        wish = Wish(world_size=options["world_size"], **{name: options[name] for name in WISHES})
+        try:
+            accepted = accept(
+                owner,
+                about,
+                from_members(read_folder(options["folder"]), options["attempt"]),
+                wish,
+                idempotency_key=f"folder {options['folder'].resolve()}"[:200],
+                with_runs=not options["without_runs"],
+            )
+        except Refusal as refusal:
+            detail = "".join(f"\n  {name}: {text}" for name, text in refusal.fields.items())
+            raise CommandError(f"{refusal}{detail}") from None
+        word = "stored" if accepted.is_new else "already stored"
+        runs = len(accepted.runs)
+        self.stdout.write(f"submission {accepted.submission.pk} {word}, {runs} runs")

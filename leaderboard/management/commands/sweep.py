@@ -1,0 +1,17 @@
+from __future__ import annotations
+
+from typing import Any
+
+from django.core.management.base import BaseCommand
+
+from leaderboard import hosts
+
+
+class Command(BaseCommand):
+    help = (
+        "Queue again what silent workers left and ring for runs whose bell was lost. Every hello "
+        "of a worker does the same, so this is for sites whose workers are all down."
+    )
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        self.stdout.write(f"rang for {hosts.sweep()} runs")

@@ -1,0 +1,55 @@
+"""What staff may change, each change with an entry in the audit log. Results are never changed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib.auth.models import AbstractBaseUser
+from django.db import transaction
+
+from leaderboard.models import (
+    ApiToken,
+    AuditEntry,
+    DataVersion,
+    Moderation,
+    Submission,
+    Visibility,
+)
+from leaderboard.refusal import Refusal
+
+
+def moderate(
+    submission: Submission, actor: AbstractBaseUser, moderation: Moderation, reason: str
+) -> None:
+    """Accept, dispute or invalidate a submission. The reason is public. Raises Refusal."""
+    if (moderation == Moderation.ACCEPTED) != (not reason.strip()):
+        raise Refusal(
+            "bad_reason",
+            "A disputed or invalidated submission needs a public reason; an accepted one has none.",
+            "Say why, or leave the reason empty to accept.",
+        )
+    _change(submission, actor, "moderate", moderation=moderation, moderation_reason=reason.strip())
+
+
+def show(submission: Submission, actor: AbstractBaseUser, visibility: Visibility) -> None:
+    _change(submission, actor, "show", visibility=visibility)
+
+
+def revoke(token: ApiToken, actor: AbstractBaseUser) -> None:
+    with transaction.atomic():
+        if ApiToken.objects.filter(pk=token.pk).revoke():
+            _note(actor, "revoke", f"token {token.prefix}", {})
+
+
+def _change(submission: Submission, actor: AbstractBaseUser, action: str, **values: str) -> None:
+    with transaction.atomic():
+        row = Submission.objects.select_for_update().get(pk=submission.pk)
+        before = {name: getattr(row, name) for name in values}
+        Submission.objects.filter(pk=row.pk).update(**values)
+        detail = {"before": before, "after": {name: str(text) for name, text in values.items()}}
+        _note(actor, action, f"submission {row.pk}", detail)
+        DataVersion.objects.bump()
+
+
+def _note(actor: AbstractBaseUser, action: str, subject: str, detail: dict[str, Any]) -> None:
+    AuditEntry.objects.create(actor_id=actor.pk, action=action, subject=subject, detail=detail)

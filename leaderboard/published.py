@@ -1,0 +1,75 @@
+"""Brings published claims into the database. They are shown as claims, never as results."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from django.conf import settings
+from django.db import transaction
+
+from leaderboard.models import (
+    DataVersion,
+    Harness,
+    LanguageModel,
+    Publication,
+    PublishedResult,
+)
+
+PKB = Path(settings.BASE_DIR) / "fixtures" / "published" / "pkb-results.json"
+SLUG = "parallelkernelbench-2026"
+COUNTS = ("correct_at_1", "correct_at_3", "fast_at_1", "fast_at_3")
+
+
+def load(path: Path = PKB) -> int:
+    """Store the claims of the file in place of those stored before; returns how many there are."""
+    data = json.loads(path.read_text())
+    with transaction.atomic():
+        publication, made = Publication.objects.get_or_create(
+            slug=SLUG, defaults={"citation": data["cite"], "payload": data}
+        )
+        if not made and publication.payload == data:
+            return publication.results.count()
+        Publication.objects.filter(pk=publication.pk).update(citation=data["cite"], payload=data)
+        publication.results.all().delete()
+        models = {
+            name: LanguageModel.objects.named(name, data["vendors"][name])
+            for name in data["models"]
+        }
+        rows = [
+            PublishedResult(publication=publication, model=models[name], **claim)
+            for name, claim in _claims(data)
+        ]
+        PublishedResult.objects.bulk_create(rows)
+        DataVersion.objects.bump()
+    return len(rows)
+
+
+def _claims(data: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """The model's name and the columns of each claim."""
+    places: list[tuple[str | None, dict[str, Any]]] = [(None, data["total"])]
+    places += [(category_slug(title), cells) for title, cells in data["categories"].items()]
+    for category, cells in places:
+        for name in data["models"]:
+            counts = dict(zip(COUNTS, cells[name], strict=True))
+            place = {"category": category, "problems": cells["problems"]}
+            yield name, {"harness": Harness.REPEATED, **place, **counts}
+    for name, claim in data["agentic"].items():
+        yield (
+            name,
+            {
+                "harness": Harness.AGENTIC,
+                "category": None,
+                "problems": claim["of"],
+                "correct_at_1": claim["correct"],
+                "fast_at_1": claim["fast_1"],
+            },
+        )
+
+
+def category_slug(title: str) -> str:
+    """`FSDP / ZeRO` is the category fsdp_zero."""
+    return re.sub(r"[^a-z0-9]+", "_", title.lower()).strip("_")
