@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from django.contrib import admin
 from django.db.models import Model, QuerySet
@@ -26,7 +26,14 @@ from leaderboard.models import (
 )
 
 
-class ReadOnly(admin.ModelAdmin[Any]):
+if TYPE_CHECKING:
+    ModelAdmin = admin.ModelAdmin[Any]
+    Form = ModelForm[Any]
+else:  # at run time Django's classes take no parameters
+    ModelAdmin, Form = admin.ModelAdmin, ModelForm
+
+
+class ReadOnly(ModelAdmin):
     def has_add_permission(self, request: HttpRequest) -> bool:
         return False
 
@@ -43,7 +50,7 @@ class Editable(ReadOnly):
     editable: tuple[str, ...] = ()
 
     def has_change_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
-        return admin.ModelAdmin.has_change_permission(self, request, obj)
+        return super(ReadOnly, self).has_change_permission(request, obj)
 
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> list[str]:
         fields = [field.name for field in self.model._meta.fields]
@@ -56,9 +63,7 @@ class SubmissionAdmin(Editable):
     list_display = ("id", "model", "harness", "owner", "visibility", "trust", "moderation")
     list_filter = ("moderation", "visibility", "harness")
 
-    def save_model(
-        self, request: HttpRequest, obj: Submission, form: ModelForm[Any], change: bool
-    ) -> None:
+    def save_model(self, request: HttpRequest, obj: Submission, form: Form, change: bool) -> None:
         """Through moderation.py, which keeps the audit log."""
         assert request.user.is_authenticated
         if "visibility" in form.changed_data:
