@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import secrets
 import subprocess
 from pathlib import Path
 
@@ -17,6 +18,17 @@ DEFAULT_PORT = 8000
 PORTS_TRIED = 50
 START_TIMEOUT_S = 60.0
 STARTED_FROM = ("problems", "evaluator", "leaderboard", "templates", "static", "requirements")
+OWNER = "admin"
+# Leaves a password alone that somebody has changed.
+OWNER_SCRIPT = """
+import sys
+from django.contrib.auth import get_user_model
+owner, is_new = get_user_model().objects.get_or_create(username="admin")
+if is_new or not owner.has_usable_password():
+    owner.is_staff = owner.is_superuser = True
+    owner.set_password(sys.stdin.read())
+    owner.save()
+"""
 FINGERPRINT_SETTINGS = ("DATABASE_URL", "CELERY_BROKER_URL", "PKB_")
 
 
@@ -35,19 +47,29 @@ def manage(*words: str) -> None:
     run_logged(words[0], [places.PYTHON, "manage.py", *words], environment())
 
 
-def manage_and_read(*words: str) -> str:
+def manage_and_read(*words: str, stdin: str = "") -> str:
     """What a management command prints on its standard output; raises Failure."""
     done = subprocess.run(
         [places.PYTHON, "manage.py", *words],
         cwd=places.ROOT,
         env=environment(),
+        input=stdin,
         capture_output=True,
         text=True,
         check=False,
     )
     if done.returncode:
-        raise Failure(f"manage.py {' '.join(words)} failed:\n{done.stderr}")
+        raise Failure(f"manage.py {words[0]} failed:\n{done.stderr}")
     return done.stdout.strip()
+
+
+def ensure_owner() -> str:
+    """An account that may do everything; says where its password stands."""
+    path = places.private_folder("secrets") / f"{OWNER}_password"
+    if not path.exists():
+        _write_secret(path, secrets.token_urlsafe(16))
+    manage_and_read("shell", "-c", OWNER_SCRIPT, stdin=path.read_text())
+    return f"{OWNER}, password in {path}"
 
 
 def start_site() -> tuple[str, str]:
@@ -98,10 +120,15 @@ def token(site: str, scope: str) -> str:
     path = places.private_folder("secrets") / scope
     if path.exists() and _knows(site, text := path.read_text()):
         return text
-    text = manage_and_read("create_token", "--scope", scope, "--name", "make up")
+    owner = [] if scope == "worker" else ["--user", OWNER]
+    text = manage_and_read("create_token", "--scope", scope, "--name", "make up", *owner)
+    _write_secret(path, text)
+    return text
+
+
+def _write_secret(path: Path, text: str) -> None:
     path.touch(mode=0o600)
     path.write_text(text)
-    return text
 
 
 def _knows(site: str, text: str) -> bool:

@@ -19,6 +19,8 @@ def up() -> None:
         services.manage("sync_problems")
         services.manage("import_published")
         notes.append("problems and published results loaded")
+    with step("account") as notes:
+        notes.append(services.ensure_owner())
     with step("site") as notes:
         site, how = services.start_site()
         notes.extend([site, how])
@@ -31,7 +33,8 @@ def up() -> None:
         notes.append(line)
     print(f"\n  leaderboard    {site}/")
     print(f"  this verdict   {page}")
-    print(f"  logs, tokens   {places.logs()}, {places.state() / 'secrets'}")
+    print(f"  logs           {places.logs()}")
+    print(f"  tokens         {places.state() / 'secrets'}")
     print("  make down      stops both")
 
 
