@@ -24,8 +24,8 @@ ALL_TEXT = "\n".join(page.read_text() for page in PAGES)
 SETTING_READERS = {"text", "flag", "number", "words"}
 # Set by our own processes for their children.
 NOT_FOR_PEOPLE = {"DJANGO_SETTINGS_MODULE", "PKB_MEASURED_ISOLATION", "RANK", "WORLD_SIZE"}
-# Has to try whether a submission could read there.
-MAY_NAME_PATHS = {ROOT / "evaluator" / "probe.py"}
+# They try whether a submission could read there.
+MAY_NAME_PATHS = (ROOT / "evaluator" / "probe.py", ROOT / "tests" / "evaluator" / "misbehaving")
 # Spelled in pieces, because this file is searched too.
 MACHINE_PATHS = re.compile("|".join(["/" + "work/", "/" + "root/", "/home/" + r"\w+/"]))
 
@@ -163,5 +163,5 @@ def test_the_tree_in_architecture_names_every_module() -> None:
 def test_nothing_names_a_path_of_somebodys_machine() -> None:
     texts = {".py", ".md", ".txt", ".toml", ".yml", ".json", ".html", ".css", ".example", ""}
     own = [path for path in _tracked() if path.suffix in texts and "vendor" not in path.parts]
-    found = {path for path in own if MACHINE_PATHS.search(path.read_text(errors="replace"))}
-    assert not found - MAY_NAME_PATHS
+    found = [path for path in own if MACHINE_PATHS.search(path.read_text(errors="replace"))]
+    assert not [path for path in found if not any(map(path.is_relative_to, MAY_NAME_PATHS))]
