@@ -166,7 +166,7 @@ def _time(bench: Bench) -> None:
         _round(bench, samples, round_number, single=False)
         calls += panel.burst_calls
         round_number += 1
-        bench.emit(Progress(phase=Phase.TIMED, done=calls, total=timing.TIMED_CALLS))
+        bench.emit(timing.progress(calls))
     bench.findings.timing, flags = timing.summarise(samples, panel.burst_calls)
     bench.findings.flags += flags
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import mmap
-from collections.abc import Callable
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection
 from typing import Any
@@ -18,13 +18,15 @@ import torch.distributed as dist
 
 from evaluator.job import Job, Profile
 from evaluator.report import EvaluatorError, OutputCheck, Verdict
-from evaluator.runner import Groups, mesh_groups
-from evaluator.slab import Cursor, SlotLayout, lay_out, tensors
+from evaluator.slab import Cursor, SlotLayout, lay_out
 from evaluator.spawn import RankSetup
 from problems import ProblemModule
+from problems.calls import call as answers
+from problems.calls import mapped, tensors, widened
 from problems.comparison import compare
 from problems.context import RankContext
-from problems.spec import GroupRef, Tolerance
+from problems.mesh import mesh_groups
+from problems.spec import Tolerance
 from problems.trials import TrialSpec
 
 _BITS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
@@ -32,11 +34,11 @@ _BITS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
 
 @dataclass(kw_only=True)
 class Call:
-    """One call's private truth: its inputs, the expected outputs and mutated arguments."""
+    """One call's private truth: its inputs, and the expected outputs and mutated arguments."""
 
     inputs: dict[str, object]
     outputs: tuple[torch.Tensor, ...]
-    mutated: dict[str, tuple[torch.Tensor, ...]]
+    mutated: tuple[torch.Tensor, ...]
     layout: SlotLayout | None = None
 
 
@@ -57,7 +59,7 @@ class JudgeRank:
     module: ProblemModule
     secret: bytes
     slab_fds: dict[str, int]
-    groups: Groups = field(default_factory=dict)
+    groups: Mapping[str, dist.ProcessGroup] = field(default_factory=dict)
     banks: dict[str, Bank] = field(default_factory=dict)
     slabs: dict[str, torch.Tensor] = field(default_factory=dict)
     output_dtypes: tuple[torch.dtype, ...] = ()
@@ -112,13 +114,14 @@ class JudgeRank:
         checks = []
         assert call.layout is not None
         places = iter(call.layout.inputs)
+        mutated = iter(call.mutated)
         for name, value in call.inputs.items():
-            for position, tensor in enumerate(tensors(value)):
+            for tensor in tensors(value):
                 place = next(places)
                 got = snapshot[place.offset : place.offset + place.nbytes]
-                if name in call.mutated:
+                if name in self.module.problem.mutates:
                     seen = got.view(tensor.dtype).view(tensor.shape)
-                    checks.append(self._compare(name, seen, call.mutated[name][position]))
+                    checks.append(self._compare(name, seen, next(mutated)))
                 elif not torch.equal(got, _as_bytes(tensor)):
                     checks.append(self._fault(name, Verdict.INPUT_CONTRACT_BROKEN))
         for name, place, expected in zip(
@@ -176,40 +179,23 @@ class JudgeRank:
             device=torch.device("cpu"),
         )
         inputs = module.make_inputs(context, module.dims(spec.m, spec.n, job.world_size))
-        truth = self._answer(module.oracle, inputs, widen=True)
+        problem = module.problem
+        count = len(problem.outputs)
+        truth = answers(module.oracle, problem, mapped(inputs, widened), self.groups)
         if check_reference or job.profile is Profile.UPSTREAM:
-            own = self._answer(module.reference, inputs, widen=False)
-            self.output_dtypes = tuple(out.dtype for out in own.outputs)
+            own = answers(module.reference, problem, inputs, self.groups)
+            self.output_dtypes = tuple(out.dtype for out in own[:count])
             if job.profile is Profile.UPSTREAM:
-                return own
+                truth = own
             self._check_reference(own, truth)
-        return truth
+        return Call(inputs=inputs, outputs=truth[:count], mutated=truth[count:])
 
-    def _answer(
-        self, function: Callable[..., Any], inputs: dict[str, object], *, widen: bool
-    ) -> Call:
-        """What a function makes of (float64) copies of the inputs. Collective."""
-        copies = {name: _copied(value, widen) for name, value in inputs.items()}
-        arguments = [
-            self.groups[value.axis] if isinstance(value, GroupRef) else value
-            for value in copies.values()
-        ]
-        result = function(*arguments)
-        returned = result if isinstance(result, (tuple, list)) else (result,)
-        mutates = self.module.problem.mutates
-        return Call(
-            inputs=inputs,
-            outputs=tuple(out.detach().clone() for out in returned),
-            mutated={name: tuple(tensors(copies[name])) for name in mutates},
-        )
-
-    def _check_reference(self, own: Call, truth: Call) -> None:
+    def _check_reference(
+        self, own: tuple[torch.Tensor, ...], truth: tuple[torch.Tensor, ...]
+    ) -> None:
         """The reference itself must pass: otherwise the fault is ours, whatever the kernel does."""
-        pairs = list(zip(self.module.problem.outputs, own.outputs, truth.outputs, strict=True))
-        for name, expected in truth.mutated.items():
-            pairs += [(name, t, e) for t, e in zip(own.mutated[name], expected, strict=True)]
-        for name, got, want in pairs:
-            check = self._compare(name, got, want)
+        for position, (got, expected) in enumerate(zip(own, truth, strict=True)):
+            check = self._compare(f"answer {position}", got, expected)
             if check.verdict is not Verdict.OK:
                 raise EvaluatorError(f"the reference fails its own oracle: {check}")
 
@@ -245,7 +231,12 @@ def serve(rank: JudgeRank, setup: RankSetup, commands: Connection) -> None:
     dist.init_process_group(
         "gloo", init_method=f"file://{setup.store}", rank=rank.rank, world_size=setup.world_size
     )
-    rank.groups = mesh_groups(setup, rank.rank)
+    rank.groups = mesh_groups(
+        rank.module.problem.mesh,
+        rank.module.dims(setup.m, setup.n, setup.world_size),
+        rank.rank,
+        setup.world_size,
+    )
     while True:
         try:
             name, arguments = commands.recv()
@@ -259,11 +250,3 @@ def serve(rank: JudgeRank, setup: RankSetup, commands: Connection) -> None:
 
 def _as_bytes(value: torch.Tensor) -> torch.Tensor:
     return value.contiguous().view(-1).view(torch.uint8)
-
-
-def _copied(value: object, widen: bool) -> object:
-    if isinstance(value, torch.Tensor):
-        return value.double() if widen and value.is_floating_point() else value.clone()
-    if isinstance(value, (list, tuple)):
-        return type(value)(_copied(item, widen) for item in value)
-    return value

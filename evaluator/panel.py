@@ -140,18 +140,13 @@ class Panel:
         return answers
 
     def _setup(self, source: str | None, threads: int, store: str) -> RankSetup:
-        job, problem = self.job, self.module.problem
-        size = problem.sizes[job.size]
-        dims = self.module.dims(size.m, size.n, job.world_size)
-        lengths = tuple(
-            job.world_size if axis == "world" else getattr(dims, axis) for axis in problem.mesh
-        )
+        size = self.module.problem.sizes[self.job.size]
         return RankSetup(
             problem=self.name,
             entry=source,
-            world_size=job.world_size,
-            mesh=problem.mesh,
-            mesh_lengths=lengths,
+            world_size=self.job.world_size,
+            m=size.m,
+            n=size.n,
             threads=threads,
             store=store,
         )

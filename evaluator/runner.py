@@ -6,28 +6,29 @@ submissions work. The judge believes none of it.
 
 from __future__ import annotations
 
-import importlib
 import importlib.util
 import mmap
 import os
 import sys
 import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
 import torch.distributed as dist
 
+import problems
 from evaluator.claims import CallFault, claim_of
 from evaluator.control import Command, Control
+from problems.mesh import mesh_groups
 
 if TYPE_CHECKING:
     from evaluator.spawn import RankSetup
 
 Solution = Callable[..., object]
-Groups = dict[str, "dist.ProcessGroup | None"]
+Groups = Mapping[str, dist.ProcessGroup]
 
 
 def run_rank(setup: RankSetup, rank: int, slab_fd: int, control_fd: int) -> None:
@@ -74,33 +75,18 @@ def _join(setup: RankSetup, rank: int) -> tuple[Solution, Groups]:
     dist.init_process_group(
         "gloo", init_method=f"file://{setup.store}", rank=rank, world_size=setup.world_size
     )
-    groups = mesh_groups(setup, rank)
-    return _load(setup), groups
-
-
-def mesh_groups(setup: RankSetup, rank: int) -> Groups:
-    """The process group of this rank along every mesh axis; `world` is the default group."""
-    groups: Groups = {"world": dist.group.WORLD}
-    ranks = torch.arange(setup.world_size).reshape(setup.mesh_lengths)
-    for position, axis in enumerate(setup.mesh):
-        if axis == "world":
-            continue
-        lines = ranks.movedim(position, -1).reshape(-1, ranks.shape[position]).tolist()
-        for line in lines:
-            group = dist.new_group(line)
-            if rank in line:
-                groups[axis] = group
-    return groups
-
-
-def _load(setup: RankSetup) -> Solution:
+    module = problems.load(setup.problem)
+    dims = module.dims(setup.m, setup.n, setup.world_size)
+    groups = mesh_groups(module.problem.mesh, dims, rank, setup.world_size)
     if setup.entry is None:
-        module = importlib.import_module(f"problems.{setup.problem}")
-        reference: Solution = module.reference
-        return reference
+        return module.reference, groups
+    return _load(setup.entry), groups
+
+
+def _load(source: str) -> Solution:
     path = Path("/tmp", f"rank{os.environ['RANK']}", "submission.py")
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(setup.entry)
+    path.write_text(source)
     spec = importlib.util.spec_from_file_location("submission", path)
     assert spec is not None
     assert spec.loader is not None

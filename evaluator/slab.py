@@ -5,12 +5,12 @@ Pure layout, no memory: the judge's ranks use it, and a submission's ranks read 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 
+from problems.calls import tensors
 from problems.spec import GroupRef
 
 GUARD_BYTES = 64 << 10
@@ -70,15 +70,6 @@ class Cursor:
         return self.end + GUARD_BYTES
 
 
-def tensors(value: object) -> Iterator[torch.Tensor]:
-    """The tensors of an argument, in the order that they are laid out."""
-    if isinstance(value, torch.Tensor):
-        yield value
-    elif isinstance(value, (list, tuple)):
-        for item in value:
-            yield from tensors(item)
-
-
 def lay_out(
     cursor: Cursor,
     inputs: dict[str, object],
@@ -97,7 +88,7 @@ def _argument_node(cursor: Cursor, value: object, places: list[Place]) -> dict[s
     if isinstance(value, torch.Tensor):
         places.append(cursor.place(tuple(value.shape), value.dtype))
         return {"tensor": places[-1].node()}
-    if isinstance(value, (list, tuple)) and any(True for _ in tensors(value)):
+    if isinstance(value, (list, tuple)) and tensors(value):
         items = [_argument_node(cursor, item, places) for item in value]
         return {"items": items, "tuple": isinstance(value, tuple)}
     if isinstance(value, GroupRef):

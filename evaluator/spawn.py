@@ -21,15 +21,15 @@ from evaluator.codec import decode, encode
 class RankSetup:
     """What the ranks of one side need to know; sent by the judge with the descriptors.
 
-    `entry` is the text of a submission, or None for the reference of `problem`. `mesh` names the
-    axes of the process mesh, `mesh_lengths` their lengths; the last runs over consecutive ranks.
+    `entry` is the text of a submission, or None for the reference of `problem`; `m` and `n` are the
+    sizes that the lengths of the problem's mesh follow from.
     """
 
     problem: str
     entry: str | None
     world_size: int
-    mesh: tuple[str, ...]
-    mesh_lengths: tuple[int, ...]
+    m: int
+    n: int
     threads: int
     store: str
 

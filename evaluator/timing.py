@@ -7,7 +7,7 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from evaluator.report import Timing
+from evaluator.report import Phase, Progress, Timing
 
 BURST_CALLS = 16
 WARMUP_CALLS = 500
@@ -81,6 +81,10 @@ def speedup_interval(kernel: Sequence[float], baseline: Sequence[float]) -> tupl
 def enough(calls: int, elapsed_s: float) -> bool:
     """Whether the timed phase has its calls and its time, or has used all the time it may."""
     return elapsed_s >= MAX_TIMED_S or (calls >= TIMED_CALLS and elapsed_s >= MIN_TIMED_S)
+
+
+def progress(calls: int) -> Progress:
+    return Progress(phase=Phase.TIMED, done=min(calls, TIMED_CALLS), total=TIMED_CALLS)
 
 
 def _looks_merged(samples: Samples) -> bool:

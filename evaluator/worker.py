@@ -91,8 +91,10 @@ def judge_leased(site: Site, lease: Lease) -> None:
     try:
         report = evaluate(lease.job, _Heartbeat(site, lease))
         site.finish(lease, report)
-    except (LeaseLost, Cancelled) as ended:
-        logger.warning("run %s dropped: %s", lease.run_id, type(ended).__name__)
+    except LeaseLost:
+        logger.warning("run %s is somebody else's now", lease.run_id)
+    except Cancelled:
+        site.fail(lease, "cancelled on request")
     except EvaluatorError as error:
         logger.exception("run %s failed for no fault of the kernel", lease.run_id)
         site.fail(lease, str(error))

@@ -125,14 +125,20 @@ def test_our_fault_gives_the_run_back(
     assert fake.heard[-1] == ("fail", {"lease_token": "t", "error": "the disk is full"})
 
 
-@pytest.mark.parametrize("answer", [(409, {}), (200, {"cancel": True})], ids=["fenced", "cancel"])
-def test_a_lost_or_cancelled_run_is_dropped(
-    fake: FakeSite, site: Site, monkeypatch: pytest.MonkeyPatch, answer: tuple[int, dict[str, Any]]
-) -> None:
-    fake.script["heartbeat"] = [answer]
+def test_a_lost_run_is_dropped(fake: FakeSite, site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    fake.script["heartbeat"] = [(409, {})]
     evaluation(monkeypatch, REPORT)
     worker.evaluate_run(RUN)
     assert fake.actions == ["claim", "heartbeat"]
+
+
+def test_a_cancelled_run_is_given_back_at_once(
+    fake: FakeSite, site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fake.script["heartbeat"] = [(200, {"cancel": True})]
+    evaluation(monkeypatch, REPORT)
+    worker.evaluate_run(RUN)
+    assert fake.actions == ["claim", "heartbeat", "fail"]
 
 
 def test_a_result_survives_a_site_that_restarts(
