@@ -30,14 +30,14 @@ def nothing_left_behind(folder: Path) -> Iterator[None]:
     none can hide from the search below it.
     """
     ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1)
-    before = _descendants(), _descriptors(), threading.active_count(), _empty_cgroups()
+    before = descendants(), _descriptors(), threading.active_count(), empty_cgroups()
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("TMPDIR", str(folder))
         patch.setattr(tempfile, "tempdir", None)
         yield
-    processes = _settled(lambda: _descendants() - before[0])
+    processes = _settled(lambda: descendants() - before[0])
     assert not processes, f"processes left behind: {[_command(pid) for pid in processes]}"
-    cgroups = _settled(lambda: _empty_cgroups() - before[3])
+    cgroups = _settled(lambda: empty_cgroups() - before[3])
     assert not cgroups, f"cgroups left behind: {cgroups}"
     assert os.listdir(folder) == [], "temporary files left behind"
     assert _descriptors() == before[1], "descriptors left open"
@@ -51,7 +51,7 @@ def _settled(left: Callable[[], set[T]]) -> set[T]:
     return remains
 
 
-def _empty_cgroups() -> set[Path]:
+def empty_cgroups() -> set[Path]:
     """Leaves without a process: those that other evaluations use at the moment are not empty."""
     empty = set()
     for leaf in CGROUPS.glob(f"**/{cgroup.PREFIX}*"):
@@ -61,7 +61,7 @@ def _empty_cgroups() -> set[Path]:
     return empty
 
 
-def _descendants() -> set[int]:
+def descendants() -> set[int]:
     """The living processes below this one; the dead ones that were reparented here are buried."""
     parents: dict[int, int] = {}
     for entry in os.listdir("/proc"):

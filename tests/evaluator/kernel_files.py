@@ -22,8 +22,9 @@ class KernelFile:
     """A kernel and what is expected of its report.
 
     More than one verdict is allowed only where a race by nature decides between them. `purpose`
-    says what the kernel tries; `ranks`, `flags` and `log` must occur in the report; the bounds on
-    time and speedup hold for its timing. After one that `threatens` the host an honest one is run.
+    says what the kernel tries; `ranks`, `flags` and `log` must occur in the report. `at_least_us`
+    bounds the time of a call, `speedup_below` the lower end of the speedup's interval, which a busy
+    host does not move. After one that `threatens` the host an honest one is run.
     """
 
     path: Path

@@ -99,7 +99,7 @@ def _is_what_the_header_says(kernel: KernelFile, report: Report) -> None:
         assert report.timing.kernel_us >= kernel.at_least_us
     if kernel.speedup_below is not None:
         assert report.timing is not None
-        assert report.timing.speedup < kernel.speedup_below, report.message
+        assert report.timing.speedup_low < kernel.speedup_below, report.message
 
 
 def _is_safe_to_store(kernel: KernelFile, report: Report) -> None:

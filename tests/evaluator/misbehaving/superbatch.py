@@ -1,6 +1,6 @@
 # verdict: ok
 # flags: superbatch_suspect
-# speedup_below: 2.0
+# speedup_below: 1.5
 # cheat: reads the burst from the runner's frame and answers all of its calls with one exchange
 import sys
 

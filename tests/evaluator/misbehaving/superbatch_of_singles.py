@@ -1,5 +1,5 @@
 # verdict: ok
-# speedup_below: 2.0
+# speedup_below: 1.5
 # cheat: answers every call of the slab with one exchange, also those that are asked for one by one
 import sys
 

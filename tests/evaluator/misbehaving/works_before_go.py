@@ -1,5 +1,5 @@
 # verdict: ok
-# speedup_below: 2.0
+# speedup_below: 1.5
 # cheat: watches the slab and answers a whole burst as soon as its inputs appear, before the clock
 import sys
 import time
@@ -33,14 +33,14 @@ def all_fresh(slots):
 def watch(control, frame):
     real = type(control).wait_go
 
-    def wait_go():
+    def wait_go(**settings):
         while control._words[0] <= control._sequence:
             slots = frame.f_locals["slots"]
             if len(slots) > 1 and all_fresh(slots):
                 time.sleep(0.0003)
                 answer_ahead(slots)
             time.sleep(0.00005)
-        return real(control)
+        return real(control, **settings)
 
     control.wait_go = wait_go
 

@@ -1,5 +1,5 @@
 # verdict: ok
-# speedup_below: 2.0
+# speedup_below: 1.5
 # cheat: answers a whole burst while the judge only wakes it, before the clock has started
 import sys
 

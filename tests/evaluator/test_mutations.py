@@ -1,0 +1,115 @@
+"""Every defence is needed: with one removed, a hostile kernel gets away that is caught with it."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from evaluator import evaluate as evaluator
+from evaluator.report import EvaluatorError, Report, Verdict
+from tests.evaluator import host_traces
+from tests.evaluator.kernel_files import named
+from tests.evaluator.mutant_judge import MUTATIONS
+
+MUTANT = Path(__file__).with_name("mutant_judge.py")
+
+ACCEPTED = {
+    "no_poison": "writes_once",
+    "no_fresh_inputs": "replay_by_pointer_after_warm_up",
+    "no_timed_comparison": "call_counter",
+    "no_guard_bands": "scribbles_before_input",
+    "no_input_comparison": "input_bit_flip",
+    "only_rank_zero_compared": "rank_zero_only",
+}
+ESCAPED = {
+    "no_seccomp": "reads_other_memory",
+    "no_private_network": "raw_socket",
+    "writable_proc": "writes_kernel_settings",
+}
+OTHERS = {"no_seals": "truncates_slab", "no_log_cap": "stdout_flood", "no_kill": "daemon"}
+
+
+def test_every_mutation_is_shown_to_matter() -> None:
+    assert ACCEPTED.keys() | ESCAPED.keys() | OTHERS.keys() == MUTATIONS.keys()
+
+
+@pytest.mark.parametrize(("mutation", "kernel"), ACCEPTED.items())
+def test_without_it_a_wrong_kernel_is_accepted(
+    mutation: str, kernel: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert Verdict.OK not in named("misbehaving", kernel).verdicts
+    report = _mutant_report(mutation, kernel, monkeypatch)
+    assert report.verdict is Verdict.OK, report.message
+
+
+@pytest.mark.parametrize(("mutation", "kernel"), ESCAPED.items())
+def test_without_it_a_kernel_escapes(
+    mutation: str, kernel: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if mutation == "writable_proc" and os.getuid() != 0:
+        pytest.skip("only a judge that runs as root lends its kernel settings")
+    if mutation == "no_private_network" and len(socket.if_nameindex()) < 2:
+        pytest.skip("this host has no network to reach")
+    report = _mutant_report(mutation, kernel, monkeypatch)
+    assert "escaped: " in (report.evidence or ""), report.message
+
+
+def test_without_seals_the_judge_dies(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(EvaluatorError, match="ended without a report"):
+        _mutant_report("no_seals", OTHERS["no_seals"], monkeypatch)
+
+
+def test_without_a_cap_a_flood_fills_the_report(monkeypatch: pytest.MonkeyPatch) -> None:
+    report = _mutant_report("no_log_cap", OTHERS["no_log_cap"], monkeypatch)
+    cap_bytes = named("misbehaving", OTHERS["no_log_cap"]).limits.log_bytes
+    assert max(len(log.text) for log in report.logs) > 100 * cap_bytes
+
+
+def test_without_the_kill_a_daemon_outlives_its_run(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    with (
+        _survivors_buried(),
+        pytest.raises(AssertionError, match="processes left behind"),
+        host_traces.nothing_left_behind(tmp_path),
+    ):
+        _mutant_report("no_kill", OTHERS["no_kill"], monkeypatch)
+
+
+def _mutant_report(mutation: str, kernel: str, monkeypatch: pytest.MonkeyPatch) -> Report:
+    """The kernel's report by a judge without a defence; the rest of the evaluator is as always."""
+
+    def popen(argv: list[str], **settings: object) -> subprocess.Popen[str]:
+        assert argv[1:] == ["-m", "evaluator.judge"]
+        mutated = [sys.executable, str(MUTANT), mutation]
+        return partial(subprocess.Popen, mutated)(**settings)
+
+    changed = SimpleNamespace(Popen=popen, PIPE=subprocess.PIPE)
+    monkeypatch.setattr(evaluator, "subprocess", changed)
+    return evaluator.evaluate(named("misbehaving", kernel).job)
+
+
+@contextlib.contextmanager
+def _survivors_buried() -> Iterator[None]:
+    before, cgroups = host_traces.descendants(), host_traces.empty_cgroups()
+    try:
+        yield
+    finally:
+        while survivors := host_traces.descendants() - before:
+            for pid in survivors:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+            time.sleep(0.05)
+        for leaf in host_traces.empty_cgroups() - cgroups:
+            leaf.rmdir()
