@@ -29,7 +29,7 @@ if is_new or not owner.has_usable_password():
     owner.set_password(sys.stdin.read())
     owner.save()
 """
-FINGERPRINT_SETTINGS = ("DATABASE_URL", "CELERY_BROKER_URL", "PKB_")
+STARTED_WITH = ("DATABASE_URL", "CELERY_BROKER_URL", "DEBUG", "SECRET_KEY", "ALLOWED_HOSTS", "PKB_")
 
 
 def environment() -> dict[str, str]:
@@ -175,7 +175,7 @@ def code_fingerprint() -> str:
     """Changes with the code, the requirements and the settings that a process was started with."""
     digest = hashlib.sha256(str(Path(places.PYTHON).resolve()).encode())
     for name, value in sorted(os.environ.items()):
-        if name.startswith(FINGERPRINT_SETTINGS):
+        if name.startswith(STARTED_WITH) and name != "PKB_PORT":
             digest.update(f"{name}={value}\n".encode())
     for folder in STARTED_FROM:
         for path in sorted((places.ROOT / folder).rglob("*")):
