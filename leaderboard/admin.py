@@ -25,7 +25,6 @@ from leaderboard.models import (
     WorkerHost,
 )
 
-
 if TYPE_CHECKING:
     ModelAdmin = admin.ModelAdmin[Any]
     Form = ModelForm[Any]

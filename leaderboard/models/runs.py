@@ -34,7 +34,10 @@ FINAL = (Status.DONE, Status.FAILED, Status.CANCELLED)
 TIMES = ("kernel_us", "baseline_us", "speedup", "speedup_low", "speedup_high")
 SETTING = ("hardware_id", "world_size", "size", "dtype", "profile", "judge_version")
 NO_LEASE = Q(lease_token=None, lease_until=None)
+# A CHECK holds where it is unknown, so every branch says which columns may be NULL.
 NO_TIMES = Q(**{f"{name}__isnull": True for name in TIMES})
+ALL_TIMES = Q(**{f"{name}__isnull": False for name in TIMES})
+JUDGED = Q(finished_at__isnull=False, verdict__isnull=False)
 
 
 class RunQuerySet(models.QuerySet["Run"]):
@@ -163,12 +166,12 @@ class Run(models.Model):
             ),
             models.CheckConstraint(
                 condition=Q(status__in=OPEN, verdict=None, finished_at=None, report_packed=None)
-                | Q(status="done", finished_at__isnull=False, report_packed__isnull=False)
-                & Q(isolation__isnull=False, judge_version__isnull=False)
-                & Q(environment__isnull=False, verdict__isnull=False)
+                | JUDGED
+                & Q(status="done", report_packed__isnull=False, isolation__isnull=False)
+                & Q(judge_version__isnull=False, environment__isnull=False)
                 & ~Q(verdict__in=("infra_error", "cancelled"))
-                | Q(status="failed", verdict="infra_error", finished_at__isnull=False)
-                | Q(status="cancelled", verdict="cancelled", finished_at__isnull=False),
+                | JUDGED & Q(status="failed", verdict="infra_error")
+                | JUDGED & Q(status="cancelled", verdict="cancelled"),
                 name="run_verdict_fits_status",
             ),
             models.CheckConstraint(
@@ -177,7 +180,9 @@ class Run(models.Model):
             ),
             models.CheckConstraint(
                 condition=NO_TIMES & (Q(verdict=None) | ~Q(verdict="ok"))
-                | Q(verdict__in=TIMED_VERDICTS, kernel_us__gt=0, baseline_us__gt=0)
+                | ALL_TIMES
+                & Q(verdict__isnull=False, verdict__in=TIMED_VERDICTS)
+                & Q(kernel_us__gt=0, baseline_us__gt=0)
                 & Q(speedup_low__gt=0, speedup_low__lte=F("speedup"))
                 & Q(speedup__lte=F("speedup_high")),
                 name="run_ok_iff_timed",
@@ -257,7 +262,8 @@ class Summary(models.Model):
             ),
             models.CheckConstraint(
                 condition=Q(correct=0, best_speedup=None, best_run=None)
-                | Q(correct__gte=1, best_speedup__gt=0, best_run__isnull=False),
+                | Q(correct__gte=1, best_run__isnull=False)
+                & Q(best_speedup__isnull=False, best_speedup__gt=0),
                 name="summary_best_is_correct",
             ),
         )

@@ -1,0 +1,96 @@
+"""The cast of the site's tests, and a database and a doorbell that are theirs alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+from uuid import UUID
+
+import pytest
+from django.contrib.auth.models import User
+from django.core.cache import cache
+from django.db import connections
+from rest_framework.test import APIClient
+
+from leaderboard.models import ApiToken, Hardware, Problem, Run, Scope
+from tests.leaderboard import factory
+
+Bells = list[tuple[UUID, str]]
+Api = Callable[..., APIClient]
+
+
+@pytest.fixture(scope="session")
+def django_db_modify_db_settings(
+    django_db_modify_db_settings_parallel_suffix: None, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """SQLite in a file, not in memory: threads and processes meet there as they do on a site."""
+    database: Any = connections.settings["default"]
+    if database["ENGINE"].endswith("sqlite3"):
+        database["TEST"]["NAME"] = str(tmp_path_factory.mktemp("database") / "test.sqlite3")
+
+
+@pytest.fixture(autouse=True)
+def bells(monkeypatch: pytest.MonkeyPatch) -> Bells:
+    """Every ring of the doorbell, none of which reaches a broker."""
+    rung: Bells = []
+
+    def ring(run_id: UUID, queue: str) -> bool:
+        rung.append((run_id, queue))
+        return True
+
+    monkeypatch.setattr("leaderboard.queue.ring", ring)
+    monkeypatch.setattr("leaderboard.hosts.ring", ring)
+    return rung
+
+
+@pytest.fixture(autouse=True)
+def _fresh_cache() -> None:
+    cache.clear()
+
+
+@pytest.fixture
+def owner(db: None) -> User:
+    return factory.make_user("owner")
+
+
+@pytest.fixture
+def other(db: None) -> User:
+    return factory.make_user("other")
+
+
+@pytest.fixture
+def staff(db: None) -> User:
+    return User.objects.create_user("staff", is_staff=True)
+
+
+@pytest.fixture
+def problem(db: None) -> Problem:
+    Hardware.objects.get_or_create(
+        slug="cpu", defaults={"title": "CPU", "device": "cpu", "max_world_size": 8}
+    )
+    return factory.make_problem()
+
+
+@pytest.fixture
+def run(problem: Problem) -> Run:
+    """A queued run of a public submission of `owner`."""
+    return factory.make_run(factory.make_kernel(factory.make_submission(), problem))
+
+
+@pytest.fixture
+def api() -> Api:
+    """A client: of nobody, of a user with a scope, or of a worker."""
+
+    def client(user: User | None = None, scope: Scope | None = None) -> APIClient:
+        made = APIClient()
+        if user or scope:
+            _, text = ApiToken.objects.issue(scope=scope or Scope.SUBMIT, name="test", owner=user)
+            made.credentials(HTTP_AUTHORIZATION=f"Bearer {text}")
+        return made
+
+    return client
+
+
+@pytest.fixture
+def worker(db: None, api: Api) -> APIClient:
+    return api(scope=Scope.WORKER)
