@@ -7,11 +7,13 @@ come from submitters, and Plotly reads a little HTML in labels, so every name is
 from __future__ import annotations
 
 import html
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from leaderboard.scores import FAILURE_MODES
+from leaderboard.visible import visible
 
 Spec = dict[str, Any]
 
@@ -31,8 +33,12 @@ LABEL_LENGTH = 48
 
 @dataclass(frozen=True, kw_only=True)
 class Curve:
-    """fast_p over thresholds p; a published curve was read off a plot and is drawn dashed."""
+    """fast_p over thresholds p; a published one was read off a plot and is drawn dotted.
 
+    Curves of one model share its colour.
+    """
+
+    model: str
     name: str
     thresholds: tuple[float, ...]
     shares: tuple[float | None, ...]
@@ -63,6 +69,8 @@ class Speedup:
 
 
 def fast_p_curves(curves: Sequence[Curve]) -> Spec:
+    models = list(dict.fromkeys(curve.model for curve in curves))
+    styles = {model: i % len(COLOURS) for i, model in enumerate(models)}
     data = [
         {
             "type": "scatter",
@@ -71,21 +79,21 @@ def fast_p_curves(curves: Sequence[Curve]) -> Spec:
             "x": list(curve.thresholds),
             "y": [None if share is None else round(100 * share, 3) for share in curve.shares],
             "line": {
-                "color": COLOURS[i % len(COLOURS)],
+                "color": COLOURS[styles[curve.model]],
                 "width": 1.5 if curve.published else 2.25,
                 "dash": "dot" if curve.published else "solid",
             },
-            "marker": {"symbol": SYMBOLS[i % len(SYMBOLS)], "size": 6},
+            "marker": {"symbol": SYMBOLS[styles[curve.model]], "size": 6},
             "hovertemplate": "p = %{x}: %{y:.1f} %",
         }
-        for i, curve in enumerate(curves)
+        for curve in curves
     ]
     return {
         "data": data,
         "layout": {
             "xaxis": {"title": {"text": "speedup threshold p"}, "rangemode": "tozero"},
             "yaxis": {
-                "title": {"text": "correct and faster than p, % of problems"},
+                "title": {"text": "% of problems"},
                 "rangemode": "tozero",
             },
             "shapes": [_line(x=1.0)],
@@ -103,8 +111,10 @@ def failure_modes(rows: Sequence[ModeCounts]) -> Spec:
             "name": mode,
             "y": names,
             "x": [row.counts.get(mode, 0) for row in rows],
+            "text": [str(row.counts.get(mode, 0)) for row in rows],
+            "textposition": "none",
             "marker": {"color": MODE_COLOURS[mode]},
-            "hovertemplate": "%{y}: %{x} " + mode,
+            "hovertemplate": "%{y}: %{text} " + mode,
         }
         for mode in reversed(FAILURE_MODES)
     ]
@@ -112,8 +122,10 @@ def failure_modes(rows: Sequence[ModeCounts]) -> Spec:
         "data": data,
         "layout": {
             "barmode": "stack",
-            "xaxis": {"title": {"text": "kernels"}},
-            "yaxis": {"autorange": "reversed", "automargin": True},
+            "barnorm": "percent",
+            "xaxis": {"title": {"text": "% of kernels"}},
+            "yaxis": {"autorange": "reversed", "automargin": True, "dtick": 1},
+            "height": height_px(len(rows)),
             "legend": {"traceorder": "normal"},
         },
     }
@@ -149,6 +161,8 @@ def burst_samples(kernel_us: Sequence[float], baseline_us: Sequence[float]) -> S
 def error_margins(margins: Sequence[Margin], floor: float = 1e-6) -> Spec:
     """Log scale; the line at 1 is the tolerance. Exact answers are drawn at `floor`."""
     ranks = sorted({margin.rank for margin in margins})
+    errors = [max(margin.max_error, floor) for margin in margins]
+    low, high = min(errors, default=floor), max([1.0, *errors])
     data = [
         {
             "type": "scatter",
@@ -172,7 +186,9 @@ def error_margins(margins: Sequence[Margin], floor: float = 1e-6) -> Spec:
             "yaxis": {
                 "title": {"text": "largest error / tolerance"},
                 "type": "log",
-                "exponentformat": "power",
+                "dtick": 1,
+                "tickformat": "~g",
+                "range": [math.log10(low / 2), math.log10(high * 2)],
             },
             "shapes": [_line(y=1.0)],
         },
@@ -203,16 +219,23 @@ def speedups(kernels: Sequence[Speedup]) -> Spec:
         "data": [trace],
         "layout": {
             "xaxis": {"title": {"text": "speedup over the reference, ×"}, "type": "log"},
-            "yaxis": {"autorange": "reversed", "automargin": True},
+            "yaxis": {"autorange": "reversed", "automargin": True, "dtick": 1},
+            "height": height_px(len(kernels)),
             "shapes": [_line(x=1.0)],
             "showlegend": False,
         },
     }
 
 
+def height_px(rows: int) -> int:
+    """Room for a label on every row."""
+    return max(350, 18 * rows + 90)
+
+
 def label(name: str) -> str:
+    name = visible(name)
     short = name if len(name) <= LABEL_LENGTH else name[: LABEL_LENGTH - 1] + "…"
-    return html.escape(short)
+    return html.escape(short, quote=False)
 
 
 def significant(number: float) -> float:

@@ -1,24 +1,13 @@
-"""Text from submissions, made safe and honest to look at."""
+"""Sources as HTML."""
 
 from __future__ import annotations
-
-import re
 
 from django.utils.safestring import SafeString, mark_safe
 from pygments import highlight
 from pygments.formatters import HtmlFormatter
 from pygments.lexers import PythonLexer
 
-# Marks that reorder what a reader sees, and control characters other than tab and newline: a source
-# that looks harmless must be harmless (CVE-2021-42574).
-_HIDDEN = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]"
-)
-
-
-def visible(text: str) -> str:
-    """Hidden and reordering characters written out, as in `[U+202E]`. Still to be escaped."""
-    return _HIDDEN.sub(lambda found: f"[U+{ord(found[0]):04X}]", text.replace("\r\n", "\n"))
+from leaderboard.visible import visible
 
 
 def highlighted(source: str) -> SafeString:

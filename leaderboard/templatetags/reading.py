@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from django import template
 
-from leaderboard import cells, display
+from leaderboard import cells
+from leaderboard.visible import visible
 
 register = template.Library()
 
-register.filter("visible", lambda text: display.visible(str(text)))
+register.filter("visible", lambda text: visible(str(text)))
 register.filter("share", cells.share_text)
 register.filter("ratio", cells.ratio_text)
 register.filter("microseconds", cells.microseconds_text)

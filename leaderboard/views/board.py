@@ -88,9 +88,10 @@ def board_figures(
             figures.figure(
                 f"failure-modes{tail}",
                 "How kernels fail",
-                "Kernels by outcome; a published row counts first attempts.",
-                columns=("Model", *FAILURE_MODES),
+                "Share of kernels by outcome; a published row counts first attempts.",
+                columns=("Model, number of kernels", *FAILURE_MODES),
                 rows=figures.mode_rows(modes),
+                tall=True,
             )
         )
     return made

@@ -20,7 +20,7 @@ from leaderboard.scores import FAILURE_MODES
 
 CURVE_POINTS = tuple(step / 10 for step in range(31))
 TABLE_POINTS = (0.0, 0.5, 1.0, 2.0, 3.0)
-MOST_CURVES = 7
+MOST_CURVES = 5
 TIMES = ("speedup", "speedup_low", "speedup_high")
 
 
@@ -113,6 +113,7 @@ def fast_p_curves(
     best = scores.in_order(entries, lambda entry: entry.score.fast_at_1)[:MOST_CURVES]
     ours = [
         Curve(
+            model=entry.model,
             name=f"{entry.model} ({entry.harness})",
             thresholds=CURVE_POINTS,
             shares=tuple(scores.fast_curve(entry.results, scored, CURVE_POINTS)),
@@ -128,7 +129,13 @@ def _published_curves(claims: Sequence[PublishedResult]) -> list[Curve]:
     curves = claims[0].publication.payload.get("fast_p_curve_read_off_plot", {})
     names = {claim.model.name for claim in claims}
     return [
-        Curve(name=name, thresholds=tuple(curves["p"]), shares=tuple(shares), published=True)
+        Curve(
+            model=name,
+            name=name,
+            thresholds=tuple(curves["p"]),
+            shares=tuple(shares),
+            published=True,
+        )
         for name, shares in curves.items()
         if name in names
     ]

@@ -135,7 +135,7 @@ def _figures(found: Submission, score: Score) -> list[dict[str, object]]:
     if not score.correct:
         return []
     title, says = "Speedup of every correct kernel", "Bars are 95 % intervals; the table is below."
-    return [figure(f"speedups?submission={found.pk}", title, says, tall=score.correct > 15)]
+    return [figure(f"speedups?submission={found.pk}", title, says, tall=True)]
 
 
 @public_page()

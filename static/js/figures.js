@@ -15,6 +15,7 @@
   };
 
   const template = () => {
+    const narrow = innerWidth < 700;
     const style = getComputedStyle(document.documentElement);
     const ink = (name) => style.getPropertyValue(name).trim();
     const axis = {
@@ -27,7 +28,7 @@
         font: { family: ink("--sans"), size: 12, color: ink("--ink") },
         xaxis: axis, yaxis: axis,
         margin: { t: 16, r: 16, b: 48, l: 56 },
-        legend: { orientation: "h", y: -0.2, yanchor: "top", font: { size: 11 } },
+        legend: narrow ? { orientation: "h", y: -0.3, yanchor: "top", font: { size: 11 } } : { font: { size: 11 } },
         hoverlabel: { bgcolor: ink("--panel"), bordercolor: ink("--line"), font: { color: ink("--ink") } },
       },
     };

@@ -18,7 +18,7 @@ HOSTILE = '<b onmouseover="alert(1)">x</b><a href="javascript:alert(1)">y</a>'
 
 
 def every_figure(name: str) -> list[charts.Spec]:
-    curve = Curve(name=name, thresholds=(0.0, 1.0), shares=(0.5, None), published=True)
+    curve = Curve(model="m", name=name, thresholds=(0.0, 1.0), shares=(0.5, None), published=True)
     return [
         charts.fast_p_curves([curve]),
         charts.failure_modes([ModeCounts(name=name, counts={"correct": 3, "deadlock": 1})]),
@@ -52,7 +52,7 @@ def test_long_names_are_cut() -> None:
 
 
 def test_curves_hold_per_cent_and_leave_gaps() -> None:
-    curve = Curve(name="a", thresholds=(0.0, 1.0, 2.0), shares=(0.5, 0.25, None))
+    curve = Curve(model="m", name="a", thresholds=(0.0, 1.0, 2.0), shares=(0.5, 0.25, None))
     trace: dict[str, Any] = charts.fast_p_curves([curve])["data"][0]
     assert trace["y"] == [50.0, 25.0, None]
 

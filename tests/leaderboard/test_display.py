@@ -6,7 +6,8 @@ import pytest
 
 from evaluator.report import Verdict
 from leaderboard import verdicts
-from leaderboard.display import highlighted, visible
+from leaderboard.display import highlighted
+from leaderboard.visible import visible
 
 
 @pytest.mark.parametrize(
