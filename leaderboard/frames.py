@@ -52,7 +52,7 @@ def stored() -> pd.DataFrame:
 
 def differences() -> list[str]:
     """A line for each row that is missing, surplus or wrong."""
-    both = summarised().join(stored(), how="outer", lsuffix="_expected", rsuffix="_found")
+    both = summarised().join(stored(), how="outer", suffixes=("_expected", "_found"))
     wrong = []
     for place, row in both.iterrows():
         expected = [_plain(row[f"{name}_expected"]) for name in FACTS]
