@@ -195,16 +195,16 @@ def _bwrap_arguments(
         *("--uid", str(NOBODY), "--gid", str(NOBODY), "--cap-drop", "ALL"),
         *("--hostname", "sandbox", "--clearenv"),
     ]
-    for path in _readable_paths():
+    scratch = str(limits.scratch_bytes)
+    arguments += ["--proc", "/proc", "--dev", "/dev"]
+    arguments += ["--size", scratch, "--tmpfs", "/dev/shm", "--size", scratch, "--tmpfs", "/tmp"]
+    for path in _readable_paths():  # after /tmp, below which this repository may lie
         arguments += ["--ro-bind", path, path]
     for name in ("bin", "sbin", "lib", "lib32", "lib64"):
         if Path("/", name).is_symlink():
             arguments += ["--symlink", f"usr/{name}", f"/{name}"]
         elif Path("/", name).exists():
             arguments += ["--ro-bind", f"/{name}", f"/{name}"]
-    scratch = str(limits.scratch_bytes)
-    arguments += ["--proc", "/proc", "--dev", "/dev"]
-    arguments += ["--size", scratch, "--tmpfs", "/dev/shm", "--size", scratch, "--tmpfs", "/tmp"]
     for device in devices:
         arguments += ["--dev-bind", device, device]
     for name, value in environment.items():
