@@ -102,7 +102,7 @@ def reference(
     y = torch.fft.irfft(spectrum, n=2 * length)[..., :length] + u * bias
     out = (x1 * y.to(x1.dtype)).view(batch, -1, chunks, ls // 2)[:, :, stored]
     parts = _swap(out.reshape(batch, -1, world, ls).permute(2, 0, 1, 3), group)
-    return parts.permute(1, 3, 0, 2).reshape(batch, ls, channels)
+    return parts.permute(1, 3, 0, 2).reshape(batch, ls, channels).contiguous()
 
 
 def cost(d: Dims, world_size: int, itemsize: int) -> Cost:

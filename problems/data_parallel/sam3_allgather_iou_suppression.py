@@ -20,9 +20,8 @@ problem = Problem(
     "objects is their common area over max(their joint area, 1). Two different objects i and j "
     "clash when their IoU >= iou_threshold; then i is suppressed if last_occluded[j] > -1 and "
     "last_occluded[i] > last_occluded[j], or < with reverse. last_occluded is [n] int64, the "
-    "same on every rank. Suppressed masks are filled with -10; scores stay. Raise ValueError "
-    "if a rank's masks do not number num_obj_per_gpu of it. Counts (at least one per rank), "
-    "threshold and reverse may differ from call to call.",
+    "same on every rank. Suppressed masks are filled with -10. Raise ValueError if a rank's "
+    "masks do not number n_r. Counts (at least 1), threshold and reverse may vary by call.",
     outputs=("masks", "scores", "suppressed"),
     also=("Geometric / Spatial",),
     sizes=sizes(large=(4096, 8192)),
@@ -86,14 +85,14 @@ def reference(
     common, area = flat @ flat.T, flat.sum(dim=1)
     joint = area.view(-1, 1) + area - common
     clash = (common / joint.clamp(min=1) >= iou_threshold).fill_diagonal_(False)
-    mine_at, other_at = last_occluded.view(-1, 1), last_occluded
-    loses = mine_at < other_at if reverse else mine_at > other_at
-    suppressed = (clash & loses & (other_at > -1)).any(dim=1)
+    mine_at = last_occluded.view(-1, 1)
+    loses = mine_at < last_occluded if reverse else mine_at > last_occluded
+    suppressed = (clash & loses & (last_occluded > -1)).any(dim=1)
     return masks.masked_fill(suppressed.view(-1, 1, 1), -10.0), scores, suppressed
 
 
 def cost(d: Dims, world_size: int, itemsize: int) -> Cost:
-    one, all_objects = d.side**2 + 1, sum(1 + r % 3 for r in range(world_size)) * d.crowd
+    one, all_objects = d.side**2 + 1, d.crowd * sum(1 + r % 3 for r in range(world_size))
     return Cost(
         wire_bytes=(all_objects - d.crowd) * one * itemsize,  # rank 0 holds the fewest
         flops=all_objects**2 * one,

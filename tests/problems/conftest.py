@@ -1,0 +1,21 @@
+"""Ranks that live as long as the test session, so that torch is imported once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from problems.ranks import GlooRanks
+
+
+@pytest.fixture(scope="session")
+def two_ranks() -> Iterator[GlooRanks]:
+    with GlooRanks(2) as ranks:
+        yield ranks
+
+
+@pytest.fixture(scope="session")
+def four_ranks() -> Iterator[GlooRanks]:
+    with GlooRanks(4) as ranks:
+        yield ranks
