@@ -1,0 +1,135 @@
+"""Inputs and where their randomness comes from."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+import torch
+
+from problems.context import GAIN_HIGH, GAIN_LOW, RankContext
+from problems.spec import GroupRef
+from problems.trials import TrialSpec
+
+SPEC = TrialSpec(trial=3, m=64, n=32, note="test")
+
+
+def context(
+    profile: str, *, rank: int = 1, spec: TrialSpec = SPEC, secret: bytes = b"s"
+) -> RankContext:
+    return RankContext(
+        rank=rank,
+        world_size=4,
+        number=13,
+        spec=spec,
+        profile=profile,
+        secret=secret,
+        dtype=torch.float32,
+        device=torch.device("cpu"),
+    )
+
+
+def hardened(*, rank: int = 1, spec: TrialSpec = SPEC, secret: bytes = b"s") -> RankContext:
+    return context("hardened", rank=rank, spec=spec, secret=secret)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_upstream_draws_are_those_of_the_published_global_seed(dtype: torch.dtype) -> None:
+    torch.manual_seed(42 + 1000 * 13 + 1 + 1000003 * 3)
+    published = [torch.randn(5, 7, dtype=dtype), torch.randn(3, dtype=dtype)]
+    upstream = replace(context("upstream"), dtype=dtype)
+    assert torch.equal(upstream.randn(5, 7), published[0])
+    assert torch.equal(upstream.randn(3), published[1])
+
+
+def test_upstream_values_that_nobody_drew_are_the_published_ones() -> None:
+    upstream = context("upstream")
+    ids = torch.arange(6)
+    assert torch.equal(upstream.filled(2.5, 2, 3), torch.full((2, 3), 2.5))
+    assert torch.equal(upstream.varied(ids), ids.float())
+    assert torch.equal(upstream.integers(ids, 0, 2), ids)
+    assert torch.equal(upstream.sample(ids, 100), ids)
+    assert upstream.choose(10, (1, 2)) == 10
+    assert upstream.pick("published", "hardened") == "published"
+
+
+def test_published_values_draw_nothing_upstream() -> None:
+    plain, mixed = context("upstream"), context("upstream")
+    mixed.filled(1.0, 4)
+    mixed.varied(torch.zeros(4))
+    mixed.integers(torch.arange(4), 0, 9)
+    mixed.choose(1, (1, 2))
+    assert torch.equal(plain.randn(9), mixed.randn(9))
+
+
+def test_hardened_draws_depend_on_rank_trial_and_secret() -> None:
+    base = hardened().randn(64)
+    assert torch.equal(base, hardened().randn(64))
+    for other in (
+        hardened(rank=2),
+        hardened(spec=replace(SPEC, trial=4)),
+        hardened(secret=b"t"),
+        replace(hardened(), number=14, _streams={}),
+    ):
+        assert not torch.equal(base, other.randn(64))
+
+
+def test_shared_draws_are_the_same_on_every_rank_whatever_else_was_drawn() -> None:
+    one, other = hardened(rank=0), hardened(rank=3)
+    other.randn(100)
+    assert torch.equal(one.randn(8, shared=True), other.randn(8, shared=True))
+    ids = torch.arange(50)
+    assert torch.equal(one.integers(ids, 0, 9, shared=True), other.integers(ids, 0, 9, shared=True))
+
+
+def test_hardened_values_carry_scale_mean_and_a_hidden_gain() -> None:
+    spec = replace(SPEC, scale=8.0, shift=0.5)
+    gains = []
+    for trial in range(20):
+        values = hardened(spec=replace(spec, trial=trial)).randn(40_000)
+        assert values.mean().item() == pytest.approx(0.5, abs=0.3)
+        gains.append(values.std().item() / 8)
+    assert min(gains) > GAIN_LOW * 0.97
+    assert max(gains) < GAIN_HIGH * 1.03
+    assert max(gains) / min(gains) > 1.2
+
+
+def test_hardened_replaces_what_upstream_leaves_constant() -> None:
+    ids = torch.arange(1000)
+    assert hardened().filled(2.0, 100).std() > 0.1
+    assert hardened().varied(torch.zeros(1000), spread=3.0).std().item() == pytest.approx(
+        3, rel=0.2
+    )
+    drawn = hardened().integers(ids, -1, 5)
+    assert (drawn.min().item(), drawn.max().item(), drawn.dtype) == (-1, 4, torch.int64)
+    sampled = hardened().sample(ids, 5000)
+    assert len(set(sampled.tolist())) == 1000
+    assert sampled.max() >= 1000
+
+
+def test_choices_are_shared_and_meet_every_option_in_turn() -> None:
+    options = (1.0, 2.0, 3.0)
+    by_rank = [
+        [hardened(rank=r, spec=replace(SPEC, trial=t)).choose(9.0, options) for t in range(3)]
+        for r in range(2)
+    ]
+    assert by_rank[0] == by_rank[1]
+    assert sorted(by_rank[0]) == list(options)
+
+
+def test_two_choices_of_one_trial_do_not_move_together() -> None:
+    starts = set()
+    for secret in range(20):
+        seen = hardened(secret=bytes([secret]))
+        starts.add((seen.choose(0, range(4)) - seen.choose(0, range(4))) % 4)
+    assert len(starts) > 1
+
+
+def test_timed_trials_take_the_first_option_and_the_first_turn() -> None:
+    timed = hardened(spec=replace(SPEC, timed=True))
+    assert timed.choose(9, (4, 5, 6)) == 4
+    assert (timed.turn, hardened().turn) == (0, 3)
+
+
+def test_a_group_is_named_by_its_axis() -> None:
+    assert hardened().group("ep") == GroupRef(axis="ep")
