@@ -7,7 +7,8 @@ from enum import StrEnum
 from django.db import models
 
 from evaluator.job import Backend, Device, Dtype, Job, Profile
-from evaluator.report import JUDGE_VERSION, Isolation, Phase, Verdict
+from evaluator.report import JUDGE_VERSION as JUDGE_VERSION
+from evaluator.report import Isolation, Phase, Verdict
 
 Choices = list[tuple[str, str]]
 

@@ -1,0 +1,161 @@
+"""Who may see what: owner, another user, staff and the public."""
+
+from __future__ import annotations
+
+import pytest
+from django.core.cache import cache
+from django.test import Client
+
+from leaderboard.models import ApiToken, Kernel, Run, Scope, Submission, Visibility
+from tests.leaderboard import factory
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def private_run() -> Run:
+    cache.clear()
+    submission = factory.make_submission("Secret Model", visibility=Visibility.PRIVATE)
+    return factory.make_judged(submission, factory.make_problem(), speedup=3.0)
+
+
+def addresses(run: Run) -> list[str]:
+    return [
+        f"/runs/{run.id}",
+        f"/runs/{run.id}.json",
+        f"/kernels/{run.kernel.source_id}",
+        f"/submissions/{run.kernel.submission_id}",
+        f"/figures/bursts.json?run={run.id}",
+        f"/figures/speedups.json?submission={run.kernel.submission_id}",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("viewer", "status"), [(None, 404), ("other", 404), ("owner", 200), ("staff", 200)]
+)
+def test_a_private_submission_is_for_its_owner_and_staff(
+    viewer: str | None, status: int, private_run: Run, client: Client
+) -> None:
+    if viewer:
+        user = factory.make_user(viewer)
+        user.is_staff = viewer == "staff"
+        user.save()
+        client.force_login(user)
+    for address in addresses(private_run):
+        response = client.get(address)
+        assert response.status_code == status, address
+        if status == 200:
+            assert response["Cache-Control"] == "private, no-store"
+
+
+def test_a_private_page_is_not_kept_for_the_next_reader(private_run: Run) -> None:
+    owner, stranger = Client(), Client()
+    owner.force_login(factory.make_user("owner"))
+    for address in addresses(private_run):
+        assert owner.get(address).status_code == 200
+        assert stranger.get(address).status_code == 404
+
+
+def test_lists_do_not_give_a_private_submission_away(private_run: Run, client: Client) -> None:
+    for address in ("/", "/leaderboard.json", "/status", "/problems/1-allreduce", "/categories"):
+        assert "Secret Model" not in client.get(address).content.decode(), address
+    assert client.get(f"/models/{private_run.kernel.submission.model.slug}").status_code == 404
+    assert "Problem allreduce" not in client.get("/status.json").content.decode()
+
+
+def test_an_unlisted_submission_is_reachable_and_not_listed(client: Client) -> None:
+    cache.clear()
+    hidden = factory.make_submission("Hidden Model", visibility=Visibility.UNLISTED)
+    run = factory.make_judged(hidden, factory.make_problem())
+    assert client.get(f"/submissions/{hidden.pk}").status_code == 200
+    assert client.get(f"/runs/{run.id}").status_code == 200
+    assert "Hidden Model" not in client.get("/").content.decode()
+
+
+def test_a_public_kernel_page_hides_who_else_has_that_source(client: Client) -> None:
+    cache.clear()
+    problem = factory.make_problem()
+    secret = factory.make_submission("Secret Model", visibility=Visibility.UNLISTED)
+    public = factory.make_submission("Public Model")
+    for submission in (secret, public):
+        factory.make_kernel(submission, problem)
+    digest = Kernel.objects.values_list("source", flat=True)[0]
+    text = client.get(f"/kernels/{digest}").content.decode()
+    assert "Public Model" in text
+    assert "Secret Model" not in text
+
+
+def test_the_account_page_needs_a_login(client: Client) -> None:
+    assert client.get("/account")["Location"] == "/account/login?next=/account"
+
+
+def test_a_token_is_shown_once_and_works_until_revoked(client: Client) -> None:
+    owner = factory.make_user("owner")
+    client.force_login(owner)
+    page = client.post("/account", {"name": "ci", "scope": "submit", "lifetime": "30"})
+    token = ApiToken.objects.get(owner=owner)
+    secret = page.context["secret"]
+    assert secret in page.content.decode()
+    assert secret not in client.get("/account").content.decode()
+    assert ApiToken.objects.matching(secret) == token
+    assert token.scope == Scope.SUBMIT
+    assert client.post(f"/account/tokens/{token.pk}/revoke").status_code == 302
+    assert ApiToken.objects.matching(secret) is None
+
+
+def test_a_worker_token_cannot_be_asked_for(client: Client) -> None:
+    client.force_login(factory.make_user("owner"))
+    response = client.post("/account", {"name": "x", "scope": "worker", "lifetime": ""})
+    assert response.status_code == 400
+    assert not ApiToken.objects.exists()
+
+
+def test_nobody_revokes_a_token_of_somebody_else(client: Client) -> None:
+    token, text = ApiToken.objects.issue(
+        scope=Scope.READ, name="t", owner=factory.make_user("owner")
+    )
+    client.force_login(factory.make_user("other"))
+    assert client.post(f"/account/tokens/{token.pk}/revoke").status_code == 404
+    assert ApiToken.objects.matching(text) is not None
+
+
+FORM = {"model": "New Model", "harness": "zero-shot", "visibility": "public", "key": "one"}
+KERNEL = {"problem": "1", "backend": "pytorch", "source": "def solution(x):\r\n    return x\r\n"}
+
+
+def test_a_kernel_is_handed_in_once_however_often_it_is_sent(client: Client) -> None:
+    factory.make_run(factory.make_kernel(factory.make_submission(), factory.make_problem()))
+    client.force_login(factory.make_user("owner"))
+    first = client.post("/submit", FORM | KERNEL)
+    assert first.status_code == 302, first.content.decode()
+    again = client.post("/submit", FORM | KERNEL)
+    assert again["Location"] == first["Location"]
+    made = Submission.objects.get(model__name="New Model")
+    assert made.kernels.get().source.text == "def solution(x):\n    return x\n"
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"source": ""}, "either one kernel"),
+        ({"source": "x = 1\n"}, "solution"),
+        ({"problem": ""}, "needs this"),
+        ({"model": ""}, "required"),
+        ({"model": "¡¿"}, "Latin letters"),
+        ({"world_size": "7"}, "Choose world_size"),
+    ],
+)
+def test_a_refused_form_says_how_to_mend_it_and_stores_nothing(
+    changes: dict[str, str], says: str, client: Client
+) -> None:
+    factory.make_problem()
+    client.force_login(factory.make_user("owner"))
+    response = client.post("/submit", FORM | KERNEL | changes)
+    assert 400 <= response.status_code < 500
+    assert says in response.content.decode()
+    assert not Submission.objects.exists()
+
+
+def test_a_stranger_cannot_post_the_form(client: Client) -> None:
+    assert client.post("/submit", FORM | KERNEL).status_code == 403
+    assert not Submission.objects.exists()
