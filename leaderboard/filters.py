@@ -91,12 +91,12 @@ def scope(request: HttpRequest) -> Scope:
     titles: dict[str, str] = {}
     sizes: dict[str, int] = {}
     rows = Problem.objects.order_by("number").values_list("category", "category_title", "scored")
-    for category, title, scored in rows:
+    for category, title, is_scored in rows:
         titles.setdefault(category, title)
-        sizes[category] = sizes.get(category, 0) + scored
-    category = choice(request, "category", list(titles))
-    scored = sizes[category] if category else sum(sizes.values())
-    return Scope(category=category, scored=scored, titles=titles, sizes=sizes)
+        sizes[category] = sizes.get(category, 0) + is_scored
+    chosen = choice(request, "category", list(titles))
+    scored = sizes[chosen] if chosen else sum(sizes.values())
+    return Scope(category=chosen, scored=scored, titles=titles, sizes=sizes)
 
 
 def said(rows: int, noun: str) -> str:

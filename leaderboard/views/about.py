@@ -84,8 +84,9 @@ def status(request: HttpRequest) -> Page:
     now = timezone.now()
     waiting, running = Q(status=Status.QUEUED), Q(status=Status.RUNNING)
     today = Q(finished_at__gte=now - timedelta(days=1))
-    queues = list(
-        Run.objects.filter(waiting | running | today)
+    queues: list[dict[str, Any]] = [
+        dict(row)
+        for row in Run.objects.filter(waiting | running | today)
         .order_by("hardware_id")
         .values("hardware_id")
         .annotate(
@@ -94,7 +95,7 @@ def status(request: HttpRequest) -> Page:
             finished=Count("id", filter=today),
             oldest=Min("created_at", filter=waiting),
         )
-    )
+    ]
     hosts = host_rows(now)
     recent = [run_line(run) for run in newest_public_runs()]
     oldest = [queue["oldest"] for queue in queues if queue["oldest"]]

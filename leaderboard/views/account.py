@@ -8,6 +8,7 @@ from django.contrib.auth.decorators import login_required
 from django.db.models import Count
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
+from django.urls import reverse
 from django.utils import timezone
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_POST
@@ -79,13 +80,11 @@ def token_rows(request: HttpRequest) -> list[dict[str, Any]]:
 
 
 def submission_rows(request: HttpRequest) -> list[dict[str, Any]]:
-    found = Submission.objects.filter(owner_id=request.user.pk).select_related("model")
+    found = Submission.objects.filter(owner_id=request.user.pk).annotate(
+        kernel_count=Count("kernels")
+    )
+    names = ("pk", "harness", "visibility", "created_at", "model__name", "kernel_count")
     return [
-        {
-            **{n: getattr(row, n) for n in ("pk", "harness", "visibility", "created_at")},
-            "model": row.model.name,
-            "kernels": row.kernel_count,
-            "url": row.get_absolute_url(),
-        }
-        for row in found.annotate(kernel_count=Count("kernels"))
+        {**row, "model": row["model__name"], "url": reverse("submission", args=[row["pk"]])}
+        for row in found.values(*names)
     ]

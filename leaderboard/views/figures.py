@@ -205,6 +205,7 @@ def speedups_of(submission: Submission) -> list[Speedup]:
     newest = {
         kernel: Speedup(name=title, speedup=speedup, low=low, high=high)
         for kernel, title, speedup, low, high in runs
+        if speedup is not None and low is not None and high is not None
     }
     return list(newest.values())
 

@@ -10,6 +10,7 @@ from django.db.models import Count, Max
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.urls import reverse
+from django.utils.safestring import SafeString
 
 from leaderboard import boards, cells, scores
 from leaderboard.display import highlighted
@@ -82,7 +83,11 @@ def _list_row(problem: Problem, record: Mapping[str, Any]) -> dict[str, object]:
         cells.count_cell(record["solved"]),
         cells.ratio_cell(record["best_speedup"]),
     ]
-    shown = {"summary": problem.summary, "url": address_of(problem), "cells": cells.joined(made)}
+    shown: dict[str, object] = {
+        "summary": problem.summary,
+        "url": address_of(problem),
+        "cells": cells.joined(made),
+    }
     return {**record, **shown}
 
 
@@ -115,7 +120,7 @@ def problem(request: HttpRequest, number: int, slug: str) -> Page:
         template="problem.html",
         section="problems",
         context=context,
-        data={"problem": {"number": number, **found.payload}, "kernels": records},
+        data={"problem": {**found.payload, "number": number}, "kernels": records},
         table=Table(
             columns=tuple(records[0]) if records else (),
             rows=[list(record.values()) for record in records],
@@ -206,7 +211,7 @@ def cost_rows(payload: Mapping[str, Any]) -> list[dict[str, object]]:
     ]
 
 
-def _least(cost: Mapping[str, float]) -> Iterable[cells.SafeString]:
+def _least(cost: Mapping[str, float]) -> Iterable[SafeString]:
     yield cells.bytes_cell(cost["wire_bytes"])
     yield cells.bytes_cell(cost["hbm_bytes"])
     yield cells.operations_cell(cost["flops"])

@@ -39,7 +39,7 @@ def submission(request: HttpRequest, number: int) -> Page:
     found = known.annotate(scored=Subquery(counted.values("n"))).filter(pk=number).first()
     if found is None:
         raise Http404
-    setting, score = score_of(found, found.scored or 0)
+    setting, score = score_of(found, getattr(found, "scored", None) or 0)
     records = [kernel_record(kernel, run) for kernel, run in kernels_of(found)]
     context = {
         "submission": found,
