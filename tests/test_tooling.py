@@ -119,7 +119,9 @@ def test_redis_wants_its_password_and_runs_for_the_block_alone() -> None:
         redis.from_url(url).ping()
 
 
-@pytest.mark.parametrize(("in_ci", "outcome"), [("true", "1 failed, 1 skipped"), ("false", "2 skipped")])
+@pytest.mark.parametrize(
+    ("in_ci", "outcome"), [("true", "1 failed, 1 skipped"), ("false", "2 skipped")]
+)
 def test_ci_takes_a_skipped_test_for_a_failed_one(tmp_path: Path, in_ci: str, outcome: str) -> None:
     shutil.copy(ROOT / "tests" / "conftest.py", tmp_path)
     (tmp_path / "test_it.py").write_text(

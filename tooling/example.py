@@ -46,4 +46,6 @@ def _submit_and_follow(site: str, token: str, source: str, key: str) -> dict[str
 def _line(run: dict[str, Any]) -> str:
     timing = run["timing"]
     interval = f"{timing['speedup_low']:.2f} to {timing['speedup_high']:.2f}"
-    return f"{PROBLEM}: verdict {run['verdict']}, {timing['speedup']:.2f}x ({interval})"
+    judged_at = str(run["finished_at"])[:16].replace("T", " ")
+    verdict = f"{PROBLEM}: verdict {run['verdict']}, {timing['speedup']:.2f}x ({interval})"
+    return f"{verdict}, judged {judged_at} UTC"
