@@ -77,16 +77,14 @@ def problem(request: Request, name: str) -> Response:
 @api_view(["GET"])
 @versioned
 def categories(request: Request) -> Response:
-    rows = (
-        Problem.objects.values("category", "category_title")
-        .annotate(problems=Count("number"), solvable=Count("number", filter=Q(scored=True)))
-        .order_by(Min("number"))
-    )
-    named = [
-        {**row, "slug": row["category"], "title": row["category_title"], "scored": row["solvable"]}
-        for row in rows
-    ]
-    return Response(outputs.CategoryOut(named, many=True).data)
+    rows = Problem.objects.values_list("category", "category_title", "scored")
+    named: dict[str, dict[str, Any]] = {}
+    for slug, title, scored in rows:
+        counts = {"slug": slug, "title": title, "problems": 0, "scored": 0}
+        entry = named.setdefault(slug, counts)
+        entry["problems"] += 1
+        entry["scored"] += scored
+    return Response(outputs.CategoryOut(list(named.values()), many=True).data)
 
 
 @extend_schema(responses=outputs.LanguageModelOut(many=True), operation_id="list_models")

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import json
+from collections.abc import Callable, Mapping
 from typing import Any
 from uuid import UUID
 
 import pytest
 from django.contrib.auth.models import User
 from django.core.cache import cache
+from django.core.files.uploadedfile import SimpleUploadedFile
 from django.db import connections
+from rest_framework.response import Response
 from rest_framework.test import APIClient
 
 from leaderboard.models import ApiToken, Hardware, Problem, Run, Scope
 from tests.leaderboard import factory
+from tests.leaderboard.uploads import URL, Send
 
 Bells = list[tuple[UUID, str]]
 Api = Callable[..., APIClient]
@@ -89,6 +93,29 @@ def api() -> Api:
         return made
 
     return client
+
+
+@pytest.fixture
+def submitter(owner: User, api: Api) -> APIClient:
+    return api(owner)
+
+
+@pytest.fixture
+def send(api: Api, owner: User, problem: Problem) -> Send:
+    """Post a submission as `owner`: fields as JSON, or with an archive as a form."""
+    for row in (problem, factory.make_problem(2, "allgather")):
+        row.payload["tolerances"]["bfloat16"] = {"atol": 3e-2, "rtol": 2e-2}
+        row.save()
+
+    def post(fields: Mapping[str, Any], archive: bytes | None = None, **headers: str) -> Response:
+        client = api(owner)
+        if archive is None:
+            text = json.dumps(fields)
+            return client.post(URL, text, content_type="application/json", headers=headers)
+        form = {**fields, "archive": SimpleUploadedFile("kernels", archive)}
+        return client.post(URL, form, format="multipart", headers=headers)
+
+    return post
 
 
 @pytest.fixture

@@ -1,0 +1,33 @@
+"""What tests of running evaluations share."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+from django.utils import timezone
+
+from evaluator.codec import encode
+from evaluator.report import Phase, Progress, Verdict
+from leaderboard.hosts import Hello
+from leaderboard.models import Run
+from tests.leaderboard import factory
+
+PROGRESS = encode(Progress(phase=Phase.VERIFY, done=2, total=6))
+HELLO = Hello(
+    host="h", queue="cpu", hardware="CPU", isolation="bwrap", judge_version="1", versions={}
+)
+
+
+def report_of(run: Run, verdict: Verdict = Verdict.OK, **changes: Any) -> dict[str, Any]:
+    """As a worker sends it."""
+    return dict(encode(factory.make_report(run, verdict, **changes)))
+
+
+def lapse(run: Run) -> None:
+    past = timezone.now() - timedelta(seconds=1)
+    Run.objects.filter(pk=run.pk).update(lease_until=past)
+
+
+def fresh(run: Run) -> Run:
+    return Run.objects.get(pk=run.pk)

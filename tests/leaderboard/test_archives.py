@@ -1,0 +1,188 @@
+"""Archives: what is read of them, and what is refused."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import stat
+import tarfile
+import zipfile
+from typing import Any
+
+import pytest
+
+from leaderboard.models import (
+    Kernel,
+    Run,
+    Submission,
+)
+from tests.leaderboard.uploads import (
+    ABOUT,
+    GOOD,
+    NAME,
+    ONE,
+    Send,
+    make_tar,
+    make_zip,
+    stored,
+    tar_of_entries,
+)
+
+
+def _tar_of(kind: bytes, name: str = NAME, target: str = "/etc/passwd") -> bytes:
+    info = tarfile.TarInfo(name)
+    info.type, info.linkname = kind, target
+    return tar_of_entries((info, b""))
+
+
+def _zip_of(name: str, mode: int = 0, data: bytes = GOOD, **changes: Any) -> bytes:
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w") as archive:
+        info = zipfile.ZipInfo(name)
+        info.external_attr = mode << 16
+        archive.writestr(info, data, **changes)
+    return out.getvalue()
+
+
+def _encrypted_zip() -> bytes:
+    """The flag alone, in both headers: Python cannot write encrypted archives."""
+    data = bytearray(_zip_of(NAME))
+    data[6] |= 1
+    data[data.rindex(b"PK\x01\x02") + 8] |= 1
+    return bytes(data)
+
+
+def _lying_zip() -> bytes:
+    """Says of a large member that it is small."""
+    data = bytearray(make_zip({NAME: b"#" * (2 << 20)}))
+    for mark, at in ((b"PK\x03\x04", 22), (b"PK\x01\x02", 24)):
+        start = data.rindex(mark) + at
+        data[start : start + 4] = (100).to_bytes(4, "little")
+    return bytes(data)
+
+
+@pytest.mark.parametrize("pack", [make_zip, make_tar])
+def test_an_archive_is_one_submission_with_its_attempts(send: Send, pack: Any) -> None:
+    files = {
+        NAME: GOOD,
+        "2_allgather_cpp.py": GOOD + b"# two\n",
+        f"attempt_2/{NAME}": GOOD + b"# again\n",
+        "__MACOSX/._1_allreduce_pytorch.py": b"\0\1",
+        ".DS_Store": b"\0",
+    }
+    answer = send(ABOUT, pack(files))
+    assert answer.status_code == 201, answer.json()
+    kernels_ = Kernel.objects.values_list("problem_id", "backend", "attempt")
+    assert sorted(kernels_) == [(1, "pytorch", 1), (1, "pytorch", 2), (2, "cpp", 1)]
+    assert Submission.objects.get().k == 2
+    assert Run.objects.count() == len(answer.json()["runs"]) == 3
+
+
+BAD_ARCHIVES: list[Any] = [
+    pytest.param(b"hello", "bad_archive", "zip", id="no archive"),
+    pytest.param(make_zip({NAME: GOOD})[:60], "bad_archive", "damaged", id="cut zip"),
+    pytest.param(make_tar({NAME: GOOD})[:60], "bad_archive", "damaged", id="cut tar"),
+    pytest.param(gzip.compress(b"not a tar" * 200), "bad_archive", "damaged", id="gzip, no tar"),
+    pytest.param(make_zip({}), "empty_archive", "no file", id="empty zip"),
+    pytest.param(make_tar({}), "empty_archive", "no file", id="empty tar"),
+    pytest.param(make_zip({f"../{NAME}": GOOD}), "bad_path", "path", id="zip slip"),
+    pytest.param(make_tar({f"../{NAME}": GOOD}), "bad_path", "path", id="tar slip"),
+    pytest.param(make_tar({f"/{NAME}": GOOD}), "bad_path", "path", id="absolute"),
+    pytest.param(make_zip({f"C:{NAME}": GOOD}), "bad_path", "path", id="drive"),
+    pytest.param(make_zip({f"a\\{NAME}": GOOD}), "bad_path", "path", id="backslash"),
+    pytest.param(make_tar({f"a\n{NAME}": GOOD}), "bad_path", "path", id="newline in a name"),
+    pytest.param(make_tar({"x" * 600: GOOD}), "bad_path", "path", id="long name"),
+    pytest.param(_tar_of(tarfile.SYMTYPE), "not_a_file", "link", id="symlink"),
+    pytest.param(_tar_of(tarfile.LNKTYPE), "not_a_file", "link", id="hard link"),
+    pytest.param(_tar_of(tarfile.CHRTYPE), "not_a_file", "device", id="device"),
+    pytest.param(_tar_of(tarfile.FIFOTYPE), "not_a_file", "device", id="fifo"),
+    pytest.param(_tar_of(tarfile.SYMTYPE, ".x"), "not_a_file", "link", id="hidden symlink"),
+    pytest.param(_zip_of(NAME, stat.S_IFLNK), "not_a_file", "link", id="symlink in a zip"),
+    pytest.param(_encrypted_zip(), "encrypted", "encrypted", id="encrypted"),
+    pytest.param(
+        _zip_of(NAME, compress_type=zipfile.ZIP_LZMA), "bad_archive", "unusual", id="lzma"
+    ),
+    pytest.param(make_zip({NAME: b"#" * (257 << 10)}), "too_large", "KiB", id="large source"),
+    pytest.param(make_zip({NAME: b"#" * (64 << 20)}), "too_large", "KiB", id="zip bomb"),
+    pytest.param(make_tar({NAME: b"#" * (64 << 20)}), "too_large", "MiB", id="tar bomb"),
+    pytest.param(_lying_zip(), "bad_archive", "damaged", id="a zip that lies about sizes"),
+    pytest.param(
+        make_zip({f"{i}.py": b"#" * (200 << 10) for i in range(50)}),
+        "too_large",
+        "times",
+        id="ratio",
+    ),
+    pytest.param(
+        make_tar({f"{i}.py": b"" for i in range(1001)}),
+        "too_many_files",
+        "1000",
+        id="many",
+    ),
+    pytest.param(make_zip({"README.md": b"hi"}), "bad_file_name", "README.md", id="stray file"),
+    pytest.param(make_zip({"allreduce.py": GOOD}), "bad_file_name", "1_all", id="no number"),
+    pytest.param(
+        make_zip({"1_allreduce_rust.py": GOOD}), "bad_file_name", "cuda", id="no such backend"
+    ),
+    pytest.param(
+        make_zip({"1_allgather_pytorch.py": GOOD}), "name_disagrees", "allreduce", id="wrong slug"
+    ),
+    pytest.param(
+        make_zip({"99_new_pytorch.py": GOOD}), "unknown_problem", "problems", id="no such problem"
+    ),
+    pytest.param(make_zip({NAME: b"\xff\xfe"}), "not_utf8", "byte 0", id="not UTF-8"),
+    pytest.param(make_zip({NAME: GOOD + b"\0"}), "nul_byte", "NUL", id="NUL"),
+    pytest.param(make_zip({NAME: b"x = 1\n"}), "no_entry_point", "solution", id="no entry"),
+    pytest.param(
+        make_zip({NAME: GOOD, "1_allreduce_cpp.py": GOOD}),
+        "duplicate_kernel",
+        "attempt",
+        id="twice",
+    ),
+    pytest.param(
+        make_zip({NAME: GOOD, f"a/{NAME}": GOOD}), "duplicate_kernel", "attempt", id="two folders"
+    ),
+    pytest.param(make_zip({f"attempt_0/{NAME}": GOOD}), "bad_attempt", "1 to 100", id="attempt 0"),
+    pytest.param(
+        make_zip({NAME: GOOD, "2_allgather_cuda.py": GOOD}), "no_hardware", "cuda", id="one cannot"
+    ),
+]
+
+
+@pytest.mark.parametrize(("archive", "code", "hint"), BAD_ARCHIVES)
+def test_bad_archives_are_refused_and_nothing_is_stored(
+    send: Send, archive: bytes, code: str, hint: str
+) -> None:
+    answer = send(ABOUT, archive)
+    assert answer.status_code in (400, 413), answer.content
+    error = answer.json()["error"]
+    assert error["code"] == code, error
+    assert hint in json.dumps(error)
+    assert stored() == [0, 0, 0, 0, 0]
+
+
+@pytest.mark.filterwarnings("ignore:Duplicate name")
+def test_a_name_twice_in_an_archive_is_refused(send: Send) -> None:
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w") as archive:
+        for _ in range(2):
+            archive.writestr(NAME, GOOD)
+    assert send(ABOUT, out.getvalue()).json()["error"]["code"] == "duplicate_file"
+
+
+def test_every_bad_file_of_an_archive_is_named(send: Send) -> None:
+    answer = send(ABOUT, make_zip({NAME: b"x=1\n", "2_allgather_cpp.py": b"y=1\n"}))
+    assert sorted(answer.json()["error"]["fields"]) == [NAME, "2_allgather_cpp.py"]
+
+
+def test_an_archive_and_a_source_at_once_are_refused(send: Send) -> None:
+    answer = send(ONE, make_zip({NAME: GOOD}))
+    assert sorted(answer.json()["error"]["fields"]) == ["backend", "problem", "source"]
+
+
+def test_a_pax_header_cannot_fill_the_memory(send: Send) -> None:
+    """A header of 200 MiB packs into 200 KiB; it is never unpacked beyond the limit."""
+    header = tarfile.TarInfo("x")
+    header.type, header.size = tarfile.XHDTYPE, 200 << 20
+    bomb = gzip.compress(header.tobuf() + bytes(200 << 20), 1)
+    assert send(ABOUT, bomb).json()["error"]["code"] == "too_large"

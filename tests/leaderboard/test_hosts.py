@@ -1,0 +1,79 @@
+"""Hosts, their queues, and the sweep."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+from django.conf import LazySettings
+from django.utils import timezone
+
+from leaderboard import evaluation, hosts
+from leaderboard.models import (
+    Problem,
+    Run,
+    Status,
+    WorkerHost,
+)
+from leaderboard.refusal import Refusal
+from tests.leaderboard import factory
+from tests.leaderboard.conftest import Bells
+from tests.leaderboard.running import HELLO, fresh, lapse
+
+
+def test_the_sweep_takes_up_what_a_silent_worker_left(run: Run, bells: Bells) -> None:
+    evaluation.claim(run.id, "host-1")
+    hosts.greet(HELLO)
+    assert fresh(run).status == Status.RUNNING
+    lapse(run)
+    hosts.greet(HELLO)
+    assert fresh(run).status == Status.QUEUED
+    assert bells == [(run.id, "cpu")]
+    assert fresh(run).last_error == "host-1 went silent."
+
+
+def test_a_run_whose_worker_dies_three_times_fails(run: Run) -> None:
+    for _ in range(3):
+        evaluation.claim(run.id, "host-1")
+        lapse(run)
+        hosts.sweep()
+    assert fresh(run).status == Status.FAILED
+
+
+def test_a_lost_bell_is_rung_again_after_a_while_and_once(
+    run: Run, bells: Bells, settings: LazySettings
+) -> None:
+    long_ago = timezone.now() - timedelta(seconds=settings.PKB_RERING_S + 1)
+    Run.objects.filter(pk=run.pk).update(rung_at=long_ago)
+    hosts.greet(HELLO)
+    hosts.greet(HELLO)
+    assert bells == [(run.id, "cpu")]
+
+
+def test_no_bell_for_a_queue_without_a_living_host(run: Run, bells: Bells) -> None:
+    hosts.greet(HELLO)
+    bells.clear()
+    Run.objects.filter(pk=run.pk).update(rung_at=None)
+    WorkerHost.objects.update(last_seen_at=timezone.now() - timedelta(minutes=5))
+    assert hosts.sweep() == 0
+    assert bells == []
+
+
+def test_a_long_queue_is_not_rung_all_at_once(problem: Problem, bells: Bells) -> None:
+    submission = factory.make_submission()
+    for attempt in range(1, 8):
+        factory.make_run(factory.make_kernel(submission, problem, attempt=attempt))
+    hosts.greet(HELLO)
+    assert len(bells) == hosts.RINGS_PER_HOST
+
+
+@pytest.mark.parametrize("queue", ["gpu", "h200x1", "h200x65", "H200x4", "cpu_2", "x4 ", "h" * 40])
+def test_a_queue_is_named_after_what_it_has(db: None, queue: str) -> None:
+    with pytest.raises(Refusal, match="class of hardware"):
+        hosts.register(queue, "?")
+
+
+def test_hardware_follows_from_the_name_of_its_queue(db: None) -> None:
+    made = hosts.register("h200x4", "4 x NVIDIA H200")
+    assert (made.device, made.max_world_size) == ("cuda", 4)
+    assert hosts.register("cpu", "CPU").device == "cpu"

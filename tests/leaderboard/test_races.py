@@ -1,0 +1,94 @@
+"""Threads that do the same at the same moment, on the real database."""
+
+from __future__ import annotations
+
+from threading import Barrier, Thread
+from typing import Any
+
+import pytest
+from django.db import connection
+
+from leaderboard import evaluation, hosts
+from leaderboard.evaluation import Fenced
+from leaderboard.models import (
+    DataVersion,
+    Problem,
+    Run,
+    Summary,
+)
+from tests.leaderboard import factory
+from tests.leaderboard.conftest import Bells
+from tests.leaderboard.running import HELLO, fresh, lapse, report_of
+
+
+@pytest.mark.django_db(transaction=True)
+def test_of_many_workers_one_gets_the_run(run: Run) -> None:
+    got, lost = _race(lambda name: evaluation.claim(run.id, name))
+    assert (len(got), len(lost)) == (1, 7)
+    found = fresh(run)
+    assert (found.tries, found.lease_token) == (1, got[0].token)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_of_many_workers_one_takes_over_a_lapsed_lease(run: Run) -> None:
+    evaluation.claim(run.id, "dead")
+    lapse(run)
+    got, _ = _race(lambda name: evaluation.claim(run.id, name))
+    assert len(got) == 1
+    assert fresh(run).tries == 2
+
+
+@pytest.mark.django_db(transaction=True)
+def test_of_many_reports_under_one_lease_one_is_stored(run: Run) -> None:
+    lease = evaluation.claim(run.id, "host-1")
+    report = report_of(run)
+    got, lost = _race(lambda _: evaluation.finish(run.id, lease.token, report))
+    assert (len(got), len(lost)) == (1, 7)
+    assert Summary.objects.get().made == 1
+
+
+@pytest.mark.django_db(transaction=True)
+def test_runs_of_one_submission_that_end_together_are_all_summed_up(problem: Problem) -> None:
+    submission = factory.make_submission(k=8)
+    work: dict[str, tuple[Run, str, dict[str, Any]]] = {}
+    for attempt in range(1, 9):
+        run = factory.make_run(factory.make_kernel(submission, problem, attempt=attempt))
+        lease = evaluation.claim(run.id, "host-1")
+        work[f"worker-{attempt - 1}"] = (run, lease.token, report_of(run))
+    before = DataVersion.objects.current()
+    got, _ = _race(lambda name: evaluation.finish(work[name][0].id, *work[name][1:]))
+    assert len(got) == 8
+    assert Summary.objects.get().made == 8
+    assert DataVersion.objects.current() == before + 8
+
+
+@pytest.mark.django_db(transaction=True)
+def test_of_many_sweeps_one_rings(run: Run, bells: Bells) -> None:
+    hosts.greet(HELLO)
+    bells.clear()
+    Run.objects.filter(pk=run.pk).update(rung_at=None)
+    _race(lambda _: hosts.sweep())
+    assert bells == [(run.id, "cpu")]
+
+
+def _race(work: Any, threads: int = 8) -> tuple[list[Any], list[Exception]]:
+    """Run `work` in threads that start together: what they got, and the refusals of the others."""
+    barrier = Barrier(threads)
+    got: list[Any] = []
+    refused: list[Exception] = []
+
+    def one(name: str) -> None:
+        barrier.wait()
+        try:
+            got.append(work(name))
+        except Fenced as fenced:
+            refused.append(fenced)
+        finally:
+            connection.close()
+
+    workers = [Thread(target=one, args=[f"worker-{i}"]) for i in range(threads)]
+    for thread in workers:
+        thread.start()
+    for thread in workers:
+        thread.join()
+    return got, refused
