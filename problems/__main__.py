@@ -67,14 +67,13 @@ def _export(arguments: argparse.Namespace) -> int:
     if arguments.keep_health:
         health = stored_health()
     else:
+        health = {}
         with GlooRanks(2, timeout_s=600) as ranks:
-            health = {
-                problems.load(name).slug: health_rows(
-                    screen(ranks, name, "upstream", size="standard")
-                    + screen(ranks, name, "hardened", size="tiny")
-                )
-                for name in problems.names()
-            }
+            for name in problems.names():
+                published = screen(ranks, name, "upstream", size="standard")
+                hardened = screen(ranks, name, "hardened", size="tiny")
+                health[problems.load(name).slug] = health_rows(published + hardened)
+                print(f"screened {name}", flush=True)
     write(catalogue(health))
     print(f"wrote {PATH}")
     return 0
