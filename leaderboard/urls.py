@@ -1,4 +1,6 @@
-"""Addresses of the site. A page of data has twins at the same path: `.json` and `.csv`."""
+"""Addresses of the site. A page of data has twins at the same path: `.json` and, where it is a table, `.csv`."""
+
+from collections.abc import Sequence
 
 from django.contrib import admin
 from django.contrib.auth.views import LoginView, LogoutView
@@ -18,11 +20,16 @@ from leaderboard.views import (
     submit,
 )
 
+BOTH = ("json", "csv")
+JSON = ("json",)
 
-def twins(route: str, view: View, name: str, *, stem: str = "") -> list[URLPattern]:
+
+def twins(
+    route: str, view: View, name: str, *, stem: str = "", forms: Sequence[str] = BOTH
+) -> list[URLPattern]:
     """`stem` is where the twins of the front page live, whose own path is empty."""
     made = [path(route, view, name=name)]
-    for form in ("json", "csv"):
+    for form in forms:
         made.append(path(f"{stem or route}.{form}", view, {"form": form}, name=f"{name}-{form}"))
     return made
 
@@ -36,10 +43,10 @@ urlpatterns = [
     path("problems/<int:number>", problems.problem_by_number, name="problem-number"),
     *twins("problems/<int:number>-<slug:slug>", problems.problem, "problem"),
     *twins("kernels/<slug:digest>", kernels.kernel, "kernel"),
-    *twins("runs/<uuid:run_id>", runs.run, "run"),
+    *twins("runs/<uuid:run_id>", runs.run, "run", forms=JSON),
     *twins("submissions/<int:number>", submissions.submission, "submission"),
     *twins("models/<slug:slug>", submissions.model, "model"),
-    *twins("methodology", about.methodology, "methodology"),
+    *twins("methodology", about.methodology, "methodology", forms=JSON),
     *twins("status", about.status, "status"),
     path("figures/<slug:name>.json", figures.answer, name="figure"),
     path("submit", submit.submit, name="submit"),

@@ -82,21 +82,7 @@ def common_tolerances(found: list[dict[str, Any]]) -> list[dict[str, object]]:
 @public_page(live=True)
 def status(request: HttpRequest) -> Page:
     now = timezone.now()
-    waiting, running = Q(status=Status.QUEUED), Q(status=Status.RUNNING)
-    today = Q(finished_at__gte=now - timedelta(days=1))
-    queues: list[dict[str, Any]] = [
-        dict(row)
-        for row in Run.objects.filter(waiting | running | today)
-        .order_by("hardware_id")
-        .values("hardware_id")
-        .annotate(
-            queued=Count("id", filter=waiting),
-            running=Count("id", filter=running),
-            finished=Count("id", filter=today),
-            oldest=Min("created_at", filter=waiting),
-        )
-    ]
-    hosts = host_rows(now)
+    queues, hosts = queue_rows(now), host_rows(now)
     recent = [run_line(run) for run in newest_public_runs()]
     oldest = [queue["oldest"] for queue in queues if queue["oldest"]]
     facts = {
@@ -107,28 +93,35 @@ def status(request: HttpRequest) -> Page:
         "longest_wait_s": (now - min(oldest)).total_seconds() if oldest else None,
         "alive": sum(host["alive"] for host in hosts),
     }
-    drawn = [
-        {
-            "name": queue["hardware_id"],
-            "cells": cells.joined(map(cells.count_cell, (queue["queued"], queue["running"]))),
-        }
-        for queue in queues
-    ]
+    shown = {"queues": [_drawn(queue) for queue in queues], "hosts": hosts, "recent": recent}
     columns = ("hardware_id", "queued", "running", "finished")
     return Page(
         template="status.html",
         section="status",
-        context={
-            **facts,
-            "queues": drawn,
-            "hosts": hosts,
-            "recent": recent,
-            "alive_s": settings.PKB_HOST_SILENCE_S,
-        },
+        context={**facts, **shown, "alive_s": settings.PKB_HOST_SILENCE_S},
         data={**facts, "queues": queues, "hosts": hosts},
         table=Table(columns=columns, rows=[[q[c] for c in columns] for q in queues]),
         crumbs=(Crumb(text="Leaderboard", url=reverse("board")), Crumb(text="Status")),
     )
+
+
+def queue_rows(now: datetime) -> list[dict[str, Any]]:
+    """Every class of hardware with runs that wait, go on, or ended in the last day."""
+    waiting, running = Q(status=Status.QUEUED), Q(status=Status.RUNNING)
+    today = Q(finished_at__gte=now - timedelta(days=1))
+    runs = Run.objects.filter(waiting | running | today).order_by("hardware_id")
+    counted = runs.values("hardware_id").annotate(
+        queued=Count("id", filter=waiting),
+        running=Count("id", filter=running),
+        finished=Count("id", filter=today),
+        oldest=Min("created_at", filter=waiting),
+    )
+    return [dict(row) for row in counted]
+
+
+def _drawn(queue: dict[str, Any]) -> dict[str, object]:
+    counts = map(cells.count_cell, (queue["queued"], queue["running"]))
+    return {"name": queue["hardware_id"], "cells": cells.joined(counts)}
 
 
 def host_rows(now: datetime) -> list[dict[str, Any]]:

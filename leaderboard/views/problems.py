@@ -120,7 +120,7 @@ def problem(request: HttpRequest, number: int, slug: str) -> Page:
         template="problem.html",
         section="problems",
         context=context,
-        data={"problem": {**found.payload, "number": number}, "kernels": records},
+        data={"problem": found.payload | {"number": number}, "kernels": records},
         table=Table(
             columns=tuple(records[0]) if records else (),
             rows=[list(record.values()) for record in records],

@@ -31,6 +31,11 @@ from leaderboard.views.board import row_context
 from leaderboard.views.figures import figure
 from leaderboard.views.problems import address_of
 
+KERNEL_COLUMNS = (
+    *("number", "problem", "attempt", "backend", "verdict"),
+    *("speedup", "speedup_low", "speedup_high", "kernel", "run"),
+)
+
 
 @public_page()
 def submission(request: HttpRequest, number: int) -> Page:
@@ -41,7 +46,37 @@ def submission(request: HttpRequest, number: int) -> Page:
         raise Http404
     setting, score = score_of(found, getattr(found, "scored", None) or 0)
     records = [kernel_record(kernel, run) for kernel, run in kernels_of(found)]
-    context = {
+    rows = [{key: record[key] for key in KERNEL_COLUMNS} for record in records]
+    return Page(
+        template="submission.html",
+        section="",
+        context={
+            **submission_context(found, setting, score),
+            "kernels": [_drawn(record) for record in records],
+        },
+        data={
+            "submission": found.pk,
+            "model": found.model.name,
+            "harness": found.harness,
+            "setting": setting and vars(setting),
+            "score": asdict(score),
+            "kernels": rows,
+        },
+        table=Table(columns=KERNEL_COLUMNS, rows=[list(row.values()) for row in rows]),
+        private=found.visibility == Visibility.PRIVATE,
+        owner_id=found.owner_id,
+        crumbs=(
+            Crumb(text="Leaderboard", url=reverse("board")),
+            Crumb(text=found.model.name, url=reverse("model", args=[found.model.slug])),
+            Crumb(text=f"Submission {found.pk}"),
+        ),
+    )
+
+
+def submission_context(
+    found: Submission, setting: Setting | None, score: Score
+) -> dict[str, object]:
+    return {
         "submission": found,
         "model": found.model,
         "harness": found.harness,
@@ -53,33 +88,8 @@ def submission(request: HttpRequest, number: int) -> Page:
         "interval": score.pass_at_1_interval if setting else None,
         "setting": setting,
         "notes": found.notes,
-        "kernels": [_drawn(record) for record in records],
         "figures": _figures(found, score),
     }
-    public_keys = ("number", "problem", "attempt", "backend", "verdict", "speedup",
-                   "speedup_low", "speedup_high", "kernel", "run")  # fmt: skip
-    rows = [{key: record[key] for key in public_keys} for record in records]
-    return Page(
-        template="submission.html",
-        section="",
-        context=context,
-        data={
-            "submission": found.pk,
-            "model": found.model.name,
-            "harness": found.harness,
-            "setting": setting and vars(setting),
-            "score": asdict(score),
-            "kernels": rows,
-        },
-        table=Table(columns=public_keys, rows=[list(row.values()) for row in rows]),
-        private=found.visibility == Visibility.PRIVATE,
-        owner_id=found.owner_id,
-        crumbs=(
-            Crumb(text="Leaderboard", url=reverse("board")),
-            Crumb(text=found.model.name, url=reverse("model", args=[found.model.slug])),
-            Crumb(text=f"Submission {found.pk}"),
-        ),
-    )
 
 
 def score_of(found: Submission, scored: int) -> tuple[Setting | None, Score]:

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from django.core.cache import cache
 from django.test import Client
 from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
 from pytest_django.live_server_helper import LiveServer
@@ -65,7 +64,6 @@ def is_error(message: Any) -> bool:
 @pytest.fixture
 def site() -> dict[str, str]:
     """Two submissions, one with hostile texts, a claim; addresses by name."""
-    cache.clear()
     DataVersion.objects.get_or_create(pk=1)
     factory.make_publication()
     one, two = factory.make_problem(), factory.make_problem(2, "gemm", "expert")

@@ -7,7 +7,6 @@ import io
 import re
 
 import pytest
-from django.core.cache import cache
 from django.test import Client
 
 from evaluator.report import RankLog, Verdict
@@ -25,7 +24,6 @@ NAME = f"{MARK}{BIDI}\"'><b>"[:80]
 @pytest.fixture
 def hostile_run() -> Run:
     """A run in which every text that a submitter controls is hostile."""
-    cache.clear()
     submission = factory.make_submission(NAME)
     submission.notes = MARK + BIDI + LONG
     submission.save()
@@ -89,7 +87,6 @@ def test_twins_are_served_as_data_never_as_a_page(hostile_run: Run, client: Clie
 
 @pytest.mark.parametrize("start", ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1"])
 def test_a_spreadsheet_runs_nothing(start: str, db: None, client: Client) -> None:
-    cache.clear()
     factory.make_judged(factory.make_submission(f"{start}x"), factory.make_problem())
     rows = list(csv.DictReader(io.StringIO(client.get("/leaderboard.csv").content.decode())))
     assert rows[0]["model"] == f"'{start}x"

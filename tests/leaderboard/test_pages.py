@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import gzip
 import json
-from collections.abc import Iterator
 
+import plotly.graph_objects as go
 import pytest
-from django.core.cache import cache
 from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
@@ -16,13 +16,6 @@ from leaderboard.models import DataVersion, Run
 from tests.leaderboard import factory
 
 pytestmark = pytest.mark.django_db
-
-
-@pytest.fixture(autouse=True)
-def empty_cache() -> Iterator[None]:
-    cache.clear()
-    yield
-    cache.clear()
 
 
 @pytest.fixture
@@ -122,8 +115,6 @@ def test_unknown_parameters_do_not_make_another_page(site: dict[str, str], clien
 
 
 def test_a_compressed_body_is_the_same_body(site: dict[str, str], client: Client) -> None:
-    import gzip
-
     plain = client.get("/")
     packed = client.get("/", headers={"Accept-Encoding": "gzip"})
     assert packed["Content-Encoding"] == "gzip"
@@ -176,8 +167,6 @@ def test_a_disputed_submission_leaves_the_board_and_stays_reachable(
 
 @pytest.mark.parametrize("name", ["fast-p", "failure-modes"])
 def test_a_board_figure_is_served(name: str, site: dict[str, str], client: Client) -> None:
-    import plotly.graph_objects as go
-
     response = client.get(f"/figures/{name}.json")
     assert response.status_code == 200
     assert response["ETag"]
@@ -188,8 +177,6 @@ def test_a_board_figure_is_served(name: str, site: dict[str, str], client: Clien
 def test_a_figure_of_one_run_or_submission_is_served(
     name: str, site: dict[str, str], client: Client
 ) -> None:
-    import plotly.graph_objects as go
-
     keys = {"run": site["run"].split("/")[-1], "submission": site["submission"].split("/")[-1]}
     assert go.Figure(client.get(f"/figures/{name}.json", keys).json()).data
     assert client.get(f"/figures/{name}.json", {"run": "x", "submission": "y"}).status_code == 404
@@ -211,3 +198,13 @@ def test_missing_things_are_a_helpful_404(site: dict[str, str], client: Client) 
 
 def test_a_problem_number_leads_to_its_page(site: dict[str, str], client: Client) -> None:
     assert client.get("/problems/1")["Location"] == site["problem"]
+
+
+def test_what_breaks_on_our_side_has_a_page(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("leaderboard.views.board.board_query", lambda request: 1 / 0)
+    client.raise_request_exception = False
+    response = client.get("/")
+    assert response.status_code == 500
+    assert "Something broke on our side" in response.content.decode()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from django.core.cache import cache
 from django.test import Client
 
 from leaderboard.models import ApiToken, Kernel, Run, Scope, Submission, Visibility
@@ -14,7 +13,6 @@ pytestmark = pytest.mark.django_db
 
 @pytest.fixture
 def private_run() -> Run:
-    cache.clear()
     submission = factory.make_submission("Secret Model", visibility=Visibility.PRIVATE)
     return factory.make_judged(submission, factory.make_problem(), speedup=3.0)
 
@@ -64,7 +62,6 @@ def test_lists_do_not_give_a_private_submission_away(private_run: Run, client: C
 
 
 def test_an_unlisted_submission_is_reachable_and_not_listed(client: Client) -> None:
-    cache.clear()
     hidden = factory.make_submission("Hidden Model", visibility=Visibility.UNLISTED)
     run = factory.make_judged(hidden, factory.make_problem())
     assert client.get(f"/submissions/{hidden.pk}").status_code == 200
@@ -73,7 +70,6 @@ def test_an_unlisted_submission_is_reachable_and_not_listed(client: Client) -> N
 
 
 def test_a_public_kernel_page_hides_who_else_has_that_source(client: Client) -> None:
-    cache.clear()
     problem = factory.make_problem()
     secret = factory.make_submission("Secret Model", visibility=Visibility.UNLISTED)
     public = factory.make_submission("Public Model")
