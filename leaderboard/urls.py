@@ -1,4 +1,4 @@
-"""Addresses of the site. A page of data has twins at the same path: `.json` and, where it is a table, `.csv`."""
+"""Addresses of the site. A page of data has twins at the same path: `.json`, of a table `.csv`."""
 
 from collections.abc import Sequence
 

@@ -6,7 +6,7 @@ import pytest
 
 from evaluator.report import Verdict
 from leaderboard import verdicts
-from leaderboard.display import highlighted
+from leaderboard.display import MOST_COLOURED, highlighted
 from leaderboard.visible import visible
 
 
@@ -45,3 +45,10 @@ def test_every_verdict_has_a_meaning_and_a_state() -> None:
     for verdict in Verdict:
         expected = "ok" if verdict is Verdict.OK else "bad" if verdict.counts else "open"
         assert verdicts.state(verdict.value) == expected
+
+
+def test_a_very_long_source_is_shown_whole_without_colours() -> None:
+    html = highlighted("." * MOST_COLOURED + "\n<b>\n")
+    assert 'class="o"' not in html
+    assert "&lt;b&gt;" in html
+    assert 'id="L-2"' in html
