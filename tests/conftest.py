@@ -8,6 +8,11 @@ from collections.abc import Generator
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
+
+# A deadline for one example measures how busy the machine is.
+settings.register_profile("tree", deadline=None)
+settings.load_profile("tree")
 
 IN_CI = os.environ.get("CI") == "true"
 
