@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from django.http import HttpRequest
 from django.urls import reverse
+from django.utils.safestring import SafeString
 
 from leaderboard import boards, cells, scores
 from leaderboard.boards import Entry
@@ -22,6 +23,7 @@ from leaderboard.filters import (
 )
 from leaderboard.models import PublishedResult
 from leaderboard.pages import Crumb, Page, Table, choice, public_page
+from leaderboard.published import category_slug
 from leaderboard.scores import Score
 
 METRICS: Mapping[str, tuple[str, Callable[[Score], float | None]]] = {
@@ -51,15 +53,17 @@ def categories(request: HttpRequest) -> Page:
     harness = harness_filter(request)
     ours = boards.judged(setting, found.scored, harness=harness.value) if setting else []
     claims = claimed_results(harness.value)
-    names = (*found.titles, "all")
+    titles = all_titles(found, claims)
+    names = (*titles, "all")
     rows = [our_row(entry, metric, found) for entry in ours]
     rows += [claimed_row(results, metric) for results in by_model(claims)]
     context = {
         "page_url": reverse("categories"),
         "filters": [_metric_filter(metric), harness, *controls],
         "metric_text": METRICS[metric][0],
-        "categories": _headings(found),
-        "total": found.scored,
+        "categories": list(titles.values()),
+        "our_sizes": _counts({**found.sizes, "all": found.scored}, names),
+        "their_sizes": _counts({r.category or "all": r.problems for r in claims}, names),
         "span": len(names) + 2,
         "ours": [_drawn(row, names) for row in rows if not row.claimed],
         "published": [_drawn(row, names) for row in rows if row.claimed],
@@ -141,8 +145,14 @@ def _metric_filter(metric: str) -> Filter:
     return Filter(name="metric", label="Metric", value=metric, options=options, default="pass1")
 
 
-def _headings(found: Scope) -> list[dict[str, object]]:
-    return [{"title": title, "problems": found.sizes[slug]} for slug, title in found.titles.items()]
+def all_titles(found: Scope, claims: Sequence[PublishedResult]) -> dict[str, str]:
+    """Categories of the catalogue, then those that only a publication has problems of."""
+    payload = claims[0].publication.payload if claims else {}
+    return found.titles | {category_slug(title): title for title in payload.get("categories", {})}
+
+
+def _counts(sizes: Mapping[str, int], names: Sequence[str]) -> SafeString:
+    return cells.joined(cells.count_cell(sizes.get(name)) for name in names)
 
 
 def _drawn(row: Row, names: Sequence[str]) -> dict[str, object]:

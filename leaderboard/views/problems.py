@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -17,7 +17,7 @@ from leaderboard.display import highlighted
 from leaderboard.filters import SETTING_FILTERS, said, setting_filters
 from leaderboard.models import Kernel, Problem, Run, Submission, Summary
 from leaderboard.pages import Crumb, Page, Table, public_page
-from leaderboard.verdicts import state, words
+from leaderboard.verdicts import HONEST_ANSWERS, state, words
 
 LIST_SIZE, LIST_RANKS = "standard", "4"
 MOST_KERNELS = 500
@@ -191,9 +191,24 @@ def problem_context(found: Problem) -> dict[str, object]:
         "costs": cost_rows(payload),
         "tolerances": [{"dtype": d, **row} for d, row in payload["tolerances"].items()],
         "tolerance_reason": payload["tolerance_reason"],
-        "health": payload.get("health", ()),
+        "health": health_groups(payload.get("health", ())),
         "known_issues": payload.get("known_issues", ()),
     }
+
+
+def health_groups(found: Sequence[Mapping[str, Any]]) -> list[dict[str, object]]:
+    """Wrong answers, then honest ones; a row for each answer, a finding for each profile."""
+    groups: list[dict[str, object]] = []
+    for title, honest in (("Must be rejected", False), ("Must be accepted", True)):
+        rows: dict[str, list[dict[str, object]]] = {}
+        for row in found:
+            if (row["answer"] in HONEST_ANSWERS) is honest:
+                finding = {**row, "as_it_should": row["accepted"] is honest}
+                rows.setdefault(row["answer"], []).append(finding)
+        answers = [{"name": name, "findings": findings} for name, findings in rows.items()]
+        if answers:
+            groups.append({"title": title, "answers": answers})
+    return groups
 
 
 def cost_rows(payload: Mapping[str, Any]) -> list[dict[str, object]]:
