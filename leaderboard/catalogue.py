@@ -37,17 +37,17 @@ def read_file(path: Path) -> list[dict[str, Any]]:
 
 
 def read_code() -> list[dict[str, Any]]:
-    """The problem files themselves, read by a process of its own: they load torch.
+    """Export the problem files anew and read that; raises CatalogueError.
 
-    Raises CatalogueError.
+    A process of its own does it, because problem files load torch.
     """
-    command = [sys.executable, "-m", "problems", "export", "--stdout"]
+    command = [sys.executable, "-m", "problems", "export", "--keep-health"]
     done = subprocess.run(
         command, cwd=settings.BASE_DIR, capture_output=True, text=True, check=False
     )
     if done.returncode:
         raise CatalogueError(f"`python -m problems export` failed:\n{done.stderr[-2000:]}")
-    return _entries(done.stdout, "the export")
+    return read_file(EXPORT)
 
 
 def _entries(text: str, name: str) -> list[dict[str, Any]]:

@@ -38,5 +38,5 @@ def sleep(job: Job, on_progress: Callable[[Progress], bool] | None = None) -> Re
     )
 
 
-worker.evaluate = sleep  # type: ignore[assignment]
+worker.evaluate = sleep  # type: ignore[attr-defined]
 app = worker.app

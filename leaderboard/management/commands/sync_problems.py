@@ -17,7 +17,7 @@ class Command(BaseCommand):
         parser.add_argument(
             "--from-code",
             action="store_true",
-            help="read the problem files themselves; needs torch, which runs in another process",
+            help="export the problem files to it first; needs torch, which another process loads",
         )
 
     def handle(self, *args: Any, **options: Any) -> None:

@@ -1,0 +1,116 @@
+"""Settings from the environment: what they mean, and complaints that say how to mend them."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from django.conf import settings
+from django.core.exceptions import ImproperlyConfigured
+from django.db import connection
+from django.test import Client
+
+from leaderboard import environment as env
+
+
+@pytest.mark.parametrize(
+    ("url", "engine", "name"),
+    [
+        ("sqlite:///db.sqlite3", "sqlite3", "db.sqlite3"),
+        ("sqlite:////var/db.sqlite3", "sqlite3", "/var/db.sqlite3"),
+        ("postgresql://u:p%40ss@host:5433/pkb?sslmode=require", "postgresql", "pkb"),
+    ],
+)
+def test_a_database_is_named_by_an_address(url: str, engine: str, name: str) -> None:
+    found = env.database(url)
+    assert found["ENGINE"].endswith(engine)
+    assert found["NAME"] == name
+    if engine == "postgresql":
+        assert (found["USER"], found["PASSWORD"], found["PORT"]) == ("u", "p@ss", "5433")
+        assert found["OPTIONS"] == {"sslmode": "require"}
+
+
+@pytest.mark.parametrize("url", ["mysql://h/x", "sqlite://", "sqlite://host/x", "pkb"])
+def test_an_address_of_another_database_is_refused(url: str) -> None:
+    with pytest.raises(ImproperlyConfigured, match="DATABASE_URL"):
+        env.database(url)
+
+
+def test_a_secret_may_stand_in_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "key").write_text("from a file\n")
+    monkeypatch.setenv("SECRET_KEY_FILE", str(tmp_path / "key"))
+    assert env.text("SECRET_KEY") == "from a file"
+    monkeypatch.setenv("SECRET_KEY_FILE", str(tmp_path / "none"))
+    with pytest.raises(ImproperlyConfigured, match="cannot be read"):
+        env.text("SECRET_KEY")
+
+
+def test_settings_that_cannot_be_read_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SOME", "maybe")
+    with pytest.raises(ImproperlyConfigured, match="SOME=maybe"):
+        env.flag("SOME", default=False)
+    with pytest.raises(ImproperlyConfigured, match="whole number"):
+        env.number("SOME", 1)
+    with pytest.raises(ImproperlyConfigured, match="Set OTHER"):
+        env.text("OTHER")
+
+
+def test_a_development_key_is_made_once_and_is_private(tmp_path: Path) -> None:
+    key = env.development_key(tmp_path)
+    assert len(key) >= 50
+    assert env.development_key(tmp_path) == key
+    assert (tmp_path / "secret_key").stat().st_mode & 0o077 == 0
+    assert [path.name for path in tmp_path.iterdir()] == ["secret_key"]
+
+
+def _check(**changes: str) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "DEBUG": "0", **changes}
+    command = [sys.executable, "manage.py", "check", "--deploy"]
+    return subprocess.run(
+        command, cwd=settings.BASE_DIR, env=environment, capture_output=True, text=True, check=False
+    )
+
+
+def test_a_production_site_needs_a_secret_key(tmp_path: Path) -> None:
+    done = _check(SECRET_KEY="", PKB_STATE_DIR=str(tmp_path))
+    assert done.returncode == 1
+    assert "Set SECRET_KEY" in done.stderr
+    assert not (tmp_path / "secret_key").exists()
+
+
+def test_a_production_site_as_documented_passes_djangos_own_check(tmp_path: Path) -> None:
+    done = _check(
+        SECRET_KEY="k" * 25 + "0123456789abcdefghijklmnopqrstuv",
+        ALLOWED_HOSTS="leaderboard.example.org",
+        SECURE_SSL_REDIRECT="1",
+        SECURE_HSTS_SECONDS="3600",
+        PKB_STATE_DIR=str(tmp_path),
+    )
+    left = [line for line in done.stderr.splitlines() if "security.W" in line]
+    assert done.returncode == 0, done.stderr
+    assert all("W005" in line or "W021" in line for line in left), left  # HSTS of other hosts
+
+
+def test_answers_carry_the_security_headers(db: None, client: Client) -> None:
+    answer = client.get("/api/v1/status")
+    policy = answer["Content-Security-Policy"]
+    assert "default-src 'self'" in policy
+    assert "frame-ancestors 'none'" in policy
+    assert "unsafe" not in policy
+    assert (answer["X-Frame-Options"], answer["Referrer-Policy"]) == ("DENY", "same-origin")
+
+
+def test_sqlite_waits_and_writes_ahead(db: None) -> None:
+    if connection.vendor != "sqlite":
+        assert connection.vendor == "postgresql"
+        return
+    with connection.cursor() as cursor:
+        found = [
+            cursor.execute(f"PRAGMA {name}").fetchone()[0]
+            for name in ("journal_mode", "synchronous", "foreign_keys")
+        ]
+    assert found == ["wal", 1, 1]
+    assert connection.settings_dict["OPTIONS"]["transaction_mode"] == "IMMEDIATE"
