@@ -29,7 +29,7 @@ MANY_PARAMETERS: dict[str, str] = {}
 
 def _tracked(*suffixes: str) -> list[str]:
     listed = subprocess.run(
-        ["git", "ls-files", "--cached", "--others", "--exclude-standard"],
+        ["git", "-c", "safe.directory=*", "ls-files", "-co", "--exclude-standard"],
         cwd=ROOT,
         capture_output=True,
         text=True,

@@ -37,7 +37,11 @@ def _documented(word: str, where: str | None = None) -> bool:
 
 def _tracked() -> list[Path]:
     listed = subprocess.run(
-        ["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True
+        ["git", "-c", "safe.directory=*", "ls-files"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
     )
     return [ROOT / line for line in listed.stdout.splitlines() if (ROOT / line).is_file()]
 

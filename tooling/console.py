@@ -6,6 +6,7 @@ import subprocess
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 
 from tooling import places
 
@@ -44,7 +45,11 @@ def run_logged(name: str, command: Sequence[str], env: Mapping[str, str] | None 
             check=False,
         )
     if finished.returncode:
-        tail = "\n".join(log.read_text(errors="replace").splitlines()[-TAIL_LINES:])
-        words = " ".join(command)
         status = finished.returncode
-        raise Failure(f"`{words}` ended with status {status}:\n{tail}\n(all of it: {log})")
+        raise Failure(f"`{' '.join(command)}` ended with status {status}:\n{tail(log)}")
+
+
+def tail(log: Path) -> str:
+    """The last lines of a log, and where the rest stands."""
+    lines = log.read_text(errors="replace").splitlines()[-TAIL_LINES:]
+    return "\n".join([*lines, f"(all of it: {log})"])

@@ -10,7 +10,7 @@ import subprocess
 from pathlib import Path
 
 from tooling import client, places, processes, servers
-from tooling.console import TAIL_LINES, Failure, run_logged
+from tooling.console import Failure, run_logged, tail
 
 SITE, WORKER = "site", "worker"
 QUEUE = "cpu"
@@ -20,10 +20,10 @@ START_TIMEOUT_S = 60.0
 STARTED_FROM = ("problems", "evaluator", "leaderboard", "templates", "static", "requirements")
 OWNER = "admin"
 # Leaves a password alone that somebody has changed.
-OWNER_SCRIPT = """
+OWNER_SCRIPT = f"""
 import sys
 from django.contrib.auth import get_user_model
-owner, is_new = get_user_model().objects.get_or_create(username="admin")
+owner, is_new = get_user_model().objects.get_or_create(username="{OWNER}")
 if is_new or not owner.has_usable_password():
     owner.is_staff = owner.is_superuser = True
     owner.set_password(sys.stdin.read())
@@ -39,7 +39,12 @@ def environment() -> dict[str, str]:
         "PATH": f"{places.BIN}:{os.environ['PATH']}",
         "PKB_STATE_DIR": str(places.state()),
         "PYTHONUNBUFFERED": "1",
+        "no_proxy": ",".join(filter(None, [os.environ.get("no_proxy"), "127.0.0.1"])),
     }
+
+
+def is_debug() -> bool:
+    return os.environ.get("DEBUG", "1").lower() not in ("0", "false", "no", "off")
 
 
 def manage(*words: str) -> None:
@@ -166,17 +171,19 @@ def _answers(address: str, record: processes.Record) -> str:
 
 def _insist_on(name: str, record: processes.Record) -> None:
     if not record.is_running:
-        log = places.logs() / f"{name}.log"
-        tail = "\n".join(log.read_text(errors="replace").splitlines()[-TAIL_LINES:])
-        raise Failure(f"the {name} ended right after its start:\n{tail}\n(all of it: {log})")
+        said = tail(places.logs() / f"{name}.log")
+        raise Failure(f"the {name} ended right after its start:\n{said}")
 
 
 def code_fingerprint() -> str:
-    """Changes with the code, the requirements and the settings that a process was started with."""
+    """Changes with the code, the settings and the database that a process was started with."""
     digest = hashlib.sha256(str(Path(places.PYTHON).resolve()).encode())
     for name, value in sorted(os.environ.items()):
         if name.startswith(STARTED_WITH) and name != "PKB_PORT":
             digest.update(f"{name}={value}\n".encode())
+    database = places.state() / "db.sqlite3"
+    if database.exists():  # a process goes on reading a file that was removed
+        digest.update(str(database.stat().st_ino).encode())
     for folder in STARTED_FROM:
         for path in sorted((places.ROOT / folder).rglob("*")):
             if path.is_file() and path.suffix != ".pyc":

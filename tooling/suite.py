@@ -6,6 +6,7 @@ import os
 import re
 import shutil
 import subprocess
+import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -23,7 +24,7 @@ DEBIAN_PACKAGES = {
     "bwrap": "bubblewrap",
     "g++": "g++",
 }
-SERVER_SETTINGS = ("DATABASE_URL", "CELERY_BROKER_URL", "PKB_STATE_DIR")
+SITE_SETTINGS = ("DATABASE_URL", "CELERY_BROKER_URL")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,6 +72,7 @@ def _static_checks() -> Iterator[tuple[str, list[str]]]:
     folders = [name for name in PYTHON_FOLDERS if any((places.ROOT / name).rglob("*.py"))]
     yield "mypy --strict", [places.program("mypy"), *folders]
     yield "import contracts", [places.program("lint-imports")]
+    yield "migrations", [places.PYTHON, "manage.py", "makemigrations", "--check", "--dry-run"]
 
 
 def _tests() -> list[Outcome]:
@@ -79,15 +81,17 @@ def _tests() -> list[Outcome]:
     Only tests that time nothing share the processors; the evaluator's run one at a time.
     """
     outcomes = []
-    embedded = {k: v for k, v in os.environ.items() if k not in SERVER_SETTINGS}
     pytest = [places.PYTHON, "-m", "pytest", "-q"]
-    with _servers() as settings:
-        if settings:
-            site = [*pytest, "-n", "2", "-m", "not browser", "tests/leaderboard"]
-            outcomes.append(_check("site, PostgreSQL + Redis", site, {**embedded, **settings}))
-    parallel = [*pytest, "-n", "2", "--ignore=tests/evaluator", "tests"]
-    outcomes.append(_check("problems, site, tree", parallel, embedded))
-    outcomes.append(_check("evaluator", [*pytest, "tests/evaluator"], embedded))
+    with tempfile.TemporaryDirectory(prefix="pkb-test-") as state:
+        inherited = {k: v for k, v in os.environ.items() if k not in SITE_SETTINGS}
+        embedded = {**inherited, "PKB_STATE_DIR": state}
+        with _servers() as addresses:
+            if addresses:
+                site = [*pytest, "-n", "2", "-m", "not browser", "tests/leaderboard"]
+                outcomes.append(_check("site, PostgreSQL + Redis", site, {**embedded, **addresses}))
+        parallel = [*pytest, "-n", "2", "--ignore=tests/evaluator", "tests"]
+        outcomes.append(_check("problems, site, tree", parallel, embedded))
+        outcomes.append(_check("evaluator", [*pytest, "tests/evaluator"], embedded))
     return outcomes
 
 

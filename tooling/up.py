@@ -19,6 +19,10 @@ def up() -> None:
         services.manage("sync_problems")
         services.manage("import_published")
         notes.append("problems and published results loaded")
+    if not services.is_debug():
+        with step("static files") as notes:
+            services.manage("collectstatic", "--noinput")
+            notes.append("collected")
     with step("account") as notes:
         notes.append(services.ensure_owner())
     with step("site") as notes:
