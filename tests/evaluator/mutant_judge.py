@@ -17,11 +17,11 @@ def no_poison() -> None:
     """Outputs keep what the call before left in them."""
     fill = JudgeRank.fill
 
-    def fill_inputs_only(self: JudgeRank, key: str, side: str) -> None:
+    def fill_inputs_only(self: JudgeRank, key: str, side: str, *rest: Any) -> None:
         bank, slab = self.banks[key], self.slabs[side]
         places = [place for call in bank.calls if call.layout for place in call.layout.outputs]
         kept = [slab[place.offset : place.offset + place.nbytes].clone() for place in places]
-        fill(self, key, side)
+        fill(self, key, side, *rest)
         for place, old in zip(places, kept, strict=True):
             slab[place.offset : place.offset + place.nbytes] = old
 

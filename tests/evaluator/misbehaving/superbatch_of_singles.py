@@ -1,4 +1,4 @@
-# verdict: ok
+# verdict: ok, output_mismatch
 # speedup_below: 1.5
 # cheat: answers every call of the slab with one exchange, also those that are asked for one by one
 import sys

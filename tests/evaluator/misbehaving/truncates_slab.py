@@ -8,7 +8,8 @@ import torch.distributed as dist
 tried = False
 
 
-def attempt():
+def resized():
+    """Every shared file that could be emptied or grown."""
     for fd in range(256):
         try:
             size = os.fstat(fd).st_size
@@ -16,19 +17,19 @@ def attempt():
                 continue
         except OSError:
             continue
-        for length in (0, size + (1 << 20)):
+        for length in (size + (1 << 20), 0):
             try:
                 os.ftruncate(fd, length)
             except OSError:
                 continue
-            raise RuntimeError(f"escaped: resized shared memory from {size} to {length} bytes")
+            yield fd
 
 
 def solution(tensor):
     global tried
-    if not tried:
-        attempt()
-        tried = True
+    if not tried and (found := list(resized())):
+        raise RuntimeError(f"escaped: resized shared memory {found}")
+    tried = True
     total = tensor.clone()
     dist.all_reduce(total)
     return total
