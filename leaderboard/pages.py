@@ -13,7 +13,7 @@ import hashlib
 import io
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
@@ -28,7 +28,8 @@ from django.views.decorators.http import require_safe
 
 from leaderboard.models import DataVersion
 
-PUBLIC = "public, max-age=60, stale-while-revalidate=600"
+# Asked again each time, which costs a 304: a verdict must be seen as soon as it is there.
+PUBLIC = "public, max-age=0, must-revalidate"
 TYPES = {
     "html": "text/html; charset=utf-8",
     "json": "application/json",
@@ -82,7 +83,6 @@ class Stored:
     body: bytes
     content_type: str
     etag: str
-    headers: Mapping[str, str] = field(default_factory=dict)
 
 
 Build = Callable[..., Page]
@@ -141,12 +141,12 @@ def answer(request: HttpRequest, stored: Stored | HttpResponse, *, cached: str) 
     return response
 
 
-def stored(body: str, form: str, etag: str | None) -> Stored:
+def packed(body: str, form: str, etag: str | None) -> Stored:
     """Without an etag of its own a body is named by its content."""
     raw = body.encode()
     name = etag or f'W/"{hashlib.sha256(raw).hexdigest()[:32]}"'
-    packed = gzip.compress(raw, compresslevel=6, mtime=0)
-    return Stored(body=packed, content_type=TYPES[form], etag=name)
+    compressed = gzip.compress(raw, compresslevel=6, mtime=0)
+    return Stored(body=compressed, content_type=TYPES[form], etag=name)
 
 
 def _make(
@@ -161,7 +161,7 @@ def _make(
     page = build(request, **parts)
     body = rendered(page, form, request.path, query)
     if not page.private:
-        return stored(body, form, etag)
+        return packed(body, form, etag)
     if not may_see(request, page.owner_id):
         raise Http404
     response = HttpResponse(body, content_type=TYPES[form])
@@ -194,7 +194,6 @@ def frame(page: Page, path: str, query: str) -> dict[str, object]:
         "section": page.section,
         "crumbs": page.crumbs,
         "twins": twins,
-        "table_columns": page.table.columns if page.table else (),
         **page.context,
     }
 

@@ -6,6 +6,7 @@ problems out never helps; an attempt that was not made counts as one that failed
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -92,6 +93,7 @@ class Score:
     geometric_mean: float | None
 
 
+@functools.lru_cache(maxsize=4096)
 def pass_at_k(n: int, c: int, k: int) -> float:
     """Chance that k of n attempts, drawn without replacement, hold one of the c correct.
 
