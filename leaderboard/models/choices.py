@@ -7,8 +7,7 @@ from enum import StrEnum
 from django.db import models
 
 from evaluator.job import Backend, Device, Dtype, Job, Profile
-from evaluator.report import JUDGE_VERSION as JUDGE_VERSION
-from evaluator.report import Isolation, Phase, Verdict
+from evaluator.report import JUDGE_VERSION, Isolation, Phase, Verdict
 
 Choices = list[tuple[str, str]]
 
@@ -25,6 +24,7 @@ PHASES = choices_of(Phase)
 PROFILES = choices_of(Profile)
 VERDICTS = choices_of(Verdict)
 TRIALS = Job.trials
+CURRENT_JUDGE = JUDGE_VERSION
 
 # A timing is kept for these only; what ran faster than the hardware can is evidence, not a result.
 TIMED_VERDICTS = (Verdict.OK.value, Verdict.FASTER_THAN_LIGHT.value)

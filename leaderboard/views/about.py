@@ -14,7 +14,7 @@ from django.utils import timezone
 
 from leaderboard import cells, scores, verdicts
 from leaderboard.models import Problem, Publication, Run, Status, Trust, WorkerHost
-from leaderboard.models.choices import COUNTED_VERDICTS, ISOLATIONS, JUDGE_VERSION, TRIALS, VERDICTS
+from leaderboard.models.choices import COUNTED_VERDICTS, CURRENT_JUDGE, ISOLATIONS, TRIALS, VERDICTS
 from leaderboard.pages import Crumb, Page, Table, public_page
 from leaderboard.views.kernels import run_line
 
@@ -40,7 +40,7 @@ def methodology(request: HttpRequest) -> Page:
     context = {
         "problems": len(problems),
         "scored": scored,
-        "judge_version": JUDGE_VERSION,
+        "judge_version": CURRENT_JUDGE,
         "trials": TRIALS,
         "example_low": interval.low if interval else None,
         "example_high": interval.high if interval else None,
@@ -55,7 +55,7 @@ def methodology(request: HttpRequest) -> Page:
         section="methodology",
         context=context,
         data={
-            "judge_version": JUDGE_VERSION,
+            "judge_version": CURRENT_JUDGE,
             "problems": len(problems),
             "scored": scored,
             "verdicts": meanings,
