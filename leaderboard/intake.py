@@ -187,15 +187,16 @@ def _language_model(about: About) -> LanguageModel:
 
 
 def _store_kernels(submission: Submission, placed: Sequence[_Placed]) -> list[Run]:
+    sources = Source.objects.keep(*(item.candidate.source for item in placed))
     kernels = [
         Kernel(
             submission=submission,
             problem=item.problem,
             attempt=item.candidate.attempt,
             backend=item.candidate.backend,
-            source=Source.objects.keep(item.candidate.source),
+            source=source,
         )
-        for item in placed
+        for item, source in zip(placed, sources, strict=True)
     ]
     Kernel.objects.bulk_create(kernels)
     pairs = zip(kernels, placed, strict=True)

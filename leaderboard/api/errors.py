@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from django.core.exceptions import SuspiciousOperation
 from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
 from django.views.defaults import server_error as server_error_page
 from rest_framework import exceptions
@@ -48,6 +49,8 @@ def _as_refusal(error: Exception) -> Refusal | None:
         return error
     if isinstance(error, Http404):
         error = exceptions.NotFound()
+    if isinstance(error, SuspiciousOperation):
+        error = exceptions.ParseError(str(error))
     if isinstance(error, exceptions.ValidationError):
         fields = dict(_flat(error.detail))
         message = "Some fields cannot be accepted."

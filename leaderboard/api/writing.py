@@ -6,11 +6,12 @@ from typing import Any
 from uuid import UUID
 
 from django.contrib.auth.models import AbstractBaseUser
+from django.http import QueryDict
 from django.shortcuts import get_object_or_404
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework.decorators import api_view, parser_classes
-from rest_framework.exceptions import PermissionDenied
-from rest_framework.parsers import FormParser, MultiPartParser
+from rest_framework.exceptions import PermissionDenied, ValidationError
+from rest_framework.parsers import MultiPartParser
 from rest_framework.request import Request
 from rest_framework.response import Response
 
@@ -51,12 +52,15 @@ WISHES = ("device", "hardware", "world_size", "size", "dtype", "profile")
     methods=["GET"], responses=outputs.SubmissionOut(many=True), operation_id="list_submissions"
 )
 @api_view(["GET", "POST"])
-@parser_classes([ObjectParser, MultiPartParser, FormParser])
+@parser_classes([ObjectParser, MultiPartParser])
 def submissions_or_submit(request: Request) -> Response:
     if request.method != "POST":
         return submissions(request)
     given = SubmissionIn(data=request.data)
     given.is_valid(raise_exception=True)
+    if isinstance(request.data, QueryDict) and "archive" not in given.validated_data:
+        # A form is decoded with replacements, so a source in it need not be the one that was sent.
+        raise ValidationError({"archive": ["A form carries an archive; send one source as JSON."]})
     fields: dict[str, Any] = given.validated_data
     accepted = accept(
         _user(request),

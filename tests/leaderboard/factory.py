@@ -133,7 +133,7 @@ def make_kernel(
         problem=problem,
         attempt=attempt,
         backend="pytorch",
-        source=Source.objects.keep(source),
+        source=Source.objects.keep(source)[0],
     )
 
 

@@ -8,7 +8,9 @@ from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
+from django.core.files.uploadedfile import SimpleUploadedFile
 from django.core.management import CommandError, call_command
+from rest_framework.test import APIClient
 
 from leaderboard import archives, intake, kernels
 from leaderboard.models import (
@@ -23,9 +25,11 @@ from leaderboard.placing import Wish
 from leaderboard.refusal import Refusal
 from tests.leaderboard.conftest import Bells
 from tests.leaderboard.uploads import (
+    ABOUT,
     GOOD,
     NAME,
     ONE,
+    URL,
     Send,
     stored,
 )
@@ -102,6 +106,18 @@ def test_bad_fields_are_refused_and_nothing_is_stored(
     assert error["message"]
     assert error["fix"]
     assert stored() == [0, 0, 0, 0, 0]
+
+
+def test_a_source_in_a_form_is_refused(submitter: APIClient, problem: Problem) -> None:
+    answer = submitter.post(URL, ONE, format="multipart")
+    assert "archive" in answer.json()["error"]["fields"]
+    assert stored() == [0, 0, 0, 0, 0]
+
+
+def test_a_form_of_too_many_parts_is_refused(submitter: APIClient, problem: Problem) -> None:
+    files = {f"f{i}": SimpleUploadedFile(f"f{i}", b"x") for i in range(101)}
+    answer = submitter.post(URL, {**ABOUT, **files}, format="multipart")
+    assert (answer.status_code, answer.json()["error"]["code"]) == (400, "bad_request_body")
 
 
 @pytest.mark.parametrize("name", ["model", "harness", "problem", "backend", "source"])

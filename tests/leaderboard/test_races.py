@@ -10,12 +10,19 @@ from django.db import connection
 
 from leaderboard import evaluation, hosts
 from leaderboard.evaluation import Fenced
+from leaderboard.intake import About, accept
+from leaderboard.kernels import Candidate
 from leaderboard.models import (
     DataVersion,
+    Harness,
+    LanguageModel,
     Problem,
     Run,
+    Source,
+    Submission,
     Summary,
 )
+from leaderboard.placing import Wish
 from tests.leaderboard import factory
 from tests.leaderboard.conftest import Bells
 from tests.leaderboard.running import HELLO, fresh, lapse, report_of
@@ -60,6 +67,20 @@ def test_runs_of_one_submission_that_end_together_are_all_summed_up(problem: Pro
     assert len(got) == 8
     assert Summary.objects.get().made == 8
     assert DataVersion.objects.current() == before + 8
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("key", ["same", None])
+def test_requests_at_the_same_moment_are_told_apart_by_their_key(
+    problem: Problem, key: str | None
+) -> None:
+    owner, about = factory.make_user(), About(model="M", harness=Harness.HUMAN)
+    one = [Candidate(problem="1", backend="pytorch", source=factory.SOURCE)]
+    got, _ = _race(lambda _: accept(owner, about, one, Wish(), idempotency_key=key))
+    assert len(got) == 8
+    assert sum(accepted.is_new for accepted in got) == (1 if key else 8)
+    assert Submission.objects.count() == Run.objects.count() == (1 if key else 8)
+    assert (Source.objects.count(), LanguageModel.objects.count()) == (1, 1)
 
 
 @pytest.mark.django_db(transaction=True)
