@@ -54,10 +54,11 @@ def _settled(left: Callable[[], set[T]]) -> set[T]:
 def empty_cgroups() -> set[Path]:
     """Leaves without a process: those that other evaluations use at the moment are not empty."""
     empty = set()
-    for leaf in CGROUPS.glob(f"**/{cgroup.PREFIX}*"):
-        with contextlib.suppress(OSError):
-            if not (leaf / "cgroup.procs").read_text():
-                empty.add(leaf)
+    for folder, children, _ in os.walk(CGROUPS):  # forgives folders that vanish meanwhile
+        for leaf in (Path(folder, name) for name in children if name.startswith(cgroup.PREFIX)):
+            with contextlib.suppress(OSError):
+                if not (leaf / "cgroup.procs").read_text():
+                    empty.add(leaf)
     return empty
 
 

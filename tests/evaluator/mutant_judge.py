@@ -15,17 +15,17 @@ from evaluator.report import OutputCheck, Verdict
 
 def no_poison() -> None:
     """Outputs keep what the call before left in them."""
-    fill = JudgeRank.fill
+    clear = JudgeRank.clear
 
-    def fill_inputs_only(self: JudgeRank, key: str, side: str, *rest: Any) -> None:
+    def clear_all_but_outputs(self: JudgeRank, key: str, side: str) -> None:
         bank, slab = self.banks[key], self.slabs[side]
         places = [place for call in bank.calls if call.layout for place in call.layout.outputs]
         kept = [slab[place.offset : place.offset + place.nbytes].clone() for place in places]
-        fill(self, key, side, *rest)
+        clear(self, key, side)
         for place, old in zip(places, kept, strict=True):
             slab[place.offset : place.offset + place.nbytes] = old
 
-    _replace(JudgeRank, "fill", fill_inputs_only)
+    _replace(JudgeRank, "clear", clear_all_but_outputs)
 
 
 def no_fresh_inputs() -> None:

@@ -1,4 +1,4 @@
-# verdict: ok
+# verdict: ok, output_mismatch
 # speedup_below: 1.5
 # cheat: answers a whole burst while the judge only wakes it, before the clock has started
 import sys
