@@ -20,7 +20,7 @@ from django.db import transaction
 from django.db.models import F, Q
 from django.utils import timezone
 
-from evaluator import Backend, Device, Dtype, Job, Profile, Progress, Report, Verdict
+from evaluator import Backend, Device, Dtype, Isolation, Job, Profile, Progress, Report, Verdict
 from evaluator.codec import DecodeError, decode, encode
 from leaderboard import summary
 from leaderboard.models import DataVersion, Run, Status, Submission, Trust
@@ -129,7 +129,7 @@ def finish(run_id: UUID, token: str, report: object) -> None:
         if not stored:
             raise Fenced
         summary.rewrite(run.kernel.submission_id, run.kernel.problem_id)
-        if found.verdict.counts:
+        if found.verdict.counts and found.isolation is not Isolation.NONE:
             Submission.objects.filter(pk=run.kernel.submission_id).update(trust=Trust.VERIFIED)
         DataVersion.objects.bump()
     return None

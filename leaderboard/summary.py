@@ -9,7 +9,7 @@ from uuid import UUID
 
 from django.db import transaction
 
-from leaderboard.models import Run, Summary
+from leaderboard.models import Run, Submission, Summary
 from leaderboard.models.runs import SETTING
 
 
@@ -48,6 +48,8 @@ def rewrite(submission_id: int, problem_id: int) -> None:
 def rebuild() -> int:
     """Make every row anew; returns how many there are."""
     with transaction.atomic():
+        # A run that finishes meanwhile locks its submission too, and so waits.
+        list(Submission.objects.select_for_update().values_list("pk", flat=True))
         Summary.objects.all().delete()
         return len(Summary.objects.bulk_create(_rows(_judged(Run.objects.all())), batch_size=1000))
 

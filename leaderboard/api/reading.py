@@ -31,7 +31,6 @@ from leaderboard.models import (
     LanguageModel,
     Problem,
     Run,
-    Source,
     Submission,
     WorkerHost,
 )
@@ -121,14 +120,11 @@ def kernel(request: Request, digest: str) -> Response:
     """By the SHA-256 of its source."""
     seen = Submission.objects.reachable_by(request.user)
     uses = Kernel.objects.filter(source=digest, submission__in=seen)
-    found = Source.objects.filter(digest=digest).first()
-    context = {
-        "request": request,
-        "uses": uses.select_related("submission__model", "problem").defer("problem__payload"),
-    }
-    if found is None or not uses:
+    rows = uses.select_related("submission__model", "problem", "source").defer("problem__payload")
+    if not rows:
         raise Http404
-    return Response(outputs.KernelOut(found, context=context).data)
+    context = {"request": request, "uses": rows}
+    return Response(outputs.KernelOut(rows[0].source, context=context).data)
 
 
 @extend_schema(

@@ -41,9 +41,6 @@ JUDGED = Q(finished_at__isnull=False, verdict__isnull=False)
 
 
 class RunQuerySet(models.QuerySet["Run"]):
-    def open(self) -> RunQuerySet:
-        return self.filter(status__in=OPEN)
-
     def queued(self) -> RunQuerySet:
         return self.filter(status=Status.QUEUED)
 

@@ -29,23 +29,17 @@ class AppendOnlyError(Exception):
 
 
 class SubmissionQuerySet(models.QuerySet["Submission"]):
-    def public(self) -> SubmissionQuerySet:
-        """What lists show."""
-        return self.filter(visibility=Visibility.PUBLIC)
-
     def ranked(self) -> SubmissionQuerySet:
-        return self.public().filter(moderation=Moderation.ACCEPTED)
-
-    def reachable(self) -> SubmissionQuerySet:
-        """What anybody with the address may see."""
-        return self.exclude(visibility=Visibility.PRIVATE)
+        return self.filter(visibility=Visibility.PUBLIC, moderation=Moderation.ACCEPTED)
 
     def reachable_by(self, viewer: Viewer) -> SubmissionQuerySet:
+        """What a viewer with the address may see."""
         if getattr(viewer, "is_staff", False):
             return self
         return self.filter(~Q(visibility=Visibility.PRIVATE) | Q(owner=viewer.pk))
 
     def listed_for(self, viewer: Viewer) -> SubmissionQuerySet:
+        """What lists show to a viewer."""
         if getattr(viewer, "is_staff", False):
             return self
         return self.filter(Q(visibility=Visibility.PUBLIC) | Q(owner=viewer.pk))
@@ -114,10 +108,6 @@ class SourceQuerySet(models.QuerySet["Source"]):
         # ever.
         self.bulk_create(sorted(rows, key=lambda row: row.digest), ignore_conflicts=True)
         return rows
-
-    def reachable_by(self, viewer: Viewer) -> SourceQuerySet:
-        seen = Submission.objects.reachable_by(viewer)
-        return self.filter(kernels__submission__in=seen).distinct()
 
 
 def _packed(text: str) -> Source:
