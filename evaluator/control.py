@@ -13,6 +13,7 @@ import json
 import mmap
 import os
 import time
+from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any
 
@@ -28,6 +29,14 @@ _DONE, _RANK_NS, _CLAIM_LENGTH = 2048, 2049, 2050
 
 SPIN_S = 0.2
 IDLE_SLEEP_S = 0.001
+
+
+@dataclass(frozen=True, kw_only=True)
+class RankFds:
+    """What a rank and the judge share: the memfds of its slab and of its control page."""
+
+    slab: int
+    control: int
 
 
 class Command(IntEnum):
@@ -71,9 +80,14 @@ class Control:
         self._map[PLAN_OFFSET : PLAN_OFFSET + len(text)] = text
         self._words[_PLAN_LENGTH] = len(text)
 
-    def go(self) -> None:
+    def next_sequence(self) -> int:
+        """Count one more command, which the rank does not see until its release."""
         self._sequence += 1
-        self._words[_GO] = self._sequence
+        return self._sequence
+
+    def release(self, sequence: int) -> None:
+        """Say go. The judge's own rank may do it, right after it wrote the inputs."""
+        self._words[_GO] = sequence
 
     @property
     def is_done(self) -> bool:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from evaluator import ranks as rank_sets
 from evaluator import timing
+from evaluator.control import Command
 from evaluator.diagnose import first_fault, flags_of, sentence
 from evaluator.hardware import environment
 from evaluator.job import Job
@@ -38,6 +39,7 @@ Emit = Callable[[Progress], None]
 SUBMISSION, REFERENCE = "submission", "reference"
 SINGLE_ROUNDS = 1
 MAX_RANK_NS = 1 << 50
+MAX_SKEW_S = 0.002
 
 
 @dataclass(kw_only=True)
@@ -89,7 +91,7 @@ def judge(job: Job, emit: Emit) -> Report:
             stack.callback(_end, sides[side], findings)
         from evaluator.panel import Panel  # imports torch, while the sandboxes import theirs
 
-        panel = Panel(job, secrets.token_bytes(16), {s: r.slab_fds for s, r in sides.items()})
+        panel = Panel(job, secrets.token_bytes(16), {s: r.fds for s, r in sides.items()})
         stack.callback(panel.close)
         bench = Bench(
             job=job,
@@ -130,7 +132,7 @@ def _build(bench: Bench, threads: int) -> None:
     panel = bench.panel
     panel.prepare_all()
     for side, source in ((bench.submission, bench.job.source), (bench.reference, None)):
-        panel.seal(side.slab_fds)
+        panel.seal(side.fds)
         side.start(panel.setup(source, threads))
     panel.attach()
     with _our_fault():
@@ -142,9 +144,8 @@ def _verify(bench: Bench) -> None:
     """Trials in lockstep: fresh inputs, poisoned outputs, skewed starts, every element compared."""
     for done, (key, spec) in enumerate(bench.panel.trials):
         bench.submission.load(bench.panel.plans(key))
-        bench.submission.arm()
-        bench.panel.fill(key, SUBMISSION)
-        bench.submission.call((0,), skew=True)
+        bench.panel.clear(key, SUBMISSION)
+        _burst_ns(bench.submission, bench.panel, (0,), MAX_SKEW_S)
         checks = bench.panel.check(key, SUBMISSION)
         trial = Trial(trial=done, m=spec.m, n=spec.n, note=spec.note, checks=tuple(checks))
         bench.findings.trials.append(trial)
@@ -182,15 +183,21 @@ def _warm_up(bench: Bench, samples: timing.Samples) -> None:
     burst = tuple(range(bench.panel.burst_calls))
     began = time.monotonic()
     while samples.warmup_calls < timing.WARMUP_CALLS:
-        if bench.panel.mutates or not samples.warmup_calls:
-            bench.panel.fill("timed", SUBMISSION)
-            bench.panel.fill("timed", REFERENCE)
-        bench.submission.call(burst)
+        _warm_up_burst(bench.submission, bench.panel, burst, is_first=not samples.warmup_calls)
         with _our_fault():
-            bench.reference.call(burst)
+            _warm_up_burst(bench.reference, bench.panel, burst, is_first=not samples.warmup_calls)
         samples.warmup_calls += len(burst)
         if time.monotonic() - began > timing.MAX_WARMUP_S:
             return
+
+
+def _warm_up_burst(side: Ranks, panel: Panel, burst: tuple[int, ...], *, is_first: bool) -> None:
+    """Inputs stay from burst to burst, unless calls change them."""
+    if is_first or panel.mutates:
+        panel.clear("timed", side.side)
+        _burst_ns(side, panel, burst)
+    else:
+        side.call(burst)
 
 
 def _round(bench: Bench, samples: timing.Samples, round_number: int, *, single: bool) -> None:
@@ -218,14 +225,18 @@ def _round(bench: Bench, samples: timing.Samples, round_number: int, *, single: 
 
 
 def _timed_bursts(side: Ranks, panel: Panel, bursts: list[tuple[int, ...]]) -> list[float]:
-    """Microseconds a call of each burst. Inputs arrive between the arming and the go."""
-    walls_us = []
-    for position, burst in enumerate(bursts):
-        side.arm()
-        if position == 0:
-            panel.fill("timed", side.side)
-        walls_us.append(side.call(burst) / 1e3 / len(burst))
-    return walls_us
+    """Microseconds a call of each burst; its inputs are written when it begins, not before."""
+    panel.clear("timed", side.side)
+    return [_burst_ns(side, panel, burst) / 1e3 / len(burst) for burst in bursts]
+
+
+def _burst_ns(side: Ranks, panel: Panel, burst: tuple[int, ...], max_skew_s: float = 0.0) -> int:
+    """Judge's wall time from the first rank's go until the last rank is done."""
+    side.arm()
+    sequence = side.stage(Command.CALL, burst)
+    began_ns = panel.release(side.side, burst, sequence, max_skew_s)
+    side.wait()
+    return time.perf_counter_ns() - began_ns
 
 
 @contextlib.contextmanager

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import mmap
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection
@@ -16,6 +17,7 @@ from typing import Any
 import torch
 import torch.distributed as dist
 
+from evaluator.control import Control, RankFds
 from evaluator.job import Job, Profile
 from evaluator.report import EvaluatorError, OutputCheck, Verdict
 from evaluator.slab import Cursor, SlotLayout, lay_out
@@ -58,11 +60,13 @@ class JudgeRank:
     rank: int
     module: ProblemModule
     secret: bytes
-    slab_fds: dict[str, int]
+    fds: dict[str, RankFds]
     groups: Mapping[str, dist.ProcessGroup] = field(default_factory=dict)
     banks: dict[str, Bank] = field(default_factory=dict)
     slabs: dict[str, torch.Tensor] = field(default_factory=dict)
+    controls: dict[str, Control] = field(default_factory=dict)
     output_dtypes: tuple[torch.dtype, ...] = ()
+    inputs_ready: list[list[tuple[torch.Tensor, torch.Tensor]]] = field(default_factory=list)
 
     @property
     def tolerance(self) -> Tolerance:
@@ -82,24 +86,39 @@ class JudgeRank:
         return {"slots": slots}, bank.nbytes
 
     def attach(self, nbytes: int) -> None:
-        for side, fd in self.slab_fds.items():
-            self.slabs[side] = torch.frombuffer(mmap.mmap(fd, nbytes), dtype=torch.uint8)
+        for side, fds in self.fds.items():
+            self.slabs[side] = torch.frombuffer(mmap.mmap(fds.slab, nbytes), dtype=torch.uint8)
+            self.controls[side] = Control(fds.control)
 
-    def fill(self, key: str, side: str) -> None:
-        """Write a bank into a slab: guard bands, inputs, and poison where outputs belong."""
+    def clear(self, key: str, side: str) -> None:
+        """Make a slab ready for a bank: guard bands, poison where outputs belong, no inputs yet."""
         bank, slab = self.banks[key], self.slabs[side]
         if side not in bank.filled_sides:
             bank.filled_sides.add(side)
             for start, end in bank.guards:
                 slab[start:end] = self._guard[: end - start]
+        self.inputs_ready = []
         for call in bank.calls:
             assert call.layout is not None
-            values = (t for value in call.inputs.values() for t in tensors(value))
-            for place, value in zip(call.layout.inputs, values, strict=True):
-                slab[place.offset : place.offset + place.nbytes] = _as_bytes(value)
+            values = (_as_bytes(t) for value in call.inputs.values() for t in tensors(value))
+            views = [slab[p.offset : p.offset + p.nbytes] for p in call.layout.inputs]
+            self.inputs_ready.append(list(zip(views, values, strict=True)))
             for place in call.layout.outputs:
                 view = slab[place.offset : place.offset + place.nbytes]
                 view.view(_BITS[place.dtype.itemsize]).fill_(self._poison(place.dtype))
+
+    def release(self, side: str, indices: tuple[int, ...], sequence: int, skew_s: float) -> int:
+        """Write the inputs of the cleared bank's calls and say go at once; when, in nanoseconds.
+
+        The inputs of a timed burst are secret until they are needed: nobody gets a head start.
+        """
+        for index in indices:
+            for view, value in self.inputs_ready[index]:
+                view.copy_(value)
+        if skew_s:
+            time.sleep(skew_s)
+        self.controls[side].release(sequence)
+        return time.perf_counter_ns()
 
     def check(self, key: str, side: str) -> list[list[OutputCheck]]:
         """Snapshot a slab at once, then judge the snapshot; per call, one check per output."""

@@ -17,7 +17,7 @@ from typing import Any
 import torch
 
 import problems
-from evaluator.control import seal_at
+from evaluator.control import RankFds, seal_at
 from evaluator.job import Job
 from evaluator.judge_rank import JudgeRank, serve
 from evaluator.report import EvaluatorError, OutputCheck
@@ -34,7 +34,7 @@ _PR_SET_PDEATHSIG = 1
 class Panel:
     """W trusted processes, one a rank. Every method is a command that all of them carry out."""
 
-    def __init__(self, job: Job, secret: bytes, slab_fds: dict[str, list[int]]) -> None:
+    def __init__(self, job: Job, secret: bytes, fds: dict[str, list[RankFds]]) -> None:
         name = _find(job)
         self.module = problems.load(name)
         self.job, self.name = job, name
@@ -47,7 +47,7 @@ class Panel:
         self._pipes: list[Connection] = []
         self._pids: list[int] = []
         for rank in range(job.world_size):
-            self._fork(rank, {side: fds[rank] for side, fds in slab_fds.items()})
+            self._fork(rank, {side: own[rank] for side, own in fds.items()})
 
     @property
     def mutates(self) -> bool:
@@ -74,9 +74,9 @@ class Panel:
         self.refresh()
         self._size = int(max(self._nbytes.values()) * GROWTH)
 
-    def seal(self, slab_fds: Sequence[int]) -> None:
-        for fd in slab_fds:
-            seal_at(fd, self._size)
+    def seal(self, fds: Sequence[RankFds]) -> None:
+        for own in fds:
+            seal_at(own.slab, self._size)
 
     def attach(self) -> None:
         self._all("attach", self._size)
@@ -101,8 +101,18 @@ class Panel:
     def shuffled_burst(self) -> tuple[int, ...]:
         return tuple(self._chooser.sample(range(BURST_CALLS), BURST_CALLS))
 
-    def fill(self, key: str, side: str) -> None:
-        self._all("fill", key, side)
+    def clear(self, key: str, side: str) -> None:
+        self._all("clear", key, side)
+
+    def release(
+        self, side: str, indices: tuple[int, ...], sequence: int, max_skew_s: float = 0.0
+    ) -> int:
+        """Inputs and go for every rank; when the first one went, in nanoseconds."""
+        for pipe in self._pipes:
+            skew_s = self._chooser.uniform(0, max_skew_s)
+            pipe.send(("release", (side, indices, sequence, skew_s)))
+        went_ns: list[int] = self._answers("release")
+        return min(went_ns)
 
     def check(self, key: str, side: str) -> list[OutputCheck]:
         """Every output of every rank and call, compared."""
@@ -126,6 +136,9 @@ class Panel:
     def _all(self, name: str, *arguments: object) -> list[Any]:
         for pipe in self._pipes:
             pipe.send((name, arguments))
+        return self._answers(name)
+
+    def _answers(self, name: str) -> list[Any]:
         answers = []
         for rank, pipe in enumerate(self._pipes):
             if not pipe.poll(ANSWER_TIMEOUT_S):
@@ -151,7 +164,7 @@ class Panel:
             store=store,
         )
 
-    def _fork(self, rank: int, slab_fds: dict[str, int]) -> None:
+    def _fork(self, rank: int, fds: dict[str, RankFds]) -> None:
         ours, theirs = multiprocessing.Pipe()
         pid = os.fork()
         if pid:
@@ -165,7 +178,7 @@ class Panel:
             for pipe in [ours, *self._pipes]:
                 pipe.close()
             own = JudgeRank(
-                job=self.job, rank=rank, module=self.module, secret=self._secret, slab_fds=slab_fds
+                job=self.job, rank=rank, module=self.module, secret=self._secret, fds=fds
             )
             serve(own, self._setup(None, 1, f"{self._folder}/rendezvous"), theirs)
             status = 0

@@ -5,16 +5,15 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import random
 import socket
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from evaluator import sandbox, spawn
 from evaluator.claims import read_claim
-from evaluator.control import CONTROL_BYTES, Command, Control, sealed_memfd
+from evaluator.control import CONTROL_BYTES, Command, Control, RankFds, sealed_memfd
 from evaluator.job import Limits
 from evaluator.logs import LogCollector
 from evaluator.report import Isolation, Phase, RankLog, Verdict
@@ -22,7 +21,6 @@ from evaluator.text import plain_text
 
 POLL_S = 0.00004
 HEALTH_EVERY_S = 0.02
-MAX_SKEW_S = 0.002
 
 
 class Fault(Exception):
@@ -44,8 +42,8 @@ class Ranks:
     sandbox: sandbox.Sandbox
     channel: socket.socket
     logs: LogCollector
-    slab_fds: list[int]
-    controls: list[Control] = field(default_factory=list)
+    fds: list[RankFds]
+    controls: list[Control]
     phase: Phase = Phase.BUILD
     waited_s: float = 0.0
 
@@ -55,42 +53,40 @@ class Ranks:
 
     def start(self, setup: spawn.RankSetup) -> None:
         """Hand over the sealed slabs; the ranks join their group and import their entry."""
-        fds: list[int] = []
-        for rank in range(setup.world_size):
-            control_fd = sealed_memfd(f"{self.side}-control-{rank}", CONTROL_BYTES)
-            self.controls.append(Control(control_fd))
-            fds += [self.slab_fds[rank], control_fd, self.logs.open_pipe(rank)]
+        logs = [self.logs.open_pipe(rank) for rank in range(setup.world_size)]
         self.logs.start()
+        own = zip(self.fds, logs, strict=True)
         with contextlib.suppress(BrokenPipeError):
-            spawn.send(self.channel, setup, fds)
-        for rank in range(setup.world_size):
-            os.close(fds[3 * rank + 1])
-            os.close(fds[3 * rank + 2])
-        self._go(skew=False)
+            spawn.send(
+                self.channel, setup, [fd for f, log in own for fd in (f.slab, f.control, log)]
+            )
+        for log in logs:
+            os.close(log)
+        self._command(Command.CALL)
 
     def load(self, plans: Sequence[dict[str, Any]]) -> None:
         """Give every rank a new plan of its slab and wait until all have taken it."""
         for control, plan in zip(self.controls, plans, strict=True):
             control.write_plan(plan)
-            control.stage(Command.LOAD_PLAN)
-        self._go(skew=False)
+        self._command(Command.LOAD_PLAN)
         self.wait()
 
     def arm(self) -> None:
-        """An empty burst: it wakes the ranks, so that none sleeps when the clock starts.
-
-        Arm before inputs are written, so that little time passes between inputs and go.
-        """
+        """An empty burst: it wakes the ranks, so that none sleeps when the clock starts."""
         self.call(())
 
-    def call(self, indices: tuple[int, ...], *, skew: bool = False) -> int:
-        """One burst on every rank, back to back; judge's wall time in nanoseconds."""
-        for control in self.controls:
-            control.stage(Command.CALL, indices)
-        began = time.perf_counter_ns()
-        self._go(skew)
+    def call(self, indices: tuple[int, ...]) -> None:
+        """One burst on every rank, back to back, over inputs that are there already."""
+        self._command(Command.CALL, indices)
         self.wait()
-        return time.perf_counter_ns() - began
+
+    def stage(self, command: Command, indices: tuple[int, ...] = ()) -> int:
+        """Prepare a command on every rank; its sequence number, which the release must carry."""
+        if any(control.is_ahead for control in self.controls):
+            self.check_health()
+        for control in self.controls:
+            control.stage(command, indices)
+        return max([control.next_sequence() for control in self.controls])
 
     def wait(self) -> None:
         """Until every rank says it is done; raises Fault on a claim, death, limit or deadline."""
@@ -138,22 +134,15 @@ class Ranks:
             self.sandbox.kill()
         finally:
             self.channel.close()
-            for fd in self.slab_fds:
-                os.close(fd)
+            for fds in self.fds:
+                os.close(fds.slab)
+                os.close(fds.control)
         return self.logs.finish()
 
-    def _go(self, skew: bool) -> None:
-        """Say go to every rank; with `skew`, in random order and up to 2 ms apart."""
+    def _command(self, command: Command, indices: tuple[int, ...] = ()) -> None:
+        sequence = self.stage(command, indices)
         for control in self.controls:
-            if control.is_ahead:
-                self.check_health()
-        order = list(self.controls)
-        if skew:
-            random.SystemRandom().shuffle(order)
-        for control in order:
-            if skew:
-                time.sleep(random.SystemRandom().uniform(0, MAX_SKEW_S / len(order)))
-            control.go()
+            control.release(sequence)
 
     def _limit_s(self) -> float:
         limits = {Phase.BUILD: self.limits.build_s, Phase.VERIFY: self.limits.verify_s}
@@ -194,8 +183,14 @@ def launch(side: str, world_size: int, limits: Limits, settings: dict[str, str])
     )
     theirs.close()
     os.close(output)
-    slabs = [
-        os.memfd_create(f"{side}-slab-{rank}", os.MFD_ALLOW_SEALING | os.MFD_CLOEXEC)
+    fds = [
+        RankFds(
+            slab=os.memfd_create(f"{side}-slab-{rank}", os.MFD_ALLOW_SEALING | os.MFD_CLOEXEC),
+            control=sealed_memfd(f"{side}-control-{rank}", CONTROL_BYTES),
+        )
         for rank in range(world_size)
     ]
-    return Ranks(side=side, limits=limits, sandbox=box, channel=ours, logs=logs, slab_fds=slabs)
+    controls = [Control(own.control) for own in fds]
+    return Ranks(
+        side=side, limits=limits, sandbox=box, channel=ours, logs=logs, fds=fds, controls=controls
+    )

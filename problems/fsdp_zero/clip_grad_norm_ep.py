@@ -28,10 +28,10 @@ problem = Problem(
     outputs=("total_norm",),
     mutates=("non_ep_grad_tensors", "ep_grad_tensors"),
     also=("Expert Parallel",),
-    tolerances=tolerances(float32=1e-4, bfloat16=4e-3, float16=4e-3),
-    tolerance_reason="the clip factor and the scaled gradient each round once to the run dtype, "
-    "and a float32 sum over millions of elements is off by 1e-5; a norm that misses one rank of "
-    "8 is off by 2 % or more",
+    tolerances=tolerances(float32=1e-4, bfloat16=6e-3, float16=4e-3),
+    tolerance_reason="a gradient rounds to the run dtype up to three times (expert scale, clip "
+    "factor, product), and a float32 sum over millions of elements is off by 1e-5; a norm that "
+    "misses one rank of 8 is off by 2 % or more",
     known_issues=(
         "A call divides the expert gradients again: the inputs must be restored before each call.",
         "PKB compares the returned norm only, never the gradients.",

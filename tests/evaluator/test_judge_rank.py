@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from evaluator import Job, Profile, Verdict
-from evaluator.control import seal_at
+from evaluator.control import CONTROL_BYTES, RankFds, seal_at, sealed_memfd
 from evaluator.judge_rank import JudgeRank
 from evaluator.report import EvaluatorError, OutputCheck
 from evaluator.slab import GUARD_BYTES, Place
@@ -65,16 +65,20 @@ class Scene:
             rank=0,
             module=module,
             secret=b"secret",
-            slab_fds={"submission": fd},
+            fds={"submission": RankFds(slab=fd, control=sealed_memfd("test", CONTROL_BYTES))},
         )
         _, nbytes = self.judge.prepare("key", [SPEC], True)
         seal_at(fd, nbytes)
         self.judge.attach(nbytes)
-        self.judge.fill("key", "submission")
+        self.refill()
         layout = self.judge.banks["key"].calls[0].layout
         assert layout is not None
         self.layout = layout
         self.slab = self.judge.slabs["submission"]
+
+    def refill(self) -> None:
+        self.judge.clear("key", "submission")
+        self.judge.release("submission", (0,), 1, 0.0)
 
     def view(self, place: Place) -> torch.Tensor:
         flat = self.slab[place.offset : place.offset + place.nbytes]
@@ -169,7 +173,7 @@ def test_every_wrong_has_its_verdict(wrong: Callable[[Scene], None], verdict: Ve
 def test_a_refill_forgets_the_last_answer() -> None:
     scene = Scene()
     scene.answer()
-    scene.judge.fill("key", "submission")
+    scene.refill()
     assert Verdict.LATE_OUTPUT in scene.verdicts()
 
 

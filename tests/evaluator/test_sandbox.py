@@ -167,7 +167,7 @@ def test_a_rank_and_the_judge_meet_on_the_control_page() -> None:
     judge, rank = Control(fd), Control(fd)
     judge.write_plan({"slots": []})
     judge.stage(Command.CALL, (3, 1, 2))
-    judge.go()
+    judge.release(judge.next_sequence())
     assert not judge.is_done
     assert rank.wait_go() == (Command.CALL, (3, 1, 2))
     assert rank.read_plan() == {"slots": []}
