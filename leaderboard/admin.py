@@ -55,6 +55,13 @@ class Editable(ReadOnly):
         fields = [field.name for field in self.model._meta.fields]
         return [name for name in fields if name not in self.editable]
 
+    def save_model(self, request: HttpRequest, obj: Any, form: Form, change: bool) -> None:
+        """Through moderation.py, which keeps the audit log."""
+        assert request.user.is_authenticated
+        changed = {name: form.cleaned_data[name] for name in form.changed_data}
+        if changed:
+            moderation.edit(obj, request.user, **changed)
+
 
 @admin.register(Submission)
 class SubmissionAdmin(Editable):
@@ -63,7 +70,6 @@ class SubmissionAdmin(Editable):
     list_filter = ("moderation", "visibility", "harness")
 
     def save_model(self, request: HttpRequest, obj: Submission, form: Form, change: bool) -> None:
-        """Through moderation.py, which keeps the audit log."""
         assert request.user.is_authenticated
         if "visibility" in form.changed_data:
             moderation.show(obj, request.user, Visibility(obj.visibility))

@@ -6,11 +6,14 @@ from typing import Any
 
 from django.contrib.auth.models import AbstractBaseUser
 from django.db import transaction
+from django.db.models import Model
 
 from leaderboard.models import (
     ApiToken,
     AuditEntry,
     DataVersion,
+    Hardware,
+    LanguageModel,
     Moderation,
     Submission,
     Visibility,
@@ -35,19 +38,24 @@ def show(submission: Submission, actor: AbstractBaseUser, visibility: Visibility
     _change(submission, actor, "show", visibility=visibility)
 
 
+def edit(row: LanguageModel | Hardware, actor: AbstractBaseUser, **values: Any) -> None:
+    _change(row, actor, "edit", **values)
+
+
 def revoke(token: ApiToken, actor: AbstractBaseUser) -> None:
     with transaction.atomic():
         if ApiToken.objects.filter(pk=token.pk).revoke():
             _note(actor, "revoke", f"token {token.prefix}", {})
 
 
-def _change(submission: Submission, actor: AbstractBaseUser, action: str, **values: str) -> None:
+def _change(row: Model, actor: AbstractBaseUser, action: str, **values: Any) -> None:
+    rows = type(row)._default_manager.filter(pk=row.pk)
     with transaction.atomic():
-        row = Submission.objects.select_for_update().get(pk=submission.pk)
-        before = {name: getattr(row, name) for name in values}
-        Submission.objects.filter(pk=row.pk).update(**values)
-        detail = {"before": before, "after": {name: str(text) for name, text in values.items()}}
-        _note(actor, action, f"submission {row.pk}", detail)
+        before = {name: getattr(rows.select_for_update().get(), name) for name in values}
+        rows.update(**values)
+        _note(
+            actor, action, f"{row._meta.verbose_name} {row.pk}", {"before": before, "after": values}
+        )
         DataVersion.objects.bump()
 
 

@@ -177,6 +177,12 @@ def test_staff_moderates_in_the_admin_and_deletes_nothing(run: Run, client: Clie
     assert client.post(page, form).status_code == 302
     assert Submission.objects.get().moderation == "invalidated"
     assert AuditEntry.objects.count() == 1
+    model = run.kernel.submission.model_id
+    edited = {"name": "Better Name", "vendor": "V"}
+    assert (
+        client.post(f"/admin/leaderboard/languagemodel/{model}/change/", edited).status_code == 302
+    )
+    assert AuditEntry.objects.filter(action="edit").get().detail["after"] == edited
     for name in ("submission", "run", "kernel", "problem", "auditentry", "apitoken"):
         assert client.get(f"/admin/leaderboard/{name}/").status_code == 200
         row = {"submission": pk, "run": run.pk, "kernel": run.kernel_id, "problem": 1}.get(name)
