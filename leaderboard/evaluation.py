@@ -84,7 +84,7 @@ def claim(run_id: UUID, host: str) -> Lease:
     )
     if not claimed:
         raise Fenced
-    run = Run.objects.select_related("kernel__problem", "kernel__source").get(pk=run_id)
+    run = Run.objects.with_names().select_related("kernel__source").get(pk=run_id)
     return Lease(job=_job(run), token=token, tries=run.tries)
 
 
@@ -110,7 +110,7 @@ def finish(run_id: UUID, token: str, report: object) -> None:
     Raises Fenced for a worker that lost its lease and Refusal for a report about something else.
     """
     found = _decoded(Report, report, "report")
-    run = Run.objects.select_related("kernel__problem").filter(pk=run_id).first()
+    run = Run.objects.with_names().filter(pk=run_id).first()
     if run is None:
         raise Fenced
     _check_subject(run, found)
