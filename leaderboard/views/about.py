@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -24,8 +23,8 @@ NEWEST = 20
 
 @public_page()
 def methodology(request: HttpRequest) -> Page:
-    problems = list(Problem.objects.values_list("scored", "payload"))
-    scored = sum(is_scored for is_scored, _ in problems)
+    problems = list(Problem.objects.values_list("scored", flat=True))
+    scored = sum(problems)
     interval = scores.wilson_interval(EXAMPLE_SHARE, scored)
     meanings = [
         {
@@ -46,7 +45,6 @@ def methodology(request: HttpRequest) -> Page:
         "example_high": interval.high if interval else None,
         "trust": [{"name": name, "means": verdicts.TRUST_MEANINGS[name]} for name in Trust.values],
         "isolation": [name for name, _ in reversed(ISOLATIONS)],
-        "tolerances": common_tolerances([payload["tolerances"] for _, payload in problems]),
         "verdicts": meanings,
         "citation": publication.citation if publication else "",
     }
@@ -62,21 +60,6 @@ def methodology(request: HttpRequest) -> Page:
         },
         crumbs=(Crumb(text="Leaderboard", url=reverse("board")), Crumb(text="Methodology")),
     )
-
-
-def common_tolerances(found: list[dict[str, Any]]) -> list[dict[str, object]]:
-    """The most used tolerance of each type, and how many problems have it."""
-    counts: dict[str, Counter[tuple[float, float]]] = {}
-    for tolerances in found:
-        for dtype, row in tolerances.items():
-            counts.setdefault(dtype, Counter())[row["atol"], row["rtol"]] += 1
-    rows: list[dict[str, object]] = []
-    for dtype, counter in counts.items():
-        (atol, rtol), problems = counter.most_common(1)[0]
-        rows.append(
-            {"dtype": dtype, "atol": atol, "rtol": rtol, "cells": cells.count_cell(problems)}
-        )
-    return rows
 
 
 @public_page(live=True)
