@@ -22,6 +22,10 @@ class LeaseLost(Exception):
     """The site has given this run to somebody else, or ended it: drop everything."""
 
 
+class Refused(EvaluatorError):
+    """The site says that the request itself is wrong: asking again would not help."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Lease:
     """The right to report on one run until the site hears nothing for a while."""
@@ -74,6 +78,8 @@ class Site:
             try:
                 self._lease_post(lease, action, body)
                 return
+            except Refused:
+                raise
             except EvaluatorError:
                 time.sleep(pause_s)
         self._lease_post(lease, action, body)
@@ -82,7 +88,7 @@ class Site:
         return self._post(f"runs/{lease.run_id}/{action}", {"lease_token": lease.token, **body})
 
     def _post(self, path: str, body: dict[str, object]) -> dict[str, Any]:
-        """Raises LeaseLost on 409, EvaluatorError on every other failure."""
+        """Raises LeaseLost on 409, Refused on other 4xx, EvaluatorError on every other failure."""
         request = urllib.request.Request(
             f"{self.url.rstrip('/')}/api/v1/worker/{path}",
             data=json.dumps(body).encode(),
@@ -99,6 +105,7 @@ class Site:
             if error.code == 409:
                 raise LeaseLost(path) from None
             detail = error.read(2000).decode(errors="replace")
-            raise EvaluatorError(f"the site answered {error.code} to {path}: {detail}") from None
+            kind = Refused if 400 <= error.code < 500 else EvaluatorError
+            raise kind(f"the site answered {error.code} to {path}: {detail}") from None
         except (OSError, ValueError) as error:
             raise EvaluatorError(f"the site at {self.url} cannot be reached: {error}") from None

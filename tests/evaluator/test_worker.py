@@ -150,6 +150,16 @@ def test_a_result_survives_a_site_that_restarts(
     assert fake.actions == ["claim", "heartbeat", "finish", "finish", "finish"]
 
 
+def test_a_report_that_the_site_refuses_is_our_fault_and_not_sent_again(
+    fake: FakeSite, site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fake.script["finish"] = [(400, {})]
+    evaluation(monkeypatch, REPORT)
+    worker.evaluate_run(RUN)
+    assert fake.actions == ["claim", "heartbeat", "finish", "fail"]
+    assert "answered 400" in fake.heard[-1][1]["error"]
+
+
 def test_a_heartbeat_that_fails_does_not_end_the_run(
     fake: FakeSite, site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
