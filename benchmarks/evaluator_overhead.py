@@ -86,8 +86,8 @@ def main() -> None:
     joins = statistics.median(gloo_s() for _ in range(runs))
     wall = statistics.median(walls)
     print(f"wall                        {wall:6.2f} s  (median of {runs})")
-    for phase, seconds in phases.items():
-        print(f"  {phase:<25} {statistics.median(seconds):6.2f} s")
+    for phase, samples_s in phases.items():
+        print(f"  {phase:<25} {statistics.median(samples_s):6.2f} s")
     print(f"floor: three torch imports  {imports:6.2f} s")
     print(f"floor: gloo group of {WORLD_SIZE}      {joins:6.2f} s")
     print(f"judge's own overhead        {wall - imports - joins:6.2f} s")

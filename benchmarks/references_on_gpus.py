@@ -21,7 +21,7 @@ from typing import Any
 
 import torch
 import torch.distributed as dist
-import torch.multiprocessing as mp
+import torch.multiprocessing
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
@@ -78,6 +78,10 @@ def largest_error(
     return worst
 
 
+def event() -> Any:
+    return torch.cuda.Event(enable_timing=True)  # type: ignore[no-untyped-call]
+
+
 def median_us(module: ProblemModule, groups: dict[str, Any]) -> float:
     problem = module.problem
     specs = [timed_trial(problem, SIZE, 1000 + trial) for trial in range(POOL)]
@@ -87,7 +91,7 @@ def median_us(module: ProblemModule, groups: dict[str, Any]) -> float:
         inputs = pool[turn % POOL]
         if problem.mutates:
             inputs = mapped(inputs, torch.clone)
-        began, ended = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+        began, ended = event(), event()
         dist.barrier()
         torch.cuda.synchronize()
         began.record()
@@ -96,7 +100,7 @@ def median_us(module: ProblemModule, groups: dict[str, Any]) -> float:
         torch.cuda.synchronize()
         if turn >= WARMUP:
             samples.append(began.elapsed_time(ended) * 1e3)
-    return statistics.median(samples)
+    return float(statistics.median(samples))
 
 
 def measure(name: str) -> dict[str, Any]:
@@ -142,7 +146,15 @@ def main() -> None:
     parser.add_argument("out")
     parser.add_argument("--world-size", type=int, default=torch.cuda.device_count())
     given = parser.parse_args()
-    mp.spawn(run_rank, args=(given.world_size, given.out), nprocs=given.world_size)  # type: ignore[no-untyped-call]
+    start = torch.multiprocessing.get_context("spawn")
+    ranks = [
+        start.Process(target=run_rank, args=(rank, given.world_size, given.out))
+        for rank in range(given.world_size)
+    ]
+    for process in ranks:
+        process.start()
+    for process in ranks:
+        process.join()
 
 
 if __name__ == "__main__":

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
+import secrets
 import time
 from dataclasses import dataclass
 from pathlib import Path
 
-V2_ROOT = Path("/sys/fs/cgroup")
-V1_ROOT = Path("/sys/fs/cgroup")
+ROOT = Path("/sys/fs/cgroup")
 PREFIX = "pkb-"
 
 
@@ -55,27 +55,25 @@ class Leaf:
         return True
 
 
-def create_leaf(name: str, memory_bytes: int, processes: int) -> Leaf | None:
+def create_leaf(memory_bytes: int, processes: int) -> Leaf | None:
     """A fresh limited leaf below this process's cgroup, or None where the host delegates none."""
-    name = PREFIX + name
+    name = f"{PREFIX}{os.getpid()}-{secrets.token_hex(4)}"
     try:
-        return _create_v2(name, memory_bytes, processes) or _create_v1(
-            name, memory_bytes, processes
-        )
+        if parent := _v2_parent():
+            return _create_v2(parent / name, memory_bytes, processes)
+        memory, pids = (parent / name for parent in _v1_parents())
+        return _create_v1(memory, pids, memory_bytes, processes)
     except OSError:
         return None
 
 
-def _create_v2(name: str, memory_bytes: int, processes: int) -> Leaf | None:
-    controllers = V2_ROOT / "cgroup.controllers"
-    if not controllers.exists():
-        return None
-    parent = V2_ROOT / _own_path("").lstrip("/")
-    if not {"memory", "pids"} <= set((parent / "cgroup.subtree_control").read_text().split()):
-        parent = V2_ROOT
-    if not {"memory", "pids"} <= set((parent / "cgroup.subtree_control").read_text().split()):
-        return None
-    folder = parent / name
+def parents() -> tuple[Path, ...]:
+    """The folders that leaves are made in."""
+    parent = _v2_parent()
+    return (parent,) if parent else _v1_parents()
+
+
+def _create_v2(folder: Path, memory_bytes: int, processes: int) -> Leaf:
     folder.mkdir()
     (folder / "memory.max").write_text(str(memory_bytes))
     (folder / "pids.max").write_text(str(processes))
@@ -85,16 +83,27 @@ def _create_v2(name: str, memory_bytes: int, processes: int) -> Leaf | None:
     return Leaf(memory=folder, pids=folder, version=2)
 
 
-def _create_v1(name: str, memory_bytes: int, processes: int) -> Leaf | None:
-    memory = V1_ROOT / "memory" / _own_path("memory").lstrip("/") / name
-    pids = V1_ROOT / "pids" / _own_path("pids").lstrip("/") / name
-    if not memory.parent.exists() or not pids.parent.exists():
-        return None
+def _create_v1(memory: Path, pids: Path, memory_bytes: int, processes: int) -> Leaf:
     memory.mkdir()
     pids.mkdir()
     (memory / "memory.limit_in_bytes").write_text(str(memory_bytes))
     (pids / "pids.max").write_text(str(processes))
     return Leaf(memory=memory, pids=pids, version=1)
+
+
+def _v2_parent() -> Path | None:
+    """This process's cgroup, or the root, where children may have both controllers."""
+    if not (ROOT / "cgroup.controllers").exists():
+        return None
+    for folder in (ROOT / _own_path("").lstrip("/"), ROOT):
+        enabled = (folder / "cgroup.subtree_control").read_text().split()
+        if {"memory", "pids"} <= set(enabled):
+            return folder
+    return None
+
+
+def _v1_parents() -> tuple[Path, ...]:
+    return tuple(ROOT / name / _own_path(name).lstrip("/") for name in ("memory", "pids"))
 
 
 def _own_path(controller: str) -> str:

@@ -47,10 +47,15 @@ def claim_of(error: BaseException, stage: str) -> bytes:
         verdict, cause, text = error.verdict, error.cause, error.text
     else:
         verdict, cause = _classify(error, stage)
-        text = f"{type(error).__name__}: {error}"
+        text = f"{type(error).__name__}: {_telling_line(str(error))}"
     return json.dumps(
         {"verdict": verdict, "cause": cause, "text": plain_text(text, MAX_TEXT)}
     ).encode()
+
+
+def _telling_line(text: str) -> str:
+    """The compiler's first error, where the text is its whole output."""
+    return next((line for line in text.splitlines() if " error: " in line), text)
 
 
 def _classify(error: BaseException, stage: str) -> tuple[str, str]:

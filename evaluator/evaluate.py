@@ -24,6 +24,7 @@ from evaluator.sandbox import REPOSITORY
 
 OnProgress = Callable[[Progress], bool]
 OVERHEAD_S = 300.0
+TEARDOWN_S = 40.0
 TICK_S = 0.5
 CPU_BACKENDS = frozenset({Backend.PYTORCH, Backend.CPP})
 _PR_SET_PDEATHSIG = 1
@@ -110,6 +111,9 @@ def _judge_process(errors: IO[str]) -> Iterator[subprocess.Popen[str]]:
         try:
             yield judge
         finally:
+            judge.terminate()  # it ends its sandboxes and removes what it made
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                judge.wait(TEARDOWN_S)
             _kill_group(judge)
 
 

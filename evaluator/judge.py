@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import os
 import secrets
+import signal
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -20,6 +21,7 @@ from evaluator.control import Command
 from evaluator.diagnose import first_fault, flags_of, sentence
 from evaluator.hardware import environment
 from evaluator.job import Job
+from evaluator.leftovers import remove_leftovers
 from evaluator.ranks import Fault, Ranks
 from evaluator.report import (
     EvaluatorError,
@@ -38,7 +40,6 @@ if TYPE_CHECKING:
 Emit = Callable[[Progress], None]
 SUBMISSION, REFERENCE = "submission", "reference"
 SINGLE_ROUNDS = 1
-MAX_RANK_NS = 1 << 50
 MAX_SKEW_S = 0.002
 
 
@@ -82,6 +83,7 @@ def judge(job: Job, emit: Emit) -> Report:
     """Judge one kernel; raises EvaluatorError for what is not the submitter's fault."""
     findings = Findings()
     began = time.monotonic()
+    remove_leftovers()
     threads = max(1, (os.cpu_count() or 1) // job.world_size)
     settings = {"OMP_NUM_THREADS": str(threads), "MAX_JOBS": str(os.cpu_count() or 1)}
     with contextlib.ExitStack() as stack:
@@ -135,9 +137,9 @@ def _build(bench: Bench, threads: int) -> None:
         panel.seal(side.fds)
         side.start(panel.setup(source, threads))
     panel.attach()
-    with _our_fault():
-        bench.reference.wait()
-    bench.submission.wait()
+    for side in (bench.reference, bench.submission):
+        with _blame(side):
+            side.wait()
 
 
 def _verify(bench: Bench) -> None:
@@ -157,7 +159,6 @@ def _verify(bench: Bench) -> None:
 def _time(bench: Bench) -> None:
     """Bursts of both sides in ABBA order over inputs that neither has seen before the burst."""
     panel, samples = bench.panel, timing.Samples()
-    samples.rank_us = [[] for _ in bench.submission.controls]
     _load_timed(bench)
     _warm_up(bench, samples)
     for round_number in range(SINGLE_ROUNDS):
@@ -173,55 +174,52 @@ def _time(bench: Bench) -> None:
 
 
 def _load_timed(bench: Bench) -> None:
-    plans = bench.panel.plans("timed")
-    bench.submission.load(plans)
-    with _our_fault():
-        bench.reference.load(plans)
+    for side in (bench.submission, bench.reference):
+        with _blame(side):
+            side.load(bench.panel.plans("timed"))
 
 
 def _warm_up(bench: Bench, samples: timing.Samples) -> None:
-    burst = tuple(range(bench.panel.burst_calls))
+    """Untimed calls of both sides, side by side. Inputs stay, unless calls change them."""
+    panel, sides = bench.panel, (bench.submission, bench.reference)
+    burst = tuple(range(panel.burst_calls))
     began = time.monotonic()
     while samples.warmup_calls < timing.WARMUP_CALLS:
-        _warm_up_burst(bench.submission, bench.panel, burst, is_first=not samples.warmup_calls)
-        with _our_fault():
-            _warm_up_burst(bench.reference, bench.panel, burst, is_first=not samples.warmup_calls)
+        for side in sides:
+            if panel.mutates or not samples.warmup_calls:
+                panel.clear("timed", side.side)
+                panel.release(side.side, burst, side.stage(Command.CALL, burst))
+            else:
+                side.begin(burst)
+        for side in sides:
+            with _blame(side):
+                side.wait()
         samples.warmup_calls += len(burst)
         if time.monotonic() - began > timing.MAX_WARMUP_S:
             return
 
 
-def _warm_up_burst(side: Ranks, panel: Panel, burst: tuple[int, ...], *, is_first: bool) -> None:
-    """Inputs stay from burst to burst, unless calls change them."""
-    if is_first or panel.mutates:
-        panel.clear("timed", side.side)
-        _burst_ns(side, panel, burst)
-    else:
-        side.call(burst)
-
-
 def _round(bench: Bench, samples: timing.Samples, round_number: int, *, single: bool) -> None:
     """Fresh inputs, one burst of each side (or single calls), then every output compared."""
-    panel = bench.panel
-    if panel.refresh():
+    if bench.panel.refresh():
         _load_timed(bench)
-    burst = panel.shuffled_burst()
+    burst = bench.panel.shuffled_burst()
     bursts: list[tuple[int, ...]] = [(index,) for index in burst] if single else [burst]
-    order = [SUBMISSION, REFERENCE] if round_number % 2 == 0 else [REFERENCE, SUBMISSION]
-    for side in order:
-        if side == REFERENCE:
-            with _our_fault():
-                walls_us = _timed_bursts(bench.reference, panel, bursts)
-            (samples.baseline_single_us if single else samples.baseline_us).extend(walls_us)
-            continue
-        walls_us = _timed_bursts(bench.submission, panel, bursts)
-        (samples.kernel_single_us if single else samples.kernel_us).extend(walls_us)
-        checks = panel.check("timed", SUBMISSION)
-        if any(check.verdict is not Verdict.OK for check in checks):
-            raise first_fault(checks, f"timed round {round_number}")
-        if not single:
-            for own, control in zip(samples.rank_us, bench.submission.controls, strict=True):
-                own.append(min(control.rank_ns, MAX_RANK_NS) / 1e3 / len(burst))
+    sides = [bench.submission, bench.reference]
+    for side in sides if round_number % 2 == 0 else reversed(sides):
+        with _blame(side):
+            walls_us = _timed_bursts(side, bench.panel, bursts)
+        samples.add(side.side == SUBMISSION, walls_us, single=single)
+        if side is bench.submission:
+            _check_round(bench, round_number)
+            if not single:
+                samples.add_rank_times([control.rank_ns / len(burst) for control in side.controls])
+
+
+def _check_round(bench: Bench, round_number: int) -> None:
+    checks = bench.panel.check("timed", SUBMISSION)
+    if any(check.verdict is not Verdict.OK for check in checks):
+        raise first_fault(checks, f"timed round {round_number}")
 
 
 def _timed_bursts(side: Ranks, panel: Panel, bursts: list[tuple[int, ...]]) -> list[float]:
@@ -240,11 +238,13 @@ def _burst_ns(side: Ranks, panel: Panel, burst: tuple[int, ...], max_skew_s: flo
 
 
 @contextlib.contextmanager
-def _our_fault() -> Iterator[None]:
+def _blame(side: Ranks) -> Iterator[None]:
     """The reference runs our code: whatever happens to it is never the submitter's fault."""
     try:
         yield
     except Fault as fault:
+        if side.side == SUBMISSION:
+            raise
         raise EvaluatorError(f"the reference failed: {fault.message}") from fault
 
 
@@ -278,6 +278,7 @@ def main() -> int:
     """Entry point of the judge's process; the supervisor in `evaluate` reads what it prints."""
     from evaluator.protocol import read_job, send_error, send_progress, send_report
 
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     # Nothing that is imported or run here may print into the channel to the supervisor.
     channel = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)

@@ -9,7 +9,6 @@ import os
 import random
 import shutil
 import signal
-import tempfile
 from collections.abc import Sequence
 from multiprocessing.connection import Connection
 from typing import Any
@@ -20,6 +19,7 @@ import problems
 from evaluator.control import RankFds, seal_at
 from evaluator.job import Job
 from evaluator.judge_rank import JudgeRank, serve
+from evaluator.leftovers import own_folder
 from evaluator.report import EvaluatorError, OutputCheck
 from evaluator.spawn import RankSetup
 from evaluator.timing import BURST_CALLS
@@ -40,7 +40,7 @@ class Panel:
         self.job, self.name = job, name
         self._secret, self._rounds = secret, 0
         self._chooser = random.SystemRandom()
-        self._folder = tempfile.mkdtemp(prefix="pkb-judge-")
+        self._folder = own_folder()
         self._plans: dict[str, list[Any]] = {}
         self._nbytes: dict[str, int] = {}
         self._size = 0
@@ -174,6 +174,7 @@ class Panel:
             return
         status = 1
         try:
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)
             ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
             for pipe in [ours, *self._pipes]:
                 pipe.close()

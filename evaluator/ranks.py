@@ -21,6 +21,7 @@ from evaluator.text import plain_text
 
 POLL_S = 0.00004
 HEALTH_EVERY_S = 0.02
+CLAIM_GRACE_S = 0.2
 
 
 class Fault(Exception):
@@ -73,12 +74,12 @@ class Ranks:
 
     def arm(self) -> None:
         """An empty burst: it wakes the ranks, so that none sleeps when the clock starts."""
-        self.call(())
+        self.begin(())
+        self.wait()
 
-    def call(self, indices: tuple[int, ...]) -> None:
+    def begin(self, indices: tuple[int, ...]) -> None:
         """One burst on every rank, back to back, over inputs that are there already."""
         self._command(Command.CALL, indices)
-        self.wait()
 
     def stage(self, command: Command, indices: tuple[int, ...] = ()) -> int:
         """Prepare a command on every rank; its sequence number, which the release must carry."""
@@ -110,11 +111,9 @@ class Ranks:
 
     def check_health(self) -> None:
         """Raise Fault for a rank that claims a failure, is ahead, passed a limit, or is gone."""
+        if any(control.claim for control in self.controls):
+            raise self._claimed()
         for rank, control in enumerate(self.controls):
-            if claim := control.claim:
-                found = read_claim(claim)
-                where = {"ranks": (rank,), "evidence": found.text}
-                raise Fault(found.verdict, found.cause, f"rank {rank}: {found.text}", **where)
             if control.is_ahead:
                 message = f"rank {rank} ticked for a call that was never asked for"
                 raise Fault(Verdict.PROTOCOL_VIOLATION, "tick", message, ranks=(rank,))
@@ -147,6 +146,16 @@ class Ranks:
     def _limit_s(self) -> float:
         limits = {Phase.BUILD: self.limits.build_s, Phase.VERIFY: self.limits.verify_s}
         return limits.get(self.phase, self.limits.timed_s)
+
+    def _claimed(self) -> Fault:
+        """The failure that ranks claim; of several in the build, the compiler's own."""
+        if self.phase is Phase.BUILD:
+            time.sleep(CLAIM_GRACE_S)
+        claims = {r: read_claim(own) for r, c in enumerate(self.controls) if (own := c.claim)}
+        rank = min(claims, key=lambda r: (claims[r].verdict is not Verdict.BUILD_ERROR, r))
+        found = claims[rank]
+        where = {"ranks": tuple(claims), "evidence": found.text}
+        return Fault(found.verdict, found.cause, f"rank {rank}: {found.text}", **where)
 
     def _timeout(self, silent: list[int]) -> Fault:
         names = ", ".join(map(str, silent))

@@ -7,7 +7,6 @@ import ctypes
 import json
 import os
 import resource
-import secrets
 import select
 import shutil
 import signal
@@ -116,7 +115,7 @@ def launch(
         argv = [sys.executable, *program]
         process = _popen(argv, environment, fds, output_fd, _before_exec(limits, None))
         return Sandbox(process=process, isolation=Isolation.NONE, leaf=None, limits=limits)
-    leaf = cgroup.create_leaf(secrets.token_hex(6), limits.memory_bytes, limits.processes)
+    leaf = cgroup.create_leaf(limits.memory_bytes, limits.processes)
     info_read, info_write = os.pipe()
     own = [info_write]
     argv = [bwrap, *_bwrap_arguments(environment, limits, devices), "--info-fd", str(info_write)]

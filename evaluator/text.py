@@ -8,8 +8,9 @@ import unicodedata
 def plain_text(raw: bytes | str, max_chars: int | None = None) -> str:
     """UTF-8 with all that is invisible but newline and tab as U+FFFD, cut to `max_chars`."""
     text = raw.decode("utf-8", "replace") if isinstance(raw, bytes) else raw
-    kept = "".join(c if c in "\n\t" or _is_visible(c) else "\ufffd" for c in text)
-    return kept if max_chars is None or len(kept) <= max_chars else kept[: max_chars - 1] + "…"
+    if max_chars is not None and len(text) > max_chars:
+        text = text[: max_chars - 1] + "…"
+    return "".join(c if c in "\n\t" or _is_visible(c) else "\ufffd" for c in text)
 
 
 def _is_visible(char: str) -> bool:

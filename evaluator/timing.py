@@ -18,11 +18,15 @@ MAX_TIMED_S = 30.0
 RESAMPLES = 1000
 MERGED_CALLS_RATIO = 2.0
 ADVISORY_RATIO = 0.5
+MAX_RANK_NS = 1 << 50
 
 
 @dataclass(kw_only=True)
 class Samples:
-    """Per call wall times in microseconds, one entry per burst; `single` are bursts of one call."""
+    """Per call wall times in microseconds, one entry per burst; `single` are bursts of one call.
+
+    `rank_us` has one entry per burst too, with what each rank says of itself.
+    """
 
     kernel_us: list[float] = field(default_factory=list)
     baseline_us: list[float] = field(default_factory=list)
@@ -30,6 +34,16 @@ class Samples:
     baseline_single_us: list[float] = field(default_factory=list)
     warmup_calls: int = 0
     rank_us: list[list[float]] = field(default_factory=list)
+
+    def add(self, is_kernel: bool, walls_us: list[float], *, single: bool) -> None:
+        if is_kernel:
+            (self.kernel_single_us if single else self.kernel_us).extend(walls_us)
+        else:
+            (self.baseline_single_us if single else self.baseline_us).extend(walls_us)
+
+    def add_rank_times(self, rank_ns: list[float]) -> None:
+        """What the ranks say of a call of this burst; untrusted, so cut to a sane number."""
+        self.rank_us.append([min(ns, MAX_RANK_NS) / 1e3 for ns in rank_ns])
 
 
 def summarise(samples: Samples, burst_calls: int) -> tuple[Timing, tuple[str, ...]]:
@@ -43,7 +57,7 @@ def summarise(samples: Samples, burst_calls: int) -> tuple[Timing, tuple[str, ..
     if _looks_merged(samples):
         flags.append("superbatch_suspect")
         kernel, baseline = samples.kernel_single_us, samples.baseline_single_us
-    rank_us = tuple(statistics.median(own) for own in samples.rank_us if own)
+    rank_us = tuple(statistics.median(own) for own in zip(*samples.rank_us, strict=True))
     if rank_us and max(rank_us) < ADVISORY_RATIO * statistics.median(samples.kernel_us):
         flags.append("timing_mismatch")
     kernel_us, baseline_us = statistics.median(kernel), statistics.median(baseline)

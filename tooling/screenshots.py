@@ -9,7 +9,7 @@ from playwright.sync_api import ViewportSize, sync_playwright
 
 from tooling import places, processes, services
 
-PAGES = {"leaderboard": "/", "problems": "/problems"}
+PAGES = {"leaderboard": "/"}
 VIEWPORT: ViewportSize = {"width": 1440, "height": 900}
 SWITCHES = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--no-first-run"]
 

@@ -61,6 +61,12 @@ def test_a_forged_claim_is_a_runtime_error(forged: bytes) -> None:
     assert read_claim(forged).verdict is Verdict.RUNTIME_ERROR
 
 
+def test_a_compilers_output_is_cut_to_its_first_error() -> None:
+    output = "Error building extension 'k': c++ -O3\nmain.cpp:3:1: error: expected ';'\nnote: x"
+    claim = read_claim(claim_of(RuntimeError(output), "import"))
+    assert claim.text == "RuntimeError: main.cpp:3:1: error: expected ';'"
+
+
 def test_every_claimable_verdict_counts_against_the_kernel() -> None:
     assert all(verdict.counts and verdict is not Verdict.OK for verdict in CLAIMABLE)
 

@@ -201,5 +201,12 @@ def test_poison_of_a_float_is_nan_with_a_secret_payload(dtype: torch.dtype) -> N
     assert (poison != torch.tensor([float("nan")], dtype=dtype).view(bits)).all()
 
 
+def test_an_integer_of_one_byte_may_equal_the_poison() -> None:
+    judge = Scene().judge
+    poisoned = torch.full((4,), judge._poison(torch.uint8), dtype=torch.uint8)
+    assert judge._unwritten(poisoned, torch.uint8) == 0
+    assert judge._unwritten(poisoned.fill_(judge._poison(torch.bool)), torch.bool) == 4
+
+
 def test_poison_of_a_bool_is_no_bool() -> None:
     assert Scene().judge._poison(torch.bool) > 1

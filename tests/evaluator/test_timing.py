@@ -15,7 +15,7 @@ def samples(kernel_us: float, baseline_us: float, single_us: float | None = None
         kernel_single_us=[(single_us or kernel_us) * n for n in noise],
         baseline_single_us=[baseline_us * n for n in noise],
         warmup_calls=512,
-        rank_us=[[kernel_us], [kernel_us * 0.9]],
+        rank_us=[[kernel_us, kernel_us * 0.9]],
     )
 
 
@@ -57,7 +57,7 @@ def test_pipelining_that_the_reference_shares_is_not_flagged() -> None:
 
 def test_a_rank_that_claims_far_too_little_time_is_flagged() -> None:
     own = samples(50.0, 100.0)
-    own.rank_us = [[1.0], [2.0]]
+    own.rank_us = [[1.0, 2.0], [2.0, 1.0]]
     assert "timing_mismatch" in summarise(own, 16)[1]
 
 
