@@ -56,7 +56,7 @@ def _claims(data: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
         for name in data["models"]:
             counts = dict(zip(COUNTS, cells[name], strict=True))
             place = {"category": category, "problems": cells["problems"]}
-            yield name, {"harness": Harness.REPEATED, **place, **counts}
+            yield name, {"harness": Harness.ZERO_SHOT, **place, **counts}
     for name, claim in data["agentic"].items():
         yield (
             name,

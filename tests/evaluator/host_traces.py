@@ -52,12 +52,13 @@ def _settled(left: Callable[[], set[T]]) -> set[T]:
 
 
 def empty_cgroups() -> set[Path]:
-    """Leaves without a process: those that other evaluations use at the moment are not empty."""
+    """Leaves without a process whose judge is gone: others may judge here at the same time."""
     empty = set()
     for folder, children, _ in os.walk(CGROUPS):  # forgives folders that vanish meanwhile
         for leaf in (Path(folder, name) for name in children if name.startswith(cgroup.PREFIX)):
+            owner = leaf.name.removeprefix(cgroup.PREFIX).partition("-")[0]
             with contextlib.suppress(OSError):
-                if not (leaf / "cgroup.procs").read_text():
+                if not Path("/proc", owner).exists() and not (leaf / "cgroup.procs").read_text():
                     empty.add(leaf)
     return empty
 

@@ -95,7 +95,7 @@ def _mutant_report(mutation: str, kernel: str, monkeypatch: pytest.MonkeyPatch) 
         mutated = [sys.executable, str(MUTANT), mutation]
         return partial(subprocess.Popen, mutated)(**settings)
 
-    changed = SimpleNamespace(Popen=popen, PIPE=subprocess.PIPE)
+    changed = SimpleNamespace(**{**vars(subprocess), "Popen": popen})
     monkeypatch.setattr(evaluator, "subprocess", changed)
     return evaluator.evaluate(named("misbehaving", kernel).job)
 

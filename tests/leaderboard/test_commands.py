@@ -111,7 +111,7 @@ def test_published_claims_are_loaded_once_with_their_citation(db: None) -> None:
     assert DataVersion.objects.current() == version
     assert "ParallelKernelBench" in Publication.objects.get().citation
     claims = PublishedResult.objects.filter(model__name="GPT-5.5", category=None)
-    total = claims.get(harness="repeated")
+    total = claims.get(harness="zero-shot")
     assert (total.correct_at_1, total.correct_at_3) == (28, 36)
     assert (total.fast_at_1, total.fast_at_3) == (22, 27)
     agentic = PublishedResult.objects.get(harness="agentic")
