@@ -24,12 +24,13 @@ from evaluator.slab import Cursor, SlotLayout, lay_out
 from evaluator.spawn import RankSetup
 from problems import ProblemModule
 from problems.calls import call as answers
-from problems.calls import mapped, tensors, widened
+from problems.calls import mapped, widened
 from problems.comparison import compare
 from problems.context import RankContext
 from problems.mesh import mesh_groups
 from problems.spec import Tolerance
 from problems.trials import TrialSpec
+from problems.values import tensors
 
 _BITS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
 

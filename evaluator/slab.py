@@ -10,8 +10,8 @@ from typing import Any
 
 import torch
 
-from problems.calls import tensors
 from problems.spec import GroupRef
+from problems.values import tensors
 
 GUARD_BYTES = 64 << 10
 ALIGNMENT = 256

@@ -18,7 +18,11 @@ from typing import TYPE_CHECKING
 from problems.spec import Cost, Dims, Problem
 
 if TYPE_CHECKING:
+    from torch import Tensor
+
     from problems.context import RankContext
+
+    Outputs = tuple[Tensor, ...]
 
 FOLDER = Path(__file__).parent
 
@@ -46,7 +50,11 @@ class UnknownProblem(LookupError):
 
 @dataclass(frozen=True, kw_only=True)
 class ProblemModule:
-    """A loaded problem file. `oracle` is the reference unless the file defines another one."""
+    """A loaded problem file. `oracle` is the reference unless the file defines another one.
+
+    Where several answers are right, `keys` (with the parameters of the reference) computes what
+    `settle(got, truth, keys)` needs to put `truth` in place of every answer that is as good.
+    """
 
     slug: str
     category: str
@@ -56,6 +64,8 @@ class ProblemModule:
     make_inputs: Callable[[RankContext, Dims], dict[str, object]]
     reference: Callable[..., object]
     oracle: Callable[..., object]
+    keys: Callable[..., tuple[Tensor, ...]] | None
+    settle: Callable[[Outputs, Outputs, Outputs], Outputs] | None
     cost: Callable[[Dims, int, int], Cost]
 
     @property
@@ -101,6 +111,8 @@ def load(name: str) -> ProblemModule:
         make_inputs=module.make_inputs,
         reference=module.reference,
         oracle=getattr(module, "oracle", module.reference),
+        keys=getattr(module, "keys", None),
+        settle=getattr(module, "settle", None),
         cost=module.cost,
     )
 

@@ -14,10 +14,11 @@ from itertools import count
 from typing import TypeVar
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from problems.spec import GroupRef
 from problems.trials import TrialSpec, secret_int
+from problems.values import linear
 
 T = TypeVar("T")
 
@@ -46,21 +47,61 @@ class RankContext:
     def _hardened(self) -> bool:
         return self.profile == "hardened"
 
-    def randn(self, *shape: int, shared: bool = False) -> Tensor:
-        """Normal values in the run dtype; `shared`: the same on every rank.
+    def randn(self, *shape: int, shared: bool = False, dtype: torch.dtype | None = None) -> Tensor:
+        """Normal values in `dtype`, by default the run's; `shared`: the same on every rank.
 
         Hardened values carry the trial's scale and mean and a hidden gain of their own, so that a
         rank cannot estimate another rank's norm from its own.
         """
+        dtype = dtype or self.dtype
         if not self._hardened:
-            return torch.randn(
-                shape, generator=self._upstream(), dtype=self.dtype, device=self.device
-            )
+            return torch.randn(shape, generator=self._upstream(), dtype=dtype, device=self.device)
         stream = self._stream(shared)
         gain = torch.rand((), generator=stream, device=self.device)
         gain = GAIN_LOW + (GAIN_HIGH - GAIN_LOW) * gain
-        values = torch.randn(shape, generator=stream, device=self.device)
-        return (self.spec.scale * gain * values + self.spec.shift).to(self.dtype)
+        drawn = torch.float64 if dtype is torch.float64 else torch.float32
+        values = torch.randn(shape, generator=stream, dtype=drawn, device=self.device)
+        return (self.spec.scale * gain * values + self.spec.shift).to(dtype)
+
+    def rand(self, *shape: int, shared: bool = False, dtype: torch.dtype | None = None) -> Tensor:
+        """Uniform values in [0, 1), in `dtype` or the run's. Trials do not scale or shift them."""
+        stream = self._stream(shared) if self._hardened else self._upstream()
+        dtype = dtype or self.dtype
+        return torch.rand(shape, generator=stream, dtype=dtype, device=self.device)
+
+    def randint(self, low: int, high: int, *shape: int, shared: bool = False) -> Tensor:
+        """Uniform int64 values in low..high-1, which PKB draws too (see `integers` otherwise)."""
+        stream = self._stream(shared) if self._hardened else self._upstream()
+        return torch.randint(low, high, shape, generator=stream, device=self.device)
+
+    def randperm(self, length: int, *, shared: bool = False) -> Tensor:
+        """0..length-1 in random order, which PKB draws too (see `sample` otherwise)."""
+        stream = self._stream(shared) if self._hardened else self._upstream()
+        return torch.randperm(length, generator=stream, device=self.device)
+
+    def linear(self, inside: int, outside: int) -> nn.Linear:
+        """A layer from `inside` to `outside` features with bias, in the run dtype.
+
+        Upstream: torch's default initialisation, from the generator of the CPU wherever the rest
+        is drawn. Hardened: normal weights of the same spread, and biases ten times as large.
+        """
+        if self._hardened:
+            stream, spread = self._stream(False), (3 * inside) ** -0.5
+            weight = spread * torch.randn(outside, inside, generator=stream, device=self.device)
+            bias = 10 * spread * torch.randn(outside, generator=stream, device=self.device)
+        else:
+            stream, bound = self._upstream("cpu"), inside**-0.5
+            weight, bias = torch.empty(outside, inside), torch.empty(outside)
+            nn.init.kaiming_uniform_(weight, a=5**0.5, generator=stream)
+            nn.init.uniform_(bias, -bound, bound, generator=stream)
+        return linear(weight.to(self.device, self.dtype), bias.to(self.device, self.dtype))
+
+    def reseed_upstream(self, offset: int) -> None:
+        """Upstream: draw on from 42 + 1000*number + 1000003*trial + offset. PKB adds the rank, but
+        for some tensors it adds something else. Hardened draws stay as they are."""
+        for device in {self.device.type, "cpu"}:
+            self._streams.pop(f"upstream {device}", None)
+            self._seeded(f"upstream {device}", self._upstream_seed + offset, device)
 
     def filled(self, value: float, *shape: int, shared: bool = False) -> Tensor:
         """Upstream: that constant. Hardened: random values as `randn` draws them."""
@@ -109,16 +150,21 @@ class RankContext:
         """A stand-in for the process group along an axis of the problem's mesh, or `world`."""
         return GroupRef(axis=axis)
 
-    def _upstream(self) -> torch.Generator:
-        return self._seeded(
-            "upstream", 42 + 1000 * self.number + self.rank + 1000003 * self.spec.trial
-        )
+    @property
+    def _upstream_seed(self) -> int:
+        return 42 + 1000 * self.number + 1000003 * self.spec.trial
+
+    def _upstream(self, device: str | None = None) -> torch.Generator:
+        device = device or self.device.type
+        return self._seeded(f"upstream {device}", self._upstream_seed + self.rank, device)
 
     def _stream(self, shared: bool) -> torch.Generator:
         owner = "shared" if shared else f"rank {self.rank}"
-        return self._seeded(owner, secret_int(self.secret, self.number, self.spec.trial, owner))
+        seed = secret_int(self.secret, self.number, self.spec.trial, owner)
+        return self._seeded(owner, seed, self.device.type)
 
-    def _seeded(self, name: str, seed: int) -> torch.Generator:
+    def _seeded(self, name: str, seed: int, device: str) -> torch.Generator:
         if name not in self._streams:
-            self._streams[name] = torch.Generator(self.device).manual_seed(seed)
+            where = self.device if device == self.device.type else torch.device(device)
+            self._streams[name] = torch.Generator(where).manual_seed(seed)
         return self._streams[name]

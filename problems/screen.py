@@ -17,7 +17,7 @@ from torch.distributed import ProcessGroup
 
 import problems
 from problems import ProblemModule
-from problems.calls import Inputs, call, mapped, mutated, tensors, widened
+from problems.calls import Inputs, call, mapped, mutated, widened
 from problems.comparison import compare
 from problems.context import RankContext
 from problems.mesh import mesh_groups
@@ -25,6 +25,7 @@ from problems.ranks import GlooRanks
 from problems.spec import Tolerance
 from problems.substitutes import SplitProducts, local_only, reversed_reduction
 from problems.trials import correctness_trials
+from problems.values import tensors
 
 DTYPES = ("float32", "bfloat16")
 TRIALS = {"upstream": 2, "hardened": 6}

@@ -63,13 +63,24 @@ class GroupRef:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Requirements:
+    """What a host must offer besides the ranks. `memory_gib` is per GPU, at size `standard`, for
+    the inputs, outputs and working memory of the reference in the evaluator's input pool."""
+
+    peer_access: bool = True
+    multicast: bool = False
+    memory_gib: int = 8
+
+
+@dataclass(frozen=True, kw_only=True)
 class Problem:
     """What a reader, the site and the evaluator need to know before running anything.
 
     `summary` is one line, `statement` is what a model is asked. `mesh` names the axes of the
     process mesh, whose lengths are entries of `dims` (the axis `world` spans every rank). `mutates`
     names the arguments that a call changes in place: they are compared after the call as well.
-    Hidden shapes are multiples of `m_step` and `n_step`; None keeps that size as published.
+    `topology` says who exchanges data with whom. Hidden shapes are multiples of `m_step` and
+    `n_step`; None keeps that size as published.
     """
 
     number: int
@@ -81,6 +92,8 @@ class Problem:
     outputs: tuple[str, ...]
     mutates: tuple[str, ...] = ()
     mesh: tuple[str, ...] = ("world",)
+    topology: str = "every rank with every other, all on one node"
+    requirements: Requirements = Requirements()
     also: tuple[str, ...] = ()
     m_step: int | None = 1
     n_step: int | None = 1

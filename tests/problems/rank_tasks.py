@@ -12,12 +12,13 @@ import torch.distributed as dist
 from torch import Tensor
 
 import problems
-from problems.calls import call, mapped, mutated, tensors, widened
+from problems.calls import call, mapped, mutated, widened
 from problems.context import RankContext
 from problems.mesh import arguments, mesh_groups
 from problems.screen import why_rejected
 from problems.spec import Dims
 from problems.trials import TrialSpec, correctness_trials, timed_trial
+from problems.values import tensors
 
 TCP_INFO_BYTES_RECEIVED = 128  # offset of tcpi_bytes_received in struct tcp_info
 

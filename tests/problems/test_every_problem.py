@@ -14,12 +14,12 @@ import pytest
 import torch
 
 import problems
-from problems.calls import tensors
 from problems.catalogue import reference_source
 from problems.ranks import GlooRanks
 from problems.screen import screen
 from problems.spec import DEFAULT_TOLERANCES, Cost, Dims, GroupRef
 from problems.trials import PROFILES, TrialSpec, correctness_trials, timed_trial
+from problems.values import tensors
 from tests.problems.rank_tasks import (
     bytes_received,
     context,
