@@ -13,6 +13,7 @@ from problems.spec import Problem
 from problems.values import named_outputs, rebuilt, tensors
 
 Inputs = Mapping[str, object]
+Outputs = tuple[Tensor, ...]
 
 
 def mapped(inputs: Inputs, change: Callable[[Tensor], Tensor]) -> dict[str, object]:
@@ -32,7 +33,7 @@ def call(
     problem: Problem,
     inputs: Inputs,
     groups: Mapping[str, ProcessGroup],
-) -> tuple[Tensor, ...]:
+) -> Outputs:
     """Outputs, then the tensors of arguments that `problem.mutates` names, as they are afterwards.
 
     Works on copies: `inputs` stay as they are.
@@ -43,5 +44,5 @@ def call(
     return outputs + mutated(problem, copies)
 
 
-def mutated(problem: Problem, inputs: Inputs) -> tuple[Tensor, ...]:
+def mutated(problem: Problem, inputs: Inputs) -> Outputs:
     return tuple(tensor for name in problem.mutates for tensor in tensors(inputs[name]))

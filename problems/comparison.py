@@ -30,12 +30,13 @@ class Comparison:
 
 def compare(got: Tensor, expected: Tensor, tolerance: Tolerance) -> Comparison:
     """Compare one output with its oracle, in chunks. Infinities of the oracle must be met exactly.
+    Complex numbers count as two elements.
 
     Raises ValueError when shapes differ: that is a finding of its own, made before.
     """
     if got.shape != expected.shape:
         raise ValueError(f"got {tuple(got.shape)}, expected {tuple(expected.shape)}")
-    got, expected = got.detach().reshape(-1), expected.detach().reshape(-1)
+    got, expected = _as_reals(got), _as_reals(expected)
     if not expected.is_floating_point():
         return _compare_exactly(got, expected)
     unit = 1.0 if tolerance.absolute else rms(expected)
@@ -43,9 +44,10 @@ def compare(got: Tensor, expected: Tensor, tolerance: Tolerance) -> Comparison:
     max_error: float | None = None
     for start in range(0, expected.numel(), CHUNK_ELEMENTS):
         part = slice(start, start + CHUNK_ELEMENTS)
-        errors, wrong = _errors(got[part].double(), expected[part].double(), tolerance, unit)
+        mine, truth = got[part].double(), expected[part].double()
+        errors, wrong = _errors(mine, truth, tolerance, unit)
         mismatched += int((errors > 1.0).sum()) + wrong
-        nonfinite += int((~got[part].isfinite() & expected[part].isfinite()).sum())
+        nonfinite += int((~mine.isfinite() & truth.isfinite()).sum())
         if errors.numel():
             max_error = max(max_error or 0.0, errors.max().item())
     if max_error == float("inf"):
@@ -62,10 +64,16 @@ def rms(values: Tensor) -> float:
     """Root mean square of the finite values; 0.0 when there are none."""
     total, finite_elements = 0.0, 0
     for part in torch.split(values.reshape(-1), CHUNK_ELEMENTS):
-        finite = part[part.isfinite()].double()
+        wide = part.double()  # isfinite does not know float8
+        finite = wide[wide.isfinite()]
         total += finite.square().sum().item()
         finite_elements += finite.numel()
     return float((total / finite_elements) ** 0.5) if finite_elements else 0.0
+
+
+def _as_reals(values: Tensor) -> Tensor:
+    values = values.detach().reshape(-1)
+    return torch.view_as_real(values).reshape(-1) if values.is_complex() else values
 
 
 def _compare_exactly(got: Tensor, expected: Tensor) -> Comparison:

@@ -9,6 +9,7 @@ import multiprocessing
 import os
 import tempfile
 import traceback
+import warnings
 from collections.abc import Callable
 from datetime import timedelta
 from multiprocessing.connection import Connection, wait
@@ -108,6 +109,8 @@ class GlooRanks:
 
 def _serve(pipe: Connection, rank: int, world_size: int, meeting: str, timeout_s: float) -> None:
     torch.set_num_threads(1)
+    # torch 2.13 renames collectives that 2.11, on today's GPU hosts, knows by the old names only.
+    warnings.filterwarnings("ignore", category=FutureWarning, module="torch.distributed")
     os.environ["GLOO_SOCKET_IFNAME"] = "lo"
     dist.init_process_group(
         "gloo",

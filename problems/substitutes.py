@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import zip_longest
 from typing import Any
 from unittest.mock import patch
 
@@ -16,6 +17,7 @@ from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
 Group = dist.ProcessGroup | None
+SUM = dist.ReduceOp.SUM
 
 
 @contextmanager
@@ -38,7 +40,7 @@ def local_only() -> Iterator[None]:
 @contextmanager
 def reversed_reduction() -> Iterator[None]:
     """Sums over ranks go from the last rank to the first, and round to the dtype at each step."""
-    all_gather = dist.all_gather_into_tensor
+    all_gather, all_reduce, reduce = dist.all_gather_into_tensor, dist.all_reduce, dist.reduce
 
     def total(tensor: Tensor, group: Group) -> Tensor:
         world = dist.get_world_size(group)
@@ -50,18 +52,29 @@ def reversed_reduction() -> Iterator[None]:
             running = running + rows[rank]
         return running.view_as(tensor)
 
-    def all_reduce(tensor: Tensor, group: Group = None) -> None:
+    def ordered_all_reduce(tensor: Tensor, op: Any = SUM, group: Group = None) -> None:
+        if op != SUM:
+            all_reduce(tensor, op, group)
+            return
         tensor.copy_(total(tensor, group))
 
-    def reduce_scatter_tensor(output: Tensor, tensor: Tensor, group: Group = None) -> None:
+    def ordered_reduce_scatter(
+        output: Tensor, tensor: Tensor, op: Any = SUM, group: Group = None
+    ) -> None:
         whole = total(tensor, group).view(dist.get_world_size(group), -1)
         output.copy_(whole[dist.get_rank(group)].view_as(output))
 
-    def reduce(tensor: Tensor, dst: int, group: Group = None) -> None:
+    def ordered_reduce(tensor: Tensor, dst: int, op: Any = SUM, group: Group = None) -> None:
+        if op != SUM:
+            reduce(tensor, dst, op, group)
+            return
         tensor.copy_(total(tensor, group))
 
     with patch.multiple(
-        dist, all_reduce=all_reduce, reduce_scatter_tensor=reduce_scatter_tensor, reduce=reduce
+        dist,
+        all_reduce=ordered_all_reduce,
+        reduce_scatter_tensor=ordered_reduce_scatter,
+        reduce=ordered_reduce,
     ):
         yield
 
@@ -86,6 +99,23 @@ class SplitProducts(TorchFunctionMode):
         return func(*args, **(kwargs or {}))
 
 
+KEPT_MANTISSA_BITS = {torch.float64: 23, torch.float32: 7, torch.bfloat16: 3, torch.float16: 3}
+_MANTISSA_BITS = {torch.float64: 52, torch.float32: 23, torch.bfloat16: 7, torch.float16: 10}
+_SAME_SIZE = {2: torch.int16, 4: torch.int32, 8: torch.int64}
+
+
+def truncated(value: Tensor) -> Tensor:
+    """A copy cut to the mantissa of the next smaller format: bfloat16's of float32, float8 e4m3's
+    of 16 bits. Integers and formats without a smaller one stay."""
+    if value.is_complex():
+        return torch.view_as_complex(truncated(torch.view_as_real(value)))
+    if value.dtype not in KEPT_MANTISSA_BITS:
+        return value.clone()
+    cut = _MANTISSA_BITS[value.dtype] - KEPT_MANTISSA_BITS[value.dtype]
+    bits = value.contiguous().view(_SAME_SIZE[value.dtype.itemsize])
+    return ((bits >> cut) << cut).view(value.dtype)
+
+
 def _keep(tensor: Tensor, *_: object, **__: object) -> None:
     """This rank's own values stay where the result is expected."""
 
@@ -100,8 +130,10 @@ def _local_reduce_scatter(output: Tensor, tensor: Tensor, group: Group = None) -
     output.copy_(own.view_as(output))
 
 
-def _local_all_to_all(output: Tensor, tensor: Tensor, *_: object, group: Group = None) -> None:
-    output.copy_(tensor.view_as(output))
+def _local_all_to_all(output: Tensor, tensor: Tensor, *_: object, **__: object) -> None:
+    """As much of what would be sent as there is room for, and zeros after it."""
+    own = tensor.reshape(-1)[: output.numel()]
+    output.copy_(torch.cat([own, own.new_zeros(output.numel() - len(own))]).view(output.shape))
 
 
 def _local_scatter(output: Tensor, parts: Sequence[Tensor] | None, **_: object) -> None:
@@ -116,8 +148,12 @@ def _local_gather(tensor: Tensor, parts: Sequence[Tensor] | None = None, **_: ob
 
 
 def _local_exchange(operations: Sequence[dist.P2POp]) -> list[dist.Work]:
+    """What this rank sends arrives at itself, in order; zeros where it sends nothing."""
     sent = [operation.tensor for operation in operations if operation.op is dist.isend]
     received = [operation.tensor for operation in operations if operation.op is dist.irecv]
-    for to, source in zip(received, sent, strict=True):
-        to.copy_(source)
+    for to, source in zip_longest(received, sent):
+        if to is not None and source is not None and to.shape == source.shape:
+            to.copy_(source)
+        elif to is not None:
+            to.zero_()
     return []

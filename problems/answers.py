@@ -1,0 +1,176 @@
+"""Answers that the screen tries: cheap wrong ones, and honest ones that round in other ways."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from itertools import count
+
+import torch
+from torch import Tensor
+from torch.distributed import ProcessGroup
+
+from problems import ProblemModule
+from problems.calls import Inputs, Outputs, call, mapped, mutated, widened
+from problems.context import RankContext
+from problems.substitutes import SplitProducts, local_only, reversed_reduction, truncated
+from problems.values import tensors
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scene:
+    """One trial on one rank: its inputs, and what an answer is compared with."""
+
+    module: ProblemModule
+    context: RankContext
+    inputs: Inputs
+    groups: Mapping[str, ProcessGroup]
+    truth: Outputs
+    keys: Outputs
+
+    def reference(self, inputs: Inputs | None = None) -> Outputs:
+        used = self.inputs if inputs is None else inputs
+        return call(self.module.reference, self.module.problem, used, self.groups)
+
+    def settled(self, got: Outputs) -> Outputs:
+        """The answer with the truth wherever it is as good as the truth."""
+        if self.module.settle is None or not self.keys:
+            return got
+        return self.module.settle(got, self.truth, self.keys)
+
+
+def _zeros(scene: Scene, others: list[Scene]) -> Outputs:
+    return tuple(torch.zeros_like(t) for t in scene.truth)
+
+
+def _constant(scene: Scene, others: list[Scene]) -> Outputs:
+    """The mean of another trial's answer, or its first element where that is no float."""
+    return tuple(
+        torch.full_like(truth, _typical(other).item())
+        for truth, other in zip(scene.truth, others[0].truth, strict=True)
+    )
+
+
+def _typical(values: Tensor) -> Tensor:
+    return values[values.isfinite()].mean() if values.is_floating_point() else values.flatten()[0]
+
+
+def _pass_through(scene: Scene, others: list[Scene]) -> Outputs:
+    given = [t for value in scene.inputs.values() for t in tensors(value)]
+    outputs = scene.truth[: len(scene.truth) - len(mutated(scene.module.problem, scene.inputs))]
+    answer = [
+        next((t for t in given if t.shape == wanted.shape), torch.zeros_like(wanted))
+        for wanted in outputs
+    ]
+    return (*answer, *mutated(scene.module.problem, scene.inputs))
+
+
+def _local_only(scene: Scene, others: list[Scene]) -> Outputs:
+    with local_only():
+        return scene.reference()
+
+
+def _skip_one_rank(scene: Scene, others: list[Scene]) -> Outputs:
+    """The last rank contributes zeros in place of everything that is its own."""
+    context = scene.context
+    if context.rank != context.world_size - 1:
+        return scene.reference()
+    neighbour = replace(context, rank=context.rank - 1, _streams={}, _choices=count())
+    dims = scene.module.dims(context.spec.m, context.spec.n, context.world_size)
+    theirs = scene.module.make_inputs(neighbour, dims)
+    shared = {name for name, value in scene.inputs.items() if _equal(value, theirs[name])}
+    has_floats = any(_is_real(t) for value in scene.inputs.values() for t in tensors(value))
+    zeroed = mapped(scene.inputs, _zeroed_float if has_floats else torch.zeros_like)
+    return scene.reference(
+        {name: scene.inputs[name] if name in shared else zeroed[name] for name in scene.inputs}
+    )
+
+
+def _is_real(value: Tensor) -> bool:
+    return value.is_floating_point() or value.is_complex()
+
+
+def _zeroed_float(value: Tensor) -> Tensor:
+    """Integers stay: sizes and ids that others rely on would break the exchange itself."""
+    return torch.zeros_like(value) if _is_real(value) else value
+
+
+def _equal(one: object, other: object) -> bool:
+    pairs = list(zip(tensors(one), tensors(other), strict=True))
+    return all(a.shape == b.shape and torch.equal(a, b) for a, b in pairs)
+
+
+def _another_trial(scene: Scene, others: list[Scene]) -> Outputs:
+    """The answer of another trial of these shapes; zeros where there is none."""
+    shapes = [t.shape for t in scene.truth]
+    for other in others:
+        if [t.shape for t in other.truth] == shapes:
+            return other.truth
+    return _zeros(scene, others)
+
+
+def _stale_rows(scene: Scene, others: list[Scene]) -> Outputs:
+    """Right but for the last 1 % of rows, which hold another trial's values, or zeros."""
+    mixed = []
+    pairs = zip(scene.truth, _another_trial(scene, others), strict=True)
+    for truth, stale in pairs:
+        rows = truth.clone().reshape(-1, truth.shape[-1] if truth.dim() > 1 else 1)
+        first = len(rows) - max(1, len(rows) // 100)
+        rows[first:] = stale.reshape(rows.shape)[first:]
+        mixed.append(rows.view(truth.shape))
+    return tuple(mixed)
+
+
+def _low_precision(scene: Scene, others: list[Scene]) -> Outputs | None:
+    """The reference on inputs that lost most of their mantissa, as if sent or multiplied so."""
+    cut = mapped(scene.inputs, truncated)
+    if all(_equal(value, cut[name]) for name, value in scene.inputs.items()):
+        return None
+    return scene.reference(cut)
+
+
+def _reference(scene: Scene, others: list[Scene]) -> Outputs:
+    return scene.reference()
+
+
+def _float64_then_cast(scene: Scene, others: list[Scene]) -> Outputs:
+    exact = call(
+        scene.module.oracle,
+        scene.module.problem,
+        mapped(scene.inputs, widened),
+        scene.groups,
+    )
+    return tuple(
+        wide.to(narrow.dtype) for wide, narrow in zip(exact, scene.reference(), strict=True)
+    )
+
+
+def _reversed_reduction(scene: Scene, others: list[Scene]) -> Outputs:
+    with reversed_reduction():
+        return scene.reference()
+
+
+def _split_products(scene: Scene, others: list[Scene]) -> Outputs:
+    with SplitProducts():
+        return scene.reference()
+
+
+Answer = Callable[[Scene, list[Scene]], Outputs | None]
+
+WRONG: Mapping[str, Answer] = {
+    "zeros": _zeros,
+    "constant": _constant,
+    "pass-through": _pass_through,
+    "local-only": _local_only,
+    "skip-one-rank": _skip_one_rank,
+    "another-trial": _another_trial,
+    "stale-rows": _stale_rows,
+    "low-precision": _low_precision,
+}
+HONEST: Mapping[str, Answer] = {
+    "reference": _reference,
+    "float64-then-cast": _float64_then_cast,
+    "reversed-reduction": _reversed_reduction,
+    "split-products": _split_products,
+}
+ANSWERS = {**WRONG, **HONEST}
