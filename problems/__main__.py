@@ -1,4 +1,4 @@
-"""Command line: list the problems, screen them, export them for the site."""
+"""Command line: list, start, check, screen, audit and export the problems."""
 
 from __future__ import annotations
 
@@ -11,23 +11,40 @@ from problems.trials import PROFILES
 
 
 def main(argv: Sequence[str] | None = None) -> int:
+    arguments = _parser().parse_args(argv)
+    try:
+        return COMMANDS[arguments.command](arguments)
+    except (problems.UnknownProblem, ValueError) as error:
+        print(error, file=sys.stderr)
+        return 2
+
+
+def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m problems", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
     commands.add_parser("list", help="print number, name and title of every problem")
+    new = commands.add_parser("new", help="write the skeleton of a problem")
+    new.add_argument("category", help="a folder of problems/, as tensor_parallel")
+    new.add_argument("slug", help="the file's name without .py")
+    check = commands.add_parser("check", help="try every rule on CPU and say what is missing")
+    check.add_argument("problem", nargs="+", help="slug, number or dotted name")
     screening = commands.add_parser("screen", help="try wrong and honest answers on gloo ranks")
     screening.add_argument("problem", nargs="*", help="slug, number or dotted name; default: all")
     screening.add_argument("--profile", choices=PROFILES, default="hardened")
     screening.add_argument("--size", default="tiny")
     screening.add_argument("--world-size", type=int, default=2)
     screening.add_argument("--secrets", type=int, default=1, help="repeat with so many secrets")
-    export = commands.add_parser("export", help="write fixtures/problems.json")
-    export.add_argument("--keep-health", action="store_true", help="do not run the screen again")
-    arguments = parser.parse_args(argv)
-    try:
-        return COMMANDS[arguments.command](arguments)
-    except problems.UnknownProblem as error:
-        print(error, file=sys.stderr)
-        return 2
+    screening.add_argument("--errors", action="store_true", help="print every answer's error")
+    audit = commands.add_parser("audit", help="screen and keep what was found")
+    audit.add_argument("problem", nargs="*", help="slug, number or dotted name; default: all")
+    audit.add_argument("--secrets", type=int, default=100, help="per problem and world size")
+    audit.add_argument("--jobs", type=int, default=1, help="problems screened at once")
+    commands.add_parser("export", help="write fixtures/problems.json for the site")
+    return parser
+
+
+def _names(arguments: argparse.Namespace) -> list[str]:
+    return [problems.find(text) for text in arguments.problem] or problems.names()
 
 
 def _list(arguments: argparse.Namespace) -> int:
@@ -37,49 +54,92 @@ def _list(arguments: argparse.Namespace) -> int:
     return 0
 
 
+def _new(arguments: argparse.Namespace) -> int:
+    from problems.skeleton import create
+
+    path = create(arguments.category, arguments.slug)
+    print(f"wrote {path}\nnow fill it in; `python -m problems check {path.stem}` says what is left")
+    return 0
+
+
+def _check(arguments: argparse.Namespace) -> int:
+    """Exit status 1 when a rule complains."""
+    from problems.checks import complaints
+
+    found = 0
+    for name, complaint in complaints(_names(arguments)):
+        found += 1
+        print(f"{name}: {complaint}")
+    print(f"{found} complaints" if found else "every rule is kept")
+    return 1 if found else 0
+
+
 def _screen(arguments: argparse.Namespace) -> int:
     """Exit status 1 when a finding is not as it should be."""
+    from problems.health import merged
     from problems.ranks import GlooRanks
     from problems.screen import screen
 
-    names = [problems.find(text) for text in arguments.problem] or problems.names()
     surprises = 0
     with GlooRanks(arguments.world_size) as ranks:
-        for name in names:
-            for number in range(arguments.secrets):
-                secret = f"screen {number}".encode()
-                findings = screen(
-                    ranks, name, arguments.profile, size=arguments.size, secret=secret
+        for name in _names(arguments):
+            rounds = [
+                screen(
+                    ranks,
+                    name,
+                    arguments.profile,
+                    size=arguments.size,
+                    secret=f"screen {number}".encode(),
                 )
-                for finding in (f for f in findings if not f.as_it_should_be):
-                    surprises += 1
-                    verb = "accepts" if finding.accepted else "rejects"
+                for number in range(arguments.secrets)
+            ]
+            for finding in merged(rounds):
+                errors = ", ".join(f"{d} {error:.3g}" for d, error in finding.errors.items())
+                verb = "accepts" if finding.accepted else "rejects"
+                surprises += not finding.as_it_should_be
+                if arguments.errors:
+                    print(f"{name} {verb} {finding.answer}: {errors or finding.why}")
+                elif not finding.as_it_should_be:
                     print(f"{name} {verb} {finding.answer} ({finding.why})")
-    print(f"{len(names)} problems screened, {surprises} surprises")
+    print(f"{len(_names(arguments))} problems screened, {surprises} surprises")
     return 1 if surprises else 0
 
 
-def _export(arguments: argparse.Namespace) -> int:
-    from problems.catalogue import PATH, catalogue, health_rows, stored_health, write
-    from problems.ranks import GlooRanks
-    from problems.screen import screen
+def _audit(arguments: argparse.Namespace) -> int:
+    """Exit status 1 when a scored problem errs under `hardened`."""
+    from problems import health, health_table
 
-    if arguments.keep_health:
-        health = stored_health()
-    else:
-        health = {}
-        with GlooRanks(2, timeout_s=600) as ranks:
-            for name in problems.names():
-                published = screen(ranks, name, "upstream", size="standard")
-                hardened = screen(ranks, name, "hardened", size="tiny")
-                health[problems.load(name).slug] = health_rows(published + hardened)
-                print(f"screened {name}", flush=True)
-    write(catalogue(health))
+    found, erring = {}, 0
+    plan = health.Plan(secrets=arguments.secrets)
+    for slug, state in health.audit(_names(arguments), plan, arguments.jobs):
+        found[slug] = state
+        wrong = [f for f in state.findings if f.profile == "hardened" and not f.as_it_should_be]
+        scored = problems.load(problems.find(slug)).problem.scored
+        erring += bool(scored and wrong)
+        said = "; ".join(f"{f.answer}: {f.why}" for f in wrong) or "as it should be"
+        print(f"{slug}: {said}", flush=True)
+    health.store(found)
+    health_table.write(health.stored())
+    print(f"wrote {health.PATH} and {health_table.PATH}; {erring} problems err")
+    return 1 if erring else 0
+
+
+def _export(arguments: argparse.Namespace) -> int:
+    from problems.catalogue import PATH, catalogue, write
+
+    write(catalogue())
     print(f"wrote {PATH}")
     return 0
 
 
-COMMANDS = {"list": _list, "screen": _screen, "export": _export}
+COMMANDS = {
+    "list": _list,
+    "new": _new,
+    "check": _check,
+    "screen": _screen,
+    "audit": _audit,
+    "export": _export,
+}
 
 if __name__ == "__main__":
     sys.exit(main())

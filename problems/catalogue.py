@@ -11,35 +11,24 @@ from pathlib import Path
 from typing import Any
 
 import problems
-from problems import ProblemModule
-from problems.screen import Finding
+from problems import ProblemModule, health
 
 PATH = Path(__file__).parents[1] / "fixtures" / "problems.json"
 VERSION = 1
 COST_ITEMSIZE = 2  # bfloat16
 
-Health = Mapping[str, list[dict[str, Any]]]
 
-
-def catalogue(health: Health) -> dict[str, Any]:
-    """`health` maps a slug to its findings, as `health_rows` makes them."""
+def catalogue() -> dict[str, Any]:
+    """Every problem, with what the last audit found."""
+    found = health.stored()
     modules = [problems.load(name) for name in problems.names()]
-    return {"version": VERSION, "problems": [_entry(m, health[m.slug]) for m in modules]}
-
-
-def health_rows(findings: list[Finding]) -> list[dict[str, Any]]:
-    keys = ("profile", "answer", "accepted", "why")
-    return [{key: getattr(finding, key) for key in keys} for finding in findings]
+    return {"version": VERSION, "problems": [_entry(m, found.get(m.slug)) for m in modules]}
 
 
 def stored() -> dict[str, Any]:
     """The exported document; raises FileNotFoundError before the first export."""
     document: dict[str, Any] = json.loads(PATH.read_text())
     return document
-
-
-def stored_health() -> Health:
-    return {entry["slug"]: entry["health"] for entry in stored()["problems"]}
 
 
 def write(document: dict[str, Any]) -> None:
@@ -63,12 +52,13 @@ def _source(text: str, node: ast.FunctionDef | ast.stmt) -> str:
     return "\n".join(text.splitlines()[first - 1 : node.end_lineno])
 
 
-def _entry(module: ProblemModule, health: list[dict[str, Any]]) -> dict[str, Any]:
+def _entry(module: ProblemModule, found: Mapping[str, Any] | None) -> dict[str, Any]:
     problem = module.problem
     copied = ("number", "title", "source", "domain", "summary", "statement", "outputs", "mutates")
-    more = ("mesh", "also", "world_sizes", "tolerance_reason", "scored", "unscored_reason")
+    more = ("mesh", "topology", "also", "world_sizes", "tolerance_reason")
+    reasons = ("scored", "unscored_reason", "latency_bound_reason", "known_issues")
     return {
-        **{key: _plain(getattr(problem, key)) for key in (*copied, *more, "known_issues")},
+        **{key: _plain(getattr(problem, key)) for key in (*copied, *more, *reasons)},
         "slug": module.slug,
         "category": module.category,
         "category_title": module.category_title,
@@ -81,8 +71,14 @@ def _entry(module: ProblemModule, health: list[dict[str, Any]]) -> dict[str, Any
         "reference_source": reference_source(module),
         "digest": module.digest,
         "costs": _costs(module),
-        "health": health,
+        "requirements": asdict(problem.requirements),
+        "health": _health(found),
     }
+
+
+def _health(found: Mapping[str, Any] | None) -> dict[str, Any]:
+    """The findings and how they were made; nothing before the first audit."""
+    return {} if found is None else {k: v for k, v in found.items() if k != "behaviour"}
 
 
 def _plain(value: object) -> object:

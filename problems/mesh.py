@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import cache
 from itertools import product
 from math import prod
 
@@ -22,12 +23,19 @@ def mesh_groups(
     world = dist.group.WORLD
     if world is None:
         raise ValueError("join the process group before making a mesh")
-    groups: dict[str, dist.ProcessGroup] = {"world": world}
     if axes == ("world",):
-        return groups
-    lengths = [getattr(d, axis) for axis in axes]
+        return {"world": world}
+    lengths = tuple(getattr(d, axis) for axis in axes)
     if prod(lengths) != world_size:
         raise ValueError(f"mesh {axes} of {lengths} does not hold {world_size} ranks")
+    return _groups(axes, lengths, rank, world)
+
+
+@cache
+def _groups(
+    axes: tuple[str, ...], lengths: tuple[int, ...], rank: int, world: dist.ProcessGroup
+) -> Mapping[str, dist.ProcessGroup]:
+    groups = {"world": world}
     places = list(product(*(range(length) for length in lengths)))
     for index, axis in enumerate(axes):
         for line in _lines(places, index):

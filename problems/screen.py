@@ -8,9 +8,11 @@ atol = rtol = 1e-2, as PKB does.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from math import inf
 
 import torch
+from torch import Tensor
 from torch.distributed import ProcessGroup
 
 import problems
@@ -29,10 +31,23 @@ TRIALS = {"upstream": 2, "hardened": 6}
 
 
 @dataclass(frozen=True, kw_only=True)
-class Finding:
-    """`accepted`: a wrong answer passed everywhere, or an honest one did in every dtype.
+class Outcome:
+    """`error` is the worst one, in tolerances, infinite where no unit exists; `why` rejected."""
 
-    None where the problem offers no such answer, as low precision where nothing is a float.
+    error: float = 0.0
+    why: str | None = None
+
+    def worse_of(self, other: Outcome) -> Outcome:
+        """The larger error; the first reason."""
+        return Outcome(error=max(self.error, other.error), why=self.why or other.why)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Finding:
+    """What became of an answer. `accepted`: a wrong one passed everywhere in some dtype, or an
+    honest one did in every dtype; None where the problem offers no such answer.
+
+    `errors` holds per dtype the worst error over trials, ranks and outputs, in tolerances.
     """
 
     profile: str
@@ -40,6 +55,7 @@ class Finding:
     honest: bool
     accepted: bool | None
     why: str
+    errors: Mapping[str, float]
 
     @property
     def as_it_should_be(self) -> bool:
@@ -59,49 +75,55 @@ def screen(
     ranks: GlooRanks, name: str, profile: str, *, size: str = "tiny", secret: bytes = b"screen"
 ) -> list[Finding]:
     """Every answer on every rank in every trial, in float32 and bfloat16."""
-    rejections: dict[str, list[dict[str, str | None]]] = {}
+    outcomes = {}
     for dtype in DTYPES:
         setting = Setting(name=name, profile=profile, size=size, dtype=dtype, secret=secret)
-        rejections[dtype] = ranks.run(rejections_on_rank, setting)
+        outcomes[dtype] = ranks.run(outcomes_on_rank, setting)
     return [
-        _finding(
-            profile, answer, {d: [r.get(answer, "") for r in by] for d, by in rejections.items()}
-        )
+        _finding(profile, answer, {d: [o.get(answer) for o in by] for d, by in outcomes.items()})
         for answer in ANSWERS
     ]
 
 
-def rejections_on_rank(rank: int, world_size: int, setting: Setting) -> dict[str, str | None]:
-    """Answer -> why this rank rejects it, None when it accepts it in all trials.
-
-    Answers that the problem does not offer are left out.
-    """
+def outcomes_on_rank(rank: int, world_size: int, setting: Setting) -> dict[str, Outcome]:
+    """What this rank sees of every answer over all trials, but of those that do not apply."""
     scenes = _scenes(rank, world_size, setting)
     tolerance = scenes[0].module.problem.tolerance(setting.profile, setting.dtype)
-    found: dict[str, str | None] = {}
+    found: dict[str, Outcome] = {}
     for index, scene in enumerate(scenes):
         others = scenes[index + 1 :] + scenes[:index]
         for answer, give in ANSWERS.items():
             got = give(scene, others)
             if got is None:
                 continue
-            reason = why_rejected(scene.settled(got), scene.truth, tolerance)
-            where = f"trial {scene.context.spec.trial}, {reason}" if reason else None
-            found[answer] = found.get(answer) or where
+            seen = outcome(scene.settled(got), scene.truth, tolerance)
+            if seen.why:
+                seen = replace(seen, why=f"trial {scene.context.spec.trial}, {seen.why}")
+            found[answer] = found.get(answer, Outcome()).worse_of(seen)
     return found
 
 
-def why_rejected(got: Outputs, truth: Outputs, tolerance: Tolerance) -> str | None:
+def outcome(got: Outputs, truth: Outputs, tolerance: Tolerance) -> Outcome:
+    """All outputs of one call compared."""
     if len(got) != len(truth):
-        return f"{len(got)} outputs instead of {len(truth)}"
+        return Outcome(error=inf, why=f"{len(got)} outputs instead of {len(truth)}")
+    worst = Outcome()
     for index, (mine, expected) in enumerate(zip(got, truth, strict=True)):
-        if mine.shape != expected.shape:
-            return f"output {index}: shape {list(mine.shape)}, not {list(expected.shape)}"
-        found = compare(mine, expected, tolerance)
-        if not found.ok:
-            worst = f", up to {found.max_error:.3g} tolerances" if found.max_error else ""
-            return f"output {index}: {found.mismatched} of {found.elements} wrong{worst}"
-    return None
+        worst = worst.worse_of(_output_outcome(index, mine, expected, tolerance))
+    return worst
+
+
+def _output_outcome(index: int, got: Tensor, expected: Tensor, tolerance: Tolerance) -> Outcome:
+    if got.shape != expected.shape:
+        why = f"output {index}: shape {list(got.shape)}, not {list(expected.shape)}"
+        return Outcome(error=inf, why=why)
+    found = compare(got, expected, tolerance)
+    if found.ok:
+        return Outcome(error=found.max_error or 0.0)
+    error = inf if found.nonfinite or not found.max_error else found.max_error
+    worst = f", up to {error:.3g} tolerances" if error < inf else ""
+    why = f"output {index}: {found.mismatched} of {found.elements} wrong{worst}"
+    return Outcome(error=error, why=why)
 
 
 def _scenes(rank: int, world_size: int, setting: Setting) -> list[Scene]:
@@ -143,17 +165,18 @@ def _scene(
     )
 
 
-def _finding(profile: str, answer: str, reasons: Mapping[str, list[str | None]]) -> Finding:
-    """`reasons` holds, for every dtype, why each rank rejects the answer, "" where it is none."""
+def _finding(profile: str, answer: str, outcomes: Mapping[str, list[Outcome | None]]) -> Finding:
+    """`outcomes` holds, for every dtype, what each rank saw; None where the answer is not one."""
     honest = answer in HONEST
-    if all(reason == "" for by_rank in reasons.values() for reason in by_rank):
-        why = "does not apply"
-        return Finding(profile=profile, answer=answer, honest=honest, accepted=None, why=why)
-    verdicts = {dtype: not any(by_rank) for dtype, by_rank in reasons.items()}
-    accepted = all(verdicts.values()) if honest else any(verdicts.values())
-    told = next(d for d, ok in verdicts.items() if ok is accepted)
-    why = f"{told}: every trial, every rank"
-    if not accepted:
-        rank, reason = next((r, text) for r, text in enumerate(reasons[told]) if text)
-        why = f"{told}, rank {rank}, {reason}"
-    return Finding(profile=profile, answer=answer, honest=honest, accepted=accepted, why=why)
+    seen = {d: [o for o in by_rank if o] for d, by_rank in outcomes.items() if any(by_rank)}
+    errors = {dtype: max(o.error for o in by_rank) for dtype, by_rank in seen.items()}
+    passed = {dtype: not any(o.why for o in by_rank) for dtype, by_rank in seen.items()}
+    accepted, why = None, "does not apply"
+    if passed:
+        accepted = all(passed.values()) if honest else any(passed.values())
+        told = next(dtype for dtype, ok in passed.items() if ok is accepted)
+        reasons = [f"rank {r}, {o.why}" for r, o in enumerate(seen[told]) if o.why]
+        why = f"{told}, {reasons[0]}" if reasons else f"{told}: every trial, every rank"
+    return Finding(
+        profile=profile, answer=answer, honest=honest, accepted=accepted, why=why, errors=errors
+    )

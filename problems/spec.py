@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from types import SimpleNamespace
+from types import MappingProxyType, SimpleNamespace
 from typing import TYPE_CHECKING
 
 
@@ -45,10 +45,14 @@ EXACT_TOLERANCES = dict.fromkeys(DEFAULT_TOLERANCES, EXACT)
 
 
 def sizes(
-    *, tiny: tuple[int, int] = (64, 32), large: tuple[int, int] = (8192, 8192)
+    *,
+    tiny: tuple[int, int] = (64, 32),
+    large: tuple[int, int] = (8192, 8192),
+    more: Mapping[str, tuple[int, int]] = MappingProxyType({}),
 ) -> Mapping[str, Size]:
-    """(m, n) for a CPU, PKB's 1024 x 1024, and (m, n) that is bound by bandwidth."""
-    named = {"tiny": tiny, "standard": (1024, 1024), "large": large}
+    """(m, n) for a CPU, PKB's 1024 x 1024, (m, n) that is bound by bandwidth, and `more` of them
+    where results were published over a range."""
+    named = {"tiny": tiny, "standard": (1024, 1024), "large": large, **more}
     return {name: Size(m=m, n=n) for name, (m, n) in named.items()}
 
 
@@ -79,7 +83,8 @@ class Problem:
     `summary` is one line, `statement` is what a model is asked. `mesh` names the axes of the
     process mesh, whose lengths are entries of `dims` (the axis `world` spans every rank). `mutates`
     names the arguments that a call changes in place: they are compared after the call as well.
-    `topology` says who exchanges data with whom. Hidden shapes are multiples of `m_step` and
+    `topology` says who exchanges data with whom. `latency_bound_reason` is set where no size makes
+    moving data outweigh ten launches. Hidden shapes are multiples of `m_step` and
     `n_step`; None keeps that size as published.
     """
 
@@ -102,6 +107,7 @@ class Problem:
     tolerance_reason: str = "default for the dtype"
     world_sizes: tuple[int, ...] = (2, 4, 8)
     unscored_reason: str | None = None
+    latency_bound_reason: str | None = None
     known_issues: tuple[str, ...] = ()
 
     @property

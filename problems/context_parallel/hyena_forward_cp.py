@@ -29,7 +29,10 @@ problem = Problem(
     "call to call.",
     outputs=("out",),
     also=("Sequence Parallel",),
-    sizes=sizes(large=(4096, 4096)),
+    sizes=sizes(
+        large=(1024, 8192),  # 16384 a rank: the end of the published plot over lengths
+        more={"ls-1024": (1024, 512), "ls-4096": (1024, 2048), "ls-8192": (1024, 4096)},
+    ),
     tolerance_reason="gates and the convolution's result may round to the run dtype, and an "
     "FFT's error is relative to the largest output, not to each",
     known_issues=(

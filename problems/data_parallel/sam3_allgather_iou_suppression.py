@@ -24,7 +24,10 @@ problem = Problem(
     "masks do not number n_r. Counts (at least 1), threshold and reverse may vary by call.",
     outputs=("masks", "scores", "suppressed"),
     also=("Geometric / Spatial",),
-    sizes=sizes(large=(4096, 8192)),
+    sizes=sizes(
+        large=(1024, 73 << 10),  # 511 objects on 4 ranks, near the end of the published plot
+        more={f"objects-{7 * c}": (1024, c << 10) for c in (2, 5, 9, 18, 37)},
+    ),
     tolerances=EXACT_TOLERANCES,
     tolerance_reason="masks are moved or filled, and areas are integers: every bit must be right",
     known_issues=(

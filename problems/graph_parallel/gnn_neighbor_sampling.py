@@ -29,6 +29,7 @@ problem = Problem(
     tolerances=EXACT_TOLERANCES,
     tolerance_reason="integers: every one must be right",
     sizes=sizes(large=(100000, 16384)),
+    latency_bound_reason="at most 2048 seeds a rank: a hop moves a few hundred kilobytes",
     known_issues=(
         "PKB replicates the graph, so under `upstream` a local computation is right; hardened "
         "entries of other owners' nodes are decoys.",

@@ -25,7 +25,11 @@ problem = Problem(
     "top_k and top_p may differ from call to call.",
     outputs=("log_probs",),
     also=("Tensor Parallel",),
-    sizes=sizes(tiny=(1024, 256), large=(131072, 128000)),
+    sizes=sizes(
+        tiny=(1024, 256),
+        large=(16384, 128000),
+        more={f"seq-{s}": (s, 128000) for s in (1024, 2048, 4096, 8192)},
+    ),
     tolerances=tolerances(float32=1e-5, bfloat16=1e-4, float16=1e-4),
     tolerance_reason="the last step is float32 in every run dtype; hardened logits keep the "
     "top-p cut 20 % away from every running sum, so rounding decides nothing",
@@ -37,10 +41,11 @@ problem = Problem(
 
 
 def dims(m: int, n: int, world_size: int) -> Dims:
-    """V = n/4 and S = m/128, which are PKB's fixed V and S at m = n = 1024."""
-    seq = -(-max(world_size, m // 128) // world_size) * world_size
+    """V = n/4, B = m/512 and S = m/128, as PKB fixes them at m = n = 1024. Larger vocabularies come
+    with one sequence of m tokens: V = 32000 is the published plot over sequence lengths."""
+    seq, batch = (m, 1) if n > 1024 else (max(world_size, m // 128), max(1, m // 512))
     vocab = -(-n // (4 * world_size)) * world_size
-    return Dims(m=m, n=n, batch=max(1, min(m // 512, 4)), seq=seq, vocab=vocab)
+    return Dims(m=m, n=n, batch=batch, seq=-(-seq // world_size) * world_size, vocab=vocab)
 
 
 def make_inputs(ctx: RankContext, d: Dims) -> dict[str, object]:

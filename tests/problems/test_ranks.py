@@ -7,7 +7,7 @@ import torch
 
 from problems.mesh import mesh_groups
 from problems.ranks import GlooRanks, RankFailure
-from problems.screen import why_rejected
+from problems.screen import outcome
 from problems.spec import Dims, Tolerance
 from tests.problems.rank_tasks import mesh_members, raise_on_last_rank, rank_and_world
 
@@ -33,7 +33,7 @@ def test_the_last_axis_of_a_mesh_is_consecutive_ranks(four_ranks: GlooRanks) -> 
 
 
 def test_a_mesh_that_does_not_hold_the_world_is_refused(two_ranks: GlooRanks) -> None:
-    with pytest.raises(RankFailure, match=r"of \[0, 3\] does not hold 2 ranks"):
+    with pytest.raises(RankFailure, match=r"of \(0, 3\) does not hold 2 ranks"):
         two_ranks.run(mesh_members, 3)
 
 
@@ -42,11 +42,13 @@ def test_a_mesh_needs_a_process_group() -> None:
         mesh_groups(("world",), Dims(), 0, 2)
 
 
-def test_the_screen_says_why_it_rejects() -> None:
+def test_the_screen_says_why_it_rejects_and_by_how_much() -> None:
     truth = (torch.ones(4, 2, dtype=torch.float64),)
-    assert why_rejected((torch.ones(4, 2),), truth, TOLERANCE) is None
-    assert why_rejected((), truth, TOLERANCE) == "0 outputs instead of 1"
-    shape = why_rejected((torch.ones(2),), truth, TOLERANCE)
-    assert shape == "output 0: shape [2], not [4, 2]"
-    wrong = why_rejected((torch.zeros(4, 2),), truth, TOLERANCE)
-    assert wrong == "output 0: 8 of 8 wrong, up to 500 tolerances"
+    right = outcome((torch.ones(4, 2),), truth, TOLERANCE)
+    assert (right.why, right.error) == (None, 0.0)
+    assert outcome((), truth, TOLERANCE).why == "0 outputs instead of 1"
+    shape = outcome((torch.ones(2),), truth, TOLERANCE)
+    assert shape.why == "output 0: shape [2], not [4, 2]"
+    wrong = outcome((torch.zeros(4, 2),), truth, TOLERANCE)
+    assert wrong.why == "output 0: 8 of 8 wrong, up to 500 tolerances"
+    assert wrong.error == pytest.approx(500)

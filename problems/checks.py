@@ -1,0 +1,32 @@
+"""Every rule for some problems, on this machine alone: what `python -m problems check` does."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import problems
+from problems.rank_rules import RANK_RULES
+from problems.ranks import GlooRanks, RankFailure
+from problems.rules import RULES
+
+WORLD_SIZES = (2, 4)
+
+
+def complaints(names: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Name and complaint. A rule that a problem makes raise is a complaint as well."""
+    for name in names:
+        module = problems.load(name)
+        for title, rule in RULES.items():
+            try:
+                yield from ((name, found) for found in rule(module))
+            except Exception as error:  # noqa: BLE001 - the file under test may raise anything
+                yield name, f"{title.replace('_', ' ')}: {type(error).__name__}: {error}"
+    for world_size in WORLD_SIZES:
+        with GlooRanks(world_size) as ranks:
+            for name in names:
+                for rank_rule in RANK_RULES:
+                    try:
+                        yield from ((name, found) for found in rank_rule(ranks, name))
+                    except RankFailure as failure:
+                        last = str(failure).strip().splitlines()[-1]
+                        yield name, f"on {world_size} ranks: {last}"

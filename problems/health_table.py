@@ -1,0 +1,83 @@
+"""docs/problem-health.md: what each profile's check lets pass, problem by problem."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from math import isinf
+from pathlib import Path
+from typing import Any
+
+import problems
+from problems.answers import HONEST
+from problems.health import margins
+
+PATH = Path(__file__).parents[1] / "docs" / "problem-health.md"
+HEAD = """\
+# Problem health
+
+Written by `python -m problems audit`; do not edit. Every problem is asked what it says to answers
+that skip the work (zeros, a constant, an input handed back, no communication, one rank left out,
+another trial's answer, 1 % of the rows stale, inputs cut to the mantissa of the next smaller
+format) and to honest ones that only round differently. `upstream` is PKB's own inputs at their
+published size with PKB's `atol = rtol = 1e-2`. `hardened` is ours at size `tiny`, with so many
+secrets on each of so many world sizes, in float32 and bfloat16.
+
+*Worst honest* is the largest error of an honest answer, *cheapest wrong* the smallest of a wrong
+one, over dtypes, secrets and world sizes, in tolerances: 1 is the limit, and a dash means that no
+unit exists because exact values differ. [problem-format.md](problem-format.md) says more.
+"""
+COLUMNS = (
+    *("#", "problem", "upstream accepts wrongly", "upstream rejects wrongly"),
+    *("hardened errs on", "worst honest", "cheapest wrong", "secrets x world sizes"),
+)
+
+
+def write(health: Mapping[str, Mapping[str, Any]]) -> None:
+    PATH.write_text(table(health))
+
+
+def table(health: Mapping[str, Mapping[str, Any]]) -> str:
+    rows = [_row(name, health) for name in problems.names()]
+    notes = [
+        f"* {module.problem.number} `{module.slug}`: {module.problem.unscored_reason}"
+        for module in map(problems.load, problems.names())
+        if not module.problem.scored
+    ]
+    lines = [_line(COLUMNS), _line(["---"] * len(COLUMNS)), *map(_line, rows)]
+    unscored = ["", "## Never counted under `hardened`", "", *notes] if notes else []
+    return "\n".join([HEAD, *lines, *unscored]) + "\n"
+
+
+def _row(name: str, health: Mapping[str, Mapping[str, Any]]) -> Sequence[str]:
+    module = problems.load(name)
+    title = [str(module.problem.number), f"`{module.slug}`"]
+    found = health.get(module.slug)
+    if found is None:
+        return [*title, "not screened yet", *[""] * (len(COLUMNS) - 3)]
+    rows = found["findings"]
+    worst_honest, cheapest_wrong = margins(rows)
+    hardened = _erring(rows, "hardened", honest=False) + _erring(rows, "hardened", honest=True)
+    worlds = ", ".join(map(str, found["world_sizes"]))
+    return [
+        *title,
+        ", ".join(_erring(rows, "upstream", honest=False)) or "nothing",
+        ", ".join(_erring(rows, "upstream", honest=True)) or "nothing",
+        ", ".join(hardened) or "nothing",
+        f"{worst_honest:.2g}",
+        "-" if isinf(cheapest_wrong) else f"{cheapest_wrong:.2g}",
+        f"{found['secrets']} x ({worlds})",
+    ]
+
+
+def _erring(rows: Sequence[Mapping[str, Any]], profile: str, *, honest: bool) -> list[str]:
+    return [
+        row["answer"]
+        for row in rows
+        if row["profile"] == profile
+        and (row["answer"] in HONEST) is honest
+        and row["accepted"] is (not honest)
+    ]
+
+
+def _line(cells: Sequence[str]) -> str:
+    return f"| {' | '.join(cells)} |"

@@ -1,0 +1,206 @@
+"""What must hold for every problem when its reference runs on gloo ranks. See also rules."""
+
+from __future__ import annotations
+
+import os
+import socket
+import struct
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import nan
+from pathlib import Path
+
+import torch
+import torch.distributed as dist
+from torch import Tensor
+from torch.distributed import ProcessGroup
+
+import problems
+from problems import ProblemModule
+from problems.calls import Inputs, Outputs, call, mapped, mutated, widened
+from problems.context import RankContext
+from problems.mesh import arguments, mesh_groups
+from problems.ranks import GlooRanks
+from problems.screen import outcome, screen
+from problems.trials import PROFILES, TrialSpec, correctness_trials, timed_trial
+from problems.values import named_outputs, tensors
+
+DTYPES = (torch.float32, torch.bfloat16, torch.float16)
+TCP_INFO_BYTES_RECEIVED = 128  # offset of tcpi_bytes_received in Linux's struct tcp_info
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stage:
+    """A problem on one rank, ready to be called."""
+
+    module: ProblemModule
+    inputs: Inputs
+    groups: Mapping[str, ProcessGroup]
+
+
+def reference_equals_oracle(ranks: GlooRanks, name: str) -> list[str]:
+    """One tiny call in each run dtype and profile, against the oracle and our own tolerance."""
+    return [
+        f"{profile}, rank {rank} of {ranks.world_size}: {fault}"
+        for profile in PROFILES
+        for rank, faults in enumerate(ranks.run(_oracle_faults, name, profile))
+        for fault in faults
+    ]
+
+
+def reference_receives_its_cost(ranks: GlooRanks, name: str) -> list[str]:
+    """No reference moves fewer bytes than the least that `cost` says must move."""
+    module = problems.load(name)
+    size, world_size = module.problem.sizes["tiny"], ranks.world_size
+    least = module.cost(module.dims(size.m, size.n, world_size), world_size, 4).wire_bytes
+    received = max(ranks.run(_bytes_received, name))
+    if received >= least:
+        return []
+    return [f"the reference received {received} bytes, less than the cost's {least:g}"]
+
+
+def settle_bears_anything(ranks: GlooRanks, name: str) -> list[str]:
+    """`settle` reads what a submission wrote: it must neither raise nor make nonsense right."""
+    if problems.load(name).settle is None:
+        return []
+    return [fault for faults in ranks.run(_settle_faults, name) for fault in faults]
+
+
+def screen_finds_nothing(ranks: GlooRanks, name: str) -> list[str]:
+    if not problems.load(name).problem.scored:
+        return []  # says in public why no inputs can do it
+    return [
+        f"{f.answer} is {'accepted' if f.accepted else 'rejected'}: {f.why}"
+        for f in screen(ranks, name, "hardened")
+        if not f.as_it_should_be
+    ]
+
+
+RANK_RULES = (
+    reference_equals_oracle,
+    reference_receives_its_cost,
+    settle_bears_anything,
+    screen_finds_nothing,
+)
+
+
+def _stage(
+    rank: int,
+    world_size: int,
+    module: ProblemModule,
+    spec: TrialSpec,
+    *,
+    profile: str = "hardened",
+    dtype: torch.dtype = torch.float32,
+) -> Stage:
+    d = module.dims(spec.m, spec.n, world_size)
+    groups = mesh_groups(module.problem.mesh, d, rank, world_size)
+    context = RankContext(
+        rank=rank,
+        world_size=world_size,
+        number=module.problem.number,
+        spec=spec,
+        profile=profile,
+        secret=b"rules",
+        dtype=dtype,
+        device=torch.device("cpu"),
+    )
+    return Stage(module=module, inputs=module.make_inputs(context, d), groups=groups)
+
+
+def _oracle_faults(rank: int, world_size: int, name: str, profile: str) -> list[str]:
+    module = problems.load(name)
+    spec = correctness_trials(module.problem, "tiny", profile, 1, b"rules")[0]
+    faults = []
+    for dtype in DTYPES:
+        stage = _stage(rank, world_size, module, spec, profile=profile, dtype=dtype)
+        faults += [f"{dtype}: {fault}" for fault in _call_faults(stage, dtype)]
+    return faults
+
+
+def _call_faults(stage: Stage, dtype: torch.dtype) -> list[str]:
+    problem = stage.module.problem
+    used = mapped(stage.inputs, torch.clone)
+    returned = stage.module.reference(*arguments(used, stage.groups))
+    outputs = [tensor for _, tensor in named_outputs(problem.outputs, returned)]
+    got = (*outputs, *mutated(problem, used))
+    tolerance = problem.tolerances[str(dtype).removeprefix("torch.")]
+    truth, keys = _truth(stage)
+    if stage.module.settle is not None:
+        got = stage.module.settle(got, truth, keys)
+    faults = [f"output of shape {tuple(o.shape)} has gaps" for o in outputs if _has_gaps(o)]
+    if reason := outcome(got, truth, tolerance).why:
+        faults.append(reason)
+    return faults + [
+        f"{name} was changed"
+        for name in stage.inputs
+        if name not in problem.mutates and not _same(stage.inputs[name], used[name])
+    ]
+
+
+def _truth(stage: Stage) -> tuple[Outputs, Outputs]:
+    wide = mapped(stage.inputs, widened)
+    truth = call(stage.module.oracle, stage.module.problem, wide, stage.groups)
+    if stage.module.keys is None:
+        return truth, ()
+    return truth, stage.module.keys(*arguments(mapped(stage.inputs, widened), stage.groups))
+
+
+def _settle_faults(rank: int, world_size: int, name: str) -> list[str]:
+    module = problems.load(name)
+    assert module.settle is not None
+    spec = correctness_trials(module.problem, "tiny", "hardened", 1, b"rules")[0]
+    stage = _stage(rank, world_size, module, spec)
+    truth, keys = _truth(stage)
+    faults = []
+    for value in (0, -1, 1 << 62, None):
+        got = tuple(_filled(t, value) for t in truth)
+        settled = module.settle(got, truth, keys)
+        tolerance = module.problem.tolerances["float32"]
+        if outcome(settled, truth, tolerance).why is None:
+            faults.append(f"settle makes outputs full of {value} right")
+    return faults
+
+
+def _filled(like: Tensor, value: int | None) -> Tensor:
+    """None stands for NaN, and for zero where the values are integers."""
+    if like.is_floating_point():
+        return torch.full_like(like, nan if value is None else value, dtype=torch.float32)
+    return torch.full_like(like, value or 0)
+
+
+def _bytes_received(rank: int, world_size: int, name: str) -> int:
+    """By this rank's sockets during one call of the reference, as the kernel counts them."""
+    module = problems.load(name)
+    stage = _stage(rank, world_size, module, timed_trial(module.problem, "tiny", 0))
+    used = arguments(stage.inputs, stage.groups)
+    dist.barrier()
+    start = _socket_bytes()
+    dist.barrier()
+    barrier = _socket_bytes() - start
+    stage.module.reference(*used)
+    dist.barrier()
+    return _socket_bytes() - start - 2 * barrier
+
+
+def _has_gaps(output: Tensor) -> bool:
+    return not output.is_contiguous()
+
+
+def _same(one: object, other: object) -> bool:
+    return all(torch.equal(a, b) for a, b in zip(tensors(one), tensors(other), strict=True))
+
+
+def _socket_bytes() -> int:
+    return sum(
+        _tcp_bytes(int(path.name)) for path in Path("/proc/self/fd").iterdir() if path.is_socket()
+    )
+
+
+def _tcp_bytes(descriptor: int) -> int:
+    with socket.socket(fileno=os.dup(descriptor)) as copy:
+        if copy.family == socket.AF_UNIX:
+            return 0
+        info = copy.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 232)
+    (received,) = struct.unpack_from("Q", info, TCP_INFO_BYTES_RECEIVED)
+    return int(received)
