@@ -1,21 +1,26 @@
 """Every reference on real GPUs with NCCL: right against its oracle, and how long a call takes.
 
-`python benchmarks/references_on_gpus.py OUT.json [--world-size 4]`. Method: W spawned ranks, one
-GPU each; per problem and dtype, hardened and upstream trials of standard size are compared with the
-oracle (computed with NCCL in float64); then the bfloat16 reference is timed over rotating fresh
-inputs: 20 warm-up calls, 100 calls each between CUDA events with a barrier before, median per rank,
-maximum over ranks. Arguments that a call changes in place are restored before it, untimed.
+`python benchmarks/references_on_gpus.py OUT.json [problem ...] [--hardware h200x4]`. Method: W
+spawned ranks, one GPU each. Per problem, dtype and profile, trials of standard size are compared
+with the oracle (computed with NCCL in float64). The bfloat16 reference is then timed in bursts of
+16 calls, back to back, over 16 fresh inputs in another order each time: CUDA events around a burst,
+after a barrier; the slowest rank's time over 16 counts; median and quartiles over at least 5 bursts
+and half a second. Arguments that a call changes are restored before a burst, untimed.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import math
 import os
+import random
 import statistics
+import subprocess
 import sys
 import time
 import traceback
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -28,13 +33,14 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 import problems
 from problems import ProblemModule
 from problems.calls import call, mapped, widened
-from problems.comparison import compare
 from problems.context import RankContext
+from problems.health import behaviour
 from problems.mesh import arguments, mesh_groups
+from problems.screen import outcome
 from problems.trials import TrialSpec, correctness_trials, timed_trial
 
 SIZE, SECRET = "standard", b"benchmark"
-TRIALS, WARMUP, TIMED, POOL = 6, 20, 100, 8
+TRIALS, BURST, WARMUP_BURSTS, LEAST_BURSTS, MOST_BURSTS, LEAST_S = 6, 16, 2, 5, 200, 0.5
 
 
 def contexts(
@@ -70,11 +76,11 @@ def largest_error(
     worst = 0.0
     for inputs in contexts(module, specs, dtype, profile):
         truth = call(module.oracle, problem, mapped(inputs, widened), groups)
-        for got, expected in zip(
-            call(module.reference, problem, inputs, groups), truth, strict=True
-        ):
-            found = compare(got, expected, tolerance)
-            worst = max(worst, float("inf") if found.max_error is None else found.max_error)
+        got = call(module.reference, problem, inputs, groups)
+        if module.keys is not None and module.settle is not None:
+            keys = module.keys(*arguments(mapped(inputs, widened), groups))
+            got = module.settle(got, truth, keys)
+        worst = max(worst, outcome(got, truth, tolerance).error)
     return worst
 
 
@@ -82,25 +88,41 @@ def event() -> Any:
     return torch.cuda.Event(enable_timing=True)  # type: ignore[no-untyped-call]
 
 
-def median_us(module: ProblemModule, groups: dict[str, Any]) -> float:
-    problem = module.problem
-    specs = [timed_trial(problem, SIZE, 1000 + trial) for trial in range(POOL)]
+def burst_us(module: ProblemModule, pool: list[dict[str, object]], groups: dict[str, Any]) -> float:
+    """The slowest rank's time of one burst, per call."""
+    fresh = [mapped(inputs, torch.clone) if module.problem.mutates else inputs for inputs in pool]
+    calls = [list(arguments(inputs, groups)) for inputs in fresh]
+    began, ended = event(), event()
+    dist.barrier()
+    torch.cuda.synchronize()
+    began.record()
+    for given in calls:
+        module.reference(*given)
+    ended.record()
+    torch.cuda.synchronize()
+    slowest = torch.tensor(began.elapsed_time(ended) * 1e3 / len(calls), device="cuda")
+    dist.all_reduce(slowest, dist.ReduceOp.MAX)
+    return float(slowest)
+
+
+def timing(module: ProblemModule, groups: dict[str, Any]) -> dict[str, Any]:
+    specs = [timed_trial(module.problem, SIZE, 1000 + trial) for trial in range(BURST)]
     pool = contexts(module, specs, torch.bfloat16, "hardened")
-    samples = []
-    for turn in range(WARMUP + TIMED):
-        inputs = pool[turn % POOL]
-        if problem.mutates:
-            inputs = mapped(inputs, torch.clone)
-        began, ended = event(), event()
-        dist.barrier()
-        torch.cuda.synchronize()
-        began.record()
-        module.reference(*arguments(inputs, groups))
-        ended.record()
-        torch.cuda.synchronize()
-        if turn >= WARMUP:
-            samples.append(began.elapsed_time(ended) * 1e3)
-    return float(statistics.median(samples))
+    order = random.Random(0)
+    samples: list[float] = []
+    for _ in range(WARMUP_BURSTS):
+        burst_us(module, pool, groups)
+    while len(samples) < LEAST_BURSTS or sum(samples) * BURST < LEAST_S * 1e6:
+        order.shuffle(pool)
+        samples.append(burst_us(module, pool, groups))
+        if len(samples) == MOST_BURSTS:
+            break
+    low, median, high = statistics.quantiles(samples, n=4)
+    return {
+        "us": round(median, 2),
+        "quartiles_us": [round(low, 2), round(high, 2)],
+        "bursts": len(samples),
+    }
 
 
 def measure(name: str) -> dict[str, Any]:
@@ -109,48 +131,84 @@ def measure(name: str) -> dict[str, Any]:
     rank, world_size = dist.get_rank(), dist.get_world_size()
     dims = module.dims(size.m, size.n, world_size)
     groups = dict(mesh_groups(module.problem.mesh, dims, rank, world_size))
-    result: dict[str, Any] = {"digest": module.digest}
-    for dtype in (torch.bfloat16, torch.float32):
-        for profile in ("hardened", "upstream"):
-            key = f"{profile} {dtype}".replace("torch.", "")
-            result[key] = largest_error(module, dtype, profile, groups)
-    result["us"] = median_us(module, groups)
-    return result
+    torch.cuda.reset_peak_memory_stats()
+    errors = {
+        f"{profile} {dtype}".replace("torch.", ""): largest_error(module, dtype, profile, groups)
+        for dtype in (torch.bfloat16, torch.float32)
+        for profile in ("hardened", "upstream")
+    }
+    timed = timing(module, groups)
+    peak_mib = torch.cuda.max_memory_allocated() >> 20
+    return {"behaviour": behaviour(module), "errors": errors, "peak_mib": peak_mib, **timed}
 
 
-def run_rank(rank: int, world_size: int, out: str) -> None:
+def joined(results: list[dict[str, Any]]) -> dict[str, Any]:
+    """The worst rank counts; times are the same on all."""
+    failed = [own for own in results if "failure" in own]
+    if failed:
+        return failed[0]
+    keys = results[0]["errors"]
+    errors = {key: max(own["errors"][key] for own in results) for key in keys}
+    told = {key: round(e, 4) if math.isfinite(e) else None for key, e in errors.items()}
+    return {**results[0], "errors": told, "peak_mib": max(own["peak_mib"] for own in results)}
+
+
+def provenance(world_size: int) -> dict[str, Any]:
+    query = ["nvidia-smi", "--query-gpu=name,driver_version,clocks.max.sm", "--format=csv,noheader"]
+    told = subprocess.run(query, capture_output=True, text=True, check=True).stdout
+    return {
+        "measured": datetime.now(UTC).strftime("%Y-%m-%d"),
+        "gpus": told.strip().splitlines(),
+        "world_size": world_size,
+        "size": SIZE,
+        "dtype": "bfloat16",
+        "torch": torch.__version__,
+        "cuda": torch.version.cuda,
+        "nccl": ".".join(map(str, torch.cuda.nccl.version())),  # type: ignore[no-untyped-call]
+        "nccl_settings": {k: v for k, v in sorted(os.environ.items()) if k.startswith("NCCL_")},
+        "method": "benchmarks/references_on_gpus.py: CUDA events, bursts of 16 calls, median",
+    }
+
+
+def run_rank(rank: int, given: argparse.Namespace) -> None:
     torch.cuda.set_device(rank)
+    torch.backends.cudnn.allow_tf32 = False  # float32 convolutions are float32
     os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT="29571")
     dist.init_process_group(
-        "nccl", rank=rank, world_size=world_size, device_id=torch.device("cuda", rank)
+        "nccl", rank=rank, world_size=given.world_size, device_id=torch.device("cuda", rank)
     )
     results: dict[str, Any] = {}
-    for name in problems.names():
+    names = [problems.find(text) for text in given.problem] or problems.names()
+    for name in names:
         began = time.monotonic()
         try:
             own: dict[str, Any] = measure(name)
         except Exception:  # noqa: BLE001 - one problem's failure must not hide the others
-            own = {"error": traceback.format_exc()[-1500:]}
-        gathered: list[Any] = [None] * world_size
+            own = {"failure": traceback.format_exc()[-1500:]}
+        gathered: list[Any] = [None] * given.world_size
         dist.all_gather_object(gathered, own)
-        merged = {key: max(g.get(key, own[key]) for g in gathered) for key in own}
-        results[name] = {**merged, "wall_s": round(time.monotonic() - began, 2)}
+        slug = name.partition(".")[2]
+        results[slug] = joined(gathered)
+        torch.cuda.empty_cache()
         if rank == 0:
-            print(name, results[name], flush=True)
-            Path(out).write_text(json.dumps(results, indent=1))
+            wall_s = time.monotonic() - began
+            print(f"{slug} {wall_s:.1f} s {results[slug]}", flush=True)
+            document = {"hardware": given.hardware, **provenance(given.world_size)}
+            Path(given.out).write_text(
+                json.dumps({**document, "problems": results}, indent=1) + "\n"
+            )
     dist.destroy_process_group()
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("out")
+    parser.add_argument("problem", nargs="*")
     parser.add_argument("--world-size", type=int, default=torch.cuda.device_count())
+    parser.add_argument("--hardware", default="h200x4")
     given = parser.parse_args()
     start = torch.multiprocessing.get_context("spawn")
-    ranks = [
-        start.Process(target=run_rank, args=(rank, given.world_size, given.out))
-        for rank in range(given.world_size)
-    ]
+    ranks = [start.Process(target=run_rank, args=(r, given)) for r in range(given.world_size)]
     for process in ranks:
         process.start()
     for process in ranks:

@@ -72,7 +72,7 @@ def reference(
         logits = (logit_scale * image_features) @ text.T + logit_bias
         return -torch.nn.functional.logsigmoid(labels * logits).sum() / len(text)
 
-    own = 2 * torch.eye(len(text_features)).to(text_features) - 1
+    own = 2 * torch.eye(len(text_features), device=text_features.device).to(text_features) - 1
     loss = term(text_features, own)
     from_left = from_right = text_features
     for _ in range((world - 1) // 2):
