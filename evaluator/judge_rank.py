@@ -20,14 +20,14 @@ import torch.distributed as dist
 from evaluator.control import Control, RankFds
 from evaluator.job import Job, Profile
 from evaluator.report import EvaluatorError, OutputCheck, Verdict
-from evaluator.slab import Cursor, SlotLayout, lay_out
+from evaluator.slab import Cursor, Place, SlotLayout, lay_out
 from evaluator.spawn import RankSetup
 from problems import ProblemModule
+from problems.calls import Outputs, mapped, mutated, named_call, widened
 from problems.calls import call as answers
-from problems.calls import mapped, widened
 from problems.comparison import compare
 from problems.context import RankContext
-from problems.mesh import mesh_groups
+from problems.mesh import arguments, mesh_groups
 from problems.spec import Tolerance
 from problems.trials import TrialSpec
 from problems.values import tensors
@@ -37,11 +37,16 @@ _BITS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
 
 @dataclass(kw_only=True)
 class Call:
-    """One call's private truth: its inputs, and the expected outputs and mutated arguments."""
+    """One call's private truth: its inputs, and the expected outputs and mutated arguments.
+
+    `names` are the outputs' and then the mutated arguments', as `truth` holds them; `keys` is what
+    the problem needs to know of answers that are as good as the truth.
+    """
 
     inputs: dict[str, object]
-    outputs: tuple[torch.Tensor, ...]
-    mutated: tuple[torch.Tensor, ...]
+    names: tuple[str, ...]
+    truth: Outputs
+    keys: Outputs
     layout: SlotLayout | None = None
 
 
@@ -78,9 +83,9 @@ class JudgeRank:
         bank = Bank(calls=[self._make_call(spec, check_reference) for spec in specs])
         cursor = Cursor()
         for call in bank.calls:
-            shapes = [tuple(out.shape) for out in call.outputs]
-            outputs = list(zip(shapes, self.output_dtypes, strict=True))
-            call.layout = lay_out(cursor, call.inputs, outputs)
+            shapes = [tuple(out.shape) for out in call.truth]
+            outputs = list(zip(shapes, self.output_dtypes, strict=False))
+            call.layout = lay_out(cursor, call.inputs, outputs, self.module.problem.mutates)
         bank.nbytes, bank.guards = cursor.close(), cursor.guards
         self.banks[key] = bank
         slots = [call.layout.node() for call in bank.calls if call.layout is not None]
@@ -131,32 +136,34 @@ class JudgeRank:
         return [self._check_call(call, snapshot) for call in bank.calls]
 
     def _check_call(self, call: Call, snapshot: torch.Tensor) -> list[OutputCheck]:
-        checks = []
         assert call.layout is not None
-        places = iter(call.layout.inputs)
-        mutated = iter(call.mutated)
-        for name, value in call.inputs.items():
-            for tensor in tensors(value):
-                place = next(places)
-                got = snapshot[place.offset : place.offset + place.nbytes]
-                if name in self.module.problem.mutates:
-                    seen = got.view(tensor.dtype).view(tensor.shape)
-                    checks.append(self._compare(name, seen, next(mutated)))
-                elif not torch.equal(got, _as_bytes(tensor)):
-                    checks.append(self._fault(name, Verdict.INPUT_CONTRACT_BROKEN))
-        for name, place, expected in zip(
-            self.module.problem.outputs, call.layout.outputs, call.outputs, strict=True
-        ):
-            got = snapshot[place.offset : place.offset + place.nbytes]
-            unwritten = self._unwritten(got, place.dtype)
+        checks, mutated = self._check_inputs(call, call.layout, snapshot)
+        views = [_view(snapshot, place) for place in call.layout.outputs]
+        got = self._settled((*views, *mutated), call.truth, call.keys)
+        for position, (name, expected) in enumerate(zip(call.names, call.truth, strict=True)):
+            unwritten = self._unwritten(views[position]) if position < len(views) else 0
             if unwritten:
                 late = Verdict.LATE_OUTPUT
                 checks.append(self._fault(name, late, unwritten, expected.numel()))
             else:
-                checks.append(
-                    self._compare(name, got.view(place.dtype).view(place.shape), expected)
-                )
+                checks.append(self._compare(name, got[position], expected))
         return checks
+
+    def _check_inputs(
+        self, call: Call, layout: SlotLayout, snapshot: torch.Tensor
+    ) -> tuple[list[OutputCheck], list[torch.Tensor]]:
+        """Faults of arguments that must not change, and those that may as they are now."""
+        faults = []
+        may_change: dict[str, list[torch.Tensor]] = {n: [] for n in self.module.problem.mutates}
+        places = iter(layout.inputs)
+        for name, value in call.inputs.items():
+            for tensor in tensors(value):
+                seen = _view(snapshot, next(places))
+                if name in may_change:
+                    may_change[name].append(seen)
+                elif not torch.equal(_as_bytes(seen), _as_bytes(tensor)):
+                    faults.append(self._fault(name, Verdict.INPUT_CONTRACT_BROKEN))
+        return faults, [view for views in may_change.values() for view in views]
 
     def _compare(self, name: str, got: torch.Tensor, expected: torch.Tensor) -> OutputCheck:
         found = compare(got, expected, self.tolerance)
@@ -197,16 +204,26 @@ class JudgeRank:
             device=torch.device("cpu"),
         )
         inputs = module.make_inputs(context, module.dims(spec.m, spec.n, job.world_size))
-        problem = module.problem
-        count = len(problem.outputs)
-        truth = answers(module.oracle, problem, mapped(inputs, widened), self.groups)
+        named = named_call(module.oracle, module.problem, mapped(inputs, widened), self.groups)
+        names, truth = tuple(n for n, _ in named), tuple(t for _, t in named)
+        keys = self._keys(inputs)
         if check_reference or job.profile is Profile.UPSTREAM:
-            own = answers(module.reference, problem, inputs, self.groups)
+            own = answers(module.reference, module.problem, inputs, self.groups)
+            count = len(own) - len(mutated(module.problem, inputs))
             self.output_dtypes = tuple(out.dtype for out in own[:count])
             if job.profile is Profile.UPSTREAM:
                 truth = own
-            self._check_reference(own, truth)
-        return Call(inputs=inputs, outputs=truth[:count], mutated=truth[count:])
+            self._check_reference(self._settled(own, truth, keys), truth)
+        return Call(inputs=inputs, names=names, truth=truth, keys=keys)
+
+    def _settled(self, got: Outputs, truth: Outputs, keys: Outputs) -> Outputs:
+        """The truth in place of every answer that is as good."""
+        return self.module.settle(got, truth, keys) if self.module.settle and keys else got
+
+    def _keys(self, inputs: dict[str, object]) -> Outputs:
+        if self.module.keys is None or self.job.profile is Profile.UPSTREAM:
+            return ()
+        return self.module.keys(*arguments(mapped(inputs, widened), self.groups))
 
     def _check_reference(
         self, own: tuple[torch.Tensor, ...], truth: tuple[torch.Tensor, ...]
@@ -225,8 +242,9 @@ class JudgeRank:
             self.slabs["guard"] = torch.randint(0, 256, size, generator=generator).to(torch.uint8)
         return self.slabs["guard"]
 
-    def _unwritten(self, got: torch.Tensor, dtype: torch.dtype) -> int:
+    def _unwritten(self, got: torch.Tensor) -> int:
         """Elements that still hold the poison. An integer of one byte may do so honestly."""
+        dtype = got.dtype
         if dtype.itemsize == 1 and dtype is not torch.bool:
             return 0
         return int((got.view(_BITS[dtype.itemsize]) == self._poison(dtype)).sum())
@@ -270,6 +288,11 @@ def serve(rank: JudgeRank, setup: RankSetup, commands: Connection) -> None:
             commands.send(("ok", getattr(rank, name)(*arguments)))
         except Exception as error:  # noqa: BLE001 - a process boundary: the judge raises it again
             commands.send(("error", f"{type(error).__name__}: {error}"))
+
+
+def _view(snapshot: torch.Tensor, place: Place) -> torch.Tensor:
+    region = snapshot[place.offset : place.offset + place.nbytes]
+    return region.view(place.dtype).view(place.shape)
 
 
 def _as_bytes(value: torch.Tensor) -> torch.Tensor:

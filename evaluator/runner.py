@@ -23,6 +23,7 @@ import problems
 from evaluator.claims import CallFault, claim_of
 from evaluator.control import Command, Control
 from problems.mesh import mesh_groups
+from problems.values import linear, named_outputs, sparse, tensors
 
 if TYPE_CHECKING:
     from evaluator.spawn import RankSetup
@@ -38,6 +39,7 @@ def run_rank(setup: RankSetup, rank: int, slab_fd: int, control_fd: int) -> None
     try:
         control.wait_go()
         solution, groups = _join(setup, rank)
+        names = problems.load(setup.problem).problem.outputs
         slab = _map(slab_fd)
         control.done(0)
         stage = "call"
@@ -47,13 +49,12 @@ def run_rank(setup: RankSetup, rank: int, slab_fd: int, control_fd: int) -> None
             command, indices = control.wait_go(armed=armed)
             armed = command is Command.CALL and not indices
             if command is Command.LOAD_PLAN:
-                slots = [Slot(slab, groups, node) for node in control.read_plan()["slots"]]
+                slots = [Slot(slab, groups, names, node) for node in control.read_plan()["slots"]]
                 control.done(0)
                 continue
             began = time.perf_counter_ns()
             for index in indices:
-                slot = slots[index]
-                slot.store(solution(*slot.arguments))
+                slots[index].call(solution)
             control.done(time.perf_counter_ns() - began)
     except BaseException as error:  # noqa: BLE001 - a submission may raise anything
         traceback.print_exc()
@@ -106,46 +107,72 @@ def _map(slab_fd: int) -> mmap.mmap:
 class Slot:
     """The arguments of one call and the places of its outputs, as views on the slab."""
 
-    def __init__(self, slab: mmap.mmap, groups: Groups, node: dict[str, Any]) -> None:
-        self.arguments = [_argument(slab, groups, item) for item in node["arguments"]]
+    def __init__(
+        self, slab: mmap.mmap, groups: Groups, names: tuple[str, ...], node: dict[str, Any]
+    ) -> None:
+        self._arguments = [_argument(slab, groups, item) for item in node["arguments"]]
         self._outputs = [_view(slab, item) for item in node["outputs"]]
+        self._names = names
+        self._changed = [(i, tensors(self._arguments[i])) for i in node["changed"]]
 
-    def store(self, result: object) -> None:
-        """Copy what a call returned into the output places; raises CallFault where it cannot."""
-        returned = list(result) if isinstance(result, (tuple, list)) else [result]
+    def call(self, solution: Solution) -> None:
+        """One call, its results copied to where they belong; raises CallFault where it cannot."""
+        given = [list(a) if isinstance(a, list) else a for a in self._arguments]
+        self._store(solution(*given))
+        for position, views in self._changed:
+            for view, now in zip(views, tensors(given[position]), strict=True):
+                if now is not view:  # an entry of a list may be replaced instead of written to
+                    _fill("changed argument", view, now)
+
+    def _store(self, result: object) -> None:
+        try:
+            returned = named_outputs(self._names, result)
+        except TypeError as error:
+            raise CallFault("runtime_error", "output_type", str(error)) from None
+        except ValueError as error:
+            raise CallFault("shape_mismatch", "output_count", str(error)) from None
         if len(returned) != len(self._outputs):
             raise CallFault(
                 "shape_mismatch",
                 "output_count",
-                f"{len(returned)} outputs returned, {len(self._outputs)} expected",
+                f"{len(returned)} tensors returned, {len(self._outputs)} expected",
             )
-        for place, tensor in zip(self._outputs, returned, strict=True):
-            if not isinstance(tensor, torch.Tensor):
-                kind = type(tensor).__name__
-                raise CallFault("runtime_error", "output_type", f"{kind} returned, not a tensor")
-            if tensor.shape != place.shape:
-                raise CallFault(
-                    "shape_mismatch",
-                    "output_shape",
-                    f"shape {tuple(tensor.shape)} returned, {tuple(place.shape)} expected",
-                )
-            if tensor.dtype != place.dtype:
-                raise CallFault(
-                    "dtype_mismatch",
-                    "output_dtype",
-                    f"{tensor.dtype} returned, {place.dtype} expected",
-                )
-            place.copy_(tensor)
+        for place, (name, tensor) in zip(self._outputs, returned, strict=True):
+            _fill(name, place, tensor)
+
+
+def _fill(name: str, place: torch.Tensor, tensor: torch.Tensor) -> None:
+    if tensor.shape != place.shape:
+        raise CallFault(
+            "shape_mismatch",
+            "output_shape",
+            f"{name} has shape {tuple(tensor.shape)}, {tuple(place.shape)} expected",
+        )
+    if tensor.dtype != place.dtype:
+        raise CallFault(
+            "dtype_mismatch", "output_dtype", f"{name} is {tensor.dtype}, {place.dtype} expected"
+        )
+    place.copy_(tensor)
 
 
 def _argument(slab: mmap.mmap, groups: Groups, node: dict[str, Any]) -> object:
-    if "tensor" in node:
-        return _view(slab, node["tensor"])
-    if "items" in node:
-        items = [_argument(slab, groups, item) for item in node["items"]]
-        return tuple(items) if node["tuple"] else items
-    if "group" in node:
-        return groups[node["group"]]
+    def built(nodes: list[dict[str, Any]]) -> list[Any]:
+        return [_argument(slab, groups, item) for item in nodes]
+
+    match node:
+        case {"tensor": place}:
+            return _view(slab, place)
+        case {"items": items, "tuple": is_tuple}:
+            return tuple(built(items)) if is_tuple else built(items)
+        case {"linear": [weight, *bias]}:
+            return linear(_view(slab, weight["tensor"]), *(built(bias) or [None]))
+        case {"sparse": parts, "shape": shape}:
+            indices, values = built(parts)
+            return sparse(indices, values, shape)
+        case {"size": lengths}:
+            return torch.Size(lengths)
+        case {"group": axis}:
+            return groups[axis]
     return node["value"]
 
 

@@ -39,15 +39,18 @@ class Place:
 
 @dataclass(frozen=True, kw_only=True)
 class SlotLayout:
-    """One call: the places of its input tensors in argument order, and of its outputs."""
+    """One call: the places of its input tensors in argument order, and of its outputs. Arguments
+    that a call changes are named by position: what replaces them there is copied back."""
 
     inputs: tuple[Place, ...]
     outputs: tuple[Place, ...]
     arguments: tuple[dict[str, Any], ...]
+    changed: tuple[int, ...]
 
     def node(self) -> dict[str, Any]:
         outputs = [place.node() for place in self.outputs]
-        return {"arguments": list(self.arguments), "outputs": outputs}
+        changed = list(self.changed)
+        return {"arguments": list(self.arguments), "outputs": outputs, "changed": changed}
 
 
 @dataclass
@@ -74,6 +77,7 @@ def lay_out(
     cursor: Cursor,
     inputs: dict[str, object],
     outputs: list[tuple[tuple[int, ...], torch.dtype]],
+    mutates: tuple[str, ...] = (),
 ) -> SlotLayout:
     places: list[Place] = []
     arguments = tuple(_argument_node(cursor, value, places) for value in inputs.values())
@@ -81,16 +85,25 @@ def lay_out(
         inputs=tuple(places),
         outputs=tuple(cursor.place(shape, dtype) for shape, dtype in outputs),
         arguments=arguments,
+        changed=tuple(i for i, name in enumerate(inputs) if name in mutates),
     )
 
 
 def _argument_node(cursor: Cursor, value: object, places: list[Place]) -> dict[str, Any]:
-    if isinstance(value, torch.Tensor):
+    """How a rank builds the argument anew; tensors are placed in the order of `tensors(value)`."""
+    if isinstance(value, torch.Tensor) and not value.is_sparse:
         places.append(cursor.place(tuple(value.shape), value.dtype))
         return {"tensor": places[-1].node()}
-    if isinstance(value, (list, tuple)) and tensors(value):
+    if isinstance(value, torch.Size):
+        return {"size": list(value)}
+    if isinstance(value, (list, tuple)):
         items = [_argument_node(cursor, item, places) for item in value]
         return {"items": items, "tuple": isinstance(value, tuple)}
+    parts = [_argument_node(cursor, part, places) for part in tensors(value)]
+    if isinstance(value, torch.Tensor):
+        return {"sparse": parts, "shape": list(value.shape)}
+    if isinstance(value, torch.nn.Linear):
+        return {"linear": parts}
     if isinstance(value, GroupRef):
         return {"group": value.axis}
     return {"value": value}

@@ -38,10 +38,20 @@ def call(
 
     Works on copies: `inputs` stay as they are.
     """
+    return tuple(tensor for _, tensor in named_call(function, problem, inputs, groups))
+
+
+def named_call(
+    function: Callable[..., object],
+    problem: Problem,
+    inputs: Inputs,
+    groups: Mapping[str, ProcessGroup],
+) -> list[tuple[str, Tensor]]:
+    """As `call`, with the name of every tensor."""
     copies = mapped(inputs, torch.clone)
-    returned = function(*arguments(copies, groups))
-    outputs = tuple(tensor for _, tensor in named_outputs(problem.outputs, returned))
-    return outputs + mutated(problem, copies)
+    outputs = named_outputs(problem.outputs, function(*arguments(copies, groups)))
+    changed = [(name, tensor) for name in problem.mutates for tensor in tensors(copies[name])]
+    return outputs + changed
 
 
 def mutated(problem: Problem, inputs: Inputs) -> Outputs:

@@ -16,6 +16,7 @@ from evaluator.judge_rank import JudgeRank
 from evaluator.report import EvaluatorError, OutputCheck
 from evaluator.slab import GUARD_BYTES, Place
 from problems import ProblemModule
+from problems.calls import Outputs
 from problems.context import RankContext
 from problems.spec import Cost, Dims, Problem
 from problems.trials import TrialSpec
@@ -51,6 +52,8 @@ MODULE = ProblemModule(
     make_inputs=_inputs,
     reference=_reference,
     oracle=_reference,
+    keys=None,
+    settle=None,
     cost=lambda d, world_size, itemsize: Cost(wire_bytes=0, flops=0, hbm_bytes=0),
 )
 
@@ -188,8 +191,37 @@ def test_upstream_is_compared_with_the_reference_itself() -> None:
     scene.judge.job = replace(scene.judge.job, profile=Profile.UPSTREAM)
     scene.judge.prepare("key", [SPEC], True)
     (call,) = scene.judge.banks["key"].calls
-    assert call.outputs[0].dtype is torch.float32
+    assert call.truth[0].dtype is torch.float32
     assert scene.judge.tolerance.absolute
+
+
+def _settle(got: Outputs, truth: Outputs, keys: Outputs) -> Outputs:
+    """A place is as good as the best where its value is no smaller."""
+    (values,) = keys
+    chosen = got[1].clamp(0, values.shape[1] - 1).unsqueeze(1)
+    good = values.gather(1, chosen).squeeze(1) >= values.amax(dim=1)
+    return (got[0], torch.where(good, truth[1], got[1]), *got[2:])
+
+
+def test_an_answer_as_good_as_the_truth_passes_where_the_problem_says_so() -> None:
+    def tied(context: RankContext, d: Dims) -> dict[str, object]:
+        inputs = _inputs(context, d)
+        x = inputs["x"]
+        assert isinstance(x, torch.Tensor)
+        x[:, 5] = x[:, 2] = 9.0
+        return inputs
+
+    either = replace(MODULE, make_inputs=tied, keys=lambda x, grads, factor: (x,), settle=_settle)
+    for module, expected in ((either, set()), (replace(either, keys=None), {"output_mismatch"})):
+        scene = Scene(module)
+        scene.answer()
+        best = scene.view(scene.layout.outputs[1])
+        best.copy_(torch.where(best == 2, 5, 2))
+        assert scene.verdicts() == expected
+    scene = Scene(either)
+    scene.answer()
+    scene.view(scene.layout.outputs[1])[0] = 1 << 40
+    assert scene.verdicts() == {Verdict.OUTPUT_MISMATCH}
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16, torch.float64])
@@ -204,8 +236,8 @@ def test_poison_of_a_float_is_nan_with_a_secret_payload(dtype: torch.dtype) -> N
 def test_an_integer_of_one_byte_may_equal_the_poison() -> None:
     judge = Scene().judge
     poisoned = torch.full((4,), judge._poison(torch.uint8), dtype=torch.uint8)
-    assert judge._unwritten(poisoned, torch.uint8) == 0
-    assert judge._unwritten(poisoned.fill_(judge._poison(torch.bool)), torch.bool) == 4
+    assert judge._unwritten(poisoned) == 0
+    assert judge._unwritten(poisoned.fill_(judge._poison(torch.bool)).view(torch.bool)) == 4
 
 
 def test_poison_of_a_bool_is_no_bool() -> None:
