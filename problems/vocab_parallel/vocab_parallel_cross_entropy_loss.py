@@ -1,0 +1,99 @@
+"""Cross-entropy per token, from logits that are sharded along the vocabulary."""
+
+import torch
+import torch.distributed as dist
+
+from problems.collectives import all_reduce_bytes
+from problems.context import RankContext
+from problems.spec import Cost, Dims, Problem, sizes, tolerances
+
+problem = Problem(
+    number=73,
+    title="Vocab-parallel cross-entropy loss",
+    source="NVIDIA/Megatron-LM",
+    domain="LLM training",
+    summary="Cross-entropy of every token without gathering the logits.",
+    statement="vocab_parallel_logits is [B, S, V/W]: rank r of the W ranks of group (None means "
+    "the default process group) holds columns r*V/W to (r+1)*V/W-1 of every token's logits. "
+    "target is [B, S] int64 of ids 0 to V-1, the same on every rank. Return log(sum over the "
+    "whole vocabulary of exp(logit)) minus the target's logit for every token: [B, S] in the "
+    "logits' dtype, the same on every rank. Logits may lie anywhere in that dtype's range, so "
+    "large ones must not overflow; intermediate results may round to the dtype if each token's "
+    "maximum is subtracted first. The call may overwrite vocab_parallel_logits with anything: "
+    "they are fresh in every call and nobody reads them afterwards. target must stay as it is.",
+    outputs=("loss",),
+    mutates=("vocab_parallel_logits",),
+    also=("Tensor Parallel",),
+    sizes=sizes(tiny=(64, 256), large=(1024, 262144)),
+    tolerances=tolerances(float32=1e-5, bfloat16=1e-2, float16=1.5e-3),
+    tolerance_reason="maximum-shifted logits, the sum of exponentials, its logarithm and the loss "
+    "may each round to the run dtype",
+    known_issues=(
+        "Upstream leaves the logits minus their maximum behind; a kernel need not.",
+        "Upstream logits are small enough to need no stable softmax; hardened ones lie around "
+        "a level of their own for every token, of up to a few hundred.",
+    ),
+)
+
+
+def dims(m: int, n: int, world_size: int) -> Dims:
+    """8 sequences of m tokens and n/2 words, which is PKB's fixed shape at m = n = 1024."""
+    words = -(-n // (2 * world_size)) * world_size
+    return Dims(m=m, n=n, batch=8, seq=m, vocab=words)
+
+
+def make_inputs(ctx: RankContext, d: Dims) -> dict[str, object]:
+    tokens = torch.arange(d.batch * d.seq).view(d.batch, d.seq)
+    logits = ctx.randn(d.batch, d.seq, d.vocab // ctx.world_size)
+    level = ctx.varied(torch.zeros(d.batch, d.seq, 1), spread=60.0, shared=True)
+    published = (tokens * 13 + 7 + ctx.spec.trial) % d.vocab
+    return {
+        "vocab_parallel_logits": logits + level,
+        "target": ctx.integers(published, 0, d.vocab, shared=True),
+        "group": None,
+    }
+
+
+@torch.no_grad()
+def reference(
+    vocab_parallel_logits: torch.Tensor,
+    target: torch.Tensor,
+    group: dist.ProcessGroup | None = None,
+) -> torch.Tensor:
+    rank, words = dist.get_rank(group), vocab_parallel_logits.shape[-1]
+    top = vocab_parallel_logits.amax(dim=-1)
+    dist.all_reduce(top, op=dist.ReduceOp.MAX, group=group)
+    shifted = vocab_parallel_logits.sub_(top.unsqueeze(-1))
+    column = target - rank * words
+    is_mine = (column >= 0) & (column < words)
+    wanted = shifted.gather(-1, column.clamp(0, words - 1).unsqueeze(-1)).squeeze(-1)
+    wanted = wanted.masked_fill(~is_mine, 0)
+    dist.all_reduce(wanted, group=group)
+    total = shifted.exp().sum(dim=-1)
+    dist.all_reduce(total, group=group)
+    return total.log() - wanted
+
+
+def keys(
+    vocab_parallel_logits: torch.Tensor,
+    target: torch.Tensor,
+    group: dist.ProcessGroup | None = None,
+) -> tuple[torch.Tensor, ...]:
+    return (target,)
+
+
+def settle(
+    got: tuple[torch.Tensor, ...], truth: tuple[torch.Tensor, ...], keys: tuple[torch.Tensor, ...]
+) -> tuple[torch.Tensor, ...]:
+    """Whatever became of the logits is right."""
+    return (*got[:-1], truth[-1])
+
+
+def cost(d: Dims, world_size: int, itemsize: int) -> Cost:
+    """One log-sum-exp per token and rank to where the target is, then the losses to all."""
+    tokens, mine = d.batch * d.seq, d.vocab // world_size
+    return Cost(
+        wire_bytes=all_reduce_bytes(tokens * itemsize, world_size),
+        flops=4 * tokens * mine,
+        hbm_bytes=tokens * ((mine + 1) * itemsize + 8),
+    )
