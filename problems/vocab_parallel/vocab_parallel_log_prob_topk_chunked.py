@@ -103,10 +103,9 @@ def reference(
         raise ValueError(f"{tokens} tokens in runs of {run} cannot be dealt to {world} ranks")
     wide = torch.promote_types(vocab_parallel_logits.dtype, torch.float32)
     log_probs = torch.empty(tokens, dtype=wide, device=target.device)
-    shards = vocab_parallel_logits.reshape(tokens, -1).contiguous().split(run)
-    for sent, wanted, answer in zip(
-        shards, target.reshape(-1).split(run), log_probs.split(run), strict=True
-    ):
+    logits = vocab_parallel_logits.reshape(tokens, -1).contiguous()
+    pieces = (logits, target.reshape(-1), log_probs)
+    for sent, wanted, answer in zip(*(torch.split(x, run) for x in pieces), strict=True):
         parts = torch.empty_like(sent)
         dist.all_to_all_single(parts, sent, group=tp_group)
         mine = len(sent) // world
