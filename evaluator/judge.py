@@ -12,27 +12,18 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from evaluator import ranks as rank_sets
 from evaluator import timing
 from evaluator.control import Command
-from evaluator.diagnose import first_fault, flags_of, sentence
-from evaluator.hardware import environment
+from evaluator.diagnose import first_fault
+from evaluator.findings import Findings
 from evaluator.job import Job
 from evaluator.leftovers import remove_leftovers
 from evaluator.ranks import Fault, Ranks
-from evaluator.report import (
-    EvaluatorError,
-    Phase,
-    Progress,
-    RankLog,
-    Report,
-    Timing,
-    Trial,
-    Verdict,
-)
+from evaluator.report import EvaluatorError, Phase, Progress, Report, Trial, Verdict
 
 if TYPE_CHECKING:
     from evaluator.panel import Panel
@@ -41,18 +32,7 @@ Emit = Callable[[Progress], None]
 SUBMISSION, REFERENCE = "submission", "reference"
 SINGLE_ROUNDS = 1
 MAX_SKEW_S = 0.002
-
-
-@dataclass(kw_only=True)
-class Findings:
-    """What is known so far; a run that ends early keeps it."""
-
-    trials: list[Trial] = field(default_factory=list)
-    timing: Timing | None = None
-    flags: list[str] = field(default_factory=list)
-    phase: Phase = Phase.BUILD
-    phase_s: dict[str, float] = field(default_factory=dict)
-    logs: tuple[RankLog, ...] = ()
+CORES_PER_RANK = 4
 
 
 @dataclass(kw_only=True)
@@ -65,6 +45,7 @@ class Bench:
     panel: Panel
     findings: Findings
     emit: Emit
+    threads: int
 
     @contextlib.contextmanager
     def phase(self, phase: Phase) -> Iterator[None]:
@@ -89,7 +70,8 @@ def judge(job: Job, emit: Emit) -> Report:
     with contextlib.ExitStack() as stack:
         sides = {}
         for side in (SUBMISSION, REFERENCE):
-            sides[side] = rank_sets.launch(side, job.world_size, job.limits, settings)
+            early = side == SUBMISSION or _has_cores_to_spare(job)
+            sides[side] = rank_sets.launch(side, job, settings, import_early=early)
             stack.callback(_end, sides[side], findings)
         from evaluator.panel import Panel  # imports torch, while the sandboxes import theirs
 
@@ -102,9 +84,10 @@ def judge(job: Job, emit: Emit) -> Report:
             panel=panel,
             findings=findings,
             emit=emit,
+            threads=threads,
         )
         findings.phase_s["setup"] = round(time.monotonic() - began, 4)
-        fault = _run_phases(bench, threads)
+        fault = _run_phases(bench)
         teardown = time.monotonic()
         known = {
             "isolation": bench.submission.isolation,
@@ -112,13 +95,19 @@ def judge(job: Job, emit: Emit) -> Report:
             "problem_digest": panel.module.digest,
         }
     findings.phase_s[Phase.TEARDOWN] = round(time.monotonic() - teardown, 4)
-    return _report(job, findings, fault, known)
+    return findings.report(job, fault, known)
 
 
-def _run_phases(bench: Bench, threads: int) -> Fault | None:
+def _has_cores_to_spare(job: Job) -> bool:
+    """Whether the reference can get ready beside the submission without slowing it down. If not, it
+    waits: most kernels that fail never need it."""
+    return (os.cpu_count() or 1) >= CORES_PER_RANK * job.world_size
+
+
+def _run_phases(bench: Bench) -> Fault | None:
     try:
         with bench.phase(Phase.BUILD):
-            _build(bench, threads)
+            _build(bench)
         with bench.phase(Phase.VERIFY):
             _verify(bench)
         with bench.phase(Phase.TIMED):
@@ -130,16 +119,24 @@ def _run_phases(bench: Bench, threads: int) -> Fault | None:
     return None
 
 
-def _build(bench: Bench, threads: int) -> None:
-    panel = bench.panel
+def _build(bench: Bench) -> None:
+    panel, sides = bench.panel, [bench.submission]
     panel.prepare_all()
-    for side, source in ((bench.submission, bench.job.source), (bench.reference, None)):
+    if _has_cores_to_spare(bench.job):
+        sides = [bench.reference, bench.submission]
+    for side in (bench.submission, bench.reference):
         panel.seal(side.fds)
-        side.start(panel.setup(source, threads))
     panel.attach()
-    for side in (bench.reference, bench.submission):
+    for side in sides:
+        _start(bench, side)
+    for side in sides:
         with _blame(side):
             side.wait()
+
+
+def _start(bench: Bench, side: Ranks) -> None:
+    source = bench.job.source if side is bench.submission else None
+    side.start(bench.panel.setup(source, bench.threads))
 
 
 def _verify(bench: Bench) -> None:
@@ -159,6 +156,10 @@ def _verify(bench: Bench) -> None:
 def _time(bench: Bench) -> None:
     """Bursts of both sides in ABBA order over inputs that neither has seen before the burst."""
     panel, samples = bench.panel, timing.Samples()
+    if not bench.reference.is_started:
+        _start(bench, bench.reference)
+        with _blame(bench.reference):
+            bench.reference.wait()
     _load_timed(bench)
     _warm_up(bench, samples)
     for round_number in range(SINGLE_ROUNDS):
@@ -252,26 +253,6 @@ def _end(side: Ranks, findings: Findings) -> None:
     logs = side.kill()
     if side.side == SUBMISSION:
         findings.logs = logs
-
-
-def _report(job: Job, findings: Findings, fault: Fault | None, known: dict[str, Any]) -> Report:
-    timed = findings.timing
-    return Report(
-        verdict=fault.verdict if fault else Verdict.OK,
-        message=sentence(fault, timed),
-        kernel_digest=job.kernel_digest,
-        environment=environment(),
-        phase=findings.phase if fault else None,
-        cause=fault.cause if fault else None,
-        evidence=fault.evidence if fault else None,
-        ranks=fault.ranks if fault else (),
-        flags=tuple(dict.fromkeys([*findings.flags, *flags_of(job, known["isolation"])])),
-        trials=tuple(findings.trials),
-        timing=timed,
-        phase_s=findings.phase_s,
-        logs=findings.logs,
-        **known,
-    )
 
 
 def main() -> int:

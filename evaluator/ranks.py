@@ -14,7 +14,7 @@ from typing import Any
 from evaluator import sandbox, spawn
 from evaluator.claims import read_claim
 from evaluator.control import CONTROL_BYTES, Command, Control, RankFds, sealed_memfd
-from evaluator.job import Limits
+from evaluator.job import Job, Limits
 from evaluator.logs import LogCollector
 from evaluator.report import Isolation, Phase, RankLog, Verdict
 from evaluator.text import plain_text
@@ -47,6 +47,7 @@ class Ranks:
     controls: list[Control]
     phase: Phase = Phase.BUILD
     waited_s: float = 0.0
+    is_started: bool = False
 
     @property
     def isolation(self) -> Isolation:
@@ -54,6 +55,7 @@ class Ranks:
 
     def start(self, setup: spawn.RankSetup) -> None:
         """Hand over the sealed slabs; the ranks join their group and import their entry."""
+        self.is_started = True
         logs = [self.logs.open_pipe(rank) for rank in range(setup.world_size)]
         self.logs.start()
         own = zip(self.fds, logs, strict=True)
@@ -178,14 +180,17 @@ class Ranks:
         return Fault(Verdict.RUNTIME_ERROR, cause, plain_text(message, 200), ranks=ranks)
 
 
-def launch(side: str, world_size: int, limits: Limits, settings: dict[str, str]) -> Ranks:
-    """Start a side's sandbox with still empty, unsealed slabs; its ranks wait for `start`."""
+def launch(side: str, job: Job, settings: dict[str, str], *, import_early: bool) -> Ranks:
+    """Start a side's sandbox with still empty, unsealed slabs; its ranks wait for `start`.
+
+    They import torch at once, or with `import_early` false when they are started.
+    """
     ours, theirs = socket.socketpair()
-    logs = LogCollector(limits.log_bytes)
+    logs = LogCollector(job.limits.log_bytes)
     output = logs.open_pipe(-1)
     box = sandbox.launch(
-        ["-m", "evaluator.spawn", str(theirs.fileno())],
-        limits=limits,
+        ["-m", "evaluator.spawn", str(theirs.fileno()), *(["early"] if import_early else [])],
+        limits=job.limits,
         settings=settings,
         fds=[theirs.fileno()],
         output_fd=output,
@@ -197,9 +202,14 @@ def launch(side: str, world_size: int, limits: Limits, settings: dict[str, str])
             slab=os.memfd_create(f"{side}-slab-{rank}", os.MFD_ALLOW_SEALING | os.MFD_CLOEXEC),
             control=sealed_memfd(f"{side}-control-{rank}", CONTROL_BYTES),
         )
-        for rank in range(world_size)
+        for rank in range(job.world_size)
     ]
-    controls = [Control(own.control) for own in fds]
     return Ranks(
-        side=side, limits=limits, sandbox=box, channel=ours, logs=logs, fds=fds, controls=controls
+        side=side,
+        limits=job.limits,
+        sandbox=box,
+        channel=ours,
+        logs=logs,
+        fds=fds,
+        controls=[Control(own.control) for own in fds],
     )

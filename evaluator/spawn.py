@@ -11,7 +11,7 @@ import os
 import select
 import socket
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from evaluator.codec import decode, encode
@@ -34,12 +34,13 @@ class RankSetup:
     store: str
 
 
-def main(channel_fd: int) -> int:
+def main(channel_fd: int, *, import_early: bool) -> int:
     """Wait for the setup and, per rank, a slab, a control page and a log; then run the ranks."""
-    from evaluator import runner  # imports torch: once, before the ranks are forked
-
+    if import_early:
+        _import_runner()
     channel = socket.socket(fileno=channel_fd)
     setup, fds = _receive(channel)
+    run_rank = _import_runner()
     children: dict[int, int] = {}
     for rank in range(setup.world_size):
         pid = os.fork()
@@ -49,13 +50,20 @@ def main(channel_fd: int) -> int:
             for fd in set(fds) - set(own):
                 os.close(fd)
             _redirect_output(own[2])
-            runner.run_rank(setup, rank, slab_fd=own[0], control_fd=own[1])
+            run_rank(setup, rank, slab_fd=own[0], control_fd=own[1])
             os._exit(0)
         children[pid] = rank
     for fd in fds:
         os.close(fd)
     _wait_for_an_end(channel, children)
     return 1
+
+
+def _import_runner() -> Callable[..., None]:
+    """Imports torch: once, before the ranks are forked."""
+    from evaluator.runner import run_rank
+
+    return run_rank
 
 
 def _wait_for_an_end(channel: socket.socket, children: dict[int, int]) -> None:
@@ -93,4 +101,4 @@ def _redirect_output(log_fd: int) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main(int(sys.argv[1])))
+    sys.exit(main(int(sys.argv[1]), import_early="early" in sys.argv[2:]))

@@ -41,7 +41,7 @@ def read_code() -> list[dict[str, Any]]:
 
     A process of its own does it, because problem files load torch.
     """
-    command = [sys.executable, "-m", "problems", "export", "--keep-health"]
+    command = [sys.executable, "-m", "problems", "export"]
     done = subprocess.run(
         command, cwd=settings.BASE_DIR, capture_output=True, text=True, check=False
     )

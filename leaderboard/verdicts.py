@@ -25,11 +25,6 @@ MEANINGS = {
 }
 NEUTRAL = frozenset({"host_unsupported", "infra_error", "cancelled"})
 
-# Answers of the health screen that are right and only round differently; the rest skip the work.
-HONEST_ANSWERS = frozenset(
-    {"reference", "float64-then-cast", "reversed-reduction", "split-products"}
-)
-
 TRUST_MEANINGS = {
     "published": "Reported by a publication, not run here. Shown apart and never ranked.",
     "self-reported": "Numbers from the submitter; not run here.",

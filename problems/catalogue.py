@@ -73,12 +73,26 @@ def _entry(module: ProblemModule, found: Mapping[str, Any] | None) -> dict[str, 
         "costs": _costs(module),
         "requirements": asdict(problem.requirements),
         "health": _health(found),
+        "baselines": _baselines(module),
     }
 
 
 def _health(found: Mapping[str, Any] | None) -> dict[str, Any]:
     """The findings and how they were made; nothing before the first audit."""
     return {} if found is None else {k: v for k, v in found.items() if k != "behaviour"}
+
+
+def _baselines(module: ProblemModule) -> list[dict[str, Any]]:
+    """What benchmarks/references_on_gpus.py measured; `current` where the code is still the same.
+    Failures are left out."""
+    rows = []
+    for path in sorted(PATH.parent.glob("baselines-*.json")):
+        document: dict[str, Any] = json.loads(path.read_text())
+        measured = document.pop("problems").get(module.slug, {})
+        if "us" in measured:
+            current = measured.pop("behaviour") == health.behaviour(module)
+            rows.append({**document, **measured, "current": current})
+    return rows
 
 
 def _plain(value: object) -> object:

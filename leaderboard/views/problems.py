@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
@@ -10,14 +10,13 @@ from django.db.models import Count, Max
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.urls import reverse
-from django.utils.safestring import SafeString
 
 from leaderboard import boards, cells, scores
-from leaderboard.display import highlighted
 from leaderboard.filters import SETTING_FILTERS, said, setting_filters
 from leaderboard.models import Kernel, Problem, Run, Submission, Summary
 from leaderboard.pages import Crumb, Page, Table, public_page
-from leaderboard.verdicts import HONEST_ANSWERS, state, words
+from leaderboard.problem_facts import problem_context
+from leaderboard.verdicts import state, words
 
 LIST_SIZE, LIST_RANKS = "standard", "4"
 MOST_KERNELS = 500
@@ -174,60 +173,3 @@ def _kernel_row(run: Run, place: str | None) -> dict[str, object]:
         "digest": kernel.source_id,
         "cells": cells.joined(numbers),
     }
-
-
-def problem_context(found: Problem) -> dict[str, object]:
-    payload = found.payload
-    return {
-        "problem": found,
-        "source": payload.get("source", ""),
-        "statement": payload["statement"],
-        "signature": payload["signature"],
-        "outputs": ", ".join(payload["outputs"]),
-        "mutates": ", ".join(payload["mutates"]) or "nothing",
-        "mesh": " × ".join(payload["mesh"]),
-        "world_sizes": ", ".join(map(str, payload["world_sizes"])),
-        "reference": highlighted(payload["reference_source"]),
-        "costs": cost_rows(payload),
-        "tolerances": [{"dtype": d, **row} for d, row in payload["tolerances"].items()],
-        "tolerance_reason": payload["tolerance_reason"],
-        "health": health_groups(payload.get("health", ())),
-        "known_issues": payload.get("known_issues", ()),
-    }
-
-
-def health_groups(found: Sequence[Mapping[str, Any]]) -> list[dict[str, object]]:
-    """Wrong answers, then honest ones; a row for each answer, a finding for each profile."""
-    groups: list[dict[str, object]] = []
-    for title, honest in (("Must be rejected", False), ("Must be accepted", True)):
-        rows: dict[str, list[dict[str, object]]] = {}
-        for row in found:
-            if (row["answer"] in HONEST_ANSWERS) is honest:
-                finding = {**row, "as_it_should": row["accepted"] is honest}
-                rows.setdefault(row["answer"], []).append(finding)
-        answers = [{"name": name, "findings": findings} for name, findings in rows.items()]
-        if answers:
-            groups.append({"title": title, "answers": answers})
-    return groups
-
-
-def cost_rows(payload: Mapping[str, Any]) -> list[dict[str, object]]:
-    return [
-        {
-            "size": size,
-            "cells": cells.joined(
-                cells.count_cell(int(n))
-                for n in (payload["sizes"][size]["m"], payload["sizes"][size]["n"], ranks)
-            ),
-            "least": cells.joined(_least(cost)),
-        }
-        for size, by_ranks in payload.get("costs", {}).items()
-        for ranks, cost in by_ranks.items()
-    ]
-
-
-def _least(cost: Mapping[str, float]) -> Iterable[SafeString]:
-    yield cells.bytes_cell(cost["wire_bytes"])
-    yield cells.bytes_cell(cost["hbm_bytes"])
-    yield cells.operations_cell(cost["flops"])
-    yield cells.count_cell(cost["exchanges"])

@@ -50,6 +50,43 @@ SETTING: Mapping[str, Any] = {
     "profile": "hardened",
     "device": "cpu",
 }
+HEALTH: dict[str, Any] = {
+    "secrets": 100,
+    "world_sizes": [2, 4],
+    "torch": "2.13.0",
+    "findings": [
+        {
+            "profile": profile,
+            "answer": answer,
+            "honest": answer == "reference",
+            "accepted": accepted,
+            "why": why,
+            "errors": errors,
+        }
+        for profile, answer, accepted, why, errors in (
+            ("hardened", "zeros", False, "sum is not 0", {"float32": 99.5, "bfloat16": None}),
+            ("upstream", "a constant", True, "constant", {"float32": 0.25, "bfloat16": 0.5}),
+            ("hardened", "low-precision", None, "does not apply", {}),
+            ("hardened", "reference", True, "every trial", {"float32": 0.0, "bfloat16": 0.75}),
+        )
+    ],
+}
+BASELINE: dict[str, Any] = {
+    "hardware": "h200x4",
+    "gpus": ["NVIDIA H200, 580.159.04, 1980 MHz"] * 4,
+    "world_size": 4,
+    "size": "standard",
+    "dtype": "bfloat16",
+    "measured": "2026-11-21",
+    "torch": "2.11.0",
+    "nccl": "2.28.9",
+    "us": 31.9,
+    "quartiles_us": [31.5, 32.4],
+    "bursts": 200,
+    "peak_mib": 95,
+    "errors": {"hardened bfloat16": 0.4},
+    "current": True,
+}
 REFERENCE = "import torch\n\n\ndef reference(tensor):\n    return tensor.clone()\n"
 SOURCE = 'import torch\n\n\ndef solution(tensor):\n    """Copies."""\n    return tensor.clone()\n'
 
@@ -71,10 +108,11 @@ def make_problem(number: int = 1, slug: str = "allreduce", category: str = "tens
         "known_issues": ["Upstream inputs are constant."],
         "reference_source": REFERENCE,
         "costs": {"standard": {"4": cost}, "tiny": {"2": cost}},
-        "health": [
-            {"profile": "hardened", "answer": "zeros", "accepted": False, "why": "sum is not 0"},
-            {"profile": "upstream", "answer": "a constant", "accepted": True, "why": "constant"},
-        ],
+        "topology": "every rank with every other",
+        "requirements": {"peer_access": True, "multicast": False, "memory_gib": 8},
+        "latency_bound_reason": None,
+        "health": HEALTH,
+        "baselines": [BASELINE],
     }
     found, _ = Problem.objects.get_or_create(
         number=number,

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import copy
 import json
+import subprocess
+from contextlib import nullcontext
 from datetime import timedelta
 from io import StringIO
 from pathlib import Path
@@ -168,3 +170,21 @@ def test_the_summary_is_checked_and_mended(run: Run) -> None:
         call_command("rebuild_summary", "--check")
     assert _say("rebuild_summary") == "1 rows"
     assert _say("rebuild_summary", "--check") == "the summary is right"
+
+
+@pytest.mark.parametrize(("status", "told"), [(0, None), (1, "problems that err"), (2, "its end")])
+def test_the_audit_runs_apart_and_its_findings_are_loaded(
+    db: None, monkeypatch: pytest.MonkeyPatch, status: int, told: str | None
+) -> None:
+    asked: list[list[str]] = []
+
+    def run(command: list[str], **_: Any) -> subprocess.CompletedProcess[str]:
+        asked.append(command)
+        return subprocess.CompletedProcess(command, status if "audit" in command else 0, "", "")
+
+    monkeypatch.setattr(subprocess, "run", run)
+    with pytest.raises(CommandError, match=told) if told else nullcontext():
+        call_command("audit_problems", "allreduce", "--secrets=3", "--jobs=2")
+    assert asked[0][1:] == ["-m", "problems", "audit", "allreduce", "--secrets", "3", "--jobs", "2"]
+    assert len(asked) == (1 if status == 2 else 2)
+    assert Problem.objects.exists() is (status != 2)

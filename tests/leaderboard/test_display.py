@@ -52,10 +52,3 @@ def test_a_very_long_source_is_shown_whole_without_colours() -> None:
     assert 'class="o"' not in html
     assert "&lt;b&gt;" in html
     assert 'id="L-2"' in html
-
-
-def test_honest_answers_are_those_of_the_screen() -> None:
-    from problems import screen
-
-    assert frozenset(screen.HONEST) == verdicts.HONEST_ANSWERS
-    assert not verdicts.HONEST_ANSWERS & set(screen.WRONG)

@@ -1,0 +1,34 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+from argparse import ArgumentParser
+from typing import Any
+
+from django.conf import settings
+from django.core.management.base import BaseCommand, CommandError
+
+from leaderboard import catalogue
+
+
+class Command(BaseCommand):
+    help = "Screen problems for what they let pass, and show the findings on their pages."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("problem", nargs="*", help="slug or number; default: all")
+        parser.add_argument("--secrets", type=int, default=100)
+        parser.add_argument("--jobs", type=int, default=1)
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        """In a process of its own, because the screen loads torch."""
+        given = ["--secrets", str(options["secrets"]), "--jobs", str(options["jobs"])]
+        command = [sys.executable, "-m", "problems", "audit", *options["problem"], *given]
+        done = subprocess.run(command, cwd=settings.BASE_DIR, check=False)
+        if done.returncode > 1:
+            raise CommandError("the audit did not run to its end")
+        try:
+            catalogue.sync(catalogue.read_code())
+        except catalogue.CatalogueError as error:
+            raise CommandError(str(error)) from None
+        if done.returncode:
+            raise CommandError("the audit found problems that err: the list above names them")

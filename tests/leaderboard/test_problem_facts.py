@@ -1,0 +1,57 @@
+"""What a problem's page says of the problem itself."""
+
+from __future__ import annotations
+
+import copy
+
+from django.test import Client
+
+from leaderboard.models import Problem
+from leaderboard.problem_facts import baseline_row, health_groups, requirements
+from leaderboard.views.problems import address_of
+from tests.leaderboard import factory
+
+
+def test_findings_are_grouped_by_what_must_happen_to_them() -> None:
+    wrong, honest = health_groups(factory.HEALTH["findings"])
+    names = [answer["name"] for answer in wrong["answers"]]  # type: ignore[attr-defined]
+    assert names == ["zeros", "a constant", "low-precision"]
+    states = [
+        finding["state"]
+        for group in (wrong, honest)
+        for answer in group["answers"]  # type: ignore[attr-defined]
+        for finding in answer["findings"]
+    ]
+    assert states == ["ok", "bad", "open", "ok"]
+
+
+def test_requirements_are_said_in_words() -> None:
+    needs = {"peer_access": True, "multicast": False, "memory_gib": 8}
+    assert requirements(needs) == "peer-to-peer access, 8 GiB a GPU"
+    assert requirements({**needs, "multicast": True}).startswith(
+        "peer-to-peer access, NVLink multicast"
+    )
+
+
+def test_a_baseline_tells_its_gpu_and_its_spread() -> None:
+    row = baseline_row(factory.BASELINE)
+    assert row["gpu"] == "NVIDIA H200"
+    for text in ("31.9", "31.5", "32.4", "95.0 MiB", "0.40"):
+        assert text in str(row["cells"]), text
+
+
+def test_the_page_shows_health_and_baseline(problem: Problem, client: Client) -> None:
+    text = client.get(address_of(problem)).content.decode()
+    for told in ("Must be rejected", "does not apply", "100 secrets on 2 and 4", "NVIDIA H200"):
+        assert told in text
+    assert "of an older version" not in text
+
+
+def test_a_baseline_of_other_code_says_so(problem: Problem, client: Client) -> None:
+    problem.payload = copy.deepcopy(problem.payload)
+    problem.payload["baselines"][0]["current"] = False
+    problem.payload["latency_bound_reason"] = "it moves one number"
+    problem.save()
+    text = client.get(address_of(problem)).content.decode()
+    assert "of an older version of this problem" in text
+    assert "it moves one number" in text
