@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 
 import problems
 from problems.trials import PROFILES
@@ -39,6 +40,7 @@ def _parser() -> argparse.ArgumentParser:
     audit.add_argument("problem", nargs="*", help="slug, number or dotted name; default: all")
     audit.add_argument("--secrets", type=int, default=100, help="per problem and world size")
     audit.add_argument("--jobs", type=int, default=1, help="problems screened at once")
+    audit.add_argument("--cuda", action="store_true", help="published inputs on 4 GPUs, not 2 CPUs")
     commands.add_parser("export", help="write fixtures/problems.json for the site")
     return parser
 
@@ -108,17 +110,23 @@ def _screen(arguments: argparse.Namespace) -> int:
 def _audit(arguments: argparse.Namespace) -> int:
     """Exit status 1 when a scored problem errs under `hardened`."""
     from problems import health, health_table
+    from problems.ranks import RankFailure
 
-    found, erring = {}, 0
+    erring = 0
     plan = health.Plan(secrets=arguments.secrets)
+    if arguments.cuda:
+        plan = replace(plan, upstream_ranks=4, upstream_device="cuda")
     for slug, state in health.audit(_names(arguments), plan, arguments.jobs):
-        found[slug] = state
+        if isinstance(state, RankFailure):
+            erring += 1
+            print(f"{slug}: {state}", flush=True)
+            continue
+        health.store({slug: state})
         wrong = [f for f in state.findings if f.profile == "hardened" and not f.as_it_should_be]
         scored = problems.load(problems.find(slug)).problem.scored
         erring += bool(scored and wrong)
         said = "; ".join(f"{f.answer}: {f.why}" for f in wrong) or "as it should be"
         print(f"{slug}: {said}", flush=True)
-    health.store(found)
     health_table.write(health.stored())
     print(f"wrote {health.PATH} and {health_table.PATH}; {erring} problems err")
     return 1 if erring else 0

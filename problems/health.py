@@ -22,7 +22,7 @@ import torch
 import problems
 from problems import ProblemModule
 from problems.answers import HONEST
-from problems.ranks import GlooRanks
+from problems.ranks import GlooRanks, RankFailure
 from problems.screen import Finding, screen
 
 PATH = Path(__file__).parents[1] / "fixtures" / "problem-health.json"
@@ -32,12 +32,13 @@ BEHAVIOUR = {"number", "mutates", "mesh", "m_step", "n_step", "sizes", "toleranc
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """Hardened inputs are screened at `tiny` with so many secrets, each on every world size;
-    upstream ones, which know no secret, once at `standard` on the smallest."""
+    """Hardened inputs are screened on the CPU at `tiny` with so many secrets, on each world size;
+    upstream ones, which know no secret, once at `standard`, on a device of their own."""
 
     secrets: int
     world_sizes: tuple[int, ...] = (2, 4)
-    upstream: bool = True
+    upstream_ranks: int = 2
+    upstream_device: str = "cpu"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,46 +46,65 @@ class Health:
     behaviour: str
     secrets: int
     world_sizes: tuple[int, ...]
+    upstream: str
     torch: str
     findings: tuple[Finding, ...]
 
 
-def audit(names: Sequence[str], plan: Plan, jobs: int) -> Iterable[tuple[str, Health]]:
-    """Slug and health of each problem, as they become ready; `jobs` problems run at once."""
-    pools: SimpleQueue[list[GlooRanks]] = SimpleQueue()
+def audit(
+    names: Sequence[str], plan: Plan, jobs: int
+) -> Iterable[tuple[str, Health | RankFailure]]:
+    """Slug and health of each problem, as they become ready; `jobs` problems run at once. One that
+    fails does not end the audit of the others."""
+    published = GlooRanks(plan.upstream_ranks, timeout_s=TIMEOUT_S, device=plan.upstream_device)
     teams = [[GlooRanks(w, timeout_s=TIMEOUT_S) for w in plan.world_sizes] for _ in range(jobs)]
+    free: SimpleQueue[list[GlooRanks]] = SimpleQueue()
     for team in teams:
-        pools.put(team)
+        free.put(team)
 
-    def one(name: str) -> tuple[str, Health]:
-        team = pools.get()
+    def upstream(name: str) -> list[Finding]:
+        return screen(published, name, "upstream", size="standard")
+
+    def hardened(name: str) -> list[Finding]:
+        team = free.get()
         try:
-            return problems.load(name).slug, audit_problem(team, name, plan)
+            return screen_often(team, name, plan.secrets)
         finally:
-            pools.put(team)
+            free.put(team)
 
     try:
-        with ThreadPoolExecutor(jobs) as pool:
-            for done in as_completed([pool.submit(one, name) for name in names]):
-                yield done.result()
+        with ThreadPoolExecutor(1) as alone, ThreadPoolExecutor(jobs) as pool:
+            first = {name: alone.submit(upstream, name) for name in names}
+            second = {pool.submit(hardened, name): name for name in names}
+            for done in as_completed(second):
+                name = second[done]
+                try:
+                    found = first[name].result() + done.result()
+                    yield problems.load(name).slug, _health(name, plan, found)
+                except RankFailure as failure:
+                    yield problems.load(name).slug, failure
     finally:
-        for ranks in (ranks for team in teams for ranks in team):
+        for ranks in (published, *(ranks for team in teams for ranks in team)):
             ranks.close()
 
 
-def audit_problem(team: Sequence[GlooRanks], name: str, plan: Plan) -> Health:
-    rounds = [
-        screen(ranks, name, "hardened", secret=f"audit {number}".encode())
-        for ranks in team
-        for number in range(plan.secrets)
-    ]
-    findings = merged(rounds)
-    if plan.upstream:
-        findings = screen(team[0], name, "upstream", size="standard") + findings
+def screen_often(team: Sequence[GlooRanks], name: str, secrets: int) -> list[Finding]:
+    """Hardened inputs from so many secrets on every member of the team; the worst counts."""
+    return merged(
+        [
+            screen(ranks, name, "hardened", secret=f"audit {number}".encode())
+            for ranks in team
+            for number in range(secrets)
+        ]
+    )
+
+
+def _health(name: str, plan: Plan, findings: list[Finding]) -> Health:
     return Health(
         behaviour=behaviour(problems.load(name)),
         secrets=plan.secrets,
         world_sizes=plan.world_sizes,
+        upstream=f"{plan.upstream_ranks} ranks, {plan.upstream_device}",
         torch=torch.__version__,
         findings=tuple(findings),
     )

@@ -29,10 +29,10 @@ class RankFailure(RuntimeError):
 
 class GlooRanks:
     """Use as a context manager, or call `close`. A failed call ends the processes; the next one
-    starts new ones."""
+    starts new ones. With `device` cuda every rank has a GPU, and NCCL joins them."""
 
-    def __init__(self, world_size: int, *, timeout_s: float = 60.0) -> None:
-        self.world_size = world_size
+    def __init__(self, world_size: int, *, timeout_s: float = 60.0, device: str = "cpu") -> None:
+        self.world_size, self.device = world_size, device
         self._timeout_s = timeout_s
         self._members: list[tuple[multiprocessing.process.BaseProcess, Connection]] = []
         self._folder: tempfile.TemporaryDirectory[str] | None = None
@@ -89,7 +89,8 @@ class GlooRanks:
             ours, theirs = server.Pipe()
             process = server.Process(
                 target=_serve,
-                args=(theirs, rank, self.world_size, meeting, self._timeout_s),
+                args=(theirs, rank, self.world_size, meeting),
+                kwargs={"timeout_s": self._timeout_s, "device": self.device},
                 daemon=True,
             )
             process.start()
@@ -107,13 +108,18 @@ class GlooRanks:
         return answer
 
 
-def _serve(pipe: Connection, rank: int, world_size: int, meeting: str, timeout_s: float) -> None:
+def _serve(
+    pipe: Connection, rank: int, world_size: int, meeting: str, *, timeout_s: float, device: str
+) -> None:
     torch.set_num_threads(1)
     # torch 2.13 renames collectives that 2.11, on today's GPU hosts, knows by the old names only.
     warnings.filterwarnings("ignore", category=FutureWarning, module="torch.distributed")
     os.environ["GLOO_SOCKET_IFNAME"] = "lo"
+    if device == "cuda":
+        torch.cuda.set_device(rank)
+        torch.backends.cudnn.allow_tf32 = False  # float32 convolutions are float32
     dist.init_process_group(
-        "gloo",
+        "nccl" if device == "cuda" else "gloo",
         init_method=f"file://{meeting}",
         rank=rank,
         world_size=world_size,

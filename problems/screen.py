@@ -69,6 +69,7 @@ class Setting:
     size: str
     dtype: str
     secret: bytes
+    device: str
 
 
 def screen(
@@ -77,7 +78,14 @@ def screen(
     """Every answer on every rank in every trial, in float32 and bfloat16."""
     outcomes = {}
     for dtype in DTYPES:
-        setting = Setting(name=name, profile=profile, size=size, dtype=dtype, secret=secret)
+        setting = Setting(
+            name=name,
+            profile=profile,
+            size=size,
+            dtype=dtype,
+            secret=secret,
+            device=ranks.device,
+        )
         outcomes[dtype] = ranks.run(outcomes_on_rank, setting)
     return [
         _finding(profile, answer, {d: [o.get(answer) for o in by] for d, by in outcomes.items()})
@@ -130,6 +138,7 @@ def _scenes(rank: int, world_size: int, setting: Setting) -> list[Scene]:
     module, profile = problems.load(setting.name), setting.profile
     problem, size = module.problem, module.problem.sizes[setting.size]
     groups = mesh_groups(problem.mesh, module.dims(size.m, size.n, world_size), rank, world_size)
+    device = torch.device("cuda", rank) if setting.device == "cuda" else torch.device("cpu")
     scenes = []
     for spec in correctness_trials(problem, setting.size, profile, TRIALS[profile], setting.secret):
         context = RankContext(
@@ -140,7 +149,7 @@ def _scenes(rank: int, world_size: int, setting: Setting) -> list[Scene]:
             profile=profile,
             secret=setting.secret,
             dtype=getattr(torch, setting.dtype),
-            device=torch.device("cpu"),
+            device=device,
         )
         inputs = module.make_inputs(context, module.dims(spec.m, spec.n, world_size))
         scenes.append(_scene(module, context, inputs, groups))

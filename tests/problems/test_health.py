@@ -10,6 +10,7 @@ import pytest
 import problems
 from problems import health, health_table
 from problems.answers import ANSWERS, HONEST
+from problems.ranks import GlooRanks, RankFailure
 from problems.screen import Finding
 
 NAMES = problems.names()
@@ -105,10 +106,33 @@ def test_the_digest_follows_code_and_tolerances_but_no_texts() -> None:
     assert digest(text.replace("tensor.clone", "tensor.contiguous().clone")) != digest(text)
 
 
-def test_an_audit_runs_several_problems_at_once() -> None:
+def test_an_audit_runs_several_problems_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     names = ["collective_primitive.allreduce", "collective_primitive.alltoall"]
-    plan = health.Plan(secrets=1, world_sizes=(2,), upstream=False)
-    found = dict(health.audit(names, plan, jobs=2))
+    asked: list[tuple[str, str, int]] = []
+
+    def quick(ranks: GlooRanks, name: str, profile: str, **_: object) -> list[Finding]:
+        asked.append((name, profile, ranks.world_size))
+        return [replace(finding("zeros", accepted=False), profile=profile)]
+
+    monkeypatch.setattr(health, "screen", quick)
+    found = dict(health.audit(names, health.Plan(secrets=2), jobs=2))
     assert set(found) == {"allreduce", "alltoall"}
     for state in found.values():
-        assert all(f.as_it_should_be for f in state.findings)
+        assert isinstance(state, health.Health)
+        assert [f.profile for f in state.findings] == ["upstream", "hardened"]
+    for name in names:
+        hardened = [(name, "hardened", world_size) for world_size in (2, 2, 4, 4)]
+        assert [a for a in asked if a[0] == name and a[1] == "hardened"] == hardened
+
+
+def test_one_failing_problem_does_not_end_the_audit(monkeypatch: pytest.MonkeyPatch) -> None:
+    def quick(ranks: GlooRanks, name: str, profile: str, **_: object) -> list[Finding]:
+        if name.endswith("allreduce"):
+            raise RankFailure("rank 0: it died")
+        return [finding("zeros", accepted=False)]
+
+    monkeypatch.setattr(health, "screen", quick)
+    names = ["collective_primitive.allreduce", "collective_primitive.alltoall"]
+    found = dict(health.audit(names, health.Plan(secrets=1), jobs=1))
+    assert isinstance(found["allreduce"], RankFailure)
+    assert isinstance(found["alltoall"], health.Health)
