@@ -27,12 +27,13 @@ problem = Problem(
     "differ from call to call. Labels are any int64 numbers.",
     outputs=("similarities", "labels"),
     sizes=sizes(tiny=(128, 64), large=(32768, 8192)),
-    tolerances=tolerances(float32=1e-5, bfloat16=1.5e-2, float16=2e-3),
+    tolerances=tolerances(float32=1e-5, bfloat16=1.2e-2, float16=1.5e-3),
     tolerance_reason="similarities summed in four parts, each rounded to the dtype, are 6e-3 off "
     "in bfloat16, with features cut to float8's mantissa by 6e-2",
     known_issues=(
         "PKB compares labels one by one, though in bfloat16 most neighbouring similarities tie; "
-        "here a label is right where its feature's similarity is within twice the tolerance.",
+        "here a label is right where its feature's similarity is within twice the tolerance, and "
+        "features further above the last place must be in the list.",
         "Upstream labels repeat every 1000 features.",
     ),
 )
@@ -54,7 +55,7 @@ def make_inputs(ctx: RankContext, d: Dims) -> dict[str, object]:
         return torch.nn.functional.normalize(chosen, dim=-1).to(ctx.dtype)
 
     topic = ctx.varied(torch.zeros(1, d.width), shared=True)
-    leaning = ctx.varied(torch.zeros(1, 1), spread=2 * d.width**-0.5)  # ranks are not alike
+    leaning = ctx.varied(torch.zeros(1, 1), spread=0.7 * d.width**-0.5)  # ranks are not alike
     queries = d.queries - ctx.pick(0, ctx.rank * ctx.turn % 5)
     test = features(queries, torch.full_like(leaning, 0.5))
     train = features(d.items, leaning)
@@ -131,7 +132,8 @@ def keys(
 def settle(
     got: tuple[torch.Tensor, ...], truth: tuple[torch.Tensor, ...], keys: tuple[torch.Tensor, ...]
 ) -> tuple[torch.Tensor, ...]:
-    """A label is right once if its feature is nearly as similar as the one expected there."""
+    """A label is right once if its feature is nearly as similar as the one expected there, in a
+    row that has all features which are clearly more similar than the last one expected."""
     similarities, labels = got
     expected, expected_labels = truth
     near, near_labels = keys
@@ -142,4 +144,6 @@ def settle(
     close = (near.unsqueeze(1) - expected.unsqueeze(2)).abs() <= slack.unsqueeze(2)
     repeats = (labels.unsqueeze(2) == labels.unsqueeze(1)).sum(dim=2)
     right = (same & close).any(dim=2) & (repeats <= same.sum(dim=2))
-    return similarities, torch.where(right, expected_labels, labels)
+    due = near > expected[:, -1:] + slack[:, -1:]
+    complete = (same.any(dim=1) | ~due).all(dim=1, keepdim=True)
+    return similarities, torch.where(right & complete, expected_labels, labels)
