@@ -32,15 +32,17 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import problems
 from problems import ProblemModule
-from problems.calls import call, mapped, widened
+from problems.calls import call, keys_of_ties, mapped, true_answer
 from problems.context import RankContext
 from problems.health import behaviour
 from problems.mesh import arguments, mesh_groups
 from problems.screen import outcome
 from problems.trials import TrialSpec, correctness_trials, timed_trial
+from problems.values import tensors
 
 SIZE, SECRET = "standard", b"benchmark"
 TRIALS, BURST, WARMUP_BURSTS, LEAST_BURSTS, MOST_BURSTS, LEAST_S = 6, 16, 2, 5, 200, 0.5
+POOL_BYTES = 32 << 30
 
 
 def contexts(
@@ -74,12 +76,12 @@ def largest_error(
     tolerance = problem.tolerance(profile, str(dtype).removeprefix("torch."))
     specs = list(correctness_trials(problem, SIZE, profile, TRIALS, SECRET))
     worst = 0.0
-    for inputs in contexts(module, specs, dtype, profile):
-        truth = call(module.oracle, problem, mapped(inputs, widened), groups)
+    for spec in specs:
+        (inputs,) = contexts(module, [spec], dtype, profile)
+        truth = tuple(t for _, t in true_answer(module, inputs, groups))
         got = call(module.reference, problem, inputs, groups)
-        if module.keys is not None and module.settle is not None:
-            keys = module.keys(*arguments(mapped(inputs, widened), groups))
-            got = module.settle(got, truth, keys)
+        if module.settle is not None:
+            got = module.settle(got, truth, keys_of_ties(module, inputs, groups))
         worst = max(worst, outcome(got, truth, tolerance).error)
     return worst
 
@@ -105,9 +107,18 @@ def burst_us(module: ProblemModule, pool: list[dict[str, object]], groups: dict[
     return float(slowest)
 
 
-def timing(module: ProblemModule, groups: dict[str, Any]) -> dict[str, Any]:
+def input_pool(module: ProblemModule) -> list[dict[str, object]]:
+    """As many fresh inputs as a burst has calls, or as POOL_BYTES hold; then some come again."""
     specs = [timed_trial(module.problem, SIZE, 1000 + trial) for trial in range(BURST)]
-    pool = contexts(module, specs, torch.bfloat16, "hardened")
+    pool = contexts(module, specs[:1], torch.bfloat16, "hardened")
+    nbytes = sum(t.nbytes for value in pool[0].values() for t in tensors(value))
+    count = min(BURST, max(1, POOL_BYTES // max(1, nbytes)))
+    pool += contexts(module, specs[1:count], torch.bfloat16, "hardened")
+    return [pool[index % count] for index in range(BURST)]
+
+
+def timing(module: ProblemModule, groups: dict[str, Any]) -> dict[str, Any]:
+    pool = input_pool(module)
     order = random.Random(0)
     samples: list[float] = []
     for _ in range(WARMUP_BURSTS):

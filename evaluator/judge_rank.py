@@ -23,11 +23,11 @@ from evaluator.report import EvaluatorError, OutputCheck, Verdict
 from evaluator.slab import Cursor, Place, SlotLayout, lay_out
 from evaluator.spawn import RankSetup
 from problems import ProblemModule
-from problems.calls import Outputs, mapped, mutated, named_call, widened
+from problems.calls import Outputs, keys_of_ties, mutated, true_answer
 from problems.calls import call as answers
 from problems.comparison import compare
 from problems.context import RankContext
-from problems.mesh import arguments, mesh_groups
+from problems.mesh import mesh_groups
 from problems.spec import Tolerance
 from problems.trials import TrialSpec
 from problems.values import tensors
@@ -204,14 +204,15 @@ class JudgeRank:
             device=torch.device("cpu"),
         )
         inputs = module.make_inputs(context, module.dims(spec.m, spec.n, job.world_size))
-        named = named_call(module.oracle, module.problem, mapped(inputs, widened), self.groups)
+        named = true_answer(module, inputs, self.groups)
         names, truth = tuple(n for n, _ in named), tuple(t for _, t in named)
-        keys = self._keys(inputs)
-        if check_reference or job.profile is Profile.UPSTREAM:
+        is_upstream = job.profile is Profile.UPSTREAM
+        keys = () if is_upstream else keys_of_ties(module, inputs, self.groups)
+        if check_reference or is_upstream:
             own = answers(module.reference, module.problem, inputs, self.groups)
             count = len(own) - len(mutated(module.problem, inputs))
             self.output_dtypes = tuple(out.dtype for out in own[:count])
-            if job.profile is Profile.UPSTREAM:
+            if is_upstream:
                 truth = own
             self._check_reference(self._settled(own, truth, keys), truth)
         return Call(inputs=inputs, names=names, truth=truth, keys=keys)
@@ -219,11 +220,6 @@ class JudgeRank:
     def _settled(self, got: Outputs, truth: Outputs, keys: Outputs) -> Outputs:
         """The truth in place of every answer that is as good."""
         return self.module.settle(got, truth, keys) if self.module.settle and keys else got
-
-    def _keys(self, inputs: dict[str, object]) -> Outputs:
-        if self.module.keys is None or self.job.profile is Profile.UPSTREAM:
-            return ()
-        return self.module.keys(*arguments(mapped(inputs, widened), self.groups))
 
     def _check_reference(
         self, own: tuple[torch.Tensor, ...], truth: tuple[torch.Tensor, ...]

@@ -11,7 +11,7 @@ from torch import Tensor
 from torch.distributed import ProcessGroup
 
 from problems import ProblemModule
-from problems.calls import Inputs, Outputs, call, mapped, mutated, widened
+from problems.calls import Inputs, Outputs, call, mapped, mutated, true_answer
 from problems.context import RankContext
 from problems.substitutes import SplitProducts, local_only, reversed_reduction, truncated
 from problems.values import tensors
@@ -134,12 +134,7 @@ def _reference(scene: Scene, others: list[Scene]) -> Outputs:
 
 
 def _float64_then_cast(scene: Scene, others: list[Scene]) -> Outputs:
-    exact = call(
-        scene.module.oracle,
-        scene.module.problem,
-        mapped(scene.inputs, widened),
-        scene.groups,
-    )
+    exact = [wide for _, wide in true_answer(scene.module, scene.inputs, scene.groups)]
     return tuple(
         wide.to(narrow.dtype) for wide, narrow in zip(exact, scene.reference(), strict=True)
     )

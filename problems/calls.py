@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 from torch.distributed import ProcessGroup
 
+from problems import ProblemModule
 from problems.mesh import arguments
 from problems.spec import Problem
 from problems.values import named_outputs, rebuilt, tensors
@@ -38,7 +39,22 @@ def call(
 
     Works on copies: `inputs` stay as they are.
     """
-    return tuple(tensor for _, tensor in named_call(function, problem, inputs, groups))
+    copies = mapped(inputs, torch.clone)
+    return tuple(tensor for _, tensor in named_call(function, problem, copies, groups))
+
+
+def true_answer(
+    module: ProblemModule, inputs: Inputs, groups: Mapping[str, ProcessGroup]
+) -> list[tuple[str, Tensor]]:
+    """The oracle's outputs and changed arguments, from widened inputs, with their names."""
+    return named_call(module.oracle, module.problem, mapped(inputs, widened), groups)
+
+
+def keys_of_ties(
+    module: ProblemModule, inputs: Inputs, groups: Mapping[str, ProcessGroup]
+) -> Outputs:
+    """What `settle` needs to know; nothing where only one answer is right."""
+    return module.keys(*arguments(mapped(inputs, widened), groups)) if module.keys else ()
 
 
 def named_call(
@@ -47,10 +63,9 @@ def named_call(
     inputs: Inputs,
     groups: Mapping[str, ProcessGroup],
 ) -> list[tuple[str, Tensor]]:
-    """As `call`, with the name of every tensor."""
-    copies = mapped(inputs, torch.clone)
-    outputs = named_outputs(problem.outputs, function(*arguments(copies, groups)))
-    changed = [(name, tensor) for name in problem.mutates for tensor in tensors(copies[name])]
+    """As `call`, with the name of every tensor, and on the inputs themselves."""
+    outputs = named_outputs(problem.outputs, function(*arguments(inputs, groups)))
+    changed = [(name, tensor) for name in problem.mutates for tensor in tensors(inputs[name])]
     return outputs + changed
 
 

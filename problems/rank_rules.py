@@ -17,7 +17,7 @@ from torch.distributed import ProcessGroup
 
 import problems
 from problems import ProblemModule
-from problems.calls import Inputs, Outputs, call, mapped, mutated, widened
+from problems.calls import Inputs, Outputs, keys_of_ties, mapped, mutated, true_answer
 from problems.context import RankContext
 from problems.mesh import arguments, mesh_groups
 from problems.ranks import GlooRanks
@@ -139,11 +139,8 @@ def _call_faults(stage: Stage, dtype: torch.dtype) -> list[str]:
 
 
 def _truth(stage: Stage) -> tuple[Outputs, Outputs]:
-    wide = mapped(stage.inputs, widened)
-    truth = call(stage.module.oracle, stage.module.problem, wide, stage.groups)
-    if stage.module.keys is None:
-        return truth, ()
-    return truth, stage.module.keys(*arguments(mapped(stage.inputs, widened), stage.groups))
+    given = (stage.module, stage.inputs, stage.groups)
+    return tuple(t for _, t in true_answer(*given)), keys_of_ties(*given)
 
 
 def _settle_faults(rank: int, world_size: int, name: str) -> list[str]:

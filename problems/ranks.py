@@ -100,7 +100,7 @@ class GlooRanks:
     def _receive(self, rank: int, pipe: Connection) -> Any:
         try:
             ok, answer = pipe.recv()
-        except EOFError:
+        except (EOFError, ConnectionResetError):
             ok, answer = False, "it died"
         if not ok:
             self.close()

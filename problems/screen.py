@@ -18,10 +18,10 @@ from torch.distributed import ProcessGroup
 import problems
 from problems import ProblemModule
 from problems.answers import ANSWERS, HONEST, Scene
-from problems.calls import Inputs, Outputs, call, mapped, widened
+from problems.calls import Inputs, Outputs, call, keys_of_ties, true_answer
 from problems.comparison import compare
 from problems.context import RankContext
-from problems.mesh import arguments, mesh_groups
+from problems.mesh import mesh_groups
 from problems.ranks import GlooRanks
 from problems.spec import Tolerance
 from problems.trials import correctness_trials
@@ -166,9 +166,8 @@ def _scene(
     if context.profile == "upstream":
         truth = call(module.reference, module.problem, inputs, groups)
     else:
-        truth = call(module.oracle, module.problem, mapped(inputs, widened), groups)
-        if module.keys is not None:
-            keys = module.keys(*arguments(mapped(inputs, widened), groups))
+        truth = tuple(t for _, t in true_answer(module, inputs, groups))
+        keys = keys_of_ties(module, inputs, groups)
     return Scene(
         module=module, context=context, inputs=inputs, groups=groups, truth=truth, keys=keys
     )

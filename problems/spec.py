@@ -69,7 +69,7 @@ class GroupRef:
 @dataclass(frozen=True, kw_only=True)
 class Requirements:
     """What a host must offer besides the ranks. `memory_gib` is per GPU, at size `standard`, for
-    the inputs, outputs and working memory of the reference in the evaluator's input pool."""
+    judging in bfloat16: inputs, outputs, the reference's working memory and the oracle's."""
 
     peer_access: bool = True
     multicast: bool = False
