@@ -1,0 +1,151 @@
+"""A mixture of fewer experts than ranks: each block of ranks works by itself."""
+
+import torch
+import torch.distributed as dist
+
+from problems.collectives import all_to_all_bytes
+from problems.context import RankContext
+from problems.spec import Cost, Dims, Problem, sizes, tolerances
+
+problem = Problem(
+    number=51,
+    title="Expert-parallel MoE forward in sub-groups (fewer experts than ranks)",
+    source="deepseek-ai/DeepEP",
+    domain="LLM training",
+    summary="Route tokens within blocks of ranks that each hold all experts, run the MLPs, add up.",
+    statement="Forward pass of a mixture of experts in which every block of ranks holds all "
+    "experts. The block of a rank is group; where group is None, it is the default process "
+    "group if that has no more than num_experts ranks, and otherwise ranks g * num_experts to "
+    "(g + 1) * num_experts - 1 for g = rank // num_experts; num_experts divides the number of "
+    "ranks, and a solution makes such groups itself if it needs them. G is the size of the "
+    "block; blocks exchange nothing with each other. hidden_states holds this rank's own "
+    "tokens, [..., H], T rows when its leading axes are flattened. Its router: logits = "
+    "hidden_states @ gate_weight^T + gate_bias, with gate_weight [num_experts, H] and "
+    "gate_bias [num_experts] or None; p is the softmax of the logits, and each token chooses "
+    "the top_k experts of largest p. Their weights are their p, not renormalised. Expert e "
+    "lives on rank e // (num_experts / G) of the block and is that rank's MLP, f(x) = "
+    "down_proj(silu(gate_proj(x)) * up_proj(x)), nn.Linear layers with bias: H to I, H to I "
+    "and I to H. Return for each of this rank's tokens the sum, over its chosen experts, of "
+    "weight times f of the expert's rank at the token: a contiguous tensor [T, H] in the "
+    "dtype of hidden_states. Every step may round to that dtype. Routers and MLPs differ from "
+    "rank to rank, and the routing may be as uneven as it likes. Everything is fresh in every "
+    "call; T, H, I, top_k (1 or 2), whether there is a gate_bias and whether group is given "
+    "may differ from call to call. Gradients are not wanted.",
+    mesh=("replica", "ep"),
+    topology="groups of num_experts consecutive ranks",
+    outputs=("combined",),
+    also=("Data Parallel",),
+    sizes=sizes(tiny=(56, 48), large=(4096, 4096)),
+    tolerances=tolerances(float32=2e-5, bfloat16=8e-2, float16=1e-2),
+    tolerance_reason="every product, gate and weight may round to the run dtype, and rows of "
+    "two experts may cancel: up to 0.034 in bfloat16, 0.055 where products are summed in four "
+    "rounded parts (2.3e-6 in float32); inputs cut to 3 bits of mantissa are off by 0.21 or "
+    "more, one rank's zeros by more than 1. Hardened routers keep the last chosen logit 1 "
+    "above the next, so rounding chooses no expert",
+    known_issues=(
+        "Under `upstream` the largest logits are often closer than rounding: an honest kernel "
+        "may send tokens to other experts, and fail there.",
+        "With 2 ranks PKB has one expert, and nothing is exchanged; hardened inputs have two, "
+        "so that a block is both ranks.",
+        "With 4 ranks there are 2 experts and top_k is 2 as published: every token goes to "
+        "both ranks of its block.",
+    ),
+)
+
+
+def dims(m: int, n: int, world_size: int) -> Dims:
+    """The MLP is n wide, at most 128, which is PKB's fixed width. PKB has one expert on two ranks,
+    where nothing is exchanged; hardened inputs have two there."""
+    published = world_size // 2
+    experts = max(2, published)
+    replica = world_size // experts
+    return Dims(
+        m=m,
+        n=n,
+        inner=min(128, n),
+        published=published,
+        experts=experts,
+        ep=experts,
+        replica=replica,
+    )
+
+
+def make_inputs(ctx: RankContext, d: Dims) -> dict[str, object]:
+    count = ctx.pick(d.published, d.experts)
+    top_k = ctx.choose(min(2, count), (2, 1))
+    states, router = ctx.randn(d.m, d.n), ctx.randn(count, d.n)
+    bias = ctx.varied(ctx.randn(count), spread=0.25)
+    with_bias = ctx.choose(True, (True, False))
+    popularity = ctx.choose(0.0, (0.0, 1.0)) * ctx.varied(torch.zeros(count), shared=True)
+    liking = ctx.varied(torch.zeros(d.m, count)) + popularity
+    chosen = torch.zeros_like(liking).scatter_(1, liking.topk(top_k).indices, 1.5)
+    logits = (chosen - 0.75 + ctx.varied(torch.zeros(d.m, count)).tanh() / 4).double()
+    axes = torch.linalg.qr(router.double().T).Q.T
+    # The part of each token that its router sees is replaced: chosen experts lead by 1 or more.
+    size = states.double().square().mean().sqrt().clamp(min=1.0)
+    wanted = size * (logits - with_bias * bias.double()) - states.double() @ axes.T
+    hidden = (states.double() + wanted @ axes).to(ctx.dtype)
+    return {
+        "hidden_states": ctx.pick(states, hidden),
+        "gate_weight": ctx.pick(router, (axes / size).to(ctx.dtype)),
+        "gate_bias": bias if with_bias else None,
+        "gate_proj": ctx.linear(d.n, d.inner),
+        "up_proj": ctx.linear(d.n, d.inner),
+        "down_proj": ctx.linear(d.inner, d.n),
+        "num_experts": count,
+        "top_k": top_k,
+        "group": ctx.choose(None, (None, ctx.group("ep"))),
+    }
+
+
+@torch.no_grad()
+def reference(
+    hidden_states: torch.Tensor,
+    gate_weight: torch.Tensor,
+    gate_bias: torch.Tensor | None,
+    gate_proj: torch.nn.Linear,
+    up_proj: torch.nn.Linear,
+    down_proj: torch.nn.Linear,
+    num_experts: int,
+    top_k: int,
+    group: dist.ProcessGroup | None = None,
+) -> torch.Tensor:
+    rank, world = dist.get_rank(group), dist.get_world_size(group)
+    size = min(num_experts, world) if group is None else world
+    if world % size or num_experts % size:
+        raise ValueError(f"{num_experts} experts cannot be spread over {world} ranks")
+    first = rank // size * size  # of this rank's block; nothing is sent beyond it
+    tokens = hidden_states.reshape(-1, hidden_states.shape[-1])
+    logits = tokens @ gate_weight.T
+    if gate_bias is not None:
+        logits += gate_bias
+    weights, experts = logits.softmax(dim=-1).topk(top_k, dim=-1)
+    order = experts.flatten().argsort(stable=True)  # rows by expert, then by token
+    sent = tokens[order // top_k]
+    owners = first + experts.flatten() // (num_experts // size)
+    going = owners.new_zeros(world).index_add_(0, owners, torch.ones_like(owners))
+    coming = torch.empty_like(going)
+    dist.all_to_all_single(coming, going, group=group)
+    send_splits, receive_splits = torch.stack([going, coming]).tolist()
+    received = sent.new_empty(sum(receive_splits), sent.shape[1])
+    dist.all_to_all_single(received, sent, receive_splits, send_splits, group=group)
+    # All experts of a rank are one MLP: rows need no sorting by expert.
+    inner = torch.nn.functional.silu(gate_proj(received)) * up_proj(received)
+    answered = down_proj(inner)
+    returned = torch.empty_like(sent)
+    dist.all_to_all_single(returned, answered, send_splits, receive_splits, group=group)
+    rows = torch.empty_like(returned)
+    rows[order] = returned
+    return (rows.view(len(tokens), top_k, -1) * weights.unsqueeze(-1)).sum(dim=1)
+
+
+def cost(d: Dims, world_size: int, itemsize: int) -> Cost:
+    """Of even routing to two experts, in groups of as many ranks as experts."""
+    rows = 2 * d.m
+    weights = (d.experts + 3 * d.inner) * d.n
+    return Cost(
+        wire_bytes=2 * all_to_all_bytes(rows * d.n * itemsize, d.experts),
+        flops=2 * d.m * d.n * (d.experts + 2) + rows * 6 * d.n * d.inner,
+        hbm_bytes=(2 * d.m * d.n + weights) * itemsize,
+        exchanges=2,
+    )
