@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from django.utils.safestring import SafeString
@@ -32,9 +32,8 @@ def problem_context(found: Problem) -> dict[str, object]:
         "baselines": [baseline_row(baseline) for baseline in payload["baselines"]],
         "tolerances": [{"dtype": d, **row} for d, row in payload["tolerances"].items()],
         "tolerance_reason": payload["tolerance_reason"],
-        "health": health_groups(health.get("findings", ())),
-        "secrets": health.get("secrets"),
-        "health_worlds": " and ".join(map(str, health.get("world_sizes", ()))),
+        "health": health_groups(found for part in health.values() for found in part["findings"]),
+        "screenings": [screening(profile, part) for profile, part in health.items()],
         "known_issues": payload.get("known_issues", ()),
     }
 
@@ -45,12 +44,20 @@ def requirements(needs: Mapping[str, Any]) -> str:
     return ", ".join([*wanted, f"{needs['memory_gib']} GiB a GPU"])
 
 
-def health_groups(found: Sequence[Mapping[str, Any]]) -> list[dict[str, object]]:
+def screening(profile: str, part: Mapping[str, Any]) -> str:
+    """How many inputs a profile was screened with, and where."""
+    ranks = " and ".join(map(str, part["world_sizes"]))
+    where = "GPUs" if part["device"] == "cuda" else "CPU"
+    return f"{profile}: {part['seeds']} seeds at size {part['size']} on {ranks} ranks ({where})"
+
+
+def health_groups(found: Iterable[Mapping[str, Any]]) -> list[dict[str, object]]:
     """Wrong answers, then honest ones; a row for each answer, a finding for each profile."""
     groups: list[dict[str, object]] = []
+    listed = list(found)
     for title, honest in (("Must be rejected", False), ("Must be accepted", True)):
         rows: dict[str, list[dict[str, object]]] = {}
-        for row in found:
+        for row in listed:
             if row["honest"] is honest:
                 rows.setdefault(row["answer"], []).append(_finding(row))
         answers = [{"name": name, "findings": findings} for name, findings in rows.items()]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
-from dataclasses import replace
 
 import problems
 from problems.trials import PROFILES
@@ -38,9 +37,10 @@ def _parser() -> argparse.ArgumentParser:
     screening.add_argument("--errors", action="store_true", help="print every answer's error")
     audit = commands.add_parser("audit", help="screen and keep what was found")
     audit.add_argument("problem", nargs="*", help="slug, number or dotted name; default: all")
-    audit.add_argument("--secrets", type=int, default=100, help="per problem and world size")
+    audit.add_argument("--profile", choices=PROFILES, help="default: both")
+    audit.add_argument("--seeds", type=int, default=100, help="hardened inputs, per world size")
     audit.add_argument("--jobs", type=int, default=1, help="problems screened at once")
-    audit.add_argument("--cuda", action="store_true", help="published inputs on 4 GPUs, not 2 CPUs")
+    audit.add_argument("--cuda", action="store_true", help="on 4 GPUs with NCCL, not on the CPU")
     commands.add_parser("export", help="write fixtures/problems.json for the site")
     return parser
 
@@ -108,25 +108,25 @@ def _screen(arguments: argparse.Namespace) -> int:
 
 
 def _audit(arguments: argparse.Namespace) -> int:
-    """Exit status 1 when a scored problem errs under `hardened`."""
+    """Exit status 1 when a scored problem errs under `hardened`, or cannot be screened."""
     from problems import health, health_table
     from problems.ranks import RankFailure
 
     erring = 0
-    plan = health.Plan(secrets=arguments.secrets)
-    if arguments.cuda:
-        plan = replace(plan, upstream_ranks=4, upstream_device="cuda")
-    for slug, state in health.audit(_names(arguments), plan, arguments.jobs):
-        if isinstance(state, RankFailure):
-            erring += 1
-            print(f"{slug}: {state}", flush=True)
+    for plan in health.plans(arguments.seeds, cuda=arguments.cuda):
+        if arguments.profile not in (None, plan.profile):
             continue
-        health.store({slug: state})
-        wrong = [f for f in state.findings if f.profile == "hardened" and not f.as_it_should_be]
-        scored = problems.load(problems.find(slug)).problem.scored
-        erring += bool(scored and wrong)
-        said = "; ".join(f"{f.answer}: {f.why}" for f in wrong) or "as it should be"
-        print(f"{slug}: {said}", flush=True)
+        for slug, found in health.audit(_names(arguments), plan, arguments.jobs):
+            if isinstance(found, RankFailure):
+                wrong, said = True, str(found)
+            else:
+                health.store(slug, found)
+                surprises = [f for f in found.findings if not f.as_it_should_be]
+                said = "; ".join(f"{f.answer}: {f.why}" for f in surprises) or "as it should be"
+                scored = problems.load(problems.find(slug)).problem.scored
+                wrong = bool(surprises) and scored and plan.profile == "hardened"
+            erring += wrong
+            print(f"{slug} {plan.profile}: {said}", flush=True)
     health_table.write(health.stored())
     print(f"wrote {health.PATH} and {health_table.PATH}; {erring} problems err")
     return 1 if erring else 0

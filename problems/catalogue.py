@@ -22,7 +22,7 @@ def catalogue() -> dict[str, Any]:
     """Every problem, with what the last audit found."""
     found = health.stored()
     modules = [problems.load(name) for name in problems.names()]
-    return {"version": VERSION, "problems": [_entry(m, found.get(m.slug)) for m in modules]}
+    return {"version": VERSION, "problems": [_entry(m, found.get(m.slug, {})) for m in modules]}
 
 
 def stored() -> dict[str, Any]:
@@ -52,7 +52,7 @@ def _source(text: str, node: ast.FunctionDef | ast.stmt) -> str:
     return "\n".join(text.splitlines()[first - 1 : node.end_lineno])
 
 
-def _entry(module: ProblemModule, found: Mapping[str, Any] | None) -> dict[str, Any]:
+def _entry(module: ProblemModule, found: Mapping[str, Any]) -> dict[str, Any]:
     problem = module.problem
     copied = ("number", "title", "source", "domain", "summary", "statement", "outputs", "mutates")
     more = ("mesh", "topology", "also", "world_sizes", "tolerance_reason")
@@ -77,9 +77,12 @@ def _entry(module: ProblemModule, found: Mapping[str, Any] | None) -> dict[str, 
     }
 
 
-def _health(found: Mapping[str, Any] | None) -> dict[str, Any]:
-    """The findings and how they were made; nothing before the first audit."""
-    return {} if found is None else {k: v for k, v in found.items() if k != "behaviour"}
+def _health(found: Mapping[str, Any]) -> dict[str, Any]:
+    """By profile the findings and how they were made; nothing before the first audit."""
+    return {
+        profile: {key: value for key, value in part.items() if key != "behaviour"}
+        for profile, part in found.items()
+    }
 
 
 def _baselines(module: ProblemModule) -> list[dict[str, Any]]:

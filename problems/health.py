@@ -1,6 +1,6 @@
-"""The audit: the screen of every problem over many secrets, kept in the fixtures and the docs.
+"""The audit: the screen of every problem over many seeds, kept in the fixtures and the docs.
 
-What is kept per problem: which answers each profile accepts, the largest error of honest answers
+What is kept per problem and profile: which answers are accepted, the largest error of honest ones
 and the smallest of wrong ones in tolerances, and a digest of the code that was screened.
 """
 
@@ -21,9 +21,8 @@ import torch
 
 import problems
 from problems import ProblemModule
-from problems.answers import HONEST
 from problems.ranks import GlooRanks, RankFailure
-from problems.screen import Finding, screen
+from problems.screen import TRIALS, Finding, screen
 
 PATH = Path(__file__).parents[1] / "fixtures" / "problem-health.json"
 TIMEOUT_S = 600.0
@@ -32,23 +31,39 @@ BEHAVIOUR = {"number", "mutates", "mesh", "m_step", "n_step", "sizes", "toleranc
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """Hardened inputs are screened on the CPU at `tiny` with so many secrets, on each world size;
-    upstream ones, which know no secret, once at `standard`, on a device of their own."""
+    """How one profile is screened. A seed is one seeded set of inputs on all ranks; every secret
+    gives as many of them as the screen has trials."""
 
-    secrets: int
-    world_sizes: tuple[int, ...] = (2, 4)
-    upstream_ranks: int = 2
-    upstream_device: str = "cpu"
+    profile: str
+    size: str
+    seeds: int
+    world_sizes: tuple[int, ...]
+    device: str = "cpu"
+
+    @property
+    def secrets(self) -> int:
+        return -(-self.seeds // TRIALS[self.profile])
 
 
 @dataclass(frozen=True, kw_only=True)
 class Health:
+    """What one plan found of one problem."""
+
     behaviour: str
-    secrets: int
-    world_sizes: tuple[int, ...]
-    upstream: str
+    plan: Plan
     torch: str
     findings: tuple[Finding, ...]
+
+
+def plans(seeds: int, *, cuda: bool) -> list[Plan]:
+    """Hardened inputs are screened at `tiny`. Upstream ones know no secret, so once is enough, at
+    PKB's own size; on GPUs they are PKB's own values, too."""
+    device, few, many = ("cuda", (4,), (4,)) if cuda else ("cpu", (2,), (2, 4))
+    published = TRIALS["upstream"]
+    return [
+        Plan(profile="upstream", size="standard", seeds=published, world_sizes=few, device=device),
+        Plan(profile="hardened", size="tiny", seeds=seeds, world_sizes=many, device=device),
+    ]
 
 
 def audit(
@@ -56,57 +71,45 @@ def audit(
 ) -> Iterable[tuple[str, Health | RankFailure]]:
     """Slug and health of each problem, as they become ready; `jobs` problems run at once. One that
     fails does not end the audit of the others."""
-    published = GlooRanks(plan.upstream_ranks, timeout_s=TIMEOUT_S, device=plan.upstream_device)
-    teams = [[GlooRanks(w, timeout_s=TIMEOUT_S) for w in plan.world_sizes] for _ in range(jobs)]
+    teams = [
+        [GlooRanks(w, timeout_s=TIMEOUT_S, device=plan.device) for w in plan.world_sizes]
+        for _ in range(jobs)
+    ]
     free: SimpleQueue[list[GlooRanks]] = SimpleQueue()
     for team in teams:
         free.put(team)
 
-    def upstream(name: str) -> list[Finding]:
-        return screen(published, name, "upstream", size="standard")
-
-    def hardened(name: str) -> list[Finding]:
+    def one(name: str) -> Health | RankFailure:
         team = free.get()
         try:
-            return screen_often(team, name, plan.secrets)
+            return audit_problem(team, name, plan)
+        except RankFailure as failure:
+            return failure
         finally:
             free.put(team)
 
     try:
-        with ThreadPoolExecutor(1) as alone, ThreadPoolExecutor(jobs) as pool:
-            first = {name: alone.submit(upstream, name) for name in names}
-            second = {pool.submit(hardened, name): name for name in names}
-            for done in as_completed(second):
-                name = second[done]
-                try:
-                    found = first[name].result() + done.result()
-                    yield problems.load(name).slug, _health(name, plan, found)
-                except RankFailure as failure:
-                    yield problems.load(name).slug, failure
+        with ThreadPoolExecutor(jobs) as pool:
+            running = {pool.submit(one, name): name for name in names}
+            for done in as_completed(running):
+                yield problems.load(running[done]).slug, done.result()
     finally:
-        for ranks in (published, *(ranks for team in teams for ranks in team)):
+        for ranks in (ranks for team in teams for ranks in team):
             ranks.close()
 
 
-def screen_often(team: Sequence[GlooRanks], name: str, secrets: int) -> list[Finding]:
-    """Hardened inputs from so many secrets on every member of the team; the worst counts."""
-    return merged(
-        [
-            screen(ranks, name, "hardened", secret=f"audit {number}".encode())
-            for ranks in team
-            for number in range(secrets)
-        ]
-    )
-
-
-def _health(name: str, plan: Plan, findings: list[Finding]) -> Health:
+def audit_problem(team: Sequence[GlooRanks], name: str, plan: Plan) -> Health:
+    """Every secret on every member of the team; the worst round counts. Raises RankFailure."""
+    rounds = [
+        screen(ranks, name, plan.profile, size=plan.size, secret=f"audit {number}".encode())
+        for ranks in team
+        for number in range(plan.secrets)
+    ]
     return Health(
         behaviour=behaviour(problems.load(name)),
-        secrets=plan.secrets,
-        world_sizes=plan.world_sizes,
-        upstream=f"{plan.upstream_ranks} ranks, {plan.upstream_device}",
+        plan=plan,
         torch=torch.__version__,
-        findings=tuple(findings),
+        findings=tuple(merged(rounds)),
     )
 
 
@@ -140,23 +143,32 @@ def _without_docstring(node: ast.FunctionDef) -> ast.FunctionDef:
 
 
 def stored() -> dict[str, dict[str, Any]]:
-    """Slug -> what the last audit found; empty before the first one."""
+    """Slug -> profile -> what the last audit found; empty before the first one."""
     found: dict[str, dict[str, Any]] = json.loads(PATH.read_text()) if PATH.exists() else {}
     return found
 
 
-def store(found: Mapping[str, Health]) -> None:
-    """Add to what is there; problems that no longer exist are dropped."""
+def store(slug: str, found: Health) -> None:
+    """Put it in place of what the same profile's last audit found of this problem."""
+    document = stored()
+    document.setdefault(slug, {})[found.plan.profile] = _plain(found)
     known = [problems.load(name).slug for name in problems.names()]
-    merged_with = {**stored(), **{slug: _plain(health) for slug, health in found.items()}}
-    document = {slug: merged_with[slug] for slug in known if slug in merged_with}
+    kept = {name: document[name] for name in known if name in document}
     PATH.parent.mkdir(exist_ok=True)
-    PATH.write_text(json.dumps(document, indent=1, ensure_ascii=False) + "\n")
+    PATH.write_text(json.dumps(kept, indent=1, ensure_ascii=False) + "\n")
 
 
 def _plain(health: Health) -> dict[str, Any]:
-    rows = [{**asdict(f), "errors": _finite(f.errors)} for f in health.findings]
-    return {**vars(health), "world_sizes": list(health.world_sizes), "findings": rows}
+    plan = health.plan
+    return {
+        "behaviour": health.behaviour,
+        "size": plan.size,
+        "seeds": plan.secrets * TRIALS[plan.profile],
+        "world_sizes": list(plan.world_sizes),
+        "device": plan.device,
+        "torch": health.torch,
+        "findings": [{**asdict(f), "errors": _finite(f.errors)} for f in health.findings],
+    }
 
 
 def _finite(errors: Mapping[str, float]) -> dict[str, float | None]:
@@ -165,13 +177,12 @@ def _finite(errors: Mapping[str, float]) -> dict[str, float | None]:
 
 
 def margins(findings: Iterable[Mapping[str, Any]]) -> tuple[float, float]:
-    """The worst honest error and the cheapest wrong one under `hardened`, in tolerances."""
+    """The worst honest error and the cheapest wrong one, in tolerances."""
     worst_honest, cheapest_wrong = 0.0, inf
     for row in findings:
-        if row["profile"] == "hardened" and row["accepted"] is not None:
-            errors = [inf if error is None else error for error in row["errors"].values()]
-            if row["answer"] in HONEST:
-                worst_honest = max(worst_honest, *errors)
-            else:
-                cheapest_wrong = min(cheapest_wrong, *errors)
+        errors = [inf if error is None else error for error in row["errors"].values()]
+        if errors and row["honest"]:
+            worst_honest = max(worst_honest, *errors)
+        elif errors:
+            cheapest_wrong = min(cheapest_wrong, *errors)
     return worst_honest, cheapest_wrong

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import problems
-from problems.answers import HONEST
 from problems.health import margins
 
 PATH = Path(__file__).parents[1] / "docs" / "problem-health.md"
@@ -20,15 +19,15 @@ that skip the work (zeros, a constant, an input handed back, no communication, o
 another trial's answer, 1 % of the rows stale, inputs cut to the mantissa of the next smaller
 format) and to honest ones that only round differently. `upstream` is PKB's own inputs at their
 published size with PKB's `atol = rtol = 1e-2`. `hardened` is ours at size `tiny`, with so many
-secrets on each of so many world sizes, in float32 and bfloat16.
+seeded sets of inputs on each of so many world sizes, in float32 and bfloat16.
 
 *Worst honest* is the largest error of an honest answer, *cheapest wrong* the smallest of a wrong
-one, over dtypes, secrets and world sizes, in tolerances: 1 is the limit, and a dash means that no
+one, over dtypes, seeds and world sizes, in tolerances: 1 is the limit, and a dash means that no
 unit exists because exact values differ. [problem-format.md](problem-format.md) says more.
 """
 COLUMNS = (
     *("#", "problem", "upstream accepts wrongly", "upstream rejects wrongly"),
-    *("hardened errs on", "worst honest", "cheapest wrong", "secrets x world sizes"),
+    *("hardened errs on", "worst honest", "cheapest wrong", "seeds x world sizes"),
 )
 
 
@@ -51,31 +50,30 @@ def table(health: Mapping[str, Mapping[str, Any]]) -> str:
 def _row(name: str, health: Mapping[str, Mapping[str, Any]]) -> Sequence[str]:
     module = problems.load(name)
     title = [str(module.problem.number), f"`{module.slug}`"]
-    found = health.get(module.slug)
-    if found is None:
+    upstream, hardened = (
+        health.get(module.slug, {}).get(profile) for profile in ("upstream", "hardened")
+    )
+    if upstream is None or hardened is None:
         return [*title, "not screened yet", *[""] * (len(COLUMNS) - 3)]
-    rows = found["findings"]
-    worst_honest, cheapest_wrong = margins(rows)
-    hardened = _erring(rows, "hardened", honest=False) + _erring(rows, "hardened", honest=True)
-    worlds = ", ".join(map(str, found["world_sizes"]))
+    worst_honest, cheapest_wrong = margins(hardened["findings"])
+    erring = [*_erring(hardened, honest=False), *_erring(hardened, honest=True)]
+    worlds = ", ".join(map(str, hardened["world_sizes"]))
     return [
         *title,
-        ", ".join(_erring(rows, "upstream", honest=False)) or "nothing",
-        ", ".join(_erring(rows, "upstream", honest=True)) or "nothing",
-        ", ".join(hardened) or "nothing",
+        ", ".join(_erring(upstream, honest=False)) or "nothing",
+        ", ".join(_erring(upstream, honest=True)) or "nothing",
+        ", ".join(erring) or "nothing",
         f"{worst_honest:.2g}",
         "-" if isinf(cheapest_wrong) else f"{cheapest_wrong:.2g}",
-        f"{found['secrets']} x ({worlds})",
+        f"{hardened['seeds']} x ({worlds})",
     ]
 
 
-def _erring(rows: Sequence[Mapping[str, Any]], profile: str, *, honest: bool) -> list[str]:
+def _erring(found: Mapping[str, Any], *, honest: bool) -> list[str]:
     return [
         row["answer"]
-        for row in rows
-        if row["profile"] == profile
-        and (row["answer"] in HONEST) is honest
-        and row["accepted"] is (not honest)
+        for row in found["findings"]
+        if row["honest"] is honest and row["accepted"] is (not honest)
     ]
 
 

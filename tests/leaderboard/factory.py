@@ -50,26 +50,30 @@ SETTING: Mapping[str, Any] = {
     "profile": "hardened",
     "device": "cpu",
 }
+
+
+def _finding(answer: str, *, accepted: bool | None, **errors: float | None) -> dict[str, Any]:
+    honest = answer == "reference"
+    shown = {"answer": answer, "honest": honest, "accepted": accepted, "why": f"{answer} is so"}
+    return {**shown, "errors": errors}
+
+
+def _screened(profile: str, *findings: dict[str, Any]) -> dict[str, Any]:
+    how = {"size": "tiny", "seeds": 102, "world_sizes": [2, 4], "device": "cpu", "torch": "2.13.0"}
+    return {**how, "findings": [{"profile": profile, **found} for found in findings]}
+
+
 HEALTH: dict[str, Any] = {
-    "secrets": 100,
-    "world_sizes": [2, 4],
-    "torch": "2.13.0",
-    "findings": [
-        {
-            "profile": profile,
-            "answer": answer,
-            "honest": answer == "reference",
-            "accepted": accepted,
-            "why": why,
-            "errors": errors,
-        }
-        for profile, answer, accepted, why, errors in (
-            ("hardened", "zeros", False, "sum is not 0", {"float32": 99.5, "bfloat16": None}),
-            ("upstream", "a constant", True, "constant", {"float32": 0.25, "bfloat16": 0.5}),
-            ("hardened", "low-precision", None, "does not apply", {}),
-            ("hardened", "reference", True, "every trial", {"float32": 0.0, "bfloat16": 0.75}),
-        )
-    ],
+    "upstream": _screened(
+        "upstream",
+        _finding("a constant", accepted=True, float32=0.25, bfloat16=0.5),
+    ),
+    "hardened": _screened(
+        "hardened",
+        _finding("zeros", accepted=False, float32=99.5, bfloat16=None),
+        _finding("low-precision", accepted=None),
+        _finding("reference", accepted=True, float32=0.0, bfloat16=0.75),
+    ),
 }
 BASELINE: dict[str, Any] = {
     "hardware": "h200x4",

@@ -184,7 +184,7 @@ def test_the_audit_runs_apart_and_its_findings_are_loaded(
 
     monkeypatch.setattr(subprocess, "run", run)
     with pytest.raises(CommandError, match=told) if told else nullcontext():
-        call_command("audit_problems", "allreduce", "--secrets=3", "--jobs=2")
-    assert asked[0][1:] == ["-m", "problems", "audit", "allreduce", "--secrets", "3", "--jobs", "2"]
+        call_command("audit_problems", "allreduce", "--seeds=3", "--jobs=2")
+    assert asked[0][1:] == ["-m", "problems", "audit", "allreduce", "--seeds", "3", "--jobs", "2"]
     assert len(asked) == (1 if status == 2 else 2)
     assert Problem.objects.exists() is (status != 2)

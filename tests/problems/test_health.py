@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from math import inf
+from pathlib import Path
 
 import pytest
 
@@ -32,10 +33,10 @@ def test_the_stored_audit_is_of_this_code(name: str) -> None:
     """Mend it with `python -m problems audit <slug>`."""
     module = problems.load(name)
     found = health.stored()[module.slug]
-    assert found["behaviour"] == health.behaviour(module)
-    assert found["secrets"] >= 100
-    rows = {(row["profile"], row["answer"]): row for row in found["findings"]}
-    assert set(rows) == {(p, a) for p in ("upstream", "hardened") for a in ANSWERS}
+    assert {part["behaviour"] for part in found.values()} == {health.behaviour(module)}
+    assert found["hardened"]["seeds"] >= 100
+    for profile in ("upstream", "hardened"):
+        assert {row["answer"] for row in found[profile]["findings"]} == set(ANSWERS)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -43,17 +44,15 @@ def test_hardened_inputs_accept_all_honest_answers_and_no_wrong_one(name: str) -
     module = problems.load(name)
     if not module.problem.scored:
         return  # says in public why no inputs can do it
-    for row in health.stored()[module.slug]["findings"]:
-        if row["profile"] == "hardened" and row["accepted"] is not None:
-            assert row["accepted"] is (row["answer"] in HONEST), row
+    for row in health.stored()[module.slug]["hardened"]["findings"]:
+        assert row["accepted"] in (None, row["answer"] in HONEST), row
 
 
 def test_the_audit_tells_what_the_published_check_lets_pass() -> None:
     accepted = {
         (slug, row["answer"]): row["accepted"]
         for slug, found in health.stored().items()
-        for row in found["findings"]
-        if row["profile"] == "upstream"
+        for row in found["upstream"]["findings"]
     }
     assert accepted["allreduce", "constant"]
     assert accepted["openclip_contrastive_loss", "local-only"]
@@ -75,13 +74,12 @@ def test_the_worst_of_several_rounds_counts() -> None:
     assert (zeros.accepted, honest.accepted) == (True, False)
 
 
-def test_margins_are_taken_from_hardened_inputs_only() -> None:
+def test_margins_are_the_worst_on_either_side() -> None:
     rows = [
         {**vars(finding("zeros", accepted=False, error=7.0))},
         {**vars(finding("constant", accepted=False)), "errors": {"float32": None}},
         {**vars(finding("low-precision", accepted=None))},
         {**vars(finding("reference", accepted=True, error=0.25))},
-        {**vars(finding("stale-rows", accepted=False, error=1.0)), "profile": "upstream"},
     ]
     assert health.margins(rows) == (0.25, 7.0)
     assert health.margins([]) == (0.0, inf)
@@ -108,21 +106,44 @@ def test_the_digest_follows_code_and_tolerances_but_no_texts() -> None:
 
 def test_an_audit_runs_several_problems_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     names = ["collective_primitive.allreduce", "collective_primitive.alltoall"]
-    asked: list[tuple[str, str, int]] = []
+    asked: list[tuple[str, str, str, int]] = []
 
-    def quick(ranks: GlooRanks, name: str, profile: str, **_: object) -> list[Finding]:
-        asked.append((name, profile, ranks.world_size))
+    def quick(
+        ranks: GlooRanks, name: str, profile: str, *, size: str, secret: bytes
+    ) -> list[Finding]:
+        asked.append((name, profile, size, ranks.world_size))
         return [replace(finding("zeros", accepted=False), profile=profile)]
 
     monkeypatch.setattr(health, "screen", quick)
-    found = dict(health.audit(names, health.Plan(secrets=2), jobs=2))
-    assert set(found) == {"allreduce", "alltoall"}
-    for state in found.values():
-        assert isinstance(state, health.Health)
-        assert [f.profile for f in state.findings] == ["upstream", "hardened"]
-    for name in names:
-        hardened = [(name, "hardened", world_size) for world_size in (2, 2, 4, 4)]
-        assert [a for a in asked if a[0] == name and a[1] == "hardened"] == hardened
+    upstream, hardened = health.plans(seeds=12, cuda=False)
+    for plan, expected in (
+        (upstream, [("upstream", "standard", 2)]),
+        (hardened, [("hardened", "tiny", w) for w in (2, 2, 4, 4)]),
+    ):
+        found = dict(health.audit(names, plan, jobs=2))
+        assert set(found) == {"allreduce", "alltoall"}
+        for name in names:
+            calls = [call[1:] for call in asked if call[0] == name and call[1] == plan.profile]
+            assert calls == expected
+
+
+def test_what_is_stored_replaces_the_same_profile_only(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(health, "PATH", tmp_path / "fixtures" / "health.json")
+    assert health.stored() == {}
+    for plan in health.plans(seeds=100, cuda=True):
+        answer = replace(finding("zeros", accepted=False, error=inf), profile=plan.profile)
+        found = health.Health(behaviour="b", plan=plan, torch="2", findings=(answer,))
+        health.store("reduce", found)
+        health.store("nothing_like_it", found)
+    (kept,) = health.stored().items()
+    assert kept[0] == "reduce"
+    assert [(p, part["seeds"]) for p, part in kept[1].items()] == [
+        ("upstream", 2),
+        ("hardened", 102),
+    ]
+    assert kept[1]["hardened"]["findings"][0]["errors"] == {"float32": None}
 
 
 def test_one_failing_problem_does_not_end_the_audit(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -133,6 +154,7 @@ def test_one_failing_problem_does_not_end_the_audit(monkeypatch: pytest.MonkeyPa
 
     monkeypatch.setattr(health, "screen", quick)
     names = ["collective_primitive.allreduce", "collective_primitive.alltoall"]
-    found = dict(health.audit(names, health.Plan(secrets=1), jobs=1))
+    plan, _ = health.plans(seeds=1, cuda=False)
+    found = dict(health.audit(names, plan, jobs=1))
     assert isinstance(found["allreduce"], RankFailure)
     assert isinstance(found["alltoall"], health.Health)

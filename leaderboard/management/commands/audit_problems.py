@@ -16,12 +16,12 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("problem", nargs="*", help="slug or number; default: all")
-        parser.add_argument("--secrets", type=int, default=100)
+        parser.add_argument("--seeds", type=int, default=100)
         parser.add_argument("--jobs", type=int, default=1)
 
     def handle(self, *args: Any, **options: Any) -> None:
         """In a process of its own, because the screen loads torch."""
-        given = ["--secrets", str(options["secrets"]), "--jobs", str(options["jobs"])]
+        given = ["--seeds", str(options["seeds"]), "--jobs", str(options["jobs"])]
         command = [sys.executable, "-m", "problems", "audit", *options["problem"], *given]
         done = subprocess.run(command, cwd=settings.BASE_DIR, check=False)
         if done.returncode > 1:
