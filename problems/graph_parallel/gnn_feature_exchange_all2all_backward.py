@@ -28,7 +28,7 @@ problem = Problem(
     sizes=sizes(large=(65536, 1024)),
     tolerances=tolerances(float32=1e-5, bfloat16=1e-5, float16=1e-5),
     tolerance_reason="float32 in every run dtype: sums of hundreds of rows in another order differ "
-    "by less than 1e-6, rows sent in bfloat16 by 1e-3",
+    "by 1.4e-6, with rows cut to bfloat16's mantissa by 7e-3",
     known_issues=("Upstream chunks all have one length: a kernel that ignores the counts passes.",),
 )
 
