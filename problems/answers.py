@@ -13,7 +13,13 @@ from torch.distributed import ProcessGroup
 from problems import ProblemModule
 from problems.calls import Inputs, Outputs, call, mapped, mutated, true_answer
 from problems.context import RankContext
-from problems.substitutes import SplitProducts, local_only, reversed_reduction, truncated
+from problems.substitutes import (
+    SplitProducts,
+    has_smaller_format,
+    local_only,
+    reversed_reduction,
+    truncated,
+)
 from problems.values import tensors
 
 
@@ -52,6 +58,8 @@ def _constant(scene: Scene, others: list[Scene]) -> Outputs:
 
 
 def _typical(values: Tensor) -> Tensor:
+    if not values.numel():
+        return torch.zeros(())
     return values[values.isfinite()].mean() if values.is_floating_point() else values.flatten()[0]
 
 
@@ -122,11 +130,14 @@ def _stale_rows(scene: Scene, others: list[Scene]) -> Outputs:
 
 
 def _low_precision(scene: Scene, others: list[Scene]) -> Outputs | None:
-    """The reference on inputs that lost most of their mantissa, as if sent or multiplied so."""
-    cut = mapped(scene.inputs, truncated)
-    if all(_equal(value, cut[name]) for name, value in scene.inputs.items()):
+    """The reference on inputs that lost most of their mantissa, as if sent or multiplied so.
+
+    Types decide whether there is such an answer, not values: every rank must decide alike.
+    """
+    given = [t for value in scene.inputs.values() for t in tensors(value)]
+    if not any(has_smaller_format(t) for t in given):
         return None
-    return scene.reference(cut)
+    return scene.reference(mapped(scene.inputs, truncated))
 
 
 def _reference(scene: Scene, others: list[Scene]) -> Outputs:

@@ -104,12 +104,16 @@ _MANTISSA_BITS = {torch.float64: 52, torch.float32: 23, torch.bfloat16: 7, torch
 _SAME_SIZE = {2: torch.int16, 4: torch.int32, 8: torch.int64}
 
 
+def has_smaller_format(value: Tensor) -> bool:
+    return value.is_complex() or value.dtype in KEPT_MANTISSA_BITS
+
+
 def truncated(value: Tensor) -> Tensor:
     """A copy cut to the mantissa of the next smaller format: bfloat16's of float32, float8 e4m3's
     of 16 bits. Integers and formats without a smaller one stay."""
     if value.is_complex():
         return torch.view_as_complex(truncated(torch.view_as_real(value)))
-    if value.dtype not in KEPT_MANTISSA_BITS:
+    if not has_smaller_format(value):
         return value.clone()
     cut = _MANTISSA_BITS[value.dtype] - KEPT_MANTISSA_BITS[value.dtype]
     bits = value.contiguous().view(_SAME_SIZE[value.dtype.itemsize])
