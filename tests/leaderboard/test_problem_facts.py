@@ -9,11 +9,11 @@ from django.test import Client
 from leaderboard.models import Problem
 from leaderboard.problem_facts import baseline_row, health_groups, requirements
 from leaderboard.views.problems import address_of
-from tests.leaderboard import factory
+from tests.leaderboard.problem_payload import BASELINE, HEALTH
 
 
 def test_findings_are_grouped_by_what_must_happen_to_them() -> None:
-    found = [f for part in factory.HEALTH.values() for f in part["findings"]]
+    found = [f for part in HEALTH.values() for f in part["findings"]]
     wrong, honest = health_groups(found)
     names = [answer["name"] for answer in wrong["answers"]]  # type: ignore[attr-defined]
     assert names == ["a constant", "zeros", "low-precision"]
@@ -35,7 +35,7 @@ def test_requirements_are_said_in_words() -> None:
 
 
 def test_a_baseline_tells_its_gpu_and_its_spread() -> None:
-    row = baseline_row(factory.BASELINE)
+    row = baseline_row(BASELINE)
     assert row["gpu"] == "NVIDIA H200"
     for text in ("31.9", "31.5", "32.4", "95.0 MiB", "0.40"):
         assert text in str(row["cells"]), text
