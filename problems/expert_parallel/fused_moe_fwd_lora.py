@@ -65,27 +65,28 @@ def make_inputs(ctx: RankContext, d: Dims) -> dict[str, object]:
     size = states.double().square().mean().sqrt().clamp(min=1.0)
     wanted = size * (logits - with_bias * bias.double()) - states.double() @ axes.T
     hidden = (states.double() + wanted @ axes).to(ctx.dtype)
-
-    def adapter(outside: int, inside: int) -> torch.Tensor:
-        return ctx.varied(ctx.randn(outside, inside), spread=inside**-0.5 / 2**0.5)
-
-    return {
+    inputs: dict[str, object] = {
         "hidden_states": ctx.pick(states, hidden),
         "gate_weight": ctx.pick(router, (axes / size).to(ctx.dtype)),
         "gate_bias": bias if with_bias else None,
         "gate_proj": ctx.linear(d.n, d.inner),
         "up_proj": ctx.linear(d.n, d.inner),
         "down_proj": ctx.linear(d.inner, d.n),
-        "lora_gate_A": adapter(d.rank, d.n),
-        "lora_gate_B": adapter(d.inner, d.rank),
-        "lora_up_A": adapter(d.rank, d.n),
-        "lora_up_B": adapter(d.inner, d.rank),
-        "lora_down_A": adapter(d.rank, d.inner),
-        "lora_down_B": adapter(d.n, d.rank),
-        "num_experts": d.experts,
-        "top_k": top_k,
-        "group": None,
     }
+    for name, inside, outside in (
+        ("gate", d.n, d.inner),
+        ("up", d.n, d.inner),
+        ("down", d.inner, d.n),
+    ):
+        for side, rows, columns in (("A", d.rank, inside), ("B", outside, d.rank)):
+            published = ctx.randn(rows, columns)
+            inputs[f"lora_{name}_{side}"] = ctx.varied(published, spread=(2 * columns) ** -0.5)
+    return {**inputs, "num_experts": d.experts, "top_k": top_k, "group": None}
+
+
+def _router(tokens: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None) -> torch.Tensor:
+    logits = tokens @ weight.T
+    return (logits if bias is None else logits + bias).softmax(dim=-1)
 
 
 def _adapted(
@@ -114,10 +115,7 @@ def reference(
 ) -> torch.Tensor:
     world = dist.get_world_size(group)
     tokens = hidden_states.reshape(-1, hidden_states.shape[-1])
-    logits = tokens @ gate_weight.T
-    if gate_bias is not None:
-        logits += gate_bias
-    weights, experts = logits.softmax(dim=-1).topk(top_k, dim=-1)
+    weights, experts = _router(tokens, gate_weight, gate_bias).topk(top_k, dim=-1)
     order = experts.flatten().argsort(stable=True)  # rows by expert, then by token
     sent = tokens[order // top_k]
     owners = experts.flatten() // (num_experts // world)

@@ -1,7 +1,5 @@
 """How a mixture of experts combines: unsort, exchange back, weight, and add up per token."""
 
-from itertools import pairwise
-
 import torch
 import torch.distributed as dist
 
@@ -49,14 +47,13 @@ def dims(m: int, n: int, world_size: int) -> Dims:
 def make_inputs(ctx: RankContext, d: Dims) -> dict[str, object]:
     world, pair = ctx.world_size, (d.experts, False)
     experts, uneven = ctx.choose(pair, (pair, (d.experts, True), (2 * d.experts, True)))
-
-    def load(source: int) -> list[int]:
-        """How many of a rank's 2M rows each expert gets."""
-        weights = [
-            (5 * e + 3 * source + ctx.turn) % experts if uneven else 1 for e in range(experts)
-        ]
-        ends = [2 * d.m * sum(weights[:e]) // sum(weights) for e in range(experts + 1)]
-        return [end - start for start, end in pairwise(ends)]
+    expert = torch.arange(experts, device=ctx.device)
+    order = 5 * expert + 3 * torch.arange(world, device=ctx.device).view(-1, 1) + ctx.turn
+    weights = order % experts if uneven else torch.ones_like(order)
+    ends = 2 * d.m * weights.cumsum(dim=1) // weights.sum(dim=1, keepdim=True)
+    loads = ends.diff(dim=1, prepend=ends.new_zeros(world, 1))  # rows of a rank for an expert
+    by_owner = loads.view(world, world, -1)
+    mine = by_owner[:, ctx.rank]  # by sender and local expert
 
     def published() -> tuple[torch.Tensor, torch.Tensor]:
         selected = torch.stack([ctx.randperm(experts)[:2] for _ in range(d.m)])
@@ -64,26 +61,24 @@ def make_inputs(ctx: RankContext, d: Dims) -> dict[str, object]:
         return selected.sort(dim=1).values, logits.softmax(dim=1)
 
     def hidden() -> tuple[torch.Tensor, torch.Tensor]:
-        """As many of each expert as the load says, and no token twice the same."""
-        rows = torch.arange(experts, device=ctx.device).repeat_interleave(loads[ctx.rank])
+        """As many of each expert as the loads say, and no token twice the same."""
+        rows = expert.repeat_interleave(loads[ctx.rank])
         pairs = rows.view(2, d.m).T[ctx.randperm(d.m)]
         first = ctx.randint(0, 2, d.m, 1)
         selected = pairs.gather(1, torch.cat([first, 1 - first], dim=1))
         return selected, ctx.varied(torch.zeros(d.m, 2)).sigmoid()
 
-    loads = torch.tensor([load(source) for source in range(world)], device=ctx.device)
-    by_owner = loads.view(world, world, -1)
-    selected, weights = ctx.pick(published, hidden)()
+    selected, routing_weights = ctx.pick(published, hidden)()
     routing_map = torch.zeros(experts, d.m, dtype=torch.bool, device=ctx.device)
     routing_map.scatter_(0, selected.T, True)
     return {
-        "expert_outputs": ctx.randn(int(by_owner[:, ctx.rank].sum()), d.n),
-        "routing_weights": weights,
+        "expert_outputs": ctx.randn(int(mine.sum()), d.n),
+        "routing_weights": routing_weights,
         "selected_experts": selected.contiguous(),
         "num_experts": experts,
         "input_splits": by_owner[ctx.rank].sum(dim=1).tolist(),
-        "output_splits": by_owner[:, ctx.rank].sum(dim=1).tolist(),
-        "num_global_tokens_per_local_expert": by_owner[:, ctx.rank].contiguous(),
+        "output_splits": mine.sum(dim=1).tolist(),
+        "num_global_tokens_per_local_expert": mine.contiguous(),
         "routing_map": routing_map,
         "local_input_permutation_mapping": routing_map.nonzero()[:, 1].contiguous(),
         "org_hidden_states_shape": torch.Size((d.m, d.n)),

@@ -1,7 +1,5 @@
 """How a mixture of experts dispatches tokens: copy by expert, exchange, sort by local expert."""
 
-from itertools import pairwise
-
 import torch
 import torch.distributed as dist
 
@@ -47,25 +45,22 @@ def dims(m: int, n: int, world_size: int) -> Dims:
 def make_inputs(ctx: RankContext, d: Dims) -> dict[str, object]:
     world, pair = ctx.world_size, (d.experts, False)
     experts, uneven = ctx.choose(pair, (pair, (d.experts, True), (2 * d.experts, True)))
-
-    def load(source: int) -> list[int]:
-        """How many of a rank's 2M rows each expert gets."""
-        weights = [
-            (5 * e + 3 * source + ctx.turn) % experts if uneven else 1 for e in range(experts)
-        ]
-        ends = [2 * d.m * sum(weights[:e]) // sum(weights) for e in range(experts + 1)]
-        return [end - start for start, end in pairwise(ends)]
+    expert = torch.arange(experts, device=ctx.device)
+    order = 5 * expert + 3 * torch.arange(world, device=ctx.device).view(-1, 1) + ctx.turn
+    weights = order % experts if uneven else torch.ones_like(order)
+    ends = 2 * d.m * weights.cumsum(dim=1) // weights.sum(dim=1, keepdim=True)
+    loads = ends.diff(dim=1, prepend=ends.new_zeros(world, 1))  # rows of a rank for an expert
+    by_owner = loads.view(world, world, -1)
+    mine = by_owner[:, ctx.rank]  # by sender and local expert
 
     def published() -> torch.Tensor:
         return torch.stack([ctx.randperm(experts)[:2] for _ in range(d.m)])
 
     def hidden() -> torch.Tensor:
-        """As many of each expert as the load says, and no token twice the same."""
-        rows = torch.arange(experts, device=ctx.device).repeat_interleave(loads[ctx.rank])
+        """As many of each expert as the loads say, and no token twice the same."""
+        rows = expert.repeat_interleave(loads[ctx.rank])
         return rows.view(2, d.m).T[ctx.randperm(d.m)]
 
-    loads = torch.tensor([load(source) for source in range(world)], device=ctx.device)
-    by_owner = loads.view(world, world, -1)
     hidden_states = ctx.randn(d.m, d.n)
     mask = torch.nn.functional.one_hot(ctx.pick(published, hidden)(), experts)
     return {
@@ -73,8 +68,8 @@ def make_inputs(ctx: RankContext, d: Dims) -> dict[str, object]:
         "expert_mask": mask.permute(2, 1, 0).contiguous().float(),
         "num_experts": experts,
         "input_splits": by_owner[ctx.rank].sum(dim=1).tolist(),
-        "output_splits": by_owner[:, ctx.rank].sum(dim=1).tolist(),
-        "num_global_tokens_per_local_expert": by_owner[:, ctx.rank].contiguous(),
+        "output_splits": mine.sum(dim=1).tolist(),
+        "num_global_tokens_per_local_expert": mine.contiguous(),
         "group": None,
     }
 
