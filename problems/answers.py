@@ -11,7 +11,7 @@ from torch import Tensor
 from torch.distributed import ProcessGroup
 
 from problems import ProblemModule
-from problems.calls import Inputs, Outputs, call, mapped, mutated, true_answer
+from problems.calls import Inputs, Outputs, call, mapped, mutated, true_answer, widened
 from problems.context import RankContext
 from problems.substitutes import (
     SplitProducts,
@@ -60,7 +60,8 @@ def _constant(scene: Scene, others: list[Scene]) -> Outputs:
 def _typical(values: Tensor) -> Tensor:
     if not values.numel():
         return torch.zeros(())
-    return values[values.isfinite()].mean() if values.is_floating_point() else values.flatten()[0]
+    wide = widened(values)  # isfinite does not know float8
+    return wide[wide.isfinite()].mean() if wide.is_floating_point() else values.flatten()[0]
 
 
 def _pass_through(scene: Scene, others: list[Scene]) -> Outputs:

@@ -37,10 +37,13 @@ def call(
 ) -> Outputs:
     """Outputs, then the tensors of arguments that `problem.mutates` names, as they are afterwards.
 
-    Works on copies: `inputs` stay as they are.
+    Works on copies of those arguments, so `inputs` stay as they are.
     """
-    copies = mapped(inputs, torch.clone)
-    return tuple(tensor for _, tensor in named_call(function, problem, copies, groups))
+    given = {
+        name: rebuilt(value, torch.clone) if name in problem.mutates else value
+        for name, value in inputs.items()
+    }
+    return tuple(tensor for _, tensor in named_call(function, problem, given, groups))
 
 
 def true_answer(

@@ -116,8 +116,9 @@ def truncated(value: Tensor) -> Tensor:
     if not has_smaller_format(value):
         return value.clone()
     cut = _MANTISSA_BITS[value.dtype] - KEPT_MANTISSA_BITS[value.dtype]
-    bits = value.contiguous().view(_SAME_SIZE[value.dtype.itemsize])
-    return ((bits >> cut) << cut).view(value.dtype)
+    copy = value.clone(memory_format=torch.contiguous_format)
+    copy.view(_SAME_SIZE[value.dtype.itemsize]).bitwise_right_shift_(cut).bitwise_left_shift_(cut)
+    return copy
 
 
 def _keep(tensor: Tensor, *_: object, **__: object) -> None:
