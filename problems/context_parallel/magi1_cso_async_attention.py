@@ -5,7 +5,7 @@ import torch.distributed as dist
 
 from problems.collectives import all_gather_bytes, all_to_all_bytes
 from problems.context import RankContext
-from problems.spec import Cost, Dims, Problem, Requirements, sizes, tolerances
+from problems.spec import Cost, Dims, Problem, sizes, tolerances
 
 problem = Problem(
     number=77,
@@ -28,13 +28,12 @@ problem = Problem(
     "all sizes may differ from call to call. The arguments must stay as they are.",
     outputs=("out",),
     also=("Sequence Parallel",),
-    requirements=Requirements(memory_gib=16),
     m_step=1,
     n_step=64,
     sizes=sizes(tiny=(8, 256), large=(2048, 1024)),
     tolerances=tolerances(float32=1e-4, bfloat16=3e-2, float16=3e-2),
     tolerance_reason="softmax weights and outputs that round to bfloat16 cost up to "
-    "0.009, float32 attention 1.3e-5; inputs cut to 3 bits of mantissa cost 1",
+    "0.011, float32 attention 2e-5; inputs cut to 3 bits of mantissa cost 0.8",
     known_issues=(
         "Queries after the last valid token of a range are padding and are computed as well.",
         "Published ranges attend to themselves alone; hardened ones also to earlier ones.",
@@ -80,7 +79,7 @@ def _attend(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
     k, v = (x.repeat_interleave(repeats, dim=1).transpose(0, 1).unsqueeze(0) for x in (k, v))
     q = q.transpose(0, 1).unsqueeze(0)
     # No kernel holds float64 scores in parts by itself.
-    blocks = torch.split(q, 1024, dim=2) if q.dtype is torch.float64 else (q,)
+    blocks = torch.split(q, 256, dim=2) if q.dtype is torch.float64 else (q,)
     attention = torch.nn.functional.scaled_dot_product_attention
     return torch.cat([attention(block, k, v) for block in blocks], dim=2)[0].transpose(0, 1)
 
