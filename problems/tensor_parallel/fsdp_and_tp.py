@@ -7,7 +7,7 @@ import torch.distributed as dist
 
 from problems.collectives import all_gather_bytes, all_reduce_bytes
 from problems.context import RankContext
-from problems.spec import Cost, Dims, Problem, tolerances
+from problems.spec import Cost, Dims, Problem, sizes, tolerances
 
 problem = Problem(
     number=48,
@@ -29,9 +29,10 @@ problem = Problem(
     outputs=("y",),
     also=("FSDP / ZeRO",),
     topology="a grid of n_fsdp x n_tp ranks: weights along its columns, sums along its rows",
-    tolerances=tolerances(float32=2e-5, bfloat16=4e-2, float16=5e-3),
-    tolerance_reason="products that round in four parts are off by 0.027 in bfloat16 and 1e-6 in "
-    "float32, most where a row of x is long; weights and x cut to the next smaller format by 0.25 "
+    sizes=sizes(tiny=(128, 256)),
+    tolerances=tolerances(float32=2e-5, bfloat16=6e-2, float16=8e-3),
+    tolerance_reason="products that round in four parts are off by 0.041 in bfloat16 and 2e-6 in "
+    "float32, most where a row of x is long; weights and x cut to the next smaller format by 0.24 "
     "and 0.02, a rank left out by 1 or more",
     known_issues=(
         "Upstream weights are not normalised: outputs spread by 5800, and PKB's tolerance of 0.01 "
