@@ -126,20 +126,28 @@ def _worst(same: Sequence[Finding]) -> Finding:
 
 
 def behaviour(module: ProblemModule) -> str:
-    """SHA-256 of what the screen depends on: the code and those fields of `Problem`, no texts."""
-    parts = []
-    for node in ast.parse(module.path.read_text()).body:
+    """SHA-256 of what the screen depends on: the code and those fields of `Problem`, no texts.
+
+    Of source text, because another Python makes another tree of it.
+    """
+    text, parts = module.path.read_text(), []
+    for node in ast.parse(text).body:
         if isinstance(node, ast.FunctionDef) and node.name != "cost":
-            parts.append(ast.dump(_without_docstring(node)))
+            docstring = [node.body[0]] if ast.get_docstring(node) is not None else []
+            parts.append(_lines_without(text, node, docstring))
         if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call):
-            parts += [ast.dump(k) for k in node.value.keywords if k.arg in BEHAVIOUR]
+            fields = [field for field in node.value.keywords if field.arg in BEHAVIOUR]
+            parts += [ast.get_source_segment(text, field) or "" for field in fields]
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()
 
 
-def _without_docstring(node: ast.FunctionDef) -> ast.FunctionDef:
-    if ast.get_docstring(node) is not None:
-        node.body = node.body[1:] or [ast.Pass()]
-    return node
+def _lines_without(text: str, node: ast.FunctionDef, left_out: Sequence[ast.stmt]) -> str:
+    """A function's source lines, decorators included, but for those of some statements."""
+    first = min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
+    kept = set(range(first, (node.end_lineno or first) + 1))
+    for statement in left_out:
+        kept -= set(range(statement.lineno, (statement.end_lineno or statement.lineno) + 1))
+    return "\n".join(line for n, line in enumerate(text.splitlines(), 1) if n in kept)
 
 
 def stored() -> dict[str, dict[str, Any]]:

@@ -163,7 +163,7 @@ def _filled(like: Tensor, value: int | None) -> Tensor:
     """None stands for NaN, and for zero where the values are integers."""
     if like.is_floating_point():
         return torch.full_like(like, nan if value is None else value, dtype=torch.float32)
-    return torch.full_like(like, value or 0)
+    return torch.full_like(like, min(value or 0, torch.iinfo(like.dtype).max))
 
 
 def _bytes_received(rank: int, world_size: int, name: str) -> int:

@@ -94,6 +94,12 @@ class SplitProducts(TorchFunctionMode):
             left, right = args
             parts = zip(left.chunk(4, dim=-1), right.chunk(4, dim=-2), strict=True)
             return sum(func(a, b) for a, b in parts)
+        if func is torch.nn.functional.linear:
+            left, weight, *bias = args
+            parts = zip(left.chunk(4, dim=-1), weight.chunk(4, dim=-1), strict=True)
+            whole = sum(func(a, b) for a, b in parts)
+            added = bias[0] if bias else (kwargs or {}).get("bias")
+            return whole if added is None else whole + added
         if func is Tensor.sum and len(args) == 1 and not kwargs:
             return sum(func(part) for part in args[0].flatten().chunk(4))
         return func(*args, **(kwargs or {}))
@@ -104,16 +110,12 @@ _MANTISSA_BITS = {torch.float64: 52, torch.float32: 23, torch.bfloat16: 7, torch
 _SAME_SIZE = {2: torch.int16, 4: torch.int32, 8: torch.int64}
 
 
-def has_smaller_format(value: Tensor) -> bool:
-    return value.is_complex() or value.dtype in KEPT_MANTISSA_BITS
-
-
 def truncated(value: Tensor) -> Tensor:
     """A copy cut to the mantissa of the next smaller format: bfloat16's of float32, float8 e4m3's
     of 16 bits. Integers and formats without a smaller one stay."""
     if value.is_complex():
         return torch.view_as_complex(truncated(torch.view_as_real(value)))
-    if not has_smaller_format(value):
+    if value.dtype not in KEPT_MANTISSA_BITS:
         return value.clone()
     cut = _MANTISSA_BITS[value.dtype] - KEPT_MANTISSA_BITS[value.dtype]
     copy = value.clone(memory_format=torch.contiguous_format)

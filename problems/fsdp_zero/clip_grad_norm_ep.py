@@ -28,7 +28,7 @@ problem = Problem(
     outputs=("total_norm",),
     mutates=("non_ep_grad_tensors", "ep_grad_tensors"),
     also=("Expert Parallel",),
-    tolerances=tolerances(float32=1e-4, bfloat16=6e-3, float16=4e-3),
+    tolerances=tolerances(float32=1e-4, bfloat16=1e-2, float16=4e-3),
     tolerance_reason="a gradient rounds to the run dtype up to three times (expert scale, clip "
     "factor, product), and a float32 sum over millions of elements is off by 1e-5; a norm that "
     "misses one rank of 8 is off by 2 % or more",

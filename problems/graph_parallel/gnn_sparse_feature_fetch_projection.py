@@ -24,7 +24,7 @@ problem = Problem(
     "size may differ from call to call, Q from rank to rank too.",
     outputs=("projected",),
     also=("Tensor Parallel",),
-    requirements=Requirements(memory_gib=64),
+    requirements=Requirements(memory_gib=96),
     sizes=sizes(large=(1048576, 512)),
     tolerances=tolerances(float32=2e-5, bfloat16=3.5e-2, float16=4.5e-3),
     tolerance_reason="a product summed in four parts, each rounded to the dtype, is off by 1.8e-2 "

@@ -56,7 +56,7 @@ def make_inputs(ctx: RankContext, d: Dims) -> dict[str, object]:
     level = ctx.varied(torch.zeros(tokens, 1), spread=2.0, shared=True)
     best = noise.topk(16, dim=-1).indices
     ladder = level - torch.arange(16, device=ctx.device, dtype=ctx.dtype) / 2
-    hidden = (level - 12 + noise / 2).scatter(1, best, ladder)[:, columns]
+    hidden = (level - 24 + noise / 2).scatter(1, best, ladder)[:, columns]
     ids = (torch.arange(tokens).view(-1, 1) * 17 + 3 + ctx.spec.trial) % d.vocab
     place = ctx.integers(ids.clamp(max=15), 0, 7, shared=True)
     target = ctx.pick(ids.to(ctx.device), best.gather(1, place))
