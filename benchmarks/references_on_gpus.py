@@ -6,6 +6,7 @@ with the oracle (computed with NCCL in float64). The bfloat16 reference is then 
 16 calls, back to back, over 16 fresh inputs in another order each time: CUDA events around a burst,
 after a barrier; the slowest rank's time over 16 counts; median and quartiles over at least 5 bursts
 and half a second. Arguments that a call changes are restored before a burst, untimed.
+With problems named, results of others that OUT.json holds already are kept.
 """
 
 from __future__ import annotations
@@ -150,7 +151,13 @@ def measure(name: str) -> dict[str, Any]:
     }
     timed = timing(module, groups)
     peak_mib = torch.cuda.max_memory_allocated() >> 20
-    return {"behaviour": behaviour(module), "errors": errors, "peak_mib": peak_mib, **timed}
+    return {
+        "behaviour": behaviour(module),
+        "measured": datetime.now(UTC).strftime("%Y-%m-%d"),
+        "errors": errors,
+        "peak_mib": peak_mib,
+        **timed,
+    }
 
 
 def joined(results: list[dict[str, Any]]) -> dict[str, Any]:
@@ -168,7 +175,6 @@ def provenance(world_size: int) -> dict[str, Any]:
     query = ["nvidia-smi", "--query-gpu=name,driver_version,clocks.max.sm", "--format=csv,noheader"]
     told = subprocess.run(query, capture_output=True, text=True, check=True).stdout
     return {
-        "measured": datetime.now(UTC).strftime("%Y-%m-%d"),
         "gpus": told.strip().splitlines(),
         "world_size": world_size,
         "size": SIZE,
@@ -189,6 +195,8 @@ def run_rank(rank: int, given: argparse.Namespace) -> None:
         "nccl", rank=rank, world_size=given.world_size, device_id=torch.device("cuda", rank)
     )
     results: dict[str, Any] = {}
+    if given.problem and Path(given.out).exists():
+        results = json.loads(Path(given.out).read_text())["problems"]
     names = [problems.find(text) for text in given.problem] or problems.names()
     for name in names:
         began = time.monotonic()

@@ -84,8 +84,7 @@ def make_inputs(ctx: RankContext, d: Dims) -> dict[str, object]:
     b2 = ctx.varied(ctx.randn(d.width), shared=True)
     real = [w1, b1, w2, b2]
     flat = torch.cat([p.flatten() for p in real])
-    # PKB cuts shards from weights that only rank 0 has: it leaves zeros to the others.
-    given = flat if ctx.rank == 0 else ctx.pick(torch.zeros_like(flat), flat)
+    given = flat if ctx.rank == 0 else ctx.pick(torch.zeros_like(flat), flat)  # PKB's are zeros
     # Moments as large as what the gradient adds: no term of the update can be left out.
     scales = [g.double().square().mean().sqrt().expand(g.numel()) for g in _gradients(x, y, real)]
     part = slice(ctx.rank * d.part, (ctx.rank + 1) * d.part)
