@@ -34,7 +34,7 @@ problem = Problem(
     ),
     sizes=sizes(tiny=(64, 128)),
     tolerances=tolerances(float32=2e-5, bfloat16=5e-2, float16=8e-3),
-    tolerance_reason="rounding of products, sums over ranks and Adam's steps: off by 0.022 in "
+    tolerance_reason="rounding of products, sums over ranks and Adam's steps: off by 0.028 in "
     "bfloat16, 0.005 in float16, 1e-6 in float32; inputs cut to the next smaller format by 0.3 and "
     "0.025, a step that is not taken, a moment without g or one rank's own gradient by 1 or more",
     known_issues=(

@@ -32,7 +32,7 @@ problem = Problem(
     also=("Data Parallel",),
     sizes=sizes(tiny=(64, 128)),
     tolerances=tolerances(float32=2e-5, bfloat16=7e-2, float16=8e-3),
-    tolerance_reason="rounding of products, sums over ranks and Adam's steps: off by 0.042 in "
+    tolerance_reason="rounding of products, sums over ranks and Adam's steps: off by 0.043 in "
     "bfloat16, 0.004 in float16, 2e-6 in float32; inputs cut to the next smaller format by 0.37 "
     "and 0.03, a decay left out by 0.17 to 2, a step that is not taken by 0.3 or more",
     known_issues=(

@@ -34,7 +34,7 @@ problem = Problem(
     also=("Data Parallel",),
     sizes=sizes(tiny=(64, 128)),
     tolerances=tolerances(float32=2e-5, bfloat16=6e-2, float16=8e-3),
-    tolerance_reason="rounding of products, sums over ranks and Adam's steps: off by 0.031 in "
+    tolerance_reason="rounding of products, sums over ranks and Adam's steps: off by 0.032 in "
     "bfloat16, 0.005 in float16, 1.3e-6 in float32; inputs cut to the next smaller format by 0.33 "
     "and 0.025, a step that is not taken by 0.4, one rank's own gradient by 2 or more",
     known_issues=(
