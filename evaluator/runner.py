@@ -54,7 +54,9 @@ def run_rank(setup: RankSetup, rank: int, slab_fd: int, control_fd: int) -> None
                 continue
             began = time.perf_counter_ns()
             for index in indices:
-                slots[index].call(solution)
+                slot = slots[index]
+                given = slot.given()
+                slot.store(solution(*given), given)
             control.done(time.perf_counter_ns() - began)
     except BaseException as error:  # noqa: BLE001 - a submission may raise anything
         traceback.print_exc()
@@ -110,15 +112,18 @@ class Slot:
     def __init__(
         self, slab: mmap.mmap, groups: Groups, names: tuple[str, ...], node: dict[str, Any]
     ) -> None:
-        self._arguments = [_argument(slab, groups, item) for item in node["arguments"]]
+        self.arguments = [_argument(slab, groups, item) for item in node["arguments"]]
         self._outputs = [_view(slab, item) for item in node["outputs"]]
         self._names = names
-        self._changed = [(i, tensors(self._arguments[i])) for i in node["changed"]]
+        self._changed = [(i, tensors(self.arguments[i])) for i in node["changed"]]
 
-    def call(self, solution: Solution) -> None:
-        """One call, its results copied to where they belong; raises CallFault where it cannot."""
-        given = [list(a) if isinstance(a, list) else a for a in self._arguments]
-        self._store(solution(*given))
+    def given(self) -> list[object]:
+        """The arguments of the next call; a list that one empties is whole for the one after."""
+        return [list(a) if isinstance(a, list) else a for a in self.arguments]
+
+    def store(self, result: object, given: list[object]) -> None:
+        """Copy what a call returned and replaced to where it belongs; raises CallFault."""
+        self._store(result)
         for position, views in self._changed:
             for view, now in zip(views, tensors(given[position]), strict=True):
                 if now is not view:  # an entry of a list may be replaced instead of written to
