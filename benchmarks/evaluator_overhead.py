@@ -1,10 +1,11 @@
 """Where the time of one CPU evaluation goes: `python benchmarks/evaluator_overhead.py [--runs 5]`.
 
-Method: judge an honest PyTorch all-reduce (problem 1, tiny, W = 2, float32, hardened) several times
-on an otherwise idle machine and take medians. The floor is what no judge can avoid here: three
-processes importing torch at once (submission, reference, judge), and W ranks joining a gloo group;
-it is measured in the same session, without our code. Overhead = wall - floor; it includes every
-trial and every timed call.
+Method: judge a PyTorch all-reduce (problem 1, tiny, W = 2, float32, hardened), and the same with
+wrong answers, several times on an otherwise idle machine and take medians: by a judge that starts
+from nothing, as on the command line, and by forks of a warm standby, as in a worker. The floor is
+what no judge can avoid here: two processes importing torch at once (submission, reference), and W
+ranks joining a gloo group; it is measured in the same session, without our code. Overhead = wall -
+floor; it includes every trial and every timed call.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from evaluator import Job, Verdict
 from evaluator.evaluate import evaluate
+from evaluator.standby import Standby
 
 KERNEL = """\
 import torch.distributed as dist
@@ -31,6 +33,7 @@ def solution(tensor):
     dist.all_reduce(out)
     return out
 """
+WRONG = KERNEL.replace("return out", "return out * 1.01")
 WORLD_SIZE = 2
 IMPORT = "import torch, torch.distributed"
 JOIN = """\
@@ -73,24 +76,41 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--runs", type=int, default=5)
     runs = parser.parse_args().runs
+    _show("cold, right", *_judged(runs, KERNEL, Verdict.OK, None))
+    with Standby(warm=True) as standby:
+        _show("warm, wrong", *_judged(runs, WRONG, Verdict.OUTPUT_MISMATCH, standby))
+        wall, phases = _judged(runs, KERNEL, Verdict.OK, standby)
+    _show("warm, right", wall, phases)
+    imports = statistics.median(import_s(2) for _ in range(runs))
+    joins = statistics.median(gloo_s() for _ in range(runs))
+    print(f"floor: two torch imports    {imports:6.2f} s")
+    print(f"floor: gloo group of {WORLD_SIZE}      {joins:6.2f} s")
+    print(f"judge's own overhead        {wall - imports - joins:6.2f} s  (warm, right)")
+
+
+def _judged(
+    runs: int, source: str, expected: Verdict, standby: Standby | None
+) -> tuple[float, dict[str, float]]:
+    """Median wall seconds of an evaluation and of its phases, after one that is not counted."""
+    job = Job(problem="allreduce", source=source, world_size=WORLD_SIZE)
     walls: list[float] = []
     phases: dict[str, list[float]] = {}
-    for _ in range(runs):
+    for run in range(runs + 1):
         began = time.perf_counter()
-        report = evaluate(Job(problem="allreduce", source=KERNEL, world_size=WORLD_SIZE))
+        report = evaluate(job, standby=standby)
+        assert report.verdict is expected, report.message
+        if run == 0:
+            continue
         walls.append(time.perf_counter() - began)
-        assert report.verdict is Verdict.OK, report.message
         for phase, seconds in report.phase_s.items():
             phases.setdefault(phase, []).append(seconds)
-    imports = statistics.median(import_s(3) for _ in range(runs))
-    joins = statistics.median(gloo_s() for _ in range(runs))
-    wall = statistics.median(walls)
-    print(f"wall                        {wall:6.2f} s  (median of {runs})")
-    for phase, samples_s in phases.items():
-        print(f"  {phase:<25} {statistics.median(samples_s):6.2f} s")
-    print(f"floor: three torch imports  {imports:6.2f} s")
-    print(f"floor: gloo group of {WORLD_SIZE}      {joins:6.2f} s")
-    print(f"judge's own overhead        {wall - imports - joins:6.2f} s")
+    return statistics.median(walls), {k: statistics.median(v) for k, v in phases.items()}
+
+
+def _show(name: str, wall: float, phases: dict[str, float]) -> None:
+    print(f"{name:<27} {wall:6.2f} s")
+    for phase, seconds in phases.items():
+        print(f"  {phase:<25} {seconds:6.2f} s")
 
 
 if __name__ == "__main__":

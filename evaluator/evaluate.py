@@ -6,12 +6,8 @@ Standard library only: torch lives in the judge's process and in the ranks.
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import os
 import select
-import signal
-import subprocess
-import sys
 import tempfile
 import threading
 from collections.abc import Callable, Iterator
@@ -20,38 +16,39 @@ from typing import IO
 from evaluator import protocol
 from evaluator.job import Backend, Device, Job
 from evaluator.report import EvaluatorError, Phase, Progress, Report
-from evaluator.sandbox import REPOSITORY
+from evaluator.standby import Standby
 
 OnProgress = Callable[[Progress], bool]
 OVERHEAD_S = 300.0
-TEARDOWN_S = 40.0
 TICK_S = 0.5
 CPU_BACKENDS = frozenset({Backend.PYTORCH, Backend.CPP})
-_PR_SET_PDEATHSIG = 1
 
 
 class Cancelled(Exception):
     """The evaluation was stopped because its caller asked for it."""
 
 
-def evaluate(job: Job, on_progress: OnProgress | None = None) -> Report:
-    """Judge one kernel in fresh processes.
+def evaluate(
+    job: Job, on_progress: OnProgress | None = None, standby: Standby | None = None
+) -> Report:
+    """Judge one kernel in fresh processes; who judges many keeps a warm `standby` for them.
 
     `on_progress` is called from this thread at least twice a second; when it returns True, all is
     stopped and Cancelled is raised. Raises EvaluatorError for what is not the submitter's fault.
     """
     if job.device is Device.CPU and job.backend not in CPU_BACKENDS:
         raise EvaluatorError(f"the {job.backend} backend needs a GPU; this run asked for the CPU")
-    with tempfile.TemporaryFile("w+", errors="replace") as errors, _judge_process(errors) as judge:
-        assert judge.stdin is not None
-        assert judge.stdout is not None
-        protocol.write_job(judge.stdin, job)
+    with contextlib.ExitStack() as stack:
+        errors = stack.enter_context(tempfile.TemporaryFile("w+", errors="replace"))
+        forks = standby or stack.enter_context(Standby(warm=False))
+        judge = stack.enter_context(forks.judge(errors))
+        protocol.write_job(judge.jobs, job)
         limits = job.limits
         allowed_s = OVERHEAD_S + limits.build_s + limits.verify_s + limits.timed_s
-        timer = threading.Timer(allowed_s, _kill_group, [judge])
+        timer = threading.Timer(allowed_s, judge.kill)
         timer.start()
         try:
-            return _follow(judge.stdout, on_progress)
+            return _follow(judge.messages, on_progress)
         except ValueError:
             errors.seek(0)
             tail = errors.read()[-2000:]
@@ -90,33 +87,3 @@ def _lines(fd: int) -> Iterator[str | None]:
         *whole, rest = (rest + chunk).split(b"\n")
         for line in whole:
             yield line.decode()
-
-
-@contextlib.contextmanager
-def _judge_process(errors: IO[str]) -> Iterator[subprocess.Popen[str]]:
-    """A judge whose death kills its sandboxes, and which dies with this process."""
-    libc = ctypes.CDLL(None)
-    environment = {**os.environ, "PYTHONPATH": str(REPOSITORY), "OMP_NUM_THREADS": "1"}
-    with subprocess.Popen(
-        [sys.executable, "-m", "evaluator.judge"],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=errors,
-        text=True,
-        cwd=REPOSITORY,
-        env=environment,
-        start_new_session=True,
-        preexec_fn=lambda: libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL),  # noqa: PLW1509 - one call, no Python locks
-    ) as judge:
-        try:
-            yield judge
-        finally:
-            judge.terminate()  # it ends its sandboxes and removes what it made
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                judge.wait(TEARDOWN_S)
-            _kill_group(judge)
-
-
-def _kill_group(judge: subprocess.Popen[str]) -> None:
-    with contextlib.suppress(ProcessLookupError):
-        os.killpg(judge.pid, signal.SIGKILL)

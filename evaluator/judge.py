@@ -13,6 +13,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from evaluator import ranks as rank_sets
@@ -70,7 +71,7 @@ def judge(job: Job, emit: Emit) -> Report:
     with contextlib.ExitStack() as stack:
         sides = {}
         for side in (SUBMISSION, REFERENCE):
-            early = side == SUBMISSION or _has_cores_to_spare(job)
+            early = side == SUBMISSION or _has_idle_core()
             sides[side] = rank_sets.launch(side, job, settings, import_early=early)
             stack.callback(_end, sides[side], findings)
         from evaluator.panel import Panel  # imports torch, while the sandboxes import theirs
@@ -98,10 +99,12 @@ def judge(job: Job, emit: Emit) -> Report:
     return findings.report(job, fault, known)
 
 
-def _has_cores_to_spare(job: Job) -> bool:
-    """Whether the reference can get ready beside the submission without slowing it down. If not, it
-    waits: most kernels that fail never need it."""
-    return (os.cpu_count() or 1) >= CORES_PER_RANK * job.world_size
+def _has_idle_core() -> bool:
+    """Whether the reference can import torch beside the submission without slowing it down. If not,
+    it waits: most kernels that fail never need it."""
+    running = int(Path("/proc/loadavg").read_text().split()[3].partition("/")[0])
+    others = running - 2  # this process, which soon waits, and the submission's first
+    return others < (os.cpu_count() or 1)
 
 
 def _run_phases(bench: Bench) -> Fault | None:
@@ -122,7 +125,7 @@ def _run_phases(bench: Bench) -> Fault | None:
 def _build(bench: Bench) -> None:
     panel, sides = bench.panel, [bench.submission]
     panel.prepare_all()
-    if _has_cores_to_spare(bench.job):
+    if (os.cpu_count() or 1) >= CORES_PER_RANK * bench.job.world_size:
         sides = [bench.reference, bench.submission]
     for side in (bench.submission, bench.reference):
         panel.seal(side.fds)
@@ -255,8 +258,13 @@ def _end(side: Ranks, findings: Findings) -> None:
         findings.logs = logs
 
 
+def preload() -> None:
+    """Import what every judge imports, torch among it; judges forked from here start with it."""
+    from evaluator import panel  # noqa: F401
+
+
 def main() -> int:
-    """Entry point of the judge's process; the supervisor in `evaluate` reads what it prints."""
+    """One judge, in a process of its own; the supervisor in `evaluate` reads what it prints."""
     from evaluator.protocol import read_job, send_error, send_progress, send_report
 
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
@@ -269,7 +277,3 @@ def main() -> int:
         send_error(channel, error)
         return 1
     return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -83,8 +83,8 @@ class JudgeRank:
         bank = Bank(calls=[self._make_call(spec, check_reference) for spec in specs])
         cursor = Cursor()
         for call in bank.calls:
-            shapes = [tuple(out.shape) for out in call.truth]
-            outputs = list(zip(shapes, self.output_dtypes, strict=False))
+            shapes = [tuple(out.shape) for out in call.truth[: len(self.output_dtypes)]]
+            outputs = list(zip(shapes, self.output_dtypes, strict=True))
             call.layout = lay_out(cursor, call.inputs, outputs, self.module.problem.mutates)
         bank.nbytes, bank.guards = cursor.close(), cursor.guards
         self.banks[key] = bank

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import multiprocessing
 import os
 import random
@@ -20,6 +19,7 @@ from evaluator.control import RankFds, seal_at
 from evaluator.job import Job
 from evaluator.judge_rank import JudgeRank, serve
 from evaluator.leftovers import own_folder
+from evaluator.lifeline import die_with_parent
 from evaluator.report import EvaluatorError, OutputCheck
 from evaluator.spawn import RankSetup
 from evaluator.timing import BURST_CALLS
@@ -28,7 +28,6 @@ from problems.trials import TrialSpec, correctness_trials, timed_trial
 ANSWER_TIMEOUT_S = 300.0
 GROWTH = 1.25
 SANDBOX_STORE = "/tmp/rendezvous"
-_PR_SET_PDEATHSIG = 1
 
 
 class Panel:
@@ -166,6 +165,7 @@ class Panel:
 
     def _fork(self, rank: int, fds: dict[str, RankFds]) -> None:
         ours, theirs = multiprocessing.Pipe()
+        judge_pid = os.getpid()
         pid = os.fork()
         if pid:
             theirs.close()
@@ -175,7 +175,7 @@ class Panel:
         status = 1
         try:
             signal.signal(signal.SIGTERM, signal.SIG_DFL)
-            ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+            die_with_parent(judge_pid)
             for pipe in [ours, *self._pipes]:
                 pipe.close()
             own = JudgeRank(

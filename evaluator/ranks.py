@@ -20,6 +20,7 @@ from evaluator.report import Isolation, Phase, RankLog, Verdict
 from evaluator.text import plain_text
 
 POLL_S = 0.00004
+BUILD_POLL_S = 0.002
 HEALTH_EVERY_S = 0.02
 CLAIM_GRACE_S = 0.2
 
@@ -96,6 +97,7 @@ class Ranks:
         began = time.monotonic()
         deadline = began + self._limit_s() - self.waited_s
         next_health = began + HEALTH_EVERY_S
+        poll_s = BUILD_POLL_S if self.phase is Phase.BUILD else POLL_S
         while not all(control.is_done for control in self.controls):
             now = time.monotonic()
             if now > next_health:
@@ -104,7 +106,7 @@ class Ranks:
             if now > deadline:
                 silent = [r for r, control in enumerate(self.controls) if not control.is_done]
                 raise self._timeout(silent)
-            time.sleep(POLL_S)
+            time.sleep(poll_s)
         self.waited_s += time.monotonic() - began
 
     def enter(self, phase: Phase) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import json
 import os
 import resource
@@ -18,6 +17,7 @@ from pathlib import Path
 
 from evaluator import cgroup, seccomp
 from evaluator.job import Limits
+from evaluator.lifeline import die_with_parent
 from evaluator.report import EvaluatorError, Isolation
 
 REPOSITORY = Path(__file__).resolve().parent.parent
@@ -37,7 +37,6 @@ READABLE = (
     "/sys/devices/system/cpu",
     "/sys/devices/system/node",
 )
-_PR_SET_PDEATHSIG = 1
 
 
 @dataclass(kw_only=True)
@@ -168,10 +167,10 @@ def _follow_init(sandbox: Sandbox, info_read: int) -> None:
 
 
 def _before_exec(limits: Limits, leaf: cgroup.Leaf | None) -> Callable[[], None]:
-    libc = ctypes.CDLL(None, use_errno=True)
+    launcher_pid = os.getpid()
 
     def prepare() -> None:
-        libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+        die_with_parent(launcher_pid)
         if leaf is not None:
             leaf.join()
         hard = int(limits.build_s + limits.verify_s + limits.timed_s) * 8

@@ -7,10 +7,8 @@ PKB_WORKER_TOKEN are required, the broker is CELERY_BROKER_URL or the folders be
 
 from __future__ import annotations
 
-import ctypes
 import logging
 import os
-import signal
 import threading
 import time
 from pathlib import Path
@@ -22,17 +20,19 @@ from celery.signals import worker_init, worker_process_init, worker_ready
 from evaluator.codec import encode
 from evaluator.evaluate import Cancelled, evaluate
 from evaluator.hardware import environment
+from evaluator.lifeline import die_with_parent
 from evaluator.report import JUDGE_VERSION, EvaluatorError, Isolation, Progress
 from evaluator.sandbox import REPOSITORY
 from evaluator.selfcheck import check_host
 from evaluator.site import Lease, LeaseLost, Site
+from evaluator.standby import Standby
 
 logger = logging.getLogger(__name__)
 
 DEFAULT_QUEUE = "cpu"
 PROGRESS_EVERY_S = 1.0
 MEASURED = "PKB_MEASURED_ISOLATION"
-_PR_SET_PDEATHSIG = 1
+STANDBY = Standby(warm=True)
 
 
 def broker_settings() -> dict[str, Any]:
@@ -89,7 +89,7 @@ def evaluate_run(run_id: str) -> None:
 def judge_leased(site: Site, lease: Lease) -> None:
     """Judge under a lease: heartbeats on the way, then exactly one of finish, fail or silence."""
     try:
-        report = evaluate(lease.job, _Heartbeat(site, lease))
+        report = evaluate(lease.job, _Heartbeat(site, lease), STANDBY)
         site.finish(lease, report)
     except LeaseLost:
         logger.warning("run %s is somebody else's now", lease.run_id)
@@ -144,9 +144,10 @@ def announce(**_: object) -> None:
 
 
 @worker_process_init.connect  # type: ignore[untyped-decorator]
-def die_with_worker(**_: object) -> None:
-    """A pool process whose worker was killed must not go on judging."""
-    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+def prepare_pool_process(**_: object) -> None:
+    """A pool process whose worker was killed must not go on judging; a live one is ready to."""
+    die_with_parent(os.getppid())
+    STANDBY.start()
 
 
 def _say_hello(site: Site) -> None:

@@ -79,11 +79,11 @@ def _check(arguments: argparse.Namespace) -> int:
 def _screen(arguments: argparse.Namespace) -> int:
     """Exit status 1 when a finding is not as it should be."""
     from problems.health import merged
-    from problems.ranks import GlooRanks
+    from problems.ranks import RankPool
     from problems.screen import screen
 
     surprises = 0
-    with GlooRanks(arguments.world_size) as ranks:
+    with RankPool(arguments.world_size) as ranks:
         for name in _names(arguments):
             rounds = [
                 screen(

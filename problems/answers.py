@@ -20,7 +20,7 @@ from problems.substitutes import (
     reversed_reduction,
     truncated,
 )
-from problems.values import tensors
+from problems.values import equal_tensors, tensors
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,7 +88,7 @@ def _skip_one_rank(scene: Scene, others: list[Scene]) -> Outputs:
     neighbour = replace(context, rank=context.rank - 1, _streams={}, _choices=count())
     dims = scene.module.dims(context.spec.m, context.spec.n, context.world_size)
     theirs = scene.module.make_inputs(neighbour, dims)
-    shared = {name for name, value in scene.inputs.items() if _equal(value, theirs[name])}
+    shared = {name for name, value in scene.inputs.items() if equal_tensors(value, theirs[name])}
     has_floats = any(_is_real(t) for value in scene.inputs.values() for t in tensors(value))
     zeroed = mapped(scene.inputs, _zeroed_float if has_floats else torch.zeros_like)
     return scene.reference(
@@ -103,11 +103,6 @@ def _is_real(value: Tensor) -> bool:
 def _zeroed_float(value: Tensor) -> Tensor:
     """Integers stay: sizes and ids that others rely on would break the exchange itself."""
     return torch.zeros_like(value) if _is_real(value) else value
-
-
-def _equal(one: object, other: object) -> bool:
-    pairs = list(zip(tensors(one), tensors(other), strict=True))
-    return all(a.shape == b.shape and torch.equal(a, b) for a, b in pairs)
 
 
 def _another_trial(scene: Scene, others: list[Scene]) -> Outputs:
@@ -134,7 +129,7 @@ def _stale_rows(scene: Scene, others: list[Scene]) -> Outputs:
 def _low_precision(scene: Scene, others: list[Scene]) -> Outputs | None:
     """The reference on inputs that lost most of their mantissa, as if sent or multiplied so."""
     cut = mapped(scene.inputs, truncated)
-    differs = any(not _equal(value, cut[name]) for name, value in scene.inputs.items())
+    differs = any(not equal_tensors(value, cut[name]) for name, value in scene.inputs.items())
     # Ranks that decided by their own values would call the reference alone and hang the others.
     somewhere = torch.tensor(float(differs), device=scene.context.device)
     dist.all_reduce(somewhere, dist.ReduceOp.MAX)

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import problems
 from problems.rank_rules import RANK_RULES
-from problems.ranks import GlooRanks, RankFailure
+from problems.ranks import RankFailure, RankPool
 from problems.rules import RULES
 
 WORLD_SIZES = (2, 4)
@@ -22,7 +22,7 @@ def complaints(names: Sequence[str]) -> Iterator[tuple[str, str]]:
             except Exception as error:  # noqa: BLE001 - the file under test may raise anything
                 yield name, f"{title.replace('_', ' ')}: {type(error).__name__}: {error}"
     for world_size in WORLD_SIZES:
-        with GlooRanks(world_size) as ranks:
+        with RankPool(world_size) as ranks:
             for name in names:
                 for rank_rule in RANK_RULES:
                     try:

@@ -21,7 +21,7 @@ import torch
 
 import problems
 from problems import ProblemModule
-from problems.ranks import GlooRanks, RankFailure
+from problems.ranks import RankFailure, RankPool
 from problems.screen import TRIALS, Finding, screen
 
 PATH = Path(__file__).parents[1] / "fixtures" / "problem-health.json"
@@ -72,10 +72,10 @@ def audit(
     """Slug and health of each problem, as they become ready; `jobs` problems run at once. One that
     fails does not end the audit of the others."""
     teams = [
-        [GlooRanks(w, timeout_s=TIMEOUT_S, device=plan.device) for w in plan.world_sizes]
+        [RankPool(w, timeout_s=TIMEOUT_S, device=plan.device) for w in plan.world_sizes]
         for _ in range(jobs)
     ]
-    free: SimpleQueue[list[GlooRanks]] = SimpleQueue()
+    free: SimpleQueue[list[RankPool]] = SimpleQueue()
     for team in teams:
         free.put(team)
 
@@ -98,7 +98,7 @@ def audit(
             ranks.close()
 
 
-def audit_problem(team: Sequence[GlooRanks], name: str, plan: Plan) -> Health:
+def audit_problem(team: Sequence[RankPool], name: str, plan: Plan) -> Health:
     """Every secret on every member of the team; the worst round counts. Raises RankFailure."""
     rounds = [
         screen(ranks, name, plan.profile, size=plan.size, secret=f"audit {number}".encode())

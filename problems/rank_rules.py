@@ -20,11 +20,11 @@ from problems import ProblemModule
 from problems.calls import Inputs, Outputs, keys_of_ties, mapped, mutated, true_answer
 from problems.context import RankContext
 from problems.mesh import arguments, mesh_groups
-from problems.ranks import GlooRanks
+from problems.ranks import RankPool
 from problems.screen import outcome, screen
 from problems.spec import UPSTREAM_TOLERANCE, Tolerance
 from problems.trials import PROFILES, TrialSpec, correctness_trials, timed_trial
-from problems.values import named_outputs, tensors
+from problems.values import equal_tensors, named_outputs
 
 DTYPES = (torch.float32, torch.bfloat16, torch.float16)
 TCP_INFO_BYTES_RECEIVED = 128  # offset of tcpi_bytes_received in Linux's struct tcp_info
@@ -39,7 +39,7 @@ class Stage:
     groups: Mapping[str, ProcessGroup]
 
 
-def reference_equals_oracle(ranks: GlooRanks, name: str) -> list[str]:
+def reference_equals_oracle(ranks: RankPool, name: str) -> list[str]:
     """One tiny call in each run dtype and profile, against the oracle and our own tolerance, or
     PKB's where the inputs are PKB's: some of those let rounding decide whole values."""
     return [
@@ -50,7 +50,7 @@ def reference_equals_oracle(ranks: GlooRanks, name: str) -> list[str]:
     ]
 
 
-def reference_receives_its_cost(ranks: GlooRanks, name: str) -> list[str]:
+def reference_receives_its_cost(ranks: RankPool, name: str) -> list[str]:
     """No reference moves fewer bytes than the least that `cost` says must move."""
     module = problems.load(name)
     size, world_size = module.problem.sizes["tiny"], ranks.world_size
@@ -61,14 +61,14 @@ def reference_receives_its_cost(ranks: GlooRanks, name: str) -> list[str]:
     return [f"the reference received {received} bytes, less than the cost's {least:g}"]
 
 
-def settle_bears_anything(ranks: GlooRanks, name: str) -> list[str]:
+def settle_bears_anything(ranks: RankPool, name: str) -> list[str]:
     """`settle` reads what a submission wrote: it must neither raise nor make nonsense right."""
     if problems.load(name).settle is None:
         return []
     return [fault for faults in ranks.run(_settle_faults, name) for fault in faults]
 
 
-def screen_finds_nothing(ranks: GlooRanks, name: str) -> list[str]:
+def screen_finds_nothing(ranks: RankPool, name: str) -> list[str]:
     if not problems.load(name).problem.scored:
         return []  # says in public why no inputs can do it
     return [
@@ -139,7 +139,7 @@ def _call_faults(stage: Stage, tolerances: Sequence[Tolerance]) -> list[str]:
     return faults + [
         f"{name} was changed"
         for name in stage.inputs
-        if name not in problem.mutates and not _same(stage.inputs[name], used[name])
+        if name not in problem.mutates and not equal_tensors(stage.inputs[name], used[name])
     ]
 
 
@@ -187,10 +187,6 @@ def _bytes_received(rank: int, world_size: int, name: str) -> int:
 
 def _has_gaps(output: Tensor) -> bool:
     return not output.is_contiguous()
-
-
-def _same(one: object, other: object) -> bool:
-    return all(torch.equal(a, b) for a, b in zip(tensors(one), tensors(other), strict=True))
 
 
 def _socket_bytes() -> int:

@@ -27,7 +27,7 @@ class RankFailure(RuntimeError):
     """A rank raised, died or did not answer; the text is its traceback."""
 
 
-class GlooRanks:
+class RankPool:
     """Use as a context manager, or call `close`. A failed call ends the processes; the next one
     starts new ones. With `device` cuda every rank has a GPU, and NCCL joins them."""
 
@@ -69,7 +69,7 @@ class GlooRanks:
         if self._folder is not None:
             self._folder.cleanup()
 
-    def __enter__(self) -> GlooRanks:
+    def __enter__(self) -> RankPool:
         return self
 
     def __exit__(

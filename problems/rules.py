@@ -22,7 +22,7 @@ from problems.catalogue import reference_source
 from problems.context import RankContext
 from problems.spec import DEFAULT_TOLERANCES, Cost, GroupRef, Size
 from problems.trials import PROFILES, TrialSpec, correctness_trials, timed_trial
-from problems.values import tensors
+from problems.values import equal_tensors, tensors
 
 NAMES = ["problem", "dims", "make_inputs", "reference", "cost"]
 OPTIONAL = {"oracle", "keys", "settle"}
@@ -263,10 +263,7 @@ def shapes_of(inputs: Inputs) -> Inputs:
 
 
 def identical(one: Inputs, other: Inputs) -> bool:
-    if shapes_of(one) != shapes_of(other):
-        return False
-    pairs = (zip(tensors(one[n]), tensors(other[n]), strict=True) for n in one)
-    return all(torch.equal(a, b) for pair in pairs for a, b in pair)
+    return shapes_of(one) == shapes_of(other) and all(equal_tensors(one[n], other[n]) for n in one)
 
 
 def _trials(module: ProblemModule, profile: str) -> tuple[TrialSpec, ...]:

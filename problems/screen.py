@@ -22,7 +22,7 @@ from problems.calls import Inputs, Outputs, call, keys_of_ties, true_answer
 from problems.comparison import compare
 from problems.context import RankContext
 from problems.mesh import mesh_groups
-from problems.ranks import GlooRanks
+from problems.ranks import RankPool
 from problems.spec import Tolerance
 from problems.trials import correctness_trials
 
@@ -73,7 +73,7 @@ class Setting:
 
 
 def screen(
-    ranks: GlooRanks, name: str, profile: str, *, size: str = "tiny", secret: bytes = b"screen"
+    ranks: RankPool, name: str, profile: str, *, size: str = "tiny", secret: bytes = b"screen"
 ) -> list[Finding]:
     """Every answer on every rank in every trial, in float32 and bfloat16."""
     outcomes = {}

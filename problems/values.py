@@ -37,6 +37,12 @@ def tensors(value: object) -> tuple[Tensor, ...]:
     return ()
 
 
+def equal_tensors(one: object, other: object) -> bool:
+    """Whether the tensors of two trees are the same, element by element."""
+    pairs = zip(tensors(one), tensors(other), strict=True)
+    return all(torch.equal(a, b) for a, b in pairs)
+
+
 def rebuilt(value: object, change: Callable[[Tensor], Tensor]) -> object:
     """The same tree with every tensor changed. A sparse tensor keeps a copy of its indices."""
     if isinstance(value, Tensor):

@@ -78,20 +78,24 @@ def _static_checks() -> Iterator[tuple[str, list[str]]]:
 def _tests() -> list[Outcome]:
     """The site on real servers, then everything on the embedded default.
 
-    Only tests that time nothing share the processors; the evaluator's run one at a time.
+    Tests that time something run one at a time, the others share the processors.
     """
     outcomes = []
     pytest = [places.PYTHON, "-m", "pytest", "-q"]
+    shared = [*pytest, "-n", "2"]
     with tempfile.TemporaryDirectory(prefix="pkb-test-") as state:
         inherited = {k: v for k, v in os.environ.items() if k not in SITE_SETTINGS}
         embedded = {**inherited, "PKB_STATE_DIR": state}
         with _servers() as addresses:
             if addresses:
-                site = [*pytest, "-n", "2", "-m", "not browser", "tests/leaderboard"]
+                site = [*shared, "-m", "not browser", "tests/leaderboard"]
                 outcomes.append(_check("site, PostgreSQL + Redis", site, {**embedded, **addresses}))
-        parallel = [*pytest, "-n", "2", "--ignore=tests/evaluator", "tests"]
-        outcomes.append(_check("problems, site, tree", parallel, embedded))
-        outcomes.append(_check("evaluator", [*pytest, "tests/evaluator"], embedded))
+        rest = [*shared, "--ignore=tests/evaluator", "tests"]
+        outcomes.append(_check("problems, site, tree", rest, embedded))
+        untimed = [*shared, "-m", "not alone", "tests/evaluator"]
+        outcomes.append(_check("evaluator, untimed", untimed, embedded))
+        alone = [*pytest, "-m", "alone", "tests/evaluator"]
+        outcomes.append(_check("evaluator, timed", alone, embedded))
     return outcomes
 
 

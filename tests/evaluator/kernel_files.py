@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from evaluator.job import Backend, Dtype, Job, Limits, Profile
 from evaluator.report import Verdict
@@ -24,7 +25,9 @@ class KernelFile:
     More than one verdict is allowed only where a race by nature decides between them. `purpose`
     says what the kernel tries; `ranks`, `flags` and `log` must occur in the report. `at_least_us`
     bounds the time of a call, `speedup_below` the lower end of the speedup's interval, which a busy
-    host does not move. After one that `threatens` the host an honest one is run.
+    host does not move. One that is `timed` gets as far as the timed phase, which wants the
+    processors for itself; what may pass always does. After one that `threatens` the host another
+    is run.
     """
 
     path: Path
@@ -42,7 +45,14 @@ class KernelFile:
     at_least_us: float | None = None
     speedup_below: float | None = None
     slow: bool = False
+    timed: bool = False
     threatens: bool = False
+
+    @property
+    def only_passes(self) -> bool:
+        """Whether nothing of its timing is expected."""
+        bounds = self.at_least_us or self.speedup_below or "timing_mismatch" in self.flags
+        return self.verdicts == {Verdict.OK} and not bounds
 
     @property
     def job(self) -> Job:
@@ -66,10 +76,13 @@ def read(path: Path) -> KernelFile:
             f"{path.name}: give one `# verdict: ...` and one of `# cheat: ...`, `# shows: ...`"
         )
     try:
-        values = {_NAMES.get(key, key): _READERS[key](text) for key, text in header.items()}
+        values: dict[str, Any] = {
+            _NAMES.get(key, key): _READERS[key](text) for key, text in header.items()
+        }
     except ValueError as error:
         raise MalformedHeader(f"{path.name}: {error}") from None
-    return KernelFile(path=path, purpose=purposes[0], **values)  # type: ignore[arg-type]
+    values.setdefault("timed", Verdict.OK in values["verdicts"])
+    return KernelFile(path=path, purpose=purposes[0], **values)
 
 
 def all_in(folder: str) -> list[KernelFile]:
@@ -145,5 +158,6 @@ _READERS: dict[str, Callable[[str], object]] = {
     "at_least_us": float,
     "speedup_below": float,
     "slow": _yes,
+    "timed": _yes,
     "threatens": _host,
 }

@@ -1,4 +1,4 @@
-"""The judge's process with one of its defences removed: `python mutant_judge.py <mutation>`."""
+"""Forks judges that lack a defence: `python mutant_judge.py <mutation>` and what standby takes."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from evaluator import control, judge, logs, panel, ranks, sandbox, seccomp
+from evaluator import control, logs, panel, ranks, sandbox, seccomp, standby
 from evaluator.judge_rank import JudgeRank
 from evaluator.panel import Panel
 from evaluator.report import OutputCheck, Verdict
@@ -95,7 +95,7 @@ def no_log_cap() -> None:
 def no_kill() -> None:
     """Nothing is killed at the end, and nothing dies with its parent."""
     _without_arguments("--die-with-parent")
-    _replace(sandbox, "_PR_SET_PDEATHSIG", 0)
+    _replace(sandbox, "die_with_parent", lambda _: None)
     _replace(sandbox.Sandbox, "kill", lambda self: None)
 
 
@@ -149,4 +149,4 @@ def _replace(owner: object, name: str, value: object) -> None:
 
 if __name__ == "__main__":
     MUTATIONS[sys.argv[1]]()
-    sys.exit(judge.main())
+    standby.main(int(sys.argv[2]), *sys.argv[3:])

@@ -26,6 +26,7 @@ from evaluator.codec import decode
 from evaluator.evaluate import Cancelled, evaluate
 from evaluator.job import Backend
 from evaluator.sandbox import REPOSITORY
+from tests.evaluator.judging import judged
 
 ALLREDUCE = """\
 import torch.distributed as dist
@@ -41,6 +42,7 @@ SLOW_IMPORT = "import time\ntime.sleep(120)\n" + ALLREDUCE
 JOB = Job(problem="allreduce", source=ALLREDUCE)
 
 
+@pytest.mark.alone
 def test_an_honest_kernel_is_ok() -> None:
     seen: list[Progress] = []
 
@@ -65,6 +67,7 @@ def test_an_honest_kernel_is_ok() -> None:
     assert order == sorted(order)
 
 
+@pytest.mark.alone
 @pytest.mark.parametrize(
     "job",
     [
@@ -75,11 +78,11 @@ def test_an_honest_kernel_is_ok() -> None:
     ids=["four ranks, by number", "bfloat16", "upstream profile"],
 )
 def test_other_settings_are_ok_too(job: Job) -> None:
-    assert evaluate(job).verdict is Verdict.OK
+    assert judged(job).verdict is Verdict.OK
 
 
 def test_a_wrong_kernel_is_told_why() -> None:
-    report = evaluate(replace(JOB, source=WRONG))
+    report = judged(replace(JOB, source=WRONG))
     assert report.verdict is Verdict.OUTPUT_MISMATCH
     assert report.timing is None
     assert report.phase == "verify"
@@ -90,7 +93,7 @@ def test_a_wrong_kernel_is_told_why() -> None:
 def test_a_run_can_be_cancelled_while_it_is_silent() -> None:
     began = time.monotonic()
     with pytest.raises(Cancelled):
-        evaluate(replace(JOB, source=SLOW_IMPORT), lambda _: time.monotonic() - began > 4)
+        judged(replace(JOB, source=SLOW_IMPORT), lambda _: time.monotonic() - began > 4)
     assert time.monotonic() - began < 15
 
 
@@ -105,7 +108,7 @@ def test_a_run_can_be_cancelled_while_it_is_silent() -> None:
 )
 def test_a_job_that_cannot_be_judged_is_not_a_verdict(job: Job, complaint: str) -> None:
     with pytest.raises(EvaluatorError, match=complaint):
-        evaluate(job)
+        judged(job)
 
 
 def run_command(*arguments: str) -> subprocess.CompletedProcess[str]:
@@ -127,6 +130,7 @@ def test_the_command_line_prints_a_report(tmp_path: Path) -> None:
     assert decode(Report, json.loads(done.stdout)).verdict is Verdict.OUTPUT_MISMATCH
 
 
+@pytest.mark.alone
 def test_the_command_line_has_a_readable_summary(tmp_path: Path) -> None:
     kernel = tmp_path / "kernel.py"
     kernel.write_text(ALLREDUCE)

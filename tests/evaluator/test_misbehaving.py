@@ -9,12 +9,14 @@ from pathlib import Path
 import pytest
 
 from evaluator.codec import decode, encode
-from evaluator.evaluate import Cancelled, evaluate
-from evaluator.report import Report, Verdict
+from evaluator.evaluate import Cancelled
+from evaluator.report import Phase, Report, Verdict
 from tests.evaluator.host_traces import nothing_left_behind
+from tests.evaluator.judging import HURRIED, judged
 from tests.evaluator.kernel_files import KernelFile, MalformedHeader, all_in, named, read
 
 MISBEHAVING = all_in("misbehaving")
+WRONG = named("misbehaving", "one_percent_wrong")  # all that a host does serves this verdict
 HONEST = all_in("honest")
 LOG_MARGIN_BYTES = 200
 TEXT_MAX_CHARS = 2000
@@ -22,17 +24,22 @@ SHADOW = Path("/etc/shadow")
 
 
 def _parameters(kernels: list[KernelFile]) -> list[object]:
-    slow = [pytest.mark.slow]
-    return [
-        pytest.param(kernel, id=kernel.path.stem, marks=slow if kernel.slow else [])
-        for kernel in kernels
+    return [pytest.param(kernel, id=kernel.path.stem, marks=_marks(kernel)) for kernel in kernels]
+
+
+def _marks(kernel: KernelFile) -> list[pytest.MarkDecorator]:
+    marks = [
+        (pytest.mark.slow, kernel.slow),
+        (pytest.mark.alone, kernel.timed and not kernel.only_passes),
     ]
+    return [mark for mark, is_set in marks if is_set]
 
 
 @pytest.fixture(scope="module", autouse=True)
 def _warm() -> None:
     """What a first evaluation opens for good is not left behind by the kernel that follows it."""
-    evaluate(named("honest", "all_reduce").job)
+    _judge(WRONG)
+    HURRIED.start()
 
 
 @pytest.mark.parametrize("kernel", _parameters(MISBEHAVING))
@@ -42,7 +49,8 @@ def test_a_misbehaving_kernel_gets_its_verdict_and_harms_nothing(
     with nothing_left_behind(tmp_path):
         _judge(kernel)
     if kernel.threatens:
-        _judge(named("honest", "all_reduce"))
+        _judge(WRONG)
+    HURRIED.start()
 
 
 @pytest.mark.parametrize("kernel", _parameters(HONEST))
@@ -54,7 +62,7 @@ def test_an_honest_kernel_is_ok(kernel: KernelFile, tmp_path: Path) -> None:
 def test_a_cancelled_run_leaves_nothing_behind(tmp_path: Path) -> None:
     began = time.monotonic()
     with nothing_left_behind(tmp_path), pytest.raises(Cancelled):
-        evaluate(named("misbehaving", "daemon").job, lambda _: time.monotonic() - began > 3)
+        judged(named("misbehaving", "daemon").job, lambda _: time.monotonic() - began > 3)
 
 
 def test_there_are_enough_kernels_of_both_kinds() -> None:
@@ -89,7 +97,7 @@ def test_a_malformed_header_is_named(header: str, complaint: str, tmp_path: Path
 
 
 def _judge(kernel: KernelFile) -> None:
-    report = evaluate(kernel.job)
+    report = judged(kernel.job, hurried=kernel.only_passes)
     _is_what_the_header_says(kernel, report)
     _is_safe_to_store(kernel, report)
 
@@ -97,6 +105,8 @@ def _judge(kernel: KernelFile) -> None:
 def _is_what_the_header_says(kernel: KernelFile, report: Report) -> None:
     assert report.verdict in kernel.verdicts, f"{report.message} ({report.evidence})"
     assert kernel.flags <= set(report.flags), report.flags
+    if report.timing is not None or report.phase is Phase.TIMED:
+        assert kernel.timed, "it was timed: its header says so with `# timed: yes`"
     if kernel.ranks:
         assert report.ranks == kernel.ranks, report.message
     if kernel.log is not None:

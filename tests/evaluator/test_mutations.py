@@ -6,18 +6,15 @@ import contextlib
 import os
 import signal
 import socket
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
-from functools import partial
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
-from evaluator import evaluate as evaluator
+from evaluator.evaluate import evaluate
 from evaluator.report import EvaluatorError, Report, Verdict
+from evaluator.standby import Standby
 from tests.evaluator import host_traces
 from tests.evaluator.kernel_files import named
 from tests.evaluator.mutant_judge import MUTATIONS
@@ -44,60 +41,49 @@ def test_every_mutation_is_shown_to_matter() -> None:
     assert ACCEPTED.keys() | ESCAPED.keys() | OTHERS.keys() == MUTATIONS.keys()
 
 
+@pytest.mark.alone
 @pytest.mark.parametrize(("mutation", "kernel"), ACCEPTED.items())
-def test_without_it_a_wrong_kernel_is_accepted(
-    mutation: str, kernel: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_it_a_wrong_kernel_is_accepted(mutation: str, kernel: str) -> None:
     assert Verdict.OK not in named("misbehaving", kernel).verdicts
-    report = _mutant_report(mutation, kernel, monkeypatch)
+    report = _mutant_report(mutation, kernel)
     assert report.verdict is Verdict.OK, report.message
 
 
 @pytest.mark.parametrize(("mutation", "kernel"), ESCAPED.items())
-def test_without_it_a_kernel_escapes(
-    mutation: str, kernel: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_it_a_kernel_escapes(mutation: str, kernel: str) -> None:
     if mutation == "writable_proc" and os.getuid() != 0:
         pytest.skip("only a judge that runs as root lends its kernel settings")
     if mutation == "no_private_network" and len(socket.if_nameindex()) < 2:
         pytest.skip("this host has no network to reach")
-    report = _mutant_report(mutation, kernel, monkeypatch)
+    report = _mutant_report(mutation, kernel)
     assert "escaped: " in (report.evidence or ""), report.message
 
 
-def test_without_seals_the_judge_dies(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_seals_the_judge_dies() -> None:
     with pytest.raises(EvaluatorError, match="ended without a report"):
-        _mutant_report("no_seals", OTHERS["no_seals"], monkeypatch)
+        _mutant_report("no_seals", OTHERS["no_seals"])
 
 
-def test_without_a_cap_a_flood_fills_the_report(monkeypatch: pytest.MonkeyPatch) -> None:
-    report = _mutant_report("no_log_cap", OTHERS["no_log_cap"], monkeypatch)
+def test_without_a_cap_a_flood_fills_the_report() -> None:
+    report = _mutant_report("no_log_cap", OTHERS["no_log_cap"])
     cap_bytes = named("misbehaving", OTHERS["no_log_cap"]).limits.log_bytes
     assert max(len(log.text) for log in report.logs) > 100 * cap_bytes
 
 
-def test_without_the_kill_a_daemon_outlives_its_run(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+@pytest.mark.alone  # what it leaves behind for a while is found by every test beside it
+def test_without_the_kill_a_daemon_outlives_its_run(tmp_path: Path) -> None:
     with (
         _survivors_buried(),
         pytest.raises(AssertionError, match="processes left behind"),
         host_traces.nothing_left_behind(tmp_path),
     ):
-        _mutant_report("no_kill", OTHERS["no_kill"], monkeypatch)
+        _mutant_report("no_kill", OTHERS["no_kill"])
 
 
-def _mutant_report(mutation: str, kernel: str, monkeypatch: pytest.MonkeyPatch) -> Report:
+def _mutant_report(mutation: str, kernel: str) -> Report:
     """The kernel's report by a judge without a defence; the rest of the evaluator is as always."""
-
-    def popen(argv: list[str], **settings: object) -> subprocess.Popen[str]:
-        assert argv[1:] == ["-m", "evaluator.judge"]
-        mutated = [sys.executable, str(MUTANT), mutation]
-        return partial(subprocess.Popen, mutated)(**settings)
-
-    changed = SimpleNamespace(**{**vars(subprocess), "Popen": popen})
-    monkeypatch.setattr(evaluator, "subprocess", changed)
-    return evaluator.evaluate(named("misbehaving", kernel).job)
+    with Standby(warm=False, program=(str(MUTANT), mutation)) as mutant:
+        return evaluate(named("misbehaving", kernel).job, standby=mutant)
 
 
 @contextlib.contextmanager

@@ -16,6 +16,7 @@ from evaluator.codec import encode
 from evaluator.evaluate import Cancelled, OnProgress
 from evaluator.report import Isolation
 from evaluator.site import LeaseLost, Site
+from evaluator.standby import Standby
 from tests.evaluator.test_messages import REPORT
 
 JOB = Job(problem="allreduce", source="def solution(x): return x")
@@ -86,8 +87,9 @@ def site(fake: FakeSite, monkeypatch: pytest.MonkeyPatch) -> Site:
 
 
 def evaluation(monkeypatch: pytest.MonkeyPatch, result: Report | Exception) -> None:
-    def run(job: Job, on_progress: OnProgress) -> Report:
+    def run(job: Job, on_progress: OnProgress, standby: Standby) -> Report:
         assert job == JOB
+        assert standby is worker.STANDBY
         for phase in (Phase.BUILD, Phase.VERIFY):
             if on_progress(Progress(phase=phase)):
                 raise Cancelled

@@ -14,11 +14,16 @@ from evaluator import worker
 from evaluator.evaluate import Cancelled
 from evaluator.job import Job
 from evaluator.report import Environment, Isolation, Phase, Progress, Report, Verdict
+from evaluator.standby import Standby
 
 STEP_S = 0.1
 
 
-def sleep(job: Job, on_progress: Callable[[Progress], bool] | None = None) -> Report:
+def sleep(
+    job: Job,
+    on_progress: Callable[[Progress], bool] | None = None,
+    standby: Standby | None = None,
+) -> Report:
     found = re.search(r"# ([0-9.]+) s", job.source)
     steps = round(float(found[1]) / STEP_S) if found else 1
     for step in range(steps):
@@ -39,4 +44,5 @@ def sleep(job: Job, on_progress: Callable[[Progress], bool] | None = None) -> Re
 
 
 worker.evaluate = sleep  # type: ignore[attr-defined]
+worker.STANDBY = Standby(warm=False)
 app = worker.app

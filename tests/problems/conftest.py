@@ -6,16 +6,16 @@ from collections.abc import Iterator
 
 import pytest
 
-from problems.ranks import GlooRanks
+from problems.ranks import RankPool
 
 
 @pytest.fixture(scope="session")
-def two_ranks() -> Iterator[GlooRanks]:
-    with GlooRanks(2) as ranks:
+def two_ranks() -> Iterator[RankPool]:
+    with RankPool(2) as ranks:
         yield ranks
 
 
 @pytest.fixture(scope="session")
-def four_ranks() -> Iterator[GlooRanks]:
-    with GlooRanks(4) as ranks:
+def four_ranks() -> Iterator[RankPool]:
+    with RankPool(4) as ranks:
         yield ranks

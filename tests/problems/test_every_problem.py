@@ -6,7 +6,7 @@ import pytest
 
 import problems
 from problems.rank_rules import RANK_RULES
-from problems.ranks import GlooRanks
+from problems.ranks import RankPool
 from problems.rules import RULES
 
 every_problem = pytest.mark.parametrize("name", problems.names())
@@ -19,10 +19,10 @@ def test_a_problem_keeps_the_rule(name: str, rule: str) -> None:
 
 
 @every_problem
-def test_a_problem_keeps_the_rules_on_two_ranks(name: str, two_ranks: GlooRanks) -> None:
+def test_a_problem_keeps_the_rules_on_two_ranks(name: str, two_ranks: RankPool) -> None:
     assert [fault for rule in RANK_RULES for fault in rule(two_ranks, name)] == []
 
 
 @every_problem
-def test_a_problem_keeps_the_rules_on_four_ranks(name: str, four_ranks: GlooRanks) -> None:
+def test_a_problem_keeps_the_rules_on_four_ranks(name: str, four_ranks: RankPool) -> None:
     assert [fault for rule in RANK_RULES for fault in rule(four_ranks, name)] == []

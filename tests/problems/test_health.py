@@ -11,7 +11,7 @@ import pytest
 import problems
 from problems import health, health_table
 from problems.answers import ANSWERS, HONEST
-from problems.ranks import GlooRanks, RankFailure
+from problems.ranks import RankFailure, RankPool
 from problems.screen import Finding
 
 NAMES = problems.names()
@@ -109,7 +109,7 @@ def test_an_audit_runs_several_problems_at_once(monkeypatch: pytest.MonkeyPatch)
     asked: list[tuple[str, str, str, int]] = []
 
     def quick(
-        ranks: GlooRanks, name: str, profile: str, *, size: str, secret: bytes
+        ranks: RankPool, name: str, profile: str, *, size: str, secret: bytes
     ) -> list[Finding]:
         asked.append((name, profile, size, ranks.world_size))
         return [replace(finding("zeros", accepted=False), profile=profile)]
@@ -147,7 +147,7 @@ def test_what_is_stored_replaces_the_same_profile_only(
 
 
 def test_one_failing_problem_does_not_end_the_audit(monkeypatch: pytest.MonkeyPatch) -> None:
-    def quick(ranks: GlooRanks, name: str, profile: str, **_: object) -> list[Finding]:
+    def quick(ranks: RankPool, name: str, profile: str, **_: object) -> list[Finding]:
         if name.endswith("allreduce"):
             raise RankFailure("rank 0: it died")
         return [finding("zeros", accepted=False)]

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from problems.mesh import mesh_groups
-from problems.ranks import GlooRanks, RankFailure
+from problems.ranks import RankFailure, RankPool
 from problems.screen import outcome
 from problems.spec import Dims, Tolerance
 from tests.problems.rank_tasks import mesh_members, raise_on_last_rank, rank_and_world
@@ -14,25 +14,25 @@ from tests.problems.rank_tasks import mesh_members, raise_on_last_rank, rank_and
 TOLERANCE = Tolerance(atol=1e-3, rtol=1e-3)
 
 
-def test_results_come_by_rank(four_ranks: GlooRanks) -> None:
+def test_results_come_by_rank(four_ranks: RankPool) -> None:
     assert four_ranks.run(rank_and_world) == [(rank, 4) for rank in range(4)]
 
 
 def test_a_failing_rank_is_named_and_the_next_call_works() -> None:
-    with GlooRanks(2) as ranks:
+    with RankPool(2) as ranks:
         with pytest.raises(RankFailure, match=r"rank 1: (?s:.*)the last rank fails"):
             ranks.run(raise_on_last_rank)
         assert ranks.run(rank_and_world) == [(0, 2), (1, 2)]
 
 
-def test_the_last_axis_of_a_mesh_is_consecutive_ranks(four_ranks: GlooRanks) -> None:
+def test_the_last_axis_of_a_mesh_is_consecutive_ranks(four_ranks: RankPool) -> None:
     members = four_ranks.run(mesh_members, 2)
     assert [m["ep"] for m in members] == [[0, 1], [0, 1], [2, 3], [2, 3]]
     assert [m["ep_fsdp"] for m in members] == [[0, 2], [1, 3], [0, 2], [1, 3]]
     assert all(m["world"] == [0, 1, 2, 3] for m in members)
 
 
-def test_a_mesh_that_does_not_hold_the_world_is_refused(two_ranks: GlooRanks) -> None:
+def test_a_mesh_that_does_not_hold_the_world_is_refused(two_ranks: RankPool) -> None:
     with pytest.raises(RankFailure, match=r"of \(0, 3\) does not hold 2 ranks"):
         two_ranks.run(mesh_members, 3)
 

@@ -1,5 +1,6 @@
 # verdict: output_mismatch
 # cheat: takes a call that follows the last one closely for a timed one, and saves the wait there
+# timed: yes
 import time
 
 import torch.distributed as dist

@@ -1,5 +1,6 @@
 # verdict: output_mismatch, protocol_violation, late_output
 # cheat: keeps the calls of a burst and answers all of them with one exchange at every fourth call
+# timed: yes
 import torch
 import torch.distributed as dist
 

@@ -1,5 +1,6 @@
 # verdict: output_mismatch
 # cheat: none, a missing wait: one answer in five is read before it is complete
+# timed: yes
 import secrets
 
 import torch.distributed as dist

@@ -1,6 +1,7 @@
 # threatens: host
 # verdict: resource_limit
 # cheat: forks until it is refused; refused it must be, long before the host feels it
+# timed: yes
 import os
 import time
 

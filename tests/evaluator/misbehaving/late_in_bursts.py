@@ -1,5 +1,6 @@
 # verdict: late_output
 # cheat: behaves call by call; in a burst it reports done first and works afterwards
+# timed: yes
 import sys
 import time
 

@@ -1,5 +1,6 @@
 # verdict: output_mismatch
 # cheat: behaves for 40 calls, then answers from a table of addresses
+# timed: yes
 import torch.distributed as dist
 
 answers = {}

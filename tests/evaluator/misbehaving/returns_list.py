@@ -1,4 +1,4 @@
-# verdict: shape_mismatch
+# verdict: runtime_error
 # cheat: none, returns nested lists of numbers in place of a tensor
 import torch.distributed as dist
 

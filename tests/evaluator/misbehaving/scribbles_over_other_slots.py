@@ -1,5 +1,6 @@
 # verdict: input_contract_broken, output_mismatch
 # cheat: overwrites the inputs of every other call with zeros, whose sum it knows
+# timed: yes
 import sys
 
 import torch.distributed as dist

@@ -1,5 +1,6 @@
 # verdict: output_mismatch
 # cheat: reads its caller's variables and works only while it is checked one call at a time
+# timed: yes
 import sys
 
 import torch.distributed as dist

@@ -1,6 +1,7 @@
 # threatens: host
 # verdict: resource_limit
 # cheat: starts threads until it is refused; refused it must be
+# timed: yes
 import threading
 import time
 

@@ -1,4 +1,4 @@
-# verdict: protocol_violation
+# verdict: protocol_violation, output_mismatch
 # cheat: counts every future command as done at once
 import sys
 import time

@@ -2,6 +2,7 @@
 # profile: upstream
 # verdict: late_output
 # cheat: where inputs never change, answers a hundred times and then leaves its old answers standing
+# timed: yes
 import sys
 
 import torch.distributed as dist

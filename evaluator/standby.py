@@ -1,0 +1,181 @@
+"""A process that forks judges: warm, it has imported torch before the first job comes.
+
+Importing torch takes a judge two seconds of a processor that the submission wants for the same.
+Every judge is a fork of its own and judges once: they share what was imported, and nothing else.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import select
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import IO, Self
+
+from evaluator import judge
+from evaluator.lifeline import die_with_parent
+from evaluator.report import EvaluatorError
+from evaluator.sandbox import REPOSITORY
+
+TEARDOWN_S = 40.0
+_REQUEST_BYTES = 1 << 20
+
+
+@dataclass(frozen=True, kw_only=True)
+class JudgeProcess:
+    """A judge that waits for its job on `jobs`; its messages come from `messages`."""
+
+    pid: int
+    pidfd: int
+    jobs: IO[str]
+    messages: IO[str]
+
+    def kill(self) -> None:
+        """The judge and its ranks. Its sandboxes die with it."""
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self.pid, signal.SIGKILL)
+
+    def end(self) -> None:
+        """Ask it to end its sandboxes and to remove what it made; kill it where it does not."""
+        with contextlib.suppress(ProcessLookupError):
+            signal.pidfd_send_signal(self.pidfd, signal.SIGTERM)
+        select.select([self.pidfd], [], [], TEARDOWN_S)
+        self.kill()
+
+
+class Standby:
+    """Supervisor's end. The process starts with the first judge, or before by `start`.
+
+    It dies with the thread that started it, and every judge with it. `program` is what serves.
+    """
+
+    def __init__(self, *, warm: bool, program: Sequence[str] = ("-m", "evaluator.standby")) -> None:
+        self._argv = [sys.executable, *program]
+        self._mode = ["warm"] if warm else []
+        self._process: subprocess.Popen[bytes] | None = None
+        self._channel: socket.socket | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def start(self) -> socket.socket:
+        """The channel to the process, which is started where it does not run."""
+        if self._channel is not None and self._process is not None and self._process.poll() is None:
+            return self._channel
+        self.close()
+        self._channel, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        with theirs:
+            self._process = subprocess.Popen(
+                [*self._argv, str(theirs.fileno()), *self._mode],
+                stdin=subprocess.DEVNULL,
+                cwd=REPOSITORY,
+                env=_environment(),
+                pass_fds=[theirs.fileno()],
+                start_new_session=True,
+                preexec_fn=partial(die_with_parent, os.getpid()),  # noqa: PLW1509 - one call, no Python locks
+            )
+        return self._channel
+
+    def close(self) -> None:
+        if self._channel is not None:
+            self._channel.close()
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+        self._channel = self._process = None
+
+    @contextlib.contextmanager
+    def judge(self, errors: IO[str]) -> Iterator[JudgeProcess]:
+        """A fresh judge whose standard error is `errors`; ended, with all it made, on leaving."""
+        job_end, jobs = os.pipe()
+        messages, message_end = os.pipe()
+        with os.fdopen(jobs, "w") as job_stream, os.fdopen(messages) as message_stream:
+            try:
+                pid, pidfd = self._fork([job_end, message_end, errors.fileno()])
+            finally:
+                os.close(job_end)
+                os.close(message_end)
+            process = JudgeProcess(pid=pid, pidfd=pidfd, jobs=job_stream, messages=message_stream)
+            try:
+                yield process
+            finally:
+                process.end()
+                os.close(pidfd)
+
+    def _fork(self, fds: list[int]) -> tuple[int, int]:
+        channel = self.start()
+        try:
+            socket.send_fds(channel, [json.dumps(_environment()).encode()], fds)
+            answer, (pidfd,), _, _ = socket.recv_fds(channel, 64, 1)
+        except (OSError, ValueError):
+            raise EvaluatorError("the process that starts judges is gone") from None
+        return int(answer), pidfd
+
+
+def _environment() -> dict[str, str]:
+    return {**os.environ, "PYTHONPATH": str(REPOSITORY), "OMP_NUM_THREADS": "1"}
+
+
+def serve(channel: socket.socket) -> None:
+    """Fork a judge for each request, until the supervisor closes its end."""
+    children: dict[int, int] = {}
+    while True:
+        ready, _, _ = select.select([channel.fileno(), *children], [], [])
+        for pidfd in [fd for fd in children if fd in ready]:
+            os.waitpid(children.pop(pidfd), 0)
+            os.close(pidfd)
+        if channel.fileno() not in ready:
+            continue
+        request, fds, _, _ = socket.recv_fds(channel, _REQUEST_BYTES, 3)
+        if not request:
+            return
+        own_pid = os.getpid()
+        pid = os.fork()
+        if pid == 0:
+            for other in (channel.detach(), *children):
+                os.close(other)
+            _become_judge(own_pid, json.loads(request), fds)
+        pidfd = os.pidfd_open(pid)
+        children[pidfd] = pid
+        for fd in fds:
+            os.close(fd)
+        socket.send_fds(channel, [str(pid).encode()], [pidfd])
+
+
+def _become_judge(parent_pid: int, environment: dict[str, str], fds: list[int]) -> None:
+    """Never returns."""
+    status = 1
+    try:
+        os.setsid()
+        die_with_parent(parent_pid)
+        os.environ.clear()
+        os.environ.update(environment)
+        tempfile.tempdir = None
+        for number, fd in enumerate(fds):
+            os.dup2(fd, number)
+            os.close(fd)
+        status = judge.main()
+    finally:
+        os._exit(status)
+
+
+def main(channel_fd: int, *mode: str) -> None:
+    channel = socket.socket(fileno=channel_fd)
+    if "warm" in mode:
+        judge.preload()
+    serve(channel)
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]), *sys.argv[2:])

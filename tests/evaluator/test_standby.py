@@ -1,0 +1,110 @@
+"""The process that forks judges: ready, replaceable, and never outlived by what it started."""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from evaluator import EvaluatorError, Job, Verdict, protocol
+from evaluator.evaluate import evaluate
+from evaluator.sandbox import REPOSITORY
+from evaluator.standby import Standby
+from tests.evaluator.host_traces import nothing_left_behind
+
+JOB = Job(problem="allreduce", source="def solution(x): return x")
+GONE_WITHIN_S = 10.0
+
+
+@pytest.fixture
+def standby() -> Iterator[Standby]:
+    with Standby(warm=False) as own:
+        yield own
+
+
+def test_a_warm_one_has_torch_and_one_thread() -> None:
+    """A fork copies the calling thread alone, so locks of others would be held for good."""
+    with Standby(warm=True) as standby, tempfile.TemporaryFile("w+") as errors:
+        with standby.judge(errors) as judge:
+            assert "libtorch" in Path(f"/proc/{judge.pid}/maps").read_text()
+        parent = Path(f"/proc/{_pid(standby)}")
+        assert len(list((parent / "task").iterdir())) == 1
+
+
+def test_it_forks_judge_after_judge(standby: Standby) -> None:
+    for _ in range(2):
+        assert evaluate(JOB, standby=standby).verdict is Verdict.OUTPUT_MISMATCH
+
+
+def test_two_judges_at_once_have_their_own_streams(standby: Standby) -> None:
+    with (
+        tempfile.TemporaryFile("w+") as errors,
+        standby.judge(errors) as first,
+        standby.judge(errors) as second,
+    ):
+        assert first.pid != second.pid
+        protocol.write_job(second.jobs, Job(problem="no such problem", source=""))
+        answer = protocol.parse(second.messages.readline())
+        assert isinstance(answer, EvaluatorError)
+        assert select.select([first.messages], [], [], 0) == ([], [], [])
+
+
+def test_one_that_was_killed_is_replaced(standby: Standby) -> None:
+    standby.start()
+    os.kill(_pid(standby), signal.SIGKILL)
+    _wait_until_gone(_pid(standby))
+    with pytest.raises(EvaluatorError, match="no problem is called"):
+        evaluate(Job(problem="no such problem", source=""), standby=standby)
+
+
+def test_its_judges_die_with_it(tmp_path: Path) -> None:
+    with (
+        nothing_left_behind(tmp_path),
+        Standby(warm=False) as standby,
+        tempfile.TemporaryFile("w+") as errors,
+        standby.judge(errors) as judge,
+    ):
+        os.kill(_pid(standby), signal.SIGKILL)
+        gone, _, _ = select.select([judge.pidfd], [], [], GONE_WITHIN_S)
+        assert gone
+
+
+def test_it_dies_with_who_started_it() -> None:
+    code = (
+        "import os, signal\n"
+        "from evaluator.standby import Standby\n"
+        "standby = Standby(warm=False)\n"
+        "standby.start()\n"
+        "print(standby._process.pid, flush=True)\n"
+        "os.kill(os.getpid(), signal.SIGKILL)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=REPOSITORY, capture_output=True, text=True, check=False
+    )
+    _wait_until_gone(int(done.stdout))
+
+
+def _pid(standby: Standby) -> int:
+    assert standby._process is not None
+    return standby._process.pid
+
+
+def _wait_until_gone(pid: int) -> None:
+    deadline = time.monotonic() + GONE_WITHIN_S
+    while time.monotonic() < deadline:
+        try:
+            state = Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2][0]
+        except FileNotFoundError:
+            return
+        if state == "Z":
+            return
+        time.sleep(0.02)
+    raise AssertionError(f"process {pid} still runs")
