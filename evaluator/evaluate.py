@@ -42,14 +42,14 @@ def evaluate(
         errors = stack.enter_context(tempfile.TemporaryFile("w+", errors="replace"))
         forks = standby or stack.enter_context(Standby(warm=False))
         judge = stack.enter_context(forks.judge(errors))
-        protocol.write_job(judge.jobs, job)
         limits = job.limits
         allowed_s = OVERHEAD_S + limits.build_s + limits.verify_s + limits.timed_s
         timer = threading.Timer(allowed_s, judge.kill)
         timer.start()
         try:
+            protocol.write_job(judge.jobs, job)
             return _follow(judge.messages, on_progress)
-        except ValueError:
+        except (ValueError, BrokenPipeError):
             errors.seek(0)
             tail = errors.read()[-2000:]
             raise EvaluatorError(f"the judge ended without a report: {tail}") from None

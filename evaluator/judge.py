@@ -74,7 +74,7 @@ def judge(job: Job, emit: Emit) -> Report:
             early = side == SUBMISSION or _has_idle_core()
             sides[side] = rank_sets.launch(side, job, settings, import_early=early)
             stack.callback(_end, sides[side], findings)
-        from evaluator.panel import Panel  # imports torch, while the sandboxes import theirs
+        from evaluator.panel import Panel  # imports torch where no warm standby has
 
         panel = Panel(job, secrets.token_bytes(16), {s: r.fds for s, r in sides.items()})
         stack.callback(panel.close)

@@ -100,18 +100,19 @@ class Standby:
         """A fresh judge whose standard error is `errors`; ended, with all it made, on leaving."""
         job_end, jobs = os.pipe()
         messages, message_end = os.pipe()
-        with os.fdopen(jobs, "w") as job_stream, os.fdopen(messages) as message_stream:
+        with contextlib.ExitStack() as stack:
+            job_stream = os.fdopen(jobs, "w")
+            stack.callback(_closed, job_stream)
+            message_stream = stack.enter_context(os.fdopen(messages))
             try:
                 pid, pidfd = self._fork([job_end, message_end, errors.fileno()])
             finally:
                 os.close(job_end)
                 os.close(message_end)
+            stack.callback(os.close, pidfd)
             process = JudgeProcess(pid=pid, pidfd=pidfd, jobs=job_stream, messages=message_stream)
-            try:
-                yield process
-            finally:
-                process.end()
-                os.close(pidfd)
+            stack.callback(process.end)
+            yield process
 
     def _fork(self, fds: list[int]) -> tuple[int, int]:
         channel = self.start()
@@ -121,6 +122,12 @@ class Standby:
         except (OSError, ValueError):
             raise EvaluatorError("the process that starts judges is gone") from None
         return int(answer), pidfd
+
+
+def _closed(jobs: IO[str]) -> None:
+    """What a judge that died has not read is nobody's loss."""
+    with contextlib.suppress(BrokenPipeError):
+        jobs.close()
 
 
 def _environment() -> dict[str, str]:

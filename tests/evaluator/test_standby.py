@@ -65,6 +65,18 @@ def test_one_that_was_killed_is_replaced(standby: Standby) -> None:
         evaluate(Job(problem="no such problem", source=""), standby=standby)
 
 
+def test_a_judge_that_dies_before_it_has_read_its_job_is_our_fault() -> None:
+    code = (
+        "import sys; from evaluator import judge, standby; judge.main = lambda: 1;"
+        "standby.main(int(sys.argv[1]))"
+    )
+    long = Job(problem="allreduce", source="# " + "x" * 200_000)
+    with Standby(warm=False, program=("-c", code)) as deadly:
+        for job in (JOB, long):
+            with pytest.raises(EvaluatorError, match="ended without a report"):
+                evaluate(job, standby=deadly)
+
+
 def test_its_judges_die_with_it(tmp_path: Path) -> None:
     with (
         nothing_left_behind(tmp_path),
