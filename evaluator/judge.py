@@ -71,7 +71,7 @@ def judge(job: Job, emit: Emit) -> Report:
     with contextlib.ExitStack() as stack:
         sides = {}
         for side in (SUBMISSION, REFERENCE):
-            early = side == SUBMISSION or _has_idle_core()
+            early = side == SUBMISSION or has_idle_core()
             sides[side] = rank_sets.launch(side, job, settings, import_early=early)
             stack.callback(_end, sides[side], findings)
         from evaluator.panel import Panel  # imports torch where no warm standby has
@@ -99,7 +99,7 @@ def judge(job: Job, emit: Emit) -> Report:
     return findings.report(job, fault, known)
 
 
-def _has_idle_core() -> bool:
+def has_idle_core() -> bool:
     """Whether the reference can import torch beside the submission without slowing it down. If not,
     it waits: most kernels that fail never need it."""
     running = int(Path("/proc/loadavg").read_text().split()[3].partition("/")[0])

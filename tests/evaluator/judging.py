@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 from evaluator.evaluate import OnProgress, evaluate
@@ -9,8 +10,17 @@ from evaluator.job import Job
 from evaluator.report import Report
 from evaluator.standby import Standby
 
-STANDBY = Standby(warm=True)
-HURRIED = Standby(warm=True, program=(str(Path(__file__).with_name("hurried_judge.py")),))
+_TUNED = str(Path(__file__).with_name("tuned_judge.py"))
+
+
+def _standby() -> Standby:
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        return Standby(warm=True, program=(_TUNED, "sharing"))
+    return Standby(warm=True)
+
+
+STANDBY = _standby()
+HURRIED = Standby(warm=True, program=(_TUNED, "hurried"))
 
 
 def judged(job: Job, on_progress: OnProgress | None = None, *, hurried: bool = False) -> Report:

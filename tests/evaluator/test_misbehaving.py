@@ -10,7 +10,7 @@ import pytest
 
 from evaluator.codec import decode, encode
 from evaluator.evaluate import Cancelled
-from evaluator.report import Phase, Report, Verdict
+from evaluator.report import Report, Verdict
 from tests.evaluator.host_traces import nothing_left_behind
 from tests.evaluator.judging import HURRIED, judged
 from tests.evaluator.kernel_files import KernelFile, MalformedHeader, all_in, named, read
@@ -28,10 +28,7 @@ def _parameters(kernels: list[KernelFile]) -> list[object]:
 
 
 def _marks(kernel: KernelFile) -> list[pytest.MarkDecorator]:
-    marks = [
-        (pytest.mark.slow, kernel.slow),
-        (pytest.mark.alone, kernel.timed and not kernel.only_passes),
-    ]
+    marks = [(pytest.mark.slow, kernel.slow), (pytest.mark.alone, kernel.timed)]
     return [mark for mark, is_set in marks if is_set]
 
 
@@ -105,8 +102,6 @@ def _judge(kernel: KernelFile) -> None:
 def _is_what_the_header_says(kernel: KernelFile, report: Report) -> None:
     assert report.verdict in kernel.verdicts, f"{report.message} ({report.evidence})"
     assert kernel.flags <= set(report.flags), report.flags
-    if report.timing is not None or report.phase is Phase.TIMED:
-        assert kernel.timed, "it was timed: its header says so with `# timed: yes`"
     if kernel.ranks:
         assert report.ranks == kernel.ranks, report.message
     if kernel.log is not None:
