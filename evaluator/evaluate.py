@@ -55,6 +55,7 @@ def evaluate(
             raise EvaluatorError(f"the judge ended without a report: {tail}") from None
         finally:
             timer.cancel()
+            timer.join()
 
 
 def _follow(channel: IO[str], on_progress: OnProgress | None) -> Report:
