@@ -134,8 +134,9 @@ def _call_faults(stage: Stage, tolerances: Sequence[Tolerance]) -> list[str]:
     if stage.module.settle is not None:
         got = stage.module.settle(got, truth, keys)
     faults = [f"output of shape {tuple(o.shape)} has gaps" for o in outputs if _has_gaps(o)]
-    reasons = [outcome(got, truth, tolerance).why for tolerance in tolerances]
-    faults += [reason for reason in reasons[:1] if reason and all(reasons)]
+    reasons = [why for tolerance in tolerances if (why := outcome(got, truth, tolerance).why)]
+    if len(reasons) == len(tolerances):
+        faults.append(reasons[0])
     return faults + [
         f"{name} was changed"
         for name in stage.inputs

@@ -63,6 +63,14 @@ def empty_cgroups() -> set[Path]:
     return empty
 
 
+def is_running(pid: int) -> bool:
+    """A zombie that nobody has reaped yet does not run."""
+    try:
+        return Path("/proc", str(pid), "stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
 def descendants() -> set[int]:
     """The living processes below this one; the dead ones that were reparented here are buried."""
     parents: dict[int, int] = {}

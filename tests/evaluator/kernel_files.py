@@ -26,8 +26,8 @@ class KernelFile:
     says what the kernel tries; `ranks`, `flags` and `log` must occur in the report. `at_least_us`
     bounds the time of a call, `speedup_below` the lower end of the speedup's interval, which a busy
     host does not move. One that is `timed` gets as far as the timed phase, which wants the
-    processors for itself; what may pass always does. After one that `threatens` the host another
-    is run.
+    processors for itself; what may pass always does. After one that `threatens` the host an honest
+    one is run.
     """
 
     path: Path

@@ -12,11 +12,11 @@ from evaluator.codec import decode, encode
 from evaluator.evaluate import Cancelled
 from evaluator.report import Report, Verdict
 from tests.evaluator.host_traces import nothing_left_behind
-from tests.evaluator.judging import HURRIED, judged
+from tests.evaluator.judging import STANDBY, judged
 from tests.evaluator.kernel_files import KernelFile, MalformedHeader, all_in, named, read
 
 MISBEHAVING = all_in("misbehaving")
-WRONG = named("misbehaving", "one_percent_wrong")  # all that a host does serves this verdict
+ALL_REDUCE = named("honest", "all_reduce")
 HONEST = all_in("honest")
 LOG_MARGIN_BYTES = 200
 TEXT_MAX_CHARS = 2000
@@ -35,8 +35,8 @@ def _marks(kernel: KernelFile) -> list[pytest.MarkDecorator]:
 @pytest.fixture(scope="module", autouse=True)
 def _warm() -> None:
     """What a first evaluation opens for good is not left behind by the kernel that follows it."""
-    _judge(WRONG)
-    HURRIED.start()
+    STANDBY.start()
+    _judge(ALL_REDUCE)
 
 
 @pytest.mark.parametrize("kernel", _parameters(MISBEHAVING))
@@ -46,8 +46,7 @@ def test_a_misbehaving_kernel_gets_its_verdict_and_harms_nothing(
     with nothing_left_behind(tmp_path):
         _judge(kernel)
     if kernel.threatens:
-        _judge(WRONG)
-    HURRIED.start()
+        _judge(ALL_REDUCE)
 
 
 @pytest.mark.parametrize("kernel", _parameters(HONEST))

@@ -18,6 +18,7 @@ from evaluator.control import CONTROL_BYTES, Command, Control, sealed_memfd
 from evaluator.job import Limits
 from evaluator.report import Isolation
 from evaluator.selfcheck import check_host
+from tests.evaluator.host_traces import is_running
 
 needs_bwrap = pytest.mark.skipif(sandbox.find_bwrap() is None, reason="bubblewrap is not installed")
 LIMITS = Limits(memory_bytes=256 << 20, processes=32, scratch_bytes=8 << 20)
@@ -29,14 +30,6 @@ def launch(code: str, limits: Limits = LIMITS) -> sandbox.Sandbox:
         return sandbox.launch(["-c", code], limits=limits, settings={}, fds=[], output_fd=null)
     finally:
         os.close(null)
-
-
-def is_running(pid: int) -> bool:
-    """A zombie that nobody has reaped yet does not run."""
-    try:
-        return Path("/proc", str(pid), "stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except FileNotFoundError:
-        return False
 
 
 def wait_for_end(box: sandbox.Sandbox, timeout_s: float = 20.0) -> int:

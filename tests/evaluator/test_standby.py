@@ -18,7 +18,7 @@ from evaluator import EvaluatorError, Job, Verdict, protocol
 from evaluator.evaluate import evaluate
 from evaluator.sandbox import REPOSITORY
 from evaluator.standby import Standby
-from tests.evaluator.host_traces import nothing_left_behind
+from tests.evaluator.host_traces import is_running, nothing_left_behind
 
 JOB = Job(problem="allreduce", source="def solution(x): return x")
 GONE_WITHIN_S = 10.0
@@ -111,12 +111,6 @@ def _pid(standby: Standby) -> int:
 
 def _wait_until_gone(pid: int) -> None:
     deadline = time.monotonic() + GONE_WITHIN_S
-    while time.monotonic() < deadline:
-        try:
-            state = Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2][0]
-        except FileNotFoundError:
-            return
-        if state == "Z":
-            return
+    while is_running(pid) and time.monotonic() < deadline:
         time.sleep(0.02)
-    raise AssertionError(f"process {pid} still runs")
+    assert not is_running(pid)

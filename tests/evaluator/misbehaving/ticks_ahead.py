@@ -1,4 +1,4 @@
-# verdict: protocol_violation, output_mismatch
+# verdict: protocol_violation
 # cheat: counts every future command as done at once
 import sys
 import time
@@ -7,5 +7,5 @@ import time
 def solution(tensor):
     control = sys._getframe(1).f_locals["control"]
     control._words[2048] = 1 << 63
-    time.sleep(0.02)
+    time.sleep(0.5)  # the judge looks every 20 ms, but on a busy host gets its turn later
     return tensor
