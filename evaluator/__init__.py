@@ -1,6 +1,6 @@
 """Judges one kernel against one problem. The seam: Job in, Report out, `evaluate` between them."""
 
-from evaluator.job import Backend, Device, Dtype, Job, Limits, Profile
+from evaluator.job import Backend, Device, Dtype, Job, Limits, Profile, limits_of
 from evaluator.report import (
     Environment,
     EvaluatorError,
@@ -29,4 +29,5 @@ __all__ = [
     "Timing",
     "Trial",
     "Verdict",
+    "limits_of",
 ]

@@ -7,9 +7,12 @@ import json
 import sys
 from pathlib import Path
 
+from evaluator.calibration.calibrate import calibrate
+from evaluator.calibration.measurements import pretty as pretty_calibration
 from evaluator.codec import encode
 from evaluator.evaluate import evaluate
-from evaluator.job import Backend, Device, Dtype, Job, Profile
+from evaluator.gpus import offered
+from evaluator.job import Backend, Device, Dtype, Job, Profile, limits_of
 from evaluator.pretty import pretty
 from evaluator.report import EvaluatorError, Progress, Verdict
 from evaluator.selfcheck import check_host
@@ -21,6 +24,8 @@ def main(argv: list[str] | None = None) -> int:
     if arguments.command == "check":
         return _check(arguments.json)
     try:
+        if arguments.command == "calibrate":
+            return _calibrate(arguments.world_size, arguments.out)
         job = _job(arguments)
         report = evaluate(job, _show_progress if arguments.pretty else None)
     except (EvaluatorError, ValueError, OSError) as error:
@@ -46,6 +51,9 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("--pretty", action="store_true", help="a summary instead of JSON")
     check = commands.add_parser("check", help="what isolation this host really reaches, and why")
     check.add_argument("--json", action="store_true")
+    measure = commands.add_parser("calibrate", help="what GPUs reach, beside their datasheet")
+    measure.add_argument("--world-size", type=int, help="how many GPUs (default all offered)")
+    measure.add_argument("--out", type=Path, help="where to write the measurements as JSON")
     return parser
 
 
@@ -60,6 +68,7 @@ def _job(arguments: argparse.Namespace) -> Job:
         profile=arguments.profile,
         device=arguments.device,
         trials=arguments.trials,
+        limits=limits_of(arguments.device),
     )
 
 
@@ -68,13 +77,21 @@ def _show_progress(progress: Progress) -> bool:
     return False
 
 
+def _calibrate(world_size: int | None, out: Path | None) -> int:
+    found = calibrate(world_size or len(offered()))
+    print(pretty_calibration(found))
+    if out is not None:
+        out.write_text(json.dumps(encode(found), indent=1) + "\n")
+    return 0
+
+
 def _check(as_json: bool) -> int:
     found = check_host()
     if as_json:
         print(json.dumps(encode(found), indent=1))
     else:
         print(f"isolation: {found.isolation}")
-        for probe in found.probes:
+        for probe in found.probes + found.gpu_probes:
             print(f"  {'ok  ' if probe.passed else 'FAIL'} {probe.name}: {probe.detail}")
         for reason in found.why_not_higher:
             print(f"  not higher: {reason}")

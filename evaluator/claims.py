@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 
+from evaluator.log_patterns import AFTERMATH, MESSAGES, ROOTS, first_sighting
 from evaluator.report import Verdict
 from evaluator.text import plain_text
 
@@ -23,7 +24,15 @@ CLAIMABLE = frozenset(
         Verdict.OOM,
     }
 )
+CAUSES = frozenset(
+    {
+        *("exception", "import", "api", "no_solution"),
+        *("output_type", "output_count", "output_shape", "output_dtype"),
+        *(sign.cause for sign in ROOTS + MESSAGES + AFTERMATH),
+    }
+)
 MAX_TEXT = 500
+MAX_READ_CHARS = 1 << 20
 
 
 class CallFault(Exception):
@@ -46,34 +55,30 @@ def claim_of(error: BaseException, stage: str) -> bytes:
     if isinstance(error, CallFault):
         verdict, cause, text = error.verdict, error.cause, error.text
     else:
-        verdict, cause = _classify(error, stage)
-        text = f"{type(error).__name__}: {_telling_line(str(error))}"
+        verdict, cause, text = _classify(error, stage)
     return json.dumps(
         {"verdict": verdict, "cause": cause, "text": plain_text(text, MAX_TEXT)}
     ).encode()
 
 
-def _telling_line(text: str) -> str:
-    """The compiler's first error, where the text is its whole output."""
-    return next((line for line in text.splitlines() if " error: " in line), text)
-
-
-def _classify(error: BaseException, stage: str) -> tuple[str, str]:
-    text = str(error)
+def _classify(error: BaseException, stage: str) -> tuple[str, str, str]:
+    """Verdict, cause and telling line of an exception, by what compilers, CUDA and torch say in it
+    and by its type."""
+    name = type(error).__name__
+    text = f"{name}: {str(error)[:MAX_READ_CHARS]}"
+    at_stage = Verdict.IMPORT_ERROR if stage == "import" else Verdict.RUNTIME_ERROR
     if isinstance(error, SyntaxError):
-        return Verdict.BUILD_ERROR, "syntax"
-    if "Error building extension" in text or "Ninja is required" in text:
-        return Verdict.BUILD_ERROR, "compiler"
-    if isinstance(error, MemoryError) or "out of memory" in text.lower():
-        return Verdict.OOM, "memory"
-    if isinstance(error, (AttributeError, NameError, ImportError)):
-        cause = "import" if isinstance(error, ImportError) else "api"
-        return (Verdict.IMPORT_ERROR if stage == "import" else Verdict.RUNTIME_ERROR), cause
-    if stage == "import":
-        return Verdict.IMPORT_ERROR, "exception"
-    if "shape" in text or "size" in text:
-        return Verdict.RUNTIME_ERROR, "shape"
-    return Verdict.RUNTIME_ERROR, "exception"
+        return Verdict.BUILD_ERROR, "syntax", text
+    if isinstance(error, MemoryError):
+        return Verdict.OOM, "memory", text
+    sighting = first_sighting(text, ROOTS) or first_sighting(text, AFTERMATH)
+    if sighting is None and isinstance(error, (AttributeError, NameError, ImportError)):
+        return at_stage, "import" if isinstance(error, ImportError) else "api", text
+    sighting = sighting or first_sighting(text, MESSAGES)
+    if sighting is None:
+        return at_stage, "exception", text
+    line = sighting.line if sighting.line.startswith(name) else f"{name}: {sighting.line}"
+    return sighting.sign.verdict or at_stage, sighting.sign.cause, line
 
 
 def read_claim(claim: bytes) -> Claim:
@@ -84,6 +89,6 @@ def read_claim(claim: bytes) -> Claim:
         cause, text = str(fields["cause"]), str(fields["text"])
     except (ValueError, KeyError, TypeError, RecursionError):
         return Claim(verdict=Verdict.RUNTIME_ERROR, cause="claim", text="unreadable claim")
-    if verdict not in CLAIMABLE or not cause.isidentifier():
+    if verdict not in CLAIMABLE or cause not in CAUSES:
         return Claim(verdict=Verdict.RUNTIME_ERROR, cause="claim", text=plain_text(text, MAX_TEXT))
-    return Claim(verdict=verdict, cause=cause[:40], text=plain_text(text, MAX_TEXT))
+    return Claim(verdict=verdict, cause=cause, text=plain_text(text, MAX_TEXT))

@@ -1,7 +1,8 @@
 """The control page that the judge and one rank share: who may go, and who is done.
 
 A sealed memfd, mapped by both. The judge writes a go sequence, a command, a burst of slot indices
-and a plan (JSON); the rank writes a done sequence, an advisory time and, when it fails, a claim.
+and a plan (JSON); the rank writes a done sequence, an advisory time, when it fails a claim, and
+over a plan that it has read what it is asked about a profile.
 Nothing that the rank writes is believed beyond "I say that I am done": the judge reads whole words
 and bounded bytes, never structures.
 """
@@ -13,7 +14,6 @@ import json
 import mmap
 import os
 import time
-from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any
 
@@ -24,36 +24,27 @@ CLAIM_OFFSET = 32 << 10
 CLAIM_BYTES = 16 << 10
 CONTROL_BYTES = PLAN_OFFSET + PLAN_BYTES
 
-_GO, _COMMAND, _BURST, _PLAN_LENGTH, _INDICES = 0, 1, 2, 3, 16
-_DONE, _RANK_NS, _CLAIM_LENGTH = 2048, 2049, 2050
+_GO, _COMMAND, _BURST, _PLAN_LENGTH, _CORE, _INDICES = 0, 1, 2, 3, 4, 16
+_DONE, _RANK_NS, _CLAIM_LENGTH, _ANSWER_LENGTH = 2048, 2049, 2050, 2051
 
+SEALS = fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL
 SPIN_S = 0.2
 IDLE_SLEEP_S = 0.001
-
-
-@dataclass(frozen=True, kw_only=True)
-class RankFds:
-    """What a rank and the judge share: the memfds of its slab and of its control page."""
-
-    slab: int
-    control: int
 
 
 class Command(IntEnum):
     CALL = 0
     LOAD_PLAN = 1
+    PROFILE = 2
+    DEVICE_CODE = 3
 
 
 def sealed_memfd(name: str, size_bytes: int) -> int:
     """A memfd that nobody can shrink: truncating a mapped file would kill the judge with SIGBUS."""
     fd = os.memfd_create(name, os.MFD_ALLOW_SEALING | os.MFD_CLOEXEC)
-    seal_at(fd, size_bytes)
-    return fd
-
-
-def seal_at(fd: int, size_bytes: int) -> None:
     os.ftruncate(fd, size_bytes)
-    fcntl.fcntl(fd, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL)
+    fcntl.fcntl(fd, fcntl.F_ADD_SEALS, SEALS)
+    return fd
 
 
 class Control:
@@ -80,6 +71,10 @@ class Control:
         self._map[PLAN_OFFSET : PLAN_OFFSET + len(text)] = text
         self._words[_PLAN_LENGTH] = len(text)
 
+    def pin(self, core: int) -> None:
+        """From the next plan on, the rank's main thread keeps to this processor."""
+        self._words[_CORE] = core + 1
+
     def next_sequence(self) -> int:
         """Count one more command, which the rank does not see until its release."""
         self._sequence += 1
@@ -92,6 +87,10 @@ class Control:
     @property
     def is_done(self) -> bool:
         return self._words[_DONE] == self._sequence
+
+    def has_done(self, sequence: int) -> bool:
+        """For the judge's own rank, which does not count commands."""
+        return self._words[_DONE] >= sequence
 
     @property
     def is_ahead(self) -> bool:
@@ -108,6 +107,12 @@ class Control:
         length = min(self._words[_CLAIM_LENGTH], CLAIM_BYTES)
         return bytes(self._map[CLAIM_OFFSET : CLAIM_OFFSET + length])
 
+    @property
+    def answer(self) -> bytes:
+        """What the rank wrote over its plan. Untrusted bytes."""
+        length = min(self._words[_ANSWER_LENGTH], PLAN_BYTES)
+        return bytes(self._map[PLAN_OFFSET : PLAN_OFFSET + length])
+
     def wait_go(self, *, armed: bool = False) -> tuple[Command, tuple[int, ...]]:
         """Rank: sleep between looks; when `armed`, spin, because the next go is being timed."""
         self._sequence += 1
@@ -121,10 +126,19 @@ class Control:
         indices = tuple(self._words[_INDICES : _INDICES + burst])
         return Command(self._words[_COMMAND]), indices
 
+    @property
+    def core(self) -> int | None:
+        return self._words[_CORE] - 1 if self._words[_CORE] else None
+
     def read_plan(self) -> dict[str, Any]:
         length = self._words[_PLAN_LENGTH]
         plan: dict[str, Any] = json.loads(self._map[PLAN_OFFSET : PLAN_OFFSET + length])
         return plan
+
+    def write_answer(self, answer: bytes) -> None:
+        answer = answer[:PLAN_BYTES]
+        self._map[PLAN_OFFSET : PLAN_OFFSET + len(answer)] = answer
+        self._words[_ANSWER_LENGTH] = len(answer)
 
     def done(self, elapsed_ns: int) -> None:
         self._words[_RANK_NS] = elapsed_ns

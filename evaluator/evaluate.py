@@ -8,7 +8,6 @@ from __future__ import annotations
 import contextlib
 import os
 import select
-import tempfile
 import threading
 from collections.abc import Callable, Iterator
 from typing import IO
@@ -39,9 +38,8 @@ def evaluate(
     if job.device is Device.CPU and job.backend not in CPU_BACKENDS:
         raise EvaluatorError(f"the {job.backend} backend needs a GPU; this run asked for the CPU")
     with contextlib.ExitStack() as stack:
-        errors = stack.enter_context(tempfile.TemporaryFile("w+", errors="replace"))
         forks = standby or stack.enter_context(Standby(warm=False))
-        judge = stack.enter_context(forks.judge(errors))
+        judge = stack.enter_context(forks.judge(job))
         limits = job.limits
         allowed_s = OVERHEAD_S + limits.build_s + limits.verify_s + limits.timed_s
         timer = threading.Timer(allowed_s, judge.kill)
@@ -50,8 +48,8 @@ def evaluate(
             protocol.write_job(judge.jobs, job)
             return _follow(judge.messages, on_progress)
         except (ValueError, BrokenPipeError):
-            errors.seek(0)
-            tail = errors.read()[-2000:]
+            judge.errors.seek(0)
+            tail = judge.errors.read()[-2000:]
             raise EvaluatorError(f"the judge ended without a report: {tail}") from None
         finally:
             timer.cancel()

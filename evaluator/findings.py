@@ -5,11 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from evaluator.diagnose import flags_of, sentence
-from evaluator.hardware import environment
+from evaluator.diagnose import Diagnosis, flags_of, refine, sentence
 from evaluator.job import Job
+from evaluator.profiling.mechanism import Mechanism
+from evaluator.profiling.timeline import RankTimeline
 from evaluator.ranks import Fault
-from evaluator.report import Phase, RankLog, Report, Timing, Trial, Verdict
+from evaluator.report import GpuState, Phase, RankLog, Report, Timing, Trial, Verdict
+from evaluator.roofline import Floors
 
 
 @dataclass(kw_only=True)
@@ -22,22 +24,36 @@ class Findings:
     phase: Phase = Phase.BUILD
     phase_s: dict[str, float] = field(default_factory=dict)
     logs: tuple[RankLog, ...] = ()
+    gpus: tuple[GpuState, ...] = ()
+    floors: Floors | None = None
+    timelines: tuple[RankTimeline, ...] = ()
+    mechanisms: tuple[Mechanism, ...] = ()
 
     def report(self, job: Job, fault: Fault | None, known: dict[str, Any]) -> Report:
         """`fault` is what ended the run early, if anything did."""
+        told = self._told(fault) if fault else Diagnosis(verdict=Verdict.OK)
         return Report(
-            verdict=fault.verdict if fault else Verdict.OK,
-            message=sentence(fault, self.timing),
+            verdict=told.verdict,
+            message=sentence(fault, told, self.timing),
             kernel_digest=job.kernel_digest,
-            environment=environment(),
             phase=self.phase if fault else None,
-            cause=fault.cause if fault else None,
-            evidence=fault.evidence if fault else None,
-            ranks=fault.ranks if fault else (),
+            cause=told.cause,
+            evidence=told.evidence,
+            ranks=told.ranks,
             flags=tuple(dict.fromkeys([*self.flags, *flags_of(job, known["isolation"])])),
             trials=tuple(self.trials),
             timing=self.timing,
             phase_s=self.phase_s,
+            gpus=self.gpus,
+            floors=self.floors,
+            timelines=self.timelines,
+            mechanisms=self.mechanisms,
             logs=self.logs,
             **known,
+        )
+
+    def _told(self, fault: Fault) -> Diagnosis:
+        """What the logs add to the fault."""
+        return refine(
+            fault.verdict, fault.cause, fault.evidence, self.logs, self.phase, ranks=fault.ranks
         )

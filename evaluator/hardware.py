@@ -6,19 +6,25 @@ import os
 import platform
 import socket
 import sys
+from collections.abc import Sequence
 from functools import cache
 from importlib import metadata
 from pathlib import Path
 
+from evaluator import gpus
+from evaluator.gpus import Gpu
 from evaluator.report import Environment
 from evaluator.sandbox import PASSED_SETTINGS
 
-PACKAGES = ("torch", "triton", "numpy", "ninja")
+PACKAGES = ("torch", "triton", "numpy", "ninja", "nvidia-nccl-cu13", "nvidia-cuda-runtime")
 
 
 @cache
-def environment() -> Environment:
+def environment(own_gpus: tuple[Gpu, ...] = ()) -> Environment:
+    """The processor stands for the hardware where no GPUs are given."""
     versions = {"python": platform.python_version(), "kernel": platform.release()}
+    if own_gpus and (driver := gpus.driver_version()):
+        versions["driver"] = driver
     for package in PACKAGES:
         try:
             versions[package] = metadata.version(package)
@@ -26,8 +32,16 @@ def environment() -> Environment:
             continue
     settings = {name: os.environ[name] for name in PASSED_SETTINGS if name in os.environ}
     return Environment(
-        hardware=cpu_name(), host=socket.gethostname(), versions=versions, settings=settings
+        hardware=gpu_name(own_gpus) if own_gpus else cpu_name(),
+        host=socket.gethostname(),
+        versions=versions,
+        settings=settings,
     )
+
+
+def gpu_name(own_gpus: Sequence[Gpu]) -> str:
+    """Such as `4 x NVIDIA H200`."""
+    return f"{len(own_gpus)} x {own_gpus[0].name}"
 
 
 def cpu_name() -> str:

@@ -34,6 +34,11 @@ class Dtype(StrEnum):
     BFLOAT16 = "bfloat16"
     FLOAT16 = "float16"
 
+    @property
+    def itemsize(self) -> int:
+        """Bytes of an element."""
+        return 4 if self is Dtype.FLOAT32 else 2
+
 
 @dataclass(frozen=True, kw_only=True)
 class Limits:
@@ -46,6 +51,13 @@ class Limits:
     processes: int = 256
     scratch_bytes: int = 1 << 30
     log_bytes: int = 64 << 10
+
+
+def limits_of(device: Device) -> Limits:
+    """A host with GPUs gives more: CUDA and its compilers take gigabytes a rank."""
+    if device is Device.CPU:
+        return Limits()
+    return Limits(memory_bytes=96 << 30, processes=4096, scratch_bytes=8 << 30)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -6,261 +6,163 @@ Reads a Job from stdin; writes a JSON object a line to stdout: progress, then a 
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import secrets
 import signal
 import sys
 import time
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING
 
-from evaluator import ranks as rank_sets
-from evaluator import timing
-from evaluator.control import Command
+from evaluator import support
+from evaluator.bench import Bench, Emit, trial_burst
+from evaluator.codec import decode
 from evaluator.diagnose import first_fault
 from evaluator.findings import Findings
+from evaluator.hardware import environment
 from evaluator.job import Job
 from evaluator.leftovers import remove_leftovers
-from evaluator.ranks import Fault, Ranks
-from evaluator.report import EvaluatorError, Phase, Progress, Report, Trial, Verdict
+from evaluator.limits import limits_of
+from evaluator.profile_phase import profile
+from evaluator.ranks import Fault, GpuFull
+from evaluator.report import Phase, Progress, Report, Trial, Verdict
+from evaluator.roofline import floors, is_faster_than_light
+from evaluator.sides import SUBMISSION, Sides, launch
+from evaluator.timed_phase import time_both
 
-if TYPE_CHECKING:
-    from evaluator.panel import Panel
-
-Emit = Callable[[Progress], None]
-SUBMISSION, REFERENCE = "submission", "reference"
-SINGLE_ROUNDS = 1
-MAX_SKEW_S = 0.002
 CORES_PER_RANK = 4
+EXPECTED_JOB = "PKB_EXPECTED_JOB"
 
 
-@dataclass(kw_only=True)
-class Bench:
-    """Everything alive during a run: two sandboxed sides and the judge's own ranks."""
+def judge(job: Job, emit: Emit, ahead: Sides | None = None) -> Report:
+    """Judge one kernel; raises EvaluatorError for what is not the submitter's fault.
 
-    job: Job
-    submission: Ranks
-    reference: Ranks
-    panel: Panel
-    findings: Findings
-    emit: Emit
-    threads: int
-
-    @contextlib.contextmanager
-    def phase(self, phase: Phase) -> Iterator[None]:
-        self.findings.phase = phase
-        self.submission.enter(phase)
-        self.reference.enter(phase)
-        self.emit(Progress(phase=phase))
-        began = time.monotonic()
-        try:
-            yield
-        finally:
-            self.findings.phase_s[phase] = round(time.monotonic() - began, 4)
-
-
-def judge(job: Job, emit: Emit) -> Report:
-    """Judge one kernel; raises EvaluatorError for what is not the submitter's fault."""
+    `ahead` are sides that were launched before the job was known.
+    """
     findings = Findings()
     began = time.monotonic()
     remove_leftovers()
-    threads = max(1, (os.cpu_count() or 1) // job.world_size)
-    settings = {"OMP_NUM_THREADS": str(threads), "MAX_JOBS": str(os.cpu_count() or 1)}
     with contextlib.ExitStack() as stack:
-        sides = {}
-        for side in (SUBMISSION, REFERENCE):
-            early = side == SUBMISSION or has_idle_core()
-            sides[side] = rank_sets.launch(side, job, settings, import_early=early)
-            stack.callback(_end, sides[side], findings)
+        sides = _fitting(job, ahead)
+        stack.callback(_end, sides, findings)
         from evaluator.panel import Panel  # imports torch where no warm standby has
 
-        panel = Panel(job, secrets.token_bytes(16), {s: r.fds for s, r in sides.items()})
+        both = (sides.submission, sides.reference)
+        controls = {side.side: side.control_fds for side in both}
+        panel = Panel(job, secrets.token_bytes(16), controls, sides.host)
         stack.callback(panel.close)
-        bench = Bench(
-            job=job,
-            submission=sides[SUBMISSION],
-            reference=sides[REFERENCE],
-            panel=panel,
-            findings=findings,
-            emit=emit,
-            threads=threads,
-        )
+        if sides.host.cores:
+            os.sched_setaffinity(0, {sides.host.cores.judge})
+        bench = Bench(job=job, sides=sides, panel=panel, findings=findings, emit=emit)
         findings.phase_s["setup"] = round(time.monotonic() - began, 4)
-        fault = _run_phases(bench)
+        fault = _run_phases(bench) or _check_bound(bench)
         teardown = time.monotonic()
         known = {
+            "environment": environment(bench.host.gpus),
             "isolation": bench.submission.isolation,
             "problem": panel.module.slug,
             "problem_digest": panel.module.digest,
         }
+    bench.host.wait_until_clean()
     findings.phase_s[Phase.TEARDOWN] = round(time.monotonic() - teardown, 4)
     return findings.report(job, fault, known)
 
 
-def has_idle_core() -> bool:
-    """Whether the reference can import torch beside the submission without slowing it down. If not,
-    it waits: most kernels that fail never need it."""
-    running = int(Path("/proc/loadavg").read_text().split()[3].partition("/")[0])
-    others = running - 2  # this process, which soon waits, and the submission's first
-    return others < (os.cpu_count() or 1)
+def _fitting(job: Job, ahead: Sides | None) -> Sides:
+    """The sides that are there, or others where a sandbox for this job has to be different."""
+    if ahead is not None and ahead.fit(job):
+        return ahead
+    if ahead is not None:
+        ahead.end()
+        os.sched_setaffinity(0, range(os.cpu_count() or 1))
+    return launch(job)
 
 
 def _run_phases(bench: Bench) -> Fault | None:
     try:
-        with bench.phase(Phase.BUILD):
+        if lacking := support.lacking(bench.job, bench.panel.module.problem, bench.host):
+            raise Fault(Verdict.HOST_UNSUPPORTED, "host", lacking)
+        with bench.host.building(), bench.phase(Phase.BUILD):
             _build(bench)
-        with bench.phase(Phase.VERIFY):
-            _verify(bench)
-        with bench.phase(Phase.TIMED):
-            _time(bench)
-        bench.submission.check_health()
+        with bench.host.alone():
+            with bench.phase(Phase.VERIFY):
+                _verify(bench)
+            with bench.phase(Phase.TIMED):
+                time_both(bench)
+            bench.submission.check_health()
+            with bench.phase(Phase.PROFILE):
+                profile(bench)
     except Fault as fault:
         bench.findings.timing = None
         return fault
+    except GpuFull as full:
+        bench.findings.timing = None
+        return bench.who_filled_the_gpu(full)
     return None
 
 
+def _check_bound(bench: Bench) -> Fault | None:
+    """What no kernel can be: faster than the hardware. Somebody has to look at it."""
+    job, module, timing = bench.job, bench.panel.module, bench.findings.timing
+    limits = limits_of(bench.host.gpus[0].name) if bench.host.gpus else None
+    if limits is None or timing is None:
+        return None
+    size = module.problem.sizes[job.size]
+    cost = module.cost(
+        module.dims(size.m, size.n, job.world_size), job.world_size, job.dtype.itemsize
+    )
+    bench.findings.floors = found = floors(cost, job.dtype, limits, timing.burst_calls)
+    if not is_faster_than_light(found, timing.kernel_us):
+        return None
+    bench.findings.phase = Phase.TIMED
+    message = f"{timing.kernel_us:.1f} us a call, where this hardware needs {found.light_us:.1f}"
+    return Fault(Verdict.FASTER_THAN_LIGHT, "bound", message)
+
+
 def _build(bench: Bench) -> None:
-    panel, sides = bench.panel, [bench.submission]
-    panel.prepare_all()
+    """The ranks join and import while the judge's own make inputs and answers."""
+    sides = [bench.submission]
     if (os.cpu_count() or 1) >= CORES_PER_RANK * bench.job.world_size:
         sides = [bench.reference, bench.submission]
-    for side in (bench.submission, bench.reference):
-        panel.seal(side.fds)
-    panel.attach()
     for side in sides:
-        _start(bench, side)
+        bench.start(side)
+    bench.panel.prepare_all()
+    bench.slabs = bench.panel.make_slabs()
     for side in sides:
-        with _blame(side):
-            side.wait()
-
-
-def _start(bench: Bench, side: Ranks) -> None:
-    source = bench.job.source if side is bench.submission else None
-    side.start(bench.panel.setup(source, bench.threads))
+        bench.greet(side)
 
 
 def _verify(bench: Bench) -> None:
     """Trials in lockstep: fresh inputs, poisoned outputs, skewed starts, every element compared."""
     for done, (key, spec) in enumerate(bench.panel.trials):
+        bench.panel.make_ready(key)
         bench.submission.load(bench.panel.plans(key))
         bench.panel.clear(key, SUBMISSION)
-        _burst_ns(bench.submission, bench.panel, (0,), MAX_SKEW_S)
+        trial_burst(bench.submission, bench.panel)
         checks = bench.panel.check(key, SUBMISSION)
         trial = Trial(trial=done, m=spec.m, n=spec.n, note=spec.note, checks=tuple(checks))
         bench.findings.trials.append(trial)
         if not trial.passed:
             raise first_fault(trial.checks, f"trial {done} ({spec.note})")
+        bench.panel.drop(key)
         bench.emit(Progress(phase=Phase.VERIFY, done=done + 1, total=len(bench.panel.trials)))
 
 
-def _time(bench: Bench) -> None:
-    """Bursts of both sides in ABBA order over inputs that neither has seen before the burst."""
-    panel, samples = bench.panel, timing.Samples()
-    if not bench.reference.is_started:
-        _start(bench, bench.reference)
-        with _blame(bench.reference):
-            bench.reference.wait()
-    _load_timed(bench)
-    _warm_up(bench, samples)
-    for round_number in range(SINGLE_ROUNDS):
-        _round(bench, samples, round_number, single=True)
-    began, calls, round_number = time.monotonic(), 0, 0
-    while not timing.enough(calls, time.monotonic() - began):
-        _round(bench, samples, round_number, single=False)
-        calls += panel.burst_calls
-        round_number += 1
-        bench.emit(timing.progress(calls))
-    bench.findings.timing, flags = timing.summarise(samples, panel.burst_calls)
-    bench.findings.flags += flags
-
-
-def _load_timed(bench: Bench) -> None:
-    for side in (bench.submission, bench.reference):
-        with _blame(side):
-            side.load(bench.panel.plans("timed"))
-
-
-def _warm_up(bench: Bench, samples: timing.Samples) -> None:
-    """Untimed calls of both sides, side by side. Inputs stay, unless calls change them."""
-    panel, sides = bench.panel, (bench.submission, bench.reference)
-    burst = tuple(range(panel.burst_calls))
-    began = time.monotonic()
-    while samples.warmup_calls < timing.WARMUP_CALLS:
-        for side in sides:
-            if panel.mutates or not samples.warmup_calls:
-                panel.clear("timed", side.side)
-                panel.release(side.side, burst, side.stage(Command.CALL, burst))
-            else:
-                side.begin(burst)
-        for side in sides:
-            with _blame(side):
-                side.wait()
-        samples.warmup_calls += len(burst)
-        if time.monotonic() - began > timing.MAX_WARMUP_S:
-            return
-
-
-def _round(bench: Bench, samples: timing.Samples, round_number: int, *, single: bool) -> None:
-    """Fresh inputs, one burst of each side (or single calls), then every output compared."""
-    if bench.panel.refresh():
-        _load_timed(bench)
-    burst = bench.panel.shuffled_burst()
-    bursts: list[tuple[int, ...]] = [(index,) for index in burst] if single else [burst]
-    sides = [bench.submission, bench.reference]
-    for side in sides if round_number % 2 == 0 else reversed(sides):
-        with _blame(side):
-            walls_us = _timed_bursts(side, bench.panel, bursts)
-        samples.add(side.side == SUBMISSION, walls_us, single=single)
-        if side is bench.submission:
-            _check_round(bench, round_number)
-            if not single:
-                samples.add_rank_times([control.rank_ns / len(burst) for control in side.controls])
-
-
-def _check_round(bench: Bench, round_number: int) -> None:
-    checks = bench.panel.check("timed", SUBMISSION)
-    if any(check.verdict is not Verdict.OK for check in checks):
-        raise first_fault(checks, f"timed round {round_number}")
-
-
-def _timed_bursts(side: Ranks, panel: Panel, bursts: list[tuple[int, ...]]) -> list[float]:
-    """Microseconds a call of each burst; its inputs are written when it begins, not before."""
-    panel.clear("timed", side.side)
-    return [_burst_ns(side, panel, burst) / 1e3 / len(burst) for burst in bursts]
-
-
-def _burst_ns(side: Ranks, panel: Panel, burst: tuple[int, ...], max_skew_s: float = 0.0) -> int:
-    """Judge's wall time from the first rank's go until the last rank is done."""
-    side.arm()
-    sequence = side.stage(Command.CALL, burst)
-    began_ns = panel.release(side.side, burst, sequence, max_skew_s)
-    side.wait()
-    return time.perf_counter_ns() - began_ns
-
-
-@contextlib.contextmanager
-def _blame(side: Ranks) -> Iterator[None]:
-    """The reference runs our code: whatever happens to it is never the submitter's fault."""
-    try:
-        yield
-    except Fault as fault:
-        if side.side == SUBMISSION:
-            raise
-        raise EvaluatorError(f"the reference failed: {fault.message}") from fault
-
-
-def _end(side: Ranks, findings: Findings) -> None:
-    logs = side.kill()
-    if side.side == SUBMISSION:
-        findings.logs = logs
+def _end(sides: Sides, findings: Findings) -> None:
+    findings.logs = sides.end()
 
 
 def preload() -> None:
     """Import what every judge imports, torch among it; judges forked from here start with it."""
     from evaluator import panel  # noqa: F401
+
+
+def _launch_ahead(stack: contextlib.ExitStack) -> Sides | None:
+    """Sides for a job like the one that is expected, if one is; ended where none comes."""
+    if EXPECTED_JOB not in os.environ:
+        return None
+    sides = launch(decode(Job, json.loads(os.environ.pop(EXPECTED_JOB))))
+    stack.callback(sides.end)
+    return sides
 
 
 def main() -> int:
@@ -272,7 +174,11 @@ def main() -> int:
     channel = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
     try:
-        send_report(channel, judge(read_job(sys.stdin), lambda p: send_progress(channel, p)))
+        with contextlib.ExitStack() as stack:
+            ahead = _launch_ahead(stack)
+            job = read_job(sys.stdin)
+            stack.pop_all()
+        send_report(channel, judge(job, lambda p: send_progress(channel, p), ahead))
     except Exception as error:  # noqa: BLE001 - a process boundary: the supervisor raises it again
         send_error(channel, error)
         return 1

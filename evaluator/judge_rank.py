@@ -6,58 +6,35 @@ W of them run the reference among themselves in float64 to know the answers befo
 
 from __future__ import annotations
 
-import hashlib
-import mmap
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from multiprocessing.connection import Connection
+from functools import cached_property
 from typing import Any
 
 import torch
 import torch.distributed as dist
 
-from evaluator.control import Control, RankFds
+from evaluator import memory
+from evaluator.bank import Bank, Call
+from evaluator.control import Control
 from evaluator.job import Job, Profile
+from evaluator.marks import Marks, Watch, watch
 from evaluator.report import EvaluatorError, OutputCheck, Verdict
 from evaluator.slab import Cursor, Place, SlotLayout, lay_out
-from evaluator.spawn import RankSetup
 from problems import ProblemModule
 from problems.calls import Outputs, keys_of_ties, mutated, true_answer
 from problems.calls import call as answers
 from problems.comparison import compare
 from problems.context import RankContext
-from problems.mesh import mesh_groups
 from problems.spec import Tolerance
 from problems.trials import TrialSpec
 from problems.values import tensors
 
-_BITS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
-
-
-@dataclass(kw_only=True)
-class Call:
-    """One call's private truth: its inputs, and the expected outputs and mutated arguments.
-
-    `names` are the outputs' and then the mutated arguments', as `truth` holds them; `keys` is what
-    the problem needs to know of answers that are as good as the truth.
-    """
-
-    inputs: dict[str, object]
-    names: tuple[str, ...]
-    truth: Outputs
-    keys: Outputs
-    layout: SlotLayout | None = None
-
-
-@dataclass(kw_only=True)
-class Bank:
-    """Calls laid out together in a slab: one per correctness trial, or a burst's worth."""
-
-    calls: list[Call]
-    guards: list[tuple[int, int]] = field(default_factory=list)
-    nbytes: int = 0
-    filled_sides: set[str] = field(default_factory=set)
+CALM_S, TURN_S, NEVER_CALM_S = 0.005, 0.0005, 0.25  # processes take turns of about 2 ms on a GPU
+LARGE_BYTES = 4 << 30
+FLUSH_BYTES = 256 << 20  # several times the cache of any GPU
+CPU = torch.device("cpu")
 
 
 @dataclass(kw_only=True)
@@ -66,13 +43,19 @@ class JudgeRank:
     rank: int
     module: ProblemModule
     secret: bytes
-    fds: dict[str, RankFds]
+    controls: dict[str, Control]
+    device: torch.device = CPU
     groups: Mapping[str, dist.ProcessGroup] = field(default_factory=dict)
     banks: dict[str, Bank] = field(default_factory=dict)
     slabs: dict[str, torch.Tensor] = field(default_factory=dict)
-    controls: dict[str, Control] = field(default_factory=dict)
     output_dtypes: tuple[torch.dtype, ...] = ()
     inputs_ready: list[list[tuple[torch.Tensor, torch.Tensor]]] = field(default_factory=list)
+    outputs_cleared: list[tuple[Place, ...]] = field(default_factory=list)
+    watched: list[Watch] = field(default_factory=list)
+
+    @cached_property
+    def marks(self) -> Marks:
+        return Marks(secret=self.secret, rank=self.rank)
 
     @property
     def tolerance(self) -> Tolerance:
@@ -91,10 +74,21 @@ class JudgeRank:
         slots = [call.layout.node() for call in bank.calls if call.layout is not None]
         return {"slots": slots}, bank.nbytes
 
-    def attach(self, nbytes: int) -> None:
-        for side, fds in self.fds.items():
-            self.slabs[side] = torch.frombuffer(mmap.mmap(fds.slab, nbytes), dtype=torch.uint8)
-            self.controls[side] = Control(fds.control)
+    def attach(self, nbytes: int) -> list[tuple[int, int]]:
+        """Make a slab for each side; their descriptors and sizes in bytes."""
+        if nbytes > LARGE_BYTES and self.device.type == "cuda":
+            torch.cuda.empty_cache()  # an oracle's working memory is too much to keep
+        made = []
+        for side in self.controls:
+            fd, slab = memory.create(self.device, nbytes)
+            self.slabs[side] = slab.everything
+            made.append((fd, slab.nbytes))
+        return made
+
+    def drop(self, key: str) -> None:
+        """Forget a bank that has been judged."""
+        self.inputs_ready = []
+        del self.banks[key]
 
     def clear(self, key: str, side: str) -> None:
         """Make a slab ready for a bank: guard bands, poison where outputs belong, no inputs yet."""
@@ -103,15 +97,16 @@ class JudgeRank:
             bank.filled_sides.add(side)
             for start, end in bank.guards:
                 slab[start:end] = self._guard[: end - start]
-        self.inputs_ready = []
+        self.inputs_ready, self.outputs_cleared = [], []
         for call in bank.calls:
             assert call.layout is not None
             values = (_as_bytes(t) for value in call.inputs.values() for t in tensors(value))
             views = [slab[p.offset : p.offset + p.nbytes] for p in call.layout.inputs]
             self.inputs_ready.append(list(zip(views, values, strict=True)))
+            self.outputs_cleared.append(call.layout.outputs)
             for place in call.layout.outputs:
                 view = slab[place.offset : place.offset + place.nbytes]
-                view.view(_BITS[place.dtype.itemsize]).fill_(self._poison(place.dtype))
+                self.marks.fill(view, place.dtype)
 
     def release(self, side: str, indices: tuple[int, ...], sequence: int, skew_s: float) -> int:
         """Write the inputs of the cleared bank's calls and say go at once; when, in nanoseconds.
@@ -121,19 +116,54 @@ class JudgeRank:
         for index in indices:
             for view, value in self.inputs_ready[index]:
                 view.copy_(value)
+        if self.device.type == "cuda":
+            outputs = [place for index in indices for place in self.outputs_cleared[index]]
+            self.watched = watch(self.marks, outputs, self.device)
+            self._scratch.zero_()  # pushes the inputs out of the GPU's cache
+            torch.cuda.synchronize()
         if skew_s:
             time.sleep(skew_s)
         self.controls[side].release(sequence)
         return time.perf_counter_ns()
 
-    def check(self, key: str, side: str) -> list[list[OutputCheck]]:
+    def is_calm(self) -> bool:
+        """Wait until nobody else computes on this GPU; False where somebody goes on and on.
+
+        Processes take turns on a GPU. Whoever is not alone waits for milliseconds now and then.
+        """
+        if self.device.type != "cuda":
+            return True
+        began = calm_since = time.perf_counter()
+        while (now := time.perf_counter()) - calm_since < CALM_S:
+            if now - began > NEVER_CALM_S:
+                return False
+            self._scratch[:1].zero_()
+            torch.cuda.synchronize()
+            if time.perf_counter() - now > TURN_S:
+                calm_since = time.perf_counter()
+        return True
+
+    def finish(self, side: str, sequence: int) -> tuple[int, int]:
+        """Wait until the rank ticks, then look at the GPU itself; returns when that was done, in
+        nanoseconds, and how many of some secret places were still unwritten.
+
+        A rank that ticks while its GPU still works gains nothing: this look takes its turn after
+        that work, or finds a place that it has not come to.
+        """
+        while not self.controls[side].has_done(sequence):
+            pass
+        left = sum(int(places.unwritten(self.slabs[side])) for places in self.watched)
+        torch.cuda.synchronize()
+        return time.perf_counter_ns(), left
+
+    def check(self, key: str, side: str, called: tuple[int, ...]) -> list[list[OutputCheck]]:
         """Snapshot a slab at once, then judge the snapshot; per call, one check per output."""
         bank = self.banks[key]
         snapshot = self.slabs[side][: bank.nbytes].clone()
         for start, end in bank.guards:
             if not torch.equal(snapshot[start:end], self._guard[: end - start]):
                 return [[self._fault("guard band", Verdict.PROTOCOL_VIOLATION)]]
-        return [self._check_call(call, snapshot) for call in bank.calls]
+        return [self._check_call(bank.calls[index], snapshot) for index in called]
 
     def _check_call(self, call: Call, snapshot: torch.Tensor) -> list[OutputCheck]:
         assert call.layout is not None
@@ -141,7 +171,7 @@ class JudgeRank:
         views = [_view(snapshot, place) for place in call.layout.outputs]
         got = self._settled((*views, *mutated), call.truth, call.keys)
         for position, (name, expected) in enumerate(zip(call.names, call.truth, strict=True)):
-            unwritten = self._unwritten(views[position]) if position < len(views) else 0
+            unwritten = self.marks.unwritten(views[position]) if position < len(views) else 0
             if unwritten:
                 late = Verdict.LATE_OUTPUT
                 checks.append(self._fault(name, late, unwritten, expected.numel()))
@@ -201,7 +231,7 @@ class JudgeRank:
             profile=job.profile,
             secret=self.secret,
             dtype=getattr(torch, job.dtype),
-            device=torch.device("cpu"),
+            device=self.device,
         )
         inputs = module.make_inputs(context, module.dims(spec.m, spec.n, job.world_size))
         named = true_answer(module, inputs, self.groups)
@@ -230,60 +260,13 @@ class JudgeRank:
             if check.verdict is not Verdict.OK:
                 raise EvaluatorError(f"the reference fails its own oracle: {check}")
 
-    @property
+    @cached_property
+    def _scratch(self) -> torch.Tensor:
+        return torch.empty(FLUSH_BYTES, dtype=torch.uint8, device=self.device)
+
+    @cached_property
     def _guard(self) -> torch.Tensor:
-        if "guard" not in self.slabs:
-            generator = torch.Generator().manual_seed(self._secret_int("guard"))
-            size = (2 * 64 << 10,)
-            self.slabs["guard"] = torch.randint(0, 256, size, generator=generator).to(torch.uint8)
-        return self.slabs["guard"]
-
-    def _unwritten(self, got: torch.Tensor) -> int:
-        """Elements that still hold the poison. An integer of one byte may do so honestly."""
-        dtype = got.dtype
-        if dtype.itemsize == 1 and dtype is not torch.bool:
-            return 0
-        return int((got.view(_BITS[dtype.itemsize]) == self._poison(dtype)).sum())
-
-    def _poison(self, dtype: torch.dtype) -> int:
-        """The bits of an unwritten element: a secret NaN payload, or a secret integer."""
-        secret = self._secret_int(f"poison {dtype}")
-        if dtype is torch.bool:
-            return 2 + secret % 250
-        bits = dtype.itemsize * 8
-        if dtype.is_floating_point and dtype.itemsize > 1:
-            mantissa = {2: 7 if dtype is torch.bfloat16 else 10, 4: 23, 8: 52}[dtype.itemsize]
-            exponent = ((1 << (bits - 1 - mantissa)) - 1) << mantissa
-            quiet = 1 << (mantissa - 1)
-            return exponent | quiet | (1 + secret % (quiet - 1))
-        return secret % (1 << (bits - 1)) if bits > 8 else secret % 256
-
-    def _secret_int(self, label: str) -> int:
-        digest = hashlib.sha256(self.secret + f"{label} {self.rank}".encode()).digest()
-        return int.from_bytes(digest[:7], "little")
-
-
-def serve(rank: JudgeRank, setup: RankSetup, commands: Connection) -> None:
-    """Obey the judge until its end of the pipe closes; answers ("ok", value) or ("error", text)."""
-    torch.set_num_threads(1)
-    dist.init_process_group(
-        "gloo", init_method=f"file://{setup.store}", rank=rank.rank, world_size=setup.world_size
-    )
-    rank.groups = mesh_groups(
-        rank.module.problem.mesh,
-        rank.module.dims(setup.m, setup.n, setup.world_size),
-        rank.rank,
-        setup.world_size,
-    )
-    while True:
-        try:
-            name, arguments = commands.recv()
-        except EOFError:
-            return
-        try:
-            commands.send(("ok", getattr(rank, name)(*arguments)))
-        except Exception as error:  # noqa: BLE001 - a process boundary: the judge raises it again
-            commands.send(("error", f"{type(error).__name__}: {error}"))
+        return self.marks.guard(self.device)
 
 
 def _view(snapshot: torch.Tensor, place: Place) -> torch.Tensor:

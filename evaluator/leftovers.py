@@ -19,6 +19,13 @@ def own_folder() -> str:
     return tempfile.mkdtemp(prefix=f"{FOLDER_PREFIX}{os.getpid()}-")
 
 
+def judges() -> set[int]:
+    """The pids of the judges that run on this host."""
+    folders = Path(tempfile.gettempdir()).glob(f"{FOLDER_PREFIX}*")
+    owners = {path.name.removeprefix(FOLDER_PREFIX).partition("-")[0] for path in folders}
+    return {int(owner) for owner in owners if owner.isdigit()}
+
+
 def remove_leftovers() -> None:
     """Whatever carries the pid of a process that is gone; a leaf that still holds one stays."""
     for path in _of_the_dead(Path(tempfile.gettempdir()), FOLDER_PREFIX):

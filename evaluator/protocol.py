@@ -8,7 +8,7 @@ from typing import IO
 
 from evaluator.codec import decode, encode
 from evaluator.job import Job
-from evaluator.report import EvaluatorError, Progress, Report
+from evaluator.report import DirtyHost, EvaluatorError, Progress, Report
 
 
 def read_job(stream: IO[str]) -> Job:
@@ -30,7 +30,8 @@ def send_report(stream: IO[str], report: Report) -> None:
 
 def send_error(stream: IO[str], error: Exception) -> None:
     known = isinstance(error, EvaluatorError)
-    _send(stream, "error", str(error) if known else "".join(traceback.format_exception(error)))
+    kind = "dirty" if isinstance(error, DirtyHost) else "error"
+    _send(stream, kind, str(error) if known else "".join(traceback.format_exception(error)))
 
 
 def parse(line: str) -> Progress | Report | EvaluatorError:
@@ -40,7 +41,7 @@ def parse(line: str) -> Progress | Report | EvaluatorError:
         return decode(Progress, value)
     if kind == "report":
         return decode(Report, value)
-    return EvaluatorError(str(value))
+    return DirtyHost(str(value)) if kind == "dirty" else EvaluatorError(str(value))
 
 
 def _send(stream: IO[str], kind: str, value: object) -> None:

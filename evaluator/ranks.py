@@ -7,22 +7,24 @@ import json
 import os
 import socket
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from evaluator import sandbox, spawn
 from evaluator.claims import read_claim
-from evaluator.control import CONTROL_BYTES, Command, Control, RankFds, sealed_memfd
+from evaluator.control import CONTROL_BYTES, Command, Control, sealed_memfd
+from evaluator.host import Host
 from evaluator.job import Job, Limits
 from evaluator.logs import LogCollector
-from evaluator.report import Isolation, Phase, RankLog, Verdict
+from evaluator.report import EvaluatorError, Isolation, Phase, RankLog, Verdict
 from evaluator.text import plain_text
 
-POLL_S = 0.00004
 BUILD_POLL_S = 0.002
 HEALTH_EVERY_S = 0.02
 CLAIM_GRACE_S = 0.2
+LAST_WORDS_S = 1.0
+PROFILE_S = 45.0
 
 
 class Fault(Exception):
@@ -35,6 +37,10 @@ class Fault(Exception):
         self.evidence: str | None = where.get("evidence")
 
 
+class GpuFull(EvaluatorError):
+    """The judge or the reference finds too little memory on a GPU."""
+
+
 @dataclass(kw_only=True)
 class Ranks:
     """W ranks in one sandbox. Started before the judge imports torch, so that imports overlap."""
@@ -44,8 +50,10 @@ class Ranks:
     sandbox: sandbox.Sandbox
     channel: socket.socket
     logs: LogCollector
-    fds: list[RankFds]
+    slab_channels: list[socket.socket]
+    control_fds: list[int]
     controls: list[Control]
+    poll_s: float
     phase: Phase = Phase.BUILD
     waited_s: float = 0.0
     is_started: bool = False
@@ -55,18 +63,31 @@ class Ranks:
         return self.sandbox.isolation
 
     def start(self, setup: spawn.RankSetup) -> None:
-        """Hand over the sealed slabs; the ranks join their group and import their entry."""
+        """The ranks join their group and import their entry."""
         self.is_started = True
         logs = [self.logs.open_pipe(rank) for rank in range(setup.world_size)]
         self.logs.start()
-        own = zip(self.fds, logs, strict=True)
+        ends = [socket.socketpair() for _ in range(setup.world_size)]
+        self.slab_channels = [ours for ours, _ in ends]
+        theirs = [their.detach() for _, their in ends]
+        own = zip(theirs, self.control_fds, logs, strict=True)
         with contextlib.suppress(BrokenPipeError):
-            spawn.send(
-                self.channel, setup, [fd for f, log in own for fd in (f.slab, f.control, log)]
-            )
-        for log in logs:
-            os.close(log)
+            spawn.send(self.channel, setup, [fd for three in own for fd in three])
+        for fd in theirs + logs:
+            os.close(fd)
         self._command(Command.CALL)
+
+    def give_slabs(self, slabs: Sequence[tuple[int, int]]) -> None:
+        """Send every rank its slab, to be mapped with the first plan; closes the descriptors."""
+        for channel, (fd, nbytes) in zip(self.slab_channels, slabs, strict=True):
+            with contextlib.suppress(BrokenPipeError):
+                spawn.send_slab(channel, fd, nbytes)
+            os.close(fd)
+
+    def pin(self, cores: Sequence[int]) -> None:
+        """The ranks' main threads keep to these processors from the next plan on."""
+        for control, core in zip(self.controls, cores, strict=True):
+            control.pin(core)
 
     def load(self, plans: Sequence[dict[str, Any]]) -> None:
         """Give every rank a new plan of its slab and wait until all have taken it."""
@@ -74,6 +95,21 @@ class Ranks:
             control.write_plan(plan)
         self._command(Command.LOAD_PLAN)
         self.wait()
+
+    def ask(self, command: Command, indices: tuple[int, ...] = ()) -> list[bytes]:
+        """What every rank says to a question: untrusted bytes."""
+        self._command(command, indices)
+        self.wait()
+        return [control.answer for control in self.controls]
+
+    @contextlib.contextmanager
+    def paused(self) -> Iterator[None]:
+        """All processes of the side stand still in here."""
+        stopped = self.sandbox.pause()
+        try:
+            yield
+        finally:
+            self.sandbox.resume(stopped)
 
     def arm(self) -> None:
         """An empty burst: it wakes the ranks, so that none sleeps when the clock starts."""
@@ -97,7 +133,7 @@ class Ranks:
         began = time.monotonic()
         deadline = began + self._limit_s() - self.waited_s
         next_health = began + HEALTH_EVERY_S
-        poll_s = BUILD_POLL_S if self.phase is Phase.BUILD else POLL_S
+        poll_s = BUILD_POLL_S if self.phase is Phase.BUILD else self.poll_s
         while not all(control.is_done for control in self.controls):
             now = time.monotonic()
             if now > next_health:
@@ -106,7 +142,8 @@ class Ranks:
             if now > deadline:
                 silent = [r for r, control in enumerate(self.controls) if not control.is_done]
                 raise self._timeout(silent)
-            time.sleep(poll_s)
+            if poll_s:
+                time.sleep(poll_s)
         self.waited_s += time.monotonic() - began
 
     def enter(self, phase: Phase) -> None:
@@ -136,10 +173,10 @@ class Ranks:
         try:
             self.sandbox.kill()
         finally:
-            self.channel.close()
-            for fds in self.fds:
-                os.close(fds.slab)
-                os.close(fds.control)
+            for channel in (self.channel, *self.slab_channels):
+                channel.close()
+            for fd in self.control_fds:
+                os.close(fd)
         return self.logs.finish()
 
     def _command(self, command: Command, indices: tuple[int, ...] = ()) -> None:
@@ -148,8 +185,11 @@ class Ranks:
             control.release(sequence)
 
     def _limit_s(self) -> float:
-        limits = {Phase.BUILD: self.limits.build_s, Phase.VERIFY: self.limits.verify_s}
-        return limits.get(self.phase, self.limits.timed_s)
+        return {
+            Phase.BUILD: self.limits.build_s,
+            Phase.VERIFY: self.limits.verify_s,
+            Phase.PROFILE: PROFILE_S,
+        }.get(self.phase, self.limits.timed_s)
 
     def _claimed(self) -> Fault:
         """The failure that ranks claim; of several in the build, the compiler's own."""
@@ -162,6 +202,9 @@ class Ranks:
         return Fault(found.verdict, found.cause, f"rank {rank}: {found.text}", **where)
 
     def _timeout(self, silent: list[int]) -> Fault:
+        with contextlib.suppress(OSError):
+            self.channel.send(b"?")  # every rank prints where it is
+            time.sleep(LAST_WORDS_S)
         names = ", ".join(map(str, silent))
         message = f"no answer from rank {names} within {self._limit_s():g} s of {self.phase}"
         cause = "deadlock" if self.phase is not Phase.BUILD else "build"
@@ -177,13 +220,13 @@ class Ranks:
         rank = note.get("rank") if isinstance(note, dict) else None
         ranks = (rank,) if isinstance(rank, int) and 0 <= rank < len(self.controls) else ()
         ended = f"exit code {code}" if isinstance(code, int) else "no exit code"
-        cause = "signal" if isinstance(code, int) and code < 0 else "exit"
+        cause = f"signal_{-code}" if isinstance(code, int) and code < 0 else "exit"
         message = f"a rank ended during {self.phase} ({ended})"
         return Fault(Verdict.RUNTIME_ERROR, cause, plain_text(message, 200), ranks=ranks)
 
 
-def launch(side: str, job: Job, settings: dict[str, str], *, import_early: bool) -> Ranks:
-    """Start a side's sandbox with still empty, unsealed slabs; its ranks wait for `start`.
+def launch(side: str, job: Job, host: Host, *, import_early: bool) -> Ranks:
+    """Start a side's sandbox; its ranks wait for `start`.
 
     They import torch at once, or with `import_early` false when they are started.
     """
@@ -193,25 +236,22 @@ def launch(side: str, job: Job, settings: dict[str, str], *, import_early: bool)
     box = sandbox.launch(
         ["-m", "evaluator.spawn", str(theirs.fileno()), *(["early"] if import_early else [])],
         limits=job.limits,
-        settings=settings,
+        settings=host.settings,
         fds=[theirs.fileno()],
         output_fd=output,
+        devices=host.device_files,
     )
     theirs.close()
     os.close(output)
-    fds = [
-        RankFds(
-            slab=os.memfd_create(f"{side}-slab-{rank}", os.MFD_ALLOW_SEALING | os.MFD_CLOEXEC),
-            control=sealed_memfd(f"{side}-control-{rank}", CONTROL_BYTES),
-        )
-        for rank in range(job.world_size)
-    ]
+    fds = [sealed_memfd("control", CONTROL_BYTES) for _ in range(job.world_size)]
     return Ranks(
         side=side,
         limits=job.limits,
         sandbox=box,
         channel=ours,
         logs=logs,
-        fds=fds,
-        controls=[Control(own.control) for own in fds],
+        slab_channels=[],
+        control_fds=fds,
+        controls=[Control(fd) for fd in fds],
+        poll_s=host.poll_s,
     )

@@ -6,11 +6,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from evaluator.profiling.mechanism import Mechanism
+from evaluator.profiling.timeline import RankTimeline
+from evaluator.roofline import Floors
+
 JUDGE_VERSION = "1"
 
 
 class EvaluatorError(Exception):
     """Our fault or the host's: retried, never counted against a model."""
+
+
+class DirtyHost(EvaluatorError):
+    """The GPUs are not this host's judges' alone, or stay occupied: it must judge no more."""
 
 
 class Verdict(StrEnum):
@@ -98,11 +106,13 @@ class Trial:
 
 @dataclass(frozen=True, kw_only=True)
 class Timing:
-    """Judge's wall time of a burst divided by its calls, in microseconds; medians over bursts.
+    """Judge's wall time of a burst, less that of an empty one (`empty_us`), divided by its calls,
+    in microseconds; medians over bursts.
 
     `speedup` is baseline over kernel with a 95 % bootstrap interval. `*_single_us` are bursts
     of one call: they show whether calls inside a burst were merged. `rank_us` is each rank's own
-    median and advisory only, because the submission reports it.
+    median and `*_events_us` the slowest rank's mean, which is what PKB's own harness reports: both
+    advisory only, because ranks tell them of themselves.
     """
 
     kernel_us: float
@@ -112,12 +122,15 @@ class Timing:
     speedup_high: float
     kernel_single_us: float
     baseline_single_us: float
+    empty_us: float
     burst_calls: int
     warmup_calls: int
     timed_calls: int
     kernel_bursts_us: tuple[float, ...]
     baseline_bursts_us: tuple[float, ...]
     rank_us: tuple[float, ...] = ()
+    kernel_events_us: float | None = None
+    baseline_events_us: float | None = None
 
     def __post_init__(self) -> None:
         if (
@@ -143,6 +156,18 @@ class RankLog:
     rank: int
     text: str
     dropped_bytes: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class GpuState:
+    """A GPU at one moment, as its driver describes it."""
+
+    name: str
+    sm_mhz: int
+    memory_mhz: int
+    temperature_c: int
+    power_w: float
+    throttle_reasons: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -175,6 +200,10 @@ class Report:
     trials: tuple[Trial, ...] = ()
     timing: Timing | None = None
     phase_s: Mapping[str, float] = field(default_factory=dict)
+    gpus: tuple[GpuState, ...] = ()
+    floors: Floors | None = None
+    timelines: tuple[RankTimeline, ...] = ()
+    mechanisms: tuple[Mechanism, ...] = ()
     logs: tuple[RankLog, ...] = ()
 
     def __post_init__(self) -> None:

@@ -7,8 +7,8 @@ submissions work. The judge believes none of it.
 from __future__ import annotations
 
 import importlib.util
-import mmap
 import os
+import socket
 import sys
 import time
 import traceback
@@ -20,9 +20,12 @@ import torch
 import torch.distributed as dist
 
 import problems
+from evaluator import last_words, memory
 from evaluator.claims import CallFault, claim_of
 from evaluator.control import Command, Control
-from problems.mesh import mesh_groups
+from evaluator.memory import Memory
+from evaluator.spawn import receive_slab
+from problems.mesh import join_world, mesh_groups
 from problems.values import linear, named_outputs, sparse, tensors
 
 if TYPE_CHECKING:
@@ -32,32 +35,41 @@ Solution = Callable[..., object]
 Groups = Mapping[str, dist.ProcessGroup]
 
 
-def run_rank(setup: RankSetup, rank: int, slab_fd: int, control_fd: int) -> None:
+def run_rank(setup: RankSetup, rank: int, slab_channel: socket.socket, control_fd: int) -> None:
     """Serve the judge's commands until the sandbox is killed, or claim a failure and wait."""
     control = Control(control_fd)
     stage = "import"
     try:
+        last_words.prepare()
         control.wait_go()
-        solution, groups = _join(setup, rank)
+        device, groups = _join(setup, rank)
+        solution = _entry(setup)
         names = problems.load(setup.problem).problem.outputs
-        slab = _map(slab_fd)
         control.done(0)
         stage = "call"
+        slab: Memory | None = None
         slots: list[Slot] = []
         armed = False
         while True:
             command, indices = control.wait_go(armed=armed)
             armed = command is Command.CALL and not indices
             if command is Command.LOAD_PLAN:
+                slab = slab or memory.open_fd(device, *receive_slab(slab_channel))
                 slots = [Slot(slab, groups, names, node) for node in control.read_plan()["slots"]]
+                _keep_to(control.core)
                 control.done(0)
                 continue
-            began = time.perf_counter_ns()
+            if command is not Command.CALL:
+                asked = [(slots[index], solution) for index in indices]
+                control.write_answer(_answer(command, asked, device, rank))
+                control.done(0)
+                continue
+            elapsed_ns = STOPWATCHES[device.type](device)
             for index in indices:
                 slot = slots[index]
                 given = slot.given()
                 slot.store(solution(*given), given)
-            control.done(time.perf_counter_ns() - began)
+            control.done(elapsed_ns())
     except BaseException as error:  # noqa: BLE001 - a submission may raise anything
         traceback.print_exc()
         control.fail(claim_of(error, stage))
@@ -65,7 +77,55 @@ def run_rank(setup: RankSetup, rank: int, slab_fd: int, control_fd: int) -> None
             time.sleep(60)
 
 
-def _join(setup: RankSetup, rank: int) -> tuple[Solution, Groups]:
+def _keep_to(core: int | None) -> None:
+    """This thread alone: those that it has started stay where they are."""
+    if core is not None:
+        os.sched_setaffinity(0, {core})
+
+
+def _answer(
+    command: Command, calls: list[tuple[Slot, Solution]], device: torch.device, rank: int
+) -> bytes:
+    """What the judge asks of a kernel whose verdict is known already."""
+    from evaluator.profiling.rank import device_code, record
+
+    def call_all() -> None:
+        for slot, solution in calls:
+            given = slot.given()
+            slot.store(solution(*given), given)
+
+    if command is Command.PROFILE:
+        return record(call_all, device.type)
+    return device_code() if rank == 0 else b""  # the ranks share what they built
+
+
+def _wall(device: torch.device) -> Callable[[], int]:
+    began = time.perf_counter_ns()
+    return lambda: time.perf_counter_ns() - began
+
+
+def _events(device: torch.device) -> Callable[[], int]:
+    """The GPU's own time; whoever asks for it waits until everything on the GPU is done."""
+    event: Any = torch.cuda.Event
+    began, ended = event(enable_timing=True), event(enable_timing=True)
+    began.record(torch.cuda.current_stream(device))
+
+    def elapsed_ns() -> int:
+        ended.record(torch.cuda.current_stream(device))
+        torch.cuda.synchronize(device)
+        return int(began.elapsed_time(ended) * 1e6)
+
+    return elapsed_ns
+
+
+# What a rank says of its time: nanoseconds from a start until all that was begun is done.
+STOPWATCHES: Mapping[str, Callable[[torch.device], Callable[[], int]]] = {
+    "cpu": _wall,
+    "cuda": _events,
+}
+
+
+def _join(setup: RankSetup, rank: int) -> tuple[torch.device, Groups]:
     os.environ.update(
         RANK=str(rank),
         LOCAL_RANK=str(rank),
@@ -75,21 +135,18 @@ def _join(setup: RankSetup, rank: int) -> tuple[Solution, Groups]:
         MASTER_PORT="29500",
     )
     torch.set_num_threads(setup.threads)
-    dist.init_process_group(
-        "gloo", init_method=f"file://{setup.store}", rank=rank, world_size=setup.world_size
-    )
+    device = join_world(setup.device, setup.store, rank, setup.world_size)
     module = problems.load(setup.problem)
     dims = module.dims(setup.m, setup.n, setup.world_size)
-    groups = mesh_groups(module.problem.mesh, dims, rank, setup.world_size)
+    return device, mesh_groups(module.problem.mesh, dims, rank, setup.world_size)
+
+
+def _entry(setup: RankSetup) -> Solution:
     if setup.entry is None:
-        return module.reference, groups
-    return _load(setup.entry), groups
-
-
-def _load(source: str) -> Solution:
+        return problems.load(setup.problem).reference
     path = Path("/tmp", f"rank{os.environ['RANK']}", "submission.py")
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(source)
+    path.write_text(setup.entry)
     spec = importlib.util.spec_from_file_location("submission", path)
     assert spec is not None
     assert spec.loader is not None
@@ -102,15 +159,11 @@ def _load(source: str) -> Solution:
     return solution  # type: ignore[no-any-return]
 
 
-def _map(slab_fd: int) -> mmap.mmap:
-    return mmap.mmap(slab_fd, os.fstat(slab_fd).st_size)
-
-
 class Slot:
     """The arguments of one call and the places of its outputs, as views on the slab."""
 
     def __init__(
-        self, slab: mmap.mmap, groups: Groups, names: tuple[str, ...], node: dict[str, Any]
+        self, slab: Memory, groups: Groups, names: tuple[str, ...], node: dict[str, Any]
     ) -> None:
         self.arguments = [_argument(slab, groups, item) for item in node["arguments"]]
         self._outputs = [_view(slab, item) for item in node["outputs"]]
@@ -160,7 +213,7 @@ def _fill(name: str, place: torch.Tensor, tensor: torch.Tensor) -> None:
     place.copy_(tensor)
 
 
-def _argument(slab: mmap.mmap, groups: Groups, node: dict[str, Any]) -> object:
+def _argument(slab: Memory, groups: Groups, node: dict[str, Any]) -> object:
     def built(nodes: list[dict[str, Any]]) -> list[Any]:
         return [_argument(slab, groups, item) for item in nodes]
 
@@ -181,13 +234,5 @@ def _argument(slab: mmap.mmap, groups: Groups, node: dict[str, Any]) -> object:
     return node["value"]
 
 
-def _view(slab: mmap.mmap, place: dict[str, Any]) -> torch.Tensor:
-    dtype = getattr(torch, place["dtype"])
-    shape: list[int] = place["shape"]
-    count = 1
-    for length in shape:
-        count *= length
-    if count == 0:
-        return torch.empty(shape, dtype=dtype)
-    flat = torch.frombuffer(slab, dtype=dtype, count=count, offset=place["offset"])
-    return flat.view(shape)
+def _view(slab: Memory, place: dict[str, Any]) -> torch.Tensor:
+    return slab.tensor(place["offset"], tuple(place["shape"]), getattr(torch, place["dtype"]))

@@ -11,11 +11,12 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from evaluator import cgroup, seccomp
+from evaluator import cgroup, processes, seccomp
 from evaluator.job import Limits
 from evaluator.lifeline import die_with_parent
 from evaluator.report import EvaluatorError, Isolation
@@ -23,11 +24,13 @@ from evaluator.report import EvaluatorError, Isolation
 REPOSITORY = Path(__file__).resolve().parent.parent
 NOBODY = 65534
 REAP_S = 5.0
+PAUSE_S = 2.0
 PASSED_SETTINGS = (
     "NCCL_NVLS_ENABLE",
     "NCCL_CUMEM_ENABLE",
     "TORCH_SYMM_MEM_DISABLE_MULTICAST",
     "CUDA_HOME",
+    "LD_LIBRARY_PATH",
     "THUNDERKITTENS_ROOT",
 )
 READABLE = (
@@ -75,6 +78,32 @@ class Sandbox:
         if self.leaf is not None and not self.leaf.remove(timeout_s):
             raise EvaluatorError("the sandbox's cgroup still holds processes")
 
+    def pause(self) -> list[int]:
+        """Stop every process inside; returns their pids for `resume`. Raises EvaluatorError where
+        they do not stop in time."""
+        deadline = time.monotonic() + PAUSE_S
+        while True:
+            inside = self._processes()
+            running = [pid for pid in inside if processes.may_run(pid)]
+            if not running:
+                return inside
+            if time.monotonic() > deadline:
+                raise EvaluatorError("the sandbox's processes did not stop")
+            for pid in running:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGSTOP)
+
+    @staticmethod
+    def resume(stopped: Sequence[int]) -> None:
+        for pid in stopped:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGCONT)
+
+    def _processes(self) -> list[int]:
+        if self.leaf is not None:
+            return self.leaf.processes
+        return sorted(processes.tree(self.init_pid)) if self.init_pid is not None else []
+
     def exceeded(self) -> str | None:
         """`memory` or `processes` when the submission passed that limit, else None."""
         if self.leaf is not None:
@@ -83,10 +112,10 @@ class Sandbox:
             return "processes" if self.leaf.refused_forks else None
         if self.init_pid is None:
             return None
-        rss_bytes, processes = tree_usage(self.init_pid)
-        if rss_bytes > self.limits.memory_bytes:
+        inside = processes.tree(self.init_pid)
+        if sum(inside.values()) > self.limits.memory_bytes:
             return "memory"
-        return "processes" if processes > self.limits.processes else None
+        return "processes" if len(inside) > self.limits.processes else None
 
 
 def find_bwrap() -> str | None:
@@ -203,14 +232,24 @@ def _bwrap_arguments(
             arguments += ["--symlink", f"usr/{name}", f"/{name}"]
         elif Path("/", name).exists():
             arguments += ["--ro-bind", f"/{name}", f"/{name}"]
+    if devices:  # NCCL and CUDA look there for how the GPUs are linked
+        arguments += ["--ro-bind", "/sys", "/sys"]
     for device in devices:
         arguments += ["--dev-bind", device, device]
     for name, value in environment.items():
         arguments += ["--setenv", name, value]
-    # Started by root, the sandbox's user owns /proc/sys: a kernel setting is a way out.
-    for mount in ("/proc", "/dev", "/"):
-        arguments += ["--remount-ro", mount]
-    return [*arguments, "--chdir", "/tmp"]
+    arguments += _covered_proc() if devices else ["--remount-ro", "/proc"]
+    return [*arguments, "--remount-ro", "/dev", "--remount-ro", "/", "--chdir", "/tmp"]
+
+
+def _covered_proc() -> list[str]:
+    """Everything of /proc read-only but the processes: CUDA does not start where it cannot name its
+    threads. Started by root, the sandbox's user owns the rest: a kernel setting is a way out."""
+    entries = [entry for entry in Path("/proc").iterdir() if not entry.name.isdigit()]
+    writable = [
+        e for e in entries if not e.is_symlink() and (e.is_dir() or e.stat().st_mode & 0o222)
+    ]
+    return [part for e in sorted(writable) for part in ("--ro-bind", str(e), str(e))]
 
 
 def _readable_paths() -> list[str]:
@@ -238,23 +277,7 @@ def _environment(settings: dict[str, str], limits: Limits) -> dict[str, str]:
         "TRITON_CACHE_DIR": "/tmp/triton",
         "GLOO_SOCKET_IFNAME": "lo",
         "NCCL_SOCKET_IFNAME": "lo",
+        "KINETO_LOG_LEVEL": "99",  # torch 2.13 logs every start of its profiler
         **passed,
         **settings,
     }
-
-
-def tree_usage(root_pid: int) -> tuple[int, int]:
-    """Resident bytes and number of the processes below `root_pid`; for hosts without a cgroup."""
-    page = os.sysconf("SC_PAGE_SIZE")
-    parents: dict[int, int] = {}
-    rss: dict[int, int] = {}
-    for entry in os.listdir("/proc"):
-        if not entry.isdigit():
-            continue
-        with contextlib.suppress(OSError, ValueError, IndexError):
-            fields = Path("/proc", entry, "stat").read_text().rpartition(")")[2].split()
-            parents[int(entry)], rss[int(entry)] = int(fields[1]), int(fields[21]) * page
-    inside = {root_pid}
-    while more := {pid for pid, parent in parents.items() if parent in inside} - inside:
-        inside |= more
-    return sum(rss.get(pid, 0) for pid in inside), len(inside)

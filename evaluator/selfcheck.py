@@ -5,15 +5,17 @@ from __future__ import annotations
 import json
 import os
 import platform
-from dataclasses import dataclass
+import threading
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from evaluator import sandbox, seccomp
-from evaluator.job import Limits
+from evaluator.gpus import Gpu, offered
+from evaluator.host import Host
+from evaluator.job import Device, Limits, limits_of
 from evaluator.report import EvaluatorError, Isolation
 
-PROBE = Path(__file__).with_name("probe.py")
-TIMEOUT_S = 30.0
+TIMEOUT_S = 120.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,10 +32,20 @@ class HostCheck:
     isolation: Isolation
     probes: tuple[Probe, ...]
     why_not_higher: tuple[str, ...]
+    gpu_probes: tuple[Probe, ...] = ()
+
+    @property
+    def lacks(self) -> tuple[str, ...]:
+        """What kernels may need and this host's GPUs cannot do in a sandbox."""
+        return tuple(probe.name for probe in self.gpu_probes if not probe.passed)
 
 
 def check_host() -> HostCheck:
-    """Start a sandbox, let the probe try what a submission might, and look at what it reached."""
+    """Let probes in sandboxes try what a submission might, to get out and to use the GPUs."""
+    return replace(_check_isolation(), gpu_probes=_check_gpus(offered()))
+
+
+def _check_isolation() -> HostCheck:
     if sandbox.find_bwrap() is None:
         reason = "bubblewrap is not installed (Debian package bubblewrap, or PKB_BWRAP)"
         return HostCheck(isolation=Isolation.NONE, probes=(), why_not_higher=(reason,))
@@ -49,35 +61,69 @@ def check_host() -> HostCheck:
     return HostCheck(isolation=level, probes=probes, why_not_higher=_missing(level))
 
 
-def _run_probe() -> tuple[Isolation, tuple[Probe, ...]]:
-    read, write = os.pipe()
-    null = os.open(os.devnull, os.O_RDWR)
-    limits = Limits(memory_bytes=512 << 20, processes=64, scratch_bytes=16 << 20)
-    try:
-        box = sandbox.launch(
-            ["-m", "evaluator.probe", str(write)],
-            limits=limits,
-            settings={},
-            fds=[write],
-            output_fd=null,
-        )
-        os.close(write)
-        write = -1
-        with os.fdopen(read, closefd=False) as answers:
-            found = [json.loads(line) for line in answers]
-        refused = box.leaf.refused_forks if box.leaf else None
+def _check_gpus(gpus: tuple[Gpu, ...]) -> tuple[Probe, ...]:
+    """Each attempt with the first rank's failure, if any rank failed; nothing without two GPUs."""
+    if len(gpus) < 2:
+        return ()
+    host = Host(gpus=gpus, threads=1, poll_s=0.0)
+    program = ["-m", "evaluator.gpu_probe", "{answers}", str(len(gpus))]
+    with host.alone():
+        box, found = _answers(program, limits_of(Device.CUDA), host)
         box.kill()
-    finally:
-        for fd in (read, write, null):
-            if fd >= 0:
-                os.close(fd)
-    if not found:
+    names = list(dict.fromkeys(probe.name for probe in found))
+    return tuple(_merged([p for p in found if p.name == name], len(gpus)) for name in names)
+
+
+def _merged(probes: list[Probe], ranks: int) -> Probe:
+    """An attempt's first line stands for ranks that gave no answer."""
+    silent, *answers = probes
+    failed = [probe for probe in answers if not probe.passed]
+    if failed:
+        return failed[0]
+    return answers[0] if len(answers) == ranks else silent
+
+
+def _run_probe() -> tuple[Isolation, tuple[Probe, ...]]:
+    limits = Limits(memory_bytes=512 << 20, processes=64, scratch_bytes=16 << 20)
+    box, probes = _answers(["-m", "evaluator.probe", "{answers}"], limits, None)
+    if not probes:
         raise EvaluatorError("the probe gave no answer")
-    probes = [Probe(name=p["name"], passed=p["passed"], detail=p["detail"][:200]) for p in found]
+    refused = box.leaf.refused_forks if box.leaf else None
+    box.kill()
     if refused is not None:
         detail = f"{refused} forks refused by the cgroup"
         probes.append(Probe(name="process limit", passed=refused > 0, detail=detail))
     return box.isolation, tuple(probes)
+
+
+def _answers(
+    program: list[str], limits: Limits, host: Host | None
+) -> tuple[sandbox.Sandbox, list[Probe]]:
+    """What a program says in a sandbox; `{answers}` in it becomes the descriptor to say it to."""
+    read, write = os.pipe()
+    null = os.open(os.devnull, os.O_RDWR)
+    try:
+        box = sandbox.launch(
+            [part.format(answers=write) for part in program],
+            limits=limits,
+            settings=host.settings if host else {},
+            fds=[write],
+            output_fd=null,
+            devices=host.device_files if host else (),
+        )
+        os.close(write)
+        write = -1
+        timer = threading.Timer(TIMEOUT_S, box.process.kill)
+        timer.start()
+        with os.fdopen(read, closefd=False) as answers:
+            found = [json.loads(line) for line in answers]
+        timer.cancel()
+        timer.join()
+    finally:
+        for fd in (read, write, null):
+            if fd >= 0:
+                os.close(fd)
+    return box, [Probe(name=p["name"], passed=p["passed"], detail=p["detail"][:200]) for p in found]
 
 
 def _missing(level: Isolation) -> tuple[str, ...]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import select
+import signal
 import socket
 import sys
 from collections.abc import Callable, Sequence
@@ -16,13 +17,15 @@ from dataclasses import dataclass
 
 from evaluator.codec import decode, encode
 
+WHERE_SIGNAL = signal.SIGUSR1
+
 
 @dataclass(frozen=True, kw_only=True)
 class RankSetup:
     """What the ranks of one side need to know; sent by the judge with the descriptors.
 
     `entry` is the text of a submission, or None for the reference of `problem`; `m` and `n` are the
-    sizes that the lengths of the problem's mesh follow from.
+    sizes that the lengths of the problem's mesh follow from; `cores` are each rank's, if any.
     """
 
     problem: str
@@ -32,10 +35,12 @@ class RankSetup:
     n: int
     threads: int
     store: str
+    device: str = "cpu"
+    cores: tuple[tuple[int, ...], ...] = ()
 
 
 def main(channel_fd: int, *, import_early: bool) -> int:
-    """Wait for the setup and, per rank, a slab, a control page and a log; then run the ranks."""
+    """Wait for the setup and, per rank, a slab channel, a control page and a log; run the ranks."""
     if import_early:
         _import_runner()
     channel = socket.socket(fileno=channel_fd)
@@ -50,7 +55,9 @@ def main(channel_fd: int, *, import_early: bool) -> int:
             for fd in set(fds) - set(own):
                 os.close(fd)
             _redirect_output(own[2])
-            run_rank(setup, rank, slab_fd=own[0], control_fd=own[1])
+            if setup.cores:
+                os.sched_setaffinity(0, setup.cores[rank])
+            run_rank(setup, rank, socket.socket(fileno=own[0]), control_fd=own[1])
             os._exit(0)
         children[pid] = rank
     for fd in fds:
@@ -67,22 +74,40 @@ def _import_runner() -> Callable[..., None]:
 
 
 def _wait_for_an_end(channel: socket.socket, children: dict[int, int]) -> None:
-    """Until a rank ends, which is told to the judge, or until the judge is gone."""
+    """Until a rank ends, which is told to the judge, or until the judge is gone.
+
+    A byte from the judge asks every rank where it is.
+    """
     pidfds = {os.pidfd_open(pid): pid for pid in children}
-    ready, _, _ = select.select([channel.fileno(), *pidfds], [], [])
-    for pidfd in ready:
-        if pidfd in pidfds:
-            pid, status = os.waitpid(pidfds[pidfd], 0)
-            note = {"rank": children[pid], "code": os.waitstatus_to_exitcode(status)}
-            channel.sendall(json.dumps(note).encode())
+    while True:
+        ready, _, _ = select.select([channel.fileno(), *pidfds], [], [])
+        for pidfd in ready:
+            if pidfd in pidfds:
+                pid, status = os.waitpid(pidfds[pidfd], 0)
+                note = {"rank": children[pid], "code": os.waitstatus_to_exitcode(status)}
+                channel.sendall(json.dumps(note).encode())
+                return
+        if not channel.recv(1):
             return
+        for pid in children:
+            os.kill(pid, WHERE_SIGNAL)
 
 
 def send(channel: socket.socket, setup: RankSetup, fds: Sequence[int]) -> None:
-    """Judge's end: the setup, then a slab, a control page and a log descriptor per rank."""
+    """Judge's end: the setup, then a slab channel, a control page and a log per rank."""
     text = json.dumps(encode(setup)).encode()
     channel.sendall(len(text).to_bytes(8, "little") + text)
     socket.send_fds(channel, [b"."], list(fds))
+
+
+def send_slab(channel: socket.socket, fd: int, nbytes: int) -> None:
+    socket.send_fds(channel, [nbytes.to_bytes(8, "little")], [fd])
+
+
+def receive_slab(channel: socket.socket) -> tuple[int, int]:
+    """A rank's end: the descriptor of its slab, and how many bytes it has."""
+    size, (fd,), _, _ = socket.recv_fds(channel, 8, 1)
+    return fd, int.from_bytes(size, "little")
 
 
 def _receive(channel: socket.socket) -> tuple[RankSetup, list[int]]:

@@ -15,12 +15,16 @@ import socket
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
+from types import MappingProxyType
 from typing import IO, Self
 
 from evaluator import judge
+from evaluator.codec import encode
+from evaluator.job import Device, Job
+from evaluator.judge import EXPECTED_JOB
 from evaluator.lifeline import die_with_parent
 from evaluator.report import EvaluatorError
 from evaluator.sandbox import REPOSITORY
@@ -37,6 +41,12 @@ class JudgeProcess:
     pidfd: int
     jobs: IO[str]
     messages: IO[str]
+    errors: IO[str]
+    environment: Mapping[str, str]
+
+    @property
+    def is_alive(self) -> bool:
+        return not select.select([self.pidfd], [], [], 0)[0]
 
     def kill(self) -> None:
         """The judge and its ranks. Its sandboxes die with it."""
@@ -49,6 +59,11 @@ class JudgeProcess:
             signal.pidfd_send_signal(self.pidfd, signal.SIGTERM)
         select.select([self.pidfd], [], [], TEARDOWN_S)
         self.kill()
+        with contextlib.suppress(BrokenPipeError):
+            self.jobs.close()  # what a judge that died has not read is nobody's loss
+        self.messages.close()
+        self.errors.close()
+        os.close(self.pidfd)
 
 
 class Standby:
@@ -57,11 +72,19 @@ class Standby:
     It dies with the thread that started it, and every judge with it. `program` is what serves.
     """
 
-    def __init__(self, *, warm: bool, program: Sequence[str] = ("-m", "evaluator.standby")) -> None:
+    def __init__(
+        self,
+        *,
+        warm: bool,
+        program: Sequence[str] = ("-m", "evaluator.standby"),
+        ahead_on: Device = Device.CUDA,
+    ) -> None:
         self._argv = [sys.executable, *program]
         self._mode = ["warm"] if warm else []
+        self._ahead_on = ahead_on if warm else None
         self._process: subprocess.Popen[bytes] | None = None
         self._channel: socket.socket | None = None
+        self._spare: JudgeProcess | None = None
 
     def __enter__(self) -> Self:
         return self
@@ -88,6 +111,9 @@ class Standby:
         return self._channel
 
     def close(self) -> None:
+        if self._spare is not None:
+            self._spare.end()
+            self._spare = None
         if self._channel is not None:
             self._channel.close()
         if self._process is not None:
@@ -96,38 +122,62 @@ class Standby:
         self._channel = self._process = None
 
     @contextlib.contextmanager
-    def judge(self, errors: IO[str]) -> Iterator[JudgeProcess]:
-        """A fresh judge whose standard error is `errors`; ended, with all it made, on leaving."""
+    def judge(self, job: Job) -> Iterator[JudgeProcess]:
+        """A fresh judge, which waits for this job; ended, with all it made, on leaving.
+
+        A warm standby gets one more ready meanwhile, where cores are many: the next job's ranks
+        have then imported torch.
+        """
+        process = self._take_spare() or self._new_judge(_environment())
+        try:
+            if job.device is self._ahead_on:
+                expected = json.dumps(encode(replace(job, source="")))
+                self._spare = self._new_judge(_environment(), {EXPECTED_JOB: expected})
+            yield process
+        finally:
+            process.end()
+
+    def _take_spare(self) -> JudgeProcess | None:
+        spare, self._spare = self._spare, None
+        if spare is not None and not (spare.is_alive and spare.environment == _environment()):
+            spare.end()
+            return None
+        return spare
+
+    def _new_judge(
+        self, environment: Mapping[str, str], more: Mapping[str, str] = MappingProxyType({})
+    ) -> JudgeProcess:
         job_end, jobs = os.pipe()
         messages, message_end = os.pipe()
-        with contextlib.ExitStack() as stack:
-            job_stream = os.fdopen(jobs, "w")
-            stack.callback(_closed, job_stream)
-            message_stream = stack.enter_context(os.fdopen(messages))
-            try:
-                pid, pidfd = self._fork([job_end, message_end, errors.fileno()])
-            finally:
-                os.close(job_end)
-                os.close(message_end)
-            stack.callback(os.close, pidfd)
-            process = JudgeProcess(pid=pid, pidfd=pidfd, jobs=job_stream, messages=message_stream)
-            stack.callback(process.end)
-            yield process
+        errors = tempfile.TemporaryFile("w+", errors="replace")  # noqa: SIM115 - `end` closes it
+        try:
+            ends = [job_end, message_end, errors.fileno()]
+            pid, pidfd = self._fork(ends, {**environment, **more})
+        except EvaluatorError:
+            for fd in (jobs, messages):
+                os.close(fd)
+            errors.close()
+            raise
+        finally:
+            os.close(job_end)
+            os.close(message_end)
+        return JudgeProcess(
+            pid=pid,
+            pidfd=pidfd,
+            jobs=os.fdopen(jobs, "w"),
+            messages=os.fdopen(messages),
+            errors=errors,
+            environment=environment,
+        )
 
-    def _fork(self, fds: list[int]) -> tuple[int, int]:
+    def _fork(self, fds: list[int], environment: Mapping[str, str]) -> tuple[int, int]:
         channel = self.start()
         try:
-            socket.send_fds(channel, [json.dumps(_environment()).encode()], fds)
+            socket.send_fds(channel, [json.dumps(environment).encode()], fds)
             answer, (pidfd,), _, _ = socket.recv_fds(channel, 64, 1)
         except (OSError, ValueError):
             raise EvaluatorError("the process that starts judges is gone") from None
         return int(answer), pidfd
-
-
-def _closed(jobs: IO[str]) -> None:
-    """What a judge that died has not read is nobody's loss."""
-    with contextlib.suppress(BrokenPipeError):
-        jobs.close()
 
 
 def _environment() -> dict[str, str]:

@@ -7,33 +7,88 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from evaluator.job import Device
 from evaluator.report import Phase, Progress, Timing
 
-BURST_CALLS = 16
 WARMUP_CALLS = 500
 TIMED_CALLS = 100
 MIN_TIMED_S = 0.5
-MAX_WARMUP_S = 10.0
-MAX_TIMED_S = 30.0
 RESAMPLES = 1000
 MERGED_CALLS_RATIO = 2.0
+MERGED_CALLS_US = 100.0
+SLIVER = 0.02
 ADVISORY_RATIO = 0.5
+NOISY_SPREAD = 0.25
+NOISY_DRIFT = 0.1
 MAX_RANK_NS = 1 << 50
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pace:
+    """How the timed phase goes on a kind of device.
+
+    A burst begins with what the judge does not want to time: a rank that wakes up, a GPU that turns
+    from the judge's inputs to the rank's calls. Many calls make that small; where they would take
+    more than `ample_bytes`, each takes long enough, and `few_calls` do.
+    """
+
+    many_calls: int
+    few_calls: int
+    ample_bytes: int
+    most_bytes: int
+    least_bursts: int
+    least_warmup_s: float
+    most_warmup_s: float
+    most_timed_s: float
+
+    def burst_calls(self, call_bytes: int) -> int:
+        """Calls in a burst whose inputs and outputs take `call_bytes` each."""
+        usual = self.many_calls if call_bytes * self.many_calls <= self.ample_bytes else 0
+        return usual or min(self.few_calls, max(1, self.most_bytes // call_bytes))
+
+
+PACES = {
+    Device.CPU: Pace(
+        many_calls=16,
+        few_calls=16,
+        ample_bytes=1 << 30,
+        most_bytes=4 << 30,
+        least_bursts=7,
+        least_warmup_s=0.0,
+        most_warmup_s=10.0,
+        most_timed_s=30.0,
+    ),
+    Device.CUDA: Pace(
+        many_calls=64,
+        few_calls=16,
+        ample_bytes=2 << 30,
+        most_bytes=16 << 30,
+        least_bursts=15,
+        least_warmup_s=0.3,
+        most_warmup_s=3.0,
+        most_timed_s=8.0,
+    ),
+}
 
 
 @dataclass(kw_only=True)
 class Samples:
-    """Per call wall times in microseconds, one entry per burst; `single` are bursts of one call.
+    """Wall times of whole bursts in microseconds; `single` are bursts of one call.
 
-    `rank_us` has one entry per burst too, with what each rank says of itself.
+    `empty_us` are bursts of no call, by the reference: what a burst costs beside its calls.
+    `rank_us` and `baseline_rank_us` have one entry per burst too, with what each rank says of
+    itself.
     """
 
+    burst_calls: int
     kernel_us: list[float] = field(default_factory=list)
     baseline_us: list[float] = field(default_factory=list)
     kernel_single_us: list[float] = field(default_factory=list)
     baseline_single_us: list[float] = field(default_factory=list)
+    empty_us: list[float] = field(default_factory=list)
     warmup_calls: int = 0
     rank_us: list[list[float]] = field(default_factory=list)
+    baseline_rank_us: list[list[float]] = field(default_factory=list)
 
     def add(self, is_kernel: bool, walls_us: list[float], *, single: bool) -> None:
         if is_kernel:
@@ -41,25 +96,55 @@ class Samples:
         else:
             (self.baseline_single_us if single else self.baseline_us).extend(walls_us)
 
-    def add_rank_times(self, rank_ns: list[float]) -> None:
-        """What the ranks say of a call of this burst; untrusted, so cut to a sane number."""
-        self.rank_us.append([min(ns, MAX_RANK_NS) / 1e3 for ns in rank_ns])
+    def add_rank_times(self, is_kernel: bool, rank_ns: Sequence[float]) -> None:
+        """What the ranks say of this burst; untrusted, so cut to a sane number."""
+        told = self.rank_us if is_kernel else self.baseline_rank_us
+        told.append([min(ns, MAX_RANK_NS) / 1e3 / self.burst_calls for ns in rank_ns])
+
+    def per_call(self) -> CallTimes:
+        """Without what a burst costs beside its calls, but never less than a sliver of it."""
+        empty_us = statistics.median(self.empty_us) if self.empty_us else 0.0
+
+        def each(walls_us: list[float], calls: int) -> tuple[float, ...]:
+            return tuple(max(us - empty_us, SLIVER * us) / calls for us in walls_us)
+
+        return CallTimes(
+            kernel_us=each(self.kernel_us, self.burst_calls),
+            baseline_us=each(self.baseline_us, self.burst_calls),
+            kernel_single_us=each(self.kernel_single_us, 1),
+            baseline_single_us=each(self.baseline_single_us, 1),
+            empty_us=empty_us,
+        )
 
 
-def summarise(samples: Samples, burst_calls: int) -> tuple[Timing, tuple[str, ...]]:
+@dataclass(frozen=True, kw_only=True)
+class CallTimes:
+    """Microseconds of a call, one entry per burst; `empty_us` is the median of empty bursts."""
+
+    kernel_us: tuple[float, ...]
+    baseline_us: tuple[float, ...]
+    kernel_single_us: tuple[float, ...]
+    baseline_single_us: tuple[float, ...]
+    empty_us: float
+
+
+def summarise(samples: Samples) -> tuple[Timing, tuple[str, ...]]:
     """The timing and its flags.
 
     Where bursts of one call show that calls inside a burst were merged, the single calls are the
     score: a kernel that needs all inputs at once gains nothing from getting them together.
     """
     flags = []
-    kernel, baseline = samples.kernel_us, samples.baseline_us
-    if _looks_merged(samples):
-        flags.append("superbatch_suspect")
-        kernel, baseline = samples.kernel_single_us, samples.baseline_single_us
+    calls = samples.per_call()
+    kernel, baseline = calls.kernel_us, calls.baseline_us
+    if _is_noisy(baseline):
+        flags.append("noisy_host")
     rank_us = tuple(statistics.median(own) for own in zip(*samples.rank_us, strict=True))
-    if rank_us and max(rank_us) < ADVISORY_RATIO * statistics.median(samples.kernel_us):
+    if rank_us and max(rank_us) < ADVISORY_RATIO * statistics.median(kernel):
         flags.append("timing_mismatch")
+    if _looks_merged(calls):
+        flags.append("superbatch_suspect")
+        kernel, baseline = calls.kernel_single_us, calls.baseline_single_us
     kernel_us, baseline_us = statistics.median(kernel), statistics.median(baseline)
     speedup = baseline_us / kernel_us
     low, high = speedup_interval(kernel, baseline)
@@ -69,44 +154,66 @@ def summarise(samples: Samples, burst_calls: int) -> tuple[Timing, tuple[str, ..
         speedup=speedup,
         speedup_low=min(low, speedup),
         speedup_high=max(high, speedup),
-        kernel_single_us=statistics.median(samples.kernel_single_us),
-        baseline_single_us=statistics.median(samples.baseline_single_us),
-        burst_calls=burst_calls,
+        kernel_single_us=statistics.median(calls.kernel_single_us),
+        baseline_single_us=statistics.median(calls.baseline_single_us),
+        empty_us=calls.empty_us,
+        burst_calls=samples.burst_calls,
         warmup_calls=samples.warmup_calls,
-        timed_calls=len(samples.kernel_us) * burst_calls,
-        kernel_bursts_us=tuple(round(us, 3) for us in samples.kernel_us),
-        baseline_bursts_us=tuple(round(us, 3) for us in samples.baseline_us),
+        timed_calls=len(samples.kernel_us) * samples.burst_calls,
+        kernel_bursts_us=tuple(round(us, 3) for us in calls.kernel_us),
+        baseline_bursts_us=tuple(round(us, 3) for us in calls.baseline_us),
         rank_us=rank_us,
+        kernel_events_us=_slowest_mean(samples.rank_us),
+        baseline_events_us=_slowest_mean(samples.baseline_rank_us),
     )
     return timing, tuple(flags)
 
 
 def speedup_interval(kernel: Sequence[float], baseline: Sequence[float]) -> tuple[float, float]:
-    """95 % bootstrap interval of median(baseline) / median(kernel), each resampled on its own."""
+    """95 % bootstrap interval of median(baseline) / median(kernel). Rounds are resampled, with what
+    both sides took in them: what slows a host down for a while slows both."""
     chooser = random.Random(0)
-    ratios = sorted(
-        statistics.median(chooser.choices(baseline, k=len(baseline)))
-        / statistics.median(chooser.choices(kernel, k=len(kernel)))
-        for _ in range(RESAMPLES)
-    )
+    rounds = list(zip(kernel, baseline, strict=True))
+    ratios = []
+    for _ in range(RESAMPLES):
+        drawn_kernel, drawn_baseline = zip(*chooser.choices(rounds, k=len(rounds)), strict=True)
+        ratios.append(statistics.median(drawn_baseline) / statistics.median(drawn_kernel))
+    ratios.sort()
     return ratios[int(0.025 * RESAMPLES)], ratios[int(0.975 * RESAMPLES) - 1]
 
 
-def enough(calls: int, elapsed_s: float) -> bool:
+def enough(bursts: int, burst_calls: int, elapsed_s: float, pace: Pace) -> bool:
     """Whether the timed phase has its calls and its time, or has used all the time it may."""
-    return elapsed_s >= MAX_TIMED_S or (calls >= TIMED_CALLS and elapsed_s >= MIN_TIMED_S)
+    has_calls = bursts * burst_calls >= TIMED_CALLS and bursts >= pace.least_bursts
+    return elapsed_s >= pace.most_timed_s or (has_calls and elapsed_s >= MIN_TIMED_S)
 
 
-def progress(calls: int) -> Progress:
-    return Progress(phase=Phase.TIMED, done=min(calls, TIMED_CALLS), total=TIMED_CALLS)
+def progress(bursts: int, burst_calls: int, pace: Pace) -> Progress:
+    total = max(TIMED_CALLS, pace.least_bursts * burst_calls)
+    return Progress(phase=Phase.TIMED, done=min(bursts * burst_calls, total), total=total)
 
 
-def _looks_merged(samples: Samples) -> bool:
-    """A kernel slows down far more than the reference when its calls come one by one."""
-    if not samples.kernel_single_us or not samples.baseline_single_us:
+def _slowest_mean(rank_us: list[list[float]]) -> float | None:
+    """The mean of the rank whose mean is longest: how PKB's own harness sums up its events."""
+    return max((statistics.fmean(own) for own in zip(*rank_us, strict=True)), default=None)
+
+
+def _is_noisy(baseline_us: Sequence[float]) -> bool:
+    """The reference is the canary: it does the same in every burst."""
+    if len(baseline_us) < 4:
         return False
-    kernel = statistics.median(samples.kernel_single_us) / statistics.median(samples.kernel_us)
-    baseline = statistics.median(samples.baseline_single_us) / statistics.median(
-        samples.baseline_us
-    )
-    return kernel > MERGED_CALLS_RATIO * max(1.0, baseline)
+    low, median, high = statistics.quantiles(baseline_us, n=4)
+    half = len(baseline_us) // 2
+    drift = statistics.median(baseline_us[:half]) / statistics.median(baseline_us[half:])
+    return high - low > NOISY_SPREAD * median or not 1 - NOISY_DRIFT < drift < 1 + NOISY_DRIFT
+
+
+def _looks_merged(calls: CallTimes) -> bool:
+    """A kernel loses far more than the reference when its calls come one by one, in proportion and
+    in time: a launch that nothing hides costs the shortest kernels most."""
+    kernel, baseline = statistics.median(calls.kernel_us), statistics.median(calls.baseline_us)
+    kernel_alone = statistics.median(calls.kernel_single_us)
+    baseline_alone = statistics.median(calls.baseline_single_us)
+    lost_us, usual_us = kernel_alone - kernel, max(0.0, baseline_alone - baseline)
+    in_proportion = kernel_alone / kernel > MERGED_CALLS_RATIO * max(1.0, baseline_alone / baseline)
+    return in_proportion and lost_us > usual_us + MERGED_CALLS_US

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 import os
+import signal
 import threading
 import time
 from pathlib import Path
@@ -19,13 +20,15 @@ from celery.signals import worker_init, worker_process_init, worker_ready
 
 from evaluator.codec import encode
 from evaluator.evaluate import Cancelled, evaluate
+from evaluator.gpus import offered
 from evaluator.hardware import environment
 from evaluator.lifeline import die_with_parent
-from evaluator.report import JUDGE_VERSION, EvaluatorError, Isolation, Progress
+from evaluator.report import JUDGE_VERSION, DirtyHost, EvaluatorError, Isolation, Progress
 from evaluator.sandbox import REPOSITORY
 from evaluator.selfcheck import check_host
 from evaluator.site import Lease, LeaseLost, Site
 from evaluator.standby import Standby
+from evaluator.support import LACKS, LACKS_SEPARATOR
 
 logger = logging.getLogger(__name__)
 
@@ -95,6 +98,10 @@ def judge_leased(site: Site, lease: Lease) -> None:
         logger.warning("run %s is somebody else's now", lease.run_id)
     except Cancelled:
         site.fail(lease, "cancelled on request")
+    except DirtyHost as error:
+        logger.exception("this host judges no more")
+        site.fail(lease, str(error))
+        os.kill(os.getppid(), signal.SIGTERM)  # the worker ends; its start checks the GPUs again
     except EvaluatorError as error:
         logger.exception("run %s failed for no fault of the kernel", lease.run_id)
         site.fail(lease, str(error))
@@ -128,14 +135,19 @@ def host_isolation() -> Isolation:
 
 @worker_init.connect  # type: ignore[untyped-decorator]
 def measure_isolation(**_: object) -> None:
-    """Raises SystemExit where the host stays below PKB_MIN_ISOLATION (default `bwrap`)."""
+    """Raises SystemExit where the host stays below PKB_MIN_ISOLATION (default `bwrap`), or where
+    somebody else is on its GPUs."""
     site_from_environment()
     wanted = Isolation(os.environ.get("PKB_MIN_ISOLATION", Isolation.BWRAP))
-    found = check_host()
+    try:
+        found = check_host()
+    except EvaluatorError as error:
+        raise SystemExit(f"this host cannot judge: {error}") from None
     if not found.isolation.at_least(wanted):
         reasons = "; ".join(found.why_not_higher)
         raise SystemExit(f"isolation is {found.isolation}, {wanted} is required: {reasons}")
     os.environ[MEASURED] = found.isolation
+    os.environ[LACKS] = LACKS_SEPARATOR.join(found.lacks)
 
 
 @worker_ready.connect  # type: ignore[untyped-decorator]
@@ -151,7 +163,8 @@ def prepare_pool_process(**_: object) -> None:
 
 
 def _say_hello(site: Site) -> None:
-    host = environment()
+    is_cpu = app.conf.task_default_queue.partition("-")[0] == DEFAULT_QUEUE
+    host = environment(() if is_cpu else offered())
     body = {
         "host": host.host,
         "hardware": host.hardware,

@@ -53,13 +53,17 @@ def read_archive(file: IO[bytes]) -> list[Member]:
 
 
 def read_folder(folder: Path) -> list[Member]:
-    """The Python files below a folder of this machine; links are not followed. Raises Refusal."""
+    """The Python files below a folder of this machine; links are not followed. Raises Refusal.
+
+    Paths begin with the folder's own name, which says as much as the names below it.
+    """
+    folder = folder.resolve()
     paths = sorted(path for path in folder.rglob("*.py") if path.is_file())
     links = [path for path in paths if path.is_symlink()]
     if links:
         raise _refused(f"{shown(str(links[0]))} is a link.")
     return _collected(
-        Member(path=PurePosixPath(path.relative_to(folder).as_posix()), data=_capped(path))
+        Member(path=PurePosixPath(path.relative_to(folder.parent).as_posix()), data=_capped(path))
         for path in paths
     )
 

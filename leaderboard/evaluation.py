@@ -20,7 +20,18 @@ from django.db import transaction
 from django.db.models import F, Q
 from django.utils import timezone
 
-from evaluator import Backend, Device, Dtype, Isolation, Job, Profile, Progress, Report, Verdict
+from evaluator import (
+    Backend,
+    Device,
+    Dtype,
+    Isolation,
+    Job,
+    Profile,
+    Progress,
+    Report,
+    Verdict,
+    limits_of,
+)
 from evaluator.codec import DecodeError, decode, encode
 from leaderboard import summary
 from leaderboard.models import DataVersion, Run, Status, Submission, Trust
@@ -216,6 +227,7 @@ def _lease_end(now: datetime) -> datetime:
 
 
 def _job(run: Run) -> Job:
+    device = Device(run.device)
     return Job(
         problem=run.kernel.problem.slug,
         source=run.kernel.source.text,
@@ -224,7 +236,8 @@ def _job(run: Run) -> Job:
         size=run.size,
         dtype=Dtype(run.dtype),
         profile=Profile(run.profile),
-        device=Device(run.device),
+        device=device,
+        limits=limits_of(device),
     )
 
 

@@ -6,7 +6,7 @@ import hashlib
 import json
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 
 from django.contrib.auth.models import AbstractBaseUser
 from django.db import IntegrityError, transaction
@@ -32,10 +32,10 @@ from leaderboard.refusal import Refusal
 
 @dataclass(frozen=True, kw_only=True)
 class About:
-    """What a submission says of itself."""
+    """What a submission says of itself. Without a model, the names of published trees say it."""
 
-    model: str
     harness: Harness
+    model: str = ""
     vendor: str = ""
     step_budget: int | None = None
     visibility: Visibility = Visibility.PUBLIC
@@ -49,6 +49,7 @@ class Accepted:
     submission: Submission
     runs: Sequence[Run]
     is_new: bool
+    left_out: Sequence[str] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,7 +72,10 @@ def accept(
     digest = _request_digest(about, candidates, wish)
     if idempotency_key and (earlier := _earlier(owner, idempotency_key, digest)):
         return earlier
+    left_out = [candidate.where for candidate in candidates if candidate.is_withdrawn]
+    about = _completed(about, candidates, left_out)
     _check_about(about)
+    candidates = [candidate for candidate in candidates if not candidate.is_withdrawn]
     placed = _place(candidates, wish if with_runs else None)
     try:
         with transaction.atomic():
@@ -83,7 +87,7 @@ def accept(
         if idempotency_key and (earlier := _earlier(owner, idempotency_key, digest)):
             return earlier
         raise
-    return Accepted(submission=submission, runs=runs, is_new=True)
+    return Accepted(submission=submission, runs=runs, is_new=True, left_out=left_out)
 
 
 def _earlier(owner: AbstractBaseUser, key: str, digest: str) -> Accepted | None:
@@ -102,8 +106,25 @@ def _earlier(owner: AbstractBaseUser, key: str, digest: str) -> Accepted | None:
 
 
 def _request_digest(about: About, candidates: Sequence[Candidate], wish: Wish) -> str:
-    parts = [asdict(about), [asdict(candidate) for candidate in candidates], asdict(wish)]
+    files = [asdict(replace(candidate, tree=None)) for candidate in candidates]
+    parts = [asdict(about), files, asdict(wish)]
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
+
+
+def _completed(about: About, candidates: Sequence[Candidate], left_out: Sequence[str]) -> About:
+    """With the model that published trees name, and a note of what was left out of them."""
+    models = {c.tree.model for c in candidates if c.tree and c.tree.model}
+    if not about.model and len(models) != 1:
+        named = f": {', '.join(sorted(models))}" if models else ""
+        raise Refusal(
+            "no_one_model",
+            f"The kernels' folders name {'several models' if models else 'no model'}{named}.",
+            "Give model; kernels of several models are several submissions.",
+            fields={"model": "needed"},
+        )
+    note = f"Left out, since PKB has withdrawn the problem: {', '.join(left_out)}."
+    notes = [about.notes, note if left_out else ""]
+    return replace(about, model=about.model or models.pop(), notes="\n\n".join(filter(None, notes)))
 
 
 def _check_about(about: About) -> None:
@@ -161,7 +182,7 @@ def _store(
     owner: AbstractBaseUser, about: About, placed: Sequence[_Placed], key: str | None, digest: str
 ) -> Submission:
     return Submission.objects.create(
-        model=_language_model(about),
+        model=_language_model(about, [item.candidate for item in placed]),
         harness=about.harness,
         k=max(item.candidate.attempt for item in placed),
         step_budget=about.step_budget,
@@ -173,9 +194,14 @@ def _store(
     )
 
 
-def _language_model(about: About) -> LanguageModel:
-    """The model of this name; what the site knows of it is not changed by a submission."""
-    found = LanguageModel.objects.named(about.model, about.vendor)
+def _language_model(about: About, candidates: Sequence[Candidate]) -> LanguageModel:
+    """The model of this name; what the site knows of it is not changed by a submission.
+
+    The vendor that published trees name is that of a new one, and contradicts nothing.
+    """
+    vendors = {c.tree.vendor for c in candidates if c.tree and c.tree.vendor}
+    likely = vendors.pop() if len(vendors) == 1 else ""
+    found = LanguageModel.objects.named(about.model, about.vendor or likely)
     if about.vendor and found.vendor and about.vendor.casefold() != found.vendor.casefold():
         raise Refusal(
             "other_vendor",

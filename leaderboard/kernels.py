@@ -12,12 +12,21 @@ from leaderboard.archives import MAX_SOURCE_BYTES, Member, shown
 from leaderboard.models import Problem
 from leaderboard.models.choices import BACKENDS
 from leaderboard.refusal import Refusal
+from leaderboard.trees import (
+    BACKEND,
+    Tree,
+    backend_called,
+    is_withdrawn,
+    published_number,
+    slug_today,
+    tree_of,
+)
 
 ENTRY = "solution"
 MAX_ATTEMPT = 100
 _BACKENDS = [value for value, _ in BACKENDS]
 _NAME = re.compile(
-    rf"(?P<number>\d{{1,4}})_(?P<slug>[a-z0-9_]+)_(?P<backend>{'|'.join(_BACKENDS)})\.py"
+    rf"(?:(?P<number>\d{{1,4}})_)?(?P<slug>[a-z]\w*?)(?:_(?P<backend>{BACKEND}))?\.py", re.ASCII
 )
 _ATTEMPT = re.compile(r"attempt_(\d{1,3})")
 
@@ -26,7 +35,8 @@ _ATTEMPT = re.compile(r"attempt_(\d{1,3})")
 class Candidate:
     """A kernel as it was handed in. `problem` is a number or a slug, `slug` must agree with it.
 
-    `where` is what messages call it: the file's path, or the field that held it.
+    `where` is what messages call it: the file's path, or the field that held it. `tree` is what the
+    name of a published tree says of it.
     """
 
     problem: str
@@ -35,6 +45,12 @@ class Candidate:
     attempt: int = 1
     slug: str | None = None
     where: str = "source"
+    tree: Tree | None = None
+
+    @property
+    def is_withdrawn(self) -> bool:
+        numbered = self.tree and self.slug
+        return bool(numbered) and is_withdrawn(int(self.problem), str(self.slug))
 
 
 def from_members(members: Sequence[Member], attempt: int) -> list[Candidate]:
@@ -54,8 +70,9 @@ def from_members(members: Sequence[Member], attempt: int) -> list[Candidate]:
 
 
 def from_member(member: Member, attempt: int) -> Candidate:
-    name = _NAME.fullmatch(member.path.name)
-    if name is None:
+    name, tree = _NAME.fullmatch(member.path.name), tree_of(member.path)
+    backend = name and (name["backend"] or (tree and tree.backend))
+    if not name or not backend:
         raise Refusal(
             "bad_file_name",
             f"{shown(member.path.name)} is not called <number>_<slug>_<backend>.py.",
@@ -63,12 +80,13 @@ def from_member(member: Member, attempt: int) -> Candidate:
         )
     folders = [match for part in member.path.parts[:-1] if (match := _ATTEMPT.fullmatch(part))]
     return Candidate(
-        problem=str(int(name["number"])),
-        slug=name["slug"],
-        backend=name["backend"],
+        problem=str(int(name["number"])) if name["number"] else name["slug"],
+        slug=name["slug"] if name["number"] else None,
+        backend=backend_called(backend),
         source=decoded(member.data),
         attempt=int(folders[-1][1]) if folders else attempt,
         where=shown(str(member.path)),
+        tree=tree,
     )
 
 
@@ -91,15 +109,7 @@ def decoded(data: bytes) -> str:
 
 def checked_problem(candidate: Candidate, problems: Mapping[str, Problem]) -> Problem:
     """The problem of a candidate that may be stored; `problems` by number and slug."""
-    problem = problems.get(candidate.problem)
-    if problem is None:
-        raise _unknown_problem(candidate.problem, problems)
-    if candidate.slug is not None and candidate.slug != problem.slug:
-        raise Refusal(
-            "name_disagrees",
-            f"Problem {problem.number} is {problem.slug}, not {shown(candidate.slug)}.",
-            f"Call the file {problem.number}_{problem.slug}_{candidate.backend}.py.",
-        )
+    problem = _problem_of(candidate, problems)
     if not 1 <= candidate.attempt <= MAX_ATTEMPT:
         fix = f"Number attempts from 1 to {MAX_ATTEMPT}."
         raise Refusal("bad_attempt", f"There is no attempt {candidate.attempt}.", fix)
@@ -110,6 +120,31 @@ def checked_problem(candidate: Candidate, problems: Mapping[str, Problem]) -> Pr
             f"Define `def {ENTRY}(...)` with the parameters of the problem's reference.",
         )
     return problem
+
+
+def _problem_of(candidate: Candidate, problems: Mapping[str, Problem]) -> Problem:
+    problem = problems.get(candidate.problem)
+    if candidate.slug is None or (problem and problem.slug == candidate.slug):
+        if problem is None:
+            raise _unknown_problem(candidate, problems)
+        return problem
+    if candidate.tree and (earlier := _earlier_number(candidate, problems)):
+        return earlier
+    if problem is None:
+        raise _unknown_problem(candidate, problems)
+    raise Refusal(
+        "name_disagrees",
+        f"Problem {problem.number} is {problem.slug}, not {shown(candidate.slug)}.",
+        f"{_nearest(candidate, problems)}Call the file"
+        f" {problem.number}_{problem.slug}_{candidate.backend}.py if it is for that one.",
+    )
+
+
+def _earlier_number(candidate: Candidate, problems: Mapping[str, Problem]) -> Problem | None:
+    """The problem that the published trees have under this number and name."""
+    number = int(candidate.problem)
+    problem = problems.get(slug_today(number, str(candidate.slug)))
+    return problem if problem and published_number(problem.number) == number else None
 
 
 def has_entry(source: str) -> bool:
@@ -149,12 +184,18 @@ def combined(refused: Mapping[str, Refusal]) -> Refusal:
     )
 
 
-def _unknown_problem(text: str, problems: Mapping[str, Problem]) -> Refusal:
-    near = get_close_matches(text, problems, n=3)
-    hint = f"Did you mean {' or '.join(near)}? " if near else ""
+def _unknown_problem(candidate: Candidate, problems: Mapping[str, Problem]) -> Refusal:
+    name = candidate.problem if candidate.slug is None else f"{candidate.problem}_{candidate.slug}"
     return Refusal(
         "unknown_problem",
-        f"There is no problem {shown(text)!r}.",
-        f"{hint}Give a number or a slug from /api/v1/problems.",
+        f"There is no problem {shown(name)!r}.",
+        f"{_nearest(candidate, problems)}Give a number or a slug from /api/v1/problems.",
         fields={"problem": "unknown"},
     )
+
+
+def _nearest(candidate: Candidate, problems: Mapping[str, Problem]) -> str:
+    """The problems whose names are most like a candidate's, as a question."""
+    near = get_close_matches(candidate.slug or candidate.problem, problems, n=3, cutoff=0.5)
+    names = [f"{problems[slug].number}_{slug}" if candidate.slug else slug for slug in near]
+    return f"Did you mean {' or '.join(names)}? " if names else ""

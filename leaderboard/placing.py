@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from leaderboard.archives import shown
 from leaderboard.kernels import Candidate
 from leaderboard.models import Hardware, Problem
 from leaderboard.queue import Setting
 from leaderboard.refusal import Refusal
+from leaderboard.trees import Tree
 
 CPU_BACKENDS = ("pytorch", "cpp")
 
@@ -44,7 +45,7 @@ def setting_for(
 ) -> Setting:
     """Raises Refusal where the problem, the backend or the `known` hardware cannot do it."""
     device = wish.device or ("cpu" if candidate.backend in CPU_BACKENDS else "cuda")
-    usual = USUAL[device]
+    usual = _usual(candidate, problem, wish, known, device)
     world_size = wish.world_size or usual.world_size
     size, dtype = wish.size or usual.size, wish.dtype or usual.dtype
     able = ["cpu", "cuda"] if candidate.backend in CPU_BACKENDS else ["cuda"]
@@ -56,7 +57,7 @@ def setting_for(
     ):
         _check(name, value, allowed, problem.slug)
     return Setting(
-        hardware=_hardware(known, wish.hardware, device, world_size),
+        hardware=_hardware(known, wish.hardware, device, world_size, candidate.tree),
         device=device,
         world_size=world_size,
         size=size,
@@ -65,8 +66,29 @@ def setting_for(
     )
 
 
-def _hardware(known: Sequence[Hardware], slug: str | None, device: str, world_size: int) -> str:
-    """The smallest class of hardware that has the device and the ranks, or the one asked for."""
+def _usual(
+    candidate: Candidate, problem: Problem, wish: Wish, known: Sequence[Hardware], device: str
+) -> Usual:
+    """What is not asked for: as a published tree says, with its ranks where some host has them."""
+    usual, tree = USUAL[device], candidate.tree
+    if tree is None or device != "cuda":
+        return usual
+    hosts = [h for h in known if h.device == device and wish.hardware in (None, h.slug)]
+    most = max((host.max_world_size for host in hosts), default=0)
+    ranks = tree.world_size or usual.world_size
+    is_had = ranks <= most and ranks in problem.payload["world_sizes"]
+    return replace(
+        usual,
+        world_size=ranks if is_had else usual.world_size,
+        dtype=tree.dtype or usual.dtype,
+    )
+
+
+def _hardware(
+    known: Sequence[Hardware], slug: str | None, device: str, world_size: int, tree: Tree | None
+) -> str:
+    """The class of hardware asked for, else a published tree's, else the smallest: of those that
+    have the device and the ranks."""
     fitting = {
         hardware.slug: hardware.max_world_size
         for hardware in known
@@ -82,6 +104,8 @@ def _hardware(known: Sequence[Hardware], slug: str | None, device: str, world_si
             "See /api/v1/status for the hardware there is.",
             fields={"device": f"no {device} host with {world_size} ranks"},
         )
+    if tree and tree.hardware in fitting:
+        return tree.hardware
     return min(fitting, key=lambda name: (fitting[name], name))
 
 

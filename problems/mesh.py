@@ -1,15 +1,40 @@
-"""Process groups along the axes of a problem's mesh, and their place in a call's arguments."""
+"""The world and its process groups along a problem's mesh, and their place in a call's arguments."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from datetime import timedelta
 from functools import cache
 from itertools import product
 from math import prod
 
+import torch
 import torch.distributed as dist
 
 from problems.spec import Dims, GroupRef
+
+
+def join_world(
+    device_type: str, store: str, rank: int, world_size: int, timeout_s: float = 1800.0
+) -> torch.device:
+    """Make this process a rank of the default group, which meets at the file `store`.
+
+    Returns the rank's device: with `cuda` the GPU of its number, current from now on, and NCCL
+    joins the ranks; with `cpu` gloo does.
+    """
+    device = torch.device(device_type, rank) if device_type == "cuda" else torch.device("cpu")
+    if device.type == "cuda":
+        torch.cuda.set_device(device)
+        torch.backends.cudnn.allow_tf32 = False  # a float32 convolution is one, as products are
+    dist.init_process_group(
+        "nccl" if device.type == "cuda" else "gloo",
+        init_method=f"file://{store}",
+        rank=rank,
+        world_size=world_size,
+        timeout=timedelta(seconds=timeout_s),
+        device_id=device if device.type == "cuda" else None,
+    )
+    return device
 
 
 def mesh_groups(

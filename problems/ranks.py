@@ -11,13 +11,14 @@ import tempfile
 import traceback
 import warnings
 from collections.abc import Callable
-from datetime import timedelta
 from multiprocessing.connection import Connection, wait
 from types import TracebackType
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import torch
 import torch.distributed as dist
+
+from problems.mesh import join_world
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -115,16 +116,7 @@ def _serve(
     # torch 2.13 renames collectives that 2.11, on today's GPU hosts, knows by the old names only.
     warnings.filterwarnings("ignore", category=FutureWarning, module="torch.distributed")
     os.environ["GLOO_SOCKET_IFNAME"] = "lo"
-    if device == "cuda":
-        torch.cuda.set_device(rank)
-        torch.backends.cudnn.allow_tf32 = False  # float32 convolutions are float32
-    dist.init_process_group(
-        "nccl" if device == "cuda" else "gloo",
-        init_method=f"file://{meeting}",
-        rank=rank,
-        world_size=world_size,
-        timeout=timedelta(seconds=timeout_s),
-    )
+    join_world(device, str(meeting), rank, world_size, timeout_s)
     while True:
         try:
             task, args, kwargs = pipe.recv()

@@ -23,9 +23,10 @@ class Input(serializers.Serializer[Any]):
 
 class SubmissionIn(Input):
     """One kernel (`problem`, `backend`, `source`) or an `archive` of
-    `<number>_<slug>_<backend>.py` files, and what is said of it."""
+    `<number>_<slug>_<backend>.py` files, and what is said of it. The name of a published tree in
+    the archive says what is left out."""
 
-    model = serializers.CharField(max_length=80)
+    model = serializers.CharField(max_length=80, required=False)
     vendor = serializers.CharField(max_length=80, required=False, allow_blank=True)
     harness = serializers.ChoiceField(choices=Harness.choices)
     step_budget = serializers.IntegerField(min_value=1, max_value=MAX_NUMBER, required=False)
@@ -52,7 +53,7 @@ class SubmissionIn(Input):
                 raise serializers.ValidationError(
                     {name: ["Leave it out: the archive's file names say it."] for name in both}
                 )
-        elif missing := single - set(attrs):
+        elif missing := (single | {"model"}) - set(attrs):
             raise serializers.ValidationError(
                 {name: ["Needed, unless an archive is sent."] for name in missing}
             )

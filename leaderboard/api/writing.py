@@ -81,7 +81,7 @@ def _user(request: Request) -> AbstractBaseUser:
 
 def _about(fields: dict[str, Any]) -> About:
     return About(
-        model=fields["model"],
+        model=fields.get("model", ""),
         harness=Harness(fields["harness"]),
         vendor=fields.get("vendor", ""),
         step_budget=fields.get("step_budget"),

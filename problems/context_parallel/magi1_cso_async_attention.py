@@ -134,14 +134,14 @@ def reference(
 
 
 def cost(d: Dims, world_size: int, itemsize: int) -> Cost:
-    """Of the timed call, in which every range attends to itself."""
+    """Of the timed call, in which every range attends to itself. Queries and results change places
+    with heads, or all keys and values go to all ranks."""
     tokens, pairs = 4 * d.part, 4 * world_size * d.part * d.chunk
     kv_share = tokens * max(1, d.kv_heads / world_size) * 2 * d.width
-    queries = tokens * d.heads * d.width
+    queries, kv = tokens * d.heads * d.width, tokens * d.kv_heads * 2 * d.width
+    by_heads = all_to_all_bytes(2 * queries, world_size) + all_gather_bytes(kv_share, world_size)
     return Cost(
-        wire_bytes=all_to_all_bytes(2 * queries * itemsize, world_size)
-        + all_gather_bytes(kv_share * itemsize, world_size),
+        wire_bytes=min(by_heads, all_gather_bytes(kv, world_size)) * itemsize,
         flops=4 * pairs * d.heads / world_size * d.width,
-        hbm_bytes=2 * (queries + tokens * d.kv_heads * d.width) * itemsize,
-        exchanges=2,
+        hbm_bytes=(2 * queries + kv) * itemsize,
     )

@@ -91,10 +91,9 @@ def reference(
 
 
 def cost(d: Dims, world_size: int, itemsize: int) -> Cost:
-    """Of the last rank under a causal mask: it sees everything."""
-    chunk, remote = d.batch * d.seq * d.heads * d.width, (world_size - 1) * d.seq
-    return Cost(
-        wire_bytes=2 * (world_size - 1) * chunk * itemsize,
-        flops=4 * chunk * (remote + (d.seq + 1) / 2),
-        hbm_bytes=4 * chunk * itemsize,
-    )
+    """Of work spread evenly under a causal mask. The last rank receives its results at least. The
+    last but one gives as much away, those before it their keys and values."""
+    chunk, length = d.batch * d.seq * d.heads * d.width, world_size * d.seq
+    wire = max(1, (2 * world_size - 3) / world_size) * chunk * itemsize
+    flops, hbm = 2 * chunk * (length + 1), 4 * chunk * itemsize
+    return Cost(wire_bytes=wire, flops=flops, hbm_bytes=hbm)

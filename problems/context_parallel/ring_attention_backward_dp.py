@@ -6,7 +6,6 @@ Keys and values travel around the ring, and the sums of their gradients behind t
 import torch
 import torch.distributed as dist
 
-from problems.collectives import all_reduce_bytes
 from problems.context import RankContext
 from problems.spec import Cost, Dims, Problem, sizes, tolerances
 
@@ -154,12 +153,12 @@ def reference(
 
 
 def cost(d: Dims, world_size: int, itemsize: int) -> Cost:
-    """Partial sums of the keys' and values' gradients may travel in the run dtype."""
-    chunk, remote = d.batch * d.seq * d.heads * d.width, d.cp - 1
-    average = all_reduce_bytes(3 * chunk * itemsize, d.dp)
+    """What a rank must give away: its queries, keys, values and dout, or, where there is no ring,
+    the three gradients that its partner averages."""
+    chunk = d.batch * d.seq * d.heads * d.width
     return Cost(
-        wire_bytes=4 * remote * chunk * itemsize + average,
+        wire_bytes=(4 if d.cp > 1 else 3) * chunk * itemsize,
         flops=10 * chunk * d.seq * d.cp,
         hbm_bytes=8 * chunk * itemsize + 4 * d.batch * d.heads * d.seq,
-        exchanges=3 if d.cp > 1 else 1,
+        exchanges=2 if d.cp > 1 else 1,
     )

@@ -1,5 +1,7 @@
 """Nearest neighbours of every rank's queries among training features spread over the ranks."""
 
+import math
+
 import torch
 import torch.distributed as dist
 
@@ -106,12 +108,14 @@ def reference(
 
 
 def cost(d: Dims, world_size: int, itemsize: int) -> Cost:
-    """Queries go to every rank; only those neighbours come back that are in the answer."""
-    queries, answers = d.queries * d.width * itemsize, d.queries * d.k * (itemsize + 8)
+    """Queries go to every rank; only those neighbours come back that are in the answer, with labels
+    that need tell no more than all features apart."""
+    queries, answers = d.queries * d.width * itemsize, d.queries * d.k
+    near = answers * (itemsize + math.log2(world_size * d.items) / 8)
     return Cost(
-        wire_bytes=all_gather_bytes(queries, world_size) + all_to_all_bytes(answers, world_size),
+        wire_bytes=all_gather_bytes(queries, world_size) + all_to_all_bytes(near, world_size),
         flops=2 * world_size * d.queries * d.width * d.items,
-        hbm_bytes=queries + answers + d.items * (d.width * itemsize + 8),
+        hbm_bytes=queries + answers * (itemsize + 8) + d.items * (d.width * itemsize + 8),
         exchanges=2,
     )
 

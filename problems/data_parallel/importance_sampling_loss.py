@@ -122,9 +122,11 @@ def reference(
 
 
 def cost(d: Dims, world_size: int, itemsize: int) -> Cost:
-    logits = d.m * d.vocab
+    """Of ranks that leave out the fewest tokens, which is an eighth under `hardened`."""
+    counted = 7 / 8 * d.m
+    logits, read = counted * d.vocab, counted * (d.n + 2) + d.vocab * d.n
     return Cost(
         wire_bytes=all_reduce_bytes(4 + 6 * itemsize, world_size),
         flops=2 * logits * d.n + 5 * logits,
-        hbm_bytes=(d.m + d.vocab) * d.n * itemsize + d.m * (8 + 4 * itemsize) + 24,
+        hbm_bytes=read * itemsize + d.m * (8 + 2 * itemsize) + 24,
     )

@@ -3,7 +3,6 @@
 import torch
 import torch.distributed as dist
 
-from problems.collectives import all_to_all_bytes
 from problems.context import RankContext
 from problems.spec import EXACT_TOLERANCES, Cost, Dims, Problem, sizes
 
@@ -98,10 +97,12 @@ def reference(
 
 
 def cost(d: Dims, world_size: int, itemsize: int) -> Cost:
-    """Of even routing in which no token has both of its experts on one rank."""
-    rows = 2 * d.m * d.n * itemsize
+    """Of even splits. A token goes to a rank once, also where both of its experts are there, as of
+    published experts some are."""
+    local, tokens = d.experts // world_size, d.m * d.n * itemsize
+    both = local * (local - 1) / (d.experts * (d.experts - 1))
     return Cost(
-        wire_bytes=all_to_all_bytes(rows, world_size),
+        wire_bytes=(world_size - 1) * (2 / world_size - both) * tokens,
         flops=2 * d.experts * d.m,
-        hbm_bytes=1.5 * rows + (4 * 3 * d.experts + 16) * d.m,
+        hbm_bytes=3 * tokens + (4 * 3 * d.experts + 16) * d.m,
     )

@@ -3,7 +3,6 @@
 import torch
 import torch.distributed as dist
 
-from problems.collectives import all_gather_bytes, reduce_scatter_bytes
 from problems.context import RankContext
 from problems.spec import Cost, Dims, Problem, sizes, tolerances
 
@@ -145,10 +144,11 @@ def reference(
 
 
 def cost(d: Dims, world_size: int, itemsize: int) -> Cost:
-    shard, params = d.part * itemsize, d.params * itemsize
+    """What a rank must give away: its weights and its batch, or what all others' gradients make of
+    them."""
+    batch = 2 * d.rows * d.width
     return Cost(
-        wire_bytes=all_gather_bytes(shard, world_size) + reduce_scatter_bytes(params, world_size),
+        wire_bytes=min(d.part + batch, d.params - d.part) * itemsize,
         flops=10 * d.rows * d.width * d.hidden + 15 * d.part,
-        hbm_bytes=2 * d.rows * d.width * itemsize + 6 * shard,
-        exchanges=2,
+        hbm_bytes=(batch + 6 * d.part) * itemsize,
     )

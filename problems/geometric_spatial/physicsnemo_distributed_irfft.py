@@ -87,12 +87,12 @@ def reference(
 
 
 def cost(d: Dims, world_size: int, itemsize: int) -> Cost:
-    """No mirrored columns need to travel: the real part of the half spectrum's transform, with
-    inner columns counted twice, is the answer. Values of 4 bytes in every run dtype."""
+    """Transforms that use the symmetry of the spectrum. Ranks of mirrored rows may share work,
+    but each must receive as much as it returns. Values of 4 bytes in every run dtype."""
     local = d.batch * d.channels * d.height * d.width / world_size
     half = d.batch * d.channels * (d.height / world_size) * (d.width // 2 + 1)
     return Cost(
-        wire_bytes=8 * local * (world_size - 1) / world_size,
+        wire_bytes=4 * local,
         flops=2.5 * local * math.log2(d.height * d.width),
         hbm_bytes=8 * half + 4 * local,
     )

@@ -1,5 +1,7 @@
 """Multi-hop neighbour sampling on a graph whose nodes belong to different ranks."""
 
+import math
+
 import torch
 import torch.distributed as dist
 
@@ -127,10 +129,11 @@ def reference(
 
 
 def cost(d: Dims, world_size: int, itemsize: int) -> Cost:
-    """Of the first hop only: how many nodes the second one meets depends on the graph."""
+    """Of the first hop only: how many nodes the second one meets depends on the graph. An id takes
+    no more bits than the number of nodes; places of edges follow from the row pointers."""
     edges = 10 * d.seeds
     return Cost(
-        wire_bytes=all_to_all_bytes(8 * edges, world_size),
+        wire_bytes=all_to_all_bytes(math.log2(d.nodes) / 8 * edges, world_size),
         flops=0,
         hbm_bytes=8 * (3 * d.seeds + 4 * edges),
         exchanges=2,

@@ -92,9 +92,8 @@ def settle(
 
 
 def cost(d: Dims, world_size: int, itemsize: int) -> Cost:
-    shard = d.m * d.n * (1 + 4 / d.block)
-    return Cost(
-        wire_bytes=all_gather_bytes(shard, world_size),
-        flops=4 * d.m * d.n,
-        hbm_bytes=d.m * d.n * itemsize + world_size * shard,
-    )
+    """Scales travel as maxima. Blocks of zeros, an eighth under `hardened`, need no codes."""
+    codes, scales = d.m * d.n, d.m * d.n / d.block
+    wire = all_gather_bytes(7 / 8 * codes + itemsize * scales, world_size)
+    hbm = codes * itemsize + world_size * (codes + 4 * scales)
+    return Cost(wire_bytes=wire, flops=4 * codes, hbm_bytes=hbm)

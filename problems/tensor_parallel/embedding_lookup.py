@@ -66,10 +66,11 @@ def reference(indices: torch.Tensor, local_shard: torch.Tensor) -> torch.Tensor:
 
 
 def cost(d: Dims, world_size: int, itemsize: int) -> Cost:
-    """Distinct rows of uniform indices are fetched once, by reads that need no request."""
+    """Distinct rows of uniform indices are fetched once, by reads that need no request, and are
+    read from memory once for all ranks."""
     distinct = (world_size - 1) * d.m * -math.expm1(-1 / world_size)
     return Cost(
         wire_bytes=distinct * d.n * itemsize,
         flops=0,
-        hbm_bytes=8 * d.m + 2 * d.m * d.n * itemsize,
+        hbm_bytes=8 * d.m + (1 - math.expm1(-1)) * d.m * d.n * itemsize,
     )

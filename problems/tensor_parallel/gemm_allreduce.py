@@ -3,7 +3,7 @@
 import torch
 import torch.distributed as dist
 
-from problems.collectives import all_reduce_bytes
+from problems.collectives import all_gather_bytes, all_reduce_bytes
 from problems.context import RankContext
 from problems.spec import Cost, Dims, Problem, tolerances
 
@@ -43,9 +43,10 @@ def reference(A_local: torch.Tensor, B_local: torch.Tensor) -> torch.Tensor:
 
 
 def cost(d: Dims, world_size: int, itemsize: int) -> Cost:
-    c = d.m * d.n
+    """Products are summed, or every rank gathers all operands and computes the whole result."""
+    c, operands = d.m * d.n * itemsize, d.k * (d.m + d.n) * itemsize
     return Cost(
-        wire_bytes=all_reduce_bytes(c * itemsize, world_size),
-        flops=2 * c * d.k + (world_size - 1) / world_size * c,
-        hbm_bytes=(d.m * d.k + d.k * d.n + c) * itemsize,
+        wire_bytes=min(all_reduce_bytes(c, world_size), all_gather_bytes(operands, world_size)),
+        flops=2 * d.m * d.n * d.k,
+        hbm_bytes=operands + c,
     )

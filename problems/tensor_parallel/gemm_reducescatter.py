@@ -3,7 +3,7 @@
 import torch
 import torch.distributed as dist
 
-from problems.collectives import all_gather_bytes, all_to_all_bytes, reduce_scatter_bytes
+from problems.collectives import all_gather_bytes, all_to_all_bytes
 from problems.context import RankContext
 from problems.spec import Cost, Dims, Problem, sizes, tolerances
 
@@ -53,12 +53,11 @@ def reference(A_local: torch.Tensor, B_local: torch.Tensor) -> torch.Tensor:
 
 
 def cost(d: Dims, world_size: int, itemsize: int) -> Cost:
-    """Products travel, or their operands where these are smaller."""
-    products = reduce_scatter_bytes(d.rows * d.n * itemsize, world_size)
-    operands = all_to_all_bytes(d.rows * d.part * itemsize, world_size)
-    operands += all_gather_bytes(d.part * d.n * itemsize, world_size)
+    """A rank receives as much as its block of sums, or the operands that the block takes."""
+    block, operands = d.block * d.n, all_to_all_bytes(d.rows * d.part, world_size)
+    operands += all_gather_bytes(d.part * d.n, world_size)
     return Cost(
-        wire_bytes=min(products, operands),
+        wire_bytes=min(block, operands) * itemsize,
         flops=2 * d.rows * d.part * d.n,
-        hbm_bytes=(d.rows * d.part + d.part * d.n + d.block * d.n) * itemsize,
+        hbm_bytes=(d.rows * d.part + d.part * d.n + block) * itemsize,
     )

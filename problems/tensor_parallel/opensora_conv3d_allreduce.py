@@ -3,7 +3,7 @@
 import torch
 import torch.distributed as dist
 
-from problems.collectives import all_reduce_bytes
+from problems.collectives import all_gather_bytes
 from problems.context import RankContext
 from problems.spec import Cost, Dims, Problem, sizes, tolerances
 
@@ -82,10 +82,11 @@ def reference(
 
 
 def cost(d: Dims, world_size: int, itemsize: int) -> Cost:
-    output = d.channels * d.frames * d.side**2
-    given = d.shard * (d.frames + 2) * (d.side + 2) ** 2 + d.channels * (27 * d.shard + 1)
+    """A rank receives as much as the result, or the others' inputs and filters."""
+    output, filters = d.channels * d.frames * d.side**2, 27 * d.channels * d.shard
+    given = d.shard * (d.frames + 2) * (d.side + 2) ** 2 + filters
     return Cost(
-        wire_bytes=all_reduce_bytes(output * itemsize, world_size),
-        flops=2 * output * 27 * d.shard + 2 * output,
-        hbm_bytes=(given + output) * itemsize,
+        wire_bytes=min(output, all_gather_bytes(given, world_size)) * itemsize,
+        flops=2 * output * 27 * d.shard,
+        hbm_bytes=(given + d.channels + output) * itemsize,
     )

@@ -1,4 +1,5 @@
-"""The kernels in `misbehaving/` and `honest/`: the header of each says what the judge must find."""
+"""The kernels in `misbehaving/` and `honest/`, here and in `gpu/`: the header of each says what the
+judge must find."""
 
 from __future__ import annotations
 
@@ -8,10 +9,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from evaluator.job import Backend, Dtype, Job, Limits, Profile
-from evaluator.report import Verdict
+from evaluator.job import Backend, Device, Dtype, Job, Limits, Profile, limits_of
+from evaluator.report import Report, Verdict
 
 HERE = Path(__file__).parent
+ON_GPUS = {"device": Device.CUDA, "dtype": Dtype.BFLOAT16, "size": "standard"}
 
 
 class MalformedHeader(ValueError):
@@ -23,11 +25,11 @@ class KernelFile:
     """A kernel and what is expected of its report.
 
     More than one verdict is allowed only where a race by nature decides between them. `purpose`
-    says what the kernel tries; `ranks`, `flags` and `log` must occur in the report. `at_least_us`
-    bounds the time of a call, `speedup_below` the lower end of the speedup's interval, which a busy
-    host does not move. One that is `timed` gets as far as the timed phase, which wants the
-    processors for itself; what may pass always does. After one that `threatens` the host an honest
-    one is run.
+    says what the kernel tries; `cause`, `ranks`, `flags` and `log` must occur in the report.
+    `at_least_us` bounds the time of a call, `speedup_below` the lower end of the speedup's
+    interval, which a busy host does not move. One that is `timed` gets as far as the timed phase,
+    which wants the processors for itself; what may pass always does. After one that `threatens` the
+    host an honest one is run.
     """
 
     path: Path
@@ -35,10 +37,14 @@ class KernelFile:
     verdicts: frozenset[Verdict]
     problem: str = "allreduce"
     world_size: int = 2
+    size: str = "tiny"
     backend: Backend = Backend.PYTORCH
+    device: Device = Device.CPU
     dtype: Dtype = Dtype.FLOAT32
     profile: Profile = Profile.HARDENED
+    trials: int = 6
     limits: Limits = field(default_factory=Limits)
+    cause: str | None = None
     flags: frozenset[str] = frozenset()
     ranks: tuple[int, ...] = ()
     log: str | None = None
@@ -61,10 +67,34 @@ class KernelFile:
             source=self.path.read_text(),
             backend=self.backend,
             world_size=self.world_size,
+            size=self.size,
+            device=self.device,
             dtype=self.dtype,
             profile=self.profile,
+            trials=self.trials,
             limits=self.limits,
         )
+
+    def complaints(self, report: Report) -> list[str]:
+        """How the report differs from what the header says; a time counts where there is one."""
+        found = []
+        if report.verdict not in self.verdicts:
+            found.append(f"{report.verdict} instead of {' or '.join(sorted(self.verdicts))}")
+        if self.cause not in (None, report.cause):
+            found.append(f"cause {report.cause} instead of {self.cause}")
+        if missing := self.flags - set(report.flags):
+            found.append(f"without the flags {', '.join(sorted(missing))}")
+        if self.ranks and report.ranks != self.ranks:
+            found.append(f"names ranks {report.ranks} instead of {self.ranks}")
+        if self.log is not None and not any(self.log in log.text for log in report.logs):
+            found.append(f"no log says {self.log!r}")
+        if report.timing is None:
+            return found
+        if report.timing.kernel_us < (self.at_least_us or 0):
+            found.append(f"{report.timing.kernel_us:.1f} us, less than {self.at_least_us} us")
+        if self.speedup_below is not None and report.timing.speedup_low >= self.speedup_below:
+            found.append(f"{report.timing.speedup_low:.2f}x, not below {self.speedup_below}x")
+        return found
 
 
 def read(path: Path) -> KernelFile:
@@ -82,10 +112,15 @@ def read(path: Path) -> KernelFile:
     except ValueError as error:
         raise MalformedHeader(f"{path.name}: {error}") from None
     values.setdefault("timed", Verdict.OK in values["verdicts"])
+    if path.parent.parent == HERE / "gpu":
+        values = {**ON_GPUS, **values}
+    usual = limits_of(values.get("device", Device.CPU))
+    values["limits"] = dataclasses.replace(usual, **values.get("limits", {}))
     return KernelFile(path=path, purpose=purposes[0], **values)
 
 
 def all_in(folder: str) -> list[KernelFile]:
+    """Those of a folder, such as `honest` or `gpu/honest`."""
     return [read(path) for path in sorted((HERE / folder).glob("*.py"))]
 
 
@@ -116,7 +151,8 @@ def _verdicts(text: str) -> frozenset[Verdict]:
     return frozenset(Verdict(word) for word in _words(text))
 
 
-def _limits(text: str) -> Limits:
+def _limits(text: str) -> dict[str, float]:
+    """What differs from the usual limits."""
     values: dict[str, float] = {}
     kinds = {field.name: field.type for field in dataclasses.fields(Limits)}
     for word in _words(text):
@@ -124,7 +160,7 @@ def _limits(text: str) -> Limits:
         if name not in kinds:
             raise ValueError(f"there is no limit {name!r}; the limits are {', '.join(kinds)}")
         values[name] = float(number) if kinds[name] == "float" else int(number)
-    return Limits(**values)  # type: ignore[arg-type]
+    return values
 
 
 def _ranks(text: str) -> tuple[int, ...]:
@@ -148,10 +184,14 @@ _READERS: dict[str, Callable[[str], object]] = {
     "verdict": _verdicts,
     "problem": str,
     "world_size": int,
+    "size": str,
     "backend": Backend,
+    "device": Device,
     "dtype": Dtype,
     "profile": Profile,
+    "trials": int,
     "limits": _limits,
+    "cause": str,
     "flags": _words,
     "ranks": _ranks,
     "log": str,

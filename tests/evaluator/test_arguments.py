@@ -11,6 +11,7 @@ import pytest
 import torch
 
 from evaluator.claims import CallFault
+from evaluator.memory import Memory
 from evaluator.runner import Slot
 from evaluator.slab import Cursor, SlotLayout, lay_out
 from problems.calls import widened
@@ -37,7 +38,8 @@ class Table:
 
     def slot(self, names: tuple[str, ...] = ("out",)) -> Slot:
         node: dict[str, Any] = json.loads(json.dumps(self.layout.node()))
-        return Slot(self.slab, {}, names, node)
+        slab = Memory(device=torch.device("cpu"), nbytes=len(self.slab), mapped=self.slab)
+        return Slot(slab, {}, names, node)
 
     def call(self, solution: Callable[..., object], names: tuple[str, ...] = ("out",)) -> None:
         self.call_in(self.slot(names), solution)

@@ -4,15 +4,28 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import time
+from pathlib import Path
 
 import pytest
 
-from evaluator.claims import CLAIMABLE, CallFault, claim_of, read_claim
+import evaluator
+from evaluator.claims import CAUSES, CLAIMABLE, CallFault, claim_of, read_claim
 from evaluator.logs import LogCollector
 from evaluator.report import Verdict
 from evaluator.scan import PATTERNS, lines_of, scan_source
 from evaluator.text import plain_text
+
+BUILD = ("import", Verdict.BUILD_ERROR)
+IMPORT = ("import", Verdict.IMPORT_ERROR)
+CALL = ("call", Verdict.RUNTIME_ERROR)
+
+
+def _named(name: str, text: str) -> Exception:
+    """An exception of a library that is not installed here."""
+    error: Exception = type(name, (RuntimeError,), {})(text)
+    return error
 
 
 @pytest.mark.parametrize(
@@ -27,6 +40,31 @@ from evaluator.text import plain_text
         (RuntimeError("The size of tensor a"), "call", Verdict.RUNTIME_ERROR, "shape"),
         (MemoryError(), "call", Verdict.OOM, "memory"),
         (KeyboardInterrupt(), "call", Verdict.RUNTIME_ERROR, "exception"),
+        (RuntimeError("Ninja is required to load C++ extensions"), *BUILD, "ninja_missing"),
+        (RuntimeError("x\nptxas /tmp/k.ptx, line 3; error   : Unknown modifier"), *BUILD, "ptxas"),
+        (ImportError("/tmp/k.so: undefined symbol: _Z5totali"), *BUILD, "linker"),
+        (ImportError("/tmp/k.so: cannot open shared object file"), *IMPORT, "not_built"),
+        (ImportError("libnvshmem.so.3: cannot open shared object file"), *IMPORT, "import"),
+        (_named("CompilationError", "at 2:36:\ndef f():\n   ^\nbad"), *BUILD, "triton_compile"),
+        (_named("OutOfResources", "out of resource: shared"), *BUILD, "triton_resources"),
+        (_named("OutOfMemoryError", "CUDA out of memory."), "call", Verdict.OOM, "gpu_memory"),
+        (RuntimeError("CUDA error: out of memory"), "call", Verdict.OOM, "gpu_memory"),
+        (RuntimeError("DefaultCPUAllocator: can't"), "call", Verdict.OOM, "memory"),
+        (_named("AcceleratorError", "CUDA error: an illegal memory access was encountered"),
+         *CALL, "illegal_access"),
+        (_named("AcceleratorError", "CUDA error: device-side assert triggered"),
+         *CALL, "device_assert"),
+        (_named("AcceleratorError", "CUDA error: invalid configuration argument"),
+         *IMPORT, "invalid_configuration"),
+        (_named("AcceleratorError", "CUDA error: a new one"), *CALL, "cuda"),
+        (_named("DistBackendError", "NCCL error in: x, invalid usage"), *CALL, "nccl"),
+        (RuntimeError("CUBLAS error: CUBLAS_STATUS_ALLOC_FAILED"), *CALL, "vendor_library"),
+        (RuntimeError("SymmetricMemory: not allocated"), *CALL, "symmetric_memory"),
+        (RuntimeError("symm_mem: multicast is not supported"), *CALL, "multicast"),
+        (RuntimeError("expected scalar type Float but found BFloat16"), *CALL, "dtype"),
+        (RuntimeError("mat1 and mat2 shapes cannot be multiplied"), *CALL, "shape"),
+        (AttributeError("'tuple' object has no attribute 'shape'"), *CALL, "api"),
+        (RuntimeError("[x] Connection closed by peer [127.0.0.1]:1"), *CALL, "peer_lost"),
         (
             CallFault("shape_mismatch", "output_shape", "t"),
             "call",
@@ -34,7 +72,7 @@ from evaluator.text import plain_text
             "output_shape",
         ),
     ],
-)
+)  # fmt: skip
 def test_an_exception_becomes_a_claim(
     error: BaseException, stage: str, verdict: Verdict, cause: str
 ) -> None:
@@ -54,6 +92,7 @@ def test_an_exception_becomes_a_claim(
         b'{"verdict": "host_unsupported", "cause": "x", "text": "t"}',
         b'{"verdict": "cancelled", "cause": "x", "text": "t"}',
         b'{"verdict": "oom", "cause": "<script>", "text": "t"}',
+        b'{"verdict": "oom", "cause": "a_word_of_its_own", "text": "t"}',
         b"\xff\xfe\x00",
     ],
 )
@@ -71,8 +110,22 @@ def test_every_claimable_verdict_counts_against_the_kernel() -> None:
     assert all(verdict.counts and verdict is not Verdict.OK for verdict in CLAIMABLE)
 
 
+def test_every_cause_that_a_rank_claims_is_known() -> None:
+    sources = "".join(path.read_text() for path in Path(evaluator.__file__).parent.glob("*.py"))
+    claimed = re.findall(r'CallFault\(\s*"\w+",\s*"(\w+)"', sources)
+    assert len(claimed) >= 6
+    assert set(claimed) <= CAUSES
+
+
+def test_an_endless_text_is_read_no_further_than_needed() -> None:
+    claim = read_claim(claim_of(RuntimeError("x" * (8 << 20) + " Ninja is required"), "call"))
+    assert (claim.cause, len(claim.text)) == ("exception", 500)
+
+
 def test_claim_text_is_plain_and_short() -> None:
-    forged = json.dumps({"verdict": "oom", "cause": "x", "text": "a\x00\u202eb\ud800" + "c" * 9000})
+    forged = json.dumps(
+        {"verdict": "oom", "cause": "memory", "text": "a\x00\u202eb\ud800" + "c" * 9000}
+    )
     text = read_claim(forged.encode()).text
     assert text.startswith("a\ufffd\ufffdb\ufffd")
     assert len(text) == 500

@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from evaluator import Job, Profile, Verdict
-from evaluator.control import CONTROL_BYTES, RankFds, seal_at, sealed_memfd
+from evaluator.control import CONTROL_BYTES, Control, sealed_memfd
 from evaluator.judge_rank import JudgeRank
 from evaluator.report import EvaluatorError, OutputCheck
 from evaluator.slab import GUARD_BYTES, Place
@@ -62,17 +62,16 @@ class Scene:
     """A judge's rank and a submission's view of the same slab."""
 
     def __init__(self, module: ProblemModule = MODULE) -> None:
-        fd = os.memfd_create("test", os.MFD_ALLOW_SEALING)
         self.judge = JudgeRank(
             job=Job(problem="double", source="x"),
             rank=0,
             module=module,
             secret=b"secret",
-            fds={"submission": RankFds(slab=fd, control=sealed_memfd("test", CONTROL_BYTES))},
+            controls={"submission": Control(sealed_memfd("test", CONTROL_BYTES))},
         )
         _, nbytes = self.judge.prepare("key", [SPEC], True)
-        seal_at(fd, nbytes)
-        self.judge.attach(nbytes)
+        ((fd, _),) = self.judge.attach(nbytes)
+        os.close(fd)
         self.refill()
         layout = self.judge.banks["key"].calls[0].layout
         assert layout is not None
@@ -96,7 +95,7 @@ class Scene:
         best.copy_(result[1])
 
     def verdicts(self) -> set[Verdict]:
-        checks: list[OutputCheck] = self.judge.check("key", "submission")[0]
+        checks: list[OutputCheck] = self.judge.check("key", "submission", (0,))[0]
         return {check.verdict for check in checks} - {Verdict.OK}
 
 
@@ -228,17 +227,19 @@ def test_an_answer_as_good_as_the_truth_passes_where_the_problem_says_so() -> No
 def test_poison_of_a_float_is_nan_with_a_secret_payload(dtype: torch.dtype) -> None:
     judge = Scene().judge
     bits = {2: torch.int16, 4: torch.int32, 8: torch.int64}[dtype.itemsize]
-    poison = torch.tensor([judge._poison(dtype)], dtype=bits)
+    poison = torch.tensor([judge.marks.poison(dtype)], dtype=bits)
     assert poison.view(dtype).isnan().all()
     assert (poison != torch.tensor([float("nan")], dtype=dtype).view(bits)).all()
 
 
 def test_an_integer_of_one_byte_may_equal_the_poison() -> None:
     judge = Scene().judge
-    poisoned = torch.full((4,), judge._poison(torch.uint8), dtype=torch.uint8)
-    assert judge._unwritten(poisoned) == 0
-    assert judge._unwritten(poisoned.fill_(judge._poison(torch.bool)).view(torch.bool)) == 4
+    poisoned = torch.full((4,), judge.marks.poison(torch.uint8), dtype=torch.uint8)
+    assert judge.marks.unwritten(poisoned) == 0
+    assert (
+        judge.marks.unwritten(poisoned.fill_(judge.marks.poison(torch.bool)).view(torch.bool)) == 4
+    )
 
 
 def test_poison_of_a_bool_is_no_bool() -> None:
-    assert Scene().judge._poison(torch.bool) > 1
+    assert Scene().judge.marks.poison(torch.bool) > 1

@@ -20,6 +20,7 @@ TIMING = Timing(
     speedup_high=2.1,
     kernel_single_us=60.0,
     baseline_single_us=110.0,
+    empty_us=20.0,
     burst_calls=16,
     warmup_calls=512,
     timed_calls=112,

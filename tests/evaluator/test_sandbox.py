@@ -169,6 +169,10 @@ def test_a_rank_and_the_judge_meet_on_the_control_page() -> None:
     rank._sequence += 1
     rank.done(0)
     assert judge.is_ahead
+    judge.pin(3)
+    assert rank.core == 3
+    rank.write_answer(b"{}")
+    assert judge.answer == b"{}"
     rank.fail(b"x" * 100_000)
     assert len(judge.claim) == 16 << 10
     os.close(fd)
@@ -179,3 +183,33 @@ def test_a_burst_has_a_limit() -> None:
     with pytest.raises(ValueError, match="at most"):
         Control(fd).stage(Command.CALL, tuple(range(2000)))
     os.close(fd)
+
+
+@needs_bwrap
+def test_a_paused_sandbox_stands_still_and_goes_on() -> None:
+    read, write = os.pipe()
+    null = os.open(os.devnull, os.O_RDWR)
+    code = f"import os,time\nos.fork()\nwhile True: os.write({write}, b'.'); time.sleep(0.001)"
+    box = sandbox.launch(["-c", code], limits=Limits(), settings={}, fds=[write], output_fd=null)
+    os.close(write)
+    assert os.read(read, 1) == b"."
+    stopped = box.pause()
+    assert len(stopped) >= 2
+    os.set_blocking(read, False)
+    while _read_some(read):
+        pass
+    time.sleep(0.05)
+    assert not _read_some(read)
+    box.resume(stopped)
+    os.set_blocking(read, True)
+    assert os.read(read, 1) == b"."
+    box.kill()
+    for fd in (read, null):
+        os.close(fd)
+
+
+def _read_some(fd: int) -> bytes:
+    try:
+        return os.read(fd, 1 << 16)
+    except BlockingIOError:
+        return b""

@@ -7,14 +7,14 @@ import select
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from evaluator import EvaluatorError, Job, Verdict, protocol
+from evaluator import Device, EvaluatorError, Job, Limits, Verdict, protocol
 from evaluator.evaluate import evaluate
 from evaluator.sandbox import REPOSITORY
 from evaluator.standby import Standby
@@ -32,8 +32,8 @@ def standby() -> Iterator[Standby]:
 
 def test_a_warm_one_has_torch_and_one_thread() -> None:
     """A fork copies the calling thread alone, so locks of others would be held for good."""
-    with Standby(warm=True) as standby, tempfile.TemporaryFile("w+") as errors:
-        with standby.judge(errors) as judge:
+    with Standby(warm=True) as standby:
+        with standby.judge(JOB) as judge:
             assert "libtorch" in Path(f"/proc/{judge.pid}/maps").read_text()
         parent = Path(f"/proc/{_pid(standby)}")
         assert len(list((parent / "task").iterdir())) == 1
@@ -45,16 +45,41 @@ def test_it_forks_judge_after_judge(standby: Standby) -> None:
 
 
 def test_two_judges_at_once_have_their_own_streams(standby: Standby) -> None:
-    with (
-        tempfile.TemporaryFile("w+") as errors,
-        standby.judge(errors) as first,
-        standby.judge(errors) as second,
-    ):
+    with standby.judge(JOB) as first, standby.judge(JOB) as second:
         assert first.pid != second.pid
         protocol.write_job(second.jobs, Job(problem="no such problem", source=""))
         answer = protocol.parse(second.messages.readline())
         assert isinstance(answer, EvaluatorError)
         assert select.select([first.messages], [], [], 0) == ([], [], [])
+
+
+def test_the_next_judge_launches_its_sandboxes_ahead(tmp_path: Path) -> None:
+    other_size = replace(JOB, limits=Limits(processes=200))
+    with (
+        nothing_left_behind(tmp_path),
+        Standby(warm=True, ahead_on=Device.CPU) as standby,
+    ):
+        for job in (JOB, JOB, other_size, JOB):
+            report = evaluate(job, standby=standby)
+            assert report.verdict is Verdict.OUTPUT_MISMATCH
+        spare = standby._spare
+        assert spare is not None
+        os.kill(spare.pid, signal.SIGKILL)
+        _wait_until_gone(spare.pid)
+        assert evaluate(JOB, standby=standby).verdict is Verdict.OUTPUT_MISMATCH
+
+
+def test_a_judge_that_was_made_ready_elsewhere_is_not_used(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with Standby(warm=True, ahead_on=Device.CPU) as standby:
+        with standby.judge(JOB):
+            first = standby._spare
+        monkeypatch.setenv("PKB_SANDBOX_READABLE", "/usr/share")
+        with standby.judge(JOB) as judge:
+            assert first is not None
+            assert judge.pid != first.pid
+            _wait_until_gone(first.pid)
 
 
 def test_one_that_was_killed_is_replaced(standby: Standby) -> None:
@@ -81,8 +106,7 @@ def test_its_judges_die_with_it(tmp_path: Path) -> None:
     with (
         nothing_left_behind(tmp_path),
         Standby(warm=False) as standby,
-        tempfile.TemporaryFile("w+") as errors,
-        standby.judge(errors) as judge,
+        standby.judge(JOB) as judge,
     ):
         os.kill(_pid(standby), signal.SIGKILL)
         gone, _, _ = select.select([judge.pidfd], [], [], GONE_WITHIN_S)

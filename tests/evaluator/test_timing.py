@@ -4,23 +4,30 @@ from __future__ import annotations
 
 import pytest
 
-from evaluator.timing import Samples, enough, speedup_interval, summarise
+from evaluator.job import Device
+from evaluator.timing import PACES, Samples, enough, speedup_interval, summarise
+
+CALLS = 16
+EMPTY_US = 300.0
 
 
 def samples(kernel_us: float, baseline_us: float, single_us: float | None = None) -> Samples:
+    """Bursts of calls that take so long, each with what a burst costs besides."""
     noise = [0.98, 1.0, 1.02, 0.99, 1.01, 1.0, 1.0, 0.97, 1.03]
     return Samples(
-        kernel_us=[kernel_us * n for n in noise],
-        baseline_us=[baseline_us * n for n in reversed(noise)],
-        kernel_single_us=[(single_us or kernel_us) * n for n in noise],
-        baseline_single_us=[baseline_us * n for n in noise],
+        burst_calls=CALLS,
+        kernel_us=[EMPTY_US + CALLS * kernel_us * n for n in noise],
+        baseline_us=[EMPTY_US + CALLS * baseline_us * n for n in reversed(noise)],
+        kernel_single_us=[EMPTY_US + (single_us or kernel_us) * n for n in noise],
+        baseline_single_us=[EMPTY_US + baseline_us * n for n in noise],
+        empty_us=[EMPTY_US] * 5,
         warmup_calls=512,
         rank_us=[[kernel_us, kernel_us * 0.9]],
     )
 
 
 def test_a_kernel_twice_as_fast_scores_two() -> None:
-    timing, flags = summarise(samples(50.0, 100.0), 16)
+    timing, flags = summarise(samples(50.0, 100.0))
     assert timing.speedup == pytest.approx(2.0)
     assert timing.speedup_low > 1.9
     assert timing.speedup_high < 2.1
@@ -30,7 +37,7 @@ def test_a_kernel_twice_as_fast_scores_two() -> None:
 
 
 def test_the_same_time_is_not_distinguishable_from_one() -> None:
-    timing, _ = summarise(samples(100.0, 100.0), 16)
+    timing, _ = summarise(samples(100.0, 100.0))
     assert not timing.distinguishable
 
 
@@ -44,28 +51,69 @@ def test_the_interval_narrows_with_samples() -> None:
 
 
 def test_merged_calls_are_flagged_and_scored_one_by_one() -> None:
-    timing, flags = summarise(samples(10.0, 100.0, single_us=80.0), 16)
+    timing, flags = summarise(samples(10.0, 300.0, single_us=240.0))
     assert "superbatch_suspect" in flags
-    assert timing.speedup == pytest.approx(100.0 / 80.0)
+    assert timing.speedup == pytest.approx(300.0 / 240.0)
+
+
+def test_a_short_kernel_whose_launch_nothing_hides_is_not_merged() -> None:
+    assert summarise(samples(10.0, 100.0, single_us=80.0))[1] == ()
 
 
 def test_pipelining_that_the_reference_shares_is_not_flagged() -> None:
-    own = samples(50.0, 100.0, single_us=160.0)
-    own.baseline_single_us = [320.0] * 9
-    assert summarise(own, 16)[1] == ()
+    own = samples(100.0, 200.0, single_us=500.0)
+    own.baseline_single_us = [EMPTY_US + 1000.0] * 9
+    assert summarise(own)[1] == ()
 
 
 def test_a_rank_that_claims_far_too_little_time_is_flagged() -> None:
     own = samples(50.0, 100.0)
     own.rank_us = [[1.0, 2.0], [2.0, 1.0]]
-    assert "timing_mismatch" in summarise(own, 16)[1]
+    assert "timing_mismatch" in summarise(own)[1]
 
 
 @pytest.mark.parametrize(
-    ("calls", "elapsed_s", "expected"),
-    [(16, 0.1, False), (1000, 0.1, False), (16, 10.0, False), (112, 0.6, True), (16, 31.0, True)],
+    ("bursts", "elapsed_s", "expected"),
+    [(1, 0.1, False), (60, 0.1, False), (1, 10.0, False), (7, 0.6, True), (1, 31.0, True)],
 )
 def test_a_timed_phase_has_both_calls_and_time(
-    calls: int, elapsed_s: float, expected: bool
+    bursts: int, elapsed_s: float, expected: bool
 ) -> None:
-    assert enough(calls, elapsed_s) is expected
+    assert enough(bursts, 16, elapsed_s, PACES[Device.CPU]) is expected
+
+
+def test_a_burst_on_a_gpu_is_long_where_memory_allows() -> None:
+    pace = PACES[Device.CUDA]
+    calls = [pace.burst_calls(nbytes) for nbytes in (1 << 10, 4 << 20, 64 << 20, 2 << 30, 28 << 30)]
+    assert calls == [64, 64, 16, 8, 1]
+
+
+def test_what_a_burst_costs_beside_its_calls_is_taken_off_both() -> None:
+    timing, _ = summarise(samples(50.0, 100.0))
+    assert [timing.kernel_us, timing.baseline_us] == pytest.approx([50.0, 100.0])
+    assert timing.empty_us == EMPTY_US
+
+
+def test_a_burst_shorter_than_an_empty_one_still_has_a_time() -> None:
+    own = samples(50.0, 100.0)
+    own.kernel_us = [200.0] * 9
+    timing, _ = summarise(own)
+    assert timing.kernel_us == pytest.approx(0.02 * 200.0 / CALLS)
+
+
+def test_the_slowest_rank_counts_in_what_ranks_say() -> None:
+    own = samples(50.0, 100.0)
+    own.rank_us = [[40.0, 30.0], [60.0, 30.0]]
+    own.baseline_rank_us = [[90.0, 95.0], [90.0, 105.0]]
+    timing, _ = summarise(own)
+    assert (timing.kernel_events_us, timing.baseline_events_us) == (50.0, 100.0)
+
+
+@pytest.mark.parametrize(
+    "baseline_us", [[100, 100, 160, 160, 100, 160], [120, 120, 121, 99, 100, 99]]
+)
+def test_a_reference_that_varies_shows_a_noisy_host(baseline_us: list[float]) -> None:
+    own = samples(50.0, 100.0)
+    own.baseline_us = [EMPTY_US + CALLS * us for us in baseline_us]
+    own.kernel_us = own.kernel_us[: len(baseline_us)]
+    assert "noisy_host" in summarise(own)[1]

@@ -227,6 +227,7 @@ def make_timing(speedup: float) -> Timing:
         speedup_high=speedup * 1.05,
         kernel_single_us=kernel * 1.2,
         baseline_single_us=baseline * 1.1,
+        empty_us=20.0,
         burst_calls=16,
         warmup_calls=500,
         timed_calls=128,

@@ -20,12 +20,13 @@ WISHES = ("device", "hardware", "size", "dtype", "profile")
 class Command(BaseCommand):
     help = (
         "Store a folder of <number>_<slug>_<backend>.py files as one submission and queue its "
-        "runs. Repeated with the same files and answers it stores nothing new."
+        "runs. Repeated with the same files and answers it stores nothing new. What the name of a "
+        "published tree says (solutions_cuda_bf16_h100_8_<provider>_<model>) need not be given."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("folder", type=Path)
-        parser.add_argument("--model", required=True)
+        parser.add_argument("--model", default="", help="else the name of a published tree says it")
         parser.add_argument("--harness", required=True, choices=Harness.values)
         parser.add_argument("--vendor", default="")
         parser.add_argument("--notes", default="")
@@ -64,3 +65,5 @@ class Command(BaseCommand):
         word = "stored" if accepted.is_new else "already stored"
         runs = len(accepted.runs)
         self.stdout.write(f"submission {accepted.submission.pk} {word}, {runs} runs")
+        for path in accepted.left_out:
+            self.stdout.write(f"left out, since PKB has withdrawn the problem: {path}")

@@ -1,0 +1,273 @@
+"""Every GPU kernel of the tests through the judge: `gpu_acceptance.py OUT [--only NAME,...]`.
+
+Method: the kernels of tests/evaluator/gpu, honest ones first, one after the other by `evaluate` and
+one warm standby, as in a worker. OUT/acceptance.json holds what is known after each of them.
+A header's own number of ranks counts; `--world-size` is for those that name neither it nor ranks.
+Checked besides what the headers say: the times of two sleeping kernels differ as their sleeps do,
+within 5 % (the shortest is compared with a longer one, because calls that do not sleep may be bound
+by their launches, which a sleep hides); the plain kernel judged again, and after every kernel that
+threatens the host, has a speedup whose interval overlaps that of the first time; no cheat's speedup
+lies more than 5 % above the interval of an honest kernel that does the same. No kernel is started
+when the budget is used; `--done` completes an earlier acceptance.json. Exit status 0: all judged,
+all as expected.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from provenance import provenance
+
+from evaluator.codec import encode
+from evaluator.evaluate import Cancelled, evaluate
+from evaluator.report import Report
+from evaluator.standby import Standby
+from tests.evaluator.kernel_files import KernelFile, all_in, named
+
+PLAIN = "honest/nccl_all_reduce"
+SLEEPS_US = {
+    PLAIN: 0.0,
+    "honest/sleeps_a_fifth_of_a_millisecond": 200.0,
+    "honest/sleeps_one_millisecond": 1000.0,
+    "honest/sleeps_five_milliseconds": 5000.0,
+}
+SLEEP_PAIRS = ((0.0, 1000.0), (0.0, 5000.0), (200.0, 1000.0), (1000.0, 5000.0))
+SLEEP_TOLERANCE = 0.05
+TWINS = {
+    "misbehaving/ticks_early": "honest/captured_graph",
+    "misbehaving/slows_the_baseline": PLAIN,
+    "misbehaving/persisting_cache": PLAIN,
+    "misbehaving/takes_all_memory": PLAIN,
+}
+GAIN_TOLERANCE = 1.05
+GRACE_S = 40.0
+# A kernel that hangs must not use up the budget.
+MOST_S = {"build_s": 150.0, "verify_s": 60.0, "timed_s": 120.0}
+LOG_CHARS = 2048
+TOLD = ("verdict", "phase", "cause", "message", "evidence", "ranks", "flags", "phase_s", "gpus")
+TIMES = (
+    *("kernel_us", "baseline_us", "kernel_single_us", "baseline_single_us", "rank_us"),
+    *("speedup", "speedup_low", "speedup_high", "burst_calls", "warmup_calls", "timed_calls"),
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Check:
+    name: str
+    passed: bool
+    detail: str
+
+
+@dataclass(kw_only=True)
+class Acceptance:
+    """What is known so far, which is what the file holds. `results` are JSON, by name."""
+
+    path: Path
+    provenance: dict[str, Any]
+    results: dict[str, dict[str, Any]] = field(default_factory=dict)
+    left_out: list[str] = field(default_factory=list)
+    checks: list[Check] = field(default_factory=list)
+
+    def write(self) -> None:
+        document = {
+            "provenance": self.provenance,
+            "unexpected": self.unexpected,
+            "left_out": self.left_out,
+            "checks": [vars(check) for check in self.checks],
+            "kernels": self.results,
+        }
+        partial = self.path.with_suffix(".partial")
+        partial.write_text(json.dumps(document, indent=1) + "\n")
+        partial.replace(self.path)
+
+    @property
+    def unexpected(self) -> list[str]:
+        return [name for name, result in self.results.items() if result["complaints"]]
+
+
+def turns(only: list[str], world_size: int | None) -> Iterator[tuple[str, KernelFile]]:
+    """What to judge in turn, and under which name: the plain kernel, the honest ones, the plain one
+    again, the others; what takes long last."""
+    plain = _on_ranks(named("gpu/honest", PLAIN.partition("/")[2]), world_size)
+    is_plain_wanted = not only or plain.path.stem in only
+    if is_plain_wanted:
+        yield PLAIN, plain
+    for folder in ("honest", "misbehaving"):
+        for kernel in sorted(all_in(f"gpu/{folder}"), key=lambda k: (k.slow, k.path.stem)):
+            name = f"{folder}/{kernel.path.stem}"
+            if name == PLAIN or (only and kernel.path.stem not in only):
+                continue
+            yield name, _on_ranks(kernel, world_size)
+            if kernel.threatens:
+                yield f"{PLAIN} after {kernel.path.stem}", plain
+        if folder == "honest" and is_plain_wanted:
+            yield f"{PLAIN} again", plain
+
+
+def _on_ranks(kernel: KernelFile, world_size: int | None) -> KernelFile:
+    is_free = kernel.world_size == 2 and not kernel.ranks
+    return replace(kernel, world_size=world_size) if world_size and is_free else kernel
+
+
+def judged(kernel: KernelFile, standby: Standby, deadline: float) -> dict[str, Any] | None:
+    """The result as JSON; None where it was stopped at the deadline (of the monotonic clock)."""
+    limits = {name: min(most, getattr(kernel.limits, name)) for name, most in MOST_S.items()}
+    job = replace(kernel.job, limits=replace(kernel.limits, **limits))
+    began = time.monotonic()
+    try:
+        report = evaluate(job, lambda _: time.monotonic() > deadline, standby)
+    except Cancelled:
+        return None
+    except Exception as error:  # noqa: BLE001 - one kernel's failure must not hide the others
+        said = f"{type(error).__name__}: {error}"
+        told: dict[str, Any] = {"message": said, "complaints": ["no report"]}
+    else:
+        told = {"complaints": kernel.complaints(report), **_told(report)}
+    return {
+        "purpose": kernel.purpose,
+        "expected": sorted(kernel.verdicts),
+        "world_size": kernel.world_size,
+        "wall_s": round(time.monotonic() - began, 2),
+        **told,
+    }
+
+
+def _told(report: Report) -> dict[str, Any]:
+    """What is kept of a report: neither trials nor single bursts, and of logs their beginnings."""
+    fields: dict[str, Any] = encode(report)
+    timing = fields["timing"] or {}
+    return {
+        **{name: fields[name] for name in TOLD},
+        "isolation": fields["isolation"],
+        "timing": {name: timing[name] for name in TIMES} if timing else None,
+        "logs": {str(log.rank): log.text[:LOG_CHARS] for log in report.logs if log.text},
+    }
+
+
+def sleep_checks(results: dict[str, dict[str, Any]]) -> Iterator[Check]:
+    kernel_us = {
+        sleep_us: results[name]["timing"]["kernel_us"]
+        for name, sleep_us in SLEEPS_US.items()
+        if _is_timed(results, name)
+    }
+    for short, long in SLEEP_PAIRS:
+        if short in kernel_us and long in kernel_us:
+            found, expected = kernel_us[long] - kernel_us[short], long - short
+            yield Check(
+                name=f"sleep of {long:g} us minus sleep of {short:g} us",
+                passed=abs(found - expected) <= SLEEP_TOLERANCE * expected,
+                detail=f"{found:.1f} us, which should be {expected:g} us",
+            )
+
+
+def steadiness_checks(results: dict[str, dict[str, Any]]) -> Iterator[Check]:
+    """Whether the plain kernel's speedup is the same each time it is judged."""
+    if not _is_timed(results, PLAIN):
+        return
+    first = results[PLAIN]["timing"]
+    for name in results:
+        if name.startswith(f"{PLAIN} ") and _is_timed(results, name):
+            later = results[name]["timing"]
+            yield Check(
+                name=name,
+                passed=first["speedup_low"] <= later["speedup_high"]
+                and later["speedup_low"] <= first["speedup_high"],
+                detail=f"{_interval(later)} here, {_interval(first)} at first; "
+                f"{later['kernel_us']:.1f} and {first['kernel_us']:.1f} us",
+            )
+
+
+def gain_checks(results: dict[str, dict[str, Any]]) -> Iterator[Check]:
+    """Whether a cheat that was not caught gains over an honest kernel that does the same."""
+    for cheat, honest in TWINS.items():
+        if _is_timed(results, cheat) and _is_timed(results, honest):
+            found, fair = results[cheat]["timing"], results[honest]["timing"]
+            yield Check(
+                name=f"{cheat} gains nothing over {honest}",
+                passed=found["speedup_low"] <= GAIN_TOLERANCE * fair["speedup_high"],
+                detail=f"{_interval(found)} against {_interval(fair)}; "
+                f"{found['kernel_us']:.1f} and {fair['kernel_us']:.1f} us",
+            )
+
+
+def _is_timed(results: dict[str, dict[str, Any]], name: str) -> bool:
+    return bool(results.get(name, {}).get("timing"))
+
+
+def _interval(timing: dict[str, Any]) -> str:
+    return f"{timing['speedup_low']:.3f} to {timing['speedup_high']:.3f}x"
+
+
+def _line(name: str, result: dict[str, Any]) -> str:
+    timing, complaints = result.get("timing"), result["complaints"]
+    speed = f"{timing['kernel_us']:9.1f} us {timing['speedup']:5.2f}x" if timing else ""
+    mark, why = ("FAIL", [*complaints, result["message"]]) if complaints else ("ok", [])
+    told = f"{result.get('verdict', 'no verdict'):<21} {speed:<20} {result['wall_s']:6.1f} s"
+    return f"{mark:<4} {name:<46} {told}  {'; '.join(why)}"
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("out", type=Path, help="folder for acceptance.json")
+    parser.add_argument("--world-size", type=int, help="ranks of the kernels that name none")
+    parser.add_argument("--only", default="", help="names of kernels, separated by commas")
+    parser.add_argument("--budget-s", type=float, default=540.0, help="start none after this long")
+    parser.add_argument("--done", type=Path, help="an earlier acceptance.json to complete")
+    return parser.parse_args()
+
+
+def _run(acceptance: Acceptance, given: argparse.Namespace) -> None:
+    began = time.monotonic()
+    only = [name for name in given.only.split(",") if name]
+    present = len(list(Path("/dev").glob("nvidia[0-9]*")))
+    with Standby(warm=True) as standby:
+        standby.start()
+        for name, kernel in turns(only, given.world_size):
+            if name in acceptance.results:
+                continue
+            result = None
+            if kernel.world_size <= present and time.monotonic() - began < given.budget_s:
+                result = judged(kernel, standby, began + given.budget_s + GRACE_S)
+            if result is None:
+                acceptance.left_out.append(name)
+            else:
+                acceptance.results[name] = result
+                print(_line(name, result), flush=True)
+            acceptance.write()
+
+
+def main() -> int:
+    given = _arguments()
+    given.out.mkdir(parents=True, exist_ok=True)
+    acceptance = Acceptance(path=given.out / "acceptance.json", provenance=provenance())
+    if given.done is not None:
+        acceptance.results = json.loads(given.done.read_text())["kernels"]
+    _run(acceptance, given)
+    for checks in (sleep_checks, steadiness_checks, gain_checks):
+        acceptance.checks += checks(acceptance.results)
+    acceptance.write()
+    for check in acceptance.checks:
+        print(f"{'ok' if check.passed else 'FAIL':<4} {check.name}: {check.detail}")
+    failed = [check.name for check in acceptance.checks if not check.passed]
+    surprises = acceptance.unexpected + failed
+    print(
+        f"{len(acceptance.results)} judged, {len(acceptance.unexpected)} not as expected, "
+        f"{len(failed)} of {len(acceptance.checks)} checks failed, "
+        f"{len(acceptance.left_out)} left out; {', '.join(surprises) or 'no surprise'}",
+        *(f"left out: {name}" for name in acceptance.left_out),
+        sep="\n",
+    )
+    return 1 if surprises or acceptance.left_out else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

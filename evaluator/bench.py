@@ -1,0 +1,128 @@
+"""What is alive during a run, and what every phase does with it."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from evaluator import gpus, processes
+from evaluator.control import Command
+from evaluator.findings import Findings
+from evaluator.host import Host
+from evaluator.job import Device, Job
+from evaluator.ranks import Fault, GpuFull, Ranks
+from evaluator.report import EvaluatorError, Phase, Progress, Verdict
+from evaluator.sides import SUBMISSION, Sides
+
+if TYPE_CHECKING:
+    from evaluator.panel import Panel
+
+Emit = Callable[[Progress], None]
+Slabs = dict[str, list[tuple[int, int]]]
+MAX_SKEW_S = 0.002
+HOARD = 0.5
+
+
+@dataclass(kw_only=True)
+class Bench:
+    """Everything alive during a run: two sandboxed sides and the judge's own ranks."""
+
+    job: Job
+    sides: Sides
+    panel: Panel
+    findings: Findings
+    emit: Emit
+    slabs: Slabs = field(default_factory=dict)
+
+    @property
+    def submission(self) -> Ranks:
+        return self.sides.submission
+
+    @property
+    def reference(self) -> Ranks:
+        return self.sides.reference
+
+    @property
+    def host(self) -> Host:
+        return self.sides.host
+
+    @contextlib.contextmanager
+    def phase(self, phase: Phase) -> Iterator[None]:
+        self.findings.phase = phase
+        self.submission.enter(phase)
+        self.reference.enter(phase)
+        self.emit(Progress(phase=phase))
+        began = time.monotonic()
+        try:
+            yield
+        finally:
+            self.findings.phase_s[phase] = round(time.monotonic() - began, 4)
+
+    def start(self, side: Ranks) -> None:
+        """The side's ranks join their group and import their entry; `greet` waits for them."""
+        source = self.job.source if side is self.submission else None
+        side.start(self.panel.setup(source, self.host.threads))
+
+    def greet(self, side: Ranks) -> None:
+        """Wait until the side's ranks are ready, and give them their slabs."""
+        with blame(side):
+            side.wait()
+        side.give_slabs(self.slabs.pop(side.side))
+
+    def who_filled_the_gpu(self, full: GpuFull) -> Fault:
+        """The submission, if it holds most of one; this host is too small if the inputs alone do
+        not fit. Raises the error itself where it is neither."""
+        root = self.submission.sandbox.process.pid
+        for gpu in self.host.gpus:
+            held = gpus.held_bytes(gpu).items()
+            own_bytes = sum(nbytes for pid, nbytes in held if root in processes.ancestry(pid))
+            if own_bytes > HOARD * gpu.memory_bytes:
+                message = (
+                    f"the ranks hold {own_bytes >> 30} GiB of GPU {gpu.index}, and others need some"
+                )
+                return Fault(Verdict.OOM, "gpu_memory", message)
+        if self.findings.phase is not Phase.BUILD:
+            raise full
+        message = "the inputs and their answers need more memory than this host's GPUs have"
+        return Fault(Verdict.HOST_UNSUPPORTED, "gpu_memory", message)
+
+
+def trial_burst(side: Ranks, panel: Panel) -> None:
+    """One call of every rank, which do not start at the same moment."""
+    side.arm()
+    panel.release(side.side, (0,), side.stage(Command.CALL, (0,)), MAX_SKEW_S)
+    side.wait()
+
+
+def timed_burst_ns(side: Ranks, panel: Panel, burst: tuple[int, ...]) -> int:
+    """Judge's wall time of a burst, from the moment when the ranks may go on until the last is done
+    and its GPU too. They stand still while their inputs are written."""
+    side.arm()
+    sequence = side.stage(Command.CALL, burst)
+    watches = panel.job.device is Device.CUDA
+    with side.paused():
+        panel.release(side.side, burst, sequence)
+        if watches:
+            panel.watch_for_end(side.side, sequence)
+        began_ns = time.perf_counter_ns()
+    side.wait()
+    ended_ns, early = panel.ended() if watches else (time.perf_counter_ns(), [])
+    if early:
+        message = f"rank {early[0]} said it was done before its GPU had written every output"
+        raise Fault(Verdict.LATE_OUTPUT, "unwritten", message, ranks=early)
+    return ended_ns - began_ns
+
+
+@contextlib.contextmanager
+def blame(side: Ranks) -> Iterator[None]:
+    """The reference runs our code: whatever happens to it is never the submitter's fault."""
+    try:
+        yield
+    except Fault as fault:
+        if side.side == SUBMISSION:
+            raise
+        kind = GpuFull if fault.cause == "gpu_memory" else EvaluatorError
+        raise kind(f"the reference failed: {fault.message}") from fault

@@ -1,0 +1,1 @@
+"""What the GPUs of a host reach, measured beside their datasheet."""

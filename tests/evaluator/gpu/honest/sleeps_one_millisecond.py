@@ -1,0 +1,25 @@
+# verdict: ok
+# backend: triton
+# at_least_us: 1000
+# shows: the plain way behind exactly 1 ms of sleep on the GPU, which the judge's clock must show
+import torch
+import torch.distributed as dist
+import triton  # type: ignore[import-not-found]
+from triton.language.extra.cuda import globaltimer  # type: ignore[import-not-found]
+
+SLEEP_NS = 1_000_000
+
+
+@triton.jit  # type: ignore[untyped-decorator]
+def sleep(nanoseconds: int) -> None:
+    began = globaltimer()
+    now = began
+    while now - began < nanoseconds:
+        now = globaltimer()
+
+
+def solution(tensor: torch.Tensor) -> torch.Tensor:
+    sleep[(1,)](SLEEP_NS, num_warps=1)
+    total = tensor.clone()
+    dist.all_reduce(total)
+    return total
