@@ -13,6 +13,7 @@ from leaderboard import moderation
 from leaderboard.models import (
     ApiToken,
     AuditEntry,
+    Decline,
     Hardware,
     Kernel,
     LanguageModel,
@@ -119,6 +120,11 @@ class ProblemAdmin(ReadOnly):
 @admin.register(WorkerHost)
 class WorkerHostAdmin(ReadOnly):
     list_display = ("host", "queue", "isolation", "judge_version", "last_seen_at")
+
+
+@admin.register(Decline)
+class DeclineAdmin(ReadOnly):
+    list_display = ("run", "host", "reason", "declined_at")
 
 
 @admin.register(AuditEntry)

@@ -34,11 +34,12 @@ from evaluator import (
 )
 from evaluator.codec import DecodeError, decode, encode
 from leaderboard import summary
-from leaderboard.models import DataVersion, Run, Status, Submission, Trust
+from leaderboard.models import DataVersion, Decline, Run, Status, Submission, Trust
 from leaderboard.models.runs import MAX_TRIES, TIMES, RunQuerySet
 from leaderboard.refusal import Refusal
 
 NO_LEASE: dict[str, Any] = {"lease_token": None, "lease_until": None}
+NO_PROGRESS: dict[str, Any] = {"phase": None, "progress_done": 0, "progress_total": 0}
 ERROR_LIMIT = 10_000
 # Columns of a run that a report fills as they are.
 FOUND = (
@@ -77,21 +78,19 @@ class Fenced(Refusal):
 
 
 def claim(run_id: UUID, host: str) -> Lease:
-    """Take a run that waits, or whose worker went silent; raises Fenced when there is none."""
+    """Take a run that waits, or whose worker went silent, and that this host has not declined;
+    raises Fenced when there is none."""
     now, token = timezone.now(), secrets.token_urlsafe(32)
     free = Q(status=Status.QUEUED) | Q(status=Status.RUNNING, lease_until__lt=now)
-    claimed = Run.objects.filter(
-        free, pk=run_id, tries__lt=MAX_TRIES, cancel_requested=False
-    ).update(
+    wanted = Run.objects.not_declined_by(host).filter(tries__lt=MAX_TRIES, cancel_requested=False)
+    claimed = wanted.filter(free, pk=run_id).update(
         status=Status.RUNNING,
         host=host,
         tries=F("tries") + 1,
         lease_token=token,
         lease_until=_lease_end(now),
         started_at=now,
-        phase=None,
-        progress_done=0,
-        progress_total=0,
+        **NO_PROGRESS,
     )
     if not claimed:
         raise Fenced
@@ -127,6 +126,8 @@ def finish(run_id: UUID, token: str, report: object) -> None:
     _check_subject(run, found)
     if found.verdict is Verdict.INFRA_ERROR:
         return fail(run_id, token, found.message)
+    if found.verdict is Verdict.HOST_UNSUPPORTED:
+        return _decline(run, token, found.message)
     cancelled = found.verdict is Verdict.CANCELLED
     with transaction.atomic():
         # Two runs of one submission that end together must see each other in the summary.
@@ -154,6 +155,20 @@ def fail(run_id: UUID, token: str, error: str) -> None:
     now = timezone.now()
     with transaction.atomic():
         if not _give_up(_leased(run_id, token), error, now, rung_at=now):
+            raise Fenced
+
+
+def _decline(run: Run, token: str, reason: str) -> None:
+    """Wait for another host, as if this one had never claimed the run. Raises Fenced."""
+    leased = _leased(run.pk, token)
+    unclaimed = {"status": Status.QUEUED, "host": "", "started_at": None, "rung_at": None}
+    with transaction.atomic():
+        going_on = leased.filter(cancel_requested=False)
+        if going_on.update(tries=F("tries") - 1, **unclaimed, **NO_PROGRESS, **NO_LEASE):
+            Decline.objects.keep(run, _clean(reason))
+        elif leased.update(**_cancelled("Cancelled while it ran.", timezone.now())):
+            DataVersion.objects.bump()
+        else:
             raise Fenced
 
 

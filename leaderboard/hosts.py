@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from itertools import chain
 
 from django.conf import settings
 from django.db.models import Q
@@ -12,7 +13,7 @@ from django.utils import timezone
 
 from leaderboard.celery import ring
 from leaderboard.evaluation import give_up_lost
-from leaderboard.models import Hardware, Run, WorkerHost
+from leaderboard.models import Decline, Hardware, Run, WorkerHost
 from leaderboard.refusal import Refusal
 
 # `cpu`, `cpu-arm`: ranks are processes of one host. `h200x4`: that many devices of that kind.
@@ -20,6 +21,8 @@ _QUEUE = re.compile(r"(?P<cpu>cpu(-[a-z0-9]+)*)|[a-z0-9-]+x(?P<count>[1-9][0-9]?
 CPU_WORLD_SIZE = 8
 # A host judges one run at a time, so the bell need not ring for more than the next few.
 RINGS_PER_HOST = 2
+# What a hello tells of the host that its verdicts may depend on.
+TOLD = ("hardware", "isolation", "judge_version", "versions")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,19 +38,17 @@ class Hello:
 
 
 def greet(hello: Hello) -> None:
-    """Note that a host is alive, and do the sweep. Raises Refusal for a queue with a wrong name."""
+    """Note that a host is alive, and do the sweep. Raises Refusal for a queue with a wrong name.
+
+    A host that tells of something new, or was silent, may be able to judge what it declined.
+    """
     register(hello.queue, hello.hardware)
-    WorkerHost.objects.update_or_create(
-        host=hello.host,
-        queue=hello.queue,
-        defaults={
-            "hardware": hello.hardware,
-            "isolation": hello.isolation,
-            "judge_version": hello.judge_version,
-            "versions": hello.versions,
-            "last_seen_at": timezone.now(),
-        },
-    )
+    host, queue = hello.host, hello.queue
+    told = {name: getattr(hello, name) for name in TOLD}
+    if WorkerHost.objects.alive().filter(host=host, queue=queue).values(*TOLD).first() != told:
+        Decline.objects.forget(host, queue)
+    told["last_seen_at"] = timezone.now()
+    WorkerHost.objects.update_or_create(host=host, queue=queue, defaults=told)
     sweep()
 
 
@@ -71,19 +72,24 @@ def register(queue: str, title: str) -> Hardware:
 def sweep() -> int:
     """Queue again what silent workers left, and ring for runs whose bell was lost.
 
-    Returns how often it rang. Only queues with a living host are rung.
+    Returns how often it rang. Only for what a living host may take.
     """
     now = timezone.now()
     give_up_lost(now)
-    queues = list(WorkerHost.objects.alive().values_list("queue", flat=True))
-    return sum(_ring_again(queue, queues.count(queue), now) for queue in set(queues))
+    alive: dict[str, list[str]] = {}
+    for queue, host in WorkerHost.objects.alive().values_list("queue", "host"):
+        alive.setdefault(queue, []).append(host)
+    return sum(_ring_again(queue, hosts, now) for queue, hosts in alive.items())
 
 
-def _ring_again(queue: str, hosts: int, now: datetime) -> int:
+def _ring_again(queue: str, hosts: list[str], now: datetime) -> int:
     quiet = Q(rung_at=None) | Q(rung_at__lt=now - timedelta(seconds=settings.PKB_RERING_S))
     waiting = Run.objects.queued().filter(hardware=queue).order_by("created_at", "id")
+    most = RINGS_PER_HOST * len(hosts)
+    # Host by host: what one of them declined must not hide from it what is further back.
+    offered = [waiting.not_declined_by(host).values_list("id", flat=True)[:most] for host in hosts]
     rung = 0
-    for run_id in waiting.values_list("id", flat=True)[: RINGS_PER_HOST * hosts]:
+    for run_id in dict.fromkeys(chain.from_iterable(offered)):
         # Only one of several sweeps at the same moment gets to ring.
         if Run.objects.queued().filter(quiet, pk=run_id).update(rung_at=now):
             rung += ring(run_id, queue)

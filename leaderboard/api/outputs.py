@@ -101,6 +101,14 @@ class ProgressOut(serializers.Serializer[Any]):
     total = serializers.IntegerField(source="progress_total")
 
 
+class DeclineOut(serializers.Serializer[Any]):
+    """A host that cannot judge the run, and why."""
+
+    host = serializers.CharField()
+    reason = serializers.CharField()
+    declined_at = serializers.DateTimeField()
+
+
 class TimingOut(serializers.Serializer[Any]):
     """Microseconds a call, and how many times as fast with a 95 % interval."""
 
@@ -117,6 +125,7 @@ class RunOut(RunLineOut):
     progress = ProgressOut(source="*")
     queue_position = serializers.SerializerMethodField()
     waiting_s = serializers.SerializerMethodField()
+    declines = serializers.SerializerMethodField()
     host = serializers.CharField()
     tries = serializers.IntegerField()
     cancel_requested = serializers.BooleanField()
@@ -138,6 +147,11 @@ class RunOut(RunLineOut):
         if run.status != Status.QUEUED:
             return None
         return int((timezone.now() - run.created_at).total_seconds())
+
+    @extend_schema_field(DeclineOut(many=True))
+    def get_declines(self, run: Run) -> list[Any]:
+        """Newest first."""
+        return list(DeclineOut(run.declines.told(), many=True).data)
 
     @extend_schema_field(TimingOut(allow_null=True))
     def get_timing(self, run: Run) -> dict[str, float] | None:

@@ -10,6 +10,7 @@ from leaderboard.models.catalogue import (
     PublishedResult,
 )
 from leaderboard.models.choices import Harness, Moderation, Status, Trust, Visibility
+from leaderboard.models.declines import Decline
 from leaderboard.models.runs import Run, Summary
 from leaderboard.models.submissions import Kernel, Source, Submission
 
@@ -17,6 +18,7 @@ __all__ = [
     "ApiToken",
     "AuditEntry",
     "DataVersion",
+    "Decline",
     "Hardware",
     "Harness",
     "Kernel",

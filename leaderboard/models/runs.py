@@ -67,10 +67,17 @@ class RunQuerySet(models.QuerySet["Run"]):
             "kernel__problem", "kernel__submission__model", "hardware"
         ).defer("report_packed", "kernel__problem__payload")
 
+    def not_declined_by(self, host: str) -> RunQuerySet:
+        return self.exclude(declines__host=host)
+
     def ahead_of(self, run: Run) -> int:
-        """How many queued runs of the same hardware were asked for earlier."""
+        """How many queued runs of the same hardware were asked for earlier.
+
+        One that a host declined does not count: nobody has to wait for it.
+        """
         earlier = Q(created_at__lt=run.created_at) | Q(created_at=run.created_at, id__lt=run.id)
-        return self.queued().filter(earlier, hardware=run.hardware_id).count()
+        waiting = self.queued().filter(earlier, hardware=run.hardware_id)
+        return waiting.filter(declines=None).count()
 
     def delete(self) -> tuple[int, dict[str, int]]:
         raise AppendOnlyError("runs are kept: invalidate their submission instead")

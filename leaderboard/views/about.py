@@ -66,7 +66,7 @@ def methodology(request: HttpRequest) -> Page:
 def status(request: HttpRequest) -> Page:
     now = timezone.now()
     queues, hosts = queue_rows(now), host_rows(now)
-    recent = [run_line(run) for run in newest_public_runs()]
+    recent = [{**run_line(run), "declined": declined(run)} for run in newest_public_runs()]
     oldest = [queue["oldest"] for queue in queues if queue["oldest"]]
     facts = {
         "now": now,
@@ -125,4 +125,10 @@ def host_rows(now: datetime) -> list[dict[str, Any]]:
 
 def newest_public_runs() -> list[Run]:
     runs = Run.objects.filter(kernel__submission__visibility="public").with_names()
-    return list(runs[:NEWEST])
+    return list(runs.prefetch_related("declines")[:NEWEST])
+
+
+def declined(run: Run) -> str:
+    """Why a run waits, where a host could not judge it."""
+    newest = next(iter(run.declines.all()), None) if run.status == Status.QUEUED else None
+    return str(newest or "")

@@ -29,7 +29,7 @@ def run(request: HttpRequest, run_id: uuid.UUID) -> Page:
     facts = {
         **run_facts(found),
         **record["progress"],
-        **{name: record[name] for name in ("queue_position", "waiting_s", "host")},
+        **{name: record[name] for name in ("queue_position", "waiting_s", "host", "declines")},
         "problem": str(problem),
         "problem_url": address_of(problem),
         "model": submission.model.name,
@@ -72,6 +72,7 @@ def run_record(found: Run, queue_position: int | None) -> dict[str, Any]:
         "message": found.message,
         "queue_position": queue_position,
         "waiting_s": round((until - found.created_at).total_seconds()),
+        "declines": found.declines.told(),
         "host": found.host,
         "url": found.get_absolute_url(),
     }

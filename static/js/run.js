@@ -23,6 +23,15 @@
       bar.max = total;
       bar.value = done;
     } else bar.removeAttribute("value");
+    const declined = page.querySelector("[data-declined]");
+    declined.hidden = !run.declines.length;
+    declined.firstElementChild.replaceChildren(
+      ...run.declines.map(({ host, reason }) => {
+        const line = document.createElement("p");
+        line.textContent = `${host} declined: ${reason}`;
+        return line;
+      }),
+    );
     let past = true;
     for (const step of page.querySelectorAll("[data-phase]")) {
       const here = step.dataset.phase === (run.phase || run.status);

@@ -9,10 +9,12 @@ from django.utils import timezone
 
 from evaluator.codec import encode
 from evaluator.report import Phase, Progress, Verdict
+from leaderboard import evaluation
 from leaderboard.hosts import Hello
 from leaderboard.models import Run
 from tests.leaderboard import factory
 
+NO_TRITON = "the kernel needs Triton, which is not installed"
 PROGRESS = encode(Progress(phase=Phase.VERIFY, done=2, total=6))
 HELLO = Hello(
     host="h", queue="cpu", hardware="CPU", isolation="bwrap", judge_version="1", versions={}
@@ -22,6 +24,14 @@ HELLO = Hello(
 def report_of(run: Run, verdict: Verdict = Verdict.OK, **changes: Any) -> dict[str, Any]:
     """As a worker sends it."""
     return dict(encode(factory.make_report(run, verdict, **changes)))
+
+
+def decline(run: Run, host: str = "host-1", reason: str = NO_TRITON) -> None:
+    """A host claims the run, gets somewhere, and finds that it cannot judge it."""
+    lease = evaluation.claim(run.id, host)
+    evaluation.heartbeat(run.id, lease.token, PROGRESS)
+    report = report_of(run, Verdict.HOST_UNSUPPORTED, trials=(), message=reason)
+    evaluation.finish(run.id, lease.token, report)
 
 
 def lapse(run: Run) -> None:

@@ -21,6 +21,7 @@ from leaderboard.models import (
     Run,
 )
 from tests.leaderboard import factory
+from tests.leaderboard.running import NO_TRITON, decline
 
 SCHEMA = Path(site_settings.BASE_DIR) / "docs" / "openapi.yaml"
 
@@ -163,6 +164,29 @@ def test_a_run_tells_where_it_is(run: Run, client: Client) -> None:
 def test_a_later_run_waits_behind_an_earlier_one(run: Run, client: Client) -> None:
     later = factory.make_run(run.kernel)
     assert client.get(f"/api/v1/runs/{later.id}").json()["queue_position"] == 2
+
+
+def test_a_declined_run_waits_and_says_why(run: Run, client: Client) -> None:
+    later = factory.make_run(run.kernel)
+    url = f"/api/v1/runs/{run.id}"
+    assert client.get(url).json()["declines"] == []
+    decline(run)
+    decline(run, "host-2", "too little memory")
+    body = client.get(url).json()
+    assert (body["status"], body["verdict"], body["message"]) == ("queued", None, "")
+    told = [(each["host"], each["reason"]) for each in body["declines"]]
+    assert told == [("host-2", "too little memory"), ("host-1", NO_TRITON)]
+    page = client.get(f"/runs/{run.id}.json").json()
+    assert [(each["host"], each["reason"]) for each in page["declines"]] == told
+    # It holds up nobody.
+    assert client.get(f"/api/v1/runs/{later.id}").json()["queue_position"] == 1
+
+
+def test_of_many_declines_the_newest_are_told(run: Run, client: Client) -> None:
+    for number in range(12):
+        decline(run, f"host-{number}")
+    told = client.get(f"/api/v1/runs/{run.id}").json()["declines"]
+    assert [each["host"] for each in told] == [f"host-{number}" for number in range(11, 1, -1)]
 
 
 def test_polling_a_run_is_cheap_until_something_happens(run: Run, client: Client) -> None:

@@ -16,6 +16,7 @@ from pytest_django.live_server_helper import LiveServer
 from evaluator.report import RankLog, Verdict
 from leaderboard.models import DataVersion, Run, Submission
 from tests.leaderboard import factory
+from tests.leaderboard.running import NO_TRITON, decline
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 
@@ -182,6 +183,9 @@ def test_a_run_is_followed_to_its_end(site: dict[str, str], page: Page) -> None:
     page.goto(site["run"])
     expect(page.locator("[data-field=status]")).to_have_text("queued")
     expect(page.locator("[data-field=queue_position]")).to_have_text("1")
+    expect(page.locator("[data-declined]")).to_be_hidden()
+    decline(run)
+    expect(page.locator("[data-declined]")).to_contain_text(f"host-1 declined: {NO_TRITON}")
     factory.start(run, phase="verify", done=2, total=6)
     expect(page.locator("[data-field=steps]")).to_have_text("2 of 6")
     expect(page.locator("[aria-current=step]")).to_have_text("Verify")

@@ -17,6 +17,7 @@ from evaluator.report import Verdict
 from leaderboard.models import (
     ApiToken,
     AuditEntry,
+    Decline,
     Kernel,
     Problem,
     PublishedResult,
@@ -178,6 +179,14 @@ def test_a_summary_that_makes_no_sense_is_refused(run: Run, values: dict[str, An
 def test_a_kernel_stands_once_in_a_submission(run: Run) -> None:
     with pytest.raises(IntegrityError):
         factory.make_kernel(run.kernel.submission, run.kernel.problem)
+
+
+@pytest.mark.parametrize("values", [{"host": ""}, {"reason": ""}, {"host": "other"}])
+def test_a_decline_that_makes_no_sense_is_refused(run: Run, values: dict[str, Any]) -> None:
+    for host in ("host", "other"):
+        Decline.objects.create(run=run, host=host, reason="why", declined_at=NOW)
+    with pytest.raises(IntegrityError):
+        _update(Decline.objects.filter(host="host"), values)
 
 
 @pytest.mark.parametrize("values", [{"fast_at_1": 40}, {"correct_at_1": 99}])

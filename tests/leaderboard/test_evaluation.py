@@ -14,6 +14,7 @@ from leaderboard import evaluation, frames, hosts, summary
 from leaderboard.evaluation import Fenced
 from leaderboard.models import (
     DataVersion,
+    Decline,
     Run,
     Status,
     Submission,
@@ -22,7 +23,7 @@ from leaderboard.models import (
 )
 from leaderboard.refusal import Refusal
 from tests.leaderboard import factory
-from tests.leaderboard.running import PROGRESS, fresh, lapse, report_of
+from tests.leaderboard.running import NO_TRITON, PROGRESS, decline, fresh, lapse, report_of
 
 
 def test_a_claim_hands_out_the_job_and_a_lease(run: Run) -> None:
@@ -184,14 +185,67 @@ def test_an_infra_report_is_a_failure_of_ours(run: Run) -> None:
     assert fresh(run).status == Status.QUEUED
 
 
-def test_a_host_that_cannot_is_no_result_of_the_kernel(run: Run) -> None:
+def test_a_run_that_a_host_cannot_judge_waits_for_another(run: Run) -> None:
     Submission.objects.update(trust=Trust.SELF_REPORTED)
-    lease = evaluation.claim(run.id, "host-1")
-    report = report_of(run, Verdict.HOST_UNSUPPORTED, trials=())
-    evaluation.finish(run.id, lease.token, report)
-    assert fresh(run).status == Status.DONE
+    evaluation.fail(run.id, evaluation.claim(run.id, "host-1").token, "driver hung")
+    decline(run)
+    found = fresh(run)
+    assert (found.status, found.tries, found.verdict) == (Status.QUEUED, 1, None)
+    assert (found.host, found.started_at, found.rung_at, found.phase) == ("", None, None, None)
+    assert (found.progress_done, found.progress_total) == (0, 0)
+    assert [str(told) for told in Decline.objects.all()] == [f"host-1 declined: {NO_TRITON}"]
     assert not Summary.objects.exists()
     assert Submission.objects.get().trust == Trust.SELF_REPORTED
+    with pytest.raises(Fenced):
+        evaluation.claim(run.id, "host-1")
+    lease = evaluation.claim(run.id, "host-2")
+    assert lease.tries == 2
+    evaluation.finish(run.id, lease.token, report_of(run))
+    assert fresh(run).verdict == Verdict.OK
+
+
+def test_any_number_of_hosts_may_decline(run: Run) -> None:
+    for number in range(5):
+        decline(run, f"host-{number}")
+    assert (fresh(run).status, fresh(run).tries) == (Status.QUEUED, 0)
+    assert Decline.objects.count() == 5
+    evaluation.cancel(run)
+    assert fresh(run).status == Status.CANCELLED
+
+
+def test_a_silent_workers_run_is_not_taken_over_by_a_host_that_declined_it(run: Run) -> None:
+    decline(run)
+    evaluation.claim(run.id, "host-2")
+    lapse(run)
+    with pytest.raises(Fenced):
+        evaluation.claim(run.id, "host-1")
+    assert evaluation.claim(run.id, "host-3").tries == 2
+
+
+def test_only_the_holder_of_the_lease_may_decline(run: Run) -> None:
+    late = evaluation.claim(run.id, "host-1")
+    lapse(run)
+    evaluation.claim(run.id, "host-2")
+    with pytest.raises(Fenced):
+        evaluation.finish(run.id, late.token, report_of(run, Verdict.HOST_UNSUPPORTED, trials=()))
+    assert (fresh(run).status, fresh(run).host) == (Status.RUNNING, "host-2")
+    assert not Decline.objects.exists()
+
+
+@pytest.mark.parametrize(
+    ("told", "kept"),
+    [
+        ("two\nlines\t of it", "two lines of it"),
+        ("a\0b\ud800\u202e", "a\ufffdb?[U+202E]"),
+        (" \n", "it gave no reason"),
+        ("x" * 1000, "x" * 300),
+    ],
+)
+def test_the_reason_of_a_decline_is_one_line_that_can_be_shown(
+    run: Run, told: str, kept: str
+) -> None:
+    decline(run, reason=told)
+    assert Decline.objects.get().reason == kept
 
 
 def test_a_waiting_run_is_cancelled_at_once(run: Run) -> None:
@@ -203,7 +257,7 @@ def test_a_waiting_run_is_cancelled_at_once(run: Run) -> None:
         evaluation.cancel(run)
 
 
-@pytest.mark.parametrize("ending", ["fail", "report", "silence"])
+@pytest.mark.parametrize("ending", ["fail", "report", "decline", "silence"])
 def test_a_running_run_is_cancelled_through_its_worker(run: Run, ending: str) -> None:
     lease = evaluation.claim(run.id, "host-1")
     evaluation.cancel(run)
@@ -212,10 +266,14 @@ def test_a_running_run_is_cancelled_through_its_worker(run: Run, ending: str) ->
         evaluation.fail(run.id, lease.token, "cancelled")
     elif ending == "report":
         evaluation.finish(run.id, lease.token, report_of(run, Verdict.CANCELLED, trials=()))
+    elif ending == "decline":
+        report = report_of(run, Verdict.HOST_UNSUPPORTED, trials=())
+        evaluation.finish(run.id, lease.token, report)
     else:
         lapse(run)
         hosts.sweep()
     assert (fresh(run).status, fresh(run).verdict) == (Status.CANCELLED, Verdict.CANCELLED)
+    assert not Decline.objects.exists()
     assert not Summary.objects.exists()
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from django.conf import LazySettings
@@ -10,6 +12,7 @@ from django.utils import timezone
 
 from leaderboard import evaluation, hosts
 from leaderboard.models import (
+    Decline,
     Problem,
     Run,
     Status,
@@ -18,7 +21,7 @@ from leaderboard.models import (
 from leaderboard.refusal import Refusal
 from tests.leaderboard import factory
 from tests.leaderboard.conftest import Bells
-from tests.leaderboard.running import HELLO, fresh, lapse
+from tests.leaderboard.running import HELLO, decline, fresh, lapse, report_of
 
 
 def test_the_sweep_takes_up_what_a_silent_worker_left(run: Run, bells: Bells) -> None:
@@ -65,6 +68,93 @@ def test_a_long_queue_is_not_rung_all_at_once(problem: Problem, bells: Bells) ->
         factory.make_run(factory.make_kernel(submission, problem, attempt=attempt))
     hosts.greet(HELLO)
     assert len(bells) == hosts.RINGS_PER_HOST
+
+
+def _ring_anew() -> None:
+    Run.objects.queued().update(rung_at=None)
+
+
+def test_no_bell_for_a_run_that_every_living_host_declined(run: Run, bells: Bells) -> None:
+    hosts.greet(HELLO)
+    decline(run, "h")
+    bells.clear()
+    for _ in range(3):
+        hosts.greet(HELLO)
+        _ring_anew()
+    assert bells == []
+    assert fresh(run).status == Status.QUEUED
+
+
+def test_another_host_hears_at_once_of_what_the_first_declined(run: Run, bells: Bells) -> None:
+    hosts.greet(HELLO)
+    decline(run, "h")
+    bells.clear()
+    hosts.greet(replace(HELLO, host="other"))
+    hosts.greet(HELLO)
+    assert bells == [(run.id, "cpu")]
+
+
+def test_declined_runs_do_not_hide_others_from_the_sweep(problem: Problem, bells: Bells) -> None:
+    hosts.greet(HELLO)
+    submission = factory.make_submission()
+    runs = [
+        factory.make_run(factory.make_kernel(submission, problem, attempt=attempt))
+        for attempt in range(1, 8)
+    ]
+    for run in runs[:5]:
+        decline(run, "h")
+    bells.clear()
+    _ring_anew()
+    hosts.sweep()
+    assert bells == [(run.id, "cpu") for run in runs[5:]]
+    bells.clear()
+    _ring_anew()
+    hosts.greet(replace(HELLO, host="other"))
+    rung = {run_id for run_id, _ in bells}
+    assert rung == {run.id for run in (*runs[:4], *runs[5:])}
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"judge_version": "2"},
+        {"hardware": "2 x CPU"},
+        {"isolation": "vm"},
+        {"versions": {"triton": "3.6"}},
+    ],
+)
+def test_a_host_that_has_changed_is_asked_again(
+    run: Run, bells: Bells, change: dict[str, Any]
+) -> None:
+    hosts.greet(HELLO)
+    decline(run, "h")
+    decline(run, "other")
+    bells.clear()
+    hosts.greet(HELLO)
+    assert Decline.objects.count() == 2
+    hosts.greet(replace(HELLO, **change))
+    assert [kept.host for kept in Decline.objects.all()] == ["other"]
+    assert bells == [(run.id, "cpu")]
+    assert evaluation.claim(run.id, "h").tries == 1
+
+
+def test_a_host_that_was_silent_is_asked_again(run: Run, settings: LazySettings) -> None:
+    hosts.greet(HELLO)
+    decline(run, "h")
+    silence = timedelta(seconds=settings.PKB_HOST_SILENCE_S + 1)
+    WorkerHost.objects.update(last_seen_at=timezone.now() - silence)
+    hosts.greet(HELLO)
+    assert not Decline.objects.exists()
+
+
+def test_what_was_declined_on_another_queue_or_of_an_ended_run_stays(run: Run) -> None:
+    decline(run, "h")
+    hosts.greet(replace(HELLO, queue="cpu-arm"))
+    assert Decline.objects.count() == 1
+    lease = evaluation.claim(run.id, "other")
+    evaluation.finish(run.id, lease.token, report_of(run))
+    hosts.greet(replace(HELLO, judge_version="2"))
+    assert Decline.objects.count() == 1
 
 
 @pytest.mark.parametrize("queue", ["gpu", "h200x1", "h200x65", "H200x4", "cpu_2", "x4 ", "h" * 40])

@@ -14,6 +14,7 @@ from django.test.utils import CaptureQueriesContext
 from evaluator.report import Verdict
 from leaderboard.models import DataVersion, Run
 from tests.leaderboard import factory
+from tests.leaderboard.running import NO_TRITON, decline
 
 pytestmark = pytest.mark.django_db
 
@@ -198,6 +199,24 @@ def test_missing_things_are_a_helpful_404(site: dict[str, str], client: Client) 
 
 def test_a_problem_number_leads_to_its_page(site: dict[str, str], client: Client) -> None:
     assert client.get("/problems/1")["Location"] == site["problem"]
+
+
+def test_a_waiting_run_says_which_host_declined_it(site: dict[str, str], client: Client) -> None:
+    address = site["waiting run"]
+    assert "hidden data-declined" in client.get(address).content.decode()
+    run = Run.objects.get(pk=address.removeprefix("/runs/"))
+    decline(run, "host-1")
+    decline(run, "host-2", "<b>\u202e")
+    for page in (address, site["status"]):
+        text = client.get(page).content.decode()
+        assert "hidden data-declined" not in text
+        assert "host-2 declined: &lt;b&gt;[U+202E]" in text
+    assert f"host-1 declined: {NO_TRITON}" in client.get(address).content.decode()
+    with CaptureQueriesContext(connection) as queries:
+        client.get(address)
+    assert len(queries) <= 4
+    factory.start(run)
+    assert "declined" not in client.get(site["status"]).content.decode()
 
 
 def test_what_breaks_on_our_side_has_a_page(

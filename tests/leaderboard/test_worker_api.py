@@ -19,6 +19,7 @@ from leaderboard.models import (
     WorkerHost,
 )
 from tests.leaderboard import factory
+from tests.leaderboard.running import NO_TRITON, report_of
 
 HELLO = {
     **{"host": "h", "hardware": "2 x CPU", "queue": "cpu", "isolation": "bwrap"},
@@ -53,6 +54,19 @@ def test_a_worker_leads_a_run_from_claim_to_result(run: Run, worker: APIClient) 
         assert worker.post(f"{base}/finish", body, format="json").status_code == status
     assert worker.post(f"{base}/fail", {**token, "error": "x"}, format="json").status_code == 409
     assert Run.objects.get().verdict == "timeout"
+
+
+def test_a_host_that_declines_a_run_does_not_get_it_again(run: Run, worker: APIClient) -> None:
+    base = f"/api/v1/worker/runs/{run.id}"
+    who = {"host": "h", "isolation": "bwrap"}
+    lease = worker.post(f"{base}/claim", who, format="json").json()
+    report = report_of(run, Verdict.HOST_UNSUPPORTED, trials=(), message=NO_TRITON)
+    body = {"lease_token": lease["lease_token"], "report": report}
+    assert worker.post(f"{base}/finish", body, format="json").status_code == 200
+    assert worker.post(f"{base}/finish", body, format="json").status_code == 409
+    assert worker.post(f"{base}/claim", who, format="json").status_code == 409
+    answer = worker.post(f"{base}/claim", {**who, "host": "other"}, format="json")
+    assert (answer.status_code, answer.json()["attempt"]) == (200, 1)
 
 
 def test_hosts_that_are_alive_are_shown_with_their_queue(

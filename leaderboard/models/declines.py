@@ -1,0 +1,55 @@
+"""Hosts that said of a run that they lack what it needs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.db import models
+from django.db.models import Q
+from django.utils import timezone
+
+from leaderboard.models.runs import OPEN, Run
+from leaderboard.visible import visible
+
+REASON_LIMIT = 300
+# A host may come back under a new name each time, and decline each time.
+MOST_TOLD = 10
+
+
+class DeclineQuerySet(models.QuerySet["Decline"]):
+    def keep(self, run: Run, reason: str) -> None:
+        """That the host which has this run cannot judge it, and why: one line, without NUL."""
+        line = visible(" ".join(reason.split()))[:REASON_LIMIT] or "it gave no reason"
+        told = {"reason": line, "declined_at": timezone.now()}
+        self.update_or_create(host=run.host, run=run, defaults=told)
+
+    def forget(self, host: str, queue: str) -> None:
+        """Let a host be asked again; what it said of runs that have ended stays."""
+        self.filter(host=host, run__hardware=queue, run__status__in=OPEN).delete()
+
+    def told(self) -> list[dict[str, Any]]:
+        """The newest, as API and pages tell them."""
+        return [dict(row) for row in self.values("host", "reason", "declined_at")[:MOST_TOLD]]
+
+
+class Decline(models.Model):
+    """A host does not get a run that it declined, until its hello tells of something new."""
+
+    run = models.ForeignKey(Run, models.PROTECT, related_name="declines")
+    host = models.CharField(max_length=200)
+    reason = models.CharField(max_length=REASON_LIMIT)
+    declined_at = models.DateTimeField()
+
+    objects = DeclineQuerySet.as_manager()
+
+    class Meta:
+        ordering = ("-declined_at", "-id")
+        constraints = (
+            models.UniqueConstraint(fields=("host", "run"), name="decline_once"),
+            models.CheckConstraint(
+                condition=~Q(host="") & ~Q(reason=""), name="decline_has_host_and_reason"
+            ),
+        )
+
+    def __str__(self) -> str:
+        return f"{self.host} declined: {self.reason}"
