@@ -21,6 +21,7 @@ import torch.distributed as dist
 
 import problems
 from evaluator import last_words, memory
+from evaluator.builds import share_builds, uses_extensions
 from evaluator.claims import CallFault, claim_of
 from evaluator.control import Command, Control
 from evaluator.memory import Memory
@@ -144,6 +145,10 @@ def _join(setup: RankSetup, rank: int) -> tuple[torch.device, Groups]:
 def _entry(setup: RankSetup) -> Solution:
     if setup.entry is None:
         return problems.load(setup.problem).reference
+    if uses_extensions(setup.entry):
+        from torch.utils import cpp_extension
+
+        share_builds(cpp_extension)
     path = Path("/tmp", f"rank{os.environ['RANK']}", "submission.py")
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(setup.entry)

@@ -9,14 +9,13 @@ import shutil
 from pathlib import Path
 
 from evaluator import gpus
+from evaluator.builds import needs_thunderkittens, thunderkittens_root
 from evaluator.host import Host
 from evaluator.job import Backend, Device, Job
 from problems.spec import Problem
 
 # Set by a worker from what `check_host` found: names of probes that failed in a sandbox.
 LACKS, LACKS_SEPARATOR = "PKB_HOST_LACKS", "; "
-# Where published ParallelKittens kernels look for ThunderKittens when nothing is set.
-THUNDERKITTENS_ROOT = "/opt/thunderkittens"
 MULTICAST_SETTING = "TORCH_SYMM_MEM_DISABLE_MULTICAST"
 
 _NEEDED_BY_SOURCE = {
@@ -53,8 +52,8 @@ def _lacking_tools(job: Job) -> str | None:
         return "the kernel needs nvcc, which is not installed (set CUDA_HOME where it is elsewhere)"
     if job.backend is Backend.TRITON and importlib.util.find_spec("triton") is None:
         return "the kernel needs Triton, which is not installed"
-    root = Path(os.environ.get("THUNDERKITTENS_ROOT", THUNDERKITTENS_ROOT))
-    if job.backend is Backend.PARALLELKITTENS and not root.is_dir():
+    root = thunderkittens_root()
+    if needs_thunderkittens(job.source) and not root.is_dir():
         return f"the kernel needs ThunderKittens, and there is none at THUNDERKITTENS_ROOT={root}"
     return None
 

@@ -22,6 +22,8 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     present = len(list(Path("/dev").glob("nvidia[0-9]*")))
     if wanted > present:
         pytest.skip(f"needs {wanted} GPUs, has {present}")
+    if item.get_closest_marker("nvcc") and shutil.which("nvcc") is None:
+        pytest.skip("needs nvcc, of a CUDA toolkit")
     if item.get_closest_marker("browser") and shutil.which("chromium") is None:
         pytest.skip("needs chromium: apt-get install chromium")
 
@@ -30,9 +32,10 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """In CI only a missing GPU excuses a test."""
+    """In CI only a missing GPU, or what belongs to one, excuses a test."""
     report = yield
-    excused = hasattr(report, "wasxfail") or item.get_closest_marker("gpu") is not None
+    needs_gpu = any(item.get_closest_marker(name) for name in ("gpu", "nvcc"))
+    excused = hasattr(report, "wasxfail") or needs_gpu
     if IN_CI and report.skipped and not excused:
         report.outcome = "failed"
         report.longrepr = f"skipped, which CI does not allow: {report.longrepr}"

@@ -69,7 +69,7 @@ def test_thunderkittens_is_asked_for_by_its_setting(
     monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     monkeypatch.setattr("shutil.which", lambda _: "/usr/bin/nvcc")
-    job = replace(JOB, backend=Backend.PARALLELKITTENS)
+    job = replace(JOB, backend=Backend.PARALLELKITTENS, source='#include "kittens.cuh"')
     assert "THUNDERKITTENS_ROOT=/opt/thunderkittens" in str(lacking(job, PROBLEM, host()))
     monkeypatch.setenv("THUNDERKITTENS_ROOT", str(tmp_path_factory.mktemp("kittens")))
     assert lacking(job, PROBLEM, host()) is None
