@@ -108,30 +108,37 @@ def nvcc_phases(flags: list[str], folder: Path) -> Seconds:
     table = folder / "phases.csv"
     table.unlink(missing_ok=True)
     command = [str(CUDA_HOME / "bin" / "nvcc"), *nvcc_flags(flags), "--time", str(table)]
-    wall_s = wall(lambda: run([*command, "-c", "k.cu", "-o", "k.o"], folder))
+    total = spent("nvcc", lambda: run([*command, "-c", "k.cu", "-o", "k.o"], folder))
     rows = list(csv.reader(table.read_text().splitlines()))[1:]
-    return {**{row[1].strip(): float(row[6]) / 1e3 for row in rows}, "nvcc, wall": wall_s}
+    return {**{row[1].strip(): float(row[6]) / 1e3 for row in rows}, **total}
 
 
 def side_by_side(flags: list[str], folder: Path) -> Seconds:
     command = [sys.executable, str(PARALLEL_NVCC), str(CUDA_HOME / "bin" / "nvcc")]
     command += [*nvcc_flags(flags), "-c", "k.cu", "-o", "k.o"]
-    return {"nvcc side by side, wall": wall(lambda: run(command, folder))}
+    return spent("side by side", lambda: run(command, folder))
 
 
 def host(flags: list[str], folder: Path) -> Seconds:
     command = ["g++", *flags, "-fPIC", standard(), "-c", "main.cpp", "-o", "main.o"]
-    return {"g++ main.cpp, wall": wall(lambda: run(command, folder))}
+    return spent("g++ main.cpp", lambda: run(command, folder))
 
 
 def run(command: list[str], folder: Path) -> None:
     subprocess.run(command, cwd=folder, check=True)
 
 
-def wall(work: Callable[[], object]) -> float:
-    began = time.perf_counter()
+def spent(what: str, work: Callable[[], object]) -> Seconds:
+    """On the wall, and of processors: the second tells more on a machine that does other things."""
+    began, before = time.perf_counter(), os.times()
     work()
-    return time.perf_counter() - began
+    after = os.times()
+    processor_s = sum(after[2:4]) - sum(before[2:4])  # of ended children, in both modes
+    return {f"{what}, wall": time.perf_counter() - began, f"{what}, processor": processor_s}
+
+
+def medians(samples: list[Seconds]) -> Seconds:
+    return {what: statistics.median(one[what] for one in samples) for what in samples[0]}
 
 
 def loads(source: str, repeat: int) -> Iterator[tuple[str, Seconds]]:
@@ -146,7 +153,7 @@ def loads(source: str, repeat: int) -> Iterator[tuple[str, Seconds]]:
     for column in ("all", "few"):
         if column == "few":
             share_builds(cpp_extension)
-        yield column, {"load_inline, wall": statistics.median(wall(load) for _ in range(repeat))}
+        yield column, medians([spent("load_inline", load) for _ in range(repeat)])
 
 
 def measure(folder: Path, source: str, repeat: int) -> dict[str, Seconds]:
@@ -163,8 +170,7 @@ def measure(folder: Path, source: str, repeat: int) -> dict[str, Seconds]:
             {**host(flags, folder), **nvcc_phases(flags, folder), **side_by_side(flags, folder)}
             for _ in range(repeat)
         ]
-        phases = list(samples[0])
-        seconds[column] = {p: statistics.median(one[p] for one in samples) for p in phases}
+        seconds[column] = medians(samples)
     if torch.cuda.is_available():
         for column, loaded in loads(source, repeat):
             seconds[column].update(loaded)

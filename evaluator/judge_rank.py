@@ -108,11 +108,9 @@ class JudgeRank:
                 view = slab[place.offset : place.offset + place.nbytes]
                 self.marks.fill(view, place.dtype)
 
-    def release(self, side: str, indices: tuple[int, ...], sequence: int, skew_s: float) -> int:
-        """Write the inputs of the cleared bank's calls and say go at once; when, in nanoseconds.
-
-        The inputs of a timed burst are secret until they are needed: nobody gets a head start.
-        """
+    def release(self, side: str, indices: tuple[int, ...], sequence: int, skew_s: float) -> None:
+        """Write the inputs of the cleared bank's calls and say go at once: they are secret until
+        they are needed."""
         for index in indices:
             for view, value in self.inputs_ready[index]:
                 view.copy_(value)
@@ -124,7 +122,6 @@ class JudgeRank:
         if skew_s:
             time.sleep(skew_s)
         self.controls[side].release(sequence)
-        return time.perf_counter_ns()
 
     def is_calm(self) -> bool:
         """Wait until nobody else computes on this GPU; False where somebody goes on and on.

@@ -130,13 +130,12 @@ class Panel:
 
     def release(
         self, side: str, indices: tuple[int, ...], sequence: int, max_skew_s: float = 0.0
-    ) -> int:
-        """Inputs and go for every rank; when the first one went, in nanoseconds."""
+    ) -> None:
+        """Inputs and go for every rank."""
         for pipe in self._pipes:
             skew_s = self._chooser.uniform(0, max_skew_s)
             pipe.send(("release", (side, indices, sequence, skew_s)))
-        went_ns: list[int] = self._answers("release")
-        return min(went_ns)
+        self._answers("release")
 
     def watch_for_end(self, side: str, sequence: int) -> None:
         """Have the judge's ranks wait, spinning, for the end of a burst; `ended` must follow."""

@@ -1,4 +1,4 @@
-"""The world and its process groups along a problem's mesh, and their place in a call's arguments."""
+"""The world, its groups along a problem's mesh, and their place in the arguments of a call."""
 
 from __future__ import annotations
 

@@ -16,7 +16,6 @@ from types import TracebackType
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import torch
-import torch.distributed as dist
 
 from problems.mesh import join_world
 
