@@ -23,7 +23,7 @@ from evaluator.text import plain_text
 BUILD_POLL_S = 0.002
 HEALTH_EVERY_S = 0.02
 CLAIM_GRACE_S = 0.2
-LAST_WORDS_S = 1.0
+LAST_WORDS_S = 0.5
 PROFILE_S = 45.0
 
 

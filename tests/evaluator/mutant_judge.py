@@ -10,6 +10,7 @@ from evaluator import control, logs, ranks, sandbox, seccomp, standby
 from evaluator.judge_rank import JudgeRank
 from evaluator.panel import Panel
 from evaluator.report import OutputCheck, Verdict
+from tests.evaluator.tuned_judge import hurried
 
 
 def no_poison() -> None:
@@ -143,5 +144,6 @@ def _replace(owner: object, name: str, value: object) -> None:
 
 
 if __name__ == "__main__":
+    hurried()
     MUTATIONS[sys.argv[1]]()
     standby.main(int(sys.argv[2]), *sys.argv[3:])

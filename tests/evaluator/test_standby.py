@@ -59,12 +59,12 @@ def test_the_next_judge_launches_its_sandboxes_ahead(tmp_path: Path) -> None:
         nothing_left_behind(tmp_path),
         Standby(warm=True, ahead_on=Device.CPU) as standby,
     ):
-        for job in (JOB, JOB, other_size, JOB):
+        for job in (JOB, JOB, other_size):
             report = evaluate(job, standby=standby)
             assert report.verdict is Verdict.OUTPUT_MISMATCH
         spare = standby._spare
         assert spare is not None
-        os.kill(spare.pid, signal.SIGKILL)
+        os.kill(spare.pid, signal.SIGTERM)
         _wait_until_gone(spare.pid)
         assert evaluate(JOB, standby=standby).verdict is Verdict.OUTPUT_MISMATCH
 
