@@ -16,13 +16,14 @@ import os
 import statistics
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from provenance import provenance
+from reports_file import REFERENCES, append, by_hand
 
 import problems
 from evaluator import sandbox
@@ -30,6 +31,7 @@ from evaluator.codec import encode
 from evaluator.evaluate import evaluate
 from evaluator.host import Host, host_for
 from evaluator.job import Backend, Device, Dtype, Job, limits_of
+from evaluator.report import Report
 from evaluator.standby import Standby
 from tests.evaluator.kernel_files import named
 
@@ -111,20 +113,34 @@ def jobs(given: argparse.Namespace) -> Iterator[tuple[str, Job]]:
         )
 
 
-def judged(job: Job, standby: Standby) -> dict[str, Any]:
+def judged(job: Job, standby: Standby, keep: Callable[[Report], None]) -> dict[str, Any]:
     began = time.perf_counter()
     try:
-        report = encode(evaluate(job, standby=standby))
+        found = evaluate(job, standby=standby)
+        report = encode(found)
     except Exception as error:  # noqa: BLE001 - one kernel's failure must not hide the others
         failed = f"{type(error).__name__}: {str(error)[-1000:]}"
         return {"wall_s": round(time.perf_counter() - began, 2), "failed": failed}
+    wall_s = time.perf_counter() - began
+    keep(found)
     timing = report["timing"] or {}
     return {
-        "wall_s": round(time.perf_counter() - began, 2),
+        "wall_s": round(wall_s, 2),
         **{key: report[key] for key in KEPT},
         **{key: timing.get(key) for key in KEPT_TIMES},
         "mechanisms": sorted({found["tag"] for found in report["mechanisms"]}),
     }
+
+
+def keeper(given: argparse.Namespace, name: str, job: Job) -> Callable[[Report], None]:
+    """What puts a report into the file of `--reports`, if there is to be one."""
+    if given.reports is None:
+        return lambda report: None
+    author, attempt = REFERENCES, 1
+    if not given.references:
+        author, attempts = by_hand()
+        attempt = attempts[named("gpu/honest", KINDS[name]).path]
+    return lambda report: append(given.reports, author, attempt, job, report)
 
 
 def main() -> None:
@@ -144,7 +160,7 @@ def main() -> None:
         for name, job in wanted:
             if name in results or time.monotonic() - began > given.budget_s:
                 continue
-            results[name] = judged(job, standby)
+            results[name] = judged(job, standby, keeper(given, name, job))
             print(_line(name, results[name]), flush=True)
             given.out.write_text(json.dumps(document, indent=1) + "\n")
     total_s = sum(result["wall_s"] for result in results.values())
@@ -168,6 +184,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--only", default="", help="problems, or kinds, separated by commas")
     parser.add_argument("--budget-s", type=float, default=540.0, help="start none after this long")
     parser.add_argument("--done", type=Path, help="an earlier result to complete")
+    parser.add_argument("--reports", type=Path, help="also add lines for import_reports: .jsonl.gz")
     return parser.parse_args()
 
 

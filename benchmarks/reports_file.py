@@ -1,0 +1,103 @@
+"""Lines for the site's `import_reports`: kernels with the reports that were made of them here."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+from collections import Counter
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from evaluator.codec import encode
+from evaluator.gpus import offered
+from evaluator.job import Device, Job
+from evaluator.report import Report
+from tests.evaluator.kernel_files import KernelFile, all_in
+
+JUDGED_ON = ("world_size", "size", "dtype", "profile", "device")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Author:
+    """Whose kernels these are: one submission. `k` is the most attempts at a problem."""
+
+    model: str
+    vendor: str
+    notes: str
+    baseline: bool
+    k: int
+    harness: str = "human"
+
+
+REFERENCES = Author(
+    model="PyTorch + NCCL",
+    vendor="PyTorch",
+    notes="The references themselves, judged as submissions.",
+    baseline=True,
+    k=1,
+)
+
+
+def by_hand() -> tuple[Author, dict[Path, int]]:
+    """The author of the tests' honest kernels, and which attempt at its problem each of them is.
+
+    The same whichever of them are judged. Kernels that sleep are for the judge, not for readers.
+    """
+    count: Counter[str] = Counter()
+    attempts: dict[Path, int] = {}
+    for kernel in sorted(all_in("gpu/honest"), key=_turn):
+        if not kernel.path.stem.startswith("sleeps"):
+            count[kernel.problem] += 1
+            attempts[kernel.path] = count[kernel.problem]
+    author = Author(
+        model="Hand-written kernels",
+        vendor="PKB Leaderboard",
+        notes="Kernels written by hand to test the judge.",
+        baseline=False,
+        k=max(count.values()),
+    )
+    return author, attempts
+
+
+def _turn(kernel: KernelFile) -> tuple[bool, str]:
+    return kernel.path.stem != "nccl_all_reduce", kernel.path.stem
+
+
+def append(path: Path, author: Author, attempt: int, job: Job, report: Report) -> None:
+    """Add a line, as a gzip member of its own, so that an end at any moment loses none before it.
+
+    A report that says nothing of the kernel is left out.
+    """
+    if report.verdict.counts:
+        text = json.dumps(line(author, attempt, job, report))
+        with path.open("ab") as file:
+            file.write(gzip.compress(f"{text}\n".encode(), mtime=0))
+
+
+def line(author: Author, attempt: int, job: Job, report: Report) -> dict[str, Any]:
+    settings = {name: encode(getattr(job, name)) for name in JUDGED_ON}
+    return {
+        **encode(author),
+        "problem": job.problem,
+        "attempt": attempt,
+        "step": 1,
+        "backend": job.backend.value,
+        "source": job.source,
+        "job": {"hardware": hardware_class(job.device), **settings},
+        "judged_at": datetime.now(UTC).isoformat(timespec="seconds"),
+        "report": encode(report),
+    }
+
+
+def hardware_class(device: Device) -> str:
+    """What a worker of this host would have as PKB_QUEUE, such as `h200x2`."""
+    if named := os.environ.get("PKB_QUEUE"):
+        return named
+    if device is Device.CPU:
+        return "cpu"
+    gpus = offered()
+    kind = gpus[0].name.lower().removeprefix("nvidia ").split()[0]
+    return f"{kind}x{len(gpus)}"
