@@ -10,9 +10,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable
 
+from django.utils.html import format_html
 from django.utils.safestring import SafeString, mark_safe
 
 from leaderboard.scores import Interval
+from leaderboard.visible import visible
 
 Number = float | int | None
 
@@ -78,6 +80,15 @@ def fraction_cell(part: Number, whole: Number) -> SafeString:
     if top is None or bottom is None:
         return mark_safe(_MISSING_CELL)
     return mark_safe(f'<td class="num">{top:.0f}<span class="of">/{bottom:.0f}</span></td>')
+
+
+def any_cell(value: object) -> SafeString:
+    """Text, escaped, or a number to three significant digits."""
+    if isinstance(value, str):
+        return format_html("<td><bdi>{}</bdi></td>", visible(value))
+    number = _checked(value)
+    is_count = isinstance(value, int)
+    return count_cell(number) if is_count else _cell(number, significant)
 
 
 def margin_cell(value: Number, passed: bool) -> SafeString:

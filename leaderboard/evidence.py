@@ -8,10 +8,9 @@ from typing import Any
 from leaderboard import cells
 from leaderboard.models import Run
 from leaderboard.verdicts import state, words
-from leaderboard.views.figures import figure, worst_errors
+from leaderboard.views.figures.runs import run_figures, worst_errors
 
 Report = Mapping[str, Any]
-SHOWN_BURSTS = 60
 
 
 def run_facts(run: Run) -> dict[str, object]:
@@ -66,36 +65,6 @@ def trial_rows(trials: Sequence[Report], ranks: Sequence[int]) -> list[dict[str,
         row = {"trial": trial["trial"], "note": trial["note"], "cells": cells.joined(made)}
         rows.append(row)
     return rows
-
-
-def run_figures(
-    run: Run, trials: Sequence[Report], timing: Report | None
-) -> list[dict[str, object]]:
-    made = []
-    if timing:
-        pairs = zip(timing["kernel_bursts_us"], timing["baseline_bursts_us"], strict=False)
-        made.append(
-            figure(
-                f"bursts?run={run.id}",
-                "Timed bursts",
-                "Every burst in the order it ran; the speedup is the ratio of medians.",
-                columns=("Burst", "Kernel, µs", "Reference, µs"),
-                rows=[
-                    (str(i), cells.joined(cells.decimal_cell(us) for us in pair))
-                    for i, pair in enumerate(list(pairs)[:SHOWN_BURSTS], start=1)
-                ],
-            )
-        )
-    measured = any(error is not None for error, _ in worst_errors(trials).values())
-    if measured and len(trials) > 1:  # one trial is a row of the table, not a picture
-        made.append(
-            figure(
-                f"margins?run={run.id}",
-                "How close to the tolerance",
-                "Largest error of each rank; the table of trials above holds the same numbers.",
-            )
-        )
-    return made
 
 
 def environment(report: Report) -> list[dict[str, str]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.http import HttpRequest
 from django.urls import reverse
 
-from leaderboard import boards, charts
+from leaderboard import boards
 from leaderboard.columns import (
     BY_KEY,
     CSV_COLUMNS,
@@ -19,9 +19,8 @@ from leaderboard.columns import (
 )
 from leaderboard.filters import BOARD_PARAMETERS, board_query, said
 from leaderboard.pages import Page, Table, canonical_query, choice, public_page
-from leaderboard.scores import FAILURE_MODES
 from leaderboard.verdicts import words
-from leaderboard.views import figures
+from leaderboard.views.figures.board import board_figures, fast_p_curves, mode_counts
 
 
 @public_page("sort", *BOARD_PARAMETERS)
@@ -31,7 +30,7 @@ def board(request: HttpRequest) -> Page:
     ours, claims = query.judged(), query.claims()
     rows = placed([*ours, *map(boards.claim, claims)], sort)
     address = canonical_query(request, BOARD_PARAMETERS)
-    curves = figures.fast_p_curves(ours, claims, query.scope.scored)
+    curves = fast_p_curves(ours, claims, query.scope.scored)
     context = {
         "scored": query.scope.scored,
         "judged": len(ours),
@@ -42,7 +41,7 @@ def board(request: HttpRequest) -> Page:
         "sort": "" if sort == DEFAULT_SORT else sort,
         "columns": [_heading(key, sort, address) for key in BY_KEY],
         "rows": [row_context(row) for row in rows],
-        "figures": board_figures(curves, figures.mode_counts(ours, claims), address),
+        "figures": board_figures(curves, mode_counts(ours, claims), address),
         "citation": claims[0].publication.citation if claims else "",
         "said": said(len(rows), "row"),
     }
@@ -66,35 +65,6 @@ def row_context(row: Placed) -> dict[str, object]:
         "trust_text": words(entry.trust),
         "cells": cells_of(entry),
     }
-
-
-def board_figures(
-    curves: list[charts.Curve], modes: list[charts.ModeCounts], address: str
-) -> list[dict[str, object]]:
-    tail = f"?{address}" if address else ""
-    made = []
-    if curves:
-        made.append(
-            figures.figure(
-                f"fast-p{tail}",
-                "How many kernels are how fast",
-                "Share of all problems solved correctly and more than p times as fast.",
-                columns=("Model", *(f"p = {p:g}, %" for p in figures.TABLE_POINTS)),
-                rows=figures.curve_rows(curves),
-            )
-        )
-    if modes:
-        made.append(
-            figures.figure(
-                f"failure-modes{tail}",
-                "How kernels fail",
-                "Share of kernels by outcome; a published row counts first attempts.",
-                columns=("Model, number of kernels", *FAILURE_MODES),
-                rows=figures.mode_rows(modes),
-                tall=True,
-            )
-        )
-    return made
 
 
 def _heading(key: str, sort: str, address: str) -> dict[str, str]:

@@ -13,7 +13,7 @@ from leaderboard.evidence import evidence, run_facts
 from leaderboard.models import Run, Status, Visibility
 from leaderboard.models.choices import PHASES
 from leaderboard.pages import Crumb, Page, public_page
-from leaderboard.views.figures import run_called
+from leaderboard.views.figures.runs import run_called
 from leaderboard.views.problems import address_of
 
 # Profiling is optional and teardown takes no visible time: readers see these.

@@ -28,7 +28,7 @@ from leaderboard.pages import Crumb, Page, Table, public_page
 from leaderboard.scores import Score
 from leaderboard.verdicts import state, words
 from leaderboard.views.board import row_context
-from leaderboard.views.figures import figure
+from leaderboard.views.figures.frame import figure
 from leaderboard.views.problems import address_of
 
 KERNEL_COLUMNS = (

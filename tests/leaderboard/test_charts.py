@@ -11,20 +11,22 @@ from typing import Any
 import plotly.graph_objects as go
 import pytest
 
-from leaderboard import charts
-from leaderboard.charts import Curve, Margin, ModeCounts, Speedup
+from leaderboard.charts import boards, drawing, runs, submissions
+from leaderboard.charts.boards import Curve, ModeCounts
+from leaderboard.charts.runs import Margin
+from leaderboard.charts.submissions import Speedup
 
 HOSTILE = '<b onmouseover="alert(1)">x</b><a href="javascript:alert(1)">y</a>'
 
 
-def every_figure(name: str) -> list[charts.Spec]:
+def every_figure(name: str) -> list[drawing.Spec]:
     curve = Curve(model="m", name=name, thresholds=(0.0, 1.0), shares=(0.5, None), published=True)
     return [
-        charts.fast_p_curves([curve]),
-        charts.failure_modes([ModeCounts(name=name, counts={"correct": 3, "deadlock": 1})]),
-        charts.burst_samples([1.0, 1.1], [2.0, 2.1]),
-        charts.error_margins([Margin(trial=0, rank=1, max_error=0.0)]),
-        charts.speedups([Speedup(name=name, speedup=2.0, low=1.5, high=2.5)]),
+        boards.fast_p_curves([curve]),
+        boards.failure_modes([ModeCounts(name=name, counts={"correct": 3, "deadlock": 1})]),
+        runs.burst_samples([1.0, 1.1], [2.0, 2.1]),
+        runs.error_margins([Margin(trial=0, rank=1, max_error=0.0)]),
+        submissions.speedups([Speedup(name=name, speedup=2.0, low=1.5, high=2.5)]),
     ]
 
 
@@ -48,18 +50,18 @@ def test_names_reach_a_figure_escaped() -> None:
 
 
 def test_long_names_are_cut() -> None:
-    assert len(charts.label("x" * 10_000)) == charts.LABEL_LENGTH
+    assert len(drawing.label("x" * 10_000)) == drawing.LABEL_LENGTH
 
 
 def test_curves_hold_per_cent_and_leave_gaps() -> None:
     curve = Curve(model="m", name="a", thresholds=(0.0, 1.0, 2.0), shares=(0.5, 0.25, None))
-    trace: dict[str, Any] = charts.fast_p_curves([curve])["data"][0]
+    trace: dict[str, Any] = boards.fast_p_curves([curve])["data"][0]
     assert trace["y"] == [50.0, 25.0, None]
 
 
 def test_failure_modes_keep_every_count() -> None:
     counts = {"correct": 28, "deadlock": 5, "output mismatch": 26}
-    spec = charts.failure_modes([ModeCounts(name="m", counts=counts)])
+    spec = boards.failure_modes([ModeCounts(name="m", counts=counts)])
     assert {t["name"]: t["x"][0] for t in spec["data"] if t["x"][0]} == counts
 
 
@@ -68,14 +70,15 @@ def test_speedups_are_ordered_fastest_first_with_their_interval() -> None:
         Speedup(name="slow", speedup=0.5, low=0.4, high=0.75),
         Speedup(name="fast", speedup=4.0, low=3.0, high=6.0),
     ]
-    trace: dict[str, Any] = charts.speedups(kernels)["data"][0]
+    trace: dict[str, Any] = submissions.speedups(kernels)["data"][0]
     assert trace["y"] == ["fast", "slow"]
     assert trace["error_x"]["array"] == [2.0, 0.25]
     assert trace["error_x"]["arrayminus"] == [1.0, 0.1]
 
 
 def test_charts_loads_without_django_or_plotly() -> None:
-    code = "import sys, leaderboard.charts; sys.exit(bool({'django', 'plotly'} & set(sys.modules)))"
+    code = "import sys, leaderboard.charts.boards, leaderboard.charts.runs\n"
+    code += "sys.exit(bool({'django', 'plotly'} & set(sys.modules)))"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
