@@ -123,7 +123,7 @@ def finish(run_id: UUID, token: str, report: object) -> None:
     run = Run.objects.with_names().filter(pk=run_id).first()
     if run is None:
         raise Fenced
-    _check_subject(run, found)
+    check_subject(run, found)
     if found.verdict is Verdict.INFRA_ERROR:
         return fail(run_id, token, found.message)
     if found.verdict is Verdict.HOST_UNSUPPORTED:
@@ -135,7 +135,7 @@ def finish(run_id: UUID, token: str, report: object) -> None:
         stored = _leased(run_id, token).update(
             status=Status.CANCELLED if cancelled else Status.DONE,
             finished_at=timezone.now(),
-            **_columns(found),
+            **columns_of(found),
             **NO_LEASE,
         )
         if not stored:
@@ -264,7 +264,7 @@ def _decoded(kind: type[Any], value: object, name: str) -> Any:
         raise Refusal(f"bad_{name}", _clean(str(error)), fix) from None
 
 
-def _check_subject(run: Run, report: Report) -> None:
+def check_subject(run: Run, report: Report) -> None:
     """Raises Refusal unless the report is about this kernel and this version of its problem."""
     expected = (run.kernel.problem.slug, run.problem_digest, run.kernel.source_id)
     if (report.problem, report.problem_digest, report.kernel_digest) != expected:
@@ -275,7 +275,7 @@ def _check_subject(run: Run, report: Report) -> None:
         )
 
 
-def _columns(report: Report) -> dict[str, Any]:
+def columns_of(report: Report) -> dict[str, Any]:
     told = _clean(encode(report))
     timing = told["timing"] or dict.fromkeys(TIMES)
     times = {name: timing[name] for name in TIMES}
