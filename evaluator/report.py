@@ -8,7 +8,7 @@ from enum import StrEnum
 
 from evaluator.profiling.mechanism import Mechanism
 from evaluator.profiling.timeline import RankTimeline
-from evaluator.roofline import Floors
+from evaluator.roofline import Floors, utilisation
 
 JUDGE_VERSION = "1"
 
@@ -216,6 +216,13 @@ class Report:
             raise ValueError(f"a {self.verdict} report cannot carry a timing")
         if not self.message:
             raise ValueError("a report says why in one sentence")
+
+    @property
+    def utilisation(self) -> float | None:
+        """The bound over the kernel's time, where both are known."""
+        if self.floors is None or self.timing is None:
+            return None
+        return utilisation(self.floors, self.timing.kernel_us)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -94,8 +94,8 @@ class ApiTokenAdmin(ReadOnly):
 
 @admin.register(LanguageModel)
 class LanguageModelAdmin(Editable):
-    editable = ("name", "vendor")
-    list_display = ("name", "vendor", "slug")
+    editable = ("name", "vendor", "is_baseline")
+    list_display = ("name", "vendor", "slug", "is_baseline")
 
 
 @admin.register(Hardware)

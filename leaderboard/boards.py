@@ -2,17 +2,37 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from datetime import datetime
-from typing import Any
+from typing import Any, TypedDict, Unpack
 
 from django.urls import reverse
 
 from leaderboard import scores
-from leaderboard.models import Kernel, PublishedResult, Summary
+from leaderboard.models import PublishedResult, Summary, Trust
 from leaderboard.scores import Attempts, Score
+from leaderboard.tallies import (
+    EVERYTHING,
+    Cell,
+    Narrow,
+    cells_of,
+    modes_of,
+    results_of,
+    tallies_of,
+    utilisation_of,
+)
+
+__all__ = [
+    "Cell",
+    "Entry",
+    "Narrowing",
+    "Setting",
+    "claim",
+    "judged",
+    "known_settings",
+    "published",
+]
 
 HARDENED = "hardened"
 
@@ -40,7 +60,10 @@ SETTING_FIELDS = tuple(Setting.__dataclass_fields__)
 
 @dataclass(frozen=True, kw_only=True)
 class Entry:
-    """One row: a submission judged here, or a published claim, which has no results of its own."""
+    """One row: a submission judged here, or a published claim, which has no results of its own.
+
+    `utilisation` is the median over the problems solved, of the fastest kernel of each.
+    """
 
     model: str
     slug: str
@@ -51,7 +74,11 @@ class Entry:
     date: datetime | None
     score: Score
     results: tuple[Attempts, ...] = ()
+    cells: tuple[Cell, ...] = ()
     modes: Mapping[str, int] = field(default_factory=dict)
+    utilisation: float | None = None
+    cost_usd: float | None = None
+    baseline: bool = False
     claimed: bool = False
     submission: int | None = None
 
@@ -63,24 +90,40 @@ def known_settings() -> list[Setting]:
     return sorted(settings, key=lambda setting: setting.profile != HARDENED)
 
 
-def judged(
-    setting: Setting,
-    scored: int,
-    *,
-    category: str = "",
-    harness: str = "",
-    backend: str = "",
-) -> list[Entry]:
+class Narrowing(TypedDict, total=False):
+    """What a board is narrowed to.
+
+    `category`, `backend`, `mechanism` and `nccl_free` say which kernels count: others are attempts
+    that failed, and a submission without one of those is left out. `verified` leaves only what was
+    judged here in isolation; `source` is `judged` or `published`.
+    """
+
+    category: str
+    harness: str
+    backend: str
+    mechanism: str
+    nccl_free: bool
+    verified: bool
+    source: str
+
+
+def judged(setting: Setting, scored: int, **narrowing: Unpack[Narrowing]) -> list[Entry]:
     """`scored` is how many problems the shares are of: those of the category, if one is given."""
+    if narrowing.get("source") == "published":
+        return []
     rows = Summary.objects.ranked().filter(**asdict(setting))
-    if category:
-        rows = rows.filter(problem__category=category)
-    if harness:
+    if harness := narrowing.get("harness"):
         rows = rows.filter(submission__harness=harness)
-    if backend:
-        using = Kernel.objects.filter(backend=backend).values("submission")
-        rows = rows.filter(submission__in=using)
-    return entries_of(rows.order_by("submission_id", "problem_id").values(*FIELDS), scored)
+    if narrowing.get("verified"):
+        rows = rows.filter(submission__trust=Trust.VERIFIED)
+    narrow = Narrow(
+        category=narrowing.get("category", ""),
+        backend=narrowing.get("backend", ""),
+        mechanism=narrowing.get("mechanism", ""),
+        nccl_free=narrowing.get("nccl_free", False),
+    )
+    found = rows.order_by("submission_id", "problem_id").values(*FIELDS)
+    return entries_of(found, scored, narrow)
 
 
 FIELDS = (
@@ -88,22 +131,26 @@ FIELDS = (
     "submission__model__name",
     "submission__model__slug",
     "submission__model__vendor",
+    "submission__model__is_baseline",
     "submission__harness",
     "submission__trust",
     "submission__created_at",
     "submission__k",
+    "submission__cost_usd",
     "problem_id",
     "problem__category",
-    "made",
     "attempts",
 )
 
 
-def entries_of(rows: Iterable[Mapping[str, Any]], scored: int) -> list[Entry]:
+def entries_of(
+    rows: Iterable[Mapping[str, Any]], scored: int, narrow: Narrow = EVERYTHING
+) -> list[Entry]:
     groups: dict[int, list[Mapping[str, Any]]] = {}
     for row in rows:
         groups.setdefault(row["submission_id"], []).append(row)
-    return [_entry(group, scored) for group in groups.values()]
+    entries = [_entry(group, scored, narrow) for group in groups.values()]
+    return [entry for entry in entries if entry.results]
 
 
 def each_in_its_setting(
@@ -120,13 +167,18 @@ def each_in_its_setting(
     found = []
     for by_setting in groups.values():
         setting, own = max(by_setting.items(), key=lambda pair: len(pair[1]))
-        found.append((setting, _entry(own, scored)))
+        found.append((setting, _entry(own, scored, EVERYTHING)))
     return found
 
 
-def _entry(rows: list[Mapping[str, Any]], scored: int) -> Entry:
+def _entry(rows: list[Mapping[str, Any]], scored: int, narrow: Narrow) -> Entry:
     first = rows[0]
-    results = tuple(attempts_of(row) for row in rows)
+    tallies = [
+        tally
+        for row in rows
+        for tally in tallies_of(row["problem_id"], row["problem__category"], row["attempts"])
+    ]
+    results, cells = results_of(tallies, narrow), cells_of(tallies, narrow)
     return Entry(
         model=first["submission__model__name"],
         slug=first["submission__model__slug"],
@@ -137,25 +189,13 @@ def _entry(rows: list[Mapping[str, Any]], scored: int) -> Entry:
         date=first["submission__created_at"],
         score=scores.score(results, scored, k=first["submission__k"]),
         results=results,
-        modes=modes_of(attempt for row in rows for attempt in row["attempts"]),
+        cells=cells,
+        modes=modes_of(tallies, narrow),
+        utilisation=utilisation_of(cells),
+        cost_usd=first["submission__cost_usd"],
+        baseline=first["submission__model__is_baseline"],
         submission=first["submission_id"],
     )
-
-
-def attempts_of(row: Mapping[str, Any]) -> Attempts:
-    speedups = tuple(a["speedup"] for a in row["attempts"] if a["speedup"] is not None)
-    return Attempts(
-        problem=row["problem_id"],
-        category=row["problem__category"],
-        made=row["made"],
-        speedups=speedups,
-    )
-
-
-def modes_of(attempts: Iterable[Mapping[str, Any]]) -> dict[str, int]:
-    """How many attempts ended in each failure mode, in PKB's words."""
-    found = (scores.failure_mode(a["verdict"], a.get("cause")) for a in attempts)
-    return dict(Counter(mode for mode in found if mode is not None))
 
 
 def published(*, category: str | None = None, harness: str = "") -> list[PublishedResult]:

@@ -6,10 +6,7 @@ at the same moment one wins and the others learn of it.
 
 from __future__ import annotations
 
-import json
-import math
 import secrets
-import zlib
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -32,28 +29,16 @@ from evaluator import (
     Verdict,
     limits_of,
 )
-from evaluator.codec import DecodeError, decode, encode
+from evaluator.codec import encode
 from leaderboard import summary
 from leaderboard.models import DataVersion, Decline, Run, Status, Submission, Trust
-from leaderboard.models.runs import MAX_TRIES, TIMES, RunQuerySet
+from leaderboard.models.runs import MAX_TRIES, RunQuerySet
 from leaderboard.refusal import Refusal
+from leaderboard.reports import check_subject, clean, columns_of, decoded
 
 NO_LEASE: dict[str, Any] = {"lease_token": None, "lease_until": None}
 NO_PROGRESS: dict[str, Any] = {"phase": None, "progress_done": 0, "progress_total": 0}
 ERROR_LIMIT = 10_000
-# Columns of a run that a report fills as they are.
-FOUND = (
-    "verdict",
-    "phase",
-    "message",
-    "cause",
-    "evidence",
-    "flags",
-    "ranks",
-    "isolation",
-    "judge_version",
-    "environment",
-)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -100,7 +85,7 @@ def claim(run_id: UUID, host: str) -> Lease:
 
 def heartbeat(run_id: UUID, token: str, progress: object) -> bool:
     """Extend the lease and note the progress; whether the run shall be cancelled."""
-    step = _decoded(Progress, progress, "progress")
+    step = decoded(Progress, progress, "progress")
     if not 0 <= step.done <= step.total < 1 << 31:
         raise Refusal("bad_progress", "done must lie between 0 and total.", "Mend the worker.")
     changed = _leased(run_id, token).update(
@@ -119,7 +104,7 @@ def finish(run_id: UUID, token: str, report: object) -> None:
 
     Raises Fenced for a worker that lost its lease and Refusal for a report about something else.
     """
-    found = _decoded(Report, report, "report")
+    found = decoded(Report, report, "report")
     run = Run.objects.with_names().filter(pk=run_id).first()
     if run is None:
         raise Fenced
@@ -165,7 +150,7 @@ def _decline(run: Run, token: str, reason: str) -> None:
     with transaction.atomic():
         going_on = leased.filter(cancel_requested=False)
         if going_on.update(tries=F("tries") - 1, **unclaimed, **NO_PROGRESS, **NO_LEASE):
-            Decline.objects.keep(run, _clean(reason))
+            Decline.objects.keep(run, clean(reason))
         elif leased.update(**_cancelled("Cancelled while it ran.", timezone.now())):
             DataVersion.objects.bump()
         else:
@@ -176,6 +161,8 @@ def cancel(run: Run) -> None:
     """End a waiting run at once; tell the worker of a running one. Raises Refusal."""
     message = "Cancelled before it ran."
     with transaction.atomic():
+        # Its worker may hand it back meanwhile: then it is neither of both when looked at twice.
+        list(Run.objects.select_for_update().filter(pk=run.pk).values_list("pk"))
         waiting = Run.objects.filter(pk=run.pk, status=Status.QUEUED)
         if waiting.update(**_cancelled(message, timezone.now())):
             DataVersion.objects.bump()
@@ -203,12 +190,13 @@ def give_up_lost(now: datetime) -> int:
 
 def _give_up(leased: RunQuerySet, error: str, now: datetime, rung_at: datetime | None) -> int:
     """One run out of its worker's hands: cancelled, queued again, or failed for good."""
-    error = _clean(error)[:ERROR_LIMIT]
+    error = clean(error)[:ERROR_LIMIT]
+    queued = {"status": Status.QUEUED, "phase": None, "rung_at": rung_at, "last_error": error}
+    going_on = leased.filter(tries__lt=MAX_TRIES, cancel_requested=False)
+    if going_on.update(**queued, **NO_LEASE):
+        return 1
     if leased.filter(cancel_requested=True).update(**_cancelled("Cancelled while it ran.", now)):
         DataVersion.objects.bump()
-        return 1
-    queued = {"status": Status.QUEUED, "phase": None, "rung_at": rung_at, "last_error": error}
-    if leased.filter(tries__lt=MAX_TRIES).update(**queued, **NO_LEASE):
         return 1
     failed = leased.update(
         status=Status.FAILED,
@@ -254,46 +242,3 @@ def _job(run: Run) -> Job:
         device=device,
         limits=limits_of(device),
     )
-
-
-def _decoded(kind: type[Any], value: object, name: str) -> Any:
-    try:
-        return decode(kind, value, name)
-    except DecodeError as error:
-        fix = "Run the same version of the evaluator as the site."
-        raise Refusal(f"bad_{name}", _clean(str(error)), fix) from None
-
-
-def check_subject(run: Run, report: Report) -> None:
-    """Raises Refusal unless the report is about this kernel and this version of its problem."""
-    expected = (run.kernel.problem.slug, run.problem_digest, run.kernel.source_id)
-    if (report.problem, report.problem_digest, report.kernel_digest) != expected:
-        raise Refusal(
-            "wrong_subject",
-            "The report is about another kernel, another problem or another version of it.",
-            "Bring the host's problem files to the version that the site has.",
-        )
-
-
-def columns_of(report: Report) -> dict[str, Any]:
-    told = _clean(encode(report))
-    timing = told["timing"] or dict.fromkeys(TIMES)
-    times = {name: timing[name] for name in TIMES}
-    if not all(math.isfinite(time) for time in times.values() if time is not None):
-        raise Refusal("bad_report", "A time is not finite.", "Mend the worker.")
-    return {
-        **times,
-        **{name: told[name] for name in FOUND},
-        "report_packed": zlib.compress(json.dumps(told).encode(), 6),
-    }
-
-
-def _clean(value: Any) -> Any:
-    """A JSON value whose texts any database takes: without NUL and lone surrogates."""
-    if isinstance(value, str):
-        return value.encode(errors="replace").decode().replace("\0", "\ufffd")
-    if isinstance(value, dict):
-        return {_clean(key): _clean(item) for key, item in value.items()}
-    if isinstance(value, list):
-        return [_clean(item) for item in value]
-    return value

@@ -8,6 +8,7 @@ from django import forms
 
 from leaderboard.models import Hardware, Harness, Problem, Scope, Visibility
 from leaderboard.models.choices import BACKENDS, DTYPES, PROFILES, Choices
+from leaderboard.models.submissions import MAX_COST_USD
 
 LIFETIMES = [("30", "30 days"), ("90", "90 days"), ("365", "one year"), ("", "never expires")]
 SIZES = [("tiny", "tiny"), ("standard", "standard"), ("large", "large")]
@@ -30,9 +31,21 @@ class TokenForm(forms.Form):
 class SubmitForm(forms.Form):
     """One kernel (problem and source) or an archive, never both."""
 
-    model = forms.CharField(max_length=80, help_text="The language model that wrote the kernels.")
+    model = forms.CharField(
+        max_length=80,
+        required=False,
+        help_text="The language model that wrote the kernels. The name of a published tree in an"
+        " archive says it too.",
+    )
     vendor = forms.CharField(max_length=80, required=False)
     harness = forms.ChoiceField(choices=Harness.choices, help_text="How the model was asked.")
+    cost_usd = forms.FloatField(
+        required=False,
+        min_value=0,
+        max_value=MAX_COST_USD,
+        label="Cost, US$",
+        help_text="What making all these kernels cost, if you know it.",
+    )
     visibility = forms.ChoiceField(
         choices=Visibility.choices,
         initial=Visibility.PUBLIC,
@@ -78,14 +91,14 @@ class SubmitForm(forms.Form):
                 "Give either one kernel's source or an archive: one of them, not both."
             )
         if has_source:
-            for name in ("problem", "backend"):
+            for name in ("model", "problem", "backend"):
                 if not data.get(name):
                     self.add_error(name, "One kernel needs this; an archive says it in its names.")
         return data
 
     @property
     def who(self) -> list[forms.BoundField]:
-        return [self[name] for name in ("model", "vendor", "harness", "visibility")]
+        return [self[name] for name in ("model", "vendor", "harness", "cost_usd", "visibility")]
 
     @property
     def kernel(self) -> list[forms.BoundField]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
@@ -25,6 +26,7 @@ from leaderboard.models import (
     Visibility,
 )
 from leaderboard.models.catalogue import model_slug
+from leaderboard.models.submissions import MAX_COST_USD
 from leaderboard.placing import Wish, setting_for
 from leaderboard.queue import Setting, enqueue
 from leaderboard.refusal import Refusal
@@ -40,6 +42,7 @@ class About:
     step_budget: int | None = None
     visibility: Visibility = Visibility.PUBLIC
     notes: str = ""
+    cost_usd: float | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -107,7 +110,10 @@ def _earlier(owner: AbstractBaseUser, key: str, digest: str) -> Accepted | None:
 
 def _request_digest(about: About, candidates: Sequence[Candidate], wish: Wish) -> str:
     files = [asdict(replace(candidate, tree=None)) for candidate in candidates]
-    parts = [asdict(about), files, asdict(wish)]
+    said = asdict(about)
+    if about.cost_usd is None:
+        del said["cost_usd"]  # as in the digests of requests from before it could be told
+    parts = [said, files, asdict(wish)]
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 
 
@@ -141,6 +147,14 @@ def _check_about(about: About) -> None:
             "Only an agentic harness has a step budget.",
             "Leave step_budget out, or say harness=agentic.",
             fields={"step_budget": "only with harness=agentic"},
+        )
+    cost = about.cost_usd
+    if cost is not None and not (math.isfinite(cost) and 0 <= cost <= MAX_COST_USD):
+        raise Refusal(
+            "bad_cost",
+            f"A cost lies between 0 and {MAX_COST_USD:.0f} US dollars.",
+            "Give what making all kernels of the submission cost, or leave it out.",
+            fields={"cost_usd": f"0 to {MAX_COST_USD:.0f}"},
         )
 
 
@@ -186,6 +200,7 @@ def _store(
         harness=about.harness,
         k=max(item.candidate.attempt for item in placed),
         step_budget=about.step_budget,
+        cost_usd=about.cost_usd,
         owner_id=owner.pk,
         visibility=about.visibility,
         notes=about.notes,

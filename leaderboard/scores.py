@@ -148,25 +148,59 @@ def wilson_interval(share: float, n: int) -> Interval | None:
     )
 
 
+@dataclass(frozen=True, kw_only=True)
+class Sums:
+    """Over problems: all that a score needs besides how many of them are scored.
+
+    `log_speedup` adds up the logarithm of each solved problem's mean speedup.
+    """
+
+    attempted: int
+    correct: int
+    pass_at_1: float
+    pass_at_k: float
+    fast_at_1: float
+    fast_at_k: float
+    log_speedup: float
+
+
+def sums(results: Sequence[Attempts], *, k: int = 1, p: float = 1.0) -> Sums:
+    means = (geometric_mean(result.speedups) for result in results)
+    return Sums(
+        attempted=sum(result.made > 0 for result in results),
+        correct=sum(result.correct > 0 for result in results),
+        pass_at_1=math.fsum(pass_at_k(r.made, r.correct, 1) for r in results),
+        pass_at_k=math.fsum(pass_at_k(r.made, r.correct, k) for r in results),
+        fast_at_1=math.fsum(pass_at_k(r.made, r.faster_than(p), 1) for r in results),
+        fast_at_k=math.fsum(pass_at_k(r.made, r.faster_than(p), k) for r in results),
+        log_speedup=math.fsum(math.log(mean) for mean in means if mean is not None),
+    )
+
+
 def score(results: Sequence[Attempts], scored: int, *, k: int = 1, p: float = 1.0) -> Score:
     """`k` is how many attempts a problem the submission drew: beyond it nothing is known."""
     if len({result.problem for result in results}) != len(results):
         raise ValueError("a problem may occur only once")
     if len(results) > scored:
         raise ValueError(f"{len(results)} problems have results but only {scored} are scored")
-    share = share_passing(results, scored, 1)
+    return score_of(sums(results, k=k, p=p), scored, k=k, p=p)
+
+
+def score_of(summed: Sums, scored: int, *, k: int, p: float = 1.0) -> Score:
+    """`k` and `p` are those of the sums."""
+    share = summed.pass_at_1 / scored if scored else None
     return Score(
         scored=scored,
-        attempted=sum(result.made > 0 for result in results),
-        correct=sum(result.correct > 0 for result in results),
+        attempted=summed.attempted,
+        correct=summed.correct,
         k=k,
         p=p,
         pass_at_1=share,
         pass_at_1_interval=None if share is None else wilson_interval(share, scored),
-        pass_at_k=share_passing(results, scored, k),
-        fast_at_1=share_fast(results, scored, 1, p),
-        fast_at_k=share_fast(results, scored, k, p),
-        geometric_mean=geometric_mean_speedup(results),
+        pass_at_k=summed.pass_at_k / scored if scored else None,
+        fast_at_1=summed.fast_at_1 / scored if scored else None,
+        fast_at_k=summed.fast_at_k / scored if scored else None,
+        geometric_mean=(math.exp(summed.log_speedup / summed.correct) if summed.correct else None),
     )
 
 

@@ -21,9 +21,15 @@ class Judged(TypedDict):
     kernel__problem_id: int
     kernel__attempt: int
     kernel__step: int
+    kernel__backend: str
+    kernel__source_id: str
     verdict: str
     cause: str | None
     speedup: float | None
+    speedup_low: float | None
+    utilisation: float | None
+    mechanisms: list[str]
+    flags: list[str]
     hardware_id: str
     world_size: int
     size: str
@@ -81,11 +87,23 @@ def _speedup(run: Judged) -> float:
 
 
 def _entry(run: Judged) -> dict[str, Any]:
-    """A run that was too fast to be true keeps its verdict and loses its speedup."""
+    """A run that was too fast to be true keeps its verdict and loses its numbers."""
+    is_correct = run["verdict"] == "ok"
     return {
         "attempt": run["kernel__attempt"],
         "run": str(run["id"]),
         "verdict": run["verdict"],
         "cause": run["cause"],
-        "speedup": run["speedup"] if run["verdict"] == "ok" else None,
+        "speedup": run["speedup"] if is_correct else None,
+        "low": run["speedup_low"] if is_correct else None,
+        "utilisation": run["utilisation"] if is_correct else None,
+        "backend": run["kernel__backend"],
+        "mechanisms": run["mechanisms"],
+        "nccl": uses_nccl(run["flags"], run["mechanisms"]),
+        "kernel": run["kernel__source_id"],
     }
+
+
+def uses_nccl(flags: Iterable[str], mechanisms: Iterable[str]) -> bool:
+    """Whether NCCL was named in the source or seen at work."""
+    return "uses_nccl" in flags or "nccl" in mechanisms

@@ -43,6 +43,7 @@ class LanguageModelOut(Output):
     slug = serializers.CharField()
     name = serializers.CharField()
     vendor = serializers.CharField()
+    is_baseline = serializers.BooleanField()
 
 
 class SubmissionOut(Output):
@@ -51,6 +52,7 @@ class SubmissionOut(Output):
     harness = serializers.CharField()
     k = serializers.IntegerField()
     step_budget = serializers.IntegerField(allow_null=True)
+    cost_usd = serializers.FloatField(allow_null=True)
     visibility = serializers.CharField()
     trust = serializers.CharField()
     moderation = serializers.CharField()
@@ -134,6 +136,10 @@ class RunOut(RunLineOut):
     ranks = serializers.ListField(child=serializers.IntegerField())
     flags = serializers.ListField(child=serializers.CharField())
     timing = serializers.SerializerMethodField()
+    bound_us = serializers.FloatField(allow_null=True)
+    limiter = serializers.CharField(allow_null=True)
+    utilisation = serializers.FloatField(allow_null=True)
+    mechanisms = serializers.ListField(child=serializers.CharField())
     isolation = serializers.CharField(allow_null=True)
     judge_version = serializers.CharField(allow_null=True)
     problem_digest = serializers.CharField()

@@ -85,6 +85,7 @@ def _about(fields: dict[str, Any]) -> About:
         harness=Harness(fields["harness"]),
         vendor=fields.get("vendor", ""),
         step_budget=fields.get("step_budget"),
+        cost_usd=fields.get("cost_usd"),
         visibility=Visibility(fields.get("visibility", Visibility.PUBLIC)),
         notes=fields.get("notes", ""),
     )

@@ -11,8 +11,10 @@ from leaderboard.models.catalogue import (
 )
 from leaderboard.models.choices import Harness, Moderation, Status, Trust, Visibility
 from leaderboard.models.declines import Decline
-from leaderboard.models.runs import Run, Summary
+from leaderboard.models.runs import Run
+from leaderboard.models.snapshots import Snapshot
 from leaderboard.models.submissions import Kernel, Source, Submission
+from leaderboard.models.summaries import Summary
 
 __all__ = [
     "ApiToken",
@@ -29,6 +31,7 @@ __all__ = [
     "PublishedResult",
     "Run",
     "Scope",
+    "Snapshot",
     "Source",
     "Status",
     "Submission",

@@ -75,11 +75,16 @@ class LanguageModelQuerySet(models.QuerySet["LanguageModel"]):
 
 
 class LanguageModel(models.Model):
-    """What wrote the kernels; its slug is its identity."""
+    """What wrote the kernels; its slug is its identity.
+
+    A baseline is no language model: the reference itself, or a hand-written library, to compare
+    with. Boards show it without a place.
+    """
 
     slug = models.SlugField(max_length=80, unique=True)
     name = models.CharField(max_length=80)
     vendor = models.CharField(max_length=80, blank=True)
+    is_baseline = models.BooleanField(default=False)
     created_at = models.DateTimeField(auto_now_add=True)
 
     objects = LanguageModelQuerySet.as_manager()

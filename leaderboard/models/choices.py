@@ -23,6 +23,8 @@ ISOLATIONS = choices_of(Isolation)
 PHASES = choices_of(Phase)
 PROFILES = choices_of(Profile)
 VERDICTS = choices_of(Verdict)
+# Which of the least times that a report tells of (`wire_us`, ...) is the longest.
+LIMITERS = [(name, name) for name in ("wire", "hbm", "flops", "latency")]
 TRIALS = Job.trials
 CURRENT_JUDGE = JUDGE_VERSION
 

@@ -1,4 +1,4 @@
-"""Evaluations of kernels, and the summary of them that pages read."""
+"""Evaluations of kernels."""
 
 from __future__ import annotations
 
@@ -8,22 +8,21 @@ import zlib
 from typing import Any
 
 from django.db import models
-from django.db.models import Count, F, Q
+from django.db.models import F, Q
 from django.urls import reverse
 
-from leaderboard.models.catalogue import Hardware, Problem
+from leaderboard.models.catalogue import Hardware
 from leaderboard.models.choices import (
     COUNTED_VERDICTS,
     DEVICES,
     DTYPES,
     ISOLATIONS,
+    LIMITERS,
     PHASES,
     PROFILES,
     TIMED_VERDICTS,
     VERDICTS,
-    Moderation,
     Status,
-    Visibility,
     one_of,
 )
 from leaderboard.models.submissions import AppendOnlyError, Kernel, Submission, Viewer
@@ -37,6 +36,8 @@ NO_LEASE = Q(lease_token=None, lease_until=None)
 # A CHECK holds where it is unknown, so every branch says which columns may be NULL.
 NO_TIMES = Q(**{f"{name}__isnull": True for name in TIMES})
 ALL_TIMES = Q(**{f"{name}__isnull": False for name in TIMES})
+NO_BOUND = Q(bound_us__isnull=True, limiter__isnull=True)
+A_BOUND = Q(bound_us__isnull=False, bound_us__gte=0, limiter__isnull=False)
 JUDGED = Q(finished_at__isnull=False, verdict__isnull=False)
 
 
@@ -88,6 +89,9 @@ class Run(models.Model):
 
     While it runs, `lease_token` fences off every worker but the last that claimed it, and
     `lease_until` says when it is given up for lost. A finished run is never changed.
+
+    `bound_us` is the least time that the hardware allows a call, `limiter` what sets it, and
+    `utilisation` that bound over the kernel's time.
     """
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
@@ -126,6 +130,10 @@ class Run(models.Model):
     speedup = models.FloatField(null=True)
     speedup_low = models.FloatField(null=True)
     speedup_high = models.FloatField(null=True)
+    bound_us = models.FloatField(null=True)
+    limiter = models.CharField(max_length=16, choices=LIMITERS, null=True)  # noqa: DJ001
+    utilisation = models.FloatField(null=True)
+    mechanisms: models.JSONField[list[str], list[str]] = models.JSONField(default=list)
     isolation = models.CharField(max_length=32, choices=ISOLATIONS, null=True)  # noqa: DJ001
     judge_version = models.CharField(max_length=32, null=True)  # noqa: DJ001
     environment: models.JSONField[dict[str, Any] | None, dict[str, Any] | None] = models.JSONField(
@@ -152,6 +160,13 @@ class Run(models.Model):
             one_of("dtype", DTYPES, "run_dtype_known"),
             one_of("device", DEVICES, "run_device_known"),
             one_of("isolation", ISOLATIONS, "run_isolation_known"),
+            one_of("limiter", LIMITERS, "run_limiter_known"),
+            models.CheckConstraint(condition=NO_BOUND | A_BOUND, name="run_bound_has_limiter"),
+            models.CheckConstraint(
+                condition=Q(utilisation=None)
+                | Q(utilisation__gte=0, bound_us__isnull=False, kernel_us__isnull=False),
+                name="run_utilisation_is_of_a_timing",
+            ),
             models.CheckConstraint(
                 condition=Q(world_size__gte=2, world_size__lte=64), name="run_world_size_in_range"
             ),
@@ -209,73 +224,3 @@ class Run(models.Model):
         if self.report_packed is None:
             return None
         return dict(json.loads(zlib.decompress(self.report_packed)))
-
-
-class SummaryQuerySet(models.QuerySet["Summary"]):
-    def ranked(self) -> SummaryQuerySet:
-        """What boards show: public and undisputed submissions, scored problems."""
-        return self.filter(
-            submission__visibility=Visibility.PUBLIC,
-            submission__moderation=Moderation.ACCEPTED,
-            problem__scored=True,
-        )
-
-    def settings(self) -> list[dict[str, Any]]:
-        """Which settings have results, the most used first: keys of SETTING and `problems`.
-
-        A board compares within one setting only.
-        """
-        counted = self.order_by().values(*SETTING).annotate(problems=Count("id"))
-        return list(counted.order_by("-problems", *SETTING))
-
-
-class Summary(models.Model):
-    """One submission on one problem in one setting; written with the results it sums up.
-
-    `attempts` lists, by attempt: {attempt, run, verdict, cause, speedup}, of the latest counted run
-    of its last step. `made` and `correct` count them; `best_run` is the fastest correct one.
-    """
-
-    submission = models.ForeignKey(Submission, models.PROTECT, related_name="summaries")
-    problem = models.ForeignKey(Problem, models.PROTECT, related_name="summaries")
-    hardware = models.ForeignKey(Hardware, models.PROTECT)
-    world_size = models.PositiveSmallIntegerField()
-    size = models.CharField(max_length=32)
-    dtype = models.CharField(max_length=16, choices=DTYPES)
-    profile = models.CharField(max_length=16, choices=PROFILES)
-    judge_version = models.CharField(max_length=32)
-    made = models.PositiveSmallIntegerField()
-    correct = models.PositiveSmallIntegerField()
-    best_speedup = models.FloatField(null=True)
-    best_run = models.ForeignKey(Run, models.PROTECT, null=True, related_name="+")
-    attempts: models.JSONField[list[dict[str, Any]], list[dict[str, Any]]] = models.JSONField()
-
-    objects = SummaryQuerySet.as_manager()
-
-    class Meta:
-        ordering = ("submission_id", "problem_id", *SETTING)
-        verbose_name_plural = "summaries"
-        indexes = (models.Index(fields=("profile", "hardware"), name="summary_board"),)
-        constraints = (
-            models.UniqueConstraint(
-                fields=("submission", "problem", *(name.removesuffix("_id") for name in SETTING)),
-                name="summary_once",
-            ),
-            models.CheckConstraint(
-                condition=Q(made__gte=1, correct__lte=F("made")), name="summary_counts_fit"
-            ),
-            models.CheckConstraint(
-                condition=Q(correct=0, best_speedup=None, best_run=None)
-                | Q(correct__gte=1, best_run__isnull=False)
-                & Q(best_speedup__isnull=False, best_speedup__gt=0),
-                name="summary_best_is_correct",
-            ),
-        )
-
-    def __str__(self) -> str:
-        return f"{self.submission_id} on {self.problem_id}: {self.correct} of {self.made}"
-
-    @property
-    def speedups(self) -> list[float]:
-        """Of each correct attempt, in the order of attempts."""
-        return [entry["speedup"] for entry in self.attempts if entry["speedup"] is not None]

@@ -21,6 +21,7 @@ from leaderboard.models.choices import (
     one_of,
 )
 
+MAX_COST_USD = 1e9
 Viewer = AbstractBaseUser | AnonymousUser
 
 
@@ -49,6 +50,7 @@ class Submission(models.Model):
     """All kernels of one language model and harness handed in together: one row of a board.
 
     `k` is how many attempts a problem were drawn. `step_budget` belongs to agentic harnesses.
+    `cost_usd` is what its submitter says that making all its kernels cost.
     An idempotency key with the digest of its request makes a repeated request harmless.
     """
 
@@ -56,6 +58,7 @@ class Submission(models.Model):
     harness = models.CharField(max_length=16, choices=Harness.choices)
     k = models.PositiveSmallIntegerField()
     step_budget = models.PositiveSmallIntegerField(null=True, blank=True)
+    cost_usd = models.FloatField(null=True, blank=True)
     owner = models.ForeignKey(settings.AUTH_USER_MODEL, models.PROTECT, related_name="submissions")
     visibility = models.CharField(max_length=16, choices=Visibility.choices)
     trust = models.CharField(max_length=16, choices=Trust.choices, default=Trust.SELF_REPORTED)
@@ -79,6 +82,10 @@ class Submission(models.Model):
             one_of("trust", Trust.choices, "submission_trust_known"),
             one_of("moderation", Moderation.choices, "submission_moderation_known"),
             models.CheckConstraint(condition=Q(k__gte=1, k__lte=100), name="submission_k_in_range"),
+            models.CheckConstraint(
+                condition=Q(cost_usd=None) | Q(cost_usd__gte=0, cost_usd__lte=MAX_COST_USD),
+                name="submission_cost_in_range",
+            ),
             models.CheckConstraint(
                 condition=Q(step_budget=None) | Q(harness=Harness.AGENTIC, step_budget__gte=1),
                 name="submission_steps_are_agentic",

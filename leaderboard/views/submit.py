@@ -47,6 +47,7 @@ def hand_in(request: HttpRequest, form: SubmitForm) -> Accepted:
         vendor=data["vendor"],
         harness=Harness(data["harness"]),
         visibility=Visibility(data["visibility"]),
+        cost_usd=data["cost_usd"],
     )
     wanted = ("hardware", "world_size", "size", "dtype", "profile")
     wish = Wish(**{name: data[name] or None for name in wanted})

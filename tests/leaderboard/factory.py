@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import uuid
-import zlib
 from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any
@@ -13,7 +11,6 @@ from typing import Any
 from django.contrib.auth.models import User
 from django.utils import timezone
 
-from evaluator.codec import encode
 from evaluator.report import (
     Environment,
     Isolation,
@@ -42,6 +39,7 @@ from leaderboard.models import (
     Trust,
     Visibility,
 )
+from leaderboard.reports import columns_of
 from tests.leaderboard.problem_payload import PAYLOAD
 
 SETTING: Mapping[str, Any] = {
@@ -150,11 +148,6 @@ def start(run: Run, phase: str = "verify", done: int = 2, total: int = 6) -> Non
 def finish(run: Run, report: Report) -> Run:
     """End a run with a report, and bring summary and data version along."""
     now = timezone.now()
-    value = dict(encode(report))
-    columns = ("verdict", "phase", "message", "cause", "evidence", "flags", "ranks")
-    timing = value.get("timing") or {}
-    names = ("kernel_us", "baseline_us", "speedup", "speedup_low", "speedup_high")
-    times = {name: timing[name] for name in names} if timing else {}
     Run.objects.filter(pk=run.pk).update(
         status=Status.DONE,
         host="host-1",
@@ -163,12 +156,7 @@ def finish(run: Run, report: Report) -> Run:
         finished_at=now,
         lease_token=None,
         lease_until=None,
-        isolation=report.isolation.value,
-        judge_version=report.judge_version,
-        environment=value["environment"],
-        report_packed=zlib.compress(json.dumps(value).encode()),
-        **{name: value[name] for name in columns},
-        **times,
+        **columns_of(report),
     )
     summary.rewrite(run.kernel.submission_id, run.kernel.problem_id)
     DataVersion.objects.bump()

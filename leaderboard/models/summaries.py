@@ -1,0 +1,86 @@
+"""What is written with each result, so that pages need not look at runs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.db import models
+from django.db.models import Count, F, Q
+
+from leaderboard.models.catalogue import Hardware, Problem
+from leaderboard.models.choices import DTYPES, PROFILES, Moderation, Visibility
+from leaderboard.models.runs import SETTING, Run
+from leaderboard.models.submissions import Submission
+
+
+class SummaryQuerySet(models.QuerySet["Summary"]):
+    def ranked(self) -> SummaryQuerySet:
+        """What boards show: public and undisputed submissions, scored problems."""
+        return self.filter(
+            submission__visibility=Visibility.PUBLIC,
+            submission__moderation=Moderation.ACCEPTED,
+            problem__scored=True,
+        )
+
+    def settings(self) -> list[dict[str, Any]]:
+        """Which settings have results, the most used first: keys of SETTING and `problems`.
+
+        A board compares within one setting only.
+        """
+        counted = self.order_by().values(*SETTING).annotate(problems=Count("id"))
+        return list(counted.order_by("-problems", *SETTING))
+
+
+class Summary(models.Model):
+    """One submission on one problem in one setting; written with the results it sums up.
+
+    `attempts` lists, by attempt and of the latest counted run of its last step: {attempt, run,
+    verdict, cause, speedup, low, utilisation, backend, mechanisms, nccl, kernel}, where `low` is
+    the lower end of the speedup's interval and `kernel` the digest of the source. What belongs to a
+    time is None unless the kernel is correct. `made` and `correct` count attempts; `best_run` is
+    the fastest correct one.
+    """
+
+    submission = models.ForeignKey(Submission, models.PROTECT, related_name="summaries")
+    problem = models.ForeignKey(Problem, models.PROTECT, related_name="summaries")
+    hardware = models.ForeignKey(Hardware, models.PROTECT)
+    world_size = models.PositiveSmallIntegerField()
+    size = models.CharField(max_length=32)
+    dtype = models.CharField(max_length=16, choices=DTYPES)
+    profile = models.CharField(max_length=16, choices=PROFILES)
+    judge_version = models.CharField(max_length=32)
+    made = models.PositiveSmallIntegerField()
+    correct = models.PositiveSmallIntegerField()
+    best_speedup = models.FloatField(null=True)
+    best_run = models.ForeignKey(Run, models.PROTECT, null=True, related_name="+")
+    attempts: models.JSONField[list[dict[str, Any]], list[dict[str, Any]]] = models.JSONField()
+
+    objects = SummaryQuerySet.as_manager()
+
+    class Meta:
+        ordering = ("submission_id", "problem_id", *SETTING)
+        verbose_name_plural = "summaries"
+        indexes = (models.Index(fields=("profile", "hardware"), name="summary_board"),)
+        constraints = (
+            models.UniqueConstraint(
+                fields=("submission", "problem", *(name.removesuffix("_id") for name in SETTING)),
+                name="summary_once",
+            ),
+            models.CheckConstraint(
+                condition=Q(made__gte=1, correct__lte=F("made")), name="summary_counts_fit"
+            ),
+            models.CheckConstraint(
+                condition=Q(correct=0, best_speedup=None, best_run=None)
+                | Q(correct__gte=1, best_run__isnull=False)
+                & Q(best_speedup__isnull=False, best_speedup__gt=0),
+                name="summary_best_is_correct",
+            ),
+        )
+
+    def __str__(self) -> str:
+        return f"{self.submission_id} on {self.problem_id}: {self.correct} of {self.made}"
+
+    @property
+    def speedups(self) -> list[float]:
+        """Of each correct attempt, in the order of attempts."""
+        return [entry["speedup"] for entry in self.attempts if entry["speedup"] is not None]

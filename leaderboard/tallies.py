@@ -1,0 +1,190 @@
+"""What boards know of one submission in one setting: its attempts by problem and kind. Pure."""
+
+from __future__ import annotations
+
+import statistics
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from leaderboard.scores import FAILURE_MODES, Attempts, failure_mode
+
+Row = Mapping[str, Any]
+
+
+class Kind(NamedTuple):
+    """What filters tell kernels apart by."""
+
+    backend: str
+    mechanisms: tuple[str, ...]
+    nccl: bool
+
+
+# A matrix makes 17,000 of these two, and tuples are made five times as fast as dataclasses.
+class Tally(NamedTuple):
+    """Attempts of one kind at one problem.
+
+    `modes` counts them by FAILURE_MODES. From `verdict` on it tells of the fastest correct
+    attempt or, where none is correct, of the one that came furthest.
+    """
+
+    problem: int
+    category: str
+    kind: Kind
+    made: int
+    speedups: tuple[float, ...]
+    modes: tuple[int, ...]
+    verdict: str
+    mode: str | None
+    utilisation: float | None
+    run: str
+    kernel: str
+
+
+class Cell(NamedTuple):
+    """A submission at a problem, as a matrix shows it.
+
+    `made` and `correct` count attempts. From `verdict` on it tells of the fastest correct attempt
+    or, where none is correct, of the one that came furthest.
+    """
+
+    problem: int
+    category: str
+    made: int
+    correct: int
+    best_speedup: float | None
+    verdict: str
+    mode: str | None
+    kernel: str
+    run: str
+    utilisation: float | None
+    backend: str
+    mechanisms: tuple[str, ...]
+    nccl: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class Narrow:
+    """Which kernels count. Others stay attempts that were made, and count as failed."""
+
+    category: str = ""
+    backend: str = ""
+    mechanism: str = ""
+    nccl_free: bool = False
+
+    @property
+    def by_kind(self) -> bool:
+        return bool(self.backend or self.mechanism or self.nccl_free)
+
+    def admits(self, kind: Kind) -> bool:
+        return (
+            self.backend in ("", kind.backend)
+            and (not self.mechanism or self.mechanism in kind.mechanisms)
+            and not (self.nccl_free and kind.nccl)
+        )
+
+
+EVERYTHING = Narrow()
+
+
+def tallies_of(problem: int, category: str, attempts: Iterable[Row]) -> list[Tally]:
+    """Of a Summary's `attempts`; ordered by kind."""
+    by_kind: dict[Kind, list[Row]] = {}
+    for row in attempts:
+        kind = Kind(row["backend"], tuple(row["mechanisms"]), row["nccl"])
+        by_kind.setdefault(kind, []).append(row)
+    return [_tally(problem, category, kind, by_kind[kind]) for kind in sorted(by_kind)]
+
+
+def _tally(problem: int, category: str, kind: Kind, rows: Sequence[Row]) -> Tally:
+    modes = [failure_mode(row["verdict"], row["cause"]) for row in rows]
+    counts = Counter(modes)
+    told = max(range(len(rows)), key=lambda i: (rows[i]["speedup"] or 0.0, _distance(modes[i])))
+    return Tally(
+        problem=problem,
+        category=category,
+        kind=kind,
+        made=len(rows),
+        speedups=tuple(row["speedup"] for row in rows if row["speedup"] is not None),
+        modes=tuple(counts[mode] for mode in FAILURE_MODES),
+        verdict=rows[told]["verdict"],
+        mode=modes[told],
+        utilisation=rows[told]["utilisation"],
+        run=rows[told]["run"],
+        kernel=rows[told]["kernel"],
+    )
+
+
+def _distance(mode: str | None) -> int:
+    """How far an attempt came; a verdict without a mode says least."""
+    return FAILURE_MODES.index(mode) if mode else -1
+
+
+def results_of(tallies: Iterable[Tally], narrow: Narrow = EVERYTHING) -> tuple[Attempts, ...]:
+    """By problem; those without a kernel that counts are left out."""
+    return tuple(
+        Attempts(
+            problem=group[0].problem,
+            category=group[0].category,
+            made=sum(tally.made for tally in group),
+            speedups=tuple(
+                speedup
+                for tally in group
+                if narrow.admits(tally.kind)
+                for speedup in tally.speedups
+            ),
+        )
+        for group in _by_problem(tallies, narrow)
+    )
+
+
+def cells_of(tallies: Iterable[Tally], narrow: Narrow = EVERYTHING) -> tuple[Cell, ...]:
+    return tuple(_cell(group, narrow) for group in _by_problem(tallies, narrow))
+
+
+def _by_problem(tallies: Iterable[Tally], narrow: Narrow) -> list[list[Tally]]:
+    groups: dict[int, list[Tally]] = {}
+    for tally in tallies:
+        if narrow.category in ("", tally.category):
+            groups.setdefault(tally.problem, []).append(tally)
+    return [group for group in groups.values() if any(narrow.admits(t.kind) for t in group)]
+
+
+def _cell(group: Sequence[Tally], narrow: Narrow) -> Cell:
+    own = [tally for tally in group if narrow.admits(tally.kind)]
+    told = max(own, key=_rank) if len(own) > 1 else own[0]
+    return Cell(
+        told.problem,
+        told.category,
+        sum(tally.made for tally in group),
+        sum(len(tally.speedups) for tally in own),
+        max(told.speedups, default=None),
+        told.verdict,
+        told.mode,
+        told.kernel,
+        told.run,
+        told.utilisation,
+        *told.kind,
+    )
+
+
+def _rank(tally: Tally) -> tuple[float, int]:
+    return (max(tally.speedups, default=0.0), _distance(tally.mode))
+
+
+def modes_of(tallies: Iterable[Tally], narrow: Narrow = EVERYTHING) -> dict[str, int]:
+    """How many attempts that count ended in each failure mode; none that never occurred."""
+    counts = [
+        tally.modes
+        for tally in tallies
+        if narrow.category in ("", tally.category) and narrow.admits(tally.kind)
+    ]
+    totals = (sum(column) for column in zip(*counts, strict=True))
+    return {mode: n for mode, n in zip(FAILURE_MODES, totals, strict=False) if n}
+
+
+def utilisation_of(cells: Iterable[Cell]) -> float | None:
+    """Median over the problems solved, of the fastest kernel of each."""
+    known = [cell.utilisation for cell in cells if cell.correct and cell.utilisation is not None]
+    return statistics.median(known) if known else None
