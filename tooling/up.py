@@ -18,7 +18,8 @@ def up() -> None:
     with step("catalogue") as notes:
         services.manage("sync_problems")
         services.manage("import_published")
-        notes.append("problems and published results loaded")
+        services.manage("import_reports")
+        notes.append("problems, published results and shipped reports loaded")
     if not services.is_debug():
         with step("static files") as notes:
             services.manage("collectstatic", "--noinput")

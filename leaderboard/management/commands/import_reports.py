@@ -1,0 +1,38 @@
+from __future__ import annotations
+
+from argparse import ArgumentParser
+from pathlib import Path
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+from django.db import transaction
+
+from leaderboard import judged_elsewhere
+from leaderboard.report_lines import BadLine
+
+
+class Command(BaseCommand):
+    help = (
+        "Store kernels with the reports that a judge made of them on another host: files of JSON "
+        "lines, maybe compressed. All of them or nothing; safe to repeat."
+    )
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument(
+            "file", nargs="*", type=Path, help=".jsonl or .jsonl.gz; default: those in fixtures/"
+        )
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        paths = options["file"] or sorted(judged_elsewhere.SHIPPED.glob("*.jsonl.gz"))
+        try:
+            with transaction.atomic():
+                loaded = [(path, judged_elsewhere.load(path)) for path in paths]
+        except BadLine as error:
+            raise CommandError(f"{error}\nnothing was stored") from None
+        for path, found in loaded:
+            if found is None:
+                self.stdout.write(f"{path.name}: already stored")
+                continue
+            self.stdout.write(f"{path.name}: {found.submissions} submissions, {found.runs} runs")
+            for where in found.stale:
+                self.stdout.write(f"{where}: of another version of its problem; does not count")
