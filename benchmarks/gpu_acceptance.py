@@ -53,7 +53,7 @@ GAIN_TOLERANCE = 1.05
 GRACE_S = 40.0
 # A kernel that hangs must not use up the budget.
 MOST_S = {"build_s": 150.0, "verify_s": 60.0, "timed_s": 120.0}
-LOG_CHARS = 2048
+LOG_CHARS = 16384
 TOLD = ("verdict", "phase", "cause", "message", "evidence", "ranks", "flags", "phase_s", "gpus")
 TIMES = (
     *("kernel_us", "baseline_us", "kernel_single_us", "baseline_single_us", "rank_us"),

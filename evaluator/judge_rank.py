@@ -7,7 +7,7 @@ W of them run the reference among themselves in float64 to know the answers befo
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -130,6 +130,7 @@ class JudgeRank:
         """
         if self.device.type != "cuda":
             return True
+        torch.cuda.synchronize()  # what this process has still to do there says nothing of others
         began = calm_since = time.perf_counter()
         while (now := time.perf_counter()) - calm_since < CALM_S:
             if now - began > NEVER_CALM_S:
@@ -232,17 +233,22 @@ class JudgeRank:
         )
         inputs = module.make_inputs(context, module.dims(spec.m, spec.n, job.world_size))
         named = true_answer(module, inputs, self.groups)
-        names, truth = tuple(n for n, _ in named), tuple(t for _, t in named)
+        names, truth = tuple(n for n, _ in named), self._here(t for _, t in named)
         is_upstream = job.profile is Profile.UPSTREAM
         keys = () if is_upstream else keys_of_ties(module, inputs, self.groups)
         if check_reference or is_upstream:
-            own = answers(module.reference, module.problem, inputs, self.groups)
+            own = self._here(answers(module.reference, module.problem, inputs, self.groups))
             count = len(own) - len(mutated(module.problem, inputs))
             self.output_dtypes = tuple(out.dtype for out in own[:count])
             if is_upstream:
                 truth = own
             self._check_reference(self._settled(own, truth, keys), truth)
         return Call(inputs=inputs, names=names, truth=truth, keys=keys)
+
+    def _here(self, answer: Iterable[torch.Tensor]) -> Outputs:
+        """On this rank's device, as a submission's answers are; a reference may leave its on the
+        CPU."""
+        return tuple(tensor.to(self.device) for tensor in answer)
 
     def _settled(self, got: Outputs, truth: Outputs, keys: Outputs) -> Outputs:
         """The truth in place of every answer that is as good."""

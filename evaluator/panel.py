@@ -45,7 +45,7 @@ class Panel:
         name = _find(job)
         self.module = problems.load(name)
         self.job, self.name = job, name
-        self._secret, self._rounds = secret, 0
+        self._secret, self._made = secret, 0
         self._chooser = random.SystemRandom()
         self._folder = own_folder()
         self._sides = list(controls)
@@ -109,14 +109,18 @@ class Panel:
     def refresh(self) -> bool:
         """Fresh inputs and answers for the timed burst; True where the layout changed."""
         before = self._plans.get("timed")
-        first = self.job.trials + self._rounds * self._burst_calls
-        self._rounds += 1
+        first = self.job.trials + self._made
+        self._made += self._burst_calls
         specs = [
             timed_trial(self.module.problem, self.job.size, first + offset)
             for offset in range(self._burst_calls)
         ]
         self._prepare("timed", specs, check_reference=False)
         return before is not None and before != self._plans["timed"]
+
+    def shorten_burst(self, calls: int) -> None:
+        """From the next refresh on, at most so many calls."""
+        self._burst_calls = min(self._burst_calls, calls)
 
     def shuffled_burst(self) -> tuple[int, ...]:
         return tuple(self._chooser.sample(range(self._burst_calls), self._burst_calls))

@@ -29,12 +29,14 @@ class Pace:
 
     A burst begins with what the judge does not want to time: a rank that wakes up, a GPU that turns
     from the judge's inputs to the rank's calls. Many calls make that small; where they would take
-    more than `ample_bytes`, each takes long enough, and `few_calls` do.
+    more than `ample_bytes`, each takes long enough, and `few_calls` do; nor need a burst take much
+    longer than `ample_us`.
     """
 
     many_calls: int
     few_calls: int
     ample_bytes: int
+    ample_us: float
     most_bytes: int
     least_bursts: int
     least_warmup_s: float
@@ -46,12 +48,21 @@ class Pace:
         usual = self.many_calls if call_bytes * self.many_calls <= self.ample_bytes else 0
         return usual or min(self.few_calls, max(1, self.most_bytes // call_bytes))
 
+    def long_enough(self, call_us: float) -> int:
+        """Calls of `call_us` each that make a burst long enough: in powers of two from `few_calls`
+        on, so that the same reference has the same number again."""
+        calls = self.few_calls
+        while calls * call_us < self.ample_us and calls < self.many_calls:
+            calls *= 2
+        return calls
+
 
 PACES = {
     Device.CPU: Pace(
         many_calls=16,
         few_calls=16,
         ample_bytes=1 << 30,
+        ample_us=0.0,
         most_bytes=4 << 30,
         least_bursts=7,
         least_warmup_s=0.0,
@@ -62,11 +73,12 @@ PACES = {
         many_calls=64,
         few_calls=16,
         ample_bytes=2 << 30,
+        ample_us=4000.0,
         most_bytes=16 << 30,
         least_bursts=15,
         least_warmup_s=0.3,
-        most_warmup_s=3.0,
-        most_timed_s=8.0,
+        most_warmup_s=1.5,
+        most_timed_s=5.0,
     ),
 }
 

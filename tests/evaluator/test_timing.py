@@ -88,6 +88,14 @@ def test_a_burst_on_a_gpu_is_long_where_memory_allows() -> None:
     assert calls == [64, 64, 16, 8, 1]
 
 
+@pytest.mark.parametrize(("call_us", "calls"), [(40.0, 64), (100.0, 64), (150.0, 32), (900.0, 16)])
+def test_a_burst_need_not_be_longer_than_makes_its_beginning_small(
+    call_us: float, calls: int
+) -> None:
+    assert PACES[Device.CUDA].long_enough(call_us) == calls
+    assert PACES[Device.CPU].long_enough(call_us) == PACES[Device.CPU].many_calls
+
+
 def test_what_a_burst_costs_beside_its_calls_is_taken_off_both() -> None:
     timing, _ = summarise(samples(50.0, 100.0))
     assert [timing.kernel_us, timing.baseline_us] == pytest.approx([50.0, 100.0])
