@@ -41,7 +41,6 @@ def test_every_mutation_is_shown_to_matter() -> None:
     assert ACCEPTED.keys() | ESCAPED.keys() | OTHERS.keys() == MUTATIONS.keys()
 
 
-@pytest.mark.alone
 @pytest.mark.parametrize(("mutation", "kernel"), ACCEPTED.items())
 def test_without_it_a_wrong_kernel_is_accepted(mutation: str, kernel: str) -> None:
     assert Verdict.OK not in named("misbehaving", kernel).verdicts
