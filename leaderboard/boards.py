@@ -1,7 +1,9 @@
-"""Summary rows and published claims as rows of a board, within one setting."""
+"""Standings and published claims as rows of a board, within one setting."""
 
 from __future__ import annotations
 
+import functools
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from datetime import datetime
@@ -10,18 +12,11 @@ from typing import Any, TypedDict, Unpack
 from django.urls import reverse
 
 from leaderboard import scores
-from leaderboard.models import PublishedResult, Summary, Trust
+from leaderboard.models import PublishedResult, Standing, Trust
+from leaderboard.models.summaries import StandingQuerySet
 from leaderboard.scores import Attempts, Score
-from leaderboard.tallies import (
-    EVERYTHING,
-    Cell,
-    Narrow,
-    cells_of,
-    modes_of,
-    results_of,
-    tallies_of,
-    utilisation_of,
-)
+from leaderboard.standings import Totals, totals_of, unpack
+from leaderboard.tallies import EVERYTHING, Cell, Narrow, Tally, cells_of, results_of
 
 __all__ = [
     "Cell",
@@ -62,7 +57,9 @@ SETTING_FIELDS = tuple(Setting.__dataclass_fields__)
 class Entry:
     """One row: a submission judged here, or a published claim, which has no results of its own.
 
-    `utilisation` is the median over the problems solved, of the fastest kernel of each.
+    `utilisation` is the median over the problems solved, of the fastest kernel of each; `backends`
+    stand in the order of how many problems they are used for. `results` and `cells`, by problem,
+    are unpacked when they are asked for.
     """
 
     model: str
@@ -73,19 +70,40 @@ class Entry:
     url: str
     date: datetime | None
     score: Score
-    results: tuple[Attempts, ...] = ()
-    cells: tuple[Cell, ...] = ()
     modes: Mapping[str, int] = field(default_factory=dict)
     utilisation: float | None = None
     cost_usd: float | None = None
     baseline: bool = False
     claimed: bool = False
+    backends: tuple[str, ...] = ()
     submission: int | None = None
+    by_category: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    packed: bytes | memoryview | None = field(default=None, repr=False)
+    narrow: Narrow = EVERYTHING
+
+    @functools.cached_property
+    def results(self) -> tuple[Attempts, ...]:
+        return results_of(self._tallies, self.narrow)
+
+    @functools.cached_property
+    def cells(self) -> tuple[Cell, ...]:
+        return cells_of(self._tallies, self.narrow)
+
+    @functools.cached_property
+    def _tallies(self) -> list[Tally]:
+        return unpack(self.packed) if self.packed else []
+
+    def score_in(self, category: str, scored: int) -> Score:
+        """Of one category; an entry that was narrowed knows its own only."""
+        found = self.by_category.get(category)
+        if found is None:
+            return scores.score([], scored, k=self.score.k)
+        return scores.score_of(Totals(*found).summed, scored, k=self.score.k)
 
 
 def known_settings() -> list[Setting]:
     """Settings with ranked results; hardened inputs first, then the most used."""
-    found = Summary.objects.ranked().settings()
+    found = Standing.objects.ranked().settings()
     settings = [Setting(**{k: v for k, v in row.items() if k != "problems"}) for row in found]
     return sorted(settings, key=lambda setting: setting.profile != HARDENED)
 
@@ -95,7 +113,7 @@ class Narrowing(TypedDict, total=False):
 
     `category`, `backend`, `mechanism` and `nccl_free` say which kernels count: others are attempts
     that failed, and a submission without one of those is left out. `verified` leaves only what was
-    judged here in isolation; `source` is `judged` or `published`.
+    judged here in isolation; `source` is the codebase that problems were taken from.
     """
 
     category: str
@@ -105,25 +123,28 @@ class Narrowing(TypedDict, total=False):
     nccl_free: bool
     verified: bool
     source: str
+    submission: int
 
 
 def judged(setting: Setting, scored: int, **narrowing: Unpack[Narrowing]) -> list[Entry]:
     """`scored` is how many problems the shares are of: those of the category, if one is given."""
-    if narrowing.get("source") == "published":
-        return []
-    rows = Summary.objects.ranked().filter(**asdict(setting))
+    rows = Standing.objects.ranked().filter(**asdict(setting))
     if harness := narrowing.get("harness"):
         rows = rows.filter(submission__harness=harness)
+    if submission := narrowing.get("submission"):
+        rows = rows.filter(submission=submission)
     if narrowing.get("verified"):
         rows = rows.filter(submission__trust=Trust.VERIFIED)
     narrow = Narrow(
         category=narrowing.get("category", ""),
+        source=narrowing.get("source", ""),
         backend=narrowing.get("backend", ""),
         mechanism=narrowing.get("mechanism", ""),
         nccl_free=narrowing.get("nccl_free", False),
     )
-    found = rows.order_by("submission_id", "problem_id").values(*FIELDS)
-    return entries_of(found, scored, narrow)
+    found = rows.order_by("submission_id").values(*FIELDS)
+    entries = (_entry(row, scored, narrow) for row in found)
+    return [entry for entry in entries if entry]
 
 
 FIELDS = (
@@ -137,65 +158,72 @@ FIELDS = (
     "submission__created_at",
     "submission__k",
     "submission__cost_usd",
-    "problem_id",
-    "problem__category",
-    "attempts",
+    "total",
+    "by_category",
+    "tallies",
 )
 
 
-def entries_of(
-    rows: Iterable[Mapping[str, Any]], scored: int, narrow: Narrow = EVERYTHING
-) -> list[Entry]:
-    groups: dict[int, list[Mapping[str, Any]]] = {}
-    for row in rows:
-        groups.setdefault(row["submission_id"], []).append(row)
-    entries = [_entry(group, scored, narrow) for group in groups.values()]
-    return [entry for entry in entries if entry.results]
-
-
-def each_in_its_setting(
-    rows: Iterable[Mapping[str, Any]], scored: int
-) -> list[tuple[Setting, Entry]]:
-    """Every submission once, in the setting where most of its problems were judged.
-
-    `rows` hold FIELDS and SETTING_FIELDS.
-    """
-    groups: dict[int, dict[Setting, list[Mapping[str, Any]]]] = {}
-    for row in rows:
-        setting = Setting(**{name: row[name] for name in SETTING_FIELDS})
-        groups.setdefault(row["submission_id"], {}).setdefault(setting, []).append(row)
+def each_in_its_setting(standings: StandingQuerySet, scored: int) -> list[tuple[Setting, Entry]]:
+    """Every submission once, in the setting where most of its problems were judged."""
+    best: dict[int, Mapping[str, Any]] = {}
+    for row in standings.values(*FIELDS, "attempted", *SETTING_FIELDS):
+        known = best.get(row["submission_id"])
+        if known is None or row["attempted"] > known["attempted"]:
+            best[row["submission_id"]] = row
     found = []
-    for by_setting in groups.values():
-        setting, own = max(by_setting.items(), key=lambda pair: len(pair[1]))
-        found.append((setting, _entry(own, scored, EVERYTHING)))
+    for row in best.values():
+        setting = Setting(**{name: row[name] for name in SETTING_FIELDS})
+        if entry := _entry(row, scored, EVERYTHING):
+            found.append((setting, entry))
     return found
 
 
-def _entry(rows: list[Mapping[str, Any]], scored: int, narrow: Narrow) -> Entry:
-    first = rows[0]
-    tallies = [
-        tally
-        for row in rows
-        for tally in tallies_of(row["problem_id"], row["problem__category"], row["attempts"])
-    ]
-    results, cells = results_of(tallies, narrow), cells_of(tallies, narrow)
+def _entry(row: Mapping[str, Any], scored: int, narrow: Narrow) -> Entry | None:
+    """None where no kernel counts."""
+    totals, k = _totals(row, narrow), row["submission__k"]
+    if totals is None:
+        return None
     return Entry(
-        model=first["submission__model__name"],
-        slug=first["submission__model__slug"],
-        vendor=first["submission__model__vendor"],
-        harness=first["submission__harness"],
-        trust=first["submission__trust"],
-        url=reverse("submission", args=[first["submission_id"]]),
-        date=first["submission__created_at"],
-        score=scores.score(results, scored, k=first["submission__k"]),
-        results=results,
-        cells=cells,
-        modes=modes_of(tallies, narrow),
-        utilisation=utilisation_of(cells),
-        cost_usd=first["submission__cost_usd"],
-        baseline=first["submission__model__is_baseline"],
-        submission=first["submission_id"],
+        model=row["submission__model__name"],
+        slug=row["submission__model__slug"],
+        vendor=row["submission__model__vendor"],
+        harness=row["submission__harness"],
+        trust=row["submission__trust"],
+        url=f"{_submissions_url()}{row['submission_id']}",
+        date=row["submission__created_at"],
+        score=scores.score_of(totals.summed, scored, k=k),
+        modes=totals.modes_found,
+        backends=tuple(totals.backends),
+        utilisation=totals.utilisation,
+        cost_usd=row["submission__cost_usd"],
+        baseline=row["submission__model__is_baseline"],
+        submission=row["submission_id"],
+        by_category=row["by_category"] if narrow == EVERYTHING else {},
+        packed=row["tallies"],
+        narrow=narrow,
     )
+
+
+def _totals(row: Mapping[str, Any], narrow: Narrow) -> Totals | None:
+    if narrow == EVERYTHING:
+        return Totals(*row["total"])
+    if narrow.is_by_category:
+        found = row["by_category"].get(narrow.category)
+        return Totals(*found) if found else None
+    return totals_of(unpack(row["tallies"]), row["submission__k"], narrow)
+
+
+@functools.cache
+def _submissions_url() -> str:
+    """What stands before a submission's number: `reverse` costs more than the rest of a row."""
+    return reverse("submission", args=[0]).removesuffix("0")
+
+
+def modes_of(attempts: Iterable[Mapping[str, Any]]) -> dict[str, int]:
+    """How many attempts of a Summary ended in each failure mode, in PKB's words."""
+    found = (scores.failure_mode(a["verdict"], a.get("cause")) for a in attempts)
+    return dict(Counter(mode for mode in found if mode is not None))
 
 
 def published(*, category: str | None = None, harness: str = "") -> list[PublishedResult]:

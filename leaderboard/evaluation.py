@@ -32,7 +32,7 @@ from evaluator import (
 from evaluator.codec import encode
 from leaderboard import summary
 from leaderboard.models import DataVersion, Decline, Run, Status, Submission, Trust
-from leaderboard.models.runs import MAX_TRIES, RunQuerySet
+from leaderboard.models.runs import MAX_TRIES, SETTING, RunQuerySet
 from leaderboard.refusal import Refusal
 from leaderboard.reports import check_subject, clean, columns_of, decoded
 
@@ -125,7 +125,9 @@ def finish(run_id: UUID, token: str, report: object) -> None:
         )
         if not stored:
             raise Fenced
-        summary.rewrite(run.kernel.submission_id, run.kernel.problem_id)
+        judged_in = {name: getattr(run, name) for name in SETTING if name != "judge_version"}
+        judged_in["judge_version"] = found.judge_version
+        summary.rewrite(run.kernel.submission_id, run.kernel.problem_id, judged_in)
         if found.verdict.counts and found.isolation is not Isolation.NONE:
             Submission.objects.filter(pk=run.kernel.submission_id).update(trust=Trust.VERIFIED)
         DataVersion.objects.bump()

@@ -1,45 +1,64 @@
-"""Runs as pandas frames: for export, and to prove the summary right by another way.
+"""Runs as pandas frames: for export, and to prove summary and standings right by another way.
 
 A web worker never loads this module.
 """
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
-from leaderboard.models import Run, Summary
+from leaderboard.models import Run, Standing, Submission, Summary
 from leaderboard.models.runs import SETTING
+from leaderboard.standings import SUMS, Totals
 
 NAMES = {
     "kernel__submission_id": "submission_id",
     "kernel__problem_id": "problem_id",
+    "kernel__problem__scored": "scored",
     "kernel__attempt": "attempt",
     "kernel__step": "step",
 }
+ROW = ["submission_id", *SETTING]
 PLACE = ["submission_id", "problem_id", *SETTING]
 FACTS = ["made", "correct", "best_speedup"]
+TOLERANCE = 1e-9
 
 
 def counted_runs() -> pd.DataFrame:
     """One row a run that says something about its kernel."""
-    columns = [*NAMES, "id", "finished_at", "verdict", "speedup", *SETTING]
-    return _frame(Run.objects.counted().values_list(*columns), columns).rename(columns=NAMES)
+    numbers = ("speedup", "speedup_low", "utilisation")
+    columns = [*NAMES, "id", "finished_at", "verdict", *numbers, *SETTING]
+    found = _frame(Run.objects.counted().values_list(*columns), columns).rename(columns=NAMES)
+    found["id"] = found["id"].astype(str)
+    return found
+
+
+def counted_attempts() -> pd.DataFrame:
+    """Of each attempt in each setting the run that counts; numbers of correct ones only."""
+    newest = counted_runs().sort_values(["step", "finished_at", "id"])
+    attempts = newest.drop_duplicates([*PLACE, "attempt"], keep="last")
+    correct = attempts["verdict"].eq("ok")
+    numbers = {
+        name: attempts[name].where(correct).astype(float)
+        for name in ("speedup", "speedup_low", "utilisation")
+    }
+    return attempts.assign(correct=correct, **numbers)
 
 
 def summarised() -> pd.DataFrame:
     """What the summary should hold: PLACE as index, FACTS as columns."""
-    runs = counted_runs()
-    runs["id"] = runs["id"].astype(str)
-    newest = runs.sort_values(["step", "finished_at", "id"])
-    attempts = newest.drop_duplicates([*PLACE, "attempt"], keep="last")
-    attempts = attempts.assign(
-        correct=attempts["verdict"].eq("ok"),
-        best_speedup=attempts["speedup"].where(attempts["verdict"].eq("ok")).astype(float),
-    )
-    return attempts.groupby(PLACE).agg(
-        made=("attempt", "size"), correct=("correct", "sum"), best_speedup=("best_speedup", "max")
+    return (
+        counted_attempts()
+        .groupby(PLACE)
+        .agg(
+            made=("attempt", "size"),
+            correct=("correct", "sum"),
+            best_speedup=("speedup", "max"),
+        )
     )
 
 
@@ -50,16 +69,86 @@ def stored() -> pd.DataFrame:
     return frame.astype({"best_speedup": float})
 
 
+def stood() -> pd.DataFrame:
+    """What standings should sum up to: ROW as index, SUMS and utilisation as columns."""
+    attempts = counted_attempts()
+    attempts = attempts[attempts["scored"].astype(bool)].sort_values("speedup", ascending=False)
+    attempts = attempts.assign(
+        faster=attempts["speedup"].gt(1.0),
+        surely_faster=attempts["speedup_low"].gt(1.0),
+        log_speedup=np.log(attempts["speedup"]),
+    )
+    problems = attempts.groupby(PLACE).agg(
+        made=("attempt", "size"),
+        right=("correct", "sum"),
+        faster=("faster", "sum"),
+        surely_faster=("surely_faster", "sum"),
+        log_speedup=("log_speedup", "mean"),
+        utilisation=("utilisation", _of_the_fastest),
+    )
+    return _summed(problems.reset_index(), dict(Submission.objects.values_list("pk", "k")))
+
+
+def _of_the_fastest(values: pd.Series[Any]) -> float:
+    """Rows come fastest first, those without a speedup last."""
+    return float(values.iloc[0])
+
+
+def _summed(problems: pd.DataFrame, drawn: dict[int, int]) -> pd.DataFrame:
+    """Over the problems of each row."""
+    k = problems["submission_id"].map(drawn)
+    made, right = problems["made"], problems["right"]
+    problems = problems.assign(
+        attempted=1,
+        correct=right.gt(0),
+        pass_at_1=right / made,
+        pass_at_k=[_chance(*row) for row in zip(made, right, k, strict=True)],
+        fast_at_1=problems["faster"] / made,
+        fast_at_k=[_chance(*row) for row in zip(made, problems["faster"], k, strict=True)],
+        sure_fast_at_1=problems["surely_faster"] / made,
+    )
+    rows = problems.groupby(ROW)
+    return rows[list(SUMS)].sum().assign(utilisation=rows["utilisation"].median())
+
+
+def _chance(made: int, right: int, k: int) -> float:
+    """That of k attempts one is right, by the product instead of binomials."""
+    drawn_from = max(made, k)
+    return 1.0 - math.prod(1.0 - k / (drawn_from - i) for i in range(right) if drawn_from > i)
+
+
+def standing() -> pd.DataFrame:
+    """What standings do sum up to, in the shape of `stood`."""
+    rows = [
+        (*row, *Totals(*total).sums, Totals(*total).utilisation)
+        for *row, total in Standing.objects.values_list(*ROW, "total")
+    ]
+    columns = [*ROW, *SUMS, "utilisation"]
+    return pd.DataFrame.from_records(rows, columns=columns).set_index(ROW)
+
+
 def differences() -> list[str]:
     """A line for each row that is missing, surplus or wrong."""
-    both = summarised().join(stored(), how="outer", suffixes=("_expected", "_found"))
+    return [
+        *_differences(summarised(), stored(), FACTS),
+        *_differences(stood(), standing(), [*SUMS, "utilisation"]),
+    ]
+
+
+def _differences(expected: pd.DataFrame, found: pd.DataFrame, columns: list[str]) -> list[str]:
     wrong = []
-    for place, row in both.iterrows():
-        expected = [_plain(row[f"{name}_expected"]) for name in FACTS]
-        found = [_plain(row[f"{name}_found"]) for name in FACTS]
-        if expected != found:
-            wrong.append(f"{place}: expected {expected}, found {found}")
+    for place, row in expected.join(found, how="outer", suffixes=("_e", "_f")).iterrows():
+        pairs = [(_plain(row[f"{name}_e"]), _plain(row[f"{name}_f"])) for name in columns]
+        if not all(_same(*pair) for pair in pairs):
+            should, does = zip(*pairs, strict=True)
+            wrong.append(f"{place}: expected {list(should)}, found {list(does)}")
     return wrong
+
+
+def _same(expected: float | None, found: float | None) -> bool:
+    if expected is None or found is None:
+        return expected is found
+    return math.isclose(expected, found, rel_tol=TOLERANCE, abs_tol=TOLERANCE)
 
 
 def _frame(rows: Any, columns: list[str]) -> pd.DataFrame:

@@ -49,12 +49,16 @@ _MODE_OF_CAUSE = {"shape": "tensor shape error", "api": "attribute / name / API 
 
 @dataclass(frozen=True, kw_only=True)
 class Attempts:
-    """What is known of one problem: attempts judged, and the speedup of each correct one."""
+    """What is known of one problem: attempts judged, and the speedup of each correct one.
+
+    `lows` are the lower ends of the speedups' intervals, as far as they are known.
+    """
 
     problem: int
     category: str
     made: int
     speedups: tuple[float, ...] = ()
+    lows: tuple[float, ...] = ()
 
     def __post_init__(self) -> None:
         if self.made < len(self.speedups):
@@ -69,6 +73,10 @@ class Attempts:
     def faster_than(self, p: float) -> int:
         return sum(speedup > p for speedup in self.speedups)
 
+    def surely_faster_than(self, p: float) -> int:
+        """Also where every kernel is as slow as its interval allows."""
+        return sum(low > p for low in self.lows)
+
 
 @dataclass(frozen=True, kw_only=True)
 class Interval:
@@ -78,7 +86,11 @@ class Interval:
 
 @dataclass(frozen=True, kw_only=True)
 class Score:
-    """One row of a board. A share is None where fewer than k samples a problem were drawn."""
+    """One row of a board. A share is None where fewer than k samples a problem were drawn.
+
+    Of the kernels `faster` than p `surely_faster` are so even at the lower end of their intervals,
+    and `sure_fast_at_1` is fast_p@1 of those alone.
+    """
 
     scored: int
     attempted: int
@@ -91,6 +103,9 @@ class Score:
     fast_at_1: float | None
     fast_at_k: float | None
     geometric_mean: float | None
+    sure_fast_at_1: float | None = None
+    faster: int = 0
+    surely_faster: int = 0
 
 
 @functools.lru_cache(maxsize=4096)
@@ -161,6 +176,9 @@ class Sums:
     pass_at_k: float
     fast_at_1: float
     fast_at_k: float
+    sure_fast_at_1: float
+    faster: int
+    surely_faster: int
     log_speedup: float
 
 
@@ -173,6 +191,9 @@ def sums(results: Sequence[Attempts], *, k: int = 1, p: float = 1.0) -> Sums:
         pass_at_k=math.fsum(pass_at_k(r.made, r.correct, k) for r in results),
         fast_at_1=math.fsum(pass_at_k(r.made, r.faster_than(p), 1) for r in results),
         fast_at_k=math.fsum(pass_at_k(r.made, r.faster_than(p), k) for r in results),
+        sure_fast_at_1=math.fsum(pass_at_k(r.made, r.surely_faster_than(p), 1) for r in results),
+        faster=sum(result.faster_than(p) for result in results),
+        surely_faster=sum(result.surely_faster_than(p) for result in results),
         log_speedup=math.fsum(math.log(mean) for mean in means if mean is not None),
     )
 
@@ -200,7 +221,10 @@ def score_of(summed: Sums, scored: int, *, k: int, p: float = 1.0) -> Score:
         pass_at_k=summed.pass_at_k / scored if scored else None,
         fast_at_1=summed.fast_at_1 / scored if scored else None,
         fast_at_k=summed.fast_at_k / scored if scored else None,
-        geometric_mean=(math.exp(summed.log_speedup / summed.correct) if summed.correct else None),
+        geometric_mean=math.exp(summed.log_speedup / summed.correct) if summed.correct else None,
+        sure_fast_at_1=summed.sure_fast_at_1 / scored if scored else None,
+        faster=summed.faster,
+        surely_faster=summed.surely_faster,
     )
 
 

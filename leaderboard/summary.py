@@ -1,16 +1,23 @@
-"""The write-through summary that pages read: pure bookkeeping on stored runs."""
+"""The write-through summary that pages read, and the standings made of it, from stored runs."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import groupby
 from typing import Any, TypedDict
 from uuid import UUID
 
 from django.db import transaction
+from django.db.models import Q
+from django.db.models.fields.json import KT
 
-from leaderboard.models import Run, Submission, Summary
+from leaderboard.models import Problem, Run, Standing, Submission, Summary
 from leaderboard.models.runs import SETTING
+from leaderboard.standings import columns_of, unpack
+from leaderboard.tallies import Subject, Tally, tallies_of
+
+# Values of the columns SETTING.
+Setting = tuple[Any, ...]
 
 
 class Judged(TypedDict):
@@ -44,20 +51,92 @@ ORDER = (*PLACE, "kernel__attempt", "kernel__step", "finished_at", "id")
 COLUMNS = (*Judged.__annotations__,)
 
 
-def rewrite(submission_id: int, problem_id: int) -> None:
-    """Bring the rows of one submission on one problem up to date, in the caller's transaction."""
-    Summary.objects.filter(submission=submission_id, problem=problem_id).delete()
-    runs = Run.objects.filter(kernel__submission=submission_id, kernel__problem=problem_id)
-    Summary.objects.bulk_create(_rows(_judged(runs)))
+def rewrite(submission_id: int, problem_id: int, setting: Mapping[str, Any] | None = None) -> None:
+    """Bring what is known of one submission on one problem up to date, in the caller's
+    transaction: in one setting, if that is all that has changed."""
+    only = setting or {}
+    place = Q(submission=submission_id, problem=problem_id, **only)
+    touched = set(Summary.objects.filter(place).order_by().values_list(*SETTING))
+    if touched:
+        Summary.objects.filter(place).delete()
+    runs = Run.objects.filter(kernel__submission=submission_id, kernel__problem=problem_id, **only)
+    rows = Summary.objects.bulk_create(_rows(_judged(runs)))
+    found = {_setting_of(row): row for row in rows}
+    for one in sorted(touched | set(found)):
+        _update_standing(submission_id, problem_id, one, found.get(one))
+
+
+def _update_standing(
+    submission_id: int, problem_id: int, setting: Setting, row: Summary | None
+) -> None:
+    """Put one problem's part of a standing in place of what it was."""
+    own = Standing.objects.filter(
+        submission=submission_id, **dict(zip(SETTING, setting, strict=True))
+    )
+    before = own.values("pk", "submission__k", "tallies").first()
+    tallies = [t for t in unpack(before["tallies"]) if t.problem != problem_id] if before else []
+    subject = _subjects(pk=problem_id).get(problem_id)
+    if row and subject:
+        tallies += tallies_of(subject, row.attempts)
+    if not tallies:
+        own.delete()
+    elif before:
+        own.update(**columns_of(tallies, before["submission__k"]))
+    else:
+        k = Submission.objects.values_list("k", flat=True).get(pk=submission_id)
+        Standing.objects.create(
+            submission_id=submission_id,
+            **dict(zip(SETTING, setting, strict=True)),
+            **columns_of(tallies, k),
+        )
+
+
+def _subjects(**wanted: Any) -> dict[int, Subject]:
+    """Scored problems by number."""
+    columns = ("number", "category", KT("payload__source"))
+    found = Problem.objects.scored().filter(**wanted).order_by().values_list(*columns)
+    return {
+        number: Subject(number=number, category=category, source=source or "")
+        for number, category, source in found
+    }
 
 
 def rebuild() -> int:
     """Make every row anew; returns how many there are."""
     with transaction.atomic():
         # A run that finishes meanwhile locks its submission too, and so waits.
-        list(Submission.objects.select_for_update().values_list("pk", flat=True))
+        drawn = dict(Submission.objects.select_for_update().values_list("pk", "k"))
+        Standing.objects.all().delete()
         Summary.objects.all().delete()
-        return len(Summary.objects.bulk_create(_rows(_judged(Run.objects.all())), batch_size=1000))
+        subjects, count = _subjects(), 0
+        by_submission = groupby(_rows(_judged(Run.objects.all())), lambda row: row.submission_id)
+        for submission_id, group in by_submission:
+            rows = list(group)
+            count += len(Summary.objects.bulk_create(rows, batch_size=1000))
+            Standing.objects.bulk_create(_standings(rows, subjects, drawn[submission_id]))
+        return count
+
+
+def _standings(
+    rows: Iterable[Summary], subjects: Mapping[int, Subject], k: int
+) -> Iterator[Standing]:
+    """Of one submission."""
+    groups: dict[Setting, list[Tally]] = {}
+    for row in rows:
+        if subject := subjects.get(row.problem_id):
+            own = groups.setdefault(_setting_of(row), [])
+            own += tallies_of(subject, row.attempts)
+            submission_id = row.submission_id
+    for setting, tallies in sorted(groups.items(), key=lambda pair: pair[0]):
+        yield Standing(
+            submission_id=submission_id,
+            **dict(zip(SETTING, setting, strict=True)),
+            **columns_of(tallies, k),
+        )
+
+
+def _setting_of(row: Summary) -> Setting:
+    return tuple(getattr(row, name) for name in SETTING)
 
 
 def _judged(runs: Any) -> Iterator[Judged]:

@@ -23,7 +23,7 @@ class Kind(NamedTuple):
 
 # A matrix makes 17,000 of these two, and tuples are made five times as fast as dataclasses.
 class Tally(NamedTuple):
-    """Attempts of one kind at one problem.
+    """Attempts of one kind at one problem; `source` is the codebase that this was taken from.
 
     `modes` counts them by FAILURE_MODES. From `verdict` on it tells of the fastest correct
     attempt or, where none is correct, of the one that came furthest.
@@ -31,9 +31,11 @@ class Tally(NamedTuple):
 
     problem: int
     category: str
+    source: str
     kind: Kind
     made: int
     speedups: tuple[float, ...]
+    lows: tuple[float, ...]
     modes: tuple[int, ...]
     verdict: str
     mode: str | None
@@ -66,16 +68,24 @@ class Cell(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Narrow:
-    """Which kernels count. Others stay attempts that were made, and count as failed."""
+    """Which problems are looked at (by category and source) and which kernels count there.
+
+    Others stay attempts that were made, and count as failed.
+    """
 
     category: str = ""
+    source: str = ""
     backend: str = ""
     mechanism: str = ""
     nccl_free: bool = False
 
     @property
-    def by_kind(self) -> bool:
-        return bool(self.backend or self.mechanism or self.nccl_free)
+    def is_by_category(self) -> bool:
+        """Whether it asks for nothing but a category, or for all."""
+        return not (self.source or self.backend or self.mechanism or self.nccl_free)
+
+    def covers(self, tally: Tally) -> bool:
+        return self.category in ("", tally.category) and self.source in ("", tally.source)
 
     def admits(self, kind: Kind) -> bool:
         return (
@@ -88,25 +98,37 @@ class Narrow:
 EVERYTHING = Narrow()
 
 
-def tallies_of(problem: int, category: str, attempts: Iterable[Row]) -> list[Tally]:
+@dataclass(frozen=True, kw_only=True)
+class Subject:
+    """What boards tell problems apart by."""
+
+    number: int
+    category: str
+    source: str
+
+
+def tallies_of(subject: Subject, attempts: Iterable[Row]) -> list[Tally]:
     """Of a Summary's `attempts`; ordered by kind."""
     by_kind: dict[Kind, list[Row]] = {}
     for row in attempts:
         kind = Kind(row["backend"], tuple(row["mechanisms"]), row["nccl"])
         by_kind.setdefault(kind, []).append(row)
-    return [_tally(problem, category, kind, by_kind[kind]) for kind in sorted(by_kind)]
+    return [_tally(subject, kind, by_kind[kind]) for kind in sorted(by_kind)]
 
 
-def _tally(problem: int, category: str, kind: Kind, rows: Sequence[Row]) -> Tally:
+def _tally(subject: Subject, kind: Kind, rows: Sequence[Row]) -> Tally:
     modes = [failure_mode(row["verdict"], row["cause"]) for row in rows]
     counts = Counter(modes)
+    correct = [row for row in rows if row["speedup"] is not None]
     told = max(range(len(rows)), key=lambda i: (rows[i]["speedup"] or 0.0, _distance(modes[i])))
     return Tally(
-        problem=problem,
-        category=category,
+        problem=subject.number,
+        category=subject.category,
+        source=subject.source,
         kind=kind,
         made=len(rows),
-        speedups=tuple(row["speedup"] for row in rows if row["speedup"] is not None),
+        speedups=tuple(row["speedup"] for row in correct),
+        lows=tuple(row["low"] for row in correct),
         modes=tuple(counts[mode] for mode in FAILURE_MODES),
         verdict=rows[told]["verdict"],
         mode=modes[told],
@@ -123,19 +145,17 @@ def _distance(mode: str | None) -> int:
 
 def results_of(tallies: Iterable[Tally], narrow: Narrow = EVERYTHING) -> tuple[Attempts, ...]:
     """By problem; those without a kernel that counts are left out."""
-    return tuple(
-        Attempts(
-            problem=group[0].problem,
-            category=group[0].category,
-            made=sum(tally.made for tally in group),
-            speedups=tuple(
-                speedup
-                for tally in group
-                if narrow.admits(tally.kind)
-                for speedup in tally.speedups
-            ),
-        )
-        for group in _by_problem(tallies, narrow)
+    return tuple(_attempts(group, narrow) for group in _by_problem(tallies, narrow))
+
+
+def _attempts(group: Sequence[Tally], narrow: Narrow) -> Attempts:
+    own = [tally for tally in group if narrow.admits(tally.kind)]
+    return Attempts(
+        problem=group[0].problem,
+        category=group[0].category,
+        made=sum(tally.made for tally in group),
+        speedups=tuple(speedup for tally in own for speedup in tally.speedups),
+        lows=tuple(low for tally in own for low in tally.lows),
     )
 
 
@@ -146,7 +166,7 @@ def cells_of(tallies: Iterable[Tally], narrow: Narrow = EVERYTHING) -> tuple[Cel
 def _by_problem(tallies: Iterable[Tally], narrow: Narrow) -> list[list[Tally]]:
     groups: dict[int, list[Tally]] = {}
     for tally in tallies:
-        if narrow.category in ("", tally.category):
+        if narrow.covers(tally):
             groups.setdefault(tally.problem, []).append(tally)
     return [group for group in groups.values() if any(narrow.admits(t.kind) for t in group)]
 
@@ -173,15 +193,10 @@ def _rank(tally: Tally) -> tuple[float, int]:
     return (max(tally.speedups, default=0.0), _distance(tally.mode))
 
 
-def modes_of(tallies: Iterable[Tally], narrow: Narrow = EVERYTHING) -> dict[str, int]:
-    """How many attempts that count ended in each failure mode; none that never occurred."""
-    counts = [
-        tally.modes
-        for tally in tallies
-        if narrow.category in ("", tally.category) and narrow.admits(tally.kind)
-    ]
-    totals = (sum(column) for column in zip(*counts, strict=True))
-    return {mode: n for mode, n in zip(FAILURE_MODES, totals, strict=False) if n}
+def modes_in(tallies: Iterable[Tally], narrow: Narrow = EVERYTHING) -> list[int]:
+    """How many attempts that count ended in each of FAILURE_MODES."""
+    own = [tally for tally in tallies if narrow.covers(tally) and narrow.admits(tally.kind)]
+    return [sum(counts) for counts in zip(*(tally.modes for tally in own), strict=True)]
 
 
 def utilisation_of(cells: Iterable[Cell]) -> float | None:

@@ -14,7 +14,7 @@ from leaderboard.models.declines import Decline
 from leaderboard.models.runs import Run
 from leaderboard.models.snapshots import Snapshot
 from leaderboard.models.submissions import Kernel, Source, Submission
-from leaderboard.models.summaries import Summary
+from leaderboard.models.summaries import Standing, Summary
 
 __all__ = [
     "ApiToken",
@@ -33,6 +33,7 @@ __all__ = [
     "Scope",
     "Snapshot",
     "Source",
+    "Standing",
     "Status",
     "Submission",
     "Summary",

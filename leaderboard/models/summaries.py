@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from django.db import models
-from django.db.models import Count, F, Q
+from django.db.models import F, Q, Sum
 
 from leaderboard.models.catalogue import Hardware, Problem
 from leaderboard.models.choices import DTYPES, PROFILES, Moderation, Visibility
@@ -21,14 +21,6 @@ class SummaryQuerySet(models.QuerySet["Summary"]):
             submission__moderation=Moderation.ACCEPTED,
             problem__scored=True,
         )
-
-    def settings(self) -> list[dict[str, Any]]:
-        """Which settings have results, the most used first: keys of SETTING and `problems`.
-
-        A board compares within one setting only.
-        """
-        counted = self.order_by().values(*SETTING).annotate(problems=Count("id"))
-        return list(counted.order_by("-problems", *SETTING))
 
 
 class Summary(models.Model):
@@ -84,3 +76,54 @@ class Summary(models.Model):
     def speedups(self) -> list[float]:
         """Of each correct attempt, in the order of attempts."""
         return [entry["speedup"] for entry in self.attempts if entry["speedup"] is not None]
+
+
+class StandingQuerySet(models.QuerySet["Standing"]):
+    def ranked(self) -> StandingQuerySet:
+        """What boards show: public and undisputed submissions."""
+        return self.filter(
+            submission__visibility=Visibility.PUBLIC, submission__moderation=Moderation.ACCEPTED
+        )
+
+    def settings(self) -> list[dict[str, Any]]:
+        """Which settings have results, the most used first: keys of SETTING and `problems`.
+
+        A board compares within one setting only.
+        """
+        counted = self.order_by().values(*SETTING).annotate(problems=Sum("attempted"))
+        return list(counted.order_by("-problems", *SETTING))
+
+
+class Standing(models.Model):
+    """One submission in one setting, over all scored problems: the row that a board reads.
+
+    Made of the Summary rows, with them. `attempted` counts problems; `total` and `by_category` hold
+    Totals, and `tallies` is packed: see leaderboard/standings.py.
+    """
+
+    submission = models.ForeignKey(Submission, models.PROTECT, related_name="standings")
+    hardware = models.ForeignKey(Hardware, models.PROTECT)
+    world_size = models.PositiveSmallIntegerField()
+    size = models.CharField(max_length=32)
+    dtype = models.CharField(max_length=16, choices=DTYPES)
+    profile = models.CharField(max_length=16, choices=PROFILES)
+    judge_version = models.CharField(max_length=32)
+    attempted = models.PositiveSmallIntegerField()
+    total: models.JSONField[list[Any], list[Any]] = models.JSONField()
+    by_category: models.JSONField[dict[str, list[Any]], dict[str, list[Any]]] = models.JSONField()
+    tallies = models.BinaryField()
+
+    objects = StandingQuerySet.as_manager()
+
+    class Meta:
+        ordering = ("submission_id", *SETTING)
+        constraints = (
+            models.UniqueConstraint(
+                fields=("submission", *(name.removesuffix("_id") for name in SETTING)),
+                name="standing_once",
+            ),
+            models.CheckConstraint(condition=Q(attempted__gte=1), name="standing_has_problems"),
+        )
+
+    def __str__(self) -> str:
+        return f"{self.submission_id} on {self.hardware_id}: {self.attempted} problems"

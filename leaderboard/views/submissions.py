@@ -20,8 +20,8 @@ from leaderboard.models import (
     Problem,
     PublishedResult,
     Run,
+    Standing,
     Submission,
-    Summary,
     Visibility,
 )
 from leaderboard.pages import Crumb, Page, Table, public_page
@@ -94,9 +94,8 @@ def submission_context(
 
 def score_of(found: Submission, scored: int) -> tuple[Setting | None, Score]:
     """Also of a submission that boards leave out."""
-    rows = Summary.objects.filter(submission=found, problem__scored=True)
-    fields = (*boards.FIELDS, *boards.SETTING_FIELDS)
-    for setting, entry in boards.each_in_its_setting(rows.values(*fields), scored):
+    own = Standing.objects.filter(submission=found)
+    for setting, entry in boards.each_in_its_setting(own, scored):
         return setting, entry.score
     return None, scores.score([], scored, k=found.k)
 
@@ -154,8 +153,7 @@ def model(request: HttpRequest, slug: str) -> Page:
     if found is None:
         raise Http404
     problems = scope(request)
-    ranked = Summary.objects.ranked().filter(submission__model=found)
-    judged = ranked.values(*boards.FIELDS, *boards.SETTING_FIELDS)
+    judged = Standing.objects.ranked().filter(submission__model=found)
     entries = [entry for _, entry in boards.each_in_its_setting(judged, problems.scored)]
     claims = PublishedResult.objects.filter(model=found).select_related("model", "publication")
     totals = [boards.claim(result) for result in claims if result.category is None]

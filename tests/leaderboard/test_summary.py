@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import random
+from typing import Any
+
+from django.db.models import Model
+
 from evaluator.report import Verdict
+from evaluator.roofline import Floors
 from leaderboard import evaluation, frames, summary
 from leaderboard.models import (
     Problem,
     Run,
+    Standing,
     Submission,
     Summary,
     Trust,
@@ -49,7 +56,7 @@ def test_settings_are_never_mixed(problem: Problem) -> None:
         run = factory.make_run(kernel, **change)
         factory.finish(run, factory.make_report(run))
     assert [row.made for row in Summary.objects.all()] == [1, 1, 1, 1]
-    assert len(Summary.objects.ranked().settings()) == 4
+    assert len(Standing.objects.ranked().settings()) == 4
 
 
 def test_rebuilding_the_summary_changes_nothing(problem: Problem) -> None:
@@ -57,10 +64,9 @@ def test_rebuilding_the_summary_changes_nothing(problem: Problem) -> None:
         submission = factory.make_submission(model, k=2)
         for verdict in verdicts.split():
             factory.make_judged(submission, problem, Verdict(verdict))
-    columns = [f.attname for f in Summary._meta.fields if f.name != "id"]
-    before = list(Summary.objects.values_list(*columns))
-    assert summary.rebuild() == len(before) == 2
-    assert list(Summary.objects.values_list(*columns)) == before
+    before = _stored(Summary), _stored(Standing)
+    assert summary.rebuild() == len(before[0]) == 2
+    assert (_stored(Summary), _stored(Standing)) == before
 
 
 def test_pandas_finds_a_wrong_summary(run: Run) -> None:
@@ -69,3 +75,51 @@ def test_pandas_finds_a_wrong_summary(run: Run) -> None:
     assert len(frames.differences()) == 1
     Summary.objects.all().delete()
     assert len(frames.differences()) == 1
+
+
+def test_pandas_finds_a_wrong_standing(run: Run) -> None:
+    factory.finish(run, factory.make_report(run))
+    row = Standing.objects.get()
+    row.total[0][2] += 0.5
+    row.save()
+    assert len(frames.differences()) == 1
+    Standing.objects.all().delete()
+    assert len(frames.differences()) == 1
+
+
+def test_standings_of_many_results_agree_with_pandas(db: None) -> None:
+    """Three problems, one of them not scored; attempts, steps of time and settings at random."""
+    draw = random.Random(7)
+    problems = [factory.make_problem(n, f"p{n}", category) for n, category in enumerate("aab", 1)]
+    Problem.objects.filter(number=3).update(scored=False, unscored_reason="No reference.")
+    for name in ("A", "B", "C"):
+        submission = factory.make_submission(name, k=draw.choice((1, 3, 5)))
+        for _ in range(12):
+            verdict = draw.choice((Verdict.OK, Verdict.OK, Verdict.TIMEOUT, Verdict.BUILD_ERROR))
+            kernel = factory.make_judged(
+                submission, draw.choice(problems), verdict, draw.uniform(0.3, 3)
+            ).kernel
+            again = factory.make_run(kernel, size=draw.choice(("tiny", "standard")))
+            floors = Floors(
+                wire_us=draw.uniform(1, 9), hbm_us=draw.uniform(1, 9), flops_us=2, latency_us=0
+            )
+            report = factory.make_report(again, speedup=draw.uniform(0.3, 3), floors=floors)
+            factory.finish(again, report)
+    assert frames.differences() == []
+    assert {row.attempted for row in Standing.objects.all()} <= {1, 2}
+    before = _stored(Standing)
+    summary.rebuild()
+    assert _stored(Standing) == before
+
+
+def test_a_problem_that_is_no_longer_scored_leaves_the_standings(run: Run) -> None:
+    factory.finish(run, factory.make_report(run))
+    Problem.objects.update(scored=False, unscored_reason="No reference.")
+    summary.rebuild()
+    assert Summary.objects.count() == 1
+    assert not Standing.objects.exists()
+
+
+def _stored(kind: type[Model]) -> list[tuple[Any, ...]]:
+    columns = [field.attname for field in kind._meta.fields if field.name != "id"]
+    return list(kind._default_manager.values_list(*columns))

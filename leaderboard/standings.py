@@ -1,0 +1,99 @@
+"""A submission in one setting, summed up and packed as a Standing keeps it. Pure."""
+
+from __future__ import annotations
+
+import json
+import zlib
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+from leaderboard.scores import FAILURE_MODES, Sums, sums
+from leaderboard.tallies import (
+    EVERYTHING,
+    Kind,
+    Narrow,
+    Tally,
+    cells_of,
+    modes_in,
+    results_of,
+    utilisation_of,
+)
+
+SUMS = tuple(Sums.__dataclass_fields__)
+# JSON knows no tuples; these columns of a packed tally are made into some again.
+LISTS = tuple(Tally._fields.index(name) for name in ("speedups", "lows", "modes"))
+KIND = Tally._fields.index("kind")
+
+
+class Totals(NamedTuple):
+    """`sums` in the order of SUMS, `modes` in that of FAILURE_MODES; `backends` by how many
+    problems they are used for, the most used first."""
+
+    sums: Sequence[float]
+    utilisation: float | None
+    modes: Sequence[int]
+    backends: Sequence[str]
+
+    @property
+    def summed(self) -> Sums:
+        return Sums(**dict(zip(SUMS, self.sums, strict=True)))  # type: ignore[arg-type]
+
+    @property
+    def modes_found(self) -> dict[str, int]:
+        return {mode: n for mode, n in zip(FAILURE_MODES, self.modes, strict=True) if n}
+
+
+def columns_of(tallies: Sequence[Tally], k: int) -> dict[str, Any]:
+    """What a Standing holds besides its place."""
+    return {
+        "attempted": len({tally.problem for tally in tallies}),
+        "total": totals_of(tallies, k),
+        "by_category": by_category(tallies, k),
+        "tallies": pack(tallies),
+    }
+
+
+def totals_of(tallies: Sequence[Tally], k: int, narrow: Narrow = EVERYTHING) -> Totals | None:
+    """None where no kernel counts. `k` is how many attempts a problem were drawn."""
+    results = results_of(tallies, narrow)
+    if not results:
+        return None
+    summed, cells = sums(results, k=k), cells_of(tallies, narrow)
+    used = Counter(cell.backend for cell in cells)
+    return Totals(
+        sums=[getattr(summed, name) for name in SUMS],
+        utilisation=utilisation_of(cells),
+        modes=modes_in(tallies, narrow),
+        backends=sorted(used, key=lambda name: (-used[name], name)),
+    )
+
+
+def by_category(tallies: Sequence[Tally], k: int) -> dict[str, Totals]:
+    names = sorted({tally.category for tally in tallies})
+    found = ((name, totals_of(tallies, k, Narrow(category=name))) for name in names)
+    return {name: totals for name, totals in found if totals}
+
+
+def pack(tallies: Iterable[Tally]) -> bytes:
+    """The same bytes for the same tallies, in whatever order they come."""
+    ordered = sorted(tallies, key=lambda tally: (tally.problem, tally.kind))
+    kinds = sorted({tally.kind for tally in ordered})
+    number = {kind: index for index, kind in enumerate(kinds)}
+    rows = [[*tally[:KIND], number[tally.kind], *tally[KIND + 1 :]] for tally in ordered]
+    text = json.dumps({"kinds": kinds, "tallies": rows}, separators=(",", ":"))
+    return zlib.compress(text.encode(), 1)
+
+
+def unpack(packed: bytes | memoryview) -> list[Tally]:
+    """Ordered by problem and kind."""
+    data = json.loads(zlib.decompress(packed))
+    kinds = [Kind(backend, tuple(tags), nccl) for backend, tags, nccl in data["kinds"]]
+    return [_tally(row, kinds) for row in data["tallies"]]
+
+
+def _tally(row: list[Any], kinds: Sequence[Kind]) -> Tally:
+    row[KIND] = kinds[row[KIND]]
+    for column in LISTS:
+        row[column] = tuple(row[column])
+    return Tally._make(row)

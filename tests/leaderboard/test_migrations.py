@@ -1,0 +1,61 @@
+"""Rows of an older site keep what they told, and tell what is asked of them now."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from django.db import DatabaseError, connection
+from django.db.migrations.executor import MigrationExecutor
+
+from evaluator.profiling.mechanism import Evidence, Mechanism, Tag
+from evaluator.report import Verdict
+from evaluator.roofline import Floors
+from leaderboard.models import Problem, Run, Standing, Summary
+from tests.leaderboard import factory
+
+BEFORE = [("leaderboard", "0003_decline")]
+OLD_ENTRY = ("attempt", "run", "verdict", "cause", "speedup")
+FLOORS = Floors(wire_us=7.0, hbm_us=3.0, flops_us=1.0, latency_us=2.0)
+TMA = Mechanism(tag=Tag.TMA, evidence=Evidence.SASS, detail="UTMALDG")
+
+
+@pytest.fixture
+def newest(transactional_db: None) -> Iterator[None]:
+    """The database ends as it began, whatever the test did."""
+    yield
+    executor = MigrationExecutor(connection)
+    executor.migrate(executor.loader.graph.leaf_nodes("leaderboard"))
+
+
+@pytest.mark.usefixtures("newest")
+def test_results_of_before_are_carried_over(problem: Problem) -> None:
+    submission = factory.make_submission(k=2)
+    run = factory.make_run(factory.make_kernel(submission, problem))
+    found = {"floors": FLOORS, "mechanisms": (TMA, TMA), "flags": ("uses_nccl",)}
+    factory.finish(run, factory.make_report(run, **found))
+    factory.make_judged(submission, problem, Verdict.TIMEOUT)
+    expected = _stored()
+    assert expected["runs"][0]["utilisation"] == pytest.approx(7.0 * 1.3 / 100)
+
+    executor = MigrationExecutor(connection)
+    executor.migrate(BEFORE)
+    old = executor.loader.project_state(BEFORE).apps.get_model("leaderboard", "Summary")
+    for row in old.objects.all():
+        row.attempts = [{name: entry[name] for name in OLD_ENTRY} for entry in row.attempts]
+        row.save()
+    executor = MigrationExecutor(connection)
+    executor.migrate(executor.loader.graph.leaf_nodes("leaderboard"))
+    assert _stored() == expected
+    with pytest.raises(DatabaseError, match="append-only"):
+        Run.objects.update(message="")
+
+
+def _stored() -> dict[str, list[dict[str, Any]]]:
+    columns = [field.attname for field in Standing._meta.fields if field.name != "id"]
+    return {
+        "runs": list(Run.objects.order_by("created_at").values()),
+        "summaries": list(Summary.objects.values()),
+        "standings": list(Standing.objects.values(*columns)),
+    }
