@@ -1,28 +1,56 @@
-"""What a finished run shows: verdict, trials, timing, environment, logs."""
+"""What a finished run shows: the verdict, how fast it was, and everything that backs both."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from leaderboard import cells
+from leaderboard.correctness import correctness
+from leaderboard.logs import log_rows
+from leaderboard.mechanisms import mechanism_rows
 from leaderboard.models import Run
-from leaderboard.verdicts import state, words
-from leaderboard.views.figures.runs import run_figures, worst_errors
+from leaderboard.speed import rank_facts, speed
+from leaderboard.verdicts import MEANINGS, state, words
+from leaderboard.views.figures.runs import burst_figures, margin_figure, timeline_figure
 
 Report = Mapping[str, Any]
+# Parts of the page in the order of reading: the name in the context, the anchor, the words.
+PARTS = (
+    ("speed", "speed", "Speed"),
+    ("diff", "diff", "Differences"),
+    ("source", "source", "Source"),
+    ("correctness", "trials", "Trials"),
+    ("bursts", "bursts", "Bursts"),
+    ("ranks", "ranks", "Ranks and GPUs"),
+    ("timeline", "timeline", "Timeline"),
+    ("mechanisms", "mechanisms", "Mechanisms"),
+    ("logs", "logs", "Logs"),
+    ("environment", "environment", "Environment"),
+    ("lineage", "attempts", "Attempts"),
+    ("runs", "runs", "Runs"),
+    ("reproduce", "reproduce", "Reproduce"),
+    ("cite", "cite", "Cite"),
+)
+
+
+def contents(context: Mapping[str, object]) -> list[dict[str, str]]:
+    """The links to what a page has; parts without content are not there."""
+    return [{"anchor": anchor, "text": text} for name, anchor, text in PARTS if context.get(name)]
 
 
 def run_facts(run: Run) -> dict[str, object]:
     """A run in words; every text in it may come from a submission."""
     return {
         "id": str(run.id),
+        "url": run.get_absolute_url(),
         "status": run.status,
         "verdict": words(run.verdict) if run.verdict else "",
+        "meaning": MEANINGS.get(run.verdict or "", ""),
         "state": state(run.verdict),
         "phase": run.phase,
         "message": run.message,
-        "cause": run.cause,
+        "cause": words(run.cause) if run.cause else "",
         "evidence": run.evidence,
         "ranks": ", ".join(str(rank) for rank in run.ranks),
         "flags": run.flags,
@@ -33,57 +61,45 @@ def run_facts(run: Run) -> dict[str, object]:
         "profile": run.profile,
         "isolation": run.isolation,
         "judge_version": run.judge_version,
+        "finished": run.finished_at,
     }
 
 
-def evidence(run: Run, report: Report | None) -> dict[str, object]:
-    """Context of `_verdict.html`. A run that failed for our reasons has no report."""
+def evidence(run: Run | None, report: Report | None) -> dict[str, object]:
+    """Context of `_verdict.html` and `_evidence.html`. A run that failed for our reasons has no
+    report."""
+    if run is None:
+        return {"run": None}
     report = report or {}
-    timing, trials = report.get("timing"), report.get("trials", ())
-    ranks = sorted({check["rank"] for trial in trials for check in trial["checks"]})
-    low, high = run.speedup_low, run.speedup_high
+    trials = report.get("trials", ())
     return {
         "run": run_facts(run),
-        "timing": timing,
-        "distinguishable": low is None or high is None or not low <= 1.0 <= high,
-        "rank_numbers": ranks,
-        "trials": trial_rows(trials, ranks),
-        "figures": run_figures(run, trials, timing),
+        "speed": speed(report),
+        "correctness": correctness(trials) if trials else None,
+        "margins": margin_figure(run, trials),
+        "bursts": burst_figures(run, report.get("timing")),
+        "ranks": rank_facts(report),
+        "timeline": timeline_figure(run, report.get("timelines", ())),
+        "mechanisms": mechanism_rows(report),
         "environment": environment(report),
         "logs": log_rows(report),
     }
 
 
-def trial_rows(trials: Sequence[Report], ranks: Sequence[int]) -> list[dict[str, object]]:
-    worst = worst_errors(trials)
-    rows = []
-    for trial in trials:
-        made = [cells.count_cell(trial["m"]), cells.count_cell(trial["n"])]
-        for rank in ranks:
-            error, passed = worst.get((trial["trial"], rank), (None, True))
-            made.append(cells.margin_cell(error, passed))
-        row = {"trial": trial["trial"], "note": trial["note"], "cells": cells.joined(made)}
-        rows.append(row)
-    return rows
-
-
-def environment(report: Report) -> list[dict[str, str]]:
+def environment(report: Report) -> list[dict[str, object]]:
+    """Groups of facts: where, with which versions, under which settings, how long."""
     found = report.get("environment")
     if not found:
         return []
-    facts = {"Host": found["host"], "Hardware": found["hardware"]}
-    facts |= dict(sorted(found["versions"].items()))
-    facts |= dict(sorted(found.get("settings", {}).items()))
     seconds = report.get("phase_s", {})
-    facts |= {f"{phase} phase": f"{cells.significant(s)} s" for phase, s in seconds.items()}
-    return [{"name": name, "value": value} for name, value in facts.items()]
-
-
-def log_rows(report: Report) -> list[dict[str, object]]:
-    """The first rank's log is open where something went wrong."""
-    failed = report.get("verdict") != "ok"
+    groups = {
+        "Where": {"Host": found["host"], "Hardware": found["hardware"]},
+        "Versions": dict(sorted(found["versions"].items())),
+        "Settings": dict(sorted(found.get("settings", {}).items())),
+        "Time spent": {phase: f"{cells.significant(s)} s" for phase, s in seconds.items()},
+    }
     return [
-        {**log, "open": failed and i == 0}
-        for i, log in enumerate(report.get("logs", ()))
-        if log["text"]
+        {"title": title, "facts": [{"name": n, "value": v} for n, v in facts.items()]}
+        for title, facts in groups.items()
+        if facts
     ]

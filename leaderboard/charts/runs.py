@@ -1,8 +1,9 @@
-"""What one run measured: bursts, errors."""
+"""What one run measured: bursts, errors, what ran when."""
 
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -12,9 +13,21 @@ from leaderboard.charts.drawing import (
     KERNEL_COLOUR,
     SYMBOLS,
     Spec,
+    height_px,
+    label,
     line_at,
     significant,
 )
+
+MOST_BINS, LEAST_BINS = 40, 8
+# A pattern beside each colour, for whoever cannot tell the colours apart.
+EVENT_STYLES = {
+    "compute": (COLOURS[0], ""),
+    "communication": (COLOURS[1], "/"),
+    "kernel": (COLOURS[2], "."),
+    "copy": (COLOURS[3], "x"),
+    "memset": (COLOURS[6], "-"),
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,5 +99,123 @@ def error_margins(margins: Sequence[Margin], floor: float = 1e-6) -> Spec:
                 "range": [math.log10(low / 2), math.log10(high * 2)],
             },
             "shapes": [line_at(y=1.0)],
+        },
+    }
+
+
+@dataclass(frozen=True, kw_only=True)
+class Bin:
+    """Bursts between two times a call."""
+
+    low_us: float
+    high_us: float
+    kernel: int
+    baseline: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Event:
+    """Something that ran on one rank; `lane` is the number of its stream or, on a CPU, thread."""
+
+    rank: int
+    queue: str
+    lane: int
+    name: str
+    kind: str
+    start_us: float
+    duration_us: float
+
+
+def burst_bins(kernel_us: Sequence[float], baseline_us: Sequence[float]) -> list[Bin]:
+    """Bins of equal ratio: a step to the right is a factor, wherever it is."""
+    samples = [*kernel_us, *baseline_us]
+    bins = max(LEAST_BINS, min(MOST_BINS, len(samples) // 4))
+    low, high = 0.995 * min(samples), 1.005 * max(samples)
+    step = math.log(high / low) / bins
+    edges = [low * math.exp(step * i) for i in range(bins + 1)]
+
+    def counted(found: Sequence[float]) -> list[int]:
+        counts = Counter(min(bins - 1, int(math.log(sample / low) / step)) for sample in found)
+        return [counts[i] for i in range(bins)]
+
+    return [
+        Bin(low_us=edges[i], high_us=edges[i + 1], kernel=kernel, baseline=baseline)
+        for i, (kernel, baseline) in enumerate(
+            zip(counted(kernel_us), counted(baseline_us), strict=True)
+        )
+    ]
+
+
+def burst_histogram(bins: Sequence[Bin]) -> Spec:
+    """How many bursts took how long; outlines, because the two may lie on each other."""
+    middles = [significant(math.sqrt(found.low_us * found.high_us)) for found in bins]
+    ranges = [f"{significant(found.low_us)} to {significant(found.high_us)} µs" for found in bins]
+    series = (
+        ("reference", [found.baseline for found in bins], BASELINE_COLOUR, "dash"),
+        ("kernel", [found.kernel for found in bins], KERNEL_COLOUR, "solid"),
+    )
+    data = [
+        {
+            "type": "scatter",
+            "mode": "lines",
+            "name": name,
+            "x": middles,
+            "y": counts,
+            "text": ranges,
+            "line": {"color": colour, "dash": dash, "shape": "hvh", "width": 1.75},
+            "fill": "tozeroy",
+            "fillcolor": f"{colour}22",
+            "hovertemplate": "%{text}: %{y} bursts",
+        }
+        for name, counts, colour, dash in series
+    ]
+    return {
+        "data": data,
+        "layout": {
+            "xaxis": {"title": {"text": "µs a call"}, "type": "log", "tickformat": "~g"},
+            "yaxis": {"title": {"text": "bursts"}, "rangemode": "tozero"},
+            "hovermode": "closest",
+        },
+    }
+
+
+def timeline(events: Sequence[Event]) -> Spec:
+    """Bars by rank and stream, a colour and a pattern for each kind of event."""
+    lanes = sorted({(event.rank, event.lane, event.queue) for event in events})
+    names = {lane: f"rank {lane[0]} · {lane[2]} {lane[1]}" for lane in lanes}
+    data = []
+    for kind, (colour, pattern) in EVENT_STYLES.items():
+        found = [event for event in events if event.kind == kind]
+        trace = {
+            "type": "bar",
+            "orientation": "h",
+            "name": kind,
+            "y": [names[event.rank, event.lane, event.queue] for event in found],
+            "base": [round(event.start_us, 2) for event in found],
+            "x": [round(event.duration_us, 2) for event in found],
+            "text": [label(event.name) for event in found],
+            "textposition": "none",
+            "marker": {
+                "color": colour,
+                "pattern": {"shape": pattern, "fillmode": "overlay", "size": 5, "solidity": 0.25},
+                "line": {"width": 0},
+            },
+            "hovertemplate": "%{text}<br>%{x} µs from %{base} µs",
+        }
+        data += [trace] if found else []
+    return {
+        "data": data,
+        "layout": {
+            "barmode": "overlay",
+            "xaxis": {"title": {"text": "µs since the first rank began"}, "rangemode": "tozero"},
+            "yaxis": {
+                "categoryorder": "array",
+                "categoryarray": [names[lane] for lane in lanes],
+                "autorange": "reversed",
+                "automargin": True,
+                "dtick": 1,
+            },
+            "height": height_px(2 * len(lanes)),
+            "hovermode": "closest",
         },
     }

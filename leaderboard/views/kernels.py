@@ -2,64 +2,67 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
 from django.http import Http404, HttpRequest
 from django.urls import reverse
 
 from leaderboard import cells
-from leaderboard.display import highlighted
-from leaderboard.evidence import evidence
-from leaderboard.models import Kernel, Run, Source, Submission, Visibility
-from leaderboard.pages import Crumb, Page, Table, public_page
+from leaderboard.diff import Diff
+from leaderboard.display import Marks, highlighted
+from leaderboard.evidence import contents, evidence
+from leaderboard.lineage import Sibling, lineage
+from leaderboard.mechanisms import source_marks
+from leaderboard.models import Kernel, Moderation, Run, Source, Submission, Visibility
+from leaderboard.other_side import Other, differences, other_side
+from leaderboard.pages import Crumb, Page, Table, origin, public_page
+from leaderboard.reproduce import citation, reproduction
 from leaderboard.verdicts import state, words
 from leaderboard.views.problems import address_of
 
 MOST_RUNS = 200
+# Results compare within one setting only.
+SETTING = ("hardware_id", "world_size", "size", "dtype", "profile")
+RUN_COLUMNS = ("id", "problem", "status", "verdict", "speedup", "where", "profile", "finished")
 
 
-@public_page()
+@public_page("diff")
 def kernel(request: HttpRequest, digest: str) -> Page:
     uses, private = uses_of(request, digest)
-    source = Source.objects.get(pk=digest).text
     runs = list(Run.objects.filter(kernel__in=uses).with_names()[:MOST_RUNS])
-    newest = next((run for run in runs if run.verdict), None)
-    report = Run.objects.get(pk=newest.pk).report if newest else None
-    records = [run_line(run) for run in runs]
-    problem = uses[0].problem
+    shown = with_report(shown_run(runs))
+    use = next(use for use in uses if shown is None or use.pk == shown.kernel_id)
+    report = (shown and shown.report) or {}
+    source = shown.kernel.source.text if shown else Source.objects.get(pk=digest).text
+    siblings = lineage(use, {name: getattr(shown, name) for name in SETTING} if shown else {})
+    other = other_side(request, use, siblings)
+    diff = differences(other, source) if other else None
+    address = reverse("kernel", args=[digest])
     context = {
-        **(evidence(newest, report) if newest else {"run": None}),
+        **evidence(shown, report),
         "digest": digest,
+        "kernel_url": address,
+        "most_runs": MOST_RUNS,
         "uses": [_use(use) for use in uses],
-        "runs": [
-            {**line, "cells": cells.decimal_cell(run.speedup, 2)}
-            for line, run in zip(records, runs, strict=True)
-        ],
-        "source": highlighted(source),
-        "lines": source.count("\n") + (not source.endswith("\n")),
+        "runs": [_run_row(run) for run in runs],
+        "source": _source(source, source_marks(report)),
+        "diff": _difference(other, diff) if other and diff else None,
+        "lineage": _lineage(siblings, digest, request.GET.get("diff", "")),
+        "reproduce": reproduction(shown or next(iter(runs), None), f"{address}/bundle.zip"),
+        "cite": citation(use, shown, origin(request) + address),
     }
     return Page(
         template="kernel.html",
         section="",
-        context=context,
-        data={
-            "digest": digest,
-            "uses": [_record(use) for use in uses],
-            "source": source,
-            "runs": records,
-        },
-        table=Table(columns=RUN_COLUMNS, rows=[[line[c] for c in RUN_COLUMNS] for line in records]),
-        private=private,
-        owner_id=uses[0].submission.owner_id,
-        crumbs=(
-            Crumb(text="Leaderboard", url=reverse("board")),
-            Crumb(text=problem.title, url=address_of(problem)),
-            Crumb(text=f"Kernel {digest[:10]}"),
-        ),
+        context={**context, "contents": contents(context)},
+        data=_data(uses, runs, source, siblings, diff),
+        table=Table(columns=RUN_COLUMNS, rows=[_values(run_line(run)) for run in runs]),
+        private=private or (other is not None and other.owner_id is not None),
+        owner_id=other.owner_id if other and not private else use.submission.owner_id,
+        crumbs=_crumbs(use),
     )
-
-
-RUN_COLUMNS = ("id", "problem", "status", "verdict", "speedup", "where", "profile", "finished")
 
 
 def uses_of(request: HttpRequest, digest: str) -> tuple[list[Kernel], bool]:
@@ -68,15 +71,31 @@ def uses_of(request: HttpRequest, digest: str) -> tuple[list[Kernel], bool]:
     An unlisted submission is not given away by a public one with the same source.
     """
     found = Kernel.objects.filter(source=digest).select_related("problem", "submission__model")
-    uses = list(found.order_by("submission_id", "attempt"))
+    uses = list(found.defer("problem__payload").order_by("submission_id", "attempt", "step"))
     for visibility in (Visibility.PUBLIC, Visibility.UNLISTED):
         if open_to_all := [use for use in uses if use.submission.visibility == visibility]:
             return open_to_all, False
+    # The same steps for a source that nobody has: a reader must not tell the two apart.
     own = Submission.objects.reachable_by(request.user).filter(kernels__source=digest)
-    seen = set(own.values_list("pk", flat=True)) if uses else set()
+    seen = set(own.values_list("pk", flat=True))
     if not seen:
         raise Http404
     return [use for use in uses if use.submission_id in seen], True
+
+
+def shown_run(runs: Sequence[Run]) -> Run | None:
+    """The newest that says something of the kernel, or else the newest that has ended."""
+    ended = [run for run in runs if run.verdict]
+    telling = (run for run in ended if state(run.verdict) != "open")
+    return next(telling, next(iter(ended), None))
+
+
+def with_report(run: Run | None) -> Run | None:
+    """The same run with its report and its source."""
+    if run is None:
+        return None
+    names = ("kernel__problem", "kernel__submission__model", "kernel__source", "hardware")
+    return Run.objects.select_related(*names).defer("kernel__problem__payload").get(pk=run.pk)
 
 
 def run_line(run: Run) -> dict[str, Any]:
@@ -96,11 +115,67 @@ def run_line(run: Run) -> dict[str, Any]:
     }
 
 
+def _run_row(run: Run) -> dict[str, Any]:
+    return {**run_line(run), "cells": cells.decimal_cell(run.speedup, 2)}
+
+
+def _values(line: Mapping[str, Any]) -> list[object]:
+    return [line[name] for name in RUN_COLUMNS]
+
+
+def _source(source: str, marks: Marks) -> dict[str, object]:
+    lines = source.count("\n") + (not source.endswith("\n"))
+    marked = [(line, said) for line, said in marks.items() if line <= lines]
+    return {
+        "html": highlighted(source, marks),
+        "lines": lines,
+        "marks": [{"line": line, "says": ", ".join(said)} for line, said in marked],
+    }
+
+
+def _difference(other: Other, diff: Diff) -> dict[str, object]:
+    return {"name": other.name, "url": other.url, "diff": diff}
+
+
+def _lineage(siblings: Sequence[Sibling], digest: str, asked: str) -> dict[str, object]:
+    rows = [
+        {
+            **asdict(sibling),
+            "verdict": words(sibling.verdict) if sibling.verdict else "",
+            "state": state(sibling.verdict),
+            "url": reverse("kernel", args=[sibling.digest]),
+            "same": sibling.digest == digest,
+            "cells": cells.decimal_cell(sibling.speedup, 2),
+        }
+        for sibling in siblings
+    ]
+    return {"rows": rows, "asked": asked, "has_previous": not siblings[0].is_here}
+
+
+def _data(
+    uses: Sequence[Kernel],
+    runs: Sequence[Run],
+    source: str,
+    siblings: Sequence[Sibling],
+    diff: Diff | None,
+) -> dict[str, object]:
+    return {
+        "digest": uses[0].source_id,
+        "uses": [_record(use) for use in uses],
+        "source": source,
+        "attempts": [asdict(sibling) for sibling in siblings],
+        "diff": asdict(diff) if diff else None,
+        "runs": [run_line(run) for run in runs],
+    }
+
+
 def _use(use: Kernel) -> dict[str, object]:
+    moderation = use.submission.moderation
     return {
         **_record(use),
         "problem_url": address_of(use.problem),
         "submission_url": use.submission.get_absolute_url(),
+        "moderation": "" if moderation == Moderation.ACCEPTED else moderation,
     }
 
 
@@ -114,3 +189,11 @@ def _record(use: Kernel) -> dict[str, object]:
         "step": use.step,
         "backend": use.backend,
     }
+
+
+def _crumbs(use: Kernel) -> tuple[Crumb, ...]:
+    return (
+        Crumb(text="Leaderboard", url=reverse("board")),
+        Crumb(text=use.problem.title, url=address_of(use.problem)),
+        Crumb(text=f"Kernel {use.source_id[:10]}"),
+    )

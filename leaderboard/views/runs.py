@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import uuid
+from collections.abc import Mapping
 from typing import Any
 
 from django.http import HttpRequest
 from django.urls import reverse
 from django.utils import timezone
 
-from leaderboard.evidence import evidence, run_facts
+from leaderboard.evidence import contents, evidence, run_facts
 from leaderboard.models import Run, Status, Visibility
 from leaderboard.models.choices import PHASES
 from leaderboard.pages import Crumb, Page, public_page
+from leaderboard.reproduce import reproduction
 from leaderboard.views.figures.runs import run_called
 from leaderboard.views.problems import address_of
 
@@ -26,25 +28,18 @@ def run(request: HttpRequest, run_id: uuid.UUID) -> Page:
     submission, problem = found.kernel.submission, found.kernel.problem
     waiting = Run.objects.ahead_of(found) + 1 if found.status == Status.QUEUED else None
     record = run_record(found, waiting)
-    facts = {
-        **run_facts(found),
-        **record["progress"],
-        **{name: record[name] for name in ("queue_position", "waiting_s", "host", "declines")},
-        "problem": str(problem),
-        "problem_url": address_of(problem),
-        "model": submission.model.name,
-        "submission_url": submission.get_absolute_url(),
-        "digest": found.kernel.source_id,
-        "kernel_url": reverse("kernel", args=[found.kernel.source_id]),
-    }
     report = found.report
-    shown = evidence(found, report) if found.verdict else {}
+    shown = {
+        **(evidence(found, report) if found.verdict else {}),
+        "reproduce": reproduction(found, f"{found.get_absolute_url()}/bundle.zip"),
+    }
     return Page(
         template="run.html",
         section="",
         context={
             **shown,
-            "run": facts,
+            "run": _facts(found, record),
+            "contents": contents(shown),
             "open": not found.is_final,
             "poll_url": f"{found.get_absolute_url()}.json",
             "phases": phase_steps(found),
@@ -58,6 +53,22 @@ def run(request: HttpRequest, run_id: uuid.UUID) -> Page:
             Crumb(text="Run"),
         ),
     )
+
+
+def _facts(found: Run, record: Mapping[str, Any]) -> dict[str, object]:
+    submission, problem = found.kernel.submission, found.kernel.problem
+    return {
+        **run_facts(found),
+        **record["progress"],
+        **{name: record[name] for name in ("queue_position", "waiting_s", "host", "declines")},
+        "waiting": spelt(record["waiting_s"]),
+        "problem": str(problem),
+        "problem_url": address_of(problem),
+        "model": submission.model.name,
+        "submission_url": submission.get_absolute_url(),
+        "digest": found.kernel.source_id,
+        "kernel_url": reverse("kernel", args=[found.kernel.source_id]),
+    }
 
 
 def run_record(found: Run, queue_position: int | None) -> dict[str, Any]:
@@ -76,6 +87,11 @@ def run_record(found: Run, queue_position: int | None) -> dict[str, Any]:
         "host": found.host,
         "url": found.get_absolute_url(),
     }
+
+
+def spelt(seconds: int) -> str:
+    """As static/js/run.js writes it."""
+    return f"{seconds} s" if seconds < 120 else f"{seconds // 60} min"
 
 
 def phase_steps(found: Run) -> list[dict[str, object]]:

@@ -10,11 +10,13 @@
     if (place) place.textContent = value ?? "–";
   };
 
+  const spelt = (s) => (s < 120 ? `${Math.round(s)} s` : `${Math.floor(s / 60)} min`);
+
   const show = (run) => {
     fill("status", run.status);
     fill("queue_position", run.queue_position);
-    fill("waiting", run.waiting_s == null ? null : `${Math.round(run.waiting_s)} s`);
-    fill("host", run.host);
+    fill("waiting", run.waiting_s == null ? null : spelt(run.waiting_s));
+    fill("host", run.host || null);
     fill("message", run.message);
     const { done, total } = run.progress ?? {};
     fill("steps", total ? `${done} of ${total}` : null);

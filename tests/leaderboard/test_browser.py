@@ -162,11 +162,12 @@ def test_the_theme_is_kept_and_does_not_flash(site: dict[str, str], page: Page) 
     assert background == "rgb(18, 20, 22)"
 
 
-@pytest.mark.parametrize(("name", "figures"), [("board", 2), ("kernel", 2), ("submission", 1)])
+@pytest.mark.parametrize(("name", "figures"), [("board", 2), ("kernel", 3), ("submission", 1)])
 def test_figures_are_drawn_and_follow_the_theme(
     name: str, figures: int, site: dict[str, str], page: Page
 ) -> None:
     page.goto(site[name])
+    page.evaluate("document.querySelectorAll('.fold').forEach((part) => (part.open = true))")
     for figure in page.locator("[data-figure]").all():
         figure.scroll_into_view_if_needed()
     expect(page.locator("[data-drawn] svg.main-svg").first).to_be_visible()

@@ -7,13 +7,35 @@ from collections.abc import Mapping
 from django.http import Http404, HttpRequest, HttpResponseBase
 
 from leaderboard.pages import View
-from leaderboard.views.figures import board, runs, submissions
+from leaderboard.views.figures import (
+    board,
+    categories,
+    hardware,
+    overview,
+    problems,
+    runs,
+    submissions,
+)
 
 FIGURES: Mapping[str, View] = {
     "fast-p": board.fast_p,
     "failure-modes": board.failure_modes,
+    "pass-k": board.chances,
+    "spreads": board.spreads,
+    "utilisations": board.utilisations,
+    "category-heat": categories.heat_map,
+    "hardware-limits": hardware.limits,
+    "roofline": overview.arithmetic,
+    "roofline-links": overview.links,
+    "speedups-by-problem": overview.spreads,
+    "failures-by-problem": overview.failures,
+    "problem-failures": problems.failures,
+    "speedup-by-size": problems.by_size,
+    "speedup-by-ranks": problems.by_ranks,
     "bursts": runs.bursts,
+    "burst-histogram": runs.burst_histogram,
     "margins": runs.margins,
+    "timeline": runs.timeline,
     "speedups": submissions.speedups,
 }
 

@@ -1,0 +1,1 @@
+"""Files that go into a bundle as they are; the site does not run them."""
