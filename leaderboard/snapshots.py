@@ -1,0 +1,44 @@
+"""Where snapshots lie, and what of them may be fetched."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from django.conf import settings
+
+from leaderboard.models import Snapshot
+
+MANIFEST = "MANIFEST.json"
+LICENCE = "Apache-2.0"
+HOLDS = {
+    "problems": "what kernels are written for, with the digest of each problem's file",
+    "models": "who wrote them",
+    "submissions": "what was handed in together, and its standing",
+    "kernels": "each kernel by the digest of its source",
+    "runs": "every finished evaluation: verdict, times, bounds",
+    "reports": "the rest of each: trials, timed bursts, timelines, clocks",
+    "summaries": "what boards are computed from",
+    "places": "every board, with its places",
+    "claims": "results that others published",
+}
+TYPES = {
+    ".json": "application/json",
+    ".gz": "application/gzip",
+    ".parquet": "application/vnd.apache.parquet",
+}
+
+
+def folder(tag: str) -> Path:
+    return Path(settings.STATE_DIR) / "snapshots" / tag
+
+
+def file_called(snapshot: Snapshot, name: str) -> dict[str, Any] | None:
+    """What is recorded of a file: nothing else of the folder is ever served."""
+    return next((file for file in snapshot.files if file["name"] == name), None)
+
+
+def manifest_digest(snapshot: Snapshot) -> str:
+    """The one hash that stands for all files, whose own hashes the manifest lists."""
+    found = file_called(snapshot, MANIFEST)
+    return str(found["sha256"]) if found else ""
