@@ -5,11 +5,12 @@ from __future__ import annotations
 import gzip
 import hashlib
 import json
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from django.core.exceptions import ValidationError
 from django.db import models
@@ -120,7 +121,8 @@ def _reason(error: Exception) -> str:
 
 def _checked(where: str, text: str, problems: Mapping[str, Problem]) -> Judged:
     """Raises Refusal, ValidationError or ValueError for a line that is wrong."""
-    line = decode(Line, json.loads(text, parse_constant=_refuse_constant), "line")
+    told = json.loads(text, parse_constant=_refuse_constant, parse_float=_finite)
+    line = decode(Line, told, "line")
     _check_texts(line)
     source = decoded(line.source.encode())
     candidate = Candidate(
@@ -151,8 +153,14 @@ def _checked(where: str, text: str, problems: Mapping[str, Problem]) -> Judged:
     )
 
 
-def _refuse_constant(name: str) -> None:
+def _refuse_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is not a number of JSON")
+
+
+def _finite(text: str) -> float:
+    """What JSON writes in digits may still be too large."""
+    number = float(text)
+    return number if math.isfinite(number) else _refuse_constant(text)
 
 
 def _check_texts(line: Line) -> None:
@@ -184,12 +192,10 @@ def _hardware(line: Line, environment: Mapping[str, Any]) -> Hardware:
         raise ValueError(
             f"{hardware.slug} has no {line.job.world_size} ranks on {line.job.device.value}"
         )
-    if not hardware.facts:
-        hardware.facts = {
-            "hardware": environment["hardware"],
-            "versions": environment["versions"],
-            "gpus": [gpu.name for gpu in line.report.gpus],
-        }
+    if "environment" not in hardware.facts:
+        gpus = [gpu.name for gpu in line.report.gpus]
+        told = {name: environment[name] for name in ("hardware", "versions")}
+        hardware.facts = {**hardware.facts, "environment": {**told, "gpus": gpus}}
         hardware.save(update_fields=["facts"])
     return hardware
 

@@ -149,7 +149,7 @@ def test_one_kernel_may_be_judged_on_several_machines(problem: Problem, write: W
     assert (Kernel.objects.count(), Run.objects.count(), Summary.objects.count()) == (1, 2, 2)
     hardware = Hardware.objects.get(slug="h200x2")
     assert (hardware.device, hardware.max_world_size) == ("cuda", 2)
-    assert hardware.facts["gpus"] == ["NVIDIA H200"]
+    assert hardware.facts["environment"]["gpus"] == ["NVIDIA H200"]
 
 
 def test_another_version_of_a_problem_is_kept_and_said(problem: Problem, write: Write) -> None:
@@ -225,6 +225,16 @@ def test_a_wrong_job_or_report_is_named(
         _load(write({**line, part: {**line[part], **change}}))
     assert reason in str(refused.value)
     assert _counts() == before
+
+
+@pytest.mark.parametrize("number", ["NaN", "Infinity", "1e999"])
+def test_what_is_no_number_is_refused(problem: Problem, write: Write, number: str) -> None:
+    line = _line(problem)
+    line["report"]["phase_s"]["build"] = "here"
+    path = write(line, name="some.jsonl")
+    path.write_text(path.read_text().replace('"here"', number))
+    with pytest.raises(CommandError, match=f":1: {number} is not a number"):
+        _load(path)
 
 
 def test_lines_that_contradict_each_other_are_refused(problem: Problem, write: Write) -> None:
