@@ -22,6 +22,7 @@ MISSING = "–"
 _MISSING_CELL = f'<td class="num none">{MISSING}</td>'
 _BYTE_UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 _COUNT_UNITS = ("", "k", "M", "G", "T", "P")
+_MARKS_A_ROW = 9
 
 
 def joined(cells: Iterable[SafeString]) -> SafeString:
@@ -33,17 +34,51 @@ def joined(cells: Iterable[SafeString]) -> SafeString:
 
 def share_cell(value: Number, interval: Interval | None = None) -> SafeString:
     """Per cent, a bar of that length and a whisker for the interval."""
-    number = _checked(value)
+    return _bar_cell(value, interval, _interval_text(interval))
+
+
+def fast_cell(
+    value: Number, interval: Interval | None, sure: Number, unsure: int, counted: int
+) -> SafeString:
+    """A share whose bar is pale beyond `sure`: there it rests on `unsure` of the kernels counted,
+    whose intervals hold the threshold."""
+    says = [text for text in (_interval_text(interval),) if text]
+    if unsure:
+        says.append(f"{unsure:d} of {counted:d} kernels counted are not told apart")
+    return _bar_cell(value, interval, "; ".join(says), sure)
+
+
+def _interval_text(interval: Interval | None) -> str:
+    if interval is None:
+        return ""
+    return f"95 % interval {100 * interval.low:.1f} to {100 * interval.high:.1f} %"
+
+
+def _bar_cell(
+    value: Number, interval: Interval | None, title: str, sure: Number = None
+) -> SafeString:
+    """`title` is made of numbers in this module."""
+    number, dark = _checked(value), _checked(sure)
     if number is None:
         return mark_safe(_MISSING_CELL)
-    low, high = (100 * interval.low, 100 * interval.high) if interval else (None, None)
-    whisker = "" if low is None else f'<path class="ci" d="M{low:.1f} 4H{high:.1f}"/>'
-    label = "" if low is None else f' title="95 % interval {low:.1f} to {high:.1f} %"'
+    label = f' title="{title}"' if title else ""
+    whisker = pale = ""
+    if interval:
+        whisker = f'<path class="ci" d="M{100 * interval.low:.1f} 4H{100 * interval.high:.1f}"/>'
+    if dark is not None and dark < number:
+        pale = f'<path class="pale" d="M0 0H{_per_cent(number):.1f}V8H0"/>'
+        number, shown = dark, number
+    else:
+        shown = number
     return mark_safe(
-        f'<td class="num share"{label}>{100 * number:.1f}'
+        f'<td class="num share"{label}>{100 * shown:.1f}'
         '<svg class="bar" viewBox="0 0 100 8" preserveAspectRatio="none" aria-hidden="true">'
-        f'<path d="M0 0H{100 * min(max(number, 0.0), 1.0):.1f}V8H0"/>{whisker}</svg></td>'
+        f'{pale}<path d="M0 0H{_per_cent(number):.1f}V8H0"/>{whisker}</svg></td>'
     )
+
+
+def _per_cent(share: float) -> float:
+    return 100 * min(max(share, 0.0), 1.0)
 
 
 def heat_cell(value: Number) -> SafeString:
@@ -53,6 +88,63 @@ def heat_cell(value: Number) -> SafeString:
         return mark_safe(_MISSING_CELL)
     step = round(10 * min(max(number, 0.0), 1.0))
     return mark_safe(f'<td class="num heat h{step}">{100 * number:.0f}</td>')
+
+
+def tinted_cell(value: Number, part: Number) -> SafeString:
+    """A number, tinted in eleven steps by a share from 0 to 1."""
+    number, share = _checked(value), _checked(part)
+    if number is None or share is None:
+        return _cell(value, significant)
+    step = round(10 * min(max(share, 0.0), 1.0))
+    return mark_safe(f'<td class="num heat h{step}">{significant(number)}</td>')
+
+
+def interval_cell(value: Number, low: Number, high: Number) -> SafeString:
+    """A speedup with its 95 % interval below it."""
+    number, least, most = _checked(value), _checked(low), _checked(high)
+    if number is None or least is None or most is None:
+        return ratio_cell(value)
+    return mark_safe(
+        f'<td class="num">{significant(number)}×'
+        f'<small class="range">{significant(least)} – {significant(most)}</small></td>'
+    )
+
+
+def per_cent_cell(value: Number) -> SafeString:
+    """A share without a bar; the head of its column says that it is per cent."""
+    return _cell(value, lambda number: f"{100 * number:.1f}")
+
+
+def floor_cell(
+    amount: Number, us: Number, *, text: Callable[[Number], str], binds: bool
+) -> SafeString:
+    """What a call must move or do at least, and the time for it below; set off where it binds."""
+    kind = " binds" if binds else ""
+    return mark_safe(
+        f'<td class="num{kind}">{text(_checked(amount))}'
+        f'<small class="range">{_least_text(us)}</small></td>'
+    )
+
+
+def _least_text(us: Number) -> str:
+    """What is too short to matter is not written out."""
+    number = _checked(us)
+    return "< 0.01 µs" if number is not None and number < 0.01 else microseconds_text(number)
+
+
+def reached_cell(us: Number, bound_us: Number) -> SafeString:
+    """A measured time, and below it how much of the bound that is."""
+    taken, least = _checked(us), _checked(bound_us)
+    if not taken or least is None:
+        return _cell(us, microseconds_text)
+    share = f"{100 * least / taken:.0f} %"
+    return mark_safe(
+        f'<td class="num">{microseconds_text(taken)}<small class="range">{share}</small></td>'
+    )
+
+
+def time_cell(us: Number) -> SafeString:
+    return _cell(us, microseconds_text)
 
 
 def ratio_cell(value: Number) -> SafeString:
@@ -89,6 +181,35 @@ def any_cell(value: object) -> SafeString:
     number = _checked(value)
     is_count = isinstance(value, int)
     return count_cell(number) if is_count else _cell(number, significant)
+
+
+def change_cell(first: Number, then: Number) -> SafeString:
+    """`3 → 5`: problems solved with one attempt and with k; a mean has one decimal."""
+    before, after = _checked(first), _checked(then)
+    if before is None:
+        return mark_safe(_MISSING_CELL)
+    end = MISSING if after is None else _plain(after)
+    arrow = '<span class="of" aria-label="to"> → </span>'
+    return mark_safe(f'<td class="num change">{_plain(before)}{arrow}{end}</td>')
+
+
+def _plain(number: float) -> str:
+    return f"{number:.1f}".removesuffix(".0")
+
+
+def unit_marks(*counts: int) -> SafeString:
+    """A small square for each thing counted, one class `u0`, `u1`, ... for each of the counts."""
+    kinds = [kind for kind, count in enumerate(counts) for _ in range(count)]
+    squares = "".join(
+        f'<rect class="u{kind:d}" x="{11 * (i % _MARKS_A_ROW)}" y="{11 * (i // _MARKS_A_ROW)}"'
+        ' width="8" height="8"/>'
+        for i, kind in enumerate(kinds)
+    )
+    wide = 11 * min(len(kinds), _MARKS_A_ROW)
+    tall = 11 * -(-len(kinds) // _MARKS_A_ROW)
+    return mark_safe(
+        f'<svg class="units" width="{wide}" height="{tall}" aria-hidden="true">{squares}</svg>'
+    )
 
 
 def margin_cell(value: Number, passed: bool) -> SafeString:

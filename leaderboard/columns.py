@@ -9,123 +9,214 @@ from django.utils.safestring import SafeString
 
 from leaderboard import cells, scores
 from leaderboard.boards import Entry
+from leaderboard.scores import Interval
+from leaderboard.ties import tie_groups
 
 
 @dataclass(frozen=True, kw_only=True)
 class Column:
+    """`group` is the head it stands under; `is_share` says that values are shares of the scored
+    problems, which have intervals and so tie groups."""
+
     key: str
     label: str
     unit: str
+    group: str
     value: Callable[[Entry], float | None]
     cell: Callable[[Entry], SafeString]
+    is_share: bool = False
+
+
+def interval_of(share: float | None, entry: Entry) -> Interval | None:
+    return None if share is None else scores.wilson_interval(share, entry.score.scored)
+
+
+def _fast_cell(entry: Entry) -> SafeString:
+    score = entry.score
+    return cells.fast_cell(
+        score.fast_at_1,
+        interval_of(score.fast_at_1, entry),
+        score.sure_fast_at_1,
+        score.faster - score.surely_faster,
+        score.faster,
+    )
 
 
 COLUMNS = (
     Column(
-        key="k",
-        label="k",
-        unit="samples",
-        value=lambda entry: entry.score.k,
-        cell=lambda entry: cells.count_cell(entry.score.k),
-    ),
-    Column(
-        key="correct",
-        label="Correct",
-        unit="problems",
-        value=lambda entry: entry.score.correct,
-        cell=lambda entry: cells.fraction_cell(entry.score.correct, entry.score.scored),
-    ),
-    Column(
-        key="pass1",
-        label="pass@1",
-        unit="%",
-        value=lambda entry: entry.score.pass_at_1,
-        cell=lambda entry: cells.share_cell(entry.score.pass_at_1, entry.score.pass_at_1_interval),
-    ),
-    Column(
-        key="passk",
-        label="pass@k",
-        unit="%",
-        value=lambda entry: entry.score.pass_at_k,
-        cell=lambda entry: cells.share_cell(entry.score.pass_at_k),
-    ),
-    Column(
         key="fast1",
         label="fast₁@1",
         unit="%",
+        group="fast",
         value=lambda entry: entry.score.fast_at_1,
-        cell=lambda entry: cells.share_cell(entry.score.fast_at_1),
+        cell=_fast_cell,
+        is_share=True,
     ),
     Column(
         key="fastk",
         label="fast₁@k",
         unit="%",
+        group="fast",
         value=lambda entry: entry.score.fast_at_k,
         cell=lambda entry: cells.share_cell(entry.score.fast_at_k),
+        is_share=True,
     ),
     Column(
         key="speedup",
         label="Speedup",
         unit="geo. mean",
+        group="fast",
         value=lambda entry: entry.score.geometric_mean,
         cell=lambda entry: cells.ratio_cell(entry.score.geometric_mean),
     ),
     Column(
-        key="attempted",
-        label="Attempted",
+        key="utilisation",
+        label="Of roofline",
+        unit="%, median",
+        group="fast",
+        value=lambda entry: entry.utilisation,
+        cell=lambda entry: cells.per_cent_cell(entry.utilisation),
+    ),
+    Column(
+        key="pass1",
+        label="pass@1",
+        unit="%",
+        group="right",
+        value=lambda entry: entry.score.pass_at_1,
+        cell=lambda entry: cells.share_cell(entry.score.pass_at_1, entry.score.pass_at_1_interval),
+        is_share=True,
+    ),
+    Column(
+        key="passk",
+        label="pass@k",
+        unit="%",
+        group="right",
+        value=lambda entry: entry.score.pass_at_k,
+        cell=lambda entry: cells.share_cell(entry.score.pass_at_k),
+        is_share=True,
+    ),
+    Column(
+        key="correct",
+        label="Correct",
         unit="problems",
+        group="right",
+        value=lambda entry: entry.score.correct,
+        cell=lambda entry: cells.fraction_cell(entry.score.correct, entry.score.scored),
+    ),
+    Column(
+        key="attempted",
+        label="Tried",
+        unit="problems",
+        group="right",
         value=lambda entry: entry.score.attempted,
         cell=lambda entry: cells.fraction_cell(entry.score.attempted, entry.score.scored),
+    ),
+    Column(
+        key="k",
+        label="k",
+        unit="samples",
+        group="how",
+        value=lambda entry: entry.score.k,
+        cell=lambda entry: cells.count_cell(entry.score.k),
+    ),
+    Column(
+        key="cost",
+        label="Cost",
+        unit="US$",
+        group="how",
+        value=lambda entry: entry.cost_usd,
+        cell=lambda entry: cells.decimal_cell(entry.cost_usd, 2),
     ),
 )
 BY_KEY = {column.key: column for column in COLUMNS}
 DEFAULT_SORT = "fast1"
 SORTS = tuple(BY_KEY) + tuple(f"-{key}" for key in BY_KEY)
 CSV_COLUMNS = (
-    "place", "model", "vendor", "harness", "trust", "claimed", "submission", "date",
-    "scored", "pass1_low", "pass1_high", *BY_KEY,
+    "place", "tie_group", "model", "vendor", "harness", "backends", "trust", "claimed", "baseline",
+    "submission", "date", "scored", "pass1_low", "pass1_high", "p", "fast1_low", "fast1_high",
+    "fast1_sure", *BY_KEY,
 )  # fmt: skip
+SUBSCRIPTS = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Placed:
+    """A row of a board. `tie_group` is a number that rows which are not told apart share."""
+
     place: str | None
     entry: Entry
+    tie_group: int | None = None
 
 
-def cells_of(entry: Entry) -> SafeString:
-    return cells.joined(column.cell(entry) for column in COLUMNS)
+def label_at(column: Column, p: float) -> str:
+    return column.label.replace("₁", f"{p:g}".translate(SUBSCRIPTS))
+
+
+def cells_of(entry: Entry, columns: Iterable[Column] = COLUMNS) -> SafeString:
+    return cells.joined(column.cell(entry) for column in columns)
+
+
+def known_to_any(entries: Sequence[Entry]) -> list[Column]:
+    """Columns that some row has a number in."""
+    return [column for column in COLUMNS if any(column.value(e) is not None for e in entries)]
 
 
 def placed(entries: Iterable[Entry], sort: str) -> list[Placed]:
-    """Best first, or last first for `-key`. A claim holds no place but stands among the others."""
-    value = BY_KEY[sort.removeprefix("-")].value
+    """Baselines, then what was judged, then claims; within each best first, or last first for
+    `-key`. Only what was judged holds places."""
+    column, descending = BY_KEY[sort.removeprefix("-")], not sort.startswith("-")
     rows = list(entries)
-    judged = [entry for entry in rows if not entry.claimed]
-    found = scores.places([value(entry) for entry in judged])
-    place_of = {id(entry): place for entry, place in zip(judged, found, strict=True)}
-    ordered = scores.in_order(rows, value, descending=not sort.startswith("-"))
-    return [Placed(place=place_of.get(id(entry)), entry=entry) for entry in ordered]
+    baselines = [entry for entry in rows if entry.baseline and not entry.claimed]
+    ranked = [entry for entry in rows if not entry.baseline and not entry.claimed]
+    claims = [entry for entry in rows if entry.claimed]
+
+    def ordered(group: list[Entry]) -> list[Entry]:
+        return scores.in_order(group, column.value, descending=descending)
+
+    return [
+        *(Placed(place=None, entry=entry) for entry in ordered(baselines)),
+        *_with_places(ordered(ranked), column, descending),
+        *(Placed(place=None, entry=entry) for entry in ordered(claims)),
+    ]
+
+
+def _with_places(ordered: Sequence[Entry], column: Column, descending: bool) -> list[Placed]:
+    values = [column.value(entry) for entry in ordered]
+    groups: list[int | None] = [None] * len(ordered)
+    if column.is_share:
+        intervals = [interval_of(*pair) for pair in zip(values, ordered, strict=True)]
+        groups = tie_groups(intervals if descending else intervals[::-1])
+        groups = groups if descending else groups[::-1]
+    rows = zip(scores.places(values), ordered, groups, strict=True)
+    return [Placed(place=place, entry=entry, tie_group=group) for place, entry, group in rows]
 
 
 def csv_rows(rows: Sequence[Placed]) -> list[list[object]]:
-    return [list(as_record(row).values()) for row in rows]
+    return [list(_flat(as_record(row)).values()) for row in rows]
+
+
+def _flat(record: dict[str, object]) -> dict[str, object]:
+    names = record["backends"]
+    return {**record, "backends": " ".join(names) if isinstance(names, list) else names}
 
 
 def as_record(row: Placed) -> dict[str, object]:
     """A row of the JSON twin; keys are CSV_COLUMNS."""
     entry, interval = row.entry, row.entry.score.pass_at_1_interval
+    fast = interval_of(entry.score.fast_at_1, entry)
     return {
         "place": row.place,
-        "model": entry.model,
-        "vendor": entry.vendor,
-        "harness": entry.harness,
-        "trust": entry.trust,
-        "claimed": entry.claimed,
-        "submission": entry.submission,
+        "tie_group": row.tie_group,
+        **{name: getattr(entry, name) for name in ("model", "vendor", "harness")},
+        "backends": list(entry.backends),
+        **{name: getattr(entry, name) for name in ("trust", "claimed", "baseline", "submission")},
         "date": entry.date.isoformat() if entry.date else None,
         "scored": entry.score.scored,
         "pass1_low": interval.low if interval else None,
         "pass1_high": interval.high if interval else None,
+        "p": entry.score.p,
+        "fast1_low": fast.low if fast else None,
+        "fast1_high": fast.high if fast else None,
+        "fast1_sure": entry.score.sure_fast_at_1,
         **{column.key: column.value(entry) for column in COLUMNS},
     }

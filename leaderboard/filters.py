@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
+from urllib.parse import urlencode
 
+from django.db.models.fields.json import KT
 from django.http import HttpRequest
 
-from leaderboard import boards
-from leaderboard.boards import Setting
+from leaderboard import boards, scores
+from leaderboard.boards import Entry, Setting
+from leaderboard.methodology import judging
 from leaderboard.models import Harness, Problem, PublishedResult
 from leaderboard.models.choices import BACKENDS
-from leaderboard.pages import choice
+from leaderboard.pages import BadQuery, choice
+from leaderboard.verdicts import words
 
 BOARD_PARAMETERS = (
-    *("category", "harness", "backend"),
+    *("p", "category", "harness", "source", "backend", "mechanism", "nccl", "trust"),
     *("hardware", "ranks", "size", "dtype", "profile", "judge"),
 )
 SETTING_FILTERS = {
@@ -25,6 +30,7 @@ SETTING_FILTERS = {
     "profile": ("profile", "Inputs"),
     "judge": ("judge_version", "Judge"),
 }
+MOST_P, STEPS_OF_P = 4, 20
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,21 +41,46 @@ class Option:
 
 @dataclass(frozen=True, kw_only=True)
 class Filter:
+    """A select. One that is `folded` lies behind "More filters"."""
+
     name: str
     label: str
     value: str
     options: tuple[Option, ...]
     default: str = ""
+    folded: bool = False
+
+    @property
+    def is_set(self) -> bool:
+        return self.value != self.default
+
+    @property
+    def text(self) -> str:
+        return next((one.text for one in self.options if one.value == self.value), self.value)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Slider:
+    name: str
+    label: str
+    value: str
+    default: str
+    most: int
+    step: str
 
 
 @dataclass(frozen=True, kw_only=True)
 class Scope:
-    """The problems that shares are of."""
+    """The problems that shares are of. `sizes` counts the scored problems of each category,
+    `totals` all of them."""
 
     category: str
     scored: int
     titles: dict[str, str]
     sizes: dict[str, int]
+    totals: dict[str, int]
+    source: str = ""
+    sources: tuple[str, ...] = ()
 
 
 def setting_filters(
@@ -86,17 +117,31 @@ def choice_filter(
     return Filter(name=name, label=label, value=value, options=made)
 
 
-def scope(request: HttpRequest) -> Scope:
-    """One query: how many problems are scored in each category, and in the one asked for."""
-    titles: dict[str, str] = {}
-    sizes: dict[str, int] = {}
-    rows = Problem.objects.order_by("number").values_list("category", "category_title", "scored")
-    for category, title, is_scored in rows:
-        titles.setdefault(category, title)
-        sizes[category] = sizes.get(category, 0) + is_scored
-    chosen = choice(request, "category", list(titles))
-    scored = sizes[chosen] if chosen else sum(sizes.values())
-    return Scope(category=chosen, scored=scored, titles=titles, sizes=sizes)
+def scope(request: HttpRequest, *asked: str) -> Scope:
+    """One query: how many problems are scored in each category.
+
+    `asked` names those of the parameters `category` and `source` that the page reads.
+    """
+    columns = ("category", "category_title", "scored", "codebase")
+    named = Problem.objects.annotate(codebase=KT("payload__source")).order_by("number")
+    rows = list(named.values_list(*columns))
+    titles = {category: title for category, title, _, _ in rows}
+    sources = tuple(sorted({source for *_, source in rows if source}))
+    category = choice(request, "category", list(titles)) if "category" in asked else ""
+    source = choice(request, "source", sources) if "source" in asked else ""
+    sizes, totals = dict.fromkeys(titles, 0), dict.fromkeys(titles, 0)
+    for own, _, is_scored, codebase in rows:
+        totals[own] += source in ("", codebase)
+        sizes[own] += is_scored and source in ("", codebase)
+    return Scope(
+        category=category,
+        scored=sizes[category] if category else sum(sizes.values()),
+        titles=titles,
+        sizes=sizes,
+        totals=totals,
+        source=source,
+        sources=sources,
+    )
 
 
 def said(rows: int, noun: str) -> str:
@@ -109,47 +154,131 @@ class BoardQuery:
 
     scope: Scope
     setting: Setting | None
-    harness: str
-    backend: str
+    p: float
+    chosen: dict[str, str]
+    slider: Slider
     controls: tuple[Filter, ...]
 
-    def judged(self) -> list[boards.Entry]:
+    @property
+    def harness(self) -> str:
+        return self.chosen["harness"]
+
+    def judged(self) -> list[Entry]:
         if self.setting is None:
             return []
-        return boards.judged(
+        found = boards.judged(
             self.setting,
             self.scope.scored,
             category=self.scope.category,
+            source=self.scope.source,
             harness=self.harness,
-            backend=self.backend,
+            backend=self.chosen["backend"],
+            mechanism=self.chosen["mechanism"],
+            nccl_free=bool(self.chosen["nccl"]),
+            verified=bool(self.chosen["trust"]),
         )
+        return [at_threshold(entry, self.p) for entry in found]
 
     def claims(self) -> list[PublishedResult]:
-        """Claims say nothing of backends, so a filter on backends leaves them out."""
-        if self.backend:
+        """Claims say nothing of single kernels, so filters on those leave them out."""
+        if any(self.chosen[name] for name in ("source", "backend", "mechanism", "nccl", "trust")):
             return []
         return boards.published(category=self.scope.category or None, harness=self.harness)
+
+    def claimed(self, claims: Iterable[PublishedResult]) -> list[Entry]:
+        return [at_threshold(boards.claim(claim), self.p) for claim in claims]
+
+
+def at_threshold(entry: Entry, p: float) -> Entry:
+    """With fast_p in place of fast_1. What was claimed is known at 1 only."""
+    score = entry.score
+    if p == score.p:
+        return entry
+    if entry.claimed:
+        made = dataclasses.replace(score, p=p, fast_at_1=None, fast_at_k=None)
+    else:
+        made = scores.score(entry.results, score.scored, k=score.k, p=p)
+    return dataclasses.replace(entry, score=made)
 
 
 def board_query(request: HttpRequest) -> BoardQuery:
     """Two queries: the categories, and the settings that have results."""
-    found = scope(request)
-    setting, controls = setting_filters(request, boards.known_settings())
-    titles = list(found.titles.items())
-    chosen = (
-        choice_filter(request, "category", "Category", titles, "All categories"),
-        harness_filter(request),
-        choice_filter(request, "backend", "Backend", BACKENDS, "Any backend"),
-    )
+    found = scope(request, "category", "source")
+    setting, settings = setting_filters(request, boards.known_settings())
+    kinds = kernel_filters(request, found)
+    slider = p_slider(request)
     return BoardQuery(
         scope=found,
         setting=setting,
-        harness=chosen[1].value,
-        backend=chosen[2].value,
-        controls=(*chosen, *controls),
+        p=float(slider.value),
+        chosen={control.name: control.value for control in kinds},
+        slider=slider,
+        controls=tuple(
+            sorted((*kinds, *map(_folded, settings)), key=lambda control: control.folded)
+        ),
+    )
+
+
+def _folded(control: Filter) -> Filter:
+    return dataclasses.replace(control, folded=control.name not in ("hardware", "profile"))
+
+
+def kernel_filters(request: HttpRequest, found: Scope) -> tuple[Filter, ...]:
+    """What says which problems, submissions and kernels count."""
+    titles = list(found.titles.items())
+    sources = [(name, name) for name in found.sources]
+    tags = [(tag, words(tag)) for tag in judging()["mechanisms"]]
+    folded = (
+        choice_filter(request, "source", "Source codebase", sources, "Any codebase"),
+        choice_filter(request, "backend", "Backend", BACKENDS, "Any backend"),
+        choice_filter(request, "mechanism", "Mechanism", tags, "Any mechanism"),
+        choice_filter(request, "nccl", "NCCL", [("no", "No NCCL calls")], "With or without"),
+        choice_filter(request, "trust", "Trust", [("verified", "Verified here")], "Any"),
+    )
+    return (
+        choice_filter(request, "category", "Category", titles, "All categories"),
+        harness_filter(request),
+        *(dataclasses.replace(control, folded=True) for control in folded),
     )
 
 
 def harness_filter(request: HttpRequest) -> Filter:
     harnesses = [(value, value) for value in Harness.values]
     return choice_filter(request, "harness", "Harness", harnesses, "Any harness")
+
+
+def p_slider(request: HttpRequest) -> Slider:
+    """The threshold of fast_p, in steps of 1/20."""
+    text = request.GET.get("p", "") or "1"
+    allowed = f"a number from 0 to {MOST_P} in steps of {1 / STEPS_OF_P:g}, such as 1.5"
+    try:
+        steps = float(text) * STEPS_OF_P
+    except ValueError:
+        raise BadQuery("p", text, (allowed,)) from None
+    if not 0 <= steps <= MOST_P * STEPS_OF_P or abs(steps - round(steps)) > 1e-6:
+        raise BadQuery("p", text, (allowed,))
+    value = f"{round(steps) / STEPS_OF_P:g}"
+    step = f"{1 / STEPS_OF_P:g}"
+    label = "Fast: more than p times the reference"
+    return Slider(name="p", label=label, value=value, default="1", most=MOST_P, step=step)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Chip:
+    """A filter that is set, and the address without it."""
+
+    label: str
+    text: str
+    url: str
+
+
+def chips(controls: Iterable[Filter | Slider], path: str, query: dict[str, str]) -> list[Chip]:
+    """`query` is what the address says now."""
+    made = []
+    for control in controls:
+        if control.name in query and control.value != control.default:
+            rest = urlencode([pair for pair in query.items() if pair[0] != control.name])
+            text = control.text if isinstance(control, Filter) else f"p = {control.value}"
+            url = f"{path}?{rest}" if rest else path
+            made.append(Chip(label=control.label, text=text, url=url))
+    return made

@@ -1,11 +1,19 @@
-"""How the rows of a board compare: fast_p curves, failure modes."""
+"""How the rows of a board compare: curves over p and k, speedups, utilisation, failure modes."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from leaderboard.charts.drawing import COLOURS, SYMBOLS, Spec, height_px, label, line_at
+from leaderboard.charts.drawing import (
+    COLOURS,
+    SYMBOLS,
+    Spec,
+    height_px,
+    label,
+    line_at,
+    significant,
+)
 from leaderboard.scores import FAILURE_MODES
 
 MODE_COLOURS = dict(
@@ -15,6 +23,9 @@ MODE_COLOURS = dict(
         strict=True,
     )
 )
+
+
+DASHES = ("solid", "longdash", "dashdot")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,9 +48,56 @@ class ModeCounts:
     counts: Mapping[str, int]
 
 
+@dataclass(frozen=True, kw_only=True)
+class Chances:
+    """pass@k and fast_p@k of one row for k = 1, 2, ... up to the samples it drew."""
+
+    model: str
+    name: str
+    passing: tuple[float | None, ...]
+    fast: tuple[float | None, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Spread:
+    """The fastest right kernel of each problem that a row solved."""
+
+    model: str
+    name: str
+    problems: tuple[str, ...]
+    speedups: tuple[float, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ByCategory:
+    """A number, or None, for each category."""
+
+    model: str
+    name: str
+    values: tuple[float | None, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Style:
+    """`nth` counts the rows of one model, which share its colour."""
+
+    colour: str
+    symbol: str
+    nth: int
+
+
+def styles(models: Sequence[str]) -> list[Style]:
+    """One for each row, by its model. Lists that begin alike get the same colours."""
+    order = {model: i for i, model in enumerate(dict.fromkeys(models))}
+    made = []
+    for at, model in enumerate(models):
+        i, nth = order[model], models[:at].count(model)
+        symbol = SYMBOLS[(i + 3 * nth) % len(SYMBOLS)]
+        made.append(Style(colour=COLOURS[i % len(COLOURS)], symbol=symbol, nth=nth))
+    return made
+
+
 def fast_p_curves(curves: Sequence[Curve]) -> Spec:
-    models = list(dict.fromkeys(curve.model for curve in curves))
-    styles = {model: i % len(COLOURS) for i, model in enumerate(models)}
     data = [
         {
             "type": "scatter",
@@ -48,14 +106,14 @@ def fast_p_curves(curves: Sequence[Curve]) -> Spec:
             "x": list(curve.thresholds),
             "y": [None if share is None else round(100 * share, 3) for share in curve.shares],
             "line": {
-                "color": COLOURS[styles[curve.model]],
+                "color": style.colour,
                 "width": 1.5 if curve.published else 2.25,
-                "dash": "dot" if curve.published else "solid",
+                "dash": "dot" if curve.published else DASHES[style.nth % len(DASHES)],
             },
-            "marker": {"symbol": SYMBOLS[styles[curve.model]], "size": 6},
+            "marker": {"symbol": style.symbol, "size": 6},
             "hovertemplate": "p = %{x}: %{y:.1f} %",
         }
-        for curve in curves
+        for curve, style in zip(curves, styles([curve.model for curve in curves]), strict=True)
     ]
     return {
         "data": data,
@@ -96,5 +154,99 @@ def failure_modes(rows: Sequence[ModeCounts]) -> Spec:
             "yaxis": {"autorange": "reversed", "automargin": True, "dtick": 1},
             "height": height_px(len(rows)),
             "legend": {"traceorder": "normal"},
+        },
+    }
+
+
+def chances(rows: Sequence[Chances], p: float) -> Spec:
+    """Solid: right. Dashed: right and fast. Both of a row in its colour."""
+    data = []
+    for row, style in zip(rows, styles([row.model for row in rows]), strict=True):
+        for kind, shares, dash in (
+            ("pass@k", row.passing, "solid"),
+            (f"fast@k, p = {p:g}", row.fast, "dash"),
+        ):
+            data.append(
+                {
+                    "type": "scatter",
+                    "mode": "lines+markers",
+                    "name": f"{label(row.name)}, {kind}",
+                    "legendgroup": label(row.name),
+                    "x": list(range(1, len(shares) + 1)),
+                    "y": [None if share is None else round(100 * share, 3) for share in shares],
+                    "line": {"color": style.colour, "width": 2.25, "dash": dash},
+                    "marker": {"symbol": style.symbol, "size": 7},
+                    "hovertemplate": "k = %{x}: %{y:.1f} %",
+                }
+            )
+    return {
+        "data": data,
+        "layout": {
+            "xaxis": {"title": {"text": "k, samples a problem"}, "dtick": 1},
+            "yaxis": {"title": {"text": "% of problems"}, "rangemode": "tozero"},
+            "hovermode": "closest",
+        },
+    }
+
+
+def spreads(rows: Sequence[Spread]) -> Spec:
+    """A box for each row, with a point for each problem."""
+    data = [
+        {
+            "type": "box",
+            "orientation": "h",
+            "name": label(row.name),
+            "x": [significant(speedup) for speedup in row.speedups],
+            "text": [label(problem) for problem in row.problems],
+            "boxpoints": "all",
+            "jitter": 0.5,
+            "pointpos": 0,
+            "marker": {"color": style.colour, "size": 5, "opacity": 0.7},
+            "line": {"width": 1.25},
+            "fillcolor": "rgba(0,0,0,0)",
+            "hovertemplate": "%{text}: %{x}×",
+        }
+        for row, style in zip(rows, styles([row.model for row in rows]), strict=True)
+    ]
+    return {
+        "data": data,
+        "layout": {
+            "xaxis": {
+                "title": {"text": "speedup over the reference, ×"},
+                "type": "log",
+                "tickformat": "~g",
+                "dtick": "D2",
+            },
+            "yaxis": {"autorange": "reversed", "automargin": True},
+            "height": max(350, 52 * len(rows) + 100),
+            "shapes": [line_at(x=1.0)],
+            "showlegend": False,
+        },
+    }
+
+
+def utilisations(rows: Sequence[ByCategory], categories: Sequence[str]) -> Spec:
+    """A point for each row and category, in per cent."""
+    data = [
+        {
+            "type": "scatter",
+            "mode": "markers",
+            "name": label(row.name),
+            "x": [None if value is None else round(100 * value, 2) for value in row.values],
+            "y": [label(category) for category in categories],
+            "marker": {"color": style.colour, "symbol": style.symbol, "size": 9},
+            "hovertemplate": "%{y}: %{x:.1f} %",
+        }
+        for row, style in zip(rows, styles([row.model for row in rows]), strict=True)
+    ]
+    return {
+        "data": data,
+        "layout": {
+            "xaxis": {
+                "title": {"text": "median % of the roofline"},
+                "rangemode": "tozero",
+            },
+            "yaxis": {"autorange": "reversed", "automargin": True, "dtick": 1},
+            "height": height_px(len(categories)),
         },
     }

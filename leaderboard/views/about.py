@@ -11,53 +11,31 @@ from django.http import HttpRequest
 from django.urls import reverse
 from django.utils import timezone
 
-from leaderboard import cells, scores, verdicts
-from leaderboard.models import Problem, Publication, Run, Status, Trust, WorkerHost
-from leaderboard.models.choices import COUNTED_VERDICTS, CURRENT_JUDGE, ISOLATIONS, TRIALS, VERDICTS
+from leaderboard import cells
+from leaderboard.methodology import judging, methodology_context
+from leaderboard.models import Problem, Publication, Run, Status, WorkerHost
 from leaderboard.pages import Crumb, Page, Table, public_page
 from leaderboard.views.kernels import run_line
 
-EXAMPLE_SHARE = 0.3
 NEWEST = 20
 
 
 @public_page()
 def methodology(request: HttpRequest) -> Page:
     problems = list(Problem.objects.values_list("scored", flat=True))
-    scored = sum(problems)
-    interval = scores.wilson_interval(EXAMPLE_SHARE, scored)
-    meanings = [
-        {
-            "name": name,
-            "means": verdicts.MEANINGS[name],
-            "counts": name in COUNTED_VERDICTS,
-            "mode": scores.failure_mode(name),
-        }
-        for name, _ in VERDICTS
-    ]
-    publication = Publication.objects.first()
-    context = {
-        "problems": len(problems),
-        "scored": scored,
-        "judge_version": CURRENT_JUDGE,
-        "trials": TRIALS,
-        "example_low": interval.low if interval else None,
-        "example_high": interval.high if interval else None,
-        "trust": [{"name": name, "means": verdicts.TRUST_MEANINGS[name]} for name in Trust.values],
-        "isolation": [name for name, _ in reversed(ISOLATIONS)],
-        "verdicts": meanings,
-        "citation": publication.citation if publication else "",
-    }
+    scored, publication = sum(problems), Publication.objects.first()
+    counts = {"problems": len(problems), "scored": scored}
+    context = methodology_context(scored)
+    facts = {name: context[name] for name in ("judge_version", "verdicts", "flags", "mechanisms")}
     return Page(
         template="methodology.html",
         section="methodology",
-        context=context,
-        data={
-            "judge_version": CURRENT_JUDGE,
-            "problems": len(problems),
-            "scored": scored,
-            "verdicts": meanings,
+        context={
+            **counts,
+            **context,
+            "citation": publication.citation if publication else "",
         },
+        data={**counts, **facts, "judging": judging()},
         crumbs=(Crumb(text="Leaderboard", url=reverse("board")), Crumb(text="Methodology")),
     )
 
@@ -107,7 +85,9 @@ def _drawn(queue: dict[str, Any]) -> dict[str, object]:
     return {"name": queue["hardware_id"], "cells": cells.joined(counts)}
 
 
-def host_rows(now: datetime) -> list[dict[str, Any]]:
+def host_rows(now: datetime, queue: str | None = None) -> list[dict[str, Any]]:
+    """Hosts of one queue, or all."""
+    hosts = WorkerHost.objects.all() if queue is None else WorkerHost.objects.filter(queue=queue)
     silent_before = now - timedelta(seconds=settings.PKB_HOST_SILENCE_S)
     return [
         {
@@ -117,9 +97,10 @@ def host_rows(now: datetime) -> list[dict[str, Any]]:
             "isolation": host.isolation,
             "judge_version": host.judge_version,
             "seen_at": host.last_seen_at,
+            "versions": host.versions,
             "alive": host.last_seen_at >= silent_before,
         }
-        for host in WorkerHost.objects.all()
+        for host in hosts
     ]
 
 

@@ -2,25 +2,42 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import groupby
+from typing import Any
+from urllib.parse import parse_qsl
+
 from django.http import HttpRequest
 from django.urls import reverse
 
-from leaderboard import boards
+from leaderboard.boards import Setting
 from leaderboard.columns import (
-    BY_KEY,
     CSV_COLUMNS,
     DEFAULT_SORT,
     SORTS,
+    Column,
     Placed,
     as_record,
     cells_of,
     csv_rows,
+    known_to_any,
+    label_at,
     placed,
 )
-from leaderboard.filters import BOARD_PARAMETERS, board_query, said
+from leaderboard.filters import (
+    BOARD_PARAMETERS,
+    SETTING_FILTERS,
+    BoardQuery,
+    board_query,
+    chips,
+    said,
+)
 from leaderboard.pages import Page, Table, canonical_query, choice, public_page
 from leaderboard.verdicts import words
-from leaderboard.views.figures.board import board_figures, fast_p_curves, mode_counts
+from leaderboard.views.figures.board import board_figures
+
+# Fewer rows than this say little of models, and the page says so.
+FEW_ROWS = 3
 
 
 @public_page("sort", *BOARD_PARAMETERS)
@@ -28,34 +45,95 @@ def board(request: HttpRequest) -> Page:
     sort = choice(request, "sort", SORTS, DEFAULT_SORT)
     query = board_query(request)
     ours, claims = query.judged(), query.claims()
-    rows = placed([*ours, *map(boards.claim, claims)], sort)
+    rows = placed([*ours, *query.claimed(claims)], sort)
     address = canonical_query(request, BOARD_PARAMETERS)
-    curves = fast_p_curves(ours, claims, query.scope.scored)
-    context = {
-        "scored": query.scope.scored,
-        "judged": len(ours),
-        "claimed": len(claims),
-        "showing": str(query.setting or "published claims only"),
-        "page_url": reverse("board"),
-        "filters": query.controls,
-        "sort": "" if sort == DEFAULT_SORT else sort,
-        "columns": [_heading(key, sort, address) for key in BY_KEY],
-        "rows": [row_context(row) for row in rows],
-        "figures": board_figures(curves, mode_counts(ours, claims), address),
-        "citation": claims[0].publication.citation if claims else "",
-        "said": said(len(rows), "row"),
-    }
     setting = query.setting and vars(query.setting)
     return Page(
         template="leaderboard.html",
         section="board",
-        context=context,
-        data={"setting": setting, "rows": [as_record(row) for row in rows]},
+        context={
+            "scored": query.scope.scored,
+            "page_url": reverse("board"),
+            "filters": query.controls,
+            "slider": query.slider,
+            "p": f"{query.p:g}",
+            "sort": "" if sort == DEFAULT_SORT else sort,
+            "chips": chips(
+                (query.slider, *query.controls), reverse("board"), _pairs(address, sort)
+            ),
+            "figures": board_figures(query, ours, claims, address),
+            "where": [pair for pair in parse_qsl(address) if pair[0] in SETTING_FILTERS],
+            "citation": claims[0].publication.citation if claims else "",
+            **counted(query, rows),
+            **table_context(rows, sort, query.p, address),
+        },
+        data={"setting": setting, "p": query.p, "rows": [as_record(row) for row in rows]},
         table=Table(columns=CSV_COLUMNS, rows=csv_rows(rows)),
     )
 
 
-def row_context(row: Placed) -> dict[str, object]:
+def counted(query: BoardQuery, rows: Sequence[Placed]) -> dict[str, object]:
+    """How many rows there are of what, and where they come from, in words."""
+    judged = sum(not row.entry.claimed and not row.entry.baseline for row in rows)
+    claimed = sum(row.entry.claimed for row in rows)
+    parts = [said(judged, "submission") + " judged here"]
+    parts += [said(claimed, "published claim")] if claimed else []
+    rows_in_words = f"Showing {', '.join(parts)}, of {said(query.scope.scored, 'scored problem')}"
+    where = in_words(query.setting)
+    return {
+        "judged": judged,
+        "claimed": claimed,
+        "few": query.setting is not None and 0 < judged < FEW_ROWS,
+        "said": f"{rows_in_words} · {where}" if where else rows_in_words,
+        "narrowed": any(query.chosen.values()),
+    }
+
+
+def in_words(setting: Setting | None) -> str:
+    if setting is None:
+        return ""
+    return (
+        f"{setting.world_size} ranks of {setting.hardware_id}, {setting.dtype}, "
+        f"size {setting.size}, {setting.profile} inputs, judge version {setting.judge_version}"
+    )
+
+
+def table_context(rows: Sequence[Placed], sort: str, p: float, address: str) -> dict[str, object]:
+    columns = known_to_any([row.entry for row in rows])
+    left = [column for column in columns if column.group != "how"]
+    right = [column for column in columns if column.group == "how"]
+    shown = [board_row(row, left, right) for row in rows]
+    mark_ties(shown)
+    kinds = [(kind, list(group)) for kind, group in groupby(shown, key=lambda row: row["kind"])]
+    return {
+        "groups": [{"kind": kind, "rows": group} for kind, group in kinds],
+        "left": [_heading(column, sort, p, address) for column in left],
+        "right": [_heading(column, sort, p, address) for column in right],
+        "fast_wide": sum(column.group == "fast" for column in left),
+        "right_wide": sum(column.group == "right" for column in left),
+        "how_wide": len(right) + 2,
+        "wide": len(columns) + 7,
+        "comparable": sum(row["kind"] == "judged" for row in shown) > 1,
+        "tied": any(row["tie"] for row in shown),
+    }
+
+
+def board_row(row: Placed, left: Sequence[Column], right: Sequence[Column]) -> dict[str, Any]:
+    entry = row.entry
+    return {
+        **row_context(row),
+        "kind": "claimed" if entry.claimed else "baseline" if entry.baseline else "judged",
+        "cells": cells_of(entry, left),
+        "how": cells_of(entry, right),
+        "backends": entry.backends,
+        "submission": entry.submission,
+        "group": row.tie_group,
+        "tie": "",
+    }
+
+
+def row_context(row: Placed) -> dict[str, Any]:
+    """A row with all its numbers, as the page of a model shows it too."""
     entry = row.entry
     return {
         **{name: getattr(entry, name) for name in ("model", "vendor", "harness", "url", "date")},
@@ -67,15 +145,33 @@ def row_context(row: Placed) -> dict[str, object]:
     }
 
 
-def _heading(key: str, sort: str, address: str) -> dict[str, str]:
+def mark_ties(rows: Sequence[dict[str, Any]]) -> None:
+    """Where the bracket around a tie group begins and ends."""
+    for _, members in groupby(rows, key=lambda row: row["group"]):
+        group = list(members)
+        if group[0]["group"] is None:
+            continue
+        for row in group:
+            row["tie"] = "tie"
+        group[0]["tie"] += " top"
+        group[-1]["tie"] += " end"
+
+
+def _heading(column: Column, sort: str, p: float, address: str) -> dict[str, str]:
     """A header that sorts by its column, and turns the order round when it does already."""
-    column, current = BY_KEY[key], sort.removeprefix("-")
+    key, current = column.key, sort.removeprefix("-")
     turned = f"-{key}" if sort == key else key
     parts = [part for part in (address, "" if turned == DEFAULT_SORT else f"sort={turned}") if part]
     direction = "ascending" if sort.startswith("-") else "descending"
     return {
-        "label": column.label,
+        "label": label_at(column, p),
         "unit": column.unit,
+        "group": column.group,
         "url": reverse("board") + ("?" + "&".join(parts) if parts else ""),
         "sorted": direction if key == current else "",
     }
+
+
+def _pairs(address: str, sort: str) -> dict[str, str]:
+    found = dict(parse_qsl(address))
+    return found if sort == DEFAULT_SORT else {**found, "sort": sort}

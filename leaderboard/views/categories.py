@@ -2,128 +2,152 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from django.http import HttpRequest
 from django.urls import reverse
 from django.utils.safestring import SafeString
 
-from leaderboard import boards, cells, scores
+from leaderboard import cells
 from leaderboard.boards import Entry
-from leaderboard.filters import (
-    SETTING_FILTERS,
-    Filter,
-    Option,
-    Scope,
-    harness_filter,
-    said,
-    scope,
-    setting_filters,
-)
+from leaderboard.filters import SETTING_FILTERS, Scope, said
 from leaderboard.models import PublishedResult
-from leaderboard.pages import Crumb, Page, Table, choice, public_page
-from leaderboard.published import category_slug
+from leaderboard.pages import Crumb, Page, Table, canonical_query, public_page
 from leaderboard.scores import Score
+from leaderboard.taxonomy import (
+    ALL,
+    CATEGORY_PARAMETERS,
+    METRICS,
+    CategoryQuery,
+    Side,
+    category_query,
+    families,
+)
+from leaderboard.views.figures.categories import heat_frame
 
-METRICS: Mapping[str, tuple[str, Callable[[Score], float | None]]] = {
-    "pass1": ("pass@1", lambda score: score.pass_at_1),
-    "passk": ("pass@k", lambda score: score.pass_at_k),
-    "fast1": ("fast₁@1", lambda score: score.fast_at_1),
-    "fastk": ("fast₁@k", lambda score: score.fast_at_k),
-}
-
-
-@dataclass(frozen=True, kw_only=True)
-class Row:
-    """One model; `shares` by category, and over all problems under `all`."""
-
-    model: str
-    harness: str
-    url: str
-    claimed: bool
-    shares: Mapping[str, float | None]
+RECORD_COLUMNS = ("model", "harness", "claimed", "category", "problems", *METRICS)
 
 
-@public_page("metric", "harness", *SETTING_FILTERS)
+@public_page(*CATEGORY_PARAMETERS)
 def categories(request: HttpRequest) -> Page:
-    metric = choice(request, "metric", list(METRICS), "pass1")
-    found = scope(request)
-    setting, controls = setting_filters(request, boards.known_settings())
-    harness = harness_filter(request)
-    ours = boards.judged(setting, found.scored, harness=harness.value) if setting else []
-    claims = claimed_results(harness.value)
-    titles = all_titles(found, claims)
-    names = (*titles, "all")
-    rows = [our_row(entry, metric, found) for entry in ours]
-    rows += [claimed_row(results, metric) for results in by_model(claims)]
+    query = category_query(request)
+    address = canonical_query(request, CATEGORY_PARAMETERS)
+    where = canonical_query(request, (*SETTING_FILTERS,))
+    records = [_record(side, name) for side in query.shown for name in side.scores]
     context = {
         "page_url": reverse("categories"),
-        "filters": [_metric_filter(metric), harness, *controls],
-        "metric_text": METRICS[metric][0],
-        "categories": list(titles.values()),
-        "our_sizes": _counts({**found.sizes, "all": found.scored}, names),
-        "their_sizes": _counts({r.category or "all": r.problems for r in claims}, names),
-        "span": len(names) + 2,
-        "ours": [_drawn(row, names) for row in rows if not row.claimed],
-        "published": [_drawn(row, names) for row in rows if row.claimed],
-        "said": said(len(rows), "row"),
-        **publication_context(claims),
+        "filters": query.controls,
+        "kept": [("models", ",".join(query.chosen))] if query.chosen else [],
+        "tree": tree(query.scope, query.entries, where),
+        "picker": picker(query, address),
+        "heat": heat_frame(query, address),
+        "showing": query.setting,
+        "said": said(len(query.shown), "column"),
+        **table_context(query, where),
+        **publication_context(query.claims),
     }
-    columns = ("model", "harness", "claimed", *names)
-    records = [_record(row, names) for row in rows]
     return Page(
         template="categories.html",
         section="categories",
         context=context,
-        data={"metric": metric, "setting": setting and vars(setting), "rows": records},
-        table=Table(columns=columns, rows=[list(record.values()) for record in records]),
+        data={"setting": query.setting and vars(query.setting), "rows": records},
+        table=Table(columns=RECORD_COLUMNS, rows=[list(record.values()) for record in records]),
         crumbs=(Crumb(text="Leaderboard", url=reverse("board")), Crumb(text="Categories")),
     )
 
 
-def claimed_results(harness: str) -> list[PublishedResult]:
-    rows = PublishedResult.objects.select_related("model", "publication")
-    return list(rows.filter(harness=harness) if harness else rows)
+def tree(found: Scope, entries: Sequence[Entry], where: str) -> list[dict[str, object]]:
+    """Families of categories, with a mark for each problem: solved, scored, not scored."""
+    solved: dict[str, set[int]] = {}
+    for entry in entries:
+        for cell in entry.cells:
+            if cell.correct and not entry.baseline:
+                solved.setdefault(cell.category, set()).add(cell.problem)
+
+    def leaf(slug: str) -> dict[str, object]:
+        done, scored, total = len(solved.get(slug, ())), found.sizes[slug], found.totals[slug]
+        return {
+            "title": found.titles[slug],
+            "url": category_url(slug, where),
+            "solved": done,
+            "scored": scored,
+            "unscored": total - scored,
+            "total": total,
+            "marks": cells.unit_marks(done, scored - done, total - scored),
+        }
+
+    groups = families(found.titles)
+    return [{"name": name, "leaves": [leaf(slug) for slug in own]} for name, own in groups.items()]
 
 
-def by_model(claims: Sequence[PublishedResult]) -> list[list[PublishedResult]]:
-    """Claims of one publication, model and harness together."""
-    groups: dict[tuple[int, int, str], list[PublishedResult]] = {}
-    for result in claims:
-        groups.setdefault((result.publication_id, result.model_id, result.harness), []).append(
-            result
-        )
-    return list(groups.values())
+def category_url(slug: str, where: str) -> str:
+    return reverse("category", args=[slug]) + (f"?{where}" if where else "")
 
 
-def our_row(entry: Entry, metric: str, found: Scope) -> Row:
-    value = METRICS[metric][1]
-    groups = scores.by_category(entry.results)
-    shares = {
-        slug: value(scores.score(groups.get(slug, []), found.sizes[slug], k=entry.score.k))
-        for slug in found.titles
+def picker(query: CategoryQuery, address: str) -> list[dict[str, object]]:
+    """Every model, with the address that shows it too, or no longer."""
+    names = {side.slug: side.model for side in query.sides}
+    shown = list(dict.fromkeys(side.slug for side in query.shown))
+    rest = "&".join(part for part in address.split("&") if part and not part.startswith("models="))
+    made: list[dict[str, object]] = []
+    for slug, model in names.items():
+        kept = [one for one in shown if one != slug] if slug in shown else [*shown, slug]
+        parts = [f"models={','.join(kept)}" if kept else "", rest]
+        tail = "&".join(part for part in parts if part)
+        url = reverse("categories") + (f"?{tail}" if tail else "")
+        made.append({"model": model, "url": url, "shown": slug in shown})
+    return made
+
+
+def table_context(query: CategoryQuery, where: str) -> dict[str, object]:
+    """A row for each category, two cells for each column: pass, and fast."""
+    titles = query.titles
+    ours = [side for side in query.shown if not side.claimed]
+    theirs = [side for side in query.shown if side.claimed]
+    claimed = {result.category or ALL: result.problems for result in query.claims}
+    sizes = {**query.scope.sizes, ALL: query.scope.scored}
+    rows = [
+        {
+            "title": titles.get(name, "All"),
+            "url": category_url(name, where) if name in sizes and name != ALL else "",
+            "is_all": name == ALL,
+            "cells": _cells(name, ours, sizes if ours else None)
+            + _cells(name, theirs, claimed if theirs else None),
+        }
+        for name in (*titles, ALL)
+    ]
+    return {
+        "ours": ours,
+        "theirs": theirs,
+        "ours_wide": 2 * len(ours) + 1,
+        "theirs_wide": 2 * len(theirs) + 1,
+        "rows": rows,
     }
-    return Row(
-        model=entry.model,
-        harness=entry.harness,
-        url=entry.url,
-        claimed=False,
-        shares={**shares, "all": value(entry.score)},
-    )
 
 
-def claimed_row(results: Sequence[PublishedResult], metric: str) -> Row:
-    value = METRICS[metric][1]
-    entries = {result.category or "all": boards.claim(result) for result in results}
-    any_entry = next(iter(entries.values()))
-    return Row(
-        model=any_entry.model,
-        harness=any_entry.harness,
-        url=any_entry.url,
-        claimed=True,
-        shares={name: value(entry.score) for name, entry in entries.items()},
-    )
+def _cells(name: str, sides: Sequence[Side], sizes: Mapping[str, int] | None) -> SafeString:
+    """How many problems there are, then each side's counts; nothing without sides."""
+    if sizes is None:
+        return cells.joined([])
+    made = [cells.count_cell(sizes.get(name))]
+    for side in sides:
+        made += _changes(side.scores.get(name))
+    return cells.joined(made)
+
+
+def _changes(score: Score | None) -> list[SafeString]:
+    """As published: problems solved with one attempt, and with k."""
+    if score is None or score.pass_at_1 is None:
+        return [cells.change_cell(None, None)] * 2
+    n = score.scored
+    passing = (score.pass_at_1 * n, _times(score.pass_at_k, n))
+    fast = (_times(score.fast_at_1, n), _times(score.fast_at_k, n))
+    return [cells.change_cell(*passing), cells.change_cell(*fast)]
+
+
+def _times(share: float | None, n: int) -> float | None:
+    return None if share is None else share * n
 
 
 def publication_context(claims: Sequence[PublishedResult]) -> dict[str, object]:
@@ -140,26 +164,13 @@ def publication_context(claims: Sequence[PublishedResult]) -> dict[str, object]:
     }
 
 
-def _metric_filter(metric: str) -> Filter:
-    options = tuple(Option(value=key, text=text) for key, (text, _) in METRICS.items())
-    return Filter(name="metric", label="Metric", value=metric, options=options, default="pass1")
-
-
-def all_titles(found: Scope, claims: Sequence[PublishedResult]) -> dict[str, str]:
-    """Categories of the catalogue, then those that only a publication has problems of."""
-    payload = claims[0].publication.payload if claims else {}
-    return found.titles | {category_slug(title): title for title in payload.get("categories", {})}
-
-
-def _counts(sizes: Mapping[str, int], names: Sequence[str]) -> SafeString:
-    return cells.joined(cells.count_cell(sizes.get(name)) for name in names)
-
-
-def _drawn(row: Row, names: Sequence[str]) -> dict[str, object]:
-    made = cells.joined(cells.heat_cell(row.shares.get(name)) for name in names)
-    return {"model": row.model, "harness": row.harness, "url": row.url, "cells": made}
-
-
-def _record(row: Row, names: Sequence[str]) -> dict[str, object]:
-    start = {"model": row.model, "harness": row.harness, "claimed": row.claimed}
-    return start | {name: row.shares.get(name) for name in names}
+def _record(side: Side, name: str) -> dict[str, Any]:
+    score = side.scores[name]
+    return {
+        "model": side.model,
+        "harness": side.harness,
+        "claimed": side.claimed,
+        "category": name,
+        "problems": score.scored,
+        **{key: value(score) for key, (_, value) in METRICS.items()},
+    }

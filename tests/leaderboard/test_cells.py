@@ -66,3 +66,27 @@ def test_only_our_own_cells_are_joined() -> None:
     assert row == '<td class="num">3</td><td class="num">12<span class="of">/87</span></td>'
     with pytest.raises(TypeError, match="only cells"):
         cells.joined(["<td>1</td>"])  # type: ignore[list-item]
+
+
+def test_a_share_is_pale_where_it_is_not_sure() -> None:
+    interval = Interval(low=0.4, high=0.6)
+    cell = cells.fast_cell(0.5, interval, 0.3, 2, 9)
+    assert 'class="pale" d="M0 0H50.0V8H0"' in cell
+    assert '<path d="M0 0H30.0V8H0"/>' in cell
+    assert "95 % interval 40.0 to 60.0 %; 2 of 9 kernels counted are not told apart" in cell
+    assert "pale" not in cells.fast_cell(0.5, interval, 0.5, 0, 9)
+    assert "none" in cells.fast_cell(None, None, None, 0, 0)
+
+
+def test_a_change_has_a_decimal_only_where_it_needs_one() -> None:
+    assert "3<span" in cells.change_cell(3.0, 4.5)
+    assert cells.change_cell(3.0, 4.5).endswith("4.5</td>")
+    assert cells.change_cell(3.0, None).endswith("–</td>")
+    assert "none" in cells.change_cell(None, 1)
+
+
+def test_every_thing_counted_has_a_mark_of_its_kind() -> None:
+    made = cells.unit_marks(3, 0, 8)
+    assert made.count('class="u0"') == 3
+    assert made.count('class="u2"') == 8
+    assert 'height="22"' in made

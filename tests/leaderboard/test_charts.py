@@ -11,8 +11,8 @@ from typing import Any
 import plotly.graph_objects as go
 import pytest
 
-from leaderboard.charts import boards, drawing, runs, submissions
-from leaderboard.charts.boards import Curve, ModeCounts
+from leaderboard.charts import boards, categories, drawing, runs, submissions
+from leaderboard.charts.boards import ByCategory, Chances, Curve, ModeCounts, Spread
 from leaderboard.charts.runs import Margin
 from leaderboard.charts.submissions import Speedup
 
@@ -27,10 +27,14 @@ def every_figure(name: str) -> list[drawing.Spec]:
         runs.burst_samples([1.0, 1.1], [2.0, 2.1]),
         runs.error_margins([Margin(trial=0, rank=1, max_error=0.0)]),
         submissions.speedups([Speedup(name=name, speedup=2.0, low=1.5, high=2.5)]),
+        boards.chances([Chances(model=name, name=name, passing=(0.5, 1.0), fast=(0.0, None))], 1.5),
+        boards.spreads([Spread(model=name, name=name, problems=(name,), speedups=(1.5,))]),
+        boards.utilisations([ByCategory(model=name, name=name, values=(0.25, None))], [name, "b"]),
+        categories.heat_map([ByCategory(model=name, name=name, values=(0.5,))], [name], "pass@1"),
     ]
 
 
-@pytest.mark.parametrize("number", range(5))
+@pytest.mark.parametrize("number", range(9))
 def test_a_figure_is_valid_plotly_and_plain_json(number: int) -> None:
     spec = every_figure("a model")[number]
     go.Figure(spec)
@@ -57,6 +61,24 @@ def test_curves_hold_per_cent_and_leave_gaps() -> None:
     curve = Curve(model="m", name="a", thresholds=(0.0, 1.0, 2.0), shares=(0.5, 0.25, None))
     trace: dict[str, Any] = boards.fast_p_curves([curve])["data"][0]
     assert trace["y"] == [50.0, 25.0, None]
+
+
+def test_rows_of_one_model_share_its_colour_and_not_its_symbol() -> None:
+    first, other, again = boards.styles(["a", "b", "a"])
+    assert first.colour == again.colour != other.colour
+    assert len({first.symbol, other.symbol, again.symbol}) == 3
+    # A longer list that begins alike gives the same rows the same looks.
+    assert boards.styles(["a", "b", "a", "c"])[:3] == [first, other, again]
+
+
+def test_the_heat_map_writes_its_numbers_and_leaves_gaps() -> None:
+    rows = [
+        ByCategory(model="a", name="a", values=(0.333, None)),
+        ByCategory(model="b", name="b", values=(1.0, 0.0)),
+    ]
+    (trace,) = categories.heat_map(rows, ["one", "two"], "pass@1")["data"]
+    assert trace["z"] == [[33.3, 100.0], [None, 0.0]]
+    assert trace["text"] == [["33", "100"], ["", "0"]]
 
 
 def test_failure_modes_keep_every_count() -> None:

@@ -1,0 +1,52 @@
+"""The judge's constants as JSON: the site may know nothing of the judge but its messages.
+
+`python -m evaluator.facts` writes the file, and a test compares it with the code. Standard library
+only.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from evaluator import roofline, scan, timing
+from evaluator.job import Device, Job, limits_of
+from evaluator.profiling.mechanism import Evidence, Tag
+
+PACE = ("many_calls", "least_bursts", "most_timed_s")
+PATH = Path(__file__).parents[1] / "fixtures" / "judging.json"
+
+
+def facts() -> dict[str, Any]:
+    return {
+        "trials": Job.trials,
+        "timing": {
+            "warmup_calls": timing.WARMUP_CALLS,
+            "timed_calls": timing.TIMED_CALLS,
+            "least_timed_s": timing.MIN_TIMED_S,
+            "resamples": timing.RESAMPLES,
+            "merged_ratio": timing.MERGED_CALLS_RATIO,
+            "merged_us": timing.MERGED_CALLS_US,
+            "noisy_spread": timing.NOISY_SPREAD,
+            "noisy_drift": timing.NOISY_DRIFT,
+        },
+        "paces": {
+            device.value: {name: getattr(pace, name) for name in PACE}
+            for device, pace in timing.PACES.items()
+        },
+        "limits": {device.value: asdict(limits_of(device)) for device in Device},
+        "floors": {"margin": roofline.MARGIN, "fewer_flops": roofline.FEWER_FLOPS},
+        "patterns": [flag for flag in scan.PATTERNS if flag.startswith("static:")],
+        "mechanisms": [tag.value for tag in Tag],
+        "evidence": [kind.value for kind in Evidence],
+    }
+
+
+def text() -> str:
+    return json.dumps(facts(), indent=1) + "\n"
+
+
+if __name__ == "__main__":
+    PATH.write_text(text())

@@ -1,0 +1,50 @@
+"""Where models succeed: a heat map of categories by models."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from leaderboard.charts.boards import ByCategory
+from leaderboard.charts.drawing import Spec, height_px, label
+
+# Even in lightness, so that it reads without colour too; pale is little, dark is much.
+SCALE = (
+    (0.0, "#f7f5e8"),
+    (0.2, "#d5e3c3"),
+    (0.4, "#8fc3b4"),
+    (0.6, "#4a96a8"),
+    (0.8, "#2f6390"),
+    (1.0, "#28326b"),
+)
+
+
+def heat_map(rows: Sequence[ByCategory], categories: Sequence[str], metric: str) -> Spec:
+    """Per cent in every cell; an empty cell is a share that nobody knows."""
+    values = [[_per_cent(row.values[i]) for row in rows] for i in range(len(categories))]
+    trace = {
+        "type": "heatmap",
+        "x": [label(row.name) for row in rows],
+        "y": [label(category) for category in categories],
+        "z": values,
+        "text": [["" if value is None else f"{value:.0f}" for value in row] for row in values],
+        "texttemplate": "%{text}",
+        "hovertemplate": "%{y}<br>%{x}: %{z:.1f} %<extra></extra>",
+        "colorscale": [list(stop) for stop in SCALE],
+        "zmin": 0,
+        "zmax": 100,
+        "xgap": 2,
+        "ygap": 2,
+        "colorbar": {"title": {"text": f"{metric}, %"}, "thickness": 12},
+    }
+    return {
+        "data": [trace],
+        "layout": {
+            "xaxis": {"side": "top", "showgrid": False, "tickangle": -35, "automargin": True},
+            "yaxis": {"autorange": "reversed", "showgrid": False, "automargin": True, "dtick": 1},
+            "height": height_px(2 * len(categories)),
+        },
+    }
+
+
+def _per_cent(share: float | None) -> float | None:
+    return None if share is None else round(100 * share, 1)

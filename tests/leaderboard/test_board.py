@@ -1,0 +1,248 @@
+"""The leaderboard: thresholds, filters, ties, what is pinned, and what it weighs."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+
+from evaluator.report import Verdict
+from leaderboard.models import LanguageModel, Problem, Run, Standing, Submission
+from leaderboard.models.choices import CURRENT_JUDGE
+from leaderboard.scores import Interval
+from leaderboard.standings import columns_of
+from leaderboard.tallies import Subject, tallies_of
+from leaderboard.ties import tie_groups
+from tests.leaderboard import factory
+
+pytestmark = pytest.mark.django_db
+
+COMPRESSED_BYTES = 60_000
+
+
+@pytest.fixture
+def rows() -> tuple[Run, Run]:
+    """Two submissions at two problems: speedups 2.0 and 1.2, and 1.02, which holds 1."""
+    one, two = factory.make_problem(), factory.make_problem(2, "gemm", "expert")
+    first, second = factory.make_submission("Fast", k=2), factory.make_submission("Close")
+    fast = factory.make_judged(first, one, speedup=2.0)
+    factory.make_judged(first, two, speedup=1.2)
+    factory.make_judged(first, one, Verdict.OUTPUT_MISMATCH)
+    close = factory.make_judged(second, one, speedup=1.02)
+    return fast, close
+
+
+def board(client: Client, query: str = "") -> dict[str, dict[str, Any]]:
+    found = client.get(f"/leaderboard.json{query}")
+    assert found.status_code == 200, found.content
+    return {row["model"]: row for row in found.json()["rows"]}
+
+
+def test_the_slider_changes_what_counts_as_fast(rows: object, client: Client) -> None:
+    assert board(client)["Fast"]["fast1"] == pytest.approx((0.5 + 1) / 2)
+    at = board(client, "?p=1.5")
+    assert at["Fast"]["p"] == 1.5
+    assert at["Fast"]["fast1"] == pytest.approx(0.5 / 2)
+    assert at["Fast"]["fastk"] == pytest.approx(1 / 2)
+    assert at["Close"]["fast1"] == 0.0
+    assert at["Fast"]["pass1"] == board(client)["Fast"]["pass1"]
+    assert board(client, "?p=0")["Fast"]["fast1"] == at["Fast"]["pass1"]
+    assert "fast₁.₅@1" in client.get("/?p=1.5").content.decode()
+
+
+@pytest.mark.parametrize("p", ["x", "nan", "inf", "-1", "9", "1.01", "1e400"])
+def test_a_threshold_off_the_slider_is_refused(p: str, rows: object, client: Client) -> None:
+    response = client.get("/", {"p": p})
+    assert response.status_code == 400
+    assert "in steps of 0.05" in response.content.decode()
+
+
+def test_a_claim_is_known_at_one_only(rows: object, client: Client) -> None:
+    factory.make_publication()
+    assert board(client)["Claimed Model"]["fast1"] == pytest.approx(22 / 87)
+    assert board(client, "?p=1.5")["Claimed Model"]["fast1"] is None
+
+
+def test_kernels_that_are_not_told_apart_are_counted_and_pale(rows: object, client: Client) -> None:
+    found = board(client)
+    assert found["Close"]["fast1"] == 0.5
+    assert found["Close"]["fast1_sure"] == 0.0
+    assert found["Fast"]["fast1_sure"] == found["Fast"]["fast1"]
+    page = client.get("/").content.decode()
+    assert "1 of 1 kernels counted are not told apart" in page
+    assert page.count('class="pale"') == 1
+
+
+@pytest.mark.parametrize(
+    ("query", "models"),
+    [
+        ("?category=expert", {"Fast"}),
+        ("?source=NVIDIA/nccl", {"Fast", "Close"}),
+        ("?backend=pytorch", {"Fast", "Close"}),
+        ("?backend=cuda", set()),
+        ("?trust=verified", {"Fast"}),
+        ("?harness=agentic", set()),
+        ("?mechanism=tma", set()),
+    ],
+)
+def test_filters_leave_what_they_say(
+    query: str, models: set[str], rows: tuple[Run, Run], client: Client
+) -> None:
+    submission = rows[1].kernel.submission
+    Submission.objects.filter(pk=submission.pk).update(trust="self-reported")
+    assert set(board(client, query)) == models
+
+
+def test_a_source_changes_the_denominator(rows: object, client: Client) -> None:
+    other = Problem.objects.get(number=2)
+    other.payload = {**other.payload, "source": "deepseek-ai/DeepEP"}
+    other.save()
+    factory.make_judged(Submission.objects.get(model__name="Fast"), other, speedup=3.0)
+    found = board(client, "?source=deepseek-ai/DeepEP")
+    assert {name: row["scored"] for name, row in found.items()} == {"Fast": 1}
+    assert client.get("/?source=nobody").status_code == 400
+
+
+def test_filters_on_kernels_leave_claims_out(rows: object, client: Client) -> None:
+    factory.make_publication()
+    assert "Claimed Model" in board(client)
+    for query in ("?nccl=no", "?trust=verified", "?backend=pytorch", "?source=NVIDIA/nccl"):
+        assert "Claimed Model" not in board(client, query), query
+
+
+def test_baselines_come_first_and_claims_last_without_places(rows: object, client: Client) -> None:
+    factory.make_publication()
+    reference = factory.make_submission("PyTorch + NCCL", "human")
+    factory.make_judged(reference, Problem.objects.get(number=1), speedup=1.0)
+    LanguageModel.objects.filter(pk=reference.model_id).update(is_baseline=True)
+    found = board(client)
+    assert list(found) == ["PyTorch + NCCL", "Fast", "Close", "Claimed Model"]
+    assert [row["place"] for row in found.values()] == [None, "1", "2", None]
+    page = client.get("/").content.decode()
+    assert page.index("Published, not run here") > page.index("Close")
+    assert '<tr class="baseline">' in page
+
+
+@pytest.mark.parametrize("key", ["fast1", "speedup", "cost", "utilisation", "attempted", "k"])
+def test_unknown_numbers_come_last_in_both_directions(
+    key: str, rows: tuple[Run, Run], client: Client
+) -> None:
+    submission = rows[0].kernel.submission
+    Submission.objects.filter(pk=submission.pk).update(cost_usd=12.5)
+    for sort in (key, f"-{key}"):
+        values = [row[key] for row in board(client, f"?sort={sort}").values()]
+        known = [value for value in values if value is not None]
+        assert values[: len(known)] == known
+        assert known == sorted(known, reverse=sort == key)
+
+
+def test_columns_nobody_has_a_number_for_are_not_drawn(
+    rows: tuple[Run, Run], client: Client
+) -> None:
+    assert "Cost" not in client.get("/").content.decode()
+    Submission.objects.filter(pk=rows[0].kernel.submission.pk).update(cost_usd=12.5)
+    assert "12.50" in client.get("/?sort=cost").content.decode()
+
+
+def test_every_filter_that_is_set_can_be_taken_away(rows: object, client: Client) -> None:
+    page = client.get("/?p=1.5&category=expert&sort=pass1").content.decode()
+    assert 'href="/?category=expert&amp;sort=pass1"' in page
+    assert 'href="/?p=1.5&amp;sort=pass1"' in page
+    assert "Few results: only 1 submission has" in page
+
+
+def test_rows_are_bracketed_with_the_best_they_overlap() -> None:
+    def span(low: float, high: float) -> Interval:
+        return Interval(low=low, high=high)
+
+    intervals = [span(0.6, 0.8), span(0.5, 0.7), span(0.45, 0.65), span(0.3, 0.5), None]
+    # The fourth overlaps the third, but not the first, who leads the group.
+    assert tie_groups(intervals) == [1, 1, 1, None, None]
+    assert tie_groups([*intervals[:4], span(0.2, 0.4)]) == [1, 1, 1, 2, 2]
+    assert tie_groups([]) == []
+
+
+def test_ties_are_drawn_for_shares_in_either_order(rows: object, client: Client) -> None:
+    for sort in ("fast1", "-fast1"):
+        page = client.get(f"/?sort={sort}").content.decode()
+        assert re.findall(r'<td class="place (tie[\w ]*)"', page) == ["tie top", "tie end"]
+    assert 'class="place tie' not in client.get("/?sort=speedup").content.decode()
+
+
+def test_two_rows_can_be_ticked_to_compare(rows: tuple[Run, Run], client: Client) -> None:
+    page = client.get("/?profile=hardened").content.decode()
+    ticks = re.findall(r'name="with" value="(\d+)" form="compare"', page)
+    assert {int(tick) for tick in ticks} == {run.kernel.submission_id for run in rows}
+    assert '<input type="hidden" name="profile" value="hardened">' in page
+
+
+def attempt(number: int, row: int) -> dict[str, Any]:
+    """Every second is right, at a speedup of its own."""
+    speedup = 0.5 + (37 * row + 11 * number) % 97 / 40 if (row + number) % 2 else None
+    return {
+        "verdict": "ok" if speedup else "output_mismatch",
+        "cause": None,
+        "speedup": speedup,
+        "low": speedup and speedup * 0.97,
+        "utilisation": speedup and speedup / 7,
+        "backend": ("cuda", "triton", "pytorch")[number % 3],
+        "mechanisms": ["copy_engine"],
+        "nccl": False,
+        "kernel": "0" * 64,
+        "run": "00000000-0000-0000-0000-000000000000",
+    }
+
+
+def fill(models: int, problems: int) -> None:
+    """Standings as they are kept, without the runs that they sum up."""
+    numbers = range(1, problems + 1)
+    subjects = [Subject(number=n, category=f"kind{n % 4}", source="NVIDIA/nccl") for n in numbers]
+    for subject in subjects:
+        factory.make_problem(subject.number, f"problem{subject.number}", subject.category)
+    factory.make_run(
+        factory.make_kernel(factory.make_submission("First"), Problem.objects.all()[0])
+    )
+    LanguageModel.objects.bulk_create(
+        LanguageModel(slug=f"model-{n}", name=f"Model {n} of somebody", vendor=f"Vendor {n % 20}")
+        for n in range(models)
+    )
+    named = LanguageModel.objects.exclude(name="First")
+    made = Submission.objects.bulk_create(
+        Submission(
+            model=model,
+            harness="zero-shot",
+            k=3,
+            owner=factory.make_user(),
+            visibility="public",
+            request_digest=str(n),
+            cost_usd=n / 7,
+        )
+        for n, model in enumerate(named)
+    )
+    Standing.objects.bulk_create(
+        Standing(
+            submission=submission,
+            hardware_id="cpu",
+            **{name: factory.SETTING[name] for name in ("world_size", "size", "dtype", "profile")},
+            judge_version=CURRENT_JUDGE,
+            **columns_of(
+                [t for s in subjects for t in tallies_of(s, [attempt(s.number, row)] * 3)], 3
+            ),
+        )
+        for row, submission in enumerate(made)
+    )
+
+
+def test_a_board_of_200_models_is_light_and_asks_little(client: Client) -> None:
+    fill(models=200, problems=12)
+    with CaptureQueriesContext(connection) as queries:
+        response = client.get("/", headers={"Accept-Encoding": "gzip"})
+    own = [q["sql"] for q in queries if "dataversion" not in q["sql"]]
+    assert len(own) <= 4, own
+    assert len(response.content) <= COMPRESSED_BYTES
+    page = client.get("/").content.decode()
+    assert page.count('<th scope="row" class="first name">') == 200

@@ -1,0 +1,58 @@
+"""The methodology page says what the code does."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from django.test import Client
+
+from leaderboard import methodology
+from leaderboard.models.choices import CURRENT_JUDGE, ISOLATIONS, TRIALS, VERDICTS
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def page(client: Client) -> str:
+    return client.get("/methodology").content.decode()
+
+
+def test_every_section_has_an_anchor_and_every_link_leads_to_one(page: str) -> None:
+    anchors = set(re.findall(r' id="([\w-]+)"', page))
+    assert {anchor for anchor, _ in methodology.SECTIONS} <= anchors
+    assert set(re.findall(r'href="#([\w-]+)"', page)) - {"content"} <= anchors
+    headings = re.findall(r'<h2 id="([\w-]+)"', page)
+    assert headings == [anchor for anchor, _ in methodology.SECTIONS]
+
+
+def test_links_from_the_board_lead_to_a_section(page: str, client: Client) -> None:
+    anchors = set(re.findall(r' id="([\w-]+)"', page))
+    board = client.get("/").content.decode()
+    linked = set(re.findall(r'href="/methodology#([\w-]+)"', board))
+    assert linked
+    assert linked <= anchors
+
+
+def test_it_names_every_verdict_flag_mechanism_and_level(page: str) -> None:
+    known = methodology.judging()
+    names = [*known["mechanisms"], *known["patterns"], *methodology.FLAGS]
+    names += [name for name, _ in (*VERDICTS, *ISOLATIONS)]
+    assert not [name for name in names if f"<code>{name}</code>" not in page]
+    assert f"judge version {CURRENT_JUDGE}" in page
+
+
+def test_everything_of_a_closed_set_has_words() -> None:
+    known = methodology.judging()
+    assert set(methodology.MECHANISMS) == set(known["mechanisms"])
+    assert set(methodology.PATTERNS) == set(known["patterns"])
+    assert set(methodology.EVIDENCE) == set(known["evidence"])
+    assert set(methodology.ISOLATION_MEANINGS) == {name for name, _ in ISOLATIONS}
+    assert known["trials"] == TRIALS
+
+
+def test_numbers_come_from_the_judge(page: str, client: Client) -> None:
+    known = methodology.judging()
+    assert f"{known['timing']['warmup_calls']} calls that are not timed" in page
+    assert f"from {known['timing']['resamples']} bootstrap draws" in page
+    assert client.get("/methodology.json").json()["judging"] == known
