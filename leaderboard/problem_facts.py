@@ -9,7 +9,11 @@ from django.utils.safestring import SafeString
 
 from leaderboard import cells
 from leaderboard.display import highlighted
+from leaderboard.floors import LIMITER_WORDS, Floors, Limits, floors, limits_of
 from leaderboard.models import Problem
+
+# Best time of a kernel in microseconds, by size and ranks.
+Times = Mapping[tuple[str, int], float]
 
 
 def problem_context(found: Problem) -> dict[str, object]:
@@ -27,7 +31,6 @@ def problem_context(found: Problem) -> dict[str, object]:
         "requirements": requirements(payload["requirements"]),
         "world_sizes": ", ".join(map(str, payload["world_sizes"])),
         "reference": highlighted(payload["reference_source"]),
-        "costs": cost_rows(payload),
         "latency_bound_reason": payload["latency_bound_reason"],
         "baselines": [baseline_row(baseline) for baseline in payload["baselines"]],
         "tolerances": [{"dtype": d, **row} for d, row in payload["tolerances"].items()],
@@ -82,26 +85,72 @@ def _good(as_it_should_be: bool) -> str:
     return "ok" if as_it_should_be else "bad"
 
 
-def cost_rows(payload: Mapping[str, Any]) -> list[dict[str, object]]:
-    return [
-        {
-            "size": size,
-            "cells": cells.joined(
-                cells.count_cell(int(n))
-                for n in (payload["sizes"][size]["m"], payload["sizes"][size]["n"], ranks)
-            ),
-            "least": cells.joined(_least(cost)),
-        }
-        for size, by_ranks in payload.get("costs", {}).items()
-        for ranks, cost in by_ranks.items()
-    ]
+def floor_records(payload: Mapping[str, Any], limits: Limits) -> list[dict[str, Any]]:
+    """The least cost and the least time of every size and number of ranks, in bfloat16."""
+    records = []
+    for size, by_ranks in payload.get("costs", {}).items():
+        shape = {name: payload["sizes"][size][name] for name in ("m", "n")}
+        for ranks, cost in by_ranks.items():
+            made = floors(cost, limits)
+            records.append({"size": size, **shape, "ranks": int(ranks), **cost, **_times(made)})
+    return records
 
 
-def _least(cost: Mapping[str, float]) -> Iterable[SafeString]:
-    yield cells.bytes_cell(cost["wire_bytes"])
-    yield cells.bytes_cell(cost["hbm_bytes"])
-    yield cells.operations_cell(cost["flops"])
-    yield cells.count_cell(cost["exchanges"])
+def _times(made: Floors) -> dict[str, object]:
+    parts = {**made.named, "latency": made.latency_us}
+    named = {f"{name}_us": us for name, us in parts.items()}
+    return {**named, "bound_us": made.bound_us, "limiter": made.limiter}
+
+
+def floor_rows(
+    payload: Mapping[str, Any], limits: Limits, kernels: Times
+) -> list[dict[str, object]]:
+    """A group for each size, a row for each number of ranks; what was measured on this GPU beside
+    it."""
+    references = baseline_times(payload, limits)
+    groups: dict[str, dict[str, Any]] = {}
+    for record in floor_records(payload, limits):
+        place = (record["size"], record["ranks"])
+        shape = f"{record['m']:,} × {record['n']:,}"
+        group = groups.setdefault(record["size"], {"size": record["size"], "shape": shape})
+        group.setdefault("rows", []).append(
+            {
+                "ranks": record["ranks"],
+                "floors": cells.joined(_floor_cells(record)),
+                "limiter": LIMITER_WORDS[record["limiter"]],
+                "times": cells.joined(
+                    cells.reached_cell(times.get(place), record["bound_us"])
+                    for times in (references, kernels)
+                ),
+            }
+        )
+    return list(groups.values())
+
+
+def _floor_cells(record: Mapping[str, Any]) -> Iterable[SafeString]:
+    for amount, text, name in (
+        ("wire_bytes", cells.bytes_text, "wire"),
+        ("hbm_bytes", cells.bytes_text, "hbm"),
+        ("flops", cells.count_text, "flops"),
+        ("exchanges", cells.count_text, "latency"),
+    ):
+        binds = record["limiter"] == name
+        yield cells.floor_cell(record[amount], record[f"{name}_us"], text=text, binds=binds)
+    yield cells.time_cell(record["bound_us"])
+
+
+def baseline_times(payload: Mapping[str, Any], limits: Limits) -> dict[tuple[str, int], float]:
+    """What the reference took on this GPU, by size and ranks."""
+    return {
+        (row["size"], row["world_size"]): row["us"]
+        for row in payload["baselines"]
+        if row["dtype"] == "bfloat16" and limits_of(gpu_of(row)) is limits
+    }
+
+
+def gpu_of(baseline: Mapping[str, Any]) -> str:
+    """`NVIDIA H200`, of a line with its driver and clock."""
+    return str(baseline["gpus"][0].split(",")[0])
 
 
 def baseline_row(baseline: Mapping[str, Any]) -> dict[str, object]:
@@ -114,7 +163,7 @@ def baseline_row(baseline: Mapping[str, Any]) -> dict[str, object]:
         cells.bytes_cell(baseline["peak_mib"] * (1 << 20)),
     ]
     return {
-        "gpu": baseline["gpus"][0].split(",")[0],
+        "gpu": gpu_of(baseline),
         "setting": f"{baseline['size']}, {baseline['dtype']}",
         "measured": baseline["measured"],
         "versions": f"torch {baseline['torch']}, NCCL {baseline['nccl']}",

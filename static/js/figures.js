@@ -52,11 +52,13 @@
       plot.textContent = "";
       plot.classList.remove("waiting");
       const layout = { ...spec.layout, template: template() };
+      // When the window changes its size the plot takes its height from here.
+      if (layout.height) plot.style.minHeight = `${layout.height}px`;
       await Plotly.newPlot(plot, spec.data, layout, { responsive: true, displayModeBar: false });
       figure.dataset.drawn = "yes";
       const tools = figure.querySelector(".tools");
       for (const format of ["png", "svg"]) {
-        const size = { format, width: 1200, height: 700, filename: figure.dataset.name };
+        const size = { format, width: 1200, height: layout.height ?? 700, filename: figure.dataset.name };
         tools.append(tool(format.toUpperCase(), () => Plotly.downloadImage(plot, size)));
       }
     } catch (error) {

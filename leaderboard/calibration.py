@@ -1,0 +1,126 @@
+"""What GPUs reach, measured by `python -m evaluator calibrate`: files of the release, or stored
+with `manage.py load_calibration` in the facts of a class of hardware."""
+
+from __future__ import annotations
+
+import functools
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from django.conf import settings
+
+FOLDER = Path(settings.BASE_DIR) / "fixtures"
+FACT = "calibration"
+# What each quantity is, in the order in which pages show them.
+QUANTITIES = {
+    "link": "Link, one pair, one way",
+    "links": "Links, all pairs at once",
+    "all_to_all": "NCCL all-to-all",
+    "hbm_read": "Memory, read",
+    "hbm_copy": "Memory, copy",
+    "bfloat16": "Matrix products, bfloat16",
+    "float16": "Matrix products, float16",
+    "tensorfloat32": "Matrix products, TF32",
+    "float32": "Matrix products, float32",
+    "float64": "Matrix products, float64",
+    "float8": "Matrix products, float8",
+    "launch": "Launch, back to back",
+    "launch_and_wait": "Launch and wait",
+    "signal": "Signal between two GPUs",
+    "signal_kernels": "Signal, a kernel each way",
+    "barrier": "Barrier of all GPUs",
+    "all_reduce": "NCCL all-reduce of one element",
+}
+# Settings by which a host goes without NVLink multicast.
+MULTICAST_OFF = {"NCCL_NVLS_ENABLE": "0", "TORCH_SYMM_MEM_DISABLE_MULTICAST": "1"}
+FIELDS = ("quantity", "where", "unit", "samples", "median", "best", "datasheet")
+
+
+class CalibrationError(Exception):
+    """The file is not a calibration; the text says what is wrong with it."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reached:
+    """One quantity over the places where it was measured: the middle of their medians, the best."""
+
+    quantity: str
+    title: str
+    unit: str
+    places: int
+    median: float
+    best: float
+    datasheet: float | None
+
+    @property
+    def share(self) -> float | None:
+        return self.median / self.datasheet if self.datasheet else None
+
+
+@functools.cache
+def of_release() -> dict[str, dict[str, Any]]:
+    """By class of hardware, as in `calibration-h200x2.json`."""
+    found = sorted(FOLDER.glob("calibration-*.json"))
+    return {path.stem.partition("-")[2]: read(path) for path in found}
+
+
+def read(path: Path) -> dict[str, Any]:
+    """Raises CalibrationError."""
+    try:
+        data = json.loads(path.read_text())
+        for row in data["measurements"]:
+            numbers = [row["median"], row["best"], row["datasheet"] or 0.0, row["samples"]]
+            _ = [float(number) for number in numbers], [str(row[name]) for name in FIELDS]
+        _ = dict(data["versions"]), dict(data["settings"]), list(data["gpus"]), data["date"]
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise CalibrationError(f"{path} is not a calibration: {error!r}") from None
+    return dict(data)
+
+
+def known_of(slug: str, facts: Mapping[str, Any]) -> dict[str, Any] | None:
+    """What the site's own host measured, else what came with the release."""
+    return facts.get(FACT) or of_release().get(slug)
+
+
+def reached(data: Mapping[str, Any]) -> list[Reached]:
+    """Every quantity once."""
+    groups: dict[str, list[Mapping[str, Any]]] = {}
+    for row in data["measurements"]:
+        groups.setdefault(row["quantity"], []).append(row)
+    order = [*QUANTITIES, *(name for name in groups if name not in QUANTITIES)]
+    return [_reached(name, groups[name]) for name in order if name in groups]
+
+
+def _reached(name: str, rows: Sequence[Mapping[str, Any]]) -> Reached:
+    medians = sorted(float(row["median"]) for row in rows)
+    pick = min if rows[0]["unit"] == "us" else max
+    return Reached(
+        quantity=name,
+        title=QUANTITIES.get(name, name),
+        unit=rows[0]["unit"].replace("us", "µs"),
+        places=len(rows),
+        median=medians[len(medians) // 2],
+        best=pick(float(row["best"]) for row in rows),
+        datasheet=rows[0]["datasheet"],
+    )
+
+
+def pairs(data: Mapping[str, Any]) -> dict[tuple[int, int], float]:
+    """GB/s from one GPU to another, by ordered pair."""
+    found = {}
+    for row in data["measurements"]:
+        start, _, end = row["where"].partition(" to ")
+        if row["quantity"] == "link" and start.isdigit() and end.isdigit():
+            found[int(start), int(end)] = float(row["median"])
+    return found
+
+
+def lacks(data: Mapping[str, Any]) -> list[str]:
+    """What kernels cannot use on this host, and what could not be measured."""
+    told = data["settings"]
+    off = [name for name, value in MULTICAST_OFF.items() if told.get(name) == value]
+    found = [f"NVLink multicast is off ({', '.join(off)})"] if off else []
+    return found + [f"{name}: {why}" for name, why in data.get("unmeasured", {}).items()]

@@ -1,0 +1,236 @@
+"""Problems beside each other, and how one scales: rooflines, spreads of speedups, crossings."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from leaderboard.charts.drawing import (
+    BASELINE_COLOUR,
+    COLOURS,
+    KERNEL_COLOUR,
+    SYMBOLS,
+    Spec,
+    height_px,
+    label,
+    line_at,
+    significant,
+)
+
+QUIET = "#8C8C8C"
+_MARKS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100)
+SPEEDUP_AXIS: Spec = {
+    "title": {"text": "speedup over the reference, ×"},
+    "type": "log",
+    "tickvals": list(_MARKS),
+    "ticktext": [f"{mark:g}" for mark in _MARKS],
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reach:
+    """One problem under a roofline: where it lies, what reference and best kernel attain."""
+
+    name: str
+    x: float
+    baseline: float | None
+    best: float | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Limit:
+    """A line that no kernel passes, over the whole width: y = `level` * x ** `slope`."""
+
+    name: str
+    level: float
+    slope: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Axes:
+    x: str
+    y: str
+    unit: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Spread:
+    """The best speedup of each submission on one problem."""
+
+    name: str
+    speedups: tuple[float, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Line:
+    """A submission's speedup over x, which grows; `best` is that of all submissions together."""
+
+    name: str
+    points: tuple[tuple[float, float], ...]
+    best: bool = False
+
+
+def roofline(reaches: Sequence[Reach], limits: Sequence[Limit], axes: Axes) -> Spec:
+    xs = [reach.x for reach in reaches]
+    width = (min(xs, default=1.0) / 2, max(xs, default=10.0) * 2)
+    solved = [reach for reach in reaches if reach.best is not None]
+    data = [
+        *(_limit(limit, width, limits) for limit in limits),
+        _joined(solved),
+        _reached(reaches, "reference", BASELINE_COLOUR, "square-open", axes),
+        _reached(solved, "best kernel", KERNEL_COLOUR, "circle", axes),
+    ]
+    return {
+        "data": [trace for trace in data if trace["x"]],
+        "layout": {
+            "xaxis": {"title": {"text": axes.x}, "type": "log", "dtick": 1, "exponentformat": "SI"},
+            "yaxis": {"title": {"text": axes.y}, "type": "log", "dtick": 1, "exponentformat": "SI"},
+            "hovermode": "closest",
+            "height": 460,
+            "legend": {"orientation": "h", "y": 1.1},
+        },
+    }
+
+
+def _limit(limit: Limit, width: tuple[float, float], limits: Sequence[Limit]) -> Spec:
+    """Drawn as far as no other limit lies below it."""
+    steps = [width[0] * (width[1] / width[0]) ** (i / 60) for i in range(61)]
+    values = [limit.level * x**limit.slope for x in steps]
+    lowest = [min(other.level * x**other.slope for other in limits) for x in steps]
+    inside = [
+        (x, y) for x, y, least in zip(steps, values, lowest, strict=True) if y <= least * 1.0001
+    ]
+    return {
+        "type": "scatter",
+        "mode": "lines",
+        "name": label(limit.name),
+        "x": [significant(x) for x, _ in inside],
+        "y": [significant(y) for _, y in inside],
+        "line": {"color": QUIET, "width": 1.5, "dash": "dash" if limit.slope else "solid"},
+        "hoverinfo": "name",
+    }
+
+
+def _joined(solved: Sequence[Reach]) -> Spec:
+    """Thin lines from each reference to its best kernel, broken in between."""
+    both = [(reach, reach.baseline, reach.best) for reach in solved if reach.baseline]
+    xs = [value for reach, _, _ in both for value in (significant(reach.x),) * 2 + (None,)]
+    ys = [
+        value
+        for _, low, high in both
+        for value in (significant(low), significant(high or low), None)
+    ]
+    return {
+        "type": "scatter",
+        "mode": "lines",
+        "x": xs,
+        "y": ys,
+        "line": {"color": QUIET, "width": 1},
+        "hoverinfo": "skip",
+        "showlegend": False,
+    }
+
+
+def _reached(reaches: Sequence[Reach], name: str, colour: str, symbol: str, axes: Axes) -> Spec:
+    is_best = symbol == "circle"
+    pairs = [(reach, reach.best if is_best else reach.baseline) for reach in reaches]
+    known = [(reach, value) for reach, value in pairs if value is not None]
+    return {
+        "type": "scatter",
+        "mode": "markers",
+        "name": name,
+        "x": [significant(reach.x) for reach, _ in known],
+        "y": [significant(value) for _, value in known],
+        "text": [label(reach.name) for reach, _ in known],
+        "marker": {"color": colour, "symbol": symbol, "size": 7},
+        "hovertemplate": "%{text}: %{y:.3s} " + axes.unit,
+    }
+
+
+def spreads(rows: Sequence[Spread]) -> Spec:
+    """A strip for each problem, its best speedup marked; log axis."""
+    names = [label(row.name) for row in rows]
+    every = [
+        (name, speedup)
+        for name, row in zip(names, rows, strict=True)
+        for speedup in sorted(row.speedups)[:-1]
+    ]
+    best = [(name, max(row.speedups)) for name, row in zip(names, rows, strict=True)]
+    data = [
+        _strip("submissions", every, KERNEL_COLOUR, "circle-open", 6),
+        _strip("best", best, BASELINE_COLOUR, "diamond", 8),
+    ]
+    return {
+        "data": [trace for trace in data if trace["x"]],
+        "layout": {
+            "xaxis": SPEEDUP_AXIS,
+            "yaxis": {
+                "categoryorder": "array",
+                "categoryarray": names,
+                "range": [len(names) - 0.4, -0.6],
+                "automargin": True,
+                "dtick": 1,
+            },
+            "height": height_px(len(rows)),
+            "shapes": [line_at(x=1.0)],
+            "legend": {"orientation": "h", "y": 1.02, "yanchor": "bottom"},
+            "hovermode": "closest",
+        },
+    }
+
+
+def _strip(
+    name: str, points: Sequence[tuple[str, float]], colour: str, symbol: str, size: int
+) -> Spec:
+    return {
+        "type": "scatter",
+        "mode": "markers",
+        "name": name,
+        "x": [significant(x) for _, x in points],
+        "y": [y for y, _ in points],
+        "marker": {"color": colour, "symbol": symbol, "size": size},
+        "hovertemplate": "%{y}: %{x}×",
+    }
+
+
+def speedup_lines(lines: Sequence[Line], x_title: str, ticks: Sequence[tuple[float, str]]) -> Spec:
+    """`ticks` name values of x. The line at 1 is the reference with NCCL."""
+    data = []
+    for i, line in enumerate(lines):
+        colour = QUIET if line.best else COLOURS[i % (len(COLOURS) - 1)]
+        style: Spec = {"color": colour, "width": 4 if line.best else 1.75}
+        data.append(
+            {
+                "type": "scatter",
+                "mode": "lines" if line.best else "lines+markers",
+                "name": label(line.name),
+                "x": [significant(x) for x, _ in line.points],
+                "y": [significant(y) for _, y in line.points],
+                "line": {**style, "dash": "dot" if line.best else "solid"},
+                "marker": {"symbol": SYMBOLS[i % len(SYMBOLS)], "size": 7},
+                "hovertemplate": "%{x}: %{y}×",
+            }
+        )
+    axis = {"tickvals": [significant(x) for x, _ in ticks], "ticktext": [t for _, t in ticks]}
+    return {
+        "data": data,
+        "layout": {
+            "xaxis": {"title": {"text": x_title}, "type": "log", **axis},
+            "yaxis": SPEEDUP_AXIS,
+            "shapes": [line_at(y=1.0)],
+            "hovermode": "closest",
+        },
+    }
+
+
+def crossings(points: Sequence[tuple[float, float]]) -> list[float]:
+    """Where a line through these points, straight in logarithms, passes a speedup of 1."""
+    found = []
+    for (x0, y0), (x1, y1) in pairwise(points):
+        a, b = math.log(y0), math.log(y1)
+        if a * b < 0:
+            share = a / (a - b)
+            found.append(math.exp(math.log(x0) + share * (math.log(x1) - math.log(x0))))
+    return found

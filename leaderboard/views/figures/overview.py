@@ -1,0 +1,193 @@
+"""Figures of the list of problems, under its filters: rooflines, speedups, failures."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from django.http import HttpRequest
+
+from leaderboard import boards, floors
+from leaderboard.charts import boards as board_charts
+from leaderboard.charts import problems as charts
+from leaderboard.charts.boards import ModeCounts
+from leaderboard.charts.problems import Axes, Limit, Reach, Spread
+from leaderboard.floors import Limits
+from leaderboard.models import Problem
+from leaderboard.pages import Page, Table, public_page
+from leaderboard.problem_facts import gpu_of
+from leaderboard.problem_list import LIST_FILTERS, Listed, listed
+from leaderboard.views.figures.board import mode_table
+from leaderboard.views.figures.frame import figure, figure_page
+
+LINKS = Axes(x="least bytes that a rank must receive", y="GB/s through its links", unit="GB/s")
+ARITHMETIC = Axes(x="operations a byte received", y="TFLOP/s of a rank", unit="TFLOP/s")
+
+
+@public_page(*LIST_FILTERS)
+def links(request: HttpRequest) -> Page:
+    found = listed(request)
+    reaches = link_reaches(found)
+    spec = charts.roofline(reaches, link_limits(limits_of(found)), LINKS)
+    return figure_page(spec, reach_table(reaches, LINKS))
+
+
+@public_page(*LIST_FILTERS)
+def arithmetic(request: HttpRequest) -> Page:
+    found = listed(request)
+    reaches = arithmetic_reaches(found)
+    spec = charts.roofline(reaches, arithmetic_limits(limits_of(found)), ARITHMETIC)
+    return figure_page(spec, reach_table(reaches, ARITHMETIC))
+
+
+@public_page(*LIST_FILTERS)
+def spreads(request: HttpRequest) -> Page:
+    rows = spreads_of(listed(request))
+    return figure_page(charts.spreads(rows), spread_table(rows))
+
+
+@public_page(*LIST_FILTERS)
+def failures(request: HttpRequest) -> Page:
+    counts = modes_by_problem(listed(request))
+    return figure_page(board_charts.failure_modes(counts), mode_table(counts))
+
+
+def overview_figures(found: Listed, query: str) -> list[dict[str, object]]:
+    """As far as there is something to show; `query` holds the filters."""
+    tail = f"?{query}" if query else ""
+    made = []
+    if reaches := link_reaches(found):
+        title, says = (
+            "How much of the links problems use",
+            "A line joins reference and best kernel.",
+        )
+        table = reach_table(reaches, LINKS)
+        made.append(figure(f"roofline-links{tail}", title, says, table=table, tall=True))
+    if reaches := arithmetic_reaches(found):
+        title, says = "Roofline", "Problems that only move bytes have no place on it."
+        table = reach_table(reaches, ARITHMETIC)
+        made.append(figure(f"roofline{tail}", title, says, table=table, tall=True))
+    if rows := spreads_of(found):
+        title, says = "Speedups by problem", "The best kernel of each submission that solved it."
+        table = spread_table(rows)
+        made.append(figure(f"speedups-by-problem{tail}", title, says, table=table, tall=True))
+    if counts := modes_by_problem(found):
+        title, says = "How attempts at each problem end", "Share of attempts by outcome."
+        table = mode_table(counts)
+        made.append(figure(f"failures-by-problem{tail}", title, says, table=table, tall=True))
+    return made
+
+
+def limits_of(found: Listed) -> Limits | None:
+    """Of the GPU that the times are from. Costs are in bfloat16, so other types have none."""
+    if found.setting is None:
+        baselines = [b for p in found.every for b in p.payload.get("baselines", ())[:1]]
+        return floors.limits_of(gpu_of(baselines[0])) if baselines else None
+    if found.setting.dtype != floors.DTYPE:
+        return None
+    hardware = next((judged.hardware for judged in found.judged.values()), "")
+    return floors.limits_of(hardware)
+
+
+def times_of(problem: Problem, found: Listed) -> tuple[float | None, float | None]:
+    """Microseconds of reference and best kernel. Where no kernel is right the reference's are those
+    measured alone, on the same hardware and shape."""
+    judged, setting = found.judged.get(problem.number), found.setting
+    if judged and judged.kernel_us is not None:
+        return judged.baseline_us, judged.kernel_us
+    for row in problem.payload.get("baselines", ()):
+        is_here = setting is None or (row["hardware"], row["dtype"]) == (
+            setting.hardware_id,
+            setting.dtype,
+        )
+        if is_here and (row["size"], row["world_size"]) == (found.size, found.ranks):
+            return row["us"], None
+    return None, None
+
+
+def link_reaches(found: Listed) -> list[Reach]:
+    return [
+        _reach(problem, found, amount=wire / 1e3, x=wire)
+        for problem, wire, _ in _costs(found)
+        if wire
+    ]
+
+
+def arithmetic_reaches(found: Listed) -> list[Reach]:
+    return [
+        _reach(problem, found, amount=flops / 1e6, x=flops / wire)
+        for problem, wire, flops in _costs(found)
+        if wire and flops
+    ]
+
+
+def _costs(found: Listed) -> list[tuple[Problem, float, float]]:
+    """Bytes and operations of every problem that has a time; none without a GPU's limits."""
+    if limits_of(found) is None:
+        return []
+    known = ((problem, found.cost(problem)) for problem in found.shown)
+    return [
+        (problem, cost["wire_bytes"], cost["flops"])
+        for problem, cost in known
+        if cost and times_of(problem, found)[0]
+    ]
+
+
+def _reach(problem: Problem, found: Listed, *, amount: float, x: float) -> Reach:
+    """`amount` a microsecond is the unit of the axis."""
+    baseline_us, kernel_us = times_of(problem, found)
+    return Reach(
+        name=str(problem),
+        x=x,
+        baseline=amount / baseline_us if baseline_us else None,
+        best=amount / kernel_us if kernel_us else None,
+    )
+
+
+def link_limits(limits: Limits | None) -> list[Limit]:
+    if limits is None:
+        return []
+    made = [Limit(name=f"links, {limits.link_gb_s:g} GB/s", level=limits.link_gb_s, slope=0)]
+    if limits.latency_us:
+        name = f"one exchange, {limits.latency_us:g} µs"
+        made.append(Limit(name=name, level=1 / (limits.latency_us * 1e3), slope=1))
+    return made
+
+
+def arithmetic_limits(limits: Limits | None) -> list[Limit]:
+    if limits is None:
+        return []
+    peak = limits.flop_per_us / 1e6
+    return [
+        Limit(name=f"matrix units, {peak:g} TFLOP/s", level=peak, slope=0),
+        Limit(name=f"links, {limits.link_gb_s:g} GB/s", level=limits.link_gb_s / 1e3, slope=1),
+    ]
+
+
+def reach_table(reaches: Sequence[Reach], axes: Axes) -> Table:
+    columns = ("Problem", axes.x, f"Reference, {axes.unit}", f"Best kernel, {axes.unit}")
+    return Table(columns=columns, rows=[[r.name, r.x, r.baseline, r.best] for r in reaches])
+
+
+def spreads_of(found: Listed) -> list[Spread]:
+    return [
+        Spread(name=str(problem), speedups=found.judged[problem.number].speedups)
+        for problem in found.shown
+        if problem.number in found.judged and found.judged[problem.number].speedups
+    ]
+
+
+def spread_table(rows: Sequence[Spread]) -> Table:
+    columns = ("Problem", "Submissions", "Best, ×", "Median, ×", "Worst, ×")
+    ordered = [(row.name, sorted(row.speedups)) for row in rows]
+    return Table(
+        columns=columns,
+        rows=[[name, len(s), s[-1], s[len(s) // 2], s[0]] for name, s in ordered],
+    )
+
+
+def modes_by_problem(found: Listed) -> list[ModeCounts]:
+    return [
+        ModeCounts(name=str(problem), counts=boards.modes_of(judged.entries))
+        for problem in found.shown
+        if (judged := found.judged.get(problem.number)) is not None
+    ]

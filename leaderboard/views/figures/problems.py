@@ -1,0 +1,155 @@
+"""Figures of problems: how attempts at one fail, how kernels scale, and all problems together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from django.http import Http404, HttpRequest
+
+from leaderboard import boards, cells, problem_results
+from leaderboard.charts import boards as board_charts
+from leaderboard.charts import problems as charts
+from leaderboard.charts.boards import ModeCounts
+from leaderboard.charts.problems import Line
+from leaderboard.filters import SETTING_FILTERS, setting_filters
+from leaderboard.models import Problem
+from leaderboard.pages import Page, Table, public_page
+from leaderboard.problem_results import Results
+from leaderboard.views.figures.board import mode_table
+from leaderboard.views.figures.frame import figure, figure_page
+
+MOST_LINES, MOST_BARS = 6, 24
+Scaled = Mapping[str, Sequence[tuple[Any, float]]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scale:
+    """Where sizes, or numbers of ranks, lie on an axis."""
+
+    at: Mapping[Any, float]
+    title: str
+    text: Callable[[float], str]
+    unit: str
+
+    def ticks(self) -> list[tuple[float, str]]:
+        return [(x, self.text(x)) for x in self.at.values()]
+
+
+TITLES = {
+    "speedup-by-size": "Speedup against size",
+    "speedup-by-ranks": "Speedup against ranks",
+}
+
+
+def asked(request: HttpRequest) -> tuple[Problem, Results]:
+    """The problem of `?problem=<number>` with its results in the setting asked for."""
+    number = request.GET.get("problem", "")
+    is_number = number.isascii() and number.isdigit() and len(number) < 6
+    found = Problem.objects.filter(number=int(number)).first() if is_number else None
+    if found is None:
+        raise Http404
+    rows = problem_results.summaries_of(found)
+    settings = problem_results.in_view(boards.known_settings(), rows)
+    setting, _ = setting_filters(request, settings)
+    return found, problem_results.results(rows, setting)
+
+
+@public_page("problem", *SETTING_FILTERS)
+def failures(request: HttpRequest) -> Page:
+    _, results = asked(request)
+    counts = model_modes(results)
+    return figure_page(board_charts.failure_modes(counts[:MOST_BARS]), mode_table(counts))
+
+
+@public_page("problem", *SETTING_FILTERS)
+def by_size(request: HttpRequest) -> Page:
+    found, results = asked(request)
+    return _scaled(problem_results.scaling(results, "size"), size_scale(found, results))
+
+
+@public_page("problem", *SETTING_FILTERS)
+def by_ranks(request: HttpRequest) -> Page:
+    found, results = asked(request)
+    return _scaled(problem_results.scaling(results, "world_size"), rank_scale(found))
+
+
+def _scaled(found: Scaled, scale: Scale) -> Page:
+    lines = speedup_lines(found, scale)
+    spec = charts.speedup_lines(lines, scale.title, scale.ticks())
+    return figure_page(spec, line_table(lines, scale))
+
+
+def problem_figures(found: Problem, results: Results, query: str) -> list[dict[str, object]]:
+    """As far as there is something to show; `query` names the setting."""
+    tail = f"?problem={found.number}" + (f"&{query}" if query else "")
+    made = []
+    if counts := model_modes(results):
+        title, says = "How attempts end", "Share of attempts by outcome, by model and harness."
+        table = mode_table(counts)
+        made.append(figure(f"problem-failures{tail}", title, says, table=table, tall=True))
+    for name, by, scale in (
+        ("speedup-by-size", "size", size_scale(found, results)),
+        ("speedup-by-ranks", "world_size", rank_scale(found)),
+    ):
+        if lines := speedup_lines(problem_results.scaling(results, by), scale):
+            says, table = crossing_text(lines[-1], scale), line_table(lines, scale)
+            made.append(figure(name + tail, TITLES[name], says, table=table))
+    return made
+
+
+def model_modes(results: Results) -> list[ModeCounts]:
+    modes = problem_results.mode_rows(results.rows)
+    return [ModeCounts(name=name, counts=counts) for name, counts in modes.items()]
+
+
+def size_scale(found: Problem, results: Results) -> Scale:
+    """By wire bytes, where every size has its own number of them; else by elements."""
+    ranks = str(results.setting.world_size) if results.setting else ""
+    costs = {size: by.get(ranks, {}) for size, by in found.payload.get("costs", {}).items()}
+    wire = {size: cost.get("wire_bytes", 0.0) for size, cost in costs.items()}
+    if len(set(wire.values())) == len(wire) and all(wire.values()):
+        x = "least bytes that a rank must receive"
+        return Scale(at=wire, title=x, text=cells.bytes_text, unit="")
+    shapes = found.payload["sizes"].items()
+    elements = {size: float(shape["m"] * shape["n"]) for size, shape in shapes}
+    return Scale(at=elements, title="m × n", text=cells.count_text, unit=" elements")
+
+
+def rank_scale(found: Problem) -> Scale:
+    at = {ranks: float(ranks) for ranks in found.payload["world_sizes"]}
+    return Scale(at=at, title="ranks", text=lambda ranks: f"{ranks:.3g}", unit=" ranks")
+
+
+def speedup_lines(lines: Scaled, scale: Scale) -> list[Line]:
+    """The fastest submissions', and last the best of all submissions at every place."""
+    best: dict[float, float] = {}
+    made: list[Line] = []
+    for name, points in lines.items():
+        placed = sorted((scale.at[at], speedup) for at, speedup in points if at in scale.at)
+        if len(placed) < 2:
+            continue
+        made.append(Line(name=name, points=tuple(placed)))
+        for x, speedup in placed:
+            best[x] = max(best.get(x, speedup), speedup)
+    made.sort(key=lambda line: -max(speedup for _, speedup in line.points))
+    envelope = Line(name="best of all", points=tuple(sorted(best.items())), best=True)
+    return [*made[:MOST_LINES], envelope] if made else []
+
+
+def line_table(lines: Sequence[Line], scale: Scale) -> Table:
+    xs = sorted({x for line in lines for x, _ in line.points})
+    rows = [[line.name, *(dict(line.points).get(x) for x in xs)] for line in lines]
+    heads = (scale.text(x) + scale.unit for x in xs)
+    return Table(columns=("Submission, speedup ×", *heads), rows=rows)
+
+
+def crossing_text(best: Line, scale: Scale) -> str:
+    """Where the best kernel crosses the reference with NCCL."""
+    at = charts.crossings(best.points)
+    word = "faster" if best.points[0][1] > 1 else "slower"
+    if not at:
+        return f"The best kernel is {word} than NCCL wherever it was measured."
+    where = scale.text(at[0]) + scale.unit
+    return f"The best kernel is {word} than NCCL below about {where}."

@@ -1,0 +1,200 @@
+"""What kernels are judged on: what it reaches, who has it, how much was judged there."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from django.db.models import Count, Sum
+from django.http import Http404, HttpRequest
+from django.urls import reverse
+from django.utils import timezone
+
+from leaderboard import calibration, cells, floors
+from leaderboard.models import Hardware, Summary, WorkerHost
+from leaderboard.pages import Crumb, Page, Table, public_page
+from leaderboard.views.about import host_rows
+from leaderboard.views.figures.hardware import limit_figures
+
+LIST_COLUMNS = ("slug", "title", "device", "ranks", "hosts_alive", "submissions", "attempts")
+SHOWN = ("link", "hbm_read", "bfloat16", "barrier")
+COLUMNS = (*calibration.FIELDS,)
+
+
+@public_page(live=True)
+def hardware_list(request: HttpRequest) -> Page:
+    hosts = list(WorkerHost.objects.alive().values_list("queue", flat=True))
+    counts = {row["hardware_id"]: row for row in judged_on(None)}
+    records = [
+        {**known, "hosts_alive": hosts.count(known["slug"]), **_counted(counts, known["slug"])}
+        for known in known_hardware()
+    ]
+    return Page(
+        template="hardware_list.html",
+        section="hardware",
+        context={"rows": [_list_row(record) for record in records]},
+        data={"hardware": [{name: row[name] for name in LIST_COLUMNS} for row in records]},
+        table=Table(columns=LIST_COLUMNS, rows=[[r[c] for c in LIST_COLUMNS] for r in records]),
+        crumbs=(Crumb(text="Leaderboard", url=reverse("board")), Crumb(text="Hardware")),
+    )
+
+
+def known_hardware() -> list[dict[str, Any]]:
+    """What hosts have said hello with, then what only was measured."""
+    rows = [
+        {
+            "slug": row.slug,
+            "title": row.title,
+            "device": row.device,
+            "ranks": row.max_world_size,
+            "calibration": calibration.known_of(row.slug, row.facts),
+        }
+        for row in Hardware.objects.all()
+    ]
+    seen = {row["slug"] for row in rows}
+    return rows + [
+        measured_only(slug, data)
+        for slug, data in calibration.of_release().items()
+        if slug not in seen
+    ]
+
+
+def measured_only(slug: str, data: Mapping[str, Any]) -> dict[str, Any]:
+    gpus = data["gpus"]
+    title = f"{len(gpus)} x {gpus[0]}"
+    facts = {"slug": slug, "title": title, "device": "cuda", "ranks": data["world_size"]}
+    return {**facts, "calibration": data}
+
+
+def judged_on(slug: str | None) -> list[dict[str, Any]]:
+    """Ranked submissions, problems and attempts judged, by hardware."""
+    rows = Summary.objects.ranked().order_by().values("hardware_id")
+    if slug is not None:
+        rows = rows.filter(hardware_id=slug)
+    return [
+        dict(row)
+        for row in rows.annotate(
+            submissions=Count("submission", distinct=True),
+            problems=Count("problem", distinct=True),
+            attempts=Sum("made"),
+        )
+    ]
+
+
+def _counted(counts: Mapping[str, Mapping[str, Any]], slug: str) -> dict[str, int]:
+    names = ("submissions", "problems", "attempts")
+    return {name: counts.get(slug, {}).get(name, 0) for name in names}
+
+
+def _list_row(record: Mapping[str, Any]) -> dict[str, object]:
+    data = record["calibration"]
+    reached = {row.quantity: row.median for row in calibration.reached(data)} if data else {}
+    numbers = [
+        cells.count_cell(record["ranks"]),
+        *(cells.any_cell(reached.get(name)) for name in SHOWN),
+        *(cells.count_cell(record[n]) for n in ("hosts_alive", "submissions", "attempts")),
+    ]
+    return {
+        "url": reverse("hardware", args=[record["slug"]]),
+        "slug": record["slug"],
+        "title": record["title"],
+        "cells": cells.joined(numbers),
+    }
+
+
+@public_page(live=True)
+def hardware(request: HttpRequest, slug: str) -> Page:
+    known = next((row for row in known_hardware() if row["slug"] == slug), None)
+    if known is None:
+        raise Http404
+    data = known["calibration"]
+    counts = _counted({row["hardware_id"]: row for row in judged_on(slug)}, slug)
+    hosts = host_rows(timezone.now(), slug)
+    table = Table(columns=COLUMNS, rows=measurement_rows(data) if data else [])
+    facts = {name: value for name, value in known.items() if name != "calibration"}
+    return Page(
+        template="hardware.html",
+        section="hardware",
+        context={
+            **facts,
+            **counts,
+            "hosts": hosts,
+            "alive": sum(bool(host["alive"]) for host in hosts),
+            "versions": versions(hosts, data),
+            "limits": floors.limits_of(known["title"]),
+            **(calibration_context(slug, data) if data else {}),
+        },
+        data={**facts, **counts, "hosts": hosts, "calibration": data},
+        table=table,
+        crumbs=(
+            Crumb(text="Leaderboard", url=reverse("board")),
+            Crumb(text="Hardware", url=reverse("hardware-list")),
+            Crumb(text=slug),
+        ),
+    )
+
+
+def measurement_rows(data: Mapping[str, Any]) -> list[list[object]]:
+    return [[row[name] for name in COLUMNS] for row in data["measurements"]]
+
+
+def versions(
+    hosts: Sequence[Mapping[str, Any]], data: Mapping[str, Any] | None
+) -> list[dict[str, str]]:
+    """Of what living hosts say, else of the calibration; several where hosts differ."""
+    told: dict[str, set[str]] = {}
+    for host in hosts:
+        for name, value in host["versions"].items() if host["alive"] else ():
+            told.setdefault(name, set()).add(str(value))
+    if not told and data:
+        told = {name: {str(value)} for name, value in data["versions"].items()}
+        told |= {"driver": {str(data["driver"])}} if data.get("driver") else {}
+    return [{"name": name, "value": ", ".join(sorted(told[name]))} for name in sorted(told)]
+
+
+def calibration_context(slug: str, data: Mapping[str, Any]) -> dict[str, object]:
+    rows = calibration.reached(data)
+    return {
+        "measured": str(data["date"])[:10],
+        "method": data.get("method", ""),
+        "gpus": ", ".join(dict.fromkeys(data["gpus"])),
+        "rates": [_reached_row(row) for row in rows if row.datasheet is not None],
+        "latencies": [_reached_row(row) for row in rows if row.datasheet is None],
+        "pairs": pair_rows(data),
+        "states": [_state_row(number, state) for number, state in enumerate(data["states"])],
+        "settings": [{"name": n, "value": v} for n, v in sorted(data["settings"].items())],
+        "lacks": calibration.lacks(data),
+        "figures": limit_figures(slug, rows),
+    }
+
+
+def _reached_row(row: calibration.Reached) -> dict[str, object]:
+    numbers = [cells.any_cell(row.median), cells.any_cell(row.best)]
+    if row.datasheet is not None:
+        numbers += [cells.any_cell(row.datasheet), cells.share_cell(row.share)]
+    return {"title": row.title, "unit": row.unit, "cells": cells.joined(numbers)}
+
+
+def pair_rows(data: Mapping[str, Any]) -> dict[str, object] | None:
+    """A row for each sender, a column for each receiver; None where no pair was measured."""
+    found = calibration.pairs(data)
+    if not found:
+        return None
+    gpus = sorted({gpu for pair in found for gpu in pair})
+    limit = next(r["datasheet"] for r in data["measurements"] if r["quantity"] == "link")
+    rows = []
+    for sender in gpus:
+        rates = [found.get((sender, receiver)) for receiver in gpus]
+        made = [cells.tinted_cell(r, r / limit if r and limit else None) for r in rates]
+        rows.append({"gpu": sender, "cells": cells.joined(made)})
+    return {"gpus": gpus, "rows": rows}
+
+
+def _state_row(number: int, state: Mapping[str, Any]) -> dict[str, object]:
+    numbers = (state["sm_mhz"], state["memory_mhz"], state["temperature_c"], state["power_w"])
+    return {
+        "number": number,
+        "name": state["name"],
+        "cells": cells.joined(cells.count_cell(value) for value in numbers),
+        "throttled": ", ".join(state["throttle_reasons"]) or "nothing",
+    }

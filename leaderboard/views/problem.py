@@ -1,0 +1,204 @@
+"""The page of one problem: what stands in the way first, then the task."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from django.http import Http404, HttpRequest
+from django.urls import reverse
+from django.utils.safestring import SafeString
+
+from leaderboard import boards, cells, floors, problem_results, scores
+from leaderboard.filters import SETTING_FILTERS, said, setting_filters
+from leaderboard.floors import LIMITER_WORDS, Limits
+from leaderboard.models import Problem, Summary
+from leaderboard.pages import Crumb, Page, Table, canonical_query, choice, public_page
+from leaderboard.problem_facts import floor_records, floor_rows, gpu_of, problem_context
+from leaderboard.problem_results import Results, attempt_records, kernel_record
+from leaderboard.verdicts import state, words
+from leaderboard.views.figures.problems import problem_figures
+from leaderboard.views.problems import address_of
+
+KERNELS_SHOWN, ATTEMPTS_SHOWN = 25, 25
+
+
+@public_page("attempts", "gpu", *SETTING_FILTERS)
+def problem(request: HttpRequest, number: int, slug: str) -> Page:
+    found = Problem.objects.filter(number=number, slug=slug).first()
+    if found is None:
+        raise Http404
+    every = choice(request, "attempts", ["all"]) == "all"
+    rows = problem_results.summaries_of(found)
+    settings = problem_results.in_view(boards.known_settings(), rows)
+    setting, controls = setting_filters(request, settings)
+    results = problem_results.results(rows, setting)
+    limits = limits_for(request, found, results)
+    kernels = [kernel_record(row) for row in results.solved]
+    attempts = attempt_records(results.rows)
+    query = canonical_query(request, tuple(SETTING_FILTERS))
+    context = {
+        "filters": controls,
+        "page_url": address_of(found),
+        "setting": setting,
+        "said": f"{said(len(kernels), 'submission')} solved it · {setting}" if setting else "",
+        **standing(results),
+        **kernel_rows(results.solved, None if every else KERNELS_SHOWN),
+        **attempt_rows(attempts, None if every else ATTEMPTS_SHOWN),
+        "every_url": f"?{query}&attempts=all" if query else "?attempts=all",
+        "figures": problem_figures(found, results, query),
+        **floor_context(found, limits, rows, query),
+        **neighbours(found),
+        **problem_context(found),
+    }
+    listed = attempts if every else kernels
+    return Page(
+        template="problem.html",
+        section="problems",
+        context=context,
+        data={
+            "problem": found.payload | {"number": number},
+            "setting": setting and vars(setting),
+            "kernels": kernels,
+            "attempts": attempts,
+            "floors": {"gpu": limits.gpu, "rows": floor_records(found.payload, limits)},
+        },
+        table=Table(
+            columns=tuple(listed[0]) if listed else (),
+            rows=[[flat(value) for value in record.values()] for record in listed],
+        ),
+        crumbs=(
+            Crumb(text="Leaderboard", url=reverse("board")),
+            Crumb(text="Problems", url=reverse("problems")),
+            Crumb(text=found.title),
+        ),
+    )
+
+
+def flat(value: object) -> object:
+    return " ".join(map(str, value)) if isinstance(value, list) else value
+
+
+def limits_for(request: HttpRequest, found: Problem, results: Results) -> Limits:
+    """The GPU asked for, else that of the setting, else that of the baseline, else the first."""
+    known = {limits.slug: limits for limits in floors.datasheets().values()}
+    if wanted := choice(request, "gpu", list(known)):
+        return known[wanted]
+    names = [row.hardware.title for row in results.rows[:1]]
+    names += [gpu_of(baseline) for baseline in found.payload["baselines"]]
+    of_names = (floors.limits_of(name) for name in names)
+    return next((limits for limits in of_names if limits), next(iter(known.values())))
+
+
+def standing(results: Results) -> dict[str, object]:
+    """The facts at the head of the page: how far anybody came, and what stops the rest."""
+    best = results.solved[0] if results.solved else None
+    failure = results.commonest_failure
+    failed = results.made - results.correct
+    return {
+        "best": best and best.best_run,
+        "limiter": best and best.best_run and LIMITER_WORDS.get(best.best_run.limiter or ""),
+        "solvers": len(results.solved),
+        "submissions": len(results.rows),
+        "correct": results.correct,
+        "made": results.made,
+        "faster": results.faster,
+        "failure": failure and failure[0],
+        "failure_share": failure and failed and failure[1] / failed,
+    }
+
+
+def kernel_rows(solved: Sequence[Summary], most: int | None) -> dict[str, object]:
+    places = scores.places([row.best_speedup for row in solved])
+    shown = list(zip(solved, places, strict=True))[:most]
+    return {
+        "kernels": [_kernel_row(row, place) for row, place in shown],
+        "more_kernels": len(solved) - len(shown),
+    }
+
+
+def _kernel_row(row: Summary, place: str | None) -> dict[str, object]:
+    record = kernel_record(row)
+    numbers = [
+        cells.interval_cell(record["speedup"], record["speedup_low"], record["speedup_high"]),
+        cells.time_cell(record["kernel_us"]),
+        cells.share_cell(record["utilisation"]),
+    ]
+    return {
+        **_linked(record),
+        "place": place or "",
+        "cells": cells.joined(numbers),
+        "submission_url": row.submission.get_absolute_url(),
+    }
+
+
+def attempt_rows(records: Sequence[Mapping[str, Any]], most: int | None) -> dict[str, object]:
+    shown = [
+        {
+            **_linked(record),
+            "submission_url": reverse("submission", args=[record["submission"]]),
+            "number": cells.count_cell(record["attempt"]),
+            "cells": _attempt_cells(record),
+        }
+        for record in records[:most]
+    ]
+    return {"attempts": shown, "more_attempts": len(records) - len(shown)}
+
+
+def _attempt_cells(record: Mapping[str, Any]) -> SafeString:
+    made = (cells.ratio_cell(record["speedup"]), cells.share_cell(record["utilisation"]))
+    return cells.joined(made)
+
+
+def _linked(record: Mapping[str, Any]) -> dict[str, object]:
+    return {
+        **{name: record[name] for name in ("model", "harness", "backend", "attempt")},
+        "mechanisms": [words(tag) for tag in record["mechanisms"]],
+        "verdict": words(record["verdict"]),
+        "state": state(record["verdict"]),
+        "run_url": reverse("run", args=[record["run"]]),
+        "kernel_url": reverse("kernel", args=[record["kernel"]]),
+        "digest": record["kernel"],
+    }
+
+
+def floor_context(
+    found: Problem, limits: Limits, rows: Sequence[Summary], query: str
+) -> dict[str, object]:
+    tail = f"&{query}" if query else ""
+    gpus = [
+        {"url": f"?gpu={known.slug}{tail}", "gpu": known.gpu, "current": known is limits}
+        for known in floors.datasheets().values()
+    ]
+    return {
+        "gpus": gpus,
+        "limits": limits,
+        "floors": floor_rows(found.payload, limits, best_times(rows, limits)),
+    }
+
+
+def best_times(rows: Sequence[Summary], limits: Limits) -> dict[tuple[str, int], float]:
+    """The least time of a correct kernel on this GPU in bfloat16, by size and ranks."""
+    found: dict[tuple[str, int], float] = {}
+    for row in rows:
+        run, place = row.best_run, (row.size, row.world_size)
+        is_here = row.dtype == floors.DTYPE and floors.limits_of(row.hardware.title) is limits
+        if run is not None and run.kernel_us is not None and is_here:
+            found[place] = min(found.get(place, run.kernel_us), run.kernel_us)
+    return found
+
+
+def neighbours(found: Problem) -> dict[str, object]:
+    """The problems before and after this one; one query."""
+    listed = list(Problem.objects.values_list("number", "slug", "title"))
+    numbers = [number for number, _, _ in listed]
+    at = numbers.index(found.number)
+    return {
+        "before": _neighbour(listed[at - 1]) if at else None,
+        "after": _neighbour(listed[at + 1]) if at + 1 < len(listed) else None,
+    }
+
+
+def _neighbour(row: tuple[int, str, str]) -> dict[str, object]:
+    number, slug, title = row
+    return {"number": number, "title": title, "url": reverse("problem", args=[number, slug])}

@@ -1,0 +1,128 @@
+"""What kernels are judged on has pages: measured, or not yet."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import plotly.graph_objects as go
+import pytest
+from django.core.management import CommandError, call_command
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
+
+from leaderboard import calibration
+from leaderboard.calibration import CalibrationError, lacks, pairs, reached
+from leaderboard.charts import hardware as charts
+from leaderboard.models import DataVersion, Hardware, Problem, WorkerHost
+from tests.leaderboard import factory
+
+pytestmark = pytest.mark.django_db
+
+RELEASE = calibration.FOLDER / "calibration-h200x2.json"
+HOSTILE = "<script>alert(1)</script>\u202e"
+
+
+@pytest.fixture
+def h200x4() -> Hardware:
+    WorkerHost.objects.create(
+        host=HOSTILE,
+        queue="h200x4",
+        hardware="4 x NVIDIA H200",
+        isolation="bwrap",
+        judge_version="2",
+        versions={"torch": "2.11.0", HOSTILE: HOSTILE},
+        last_seen_at=timezone.now(),
+    )
+    made: Hardware = Hardware.objects.create(
+        slug="h200x4", title="4 x NVIDIA H200", device="cuda", max_world_size=4
+    )
+    return made
+
+
+def test_what_was_measured_for_a_release_is_shown(client: Client) -> None:
+    text = client.get("/hardware/h200x2").content.decode()
+    for told in ("Matrix products, TF32", "386", "multicast is off", "580.159.04", "1,965"):
+        assert told in text, told
+    assert "No host of this class" in text
+    assert "h200x2" in client.get("/hardware").content.decode()
+
+
+def test_hardware_without_gpus_has_a_page_too(problem: Problem, client: Client) -> None:
+    factory.make_judged(factory.make_submission(), problem)
+    factory.make_judged(factory.make_submission(visibility="private"), problem)
+    text = client.get("/hardware/cpu").content.decode()
+    assert "Ranks are processes of one host" in text
+    assert "Datasheet" not in text
+    found = client.get("/hardware/cpu.json").json()
+    assert (found["submissions"], found["attempts"]) == (1, 1)
+    row = client.get("/hardware.json").json()["hardware"][0]
+    assert (row["slug"], row["submissions"]) == ("cpu", 1)
+
+
+def test_a_host_tells_versions_and_its_page_says_what_to_measure(
+    h200x4: Hardware, client: Client
+) -> None:
+    text = client.get("/hardware/h200x4").content.decode()
+    assert "Not measured yet" in text
+    assert "4800 GB/s" in text  # the datasheet's
+    assert "2.11.0" in text
+    assert "&lt;script&gt;alert(1)&lt;/script&gt;[U+202E]" in text
+    assert HOSTILE not in text
+
+
+def test_a_measurement_is_kept_and_shown(h200x4: Hardware, client: Client) -> None:
+    before = DataVersion.objects.current()
+    call_command("load_calibration", "h200x4", RELEASE)
+    assert DataVersion.objects.current() == before + 1
+    assert "Matrix products, TF32" in client.get("/hardware/h200x4").content.decode()
+    rows = client.get("/hardware/h200x4.csv").content.decode().splitlines()
+    assert rows[0] == ",".join(calibration.FIELDS)
+    assert len(rows) == 1 + len(json.loads(RELEASE.read_text())["measurements"])
+
+
+def test_what_cannot_be_kept_says_why(h200x4: Hardware, tmp_path: Path) -> None:
+    with pytest.raises(CommandError, match=r"known: .*h200x4"):
+        call_command("load_calibration", "h200x9", RELEASE)
+    (tmp_path / "other.json").write_text('{"measurements": [{}]}')
+    with pytest.raises(CommandError, match="is not a calibration"):
+        call_command("load_calibration", "h200x4", tmp_path / "other.json")
+    with pytest.raises(CalibrationError, match="is not a calibration"):
+        calibration.read(tmp_path / "missing.json")
+
+
+@pytest.mark.parametrize("address", ["/hardware", "/hardware/h200x2", "/hardware/h200x4"])
+def test_a_page_needs_few_queries(address: str, h200x4: Hardware, client: Client) -> None:
+    with CaptureQueriesContext(connection) as queries:
+        assert client.get(address).status_code == 200
+    assert len(queries) <= 4
+
+
+def test_unknown_hardware_is_not_found(client: Client) -> None:
+    assert client.get("/hardware/tpu").status_code == 404
+    for name in ("tpu", "%00", ""):
+        assert client.get(f"/figures/hardware-limits.json?hardware={name}").status_code == 404
+
+
+def test_quantities_are_brought_together() -> None:
+    data = calibration.of_release()["h200x2"]
+    rows = {row.quantity: row for row in reached(data)}
+    assert (rows["bfloat16"].places, rows["link"].places) == (2, 2)
+    assert rows["bfloat16"].share == pytest.approx(0.81, abs=0.01)
+    # Of a rate the most is best, of a time the least.
+    assert rows["bfloat16"].best > rows["bfloat16"].median
+    assert rows["launch"].best < rows["launch"].median
+    assert rows["launch"].share is None
+    assert set(pairs(data)) == {(0, 1), (1, 0)}
+    assert lacks({"settings": {}, "unmeasured": {"float8": "no unit"}}) == ["float8: no unit"]
+
+
+def test_the_figure_is_valid_and_holds_what_has_a_datasheet(client: Client) -> None:
+    spec = client.get("/figures/hardware-limits.json?hardware=h200x2").json()
+    assert len(go.Figure(spec).data[0].x) == 11
+    table = client.get("/figures/hardware-limits.csv?hardware=h200x2").content.decode()
+    assert len(table.splitlines()) == 12
+    text = json.dumps(charts.shares([charts.Share(name="<b >x", median=0.5, best=0.6)]))
+    assert "<b >" not in text

@@ -1,0 +1,69 @@
+"""Figures of problems are valid Plotly, carry their numbers and escape their names."""
+
+from __future__ import annotations
+
+import json
+import math
+
+import plotly.graph_objects as go
+import pytest
+
+from leaderboard.charts import problems as charts
+from leaderboard.charts.drawing import Spec
+from leaderboard.charts.problems import Axes, Limit, Line, Reach, Spread
+
+HOSTILE = '<b onmouseover="alert(1)">x</b>'
+AXES = Axes(x="bytes", y="GB/s", unit="GB/s")
+
+
+def every_figure(name: str) -> list[Spec]:
+    reach = Reach(name=name, x=1e6, baseline=10.0, best=20.0)
+    unsolved = Reach(name=name, x=1e3, baseline=1.0, best=None)
+    limits = [Limit(name=name, level=450.0, slope=0), Limit(name="late", level=1e-3, slope=1)]
+    line = Line(name=name, points=((1.0, 2.0), (100.0, 0.5)))
+    return [
+        charts.roofline([reach, unsolved], limits, AXES),
+        charts.roofline([], [], AXES),
+        charts.spreads([Spread(name=name, speedups=(2.0, 0.5))]),
+        charts.speedup_lines([line], "size", [(1.0, "1 B")]),
+    ]
+
+
+@pytest.mark.parametrize("number", range(4))
+def test_a_figure_is_valid_plotly_and_plain_json(number: int) -> None:
+    spec = every_figure("a problem")[number]
+    go.Figure(spec)
+    assert json.loads(json.dumps(spec)) == spec
+
+
+def test_names_reach_a_figure_escaped() -> None:
+    for spec in every_figure(HOSTILE):
+        assert "<b " not in json.dumps(spec)
+
+
+def test_a_roofline_draws_each_limit_as_far_as_it_is_the_lowest() -> None:
+    spec = every_figure("p")[0]
+    flat, slope = spec["data"][0], spec["data"][1]
+    # They cross at 450 / 1e-3 bytes.
+    assert min(flat["x"]) >= 450_000 * 0.7
+    assert max(slope["x"]) <= 450_000 * 1.4
+    assert set(flat["y"]) == {450.0}
+
+
+def test_a_roofline_joins_reference_and_best_kernel_of_what_is_solved() -> None:
+    joined, reference, best = every_figure("p")[0]["data"][2:]
+    assert joined["x"] == [1e6, 1e6, None]
+    assert joined["y"] == [10.0, 20.0, None]
+    assert (reference["y"], best["y"]) == ([10.0, 1.0], [20.0])
+
+
+def test_the_best_of_a_spread_is_marked_and_drawn_once() -> None:
+    others, best = charts.spreads([Spread(name="p", speedups=(2.0, 0.5, 1.0))])["data"]
+    assert (others["x"], best["x"]) == ([0.5, 1.0], [2.0])
+
+
+def test_crossings_are_found_between_logarithms() -> None:
+    assert charts.crossings([(1.0, 2.0), (100.0, 0.5)]) == [pytest.approx(10.0)]
+    assert charts.crossings([(1.0, 2.0), (100.0, 1.5)]) == []
+    two = charts.crossings([(1.0, 0.5), (4.0, 2.0), (16.0, 0.5)])
+    assert [round(math.log2(x)) for x in two] == [1, 3]

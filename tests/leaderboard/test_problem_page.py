@@ -1,0 +1,257 @@
+"""A problem's page and the list of problems: best kernels, what stands in the way, floors."""
+
+from __future__ import annotations
+
+import csv
+import io
+from dataclasses import replace
+from typing import Any
+
+import plotly.graph_objects as go
+import pytest
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+
+from evaluator.profiling.mechanism import Evidence, Mechanism, Tag
+from evaluator.report import Verdict
+from evaluator.roofline import Floors
+from leaderboard import problem_results
+from leaderboard.models import DataVersion, Hardware, Problem, Run, Submission
+from leaderboard.views.problems import address_of
+from tests.leaderboard import factory
+
+pytestmark = pytest.mark.django_db
+
+GPU = {"hardware_id": "h200x4", "device": "cuda", "dtype": "bfloat16", "world_size": 4}
+HOSTILE = "<script>alert(1)</script>\u202e"
+
+
+def judged_on_gpus(submission: Submission, problem: Problem, speedup: float, **where: Any) -> Run:
+    """A correct kernel with its floors and mechanisms; other sizes take the same source."""
+    Hardware.objects.get_or_create(
+        slug="h200x4", defaults={"title": "4 x NVIDIA H200", "device": "cuda", "max_world_size": 4}
+    )
+    kernel = submission.kernels.filter(problem=problem).first()
+    source = f"{factory.SOURCE}# {submission.pk}\n"
+    kernel = kernel or factory.make_kernel(submission, problem, source=source)
+    run = factory.make_run(kernel, **{**GPU, "size": "standard", **where})
+    report = factory.make_report(
+        run,
+        speedup=speedup,
+        floors=Floors(wire_us=10.0, hbm_us=1.0, flops_us=0.5, latency_us=0.9),
+        mechanisms=(Mechanism(tag=Tag.TMA, evidence=Evidence.SASS, detail="x"),),
+    )
+    return factory.finish(run, report)
+
+
+@pytest.fixture
+def fast(problem: Problem) -> Run:
+    """The best kernel of a problem that three submissions tried on GPUs, one of them in vain."""
+    judged_on_gpus(factory.make_submission("Slow"), problem, 0.8)
+    failed = factory.make_run(
+        factory.make_kernel(factory.make_submission(HOSTILE), problem), **GPU, size="standard"
+    )
+    factory.finish(failed, factory.make_report(failed, Verdict.TIMEOUT))
+    secret = factory.make_submission("Secret", visibility="private")
+    judged_on_gpus(secret, problem, 9.0)
+    return judged_on_gpus(factory.make_submission("Fast", "agentic"), problem, 2.0)
+
+
+def test_the_head_says_how_far_anybody_came(fast: Run, problem: Problem, client: Client) -> None:
+    text = client.get(address_of(problem)).content.decode()
+    for told in ("2.00×", "1.92 – 2.10", "1 faster than NCCL", "deadlock", "set by links"):
+        assert told in text, told
+    assert "20.0 %" in text  # 10 of 50 µs
+    assert "Secret" not in text
+    assert "9.00×" not in text
+    assert "<script>alert" not in text
+    assert text.index("Best kernels") < text.index('id="statement"')
+
+
+def test_kernels_are_placed_and_tell_their_mechanisms(
+    fast: Run, problem: Problem, client: Client
+) -> None:
+    found = client.get(f"{address_of(problem)}.json").json()
+    assert [row["model"] for row in found["kernels"]] == ["Fast", "Slow"]
+    first = found["kernels"][0]
+    assert (first["utilisation"], first["limiter"]) == (pytest.approx(0.2), "wire")
+    assert first["mechanisms"] == ["tma"]
+    assert [row["verdict"] for row in found["attempts"]] == ["ok", "ok", "timeout"]
+    assert '<span class="chip">tma</span>' in client.get(address_of(problem)).content.decode()
+
+
+def test_all_attempts_are_a_link_and_a_table(
+    fast: Run, problem: Problem, client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("leaderboard.views.problem.ATTEMPTS_SHOWN", 1)
+    monkeypatch.setattr("leaderboard.views.problem.KERNELS_SHOWN", 1)
+    text = client.get(address_of(problem)).content.decode()
+    assert "attempts=all#attempts" in text
+    assert "attempts=all#kernels" in text
+    whole = client.get(f"{address_of(problem)}?attempts=all").content.decode()
+    assert "attempts=all#attempts" not in whole
+    assert "timeout" in whole
+    rows = csv.DictReader(
+        io.StringIO(client.get(f"{address_of(problem)}.csv?attempts=all").content.decode())
+    )
+    assert [row["verdict"] for row in rows] == ["ok", "ok", "timeout"]
+    assert client.get(f"{address_of(problem)}?attempts=some").status_code == 400
+
+
+def test_an_unscored_problem_shows_its_kernels(problem: Problem, client: Client) -> None:
+    other = factory.make_problem(2, "gemm")
+    factory.make_judged(factory.make_submission("Fast"), other)
+    factory.make_judged(factory.make_submission("Fast"), problem)
+    Problem.objects.filter(pk=other.pk).update(scored=False, unscored_reason="Too easy.")
+    DataVersion.objects.bump()
+    text = client.get(address_of(other)).content.decode()
+    assert "Too easy." in text
+    assert "Fast" in text
+
+
+def test_a_setting_without_results_here_gives_way_to_one_with(
+    problem: Problem, client: Client
+) -> None:
+    other = factory.make_problem(2, "gemm")
+    for _ in range(2):
+        factory.make_judged(factory.make_submission("On CPU"), other)
+    judged_on_gpus(factory.make_submission("On GPU"), problem, 2.0)
+    assert "On GPU" in client.get(address_of(problem)).content.decode()
+    asked = client.get(f"{address_of(problem)}?hardware=cpu")
+    assert asked.status_code == 200
+    assert "On GPU" not in asked.content.decode()
+
+
+def test_floors_name_what_binds_on_the_gpu_that_is_asked_for(
+    problem: Problem, client: Client
+) -> None:
+    found = client.get(f"{address_of(problem)}.json").json()["floors"]
+    assert found["gpu"] == "H200 SXM"
+    tiny = next(row for row in found["rows"] if row["size"] == "tiny")
+    assert (tiny["limiter"], tiny["bound_us"]) == ("latency", 0.9)
+    other = client.get(f"{address_of(problem)}.json?gpu=b200-sxm").json()["floors"]
+    assert other["gpu"] == "B200 SXM"
+    assert [row["limiter"] for row in other["rows"]] == ["wire", "wire"]
+    text = client.get(f"{address_of(problem)}?gpu=b200-sxm").content.decode()
+    assert "that floor is not known" in text
+    assert client.get(f"{address_of(problem)}?gpu=abacus").status_code == 400
+
+
+def test_neighbours_are_linked(problem: Problem, client: Client) -> None:
+    last = factory.make_problem(7, "gemm")
+    assert (
+        f'href="{address_of(last)}" rel="next"' in client.get(address_of(problem)).content.decode()
+    )
+    assert (
+        f'href="{address_of(problem)}" rel="prev"' in client.get(address_of(last)).content.decode()
+    )
+
+
+def test_kernels_of_several_sizes_show_where_nccl_is_passed(
+    problem: Problem, client: Client
+) -> None:
+    costs = {"wire_bytes": 8.0, "flops": 1.0, "hbm_bytes": 1.0, "exchanges": 1}
+    problem.payload = {**problem.payload}
+    problem.payload["costs"] = {
+        "tiny": {"2": costs, "4": costs},
+        "standard": {"2": costs, "4": {**costs, "wire_bytes": 800.0}},
+    }
+    problem.save()
+    one = factory.make_submission("Sizes")
+    judged_on_gpus(one, problem, 2.0, size="tiny")
+    judged_on_gpus(one, problem, 0.5)
+    judged_on_gpus(one, problem, 0.5, world_size=2)
+    text = client.get(f"{address_of(problem)}?ranks=4&size=standard").content.decode()
+    assert "faster than NCCL below about 80 B" in text
+    spec = client.get("/figures/speedup-by-size.json?problem=1&size=standard&ranks=4").json()
+    line, best = go.Figure(spec).data
+    assert (list(line.x), list(line.y)) == ([8.0, 800.0], [2.0, 0.5])
+    assert best.name == "best of all"
+    table = client.get("/figures/speedup-by-ranks.csv?problem=1&size=standard").content.decode()
+    assert table.splitlines()[0].endswith("2 ranks,4 ranks")
+
+
+@pytest.mark.parametrize("name", ["problem-failures", "speedup-by-size", "speedup-by-ranks"])
+def test_a_figure_of_a_problem_is_served(
+    name: str, fast: Run, problem: Problem, client: Client
+) -> None:
+    go.Figure(client.get(f"/figures/{name}.json?problem=1").json())
+    assert client.get(f"/figures/{name}.csv?problem=1").status_code == 200
+    for number in ("", "x", "999", "-1"):
+        assert client.get(f"/figures/{name}.json?problem={number}").status_code == 404
+
+
+OVERVIEW = ("roofline", "roofline-links", "speedups-by-problem", "failures-by-problem")
+
+
+@pytest.mark.parametrize("name", OVERVIEW)
+def test_a_figure_of_all_problems_is_served_under_the_filters_of_its_page(
+    name: str, fast: Run, client: Client
+) -> None:
+    factory.make_problem(2, "gemm", "expert")
+    whole, rest = (
+        client.get(f"/figures/{name}.json?category={category}") for category in ("tensor", "expert")
+    )
+    assert go.Figure(whole.json()).data
+    assert "Problem allreduce" in client.get(f"/figures/{name}.csv").content.decode()
+    assert "allreduce" not in rest.content.decode()
+    assert "Secret" not in client.get(f"/figures/{name}.csv").content.decode()
+
+
+def test_a_site_without_kernels_draws_the_references(problem: Problem, client: Client) -> None:
+    rows = client.get("/figures/roofline-links.csv").content.decode().splitlines()
+    # 2048 bytes in 31.9 µs.
+    assert rows[1].split(",")[2].startswith("0.064")
+    assert "roofline-links" in client.get("/problems").content.decode()
+
+
+def numbers(client: Client, query: str) -> list[int]:
+    return [row["number"] for row in client.get(f"/problems.json?{query}").json()["problems"]]
+
+
+def test_the_list_is_filtered_and_sorted_by_its_address(
+    fast: Run, problem: Problem, client: Client
+) -> None:
+    two = factory.make_problem(2, "gemm", "expert")
+    three = factory.make_problem(3, "scan", "expert")
+    two.payload = {**two.payload, "source": "else/where", "costs": {}}
+    two.save()
+    judged_on_gpus(factory.make_submission("Fast"), three, 4.0)
+    assert numbers(client, "") == [1, 2, 3]
+    assert numbers(client, "sort=-number") == [3, 2, 1]
+    assert numbers(client, "sort=best_speedup") == [3, 1, 2]
+    assert numbers(client, "sort=-best_speedup") == [1, 3, 2]
+    assert numbers(client, "sort=solved") == [1, 3, 2]
+    assert numbers(client, "sort=wire_bytes")[-1] == 2
+    assert numbers(client, "category=expert") == [2, 3]
+    assert numbers(client, "source=else/where") == [2]
+    assert numbers(client, "solved=no") == [2]
+    assert numbers(client, "solved=yes&category=expert") == [3]
+    assert numbers(client, "scored=no") == []
+    for bad in ("sort=x", "category=x", "solved=maybe", "source=x"):
+        assert client.get(f"/problems?{bad}").status_code == 400
+    assert "No problem is like that" in client.get("/problems?scored=no").content.decode()
+
+
+def test_the_list_counts_within_one_setting(fast: Run, problem: Problem, client: Client) -> None:
+    row = client.get("/problems.json").json()["problems"][0]
+    assert (row["solved"], row["submissions"], row["best_speedup"]) == (2, 3, 2.0)
+    assert row["utilisation"] == pytest.approx(0.2)
+
+
+@pytest.mark.parametrize("address", ["/problems", "/problems/1-allreduce"])
+def test_pages_need_at_most_four_queries_besides_the_version(
+    address: str, fast: Run, client: Client
+) -> None:
+    with CaptureQueriesContext(connection) as queries:
+        client.get(address)
+    assert len([q for q in queries if "dataversion" not in q["sql"]]) <= 4
+
+
+def test_failures_are_counted_by_mode(fast: Run, problem: Problem) -> None:
+    rows = problem_results.summaries_of(problem)
+    found = problem_results.results(rows, problem_results.setting_of(rows[0]))
+    assert (found.made, found.correct, found.faster) == (3, 2, 1)
+    assert found.commonest_failure == ("deadlock", 1)
+    assert replace(found, rows=()).commonest_failure is None
