@@ -34,6 +34,9 @@ TYPES = {
     "html": "text/html; charset=utf-8",
     "json": "application/json",
     "csv": "text/csv; charset=utf-8",
+    "svg": "image/svg+xml",
+    "atom": "application/atom+xml; charset=utf-8",
+    "sitemap": "application/xml; charset=utf-8",
 }
 FRONT_PAGE_TWIN = "/leaderboard"
 KEEP_S = 86_400
@@ -114,7 +117,7 @@ def answer_kept(
     request: HttpRequest, address: str, make: Callable[..., Stored | HttpResponse]
 ) -> HttpResponse:
     """The body kept for this address and data version, made if there is none."""
-    digest = hashlib.sha256(address.encode()).hexdigest()[:24]
+    digest = hashlib.sha256(f"{origin(request)} {address}".encode()).hexdigest()[:24]
     etag = f'W/"{DataVersion.objects.current()}-{code_version()}-{digest}"'
     stored = cache.get(f"page:{etag}")
     if stored is None:
@@ -159,7 +162,7 @@ def _make(
     etag: str | None,
 ) -> Stored | HttpResponse:
     page = build(request, **parts)
-    body = rendered(page, form, request.path, query)
+    body = rendered(page, form, request.path, query, origin(request))
     if not page.private:
         return packed(body, form, etag)
     if not may_see(request, page.owner_id):
@@ -174,14 +177,15 @@ def may_see(request: HttpRequest, owner_id: int | None) -> bool:
     return user.is_authenticated and (user.is_staff or user.pk == owner_id)
 
 
-def rendered(page: Page, form: str, path: str, query: str) -> str:
+def rendered(page: Page, form: str, path: str, query: str, site: str) -> str:
     if form == "json":
         return json.dumps(page.data, cls=DjangoJSONEncoder, ensure_ascii=False, allow_nan=False)
     if form == "csv":
         if page.table is None:
             raise Http404
         return as_csv(page.table)
-    return render_to_string(page.template, frame(page, path, query))
+    shown = {**frame(page, path, query), "origin": "" if page.private else site}
+    return render_to_string(page.template, shown)
 
 
 def frame(page: Page, path: str, query: str) -> dict[str, object]:
@@ -194,8 +198,18 @@ def frame(page: Page, path: str, query: str) -> dict[str, object]:
         "section": page.section,
         "crumbs": page.crumbs,
         "twins": twins,
+        "address": f"{path}{tail}",
         **page.context,
     }
+
+
+def origin(request: HttpRequest) -> str:
+    """Where readers find the site, as `https://name`; empty where a request may claim any host."""
+    if settings.PKB_PUBLIC_URL:
+        return str(settings.PKB_PUBLIC_URL)
+    if "*" in settings.ALLOWED_HOSTS:
+        return ""
+    return f"{request.scheme}://{request.get_host()}"
 
 
 def as_csv(table: Table) -> str:

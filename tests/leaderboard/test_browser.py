@@ -76,8 +76,10 @@ def site() -> dict[str, str]:
     factory.finish(failed, report)
     waiting = factory.make_run(factory.make_kernel(first, two, source="def solution(): ...\n"))
     return {
-        **{name: f"/{name}" for name in ("categories", "problems", "methodology", "status")},
+        **{name: f"/{name}" for name in ("categories", "matrix", "problems", "methodology", "status")},
         "board": "/",
+        "comparison": f"/compare?a={first.pk}&b={second.pk}",
+        "search": "/search?q=problem",
         "problem": "/problems/1-allreduce",
         "kernel": f"/kernels/{done.kernel.source_id}",
         "hostile kernel": f"/kernels/{failed.kernel.source_id}",

@@ -1,0 +1,140 @@
+"""What the search box finds: what is public, and little of it at a time."""
+
+from __future__ import annotations
+
+import re
+import uuid
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from django.db.models import Q
+from django.urls import reverse
+
+from leaderboard.models import Kernel, LanguageModel, Problem, Run, Submission, Visibility
+
+MOST = 20
+LONGEST = 80
+FEWEST_DIGITS = 6
+DIGEST_DIGITS, RUN_DIGITS = 64, 32
+_HEX = re.compile(r"[0-9a-f]+")
+_NUMBER = re.compile(r"#?([0-9]{1,9})")
+PUBLIC = Visibility.PUBLIC
+
+
+@dataclass(frozen=True, kw_only=True)
+class Found:
+    """`exact`: what was asked for is its whole name or number, or the start of its digest."""
+
+    kind: str
+    title: str
+    note: str
+    url: str
+    exact: bool
+
+
+def find(asked: str) -> list[Found]:
+    """At most MOST of each kind, exact ones first; at most four queries."""
+    text = " ".join(asked.casefold().split())
+    if not text or "\0" in text:
+        return []
+    number = _NUMBER.fullmatch(text)
+    digits = hexadecimal(text)
+    found = [] if digits and number else _problems(text, number)
+    found += _models(text)
+    found += _submissions(int(number[1])) if number else []
+    found += [*_kernels(digits), *_runs(digits)] if digits else []
+    return sorted(found, key=lambda one: not one.exact)
+
+
+def hexadecimal(text: str) -> str | None:
+    """The start of a digest or of a run's id, where that is long enough to tell something."""
+    digits = text.removeprefix("sha256:").replace("-", "")
+    long_enough = FEWEST_DIGITS <= len(digits) <= DIGEST_DIGITS
+    return digits if long_enough and _HEX.fullmatch(digits) else None
+
+
+def sole(found: Sequence[Found]) -> Found | None:
+    """The only thing found, where it is exactly what was asked for."""
+    return found[0] if len(found) == 1 and found[0].exact else None
+
+
+def _problems(text: str, number: re.Match[str] | None) -> list[Found]:
+    """Every word occurs in number, title, slug or category."""
+    rows = Problem.objects.values_list("number", "slug", "title", "category_title", "scored")
+    found = []
+    for own, slug, title, category, scored in rows:
+        exact = text in (slug, title.casefold()) or bool(number and int(number[1]) == own)
+        words = f"{title} {slug} {slug.replace('_', ' ')} {category}".casefold()
+        if exact or (not number and all(word in words for word in text.split())):
+            note = category if scored else f"{category}, not scored"
+            url = reverse("problem", args=[own, slug])
+            named = f"{own}. {title}"
+            found.append(Found(kind="Problem", title=named, note=note, url=url, exact=exact))
+    return sorted(found, key=lambda one: not one.exact)[:MOST]
+
+
+def _models(text: str) -> list[Found]:
+    named = Q(name__icontains=text) | Q(slug__icontains=text) | Q(vendor__icontains=text)
+    rows = LanguageModel.objects.visible().filter(named).values_list("name", "vendor", "slug")
+    return [
+        Found(
+            kind="Model",
+            title=name,
+            note=vendor,
+            url=reverse("model", args=[slug]),
+            exact=text in (name.casefold(), slug),
+        )
+        for name, vendor, slug in rows[:MOST]
+    ]
+
+
+def _submissions(number: int) -> list[Found]:
+    rows = Submission.objects.filter(pk=number, visibility=PUBLIC).select_related("model")
+    return [
+        Found(
+            kind="Submission",
+            title=f"Submission {row.pk}",
+            note=f"{row.model.name}, {row.harness}",
+            url=row.get_absolute_url(),
+            exact=True,
+        )
+        for row in rows
+    ]
+
+
+def _kernels(digits: str) -> list[Found]:
+    """A range instead of a pattern: every database finds it in the index."""
+    rows = Kernel.objects.filter(source__gte=digits, source__lt=f"{digits}g")
+    public = rows.filter(submission__visibility=PUBLIC).order_by("source_id", "problem_id")
+    named = public.values_list("source_id", "problem__title").distinct()[:MOST]
+    titles: dict[str, str] = {}
+    for digest, title in named:
+        titles[digest] = f"{titles[digest]}, {title}" if digest in titles else title
+    return [
+        Found(
+            kind="Kernel",
+            title=digest,
+            note=title,
+            url=reverse("kernel", args=[digest]),
+            exact=True,
+        )
+        for digest, title in titles.items()
+    ]
+
+
+def _runs(digits: str) -> list[Found]:
+    if len(digits) > RUN_DIGITS:
+        return []
+    first, last = (uuid.UUID(digits.ljust(RUN_DIGITS, end)) for end in "0f")
+    rows = Run.objects.filter(id__gte=first, id__lte=last, kernel__submission__visibility=PUBLIC)
+    named = rows.order_by("id").values_list("id", "status", "verdict", "kernel__problem__title")
+    return [
+        Found(
+            kind="Run",
+            title=str(run_id),
+            note=f"{title}: {verdict or status}",
+            url=reverse("run", args=[run_id]),
+            exact=True,
+        )
+        for run_id, status, verdict, title in named[:MOST]
+    ]

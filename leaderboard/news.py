@@ -1,0 +1,81 @@
+"""What is new: kernels that are the fastest for their problem, and submissions on the board."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from django.db.models import Exists, F, OuterRef, Window
+from django.db.models.functions import RowNumber
+from django.urls import reverse
+
+from leaderboard.boards import SETTING_FIELDS, Setting
+from leaderboard.cells import ratio_text
+from leaderboard.models import Submission, Summary
+
+MOST = 50
+RECORD_FIELDS = (
+    *("problem_id", "problem__title", "best_run_id", "best_speedup", "best_run__finished_at"),
+    *("submission__model__name", "submission__harness"),
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Item:
+    """`model` is as its submitter wrote it."""
+
+    kind: str
+    what: str
+    model: str
+    says: str
+    url: str
+    at: datetime
+
+
+def newest() -> list[Item]:
+    """The last MOST of both, newest first."""
+    items = [*records(), *arrivals()]
+    return sorted(items, key=lambda item: item.at, reverse=True)[:MOST]
+
+
+def records() -> list[Item]:
+    """Kernels that are the fastest in their setting; of equal ones that which was first."""
+    fastest = Window(
+        RowNumber(),
+        partition_by=[F("problem"), *map(F, SETTING_FIELDS)],
+        order_by=[F("best_speedup").desc(), F("best_run__finished_at").asc()],
+    )
+    ours = Summary.objects.ranked().filter(correct__gte=1, submission__model__is_baseline=False)
+    best = ours.annotate(nth=fastest).filter(nth=1).order_by("-best_run__finished_at")
+    return [_record(row) for row in best.values(*RECORD_FIELDS, *SETTING_FIELDS)[:MOST]]
+
+
+def _record(row: Mapping[str, Any]) -> Item:
+    setting = Setting(**{name: row[name] for name in SETTING_FIELDS})
+    speedup = ratio_text(row["best_speedup"])
+    return Item(
+        kind="record",
+        what=f"{row['problem_id']}. {row['problem__title']}: {speedup}",
+        model=row["submission__model__name"],
+        says=f"The fastest verified kernel for this problem on {setting}.",
+        url=reverse("run", args=[row["best_run_id"]]),
+        at=row["best_run__finished_at"],
+    )
+
+
+def arrivals() -> list[Item]:
+    judged = Summary.objects.filter(submission=OuterRef("pk"), problem__scored=True)
+    ours = Submission.objects.ranked().filter(Exists(judged), model__is_baseline=False)
+    return [
+        Item(
+            kind="submission",
+            what=f"Submission {row.pk}, {row.harness}",
+            model=row.model.name,
+            says=f"New on the leaderboard: {row.k} attempts a problem.",
+            url=row.get_absolute_url(),
+            at=row.created_at,
+        )
+        for row in ours.select_related("model").order_by("-pk")[:MOST]
+    ]

@@ -1,0 +1,200 @@
+"""Submissions side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+from urllib.parse import urlencode
+
+from django.http import HttpRequest, HttpResponseBase
+from django.shortcuts import redirect
+from django.urls import reverse
+from django.utils.safestring import SafeString
+from django.views.decorators.http import require_safe
+
+from leaderboard import boards, cells, side_by_side
+from leaderboard.columns import DEFAULT_SORT, Placed, placed
+from leaderboard.filters import SETTING_FILTERS, Filter, Option, setting_filters
+from leaderboard.models import Problem, Run
+from leaderboard.pages import BadQuery, Crumb, Page, Table, public_page
+from leaderboard.side_by_side import LETTERS, Asked, Bounds, Line
+from leaderboard.verdicts import words
+from leaderboard.views.compare_kernels import kernels
+from leaderboard.visible import visible
+
+FEWEST_SELECTS = 3
+MOST_NAMED = 12
+
+
+@require_safe
+def compare(request: HttpRequest, form: str = "html") -> HttpResponseBase:
+    """Rows ticked on a board come as `with`, and get an address that says which is which."""
+    ticked = [value for value in request.GET.getlist("with") if value][: len(LETTERS)]
+    if ticked:
+        where = [(name, request.GET[name]) for name in SETTING_FILTERS if request.GET.get(name)]
+        query = urlencode([*zip(LETTERS, ticked, strict=False), *where])
+        return redirect(f"{reverse('compare')}?{query}")
+    if request.GET.get("kernels"):
+        return kernels(request, form=form)
+    return submissions(request, form=form)
+
+
+@public_page(*LETTERS, *SETTING_FILTERS)
+def submissions(request: HttpRequest) -> Page:
+    setting, controls = setting_filters(request, boards.known_settings())
+    problems, titles = scored_problems()
+    rows = placed(boards.judged(setting, len(problems)), DEFAULT_SORT) if setting else []
+    sides = chosen(request, rows)
+    found = side_by_side.lines(problems, sides, bounds_of(sides)) if len(sides) > 1 else []
+    context = {
+        "page_url": reverse("compare"),
+        "filters": [*pickers(sides, rows), *controls],
+        "setting": setting,
+        "sides": [_side(letter, side) for letter, side in zip(LETTERS, sides, strict=False)],
+        **(compared(found, sides, titles) if found else {}),
+    }
+    records = [record(line) for line in found]
+    return Page(
+        template="compare.html",
+        section="compare",
+        context=context,
+        data={
+            "setting": setting and vars(setting),
+            "submissions": [side.entry.submission for side in sides],
+            "overlap": vars(side_by_side.overlap(found, len(sides))) if found else None,
+            "problems": records,
+        },
+        table=Table(
+            columns=tuple(records[0]) if records else ("number", "problem"),
+            rows=[list(record.values()) for record in records],
+        ),
+        crumbs=(Crumb(text="Leaderboard", url=reverse("board")), Crumb(text="Compare")),
+    )
+
+
+def scored_problems() -> tuple[list[Asked], dict[str, str]]:
+    """In the order of the catalogue, and the titles of their categories."""
+    fields = ("number", "slug", "title", "category", "category_title")
+    rows = list(Problem.objects.scored().values_list(*fields))
+    problems = [
+        Asked(number=number, title=title, url=reverse("problem", args=[number, slug]), category=own)
+        for number, slug, title, own, _ in rows
+    ]
+    return problems, {own: title for *_, own, title in rows}
+
+
+def chosen(request: HttpRequest, rows: Sequence[Placed]) -> list[Placed]:
+    """A submission by its number, or a model's best by the model's slug; none twice."""
+    known = [str(row.entry.submission) for row in rows][:MOST_NAMED]
+    sides: list[Placed] = []
+    for name in LETTERS:
+        value = request.GET.get(name, "")
+        names = (row for row in rows if value in (str(row.entry.submission), row.entry.slug))
+        side = next(names, None) if value else None
+        if value and side is None:
+            raise BadQuery(name, value, known)
+        if side is not None and side not in sides:
+            sides.append(side)
+    return sides
+
+
+def pickers(sides: Sequence[Placed], rows: Sequence[Placed]) -> list[Filter]:
+    options = tuple(
+        Option(
+            value=str(row.entry.submission),
+            text=f"{visible(row.entry.model)}, {row.entry.harness}, no. {row.entry.submission}",
+        )
+        for row in rows
+    )
+    shown = min(max(FEWEST_SELECTS, len(sides) + 1), len(LETTERS))
+    values = [str(side.entry.submission) for side in sides] + [""] * shown
+    return [
+        Filter(
+            name=letter,
+            label=f"Submission {letter.upper()}",
+            value=value,
+            options=(Option(value="", text="–"), *options),
+        )
+        for letter, value in zip(LETTERS[:shown], values, strict=False)
+    ]
+
+
+def bounds_of(sides: Sequence[Placed]) -> Bounds:
+    runs = Run.objects.filter(pk__in=side_by_side.solving_runs(sides)).order_by()
+    rows = runs.values_list("pk", "speedup_low", "speedup_high")
+    return {str(pk): (low, high) for pk, low, high in rows}
+
+
+def compared(
+    found: Sequence[Line], sides: Sequence[Placed], titles: Mapping[str, str]
+) -> dict[str, object]:
+    overlap = side_by_side.overlap(found, len(sides))
+    first, *others = LETTERS[: len(sides)].upper()
+    return {
+        "overlap": overlap,
+        "both": "both" if len(sides) == 2 else f"all {len(sides)}",
+        "neither": "neither" if len(sides) == 2 else "none",
+        "ratio_names": [f"{first} / {other}" for other in others],
+        "scores": score_rows(found, sides),
+        "categories": category_rows(found, sides, titles),
+        "lines": found,
+    }
+
+
+def score_rows(found: Sequence[Line], sides: Sequence[Placed]) -> list[dict[str, object]]:
+    marks = [side.entry.score for side in sides]
+    overlap = side_by_side.overlap(found, len(sides))
+    common = side_by_side.speedups_in_common(found, len(sides))
+    both = "both" if len(sides) == 2 else "all"
+    rows: list[tuple[str, str, list[SafeString]]] = [
+        ("pass@1", "%", [cells.share_cell(m.pass_at_1, m.pass_at_1_interval) for m in marks]),
+        ("fast₁@1", "%", [cells.share_cell(m.fast_at_1) for m in marks]),
+        ("Solved", "problems", [cells.fraction_cell(m.correct, m.scored) for m in marks]),
+        ("Solved by no other", "problems", [cells.count_cell(n) for n in overlap.only]),
+        (f"Speedup where {both} are right", "geo. mean", [cells.ratio_cell(x) for x in common]),
+        (
+            "Speedup of all it solved",
+            "geo. mean",
+            [cells.ratio_cell(m.geometric_mean) for m in marks],
+        ),
+    ]
+    return [{"name": name, "unit": unit, "cells": cells.joined(row)} for name, unit, row in rows]
+
+
+def category_rows(
+    found: Sequence[Line], sides: Sequence[Placed], titles: Mapping[str, str]
+) -> list[dict[str, object]]:
+    rows = []
+    for slug, group in side_by_side.by_category(found).items():
+        solved = [sum(line.solved[n] for line in group) for n in range(len(sides))]
+        common = side_by_side.speedups_in_common(group, len(sides))
+        made = [
+            cells.count_cell(len(group)),
+            *(cells.count_cell(n) for n in solved),
+            cells.count_cell(side_by_side.overlap(group, len(sides)).every),
+            *(cells.ratio_cell(x) for x in common),
+        ]
+        rows.append({"title": titles[slug], "cells": cells.joined(made)})
+    return rows
+
+
+def record(line: Line) -> dict[str, Any]:
+    """A row of the twins; keys begin with the letter of a submission."""
+    made: dict[str, Any] = {"number": line.problem.number, "problem": line.problem.title}
+    for letter, outcome in zip(LETTERS, line.outcomes, strict=False):
+        for name in ("verdict", "speedup", "low", "high", "run"):
+            made[f"{letter}_{name}"] = getattr(outcome, name) if outcome else None
+    for letter, ratio in zip(LETTERS[1:], line.ratios, strict=False):
+        made[f"a_over_{letter}"] = ratio.value if ratio else None
+        made[f"a_and_{letter}_apart"] = ratio.is_apart if ratio else None
+    return made
+
+
+def _side(letter: str, side: Placed) -> dict[str, object]:
+    names = ("model", "harness", "url", "submission")
+    return {
+        **{name: getattr(side.entry, name) for name in names},
+        "letter": letter.upper(),
+        "place": side.place or "",
+        "trust": words(side.entry.trust),
+    }

@@ -1,0 +1,129 @@
+"""Models by problems, and the way from a cell to its attempt."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from django.db.models.fields.json import KT
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.urls import reverse
+from django.views.decorators.http import require_safe
+
+from leaderboard import boards, matrix
+from leaderboard.boards import Entry
+from leaderboard.columns import DEFAULT_SORT, Placed, placed
+from leaderboard.filters import (
+    BOARD_PARAMETERS,
+    SETTING_FILTERS,
+    BoardQuery,
+    Scope,
+    board_query,
+    said,
+)
+from leaderboard.matrix import CELL_COLUMNS, Column, Group, cell_record
+from leaderboard.models import Problem
+from leaderboard.pages import BadQuery, Crumb, Page, Table, bad_query, canonical_query, public_page
+
+# Those that say which kernels of a submission count.
+KERNEL_FILTERS = ("backend", "mechanism", "nccl")
+
+
+@public_page(*BOARD_PARAMETERS)
+def models_by_problems(request: HttpRequest) -> Page:
+    query = board_query(request)
+    rows = placed(query.judged(), DEFAULT_SORT)
+    groups, unscored = grouped(query.scope)
+    columns = [column for group in groups for column in group.columns]
+    where = canonical_query(request, (*KERNEL_FILTERS, *SETTING_FILTERS))
+    records = [[cell_record(row.entry, cell) for cell in row.entry.cells] for row in rows]
+    context = {
+        "page_url": reverse("matrix"),
+        "filters": query.controls,
+        "groups": groups,
+        "columns": columns,
+        "is_wide": len(columns) <= matrix.FEW_COLUMNS,
+        "unscored": unscored,
+        "legend": matrix.LEGEND,
+        "solved": matrix.solved_cells((row.entry for row in rows), columns),
+        "rows": [_drawn(row, columns, where) for row in rows],
+        "said": f"{said(len(rows), 'submission')} · {query.setting}" if rows else "",
+    }
+    return Page(
+        template="matrix.html",
+        section="matrix",
+        context=context,
+        data={
+            "setting": query.setting and vars(query.setting),
+            "problems": [{"number": one.number, "title": one.title} for one in columns],
+            "cells": [record for row in records for record in row],
+        },
+        table=Table(
+            columns=CELL_COLUMNS,
+            rows=[list(record.values()) for row in records for record in row],
+        ),
+        crumbs=(Crumb(text="Leaderboard", url=reverse("board")), Crumb(text="Matrix")),
+    )
+
+
+def grouped(scope: Scope) -> tuple[list[Group], int]:
+    """Scored problems by category, and how many others there are."""
+    problems = Problem.objects.annotate(codebase=KT("payload__source"))
+    if scope.category:
+        problems = problems.filter(category=scope.category)
+    if scope.source:
+        problems = problems.filter(codebase=scope.source)
+    fields = ("number", "slug", "title", "category", "category_title", "scored")
+    names: dict[str, str] = {}
+    columns: dict[str, list[Column]] = {}
+    unscored = 0
+    for number, slug, title, own, own_title, scored in problems.values_list(*fields):
+        if not scored:
+            unscored += 1
+            continue
+        names[own] = own_title
+        members = columns.setdefault(own, [])
+        members.append(matrix.column(number, slug, title, edge=not members))
+    page = reverse("matrix")
+    found = [
+        Group(title=names[own], url=f"{page}?category={own}", columns=tuple(members))
+        for own, members in columns.items()
+    ]
+    return found, unscored
+
+
+def _drawn(row: Placed, columns: Sequence[Column], where: str) -> dict[str, object]:
+    entry = row.entry
+    return {
+        **{name: getattr(entry, name) for name in ("model", "harness", "url", "baseline")},
+        "place": row.place or "",
+        "correct": entry.score.correct,
+        "cells": matrix.row_cells(entry.submission, entry.cells, columns, where),
+    }
+
+
+@require_safe
+def attempt(request: HttpRequest, submission: int, problem: int) -> HttpResponse:
+    """To the run that a cell of the matrix shows."""
+    try:
+        entries = one_submission(board_query(request), submission)
+    except BadQuery as error:
+        return bad_query(error, "html")
+    found = [cell for entry in entries for cell in entry.cells if cell.problem == problem]
+    if not found:
+        raise Http404
+    return redirect("run", found[0].run)
+
+
+def one_submission(query: BoardQuery, number: int) -> list[Entry]:
+    """With the kernels that count, as in the matrix that a reader came from."""
+    if query.setting is None:
+        return []
+    return boards.judged(
+        query.setting,
+        query.scope.scored,
+        submission=number,
+        backend=query.chosen["backend"],
+        mechanism=query.chosen["mechanism"],
+        nccl_free=bool(query.chosen["nccl"]),
+    )

@@ -1,0 +1,168 @@
+"""Models by problems: every cell says what became of a pair and leads there; cheap when large."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import random
+import re
+
+import pytest
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+from django.utils.safestring import mark_safe
+
+from evaluator.report import Verdict
+from leaderboard import matrix
+from leaderboard.boards import Cell
+from leaderboard.marks import Target, marked_cell
+from leaderboard.models import Run, Visibility
+from leaderboard.pages import packed
+from leaderboard.scores import FAILURE_MODES
+from tests.leaderboard import factory
+
+pytestmark = pytest.mark.django_db
+
+
+def cell(problem: int, speedup: float | None = None, mode: str | None = "correct") -> Cell:
+    return Cell(
+        problem=problem,
+        category="tensor",
+        made=2,
+        correct=int(speedup is not None),
+        best_speedup=speedup,
+        verdict="ok" if speedup else "output_mismatch",
+        mode=mode,
+        kernel="0" * 64,
+        run="00000000-0000-0000-0000-000000000000",
+        utilisation=None,
+        backend="pytorch",
+        mechanisms=(),
+        nccl=False,
+    )
+
+
+@pytest.fixture
+def site() -> dict[str, Run]:
+    one, two = factory.make_problem(), factory.make_problem(2, "gemm", "expert")
+    first, second = factory.make_submission("Model One", k=2), factory.make_submission("Model Two")
+    factory.make_judged(first, one, Verdict.BUILD_ERROR)
+    runs = {"fast": factory.make_judged(first, one, speedup=2.5)}
+    runs["late"] = factory.make_judged(first, two, Verdict.TIMEOUT)
+    runs["slow"] = factory.make_judged(second, one, speedup=0.4)
+    return runs
+
+
+@pytest.mark.parametrize(
+    ("speedup", "code"),
+    [(9.0, "z"), (2.0, "z"), (1.01, "y"), (1.0, "x"), (0.5, "x"), (0.49, "w")],
+)
+def test_a_right_kernel_is_marked_by_its_speed(speedup: float, code: str) -> None:
+    mark = matrix.mark_of(cell(1, speedup))
+    assert mark is not None
+    assert mark.code == code
+
+
+def test_every_way_to_fail_has_a_sign_of_its_own() -> None:
+    marks = [matrix.mark_of(cell(1, mode=mode)) for mode in FAILURE_MODES[:-1]]
+    assert all(marks)
+    assert len({mark.glyph for mark in matrix.LEGEND}) == len(matrix.LEGEND) == 10
+    assert len({mark.code for mark in matrix.LEGEND}) == len(matrix.LEGEND)
+    assert matrix.mark_of(cell(1, mode=None)) is None
+
+
+def test_a_marked_cell_takes_only_escaped_texts_and_numbers() -> None:
+    mark, safe = matrix.LEGEND[0], mark_safe("x")
+    with pytest.raises(TypeError, match="escaped"):
+        marked_cell(mark, Target(href="x", label=safe), 1.0, in_digits=False)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="number or None"):
+        marked_cell(mark, Target(href=safe, label=safe), "1", in_digits=False)  # type: ignore[arg-type]
+
+
+def test_cells_say_what_happened_and_lead_there(site: dict[str, Run], client: Client) -> None:
+    text = client.get("/matrix").content.decode()
+    submission = site["fast"].kernel.submission_id
+    assert f'href="/matrix/{submission}/1" title="1. Problem allreduce: right, 2.50×"' in text
+    assert f'href="/matrix/{submission}/2" title="2. Problem gemm: deadlock"' in text
+    assert '<td class="o g">·</td>' in text  # Model Two has nothing for problem 2
+    for name, problem in (("fast", 1), ("late", 2)):
+        answer = client.get(f"/matrix/{submission}/{problem}")
+        assert answer["Location"] == f"/runs/{site[name].id}"
+    with CaptureQueriesContext(connection) as queries:
+        client.get(f"/matrix/{submission}/1")
+    assert len(queries) <= 4
+
+
+def test_twins_hold_every_cell(site: dict[str, Run], client: Client) -> None:
+    found = client.get("/matrix.json").json()
+    rows = list(csv.DictReader(io.StringIO(client.get("/matrix.csv").content.decode())))
+    assert [problem["number"] for problem in found["problems"]] == [1, 2]
+    assert len(found["cells"]) == len(rows) == 3
+    best = next(row for row in rows if row["speedup"] == "2.5")
+    assert (best["model"], best["made"], best["correct"]) == ("Model One", "2", "1")
+    assert best["run"] == str(site["fast"].id)
+    assert found["cells"][0]["kernel"] == site["fast"].kernel.source_id
+
+
+def test_filters_leave_columns_and_rows_out(site: dict[str, Run], client: Client) -> None:
+    found = client.get("/matrix.json?category=expert").json()
+    assert [problem["number"] for problem in found["problems"]] == [2]
+    assert [row["verdict"] for row in found["cells"]] == ["timeout"]
+    assert client.get("/matrix.json?harness=agentic").json()["cells"] == []
+    assert client.get("/matrix?category=nonsense").status_code == 400
+
+
+def test_unscored_problems_are_left_out_and_said(site: dict[str, Run], client: Client) -> None:
+    other = factory.make_problem(3, "odd")
+    other.scored, other.unscored_reason = False, "Its reference is wrong."
+    other.save()
+    factory.make_judged(site["fast"].kernel.submission, other)
+    assert "1 problem that is not scored is left out" in client.get("/matrix").content.decode()
+    assert len(client.get("/matrix.json").json()["problems"]) == 2
+
+
+def test_what_is_not_public_is_not_in_the_matrix(client: Client) -> None:
+    problem = factory.make_problem()
+    for visibility in (Visibility.PRIVATE, Visibility.UNLISTED):
+        hidden = factory.make_submission("Secret Model", visibility=visibility)
+        factory.make_judged(hidden, problem)
+        factory.make_judged(factory.make_submission("Open Model"), problem)
+        for form in ("", ".json", ".csv"):
+            assert "Secret Model" not in client.get(f"/matrix{form}").content.decode()
+        assert client.get(f"/matrix/{hidden.pk}/1").status_code == 404
+
+
+def test_an_empty_matrix_and_unknown_cells_answer(client: Client) -> None:
+    assert client.get("/matrix").status_code == 200
+    assert client.get("/matrix.csv").status_code == 200
+    assert client.get("/matrix/1/1").status_code == 404
+    assert client.get("/matrix/1/1?profile=x").status_code == 400
+
+
+def test_the_page_asks_four_things_of_the_database(site: dict[str, Run], client: Client) -> None:
+    with CaptureQueriesContext(connection) as queries:
+        client.get("/matrix")
+    assert len([q for q in queries if "dataversion" not in q["sql"]]) <= 4
+
+
+def test_two_hundred_rows_stay_small() -> None:
+    draw = random.Random(1)
+    columns = [
+        matrix.column(n, f"problem-{n}", f"A problem with a usual title {n}", edge=n % 9 == 0)
+        for n in range(1, 88)
+    ]
+    rows = []
+    for number in range(200):
+        skill = draw.random()
+        found = [
+            cell(n, draw.lognormvariate(0, 0.7))
+            if draw.random() < skill
+            else cell(n, mode=draw.choice(FAILURE_MODES[:-1]))
+            for n in range(1, 88)
+        ]
+        rows.append(matrix.row_cells(number, found, columns, ""))
+    body = packed("".join(rows), "html", None).body
+    assert len(body) <= 150_000, len(body)
+    assert len(re.findall("<td", gzip.decompress(body).decode())) == 200 * 87

@@ -1,0 +1,134 @@
+"""The search box finds what is public, asks little, and never gives a secret away."""
+
+from __future__ import annotations
+
+import xml.etree.ElementTree as ET
+
+import pytest
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+
+from leaderboard.finding import MOST, Found, find, hexadecimal
+from leaderboard.models import Kernel, Run, Visibility
+from tests.leaderboard import factory
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def run() -> Run:
+    factory.make_problem(2, "ring_attention", "expert")
+    factory.make_problem(12, "ring_attention_backward", "expert")
+    return factory.make_judged(factory.make_submission("Model One"), factory.make_problem())
+
+
+def kinds(found: list[Found]) -> list[tuple[str, bool]]:
+    return [(one.kind, one.exact) for one in found]
+
+
+def test_problems_are_found_by_number_slug_title_and_category(run: Run) -> None:
+    assert [one.title for one in find("ring attention")] == [
+        "2. Problem ring_attention",
+        "12. Problem ring_attention_backward",
+    ]
+    assert kinds(find("ring_attention")) == [("Problem", True), ("Problem", False)]
+    assert kinds(find("Expert PARALLEL")) == [("Problem", False)] * 2
+    assert kinds(find("12")) == [("Problem", True)]
+    assert kinds(find("backward ring")) == [("Problem", False)]
+
+
+def test_the_only_exact_match_is_led_to(run: Run, client: Client) -> None:
+    for asked, address in (
+        ("12", "/problems/12-ring_attention_backward"),
+        ("allreduce", "/problems/1-allreduce"),
+        (" Model  One ", f"/models/{run.kernel.submission.model.slug}"),
+        (str(run.id), f"/runs/{run.id}"),
+        (str(run.id)[:9], f"/runs/{run.id}"),
+        (run.kernel.source_id[:8].upper(), f"/kernels/{run.kernel.source_id}"),
+        (run.kernel.source_id, f"/kernels/{run.kernel.source_id}"),
+    ):
+        assert client.get("/search", {"q": asked}).get("Location") == address, asked
+
+
+def test_several_matches_are_listed(run: Run, client: Client) -> None:
+    text = client.get("/search?q=ring_attention").content.decode()
+    assert text.index("2. Problem ring_attention<") < text.index("12. Problem ring_attention_b")
+    assert client.get("/search?q=model").status_code == 200
+    number = run.kernel.submission_id
+    factory.make_problem(number, "of-that-number") if number not in (1, 2, 12) else None
+    both = client.get(f"/search.json?q={number}").json()["results"]
+    assert {one["kind"] for one in both} == {"Problem", "Submission"}
+    assert b"kind,title,note,url,exact" in client.get("/search.csv?q=ring").content
+
+
+@pytest.mark.parametrize("asked", ["", "x" * 500, "\0", "%", "'; --", "<script>", "\u202e"])
+def test_odd_questions_have_an_answer(asked: str, run: Run, client: Client) -> None:
+    response = client.get("/search", {"q": asked})
+    assert response.status_code == 200
+    assert "<script>" not in response.content.decode().split("</head>")[1].split("<script src")[0]
+    assert "\u202e" not in response.content.decode()
+
+
+def test_few_digits_find_neither_kernels_nor_runs(run: Run) -> None:
+    assert hexadecimal("abcde") is None
+    assert hexadecimal("abcdeg") is None
+    assert hexadecimal("ABCDEF".casefold()) == "abcdef"
+    assert find(run.kernel.source_id[:5]) == []
+
+
+@pytest.mark.parametrize("visibility", [Visibility.PRIVATE, Visibility.UNLISTED])
+def test_what_is_not_public_is_never_found(visibility: str, client: Client) -> None:
+    hidden = factory.make_submission("Secret Model", visibility=visibility)
+    run = factory.make_judged(hidden, factory.make_problem(77))
+    client.force_login(factory.make_user("owner"))
+    for asked in ("secret", hidden.model.slug, str(hidden.pk), run.kernel.source_id, str(run.id)):
+        found = client.get("/search.json", {"q": asked}).json()["results"]
+        assert found == [], asked
+
+
+def test_an_unlisted_use_is_not_given_away_by_a_public_one(client: Client) -> None:
+    problem, other = factory.make_problem(), factory.make_problem(2, "gemm")
+    secret = factory.make_submission("Secret Model", visibility=Visibility.UNLISTED)
+    factory.make_kernel(secret, other)
+    factory.make_kernel(factory.make_submission("Open Model"), problem)
+    digest = Kernel.objects.values_list("source", flat=True)[0]
+    found = client.get("/search.json", {"q": digest[:10]}).json()["results"]
+    assert [one["note"] for one in found] == ["Problem allreduce"]
+
+
+def test_a_hostile_name_is_harmless_in_results(client: Client) -> None:
+    hostile = '<img src=x onerror="alert(1)">\u202e'
+    factory.make_judged(factory.make_submission(f"Two {hostile}"), factory.make_problem())
+    factory.make_submission(f"Two more {hostile}")
+    text = client.get("/search?q=two").content.decode()
+    assert "<img" not in text
+    assert "\u202e" not in text
+    assert text.count("[U+202E]") == 2
+
+
+@pytest.mark.parametrize("asked", ["1", "123456", "1234567", "decade", "abc123", "model"])
+def test_a_search_asks_at_most_four_things(asked: str, run: Run, client: Client) -> None:
+    with CaptureQueriesContext(connection) as queries:
+        client.get("/search", {"q": asked})
+    assert len(queries) <= 4
+
+
+def test_digests_and_ids_are_found_in_an_index(run: Run) -> None:
+    with CaptureQueriesContext(connection) as queries:
+        find(run.kernel.source_id[:8])
+    assert not [q["sql"] for q in queries if "LIKE" in q["sql"] and "source" in q["sql"]]
+
+
+def test_results_are_bounded() -> None:
+    for number in range(MOST + 5):
+        factory.make_submission(f"Model {number}")
+    assert len(find("model")) == MOST
+
+
+def test_other_programs_can_ask(client: Client) -> None:
+    response = client.get("/opensearch.xml")
+    root = ET.fromstring(response.content)
+    space = "{http://a9.com/-/spec/opensearch/1.1/}"
+    templates = [url.attrib["template"] for url in root.iter(f"{space}Url")]
+    assert "http://testserver/search?q={searchTerms}" in templates
