@@ -20,7 +20,8 @@ from leaderboard.charts.drawing import (
 )
 
 MOST_BINS, LEAST_BINS = 40, 8
-# A pattern beside each colour, for whoever cannot tell the colours apart.
+# A pattern beside each colour, for whoever cannot tell the colours apart. A `kernel` is one that no
+# name explains.
 EVENT_STYLES = {
     "compute": (COLOURS[0], ""),
     "communication": (COLOURS[1], "/"),
@@ -28,6 +29,7 @@ EVENT_STYLES = {
     "copy": (COLOURS[3], "x"),
     "memset": (COLOURS[6], "-"),
 }
+KIND_NAMES = {"kernel": "other kernel"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -189,7 +191,7 @@ def timeline(events: Sequence[Event]) -> Spec:
         trace = {
             "type": "bar",
             "orientation": "h",
-            "name": kind,
+            "name": KIND_NAMES.get(kind, kind),
             "y": [names[event.rank, event.lane, event.queue] for event in found],
             "base": [round(event.start_us, 2) for event in found],
             "x": [round(event.duration_us, 2) for event in found],

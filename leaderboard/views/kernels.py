@@ -49,7 +49,11 @@ def kernel(request: HttpRequest, digest: str) -> Page:
         "runs": [_run_row(run) for run in runs],
         "source": _source(source, source_marks(report)),
         "diff": _difference(other, diff) if other and diff else None,
-        "lineage": _lineage(siblings, digest, request.GET.get("diff", "")),
+        "compare": {
+            "asked": request.GET.get("diff", ""),
+            "has_previous": not siblings[0].is_here,
+        },
+        "lineage": _lineage(siblings, digest),
         "reproduce": reproduction(shown or next(iter(runs), None), f"{address}/bundle.zip"),
         "cite": citation(use, shown, origin(request) + address),
     }
@@ -137,8 +141,9 @@ def _difference(other: Other, diff: Diff) -> dict[str, object]:
     return {"name": other.name, "url": other.url, "diff": diff}
 
 
-def _lineage(siblings: Sequence[Sibling], digest: str, asked: str) -> dict[str, object]:
-    rows = [
+def _lineage(siblings: Sequence[Sibling], digest: str) -> list[dict[str, object]]:
+    """Nothing where a kernel stands alone."""
+    return [
         {
             **asdict(sibling),
             "verdict": words(sibling.verdict) if sibling.verdict else "",
@@ -148,8 +153,8 @@ def _lineage(siblings: Sequence[Sibling], digest: str, asked: str) -> dict[str, 
             "cells": cells.decimal_cell(sibling.speedup, 2),
         }
         for sibling in siblings
+        if len(siblings) > 1
     ]
-    return {"rows": rows, "asked": asked, "has_previous": not siblings[0].is_here}
 
 
 def _data(

@@ -6,13 +6,14 @@ import uuid
 from collections.abc import Mapping
 from typing import Any
 
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponseBase
 from django.urls import reverse
 from django.utils import timezone
 
 from leaderboard.evidence import contents, evidence, run_facts
 from leaderboard.models import Run, Status, Visibility
 from leaderboard.models.choices import PHASES
+from leaderboard.models.runs import FINAL
 from leaderboard.pages import Crumb, Page, public_page
 from leaderboard.reproduce import reproduction
 from leaderboard.views.figures.runs import run_called
@@ -22,8 +23,13 @@ from leaderboard.views.problems import address_of
 SHOWN_PHASES = ("queued", "build", "verify", "timed")
 
 
-@public_page(live=True)
-def run(request: HttpRequest, run_id: uuid.UUID) -> Page:
+def run(request: HttpRequest, run_id: uuid.UUID, form: str = "html") -> HttpResponseBase:
+    """A finished run never changes, so its page is kept like any other."""
+    is_final = Run.objects.filter(pk=run_id, status__in=FINAL).exists()
+    return (finished if is_final else followed)(request, form=form, run_id=run_id)
+
+
+def page_of(request: HttpRequest, run_id: uuid.UUID) -> Page:
     found = run_called(str(run_id))
     submission, problem = found.kernel.submission, found.kernel.problem
     waiting = Run.objects.ahead_of(found) + 1 if found.status == Status.QUEUED else None
@@ -53,6 +59,10 @@ def run(request: HttpRequest, run_id: uuid.UUID) -> Page:
             Crumb(text="Run"),
         ),
     )
+
+
+finished = public_page()(page_of)
+followed = public_page(live=True)(page_of)
 
 
 def _facts(found: Run, record: Mapping[str, Any]) -> dict[str, object]:

@@ -76,7 +76,10 @@ def site() -> dict[str, str]:
     factory.finish(failed, report)
     waiting = factory.make_run(factory.make_kernel(first, two, source="def solution(): ...\n"))
     return {
-        **{name: f"/{name}" for name in ("categories", "matrix", "problems", "methodology", "status")},
+        **{
+            name: f"/{name}"
+            for name in ("categories", "matrix", "problems", "methodology", "status")
+        },
         "board": "/",
         "comparison": f"/compare?a={first.pk}&b={second.pk}",
         "search": "/search?q=problem",

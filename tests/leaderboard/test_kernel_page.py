@@ -13,6 +13,7 @@ from django.test.utils import CaptureQueriesContext
 
 from evaluator.profiling.timeline import EventKind
 from evaluator.report import RankLog, Verdict
+from leaderboard.lineage import lineage, previous
 from leaderboard.models import Kernel, Run, Source, Visibility
 from tests.leaderboard import factory, gpu_report
 
@@ -211,6 +212,23 @@ def test_the_attempts_beside_a_kernel_are_listed_with_their_results(
     assert [entry["is_here"] for entry in listed] == [False, True, False]
 
 
+def test_before_the_first_step_of_an_attempt_comes_the_last_of_the_one_before(
+    steps: list[Kernel],
+) -> None:
+    second_attempt = Kernel.objects.create(
+        submission=steps[0].submission,
+        problem=steps[0].problem,
+        attempt=2,
+        step=1,
+        backend="cuda",
+        source=Source.objects.keep("x = 1\n")[0],
+    )
+    before = previous(lineage(second_attempt, {}))
+    assert before is not None
+    assert (before.attempt, before.step) == (1, 3)
+    assert previous(lineage(steps[0], {})) is None
+
+
 def test_lines_that_the_evidence_names_are_marked(run: Run, client: Client) -> None:
     html = page_of(client, f"/kernels/{run.kernel.source_id}")
     assert "<mark>" not in html  # line 6 of a source with 5 lines
@@ -260,6 +278,22 @@ def test_a_disputed_kernel_says_so(run: Run, client: Client) -> None:
     submission.save()
     html = page_of(client, f"/kernels/{run.kernel.source_id}")
     assert '<a class="chip disputed" href="/submissions/' in html
+
+
+def test_the_page_of_a_finished_run_is_kept_and_of_a_waiting_one_not(
+    run: Run, client: Client
+) -> None:
+    first = client.get(f"/runs/{run.id}")
+    with CaptureQueriesContext(connection) as queries:
+        again = client.get(f"/runs/{run.id}", headers={"If-None-Match": first["ETag"]})
+    assert again.status_code == 304
+    assert len(queries) <= 2
+    waiting = factory.make_run(run.kernel)
+    assert client.get(f"/runs/{waiting.id}")["Cache-Control"] == "no-cache"
+    factory.start(waiting)
+    assert "running" in page_of(client, f"/runs/{waiting.id}")
+    factory.finish(waiting, factory.make_report(waiting, speedup=3.0))
+    assert "3.00×" in page_of(client, f"/runs/{waiting.id}")
 
 
 def test_a_finished_run_leads_to_its_kernel_and_bundle(run: Run, client: Client) -> None:

@@ -134,7 +134,17 @@ def event_table(events: Sequence[Event]) -> Table:
     columns = ("Event", "Kind", "Rank", "Stream or thread", "Start, µs", "Duration, µs")
     return Table(
         columns=columns,
-        rows=[[e.name, e.kind, e.rank, e.lane, e.start_us, e.duration_us] for e in events],
+        rows=[
+            [
+                e.name,
+                charts.KIND_NAMES.get(e.kind, e.kind),
+                e.rank,
+                e.lane,
+                e.start_us,
+                e.duration_us,
+            ]
+            for e in events
+        ],
     )
 
 
