@@ -18,6 +18,14 @@ REDUCE = "ncclDevKernel_AllReduce_Sum_bf16_RING_LL(ncclDevKernelArgsStorage<4096
 OWN = "void two_shot_reduce<8>(__nv_bfloat16 const* const*, __nv_bfloat16*, int)"
 
 
+def make_gpu_run(model: str = "Model One", source: str = factory.SOURCE) -> Run:
+    """Judged on GPUs; the first step of an agentic submission."""
+    submission = factory.make_submission(model, "agentic")
+    kernel = factory.make_kernel(submission, factory.make_problem(), source=source)
+    run = factory.make_run(kernel, world_size=4, device="cuda", dtype="bfloat16", size="standard")
+    return factory.finish(run, make_gpu_report(run))
+
+
 def make_gpu_report(run: Run, speedup: float = 1.42, **changes: Any) -> Report:
     """Of `run.world_size` ranks; the last one is the slowest."""
     timing = factory.make_timing(speedup)

@@ -26,9 +26,7 @@ MARK = "<script>alert(1)</script>](javascript:x) `code`\n# heading\u202e"
 
 @pytest.fixture
 def run() -> Run:
-    kernel = factory.make_kernel(factory.make_submission(), factory.make_problem())
-    run = factory.make_run(kernel, device="cuda", size="standard", dtype="bfloat16", world_size=4)
-    return factory.finish(run, gpu_report.make_gpu_report(run))
+    return gpu_report.make_gpu_run()
 
 
 def unpacked(body: bytes) -> dict[str, str]:

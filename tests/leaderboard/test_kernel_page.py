@@ -36,11 +36,8 @@ def step(run: Run, number: int, text: str) -> Kernel:
 
 @pytest.fixture
 def run() -> Run:
-    """Judged on GPUs; the first of three steps."""
-    submission = factory.make_submission("Model One", "agentic")
-    kernel = factory.make_kernel(submission, factory.make_problem(), source=STEP.format(1))
-    made = factory.make_run(kernel, world_size=4, device="cuda", dtype="bfloat16", size="standard")
-    return factory.finish(made, gpu_report.make_gpu_report(made))
+    """The first of three steps."""
+    return gpu_report.make_gpu_run(source=STEP.format(1))
 
 
 @pytest.fixture
@@ -278,28 +275,3 @@ def test_a_disputed_kernel_says_so(run: Run, client: Client) -> None:
     submission.save()
     html = page_of(client, f"/kernels/{run.kernel.source_id}")
     assert '<a class="chip disputed" href="/submissions/' in html
-
-
-def test_the_page_of_a_finished_run_is_kept_and_of_a_waiting_one_not(
-    run: Run, client: Client
-) -> None:
-    first = client.get(f"/runs/{run.id}")
-    with CaptureQueriesContext(connection) as queries:
-        again = client.get(f"/runs/{run.id}", headers={"If-None-Match": first["ETag"]})
-    assert again.status_code == 304
-    assert len(queries) <= 2
-    waiting = factory.make_run(run.kernel)
-    assert client.get(f"/runs/{waiting.id}")["Cache-Control"] == "no-cache"
-    factory.start(waiting)
-    assert "running" in page_of(client, f"/runs/{waiting.id}")
-    factory.finish(waiting, factory.make_report(waiting, speedup=3.0))
-    assert "3.00×" in page_of(client, f"/runs/{waiting.id}")
-
-
-def test_a_finished_run_leads_to_its_kernel_and_bundle(run: Run, client: Client) -> None:
-    html = page_of(client, f"/runs/{run.id}")
-    assert f'href="/kernels/{run.kernel.source_id}#source"' in html
-    assert f'href="/runs/{run.id}/bundle.zip"' in html
-    waiting = page_of(client, f"/runs/{factory.make_run(run.kernel).id}")
-    assert 'data-field="queue_position">1<' in waiting
-    assert 'data-field="waiting">0 s<' in waiting

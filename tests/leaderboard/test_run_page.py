@@ -1,0 +1,57 @@
+"""The page of a run: followed while it goes on, kept once it is finished."""
+
+from __future__ import annotations
+
+import pytest
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+
+from leaderboard.models import Run
+from leaderboard.views.runs import spelt
+from tests.leaderboard import factory, gpu_report
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def run() -> Run:
+    return gpu_report.make_gpu_run()
+
+
+def text_of(client: Client, address: str) -> str:
+    return client.get(address).content.decode()
+
+
+def test_the_page_of_a_finished_run_is_kept_and_of_a_waiting_one_not(
+    run: Run, client: Client
+) -> None:
+    first = client.get(f"/runs/{run.id}")
+    with CaptureQueriesContext(connection) as queries:
+        again = client.get(f"/runs/{run.id}", headers={"If-None-Match": first["ETag"]})
+    assert again.status_code == 304
+    assert len(queries) <= 2
+    waiting = factory.make_run(run.kernel)
+    assert client.get(f"/runs/{waiting.id}")["Cache-Control"] == "no-cache"
+    factory.start(waiting)
+    assert "running" in text_of(client, f"/runs/{waiting.id}")
+    factory.finish(waiting, factory.make_report(waiting, speedup=3.0))
+    assert "3.00×" in text_of(client, f"/runs/{waiting.id}")
+
+
+def test_a_finished_run_leads_to_its_kernel_and_bundle(run: Run, client: Client) -> None:
+    html = text_of(client, f"/runs/{run.id}")
+    assert f'href="/kernels/{run.kernel.source_id}#source"' in html
+    assert f'href="/runs/{run.id}/bundle.zip"' in html
+    waiting = text_of(client, f"/runs/{factory.make_run(run.kernel).id}")
+    assert 'data-field="queue_position">1<' in waiting
+    assert 'data-field="waiting">0 s<' in waiting
+
+
+def test_a_time_of_waiting_is_spelt_for_people() -> None:
+    assert [spelt(seconds) for seconds in (0, 119, 120, 3700)] == [
+        "0 s",
+        "119 s",
+        "2 min",
+        "61 min",
+    ]
