@@ -68,7 +68,8 @@ def database(url: str) -> dict[str, Any]:
                 "DATABASE_URL: say sqlite:///relative or sqlite:////absolute"
             )
         engine = "django.db.backends.sqlite3"
-        return {"ENGINE": engine, "NAME": path, "OPTIONS": SQLITE_OPTIONS}
+        kept = {"CONN_MAX_AGE": 600}  # opening one takes as long as answering from the cache
+        return {"ENGINE": engine, "NAME": path, "OPTIONS": SQLITE_OPTIONS, **kept}
     if parts.scheme not in ("postgresql", "postgres"):
         raise ImproperlyConfigured(
             f"DATABASE_URL starts with {parts.scheme!r}: use postgresql://user@host/name or "

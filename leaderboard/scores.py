@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import functools
 import math
+from bisect import bisect_right
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TypeVar
 
 Row = TypeVar("Row")
@@ -238,7 +240,19 @@ def by_category(results: Iterable[Attempts]) -> dict[str, list[Attempts]]:
 def fast_curve(
     results: Sequence[Attempts], scored: int, thresholds: Iterable[float], k: int = 1
 ) -> list[float | None]:
-    return [share_fast(results, scored, k, p) for p in thresholds]
+    """`share_fast` at every threshold, in one go over the kernels instead of one for each."""
+    gains: list[tuple[float, float]] = []
+    for result in results:
+        fastest_first = sorted(result.speedups, reverse=True)
+        chances = [pass_at_k(result.made, c, k) for c in range(result.correct + 1)]
+        pairs = zip(fastest_first, pairwise(chances), strict=True)
+        gains += [(speedup, after - before) for speedup, (before, after) in pairs]
+    gains.sort()
+    speedups, values = [speedup for speedup, _ in gains], [gain for _, gain in gains]
+    return [
+        math.fsum(values[bisect_right(speedups, p) :]) / scored if scored else None
+        for p in thresholds
+    ]
 
 
 def failure_mode(verdict: str, cause: str | None = None) -> str | None:

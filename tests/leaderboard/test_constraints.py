@@ -61,6 +61,8 @@ def _update(rows: Any, values: dict[str, Any]) -> None:
         {**ENDED, "status": "cancelled", "verdict": "cancelled"},
         {**DONE, "verdict": "host_unsupported"},
         {"tries": 3},
+        {**OK, "bound_us": 0.0, "limiter": "latency", "utilisation": 0.0},
+        {**DONE, "bound_us": 1.0, "limiter": "flops"},
     ],
 )
 def test_a_run_that_makes_sense_is_stored(run: Run, values: dict[str, Any]) -> None:
@@ -111,6 +113,11 @@ def test_a_run_that_makes_sense_is_stored(run: Run, values: dict[str, Any]) -> N
         pytest.param({**OK, "baseline_us": -1.0}, id="negative time"),
         pytest.param({**OK, "speedup_low": 2.05}, id="interval above"),
         pytest.param({**OK, "speedup_high": 1.95}, id="interval below"),
+        {**OK, "bound_us": 1.0},
+        {**OK, "bound_us": -1.0, "limiter": "wire"},
+        {**OK, "bound_us": 1.0, "limiter": "luck"},
+        {**OK, "utilisation": 0.5},
+        {**DONE, "bound_us": 1.0, "limiter": "hbm", "utilisation": 0.5},
     ],
 )
 def test_a_run_that_makes_no_sense_is_refused(run: Run, values: dict[str, Any]) -> None:
@@ -153,6 +160,8 @@ def test_runs_and_kernels_cannot_be_deleted(run: Run) -> None:
         {"trust": "gut feeling"},
         {"moderation": "disputed"},
         {"moderation_reason": "for no reason"},
+        {"cost_usd": -0.01},
+        {"cost_usd": float("inf")},
     ],
 )
 def test_a_submission_that_makes_no_sense_is_refused(run: Run, values: dict[str, Any]) -> None:

@@ -149,6 +149,20 @@ def test_an_entry_point_is_found_in_whatever_form(source: str) -> None:
     assert kernels.has_entry(source)
 
 
+@pytest.mark.parametrize("cost", [0, 12.5, 1e9])
+def test_a_cost_is_kept_as_it_was_told(send: Send, cost: float) -> None:
+    assert send({**ONE, "cost_usd": cost}).status_code == 201
+    assert Submission.objects.get().cost_usd == cost
+
+
+@pytest.mark.parametrize("cost", [-1, 1e10, "nan", "inf", "much"])
+def test_a_cost_that_is_none_is_refused(send: Send, cost: float | str) -> None:
+    answer = send({**ONE, "cost_usd": cost})
+    assert answer.status_code == 400
+    assert "cost_usd" in answer.json()["error"]["fields"]
+    assert not Submission.objects.exists()
+
+
 def test_a_submission_does_not_change_what_is_known_of_a_model(send: Send) -> None:
     send(ONE)
     assert send({**ONE, "vendor": "Somebody"}).json()["error"]["code"] == "other_vendor"

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import pytest
+from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 
-from leaderboard.models import ApiToken, Kernel, Run, Scope, Submission, Visibility
+from leaderboard.models import ApiToken, Hardware, Kernel, Run, Scope, Submission, Visibility
 from tests.leaderboard import factory
+from tests.leaderboard.uploads import GOOD, make_zip
 
 pytestmark = pytest.mark.django_db
 
@@ -136,7 +138,9 @@ def test_a_kernel_is_handed_in_once_however_often_it_is_sent(client: Client) -> 
         ({"source": ""}, "either one kernel"),
         ({"source": "x = 1\n"}, "solution"),
         ({"problem": ""}, "needs this"),
-        ({"model": ""}, "required"),
+        ({"model": ""}, "needs this"),
+        ({"cost_usd": "-1"}, "greater than or equal to 0"),
+        ({"cost_usd": "nan"}, "Enter a number"),
         ({"model": "¡¿"}, "Latin letters"),
         ({"world_size": "7"}, "Choose world_size"),
     ],
@@ -150,6 +154,20 @@ def test_a_refused_form_says_how_to_mend_it_and_stores_nothing(
     assert 400 <= response.status_code < 500
     assert says in response.content.decode()
     assert not Submission.objects.exists()
+
+
+def test_an_archive_of_a_published_tree_needs_no_model(client: Client) -> None:
+    problem = factory.make_problem()
+    Hardware.objects.create(slug="h200x4", title="H200", device="cuda", max_world_size=4)
+    problem.payload["tolerances"]["bfloat16"] = {"atol": 3e-2, "rtol": 2e-2}
+    problem.save()
+    client.force_login(factory.make_user("owner"))
+    tree = "solutions_cuda_bf16_h200_4_openai_gpt-5.5/1_allreduce_cuda.py"
+    archive = SimpleUploadedFile("kernels.zip", make_zip({tree: GOOD}))
+    told = {**FORM, "model": "", "cost_usd": "12.5", "archive": archive}
+    assert client.post("/submit", told).status_code == 302
+    stored = Submission.objects.select_related("model").get()
+    assert (stored.model.name, stored.cost_usd) == ("gpt-5.5", 12.5)
 
 
 def test_a_stranger_cannot_post_the_form(client: Client) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from django.db import connection
+from django.utils import timezone
 
 from leaderboard import evaluation, hosts
 from leaderboard.evaluation import Fenced
@@ -19,9 +20,11 @@ from leaderboard.models import (
     Problem,
     Run,
     Source,
+    Status,
     Submission,
     Summary,
 )
+from leaderboard.models.runs import RunQuerySet
 from leaderboard.placing import Wish
 from tests.leaderboard import factory
 from tests.leaderboard.conftest import Bells
@@ -81,6 +84,42 @@ def test_requests_at_the_same_moment_are_told_apart_by_their_key(
     assert sum(accepted.is_new for accepted in got) == (1 if key else 8)
     assert Submission.objects.count() == Run.objects.count() == (1 if key else 8)
     assert (Source.objects.count(), LanguageModel.objects.count()) == (1, 1)
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("ending", ["fail", "silence"])
+def test_a_cancel_while_a_worker_gives_its_run_back_is_never_lost(
+    run: Run, ending: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A cancel that comes right after the first change that the giving back tries."""
+    lease = evaluation.claim(run.id, "host-1")
+    lapse(run)
+    update, cancels = RunQuerySet.update, [Thread(target=_cancel, args=[run])]
+
+    def update_and_be_cancelled(rows: RunQuerySet, **values: Any) -> int:
+        changed = update(rows, **values)
+        if cancels:
+            cancel = cancels.pop()
+            started.append(cancel)
+            cancel.start()
+            cancel.join(0.5)  # it may have to wait for the transaction that this stands in
+        return changed
+
+    started: list[Thread] = []
+    monkeypatch.setattr(RunQuerySet, "update", update_and_be_cancelled)
+    if ending == "fail":
+        evaluation.fail(run.id, lease.token, "driver hung")
+    else:
+        evaluation.give_up_lost(timezone.now())
+    started[0].join()
+    assert fresh(run).status == Status.CANCELLED
+
+
+def _cancel(run: Run) -> None:
+    try:
+        evaluation.cancel(run)
+    finally:
+        connection.close()
 
 
 @pytest.mark.django_db(transaction=True)

@@ -1,0 +1,187 @@
+"""What boards count: attempts by problem and kind, summed up, packed, and narrowed."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from evaluator.profiling.mechanism import Evidence, Mechanism, Tag
+from evaluator.report import Verdict
+from evaluator.roofline import Floors
+from leaderboard import boards, scores, standings
+from leaderboard.models import Kernel, LanguageModel, Problem, Run, Submission, Summary, Trust
+from leaderboard.tallies import Narrow, Subject, Tally, cells_of, results_of, tallies_of
+from tests.leaderboard import factory
+
+GEMM = Subject(number=3, category="tensor", source="pytorch")
+BACKENDS, TAGS = ("cuda", "triton"), ([], ["nccl"], ["symmetric_memory", "tma"])
+
+
+def attempt(number: int, **changes: Any) -> dict[str, Any]:
+    """An entry of Summary.attempts; correct where it has a speedup."""
+    is_correct = "speedup" in changes
+    return {
+        "attempt": number,
+        "run": f"run-{number}",
+        "verdict": "ok" if is_correct else "output_mismatch",
+        "cause": None,
+        "speedup": None,
+        "low": changes["speedup"] * 0.9 if is_correct else None,
+        "utilisation": 0.25 if is_correct else None,
+        "backend": "cuda",
+        "mechanisms": [],
+        "nccl": False,
+        "kernel": f"kernel-{number}",
+        **changes,
+    }
+
+
+def test_a_cell_tells_of_the_fastest_correct_kernel() -> None:
+    rows = [attempt(1), attempt(2, speedup=1.5, utilisation=0.4), attempt(3, speedup=1.2)]
+    (cell,) = cells_of(tallies_of(GEMM, rows))
+    assert (cell.problem, cell.category, cell.made, cell.correct) == (3, "tensor", 3, 2)
+    assert (cell.best_speedup, cell.verdict, cell.mode) == (1.5, "ok", "correct")
+    assert (cell.kernel, cell.run, cell.utilisation) == ("kernel-2", "run-2", 0.4)
+
+
+def test_without_a_correct_kernel_a_cell_tells_of_what_came_furthest() -> None:
+    verdicts = ("build_error", "output_mismatch", "runtime_error")
+    rows = [attempt(n, verdict=verdict) for n, verdict in enumerate(verdicts, 1)]
+    (cell,) = cells_of(tallies_of(GEMM, rows))
+    assert (cell.best_speedup, cell.correct, cell.mode) == (None, 0, "output mismatch")
+    assert cell.kernel == "kernel-2"
+
+
+def test_what_is_filtered_out_counts_as_failed() -> None:
+    rows = [
+        attempt(1, speedup=3.0, nccl=True, mechanisms=["nccl"]),
+        attempt(2, speedup=2.0, mechanisms=["tma"]),
+        attempt(3, speedup=1.0, backend="triton"),
+    ]
+    found = tallies_of(GEMM, rows)
+    for narrow, speedup in (
+        (Narrow(nccl_free=True), 2.0),
+        (Narrow(mechanism="tma"), 2.0),
+        (Narrow(backend="triton"), 1.0),
+        (Narrow(backend="cuda"), 3.0),
+    ):
+        (result,), (cell,) = results_of(found, narrow), cells_of(found, narrow)
+        assert result.made == cell.made == 3
+        assert cell.best_speedup == max(result.speedups) == speedup
+    for narrow in (Narrow(backend="cpp"), Narrow(category="other"), Narrow(source="dist")):
+        assert results_of(found, narrow) == cells_of(found, narrow) == ()
+        assert standings.totals_of(found, 3, narrow) is None
+
+
+def drawn(seed: int) -> list[Tally]:
+    """Of ten problems in three categories, at random."""
+    draw = random.Random(seed)
+    found = []
+    for number in range(1, 11):
+        subject = Subject(number=number, category="abc"[number % 3], source="s")
+        rows = []
+        for n in range(1, draw.randrange(2, 9)):
+            tags = draw.choice(TAGS)
+            changes: dict[str, Any] = {"mechanisms": tags, "nccl": "nccl" in tags}
+            if draw.random() < 0.6:
+                changes["speedup"] = draw.uniform(0.2, 4)
+            rows.append(attempt(n, backend=draw.choice(BACKENDS), **changes))
+        found += tallies_of(subject, rows)
+    return found
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_packed_tallies_come_back_whatever_their_order(seed: int) -> None:
+    found = drawn(seed)
+    shuffled = random.Random(seed).sample(found, len(found))
+    assert standings.unpack(standings.pack(found)) == found
+    assert standings.pack(shuffled) == standings.pack(found)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_totals_say_what_the_results_say(seed: int) -> None:
+    found = drawn(seed)
+    for category, totals in {
+        "": standings.totals_of(found, 3),
+        **standings.by_category(found, 3),
+    }.items():
+        assert totals is not None
+        results = results_of(found, Narrow(category=category))
+        assert scores.score_of(totals.summed, 12, k=3) == scores.score(results, 12, k=3)
+        assert sum(totals.modes) == sum(result.made for result in results)
+
+
+@pytest.mark.parametrize("k", [1, 3])
+def test_a_curve_is_the_share_at_every_threshold(k: int) -> None:
+    results, points = results_of(drawn(1)), [0.0, 0.5, 1.0, 1.5, 4.0]
+    expected = [scores.share_fast(results, 12, k, p) for p in points]
+    assert scores.fast_curve(results, 12, points, k) == pytest.approx(expected)
+
+
+def judged_with(
+    submission: Submission, problem: Problem, tag: Tag, flags: tuple[str, ...] = ()
+) -> Run:
+    """A correct kernel that moves its bytes in this way."""
+    mechanism = Mechanism(tag=tag, evidence=Evidence.SOURCE, detail="named")
+    attempt = 1 + Kernel.objects.filter(submission=submission, problem=problem).count()
+    source = f"{factory.SOURCE}# {submission.pk} {problem.number} {attempt}\n"
+    run = factory.make_run(factory.make_kernel(submission, problem, source=source, attempt=attempt))
+    floors = Floors(wire_us=10.0, hbm_us=5.0, flops_us=1.0, latency_us=2.0)
+    found = {"mechanisms": (mechanism,), "flags": flags, "floors": floors}
+    return factory.finish(run, factory.make_report(run, speedup=2.0, **found))
+
+
+def test_a_finished_run_says_what_bounds_it_and_how_it_moves_bytes(problem: Problem) -> None:
+    run = judged_with(factory.make_submission(), problem, Tag.TMA, ("uses_nccl",))
+    assert (run.bound_us, run.limiter, run.mechanisms) == (10.0, "wire", ["tma"])
+    assert run.utilisation == pytest.approx(10.0 / 50.0)
+    (entry,) = Summary.objects.get().attempts
+    assert entry["nccl"] is True
+    assert (entry["backend"], entry["kernel"]) == ("pytorch", run.kernel.source_id)
+    assert (entry["low"], entry["utilisation"]) == (run.speedup_low, run.utilisation)
+
+
+def test_a_failed_run_tells_of_no_utilisation(problem: Problem) -> None:
+    run = factory.make_judged(factory.make_submission(), problem, Verdict.TIMEOUT)
+    assert (run.bound_us, run.limiter, run.utilisation, run.mechanisms) == (None, None, None, [])
+    (entry,) = Summary.objects.get().attempts
+    assert (entry["low"], entry["utilisation"]) == (None, None)
+
+
+def test_a_board_is_narrowed_by_what_kernels_do(problem: Problem) -> None:
+    with_nccl, without = factory.make_submission("A"), factory.make_submission("B")
+    judged_with(with_nccl, problem, Tag.NCCL)
+    judged_with(without, problem, Tag.TMA)
+    Submission.objects.filter(pk=with_nccl.pk).update(trust=Trust.SELF_REPORTED)
+    LanguageModel.objects.filter(pk=without.model_id).update(is_baseline=True)
+    (setting,) = boards.known_settings()
+    everything = boards.judged(setting, 1)
+    assert [(entry.model, entry.baseline) for entry in everything] == [("A", False), ("B", True)]
+    assert everything[0].utilisation == pytest.approx(0.2)
+    assert everything[0].backends == ("pytorch",)
+    for narrowing, left in (
+        ({"nccl_free": True}, ["B"]),
+        ({"mechanism": "nccl"}, ["A"]),
+        ({"verified": True}, ["B"]),
+        ({"backend": "cuda"}, []),
+        ({"category": "tensor"}, ["A", "B"]),
+        ({"category": "expert"}, []),
+        ({"harness": "agentic"}, []),
+        ({"submission": with_nccl.pk}, ["A"]),
+    ):
+        found = boards.judged(setting, 1, **narrowing)  # type: ignore[arg-type]
+        assert [entry.model for entry in found] == left, narrowing
+
+
+def test_a_board_asks_once_however_many_rows_and_cells_it_has(problem: Problem) -> None:
+    for name in "ABCD":
+        factory.make_judged(factory.make_submission(name), problem)
+    (setting,) = boards.known_settings()
+    with CaptureQueriesContext(connection) as queries:
+        entries = boards.judged(setting, 1)
+        assert all(entry.cells and entry.results for entry in entries)
+    assert (len(entries), len(queries)) == (4, 1)
