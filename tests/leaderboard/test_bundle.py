@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import hashlib
 import io
 import json
@@ -11,12 +12,14 @@ import zipfile
 from pathlib import Path
 
 import pytest
+from django.db import connection
 from django.test import Client
+from django.test.utils import CaptureQueriesContext
 
 from evaluator.codec import decode
 from evaluator.report import Report, Verdict
 from leaderboard import bundle as bundles
-from leaderboard.models import Run, Visibility
+from leaderboard.models import DataVersion, Run, Submission, Visibility
 from leaderboard.reproduce import citation, command, tex
 from tests.leaderboard import factory, gpu_report
 
@@ -38,7 +41,8 @@ def unpacked(body: bytes) -> dict[str, str]:
 def test_a_bundle_holds_source_job_report_and_the_command(run: Run, client: Client) -> None:
     response = client.get(f"/runs/{run.id}/bundle.zip")
     assert response["Content-Type"] == "application/zip"
-    assert response["Content-Disposition"].startswith('attachment; filename="pkb-allreduce-')
+    name = f"pkb-run-{str(run.id)[:8]}.zip"
+    assert response["Content-Disposition"] == f'attachment; filename="{name}"'
     files = unpacked(response.content)
     assert set(files) == {"README.md", "kernel.py", "job.json", "report.json", "compare.py"}
     job = json.loads(files["job.json"])
@@ -66,7 +70,12 @@ def test_the_same_bytes_come_again_and_need_not_be_sent(run: Run, client: Client
     address = f"/kernels/{run.kernel.source_id}/bundle.zip"
     first, again = client.get(address), client.get(address)
     assert first.content == again.content
-    assert client.get(address, headers={"If-None-Match": first["ETag"]}).status_code == 304
+    packed = client.get(address, headers={"Accept-Encoding": "gzip"})
+    assert gzip.decompress(packed.content) == first.content
+    with CaptureQueriesContext(connection) as queries:
+        kept = client.get(address, headers={"If-None-Match": first["ETag"]})
+    assert kept.status_code == 304
+    assert len(queries) == 1
 
 
 def test_a_kernel_without_a_verdict_has_a_bundle_without_a_report(client: Client) -> None:
@@ -103,6 +112,14 @@ def test_a_private_bundle_is_for_its_owner_and_staff(
         if status == 200:
             assert response["Cache-Control"] == "private, no-store"
             assert "ETag" not in response
+
+
+def test_a_bundle_that_became_private_is_gone(run: Run, client: Client) -> None:
+    address = f"/runs/{run.id}/bundle.zip"
+    assert client.get(address).status_code == 200
+    Submission.objects.update(visibility=Visibility.PRIVATE)
+    DataVersion.objects.bump()
+    assert client.get(address).status_code == 404
 
 
 def test_names_cannot_write_the_readme_or_the_citation() -> None:
