@@ -20,7 +20,9 @@ from leaderboard.charts.drawing import (
 )
 
 QUIET = "#8C8C8C"
-_MARKS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100)
+_MARKS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 0.7, 1, 1.5, 2, 3, 5, 10, 20, 50, 100)
+# So many rows do not fit a screen, and their axis stands above them.
+TALL_ROWS = 30
 SPEEDUP_AXIS: Spec = {
     "title": {"text": "speedup over the reference, ×"},
     "type": "log",
@@ -165,7 +167,7 @@ def spreads(rows: Sequence[Spread]) -> Spec:
     return {
         "data": [trace for trace in data if trace["x"]],
         "layout": {
-            "xaxis": SPEEDUP_AXIS,
+            "xaxis": speedup_axis(len(rows)),
             "yaxis": {
                 "categoryorder": "array",
                 "categoryarray": names,
@@ -175,10 +177,16 @@ def spreads(rows: Sequence[Spread]) -> Spec:
             },
             "height": height_px(len(rows)),
             "shapes": [line_at(x=1.0)],
-            "legend": {"orientation": "h", "y": 1.02, "yanchor": "bottom"},
+            "margin": {"t": 70},
+            "legend": {"orientation": "h", "y": 1, "yref": "container", "yanchor": "top"},
             "hovermode": "closest",
         },
     }
+
+
+def speedup_axis(rows: int) -> Spec:
+    """Beside so many rows."""
+    return {**SPEEDUP_AXIS, "side": "top"} if rows > TALL_ROWS else SPEEDUP_AXIS
 
 
 def _strip(

@@ -1,11 +1,21 @@
-"""The kernels of one submission."""
+"""The kernels of one submission, and all submissions of one model."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from leaderboard.charts.drawing import KERNEL_COLOUR, Spec, height_px, label, line_at, significant
+from leaderboard.charts.drawing import (
+    COLOURS,
+    KERNEL_COLOUR,
+    SYMBOLS,
+    Spec,
+    height_px,
+    label,
+    line_at,
+    significant,
+)
+from leaderboard.charts.problems import QUIET, SPEEDUP_AXIS, speedup_axis
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -14,6 +24,23 @@ class Speedup:
     speedup: float
     low: float
     high: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Series:
+    """The best speedup of one submission on each problem that it solved."""
+
+    name: str
+    points: tuple[tuple[str, float], ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Trail:
+    """The best speedup up to each step; a typical one is drawn above the others."""
+
+    name: str
+    best: tuple[float | None, ...]
+    typical: bool = False
 
 
 def speedups(kernels: Sequence[Speedup]) -> Spec:
@@ -36,13 +63,93 @@ def speedups(kernels: Sequence[Speedup]) -> Spec:
         "marker": {"color": KERNEL_COLOUR, "size": 7},
         "hovertemplate": "%{y}: %{x}×",
     }
+    rows = len({kernel.name for kernel in kernels})
     return {
         "data": [trace],
         "layout": {
-            "xaxis": {"title": {"text": "speedup over the reference, ×"}, "type": "log"},
-            "yaxis": {"autorange": "reversed", "automargin": True, "dtick": 1},
-            "height": height_px(len(kernels)),
+            "xaxis": speedup_axis(rows),
+            "yaxis": {"range": [rows - 0.4, -0.6], "automargin": True, "dtick": 1},
+            "height": height_px(rows),
             "shapes": [line_at(x=1.0)],
             "showlegend": False,
+        },
+    }
+
+
+def speedups_by_problem(series: Sequence[Series]) -> Spec:
+    """A row for each problem, the fastest first; a mark for each submission."""
+    best: dict[str, float] = {}
+    for one in series:
+        for name, speedup in one.points:
+            best[name] = max(best.get(name, speedup), speedup)
+    names = [label(name) for name in sorted(best, key=lambda name: -best[name])]
+    data = [
+        {
+            "type": "scatter",
+            "mode": "markers",
+            "name": label(one.name),
+            "x": [significant(speedup) for _, speedup in one.points],
+            "y": [label(name) for name, _ in one.points],
+            "marker": {
+                "color": COLOURS[i % len(COLOURS)],
+                "symbol": SYMBOLS[i % len(SYMBOLS)],
+                "size": 7,
+            },
+            "hovertemplate": "%{y}: %{x}×",
+        }
+        for i, one in enumerate(series)
+    ]
+    return {
+        "data": data,
+        "layout": {
+            "xaxis": speedup_axis(len(names)),
+            "yaxis": {
+                "categoryorder": "array",
+                "categoryarray": names,
+                "range": [len(names) - 0.4, -0.6],
+                "automargin": True,
+                "dtick": 1,
+            },
+            "height": height_px(len(names)),
+            "shapes": [line_at(x=1.0)],
+            "showlegend": True,
+            "margin": {"t": 70},
+            "legend": {"orientation": "h", "y": 1, "yref": "container", "yanchor": "top"},
+            "hovermode": "closest",
+        },
+    }
+
+
+def progress(trails: Sequence[Trail]) -> Spec:
+    """Best speedup so far over the steps of agentic attempts."""
+    data = []
+    for trail in sorted(trails, key=lambda trail: trail.typical):
+        known = [speedup is not None for speedup in trail.best]
+        data.append(
+            {
+                "type": "scatter",
+                "mode": "lines+markers" if trail.typical else "lines",
+                "name": label(trail.name),
+                "x": list(range(1, len(trail.best) + 1)),
+                "y": [None if s is None else significant(s) for s in trail.best],
+                "line": {
+                    "color": KERNEL_COLOUR if trail.typical else QUIET,
+                    "width": 3 if trail.typical else 1,
+                    "shape": "linear" if trail.typical else "hv",
+                },
+                "opacity": 1.0 if trail.typical else 0.4,
+                "showlegend": trail.typical and any(known),
+                "hovertemplate": "step %{x}: %{y}×",
+            }
+        )
+    return {
+        "data": data,
+        "layout": {
+            "xaxis": {"title": {"text": "step"}, "dtick": 1},
+            "yaxis": {**SPEEDUP_AXIS, "title": {"text": "best speedup so far, ×"}},
+            "shapes": [line_at(y=1.0)],
+            "hovermode": "closest",
+            "height": 420,
+            "legend": {"orientation": "h", "y": 1.1},
         },
     }

@@ -1,7 +1,8 @@
-"""The page of a submission and that of a language model."""
+"""The page of a submission."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
@@ -12,57 +13,63 @@ from django.urls import reverse
 
 from leaderboard import boards, cells, scores
 from leaderboard.boards import Entry, Setting
-from leaderboard.columns import COLUMNS, CSV_COLUMNS, as_record, csv_rows, placed
-from leaderboard.filters import scope
-from leaderboard.models import (
-    Kernel,
-    LanguageModel,
-    Problem,
-    PublishedResult,
-    Run,
-    Standing,
-    Submission,
-    Visibility,
-)
-from leaderboard.pages import Crumb, Page, Table, public_page
-from leaderboard.scores import Score
+from leaderboard.filters import said
+from leaderboard.models import Problem, Standing, Submission, Visibility
+from leaderboard.models.choices import VERDICTS
+from leaderboard.pages import Crumb, Page, Table, choice, public_page
+from leaderboard.submission_kernels import Judged, kernels_of, last_steps
 from leaderboard.verdicts import state, words
-from leaderboard.views.board import row_context
-from leaderboard.views.figures.frame import figure
+from leaderboard.views.figures.submissions import submission_figures
 from leaderboard.views.problems import address_of
 
+RUN_NUMBERS = ("speedup", "speedup_low", "speedup_high", "kernel_us", "utilisation")
 KERNEL_COLUMNS = (
-    *("number", "problem", "attempt", "backend", "verdict"),
-    *("speedup", "speedup_low", "speedup_high", "kernel", "run"),
+    *("number", "problem", "attempt", "step", "backend", "verdict"),
+    *RUN_NUMBERS,
+    *("mechanisms", "kernel", "run"),
 )
 
 
-@public_page()
+@public_page("verdict")
 def submission(request: HttpRequest, number: int) -> Page:
     counted = Problem.objects.scored().order_by().values("scored").annotate(n=Count("pk"))
     known = Submission.objects.select_related("model")
     found = known.annotate(scored=Subquery(counted.values("n"))).filter(pk=number).first()
     if found is None:
         raise Http404
-    setting, score = score_of(found, getattr(found, "scored", None) or 0)
-    records = [kernel_record(kernel, run) for kernel, run in kernels_of(found)]
+    wanted = choice(request, "verdict", [value for value, _ in VERDICTS])
+    setting, entry = standing_of(found, getattr(found, "scored", None) or 0)
+    kernels = kernels_of(found, setting)
+    final = last_steps(kernels)
+    listed = [judged for judged in final if wanted in ("", judged.verdict)]
+    score = entry.score if entry else scores.score([], getattr(found, "scored", None) or 0)
+    records = [kernel_record(j) for j in kernels if wanted in ("", j.verdict)]
     rows = [{key: record[key] for key in KERNEL_COLUMNS} for record in records]
     return Page(
         template="submission.html",
         section="",
         context={
-            **submission_context(found, setting, score),
-            "kernels": [_drawn(record) for record in records],
+            **submission_context(found),
+            **score_context(setting, entry, score),
+            "verdicts": verdict_links(final, wanted),
+            "kernels": [_drawn(judged) for judged in listed],
+            "stepped": any(judged.steps > 1 for judged in final),
+            "said": f"{said(len(listed), 'attempt')}, {said(len(kernels), 'kernel')} in all",
+            "figures": submission_figures(found, kernels),
         },
         data={
             "submission": found.pk,
             "model": found.model.name,
             "harness": found.harness,
+            "cost_usd": found.cost_usd,
             "setting": setting and vars(setting),
             "score": asdict(score),
             "kernels": rows,
         },
-        table=Table(columns=KERNEL_COLUMNS, rows=[list(row.values()) for row in rows]),
+        table=Table(
+            columns=KERNEL_COLUMNS,
+            rows=[[*row.values()] for row in ({**r, "mechanisms": _flat(r)} for r in rows)],
+        ),
         private=found.visibility == Visibility.PRIVATE,
         owner_id=found.owner_id,
         crumbs=(
@@ -73,9 +80,12 @@ def submission(request: HttpRequest, number: int) -> Page:
     )
 
 
-def submission_context(
-    found: Submission, setting: Setting | None, score: Score
-) -> dict[str, object]:
+def _flat(record: dict[str, Any]) -> str:
+    return " ".join(record["mechanisms"])
+
+
+def submission_context(found: Submission) -> dict[str, object]:
+    is_ranked = (found.visibility, found.moderation) == ("public", "accepted")
     return {
         "submission": found,
         "model": found.model,
@@ -84,119 +94,75 @@ def submission_context(
         "moderation": found.moderation.capitalize(),
         "reason": found.moderation_reason,
         "private": found.visibility != Visibility.PUBLIC,
-        "score": score,
-        "interval": score.pass_at_1_interval if setting else None,
-        "setting": setting,
         "notes": found.notes,
-        "figures": _figures(found, score),
+        "model_url": reverse("model", args=[found.model.slug]),
+        "badge_url": reverse("submission-badge", args=[found.pk]) if is_ranked else "",
+        "compare_url": f"{reverse('compare')}?a={found.pk}" if is_ranked else "",
     }
 
 
-def score_of(found: Submission, scored: int) -> tuple[Setting | None, Score]:
+def score_context(
+    setting: Setting | None, entry: Entry | None, score: scores.Score
+) -> dict[str, object]:
+    return {
+        "score": score,
+        "interval": score.pass_at_1_interval if setting else None,
+        "utilisation": entry.utilisation if entry else None,
+        "setting": setting,
+    }
+
+
+def standing_of(found: Submission, scored: int) -> tuple[Setting | None, Entry | None]:
     """Also of a submission that boards leave out."""
     own = Standing.objects.filter(submission=found)
-    for setting, entry in boards.each_in_its_setting(own, scored):
-        return setting, entry.score
-    return None, scores.score([], scored, k=found.k)
+    return next(iter(boards.each_in_its_setting(own, scored)), (None, None))
 
 
-def kernels_of(found: Submission) -> list[tuple[Kernel, Run | None]]:
-    """Every kernel with its newest run."""
-    kernels = Kernel.objects.filter(submission=found).select_related("problem")
-    runs = Run.objects.filter(kernel__submission=found).defer("report_packed")
-    newest: dict[int, Run] = {}
-    for run in runs.order_by("-created_at", "-id"):
-        newest.setdefault(run.kernel_id, run)
-    return [(kernel, newest.get(kernel.pk)) for kernel in kernels]
+def verdict_links(final: Sequence[Judged], wanted: str) -> list[dict[str, object]]:
+    """What attempts ended in, most first; each link shows those alone."""
+    counts = Counter(judged.verdict for judged in final if judged.verdict)
+    links: list[dict[str, object]] = [
+        {"url": "?#kernels", "text": f"all {len(final)}", "current": not wanted}
+    ]
+    for verdict, count in counts.most_common():
+        url, text = f"?verdict={verdict}#kernels", f"{words(verdict)} {count}"
+        links.append({"url": url, "text": text, "current": verdict == wanted})
+    return links
 
 
-def kernel_record(kernel: Kernel, run: Run | None) -> dict[str, Any]:
+def kernel_record(judged: Judged) -> dict[str, Any]:
+    kernel, run = judged.kernel, judged.run
     return {
         "number": kernel.problem_id,
         "problem": kernel.problem.title,
-        "problem_url": address_of(kernel.problem),
         "attempt": kernel.attempt,
+        "step": kernel.step,
         "backend": kernel.backend,
         "verdict": (run.verdict or run.status) if run else None,
-        "state": state(run.verdict if run else None),
-        "speedup": run.speedup if run else None,
-        "speedup_low": run.speedup_low if run else None,
-        "speedup_high": run.speedup_high if run else None,
+        **{name: getattr(run, name) if run else None for name in RUN_NUMBERS},
+        "mechanisms": run.mechanisms if run else [],
         "kernel": kernel.source_id,
-        "url": reverse("kernel", args=[kernel.source_id]),
         "run": str(run.id) if run else None,
-        "run_url": run.get_absolute_url() if run else None,
     }
 
 
-def _drawn(record: dict[str, Any]) -> dict[str, Any]:
-    numbers = ("speedup", "speedup_low", "speedup_high")
+def _drawn(judged: Judged) -> dict[str, Any]:
+    record, run = kernel_record(judged), judged.run
+    numbers = (
+        cells.interval_cell(record["speedup"], record["speedup_low"], record["speedup_high"]),
+        cells.time_cell(record["kernel_us"]),
+        cells.share_cell(record["utilisation"]),
+    )
     return {
         **record,
+        "problem_url": address_of(judged.kernel.problem),
+        "url": reverse("kernel", args=[record["kernel"]]),
+        "run_url": run.get_absolute_url() if run else None,
+        "state": state(judged.verdict),
         "verdict": words(record["verdict"] or ""),
+        "mechanisms": [words(tag) for tag in record["mechanisms"]],
         "digest": record["kernel"],
         "attempt": cells.count_cell(record["attempt"]),
-        "cells": cells.joined(cells.decimal_cell(record[name], 2) for name in numbers),
+        "steps": cells.count_cell(judged.steps),
+        "cells": cells.joined(numbers),
     }
-
-
-def _figures(found: Submission, score: Score) -> list[dict[str, object]]:
-    if not score.correct:
-        return []
-    title, says = "Speedup of every correct kernel", "Bars are 95 % intervals; the table is below."
-    return [figure(f"speedups?submission={found.pk}", title, says, tall=True)]
-
-
-@public_page()
-def model(request: HttpRequest, slug: str) -> Page:
-    found = LanguageModel.objects.visible().filter(slug=slug).first()
-    if found is None:
-        raise Http404
-    problems = scope(request)
-    judged = Standing.objects.ranked().filter(submission__model=found)
-    entries = [entry for _, entry in boards.each_in_its_setting(judged, problems.scored)]
-    claims = PublishedResult.objects.filter(model=found).select_related("model", "publication")
-    totals = [boards.claim(result) for result in claims if result.category is None]
-    rows = placed([*entries, *totals], "fast1")
-    context = {
-        "model": found,
-        "columns": COLUMNS,
-        "rows": [row_context(row) for row in rows],
-        "claimed": bool(totals),
-        "citation": claims[0].publication.citation if totals else "",
-        **category_context(entries, list(claims), problems.titles, problems.sizes),
-    }
-    return Page(
-        template="model.html",
-        section="",
-        context=context,
-        data={"model": found.name, "vendor": found.vendor, "rows": [as_record(r) for r in rows]},
-        table=Table(columns=CSV_COLUMNS, rows=csv_rows(rows)),
-        crumbs=(Crumb(text="Leaderboard", url=reverse("board")), Crumb(text=found.name)),
-    )
-
-
-def category_context(
-    entries: Sequence[Entry],
-    claims: Sequence[PublishedResult],
-    titles: dict[str, str],
-    sizes: dict[str, int],
-) -> dict[str, object]:
-    """pass@1 by category: a column for each submission and each published claim."""
-    claimed: dict[str, dict[str, PublishedResult]] = {}
-    for result in claims:
-        if result.category is not None:
-            claimed.setdefault(result.harness, {})[result.category] = result
-    columns = [f"{entry.harness}, no. {entry.submission}" for entry in entries]
-    columns += [f"{harness}, published" for harness in claimed]
-    groups = [scores.by_category(entry.results) for entry in entries]
-    rows = []
-    for slug, title in titles.items():
-        ours = [scores.share_passing(group.get(slug, []), sizes[slug], 1) for group in groups]
-        theirs = [
-            boards.claim(results[slug]).score.pass_at_1 if slug in results else None
-            for results in claimed.values()
-        ]
-        made = [cells.count_cell(sizes[slug]), *map(cells.heat_cell, [*ours, *theirs])]
-        rows.append({"title": title, "cells": cells.joined(made)})
-    return {"category_columns": columns, "categories": rows if columns else []}

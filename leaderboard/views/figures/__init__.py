@@ -11,6 +11,7 @@ from leaderboard.views.figures import (
     board,
     categories,
     hardware,
+    language_models,
     overview,
     problems,
     runs,
@@ -37,6 +38,10 @@ FIGURES: Mapping[str, View] = {
     "margins": runs.margins,
     "timeline": runs.timeline,
     "speedups": submissions.speedups,
+    "submission-failures": submissions.failures,
+    "progress": submissions.progress,
+    "model-speedups": language_models.speedups,
+    "model-failures": language_models.failures,
 }
 
 

@@ -1,0 +1,171 @@
+"""The page of a language model: all its submissions, and where they are strong and weak."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlencode
+
+from django.http import Http404, HttpRequest
+from django.urls import reverse
+
+from leaderboard import boards, cells, scores
+from leaderboard.boards import Cell, Entry
+from leaderboard.columns import COLUMNS, CSV_COLUMNS, as_record, csv_rows, placed
+from leaderboard.models import LanguageModel, Problem, PublishedResult, Standing
+from leaderboard.pages import Crumb, Page, Table, public_page
+from leaderboard.side_by_side import LETTERS
+from leaderboard.verdicts import state, words
+from leaderboard.views.board import row_context
+from leaderboard.views.figures.language_models import model_figures
+
+# So many problems are named as the best and as the worst.
+MOST_NAMED = 8
+
+
+@dataclass(frozen=True, kw_only=True)
+class Known:
+    """The catalogue, as much of it as the page shows."""
+
+    problems: Mapping[int, tuple[str, str]]
+    titles: Mapping[str, str]
+    sizes: Mapping[str, int]
+
+    @property
+    def scored(self) -> int:
+        return sum(self.sizes.values())
+
+
+@public_page()
+def model(request: HttpRequest, slug: str) -> Page:
+    found = LanguageModel.objects.visible().filter(slug=slug).first()
+    if found is None:
+        raise Http404
+    known = catalogue()
+    judged = Standing.objects.ranked().filter(submission__model=found)
+    entries = [entry for _, entry in boards.each_in_its_setting(judged, known.scored)]
+    claims = list(
+        PublishedResult.objects.filter(model=found).select_related("model", "publication")
+    )
+    totals = [boards.claim(result) for result in claims if result.category is None]
+    rows = placed([*entries, *totals], "fast1")
+    ours = [row.entry for row in rows if not row.entry.claimed]
+    context = {
+        "model": found,
+        "columns": COLUMNS,
+        "rows": [row_context(row) for row in rows],
+        "claimed": bool(totals),
+        "citation": claims[0].publication.citation if totals else "",
+        "compare_url": compare_url(ours),
+        "badge_url": reverse("model-badge", args=[found.slug]) if ours else "",
+        **extremes(ours, known),
+        **category_context(entries, claims, known),
+        "figures": model_figures(found, ours, titles_of(known)),
+    }
+    return Page(
+        template="model.html",
+        section="",
+        context=context,
+        data={
+            "model": found.name,
+            "vendor": found.vendor,
+            "rows": [as_record(row) for row in rows],
+            "problems": [record for entry in ours for record in cell_records(entry)],
+        },
+        table=Table(columns=CSV_COLUMNS, rows=csv_rows(rows)),
+        crumbs=(Crumb(text="Leaderboard", url=reverse("board")), Crumb(text=found.name)),
+    )
+
+
+def catalogue() -> Known:
+    """One query."""
+    problems: dict[int, tuple[str, str]] = {}
+    titles: dict[str, str] = {}
+    sizes: dict[str, int] = {}
+    fields = ("number", "slug", "title", "category", "category_title", "scored")
+    for number, slug, title, category, category_title, scored in Problem.objects.values_list(
+        *fields
+    ):
+        problems[number] = (title, reverse("problem", args=[number, slug]))
+        titles.setdefault(category, category_title)
+        sizes[category] = sizes.get(category, 0) + scored
+    return Known(problems=problems, titles=titles, sizes=sizes)
+
+
+def titles_of(known: Known) -> dict[int, str]:
+    return {number: f"{number}. {title}" for number, (title, _) in known.problems.items()}
+
+
+def compare_url(entries: Sequence[Entry]) -> str:
+    """Its best submissions side by side, where there are several."""
+    if len(entries) < 2:
+        return ""
+    pairs = zip(LETTERS, (entry.submission for entry in entries), strict=False)
+    return f"{reverse('compare')}?{urlencode(list(pairs))}"
+
+
+def extremes(entries: Sequence[Entry], known: Known) -> dict[str, object]:
+    """The problems that the model is best and worst at, by the best kernel of any submission;
+    worst are those that it never solved, then the slowest."""
+    best: dict[int, tuple[Entry, Cell]] = {}
+    for entry in entries:
+        for cell in entry.cells:
+            held = best.get(cell.problem)
+            if held is None or (cell.best_speedup or 0.0) > (held[1].best_speedup or 0.0):
+                best[cell.problem] = (entry, cell)
+    ordered = scores.in_order(best.values(), lambda pair: pair[1].best_speedup)
+    solved = [pair for pair in ordered if pair[1].best_speedup is not None]
+    unsolved = [pair for pair in ordered if pair[1].best_speedup is None]
+    worst = [*unsolved, *reversed(solved[MOST_NAMED:])][:MOST_NAMED]
+    return {
+        "best": [_extreme(*pair, known) for pair in solved[:MOST_NAMED]],
+        "worst": [_extreme(*pair, known) for pair in worst],
+        "tried": len(best),
+        "solved": len(solved),
+    }
+
+
+def _extreme(entry: Entry, cell: Cell, known: Known) -> dict[str, object]:
+    title, url = known.problems[cell.problem]
+    made = (cells.ratio_cell(cell.best_speedup), cells.share_cell(cell.utilisation))
+    return {
+        "number": cell.problem,
+        "title": title,
+        "url": url,
+        "harness": entry.harness,
+        "submission_url": entry.url,
+        "verdict": words(cell.verdict),
+        "state": state(cell.verdict),
+        "run_url": reverse("run", args=[cell.run]),
+        "cells": cells.joined(made),
+    }
+
+
+def cell_records(entry: Entry) -> list[dict[str, Any]]:
+    """Every problem of a submission, for the JSON twin."""
+    return [{"submission": entry.submission, **cell._asdict()} for cell in entry.cells]
+
+
+def category_context(
+    entries: Sequence[Entry], claims: Sequence[PublishedResult], known: Known
+) -> dict[str, object]:
+    """pass@1 by category: a column for each submission and each published claim."""
+    claimed: dict[str, dict[str, PublishedResult]] = {}
+    for result in claims:
+        if result.category is not None:
+            claimed.setdefault(result.harness, {})[result.category] = result
+    columns = [f"{entry.harness}, no. {entry.submission}" for entry in entries]
+    columns += [f"{harness}, published" for harness in claimed]
+    rows = []
+    for slug, title in known.titles.items():
+        size = known.sizes[slug]
+        ours = [entry.score_in(slug, size).pass_at_1 for entry in entries]
+        theirs = [
+            boards.claim(results[slug]).score.pass_at_1 if slug in results else None
+            for results in claimed.values()
+        ]
+        made = [cells.count_cell(size), *map(cells.heat_cell, [*ours, *theirs])]
+        url = reverse("category", args=[slug])
+        rows.append({"title": title, "url": url, "cells": cells.joined(made)})
+    return {"category_columns": columns, "categories": rows if columns else []}

@@ -1,0 +1,209 @@
+"""The pages of a submission and of a language model."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+
+import plotly.graph_objects as go
+import pytest
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+
+from evaluator.report import Verdict
+from leaderboard import submission_kernels
+from leaderboard.boards import SETTING_FIELDS, Setting
+from leaderboard.charts import submissions as charts
+from leaderboard.charts.submissions import Series, Trail
+from leaderboard.models import DataVersion, Problem, Run, Source, Submission
+from leaderboard.submission_kernels import Progress
+from tests.leaderboard import factory
+
+pytestmark = pytest.mark.django_db
+
+HOSTILE = "<script>alert(1)</script>\u202e"
+FIGURES = ("speedups", "submission-failures", "progress")
+
+
+def step(submission: Submission, problem: Problem, number: int, speedup: float | None) -> Run:
+    """A judged step of the first attempt; None is a wrong one."""
+    kernel = submission.kernels.create(
+        problem=problem,
+        attempt=1,
+        step=number,
+        backend="pytorch",
+        source=Source.objects.keep(f"{factory.SOURCE}# {submission.pk} {number}\n")[0],
+    )
+    run = factory.make_run(kernel)
+    verdict = Verdict.OUTPUT_MISMATCH if speedup is None else Verdict.OK
+    return factory.finish(run, factory.make_report(run, verdict, speedup or 1.0))
+
+
+@pytest.fixture
+def agentic(problem: Problem) -> Submission:
+    """One problem in four steps, another that failed in one."""
+    made = factory.make_submission("Stepper", "agentic")
+    Submission.objects.filter(pk=made.pk).update(step_budget=4, cost_usd=12.5, notes=HOSTILE)
+    for number, speedup in enumerate((None, 0.5, 2.0, 1.5), start=1):
+        step(made, problem, number, speedup)
+    factory.make_judged(made, factory.make_problem(2, "gemm", "expert"), Verdict.TIMEOUT)
+    return made
+
+
+def test_a_submission_tells_its_cost_notes_and_last_steps(
+    agentic: Submission, client: Client
+) -> None:
+    text = client.get(f"/submissions/{agentic.pk}").content.decode()
+    for told in ("cost 12.50 USD", "up to 4 steps", "1.50×", "&lt;script&gt;alert(1)", "gemm"):
+        assert told in text, told
+    # The best step does not count, the last one does.
+    assert "2.00×" not in text.partition("The same as a table")[0]
+    assert HOSTILE not in text
+    assert text.count('class="state bad"') == 1
+    assert "1 attempt" in text
+
+
+def test_kernels_are_filtered_by_verdict(agentic: Submission, client: Client) -> None:
+    address = f"/submissions/{agentic.pk}"
+    whole = client.get(address).content.decode()
+    assert 'href="?verdict=timeout#kernels">timeout 1</a>' in whole
+    rows = client.get(f"{address}.json?verdict=timeout").json()["kernels"]
+    assert [row["verdict"] for row in rows] == ["timeout"]
+    assert len(client.get(f"{address}.json").json()["kernels"]) == 5
+    table = csv.DictReader(
+        io.StringIO(client.get(f"{address}.csv?verdict=output_mismatch").content.decode())
+    )
+    assert [(row["step"], row["verdict"]) for row in table] == [("1", "output_mismatch")]
+    assert "No attempt ended like that" in client.get(f"{address}?verdict=oom").content.decode()
+    assert client.get(f"{address}?verdict=maybe").status_code == 400
+
+
+def test_progress_keeps_the_best_so_far(agentic: Submission, client: Client) -> None:
+    spec = client.get(f"/figures/progress.json?submission={agentic.pk}").json()
+    lines = {line.name: list(line.y) for line in go.Figure(spec).data}
+    assert lines["1. Problem allreduce"] == [None, 0.5, 2.0, 2.0]
+    table = client.get(f"/figures/progress.csv?submission={agentic.pk}").content.decode()
+    assert table.splitlines()[1] == "solved,0,1,1,1"
+
+
+def test_the_typical_attempt_is_the_median_of_what_is_solved() -> None:
+    progress = [
+        Progress(name="a", best=(None, 1.0)),
+        Progress(name="b", best=(None, 4.0)),
+        Progress(name="c", best=(None, 2.0)),
+    ]
+    assert submission_kernels.typical(progress) == ([0, 3], [None, 2.0])
+
+
+def test_a_run_in_another_size_does_not_stand_for_a_kernel(problem: Problem) -> None:
+    made = factory.make_submission()
+    run = factory.make_judged(made, problem, speedup=2.0)
+    factory.make_judged(made, factory.make_problem(2, "gemm"), speedup=2.0)
+    other = factory.make_run(run.kernel, size="standard")
+    factory.finish(other, factory.make_report(other, speedup=9.0))
+    setting = setting_of(run)
+    found = submission_kernels.kernels_of(made, setting)
+    assert [judged.speedup for judged in found] == [2.0, 2.0]
+
+
+def setting_of(run: Run) -> Setting:
+    return Setting(**{name: getattr(run, name) for name in SETTING_FIELDS})
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_a_private_submission_keeps_its_figures_to_itself(name: str, problem: Problem) -> None:
+    secret = factory.make_submission("Secret", visibility="private")
+    step(secret, problem, 1, 0.5)
+    step(secret, problem, 2, 2.0)
+    owner, other = Client(), Client()
+    owner.force_login(factory.make_user("owner"))
+    other.force_login(factory.make_user("other"))
+    for form in ("json", "csv"):
+        address = f"/figures/{name}.{form}?submission={secret.pk}"
+        assert owner.get(address).status_code == 200
+        assert other.get(address).status_code == 404
+    page = f"/submissions/{secret.pk}?verdict=ok"
+    assert owner.get(page).status_code == 200
+    assert other.get(page).status_code == 404
+    assert "compare with others" not in owner.get(page).content.decode()
+
+
+@pytest.fixture
+def model(agentic: Submission, problem: Problem) -> str:
+    """Address of a model with two submissions, a private one and a claim."""
+    second = factory.make_submission("Stepper", k=2)
+    factory.make_judged(second, problem, speedup=3.0)
+    secret = factory.make_submission("Stepper", "repeated", visibility="private")
+    factory.make_judged(secret, problem, speedup=9.0)
+    factory.make_publication("Stepper")
+    return f"/models/{agentic.model.slug}"
+
+
+def test_a_model_tells_where_it_is_strong_and_weak(model: str, client: Client) -> None:
+    text = client.get(model).content.decode()
+    best, worst = text.index('id="best"'), text.index('id="worst"')
+    assert "1. Problem allreduce" in text[best:worst]
+    assert "3.00×" in text[best:worst]
+    assert "2. Problem gemm" in text[worst:]
+    assert "timeout" in text[worst:]
+    assert "Solved 1 of 2 problems" in text
+    assert "9.00×" not in text
+    assert "/compare?a=" in text
+
+
+def test_a_models_twin_holds_every_problem(model: str, client: Client) -> None:
+    rows = client.get(f"{model}.json").json()["problems"]
+    found = sorted((row["problem"], row["best_speedup"] or 0.0) for row in rows)
+    assert found == [(1, 1.5), (1, 3.0), (2, 0.0)]
+
+
+@pytest.mark.parametrize("name", ["model-speedups", "model-failures"])
+def test_a_figure_of_a_model_is_served(name: str, model: str, client: Client) -> None:
+    slug = model.rpartition("/")[2]
+    response = client.get(f"/figures/{name}.json?model={slug}")
+    assert go.Figure(response.json()).data
+    table = client.get(f"/figures/{name}.csv?model={slug}").content.decode()
+    assert "zero-shot, no." in table
+    assert "repeated" not in table
+    for unknown in ("", "nobody", "%00"):
+        assert client.get(f"/figures/{name}.json?model={unknown}").status_code == 404
+
+
+def test_a_model_known_from_a_private_submission_alone_has_no_figures(
+    problem: Problem, client: Client
+) -> None:
+    secret = factory.make_submission("Secret", visibility="private")
+    factory.make_judged(secret, problem)
+    for name in ("model-speedups", "model-failures"):
+        address = f"/figures/{name}.json?model={secret.model.slug}"
+        assert client.get(address).status_code == 404
+
+
+def test_pages_need_at_most_four_queries_besides_the_version(
+    model: str, agentic: Submission, client: Client
+) -> None:
+    for address in (model, f"/submissions/{agentic.pk}"):
+        with CaptureQueriesContext(connection) as queries:
+            client.get(address)
+        own = [q["sql"] for q in queries if "dataversion" not in q["sql"]]
+        assert len(own) <= 4, own
+    assert DataVersion.objects.current()
+
+
+def test_figures_are_valid_and_escape_names() -> None:
+    for spec in (
+        charts.speedups_by_problem([Series(name=HOSTILE, points=((HOSTILE, 2.0), ("b", 3.0)))]),
+        charts.progress([Trail(name=HOSTILE, best=(None, 1.0), typical=True)]),
+    ):
+        go.Figure(spec)
+        assert json.loads(json.dumps(spec)) == spec
+        assert "<script" not in json.dumps(spec)
+
+
+def test_problems_stand_in_the_order_of_their_best_speedup() -> None:
+    one = Series(name="one", points=(("slow", 1.0), ("fast", 2.0)))
+    two = Series(name="two", points=(("slow", 4.0),))
+    axis = charts.speedups_by_problem([one, two])["layout"]["yaxis"]
+    assert axis["categoryarray"] == ["slow", "fast"]
