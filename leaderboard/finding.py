@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from django.db.models import Q
+from django.db.models.functions import Lower
 from django.urls import reverse
 
 from leaderboard.models import Kernel, LanguageModel, Problem, Run, Submission, Visibility
@@ -18,6 +19,8 @@ FEWEST_DIGITS = 6
 DIGEST_DIGITS, RUN_DIGITS = 64, 32
 _HEX = re.compile(r"[0-9a-f]+")
 _NUMBER = re.compile(r"#?([0-9]{1,9})")
+# Beside a range it is asked of `Lower(visibility)`, which no index holds: SQLite would rather read
+# everything that is public than the range.
 PUBLIC = Visibility.PUBLIC
 
 
@@ -105,7 +108,8 @@ def _submissions(number: int) -> list[Found]:
 def _kernels(digits: str) -> list[Found]:
     """A range instead of a pattern: every database finds it in the index."""
     rows = Kernel.objects.filter(source__gte=digits, source__lt=f"{digits}g")
-    public = rows.filter(submission__visibility=PUBLIC).order_by("source_id", "problem_id")
+    public = rows.alias(seen_by=Lower("submission__visibility")).filter(seen_by=PUBLIC)
+    public = public.order_by("source_id", "problem_id")
     named = public.values_list("source_id", "problem__title").distinct()[:MOST]
     titles: dict[str, str] = {}
     for digest, title in named:
@@ -126,8 +130,9 @@ def _runs(digits: str) -> list[Found]:
     if len(digits) > RUN_DIGITS:
         return []
     first, last = (uuid.UUID(digits.ljust(RUN_DIGITS, end)) for end in "0f")
-    rows = Run.objects.filter(id__gte=first, id__lte=last, kernel__submission__visibility=PUBLIC)
-    named = rows.order_by("id").values_list("id", "status", "verdict", "kernel__problem__title")
+    rows = Run.objects.filter(id__gte=first, id__lte=last)
+    public = rows.alias(seen_by=Lower("kernel__submission__visibility")).filter(seen_by=PUBLIC)
+    named = public.order_by("id").values_list("id", "status", "verdict", "kernel__problem__title")
     return [
         Found(
             kind="Run",

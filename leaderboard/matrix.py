@@ -36,11 +36,13 @@ CELL_COLUMNS = (
 
 @dataclass(frozen=True, kw_only=True)
 class Column:
-    """A problem; `label` is its number and title, escaped. One with `edge` begins a category."""
+    """A problem. One with `edge` begins a category; `path` and `label` are its number, and that
+    with its title, for cells."""
 
     number: int
     title: str
     url: str
+    path: SafeString
     label: SafeString
     edge: bool
 
@@ -63,8 +65,14 @@ class Group:
 
 
 def column(number: int, slug: str, title: str, *, edge: bool) -> Column:
-    url, label = reverse("problem", args=[number, slug]), escape(f"{number}. {title}")
-    return Column(number=number, title=title, url=url, label=label, edge=edge)
+    return Column(
+        number=number,
+        title=title,
+        url=reverse("problem", args=[number, slug]),
+        path=escape(number),
+        label=escape(f"{number}. {title}"),
+        edge=edge,
+    )
 
 
 def mark_of(cell: Cell) -> Mark | None:
@@ -91,7 +99,7 @@ def row_cells(
         if cell is None or mark is None:
             made.append(unmarked_cell(edge=one.edge))
             continue
-        to = Target(href=start + escape(one.number) + end, label=one.label, edge=one.edge)
+        to = Target(href=start + one.path + end, label=one.label, edge=one.edge)
         made.append(marked_cell(mark, to, cell.best_speedup, in_digits=in_digits))
     return cells.joined(made)
 

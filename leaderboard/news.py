@@ -41,15 +41,16 @@ def newest() -> list[Item]:
 
 
 def records() -> list[Item]:
-    """Kernels that are the fastest in their setting; of equal ones that which was first."""
+    """Kernels that are the fastest in their setting, alone where several are equally fast."""
     fastest = Window(
         RowNumber(),
         partition_by=[F("problem"), *map(F, SETTING_FIELDS)],
-        order_by=[F("best_speedup").desc(), F("best_run__finished_at").asc()],
+        order_by=[F("best_speedup").desc(), F("best_run").asc()],
     )
     ours = Summary.objects.ranked().filter(correct__gte=1, submission__model__is_baseline=False)
-    best = ours.annotate(nth=fastest).filter(nth=1).order_by("-best_run__finished_at")
-    return [_record(row) for row in best.values(*RECORD_FIELDS, *SETTING_FIELDS)[:MOST]]
+    best = ours.order_by().annotate(nth=fastest).filter(nth=1).values("pk")
+    rows = Summary.objects.filter(pk__in=best).order_by("-best_run__finished_at")
+    return [_record(row) for row in rows.values(*RECORD_FIELDS, *SETTING_FIELDS)[:MOST]]
 
 
 def _record(row: Mapping[str, Any]) -> Item:

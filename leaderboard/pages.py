@@ -12,7 +12,7 @@ import gzip
 import hashlib
 import io
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -56,7 +56,7 @@ class Table:
     """The CSV twin."""
 
     columns: tuple[str, ...]
-    rows: Sequence[Sequence[object]]
+    rows: Iterable[Sequence[object]]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,7 +67,10 @@ class Crumb:
 
 @dataclass(frozen=True, kw_only=True)
 class Page:
-    """`owner_id` None: for anybody. Otherwise only its owner and staff may see it."""
+    """`owner_id` None: for anybody. Otherwise only its owner and staff may see it.
+
+    `data` may be a function that makes it: large data is then made for its twin only.
+    """
 
     template: str
     section: str
@@ -179,7 +182,8 @@ def may_see(request: HttpRequest, owner_id: int | None) -> bool:
 
 def rendered(page: Page, form: str, path: str, query: str, site: str) -> str:
     if form == "json":
-        return json.dumps(page.data, cls=DjangoJSONEncoder, ensure_ascii=False, allow_nan=False)
+        data = page.data() if callable(page.data) else page.data
+        return json.dumps(data, cls=DjangoJSONEncoder, ensure_ascii=False, allow_nan=False)
     if form == "csv":
         if page.table is None:
             raise Http404

@@ -129,7 +129,7 @@ def compared(
     found: Sequence[Line], sides: Sequence[Placed], titles: Mapping[str, str]
 ) -> dict[str, object]:
     overlap = side_by_side.overlap(found, len(sides))
-    first, *others = LETTERS[: len(sides)].upper()
+    first, *others = list(LETTERS[: len(sides)].upper())
     return {
         "overlap": overlap,
         "both": "both" if len(sides) == 2 else f"all {len(sides)}",
@@ -164,7 +164,7 @@ def score_rows(found: Sequence[Line], sides: Sequence[Placed]) -> list[dict[str,
 def category_rows(
     found: Sequence[Line], sides: Sequence[Placed], titles: Mapping[str, str]
 ) -> list[dict[str, object]]:
-    rows = []
+    rows: list[dict[str, object]] = []
     for slug, group in side_by_side.by_category(found).items():
         solved = [sum(line.solved[n] for line in group) for n in range(len(sides))]
         common = side_by_side.speedups_in_common(group, len(sides))

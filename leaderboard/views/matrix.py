@@ -36,7 +36,7 @@ def models_by_problems(request: HttpRequest) -> Page:
     groups, unscored = grouped(query.scope)
     columns = [column for group in groups for column in group.columns]
     where = canonical_query(request, (*KERNEL_FILTERS, *SETTING_FILTERS))
-    records = [[cell_record(row.entry, cell) for cell in row.entry.cells] for row in rows]
+    records = (cell_record(row.entry, cell) for row in rows for cell in row.entry.cells)
     context = {
         "page_url": reverse("matrix"),
         "filters": query.controls,
@@ -53,15 +53,12 @@ def models_by_problems(request: HttpRequest) -> Page:
         template="matrix.html",
         section="matrix",
         context=context,
-        data={
+        data=lambda: {
             "setting": query.setting and vars(query.setting),
             "problems": [{"number": one.number, "title": one.title} for one in columns],
-            "cells": [record for row in records for record in row],
+            "cells": list(records),
         },
-        table=Table(
-            columns=CELL_COLUMNS,
-            rows=[list(record.values()) for row in records for record in row],
-        ),
+        table=Table(columns=CELL_COLUMNS, rows=(list(record.values()) for record in records)),
         crumbs=(Crumb(text="Leaderboard", url=reverse("board")), Crumb(text="Matrix")),
     )
 
