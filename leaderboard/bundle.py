@@ -62,7 +62,7 @@ def readme(run: Run, *, is_judged: bool) -> str:
         "",
         "## Repeat it",
         "",
-        "In a clone of the PKB Leaderboard, on the hardware named above:",
+        "In a clone of the PKB Leaderboard, on the hardware named above, with this folder's kernel.py:",
         "",
         f"    {command(run)}",
         "",

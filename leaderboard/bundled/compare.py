@@ -58,6 +58,7 @@ def compared(before: Values, now: Values) -> int:
         for name in TIMES
         if before["timing"] or now["timing"]
     ]
+    print(f"{'':16} {'in report.json':>24} {'now':>24}")
     for name, old, new in rows:
         mark = "" if old == new else "  differs"
         print(
