@@ -22,7 +22,7 @@ MISSING = "–"
 _MISSING_CELL = f'<td class="num none">{MISSING}</td>'
 _BYTE_UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 _COUNT_UNITS = ("", "k", "M", "G", "T", "P")
-_MARKS_A_ROW = 9
+_MARKS_A_ROW = 20
 
 
 def joined(cells: Iterable[SafeString]) -> SafeString:
@@ -189,7 +189,7 @@ def change_cell(first: Number, then: Number) -> SafeString:
     if before is None:
         return mark_safe(_MISSING_CELL)
     end = MISSING if after is None else _plain(after)
-    arrow = '<span class="of" aria-label="to"> → </span>'
+    arrow = '<span class="of" aria-label="to">\u2009→\u2009</span>'
     return mark_safe(f'<td class="num change">{_plain(before)}{arrow}{end}</td>')
 
 

@@ -21,7 +21,6 @@ from rest_framework.utils.encoders import JSONEncoder
 
 from leaderboard.api import outputs
 from leaderboard.api.caching import versioned
-from leaderboard.boards import claim
 from leaderboard.columns import DEFAULT_SORT, SORTS, as_record, placed
 from leaderboard.filters import BOARD_PARAMETERS, board_query
 from leaderboard.models import (
@@ -206,7 +205,7 @@ def leaderboard(request: Request) -> Response:
         query = board_query(request._request)
     except BadQuery as error:
         raise Refusal("bad_query", error.message, error.fix) from None
-    rows = placed([*query.judged(), *map(claim, query.claims())], sort)
+    rows = placed([*query.judged(), *query.claimed(query.claims())], sort)
     setting = vars(query.setting) if query.setting else None
     return Response({"setting": setting, "rows": [as_record(row) for row in rows]})
 

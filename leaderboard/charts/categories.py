@@ -7,13 +7,14 @@ from collections.abc import Sequence
 from leaderboard.charts.boards import ByCategory
 from leaderboard.charts.drawing import Spec, height_px, label
 
-# Even in lightness, so that it reads without colour too; pale is little, dark is much.
+# Pale is little and dark is much, so it reads without colour too. Few values lie in the middle,
+# where neither dark nor white numbers are easy to read.
 SCALE = (
     (0.0, "#f7f5e8"),
-    (0.2, "#d5e3c3"),
-    (0.4, "#8fc3b4"),
-    (0.6, "#4a96a8"),
-    (0.8, "#2f6390"),
+    (0.25, "#d9e8d2"),
+    (0.5, "#a8d3c6"),
+    (0.62, "#3d7fa1"),
+    (0.8, "#2f5d8c"),
     (1.0, "#28326b"),
 )
 
@@ -28,13 +29,13 @@ def heat_map(rows: Sequence[ByCategory], categories: Sequence[str], metric: str)
         "z": values,
         "text": [["" if value is None else f"{value:.0f}" for value in row] for row in values],
         "texttemplate": "%{text}",
-        "hovertemplate": "%{y}<br>%{x}: %{z:.1f} %<extra></extra>",
+        "hovertemplate": f"%{{y}}<br>%{{x}}<br>{metric}: %{{z:.1f}} %<extra></extra>",
         "colorscale": [list(stop) for stop in SCALE],
         "zmin": 0,
         "zmax": 100,
         "xgap": 2,
         "ygap": 2,
-        "colorbar": {"title": {"text": f"{metric}, %"}, "thickness": 12},
+        "showscale": False,  # every cell has its number, and a colour bar would break the policy
     }
     return {
         "data": [trace],

@@ -9,7 +9,9 @@ from urllib.parse import parse_qsl
 
 from django.http import HttpRequest
 from django.urls import reverse
+from django.utils import timezone
 
+from leaderboard import citing
 from leaderboard.boards import Setting
 from leaderboard.columns import (
     CSV_COLUMNS,
@@ -32,7 +34,7 @@ from leaderboard.filters import (
     chips,
     said,
 )
-from leaderboard.pages import Page, Table, canonical_query, choice, public_page
+from leaderboard.pages import Page, Table, canonical_query, choice, origin, public_page
 from leaderboard.verdicts import words
 from leaderboard.views.figures.board import board_figures
 
@@ -63,6 +65,7 @@ def board(request: HttpRequest) -> Page:
             ),
             "figures": board_figures(query, ours, claims, address),
             "where": [pair for pair in parse_qsl(address) if pair[0] in SETTING_FILTERS],
+            "cite": cite(request, address),
             "citation": claims[0].publication.citation if claims else "",
             **counted(query, rows),
             **table_context(rows, sort, query.p, address),
@@ -70,6 +73,13 @@ def board(request: HttpRequest) -> Page:
         data={"setting": setting, "p": query.p, "rows": [as_record(row) for row in rows]},
         table=Table(columns=CSV_COLUMNS, rows=csv_rows(rows)),
     )
+
+
+def cite(request: HttpRequest, address: str) -> dict[str, str] | None:
+    """None where the site does not know its own address."""
+    site = origin(request)
+    url = f"{site}{reverse('board')}" + (f"?{address}" if address else "")
+    return citing.live(url, timezone.localdate()) if site else None
 
 
 def counted(query: BoardQuery, rows: Sequence[Placed]) -> dict[str, object]:

@@ -81,6 +81,7 @@ def site() -> dict[str, str]:
             for name in ("categories", "matrix", "problems", "methodology", "status")
         },
         "board": "/",
+        "category": "/categories/tensor",
         "comparison": f"/compare?a={first.pk}&b={second.pk}",
         "search": "/search?q=problem",
         "problem": "/problems/1-allreduce",
@@ -167,7 +168,7 @@ def test_the_theme_is_kept_and_does_not_flash(site: dict[str, str], page: Page) 
     assert background == "rgb(18, 20, 22)"
 
 
-@pytest.mark.parametrize(("name", "figures"), [("board", 2), ("kernel", 3), ("submission", 1)])
+@pytest.mark.parametrize(("name", "figures"), [("board", 3), ("kernel", 3), ("submission", 1)])
 def test_figures_are_drawn_and_follow_the_theme(
     name: str, figures: int, site: dict[str, str], page: Page
 ) -> None:

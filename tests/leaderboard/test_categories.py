@@ -48,7 +48,7 @@ def test_the_table_has_the_shape_of_the_published_one(
     assert (ours["problems"], ours["pass1"], ours["passk"]) == (2, 0.25, 0.5)
     assert found["Model One", "expert"]["pass1"] == 0.0
     page = client.get("/categories").content.decode()
-    arrow = '<span class="of" aria-label="to"> → </span>'
+    arrow = '<span class="of" aria-label="to">\u2009→\u2009</span>'
     assert f'<td class="num change">0.5{arrow}1</td>' in page
     assert f'<td class="num change">28{arrow}36</td>' in page
 

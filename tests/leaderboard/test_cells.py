@@ -86,7 +86,7 @@ def test_a_change_has_a_decimal_only_where_it_needs_one() -> None:
 
 
 def test_every_thing_counted_has_a_mark_of_its_kind() -> None:
-    made = cells.unit_marks(3, 0, 8)
-    assert made.count('class="u0"') == 3
+    made = cells.unit_marks(13, 0, 8)
+    assert made.count('class="u0"') == 13
     assert made.count('class="u2"') == 8
     assert 'height="22"' in made
