@@ -62,7 +62,7 @@ def readme(run: Run, *, is_judged: bool) -> str:
         "",
         "## Repeat it",
         "",
-        "In a clone of the PKB Leaderboard, on the hardware named above, with this folder's kernel.py:",
+        "In a clone of the PKB Leaderboard, on the hardware named above, with this kernel.py:",
         "",
         f"    {command(run)}",
         "",
