@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from itertools import chain, groupby
 
 from django.http import HttpRequest
 
 from leaderboard import boards
 from leaderboard.boards import Setting
 from leaderboard.filters import SETTING_FILTERS, Filter, choice_filter, setting_filters
-from leaderboard.models import Problem, Summary
+from leaderboard.models import Problem, Run, Standing
+from leaderboard.standings import unpack
+from leaderboard.tallies import Tally
 
 # Where nothing has been judged yet, the sizes and ranks of the measured baselines are shown.
 LIST_SIZE, LIST_RANKS = "standard", 4
@@ -22,15 +24,15 @@ LIST_FILTERS = ("category", "source", *YES_NO, *SETTING_FILTERS)
 @dataclass(frozen=True, kw_only=True)
 class Judged:
     """One problem in one setting. Times and utilisation are those of the fastest kernel; there is
-    a speedup for each submission that solved it."""
+    a speedup for each submission that solved it. `modes` count attempts by FAILURE_MODES."""
 
     hardware: str
     submissions: int = 0
     speedups: tuple[float, ...] = ()
+    modes: tuple[int, ...] = ()
     utilisation: float | None = None
     kernel_us: float | None = None
     baseline_us: float | None = None
-    entries: tuple[Mapping[str, Any], ...] = ()
 
     @property
     def best_speedup(self) -> float | None:
@@ -62,7 +64,7 @@ class Listed:
 
 
 def listed(request: HttpRequest) -> Listed:
-    """Three queries: problems, settings, and what was judged in the one that is shown."""
+    """Four queries: problems, settings, and what was judged in the one that is shown."""
     every = tuple(Problem.objects.all())
     setting, controls = setting_filters(request, boards.known_settings())
     judged = judged_by_problem(setting)
@@ -78,28 +80,49 @@ def listed(request: HttpRequest) -> Listed:
 
 
 def judged_by_problem(setting: Setting | None) -> dict[int, Judged]:
+    """Two queries. The reference judged as a submission is not counted."""
     if setting is None:
         return {}
-    rows = Summary.objects.ranked().filter(**asdict(setting)).order_by("problem_id")
-    groups: dict[int, list[Mapping[str, Any]]] = {}
-    for row in rows.values(
-        "problem_id", "hardware__title", "best_speedup", "attempts", "best_run__utilisation",
-        "best_run__kernel_us", "best_run__baseline_us",
-    ):  # fmt: skip
-        groups.setdefault(row["problem_id"], []).append(row)
-    return {number: _judged(found) for number, found in groups.items()}
+    ranked = Standing.objects.ranked().filter(submission__model__is_baseline=False)
+    own = ranked.filter(**asdict(setting)).order_by("submission_id")
+    rows = list(own.values_list("tallies", "hardware__title"))
+    hardware = rows[0][1] if rows else ""
+    groups: dict[int, list[list[Tally]]] = {}
+    for packed, _ in rows:
+        for number, tallies in groupby(unpack(packed), key=lambda tally: tally.problem):
+            groups.setdefault(number, []).append(list(tallies))
+    best = {number: fastest(chain.from_iterable(found)) for number, found in groups.items()}
+    runs = Run.objects.filter(pk__in=[tally.run for tally in best.values() if tally])
+    times = {str(pk): us for pk, *us in runs.values_list("id", "kernel_us", "baseline_us")}
+    return {
+        number: _judged(found, best[number], times, hardware) for number, found in groups.items()
+    }
 
 
-def _judged(rows: Sequence[Mapping[str, Any]]) -> Judged:
-    solved = [row for row in rows if row["best_speedup"] is not None]
-    best = max(solved, key=lambda row: row["best_speedup"], default=None)
-    numbers = ("utilisation", "kernel_us", "baseline_us")
+def fastest(tallies: Iterable[Tally]) -> Tally | None:
+    """The one that holds the fastest correct attempt, if any is correct."""
+    solved = [tally for tally in tallies if tally.speedups]
+    return max(solved, key=lambda tally: max(tally.speedups), default=None)
+
+
+def _judged(
+    found: Sequence[Sequence[Tally]],
+    best: Tally | None,
+    times: Mapping[str, Sequence[float | None]],
+    hardware: str,
+) -> Judged:
+    own = [chain.from_iterable(tally.speedups for tally in tallies) for tallies in found]
+    fastest_of = [max(speedups, default=None) for speedups in own]
+    counted = (tally.modes for tallies in found for tally in tallies)
+    kernel_us, baseline_us = times.get(best.run, (None, None)) if best else (None, None)
     return Judged(
-        hardware=rows[0]["hardware__title"],
-        submissions=len(rows),
-        speedups=tuple(row["best_speedup"] for row in solved),
-        entries=tuple(entry for row in rows for entry in row["attempts"]),
-        **({name: best[f"best_run__{name}"] for name in numbers} if best else {}),
+        hardware=hardware,
+        submissions=len(found),
+        speedups=tuple(speedup for speedup in fastest_of if speedup is not None),
+        modes=tuple(map(sum, zip(*counted, strict=True))),
+        utilisation=best.utilisation if best else None,
+        kernel_us=kernel_us,
+        baseline_us=baseline_us,
     )
 
 

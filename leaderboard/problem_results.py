@@ -17,10 +17,14 @@ ATTEMPT_NUMBERS = ("speedup", "low", "utilisation")
 
 @dataclass(frozen=True, kw_only=True)
 class Results:
-    """Of one problem in every setting; `rows` are those of `setting`, best first."""
+    """Of one problem in every setting; `rows` are those of `setting`, best first.
+
+    `references` are submissions of the reference itself: shown, and counted nowhere.
+    """
 
     setting: Setting | None
     rows: tuple[Summary, ...]
+    references: tuple[Summary, ...]
     elsewhere: tuple[Summary, ...]
 
     @property
@@ -72,9 +76,14 @@ def results(rows: Sequence[Summary], setting: Setting | None) -> Results:
     here = [row for row in rows if setting_of(row) == setting]
     return Results(
         setting=setting,
-        rows=tuple(scores.in_order(here, lambda row: row.best_speedup)),
-        elsewhere=tuple(row for row in rows if setting_of(row) != setting),
+        rows=tuple(scores.in_order(_by_models(here), lambda row: row.best_speedup)),
+        references=tuple(row for row in here if row.submission.model.is_baseline),
+        elsewhere=tuple(_by_models(row for row in rows if setting_of(row) != setting)),
     )
+
+
+def _by_models(rows: Iterable[Summary]) -> list[Summary]:
+    return [row for row in rows if not row.submission.model.is_baseline]
 
 
 def kernel_record(row: Summary) -> dict[str, Any]:

@@ -24,7 +24,7 @@ _MARKS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 0.7, 1, 1.5, 2, 3, 5, 10, 20, 50, 100
 # So many rows do not fit a screen, and their axis stands above them.
 TALL_ROWS = 30
 SPEEDUP_AXIS: Spec = {
-    "title": {"text": "speedup over the reference, ×"},
+    "title": {"text": "speedup, ×"},
     "type": "log",
     "tickvals": list(_MARKS),
     "ticktext": [f"{mark:g}" for mark in _MARKS],

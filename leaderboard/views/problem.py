@@ -43,7 +43,7 @@ def problem(request: HttpRequest, number: int, slug: str) -> Page:
         "setting": setting,
         "said": f"{said(len(kernels), 'submission')} solved it · {setting}" if setting else "",
         **standing(results),
-        **kernel_rows(results.solved, None if every else KERNELS_SHOWN),
+        **kernel_rows(results, None if every else KERNELS_SHOWN),
         **attempt_rows(attempts, None if every else ATTEMPTS_SHOWN),
         "every_url": f"?{query}&attempts=all" if query else "?attempts=all",
         "figures": problem_figures(found, results, query),
@@ -108,11 +108,14 @@ def standing(results: Results) -> dict[str, object]:
     }
 
 
-def kernel_rows(solved: Sequence[Summary], most: int | None) -> dict[str, object]:
+def kernel_rows(results: Results, most: int | None) -> dict[str, object]:
+    """Placed by speedup; the reference itself stands above, without a place."""
+    solved = results.solved
     places = scores.places([row.best_speedup for row in solved])
     shown = list(zip(solved, places, strict=True))[:most]
+    references = [(row, None) for row in results.references if row.best_run is not None]
     return {
-        "kernels": [_kernel_row(row, place) for row, place in shown],
+        "kernels": [_kernel_row(row, place) for row, place in (*references, *shown)],
         "more_kernels": len(solved) - len(shown),
     }
 
@@ -127,6 +130,7 @@ def _kernel_row(row: Summary, place: str | None) -> dict[str, object]:
     return {
         **_linked(record),
         "place": place or "",
+        "is_reference": row.submission.model.is_baseline,
         "cells": cells.joined(numbers),
         "submission_url": row.submission.get_absolute_url(),
     }

@@ -43,6 +43,13 @@
     return button;
   };
 
+  // Long names would leave a narrow figure no room for what it shows.
+  const shortNames = (data) => {
+    const names = [...new Set(data.flatMap((trace) => trace.y ?? []))].filter((y) => typeof y === "string");
+    const short = (name) => (name.length > 16 ? `${name.slice(0, 15)}…` : name);
+    return names.length ? { tickmode: "array", tickvals: names, ticktext: names.map(short) } : {};
+  };
+
   const draw = async (figure) => {
     const plot = figure.querySelector(".plot");
     try {
@@ -52,6 +59,7 @@
       plot.textContent = "";
       plot.classList.remove("waiting");
       const layout = { ...spec.layout, template: template() };
+      if (innerWidth < 700) layout.yaxis = { ...layout.yaxis, ...shortNames(spec.data) };
       // When the window changes its size the plot takes its height from here.
       if (layout.height) plot.style.minHeight = `${layout.height}px`;
       await Plotly.newPlot(plot, spec.data, layout, { responsive: true, displayModeBar: false });

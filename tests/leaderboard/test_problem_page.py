@@ -17,7 +17,7 @@ from evaluator.profiling.mechanism import Evidence, Mechanism, Tag
 from evaluator.report import Verdict
 from evaluator.roofline import Floors
 from leaderboard import problem_results
-from leaderboard.models import DataVersion, Hardware, Problem, Run, Submission
+from leaderboard.models import DataVersion, Hardware, LanguageModel, Problem, Run, Submission
 from leaderboard.views.problems import address_of
 from tests.leaderboard import factory
 
@@ -255,3 +255,18 @@ def test_failures_are_counted_by_mode(fast: Run, problem: Problem) -> None:
     assert (found.made, found.correct, found.faster) == (3, 2, 1)
     assert found.commonest_failure == ("deadlock", 1)
     assert replace(found, rows=()).commonest_failure is None
+
+
+def test_the_reference_as_a_submission_stands_apart(
+    fast: Run, problem: Problem, client: Client
+) -> None:
+    reference = factory.make_submission("PyTorch + NCCL")
+    LanguageModel.objects.filter(pk=reference.model_id).update(is_baseline=True)
+    judged_on_gpus(reference, problem, 5.0)
+    found = client.get(f"{address_of(problem)}.json").json()
+    assert [row["model"] for row in found["kernels"]] == ["Fast", "Slow"]
+    text = client.get(address_of(problem)).content.decode()
+    assert text.count('<tr class="baseline">') == 1
+    assert "2<span" in text  # solved by two of three
+    row = client.get("/problems.json").json()["problems"][0]
+    assert (row["solved"], row["submissions"], row["best_speedup"]) == (2, 3, 2.0)

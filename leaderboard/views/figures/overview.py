@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from django.http import HttpRequest
 
-from leaderboard import boards, floors
+from leaderboard import floors
 from leaderboard.charts import boards as board_charts
 from leaderboard.charts import problems as charts
 from leaderboard.charts.boards import ModeCounts
@@ -16,6 +16,7 @@ from leaderboard.models import Problem
 from leaderboard.pages import Page, Table, public_page
 from leaderboard.problem_facts import gpu_of
 from leaderboard.problem_list import LIST_FILTERS, Listed, listed
+from leaderboard.scores import FAILURE_MODES
 from leaderboard.views.figures.board import mode_table
 from leaderboard.views.figures.frame import figure, figure_page
 
@@ -187,7 +188,7 @@ def spread_table(rows: Sequence[Spread]) -> Table:
 
 def modes_by_problem(found: Listed) -> list[ModeCounts]:
     return [
-        ModeCounts(name=str(problem), counts=boards.modes_of(judged.entries))
+        ModeCounts(name=str(problem), counts=dict(zip(FAILURE_MODES, judged.modes, strict=True)))
         for problem in found.shown
         if (judged := found.judged.get(problem.number)) is not None
     ]
