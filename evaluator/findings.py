@@ -12,6 +12,7 @@ from evaluator.profiling.timeline import RankTimeline
 from evaluator.ranks import Fault
 from evaluator.report import GpuState, Phase, RankLog, Report, Timing, Trial, Verdict
 from evaluator.roofline import Floors
+from evaluator.scan import lines_of
 
 
 @dataclass(kw_only=True)
@@ -41,6 +42,7 @@ class Findings:
             evidence=told.evidence,
             ranks=told.ranks,
             flags=tuple(dict.fromkeys([*self.flags, *flags_of(job, known["isolation"])])),
+            flag_lines={flag: tuple(at) for flag, at in lines_of(job.source).items()},
             trials=tuple(self.trials),
             timing=self.timing,
             phase_s=self.phase_s,

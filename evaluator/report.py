@@ -182,7 +182,10 @@ class Environment:
 
 @dataclass(frozen=True, kw_only=True)
 class Report:
-    """Everything one evaluation found. Sizes of texts are capped by the evaluator."""
+    """Everything one evaluation found. Sizes of texts are capped by the evaluator.
+
+    `flag_lines` are lines of the source that flags come from, numbered from 1.
+    """
 
     verdict: Verdict
     message: str
@@ -197,6 +200,7 @@ class Report:
     evidence: str | None = None
     ranks: tuple[int, ...] = ()
     flags: tuple[str, ...] = ()
+    flag_lines: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     trials: tuple[Trial, ...] = ()
     timing: Timing | None = None
     phase_s: Mapping[str, float] = field(default_factory=dict)

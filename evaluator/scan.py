@@ -21,6 +21,7 @@ PATTERNS = {
     "static:cuda-graph": r"\bCUDAGraph\b|cudaGraphLaunch",
     "static:seeding": r"\bmanual_seed\s*\(",
 }
+MOST_LINES = 20
 _COMPILED = {flag: re.compile(pattern) for flag, pattern in PATTERNS.items()}
 
 
@@ -29,10 +30,10 @@ def scan_source(source: str) -> tuple[str, ...]:
 
 
 def lines_of(source: str) -> dict[str, list[int]]:
-    """For each flag found, the numbers of the lines that show it (from 1)."""
+    """For each flag found, the first lines that show it (from 1), at most MOST_LINES."""
     found: dict[str, list[int]] = {}
-    for number, line in enumerate(source.splitlines(), start=1):
+    for number, line in enumerate(source.split("\n"), start=1):
         for flag, pattern in _COMPILED.items():
-            if pattern.search(line):
+            if len(found.get(flag, ())) < MOST_LINES and pattern.search(line):
                 found.setdefault(flag, []).append(number)
     return found

@@ -45,11 +45,12 @@ def mechanism_rows(report: Report) -> list[dict[str, object]]:
 
 
 def source_marks(report: Report) -> dict[int, list[str]]:
-    """What a report says of single lines: mechanisms that they name, and failures that name them.
-
-    The report's flags come without lines, so they mark none.
-    """
+    """What a report says of single lines: flags and mechanisms that they show, and failures that
+    name them."""
     marks: dict[int, list[str]] = {}
+    for flag, lines in report.get("flag_lines", {}).items():
+        for line in lines:
+            _mark(marks, line, words(flag.removeprefix("static:")))
     for found in report.get("mechanisms", ()):
         at = _AT_LINE.match(found["detail"]) if found["evidence"] == "source" else None
         if at:

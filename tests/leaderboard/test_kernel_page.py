@@ -226,6 +226,15 @@ def test_before_the_first_step_of_an_attempt_comes_the_last_of_the_one_before(
     assert previous(lineage(steps[0], {})) is None
 
 
+def test_a_flag_is_told_at_its_lines(run: Run, client: Client) -> None:
+    again = factory.make_run(run.kernel, world_size=run.world_size)
+    report = gpu_report.make_gpu_report(again, flag_lines={"static:threads": (2,)})
+    factory.finish(again, report)
+    html = page_of(client, f"/kernels/{run.kernel.source_id}")
+    line = next(line for line in html.splitlines() if 'id="L-2"' in line)
+    assert "<mark>◂ threads</mark>" in line
+
+
 def test_lines_that_the_evidence_names_are_marked(run: Run, client: Client) -> None:
     html = page_of(client, f"/kernels/{run.kernel.source_id}")
     assert "<mark>" not in html  # line 6 of a source with 5 lines
