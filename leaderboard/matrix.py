@@ -99,7 +99,7 @@ def row_cells(
         if cell is None or mark is None:
             made.append(unmarked_cell(edge=one.edge))
             continue
-        to = Target(href=start + one.path + end, label=one.label, edge=one.edge)
+        to = Target(href=SafeString(f"{start}{one.path}{end}"), label=one.label, edge=one.edge)
         made.append(marked_cell(mark, to, cell.best_speedup, in_digits=in_digits))
     return cells.joined(made)
 

@@ -203,3 +203,16 @@ def test_a_private_kernel_is_not_compared_with_anything(
     public = runs_of(pair, 1)[0]
     assert client.get(kernels_address(public, secret)).status_code == 404
     assert client.get(f"/compare?kernels={'0' * 64},{'1' * 64}").status_code == 404
+
+
+def test_hostile_names_are_harmless_side_by_side(client: Client) -> None:
+    hostile, problem = "<img src=x onerror=alert(1)>\u202e\"'", factory.make_problem()
+    runs = [
+        factory.make_judged(factory.make_submission(f"{hostile}{n}"), problem) for n in range(2)
+    ]
+    pair = [run.kernel.submission for run in runs]
+    for page in (address(*pair), kernels_address(*runs), "/compare"):
+        text = client.get(page).content.decode()
+        assert "<img" not in text, page
+        assert "\u202e" not in text, page
+        assert "&lt;img" in text, page

@@ -46,6 +46,8 @@ def addresses(run: Run) -> list[str]:
     return [
         "/",
         "/categories",
+        "/matrix",
+        "/compare",
         "/problems",
         "/problems/1-allreduce",
         "/status",

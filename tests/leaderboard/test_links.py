@@ -85,6 +85,18 @@ def test_the_feed_says_nothing_of_what_is_not_ranked(run: Run, client: Client) -
     assert entries(client) == []
 
 
+def test_a_baseline_is_no_news_and_holds_no_place(run: Run, client: Client) -> None:
+    baseline = factory.make_submission("PyTorch and NCCL")
+    baseline.model.is_baseline = True
+    baseline.model.save()
+    factory.make_judged(baseline, run.kernel.problem, speedup=1.9)
+    told = entries(client)
+    assert len(told) == 2
+    assert not [title for _, title in told if "NCCL" in title]
+    assert said_by(client, f"/badges/submissions/{baseline.pk}.svg")[0] == "PKB pass@1 100 %"
+    assert '<tr class="claimed"><th scope="row"' in client.get("/matrix").content.decode()
+
+
 def test_the_feed_is_bounded_and_answers_conditions(client: Client) -> None:
     problem = factory.make_problem()
     for number in range(MOST + 3):
