@@ -217,6 +217,13 @@ def _language_model(about: About, candidates: Sequence[Candidate]) -> LanguageMo
     vendors = {c.tree.vendor for c in candidates if c.tree and c.tree.vendor}
     likely = vendors.pop() if len(vendors) == 1 else ""
     found = LanguageModel.objects.named(about.model, about.vendor or likely)
+    if found.is_baseline:
+        raise Refusal(
+            "baseline_model",
+            f"{found.name} is a baseline of this site: nobody else hands kernels in for it.",
+            "Name the model, or the person, that wrote these kernels.",
+            fields={"model": "a baseline of this site"},
+        )
     if about.vendor and found.vendor and about.vendor.casefold() != found.vendor.casefold():
         raise Refusal(
             "other_vendor",

@@ -163,6 +163,12 @@ def test_a_cost_that_is_none_is_refused(send: Send, cost: float | str) -> None:
     assert not Submission.objects.exists()
 
 
+def test_nobody_hands_in_kernels_of_a_baseline(send: Send) -> None:
+    LanguageModel.objects.create(slug="m", name="M", is_baseline=True)
+    assert send({**ONE, "model": "M"}).json()["error"]["code"] == "baseline_model"
+    assert not Submission.objects.exists()
+
+
 def test_a_submission_does_not_change_what_is_known_of_a_model(send: Send) -> None:
     send(ONE)
     assert send({**ONE, "vendor": "Somebody"}).json()["error"]["code"] == "other_vendor"
