@@ -10,8 +10,9 @@ from urllib.parse import parse_qsl
 from django.http import HttpRequest
 from django.urls import reverse
 from django.utils import timezone
+from django.utils.safestring import SafeString
 
-from leaderboard import citing
+from leaderboard import board_cells, cells, citing
 from leaderboard.boards import Setting
 from leaderboard.columns import (
     CSV_COLUMNS,
@@ -112,34 +113,67 @@ def table_context(rows: Sequence[Placed], sort: str, p: float, address: str) -> 
     columns = known_to_any([row.entry for row in rows])
     left = [column for column in columns if column.group != "how"]
     right = [column for column in columns if column.group == "how"]
-    shown = [board_row(row, left, right) for row in rows]
-    mark_ties(shown)
-    kinds = [(kind, list(group)) for kind, group in groupby(shown, key=lambda row: row["kind"])]
+    comparable = sum(kind_of(row) == "judged" for row in rows) > 1
+    shown = [
+        board_row(row, tie, cells_of_row(row, left, right, comparable))
+        for row, tie in zip(rows, brackets(rows), strict=True)
+    ]
     return {
-        "groups": [{"kind": kind, "rows": group} for kind, group in kinds],
+        "groups": [
+            {"kind": kind, "rows": list(group)}
+            for kind, group in groupby(shown, key=lambda row: row["kind"])
+        ],
         "left": [_heading(column, sort, p, address) for column in left],
         "right": [_heading(column, sort, p, address) for column in right],
         "fast_wide": sum(column.group == "fast" for column in left),
         "right_wide": sum(column.group == "right" for column in left),
         "how_wide": len(right) + 2,
-        "wide": len(columns) + 7,
-        "comparable": sum(row["kind"] == "judged" for row in shown) > 1,
-        "tied": any(row["tie"] for row in shown),
+        "wide": len(columns) + 6 + comparable,
+        "comparable": comparable,
+        "tied": any(row.tie_group for row in rows),
     }
 
 
-def board_row(row: Placed, left: Sequence[Column], right: Sequence[Column]) -> dict[str, Any]:
-    entry = row.entry
+def kind_of(row: Placed) -> str:
+    return "claimed" if row.entry.claimed else "baseline" if row.entry.baseline else "judged"
+
+
+def cells_of_row(
+    row: Placed, left: Sequence[Column], right: Sequence[Column], comparable: bool
+) -> SafeString:
+    entry, kind = row.entry, kind_of(row)
+    made = [
+        cells_of(entry, left),
+        board_cells.words_cell(entry.harness, "tight opens"),
+        board_cells.words_cell(", ".join(entry.backends), "kinds"),
+        cells_of(entry, right),
+        board_cells.chip_cell(entry.trust),
+        board_cells.date_cell(entry.date.date() if entry.date else None),
+    ]
+    if comparable:
+        made.append(board_cells.tick_cell(entry.submission if kind == "judged" else None))
+    return cells.joined(made)
+
+
+def board_row(row: Placed, tie: str, made: SafeString) -> dict[str, Any]:
     return {
-        **row_context(row),
-        "kind": "claimed" if entry.claimed else "baseline" if entry.baseline else "judged",
-        "cells": cells_of(entry, left),
-        "how": cells_of(entry, right),
-        "backends": entry.backends,
-        "submission": entry.submission,
-        "group": row.tie_group,
-        "tie": "",
+        **{name: getattr(row.entry, name) for name in ("model", "vendor", "url", "submission")},
+        "kind": kind_of(row),
+        "place": board_cells.place_cell(row.place, tie),
+        "cells": made,
     }
+
+
+def brackets(rows: Sequence[Placed]) -> list[str]:
+    """Of each row: where the bracket around its tie group begins, goes on and ends."""
+    found = []
+    for group, members in groupby(rows, key=lambda row: row.tie_group):
+        size = len(list(members))
+        if group is None:
+            found += [""] * size
+        else:
+            found += ["tie top", *["tie"] * (size - 2), "tie end"]
+    return found
 
 
 def row_context(row: Placed) -> dict[str, Any]:
@@ -153,18 +187,6 @@ def row_context(row: Placed) -> dict[str, Any]:
         "trust_text": words(entry.trust),
         "cells": cells_of(entry),
     }
-
-
-def mark_ties(rows: Sequence[dict[str, Any]]) -> None:
-    """Where the bracket around a tie group begins and ends."""
-    for _, members in groupby(rows, key=lambda row: row["group"]):
-        group = list(members)
-        if group[0]["group"] is None:
-            continue
-        for row in group:
-            row["tie"] = "tie"
-        group[0]["tie"] += " top"
-        group[-1]["tie"] += " end"
 
 
 def _heading(column: Column, sort: str, p: float, address: str) -> dict[str, str]:

@@ -59,14 +59,16 @@ def categories(request: HttpRequest) -> Page:
 
 def tree(found: Scope, entries: Sequence[Entry], where: str) -> list[dict[str, object]]:
     """Families of categories, with a mark for each problem: solved, scored, not scored."""
-    solved: dict[str, set[int]] = {}
+    solved: dict[str, set[int]] = {slug: set() for slug in found.titles}
     for entry in entries:
-        for cell in entry.cells:
-            if cell.correct and not entry.baseline:
-                solved.setdefault(cell.category, set()).add(cell.problem)
+        if sum(map(len, solved.values())) == found.scored:
+            break  # there is nothing left to solve, and results have to be unpacked
+        for result in () if entry.baseline else entry.results:
+            if result.correct:
+                solved[result.category].add(result.problem)
 
     def leaf(slug: str) -> dict[str, object]:
-        done, scored, total = len(solved.get(slug, ())), found.sizes[slug], found.totals[slug]
+        done, scored, total = len(solved[slug]), found.sizes[slug], found.totals[slug]
         return {
             "title": found.titles[slug],
             "url": category_url(slug, where),

@@ -245,4 +245,9 @@ def test_a_board_of_200_models_is_light_and_asks_little(client: Client) -> None:
     assert len(own) <= 4, own
     assert len(response.content) <= COMPRESSED_BYTES
     page = client.get("/").content.decode()
-    assert page.count('<th scope="row" class="first name">') == 200
+    assert page.count('class="first name" id="s') == 200
+
+
+def test_it_says_where_nothing_was_judged(client: Client) -> None:
+    factory.make_publication()
+    assert "No submission has been judged here yet." in client.get("/").content.decode()
