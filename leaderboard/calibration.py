@@ -124,3 +124,9 @@ def lacks(data: Mapping[str, Any]) -> list[str]:
     off = [name for name, value in MULTICAST_OFF.items() if told.get(name) == value]
     found = [f"NVLink multicast is off ({', '.join(off)})"] if off else []
     return found + [f"{name}: {why}" for name, why in data.get("unmeasured", {}).items()]
+
+
+def versions(data: Mapping[str, Any]) -> dict[str, str]:
+    """Of the host that was measured, with its driver's."""
+    driver = {"driver": data["driver"]} if data.get("driver") else {}
+    return {**data.get("versions", {}), **driver}

@@ -103,11 +103,11 @@ def _times(made: Floors) -> dict[str, object]:
 
 
 def floor_rows(
-    payload: Mapping[str, Any], limits: Limits, kernels: Times
+    payload: Mapping[str, Any], limits: Limits, judged: Times, kernels: Times
 ) -> list[dict[str, object]]:
     """A group for each size, a row for each number of ranks; what was measured on this GPU beside
-    it."""
-    references = baseline_times(payload, limits)
+    it: the reference next to a kernel where it was `judged`, else alone."""
+    references = {**baseline_times(payload, limits), **judged}
     groups: dict[str, dict[str, Any]] = {}
     for record in floor_records(payload, limits):
         place = (record["size"], record["ranks"])

@@ -80,23 +80,35 @@ def listed(request: HttpRequest) -> Listed:
 
 
 def judged_by_problem(setting: Setting | None) -> dict[int, Judged]:
-    """Two queries. The reference judged as a submission is not counted."""
+    """Two queries. Of the reference judged as a submission only the time is taken."""
     if setting is None:
         return {}
-    ranked = Standing.objects.ranked().filter(submission__model__is_baseline=False)
-    own = ranked.filter(**asdict(setting)).order_by("submission_id")
-    rows = list(own.values_list("tallies", "hardware__title"))
-    hardware = rows[0][1] if rows else ""
+    own = Standing.objects.ranked().filter(**asdict(setting)).order_by("submission_id")
+    rows = list(own.values_list("tallies", "submission__model__is_baseline", "hardware__title"))
     groups: dict[int, list[list[Tally]]] = {}
-    for packed, _ in rows:
-        for number, tallies in groupby(unpack(packed), key=lambda tally: tally.problem):
-            groups.setdefault(number, []).append(list(tallies))
-    best = {number: fastest(chain.from_iterable(found)) for number, found in groups.items()}
-    runs = Run.objects.filter(pk__in=[tally.run for tally in best.values() if tally])
-    times = {str(pk): us for pk, *us in runs.values_list("id", "kernel_us", "baseline_us")}
+    timed: dict[int, str] = {}
+    for packed, is_reference, _ in rows:
+        for number, found in groupby(unpack(packed), key=lambda tally: tally.problem):
+            tallies = list(found)
+            of_models = groups.setdefault(number, [])
+            if not is_reference:
+                of_models.append(tallies)
+            elif best := fastest(tallies):
+                timed[number] = best.run
+    best_of = {number: fastest(chain.from_iterable(found)) for number, found in groups.items()}
+    timed |= {number: best.run for number, best in best_of.items() if best}
+    times = times_of_runs(timed)
     return {
-        number: _judged(found, best[number], times, hardware) for number, found in groups.items()
+        number: _judged(found, best_of[number], times.get(number), rows[0][2])
+        for number, found in groups.items()
     }
+
+
+def times_of_runs(runs: Mapping[int, str]) -> dict[int, tuple[float | None, float | None]]:
+    """Microseconds of kernel and reference, by problem."""
+    found = Run.objects.filter(pk__in=list(runs.values()))
+    times = {str(run): us for run, *us in found.values_list("id", "kernel_us", "baseline_us")}
+    return {number: (times[run][0], times[run][1]) for number, run in runs.items() if run in times}
 
 
 def fastest(tallies: Iterable[Tally]) -> Tally | None:
@@ -108,20 +120,20 @@ def fastest(tallies: Iterable[Tally]) -> Tally | None:
 def _judged(
     found: Sequence[Sequence[Tally]],
     best: Tally | None,
-    times: Mapping[str, Sequence[float | None]],
+    times: tuple[float | None, float | None] | None,
     hardware: str,
 ) -> Judged:
     own = [chain.from_iterable(tally.speedups for tally in tallies) for tallies in found]
     fastest_of = [max(speedups, default=None) for speedups in own]
     counted = (tally.modes for tallies in found for tally in tallies)
-    kernel_us, baseline_us = times.get(best.run, (None, None)) if best else (None, None)
+    kernel_us, baseline_us = times or (None, None)
     return Judged(
         hardware=hardware,
         submissions=len(found),
         speedups=tuple(speedup for speedup in fastest_of if speedup is not None),
         modes=tuple(map(sum, zip(*counted, strict=True))),
         utilisation=best.utilisation if best else None,
-        kernel_us=kernel_us,
+        kernel_us=kernel_us if best else None,
         baseline_us=baseline_us,
     )
 

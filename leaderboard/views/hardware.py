@@ -48,6 +48,7 @@ def known_hardware() -> list[dict[str, Any]]:
             "device": row.device,
             "ranks": row.max_world_size,
             "calibration": calibration.known_of(row.slug, row.facts),
+            "versions": row.facts.get("environment", {}).get("versions", {}),
         }
         for row in Hardware.objects.all()
     ]
@@ -63,7 +64,7 @@ def measured_only(slug: str, data: Mapping[str, Any]) -> dict[str, Any]:
     gpus = data["gpus"]
     title = f"{len(gpus)} x {gpus[0]}"
     facts = {"slug": slug, "title": title, "device": "cuda", "ranks": data["world_size"]}
-    return {**facts, "calibration": data}
+    return {**facts, "calibration": data, "versions": calibration.versions(data)}
 
 
 def judged_on(slug: str | None) -> list[dict[str, Any]]:
@@ -104,14 +105,15 @@ def _list_row(record: Mapping[str, Any]) -> dict[str, object]:
 
 @public_page(live=True)
 def hardware(request: HttpRequest, slug: str) -> Page:
-    known = next((row for row in known_hardware() if row["slug"] == slug), None)
+    every = known_hardware()
+    known = next((row for row in every if row["slug"] == slug), None)
     if known is None:
         raise Http404
     data = known["calibration"]
     counts = _counted({row["hardware_id"]: row for row in judged_on(slug)}, slug)
     hosts = host_rows(timezone.now(), slug)
     table = Table(columns=COLUMNS, rows=measurement_rows(data) if data else [])
-    facts = {name: value for name, value in known.items() if name != "calibration"}
+    facts = {name: value for name, value in known.items() if name in LIST_COLUMNS}
     return Page(
         template="hardware.html",
         section="hardware",
@@ -120,7 +122,8 @@ def hardware(request: HttpRequest, slug: str) -> Page:
             **counts,
             "hosts": hosts,
             "alive": sum(bool(host["alive"]) for host in hosts),
-            "versions": versions(hosts, data),
+            "versions": versions(hosts, known["versions"] or calibration.versions(data or {})),
+            "alike": alike(known, every) if data is None else [],
             "limits": floors.limits_of(known["title"]),
             **(calibration_context(slug, data) if data else {}),
         },
@@ -139,17 +142,26 @@ def measurement_rows(data: Mapping[str, Any]) -> list[list[object]]:
 
 
 def versions(
-    hosts: Sequence[Mapping[str, Any]], data: Mapping[str, Any] | None
+    hosts: Sequence[Mapping[str, Any]], told_before: Mapping[str, Any]
 ) -> list[dict[str, str]]:
-    """Of what living hosts say, else of the calibration; several where hosts differ."""
+    """Of what living hosts say, several where they differ; else what reports or the calibration
+    told."""
     told: dict[str, set[str]] = {}
     for host in hosts:
         for name, value in host["versions"].items() if host["alive"] else ():
             told.setdefault(name, set()).add(str(value))
-    if not told and data:
-        told = {name: {str(value)} for name, value in data["versions"].items()}
-        told |= {"driver": {str(data["driver"])}} if data.get("driver") else {}
+    told = told or {name: {str(value)} for name, value in told_before.items()}
     return [{"name": name, "value": ", ".join(sorted(told[name]))} for name in sorted(told)]
+
+
+def alike(known: Mapping[str, Any], every: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Other classes with the same GPU that were measured."""
+    limits = floors.limits_of(known["title"])
+    return [
+        row["slug"]
+        for row in every
+        if limits and row["calibration"] and floors.limits_of(row["title"]) is limits
+    ]
 
 
 def calibration_context(slug: str, data: Mapping[str, Any]) -> dict[str, object]:

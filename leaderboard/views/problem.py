@@ -14,7 +14,13 @@ from leaderboard.filters import SETTING_FILTERS, said, setting_filters
 from leaderboard.floors import LIMITER_WORDS, Limits
 from leaderboard.models import Problem, Summary
 from leaderboard.pages import Crumb, Page, Table, canonical_query, choice, public_page
-from leaderboard.problem_facts import floor_records, floor_rows, gpu_of, problem_context
+from leaderboard.problem_facts import (
+    Times,
+    floor_records,
+    floor_rows,
+    gpu_of,
+    problem_context,
+)
 from leaderboard.problem_results import Results, attempt_records, kernel_record
 from leaderboard.verdicts import state, words
 from leaderboard.views.figures.problems import problem_figures
@@ -41,7 +47,7 @@ def problem(request: HttpRequest, number: int, slug: str) -> Page:
         "filters": controls,
         "page_url": address_of(found),
         "setting": setting,
-        "said": f"{said(len(kernels), 'submission')} solved it · {setting}" if setting else "",
+        "said": f"{said(len(kernels), 'kernel')} · {setting}" if setting else "",
         **standing(results),
         **kernel_rows(results, None if every else KERNELS_SHOWN),
         **attempt_rows(attempts, None if every else ATTEMPTS_SHOWN),
@@ -95,9 +101,12 @@ def standing(results: Results) -> dict[str, object]:
     best = results.solved[0] if results.solved else None
     failure = results.commonest_failure
     failed = results.made - results.correct
+    shown = best or next((row for row in results.references if row.best_run), None)
+    run = shown and shown.best_run
     return {
         "best": best and best.best_run,
-        "limiter": best and best.best_run and LIMITER_WORDS.get(best.best_run.limiter or ""),
+        "told": run,
+        "limiter": run and LIMITER_WORDS.get(run.limiter or ""),
         "solvers": len(results.solved),
         "submissions": len(results.rows),
         "correct": results.correct,
@@ -177,19 +186,30 @@ def floor_context(
     return {
         "gpus": gpus,
         "limits": limits,
-        "floors": floor_rows(found.payload, limits, best_times(rows, limits)),
+        "floors": floor_rows(found.payload, limits, *measured(rows, limits)),
     }
 
 
-def best_times(rows: Sequence[Summary], limits: Limits) -> dict[tuple[str, int], float]:
-    """The least time of a correct kernel on this GPU in bfloat16, by size and ranks."""
-    found: dict[tuple[str, int], float] = {}
-    for row in rows:
-        run, place = row.best_run, (row.size, row.world_size)
-        is_here = row.dtype == floors.DTYPE and floors.limits_of(row.hardware.title) is limits
-        if run is not None and run.kernel_us is not None and is_here:
-            found[place] = min(found.get(place, run.kernel_us), run.kernel_us)
-    return found
+def measured(rows: Sequence[Summary], limits: Limits) -> tuple[Times, Times]:
+    """Microseconds of the reference and of the fastest correct kernel of a model on this GPU in
+    bfloat16, by size and ranks. The reference's are those measured beside that kernel."""
+    here = [
+        (row.submission.model.is_baseline, row.best_run.kernel_us, row, row.best_run)
+        for row in rows
+        if row.best_run is not None
+        and row.best_run.kernel_us is not None
+        and row.dtype == floors.DTYPE
+        and floors.limits_of(row.hardware.title) is limits
+    ]
+    references: dict[tuple[str, int], float] = {}
+    kernels: dict[tuple[str, int], float] = {}
+    for is_reference, kernel_us, row, run in sorted(here, key=lambda found: found[:2]):
+        place = (row.size, row.world_size)
+        if run.baseline_us is not None:
+            references.setdefault(place, run.baseline_us)
+        if not is_reference:
+            kernels.setdefault(place, kernel_us)
+    return references, kernels
 
 
 def neighbours(found: Problem) -> dict[str, object]:

@@ -71,6 +71,16 @@ def test_a_host_tells_versions_and_its_page_says_what_to_measure(
     assert "2.11.0" in text
     assert "&lt;script&gt;alert(1)&lt;/script&gt;[U+202E]" in text
     assert HOSTILE not in text
+    assert '<a href="/hardware/h200x2">h200x2</a> has the same GPU' in text
+
+
+def test_versions_are_those_of_reports_where_no_host_lives(
+    h200x4: Hardware, client: Client
+) -> None:
+    WorkerHost.objects.all().delete()
+    h200x4.facts = {"environment": {"versions": {"torch": "2.99"}}}
+    h200x4.save()
+    assert "2.99" in client.get("/hardware/h200x4").content.decode()
 
 
 def test_a_measurement_is_kept_and_shown(h200x4: Hardware, client: Client) -> None:

@@ -270,3 +270,30 @@ def test_the_reference_as_a_submission_stands_apart(
     assert "2<span" in text  # solved by two of three
     row = client.get("/problems.json").json()["problems"][0]
     assert (row["solved"], row["submissions"], row["best_speedup"]) == (2, 3, 2.0)
+
+
+def test_a_site_with_references_alone_tells_how_far_they_are_from_the_bound(
+    problem: Problem, client: Client
+) -> None:
+    reference = factory.make_submission("PyTorch + NCCL")
+    LanguageModel.objects.filter(pk=reference.model_id).update(is_baseline=True)
+    judged_on_gpus(reference, problem, 1.0)
+    text = client.get(address_of(problem)).content.decode()
+    assert "Reference, of the bound" in text
+    assert "10.0 %" in text
+    assert "Solved by" not in text
+    assert "No kernel of a model has been judged" in text
+    row = client.get("/problems.json").json()["problems"][0]
+    assert (row["solved"], row["submissions"]) == (0, 0)
+    # 2048 bytes in 100 us, and no kernel beside it.
+    table = client.get("/figures/roofline-links.csv").content.decode().splitlines()
+    assert table[1].endswith(",0.02048,")
+
+
+def test_measured_times_stand_beside_the_floors(
+    fast: Run, problem: Problem, client: Client
+) -> None:
+    text = client.get(address_of(problem)).content.decode()
+    row = text[text.index('id="costs"') : text.index('id="baseline"')]
+    assert "100 µs" in row  # the reference beside the fastest kernel, not 31.9 alone
+    assert "50.0 µs" in row

@@ -90,10 +90,10 @@ def limits_of(found: Listed) -> Limits | None:
 
 
 def times_of(problem: Problem, found: Listed) -> tuple[float | None, float | None]:
-    """Microseconds of reference and best kernel. Where no kernel is right the reference's are those
-    measured alone, on the same hardware and shape."""
+    """Microseconds of reference and best kernel. Where nothing was judged the reference's are
+    those measured alone, on the same hardware and shape."""
     judged, setting = found.judged.get(problem.number), found.setting
-    if judged and judged.kernel_us is not None:
+    if judged and judged.baseline_us is not None:
         return judged.baseline_us, judged.kernel_us
     for row in problem.payload.get("baselines", ()):
         is_here = setting is None or (row["hardware"], row["dtype"]) == (
@@ -190,5 +190,5 @@ def modes_by_problem(found: Listed) -> list[ModeCounts]:
     return [
         ModeCounts(name=str(problem), counts=dict(zip(FAILURE_MODES, judged.modes, strict=True)))
         for problem in found.shown
-        if (judged := found.judged.get(problem.number)) is not None
+        if (judged := found.judged.get(problem.number)) is not None and judged.submissions
     ]
