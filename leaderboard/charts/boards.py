@@ -97,7 +97,8 @@ def styles(models: Sequence[str]) -> list[Style]:
     return made
 
 
-def fast_p_curves(curves: Sequence[Curve]) -> Spec:
+def fast_p_curves(curves: Sequence[Curve], p: float = 1.0) -> Spec:
+    """`p` is marked beside 1."""
     data = [
         {
             "type": "scatter",
@@ -123,7 +124,7 @@ def fast_p_curves(curves: Sequence[Curve]) -> Spec:
                 "title": {"text": "% of problems"},
                 "rangemode": "tozero",
             },
-            "shapes": [line_at(x=1.0)],
+            "shapes": [line_at(x=x) for x in sorted({1.0, p})],
             "hovermode": "closest",
         },
     }
@@ -162,16 +163,17 @@ def chances(rows: Sequence[Chances], p: float) -> Spec:
     """Solid: right. Dashed: right and fast. Both of a row in its colour."""
     data = []
     for row, style in zip(rows, styles([row.model for row in rows]), strict=True):
-        for kind, shares, dash in (
-            ("pass@k", row.passing, "solid"),
-            (f"fast@k, p = {p:g}", row.fast, "dash"),
+        for name, shares, dash in (
+            (label(row.name), row.passing, "solid"),
+            (f"{label(row.name)}, over {p:g}×", row.fast, "dash"),
         ):
             data.append(
                 {
                     "type": "scatter",
                     "mode": "lines+markers",
-                    "name": f"{label(row.name)}, {kind}",
+                    "name": name,
                     "legendgroup": label(row.name),
+                    "showlegend": dash == "solid",
                     "x": list(range(1, len(shares) + 1)),
                     "y": [None if share is None else round(100 * share, 3) for share in shares],
                     "line": {"color": style.colour, "width": 2.25, "dash": dash},

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
+import plotly.graph_objects as go
 import pytest
 from django.db import connection
 from django.test import Client
@@ -246,6 +247,21 @@ def test_a_board_of_200_models_is_light_and_asks_little(client: Client) -> None:
     assert len(response.content) <= COMPRESSED_BYTES
     page = client.get("/").content.decode()
     assert page.count('class="first name" id="s') == 200
+
+
+@pytest.mark.parametrize(
+    ("name", "traces"), [("fast-p", 3), ("pass-k", 6), ("spreads", 3), ("utilisations", 3)]
+)
+def test_every_figure_has_its_twin_and_follows_the_filters(
+    name: str, traces: int, client: Client
+) -> None:
+    fill(models=3, problems=8)
+    assert f"/figures/{name}.json?p=1.5" in client.get("/?p=1.5").content.decode()
+    spec = client.get(f"/figures/{name}.json?p=1.5").json()
+    assert len(go.Figure(spec).data) == traces
+    table = client.get(f"/figures/{name}.csv?p=1.5").content.decode().splitlines()
+    assert len(table) == 1 + (4 if name == "utilisations" else traces)
+    assert not client.get(f"/figures/{name}.json?harness=human").json()["data"]
 
 
 def test_it_says_where_nothing_was_judged(client: Client) -> None:

@@ -26,7 +26,7 @@ MOST_CURVES, MOST_BOXES, MOST_BARS = 5, 7, 12
 def fast_p(request: HttpRequest) -> Page:
     query = board_query(request)
     curves = fast_p_curves(query.judged(), query.claims(), query.scope.scored)
-    return figure_page(charts.fast_p_curves(curves), curve_table(curves))
+    return figure_page(charts.fast_p_curves(curves, query.p), curve_table(curves))
 
 
 @public_page(*BOARD_PARAMETERS)
@@ -75,7 +75,7 @@ def board_figures(
         made.append(figure(f"fast-p{tail}", title, says, table=curve_table(curves)))
     if found := chances_of(ours, query.scope.scored, query.p):
         title = "What more samples bring"
-        says = f"Problems with a right kernel among k, and with one over {query.p:g}× as fast."
+        says = f"Solid: a right kernel is among k. Dashed: one over {query.p:g}× as fast is."
         made.append(figure(f"pass-k{tail}", title, says, table=chance_table(found)))
     if boxes := spreads_of(ours):
         title = "How much faster"
