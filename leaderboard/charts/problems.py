@@ -168,19 +168,26 @@ def spreads(rows: Sequence[Spread]) -> Spec:
         "data": [trace for trace in data if trace["x"]],
         "layout": {
             "xaxis": speedup_axis(len(rows)),
-            "yaxis": {
-                "categoryorder": "array",
-                "categoryarray": names,
-                "range": [len(names) - 0.4, -0.6],
-                "automargin": True,
-                "dtick": 1,
-            },
-            "height": height_px(len(rows)),
+            **rows_called(names),
             "shapes": [line_at(x=1.0)],
             "margin": {"t": 70},
             "legend": {"orientation": "h", "y": 1, "yref": "container", "yanchor": "top"},
             "hovermode": "closest",
         },
+    }
+
+
+def rows_called(names: Sequence[str]) -> Spec:
+    """Part of a layout: a row for each name, the first on top."""
+    return {
+        "yaxis": {
+            "categoryorder": "array",
+            "categoryarray": list(names),
+            "range": [len(names) - 0.4, -0.6],
+            "automargin": True,
+            "dtick": 1,
+        },
+        "height": height_px(len(names)),
     }
 
 

@@ -15,7 +15,7 @@ from leaderboard.charts.drawing import (
     line_at,
     significant,
 )
-from leaderboard.charts.problems import QUIET, SPEEDUP_AXIS, speedup_axis
+from leaderboard.charts.problems import QUIET, SPEEDUP_AXIS, rows_called, speedup_axis
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -103,14 +103,7 @@ def speedups_by_problem(series: Sequence[Series]) -> Spec:
         "data": data,
         "layout": {
             "xaxis": speedup_axis(len(names)),
-            "yaxis": {
-                "categoryorder": "array",
-                "categoryarray": names,
-                "range": [len(names) - 0.4, -0.6],
-                "automargin": True,
-                "dtick": 1,
-            },
-            "height": height_px(len(names)),
+            **rows_called(names),
             "shapes": [line_at(x=1.0)],
             "showlegend": True,
             "margin": {"t": 70},

@@ -42,22 +42,17 @@ def problem(request: HttpRequest, number: int, slug: str) -> Page:
     limits = limits_for(request, found, results)
     kernels = [kernel_record(row) for row in results.solved]
     attempts = attempt_records(results.rows)
-    query = canonical_query(request, tuple(SETTING_FILTERS))
+    query = canonical_query(request, [*SETTING_FILTERS])
     context = {
         "filters": controls,
         "page_url": address_of(found),
-        "setting": setting,
-        "said": f"{said(len(kernels), 'kernel')} · {setting}" if setting else "",
-        **standing(results),
-        **kernel_rows(results, None if every else KERNELS_SHOWN),
-        **attempt_rows(attempts, None if every else ATTEMPTS_SHOWN),
         "every_url": f"?{query}&attempts=all" if query else "?attempts=all",
+        **results_context(results, attempts, every=every),
         "figures": problem_figures(found, results, query),
         **floor_context(found, limits, rows, query),
         **neighbours(found),
         **problem_context(found),
     }
-    listed = attempts if every else kernels
     return Page(
         template="problem.html",
         section="problems",
@@ -69,15 +64,21 @@ def problem(request: HttpRequest, number: int, slug: str) -> Page:
             "attempts": attempts,
             "floors": {"gpu": limits.gpu, "rows": floor_records(found.payload, limits)},
         },
-        table=Table(
-            columns=tuple(listed[0]) if listed else (),
-            rows=[[flat(value) for value in record.values()] for record in listed],
-        ),
-        crumbs=(
-            Crumb(text="Leaderboard", url=reverse("board")),
-            Crumb(text="Problems", url=reverse("problems")),
-            Crumb(text=found.title),
-        ),
+        table=table_of(attempts if every else kernels),
+        crumbs=(*crumbs(), Crumb(text=found.title)),
+    )
+
+
+def crumbs() -> tuple[Crumb, ...]:
+    """Down to the list of problems."""
+    board = Crumb(text="Leaderboard", url=reverse("board"))
+    return board, Crumb(text="Problems", url=reverse("problems"))
+
+
+def table_of(records: Sequence[Mapping[str, Any]]) -> Table:
+    return Table(
+        columns=tuple(records[0]) if records else (),
+        rows=[[flat(value) for value in record.values()] for record in records],
     )
 
 
@@ -94,6 +95,18 @@ def limits_for(request: HttpRequest, found: Problem, results: Results) -> Limits
     names += [gpu_of(baseline) for baseline in found.payload["baselines"]]
     of_names = (floors.limits_of(name) for name in names)
     return next((limits for limits in of_names if limits), next(iter(known.values())))
+
+
+def results_context(
+    results: Results, attempts: Sequence[Mapping[str, Any]], *, every: bool
+) -> dict[str, object]:
+    kernels, setting = said(len(results.solved), "kernel"), results.setting
+    return {
+        "said": f"{kernels} · {setting}" if setting else "",
+        **standing(results),
+        **kernel_rows(results, None if every else KERNELS_SHOWN),
+        **attempt_rows(attempts, None if every else ATTEMPTS_SHOWN),
+    }
 
 
 def standing(results: Results) -> dict[str, object]:

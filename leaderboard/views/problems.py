@@ -81,6 +81,7 @@ def list_record(problem: Problem, found: Listed) -> dict[str, Any]:
         "slug": problem.slug,
         "title": problem.title,
         "category": problem.category_title,
+        "category_slug": problem.category,
         "source": source_of(problem),
         "scored": problem.scored,
         "wire_bytes": found.cost(problem).get("wire_bytes"),
@@ -117,8 +118,15 @@ def grouped(rows: Sequence[dict[str, object]], sort: str) -> list[dict[str, obje
     """By category in the order of numbers, else all together."""
     groups: dict[str, list[dict[str, object]]] = {}
     for row in rows:
-        groups.setdefault(str(row["category"]) if sort == "number" else "", []).append(row)
-    return [{"title": title, "problems": found} for title, found in groups.items()]
+        groups.setdefault(str(row["category_slug"]) if sort == "number" else "", []).append(row)
+    return [
+        {
+            "title": found[0]["category"] if slug else "",
+            "url": reverse("category", args=[slug]) if slug else "",
+            "problems": found,
+        }
+        for slug, found in groups.items()
+    ]
 
 
 def heading(key: str, sort: str, query: str) -> dict[str, str]:

@@ -32,29 +32,19 @@ KERNEL_COLUMNS = (
 
 @public_page("verdict")
 def submission(request: HttpRequest, number: int) -> Page:
-    counted = Problem.objects.scored().order_by().values("scored").annotate(n=Count("pk"))
-    known = Submission.objects.select_related("model")
-    found = known.annotate(scored=Subquery(counted.values("n"))).filter(pk=number).first()
-    if found is None:
-        raise Http404
+    found, scored = submission_called(number)
     wanted = choice(request, "verdict", [value for value, _ in VERDICTS])
-    setting, entry = standing_of(found, getattr(found, "scored", None) or 0)
+    setting, entry = standing_of(found, scored)
+    score = entry.score if entry else scores.score([], scored, k=found.k)
     kernels = kernels_of(found, setting)
-    final = last_steps(kernels)
-    listed = [judged for judged in final if wanted in ("", judged.verdict)]
-    score = entry.score if entry else scores.score([], getattr(found, "scored", None) or 0)
     records = [kernel_record(j) for j in kernels if wanted in ("", j.verdict)]
-    rows = [{key: record[key] for key in KERNEL_COLUMNS} for record in records]
     return Page(
         template="submission.html",
         section="",
         context={
             **submission_context(found),
             **score_context(setting, entry, score),
-            "verdicts": verdict_links(final, wanted),
-            "kernels": [_drawn(judged) for judged in listed],
-            "stepped": any(judged.steps > 1 for judged in final),
-            "said": f"{said(len(listed), 'attempt')}, {said(len(kernels), 'kernel')} in all",
+            **kernel_context(kernels, wanted),
             "figures": submission_figures(found, kernels),
         },
         data={
@@ -64,12 +54,9 @@ def submission(request: HttpRequest, number: int) -> Page:
             "cost_usd": found.cost_usd,
             "setting": setting and vars(setting),
             "score": asdict(score),
-            "kernels": rows,
+            "kernels": records,
         },
-        table=Table(
-            columns=KERNEL_COLUMNS,
-            rows=[[*row.values()] for row in ({**r, "mechanisms": _flat(r)} for r in rows)],
-        ),
+        table=Table(columns=KERNEL_COLUMNS, rows=[_row(record) for record in records]),
         private=found.visibility == Visibility.PRIVATE,
         owner_id=found.owner_id,
         crumbs=(
@@ -80,8 +67,29 @@ def submission(request: HttpRequest, number: int) -> Page:
     )
 
 
-def _flat(record: dict[str, Any]) -> str:
-    return " ".join(record["mechanisms"])
+def submission_called(number: int) -> tuple[Submission, int]:
+    """One query: the submission, and how many problems are scored."""
+    counted = Problem.objects.scored().order_by().values("scored").annotate(n=Count("pk"))
+    known = Submission.objects.select_related("model")
+    found = known.annotate(scored=Subquery(counted.values("n"))).filter(pk=number).first()
+    if found is None:
+        raise Http404
+    return found, getattr(found, "scored", None) or 0
+
+
+def _row(record: dict[str, Any]) -> list[object]:
+    return [*({**record, "mechanisms": " ".join(record["mechanisms"])}.values())]
+
+
+def kernel_context(kernels: Sequence[Judged], wanted: str) -> dict[str, object]:
+    final = last_steps(kernels)
+    listed = [judged for judged in final if wanted in ("", judged.verdict)]
+    return {
+        "verdicts": verdict_links(final, wanted),
+        "kernels": [_drawn(judged) for judged in listed],
+        "stepped": any(judged.steps > 1 for judged in final),
+        "said": f"{said(len(listed), 'attempt')}, {said(len(kernels), 'kernel')} in all",
+    }
 
 
 def submission_context(found: Submission) -> dict[str, object]:
