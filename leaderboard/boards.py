@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import functools
+import json
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from typing import Any, TypedDict, Unpack
 
+from django.db.models import TextField
+from django.db.models.functions import Cast
 from django.urls import reverse
 
 from leaderboard import scores
@@ -77,7 +80,7 @@ class Entry:
     claimed: bool = False
     backends: tuple[str, ...] = ()
     submission: int | None = None
-    by_category: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    by_category: str = field(default="{}", repr=False)
     packed: bytes | memoryview | None = field(default=None, repr=False)
     narrow: Narrow = EVERYTHING
 
@@ -93,9 +96,13 @@ class Entry:
     def _tallies(self) -> list[Tally]:
         return unpack(self.packed) if self.packed else []
 
+    @functools.cached_property
+    def _by_category(self) -> dict[str, Any]:
+        return dict(json.loads(self.by_category))
+
     def score_in(self, category: str, scored: int) -> Score:
         """Of one category; an entry that was narrowed knows its own only."""
-        found = self.by_category.get(category)
+        found = self._by_category.get(category)
         if found is None:
             return scores.score([], scored, k=self.score.k)
         return scores.score_of(Totals(*found).summed, scored, k=self.score.k)
@@ -135,14 +142,15 @@ def judged(setting: Setting, scored: int, **narrowing: Unpack[Narrowing]) -> lis
         rows = rows.filter(submission=submission)
     if narrowing.get("verified"):
         rows = rows.filter(submission__trust=Trust.VERIFIED)
-    narrow = Narrow(
+    asked = Narrow(
         category=narrowing.get("category", ""),
         source=narrowing.get("source", ""),
         backend=narrowing.get("backend", ""),
         mechanism=narrowing.get("mechanism", ""),
         nccl_free=narrowing.get("nccl_free", False),
     )
-    found = rows.order_by("submission_id").values(*FIELDS)
+    narrow = EVERYTHING if asked == EVERYTHING else asked
+    found = rows.order_by("submission_id").values(*FIELDS, text=BY_CATEGORY)
     entries = (_entry(row, scored, narrow) for row in found)
     return [entry for entry in entries if entry]
 
@@ -159,15 +167,16 @@ FIELDS = (
     "submission__k",
     "submission__cost_usd",
     "total",
-    "by_category",
     "tallies",
 )
+# Seldom looked into, so it is not decoded for every row.
+BY_CATEGORY = Cast("by_category", TextField())
 
 
 def each_in_its_setting(standings: StandingQuerySet, scored: int) -> list[tuple[Setting, Entry]]:
     """Every submission once, in the setting where most of its problems were judged."""
     best: dict[int, Mapping[str, Any]] = {}
-    for row in standings.values(*FIELDS, "attempted", *SETTING_FIELDS):
+    for row in standings.values(*FIELDS, "attempted", *SETTING_FIELDS, text=BY_CATEGORY):
         known = best.get(row["submission_id"])
         if known is None or row["attempted"] > known["attempted"]:
             best[row["submission_id"]] = row
@@ -199,17 +208,17 @@ def _entry(row: Mapping[str, Any], scored: int, narrow: Narrow) -> Entry | None:
         cost_usd=row["submission__cost_usd"],
         baseline=row["submission__model__is_baseline"],
         submission=row["submission_id"],
-        by_category=row["by_category"] if narrow == EVERYTHING else {},
+        by_category=row["text"] if narrow is EVERYTHING else "{}",
         packed=row["tallies"],
         narrow=narrow,
     )
 
 
 def _totals(row: Mapping[str, Any], narrow: Narrow) -> Totals | None:
-    if narrow == EVERYTHING:
+    if narrow is EVERYTHING:
         return Totals(*row["total"])
     if narrow.is_by_category:
-        found = row["by_category"].get(narrow.category)
+        found = json.loads(row["text"]).get(narrow.category)
         return Totals(*found) if found else None
     return totals_of(unpack(row["tallies"]), row["submission__k"], narrow)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import math
 from bisect import bisect_right
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -18,6 +19,7 @@ Row = TypeVar("Row")
 
 Z_95 = 1.959963984540054
 TIE_DIGITS = 9
+_IS_POSITIVE = (0.0).__lt__
 
 FAILURE_MODES = (
     "nvcc/syntax errors",
@@ -65,7 +67,7 @@ class Attempts:
     def __post_init__(self) -> None:
         if self.made < len(self.speedups):
             raise ValueError("more correct attempts than attempts made")
-        if any(not speedup > 0 for speedup in self.speedups):
+        if not all(map(_IS_POSITIVE, self.speedups)):
             raise ValueError("a speedup must be positive")
 
     @property
@@ -73,11 +75,11 @@ class Attempts:
         return len(self.speedups)
 
     def faster_than(self, p: float) -> int:
-        return sum(speedup > p for speedup in self.speedups)
+        return sum(map(float(p).__lt__, self.speedups))
 
     def surely_faster_than(self, p: float) -> int:
         """Also where every kernel is as slow as its interval allows."""
-        return sum(low > p for low in self.lows)
+        return sum(map(float(p).__lt__, self.lows))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -281,12 +283,13 @@ def in_order(
 def places(values: Sequence[float | None]) -> list[str | None]:
     """Places of values, highest first: "1", "2=" for a tie, None where nothing is known."""
     rounded = [None if value is None else round(value, TIE_DIGITS) for value in values]
-    known = [value for value in rounded if value is not None]
+    known = sorted(value for value in rounded if value is not None)
+    count = Counter(known)
     found: list[str | None] = []
     for value in rounded:
         if value is None:
             found.append(None)
             continue
-        place = 1 + sum(other > value for other in known)
-        found.append(f"{place}=" if known.count(value) > 1 else str(place))
+        place = 1 + len(known) - bisect_right(known, value)
+        found.append(f"{place}=" if count[value] > 1 else str(place))
     return found

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import zlib
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from leaderboard.scores import FAILURE_MODES, Sums, sums
@@ -44,12 +44,17 @@ class Totals(NamedTuple):
         return {mode: n for mode, n in zip(FAILURE_MODES, self.modes, strict=True) if n}
 
 
-def columns_of(tallies: Sequence[Tally], k: int) -> dict[str, Any]:
-    """What a Standing holds besides its place."""
+def columns_of(
+    tallies: Sequence[Tally], k: int, unchanged: Mapping[str, Any] | None = None
+) -> dict[str, Any]:
+    """What a Standing holds besides its place. Totals of categories that have not changed since
+    they were stored need not be made again."""
+    known = unchanged or {}
+    made = by_category([tally for tally in tallies if tally.category not in known], k)
     return {
         "attempted": len({tally.problem for tally in tallies}),
         "total": totals_of(tallies, k),
-        "by_category": by_category(tallies, k),
+        "by_category": dict(sorted({**known, **made}.items())),
         "tallies": pack(tallies),
     }
 

@@ -70,25 +70,23 @@ def _update_standing(
     submission_id: int, problem_id: int, setting: Setting, row: Summary | None
 ) -> None:
     """Put one problem's part of a standing in place of what it was."""
-    own = Standing.objects.filter(
-        submission=submission_id, **dict(zip(SETTING, setting, strict=True))
-    )
-    before = own.values("pk", "submission__k", "tallies").first()
-    tallies = [t for t in unpack(before["tallies"]) if t.problem != problem_id] if before else []
+    place = {"submission_id": submission_id, **dict(zip(SETTING, setting, strict=True))}
+    own = Standing.objects.filter(**place)
+    before = own.values("submission__k", "tallies", "by_category").first()
+    old = unpack(before["tallies"]) if before else []
+    kept = [tally for tally in old if tally.problem != problem_id]
     subject = _subjects(pk=problem_id).get(problem_id)
-    if row and subject:
-        tallies += tallies_of(subject, row.attempts)
-    if not tallies:
+    new = tallies_of(subject, row.attempts) if row and subject else []
+    if not kept + new:
         own.delete()
-    elif before:
-        own.update(**columns_of(tallies, before["submission__k"]))
-    else:
+        return
+    if before is None:
         k = Submission.objects.values_list("k", flat=True).get(pk=submission_id)
-        Standing.objects.create(
-            submission_id=submission_id,
-            **dict(zip(SETTING, setting, strict=True)),
-            **columns_of(tallies, k),
-        )
+        Standing.objects.create(**place, **columns_of(new, k))
+        return
+    changed = {tally.category for tally in (*old, *new) if tally.problem == problem_id}
+    others = {name: totals for name, totals in before["by_category"].items() if name not in changed}
+    own.update(**columns_of(kept + new, before["submission__k"], others))
 
 
 def _subjects(**wanted: Any) -> dict[int, Subject]:

@@ -6,6 +6,7 @@ import statistics
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any, NamedTuple
 
 from leaderboard.scores import FAILURE_MODES, Attempts, failure_mode
@@ -149,13 +150,13 @@ def results_of(tallies: Iterable[Tally], narrow: Narrow = EVERYTHING) -> tuple[A
 
 
 def _attempts(group: Sequence[Tally], narrow: Narrow) -> Attempts:
-    own = [tally for tally in group if narrow.admits(tally.kind)]
+    own = _admitted(group, narrow)
     return Attempts(
         problem=group[0].problem,
         category=group[0].category,
-        made=sum(tally.made for tally in group),
-        speedups=tuple(speedup for tally in own for speedup in tally.speedups),
-        lows=tuple(low for tally in own for low in tally.lows),
+        made=sum([tally.made for tally in group]),
+        speedups=tuple(chain.from_iterable([tally.speedups for tally in own])),
+        lows=tuple(chain.from_iterable([tally.lows for tally in own])),
     )
 
 
@@ -166,19 +167,25 @@ def cells_of(tallies: Iterable[Tally], narrow: Narrow = EVERYTHING) -> tuple[Cel
 def _by_problem(tallies: Iterable[Tally], narrow: Narrow) -> list[list[Tally]]:
     groups: dict[int, list[Tally]] = {}
     for tally in tallies:
-        if narrow.covers(tally):
+        if narrow is EVERYTHING or narrow.covers(tally):
             groups.setdefault(tally.problem, []).append(tally)
-    return [group for group in groups.values() if any(narrow.admits(t.kind) for t in group)]
+    return [group for group in groups.values() if _admitted(group, narrow)]
+
+
+def _admitted(group: Sequence[Tally], narrow: Narrow) -> Sequence[Tally]:
+    if narrow is EVERYTHING:
+        return group
+    return [tally for tally in group if narrow.admits(tally.kind)]
 
 
 def _cell(group: Sequence[Tally], narrow: Narrow) -> Cell:
-    own = [tally for tally in group if narrow.admits(tally.kind)]
+    own = _admitted(group, narrow)
     told = max(own, key=_rank) if len(own) > 1 else own[0]
     return Cell(
         told.problem,
         told.category,
-        sum(tally.made for tally in group),
-        sum(len(tally.speedups) for tally in own),
+        sum([tally.made for tally in group]),
+        sum([len(tally.speedups) for tally in own]),
         max(told.speedups, default=None),
         told.verdict,
         told.mode,

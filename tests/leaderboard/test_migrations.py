@@ -33,7 +33,7 @@ def newest(transactional_db: None) -> Iterator[None]:
 def test_results_of_before_are_carried_over(problem: Problem) -> None:
     submission = factory.make_submission(k=2)
     run = factory.make_run(factory.make_kernel(submission, problem))
-    found = {"floors": FLOORS, "mechanisms": (TMA, TMA), "flags": ("uses_nccl",)}
+    found: dict[str, Any] = {"floors": FLOORS, "mechanisms": (TMA, TMA), "flags": ("uses_nccl",)}
     factory.finish(run, factory.make_report(run, **found))
     factory.make_judged(submission, problem, Verdict.TIMEOUT)
     expected = _stored()
@@ -55,7 +55,7 @@ def test_results_of_before_are_carried_over(problem: Problem) -> None:
 def _stored() -> dict[str, list[dict[str, Any]]]:
     columns = [field.attname for field in Standing._meta.fields if field.name != "id"]
     return {
-        "runs": list(Run.objects.order_by("created_at").values()),
-        "summaries": list(Summary.objects.values()),
-        "standings": list(Standing.objects.values(*columns)),
+        "runs": [dict(row) for row in Run.objects.order_by("created_at").values()],
+        "summaries": [dict(row) for row in Summary.objects.values()],
+        "standings": [dict(row) for row in Standing.objects.values(*columns)],
     }

@@ -1,0 +1,300 @@
+"""How fast the site answers with a million runs:
+
+    python benchmarks/site_pages.py <folder> [--models 200 --attempts 12] [--out results.json]
+
+Makes the database in the folder (with DATABASE_URL in that database), which a second run finds
+again. Pages are asked for in this process through the whole WSGI application: *cold* with nothing
+cached before each request, *kept* from the cache, *304* with the ETag. Then gunicorn with two
+workers answers `wrk`. Times are of the wall clock; say what else the machine did.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import functools
+import json
+import os
+import re
+import resource
+import shutil
+import socket
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+UNWANTED = ("torch", "pandas", "numpy", "plotly")
+WRK = ("wrk", "-t1", "-c8", "-d5s", "-H", "Accept-Encoding: gzip")
+PATIENCE_S, LEAST_REPEATS = 15.0, 9
+Url = tuple[str, str]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Page:
+    """`queries` leaves out the one for the data version, which every request makes. `cpu_ms` is
+    this process's time on a processor, which others' load does not lengthen as much."""
+
+    name: str
+    address: str
+    status: int
+    cold_ms: float
+    cold_p95_ms: float
+    cpu_ms: float
+    kept_ms: float
+    not_modified_ms: float
+    queries: int
+    gzip_kb: float
+
+
+def prepare(folder: Path) -> None:
+    """Settings of a public site whose state lies in the folder."""
+    os.environ |= {
+        "PKB_STATE_DIR": str(folder.resolve()),
+        "DEBUG": "0",
+        "SECRET_KEY": "of a benchmark",
+        "ALLOWED_HOSTS": "localhost,127.0.0.1",
+        "DJANGO_SETTINGS_MODULE": "leaderboard.settings",
+        "LOG_LEVEL": "ERROR",
+    }
+    import django
+    from django.core.management import call_command
+
+    django.setup()
+    if not (folder / "static" / "staticfiles.json").exists():
+        call_command("collectstatic", verbosity=0, interactive=False)
+
+
+def addresses() -> list[Url]:
+    """Every page of data that this version of the site has."""
+    from django.urls import NoReverseMatch, reverse
+
+    from leaderboard.models import Problem, Run
+
+    some = Run.objects.filter(verdict="ok").select_related("kernel__submission__model")
+    run = some.defer("report_packed").order_by("pk")[0]
+    kernel, number = run.kernel, run.kernel.problem_id
+    slug = Problem.objects.values_list("slug", flat=True).get(pk=number)
+    wanted: list[tuple[str, list[Any], str]] = [
+        ("board", [], ""),
+        ("board", [], "?p=1.5"),
+        ("board", [], "?backend=triton"),
+        ("board-json", [], ""),
+        ("matrix", [], ""),
+        ("categories", [], ""),
+        ("category", ["tensor_parallel"], ""),
+        ("problems", [], ""),
+        ("problem", [number, slug], ""),
+        ("kernel", [kernel.source_id], ""),
+        ("run", [run.pk], ""),
+        ("model", [kernel.submission.model.slug], ""),
+        ("submission", [kernel.submission_id], ""),
+        ("compare", [], ""),
+        ("hardware", [run.hardware_id], ""),
+        ("search", [], "?q=model"),
+        ("feed", [], ""),
+    ]
+    found = []
+    for name, args, query in wanted:
+        with contextlib.suppress(NoReverseMatch):
+            found.append((name + query, reverse(name, args=args) + query))
+    return found
+
+
+def ask(address: str, etag: str = "") -> tuple[int, dict[str, str], bytes]:
+    """Through every middleware, as a server asks."""
+    from django.core.handlers.wsgi import WSGIHandler
+    from django.test import RequestFactory
+
+    global _HANDLER  # noqa: PLW0603
+    _HANDLER = _HANDLER or WSGIHandler()
+    headers = {"Accept-Encoding": "gzip"} | ({"If-None-Match": etag} if etag else {})
+    environ = RequestFactory(SERVER_NAME="localhost").get(address, headers=headers).environ
+    told: dict[str, Any] = {}
+
+    def start(status: str, fields: list[tuple[str, str]], *_: object) -> None:
+        told.update(status=int(status[:3]), fields=dict(fields))
+
+    response = _HANDLER(environ, start)
+    body = b"".join(response)
+    response.close()
+    return told["status"], told["fields"], body
+
+
+_HANDLER: Any = None
+
+
+def times_ms(
+    work: Callable[[], object],
+    repeats: int,
+    before: Callable[[], object],
+    clock: Callable[[], float] = time.perf_counter,
+) -> list[float]:
+    """Sorted; of fewer repeats where they take longer than PATIENCE_S together."""
+    found: list[float] = []
+    until = time.monotonic() + PATIENCE_S
+    while len(found) < repeats and (len(found) < LEAST_REPEATS or time.monotonic() < until):
+        before()
+        began = clock()
+        work()
+        found.append((clock() - began) * 1e3)
+    return sorted(found)
+
+
+def measure(name: str, address: str, repeats: int) -> Page:
+    from django.core.cache import cache
+    from django.db import connection
+    from django.test.utils import CaptureQueriesContext
+
+    ask(address)
+    cache.clear()
+    with CaptureQueriesContext(connection) as queries:
+        status, fields, body = ask(address)
+        asked = sum("dataversion" not in query["sql"] for query in queries)
+    etag = fields.get("ETag", "")
+    cold = times_ms(lambda: ask(address), repeats, cache.clear)
+    cpu = times_ms(lambda: ask(address), repeats // 3, cache.clear, time.process_time)
+    kept = times_ms(lambda: ask(address), repeats * 5, lambda: None)
+    same = times_ms(lambda: ask(address, etag), repeats * 5, lambda: None)
+    return Page(
+        name=name,
+        address=address,
+        status=status,
+        cold_ms=statistics.median(cold),
+        cold_p95_ms=cold[int(len(cold) * 0.95)],
+        cpu_ms=statistics.median(cpu),
+        kept_ms=statistics.median(kept),
+        not_modified_ms=statistics.median(same),
+        queries=asked,
+        gzip_kb=len(body) / 1024,
+    )
+
+
+def folding(repeats: int) -> dict[str, float]:
+    """One more result: until it is stored, and until the front page shows it."""
+    from django.core.cache import cache
+    from site_data import report
+
+    from evaluator import Verdict
+    from evaluator.codec import encode
+    from leaderboard import evaluation, summary
+    from leaderboard.models import Kernel, Run
+
+    kernels = Kernel.objects.select_related("problem").order_by("pk")[: repeats * 97 : 97]
+    stored, shown, folded = [], [], []
+    for kernel in kernels:
+        old = Run.objects.filter(kernel=kernel).defer("report_packed")[0]
+        names = ("problem_digest", "hardware", "world_size", "size", "dtype", "profile", "device")
+        run = Run.objects.create(kernel=kernel, **{name: getattr(old, name) for name in names})
+        lease = evaluation.claim(run.pk, "host-1")
+        found = encode(report(Verdict.OK, (), run))
+        began = time.perf_counter()
+        evaluation.finish(run.pk, lease.token, found)
+        done = time.perf_counter()
+        ask("/")
+        shown.append((time.perf_counter() - began) * 1e3)
+        stored.append((done - began) * 1e3)
+        place = {name: getattr(old, name) for name in ("hardware_id", *names[2:6])}
+        place["judge_version"] = report(Verdict.OK, ()).judge_version
+        whose = (kernel.submission_id, kernel.problem_id)
+        folded += times_ms(functools.partial(summary.rewrite, *whose, place), 1, cache.clear)
+    return {
+        "summary and standing, ms": statistics.median(folded),
+        "whole finish, ms": statistics.median(stored),
+        "finish and next front page, ms": statistics.median(shown),
+    }
+
+
+@contextlib.contextmanager
+def gunicorn() -> Iterator[tuple[str, int]]:
+    """Its address and process id."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        where = f"127.0.0.1:{probe.getsockname()[1]}"
+    program = str(Path(sys.executable).parent / "gunicorn")
+    command = [program, "leaderboard.wsgi:application", "--bind", where, "--workers", "2"]
+    with subprocess.Popen(command, cwd=ROOT, stderr=subprocess.DEVNULL) as server:
+        time.sleep(4)
+        try:
+            yield f"http://{where}", server.pid
+        finally:
+            server.terminate()
+
+
+def load(pages: list[Page]) -> dict[str, Any]:
+    """Requests a second from the cache, and what a worker weighs afterwards."""
+    if shutil.which("wrk") is None:
+        return {"requests": "wrk is not installed"}
+    with gunicorn() as (site, pid):
+        rates = {page.name: _rate(site + page.address) for page in pages[:1]}
+        rates["304"] = _rate(site + "/", f"If-None-Match: {ask('/')[1]['ETag']}")
+        workers = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+        weights = [_rss_mb(worker) for worker in workers]
+    return {"requests/s": rates, "worker RSS, MB": max(weights)}
+
+
+def _rate(url: str, header: str = "X-Nothing: 1") -> float:
+    done = subprocess.run([*WRK, "-H", header, url], capture_output=True, text=True, check=True)
+    found = re.search(r"Requests/sec:\s+([\d.]+)", done.stdout)
+    return float(found[1]) if found else 0.0
+
+
+def _rss_mb(pid: str) -> float:
+    found = re.search(r"VmRSS:\s+(\d+) kB", Path(f"/proc/{pid}/status").read_text())
+    return int(found[1]) / 1024 if found else 0.0
+
+
+def table(pages: list[Page]) -> str:
+    lines = [
+        "| page | cold, ms | p95 | CPU | kept | 304 | queries | kB gzip |",
+        "|---|---|---|---|---|---|---|---|",
+    ]
+    lines += [
+        f"| `{page.name}` | {page.cold_ms:.1f} | {page.cold_p95_ms:.1f} | {page.cpu_ms:.1f} "
+        f"| {page.kept_ms:.2f} | {page.not_modified_ms:.2f} | {page.queries} | {page.gzip_kb:.1f} |"
+        + ("" if page.status == 200 else f" status {page.status}")
+        for page in pages
+    ]
+    return "\n".join(lines)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("folder", type=Path)
+    for name, usual in (("models", 200), ("problems", 87), ("attempts", 12), ("hardware", 5)):
+        parser.add_argument(f"--{name}", type=int, default=usual)
+    parser.add_argument("--repeats", type=int, default=31)
+    parser.add_argument("--only", default="", help="pages whose name begins so, and nothing else")
+    parser.add_argument("--out", type=Path)
+    asked = parser.parse_args()
+    asked.folder.mkdir(parents=True, exist_ok=True)
+    prepare(asked.folder)
+    from site_data import Amount, fill
+
+    from leaderboard.models import Run
+
+    names = ("models", "problems", "attempts", "hardware")
+    amount = Amount(**{name: getattr(asked, name) for name in names})
+    found: dict[str, Any] = {"filling, s": fill(amount), "runs": Run.objects.count()}
+    wanted = [url for url in addresses() if url[0].startswith(asked.only)]
+    pages = [measure(*url, asked.repeats) for url in wanted]
+    print(table(pages), flush=True)
+    found["pages"] = [asdict(page) for page in pages]
+    found["loaded"] = [name for name in UNWANTED if name in sys.modules]
+    found["this process, MB"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    if not asked.only:
+        found["folding"] = folding(asked.repeats)
+        found["load"] = load(pages)
+    print(json.dumps({k: v for k, v in found.items() if k != "pages"}, indent=1))
+    if asked.out:
+        asked.out.write_text(json.dumps(found, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,101 @@
+"""What pages cost on any machine: queries, bytes, modules. Times are in docs/performance.md."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from django.conf import settings
+from django.core.cache import cache
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+
+from evaluator.report import Verdict
+from leaderboard.models import Problem
+from tests.leaderboard import factory
+
+ROWS = 30
+BYTES_OF_A_BOARD_ROW = 400
+BYTES_OF_A_MATRIX_ROW = 150
+FEW_QUERIES = 4
+SERVE = """
+import sys
+import django
+django.setup()
+from django.core.management import call_command
+from django.test import Client
+call_command("migrate", verbosity=0)
+call_command("sync_problems", verbosity=0)
+call_command("import_published", verbosity=0)
+client = Client(SERVER_NAME="localhost")
+pages = ("/", "/matrix", "/categories", "/problems", "/problems/1-allreduce", "/methodology")
+assert [client.get(page).status_code for page in pages] == [200] * len(pages)
+print(*sys.modules)
+"""
+
+
+@pytest.fixture
+def crowd(problem: Problem) -> None:
+    """Many submissions on two problems."""
+    other = factory.make_problem(2, "gemm", "expert")
+    for number in range(ROWS):
+        submission = factory.make_submission(f"Model {number}", k=2)
+        factory.make_judged(submission, problem, speedup=0.5 + number / 10)
+        factory.make_judged(submission, other, Verdict.OUTPUT_MISMATCH)
+
+
+def queries_of(address: str, client: Client) -> int:
+    """Besides the one for the data version."""
+    cache.clear()
+    with CaptureQueriesContext(connection) as queries:
+        assert client.get(address).status_code == 200
+        return sum("dataversion" not in query["sql"] for query in queries)
+
+
+def gzip_bytes(address: str, client: Client) -> int:
+    return len(client.get(address, headers={"Accept-Encoding": "gzip"}).content)
+
+
+@pytest.mark.usefixtures("crowd")
+@pytest.mark.parametrize(
+    "address",
+    ["/", "/?p=1.5", "/?nccl=no", "/matrix", "/categories", "/problems", "/problems/1-"],
+)
+def test_queries_do_not_grow_with_the_rows(address: str, client: Client) -> None:
+    if address.endswith("-"):
+        address += Problem.objects.get(pk=1).slug
+    assert queries_of(address, client) <= FEW_QUERIES
+
+
+@pytest.mark.usefixtures("crowd")
+@pytest.mark.parametrize(
+    ("address", "most"), [("/", BYTES_OF_A_BOARD_ROW), ("/matrix", BYTES_OF_A_MATRIX_ROW)]
+)
+def test_a_row_is_a_few_bytes(address: str, most: int, client: Client) -> None:
+    """Beyond what a page without rows weighs."""
+    empty = gzip_bytes(f"{address}?harness=human", client)
+    assert (gzip_bytes(address, client) - empty) / ROWS < most
+
+
+def test_serving_pages_loads_no_library_of_the_judge_or_of_commands(tmp_path: Path) -> None:
+    state = {
+        "PKB_STATE_DIR": str(tmp_path),
+        "DATABASE_URL": f"sqlite:///{tmp_path}/db.sqlite3",
+        "DJANGO_SETTINGS_MODULE": "leaderboard.settings",
+    }
+    done = subprocess.run(
+        [sys.executable, "-c", SERVE],
+        cwd=settings.BASE_DIR,
+        env={**os.environ, **state},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    loaded = set(done.stdout.splitlines()[-1].split())
+    assert "leaderboard.views.board" in loaded
+    assert not loaded & {"torch", "numpy", "pandas", "plotly", "pyarrow", "problems"}
