@@ -22,6 +22,8 @@ from leaderboard.verdicts import state, words
 from leaderboard.views.figures.submissions import submission_figures
 from leaderboard.views.problems import address_of
 
+# A submission may hold a hundred attempts at each problem.
+MOST_LISTED = 500
 RUN_NUMBERS = ("speedup", "speedup_low", "speedup_high", "kernel_us", "utilisation")
 KERNEL_COLUMNS = (
     *("number", "problem", "attempt", "step", "backend", "verdict"),
@@ -86,7 +88,8 @@ def kernel_context(kernels: Sequence[Judged], wanted: str) -> dict[str, object]:
     listed = [judged for judged in final if wanted in ("", judged.verdict)]
     return {
         "verdicts": verdict_links(final, wanted),
-        "kernels": [_drawn(judged) for judged in listed],
+        "kernels": [_drawn(judged) for judged in listed[:MOST_LISTED]],
+        "more": max(0, len(listed) - MOST_LISTED),
         "stepped": any(judged.steps > 1 for judged in final),
         "said": f"{said(len(listed), 'attempt')}, {said(len(kernels), 'kernel')} in all",
     }

@@ -46,7 +46,7 @@
   // Long names would leave a narrow figure no room for what it shows.
   const shortNames = (data) => {
     const names = [...new Set(data.flatMap((trace) => trace.y ?? []))].filter((y) => typeof y === "string");
-    const short = (name) => (name.length > 16 ? `${name.slice(0, 15)}…` : name);
+    const short = (name) => (name.length > 20 ? `${name.slice(0, 19)}…` : name);
     return names.length ? { tickmode: "array", tickvals: names, ticktext: names.map(short) } : {};
   };
 

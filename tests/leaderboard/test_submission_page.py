@@ -80,6 +80,15 @@ def test_kernels_are_filtered_by_verdict(agentic: Submission, client: Client) ->
     assert client.get(f"{address}?verdict=maybe").status_code == 400
 
 
+def test_a_long_list_ends_and_says_where_the_rest_is(
+    agentic: Submission, client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("leaderboard.views.submissions.MOST_LISTED", 1)
+    text = client.get(f"/submissions/{agentic.pk}").content.decode()
+    assert "1 more are in JSON and CSV" in text
+    assert "timeout</a>" not in text
+
+
 def test_progress_keeps_the_best_so_far(agentic: Submission, client: Client) -> None:
     spec = client.get(f"/figures/progress.json?submission={agentic.pk}").json()
     lines = {line.name: list(line.y) for line in go.Figure(spec).data}
