@@ -1,0 +1,57 @@
+"""Figures are drawn on every page that has some, within the policy, and follow the theme."""
+
+from __future__ import annotations
+
+import pytest
+from playwright.sync_api import Page, expect
+
+pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
+
+# The fewest figures of a page.
+FEWEST = {
+    **{"board": 4, "categories": 1, "category": 1, "problems": 4, "problem": 2, "model": 2},
+    **{"submission": 3, "kernel": 3, "good": 3, "hardware": 1},
+}
+INK = "[...document.querySelectorAll('.xtick text, .gtitle')].map((n) => getComputedStyle(n).fill)"
+
+
+@pytest.mark.parametrize("names", [tuple(FEWEST)[::2], tuple(FEWEST)[1::2]], ids=["a", "b"])
+def test_figures_are_drawn_and_follow_the_theme(
+    names: tuple[str, ...], site: dict[str, str], page: Page
+) -> None:
+    for name in names:
+        page.emulate_media(color_scheme="light")
+        page.goto(site[name])
+        draw_all(page)
+        assert page.locator("[data-figure]").count() >= FEWEST[name], name
+        before = page.evaluate(INK)
+        assert before, name
+        page.emulate_media(color_scheme="dark")
+        page.wait_for_function(f"before => {INK}.every((ink, n) => ink !== before[n])", arg=before)
+
+
+def draw_all(page: Page) -> None:
+    page.evaluate("document.querySelectorAll('.fold').forEach((part) => (part.open = true))")
+    figures = page.locator("[data-figure]")
+    for figure in figures.all():
+        figure.scroll_into_view_if_needed()
+    expect(page.locator("[data-figure]:not([data-drawn])")).to_have_count(0)
+    expect(page.locator("[data-drawn] svg.main-svg:first-child")).to_have_count(figures.count())
+
+
+def test_the_button_repaints_figures_and_its_choice_is_kept(
+    site: dict[str, str], page: Page
+) -> None:
+    page.goto(site["hardware"])
+    draw_all(page)
+    before = page.evaluate(INK)
+    toggle = page.locator("[data-theme-toggle]")
+    expect(toggle).to_have_text("Theme: auto")
+    toggle.click()
+    toggle.click()
+    expect(toggle).to_have_text("Theme: dark")
+    page.wait_for_function(f"before => {INK}.every((ink, n) => ink !== before[n])", arg=before)
+    page.goto("/problems", wait_until="commit")
+    page.wait_for_function("document.documentElement.dataset.theme === 'dark'")
+    page.wait_for_function("getComputedStyle(document.body).backgroundColor === 'rgb(18, 20, 22)'")
+    expect(page.locator("[data-theme-toggle]")).to_have_text("Theme: dark")

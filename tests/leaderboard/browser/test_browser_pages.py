@@ -1,0 +1,89 @@
+"""Every page: no complaint in the console, no markup of others, readable on a phone, accessible."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import Page, ViewportSize, expect
+
+from tests.leaderboard.browser.cast import SHOWN
+from tests.leaderboard.browser.conftest import LogIn
+from tests.leaderboard.frozen import freeze
+
+pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
+
+AXE = (Path(__file__).parent.parent / "vendor/axe.min.js").read_text()
+SERIOUS = ("serious", "critical")
+PARTS = 3
+PHONE: ViewportSize = {"width": 390, "height": 844}
+DESK: ViewportSize = {"width": 1280, "height": 900}
+# Whatever was written by a submitter and became part of the page, and characters that reorder it.
+FOREIGN = """() => [
+    ...[...document.querySelectorAll("[onerror], img[src=x]")].map((node) => node.outerHTML),
+    ...(document.documentElement.innerHTML.match(/[\\u202a-\\u202e\\u2066-\\u2069]/g) ?? []),
+]"""
+TOO_WIDE = """() => [...document.body.querySelectorAll("*")]
+    .filter((node) => node.getBoundingClientRect().right > innerWidth && !node.closest(".scroll"))
+    .slice(0, 3).map((node) => node.outerHTML.slice(0, 120))"""
+# Dark colours change contrast and nothing else.
+RULES = {"light": None, "dark": ["color-contrast", "link-in-text-block"]}
+
+
+@pytest.mark.parametrize("part", range(PARTS))
+def test_every_page_is_clean_fits_a_phone_and_is_accessible(
+    part: int, site: dict[str, str], page: Page, log_in: LogIn, complaints: list[str]
+) -> None:
+    log_in()
+    freeze()
+    site["snapshot"] = "/snapshots/2026-11"
+    faults = []
+    for name, address in sorted(site.items())[part::PARTS]:
+        page.emulate_media(color_scheme="light")
+        page.set_viewport_size(PHONE)
+        answer = page.goto(address)
+        expect(page.locator("h1")).to_have_count(1)
+        if page.evaluate("document.documentElement.scrollWidth") > PHONE["width"]:
+            faults.append(f"{name} is too wide: {page.evaluate(TOO_WIDE)}")
+        faults += [f"{name} lets through {node}" for node in page.evaluate(FOREIGN)]
+        page.set_viewport_size(DESK)
+        faults += axe(page, name)
+        if answer is not None and answer.status == 404:
+            complaints.clear()  # Chromium's own line about the address
+    assert not faults, "\n".join(faults)
+
+
+def axe(page: Page, name: str) -> list[str]:
+    """Serious violations, in light and in dark colours."""
+    page.evaluate(AXE)
+    found = []
+    for scheme, rules in RULES.items():
+        page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
+        options: dict[str, Any] = {"resultTypes": ["violations"]}
+        if rules:
+            options["runOnly"] = rules
+        result = page.evaluate("options => axe.run(options)", options)
+        assert result["passes"], name  # it did look
+        found += [
+            f"{name} in {scheme}: {violation['id']} {node['html'][:160]}"
+            for violation in result["violations"]
+            if violation["impact"] in SERIOUS
+            for node in violation["nodes"][:2]
+        ]
+    return found
+
+
+def test_hostile_texts_are_shown_as_texts(site: dict[str, str], page: Page) -> None:
+    """Everywhere that they are shown; figures are drawn with them."""
+    for name in ("failure", "failed"):
+        page.goto(site[name])
+        expect(page.locator("#verdict")).to_contain_text(SHOWN)
+        expect(page.locator("#logs")).to_contain_text(SHOWN)
+    page.goto(site["failure"])
+    expect(page.locator(".source").first).to_contain_text("onerror=alert(1)")
+    page.goto("/")
+    expect(page.locator("table.board")).to_contain_text(SHOWN)
+    figure = page.locator("[data-name=failure-modes]")
+    figure.scroll_into_view_if_needed()
+    expect(figure.locator(".main-svg").first).to_contain_text("<img src=x onerror=")
