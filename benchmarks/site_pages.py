@@ -236,7 +236,7 @@ def load(pages: list[Page]) -> dict[str, Any]:
         rates["304"] = _rate(site + "/", f"If-None-Match: {ask('/')[1]['ETag']}")
         workers = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
         weights = [_rss_mb(worker) for worker in workers]
-    return {"requests/s": rates, "worker RSS, MB": max(weights)}
+    return {"requests/s": rates, "worker RSS without mapped files, MB": max(weights)}
 
 
 def _rate(url: str, header: str = "X-Nothing: 1") -> float:
@@ -246,7 +246,7 @@ def _rate(url: str, header: str = "X-Nothing: 1") -> float:
 
 
 def _rss_mb(pid: str) -> float:
-    found = re.search(r"VmRSS:\s+(\d+) kB", Path(f"/proc/{pid}/status").read_text())
+    found = re.search(r"RssAnon:\s+(\d+) kB", Path(f"/proc/{pid}/status").read_text())
     return int(found[1]) / 1024 if found else 0.0
 
 

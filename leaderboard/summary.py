@@ -59,8 +59,10 @@ def rewrite(submission_id: int, problem_id: int, setting: Mapping[str, Any] | No
     touched = set(Summary.objects.filter(place).order_by().values_list(*SETTING))
     if touched:
         Summary.objects.filter(place).delete()
-    runs = Run.objects.filter(kernel__submission=submission_id, kernel__problem=problem_id, **only)
-    rows = Summary.objects.bulk_create(_rows(_judged(runs)))
+    runs = Run.objects.filter(kernel__submission=submission_id, kernel__problem=problem_id)
+    # Not in SQL: a database without statistics would look for all runs of that hardware first.
+    judged = (run for run in _judged(runs) if only.items() <= run.items())
+    rows = Summary.objects.bulk_create(_rows(judged))
     found = {_setting_of(row): row for row in rows}
     for one in sorted(touched | set(found)):
         _update_standing(submission_id, problem_id, one, found.get(one))
