@@ -15,6 +15,8 @@ from django.db.models.functions import Cast
 from django.urls import reverse
 
 from leaderboard import scores
+from leaderboard.cell_columns import unpack_cells, unpack_results
+from leaderboard.failures import failure_mode
 from leaderboard.models import PublishedResult, Standing, Trust
 from leaderboard.models.summaries import StandingQuerySet
 from leaderboard.scores import Attempts, Score
@@ -81,20 +83,36 @@ class Entry:
     backends: tuple[str, ...] = ()
     submission: int | None = None
     by_category: str = field(default="{}", repr=False)
-    packed: bytes | memoryview | None = field(default=None, repr=False)
+    packed: Mapping[str, Any] = field(default_factory=dict, repr=False)
     narrow: Narrow = EVERYTHING
 
     @functools.cached_property
     def results(self) -> tuple[Attempts, ...]:
+        if self.narrow.is_by_category:
+            return tuple(filter(self._is_asked, self._results))
         return results_of(self._tallies, self.narrow)
 
     @functools.cached_property
     def cells(self) -> tuple[Cell, ...]:
+        if self.narrow.is_by_category:
+            return tuple(filter(self._is_asked, self._cells))
         return cells_of(self._tallies, self.narrow)
+
+    def _is_asked(self, one: Attempts | Cell) -> bool:
+        return self.narrow.category in ("", one.category)
+
+    @property
+    def _results(self) -> Iterable[Attempts]:
+        packed = self.packed
+        return unpack_results(packed["cells"], packed["speedups"]) if packed else ()
+
+    @property
+    def _cells(self) -> Iterable[Cell]:
+        return unpack_cells(self.packed["cells"]) if self.packed else ()
 
     @functools.cached_property
     def _tallies(self) -> list[Tally]:
-        return unpack(self.packed) if self.packed else []
+        return unpack(self.packed["tallies"]) if self.packed else []
 
     @functools.cached_property
     def _by_category(self) -> dict[str, Any]:
@@ -150,7 +168,8 @@ def judged(setting: Setting, scored: int, **narrowing: Unpack[Narrowing]) -> lis
         nccl_free=narrowing.get("nccl_free", False),
     )
     narrow = EVERYTHING if asked == EVERYTHING else asked
-    found = rows.order_by("submission_id").values(*FIELDS, text=BY_CATEGORY)
+    packed = PLAIN if narrow.is_by_category else BY_KIND
+    found = rows.order_by("submission_id").values(*FIELDS, *packed, text=BY_CATEGORY)
     entries = (_entry(row, scored, narrow) for row in found)
     return [entry for entry in entries if entry]
 
@@ -167,8 +186,9 @@ FIELDS = (
     "submission__k",
     "submission__cost_usd",
     "total",
-    "tallies",
 )
+# What is unpacked for whom: without and with filters on kernels.
+PLAIN, BY_KIND = ("cells", "speedups"), ("tallies",)
 # Seldom looked into, so it is not decoded for every row.
 BY_CATEGORY = Cast("by_category", TextField())
 
@@ -176,7 +196,7 @@ BY_CATEGORY = Cast("by_category", TextField())
 def each_in_its_setting(standings: StandingQuerySet, scored: int) -> list[tuple[Setting, Entry]]:
     """Every submission once, in the setting where most of its problems were judged."""
     best: dict[int, Mapping[str, Any]] = {}
-    for row in standings.values(*FIELDS, "attempted", *SETTING_FIELDS, text=BY_CATEGORY):
+    for row in standings.values(*FIELDS, *PLAIN, "attempted", *SETTING_FIELDS, text=BY_CATEGORY):
         known = best.get(row["submission_id"])
         if known is None or row["attempted"] > known["attempted"]:
             best[row["submission_id"]] = row
@@ -209,7 +229,7 @@ def _entry(row: Mapping[str, Any], scored: int, narrow: Narrow) -> Entry | None:
         baseline=row["submission__model__is_baseline"],
         submission=row["submission_id"],
         by_category=row["text"] if narrow is EVERYTHING else "{}",
-        packed=row["tallies"],
+        packed=row,
         narrow=narrow,
     )
 
@@ -231,7 +251,7 @@ def _submissions_url() -> str:
 
 def modes_of(attempts: Iterable[Mapping[str, Any]]) -> dict[str, int]:
     """How many attempts of a Summary ended in each failure mode, in PKB's words."""
-    found = (scores.failure_mode(a["verdict"], a.get("cause")) for a in attempts)
+    found = (failure_mode(a["verdict"], a.get("cause")) for a in attempts)
     return dict(Counter(mode for mode in found if mode is not None))
 
 

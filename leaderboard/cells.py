@@ -37,15 +37,13 @@ def share_cell(value: Number, interval: Interval | None = None) -> SafeString:
     return _bar_cell(value, interval, _interval_text(interval))
 
 
-def fast_cell(
-    value: Number, interval: Interval | None, sure: Number, unsure: int, counted: int
-) -> SafeString:
-    """A share whose bar is pale beyond `sure`: there it rests on `unsure` of the kernels counted,
-    whose intervals hold the threshold."""
+def fast_cell(value: Number, interval: Interval | None, likely: Number, unsure: int) -> SafeString:
+    """A share whose bar goes on, pale, as far as `likely`: with `unsure` more kernels, whose
+    intervals hold the threshold."""
     says = [text for text in (_interval_text(interval),) if text]
     if unsure:
-        says.append(f"{unsure:d} of {counted:d} kernels counted are not told apart")
-    return _bar_cell(value, interval, "; ".join(says), sure)
+        says.append(f"{100 * (_checked(likely) or 0.0):.1f} % with {unsure:d} not told apart")
+    return _bar_cell(value, interval, "; ".join(says), likely)
 
 
 def _interval_text(interval: Interval | None) -> str:
@@ -55,23 +53,20 @@ def _interval_text(interval: Interval | None) -> str:
 
 
 def _bar_cell(
-    value: Number, interval: Interval | None, title: str, sure: Number = None
+    value: Number, interval: Interval | None, title: str, likely: Number = None
 ) -> SafeString:
     """`title` is made of numbers in this module."""
-    number, dark = _checked(value), _checked(sure)
+    number, pale_to = _checked(value), _checked(likely)
     if number is None:
         return mark_safe(_MISSING_CELL)
     label = f' title="{title}"' if title else ""
     whisker = pale = ""
     if interval:
         whisker = f'<path class="ci" d="M{100 * interval.low:.1f} 4H{100 * interval.high:.1f}"/>'
-    if dark is not None and dark < number:
-        pale = f'<path class="pale" d="M0 0H{_per_cent(number):.1f}V8H0"/>'
-        number, shown = dark, number
-    else:
-        shown = number
+    if pale_to is not None and pale_to > number:
+        pale = f'<path class="pale" d="M0 0H{_per_cent(pale_to):.1f}V8H0"/>'
     return mark_safe(
-        f'<td class="num share"{label}>{100 * shown:.1f}'
+        f'<td class="num share"{label}>{100 * number:.1f}'
         '<svg class="bar" viewBox="0 0 100 8" preserveAspectRatio="none" aria-hidden="true">'
         f'{pale}<path d="M0 0H{_per_cent(number):.1f}V8H0"/>{whisker}</svg></td>'
     )

@@ -36,9 +36,8 @@ def _fast_cell(entry: Entry) -> SafeString:
     return cells.fast_cell(
         score.fast_at_1,
         interval_of(score.fast_at_1, entry),
-        score.sure_fast_at_1,
-        score.faster - score.surely_faster,
-        score.faster,
+        score.likely_fast_at_1,
+        score.likely_faster - score.faster,
     )
 
 
@@ -134,7 +133,7 @@ SORTS = tuple(BY_KEY) + tuple(f"-{key}" for key in BY_KEY)
 CSV_COLUMNS = (
     "place", "tie_group", "model", "vendor", "harness", "backends", "trust", "claimed", "baseline",
     "submission", "date", "scored", "pass1_low", "pass1_high", "p", "fast1_low", "fast1_high",
-    "fast1_sure", *BY_KEY,
+    "fast1_likely", *BY_KEY,
 )  # fmt: skip
 SUBSCRIPTS = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
 
@@ -217,6 +216,6 @@ def as_record(row: Placed) -> dict[str, object]:
         "p": entry.score.p,
         "fast1_low": fast.low if fast else None,
         "fast1_high": fast.high if fast else None,
-        "fast1_sure": entry.score.sure_fast_at_1,
+        "fast1_likely": entry.score.likely_fast_at_1,
         **{column.key: column.value(entry) for column in COLUMNS},
     }

@@ -74,15 +74,15 @@ def stood() -> pd.DataFrame:
     attempts = counted_attempts()
     attempts = attempts[attempts["scored"].astype(bool)].sort_values("speedup", ascending=False)
     attempts = attempts.assign(
-        faster=attempts["speedup"].gt(1.0),
-        surely_faster=attempts["speedup_low"].gt(1.0),
+        faster=attempts["speedup_low"].gt(1.0),
+        likely_faster=attempts["speedup"].gt(1.0),
         log_speedup=np.log(attempts["speedup"]),
     )
     problems = attempts.groupby(PLACE).agg(
         made=("attempt", "size"),
         right=("correct", "sum"),
         faster=("faster", "sum"),
-        surely_faster=("surely_faster", "sum"),
+        likely_faster=("likely_faster", "sum"),
         log_speedup=("log_speedup", "mean"),
         utilisation=("utilisation", _of_the_fastest),
     )
@@ -105,7 +105,7 @@ def _summed(problems: pd.DataFrame, drawn: dict[int, int]) -> pd.DataFrame:
         pass_at_k=[_chance(*row) for row in zip(made, right, k, strict=True)],
         fast_at_1=problems["faster"] / made,
         fast_at_k=[_chance(*row) for row in zip(made, problems["faster"], k, strict=True)],
-        sure_fast_at_1=problems["surely_faster"] / made,
+        likely_fast_at_1=problems["likely_faster"] / made,
     )
     rows = problems.groupby(ROW)
     return rows[list(SUMS)].sum().assign(utilisation=rows["utilisation"].median())

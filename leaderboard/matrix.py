@@ -11,21 +11,18 @@ from django.utils.safestring import SafeString
 
 from leaderboard import cells
 from leaderboard.boards import Cell, Entry
+from leaderboard.failures import FAILURE_MODES
 from leaderboard.marks import Mark, Target, marked_cell, unmarked_cell
-from leaderboard.scores import FAILURE_MODES
 
-# Of kernels that are right, by how fast: the least speedup of each, fastest first.
-SPEEDS: tuple[tuple[float, Mark], ...] = (
-    (2.0, Mark(code="z", glyph="⇑", words="right, at least twice as fast")),
-    (1.0, Mark(code="y", glyph="↑", words="right and faster")),
-    (0.5, Mark(code="x", glyph="↓", words="right, not faster")),
-    (0.0, Mark(code="w", glyph="⇓", words="right, less than half as fast")),
-)
+TWICE = Mark(code="z", glyph="⇑", words="right, at least twice as fast")
+FASTER = Mark(code="y", glyph="↑", words="right and faster")
+UNSURE = Mark(code="x", glyph="≈", words="right, not surely faster")
+HALF = Mark(code="w", glyph="⇓", words="right, less than half as fast")
 FAILURES: Mapping[str, Mark] = {
     mode: Mark(code=code, glyph=code.upper(), words=mode)
     for mode, code in zip(FAILURE_MODES, "csnrmd", strict=False)
 }
-LEGEND: tuple[Mark, ...] = (*(mark for _, mark in SPEEDS), *FAILURES.values())
+LEGEND: tuple[Mark, ...] = (TWICE, FASTER, UNSURE, HALF, *FAILURES.values())
 # With few columns there is room for the speedup itself.
 FEW_COLUMNS = 24
 CELL_COLUMNS = (
@@ -76,12 +73,12 @@ def column(number: int, slug: str, title: str, *, edge: bool) -> Column:
 
 
 def mark_of(cell: Cell) -> Mark | None:
-    """At exactly the reference's speed a kernel is not faster, as for fast_1."""
-    if cell.best_speedup is None:
+    """Faster means what it means for fast_1: with the whole interval."""
+    if cell.best_speedup is None or cell.best_low is None:
         return FAILURES.get(cell.mode or "")
-    if cell.best_speedup == 1.0:
-        return SPEEDS[2][1]
-    return next(mark for least, mark in SPEEDS if cell.best_speedup >= least)
+    if cell.best_low > 1.0:
+        return TWICE if cell.best_speedup >= 2.0 else FASTER
+    return UNSURE if cell.best_speedup >= 0.5 else HALF
 
 
 def row_cells(

@@ -11,6 +11,7 @@ from typing import Any
 from django.conf import settings
 
 from leaderboard import cells, scores, verdicts
+from leaderboard.failures import failure_mode
 from leaderboard.models import Trust
 from leaderboard.models.choices import COUNTED_VERDICTS, CURRENT_JUDGE, ISOLATIONS, VERDICTS
 
@@ -118,7 +119,7 @@ def verdict_rows() -> list[dict[str, object]]:
             "name": name,
             "means": verdicts.MEANINGS[name],
             "counts": name in COUNTED_VERDICTS,
-            "mode": scores.failure_mode(name),
+            "mode": failure_mode(name),
         }
         for name, _ in VERDICTS
     ]

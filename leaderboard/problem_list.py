@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from itertools import chain, groupby
 
 from django.http import HttpRequest
 
 from leaderboard import boards
 from leaderboard.boards import Setting
+from leaderboard.cell_columns import Modes, cells_with_modes
 from leaderboard.filters import SETTING_FILTERS, Filter, choice_filter, setting_filters
 from leaderboard.models import Problem, Run, Standing
-from leaderboard.standings import unpack
-from leaderboard.tallies import Tally
+from leaderboard.tallies import Cell
 
 # Where nothing has been judged yet, the sizes and ranks of the measured baselines are shown.
 LIST_SIZE, LIST_RANKS = "standard", 4
 YES_NO = {"scored": ("Scored", "not scored"), "solved": ("Solved", "unsolved")}
+Found = tuple[Cell, Modes]
 LIST_FILTERS = ("category", "source", *YES_NO, *SETTING_FILTERS)
 
 
@@ -84,18 +84,18 @@ def judged_by_problem(setting: Setting | None) -> dict[int, Judged]:
     if setting is None:
         return {}
     own = Standing.objects.ranked().filter(**asdict(setting)).order_by("submission_id")
-    rows = list(own.values_list("tallies", "submission__model__is_baseline", "hardware__title"))
-    groups: dict[int, list[list[Tally]]] = {}
+    rows = list(own.values_list("cells", "submission__model__is_baseline", "hardware__title"))
+    groups: dict[int, list[Found]] = {}
     timed: dict[int, str] = {}
-    for packed, is_reference, _ in rows:
-        for number, found in groupby(unpack(packed), key=lambda tally: tally.problem):
-            tallies = list(found)
-            of_models = groups.setdefault(number, [])
+    for text, is_reference, _ in rows:
+        for found in cells_with_modes(text):
+            cell = found[0]
+            of_models = groups.setdefault(cell.problem, [])
             if not is_reference:
-                of_models.append(tallies)
-            elif best := fastest(tallies):
-                timed[number] = best.run
-    best_of = {number: fastest(chain.from_iterable(found)) for number, found in groups.items()}
+                of_models.append(found)
+            elif cell.correct:
+                timed[cell.problem] = cell.run
+    best_of = {number: fastest(cell for cell, _ in found) for number, found in groups.items()}
     timed |= {number: best.run for number, best in best_of.items() if best}
     times = times_of_runs(timed)
     return {
@@ -111,27 +111,24 @@ def times_of_runs(runs: Mapping[int, str]) -> dict[int, tuple[float | None, floa
     return {number: (times[run][0], times[run][1]) for number, run in runs.items() if run in times}
 
 
-def fastest(tallies: Iterable[Tally]) -> Tally | None:
-    """The one that holds the fastest correct attempt, if any is correct."""
-    solved = [tally for tally in tallies if tally.speedups]
-    return max(solved, key=lambda tally: max(tally.speedups), default=None)
+def fastest(cells: Iterable[Cell]) -> Cell | None:
+    """The fastest correct attempt, if any is correct."""
+    solved = [cell for cell in cells if cell.best_speedup is not None]
+    return max(solved, key=lambda cell: cell.best_speedup or 0.0, default=None)
 
 
 def _judged(
-    found: Sequence[Sequence[Tally]],
-    best: Tally | None,
+    found: Sequence[Found],
+    best: Cell | None,
     times: tuple[float | None, float | None] | None,
     hardware: str,
 ) -> Judged:
-    own = [chain.from_iterable(tally.speedups for tally in tallies) for tallies in found]
-    fastest_of = [max(speedups, default=None) for speedups in own]
-    counted = (tally.modes for tallies in found for tally in tallies)
     kernel_us, baseline_us = times or (None, None)
     return Judged(
         hardware=hardware,
         submissions=len(found),
-        speedups=tuple(speedup for speedup in fastest_of if speedup is not None),
-        modes=tuple(map(sum, zip(*counted, strict=True))),
+        speedups=tuple(cell.best_speedup for cell, _ in found if cell.best_speedup is not None),
+        modes=tuple(map(sum, zip(*(modes for _, modes in found), strict=True))),
         utilisation=best.utilisation if best else None,
         kernel_us=kernel_us if best else None,
         baseline_us=baseline_us,

@@ -21,41 +21,13 @@ Z_95 = 1.959963984540054
 TIE_DIGITS = 9
 _IS_POSITIVE = (0.0).__lt__
 
-FAILURE_MODES = (
-    "nvcc/syntax errors",
-    "tensor shape error",
-    "attribute / name / API typo",
-    "runtime error",
-    "output mismatch",
-    "deadlock",
-    "correct",
-)
-_MODE_OF_VERDICT = {
-    "build_error": "nvcc/syntax errors",
-    "shape_mismatch": "tensor shape error",
-    "dtype_mismatch": "tensor shape error",
-    "import_error": "attribute / name / API typo",
-    "missing_entry_point": "attribute / name / API typo",
-    "runtime_error": "runtime error",
-    "oom": "runtime error",
-    "resource_limit": "runtime error",
-    "output_mismatch": "output mismatch",
-    "nonfinite_output": "output mismatch",
-    "late_output": "output mismatch",
-    "input_contract_broken": "output mismatch",
-    "faster_than_light": "output mismatch",
-    "protocol_violation": "output mismatch",
-    "timeout": "deadlock",
-    "ok": "correct",
-}
-_MODE_OF_CAUSE = {"shape": "tensor shape error", "api": "attribute / name / API typo"}
-
 
 @dataclass(frozen=True, kw_only=True)
 class Attempts:
     """What is known of one problem: attempts judged, and the speedup of each correct one.
 
-    `lows` are the lower ends of the speedups' intervals, as far as they are known.
+    `lows` are the lower ends of the speedups' intervals; without them the speedups themselves
+    count.
     """
 
     problem: int
@@ -69,17 +41,25 @@ class Attempts:
             raise ValueError("more correct attempts than attempts made")
         if not all(map(_IS_POSITIVE, self.speedups)):
             raise ValueError("a speedup must be positive")
+        if len(self.lows) not in (0, len(self.speedups)):
+            raise ValueError("a speedup has an interval, or none has")
 
     @property
     def correct(self) -> int:
         return len(self.speedups)
 
-    def faster_than(self, p: float) -> int:
-        return sum(map(float(p).__lt__, self.speedups))
+    @property
+    def sure(self) -> tuple[float, ...]:
+        """What each speedup surely is."""
+        return self.lows or self.speedups
 
-    def surely_faster_than(self, p: float) -> int:
-        """Also where every kernel is as slow as its interval allows."""
-        return sum(map(float(p).__lt__, self.lows))
+    def faster_than(self, p: float) -> int:
+        """Attempts whose whole interval lies above p: chance alone must not make one fast."""
+        return sum(map(float(p).__lt__, self.sure))
+
+    def likely_faster_than(self, p: float) -> int:
+        """Those whose point estimate does, as published tables count."""
+        return sum(map(float(p).__lt__, self.speedups))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,8 +72,8 @@ class Interval:
 class Score:
     """One row of a board. A share is None where fewer than k samples a problem were drawn.
 
-    Of the kernels `faster` than p `surely_faster` are so even at the lower end of their intervals,
-    and `sure_fast_at_1` is fast_p@1 of those alone.
+    Some kernels that are `likely_faster` than p are not told apart from it and so are not among the
+    `faster` ones; `likely_fast_at_1` is fast_p@1 with them.
     """
 
     scored: int
@@ -107,9 +87,9 @@ class Score:
     fast_at_1: float | None
     fast_at_k: float | None
     geometric_mean: float | None
-    sure_fast_at_1: float | None = None
+    likely_fast_at_1: float | None = None
     faster: int = 0
-    surely_faster: int = 0
+    likely_faster: int = 0
 
 
 @functools.lru_cache(maxsize=4096)
@@ -130,7 +110,7 @@ def share_passing(results: Iterable[Attempts], scored: int, k: int) -> float | N
 
 
 def share_fast(results: Iterable[Attempts], scored: int, k: int, p: float) -> float | None:
-    """fast_p@k: correct *and* more than p times as fast as the reference."""
+    """fast_p@k: correct *and* surely more than p times as fast as the reference."""
     return _share((pass_at_k(r.made, r.faster_than(p), k) for r in results), scored)
 
 
@@ -180,9 +160,9 @@ class Sums:
     pass_at_k: float
     fast_at_1: float
     fast_at_k: float
-    sure_fast_at_1: float
+    likely_fast_at_1: float
     faster: int
-    surely_faster: int
+    likely_faster: int
     log_speedup: float
 
 
@@ -195,9 +175,9 @@ def sums(results: Sequence[Attempts], *, k: int = 1, p: float = 1.0) -> Sums:
         pass_at_k=math.fsum(pass_at_k(r.made, r.correct, k) for r in results),
         fast_at_1=math.fsum(pass_at_k(r.made, r.faster_than(p), 1) for r in results),
         fast_at_k=math.fsum(pass_at_k(r.made, r.faster_than(p), k) for r in results),
-        sure_fast_at_1=math.fsum(pass_at_k(r.made, r.surely_faster_than(p), 1) for r in results),
+        likely_fast_at_1=math.fsum(pass_at_k(r.made, r.likely_faster_than(p), 1) for r in results),
         faster=sum(result.faster_than(p) for result in results),
-        surely_faster=sum(result.surely_faster_than(p) for result in results),
+        likely_faster=sum(result.likely_faster_than(p) for result in results),
         log_speedup=math.fsum(math.log(mean) for mean in means if mean is not None),
     )
 
@@ -226,9 +206,9 @@ def score_of(summed: Sums, scored: int, *, k: int, p: float = 1.0) -> Score:
         fast_at_1=summed.fast_at_1 / scored if scored else None,
         fast_at_k=summed.fast_at_k / scored if scored else None,
         geometric_mean=math.exp(summed.log_speedup / summed.correct) if summed.correct else None,
-        sure_fast_at_1=summed.sure_fast_at_1 / scored if scored else None,
+        likely_fast_at_1=summed.likely_fast_at_1 / scored if scored else None,
         faster=summed.faster,
-        surely_faster=summed.surely_faster,
+        likely_faster=summed.likely_faster,
     )
 
 
@@ -245,7 +225,7 @@ def fast_curve(
     """`share_fast` at every threshold, in one go over the kernels instead of one for each."""
     gains: list[tuple[float, float]] = []
     for result in results:
-        fastest_first = sorted(result.speedups, reverse=True)
+        fastest_first = sorted(result.sure, reverse=True)
         chances = [pass_at_k(result.made, c, k) for c in range(result.correct + 1)]
         pairs = zip(fastest_first, pairwise(chances), strict=True)
         gains += [(speedup, after - before) for speedup, (before, after) in pairs]
@@ -255,13 +235,6 @@ def fast_curve(
         math.fsum(values[bisect_right(speedups, p) :]) / scored if scored else None
         for p in thresholds
     ]
-
-
-def failure_mode(verdict: str, cause: str | None = None) -> str | None:
-    """The failure mode, in PKB's words; None for a verdict that says nothing of the kernel."""
-    if verdict == "runtime_error" and cause in _MODE_OF_CAUSE:
-        return _MODE_OF_CAUSE[cause]
-    return _MODE_OF_VERDICT.get(verdict)
 
 
 def in_order(

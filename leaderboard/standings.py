@@ -8,7 +8,9 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from leaderboard.scores import FAILURE_MODES, Sums, sums
+from leaderboard.cell_columns import pack_cells, pack_speedups
+from leaderboard.failures import FAILURE_MODES
+from leaderboard.scores import Sums, sums
 from leaderboard.tallies import (
     EVERYTHING,
     Kind,
@@ -56,6 +58,8 @@ def columns_of(
         "total": totals_of(tallies, k),
         "by_category": dict(sorted({**known, **made}.items())),
         "tallies": pack(tallies),
+        "cells": pack_cells(tallies),
+        "speedups": pack_speedups(tallies),
     }
 
 

@@ -7,8 +7,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 
-from leaderboard import boards, scores
+from leaderboard import boards
 from leaderboard.boards import Setting
+from leaderboard.failures import failure_mode
 from leaderboard.models import Kernel, Run, Submission
 from leaderboard.models.choices import COUNTED_VERDICTS
 
@@ -110,7 +111,7 @@ def modes_by_category(kernels: Iterable[Judged]) -> dict[str, Mapping[str, int]]
     groups: dict[str, Counter[str]] = {}
     for judged in kernels:
         run = judged.run
-        mode = scores.failure_mode(run.verdict, run.cause) if run and run.verdict else None
+        mode = failure_mode(run.verdict, run.cause) if run and run.verdict else None
         if mode and judged.counts:
             groups.setdefault(judged.kernel.problem.category_title, Counter())[mode] += 1
     return dict(groups)

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Any, NamedTuple
 
-from leaderboard.scores import FAILURE_MODES, Attempts, failure_mode
+from leaderboard.failures import FAILURE_MODES, failure_mode
+from leaderboard.scores import Attempts
 
 Row = Mapping[str, Any]
 
@@ -57,6 +58,7 @@ class Cell(NamedTuple):
     made: int
     correct: int
     best_speedup: float | None
+    best_low: float | None
     verdict: str
     mode: str | None
     kernel: str
@@ -187,6 +189,7 @@ def _cell(group: Sequence[Tally], narrow: Narrow) -> Cell:
         sum([tally.made for tally in group]),
         sum([len(tally.speedups) for tally in own]),
         max(told.speedups, default=None),
+        max(zip(told.speedups, told.lows, strict=True), default=(None, None))[1],
         told.verdict,
         told.mode,
         told.kernel,

@@ -14,7 +14,7 @@ from leaderboard.charts.drawing import (
     line_at,
     significant,
 )
-from leaderboard.scores import FAILURE_MODES
+from leaderboard.failures import FAILURE_MODES
 
 MODE_COLOURS = dict(
     zip(

@@ -8,6 +8,8 @@ from leaderboard.standings import columns_of
 from leaderboard.tallies import Subject, tallies_of
 
 SETTING = ("hardware_id", "world_size", "size", "dtype", "profile", "judge_version")
+# Later migrations add others.
+COLUMNS = ("attempted", "total", "by_category", "tallies")
 
 
 def fill(apps, editor):
@@ -29,9 +31,8 @@ def fill(apps, editor):
                 groups.setdefault(setting, []).extend(tallies_of(subject, row.attempts))
         for setting, tallies in sorted(groups.items()):
             place = dict(zip(SETTING, setting, strict=True))
-            rows["Standing"].create(
-                submission_id=submission, **place, **columns_of(tallies, k)
-            )
+            known = {name: value for name, value in columns_of(tallies, k).items() if name in COLUMNS}
+            rows["Standing"].create(submission_id=submission, **place, **known)
 
 
 class Migration(migrations.Migration):

@@ -62,10 +62,10 @@ def tree(found: Scope, entries: Sequence[Entry], where: str) -> list[dict[str, o
     solved: dict[str, set[int]] = {slug: set() for slug in found.titles}
     for entry in entries:
         if sum(map(len, solved.values())) == found.scored:
-            break  # there is nothing left to solve, and results have to be unpacked
-        for result in () if entry.baseline else entry.results:
-            if result.correct:
-                solved[result.category].add(result.problem)
+            break  # there is nothing left to solve, and cells have to be unpacked
+        for cell in () if entry.baseline else entry.cells:
+            if cell.correct:
+                solved[cell.category].add(cell.problem)
 
     def leaf(slug: str) -> dict[str, object]:
         done, scored, total = len(solved[slug]), found.sizes[slug], found.totals[slug]

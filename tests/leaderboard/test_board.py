@@ -68,13 +68,13 @@ def test_a_claim_is_known_at_one_only(rows: object, client: Client) -> None:
     assert board(client, "?p=1.5")["Claimed Model"]["fast1"] is None
 
 
-def test_kernels_that_are_not_told_apart_are_counted_and_pale(rows: object, client: Client) -> None:
+def test_kernels_not_told_apart_do_not_count_and_are_pale(rows: object, client: Client) -> None:
     found = board(client)
-    assert found["Close"]["fast1"] == 0.5
-    assert found["Close"]["fast1_sure"] == 0.0
-    assert found["Fast"]["fast1_sure"] == found["Fast"]["fast1"]
+    assert found["Close"]["fast1"] == 0.0
+    assert found["Close"]["fast1_likely"] == 0.5
+    assert found["Fast"]["fast1_likely"] == found["Fast"]["fast1"]
     page = client.get("/").content.decode()
-    assert "1 of 1 kernels counted are not told apart" in page
+    assert "50.0 % with 1 not told apart" in page
     assert page.count('class="pale"') == 1
 
 

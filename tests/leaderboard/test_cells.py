@@ -70,12 +70,12 @@ def test_only_our_own_cells_are_joined() -> None:
 
 def test_a_share_is_pale_where_it_is_not_sure() -> None:
     interval = Interval(low=0.4, high=0.6)
-    cell = cells.fast_cell(0.5, interval, 0.3, 2, 9)
+    cell = cells.fast_cell(0.3, interval, 0.5, 2)
     assert 'class="pale" d="M0 0H50.0V8H0"' in cell
     assert '<path d="M0 0H30.0V8H0"/>' in cell
-    assert "95 % interval 40.0 to 60.0 %; 2 of 9 kernels counted are not told apart" in cell
-    assert "pale" not in cells.fast_cell(0.5, interval, 0.5, 0, 9)
-    assert "none" in cells.fast_cell(None, None, None, 0, 0)
+    assert "95 % interval 40.0 to 60.0 %; 50.0 % with 2 not told apart" in cell
+    assert "pale" not in cells.fast_cell(0.5, interval, 0.5, 0)
+    assert "none" in cells.fast_cell(None, None, None, 0)
 
 
 def test_a_change_has_a_decimal_only_where_it_needs_one() -> None:

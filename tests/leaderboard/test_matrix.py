@@ -17,10 +17,10 @@ from django.utils.safestring import mark_safe
 from evaluator.report import Verdict
 from leaderboard import matrix
 from leaderboard.boards import Cell
+from leaderboard.failures import FAILURE_MODES
 from leaderboard.marks import Target, marked_cell
 from leaderboard.models import Run, Visibility
 from leaderboard.pages import packed
-from leaderboard.scores import FAILURE_MODES
 from tests.leaderboard import factory
 
 pytestmark = pytest.mark.django_db
@@ -33,6 +33,7 @@ def cell(problem: int, speedup: float | None = None, mode: str | None = "correct
         made=2,
         correct=int(speedup is not None),
         best_speedup=speedup,
+        best_low=None if speedup is None else 0.9 * speedup,
         verdict="ok" if speedup else "output_mismatch",
         mode=mode,
         kernel="0" * 64,
@@ -57,7 +58,7 @@ def site() -> dict[str, Run]:
 
 @pytest.mark.parametrize(
     ("speedup", "code"),
-    [(9.0, "z"), (2.0, "z"), (1.01, "y"), (1.0, "x"), (0.5, "x"), (0.49, "w")],
+    [(9.0, "z"), (2.0, "z"), (1.2, "y"), (1.1, "x"), (0.5, "x"), (0.49, "w")],
 )
 def test_a_right_kernel_is_marked_by_its_speed(speedup: float, code: str) -> None:
     mark = matrix.mark_of(cell(1, speedup))

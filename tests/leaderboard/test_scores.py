@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from evaluator.report import Verdict
 from leaderboard import scores
+from leaderboard.failures import FAILURE_MODES, failure_mode
 from leaderboard.scores import Attempts
 
 SPEEDUPS = st.floats(min_value=0.01, max_value=50.0)
@@ -180,11 +181,11 @@ def test_unknown_values_stay_last_in_ascending_order_too() -> None:
 
 def test_every_verdict_about_a_kernel_has_a_failure_mode() -> None:
     for verdict in Verdict:
-        mode = scores.failure_mode(verdict.value)
-        assert (mode in scores.FAILURE_MODES) is verdict.counts
-    assert scores.failure_mode("runtime_error", "shape") == "tensor shape error"
-    assert scores.failure_mode("runtime_error", "api") == "attribute / name / API typo"
-    assert scores.failure_mode("ok", "shape") == "correct"
+        mode = failure_mode(verdict.value)
+        assert (mode in FAILURE_MODES) is verdict.counts
+    assert failure_mode("runtime_error", "shape") == "tensor shape error"
+    assert failure_mode("runtime_error", "api") == "attribute / name / API typo"
+    assert failure_mode("ok", "shape") == "correct"
 
 
 def test_scores_loads_without_django() -> None:

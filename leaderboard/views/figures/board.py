@@ -11,10 +11,10 @@ from leaderboard import scores
 from leaderboard.boards import Entry
 from leaderboard.charts import boards as charts
 from leaderboard.charts.boards import ByCategory, Chances, Curve, ModeCounts, Spread
+from leaderboard.failures import FAILURE_MODES
 from leaderboard.filters import BOARD_PARAMETERS, BoardQuery, board_query
 from leaderboard.models import PublishedResult
 from leaderboard.pages import Page, Table, View, public_page
-from leaderboard.scores import FAILURE_MODES
 from leaderboard.views.figures.frame import figure, figure_page
 
 CURVE_POINTS = tuple(step / 10 for step in range(31))

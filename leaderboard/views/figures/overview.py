@@ -11,12 +11,12 @@ from leaderboard.charts import boards as board_charts
 from leaderboard.charts import problems as charts
 from leaderboard.charts.boards import ModeCounts
 from leaderboard.charts.problems import Axes, Limit, Reach, Spread
+from leaderboard.failures import FAILURE_MODES
 from leaderboard.floors import Limits
 from leaderboard.models import Problem
 from leaderboard.pages import Page, Table, public_page
 from leaderboard.problem_facts import gpu_of
 from leaderboard.problem_list import LIST_FILTERS, Listed, listed
-from leaderboard.scores import FAILURE_MODES
 from leaderboard.views.figures.board import mode_table
 from leaderboard.views.figures.frame import figure, figure_page
 
