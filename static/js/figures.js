@@ -81,7 +81,10 @@
       draw(entry.target);
     }
   }, { rootMargin: "400px" });
-  document.querySelectorAll("[data-figure]").forEach((figure) => watcher.observe(figure));
+  document.querySelectorAll("[data-figure]").forEach((figure) => {
+    figure.querySelector(".plot").textContent = "Drawing…"; // not the note for those without scripts
+    watcher.observe(figure);
+  });
 
   const repaint = () => {
     if (!window.Plotly) return;

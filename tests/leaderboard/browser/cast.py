@@ -7,13 +7,35 @@ from typing import Any
 
 from evaluator.profiling.mechanism import Evidence, Mechanism, Tag
 from evaluator.report import Environment, RankLog, Verdict
-from leaderboard.models import DataVersion, Hardware, LanguageModel, Run, Source, Submission
+from leaderboard.models import (
+    DataVersion,
+    Hardware,
+    LanguageModel,
+    Problem,
+    Run,
+    Source,
+    Submission,
+)
 from tests.leaderboard import factory, gpu_report
 from tests.leaderboard.problem_payload import COST
 
 NAME = "<img src=x onerror=alert(1)>\u202e"
 SHOWN = "<img src=x onerror=alert(1)>[U+202E]"
 STEP = 'import torch\n\n\ndef solution(tensor):\n    """Step {}."""\n    return tensor.clone()\n'
+LISTS = (
+    *("categories", "matrix", "problems", "hardware", "compare", "search"),
+    *("methodology", "status", "snapshots", "submit", "account"),
+)
+PLACES = {
+    "board": "/",
+    "category": "/categories/tensor",
+    "problem": "/problems/1-allreduce",
+    "class": "/hardware/h200x2",
+    "processors": "/hardware/cpu",
+    "results": "/search?q=problem",
+    "login": "/account/login",
+    "not found": "/kernels/none",
+}
 GPUS = {"hardware_id": "h200x2", "device": "cuda", "dtype": "bfloat16", "size": "standard"}
 
 
@@ -24,55 +46,53 @@ def make_site() -> dict[str, str]:
         slug="h200x2", defaults={"title": "2 x NVIDIA H200", "device": "cuda", "max_world_size": 2}
     )
     factory.make_publication()
-    one, two = factory.make_problem(), factory.make_problem(2, "gemm", "expert")
-    for problem in (one, two):
-        problem.payload["costs"]["standard"]["2"] = COST
-        problem.save()
-    first, second = factory.make_submission("Model One", "agentic"), hostile_submission()
-    judge(factory.make_kernel(first, two), Verdict.TIMEOUT)
-    judge(factory.make_kernel(first, one, source=STEP.format(1)), speedup=1.2)
-    last = judge(second_step(first, STEP.format(2)), speedup=2.0)
-    judge(last.kernel, speedup=1.5, size="tiny")
-    good = judge(factory.make_kernel(second, one, source=hostile_source(1)), **hostile_report())
-    failed = judge(
-        factory.make_kernel(second, two, source=hostile_source(2)),
-        Verdict.RUNTIME_ERROR,
-        **{**hostile_report(), "timing": None},
-    )
+    problem, other = factory.make_problem(), factory.make_problem(2, "gemm", "expert")
+    for row in (problem, other):
+        row.payload["costs"]["standard"]["2"] = COST
+        row.save()
     baseline = factory.make_submission("The reference")
     LanguageModel.objects.filter(pk=baseline.model_id).update(is_baseline=True)
-    judge(factory.make_kernel(baseline, two, source=STEP.format(3)), speedup=1.0)
-    waiting = factory.make_run(factory.make_kernel(second, one, source=STEP.format(4), attempt=2))
+    judge(factory.make_kernel(baseline, other, source=STEP.format(3)), speedup=1.0)
+    return {**{name: f"/{name}" for name in LISTS}, **PLACES, **agentic(), **hostile()}
+
+
+def agentic() -> dict[str, str]:
+    """One problem in two steps, the last one in two sizes; another that ran out of time."""
+    problem, other = Problem.objects.order_by("number")
+    made = factory.make_submission("Model One", "agentic")
+    judge(factory.make_kernel(made, other), Verdict.TIMEOUT)
+    judge(factory.make_kernel(made, problem, source=STEP.format(1)), speedup=1.2)
+    last = judge(second_step(made, STEP.format(2)), speedup=2.0)
+    judge(last.kernel, speedup=1.5, size="tiny")
+    waiting = factory.make_run(factory.make_kernel(made, problem, source=STEP.format(4), attempt=2))
     return {
-        **{name: f"/{name}" for name in LISTS},
-        "board": "/",
-        "category": "/categories/tensor",
-        "hardware": "/hardware/h200x2",
-        "classes": "/hardware",
-        "host": "/hardware/cpu",
-        "comparison": f"/compare?a={first.pk}&b={second.pk}",
-        "sources": f"/compare?kernels={last.kernel.source_id},{good.kernel.source_id}",
-        "results": "/search?q=problem",
-        "problem": "/problems/1-allreduce",
         "kernel": f"/kernels/{last.kernel.source_id}",
-        "diff": f"/kernels/{good.kernel.source_id}?diff=reference",
-        "good": f"/runs/{good.id}",
-        "failed": f"/runs/{failed.id}",
-        "failure": f"/kernels/{failed.kernel.source_id}",
+        "submission": f"/submissions/{made.pk}",
+        "model": f"/models/{made.model.slug}",
         "waiting": f"/runs/{waiting.id}",
-        "submission": f"/submissions/{first.pk}",
-        "hostile submission": f"/submissions/{second.pk}",
-        "model": f"/models/{first.model.slug}",
-        "hostile model": f"/models/{second.model.slug}",
-        "login": "/account/login",
-        "not found": "/kernels/none",
     }
 
 
-LISTS = (
-    *("categories", "matrix", "problems", "compare", "search"),
-    *("methodology", "status", "snapshots", "submit", "account"),
-)
+def hostile() -> dict[str, str]:
+    """Texts that would do harm, in a kernel that is right and in one that failed."""
+    problem, other = Problem.objects.order_by("number")
+    made = factory.make_submission(NAME)
+    Submission.objects.filter(pk=made.pk).update(notes=f"{NAME} {'N' * 500}")
+    right = factory.make_kernel(made, problem, source=hostile_source(1))
+    wrong = factory.make_kernel(made, other, source=hostile_source(2))
+    good = judge(right, **hostile_report())
+    failed = judge(wrong, Verdict.RUNTIME_ERROR, **{**hostile_report(), "timing": None})
+    first = Submission.objects.get(model__name="Model One")
+    return {
+        "comparison": f"/compare?a={first.pk}&b={made.pk}",
+        "sources": f"/compare?kernels={right.source_id},{wrong.source_id}",
+        "diff": f"/kernels/{right.source_id}?diff=reference",
+        "good": f"/runs/{good.id}",
+        "failed": f"/runs/{failed.id}",
+        "failure": f"/kernels/{wrong.source_id}",
+        "hostile submission": f"/submissions/{made.pk}",
+        "hostile model": f"/models/{made.model.slug}",
+    }
 
 
 def judge(kernel: Any, verdict: Verdict = Verdict.OK, speedup: float = 1.3, **changes: Any) -> Run:
@@ -91,13 +111,6 @@ def second_step(submission: Submission, source: str) -> Any:
         backend="triton",
         source=Source.objects.keep(source)[0],
     )
-
-
-def hostile_submission() -> Submission:
-    made = factory.make_submission(NAME)
-    made.notes = f"{NAME} {'N' * 500}"
-    made.save()
-    return made
 
 
 def hostile_source(number: int) -> str:

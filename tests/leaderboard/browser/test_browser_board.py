@@ -104,6 +104,8 @@ def test_a_cell_of_the_matrix_leads_to_its_run_and_the_run_to_its_kernel(page: P
     page.goto("/matrix")
     page.get_by_label("Category").select_option("expert")
     page.wait_for_url(re.compile("category=expert"))
+    page.get_by_role("link", name="Skip the table").press("Enter")
+    expect(page.locator("#below-matrix")).to_be_focused()
     cell = page.locator("table.matrix tbody td a")
     expect(cell).to_have_text("1.40")
     cell.click()

@@ -1,16 +1,20 @@
-"""Figures are drawn on every page that has some, within the policy, and follow the theme."""
+"""Figures are drawn on every page that has some, fit a phone, follow the theme, can be saved."""
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from playwright.sync_api import Page, expect
+
+from tests.leaderboard.browser.cast import NAME
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 
 # The fewest figures of a page.
 FEWEST = {
     **{"board": 4, "categories": 1, "category": 1, "problems": 4, "problem": 2, "model": 2},
-    **{"submission": 3, "kernel": 3, "good": 3, "hardware": 1},
+    **{"submission": 3, "kernel": 3, "good": 3, "class": 1},
 }
 INK = "[...document.querySelectorAll('.xtick text, .gtitle')].map((n) => getComputedStyle(n).fill)"
 
@@ -19,10 +23,12 @@ INK = "[...document.querySelectorAll('.xtick text, .gtitle')].map((n) => getComp
 def test_figures_are_drawn_and_follow_the_theme(
     names: tuple[str, ...], site: dict[str, str], page: Page
 ) -> None:
+    page.set_viewport_size({"width": 390, "height": 844})
     for name in names:
         page.emulate_media(color_scheme="light")
         page.goto(site[name])
         draw_all(page)
+        assert page.evaluate("document.documentElement.scrollWidth") <= 390, name
         assert page.locator("[data-figure]").count() >= FEWEST[name], name
         before = page.evaluate(INK)
         assert before, name
@@ -42,7 +48,7 @@ def draw_all(page: Page) -> None:
 def test_the_button_repaints_figures_and_its_choice_is_kept(
     site: dict[str, str], page: Page
 ) -> None:
-    page.goto(site["hardware"])
+    page.goto(site["class"])
     draw_all(page)
     before = page.evaluate(INK)
     toggle = page.locator("[data-theme-toggle]")
@@ -55,3 +61,17 @@ def test_the_button_repaints_figures_and_its_choice_is_kept(
     page.wait_for_function("document.documentElement.dataset.theme === 'dark'")
     page.wait_for_function("getComputedStyle(document.body).backgroundColor === 'rgb(18, 20, 22)'")
     expect(page.locator("[data-theme-toggle]")).to_have_text("Theme: dark")
+
+
+def test_a_figure_tells_names_as_texts_and_can_be_saved(site: dict[str, str], page: Page) -> None:
+    page.goto("/")
+    figure = page.locator("[data-name=failure-modes]")
+    figure.scroll_into_view_if_needed()
+    expect(figure.locator(".main-svg").first).to_contain_text(NAME[:20])
+    figure.locator(".point path").first.hover(force=True)
+    expect(figure.locator(".hoverlayer .hovertext").first).to_be_visible()
+    for kind, start in (("SVG", b"<svg"), ("PNG", b"\x89PNG")):
+        with page.expect_download() as download:
+            figure.get_by_role("button", name=kind).click()
+        assert download.value.suggested_filename == f"failure-modes.{kind.lower()}"
+        assert Path(download.value.path()).read_bytes().startswith(start)
