@@ -69,7 +69,8 @@ class Crumb:
 class Page:
     """`owner_id` None: for anybody. Otherwise only its owner and staff may see it.
 
-    `data` may be a function that makes it: large data is then made for its twin only.
+    `data` may be a function that makes it: large data is then made for its twin only. Search
+    engines are asked to leave out what is `unlisted`.
     """
 
     template: str
@@ -79,6 +80,7 @@ class Page:
     crumbs: tuple[Crumb, ...] = ()
     table: Table | None = None
     private: bool = False
+    unlisted: bool = False
     owner_id: int | None = None
 
 
@@ -201,6 +203,7 @@ def frame(page: Page, path: str, query: str) -> dict[str, object]:
     return {
         "section": page.section,
         "crumbs": page.crumbs,
+        "unlisted": page.unlisted,
         "twins": twins,
         "address": f"{path}{tail}",
         **page.context,

@@ -110,6 +110,7 @@ def fast_p_curves(curves: Sequence[Curve], p: float = 1.0) -> Spec:
                 "color": style.colour,
                 "width": 1.5 if curve.published else 2.25,
                 "dash": "dot" if curve.published else DASHES[style.nth % len(DASHES)],
+                "shape": "linear" if curve.published else "hv",
             },
             "marker": {"symbol": style.symbol, "size": 6},
             "hovertemplate": "p = %{x}: %{y:.1f} %",

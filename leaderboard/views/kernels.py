@@ -63,6 +63,7 @@ def kernel(request: HttpRequest, digest: str) -> Page:
         context={**context, "contents": contents(context)},
         data=_data(uses, runs, source, siblings, diff),
         table=Table(columns=RUN_COLUMNS, rows=[_values(run_line(run)) for run in runs]),
+        unlisted=use.submission.visibility != Visibility.PUBLIC,
         private=private or (other is not None and other.owner_id is not None),
         owner_id=other.owner_id if other and not private else use.submission.owner_id,
         crumbs=_crumbs(use),

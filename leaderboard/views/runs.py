@@ -52,6 +52,7 @@ def page_of(request: HttpRequest, run_id: uuid.UUID) -> Page:
         },
         data={**record, "report": report},
         private=submission.visibility == Visibility.PRIVATE,
+        unlisted=submission.visibility != Visibility.PUBLIC,
         owner_id=submission.owner_id,
         crumbs=(
             Crumb(text="Leaderboard", url=reverse("board")),

@@ -60,6 +60,7 @@ def submission(request: HttpRequest, number: int) -> Page:
         },
         table=Table(columns=KERNEL_COLUMNS, rows=[_row(record) for record in records]),
         private=found.visibility == Visibility.PRIVATE,
+        unlisted=found.visibility != Visibility.PUBLIC,
         owner_id=found.owner_id,
         crumbs=(
             Crumb(text="Leaderboard", url=reverse("board")),

@@ -56,6 +56,17 @@ def test_a_private_page_is_not_kept_for_the_next_reader(private_run: Run) -> Non
         assert stranger.get(address).status_code == 404
 
 
+@pytest.mark.parametrize("visibility", [Visibility.PUBLIC, Visibility.UNLISTED])
+def test_search_engines_are_asked_to_leave_out_what_is_unlisted(
+    visibility: Visibility, client: Client
+) -> None:
+    submission = factory.make_submission("Shy Model", visibility=visibility)
+    run = factory.make_judged(submission, factory.make_problem())
+    for address in addresses(run)[:4:2] + addresses(run)[3:4]:
+        is_asked = '<meta name="robots" content="noindex">' in client.get(address).content.decode()
+        assert is_asked is (visibility is Visibility.UNLISTED), address
+
+
 def test_lists_do_not_give_a_private_submission_away(private_run: Run, client: Client) -> None:
     for address in ("/", "/leaderboard.json", "/status", "/problems/1-allreduce", "/categories"):
         assert "Secret Model" not in client.get(address).content.decode(), address
