@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from leaderboard.cell_columns import unpack_cells, unpack_results
 from leaderboard.models import Run, Standing, Submission, Summary
 from leaderboard.models.runs import SETTING
 from leaderboard.standings import SUMS, Totals
@@ -25,6 +26,7 @@ NAMES = {
 ROW = ["submission_id", *SETTING]
 PLACE = ["submission_id", "problem_id", *SETTING]
 FACTS = ["made", "correct", "best_speedup"]
+CELL_FACTS = [*FACTS, "best_low", "speedups", "lows"]
 TOLERANCE = 1e-9
 
 
@@ -127,11 +129,42 @@ def standing() -> pd.DataFrame:
     return pd.DataFrame.from_records(rows, columns=columns).set_index(ROW)
 
 
+def celled() -> pd.DataFrame:
+    """What the cells of standings should hold: PLACE as index, CELL_FACTS as columns."""
+    attempts = counted_attempts()
+    attempts = attempts[attempts["scored"].astype(bool)]
+    fastest_first = attempts.sort_values(["speedup", "speedup_low"], ascending=False)
+    return fastest_first.groupby(PLACE).agg(
+        made=("attempt", "size"),
+        correct=("correct", "sum"),
+        best_speedup=("speedup", "max"),
+        best_low=("speedup_low", _of_the_fastest),
+        speedups=("speedup", "sum"),
+        lows=("speedup_low", "sum"),
+    )
+
+
+def cells() -> pd.DataFrame:
+    """What they do hold, in the shape of `celled`."""
+    rows = []
+    for submission, *setting, text, packed in Standing.objects.values_list(
+        *ROW, "cells", "speedups"
+    ):
+        pairs = zip(unpack_cells(text), unpack_results(text, packed), strict=True)
+        for cell, known in pairs:
+            facts = (cell.made, cell.correct, cell.best_speedup, cell.best_low)
+            sums = (math.fsum(known.speedups), math.fsum(known.lows))
+            rows.append((submission, cell.problem, *setting, *facts, *sums))
+    columns = [*PLACE, *CELL_FACTS]
+    return pd.DataFrame.from_records(rows, columns=columns).set_index(PLACE)
+
+
 def differences() -> list[str]:
     """A line for each row that is missing, surplus or wrong."""
     return [
         *_differences(summarised(), stored(), FACTS),
         *_differences(stood(), standing(), [*SUMS, "utilisation"]),
+        *_differences(celled(), cells(), CELL_FACTS),
     ]
 
 

@@ -7,15 +7,14 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from django.db.models import Exists, F, OuterRef, Window
-from django.db.models.functions import RowNumber
+from django.db.models import Exists, OuterRef, Q
 from django.urls import reverse
 
 from leaderboard.boards import SETTING_FIELDS, Setting
 from leaderboard.cells import ratio_text
-from leaderboard.models import Submission, Summary
+from leaderboard.models import Run, Submission, Summary
 
-MOST = 50
+MOST, RECENT = 50, 1000
 RECORD_FIELDS = (
     *("problem_id", "problem__title", "best_run_id", "best_speedup", "best_run__finished_at"),
     *("submission__model__name", "submission__harness"),
@@ -41,16 +40,17 @@ def newest() -> list[Item]:
 
 
 def records() -> list[Item]:
-    """Kernels that are the fastest in their setting, alone where several are equally fast."""
-    fastest = Window(
-        RowNumber(),
-        partition_by=[F("problem"), *map(F, SETTING_FIELDS)],
-        order_by=[F("best_speedup").desc(), F("best_run").asc()],
-    )
+    """Kernels of the last RECENT runs that are the fastest in their setting, alone where several
+    are equally fast."""
     ours = Summary.objects.ranked().filter(correct__gte=1, submission__model__is_baseline=False)
-    best = ours.order_by().annotate(nth=fastest).filter(nth=1).values("pk")
-    rows = Summary.objects.filter(pk__in=best).order_by("-best_run__finished_at")
-    return [_record(row) for row in rows.values(*RECORD_FIELDS, *SETTING_FIELDS)[:MOST]]
+    place = {name: OuterRef(name) for name in ("problem", *SETTING_FIELDS)}
+    as_fast = ours.filter(best_speedup__gte=OuterRef("best_speedup"), **place)
+    first = Q(best_speedup__gt=OuterRef("best_speedup")) | Q(best_run__lt=OuterRef("best_run"))
+    recent = Run.objects.order_by("-created_at", "-id").values("pk")[:RECENT]
+    known = Summary.objects.filter(best_run__in=recent).order_by().values_list("pk", flat=True)
+    best = ours.filter(~Exists(as_fast.filter(first)), pk__in=list(known))
+    rows = best.order_by("-best_run__finished_at").values(*RECORD_FIELDS, *SETTING_FIELDS)
+    return [_record(row) for row in rows[:MOST]]
 
 
 def _record(row: Mapping[str, Any]) -> Item:

@@ -12,6 +12,11 @@ from leaderboard.boards import Setting
 from leaderboard.models import Problem, Submission, Summary
 
 KERNEL_NUMBERS = ("speedup", "speedup_low", "speedup_high", "kernel_us", "baseline_us")
+LIGHT = (
+    *("submission", "problem", *boards.SETTING_FIELDS, "made", "correct", "best_speedup"),
+    *("submission__harness", "submission__model__name", "submission__model__is_baseline"),
+    *("hardware__title", "best_run__kernel_us", "best_run__baseline_us"),
+)
 ATTEMPT_NUMBERS = ("speedup", "low", "utilisation")
 
 
@@ -56,10 +61,11 @@ class Results:
 
 
 def summaries_of(problem: Problem) -> list[Summary]:
-    """One query: every public, undisputed submission, also where the problem is not scored."""
+    """One query: every public, undisputed submission, also where the problem is not scored.
+    Attempts, and most of the best run, are left for `results` to read."""
     found = Summary.objects.filter(problem=problem, submission__in=Submission.objects.ranked())
-    named = found.select_related("submission__model", "hardware", "best_run__kernel")
-    return list(named.defer("best_run__report_packed"))
+    named = found.select_related("submission__model", "hardware", "best_run")
+    return list(named.only(*LIGHT))
 
 
 def setting_of(row: Summary) -> Setting:
@@ -73,7 +79,11 @@ def in_view(settings: Iterable[Setting], rows: Sequence[Summary]) -> list[Settin
 
 
 def results(rows: Sequence[Summary], setting: Setting | None) -> Results:
-    here = [row for row in rows if setting_of(row) == setting]
+    """One query, for what is told of the setting alone."""
+    own = [row.pk for row in rows if setting_of(row) == setting]
+    found = Summary.objects.filter(pk__in=own)
+    named = found.select_related("submission__model", "hardware", "best_run__kernel")
+    here = list(named.defer("best_run__report_packed", "best_run__environment"))
     return Results(
         setting=setting,
         rows=tuple(scores.in_order(_by_models(here), lambda row: row.best_speedup)),

@@ -4,14 +4,23 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from statistics import median
+
+from django.db.models import Exists, OuterRef, Q
 
 from leaderboard import boards
 from leaderboard.boards import Setting
 from leaderboard.failures import failure_mode
 from leaderboard.models import Kernel, Run, Submission
 from leaderboard.models.choices import COUNTED_VERDICTS
+
+# What the page and its figures tell of a run.
+RUN_COLUMNS = (
+    *("kernel", "status", "verdict", "cause", "problem_digest", "isolation", "mechanisms"),
+    *("speedup", "speedup_low", "speedup_high", "kernel_us", "utilisation", "created_at"),
+    *boards.SETTING_FIELDS,
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,7 +60,10 @@ class Progress:
 def kernels_of(found: Submission, setting: Setting | None) -> list[Judged]:
     """Two queries: in the order of problem, attempt and step."""
     kernels = Kernel.objects.filter(submission=found).select_related("problem")
-    runs = Run.objects.filter(kernel__submission=found).defer("report_packed", "environment")
+    runs = Run.objects.filter(kernel__submission=found).only(*RUN_COLUMNS)
+    if setting:
+        here = Run.objects.filter(kernel=OuterRef("kernel"), **asdict(setting))
+        runs = runs.filter(Q(**asdict(setting)) | ~Exists(here))
     chosen: dict[int, Run] = {}
     for run in sorted(runs.order_by("-created_at", "-id"), key=lambda r: not is_in(r, setting)):
         chosen.setdefault(run.kernel_id, run)

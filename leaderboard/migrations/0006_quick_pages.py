@@ -22,5 +22,7 @@ class Migration(migrations.Migration):
     operations = [
         migrations.AddField('standing', 'cells', models.TextField(default=''), preserve_default=False),
         migrations.AddField('standing', 'speedups', models.BinaryField(default=b''), preserve_default=False),
+        migrations.AddIndex('run', models.Index(fields=['hardware', 'status', 'finished_at'], name='run_ended')),
+        migrations.AddIndex('summary', models.Index(fields=['problem', 'hardware', '-best_speedup'], name='summary_fastest')),
         migrations.RunPython(fill, migrations.RunPython.noop),
     ]

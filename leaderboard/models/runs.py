@@ -150,6 +150,7 @@ class Run(models.Model):
             models.Index(
                 fields=("hardware", "created_at"), name="run_queue", condition=Q(status="queued")
             ),
+            models.Index(fields=("hardware", "status", "finished_at"), name="run_ended"),
             models.Index(fields=("lease_until",), name="run_lease", condition=Q(status="running")),
         )
         constraints = (

@@ -52,7 +52,10 @@ class Summary(models.Model):
     class Meta:
         ordering = ("submission_id", "problem_id", *SETTING)
         verbose_name_plural = "summaries"
-        indexes = (models.Index(fields=("profile", "hardware"), name="summary_board"),)
+        indexes = (
+            models.Index(fields=("profile", "hardware"), name="summary_board"),
+            models.Index(fields=("problem", "hardware", "-best_speedup"), name="summary_fastest"),
+        )
         constraints = (
             models.UniqueConstraint(
                 fields=("submission", "problem", *(name.removesuffix("_id") for name in SETTING)),

@@ -6,14 +6,16 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from django.conf import settings
-from django.db.models import Count, Min, Q
+from django.db.models import Count, F, OuterRef, QuerySet, Subquery
+from django.db.models.functions import Coalesce, Lower
 from django.http import HttpRequest
 from django.urls import reverse
 from django.utils import timezone
 
 from leaderboard import cells
 from leaderboard.methodology import judging, methodology_context
-from leaderboard.models import Problem, Publication, Run, Status, WorkerHost
+from leaderboard.models import Hardware, Problem, Publication, Run, Status, Visibility, WorkerHost
+from leaderboard.models.runs import FINAL
 from leaderboard.pages import Crumb, Page, Table, public_page
 from leaderboard.views.kernels import run_line
 
@@ -68,16 +70,22 @@ def status(request: HttpRequest) -> Page:
 
 def queue_rows(now: datetime) -> list[dict[str, Any]]:
     """Every class of hardware with runs that wait, go on, or ended in the last day."""
-    waiting, running = Q(status=Status.QUEUED), Q(status=Status.RUNNING)
-    today = Q(finished_at__gte=now - timedelta(days=1))
-    runs = Run.objects.filter(waiting | running | today).order_by("hardware_id")
-    counted = runs.values("hardware_id").annotate(
-        queued=Count("id", filter=waiting),
-        running=Count("id", filter=running),
-        finished=Count("id", filter=today),
-        oldest=Min("created_at", filter=waiting),
+    of_each = Run.objects.order_by().filter(hardware=OuterRef("pk"))
+    oldest = of_each.queued().order_by("created_at").values("created_at")[:1]
+    today = of_each.filter(status__in=FINAL, finished_at__gte=now - timedelta(days=1))
+    counted = Hardware.objects.order_by("pk").values(hardware_id=F("pk"))
+    found = counted.annotate(
+        queued=_count(of_each.queued()),
+        running=_count(of_each.running()),
+        finished=_count(today),
+        oldest=Subquery(oldest),
     )
-    return [dict(row) for row in counted]
+    return [dict(row) for row in found if row["queued"] or row["running"] or row["finished"]]
+
+
+def _count(runs: QuerySet[Run]) -> Coalesce:
+    counted = runs.values("hardware").annotate(n=Count("*")).values("n")
+    return Coalesce(Subquery(counted), 0)
 
 
 def _drawn(queue: dict[str, Any]) -> dict[str, object]:
@@ -105,7 +113,9 @@ def host_rows(now: datetime, queue: str | None = None) -> list[dict[str, Any]]:
 
 
 def newest_public_runs() -> list[Run]:
-    runs = Run.objects.filter(kernel__submission__visibility="public").with_names()
+    # No index holds the lower case: SQLite would rather sort all that is public.
+    seen_by = Lower("kernel__submission__visibility")
+    runs = Run.objects.alias(seen_by=seen_by).filter(seen_by=Visibility.PUBLIC).with_names()
     return list(runs.prefetch_related("declines")[:NEWEST])
 
 

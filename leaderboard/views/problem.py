@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from django.db.models import OuterRef, QuerySet, Subquery
+from django.db.models.functions import JSONObject
 from django.http import Http404, HttpRequest
 from django.urls import reverse
 from django.utils.safestring import SafeString
@@ -31,7 +33,7 @@ KERNELS_SHOWN, ATTEMPTS_SHOWN = 25, 25
 
 @public_page("attempts", "gpu", *SETTING_FILTERS)
 def problem(request: HttpRequest, number: int, slug: str) -> Page:
-    found = Problem.objects.filter(number=number, slug=slug).first()
+    found = with_neighbours().filter(number=number, slug=slug).first()
     if found is None:
         raise Http404
     every = choice(request, "attempts", ["all"]) == "all"
@@ -225,17 +227,19 @@ def measured(rows: Sequence[Summary], limits: Limits) -> tuple[Times, Times]:
     return references, kernels
 
 
+def with_neighbours() -> QuerySet[Problem]:
+    """With the problems before and after each, which `neighbours` links."""
+    link = JSONObject(number="number", slug="slug", title="title")
+    before = Problem.objects.filter(number__lt=OuterRef("number")).order_by("-number")
+    after = Problem.objects.filter(number__gt=OuterRef("number")).order_by("number")
+    return Problem.objects.annotate(
+        before=Subquery(before.values(link=link)[:1]), after=Subquery(after.values(link=link)[:1])
+    )
+
+
 def neighbours(found: Problem) -> dict[str, object]:
-    """The problems before and after this one; one query."""
-    listed = list(Problem.objects.values_list("number", "slug", "title"))
-    numbers = [number for number, _, _ in listed]
-    at = numbers.index(found.number)
-    return {
-        "before": _neighbour(listed[at - 1]) if at else None,
-        "after": _neighbour(listed[at + 1]) if at + 1 < len(listed) else None,
-    }
+    return {side: _neighbour(getattr(found, side)) for side in ("before", "after")}
 
 
-def _neighbour(row: tuple[int, str, str]) -> dict[str, object]:
-    number, slug, title = row
-    return {"number": number, "title": title, "url": reverse("problem", args=[number, slug])}
+def _neighbour(row: dict[str, Any] | None) -> dict[str, object] | None:
+    return row and {**row, "url": reverse("problem", args=[row["number"], row["slug"]])}

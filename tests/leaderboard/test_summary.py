@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import random
+import struct
 from typing import Any
 
 from django.db.models import Model
@@ -10,6 +12,7 @@ from django.db.models import Model
 from evaluator.report import Verdict
 from evaluator.roofline import Floors
 from leaderboard import evaluation, frames, summary
+from leaderboard.cell_columns import COLUMNS, cells_with_modes, unpack_cells, unpack_results
 from leaderboard.models import (
     Problem,
     Run,
@@ -18,6 +21,8 @@ from leaderboard.models import (
     Summary,
     Trust,
 )
+from leaderboard.standings import unpack
+from leaderboard.tallies import cells_of, results_of
 from tests.leaderboard import factory
 from tests.leaderboard.running import fresh, report_of
 
@@ -84,7 +89,31 @@ def test_pandas_finds_a_wrong_standing(run: Run) -> None:
     row.save()
     assert len(frames.differences()) == 1
     Standing.objects.all().delete()
+    assert len(frames.differences()) == 2
+
+
+def test_pandas_finds_wrong_cells(run: Run) -> None:
+    factory.finish(run, factory.make_report(run))
+    row = Standing.objects.get()
+    columns = json.loads(row.cells)
+    columns[COLUMNS["best_speedup"]] = [3.0]
+    Standing.objects.update(cells=json.dumps(columns))
     assert len(frames.differences()) == 1
+    Standing.objects.update(cells=row.cells, speedups=struct.pack("<2d", 2.5, 1.5))
+    assert len(frames.differences()) == 1
+
+
+def test_cells_and_speedups_say_what_the_tallies_say(db: None) -> None:
+    submission = factory.make_submission(k=3)
+    for number in (2, 1):
+        problem = factory.make_problem(number, f"problem{number}")
+        for speedup, verdict in ((1.2, Verdict.OK), (1.0, Verdict.TIMEOUT), (2.5, Verdict.OK)):
+            factory.make_judged(submission, problem, verdict, speedup)
+    row = Standing.objects.get()
+    tallies = unpack(row.tallies)
+    assert unpack_cells(row.cells) == cells_of(tallies)
+    assert unpack_results(row.cells, row.speedups) == results_of(tallies)
+    assert [sum(modes) for _, modes in cells_with_modes(row.cells)] == [3, 3]
 
 
 def test_standings_of_many_results_agree_with_pandas(db: None) -> None:
