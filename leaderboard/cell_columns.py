@@ -7,25 +7,28 @@ from __future__ import annotations
 
 import json
 import struct
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from leaderboard.scores import Attempts
-from leaderboard.tallies import Cell, Tally, cells_of, modes_in, results_of
+from leaderboard.tallies import Cell, Tally
 
 MECHANISMS = Cell._fields.index("mechanisms")
 COLUMNS = {name: index for index, name in enumerate(Cell._fields)}
 Modes = Sequence[int]
 
 
-def pack_cells(tallies: Sequence[Tally]) -> str:
-    """The same text for the same tallies, in whatever order problems come. After the columns of
-    cells stands how many attempts ended in each failure mode."""
-    groups: dict[int, list[Tally]] = {}
+def modes_by_problem(tallies: Iterable[Tally]) -> dict[int, Modes]:
+    """How many attempts ended in each failure mode."""
+    groups: dict[int, list[Modes]] = {}
     for tally in tallies:
-        groups.setdefault(tally.problem, []).append(tally)
-    cells = sorted(cells_of(tallies))
-    modes = [modes_in(groups[cell.problem]) for cell in cells]
-    return json.dumps([*zip(*cells, strict=True), modes], separators=(",", ":"))
+        groups.setdefault(tally.problem, []).append(tally.modes)
+    return {number: [*map(sum, zip(*own, strict=True))] for number, own in groups.items()}
+
+
+def pack_cells(cells: Sequence[Cell], modes: Mapping[int, Modes]) -> str:
+    """Modes are the column after those of the cells."""
+    counted = [modes[cell.problem] for cell in cells]
+    return json.dumps([*zip(*cells, strict=True), counted], separators=(",", ":"))
 
 
 def unpack_cells(text: str) -> tuple[Cell, ...]:
@@ -40,15 +43,14 @@ def cells_with_modes(text: str) -> Iterator[tuple[Cell, Modes]]:
     return zip(map(Cell._make, zip(*cells, strict=True)), modes, strict=True)
 
 
-def pack_speedups(tallies: Iterable[Tally]) -> bytes:
-    """By problem: speedups of correct attempts, then the lower ends of their intervals."""
-    results = sorted(results_of(tallies), key=lambda result: result.problem)
+def pack_speedups(results: Iterable[Attempts]) -> bytes:
+    """Of each problem the speedups of correct attempts, then the lower ends of their intervals."""
     numbers = [number for one in results for number in (*one.speedups, *one.lows)]
     return struct.pack(f"<{len(numbers)}d", *numbers)
 
 
 def unpack_results(text: str, packed: bytes | memoryview) -> tuple[Attempts, ...]:
-    """Of what both functions above made of the same tallies."""
+    """Of what `pack_cells` and `pack_speedups` made of the same problems in the same order."""
     columns = json.loads(text)
     numbers = struct.unpack(f"<{len(packed) // 8}d", packed)
     names = ("problem", "category", "made", "correct")

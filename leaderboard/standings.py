@@ -8,11 +8,12 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from leaderboard.cell_columns import pack_cells, pack_speedups
+from leaderboard.cell_columns import modes_by_problem, pack_cells, pack_speedups
 from leaderboard.failures import FAILURE_MODES
-from leaderboard.scores import Sums, sums
+from leaderboard.scores import Attempts, Sums, sums
 from leaderboard.tallies import (
     EVERYTHING,
+    Cell,
     Kind,
     Narrow,
     Tally,
@@ -52,14 +53,26 @@ def columns_of(
     """What a Standing holds besides its place. Totals of categories that have not changed since
     they were stored need not be made again."""
     known = unchanged or {}
-    made = by_category([tally for tally in tallies if tally.category not in known], k)
+    cells = sorted(cells_of(tallies))
+    results = sorted(results_of(tallies), key=lambda result: result.problem)
+    modes = modes_by_problem(tallies)
+    changed = {cell.category for cell in cells} - set(known)
+    made = {
+        name: _totals(
+            [result for result in results if result.category == name],
+            [cell for cell in cells if cell.category == name],
+            [modes[cell.problem] for cell in cells if cell.category == name],
+            k,
+        )
+        for name in changed
+    }
     return {
-        "attempted": len({tally.problem for tally in tallies}),
-        "total": totals_of(tallies, k),
+        "attempted": len(cells),
+        "total": _totals(results, cells, modes.values(), k),
         "by_category": dict(sorted({**known, **made}.items())),
         "tallies": pack(tallies),
-        "cells": pack_cells(tallies),
-        "speedups": pack_speedups(tallies),
+        "cells": pack_cells(cells, modes),
+        "speedups": pack_speedups(results),
     }
 
 
@@ -68,20 +81,20 @@ def totals_of(tallies: Sequence[Tally], k: int, narrow: Narrow = EVERYTHING) -> 
     results = results_of(tallies, narrow)
     if not results:
         return None
-    summed, cells = sums(results, k=k), cells_of(tallies, narrow)
+    return _totals(results, cells_of(tallies, narrow), [modes_in(tallies, narrow)], k)
+
+
+def _totals(
+    results: Sequence[Attempts], cells: Sequence[Cell], modes: Iterable[Sequence[int]], k: int
+) -> Totals:
+    summed = sums(results, k=k)
     used = Counter(cell.backend for cell in cells)
     return Totals(
         sums=[getattr(summed, name) for name in SUMS],
         utilisation=utilisation_of(cells),
-        modes=modes_in(tallies, narrow),
+        modes=list(map(sum, zip(*modes, strict=True))),
         backends=sorted(used, key=lambda name: (-used[name], name)),
     )
-
-
-def by_category(tallies: Sequence[Tally], k: int) -> dict[str, Totals]:
-    names = sorted({tally.category for tally in tallies})
-    found = ((name, totals_of(tallies, k, Narrow(category=name))) for name in names)
-    return {name: totals for name, totals in found if totals}
 
 
 def pack(tallies: Iterable[Tally]) -> bytes:

@@ -101,8 +101,8 @@ class Standing(models.Model):
     """One submission in one setting, over all scored problems: the row that a board reads.
 
     Made of the Summary rows, with them. `attempted` counts problems; `total` and `by_category` hold
-    Totals, and `tallies` is packed: see leaderboard/standings.py. `cells` and `speedups` say the same
-    without kinds of kernels, quickly read: see leaderboard/cell_columns.py.
+    Totals, and `tallies` is packed: see leaderboard/standings.py. `cells` and `speedups` say
+    the same without kinds of kernels, quickly read: see leaderboard/cell_columns.py.
     """
 
     submission = models.ForeignKey(Submission, models.PROTECT, related_name="standings")

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from django.db.models import OuterRef, QuerySet, Subquery
-from django.db.models.functions import JSONObject
+from django.db.models import Q, Subquery
 from django.http import Http404, HttpRequest
 from django.urls import reverse
 from django.utils.safestring import SafeString
@@ -33,7 +32,8 @@ KERNELS_SHOWN, ATTEMPTS_SHOWN = 25, 25
 
 @public_page("attempts", "gpu", *SETTING_FILTERS)
 def problem(request: HttpRequest, number: int, slug: str) -> Page:
-    found = with_neighbours().filter(number=number, slug=slug).first()
+    near = with_neighbours(number)
+    found = next((one for one in near if (one.number, one.slug) == (number, slug)), None)
     if found is None:
         raise Http404
     every = choice(request, "attempts", ["all"]) == "all"
@@ -52,7 +52,7 @@ def problem(request: HttpRequest, number: int, slug: str) -> Page:
         **results_context(results, attempts, every=every),
         "figures": problem_figures(found, results, query),
         **floor_context(found, limits, rows, query),
-        **neighbours(found),
+        **neighbours(found, near),
         **problem_context(found),
     }
     return Page(
@@ -227,19 +227,19 @@ def measured(rows: Sequence[Summary], limits: Limits) -> tuple[Times, Times]:
     return references, kernels
 
 
-def with_neighbours() -> QuerySet[Problem]:
-    """With the problems before and after each, which `neighbours` links."""
-    link = JSONObject(number="number", slug="slug", title="title")
-    before = Problem.objects.filter(number__lt=OuterRef("number")).order_by("-number")
-    after = Problem.objects.filter(number__gt=OuterRef("number")).order_by("number")
-    return Problem.objects.annotate(
-        before=Subquery(before.values(link=link)[:1]), after=Subquery(after.values(link=link)[:1])
-    )
+def with_neighbours(number: int) -> list[Problem]:
+    """A problem between those before and after it; one query."""
+    others = Problem.objects.values("number")
+    before = Subquery(others.filter(number__lt=number).order_by("-number")[:1])
+    after = Subquery(others.filter(number__gt=number).order_by("number")[:1])
+    near = Q(number=number) | Q(number=before) | Q(number=after)
+    return list(Problem.objects.filter(near).order_by("number"))
 
 
-def neighbours(found: Problem) -> dict[str, object]:
-    return {side: _neighbour(getattr(found, side)) for side in ("before", "after")}
+def neighbours(found: Problem, near: Sequence[Problem]) -> dict[str, object]:
+    links = {one.number > found.number: _neighbour(one) for one in near if one != found}
+    return {"before": links.get(False), "after": links.get(True)}
 
 
-def _neighbour(row: dict[str, Any] | None) -> dict[str, object] | None:
-    return row and {**row, "url": reverse("problem", args=[row["number"], row["slug"]])}
+def _neighbour(found: Problem) -> dict[str, object]:
+    return {"number": found.number, "title": found.title, "url": address_of(found)}

@@ -110,7 +110,7 @@ def test_totals_say_what_the_results_say(seed: int) -> None:
     found = drawn(seed)
     for category, totals in {
         "": standings.totals_of(found, 3),
-        **standings.by_category(found, 3),
+        **standings.columns_of(found, 3)["by_category"],
     }.items():
         assert totals is not None
         results = results_of(found, Narrow(category=category))
