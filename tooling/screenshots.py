@@ -9,7 +9,12 @@ from playwright.sync_api import ViewportSize, sync_playwright
 
 from tooling import places, processes, services
 
-PAGES = {"leaderboard": "/"}
+PAGES = {
+    "leaderboard": "/",
+    "categories": "/categories",
+    "problem": "/problems/54-ring_attention",
+    "hardware": "/hardware/h200x2",
+}
 VIEWPORT: ViewportSize = {"width": 1440, "height": 900}
 SWITCHES = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--no-first-run"]
 
