@@ -27,8 +27,9 @@ class KernelFile:
     More than one verdict is allowed only where a race by nature decides between them. `purpose`
     says what the kernel tries; `cause`, `ranks`, `flags` and `log` must occur in the report.
     `at_least_us` bounds the time of a call, `speedup_below` the lower end of the speedup's
-    interval, which a busy host does not move. One that is `timed` gets as far as the timed phase;
-    what may pass always does. On GPUs an honest one is run after one that `threatens` the host.
+    interval, which a busy host does not move. One that is `timed` gets as far as the timed phase,
+    which wants the processors for itself; what may pass always does. On GPUs an honest one is run
+    after one that `threatens` the host.
     """
 
     path: Path

@@ -29,8 +29,7 @@ def _parameters(kernels: list[KernelFile]) -> list[object]:
 
 
 def _marks(kernel: KernelFile) -> list[pytest.MarkDecorator]:
-    reads_times = kernel.timed and not kernel.only_passes
-    marks = [(pytest.mark.slow, kernel.slow), (pytest.mark.alone, reads_times)]
+    marks = [(pytest.mark.slow, kernel.slow), (pytest.mark.alone, kernel.timed)]
     return [mark for mark, is_set in marks if is_set]
 
 
