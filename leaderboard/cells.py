@@ -158,10 +158,6 @@ def bytes_cell(value: Number) -> SafeString:
     return _cell(value, bytes_text)
 
 
-def operations_cell(value: Number) -> SafeString:
-    return _cell(value, count_text)
-
-
 def fraction_cell(part: Number, whole: Number) -> SafeString:
     top, bottom = _checked(part), _checked(whole)
     if top is None or bottom is None:

@@ -17,7 +17,6 @@ LIGHT = (
     *("submission__harness", "submission__model__name", "submission__model__is_baseline"),
     *("hardware__title", "best_run__kernel_us", "best_run__baseline_us"),
 )
-ATTEMPT_NUMBERS = ("speedup", "low", "utilisation")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -36,6 +36,15 @@ def significant(number: float) -> float:
     return float(f"{number:.4g}")
 
 
+def marker(nth: int) -> Spec:
+    """That of the nth series, told apart by colour and by shape."""
+    return {
+        "color": COLOURS[nth % len(COLOURS)],
+        "symbol": SYMBOLS[nth % len(SYMBOLS)],
+        "size": 7,
+    }
+
+
 def line_at(*, x: float | None = None, y: float | None = None) -> Spec:
     """A dotted line across the plot at a value that means something."""
     across = (

@@ -11,11 +11,11 @@ from leaderboard.charts.drawing import (
     BASELINE_COLOUR,
     COLOURS,
     KERNEL_COLOUR,
-    SYMBOLS,
     Spec,
     height_px,
     label,
     line_at,
+    marker,
     significant,
 )
 
@@ -80,11 +80,7 @@ def error_margins(margins: Sequence[Margin], floor: float = 1e-6) -> Spec:
             "name": f"rank {rank}",
             "x": [m.trial for m in margins if m.rank == rank],
             "y": [significant(max(m.max_error, floor)) for m in margins if m.rank == rank],
-            "marker": {
-                "color": COLOURS[i % len(COLOURS)],
-                "symbol": SYMBOLS[i % len(SYMBOLS)],
-                "size": 7,
-            },
+            "marker": marker(i),
             "hovertemplate": "trial %{x}: %{y} of the tolerance",
         }
         for i, rank in enumerate(ranks)

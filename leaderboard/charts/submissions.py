@@ -6,13 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from leaderboard.charts.drawing import (
-    COLOURS,
     KERNEL_COLOUR,
-    SYMBOLS,
     Spec,
     height_px,
     label,
     line_at,
+    marker,
     significant,
 )
 from leaderboard.charts.problems import QUIET, SPEEDUP_AXIS, rows_called, speedup_axis
@@ -90,11 +89,7 @@ def speedups_by_problem(series: Sequence[Series]) -> Spec:
             "name": label(one.name),
             "x": [significant(speedup) for _, speedup in one.points],
             "y": [label(name) for name, _ in one.points],
-            "marker": {
-                "color": COLOURS[i % len(COLOURS)],
-                "symbol": SYMBOLS[i % len(SYMBOLS)],
-                "size": 7,
-            },
+            "marker": marker(i),
             "hovertemplate": "%{y}: %{x}×",
         }
         for i, one in enumerate(series)
