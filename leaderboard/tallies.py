@@ -183,13 +183,14 @@ def _admitted(group: Sequence[Tally], narrow: Narrow) -> Sequence[Tally]:
 def _cell(group: Sequence[Tally], narrow: Narrow) -> Cell:
     own = _admitted(group, narrow)
     told = max(own, key=_rank) if len(own) > 1 else own[0]
+    speedup, low = max(zip(told.speedups, told.lows, strict=True), default=(None, None))
     return Cell(
         told.problem,
         told.category,
         sum([tally.made for tally in group]),
         sum([len(tally.speedups) for tally in own]),
-        max(told.speedups, default=None),
-        max(zip(told.speedups, told.lows, strict=True), default=(None, None))[1],
+        speedup,
+        low,
         told.verdict,
         told.mode,
         told.kernel,
