@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from leaderboard import boards, scores
@@ -137,6 +137,18 @@ def mode_rows(rows: Iterable[Summary]) -> dict[str, Mapping[str, int]]:
         name = f"{row.submission.model.name} ({row.submission.harness})"
         groups.setdefault(name, Counter()).update(boards.modes_of(row.attempts))
     return dict(sorted(groups.items(), key=lambda pair: -sum(pair[1].values())))
+
+
+def varies(results: Results, by: str) -> bool:
+    """Whether something was solved at several sizes or numbers of ranks, all else equal."""
+    setting = results.setting
+    if setting is None or not results.solved:
+        return False
+    return any(
+        row.best_speedup is not None
+        and replace(setting_of(row), **{by: getattr(setting, by)}) == setting
+        for row in results.elsewhere
+    )
 
 
 def scaling(results: Results, by: str) -> dict[str, list[tuple[Any, float]]]:

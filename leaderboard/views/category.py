@@ -17,8 +17,8 @@ from leaderboard.models import Problem
 from leaderboard.pages import Crumb, Page, Table, canonical_query, public_page
 from leaderboard.taxonomy import family_of
 from leaderboard.verdicts import words
-from leaderboard.views.figures.board import mode_counts, mode_table
-from leaderboard.views.figures.frame import figure
+from leaderboard.views.figures.board import failure_modes
+from leaderboard.views.figures.frame import framed
 
 MOST_MODELS = 12
 LIST_SIZE, LIST_RANKS = "standard", "4"
@@ -152,10 +152,8 @@ def models_context(rows: Sequence[Placed]) -> dict[str, object]:
 
 
 def _figures(slug: str, entries: Sequence[Entry], where: str) -> list[dict[str, object]]:
-    counts = mode_counts(entries, [])
-    if not counts:
+    if not any(entry.modes for entry in entries if not entry.baseline):
         return []
-    tail = f"category={slug}" + (f"&{where}" if where else "")
     says = "Share of kernels by outcome, of the best submissions."
-    address = f"failure-modes?{tail}"
-    return [figure(address, "How kernels fail here", says, table=mode_table(counts), tall=True)]
+    address = f"category={slug}" + (f"&{where}" if where else "")
+    return [framed(failure_modes, address, title="How kernels fail here", says=says)]

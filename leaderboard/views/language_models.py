@@ -61,7 +61,7 @@ def model(request: HttpRequest, slug: str) -> Page:
         "badge_url": reverse("model-badge", args=[found.slug]) if ours else "",
         **extremes(ours, known),
         **category_context(entries, claims, known),
-        "figures": model_figures(found, ours, titles_of(known)),
+        "figures": model_figures(found, ours),
     }
     return Page(
         template="model.html",

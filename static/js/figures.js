@@ -56,6 +56,11 @@
       const [Plotly, answer] = await Promise.all([load(), fetch(figure.dataset.figure)]);
       if (!answer.ok) throw new Error(`the figure's data answered ${answer.status}`);
       const spec = await answer.json();
+      if (!spec.data.length) {
+        plot.textContent = "Nothing to show yet.";
+        figure.dataset.drawn = "empty";
+        return;
+      }
       plot.textContent = "";
       plot.classList.remove("waiting");
       const layout = { ...spec.layout, template: template() };
@@ -70,7 +75,7 @@
         tools.append(tool(format.toUpperCase(), () => Plotly.downloadImage(plot, size)));
       }
     } catch (error) {
-      plot.textContent = `Not drawn: ${error.message}. The table below holds the same numbers.`;
+      plot.textContent = `Not drawn: ${error.message}. The table holds the same numbers.`;
     }
   };
 
@@ -88,7 +93,7 @@
 
   const repaint = () => {
     if (!window.Plotly) return;
-    document.querySelectorAll("[data-drawn] .plot").forEach((plot) => {
+    document.querySelectorAll("[data-drawn=yes] .plot").forEach((plot) => {
       window.Plotly.relayout(plot, { template: template() });
     });
   };

@@ -98,3 +98,6 @@ def test_a_figure_carries_no_markup(hostile_run: Run, client: Client) -> None:
     text = client.get("/figures/failure-modes.json").content.decode()
     assert "<script" not in text
     assert "&lt;script&gt;" in text
+    page = client.get("/figures/failure-modes").content.decode()
+    assert "<script>" not in page
+    assert "&lt;script&gt;" in page

@@ -26,6 +26,8 @@ def addresses(run: Run) -> list[str]:
         f"/kernels/{run.kernel.source_id}",
         f"/submissions/{run.kernel.submission_id}",
         f"/figures/bursts.json?run={run.id}",
+        f"/figures/bursts?run={run.id}",
+        f"/figures/speedups?submission={run.kernel.submission_id}",
         f"/figures/speedups.json?submission={run.kernel.submission_id}",
     ]
 
@@ -62,7 +64,7 @@ def test_search_engines_are_asked_to_leave_out_what_is_unlisted(
 ) -> None:
     submission = factory.make_submission("Shy Model", visibility=visibility)
     run = factory.make_judged(submission, factory.make_problem())
-    for address in addresses(run)[:4:2] + addresses(run)[3:4]:
+    for address in (addresses(run)[i] for i in (0, 2, 3, 5, 6)):
         is_asked = '<meta name="robots" content="noindex">' in client.get(address).content.decode()
         assert is_asked is (visibility is Visibility.UNLISTED), address
 

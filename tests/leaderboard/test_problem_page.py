@@ -140,12 +140,9 @@ def test_floors_name_what_binds_on_the_gpu_that_is_asked_for(
 
 def test_neighbours_are_linked(problem: Problem, client: Client) -> None:
     last = factory.make_problem(7, "gemm")
-    assert (
-        f'href="{address_of(last)}" rel="next"' in client.get(address_of(problem)).content.decode()
-    )
-    assert (
-        f'href="{address_of(problem)}" rel="prev"' in client.get(address_of(last)).content.decode()
-    )
+    for here, rel, there in ((problem, "next", last), (last, "prev", problem)):
+        page = client.get(address_of(here)).content.decode()
+        assert f'href="{address_of(there)}" rel="{rel}"' in page
 
 
 def test_kernels_of_several_sizes_show_where_nccl_is_passed(
@@ -162,9 +159,12 @@ def test_kernels_of_several_sizes_show_where_nccl_is_passed(
     judged_on_gpus(one, problem, 2.0, size="tiny")
     judged_on_gpus(one, problem, 0.5)
     judged_on_gpus(one, problem, 0.5, world_size=2)
-    text = client.get(f"{address_of(problem)}?ranks=4&size=standard").content.decode()
-    assert "faster than NCCL below about 80 B" in text
-    spec = client.get("/figures/speedup-by-size.json?problem=1&size=standard&ranks=4").json()
+    where, figure = "ranks=4&size=standard", "/figures/speedup-by-size"
+    text = client.get(f"{address_of(problem)}?{where}").content.decode()
+    assert f"{figure}?problem=1&amp;ranks=4&amp;size=standard" in text
+    drawn = client.get(f"{figure}?problem=1&{where}").content.decode()
+    assert "faster than NCCL below about 80 B" in drawn
+    spec = client.get(f"{figure}.json?problem=1&{where}").json()
     line, best = go.Figure(spec).data
     assert (list(line.x), list(line.y)) == ([8.0, 800.0], [2.0, 0.5])
     assert best.name == "best of all"

@@ -1,4 +1,4 @@
-"""Figures: where a page puts them, and their data as JSON and CSV. A module for each page."""
+"""Figures: which a page has, and a page with its data for each. A module for each kind of page."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from collections.abc import Mapping
 
 from django.http import Http404, HttpRequest, HttpResponseBase
 
-from leaderboard.pages import View
 from leaderboard.views.figures import (
     board,
     categories,
@@ -17,35 +16,39 @@ from leaderboard.views.figures import (
     runs,
     submissions,
 )
+from leaderboard.views.figures.frame import Figure
 
-FIGURES: Mapping[str, View] = {
-    "fast-p": board.fast_p,
-    "failure-modes": board.failure_modes,
-    "pass-k": board.chances,
-    "spreads": board.spreads,
-    "utilisations": board.utilisations,
-    "category-heat": categories.heat_map,
-    "hardware-limits": hardware.limits,
-    "roofline": overview.arithmetic,
-    "roofline-links": overview.links,
-    "speedups-by-problem": overview.spreads,
-    "failures-by-problem": overview.failures,
-    "problem-failures": problems.failures,
-    "speedup-by-size": problems.by_size,
-    "speedup-by-ranks": problems.by_ranks,
-    "bursts": runs.bursts,
-    "burst-histogram": runs.burst_histogram,
-    "margins": runs.margins,
-    "timeline": runs.timeline,
-    "speedups": submissions.speedups,
-    "submission-failures": submissions.failures,
-    "progress": submissions.progress,
-    "model-speedups": language_models.speedups,
-    "model-failures": language_models.failures,
+FIGURES: Mapping[str, Figure] = {
+    one.name: one
+    for one in (
+        board.fast_p,
+        board.chances,
+        board.spreads,
+        board.utilisations,
+        board.failure_modes,
+        categories.heat_map,
+        hardware.limits,
+        overview.links,
+        overview.arithmetic,
+        overview.spreads,
+        overview.failures,
+        problems.failures,
+        problems.by_size,
+        problems.by_ranks,
+        runs.bursts,
+        runs.burst_histogram,
+        runs.margins,
+        runs.timeline,
+        submissions.progress,
+        submissions.failures,
+        submissions.speedups,
+        language_models.failures,
+        language_models.speedups,
+    )
 }
 
 
-def answer(request: HttpRequest, name: str, form: str) -> HttpResponseBase:
+def answer(request: HttpRequest, name: str, form: str = "html") -> HttpResponseBase:
     if name not in FIGURES:
         raise Http404
-    return FIGURES[name](request, form=form)
+    return FIGURES[name].view(request, form=form)

@@ -3,97 +3,139 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import Any
 
 from django.http import HttpRequest
+from django.urls import reverse
 
 from leaderboard import scores
 from leaderboard.boards import Entry
 from leaderboard.charts import boards as charts
 from leaderboard.charts.boards import ByCategory, Chances, Curve, ModeCounts, Spread
-from leaderboard.failures import FAILURE_MODES
+from leaderboard.charts.drawing import Spec
 from leaderboard.filters import BOARD_PARAMETERS, BoardQuery, board_query
 from leaderboard.models import PublishedResult
-from leaderboard.pages import Page, Table, View, public_page
-from leaderboard.views.figures.frame import figure, figure_page
+from leaderboard.pages import Crumb, Table, canonical_query
+from leaderboard.views.figures.frame import Drawn, figure, framed
+from leaderboard.views.figures.tables import (
+    category_table,
+    chance_table,
+    curve_table,
+    mode_table,
+    spread_table,
+)
 
 CURVE_POINTS = tuple(step / 10 for step in range(31))
 # The palette has seven colours, and a colour stays with its row in every figure of the page.
 MOST_CURVES, MOST_BOXES, MOST_BARS = 5, 7, 12
+# Where a publication's file tells them.
+CURVES, MODES = "fast_p_curve_read_off_plot", "failure_modes_zero_shot"
 
 
-@public_page(*BOARD_PARAMETERS)
-def fast_p(request: HttpRequest) -> Page:
+@figure(
+    "fast-p",
+    "How many kernels are how fast",
+    "Share of all problems solved correctly and more than p times as fast.",
+    *BOARD_PARAMETERS,
+)
+def fast_p(request: HttpRequest) -> Drawn:
     query = board_query(request)
     curves = fast_p_curves(query.judged(), query.claims(), query.scope.scored)
-    return figure_page(charts.fast_p_curves(curves, query.p), curve_table(curves))
+    return _drawn(request, query, charts.fast_p_curves(curves, query.p), curve_table(curves))
 
 
-@public_page(*BOARD_PARAMETERS)
-def failure_modes(request: HttpRequest) -> Page:
+@figure(
+    "pass-k",
+    "What more samples bring",
+    "Solid: a right kernel is among k. Dashed: one over p× as fast is.",
+    *BOARD_PARAMETERS,
+)
+def chances(request: HttpRequest) -> Drawn:
+    query = board_query(request)
+    found = chances_of(query.judged(), query.scope.scored, query.p)
+    drawn = _drawn(request, query, charts.chances(found, query.p), chance_table(found))
+    return replace(drawn, says=chances_say(query.p))
+
+
+@figure(
+    "spreads",
+    "How much faster",
+    "The fastest right kernel of every problem solved; left of 1 the reference is faster.",
+    *BOARD_PARAMETERS,
+    tall=True,
+)
+def spreads(request: HttpRequest) -> Drawn:
+    query = board_query(request)
+    found = spreads_of(query.judged())
+    return _drawn(request, query, charts.spreads(found), spread_table(found))
+
+
+@figure(
+    "utilisations",
+    "How near to the hardware's limit",
+    "Median over a category's solved problems of the roofline's time over the kernel's.",
+    *BOARD_PARAMETERS,
+    tall=True,
+)
+def utilisations(request: HttpRequest) -> Drawn:
+    query = board_query(request)
+    found, titles = utilisations_of(query.judged(), query.scope.titles)
+    spec = charts.utilisations(found, titles)
+    return _drawn(request, query, spec, category_table(found, titles))
+
+
+@figure(
+    "failure-modes",
+    "How kernels fail",
+    "Share of kernels by outcome; a published row counts first attempts.",
+    *BOARD_PARAMETERS,
+    tall=True,
+)
+def failure_modes(request: HttpRequest) -> Drawn:
     query = board_query(request)
     counts = mode_counts(query.judged(), query.claims())
-    return figure_page(charts.failure_modes(counts), mode_table(counts))
+    return _drawn(request, query, charts.failure_modes(counts), mode_table(counts))
 
 
-def _judged_only(build: Callable[[BoardQuery, Sequence[Entry]], Page]) -> View:
-    @public_page(*BOARD_PARAMETERS)
-    def view(request: HttpRequest) -> Page:
-        query = board_query(request)
-        return build(query, query.judged())
-
-    return view
-
-
-@_judged_only
-def chances(query: BoardQuery, entries: Sequence[Entry]) -> Page:
-    found = chances_of(entries, query.scope.scored, query.p)
-    return figure_page(charts.chances(found, query.p), chance_table(found))
-
-
-@_judged_only
-def spreads(query: BoardQuery, entries: Sequence[Entry]) -> Page:
-    found = spreads_of(entries)
-    return figure_page(charts.spreads(found), spread_table(found))
+def _drawn(request: HttpRequest, query: BoardQuery, spec: Spec, table: Table) -> Drawn:
+    address = canonical_query(request, BOARD_PARAMETERS)
+    url = reverse("board") + (f"?{address}" if address else "")
+    narrowed = [
+        f"{one.label}: {one.text}"
+        for one in query.controls
+        if one.name in query.chosen and one.is_set
+    ]
+    where = [str(query.setting)] if query.setting else []
+    return Drawn(
+        spec=spec,
+        table=table,
+        crumbs=(Crumb(text="Leaderboard", url=url),),
+        under=" · ".join([*narrowed, *where]),
+    )
 
 
-@_judged_only
-def utilisations(query: BoardQuery, entries: Sequence[Entry]) -> Page:
-    found, titles = utilisations_of(entries, query.scope.titles)
-    return figure_page(charts.utilisations(found, titles), category_table(found, titles))
+def chances_say(p: float) -> str:
+    return chances.says.replace("p×", f"{p:g}×")
 
 
 def board_figures(
     query: BoardQuery, ours: Sequence[Entry], claims: Sequence[PublishedResult], address: str
 ) -> list[dict[str, object]]:
-    """The frames of all, as far as there is something to show; `address` is the query string."""
-    tail = f"?{address}" if address else ""
+    """The frames of all that have something to show; `address` is the query string."""
+    models = best_of(ours, MOST_BARS)
     made = []
-    if curves := fast_p_curves(ours, claims, query.scope.scored):
-        title = "How many kernels are how fast"
-        says = "Share of all problems solved correctly and more than p times as fast."
-        made.append(figure(f"fast-p{tail}", title, says, table=curve_table(curves)))
-    if found := chances_of(ours, query.scope.scored, query.p):
-        title = "What more samples bring"
-        says = f"Solid: a right kernel is among k. Dashed: one over {query.p:g}× as fast is."
-        made.append(figure(f"pass-k{tail}", title, says, table=chance_table(found)))
-    if boxes := spreads_of(ours):
-        title = "How much faster"
-        says = (
-            "The fastest right kernel of every problem solved; left of 1 the reference is faster."
-        )
-        made.append(figure(f"spreads{tail}", title, says, table=spread_table(boxes), tall=True))
-    rows, titles = utilisations_of(ours, query.scope.titles)
-    if rows:
-        title = "How near to the hardware's limit"
-        says = "Median over a category's solved problems of the roofline's time over the kernel's."
-        table = category_table(rows, titles)
-        made.append(figure(f"utilisations{tail}", title, says, table=table, tall=True))
-    if counts := mode_counts(ours, claims):
-        title = "How kernels fail"
-        says = "Share of kernels by outcome; a published row counts first attempts."
-        table = mode_table(counts)
-        made.append(figure(f"failure-modes{tail}", title, says, table=table, tall=True))
+    if models or _published_of(claims, CURVES):
+        made.append(framed(fast_p, address))
+    if any(entry.score.k > 1 for entry in models[:MOST_CURVES]):
+        made.append(framed(chances, address, says=chances_say(query.p)))
+    if any(entry.score.correct for entry in models[:MOST_BOXES]):
+        made.append(framed(spreads, address))
+    if any(entry.utilisation is not None for entry in models[:MOST_CURVES]):
+        made.append(framed(utilisations, address))
+    if any(entry.modes for entry in models) or _published_of(claims, MODES):
+        made.append(framed(failure_modes, address))
     return made
 
 
@@ -174,20 +216,16 @@ def by_category(entry: Entry) -> dict[str, float]:
 
 
 def _published_curves(claims: Sequence[PublishedResult]) -> list[Curve]:
-    if not claims or claims[0].category is not None:
-        return []
-    curves = claims[0].publication.payload.get("fast_p_curve_read_off_plot", {})
-    names = {claim.model.name for claim in claims}
+    thresholds = claims[0].publication.payload.get(CURVES, {}).get("p", ()) if claims else ()
     return [
         Curve(
             model=name,
             name=name,
-            thresholds=tuple(curves["p"]),
+            thresholds=tuple(thresholds),
             shares=tuple(shares),
             published=True,
         )
-        for name, shares in curves.items()
-        if name in names
+        for name, shares in _published_of(claims, CURVES).items()
     ]
 
 
@@ -198,71 +236,17 @@ def mode_counts(entries: Sequence[Entry], claims: Sequence[PublishedResult]) -> 
         for entry in best_of(entries, MOST_BARS)
         if entry.modes
     ]
-    if not claims or claims[0].category is not None:
-        return ours
-    payload = claims[0].publication.payload.get("failure_modes_zero_shot", {})
-    names = {claim.model.name for claim in claims}
+    order = claims[0].publication.payload.get(MODES, {}).get("order", ()) if claims else ()
     return ours + [
-        ModeCounts(
-            name=f"{name} (published)", counts=dict(zip(payload["order"], counts, strict=True))
-        )
-        for name, counts in payload.items()
-        if name in names
+        ModeCounts(name=f"{name} (published)", counts=dict(zip(order, counts, strict=True)))
+        for name, counts in _published_of(claims, MODES).items()
     ]
 
 
-def curve_table(curves: Sequence[Curve]) -> Table:
-    """Per cent of problems at every threshold that any of the curves has."""
-    points = sorted({point for curve in curves for point in curve.thresholds})
-    rows = []
-    for curve in curves:
-        at = dict(zip(curve.thresholds, curve.shares, strict=True))
-        suffix = " (published)" if curve.published else ""
-        shares = [at.get(point) for point in points]
-        rows.append([curve.name + suffix, *(None if s is None else 100 * s for s in shares)])
-    return Table(columns=("Model", *(f"p = {point:g}, %" for point in points)), rows=rows)
-
-
-def mode_table(counts: Sequence[ModeCounts]) -> Table:
-    rows = [[row.name, *(row.counts.get(mode, 0) for mode in FAILURE_MODES)] for row in counts]
-    return Table(columns=("Model, number of kernels", *FAILURE_MODES), rows=rows)
-
-
-def chance_table(found: Sequence[Chances]) -> Table:
-    most = max((len(row.passing) for row in found), default=0)
-    rows = []
-    for row in found:
-        for kind, shares in (("pass@k", row.passing), ("fast@k", row.fast)):
-            known = [None if share is None else 100 * share for share in shares]
-            rows.append([f"{row.name}, {kind}", *known, *[None] * (most - len(known))])
-    columns = ("Model", *(f"k = {k}, %" for k in range(1, most + 1)))
-    return Table(columns=columns, rows=rows)
-
-
-def spread_table(found: Sequence[Spread]) -> Table:
-    rows: list[list[object]] = []
-    for row in found:
-        ordered = sorted(row.speedups)
-        many = len(ordered) > 1
-        quarters = statistics.quantiles(ordered, method="inclusive") if many else ordered * 3
-        ends = [ordered[0], *quarters, ordered[-1]] if ordered else [None] * 5
-        rows.append([row.name, len(ordered), *ends])
-    columns = (
-        "Model",
-        "Problems",
-        "Least, ×",
-        "Quartile, ×",
-        "Median, ×",
-        "Quartile, ×",
-        "Most, ×",
-    )
-    return Table(columns=columns, rows=rows)
-
-
-def category_table(found: Sequence[ByCategory], titles: Sequence[str]) -> Table:
-    """A row for each category, in per cent."""
-    rows = [
-        [title, *(None if row.values[i] is None else 100 * row.values[i] for row in found)]  # type: ignore[operator]
-        for i, title in enumerate(titles)
-    ]
-    return Table(columns=("Category, %", *(row.name for row in found)), rows=rows)
+def _published_of(claims: Sequence[PublishedResult], key: str) -> dict[str, Sequence[Any]]:
+    """What a publication tells of all problems, by the names of models that are claimed here."""
+    if not claims or claims[0].category is not None:
+        return {}
+    names = {claim.model.name for claim in claims}
+    told = claims[0].publication.payload.get(key, {})
+    return {name: values for name, values in told.items() if name in names}

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from django.http import HttpRequest
+from django.urls import reverse
 
 from leaderboard.charts import categories as charts
 from leaderboard.charts.boards import ByCategory
-from leaderboard.pages import Page, Table, public_page
+from leaderboard.pages import Crumb, canonical_query
 from leaderboard.taxonomy import (
     ALL,
     CATEGORY_PARAMETERS,
@@ -15,31 +16,38 @@ from leaderboard.taxonomy import (
     Side,
     category_query,
 )
-from leaderboard.views.figures.board import category_table
-from leaderboard.views.figures.frame import figure, figure_page
+from leaderboard.views.figures.frame import Drawn, figure, framed
+from leaderboard.views.figures.tables import category_table
 
 
-@public_page(*CATEGORY_PARAMETERS)
-def heat_map(request: HttpRequest) -> Page:
+@figure(
+    "category-heat",
+    "Success by category",
+    "Per cent of a category's problems; a published column is of the problems published.",
+    *CATEGORY_PARAMETERS,
+    tall=True,
+)
+def heat_map(request: HttpRequest) -> Drawn:
     query = category_query(request)
     rows, titles = heat_rows(query)
-    spec = charts.heat_map(rows, titles, METRICS[query.metric][0])
-    return figure_page(spec, category_table(rows, titles))
+    address = canonical_query(request, CATEGORY_PARAMETERS)
+    url = reverse("categories") + (f"?{address}" if address else "")
+    return Drawn(
+        spec=charts.heat_map(rows, titles, METRICS[query.metric][0]),
+        table=category_table(rows, titles),
+        crumbs=(Crumb(text="Leaderboard", url=reverse("board")), Crumb(text="Categories", url=url)),
+        under=str(query.setting or ""),
+        title=heat_title(query),
+    )
+
+
+def heat_title(query: CategoryQuery) -> str:
+    return f"{METRICS[query.metric][0]} by category"
 
 
 def heat_frame(query: CategoryQuery, address: str) -> dict[str, object] | None:
     """The frame in the page; None where there is no model to show."""
-    if not query.shown:
-        return None
-    tail = f"?{address}" if address else ""
-    title = f"{METRICS[query.metric][0]} by category"
-    says = "Per cent of a category's problems; a published column is of the problems published."
-    table = heat_table(query)
-    return figure(f"category-heat{tail}", title, says, table=table, tall=True)
-
-
-def heat_table(query: CategoryQuery) -> Table:
-    return category_table(*heat_rows(query))
+    return framed(heat_map, address, title=heat_title(query)) if query.shown else None
 
 
 def heat_rows(query: CategoryQuery) -> tuple[list[ByCategory], list[str]]:

@@ -5,18 +5,24 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from django.http import Http404, HttpRequest
+from django.urls import reverse
 
 from leaderboard import calibration
 from leaderboard.calibration import Reached
 from leaderboard.charts import hardware as charts
 from leaderboard.charts.hardware import Share
 from leaderboard.models import Hardware
-from leaderboard.pages import Page, Table, public_page
-from leaderboard.views.figures.frame import figure, figure_page
+from leaderboard.pages import Crumb, Table
+from leaderboard.views.figures.frame import Drawn, figure, framed
 
 
-@public_page("hardware")
-def limits(request: HttpRequest) -> Page:
+@figure(
+    "hardware-limits",
+    "Measured beside the datasheet",
+    "What code can reach of what the vendor states.",
+    "hardware",
+)
+def limits(request: HttpRequest) -> Drawn:
     slug = request.GET.get("hardware", "")
     # A slug of no kind of hardware may hold what a database refuses to compare.
     found = Hardware.objects.filter(slug=slug).first() if slug.isprintable() else None
@@ -24,14 +30,19 @@ def limits(request: HttpRequest) -> Page:
     if data is None:
         raise Http404
     rows = calibration.reached(data)
-    return figure_page(charts.shares(shares_of(rows)), share_table(rows))
+    title, url = found.title if found else slug, reverse("hardware", args=[slug])
+    return Drawn(
+        spec=charts.shares(shares_of(rows)),
+        table=share_table(rows),
+        crumbs=(
+            Crumb(text="Hardware", url=reverse("hardware-list")),
+            Crumb(text=title, url=url),
+        ),
+    )
 
 
 def limit_figures(slug: str, rows: Sequence[Reached]) -> list[dict[str, object]]:
-    if not shares_of(rows):
-        return []
-    title, says = "Measured beside the datasheet", "What code can reach of what the vendor states."
-    return [figure(f"hardware-limits?hardware={slug}", title, says, table=share_table(rows))]
+    return [framed(limits, f"hardware={slug}")] if any(row.datasheet for row in rows) else []
 
 
 def shares_of(rows: Sequence[Reached]) -> list[Share]:

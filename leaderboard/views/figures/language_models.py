@@ -5,23 +5,25 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from django.http import Http404, HttpRequest
+from django.urls import reverse
 
 from leaderboard import boards
 from leaderboard.boards import Entry
 from leaderboard.charts import boards as board_charts
 from leaderboard.charts import submissions as charts
 from leaderboard.charts.boards import ModeCounts
+from leaderboard.charts.drawing import Spec
 from leaderboard.charts.submissions import Series
 from leaderboard.models import LanguageModel, Problem, Standing
-from leaderboard.pages import Page, Table, public_page
-from leaderboard.views.figures.board import mode_table
-from leaderboard.views.figures.frame import figure, figure_page
+from leaderboard.pages import Crumb, Table
+from leaderboard.views.figures.frame import Drawn, figure, framed
+from leaderboard.views.figures.tables import mode_table
 
 Titles = Mapping[int, str]
 
 
-def asked(request: HttpRequest) -> tuple[list[Entry], Titles]:
-    """The ranked submissions of `?model=<slug>`, best first."""
+def asked(request: HttpRequest) -> tuple[LanguageModel, list[Entry], Titles]:
+    """The model of `?model=<slug>` with its ranked submissions, best first."""
     slug = request.GET.get("model", "")
     found = (
         LanguageModel.objects.visible().filter(slug=slug).first() if slug.isprintable() else None
@@ -32,34 +34,41 @@ def asked(request: HttpRequest) -> tuple[list[Entry], Titles]:
     judged = Standing.objects.ranked().filter(submission__model=found)
     scored = sum(is_scored for _, _, is_scored in problems)
     entries = [entry for _, entry in boards.each_in_its_setting(judged, scored)]
-    return entries, {number: f"{number}. {title}" for number, title, _ in problems}
+    return found, entries, {number: f"{number}. {title}" for number, title, _ in problems}
 
 
-@public_page("model")
-def speedups(request: HttpRequest) -> Page:
-    series = series_of(*asked(request))
-    return figure_page(charts.speedups_by_problem(series), series_table(series))
+@figure(
+    "model-failures", "How attempts end", "Share of attempts by outcome, by submission.", "model"
+)
+def failures(request: HttpRequest) -> Drawn:
+    found, entries, _ = asked(request)
+    counts = mode_counts(entries)
+    return _drawn(found, board_charts.failure_modes(counts), mode_table(counts))
 
 
-@public_page("model")
-def failures(request: HttpRequest) -> Page:
-    counts = mode_counts(asked(request)[0])
-    return figure_page(board_charts.failure_modes(counts), mode_table(counts))
+@figure(
+    "model-speedups",
+    "Speedup on every problem solved",
+    "The best kernel of each submission.",
+    "model",
+    tall=True,
+)
+def speedups(request: HttpRequest) -> Drawn:
+    found, entries, titles = asked(request)
+    series = series_of(entries, titles)
+    return _drawn(found, charts.speedups_by_problem(series), series_table(series))
 
 
-def model_figures(
-    found: LanguageModel, entries: Sequence[Entry], titles: Titles
-) -> list[dict[str, object]]:
-    made = []
-    if counts := mode_counts(entries):
-        title, says = "How attempts end", "Share of attempts by outcome, by submission."
-        table = mode_table(counts)
-        made.append(figure(f"model-failures?model={found.slug}", title, says, table=table))
-    if series := series_of(entries, titles):
-        title, says = "Speedup on every problem solved", "The best kernel of each submission."
-        table, address = series_table(series), f"model-speedups?model={found.slug}"
-        made.append(figure(address, title, says, table=table, tall=True))
-    return made
+def _drawn(found: LanguageModel, spec: Spec, table: Table) -> Drawn:
+    url = reverse("model", args=[found.slug])
+    board = Crumb(text="Leaderboard", url=reverse("board"))
+    return Drawn(spec=spec, table=table, crumbs=(board, Crumb(text=found.name, url=url)))
+
+
+def model_figures(found: LanguageModel, entries: Sequence[Entry]) -> list[dict[str, object]]:
+    shown = [failures] if any(entry.modes for entry in entries) else []
+    shown += [speedups] if any(entry.score.correct for entry in entries) else []
+    return [framed(one, f"model={found.slug}") for one in shown]
 
 
 def named(entry: Entry) -> str:

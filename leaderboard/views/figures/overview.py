@@ -2,80 +2,104 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from django.http import HttpRequest
+from django.urls import reverse
 
 from leaderboard import floors
 from leaderboard.charts import boards as board_charts
 from leaderboard.charts import problems as charts
 from leaderboard.charts.boards import ModeCounts
+from leaderboard.charts.drawing import Spec
 from leaderboard.charts.problems import Axes, Limit, Reach, Spread
 from leaderboard.failures import FAILURE_MODES
 from leaderboard.floors import Limits
 from leaderboard.models import Problem
-from leaderboard.pages import Page, Table, public_page
+from leaderboard.pages import Crumb, Table, canonical_query
 from leaderboard.problem_facts import gpu_of
 from leaderboard.problem_list import LIST_FILTERS, Listed, listed
-from leaderboard.views.figures.board import mode_table
-from leaderboard.views.figures.frame import figure, figure_page
+from leaderboard.views.figures.frame import Drawn, figure, framed
+from leaderboard.views.figures.tables import mode_table
 
 LINKS = Axes(x="least bytes that a rank must receive", y="GB/s through its links", unit="GB/s")
 ARITHMETIC = Axes(x="operations a byte received", y="TFLOP/s of a rank", unit="TFLOP/s")
 
 
-@public_page(*LIST_FILTERS)
-def links(request: HttpRequest) -> Page:
+@figure(
+    "roofline-links",
+    "How much of the links problems use",
+    "A line joins reference and best kernel.",
+    *LIST_FILTERS,
+    tall=True,
+)
+def links(request: HttpRequest) -> Drawn:
     found = listed(request)
     reaches = link_reaches(found)
     spec = charts.roofline(reaches, link_limits(limits_of(found)), LINKS)
-    return figure_page(spec, reach_table(reaches, LINKS))
+    return _drawn(request, found, spec, reach_table(reaches, LINKS))
 
 
-@public_page(*LIST_FILTERS)
-def arithmetic(request: HttpRequest) -> Page:
+@figure(
+    "roofline",
+    "Roofline",
+    "Problems that only move bytes have no place on it.",
+    *LIST_FILTERS,
+    tall=True,
+)
+def arithmetic(request: HttpRequest) -> Drawn:
     found = listed(request)
     reaches = arithmetic_reaches(found)
     spec = charts.roofline(reaches, arithmetic_limits(limits_of(found)), ARITHMETIC)
-    return figure_page(spec, reach_table(reaches, ARITHMETIC))
+    return _drawn(request, found, spec, reach_table(reaches, ARITHMETIC))
 
 
-@public_page(*LIST_FILTERS)
-def spreads(request: HttpRequest) -> Page:
-    rows = spreads_of(listed(request))
-    return figure_page(charts.spreads(rows), spread_table(rows))
+@figure(
+    "speedups-by-problem",
+    "Speedups by problem",
+    "The best kernel of each submission that solved it.",
+    *LIST_FILTERS,
+    tall=True,
+)
+def spreads(request: HttpRequest) -> Drawn:
+    found = listed(request)
+    rows = spreads_of(found)
+    return _drawn(request, found, charts.spreads(rows), spread_table(rows))
 
 
-@public_page(*LIST_FILTERS)
-def failures(request: HttpRequest) -> Page:
-    counts = modes_by_problem(listed(request))
-    return figure_page(board_charts.failure_modes(counts), mode_table(counts))
+@figure(
+    "failures-by-problem",
+    "How attempts at each problem end",
+    "Share of attempts by outcome.",
+    *LIST_FILTERS,
+    tall=True,
+)
+def failures(request: HttpRequest) -> Drawn:
+    found = listed(request)
+    counts = modes_by_problem(found)
+    return _drawn(request, found, board_charts.failure_modes(counts), mode_table(counts))
+
+
+def _drawn(request: HttpRequest, found: Listed, spec: Spec, table: Table) -> Drawn:
+    address = canonical_query(request, LIST_FILTERS)
+    url = reverse("problems") + (f"?{address}" if address else "")
+    narrowed = [f"{one.label}: {one.text}" for one in found.controls if one.value]
+    return Drawn(
+        spec=spec,
+        table=table,
+        crumbs=(Crumb(text="Problems", url=url),),
+        under=" · ".join(narrowed),
+    )
 
 
 def overview_figures(found: Listed, query: str) -> list[dict[str, object]]:
-    """As far as there is something to show; `query` holds the filters."""
-    tail = f"?{query}" if query else ""
-    made = []
-    if reaches := link_reaches(found):
-        title, says = (
-            "How much of the links problems use",
-            "A line joins reference and best kernel.",
-        )
-        table = reach_table(reaches, LINKS)
-        made.append(figure(f"roofline-links{tail}", title, says, table=table, tall=True))
-    if reaches := arithmetic_reaches(found):
-        title, says = "Roofline", "Problems that only move bytes have no place on it."
-        table = reach_table(reaches, ARITHMETIC)
-        made.append(figure(f"roofline{tail}", title, says, table=table, tall=True))
-    if rows := spreads_of(found):
-        title, says = "Speedups by problem", "The best kernel of each submission that solved it."
-        table = spread_table(rows)
-        made.append(figure(f"speedups-by-problem{tail}", title, says, table=table, tall=True))
-    if counts := modes_by_problem(found):
-        title, says = "How attempts at each problem end", "Share of attempts by outcome."
-        table = mode_table(counts)
-        made.append(figure(f"failures-by-problem{tail}", title, says, table=table, tall=True))
-    return made
+    """Of what there is something to show of; `query` holds the filters."""
+    judged = [found.judged[one.number] for one in found.shown if one.number in found.judged]
+    shown = [links] if any(wire for _, wire, _ in _costs(found)) else []
+    shown += [arithmetic] if any(wire and flops for _, wire, flops in _costs(found)) else []
+    shown += [spreads] if any(one.speedups for one in judged) else []
+    shown += [failures] if any(one.submissions for one in judged) else []
+    return [framed(one, query) for one in shown]
 
 
 def limits_of(found: Listed) -> Limits | None:
@@ -121,16 +145,14 @@ def arithmetic_reaches(found: Listed) -> list[Reach]:
     ]
 
 
-def _costs(found: Listed) -> list[tuple[Problem, float, float]]:
+def _costs(found: Listed) -> Iterator[tuple[Problem, float, float]]:
     """Bytes and operations of every problem that has a time; none without a GPU's limits."""
     if limits_of(found) is None:
-        return []
-    known = ((problem, found.cost(problem)) for problem in found.shown)
-    return [
-        (problem, cost["wire_bytes"], cost["flops"])
-        for problem, cost in known
-        if cost and times_of(problem, found)[0]
-    ]
+        return
+    for problem in found.shown:
+        cost = found.cost(problem)
+        if cost and times_of(problem, found)[0]:
+            yield problem, cost["wire_bytes"], cost["flops"]
 
 
 def _reach(problem: Problem, found: Listed, *, amount: float, x: float) -> Reach:

@@ -3,24 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from django.http import Http404, HttpRequest
+from django.urls import reverse
 
 from leaderboard import boards, cells, problem_results
 from leaderboard.charts import boards as board_charts
 from leaderboard.charts import problems as charts
 from leaderboard.charts.boards import ModeCounts
+from leaderboard.charts.drawing import Spec
 from leaderboard.charts.problems import Line
 from leaderboard.filters import SETTING_FILTERS, setting_filters
 from leaderboard.models import Problem
-from leaderboard.pages import Page, Table, public_page
+from leaderboard.pages import Crumb, Table, canonical_query
 from leaderboard.problem_results import Results
-from leaderboard.views.figures.board import mode_table
-from leaderboard.views.figures.frame import figure, figure_page
+from leaderboard.views.figures.frame import Drawn, figure, framed
+from leaderboard.views.figures.tables import mode_table
 
 MOST_LINES, MOST_BARS = 6, 24
+READS = ("problem", *SETTING_FILTERS)
 Scaled = Mapping[str, Sequence[tuple[Any, float]]]
 
 
@@ -37,12 +40,6 @@ class Scale:
         return [(x, self.text(x)) for x in self.at.values()]
 
 
-TITLES = {
-    "speedup-by-size": "Speedup against size",
-    "speedup-by-ranks": "Speedup against ranks",
-}
-
-
 def asked(request: HttpRequest) -> tuple[Problem, Results]:
     """The problem of `?problem=<number>` with its results in the setting asked for."""
     number = request.GET.get("problem", "")
@@ -56,47 +53,73 @@ def asked(request: HttpRequest) -> tuple[Problem, Results]:
     return found, problem_results.results(rows, setting)
 
 
-@public_page("problem", *SETTING_FILTERS)
-def failures(request: HttpRequest) -> Page:
-    _, results = asked(request)
+@figure(
+    "problem-failures",
+    "How attempts end",
+    "Share of attempts by outcome, by model and harness.",
+    *READS,
+    tall=True,
+)
+def failures(request: HttpRequest) -> Drawn:
+    found, results = asked(request)
     counts = model_modes(results)
-    return figure_page(board_charts.failure_modes(counts[:MOST_BARS]), mode_table(counts))
+    spec = board_charts.failure_modes(counts[:MOST_BARS])
+    return _drawn(request, found, results, spec, mode_table(counts))
 
 
-@public_page("problem", *SETTING_FILTERS)
-def by_size(request: HttpRequest) -> Page:
+@figure(
+    "speedup-by-size",
+    "Speedup against size",
+    "The best kernels of the fastest submissions, all else equal.",
+    *READS,
+)
+def by_size(request: HttpRequest) -> Drawn:
     found, results = asked(request)
-    return _scaled(problem_results.scaling(results, "size"), size_scale(found, results))
+    return _scaled(request, found, results, "size")
 
 
-@public_page("problem", *SETTING_FILTERS)
-def by_ranks(request: HttpRequest) -> Page:
+@figure(
+    "speedup-by-ranks",
+    "Speedup against ranks",
+    "The best kernels of the fastest submissions, all else equal.",
+    *READS,
+)
+def by_ranks(request: HttpRequest) -> Drawn:
     found, results = asked(request)
-    return _scaled(problem_results.scaling(results, "world_size"), rank_scale(found))
+    return _scaled(request, found, results, "world_size")
 
 
-def _scaled(found: Scaled, scale: Scale) -> Page:
-    lines = speedup_lines(found, scale)
+def _scaled(request: HttpRequest, found: Problem, results: Results, by: str) -> Drawn:
+    scale = size_scale(found, results) if by == "size" else rank_scale(found)
+    lines = speedup_lines(problem_results.scaling(results, by), scale)
     spec = charts.speedup_lines(lines, scale.title, scale.ticks())
-    return figure_page(spec, line_table(lines, scale))
+    drawn = _drawn(request, found, results, spec, line_table(lines, scale))
+    return replace(drawn, says=crossing_text(lines[-1], scale)) if lines else drawn
+
+
+def _drawn(
+    request: HttpRequest, found: Problem, results: Results, spec: Spec, table: Table
+) -> Drawn:
+    query = canonical_query(request, (*SETTING_FILTERS,))
+    url = reverse("problem", args=[found.number, found.slug]) + (f"?{query}" if query else "")
+    return Drawn(
+        spec=spec,
+        table=table,
+        crumbs=(
+            Crumb(text="Problems", url=reverse("problems")),
+            Crumb(text=str(found), url=url),
+        ),
+        under=str(results.setting or ""),
+    )
 
 
 def problem_figures(found: Problem, results: Results, query: str) -> list[dict[str, object]]:
-    """As far as there is something to show; `query` names the setting."""
-    tail = f"?problem={found.number}" + (f"&{query}" if query else "")
-    made = []
-    if counts := model_modes(results):
-        title, says = "How attempts end", "Share of attempts by outcome, by model and harness."
-        table = mode_table(counts)
-        made.append(figure(f"problem-failures{tail}", title, says, table=table, tall=True))
-    for name, by, scale in (
-        ("speedup-by-size", "size", size_scale(found, results)),
-        ("speedup-by-ranks", "world_size", rank_scale(found)),
-    ):
-        if lines := speedup_lines(problem_results.scaling(results, by), scale):
-            says, table = crossing_text(lines[-1], scale), line_table(lines, scale)
-            made.append(figure(name + tail, TITLES[name], says, table=table))
-    return made
+    """Of what there is something to show of; `query` names the setting."""
+    shown = [failures] if results.made else []
+    shown += [by_size] if problem_results.varies(results, "size") else []
+    shown += [by_ranks] if problem_results.varies(results, "world_size") else []
+    address = f"problem={found.number}" + (f"&{query}" if query else "")
+    return [framed(one, address) for one in shown]
 
 
 def model_modes(results: Results) -> list[ModeCounts]:

@@ -4,96 +4,113 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from django.http import Http404, HttpRequest
+from django.urls import reverse
 
 from leaderboard.charts import runs as charts
+from leaderboard.charts.drawing import Spec
 from leaderboard.charts.runs import Bin, Event, Margin
 from leaderboard.models import Run
-from leaderboard.pages import Page, Table, public_page
-from leaderboard.views.figures.frame import figure, figure_page
+from leaderboard.pages import Crumb, Table
+from leaderboard.views.figures.frame import Drawn, figure, framed
+from leaderboard.visible import visible
 
 Report = Mapping[str, Any]
 MOST_EVENTS = 2_000
-MOST_LISTED = 50
 
 
-@public_page("run")
-def bursts(request: HttpRequest) -> Page:
+@figure(
+    "burst-histogram",
+    "How long bursts took",
+    "How many bursts took so long a call; time is drawn in ratios.",
+    "run",
+)
+def burst_histogram(request: HttpRequest) -> Drawn:
     run, report = _run_of(request)
-    timing = report.get("timing")
-    if timing is None:
-        raise Http404
-    spec = charts.burst_samples(timing["kernel_bursts_us"], timing["baseline_bursts_us"])
-    return figure_page(spec, burst_table(timing), run.kernel.submission)
-
-
-@public_page("run")
-def burst_histogram(request: HttpRequest) -> Page:
-    run, report = _run_of(request)
-    timing = report.get("timing")
-    if timing is None:
-        raise Http404
+    timing = _timing(report)
     bins = charts.burst_bins(timing["kernel_bursts_us"], timing["baseline_bursts_us"])
-    return figure_page(charts.burst_histogram(bins), bin_table(bins), run.kernel.submission)
+    return _drawn(run, charts.burst_histogram(bins), bin_table(bins))
 
 
-@public_page("run")
-def timeline(request: HttpRequest) -> Page:
+@figure(
+    "bursts",
+    "Timed bursts",
+    "Every burst in the order it ran; the speedup is a ratio of medians.",
+    "run",
+)
+def bursts(request: HttpRequest) -> Drawn:
     run, report = _run_of(request)
-    events = longest_events(report.get("timelines", ()), MOST_EVENTS)
+    timing = _timing(report)
+    spec = charts.burst_samples(timing["kernel_bursts_us"], timing["baseline_bursts_us"])
+    return _drawn(run, spec, burst_table(timing))
+
+
+def _timing(report: Report) -> Report:
+    timing: Report | None = report.get("timing")
+    if timing is None:
+        raise Http404
+    return timing
+
+
+@figure("timeline", "What ran when", "What ran on each rank and stream.", "run", tall=True)
+def timeline(request: HttpRequest) -> Drawn:
+    run, report = _run_of(request)
+    timelines = report.get("timelines", ())
+    events = longest_events(timelines, MOST_EVENTS)
     if not events:
         raise Http404
-    return figure_page(charts.timeline(events), event_table(events), run.kernel.submission)
+    drawn = _drawn(run, charts.timeline(events), event_table(events))
+    return replace(drawn, says=timeline_says(timelines))
 
 
-@public_page("run")
-def margins(request: HttpRequest) -> Page:
+@figure("margins", "How close to the tolerance", "Largest error of each rank.", "run")
+def margins(request: HttpRequest) -> Drawn:
     run, report = _run_of(request)
     found = measured_margins(report["trials"])
-    return figure_page(charts.error_margins(found), margin_table(found), run.kernel.submission)
+    return _drawn(run, charts.error_margins(found), margin_table(found))
+
+
+def _drawn(run: Run, spec: Spec, table: Table) -> Drawn:
+    problem = run.kernel.problem
+    address = reverse("problem", args=[problem.number, problem.slug])
+    return Drawn(
+        spec=spec,
+        table=table,
+        crumbs=(
+            Crumb(text="Leaderboard", url=reverse("board")),
+            Crumb(text=problem.title, url=address),
+            Crumb(text="Run", url=run.get_absolute_url()),
+        ),
+        under=f"{problem} by {visible(run.kernel.submission.model.name)}",
+        submission=run.kernel.submission,
+    )
 
 
 def burst_figures(run: Run, timing: Report | None) -> list[dict[str, object]]:
-    if timing is None:
-        return []
-    samples = timing["kernel_bursts_us"], timing["baseline_bursts_us"]
-    title, says = (
-        "How long bursts took",
-        "How many bursts took so long a call; time is drawn in ratios.",
-    )
-    made = figure(
-        f"burst-histogram?run={run.id}", title, says, table=bin_table(charts.burst_bins(*samples))
-    )
-    title, says = (
-        "Timed bursts",
-        "Every burst in the order it ran; the speedup is a ratio of medians.",
-    )
-    return [made, figure(f"bursts?run={run.id}", title, says, table=burst_table(timing))]
+    shown = [burst_histogram, bursts] if timing else []
+    return [framed(one, f"run={run.id}") for one in shown]
 
 
 def margin_figure(run: Run, trials: Sequence[Report]) -> dict[str, object] | None:
     """One trial is a row of a table, not a picture."""
-    found = measured_margins(trials)
-    if not found or len(trials) < 2:
-        return None
-    title, says = "How close to the tolerance", "Largest error of each rank."
-    return figure(f"margins?run={run.id}", title, says, table=margin_table(found))
+    errors = (check["max_error"] for trial in trials for check in trial["checks"])
+    is_told = len(trials) > 1 and any(error is not None for error in errors)
+    return framed(margins, f"run={run.id}") if is_told else None
 
 
 def timeline_figure(run: Run, timelines: Sequence[Report]) -> dict[str, object] | None:
-    """With the longest events as its table; the data link has as many as are drawn."""
-    longest = longest_events(timelines, MOST_LISTED)
-    if not longest:
-        return None
+    is_told = any(found["events"] for found in timelines)
+    return framed(timeline, f"run={run.id}", says=timeline_says(timelines)) if is_told else None
+
+
+def timeline_says(timelines: Sequence[Report]) -> str:
     recorded = sum(len(found["events"]) + found["dropped_events"] for found in timelines)
     drawn = min(MOST_EVENTS, sum(len(found["events"]) for found in timelines))
     which = "all" if drawn == recorded else f"the longest {drawn:,} of"
-    says = f"What ran on each rank and stream in two calls: {which} {recorded:,} events."
-    table = event_table(sorted(longest, key=lambda event: -event.duration_us))
-    made = figure(f"timeline?run={run.id}", "What ran when", says, table=table, tall=True)
-    return {**made, "table_says": f"The longest {len(longest)} as a table"}
+    return f"What ran on each rank and stream in two calls: {which} {recorded:,} events."
 
 
 def burst_table(timing: Report) -> Table:

@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from django.http import Http404, HttpRequest
+from django.urls import reverse
 
 from leaderboard import boards
 from leaderboard.boards import Setting
 from leaderboard.charts import boards as board_charts
 from leaderboard.charts import submissions as charts
 from leaderboard.charts.boards import ModeCounts
+from leaderboard.charts.drawing import Spec
 from leaderboard.charts.submissions import Speedup, Trail
 from leaderboard.models import Standing, Submission
-from leaderboard.pages import Page, Table, public_page
+from leaderboard.pages import Crumb, Table
 from leaderboard.submission_kernels import (
     Judged,
     kernels_of,
@@ -22,8 +24,8 @@ from leaderboard.submission_kernels import (
     progress_of,
     typical,
 )
-from leaderboard.views.figures.board import mode_table
-from leaderboard.views.figures.frame import figure, figure_page
+from leaderboard.views.figures.frame import Drawn, figure, framed
+from leaderboard.views.figures.tables import mode_table
 
 
 def asked(request: HttpRequest) -> tuple[Submission, list[Judged]]:
@@ -31,7 +33,7 @@ def asked(request: HttpRequest) -> tuple[Submission, list[Judged]]:
     number = request.GET.get("submission", "")
     if not (number.isascii() and number.isdigit() and len(number) < 15):
         raise Http404
-    submission = Submission.objects.filter(pk=int(number)).first()
+    submission = Submission.objects.select_related("model").filter(pk=int(number)).first()
     if submission is None:
         raise Http404
     return submission, kernels_of(submission, setting_of(submission))
@@ -46,44 +48,65 @@ def setting_of(submission: Submission) -> Setting | None:
     return Setting(**found) if found else None
 
 
-@public_page("submission")
-def speedups(request: HttpRequest) -> Page:
-    submission, kernels = asked(request)
-    found = speedups_of(kernels)
-    return figure_page(charts.speedups(found), speedup_table(found), submission)
-
-
-@public_page("submission")
-def failures(request: HttpRequest) -> Page:
-    submission, kernels = asked(request)
-    counts = mode_counts(kernels)
-    return figure_page(board_charts.failure_modes(counts), mode_table(counts), submission)
-
-
-@public_page("submission")
-def progress(request: HttpRequest) -> Page:
+@figure(
+    "progress",
+    "Progress by step",
+    "The best speedup so far of every attempt, and the median of those solved by then.",
+    "submission",
+    tall=True,
+)
+def progress(request: HttpRequest) -> Drawn:
     submission, kernels = asked(request)
     trails = trails_of(kernels)
-    return figure_page(charts.progress(trails), trail_table(trails), submission)
+    return _drawn(submission, charts.progress(trails), trail_table(trails))
+
+
+@figure(
+    "submission-failures",
+    "How attempts end",
+    "Share of attempts by outcome, by category.",
+    "submission",
+    tall=True,
+)
+def failures(request: HttpRequest) -> Drawn:
+    submission, kernels = asked(request)
+    counts = mode_counts(kernels)
+    return _drawn(submission, board_charts.failure_modes(counts), mode_table(counts))
+
+
+@figure(
+    "speedups",
+    "Speedup of every correct kernel",
+    "Bars are 95 % intervals.",
+    "submission",
+    tall=True,
+)
+def speedups(request: HttpRequest) -> Drawn:
+    submission, kernels = asked(request)
+    found = speedups_of(kernels)
+    return _drawn(submission, charts.speedups(found), speedup_table(found))
+
+
+def _drawn(found: Submission, spec: Spec, table: Table) -> Drawn:
+    model = found.model
+    return Drawn(
+        spec=spec,
+        table=table,
+        crumbs=(
+            Crumb(text="Leaderboard", url=reverse("board")),
+            Crumb(text=model.name, url=reverse("model", args=[model.slug])),
+            Crumb(text=f"Submission {found.pk}", url=found.get_absolute_url()),
+        ),
+        submission=found,
+    )
 
 
 def submission_figures(found: Submission, kernels: Sequence[Judged]) -> list[dict[str, object]]:
-    """As far as there is something to show."""
-    tail, made = f"?submission={found.pk}", []
-    if trails := trails_of(kernels):
-        title = "Progress by step"
-        says = "The best speedup so far of every attempt, and the median of those solved by then."
-        table = trail_table(trails)
-        made.append(figure(f"progress{tail}", title, says, table=table, tall=True))
-    if counts := mode_counts(kernels):
-        title, says = "How attempts end", "Share of attempts by outcome, by category."
-        table = mode_table(counts)
-        made.append(figure(f"submission-failures{tail}", title, says, table=table, tall=True))
-    if found_speedups := speedups_of(kernels):
-        title, says = "Speedup of every correct kernel", "Bars are 95 % intervals."
-        table = speedup_table(found_speedups)
-        made.append(figure(f"speedups{tail}", title, says, table=table, tall=True))
-    return made
+    """Of what there is something to show of."""
+    shown = [progress] if any(judged.kernel.step > 1 for judged in kernels) else []
+    shown += [failures] if any(judged.counts for judged in kernels) else []
+    shown += [speedups] if any(judged.speedup for judged in kernels) else []
+    return [framed(one, f"submission={found.pk}") for one in shown]
 
 
 def speedup_table(found: Sequence[Speedup]) -> Table:

@@ -33,6 +33,10 @@ PLACES = {
     "class": "/hardware/h200x2",
     "processors": "/hardware/cpu",
     "results": "/search?q=problem",
+    "figure": "/figures/fast-p",
+    "empty figure": "/figures/pass-k?harness=human",
+    "heat": "/figures/category-heat",
+    "roofline": "/figures/roofline-links",
     "login": "/account/login",
     "not found": "/kernels/none",
 }
@@ -48,6 +52,7 @@ def make_site() -> dict[str, str]:
     factory.make_publication()
     problem, other = factory.make_problem(), factory.make_problem(2, "gemm", "expert")
     for row in (problem, other):
+        row.refresh_from_db()  # what was given belongs to all tests
         row.payload["costs"]["standard"]["2"] = COST
         row.save()
     baseline = factory.make_submission("The reference")
@@ -88,6 +93,7 @@ def hostile() -> dict[str, str]:
         "sources": f"/compare?kernels={right.source_id},{wrong.source_id}",
         "diff": f"/kernels/{right.source_id}?diff=reference",
         "good": f"/runs/{good.id}",
+        "timeline": f"/figures/timeline?run={good.id}",
         "failed": f"/runs/{failed.id}",
         "failure": f"/kernels/{wrong.source_id}",
         "hostile submission": f"/submissions/{made.pk}",

@@ -15,6 +15,7 @@ pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 FEWEST = {
     **{"board": 4, "categories": 1, "category": 1, "problems": 4, "problem": 2, "model": 2},
     **{"submission": 3, "kernel": 3, "good": 3, "class": 1},
+    **{"figure": 1, "heat": 1, "timeline": 1},
 }
 INK = "[...document.querySelectorAll('.xtick text, .gtitle')].map((n) => getComputedStyle(n).fill)"
 

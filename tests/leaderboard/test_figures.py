@@ -1,0 +1,74 @@
+"""Every figure has a page with all its numbers, and the pages that show it only lead there."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from html import unescape
+
+import pytest
+from django.test import Client
+
+from leaderboard.models import Submission
+from leaderboard.views.figures import FIGURES
+from tests.leaderboard.browser import cast
+
+pytestmark = pytest.mark.django_db
+
+SHOWN = re.compile(r'data-figure="([^"]+)" data-name="([^"]+)"')
+TABLE = re.compile(r'<a href="(/figures/[^".]+)">Table</a>')
+NOTHING = "Nothing to show yet."
+
+
+@pytest.fixture
+def site() -> dict[str, str]:
+    made = cast.make_site()
+    Submission.objects.filter(harness="agentic").update(k=2)
+    return made
+
+
+def text_of(client: Client, address: str) -> str:
+    response = client.get(address)
+    assert response.status_code == 200, address
+    return response.content.decode()
+
+
+def test_pages_show_every_figure_and_lead_to_its_numbers(
+    site: dict[str, str], client: Client
+) -> None:
+    found: dict[str, str] = {}
+    for name in ("board", "categories", "problems", "problem", "model", "submission", "good"):
+        page = text_of(client, f"{site[name]}?ranks=2" if name == "problem" else site[name])
+        assert len(SHOWN.findall(page)) == len(TABLE.findall(page)) > 0
+        addresses = zip(SHOWN.findall(page), TABLE.findall(page), strict=True)
+        found |= {known: unescape(address) for (_, known), address in addresses}
+    assert set(found) >= set(FIGURES) - {"hardware-limits", "speedup-by-ranks"}
+    for name, address in found.items():
+        page = text_of(client, address)
+        assert NOTHING not in page, name
+        stem, _, query = address.partition("?")
+        rows = list(csv.reader(io.StringIO(text_of(client, f"{stem}.csv?{query}"))))[1:]
+        assert page.count('<tr><th scope="row" class="first name">') == len(rows) > 0, name
+        assert 'aria-label="Breadcrumbs"' in page
+
+
+def test_a_crumb_leads_back_with_the_filters(site: dict[str, str], client: Client) -> None:
+    page = text_of(client, "/figures/spreads?p=2&category=expert")
+    assert '<a href="/?p=2&amp;category=expert">Leaderboard</a>' in page
+    assert "Category: Expert" in page
+    assert '<a href="/problems?category=expert">Problems</a>' in text_of(
+        client, "/figures/roofline?category=expert"
+    )
+
+
+@pytest.mark.parametrize("name", ["fast-p", "pass-k", "spreads", "utilisations", "failure-modes"])
+def test_one_without_data_says_so(name: str, client: Client) -> None:
+    assert NOTHING in text_of(client, f"/figures/{name}")
+    assert f'"/figures/{name}' not in text_of(client, "/")
+
+
+def test_bad_filters_and_unknown_figures_are_answered_as_on_pages(client: Client) -> None:
+    assert client.get("/figures/fast-p?p=x").status_code == 400
+    assert client.get("/figures/fast-q").status_code == 404
+    assert client.get("/figures/bursts?run=x").status_code == 404
