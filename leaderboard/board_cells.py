@@ -1,22 +1,81 @@
-"""Cells of words on a board. Few differ, so each is made once."""
+"""Rows of a board as markup. Of cells of words few differ, so each is made once."""
 
 from __future__ import annotations
 
 import functools
+from collections.abc import Sequence
 from datetime import date
+from html import escape
+from itertools import groupby
 
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
+from leaderboard import cells
 from leaderboard.cells import MISSING
+from leaderboard.columns import Column, Placed
 from leaderboard.verdicts import words
+from leaderboard.visible import visible
 
 TIED = format_html('<span class="visually-hidden">{}</span>', ", not told apart in its bracket")
 
 
+def kind_of(row: Placed) -> str:
+    return "claimed" if row.entry.claimed else "baseline" if row.entry.baseline else "judged"
+
+
+def board_row(
+    row: Placed, tie: str, left: Sequence[Column], right: Sequence[Column], *, comparable: bool
+) -> SafeString:
+    """`tie` says where in its bracket it stands; a `comparable` board has boxes to tick."""
+    entry, kind = row.entry, kind_of(row)
+    made = [
+        SafeString("<tr>" if kind == "judged" else f'<tr class="{kind}">'),
+        place_cell(row.place, tie),
+        _name_cell(row, kind),
+        *[column.cell(entry) for column in left],
+        words_cell(entry.harness, "tight opens"),
+        words_cell(", ".join(entry.backends), "kinds"),
+        *[column.cell(entry) for column in right],
+        chip_cell(entry.trust),
+        date_cell(entry.date.date() if entry.date else None),
+    ]
+    if comparable:
+        made.append(tick_cell(entry.submission if kind == "judged" else None))
+    made.append(SafeString("</tr>"))
+    return cells.joined(made)
+
+
+def _name_cell(row: Placed, kind: str) -> SafeString:
+    """The head of a judged row has an id, which its box to tick is named by."""
+    entry = row.entry
+    place = f' id="s{entry.submission:d}"' if kind == "judged" else ""
+    maker = "baseline" if kind == "baseline" else f"<bdi>{_shown(entry.vendor)}</bdi>"
+    return SafeString(
+        f'<th scope="row" class="first name"{place}><a href="{escape(entry.url)}">'
+        f"<bdi>{_shown(entry.model)}</bdi></a><small>{maker}</small></th>"
+    )
+
+
+@functools.lru_cache(maxsize=4096)
+def _shown(text: str) -> str:
+    return escape(visible(text))
+
+
+def brackets(rows: Sequence[Placed]) -> list[str]:
+    """Of each row: where the bracket around its tie group begins, goes on and ends."""
+    found = []
+    for group, members in groupby(rows, key=lambda row: row.tie_group):
+        size = len(list(members))
+        if group is None:
+            found += [""] * size
+        else:
+            found += ["tie top", *["tie"] * (size - 2), "tie end"]
+    return found
+
+
 @functools.lru_cache(maxsize=4096)
 def place_cell(place: str | None, tie: str) -> SafeString:
-    """`tie` says where in its bracket the row stands; empty outside of one."""
     kind = f"place {tie}".strip()
     return format_html('<td class="{}">{}{}</td>', kind, place or "", TIED if tie else "")
 
@@ -35,17 +94,14 @@ def chip_cell(trust: str) -> SafeString:
 def date_cell(day: date | None) -> SafeString:
     if day is None:
         return format_html('<td class="quiet tight">{}</td>', MISSING)
-    text = day.isoformat()
-    return format_html('<td class="quiet tight"><time datetime="{}">{}</time></td>', text, text)
+    return format_html('<td class="quiet tight"><time>{}</time></td>', day.isoformat())
 
 
 def tick_cell(submission: int | None) -> SafeString:
-    """A box to tick, named by its row's head, whose id is `s` with the number."""
+    """A box to tick, named by its row's head."""
     if submission is None:
         return words_cell("", "tick")
-    return format_html(
-        '<td class="tick"><input type="checkbox" name="with" value="{}" form="compare"'
-        ' aria-labelledby="vs s{}"></td>',
-        submission,
-        submission,
+    return SafeString(
+        f'<td class="tick"><input type="checkbox" name="with" value="{submission:d}"'
+        f' form="compare" aria-labelledby="vs s{submission:d}"></td>'
     )

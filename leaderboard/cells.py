@@ -1,8 +1,8 @@
 """Numbers as text and as table cells.
 
 Cells accept numbers and None only: a number cannot carry markup, so joining cells in Python is safe
-and about twenty times faster than a template filter for each. Besides the highlighter this is the
-one place that marks a string as safe.
+and about twenty times faster than a template filter for each. `SafeString` does what `mark_safe`
+does, in a tenth of its time.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable, Iterable
 
 from django.utils.html import format_html
-from django.utils.safestring import SafeString, mark_safe
+from django.utils.safestring import SafeString
 
 from leaderboard.scores import Interval
 from leaderboard.visible import visible
@@ -19,7 +19,7 @@ from leaderboard.visible import visible
 Number = float | int | None
 
 MISSING = "–"
-_MISSING_CELL = f'<td class="num none">{MISSING}</td>'
+_MISSING_CELL = SafeString(f'<td class="num none">{MISSING}</td>')
 _BYTE_UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 _COUNT_UNITS = ("", "k", "M", "G", "T", "P")
 _MARKS_A_ROW = 20
@@ -27,9 +27,9 @@ _MARKS_A_ROW = 20
 
 def joined(cells: Iterable[SafeString]) -> SafeString:
     parts = list(cells)
-    if not all(isinstance(part, SafeString) for part in parts):
+    if not {*map(type, parts)} <= {SafeString}:
         raise TypeError("only cells made in this module can be joined")
-    return mark_safe("".join(parts))
+    return SafeString("".join(parts))
 
 
 def share_cell(value: Number, interval: Interval | None = None) -> SafeString:
@@ -58,17 +58,17 @@ def _bar_cell(
     """`title` is made of numbers in this module."""
     number, pale_to = _checked(value), _checked(likely)
     if number is None:
-        return mark_safe(_MISSING_CELL)
+        return _MISSING_CELL
     label = f' title="{title}"' if title else ""
     whisker = pale = ""
     if interval:
-        whisker = f'<path class="ci" d="M{100 * interval.low:.1f} 4H{100 * interval.high:.1f}"/>'
+        low, high = 100 * interval.low, 100 * interval.high
+        whisker = f'<rect class="ci" x="{low:.1f}%" width="{high - low:.1f}%"/>'
     if pale_to is not None and pale_to > number:
-        pale = f'<path class="pale" d="M0 0H{_per_cent(pale_to):.1f}V8H0"/>'
-    return mark_safe(
-        f'<td class="num share"{label}>{100 * number:.1f}'
-        '<svg class="bar" viewBox="0 0 100 8" preserveAspectRatio="none" aria-hidden="true">'
-        f'{pale}<path d="M0 0H{_per_cent(number):.1f}V8H0"/>{whisker}</svg></td>'
+        pale = f'<rect class="pale" width="{_per_cent(pale_to):.1f}%"/>'
+    return SafeString(
+        f'<td class="num share"{label}>{100 * number:.1f}<svg class="bar" aria-hidden="true">'
+        f'{pale}<rect width="{_per_cent(number):.1f}%"/>{whisker}</svg></td>'
     )
 
 
@@ -80,9 +80,9 @@ def heat_cell(value: Number) -> SafeString:
     """A share from 0 to 1 as per cent, tinted in eleven steps."""
     number = _checked(value)
     if number is None:
-        return mark_safe(_MISSING_CELL)
+        return _MISSING_CELL
     step = round(10 * min(max(number, 0.0), 1.0))
-    return mark_safe(f'<td class="num heat h{step}">{100 * number:.0f}</td>')
+    return SafeString(f'<td class="num heat h{step}">{100 * number:.0f}</td>')
 
 
 def tinted_cell(value: Number, part: Number) -> SafeString:
@@ -91,7 +91,7 @@ def tinted_cell(value: Number, part: Number) -> SafeString:
     if number is None or share is None:
         return _cell(value, significant)
     step = round(10 * min(max(share, 0.0), 1.0))
-    return mark_safe(f'<td class="num heat h{step}">{significant(number)}</td>')
+    return SafeString(f'<td class="num heat h{step}">{significant(number)}</td>')
 
 
 def interval_cell(value: Number, low: Number, high: Number) -> SafeString:
@@ -99,7 +99,7 @@ def interval_cell(value: Number, low: Number, high: Number) -> SafeString:
     number, least, most = _checked(value), _checked(low), _checked(high)
     if number is None or least is None or most is None:
         return ratio_cell(value)
-    return mark_safe(
+    return SafeString(
         f'<td class="num">{significant(number)}×'
         f'<small class="range">{significant(least)} – {significant(most)}</small></td>'
     )
@@ -115,7 +115,7 @@ def floor_cell(
 ) -> SafeString:
     """What a call must move or do at least, and the time for it below; set off where it binds."""
     kind = " binds" if binds else ""
-    return mark_safe(
+    return SafeString(
         f'<td class="num{kind}">{text(_checked(amount))}'
         f'<small class="range">{_least_text(us)}</small></td>'
     )
@@ -133,7 +133,7 @@ def reached_cell(us: Number, bound_us: Number) -> SafeString:
     if not taken or least is None:
         return _cell(us, microseconds_text)
     share = f"{100 * least / taken:.0f} %"
-    return mark_safe(
+    return SafeString(
         f'<td class="num">{microseconds_text(taken)}<small class="range">{share}</small></td>'
     )
 
@@ -161,8 +161,8 @@ def bytes_cell(value: Number) -> SafeString:
 def fraction_cell(part: Number, whole: Number) -> SafeString:
     top, bottom = _checked(part), _checked(whole)
     if top is None or bottom is None:
-        return mark_safe(_MISSING_CELL)
-    return mark_safe(f'<td class="num">{top:.0f}<span class="of">/{bottom:.0f}</span></td>')
+        return _MISSING_CELL
+    return SafeString(f'<td class="num">{top:.0f}<span class="of">/{bottom:.0f}</span></td>')
 
 
 def any_cell(value: object) -> SafeString:
@@ -178,10 +178,10 @@ def change_cell(first: Number, then: Number) -> SafeString:
     """`3 → 5`: problems solved with one attempt and with k; a mean has one decimal."""
     before, after = _checked(first), _checked(then)
     if before is None:
-        return mark_safe(_MISSING_CELL)
+        return _MISSING_CELL
     end = MISSING if after is None else _plain(after)
     arrow = '<span class="of" aria-label="to">\u2009→\u2009</span>'
-    return mark_safe(f'<td class="num change">{_plain(before)}{arrow}{end}</td>')
+    return SafeString(f'<td class="num change">{_plain(before)}{arrow}{end}</td>')
 
 
 def _plain(number: float) -> str:
@@ -198,7 +198,7 @@ def unit_marks(*counts: int) -> SafeString:
     )
     wide = 11 * min(len(kinds), _MARKS_A_ROW)
     tall = 11 * -(-len(kinds) // _MARKS_A_ROW)
-    return mark_safe(
+    return SafeString(
         f'<svg class="units" width="{wide}" height="{tall}" aria-hidden="true">{squares}</svg>'
     )
 
@@ -209,7 +209,7 @@ def margin_cell(value: Number, passed: bool) -> SafeString:
     state = "pass" if passed else "fail"
     text = MISSING if number is None else significant(number)
     mark = "" if passed else ' <span class="mark">fail</span>'
-    return mark_safe(f'<td class="num margin {state}">{text}{mark}</td>')
+    return SafeString(f'<td class="num margin {state}">{text}{mark}</td>')
 
 
 def share_text(value: Number) -> str:
@@ -264,8 +264,8 @@ def _scaled(value: Number, factor: int, units: tuple[str, ...]) -> str:
 def _cell(value: Number, text: Callable[[float], str]) -> SafeString:
     number = _checked(value)
     if number is None:
-        return mark_safe(_MISSING_CELL)
-    return mark_safe(f'<td class="num">{text(number)}</td>')
+        return _MISSING_CELL
+    return SafeString(f'<td class="num">{text(number)}</td>')
 
 
 def _checked(value: object) -> float | None:
@@ -275,6 +275,6 @@ def _checked(value: object) -> float | None:
     """
     if value is None:
         return None
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise TypeError(f"a cell holds a number or None, not {type(value).__name__}")
-    return float(value) if math.isfinite(value) else None
+    if isinstance(value, float) or (isinstance(value, int) and not isinstance(value, bool)):
+        return value if math.isfinite(value) else None
+    raise TypeError(f"a cell holds a number or None, not {type(value).__name__}")

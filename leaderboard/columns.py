@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from django.utils.safestring import SafeString
@@ -190,8 +190,9 @@ def _with_places(ordered: Sequence[Entry], column: Column, descending: bool) -> 
     return [Placed(place=place, entry=entry, tie_group=group) for place, entry, group in rows]
 
 
-def csv_rows(rows: Sequence[Placed]) -> list[list[object]]:
-    return [list(_flat(as_record(row)).values()) for row in rows]
+def csv_rows(rows: Iterable[Placed]) -> Iterator[list[object]]:
+    """Made as they are asked for."""
+    return (list(_flat(as_record(row)).values()) for row in rows)
 
 
 def _flat(record: dict[str, object]) -> dict[str, object]:

@@ -129,6 +129,7 @@ def geometric_mean_speedup(results: Iterable[Attempts]) -> float | None:
     return geometric_mean(mean for mean in per_problem if mean is not None)
 
 
+@functools.lru_cache(maxsize=4096)
 def wilson_interval(share: float, n: int) -> Interval | None:
     """95 % score interval of a share of n problems.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 
 from leaderboard.scores import Interval
@@ -23,4 +24,5 @@ def tie_groups(intervals: Sequence[Interval | None]) -> list[int | None]:
         if leader is None or interval.high < leader.low:
             leader, number = interval, number + 1
         groups.append(number)
-    return [None if groups.count(group) < 2 else group for group in groups]
+    size = Counter(groups)
+    return [None if size[group] < 2 else group for group in groups]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import groupby
 from typing import Any
 from urllib.parse import parse_qsl
@@ -10,9 +10,9 @@ from urllib.parse import parse_qsl
 from django.http import HttpRequest
 from django.urls import reverse
 from django.utils import timezone
-from django.utils.safestring import SafeString
 
-from leaderboard import board_cells, cells, citing
+from leaderboard import cells, citing
+from leaderboard.board_cells import board_row, brackets, kind_of
 from leaderboard.boards import Setting
 from leaderboard.columns import (
     CSV_COLUMNS,
@@ -71,7 +71,7 @@ def board(request: HttpRequest) -> Page:
             **counted(query, rows),
             **table_context(rows, sort, query.p, address),
         },
-        data={"setting": setting, "p": query.p, "rows": [as_record(row) for row in rows]},
+        data=lambda: {"setting": setting, "p": query.p, "rows": [as_record(row) for row in rows]},
         table=Table(columns=CSV_COLUMNS, rows=csv_rows(rows)),
     )
 
@@ -114,17 +114,17 @@ def table_context(rows: Sequence[Placed], sort: str, p: float, address: str) -> 
     left = [column for column in columns if column.group != "how"]
     right = [column for column in columns if column.group == "how"]
     comparable = sum(kind_of(row) == "judged" for row in rows) > 1
-    shown = [
-        board_row(row, tie, cells_of_row(row, left, right, comparable))
+    made = [
+        (kind_of(row), board_row(row, tie, left, right, comparable=comparable))
         for row, tie in zip(rows, brackets(rows), strict=True)
     ]
     return {
         "groups": [
-            {"kind": kind, "rows": list(group)}
-            for kind, group in groupby(shown, key=lambda row: row["kind"])
+            {"kind": kind, "rows": cells.joined(drawn for _, drawn in group)}
+            for kind, group in groupby(made, key=lambda row: row[0])
         ],
-        "left": [_heading(column, sort, p, address) for column in left],
-        "right": [_heading(column, sort, p, address) for column in right],
+        "left": headings(left, sort, p, address),
+        "right": headings(right, sort, p, address),
         "fast_wide": sum(column.group == "fast" for column in left),
         "right_wide": sum(column.group == "right" for column in left),
         "how_wide": len(right) + 2,
@@ -132,48 +132,6 @@ def table_context(rows: Sequence[Placed], sort: str, p: float, address: str) -> 
         "comparable": comparable,
         "tied": any(row.tie_group for row in rows),
     }
-
-
-def kind_of(row: Placed) -> str:
-    return "claimed" if row.entry.claimed else "baseline" if row.entry.baseline else "judged"
-
-
-def cells_of_row(
-    row: Placed, left: Sequence[Column], right: Sequence[Column], comparable: bool
-) -> SafeString:
-    entry, kind = row.entry, kind_of(row)
-    made = [
-        cells_of(entry, left),
-        board_cells.words_cell(entry.harness, "tight opens"),
-        board_cells.words_cell(", ".join(entry.backends), "kinds"),
-        cells_of(entry, right),
-        board_cells.chip_cell(entry.trust),
-        board_cells.date_cell(entry.date.date() if entry.date else None),
-    ]
-    if comparable:
-        made.append(board_cells.tick_cell(entry.submission if kind == "judged" else None))
-    return cells.joined(made)
-
-
-def board_row(row: Placed, tie: str, made: SafeString) -> dict[str, Any]:
-    return {
-        **{name: getattr(row.entry, name) for name in ("model", "vendor", "url", "submission")},
-        "kind": kind_of(row),
-        "place": board_cells.place_cell(row.place, tie),
-        "cells": made,
-    }
-
-
-def brackets(rows: Sequence[Placed]) -> list[str]:
-    """Of each row: where the bracket around its tie group begins, goes on and ends."""
-    found = []
-    for group, members in groupby(rows, key=lambda row: row.tie_group):
-        size = len(list(members))
-        if group is None:
-            found += [""] * size
-        else:
-            found += ["tie top", *["tie"] * (size - 2), "tie end"]
-    return found
 
 
 def row_context(row: Placed) -> dict[str, Any]:
@@ -189,19 +147,25 @@ def row_context(row: Placed) -> dict[str, Any]:
     }
 
 
-def _heading(column: Column, sort: str, p: float, address: str) -> dict[str, str]:
-    """A header that sorts by its column, and turns the order round when it does already."""
-    key, current = column.key, sort.removeprefix("-")
-    turned = f"-{key}" if sort == key else key
-    parts = [part for part in (address, "" if turned == DEFAULT_SORT else f"sort={turned}") if part]
+def headings(columns: Iterable[Column], sort: str, p: float, address: str) -> list[dict[str, str]]:
+    """Each sorts by its column, and turns the order round when it does already."""
+    page, current = reverse("board"), sort.removeprefix("-")
     direction = "ascending" if sort.startswith("-") else "descending"
-    return {
-        "label": label_at(column, p),
-        "unit": column.unit,
-        "group": column.group,
-        "url": reverse("board") + ("?" + "&".join(parts) if parts else ""),
-        "sorted": direction if key == current else "",
-    }
+    made = []
+    for column in columns:
+        turned = f"-{column.key}" if sort == column.key else column.key
+        parts = (address, "" if turned == DEFAULT_SORT else f"sort={turned}")
+        query = "&".join(filter(None, parts))
+        made.append(
+            {
+                "label": label_at(column, p),
+                "unit": column.unit,
+                "group": column.group,
+                "url": f"{page}?{query}" if query else page,
+                "sorted": direction if column.key == current else "",
+            }
+        )
+    return made
 
 
 def _pairs(address: str, sort: str) -> dict[str, str]:
