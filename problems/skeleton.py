@@ -36,7 +36,6 @@ def make_inputs(ctx: RankContext, d: Dims) -> dict[str, object]:
     return {{"tensor": ctx.randn(d.m, d.n)}}
 
 
-@torch.no_grad()
 def reference(tensor: torch.Tensor) -> torch.Tensor:
     out = tensor.clone(memory_format=torch.contiguous_format)
     dist.all_reduce(out)

@@ -31,7 +31,6 @@ def make_inputs(ctx: RankContext, d: Dims) -> dict[str, object]:
     return {"tensor": ctx.filled(ctx.rank + 1, d.m, d.n)}
 
 
-@torch.no_grad()
 def reference(tensor: torch.Tensor) -> torch.Tensor:
     stack = tensor.new_empty(dist.get_world_size(), *tensor.shape)
     dist.all_gather_into_tensor(stack.view(-1), tensor.contiguous().view(-1))

@@ -33,7 +33,6 @@ def make_inputs(ctx: RankContext, d: Dims) -> dict[str, object]:
     return {"tensor": ctx.filled(ctx.rank + 1, d.m, d.n)}
 
 
-@torch.no_grad()
 def reference(tensor: torch.Tensor) -> torch.Tensor:
     total = tensor.clone(memory_format=torch.contiguous_format)
     dist.all_reduce(total)

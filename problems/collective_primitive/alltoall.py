@@ -34,7 +34,6 @@ def make_inputs(ctx: RankContext, d: Dims) -> dict[str, object]:
     return {"tensor": torch.stack(slices)}
 
 
-@torch.no_grad()
 def reference(tensor: torch.Tensor) -> torch.Tensor:
     received = torch.empty_like(tensor, memory_format=torch.contiguous_format)
     dist.all_to_all_single(received, tensor.contiguous())

@@ -36,7 +36,6 @@ def make_inputs(ctx: RankContext, d: Dims) -> dict[str, object]:
     }
 
 
-@torch.no_grad()
 def reference(tensor: torch.Tensor, src: int = 0) -> torch.Tensor:
     received = tensor.clone(memory_format=torch.contiguous_format)
     dist.broadcast(received, src=src)

@@ -37,7 +37,6 @@ def make_inputs(ctx: RankContext, d: Dims) -> dict[str, object]:
     }
 
 
-@torch.no_grad()
 def reference(tensor: torch.Tensor, dst: int = 0) -> torch.Tensor:
     mine = tensor.contiguous()
     if dist.get_rank() != dst:

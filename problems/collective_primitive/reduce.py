@@ -40,7 +40,6 @@ def make_inputs(ctx: RankContext, d: Dims) -> dict[str, object]:
     }
 
 
-@torch.no_grad()
 def reference(tensor: torch.Tensor, dst: int = 0) -> torch.Tensor:
     total = tensor.clone(memory_format=torch.contiguous_format)
     dist.reduce(total, dst=dst)

@@ -34,7 +34,6 @@ def make_inputs(ctx: RankContext, d: Dims) -> dict[str, object]:
     return {"tensor": ctx.filled(ctx.rank + 1, d.rows, d.n)}
 
 
-@torch.no_grad()
 def reference(tensor: torch.Tensor) -> torch.Tensor:
     block = tensor.new_empty(tensor.shape[0] // dist.get_world_size(), *tensor.shape[1:])
     dist.reduce_scatter_tensor(block, tensor.contiguous())

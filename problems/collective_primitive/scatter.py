@@ -39,7 +39,6 @@ def make_inputs(ctx: RankContext, d: Dims) -> dict[str, object]:
     }
 
 
-@torch.no_grad()
 def reference(tensor: torch.Tensor, src: int = 0) -> torch.Tensor:
     is_source = dist.get_rank() == src
     received = tensor.new_empty(tensor.shape[1:] if is_source else tensor.shape)

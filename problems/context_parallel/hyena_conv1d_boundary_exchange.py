@@ -46,7 +46,6 @@ def make_inputs(ctx: RankContext, d: Dims) -> dict[str, object]:
     }
 
 
-@torch.no_grad()
 def reference(
     x: torch.Tensor, weight: torch.Tensor, group: dist.ProcessGroup | None = None
 ) -> torch.Tensor:

@@ -71,7 +71,6 @@ def _swap(x: torch.Tensor, group: dist.ProcessGroup | None) -> torch.Tensor:
     return received
 
 
-@torch.no_grad()
 def reference(
     x1_seq: torch.Tensor,
     x2_seq: torch.Tensor,

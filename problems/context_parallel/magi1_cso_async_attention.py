@@ -84,7 +84,6 @@ def _attend(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
     return torch.cat([attention(block, k, v) for block in blocks], dim=2)[0].transpose(0, 1)
 
 
-@torch.no_grad()
 def reference(
     query: torch.Tensor,
     key_value: torch.Tensor,

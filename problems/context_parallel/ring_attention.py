@@ -51,7 +51,6 @@ def make_inputs(ctx: RankContext, d: Dims) -> dict[str, object]:
     }
 
 
-@torch.no_grad()
 def reference(
     q: torch.Tensor,
     k: torch.Tensor,

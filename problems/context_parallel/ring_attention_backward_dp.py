@@ -106,7 +106,6 @@ def _pass_on(
     return incoming, dist.batch_isend_irecv(operations) if held else []
 
 
-@torch.no_grad()
 def reference(
     dout: torch.Tensor,
     q: torch.Tensor,

@@ -33,7 +33,6 @@ def make_inputs(ctx: RankContext, d: Dims) -> dict[str, object]:
     return {"x": ctx.randn(d.m, d.n), "group": None}
 
 
-@torch.no_grad()
 def reference(x: torch.Tensor, group: dist.ProcessGroup | None = None) -> torch.Tensor:
     rows = x.new_empty(dist.get_world_size(group) * x.shape[0], *x.shape[1:])
     dist.all_gather_into_tensor(rows, x.contiguous(), group=group)

@@ -46,7 +46,6 @@ def make_inputs(ctx: RankContext, d: Dims) -> dict[str, object]:
     return {"x": ctx.randn(*shape), "gather_dim": gather_dim, "group": None}
 
 
-@torch.no_grad()
 def reference(
     x: torch.Tensor,
     gather_dim: int,

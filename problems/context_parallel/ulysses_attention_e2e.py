@@ -81,7 +81,6 @@ def _swap(parts: torch.Tensor, group: dist.ProcessGroup | None) -> torch.Tensor:
     return received
 
 
-@torch.no_grad()
 def reference(
     hidden_states: torch.Tensor,
     w_qkv: torch.Tensor,

@@ -53,7 +53,6 @@ def make_inputs(ctx: RankContext, d: Dims) -> dict[str, object]:
     }
 
 
-@torch.no_grad()
 def reference(
     qkv_tensor: torch.Tensor,
     seq_dim: int,

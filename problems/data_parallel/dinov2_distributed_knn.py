@@ -72,7 +72,6 @@ def make_inputs(ctx: RankContext, d: Dims) -> dict[str, object]:
     }
 
 
-@torch.no_grad()
 def reference(
     test_features_rank: torch.Tensor,
     train_features_rank_T: torch.Tensor,
@@ -120,7 +119,6 @@ def cost(d: Dims, world_size: int, itemsize: int) -> Cost:
     )
 
 
-@torch.no_grad()
 def keys(
     test_features_rank: torch.Tensor,
     train_features_rank_T: torch.Tensor,

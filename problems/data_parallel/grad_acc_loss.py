@@ -62,7 +62,6 @@ def make_inputs(ctx: RankContext, d: Dims) -> dict[str, object]:
     }
 
 
-@torch.no_grad()
 def reference(
     loss: torch.Tensor,
     local_valid_tokens: torch.Tensor,

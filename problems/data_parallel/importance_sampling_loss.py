@@ -94,7 +94,6 @@ def _cross_entropy(
     )
 
 
-@torch.no_grad()
 def reference(
     hidden_states: torch.Tensor,
     weight: torch.Tensor,

@@ -50,7 +50,6 @@ def make_inputs(ctx: RankContext, d: Dims) -> dict[str, object]:
     }
 
 
-@torch.no_grad()
 def reference(
     image_features: torch.Tensor,
     text_features: torch.Tensor,

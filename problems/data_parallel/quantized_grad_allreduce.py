@@ -60,7 +60,6 @@ def _blocks(
     return blocks, largest / largest.new_full((), 127)  # a tensor, for a true division on CUDA
 
 
-@torch.no_grad()
 def reference(flat_grad: torch.Tensor, block_size: int) -> torch.Tensor:
     blocks, scale = _blocks(flat_grad.flatten(), block_size, torch.float32)
     rounded = (blocks / scale).round().clamp(-127, 127) * scale

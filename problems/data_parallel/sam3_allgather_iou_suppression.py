@@ -60,7 +60,6 @@ def make_inputs(ctx: RankContext, d: Dims) -> dict[str, object]:
     }
 
 
-@torch.no_grad()
 def reference(
     low_res_masks_local: torch.Tensor,
     obj_scores_local: torch.Tensor,

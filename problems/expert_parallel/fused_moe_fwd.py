@@ -74,7 +74,6 @@ def make_inputs(ctx: RankContext, d: Dims) -> dict[str, object]:
     }
 
 
-@torch.no_grad()
 def reference(
     hidden_states: torch.Tensor,
     gate_weight: torch.Tensor,

@@ -95,7 +95,6 @@ def _adapted(
     return torch.nn.functional.linear(x, layer.weight, layer.bias) + (x @ a.T) @ b.T
 
 
-@torch.no_grad()
 def reference(
     hidden_states: torch.Tensor,
     gate_weight: torch.Tensor,

@@ -54,7 +54,6 @@ def make_inputs(ctx: RankContext, d: Dims) -> dict[str, object]:
     }
 
 
-@torch.no_grad()
 def reference(
     gate_logits: torch.Tensor | tuple[torch.Tensor, ...] | list[torch.Tensor],
     num_experts: int,

@@ -66,7 +66,6 @@ def make_inputs(ctx: RankContext, d: Dims) -> dict[str, object]:
     }
 
 
-@torch.no_grad()
 def reference(
     local_tensor: torch.Tensor,
     input_split_sizes: list[int] | None = None,

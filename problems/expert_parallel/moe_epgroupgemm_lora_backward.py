@@ -50,7 +50,6 @@ def make_inputs(ctx: RankContext, d: Dims) -> dict[str, object]:
     }
 
 
-@torch.no_grad()
 def reference(
     grad_fc1_1_lora_A: torch.Tensor,
     grad_fc1_2_lora_A: torch.Tensor,

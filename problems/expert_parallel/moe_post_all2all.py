@@ -85,7 +85,6 @@ def make_inputs(ctx: RankContext, d: Dims) -> dict[str, object]:
     }
 
 
-@torch.no_grad()
 def reference(
     expert_outputs: torch.Tensor,
     routing_weights: torch.Tensor,

@@ -73,7 +73,6 @@ def make_inputs(ctx: RankContext, d: Dims) -> dict[str, object]:
     }
 
 
-@torch.no_grad()
 def reference(
     hidden_states: torch.Tensor,
     expert_mask: torch.Tensor,

@@ -57,7 +57,6 @@ def make_inputs(ctx: RankContext, d: Dims) -> dict[str, object]:
     return {"expert_mask": mask.permute(2, 1, 0), "num_experts": experts, "group": None}
 
 
-@torch.no_grad()
 def reference(
     expert_mask: torch.Tensor, num_experts: int, group: dist.ProcessGroup | None = None
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]:

@@ -57,7 +57,6 @@ def make_inputs(ctx: RankContext, d: Dims) -> dict[str, object]:
     }
 
 
-@torch.no_grad()
 def reference(
     non_ep_grad_tensors: list[torch.Tensor],
     ep_grad_tensors: list[torch.Tensor],

@@ -71,7 +71,6 @@ def make_inputs(ctx: RankContext, d: Dims) -> dict[str, object]:
     }
 
 
-@torch.no_grad()
 def reference(
     H: list[torch.Tensor],
     error: torch.Tensor,

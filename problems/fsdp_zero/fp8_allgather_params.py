@@ -62,7 +62,6 @@ def _gathered(shard: torch.Tensor) -> torch.Tensor:
     return params
 
 
-@torch.no_grad()
 def reference(
     flat_param_shard: torch.Tensor, amax_history: torch.Tensor
 ) -> tuple[torch.Tensor, torch.Tensor]:

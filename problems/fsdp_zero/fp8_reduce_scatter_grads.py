@@ -63,7 +63,6 @@ def _own_mean(grads: torch.Tensor) -> torch.Tensor:
     return mean / dist.get_world_size()
 
 
-@torch.no_grad()
 def reference(
     flat_grads: torch.Tensor, amax_history: torch.Tensor
 ) -> tuple[torch.Tensor, torch.Tensor]:

@@ -111,7 +111,6 @@ def _gradients(x: torch.Tensor, y: torch.Tensor, params: list[torch.Tensor]) -> 
     return [d_h.T @ x, d_h.sum(dim=0), d_o.T @ h, d_o.sum(dim=0)]
 
 
-@torch.no_grad()
 def reference(
     X_local: torch.Tensor,
     y_local: torch.Tensor,

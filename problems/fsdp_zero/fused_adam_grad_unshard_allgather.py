@@ -67,7 +67,6 @@ def make_inputs(ctx: RankContext, d: Dims) -> dict[str, object]:
     }
 
 
-@torch.no_grad()
 def reference(
     grad_shard: torch.Tensor,
     master_shard: torch.Tensor,

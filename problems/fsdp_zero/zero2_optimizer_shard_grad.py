@@ -110,7 +110,6 @@ def _cut(flat: torch.Tensor, like: list[torch.Tensor]) -> list[torch.Tensor]:
     return [part.view(t.shape) for part, t in zip(parts, like, strict=True)]
 
 
-@torch.no_grad()
 def reference(
     X_local: torch.Tensor,
     y_local: torch.Tensor,

@@ -27,11 +27,11 @@ problem = Problem(
     topology="neighbours along the height",
     also=("Sequence Parallel",),
     sizes=sizes(tiny=(128, 32), large=(2048, 1024)),
-    tolerances=tolerances(float32=1e-4, bfloat16=1e-2, float16=1.5e-3),
+    tolerances=tolerances(float32=1e-4, bfloat16=2e-2, float16=3e-3),
     tolerance_reason="the sum of products and its sum with the bias may each round to the run "
-    "dtype (0.3 of the limit when it rounds once), and float32 sums over 10^4 products differ by "
-    "1e-5 with their order; inputs cut to the next smaller format are 13 limits off, in float32 "
-    "80",
+    "dtype: a sum of 4 to 8 by 0.016 in bfloat16 before a bias takes most of it away, seen once "
+    "in 10^8 elements on GPUs; float32 sums over 10^4 products differ by 1e-5 with their order; "
+    "inputs cut to the next smaller format are 6 limits off, in float32 80",
 )
 
 
@@ -57,7 +57,6 @@ def make_inputs(ctx: RankContext, d: Dims) -> dict[str, object]:
     }
 
 
-@torch.no_grad()
 def reference(
     x: torch.Tensor,
     weight: torch.Tensor,

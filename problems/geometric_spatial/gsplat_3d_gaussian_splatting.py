@@ -105,7 +105,6 @@ def _projected(
     return radii, points @ Ks[:, 0, :2].mT / z, z[..., 0], conics
 
 
-@torch.no_grad()
 def reference(
     means: torch.Tensor,
     quats: torch.Tensor,

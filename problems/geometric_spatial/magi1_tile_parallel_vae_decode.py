@@ -115,7 +115,6 @@ def _blended(
     return own
 
 
-@torch.no_grad()
 def reference(
     z: torch.Tensor,
     tile_latent_min_length: int,

@@ -53,7 +53,6 @@ def make_inputs(ctx: RankContext, d: Dims) -> dict[str, object]:
     }
 
 
-@torch.no_grad()
 def reference(
     x: torch.Tensor,
     s: tuple[int | None, int | None],

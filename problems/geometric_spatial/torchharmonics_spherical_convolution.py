@@ -115,7 +115,6 @@ def _filtered(x: torch.Tensor, psi: torch.Tensor, nlon_out: int, nlon_in: int) -
     return y.view(*x.shape[:2], taps, nlat, nlon_out)
 
 
-@torch.no_grad()
 def reference(
     x: torch.Tensor,
     psi: torch.Tensor,

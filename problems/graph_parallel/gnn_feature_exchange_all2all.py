@@ -69,7 +69,6 @@ def _rotated(rows: torch.Tensor, counts: list[int], first: int) -> torch.Tensor:
     return torch.cat([rows[cut:], rows[:cut]])
 
 
-@torch.no_grad()
 def reference(
     local_features: torch.Tensor,
     seed_inverse_ids: torch.Tensor,

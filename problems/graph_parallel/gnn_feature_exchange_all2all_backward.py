@@ -72,7 +72,6 @@ def _rotated(rows: torch.Tensor, counts: list[int], first: int) -> torch.Tensor:
     return torch.cat([rows[cut:], rows[:cut]])
 
 
-@torch.no_grad()
 def reference(
     grad_output: torch.Tensor,
     seed_inverse_ids: torch.Tensor,

@@ -52,7 +52,6 @@ def make_inputs(ctx: RankContext, d: Dims) -> dict[str, object]:
     }
 
 
-@torch.no_grad()
 def reference(
     local_pos_scores: torch.Tensor,
     local_neg_scores: torch.Tensor,

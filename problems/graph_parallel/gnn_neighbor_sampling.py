@@ -92,7 +92,6 @@ def _in_order_of_appearance(ids: torch.Tensor) -> torch.Tensor:
     return ids[first.sort().values]
 
 
-@torch.no_grad()
 def reference(
     seed_nodes: torch.Tensor,
     fanouts: list[int],

@@ -54,7 +54,6 @@ def make_inputs(ctx: RankContext, d: Dims) -> dict[str, object]:
     }
 
 
-@torch.no_grad()
 def reference(
     idx: torch.Tensor,
     value: torch.Tensor,

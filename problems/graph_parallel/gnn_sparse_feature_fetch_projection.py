@@ -64,7 +64,6 @@ def make_inputs(ctx: RankContext, d: Dims) -> dict[str, object]:
     }
 
 
-@torch.no_grad()
 def reference(
     local_embedding_shard: torch.Tensor,
     input_node_ids: torch.Tensor,

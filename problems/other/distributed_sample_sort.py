@@ -66,7 +66,6 @@ def _gathered(own: torch.Tensor, group: dist.ProcessGroup | None) -> torch.Tenso
     return everybodys
 
 
-@torch.no_grad()
 def reference(local_shard: torch.Tensor, group: dist.ProcessGroup | None = None) -> torch.Tensor:
     rank, world = dist.get_rank(group), dist.get_world_size(group)
     values, steps = local_shard.sort().values, torch.arange(1, world + 1, device=local_shard.device)

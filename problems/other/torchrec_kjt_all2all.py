@@ -75,7 +75,6 @@ def _ranges(start: torch.Tensor, length: torch.Tensor, total: int) -> torch.Tens
     return shift + torch.arange(total, device=shift.device)
 
 
-@torch.no_grad()
 def reference(
     lengths: torch.Tensor,
     values: torch.Tensor,

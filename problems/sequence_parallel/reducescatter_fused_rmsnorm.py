@@ -51,7 +51,6 @@ def make_inputs(ctx: RankContext, d: Dims) -> dict[str, object]:
     }
 
 
-@torch.no_grad()
 def reference(rs_input_1d: torch.Tensor, gamma: torch.Tensor, eps: float) -> torch.Tensor:
     world = dist.get_world_size()
     mean = rs_input_1d.new_empty(rs_input_1d.numel() // world)

@@ -59,7 +59,6 @@ def _along_sequence(shard: torch.Tensor) -> torch.Tensor:
     return shards.view(world, batch, seq, *rest).transpose(0, 1).reshape(batch, -1, *rest)
 
 
-@torch.no_grad()
 def reference(
     q_local: torch.Tensor,
     k_local: torch.Tensor,

@@ -43,7 +43,6 @@ def make_inputs(ctx: RankContext, d: Dims) -> dict[str, object]:
     return {"A_local": ctx.randn(d.m, d.part), "B": ctx.randn(d.k, d.n)}
 
 
-@torch.no_grad()
 def reference(A_local: torch.Tensor, B: torch.Tensor) -> torch.Tensor:
     own = A_local.T.contiguous()
     gathered = own.new_empty(dist.get_world_size() * own.shape[0], own.shape[1])

@@ -51,7 +51,6 @@ def make_inputs(ctx: RankContext, d: Dims) -> dict[str, object]:
     }
 
 
-@torch.no_grad()
 def reference(local_y: torch.Tensor, local_s: torch.Tensor, block_size: int = 128) -> torch.Tensor:
     wide = torch.promote_types(local_y.dtype, torch.float32)
     values = local_y.to(wide).view(-1, block_size) * local_s.to(wide).view(-1, 1)

@@ -48,7 +48,6 @@ def make_inputs(ctx: RankContext, d: Dims) -> dict[str, object]:
     return {"indices": ctx.pick(indices, skewed), "local_shard": local_shard}
 
 
-@torch.no_grad()
 def reference(indices: torch.Tensor, local_shard: torch.Tensor) -> torch.Tensor:
     rank, world, rows = dist.get_rank(), dist.get_world_size(), len(local_shard)
     owner = indices // rows

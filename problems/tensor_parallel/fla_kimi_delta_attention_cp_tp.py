@@ -107,7 +107,6 @@ def _delta_rule(
     return out.flatten(2, 3)[:, :, :length]
 
 
-@torch.no_grad()
 def reference(
     q: torch.Tensor,
     k: torch.Tensor,

@@ -90,7 +90,6 @@ def _grid_groups(n_tp: int, n_fsdp: int) -> tuple[dist.ProcessGroup, dist.Proces
     return row, column
 
 
-@torch.no_grad()
 def reference(
     x_local: torch.Tensor,
     W1_shard: torch.Tensor,

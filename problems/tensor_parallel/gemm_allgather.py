@@ -40,7 +40,6 @@ def make_inputs(ctx: RankContext, d: Dims) -> dict[str, object]:
     return {"A": ctx.randn(d.m, d.k), "B": ctx.randn(d.k, d.part)}
 
 
-@torch.no_grad()
 def reference(A: torch.Tensor, B: torch.Tensor) -> torch.Tensor:
     world, block = dist.get_world_size(), A @ B
     m, part = block.shape

@@ -35,7 +35,6 @@ def make_inputs(ctx: RankContext, d: Dims) -> dict[str, object]:
     return {"A_local": ctx.randn(d.m, d.k), "B_local": ctx.randn(d.k, d.n)}
 
 
-@torch.no_grad()
 def reference(A_local: torch.Tensor, B_local: torch.Tensor) -> torch.Tensor:
     c = A_local @ B_local
     dist.all_reduce(c)

@@ -44,7 +44,6 @@ def make_inputs(ctx: RankContext, d: Dims) -> dict[str, object]:
     return {"A_local": ctx.randn(d.rows, d.part), "B_local": ctx.randn(d.part, d.n)}
 
 
-@torch.no_grad()
 def reference(A_local: torch.Tensor, B_local: torch.Tensor) -> torch.Tensor:
     product = A_local @ B_local
     block = product.new_empty(len(product) // dist.get_world_size(), product.shape[1])

@@ -59,7 +59,6 @@ def make_inputs(ctx: RankContext, d: Dims) -> dict[str, object]:
     }
 
 
-@torch.no_grad()
 def reference(
     hidden_states: torch.Tensor, weight_shard: torch.Tensor, bias_shard: torch.Tensor
 ) -> torch.Tensor:

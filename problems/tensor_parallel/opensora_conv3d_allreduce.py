@@ -63,7 +63,6 @@ def make_inputs(ctx: RankContext, d: Dims) -> dict[str, object]:
     }
 
 
-@torch.no_grad()
 def reference(
     input: torch.Tensor,
     weight: torch.Tensor,

@@ -114,7 +114,6 @@ def _ring_attention(
     return out.transpose(1, 2).to(q.dtype)
 
 
-@torch.no_grad()
 def reference(
     hidden_states: torch.Tensor,
     w_qkv: torch.Tensor,

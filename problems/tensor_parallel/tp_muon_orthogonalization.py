@@ -93,7 +93,6 @@ def _coefficients(coefficient_type: str) -> list[tuple[float, float, float]]:
     return known[coefficient_type]
 
 
-@torch.no_grad()
 def reference(
     x: torch.Tensor,
     steps: int = 5,

@@ -45,7 +45,6 @@ def make_inputs(ctx: RankContext, d: Dims) -> dict[str, object]:
     }
 
 
-@torch.no_grad()
 def reference(
     local_hidden_states: torch.Tensor, local_weight: torch.Tensor, variance_epsilon: float
 ) -> torch.Tensor:

@@ -55,7 +55,6 @@ def make_inputs(ctx: RankContext, d: Dims) -> dict[str, object]:
     }
 
 
-@torch.no_grad()
 def reference(
     vocab_parallel_logits: torch.Tensor,
     target: torch.Tensor,

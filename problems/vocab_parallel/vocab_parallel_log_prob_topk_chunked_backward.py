@@ -93,7 +93,6 @@ def _filtered(rows: torch.Tensor, top_k: int | None, top_p: float) -> torch.Tens
     return torch.empty_like(rows).scatter_(1, columns, values)
 
 
-@torch.no_grad()
 def reference(
     vocab_parallel_logits: torch.Tensor,
     target: torch.Tensor,
