@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from html import escape
 
 from django.urls import reverse
-from django.utils.html import escape
 from django.utils.safestring import SafeString
 
 from leaderboard import cells
 from leaderboard.boards import Cell, Entry
 from leaderboard.failures import FAILURE_MODES
-from leaderboard.marks import Mark, Target, marked_cell, unmarked_cell
+
+
+@dataclass(frozen=True, kw_only=True)
+class Mark:
+    """A sign of a closed set: the class that colours it, what is drawn, what it means."""
+
+    code: str
+    glyph: str
+    words: str
+
 
 TWICE = Mark(code="z", glyph="⇑", words="right, at least twice as fast")
 FASTER = Mark(code="y", glyph="↑", words="right and faster")
@@ -23,6 +33,8 @@ FAILURES: Mapping[str, Mark] = {
     for mode, code in zip(FAILURE_MODES, "csnrmd", strict=False)
 }
 LEGEND: tuple[Mark, ...] = (TWICE, FASTER, UNSURE, HALF, *FAILURES.values())
+# Nothing was judged there; with an edge where a category begins.
+UNMARKED = ('<td class="o">·</td>', '<td class="o g">·</td>')
 # With few columns there is room for the speedup itself.
 FEW_COLUMNS = 24
 CELL_COLUMNS = (
@@ -33,14 +45,11 @@ CELL_COLUMNS = (
 
 @dataclass(frozen=True, kw_only=True)
 class Column:
-    """A problem. One with `edge` begins a category; `path` and `label` are its number, and that
-    with its title, for cells."""
+    """A problem. One with `edge` begins a category."""
 
     number: int
     title: str
     url: str
-    path: SafeString
-    label: SafeString
     edge: bool
 
 
@@ -61,17 +70,6 @@ class Group:
         return len(self.columns) < 4
 
 
-def column(number: int, slug: str, title: str, *, edge: bool) -> Column:
-    return Column(
-        number=number,
-        title=title,
-        url=reverse("problem", args=[number, slug]),
-        path=escape(number),
-        label=escape(f"{number}. {title}"),
-        edge=edge,
-    )
-
-
 def mark_of(cell: Cell) -> Mark | None:
     """Faster means what it means for fast_1: with the whole interval."""
     if cell.best_speedup is None or cell.best_low is None:
@@ -82,32 +80,38 @@ def mark_of(cell: Cell) -> Mark | None:
 
 
 def row_cells(
-    submission: int | None, own: Iterable[Cell], columns: Sequence[Column], query: str
+    submission: int, own: Iterable[Cell], columns: Sequence[Column], query: str
 ) -> SafeString:
-    """`query` is what leads to the same attempt of the same setting."""
+    """`query` is what leads to the same attempt of the same setting. What is written into a cell is
+    a mark of ours or a number, or was escaped before."""
     found = {cell.problem: cell for cell in own}
     start = escape(reverse("attempt", args=[submission, 0]).removesuffix("0"))
     end = escape(f"?{query}" if query else "")
     in_digits = len(columns) <= FEW_COLUMNS
     made = []
-    for one in columns:
-        cell = found.get(one.number)
+    for column in columns:
+        cell = found.get(column.number)
         mark = mark_of(cell) if cell else None
         if cell is None or mark is None:
-            made.append(unmarked_cell(edge=one.edge))
+            made.append(UNMARKED[column.edge])
             continue
-        to = Target(href=SafeString(f"{start}{one.path}{end}"), label=one.label, edge=one.edge)
-        made.append(marked_cell(mark, to, cell.best_speedup, in_digits=in_digits))
-    return cells.joined(made)
+        says, drawn = mark.words, mark.glyph
+        if cell.best_speedup is not None:
+            says = cells.ratio_text(cell.best_speedup)
+            drawn = says.removesuffix("×") if in_digits else drawn
+        kind = f"{mark.code} g" if column.edge else mark.code
+        number = f"{column.number:d}"
+        made.append(
+            f'<td class="{kind}"><a href="{start}{number}{end}" title="{number}: {says}">'
+            f"{drawn}</a></td>"
+        )
+    return SafeString("".join(made))
 
 
 def solved_cells(entries: Iterable[Entry], columns: Sequence[Column]) -> SafeString:
     """How many of the rows solved each problem."""
-    counts: dict[int, int] = {}
-    for entry in entries:
-        for cell in entry.cells:
-            counts[cell.problem] = counts.get(cell.problem, 0) + (cell.correct > 0)
-    return cells.joined(cells.count_cell(counts.get(one.number, 0)) for one in columns)
+    counts = Counter(cell.problem for entry in entries for cell in entry.cells if cell.correct)
+    return cells.joined(cells.count_cell(counts[one.number]) for one in columns)
 
 
 def cell_record(entry: Entry, cell: Cell) -> dict[str, object]:

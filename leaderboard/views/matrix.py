@@ -24,30 +24,35 @@ from leaderboard.filters import (
 from leaderboard.matrix import CELL_COLUMNS, Column, Group, cell_record
 from leaderboard.models import Problem
 from leaderboard.pages import BadQuery, Crumb, Page, Table, bad_query, canonical_query, public_page
+from leaderboard.paging import PAGE, Part, part_of
 
 # Those that say which kernels of a submission count.
 KERNEL_FILTERS = ("backend", "mechanism", "nccl")
+PARAMETERS = (*BOARD_PARAMETERS, PAGE)
+# As many as a screen shows; each is as wide as the catalogue.
+ROWS_A_PAGE = 25
 
 
-@public_page(*BOARD_PARAMETERS)
+@public_page(*PARAMETERS)
 def models_by_problems(request: HttpRequest) -> Page:
     query = board_query(request)
     rows = placed(query.judged(), DEFAULT_SORT)
     groups, unscored = grouped(query.scope)
     columns = [column for group in groups for column in group.columns]
+    part = part_of(request, rows, ROWS_A_PAGE, PARAMETERS)
     where = canonical_query(request, (*KERNEL_FILTERS, *SETTING_FILTERS))
     records = (cell_record(row.entry, cell) for row in rows for cell in row.entry.cells)
     context = {
         "page_url": reverse("matrix"),
         "filters": query.controls,
         "groups": groups,
-        "columns": columns,
         "is_wide": len(columns) <= matrix.FEW_COLUMNS,
         "unscored": unscored,
         "legend": matrix.LEGEND,
         "solved": matrix.solved_cells((row.entry for row in rows), columns),
-        "rows": [_drawn(row, columns, where) for row in rows],
-        "said": f"{said(len(rows), 'submission')} · {query.setting}" if rows else "",
+        "rows": [_drawn(row, columns, where) for row in part.rows],
+        "links": part.links,
+        "said": f"{in_words(part, len(rows))} · {query.setting}" if rows else "",
     }
     return Page(
         template="matrix.html",
@@ -61,6 +66,12 @@ def models_by_problems(request: HttpRequest) -> Page:
         table=Table(columns=CELL_COLUMNS, rows=(list(record.values()) for record in records)),
         crumbs=(Crumb(text="Leaderboard", url=reverse("board")), Crumb(text="Matrix")),
     )
+
+
+def in_words(part: Part[Placed], total: int) -> str:
+    if not part.links:
+        return said(total, "submission")
+    return f"{part.start + 1} to {part.start + len(part.rows)} of {said(total, 'submission')}"
 
 
 def grouped(scope: Scope) -> tuple[list[Group], int]:
@@ -80,7 +91,8 @@ def grouped(scope: Scope) -> tuple[list[Group], int]:
             continue
         names[own] = own_title
         members = columns.setdefault(own, [])
-        members.append(matrix.column(number, slug, title, edge=not members))
+        address = reverse("problem", args=[number, slug])
+        members.append(Column(number=number, title=title, url=address, edge=not members))
     page = reverse("matrix")
     found = [
         Group(title=names[own], url=f"{page}?category={own}", columns=tuple(members))
@@ -91,11 +103,11 @@ def grouped(scope: Scope) -> tuple[list[Group], int]:
 
 def _drawn(row: Placed, columns: Sequence[Column], where: str) -> dict[str, object]:
     entry = row.entry
+    own = entry.cells if entry.submission else ()
     return {
         **{name: getattr(entry, name) for name in ("model", "harness", "url", "baseline")},
-        "place": row.place or "",
         "correct": entry.score.correct,
-        "cells": matrix.row_cells(entry.submission, entry.cells, columns, where),
+        "cells": matrix.row_cells(entry.submission or 0, own, columns, where),
     }
 
 
