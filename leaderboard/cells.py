@@ -242,6 +242,8 @@ def count_text(value: Number) -> str:
 
 def significant(number: float) -> str:
     """Three significant digits without an exponent where that is readable."""
+    if 1.0 <= number < 10.0:  # most are, and need no logarithm
+        return f"{number:.2f}"
     if number == 0:
         return "0"
     magnitude = math.floor(math.log10(abs(number)))

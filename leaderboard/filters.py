@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from urllib.parse import urlencode
 
 from django.db.models.fields.json import KT
@@ -95,7 +95,7 @@ def setting_filters(
     chosen = left[0] if left else None
     controls = []
     for name, (attribute, label) in SETTING_FILTERS.items():
-        values = sorted({str(asdict(setting)[attribute]) for setting in settings})
+        values = sorted({str(getattr(setting, attribute)) for setting in settings})
         if len(values) < 2:
             continue
         default = str(getattr(settings[0], attribute))
