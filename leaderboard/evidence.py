@@ -69,7 +69,7 @@ def evidence(run: Run | None, report: Report | None) -> dict[str, object]:
     """Context of `_verdict.html` and `_evidence.html`. A run that failed for our reasons has no
     report."""
     if run is None:
-        return {"run": None}
+        return {"run": None, "speed": None}
     report = report or {}
     trials = report.get("trials", ())
     return {

@@ -46,10 +46,15 @@ MIDDLEWARE = [
 ROOT_URLCONF = "leaderboard.urls"
 WSGI_APPLICATION = "leaderboard.wsgi.application"
 APPEND_SLASH = False
+# The site's own pages, then those that come with Django.
 TEMPLATES = [
     {
-        "BACKEND": "django.template.backends.django.DjangoTemplates",
+        "BACKEND": "django.template.backends.jinja2.Jinja2",
         "DIRS": [BASE_DIR / "templates"],
+        "OPTIONS": {"environment": "leaderboard.jinja.environment"},
+    },
+    {
+        "BACKEND": "django.template.backends.django.DjangoTemplates",
         "APP_DIRS": True,
         "OPTIONS": {
             "context_processors": [
@@ -58,7 +63,7 @@ TEMPLATES = [
                 "django.contrib.messages.context_processors.messages",
             ]
         },
-    }
+    },
 ]
 
 DATABASES = {"default": env.database(env.text("DATABASE_URL", f"sqlite:///{STATE_DIR}/db.sqlite3"))}

@@ -30,7 +30,7 @@ def speed(report: Report) -> dict[str, object] | None:
         "distinguishable": not low <= 1.0 <= high,
         "bursts": len(timing["kernel_bursts_us"]),
         "own_ratio": own_ratio(timing),
-        **(bound(report.get("floors"), timing) or {}),
+        **bound(report.get("floors"), timing),
     }
 
 
@@ -40,10 +40,10 @@ def own_ratio(timing: Report) -> float | None:
     return baseline_us / kernel_us if kernel_us and baseline_us else None
 
 
-def bound(floors: Mapping[str, float] | None, timing: Report) -> dict[str, object] | None:
+def bound(floors: Mapping[str, float] | None, timing: Report) -> dict[str, object]:
     """The floors as bars against what was measured. A host without a datasheet has none."""
     if not floors:
-        return None
+        return {"floors": None}
     least_us = {name: floors[f"{name}_us"] for name in FLOORS}
     limiter = max(least_us, key=lambda name: least_us[name])
     kernel_us, baseline_us = timing["kernel_us"], timing["baseline_us"]
@@ -52,7 +52,8 @@ def bound(floors: Mapping[str, float] | None, timing: Report) -> dict[str, objec
     def row(name: str, says: str, us: float, **marks: bool) -> dict[str, object]:
         made = (cells.decimal_cell(us, 2), cells.decimal_cell(100 * us / kernel_us))
         width = f"{100 * us / longest_us:.2f}"
-        return {"name": name, "says": says, "cells": cells.joined(made), "width": width, **marks}
+        told = {"name": name, "says": says, "cells": cells.joined(made), "width": width}
+        return {**told, "is_bound": False, "measured": False, **marks}
 
     rows = [
         row(name, says, least_us[key], is_bound=key == limiter)

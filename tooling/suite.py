@@ -59,7 +59,6 @@ def rewrite() -> None:
     for command in (
         ["ruff", "check", "--fix", "--quiet", "."],
         ["ruff", "format", "--quiet", "."],
-        ["djade", *_templates()],
     ):
         subprocess.run([places.program(command[0]), *command[1:]], cwd=places.ROOT, check=False)
 
@@ -67,8 +66,6 @@ def rewrite() -> None:
 def _static_checks() -> Iterator[tuple[str, list[str]]]:
     yield "ruff format", [places.program("ruff"), "format", "--check", "--quiet", "."]
     yield "ruff check", [places.program("ruff"), "check", "--quiet", "."]
-    if templates := _templates():
-        yield "djade", [places.program("djade"), "--check", *templates]
     folders = [name for name in PYTHON_FOLDERS if any((places.ROOT / name).rglob("*.py"))]
     yield "mypy --strict", [places.program("mypy"), *folders]
     yield "import contracts", [places.program("lint-imports")]
@@ -146,7 +143,3 @@ def _skipped(program: str) -> Outcome:
     package = DEBIAN_PACKAGES[program]
     note = f"tests that need {program} were left out: apt-get install {package} (as root)"
     return Outcome(name=f"without {program}", failed=IN_CI, seconds=0.0, note=note)
-
-
-def _templates() -> list[str]:
-    return [str(path) for path in sorted((places.ROOT / "templates").rglob("*.html"))]

@@ -155,7 +155,8 @@ def _times(share: float | None, n: int) -> float | None:
 def publication_context(claims: Sequence[PublishedResult]) -> dict[str, object]:
     """What stands below the table: where claims come from and under which setting."""
     if not claims:
-        return {"citation": "No published results have been imported."}
+        none = "No published results have been imported."
+        return {"citation": none, "note_counts": "", "setting": [], "agentic": []}
     payload = claims[0].publication.payload
     setting = payload.get("setting", {})
     return {

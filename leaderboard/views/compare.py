@@ -51,7 +51,7 @@ def submissions(request: HttpRequest) -> Page:
         "filters": [*pickers(sides, rows), *controls],
         "setting": setting,
         "sides": [_side(letter, side) for letter, side in zip(LETTERS, sides, strict=False)],
-        **(compared(found, sides, titles) if found else {}),
+        **(compared(found, sides, titles) if found else {"scores": []}),
     }
     records = [record(line) for line in found]
     return Page(

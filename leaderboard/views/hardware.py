@@ -19,6 +19,7 @@ from leaderboard.views.figures.hardware import limit_figures
 LIST_COLUMNS = ("slug", "title", "device", "ranks", "hosts_alive", "submissions", "attempts")
 SHOWN = ("link", "hbm_read", "bfloat16", "barrier")
 COLUMNS = (*calibration.FIELDS,)
+NOT_MEASURED: dict[str, object] = dict.fromkeys(("rates", "latencies", "lacks"), ())
 
 
 @public_page(live=True)
@@ -125,7 +126,7 @@ def hardware(request: HttpRequest, slug: str) -> Page:
             "versions": versions(hosts, known["versions"] or calibration.versions(data or {})),
             "alike": alike(known, every) if data is None else [],
             "limits": floors.limits_of(known["title"]),
-            **(calibration_context(slug, data) if data else {}),
+            **(calibration_context(slug, data) if data else NOT_MEASURED),
         },
         data={**facts, **counts, "hosts": hosts, "calibration": data},
         table=table,
