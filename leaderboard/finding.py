@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 from django.db.models import Q
 from django.db.models.functions import Lower
-from django.urls import reverse
 
+from leaderboard.links import url
 from leaderboard.models import Kernel, LanguageModel, Problem, Run, Submission, Visibility
 
 MOST = 20
@@ -70,9 +70,9 @@ def _problems(text: str, number: re.Match[str] | None) -> list[Found]:
         words = f"{title} {slug} {slug.replace('_', ' ')} {category}".casefold()
         if exact or (not number and all(word in words for word in text.split())):
             note = category if scored else f"{category}, not scored"
-            url = reverse("problem", args=[own, slug])
+            address = url("problem", own, slug)
             named = f"{own}. {title}"
-            found.append(Found(kind="Problem", title=named, note=note, url=url, exact=exact))
+            found.append(Found(kind="Problem", title=named, note=note, url=address, exact=exact))
     return sorted(found, key=lambda one: not one.exact)[:MOST]
 
 
@@ -84,7 +84,7 @@ def _models(text: str) -> list[Found]:
             kind="Model",
             title=name,
             note=vendor,
-            url=reverse("model", args=[slug]),
+            url=url("model", slug),
             exact=text in (name.casefold(), slug),
         )
         for name, vendor, slug in rows[:MOST]
@@ -119,7 +119,7 @@ def _kernels(digits: str) -> list[Found]:
             kind="Kernel",
             title=digest,
             note=title,
-            url=reverse("kernel", args=[digest]),
+            url=url("kernel", digest),
             exact=True,
         )
         for digest, title in titles.items()
@@ -138,7 +138,7 @@ def _runs(digits: str) -> list[Found]:
             kind="Run",
             title=str(run_id),
             note=f"{title}: {verdict or status}",
-            url=reverse("run", args=[run_id]),
+            url=url("run", run_id),
             exact=True,
         )
         for run_id, status, verdict, title in named[:MOST]

@@ -9,13 +9,12 @@ from urllib.parse import quote
 
 from django.template import defaultfilters
 from django.templatetags.static import static
-from django.urls import get_script_prefix, reverse
 from jinja2 import Environment, StrictUndefined
 
 from leaderboard import cells
+from leaderboard.links import url
 from leaderboard.visible import visible
 
-MOST_ADDRESSES = 10_000
 FILTERS: dict[str, Callable[..., str]] = {
     "visible": lambda text: visible(str(text)),
     "share": cells.share_text,
@@ -45,13 +44,3 @@ def environment(**options: Any) -> Environment:
     made.filters.update(FILTERS)
     made.globals.update(FRAME, url=url, static=functools.cache(static))
     return made
-
-
-def url(name: str, *args: object) -> str:
-    return _reversed(get_script_prefix(), name, args)
-
-
-@functools.lru_cache(maxsize=MOST_ADDRESSES)
-def _reversed(prefix: str, name: str, args: tuple[object, ...]) -> str:
-    """Django takes about 50 us to find out; the prefix is a part of what it finds."""
-    return reverse(name, args=args)

@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from django.db.models import F, OuterRef, Subquery
+from django.db.models import F
 from django.db.models.functions import Abs
 
-from leaderboard.models import Kernel, Run
+from leaderboard.models import Kernel
 
-MOST_SIBLINGS = 100
+MOST_SIBLINGS, MOST_RESULTS = 100, 1_000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,29 +32,32 @@ def lineage(kernel: Kernel, setting: Mapping[str, Any]) -> list[Sibling]:
 
     Results of another setting would not compare, so `setting` says which runs to look at.
     """
-    judged = Run.objects.filter(kernel=OuterRef("pk"), verdict__isnull=False, **setting)
-    newest = judged.order_by("-created_at", "-id")
+    results = (f"runs__{name}" for name in ("verdict", "speedup", *setting))
     near = (
         Kernel.objects.filter(submission=kernel.submission_id, problem=kernel.problem_id)
-        .annotate(
-            found=Subquery(newest.values("verdict")[:1]),
-            ratio=Subquery(newest.values("speedup")[:1]),
-        )
-        .order_by(Abs(F("attempt") - kernel.attempt), Abs(F("step") - kernel.step))
-        .values_list("attempt", "step", "backend", "source_id", "found", "ratio", "pk")
+        .order_by(*_nearest(kernel), "-runs__created_at", "-runs__id")
+        .values_list("attempt", "step", "backend", "source_id", "pk", *results)
     )
-    return [
-        Sibling(
+    found: dict[int, Sibling] = {}
+    for attempt, step, backend, digest, pk, verdict, speedup, *where in near[:MOST_RESULTS]:
+        counts = verdict is not None and where == list(setting.values())
+        if pk in found and (found[pk].verdict is not None or not counts):
+            continue
+        found[pk] = Sibling(
             attempt=attempt,
             step=step,
             backend=backend,
             digest=digest,
-            verdict=verdict,
-            speedup=speedup,
+            verdict=verdict if counts else None,
+            speedup=speedup if counts else None,
             is_here=pk == kernel.pk,
         )
-        for attempt, step, backend, digest, verdict, speedup, pk in sorted(near[:MOST_SIBLINGS])
-    ]
+    shown = list(found.values())[:MOST_SIBLINGS]
+    return sorted(shown, key=lambda sibling: (sibling.attempt, sibling.step))
+
+
+def _nearest(kernel: Kernel) -> tuple[Abs, Abs]:
+    return Abs(F("attempt") - kernel.attempt), Abs(F("step") - kernel.step)
 
 
 def previous(siblings: Sequence[Sibling]) -> Sibling | None:

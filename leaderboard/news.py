@@ -8,10 +8,10 @@ from datetime import datetime
 from typing import Any
 
 from django.db.models import Exists, OuterRef, Q
-from django.urls import reverse
 
 from leaderboard.boards import SETTING_FIELDS, Setting
 from leaderboard.cells import ratio_text
+from leaderboard.links import url
 from leaderboard.models import Run, Submission, Summary
 
 MOST, RECENT = 50, 1000
@@ -61,7 +61,7 @@ def _record(row: Mapping[str, Any]) -> Item:
         what=f"{row['problem_id']}. {row['problem__title']}: {speedup}",
         model=row["submission__model__name"],
         says=f"The fastest verified kernel for this problem on {setting}.",
-        url=reverse("run", args=[row["best_run_id"]]),
+        url=url("run", row["best_run_id"]),
         at=row["best_run__finished_at"],
     )
 

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from django.http import HttpRequest
-from django.urls import reverse
 
 from leaderboard.diff import Diff, compared
 from leaderboard.lineage import Sibling, previous
+from leaderboard.links import url
 from leaderboard.models import Kernel, Source, Submission, Visibility
 from leaderboard.pages import BadQuery
 from leaderboard.visible import visible
@@ -56,7 +56,7 @@ def differences(other: Other, source: str) -> Diff:
 
 def _reference(kernel: Kernel) -> Other:
     problem = kernel.problem
-    page = reverse("problem", args=[problem.number, problem.slug])
+    page = url("problem", problem.number, problem.slug)
     text = problem.payload["reference_source"]
     return Other(name="the reference", text=text, url=f"{page}#reference")
 
@@ -67,7 +67,7 @@ def _before(kernel: Kernel, before: Sibling) -> Other:
     return Other(
         name=f"attempt {before.attempt}, step {before.step}",
         text=Source.objects.get(pk=before.digest).text,
-        url=reverse("kernel", args=[before.digest]),
+        url=url("kernel", before.digest),
         owner_id=submission.owner_id if is_private else None,
     )
 
@@ -86,6 +86,6 @@ def _kernel_called(request: HttpRequest, digest: str) -> Other | None:
     return Other(
         name=f"kernel {digest[:10]} by {found.submission.model.name}",
         text=found.source.text,
-        url=reverse("kernel", args=[digest]),
+        url=url("kernel", digest),
         owner_id=owner_id,
     )

@@ -9,8 +9,8 @@ from typing import Any
 
 from django.db import models
 from django.db.models import F, Q
-from django.urls import reverse
 
+from leaderboard.links import url
 from leaderboard.models.catalogue import Hardware
 from leaderboard.models.choices import (
     COUNTED_VERDICTS,
@@ -213,7 +213,7 @@ class Run(models.Model):
         return str(self.id)
 
     def get_absolute_url(self) -> str:
-        return reverse("run", args=[self.id])
+        return url("run", self.id)
 
     @property
     def is_final(self) -> bool:

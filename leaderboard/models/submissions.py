@@ -9,8 +9,8 @@ from django.conf import settings
 from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 from django.db import models
 from django.db.models import Q
-from django.urls import reverse
 
+from leaderboard.links import url
 from leaderboard.models.catalogue import LanguageModel, Problem
 from leaderboard.models.choices import (
     BACKENDS,
@@ -104,7 +104,7 @@ class Submission(models.Model):
         return f"{self.model} ({self.harness})"
 
     def get_absolute_url(self) -> str:
-        return reverse("submission", args=[self.pk])
+        return url("submission", self.pk)
 
 
 class SourceQuerySet(models.QuerySet["Source"]):
@@ -141,7 +141,7 @@ class Source(models.Model):
         return self.digest
 
     def get_absolute_url(self) -> str:
-        return reverse("kernel", args=[self.digest])
+        return url("kernel", self.digest)
 
     @property
     def text(self) -> str:

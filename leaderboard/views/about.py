@@ -9,10 +9,10 @@ from django.conf import settings
 from django.db.models import Count, F, OuterRef, QuerySet, Subquery
 from django.db.models.functions import Coalesce, Lower
 from django.http import HttpRequest
-from django.urls import reverse
 from django.utils import timezone
 
 from leaderboard import cells
+from leaderboard.links import url
 from leaderboard.methodology import judging, methodology_context
 from leaderboard.models import Hardware, Problem, Publication, Run, Status, Visibility, WorkerHost
 from leaderboard.models.runs import FINAL
@@ -38,7 +38,7 @@ def methodology(request: HttpRequest) -> Page:
             "citation": publication.citation if publication else "",
         },
         data={**counts, **facts, "judging": judging()},
-        crumbs=(Crumb(text="Leaderboard", url=reverse("board")), Crumb(text="Methodology")),
+        crumbs=(Crumb(text="Leaderboard", url=url("board")), Crumb(text="Methodology")),
     )
 
 
@@ -64,7 +64,7 @@ def status(request: HttpRequest) -> Page:
         context={**facts, **shown, "alive_s": settings.PKB_HOST_SILENCE_S},
         data={**facts, "queues": queues, "hosts": hosts},
         table=Table(columns=columns, rows=[[q[c] for c in columns] for q in queues]),
-        crumbs=(Crumb(text="Leaderboard", url=reverse("board")), Crumb(text="Status")),
+        crumbs=(Crumb(text="Leaderboard", url=url("board")), Crumb(text="Status")),
     )
 
 

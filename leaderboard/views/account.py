@@ -8,12 +8,12 @@ from django.contrib.auth.decorators import login_required
 from django.db.models import Count
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
-from django.urls import reverse
 from django.utils import timezone
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_POST
 
 from leaderboard.forms import TokenForm
+from leaderboard.links import url
 from leaderboard.models import ApiToken, Scope, Submission
 
 MOST_TOKENS = 50
@@ -85,6 +85,6 @@ def submission_rows(request: HttpRequest) -> list[dict[str, Any]]:
     )
     names = ("pk", "harness", "visibility", "created_at", "model__name", "kernel_count")
     return [
-        {**row, "model": row["model__name"], "url": reverse("submission", args=[row["pk"]])}
+        {**row, "model": row["model__name"], "url": url("submission", row["pk"])}
         for row in found.values(*names)
     ]

@@ -14,7 +14,7 @@ from leaderboard.bundle import bundle
 from leaderboard.models import Run, Visibility
 from leaderboard.pages import Stored, answer_kept, may_see
 from leaderboard.views.figures.runs import run_called
-from leaderboard.views.kernels import MOST_RUNS, shown_run, uses_of, with_report
+from leaderboard.views.kernels import runs_of, shown_run, uses_of, with_report
 
 ZIP = "application/zip"
 
@@ -25,7 +25,7 @@ def of_kernel(request: HttpRequest, digest: str) -> HttpResponse:
 
     def found() -> Run | None:
         uses, _ = uses_of(request, digest)
-        runs = list(Run.objects.filter(kernel__in=uses).with_names()[:MOST_RUNS])
+        runs = runs_of(uses)
         return with_report(shown_run(runs) or next(iter(runs), None))
 
     return _answer(request, f"pkb-kernel-{digest[:12]}", found)

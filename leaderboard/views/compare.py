@@ -8,13 +8,13 @@ from urllib.parse import urlencode
 
 from django.http import HttpRequest, HttpResponseBase
 from django.shortcuts import redirect
-from django.urls import reverse
 from django.utils.safestring import SafeString
 from django.views.decorators.http import require_safe
 
 from leaderboard import boards, cells, side_by_side
 from leaderboard.columns import DEFAULT_SORT, Placed, placed
 from leaderboard.filters import SETTING_FILTERS, Filter, Option, setting_filters
+from leaderboard.links import url
 from leaderboard.models import Problem, Run
 from leaderboard.pages import BadQuery, Crumb, Page, Table, public_page
 from leaderboard.side_by_side import LETTERS, Asked, Bounds, Line
@@ -33,7 +33,7 @@ def compare(request: HttpRequest, form: str = "html") -> HttpResponseBase:
     if ticked:
         where = [(name, request.GET[name]) for name in SETTING_FILTERS if request.GET.get(name)]
         query = urlencode([*zip(LETTERS, ticked, strict=False), *where])
-        return redirect(f"{reverse('compare')}?{query}")
+        return redirect(f"{url('compare')}?{query}")
     if request.GET.get("kernels"):
         return kernels(request, form=form)
     return submissions(request, form=form)
@@ -47,7 +47,7 @@ def submissions(request: HttpRequest) -> Page:
     sides = chosen(request, rows)
     found = side_by_side.lines(problems, sides, bounds_of(sides)) if len(sides) > 1 else []
     context = {
-        "page_url": reverse("compare"),
+        "page_url": url("compare"),
         "filters": [*pickers(sides, rows), *controls],
         "setting": setting,
         "sides": [_side(letter, side) for letter, side in zip(LETTERS, sides, strict=False)],
@@ -68,7 +68,7 @@ def submissions(request: HttpRequest) -> Page:
             columns=tuple(records[0]) if records else ("number", "problem"),
             rows=[list(record.values()) for record in records],
         ),
-        crumbs=(Crumb(text="Leaderboard", url=reverse("board")), Crumb(text="Compare")),
+        crumbs=(Crumb(text="Leaderboard", url=url("board")), Crumb(text="Compare")),
     )
 
 
@@ -77,7 +77,7 @@ def scored_problems() -> tuple[list[Asked], dict[str, str]]:
     fields = ("number", "slug", "title", "category", "category_title")
     rows = list(Problem.objects.scored().values_list(*fields))
     problems = [
-        Asked(number=number, title=title, url=reverse("problem", args=[number, slug]), category=own)
+        Asked(number=number, title=title, url=url("problem", number, slug), category=own)
         for number, slug, title, own, _ in rows
     ]
     return problems, {own: title for *_, own, title in rows}

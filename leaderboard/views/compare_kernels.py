@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from django.http import Http404, HttpRequest
-from django.urls import reverse
 
 from leaderboard.boards import SETTING_FIELDS, Setting
 from leaderboard.diff import compared
+from leaderboard.links import url
 from leaderboard.models import Kernel, Run, Source, Visibility
 from leaderboard.pages import BadQuery, Crumb, Page, Table, public_page
 from leaderboard.side_by_side import LETTERS, Outcome, are_apart
@@ -51,8 +51,8 @@ def kernels(request: HttpRequest) -> Page:
         data={"kernels": records},
         table=Table(columns=RECORD_COLUMNS, rows=[list(record.values()) for record in records]),
         crumbs=(
-            Crumb(text="Leaderboard", url=reverse("board")),
-            Crumb(text="Compare", url=reverse("compare")),
+            Crumb(text="Leaderboard", url=url("board")),
+            Crumb(text="Compare", url=url("compare")),
             Crumb(text="Kernels"),
         ),
     )
@@ -123,9 +123,9 @@ def _side(letter: str, use: Kernel, run: Run | None) -> dict[str, Any]:
     return {
         "letter": letter.upper(),
         "kernel": use.source_id,
-        "url": reverse("kernel", args=[use.source_id]),
+        "url": url("kernel", use.source_id),
         "problem": str(problem),
-        "problem_url": reverse("problem", args=[problem.number, problem.slug]),
+        "problem_url": url("problem", problem.number, problem.slug),
         "model": use.submission.model.name,
         "submission": use.submission_id,
         "submission_url": use.submission.get_absolute_url(),

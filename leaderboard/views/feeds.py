@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from django.http import HttpRequest, HttpResponse
-from django.urls import reverse
 from django.utils.feedgenerator import Atom1Feed
 from django.views.decorators.http import require_safe
 
+from leaderboard.links import url
 from leaderboard.news import Item, newest
 from leaderboard.pages import Stored, answer_kept, origin, packed
 from leaderboard.visible import visible
@@ -28,8 +28,8 @@ def as_atom(items: Iterable[Item], site: str) -> str:
         title="PKB Leaderboard",
         subtitle="Kernels that became the fastest for their problem, and new submissions.",
         description="",
-        link=f"{site}{reverse('board')}",
-        feed_url=f"{site}{reverse('feed')}",
+        link=f"{site}{url('board')}",
+        feed_url=f"{site}{url('feed')}",
         language="en-gb",
     )
     for item in items:

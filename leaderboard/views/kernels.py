@@ -7,13 +7,13 @@ from dataclasses import asdict
 from typing import Any
 
 from django.http import Http404, HttpRequest
-from django.urls import reverse
 
 from leaderboard import cells
 from leaderboard.diff import Diff
 from leaderboard.display import Marks, highlighted
 from leaderboard.evidence import contents, evidence
 from leaderboard.lineage import Sibling, lineage
+from leaderboard.links import url
 from leaderboard.mechanisms import source_marks
 from leaderboard.models import Kernel, Moderation, Run, Source, Submission, Visibility
 from leaderboard.other_side import Other, differences, other_side
@@ -25,13 +25,23 @@ from leaderboard.views.problems import address_of
 MOST_RUNS = 200
 # Results compare within one setting only.
 SETTING = ("hardware_id", "world_size", "size", "dtype", "profile")
+# What is read of them, as wide rows of the database take longer to name than to fetch.
+USE_READS = (
+    *("attempt", "step", "backend", "source_id", "problem__number", "problem__slug"),
+    *("problem__title", "submission__model__name", "submission__harness", "submission__owner_id"),
+    *("submission__visibility", "submission__moderation", "submission__created_at"),
+)
+RUN_READS = (
+    *("kernel_id", "status", "verdict", "speedup", "hardware_id", "world_size", "size", "dtype"),
+    *("profile", "device", "created_at", "finished_at"),
+)
 RUN_COLUMNS = ("id", "problem", "status", "verdict", "speedup", "where", "profile", "finished")
 
 
 @public_page("diff")
 def kernel(request: HttpRequest, digest: str) -> Page:
     uses, private = uses_of(request, digest)
-    runs = list(Run.objects.filter(kernel__in=uses).with_names()[:MOST_RUNS])
+    runs = runs_of(uses)
     shown = with_report(shown_run(runs))
     use = next(use for use in uses if shown is None or use.pk == shown.kernel_id)
     report = (shown and shown.report) or {}
@@ -39,7 +49,7 @@ def kernel(request: HttpRequest, digest: str) -> Page:
     siblings = lineage(use, {name: getattr(shown, name) for name in SETTING} if shown else {})
     other = other_side(request, use, siblings)
     diff = differences(other, source) if other else None
-    address = reverse("kernel", args=[digest])
+    address = url("kernel", digest)
     context = {
         **evidence(shown, report),
         "digest": digest,
@@ -61,8 +71,8 @@ def kernel(request: HttpRequest, digest: str) -> Page:
         template="kernel.html",
         section="",
         context={**context, "contents": contents(context)},
-        data=_data(uses, runs, source, siblings, diff),
-        table=Table(columns=RUN_COLUMNS, rows=[_values(run_line(run)) for run in runs]),
+        data=lambda: _data(uses, runs, source, siblings, diff),
+        table=Table(columns=RUN_COLUMNS, rows=(_values(run_line(run)) for run in runs)),
         unlisted=use.submission.visibility != Visibility.PUBLIC,
         private=private or (other is not None and other.owner_id is not None),
         owner_id=other.owner_id if other and not private else use.submission.owner_id,
@@ -76,7 +86,7 @@ def uses_of(request: HttpRequest, digest: str) -> tuple[list[Kernel], bool]:
     An unlisted submission is not given away by a public one with the same source.
     """
     found = Kernel.objects.filter(source=digest).select_related("problem", "submission__model")
-    uses = list(found.defer("problem__payload").order_by("submission_id", "attempt", "step"))
+    uses = list(found.only(*USE_READS).order_by("submission_id", "attempt", "step"))
     for visibility in (Visibility.PUBLIC, Visibility.UNLISTED):
         if open_to_all := [use for use in uses if use.submission.visibility == visibility]:
             return open_to_all, False
@@ -86,6 +96,15 @@ def uses_of(request: HttpRequest, digest: str) -> tuple[list[Kernel], bool]:
     if not seen:
         raise Http404
     return [use for use in uses if use.submission_id in seen], True
+
+
+def runs_of(uses: Sequence[Kernel]) -> list[Run]:
+    """The newest first, without their reports."""
+    known = {use.pk: use for use in uses}
+    runs = list(Run.objects.filter(kernel__in=known).only(*RUN_READS)[:MOST_RUNS])
+    for run in runs:
+        run.kernel = known[run.kernel_id]
+    return runs
 
 
 def shown_run(runs: Sequence[Run]) -> Run | None:
@@ -99,8 +118,9 @@ def with_report(run: Run | None) -> Run | None:
     """The same run with its report and its source."""
     if run is None:
         return None
-    names = ("kernel__problem", "kernel__submission__model", "kernel__source", "hardware")
-    return Run.objects.select_related(*names).defer("kernel__problem__payload").get(pk=run.pk)
+    found = Run.objects.select_related("kernel__source").get(pk=run.pk)
+    found.kernel.problem, found.kernel.submission = run.kernel.problem, run.kernel.submission
+    return found
 
 
 def run_line(run: Run) -> dict[str, Any]:
@@ -146,10 +166,10 @@ def _lineage(siblings: Sequence[Sibling], digest: str) -> list[dict[str, object]
     """Nothing where a kernel stands alone."""
     return [
         {
-            **asdict(sibling),
+            **vars(sibling),
             "verdict": words(sibling.verdict) if sibling.verdict else "",
             "state": state(sibling.verdict),
-            "url": reverse("kernel", args=[sibling.digest]),
+            "url": url("kernel", sibling.digest),
             "same": sibling.digest == digest,
             "cells": cells.decimal_cell(sibling.speedup, 2),
         }
@@ -169,7 +189,7 @@ def _data(
         "digest": uses[0].source_id,
         "uses": [_record(use) for use in uses],
         "source": source,
-        "attempts": [asdict(sibling) for sibling in siblings],
+        "attempts": [vars(sibling) for sibling in siblings],
         "diff": asdict(diff) if diff else None,
         "runs": [run_line(run) for run in runs],
     }
@@ -199,7 +219,7 @@ def _record(use: Kernel) -> dict[str, object]:
 
 def _crumbs(use: Kernel) -> tuple[Crumb, ...]:
     return (
-        Crumb(text="Leaderboard", url=reverse("board")),
+        Crumb(text="Leaderboard", url=url("board")),
         Crumb(text=use.problem.title, url=address_of(use.problem)),
         Crumb(text=f"Kernel {use.source_id[:10]}"),
     )

@@ -8,11 +8,11 @@ from typing import Any
 from urllib.parse import urlencode
 
 from django.http import Http404, HttpRequest
-from django.urls import reverse
 
 from leaderboard import boards, cells, scores
 from leaderboard.boards import Cell, Entry
 from leaderboard.columns import COLUMNS, CSV_COLUMNS, as_record, csv_rows, placed
+from leaderboard.links import url
 from leaderboard.models import LanguageModel, Problem, PublishedResult, Standing
 from leaderboard.pages import Crumb, Page, Table, public_page
 from leaderboard.side_by_side import LETTERS
@@ -58,7 +58,7 @@ def model(request: HttpRequest, slug: str) -> Page:
         "claimed": bool(totals),
         "citation": claims[0].publication.citation if totals else "",
         "compare_url": compare_url(ours),
-        "badge_url": reverse("model-badge", args=[found.slug]) if ours else "",
+        "badge_url": url("model-badge", found.slug) if ours else "",
         **extremes(ours, known),
         **category_context(entries, claims, known),
         "figures": model_figures(found, ours),
@@ -74,7 +74,7 @@ def model(request: HttpRequest, slug: str) -> Page:
             "problems": [record for entry in ours for record in cell_records(entry)],
         },
         table=Table(columns=CSV_COLUMNS, rows=csv_rows(rows)),
-        crumbs=(Crumb(text="Leaderboard", url=reverse("board")), Crumb(text=found.name)),
+        crumbs=(Crumb(text="Leaderboard", url=url("board")), Crumb(text=found.name)),
     )
 
 
@@ -87,7 +87,7 @@ def catalogue() -> Known:
     for number, slug, title, category, category_title, scored in Problem.objects.values_list(
         *fields
     ):
-        problems[number] = (title, reverse("problem", args=[number, slug]))
+        problems[number] = (title, url("problem", number, slug))
         titles.setdefault(category, category_title)
         sizes[category] = sizes.get(category, 0) + scored
     return Known(problems=problems, titles=titles, sizes=sizes)
@@ -102,7 +102,7 @@ def compare_url(entries: Sequence[Entry]) -> str:
     if len(entries) < 2:
         return ""
     pairs = zip(LETTERS, (entry.submission for entry in entries), strict=False)
-    return f"{reverse('compare')}?{urlencode(list(pairs))}"
+    return f"{url('compare')}?{urlencode(list(pairs))}"
 
 
 def extremes(entries: Sequence[Entry], known: Known) -> dict[str, object]:
@@ -127,17 +127,17 @@ def extremes(entries: Sequence[Entry], known: Known) -> dict[str, object]:
 
 
 def _extreme(entry: Entry, cell: Cell, known: Known) -> dict[str, object]:
-    title, url = known.problems[cell.problem]
+    title, address = known.problems[cell.problem]
     made = (cells.ratio_cell(cell.best_speedup), cells.share_cell(cell.utilisation))
     return {
         "number": cell.problem,
         "title": title,
-        "url": url,
+        "url": address,
         "harness": entry.harness,
         "submission_url": entry.url,
         "verdict": words(cell.verdict),
         "state": state(cell.verdict),
-        "run_url": reverse("run", args=[cell.run]),
+        "run_url": url("run", cell.run),
         "cells": cells.joined(made),
     }
 
@@ -166,6 +166,6 @@ def category_context(
             for results in claimed.values()
         ]
         made = [cells.count_cell(size), *map(cells.heat_cell, [*ours, *theirs])]
-        url = reverse("category", args=[slug])
-        rows.append({"title": title, "url": url, "cells": cells.joined(made)})
+        made_of = cells.joined(made)
+        rows.append({"title": title, "url": url("category", slug), "cells": made_of})
     return {"category_columns": columns, "categories": rows if columns else []}

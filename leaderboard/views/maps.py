@@ -10,9 +10,9 @@ from urllib.parse import urlsplit
 from django.contrib.sitemaps import Sitemap
 from django.http import Http404, HttpRequest, HttpResponse
 from django.template.loader import render_to_string
-from django.urls import reverse
 from django.views.decorators.http import require_safe
 
+from leaderboard.links import url
 from leaderboard.models import LanguageModel, Problem, Submission
 from leaderboard.pages import Stored, answer_kept, origin, packed
 
@@ -40,10 +40,10 @@ class Everything(Sitemap):  # type: ignore[type-arg]
         models = LanguageModel.objects.visible().values_list("slug", flat=True)
         ranked = Submission.objects.ranked().values_list("pk", "created_at")[:MOST_SUBMISSIONS]
         return [
-            *(Address(url=reverse(name)) for name in PAGES),
-            *(Address(url=reverse("problem", args=parts)) for parts in problems),
-            *(Address(url=reverse("model", args=[slug])) for slug in models),
-            *(Address(url=reverse("submission", args=[pk]), changed=at) for pk, at in ranked),
+            *(Address(url=url(name)) for name in PAGES),
+            *(Address(url=url("problem", *parts)) for parts in problems),
+            *(Address(url=url("model", slug)) for slug in models),
+            *(Address(url=url("submission", pk), changed=at) for pk, at in ranked),
         ]
 
     def location(self, item: Address) -> str:

@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from django.http import HttpRequest, HttpResponseBase
-from django.urls import reverse
 from django.utils import timezone
 
 from leaderboard.evidence import contents, evidence, run_facts
+from leaderboard.links import url
 from leaderboard.models import Run, Status, Visibility
 from leaderboard.models.choices import PHASES
 from leaderboard.models.runs import FINAL
@@ -55,7 +55,7 @@ def page_of(request: HttpRequest, run_id: uuid.UUID) -> Page:
         unlisted=submission.visibility != Visibility.PUBLIC,
         owner_id=submission.owner_id,
         crumbs=(
-            Crumb(text="Leaderboard", url=reverse("board")),
+            Crumb(text="Leaderboard", url=url("board")),
             Crumb(text=problem.title, url=address_of(problem)),
             Crumb(text="Run"),
         ),
@@ -78,7 +78,7 @@ def _facts(found: Run, record: Mapping[str, Any]) -> dict[str, object]:
         "model": submission.model.name,
         "submission_url": submission.get_absolute_url(),
         "digest": found.kernel.source_id,
-        "kernel_url": reverse("kernel", args=[found.kernel.source_id]),
+        "kernel_url": url("kernel", found.kernel.source_id),
     }
 
 

@@ -7,11 +7,11 @@ from dataclasses import asdict
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import redirect
 from django.template.loader import render_to_string
-from django.urls import reverse
 from django.views.decorators.http import require_safe
 
 from leaderboard.filters import said
 from leaderboard.finding import FEWEST_DIGITS, LONGEST, MOST, Found, find, sole
+from leaderboard.links import url
 from leaderboard.pages import Crumb, Page, Table, origin, public_page
 from leaderboard.visible import visible
 
@@ -47,7 +47,7 @@ def results(request: HttpRequest, found: list[Found]) -> Page:
         },
         data={"q": asked, "results": records},
         table=Table(columns=COLUMNS, rows=[list(record.values()) for record in records]),
-        crumbs=(Crumb(text="Leaderboard", url=reverse("board")), Crumb(text="Search")),
+        crumbs=(Crumb(text="Leaderboard", url=url("board")), Crumb(text="Search")),
     )
 
 

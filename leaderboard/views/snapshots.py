@@ -8,11 +8,11 @@ from typing import Any
 
 from django.http import FileResponse, Http404, HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import get_object_or_404
-from django.urls import reverse
 from django.utils.http import parse_etags
 from django.views.decorators.http import require_safe
 
 from leaderboard import citing, snapshots
+from leaderboard.links import url
 from leaderboard.models import Snapshot
 from leaderboard.pages import Crumb, Page, Table, origin, public_page
 
@@ -31,14 +31,14 @@ def listed(request: HttpRequest) -> Page:
         context={"snapshots": rows},
         data={"snapshots": rows},
         table=Table(columns=COLUMNS, rows=[[row[name] for name in COLUMNS] for row in rows]),
-        crumbs=(Crumb(text="Leaderboard", url=reverse("board")), Crumb(text="Snapshots")),
+        crumbs=(Crumb(text="Leaderboard", url=url("board")), Crumb(text="Snapshots")),
     )
 
 
 @public_page(live=True)
 def snapshot(request: HttpRequest, tag: str) -> Page:
     found = get_object_or_404(Snapshot, pk=tag)
-    address = reverse("snapshot", args=[tag])
+    address = url("snapshot", tag)
     files = [{**file, "url": f"{address}/{file['name']}"} for file in found.files]
     shown = record(found)
     return Page(
@@ -57,8 +57,8 @@ def snapshot(request: HttpRequest, tag: str) -> Page:
             columns=FILE_COLUMNS, rows=[[file[name] for name in FILE_COLUMNS] for file in files]
         ),
         crumbs=(
-            Crumb(text="Leaderboard", url=reverse("board")),
-            Crumb(text="Snapshots", url=reverse("snapshots")),
+            Crumb(text="Leaderboard", url=url("board")),
+            Crumb(text="Snapshots", url=url("snapshots")),
             Crumb(text=found.tag),
         ),
     )
@@ -84,7 +84,7 @@ def record(found: Snapshot) -> dict[str, Any]:
         "judge_version": found.judge_version,
         "bytes": sum(file["bytes"] for file in found.files),
         "manifest_sha256": snapshots.manifest_digest(found),
-        "url": reverse("snapshot", args=[found.tag]),
+        "url": url("snapshot", found.tag),
     }
 
 

@@ -9,11 +9,11 @@ from typing import Any
 
 from django.db.models import Count, Subquery
 from django.http import Http404, HttpRequest
-from django.urls import reverse
 
 from leaderboard import boards, cells, scores
 from leaderboard.boards import Entry, Setting
 from leaderboard.filters import said
+from leaderboard.links import url
 from leaderboard.models import Problem, Standing, Submission, Visibility
 from leaderboard.models.choices import VERDICTS
 from leaderboard.pages import Crumb, Page, Table, choice, public_page
@@ -63,8 +63,8 @@ def submission(request: HttpRequest, number: int) -> Page:
         unlisted=found.visibility != Visibility.PUBLIC,
         owner_id=found.owner_id,
         crumbs=(
-            Crumb(text="Leaderboard", url=reverse("board")),
-            Crumb(text=found.model.name, url=reverse("model", args=[found.model.slug])),
+            Crumb(text="Leaderboard", url=url("board")),
+            Crumb(text=found.model.name, url=url("model", found.model.slug)),
             Crumb(text=f"Submission {found.pk}"),
         ),
     )
@@ -107,9 +107,9 @@ def submission_context(found: Submission) -> dict[str, object]:
         "reason": found.moderation_reason,
         "private": found.visibility != Visibility.PUBLIC,
         "notes": found.notes,
-        "model_url": reverse("model", args=[found.model.slug]),
-        "badge_url": reverse("submission-badge", args=[found.pk]) if is_ranked else "",
-        "compare_url": f"{reverse('compare')}?a={found.pk}" if is_ranked else "",
+        "model_url": url("model", found.model.slug),
+        "badge_url": url("submission-badge", found.pk) if is_ranked else "",
+        "compare_url": f"{url('compare')}?a={found.pk}" if is_ranked else "",
     }
 
 
@@ -137,8 +137,8 @@ def verdict_links(final: Sequence[Judged], wanted: str) -> list[dict[str, object
         {"url": "?#kernels", "text": f"all {len(final)}", "current": not wanted}
     ]
     for verdict, count in counts.most_common():
-        url, text = f"?verdict={verdict}#kernels", f"{words(verdict)} {count}"
-        links.append({"url": url, "text": text, "current": verdict == wanted})
+        address, text = f"?verdict={verdict}#kernels", f"{words(verdict)} {count}"
+        links.append({"url": address, "text": text, "current": verdict == wanted})
     return links
 
 
@@ -168,7 +168,7 @@ def _drawn(judged: Judged) -> dict[str, Any]:
     return {
         **record,
         "problem_url": address_of(judged.kernel.problem),
-        "url": reverse("kernel", args=[record["kernel"]]),
+        "url": url("kernel", record["kernel"]),
         "run_url": run.get_absolute_url() if run else None,
         "state": state(judged.verdict),
         "verdict": words(record["verdict"] or ""),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import uuid
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,8 @@ from django.urls import reverse, set_script_prefix
 from django.utils.safestring import mark_safe
 from jinja2 import Environment, UndefinedError, meta
 
-from leaderboard.jinja import url
+from leaderboard.links import url
+from leaderboard.models import Visibility
 
 FOLDER = Path(settings.BASE_DIR) / "templates"
 NAMES = sorted(str(path.relative_to(FOLDER)) for path in FOLDER.rglob("*.*"))
@@ -60,9 +62,28 @@ def test_a_name_that_a_page_does_not_pass_is_an_error(text: str, jinja: Environm
         jinja.from_string(text).render(a={})
 
 
-def test_an_address_is_remembered_for_its_arguments_and_prefix() -> None:
-    assert url("problem", 1, "allreduce") == reverse("problem", args=[1, "allreduce"])
-    assert url("problem", 2, "allreduce") == "/problems/2-allreduce"
+@pytest.mark.parametrize(
+    ("name", "args"),
+    [
+        ("board", []),
+        ("problem", [1, "allreduce"]),
+        ("problem", [9_080_706_050, "a-b_c"]),
+        ("attempt", [12, 13]),
+        ("run", [uuid.UUID(int=77)]),
+        ("run", [str(uuid.UUID(int=78))]),
+        ("kernel", ["0123456789abcdef" * 4]),
+        ("snapshot-file", ["2026-11", "a b%c-ü.jsonl"]),
+        ("snapshot-file", ["2026-11", "runs.parquet"]),
+        ("hardware", [Visibility.PUBLIC]),
+    ],
+)
+def test_an_address_is_what_django_says(name: str, args: list[object]) -> None:
+    assert url(name, *args) == reverse(name, args=args)
+    assert url(name, *args) == reverse(name, args=args)
+
+
+def test_an_address_follows_the_prefix() -> None:
+    assert url("problem", 1, "allreduce") == "/problems/1-allreduce"
     set_script_prefix("/pkb/")
     try:
         assert url("problem", 1, "allreduce") == "/pkb/problems/1-allreduce"

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from django.http import Http404, HttpRequest
-from django.urls import reverse
 
 from leaderboard import boards
 from leaderboard.boards import Entry
@@ -14,6 +13,7 @@ from leaderboard.charts import submissions as charts
 from leaderboard.charts.boards import ModeCounts
 from leaderboard.charts.drawing import Spec
 from leaderboard.charts.submissions import Series
+from leaderboard.links import url
 from leaderboard.models import LanguageModel, Problem, Standing
 from leaderboard.pages import Crumb, Table
 from leaderboard.views.figures.frame import Drawn, figure, framed
@@ -60,9 +60,9 @@ def speedups(request: HttpRequest) -> Drawn:
 
 
 def _drawn(found: LanguageModel, spec: Spec, table: Table) -> Drawn:
-    url = reverse("model", args=[found.slug])
-    board = Crumb(text="Leaderboard", url=reverse("board"))
-    return Drawn(spec=spec, table=table, crumbs=(board, Crumb(text=found.name, url=url)))
+    board = Crumb(text="Leaderboard", url=url("board"))
+    model = Crumb(text=found.name, url=url("model", found.slug))
+    return Drawn(spec=spec, table=table, crumbs=(board, model))
 
 
 def model_figures(found: LanguageModel, entries: Sequence[Entry]) -> list[dict[str, object]]:

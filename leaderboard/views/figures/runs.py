@@ -8,11 +8,11 @@ from dataclasses import replace
 from typing import Any
 
 from django.http import Http404, HttpRequest
-from django.urls import reverse
 
 from leaderboard.charts import runs as charts
 from leaderboard.charts.drawing import Spec
 from leaderboard.charts.runs import Bin, Event, Margin
+from leaderboard.links import url
 from leaderboard.models import Run
 from leaderboard.pages import Crumb, Table
 from leaderboard.views.figures.frame import Drawn, figure, framed
@@ -75,12 +75,12 @@ def margins(request: HttpRequest) -> Drawn:
 
 def _drawn(run: Run, spec: Spec, table: Table) -> Drawn:
     problem = run.kernel.problem
-    address = reverse("problem", args=[problem.number, problem.slug])
+    address = url("problem", problem.number, problem.slug)
     return Drawn(
         spec=spec,
         table=table,
         crumbs=(
-            Crumb(text="Leaderboard", url=reverse("board")),
+            Crumb(text="Leaderboard", url=url("board")),
             Crumb(text=problem.title, url=address),
             Crumb(text="Run", url=run.get_absolute_url()),
         ),

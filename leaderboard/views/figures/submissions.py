@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from django.http import Http404, HttpRequest
-from django.urls import reverse
 
 from leaderboard import boards
 from leaderboard.boards import Setting
@@ -14,6 +13,7 @@ from leaderboard.charts import submissions as charts
 from leaderboard.charts.boards import ModeCounts
 from leaderboard.charts.drawing import Spec
 from leaderboard.charts.submissions import Speedup, Trail
+from leaderboard.links import url
 from leaderboard.models import Standing, Submission
 from leaderboard.pages import Crumb, Table
 from leaderboard.submission_kernels import (
@@ -93,8 +93,8 @@ def _drawn(found: Submission, spec: Spec, table: Table) -> Drawn:
         spec=spec,
         table=table,
         crumbs=(
-            Crumb(text="Leaderboard", url=reverse("board")),
-            Crumb(text=model.name, url=reverse("model", args=[model.slug])),
+            Crumb(text="Leaderboard", url=url("board")),
+            Crumb(text=model.name, url=url("model", model.slug)),
             Crumb(text=f"Submission {found.pk}", url=found.get_absolute_url()),
         ),
         submission=found,

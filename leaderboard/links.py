@@ -1,0 +1,32 @@
+"""Addresses of the site's pages, as quick as a table of hundreds of links needs them."""
+
+from __future__ import annotations
+
+import functools
+import re
+import uuid
+
+from django.urls import get_script_prefix, reverse
+
+_PLAIN = re.compile(r"[\w-]+", re.ASCII)
+# Stand for any argument of their kind: a UUID's text also fits where a route takes a slug.
+_UUID = uuid.UUID(int=1)
+_SAMPLES: dict[type, object] = {int: 9_080_706_050, str: str(_UUID), uuid.UUID: _UUID}
+
+
+def url(name: str, *args: object) -> str:
+    """As Django's `reverse`, which takes 50 us for each; a route is asked for once."""
+    kinds = tuple(map(type, args))
+    texts = tuple(map(str, args))
+    if all(kind in _SAMPLES for kind in kinds) and all(map(_PLAIN.fullmatch, texts)):
+        return _route(get_script_prefix(), name, kinds) % texts
+    return reverse(name, args=args)
+
+
+@functools.cache
+def _route(prefix: str, name: str, kinds: tuple[type, ...]) -> str:
+    """With `%s` for each argument. A prefix is a part of what `reverse` says."""
+    route = reverse(name, args=[_SAMPLES[kind] for kind in kinds]).replace("%", "%%")
+    for kind in kinds:
+        route = route.replace(str(_SAMPLES[kind]), "%s", 1)
+    return route
