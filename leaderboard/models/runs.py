@@ -64,9 +64,8 @@ class RunQuerySet(models.QuerySet["Run"]):
 
     def with_names(self) -> RunQuerySet:
         """With what a line about a run shows; without the report."""
-        return self.select_related(
-            "kernel__problem", "kernel__submission__model", "hardware"
-        ).defer("report_packed", "kernel__problem__payload")
+        named = self.select_related("kernel__problem", "kernel__submission__model")
+        return named.defer("report_packed", "kernel__problem__payload")
 
     def not_declined_by(self, host: str) -> RunQuerySet:
         return self.exclude(declines__host=host)

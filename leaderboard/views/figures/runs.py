@@ -196,8 +196,8 @@ def run_called(text: str) -> Run:
         key = uuid.UUID(text)
     except ValueError:
         raise Http404 from None
-    names = ("kernel__problem", "kernel__submission__model", "hardware")
-    found = Run.objects.select_related(*names).filter(pk=key).first()
+    named = Run.objects.select_related("kernel__problem", "kernel__submission__model")
+    found = named.defer("kernel__problem__payload").filter(pk=key).first()
     if found is None:
         raise Http404
     return found
