@@ -34,41 +34,36 @@ def joined(cells: Iterable[SafeString]) -> SafeString:
 
 def share_cell(value: Number, interval: Interval | None = None) -> SafeString:
     """Per cent, a bar of that length and a whisker for the interval."""
-    return _bar_cell(value, interval, _interval_text(interval))
+    return _bar_cell(value, interval, "", None)
 
 
 def fast_cell(value: Number, interval: Interval | None, likely: Number, unsure: int) -> SafeString:
     """A share whose bar goes on, pale, as far as `likely`: with `unsure` more kernels, whose
     intervals hold the threshold."""
-    says = [text for text in (_interval_text(interval),) if text]
-    if unsure:
-        says.append(f"{100 * (_checked(likely) or 0.0):.1f} % with {unsure:d} not told apart")
-    return _bar_cell(value, interval, "; ".join(says), likely)
+    more = 100 * (_checked(likely) or 0.0)
+    says = f"{more:.1f} % with {unsure:d} not told apart" if unsure else ""
+    return _bar_cell(value, interval, says, likely)
 
 
-def _interval_text(interval: Interval | None) -> str:
-    if interval is None:
-        return ""
-    return f"95 % interval {100 * interval.low:.1f} to {100 * interval.high:.1f} %"
-
-
-def _bar_cell(
-    value: Number, interval: Interval | None, title: str, likely: Number = None
-) -> SafeString:
-    """`title` is made of numbers in this module."""
+def _bar_cell(value: Number, interval: Interval | None, says: str, likely: Number) -> SafeString:
+    """`says` is made of numbers in this module, and follows the interval in the title."""
     number, pale_to = _checked(value), _checked(likely)
     if number is None:
         return _MISSING_CELL
-    label = f' title="{title}"' if title else ""
-    whisker = pale = ""
+    shown = f"{100 * number:.1f}"
+    wide = shown if 0.0 <= number <= 1.0 else f"{_per_cent(number):.1f}"
+    title, whisker, pale = says, "", ""
     if interval:
-        low, high = 100 * interval.low, 100 * interval.high
-        whisker = f'<rect class="ci" x="{low:.1f}%" width="{high - low:.1f}%"/>'
+        low, high = f"{100 * interval.low:.1f}", f"{100 * interval.high:.1f}"
+        title = f"95 % interval {low} to {high} %" + (f"; {says}" if says else "")
+        length = 100 * (interval.high - interval.low)
+        whisker = f'<rect class="ci" x="{low}%" width="{length:.1f}%"/>'
     if pale_to is not None and pale_to > number:
         pale = f'<rect class="pale" width="{_per_cent(pale_to):.1f}%"/>'
+    label = f' title="{title}"' if title else ""
     return SafeString(
-        f'<td class="num share"{label}>{100 * number:.1f}<svg class="bar" aria-hidden="true">'
-        f'{pale}<rect width="{_per_cent(number):.1f}%"/>{whisker}</svg></td>'
+        f'<td class="num share"{label}>{shown}<svg class="bar" aria-hidden="true">'
+        f'{pale}<rect width="{wide}%"/>{whisker}</svg></td>'
     )
 
 
@@ -143,7 +138,7 @@ def time_cell(us: Number) -> SafeString:
 
 
 def ratio_cell(value: Number) -> SafeString:
-    return _cell(value, ratio_text)
+    return _cell(value, lambda number: f"{significant(number)}×")
 
 
 def count_cell(value: Number) -> SafeString:
