@@ -8,7 +8,6 @@ from typing import Any
 from urllib.parse import parse_qsl
 
 from django.http import HttpRequest
-from django.urls import reverse
 from django.utils import timezone
 
 from leaderboard import cells, citing
@@ -35,6 +34,7 @@ from leaderboard.filters import (
     chips,
     said,
 )
+from leaderboard.links import url
 from leaderboard.pages import Page, Table, canonical_query, choice, origin, public_page
 from leaderboard.verdicts import words
 from leaderboard.views.figures.board import board_figures
@@ -56,14 +56,12 @@ def board(request: HttpRequest) -> Page:
         section="board",
         context={
             "scored": query.scope.scored,
-            "page_url": reverse("board"),
+            "page_url": url("board"),
             "filters": query.controls,
             "slider": query.slider,
             "p": f"{query.p:g}",
             "sort": "" if sort == DEFAULT_SORT else sort,
-            "chips": chips(
-                (query.slider, *query.controls), reverse("board"), _pairs(address, sort)
-            ),
+            "chips": chips((query.slider, *query.controls), url("board"), _pairs(address, sort)),
             "figures": board_figures(query, ours, claims, address),
             "where": [pair for pair in parse_qsl(address) if pair[0] in SETTING_FILTERS],
             "cite": cite(request, address),
@@ -79,8 +77,8 @@ def board(request: HttpRequest) -> Page:
 def cite(request: HttpRequest, address: str) -> dict[str, str] | None:
     """None where the site does not know its own address."""
     site = origin(request)
-    url = f"{site}{reverse('board')}" + (f"?{address}" if address else "")
-    return citing.live(url, timezone.localdate()) if site else None
+    page = f"{site}{url('board')}" + (f"?{address}" if address else "")
+    return citing.live(page, timezone.localdate()) if site else None
 
 
 def counted(query: BoardQuery, rows: Sequence[Placed]) -> dict[str, object]:
@@ -149,7 +147,7 @@ def row_context(row: Placed) -> dict[str, Any]:
 
 def headings(columns: Iterable[Column], sort: str, p: float, address: str) -> list[dict[str, str]]:
     """Each sorts by its column, and turns the order round when it does already."""
-    page, current = reverse("board"), sort.removeprefix("-")
+    page, current = url("board"), sort.removeprefix("-")
     direction = "ascending" if sort.startswith("-") else "descending"
     made = []
     for column in columns:

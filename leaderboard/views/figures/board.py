@@ -8,7 +8,6 @@ from dataclasses import replace
 from typing import Any
 
 from django.http import HttpRequest
-from django.urls import reverse
 
 from leaderboard import scores
 from leaderboard.boards import Entry
@@ -16,6 +15,7 @@ from leaderboard.charts import boards as charts
 from leaderboard.charts.boards import ByCategory, Chances, Curve, ModeCounts, Spread
 from leaderboard.charts.drawing import Spec
 from leaderboard.filters import BOARD_PARAMETERS, BoardQuery, board_query
+from leaderboard.links import url
 from leaderboard.models import PublishedResult
 from leaderboard.pages import Crumb, Table, canonical_query
 from leaderboard.views.figures.frame import Drawn, figure, framed
@@ -101,7 +101,7 @@ def failure_modes(request: HttpRequest) -> Drawn:
 
 def _drawn(request: HttpRequest, query: BoardQuery, spec: Spec, table: Table) -> Drawn:
     address = canonical_query(request, BOARD_PARAMETERS)
-    url = reverse("board") + (f"?{address}" if address else "")
+    page = url("board") + (f"?{address}" if address else "")
     narrowed = [
         f"{one.label}: {one.text}"
         for one in query.controls
@@ -111,7 +111,7 @@ def _drawn(request: HttpRequest, query: BoardQuery, spec: Spec, table: Table) ->
     return Drawn(
         spec=spec,
         table=table,
-        crumbs=(Crumb(text="Leaderboard", url=url),),
+        crumbs=(Crumb(text="Leaderboard", url=page),),
         under=" · ".join([*narrowed, *where]),
     )
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from django.http import HttpRequest
-from django.urls import reverse
 
 from leaderboard.charts import categories as charts
 from leaderboard.charts.boards import ByCategory
+from leaderboard.links import url
 from leaderboard.pages import Crumb, canonical_query
 from leaderboard.taxonomy import (
     ALL,
@@ -31,11 +31,11 @@ def heat_map(request: HttpRequest) -> Drawn:
     query = category_query(request)
     rows, titles = heat_rows(query)
     address = canonical_query(request, CATEGORY_PARAMETERS)
-    url = reverse("categories") + (f"?{address}" if address else "")
+    page = url("categories") + (f"?{address}" if address else "")
     return Drawn(
         spec=charts.heat_map(rows, titles, METRICS[query.metric][0]),
         table=category_table(rows, titles),
-        crumbs=(Crumb(text="Leaderboard", url=reverse("board")), Crumb(text="Categories", url=url)),
+        crumbs=(Crumb(text="Leaderboard", url=url("board")), Crumb(text="Categories", url=page)),
         under=str(query.setting or ""),
         title=heat_title(query),
     )

@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from django.http import HttpRequest
-from django.urls import reverse
 
 from leaderboard import cells
 from leaderboard.charts.drawing import Spec
+from leaderboard.links import url
 from leaderboard.models import Submission, Visibility
 from leaderboard.pages import Crumb, Page, Table, View, canonical_query, public_page
 
@@ -48,7 +48,7 @@ class Figure:
 
     @functools.cached_property
     def path(self) -> str:
-        return reverse("figure", args=[self.name])
+        return url("figure", self.name)
 
     @functools.cached_property
     def view(self) -> View:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from django.http import Http404, HttpRequest
-from django.urls import reverse
 
 from leaderboard import calibration
 from leaderboard.calibration import Reached
 from leaderboard.charts import hardware as charts
 from leaderboard.charts.hardware import Share
+from leaderboard.links import url
 from leaderboard.models import Hardware
 from leaderboard.pages import Crumb, Table
 from leaderboard.views.figures.frame import Drawn, figure, framed
@@ -30,13 +30,13 @@ def limits(request: HttpRequest) -> Drawn:
     if data is None:
         raise Http404
     rows = calibration.reached(data)
-    title, url = found.title if found else slug, reverse("hardware", args=[slug])
+    title, page = found.title if found else slug, url("hardware", slug)
     return Drawn(
         spec=charts.shares(shares_of(rows)),
         table=share_table(rows),
         crumbs=(
-            Crumb(text="Hardware", url=reverse("hardware-list")),
-            Crumb(text=title, url=url),
+            Crumb(text="Hardware", url=url("hardware-list")),
+            Crumb(text=title, url=page),
         ),
     )
 

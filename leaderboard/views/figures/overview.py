@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from django.http import HttpRequest
-from django.urls import reverse
 
 from leaderboard import floors
 from leaderboard.charts import boards as board_charts
@@ -15,6 +14,7 @@ from leaderboard.charts.drawing import Spec
 from leaderboard.charts.problems import Axes, Limit, Reach, Spread
 from leaderboard.failures import FAILURE_MODES
 from leaderboard.floors import Limits
+from leaderboard.links import url
 from leaderboard.models import Problem
 from leaderboard.pages import Crumb, Table, canonical_query
 from leaderboard.problem_facts import gpu_of
@@ -82,12 +82,12 @@ def failures(request: HttpRequest) -> Drawn:
 
 def _drawn(request: HttpRequest, found: Listed, spec: Spec, table: Table) -> Drawn:
     address = canonical_query(request, LIST_FILTERS)
-    url = reverse("problems") + (f"?{address}" if address else "")
+    page = url("problems") + (f"?{address}" if address else "")
     narrowed = [f"{one.label}: {one.text}" for one in found.controls if one.value]
     return Drawn(
         spec=spec,
         table=table,
-        crumbs=(Crumb(text="Problems", url=url),),
+        crumbs=(Crumb(text="Problems", url=page),),
         under=" · ".join(narrowed),
     )
 

@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from django.http import Http404, HttpRequest
-from django.urls import reverse
 
 from leaderboard import boards, cells, problem_results
 from leaderboard.charts import boards as board_charts
@@ -16,6 +15,7 @@ from leaderboard.charts.boards import ModeCounts
 from leaderboard.charts.drawing import Spec
 from leaderboard.charts.problems import Line
 from leaderboard.filters import SETTING_FILTERS, setting_filters
+from leaderboard.links import url
 from leaderboard.models import Problem
 from leaderboard.pages import Crumb, Table, canonical_query
 from leaderboard.problem_results import Results
@@ -101,13 +101,13 @@ def _drawn(
     request: HttpRequest, found: Problem, results: Results, spec: Spec, table: Table
 ) -> Drawn:
     query = canonical_query(request, (*SETTING_FILTERS,))
-    url = reverse("problem", args=[found.number, found.slug]) + (f"?{query}" if query else "")
+    page = url("problem", found.number, found.slug) + (f"?{query}" if query else "")
     return Drawn(
         spec=spec,
         table=table,
         crumbs=(
-            Crumb(text="Problems", url=reverse("problems")),
-            Crumb(text=str(found), url=url),
+            Crumb(text="Problems", url=url("problems")),
+            Crumb(text=str(found), url=page),
         ),
         under=str(results.setting or ""),
     )
