@@ -3,31 +3,29 @@
 from __future__ import annotations
 
 import functools
-import json
 from collections import Counter
-from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 from typing import Any, TypedDict, Unpack
 
-from django.db.models import TextField
-from django.db.models.functions import Cast
 from django.urls import reverse
 
-from leaderboard import scores
-from leaderboard.cell_columns import unpack_cells, unpack_results
+from leaderboard import board_sums, scores
+from leaderboard.details import BY_CATEGORY, Details, Marked
 from leaderboard.failures import failure_mode
 from leaderboard.models import PublishedResult, Standing, Trust
 from leaderboard.models.summaries import StandingQuerySet
 from leaderboard.scores import Attempts, Score
-from leaderboard.standings import Totals, totals_of, unpack
-from leaderboard.tallies import EVERYTHING, Cell, Narrow, Tally, cells_of, results_of
+from leaderboard.standings import Totals
+from leaderboard.tallies import EVERYTHING, Cell, Narrow
 
 __all__ = [
     "Cell",
     "Entry",
     "Narrowing",
     "Setting",
+    "alone",
     "claim",
     "judged",
     "known_settings",
@@ -64,7 +62,7 @@ class Entry:
 
     `utilisation` is the median over the problems solved, of the fastest kernel of each; `backends`
     stand in the order of how many problems they are used for. `results` and `cells`, by problem,
-    are unpacked when they are asked for.
+    are read when they are asked for, with those of all rows of the board: see `alone`.
     """
 
     model: str
@@ -82,48 +80,45 @@ class Entry:
     claimed: bool = False
     backends: tuple[str, ...] = ()
     submission: int | None = None
-    by_category: str = field(default="{}", repr=False)
-    packed: Mapping[str, Any] = field(default_factory=dict, repr=False)
-    narrow: Narrow = EVERYTHING
+    details: Details | None = field(default=None, repr=False)
 
     @functools.cached_property
     def results(self) -> tuple[Attempts, ...]:
-        if self.narrow.is_by_category:
-            return tuple(filter(self._is_asked, self._results))
-        return results_of(self._tallies, self.narrow)
+        return self.details.results(self.submission) if self.details and self.submission else ()
 
     @functools.cached_property
     def cells(self) -> tuple[Cell, ...]:
-        if self.narrow.is_by_category:
-            return tuple(filter(self._is_asked, self._cells))
-        return cells_of(self._tallies, self.narrow)
-
-    def _is_asked(self, one: Attempts | Cell) -> bool:
-        return self.narrow.category in ("", one.category)
+        return self.details.cells(self.submission) if self.details and self.submission else ()
 
     @property
-    def _results(self) -> Iterable[Attempts]:
-        packed = self.packed
-        return unpack_results(packed["cells"], packed["speedups"]) if packed else ()
+    def marks(self) -> Sequence[Marked]:
+        """What a matrix shows of the cells."""
+        return self.details.marks(self.submission) if self.details and self.submission else ()
 
     @property
-    def _cells(self) -> Iterable[Cell]:
-        return unpack_cells(self.packed["cells"]) if self.packed else ()
+    def solved(self) -> str:
+        """At the number of each problem: 1 where it was solved, 0 where tried, else a space."""
+        return self.details.solved(self.submission) if self.details and self.submission else ""
 
     @functools.cached_property
-    def _tallies(self) -> list[Tally]:
-        return unpack(self.packed["tallies"]) if self.packed else []
-
-    @functools.cached_property
-    def _by_category(self) -> dict[str, Any]:
-        return dict(json.loads(self.by_category))
+    def _by_category(self) -> Mapping[str, Any]:
+        return self.details.by_category(self.submission) if self.details and self.submission else {}
 
     def score_in(self, category: str, scored: int) -> Score:
-        """Of one category; an entry that was narrowed knows its own only."""
+        """Of one category, of an entry that was not narrowed."""
         found = self._by_category.get(category)
         if found is None:
             return scores.score([], scored, k=self.score.k)
         return scores.score_of(Totals(*found).summed, scored, k=self.score.k)
+
+
+def alone(entries: Sequence[Entry]) -> list[Entry]:
+    """The same rows, whose cells and results are read without those of others."""
+    details = next((entry.details for entry in entries if entry.details), None)
+    if details is None:
+        return list(entries)
+    own = details.alone(entry.submission for entry in entries if entry.submission is not None)
+    return [replace(entry, details=own) if entry.details else entry for entry in entries]
 
 
 def known_settings() -> list[Setting]:
@@ -136,42 +131,19 @@ def known_settings() -> list[Setting]:
 class Narrowing(TypedDict, total=False):
     """What a board is narrowed to.
 
-    `category`, `backend`, `mechanism` and `nccl_free` say which kernels count: others are attempts
-    that failed, and a submission without one of those is left out. `verified` leaves only what was
-    judged here in isolation; `source` is the codebase that problems were taken from.
+    `category`, `problems` (numbers), `backend`, `mechanism` and `nccl_free` say which kernels
+    count: others are attempts that failed, and a submission without one of those is left out.
+    `verified` leaves only what was judged here in isolation.
     """
 
     category: str
+    problems: frozenset[int] | None
     harness: str
     backend: str
     mechanism: str
     nccl_free: bool
     verified: bool
-    source: str
     submission: int
-
-
-def judged(setting: Setting, scored: int, **narrowing: Unpack[Narrowing]) -> list[Entry]:
-    """`scored` is how many problems the shares are of: those of the category, if one is given."""
-    rows = Standing.objects.ranked().filter(**asdict(setting))
-    if harness := narrowing.get("harness"):
-        rows = rows.filter(submission__harness=harness)
-    if submission := narrowing.get("submission"):
-        rows = rows.filter(submission=submission)
-    if narrowing.get("verified"):
-        rows = rows.filter(submission__trust=Trust.VERIFIED)
-    asked = Narrow(
-        category=narrowing.get("category", ""),
-        source=narrowing.get("source", ""),
-        backend=narrowing.get("backend", ""),
-        mechanism=narrowing.get("mechanism", ""),
-        nccl_free=narrowing.get("nccl_free", False),
-    )
-    narrow = EVERYTHING if asked == EVERYTHING else asked
-    packed = PLAIN if narrow.is_by_category else BY_KIND
-    found = rows.order_by("submission_id").values(*FIELDS, *packed, text=BY_CATEGORY)
-    entries = (_entry(row, scored, narrow) for row in found)
-    return [entry for entry in entries if entry]
 
 
 FIELDS = (
@@ -183,64 +155,97 @@ FIELDS = (
     "submission__harness",
     "submission__trust",
     "submission__created_at",
-    "submission__k",
     "submission__cost_usd",
-    "total",
 )
-# What is unpacked for whom: without and with filters on kernels.
-PLAIN, BY_KIND = ("cells", "speedups"), ("tallies",)
-# Seldom looked into, so it is not decoded for every row.
-BY_CATEGORY = Cast("by_category", TextField())
+
+# All that a page of one model or submission shows of a Standing's details.
+WHOLE = ("cells", "kernels", "speedups", "text")
+
+
+def judged(
+    setting: Setting,
+    scored: int,
+    *,
+    p: float = 1.0,
+    ahead: Sequence[str] = (),
+    **narrowing: Unpack[Narrowing],
+) -> list[Entry]:
+    """`scored` is how many problems the shares are of: those of the category, if one is given.
+    `ahead` names columns of the details that are read along: cells, kernels, solved, text."""
+    rows = Standing.objects.ranked().filter(**asdict(setting))
+    if harness := narrowing.get("harness"):
+        rows = rows.filter(submission__harness=harness)
+    if submission := narrowing.get("submission"):
+        rows = rows.filter(submission=submission)
+    if narrowing.get("verified"):
+        rows = rows.filter(submission__trust=Trust.VERIFIED)
+    narrow = Narrow(
+        category=narrowing.get("category", ""),
+        problems=narrowing.get("problems"),
+        backend=narrowing.get("backend", ""),
+        mechanism=narrowing.get("mechanism", ""),
+        nccl_free=narrowing.get("nccl_free", False),
+    )
+    known: dict[str, dict[int, Any]] = {name: {} for name in ahead}
+    details = Details(rows, narrow, known)
+    asked = board_sums.reading(narrow, p)
+    found = rows.order_by("submission_id").annotate(**asked.annotated, text=BY_CATEGORY)
+    first, last = len(FIELDS) + 1, len(FIELDS) + 1 + len(asked.names)
+    entries = []
+    for row in found.values_list(*FIELDS, "submission__k", *asked.names, *ahead):
+        k, columns = row[first - 1], row[first:last]
+        for name, value in zip(ahead, row[last:], strict=True):
+            known[name][row[0]] = value
+        if summed := asked.sum_up(k, *columns):
+            totals, sums = summed
+            score = scores.score_of(sums, scored, k=k, p=p)
+            entries.append(_entry(row, totals, score, details))
+    return entries
 
 
 def each_in_its_setting(standings: StandingQuerySet, scored: int) -> list[tuple[Setting, Entry]]:
     """Every submission once, in the setting where most of its problems were judged."""
-    best: dict[int, Mapping[str, Any]] = {}
-    for row in standings.values(*FIELDS, *PLAIN, "attempted", *SETTING_FIELDS, text=BY_CATEGORY):
-        known = best.get(row["submission_id"])
-        if known is None or row["attempted"] > known["attempted"]:
-            best[row["submission_id"]] = row
-    found = []
+    names = ("submission__k", "total", "attempted", *SETTING_FIELDS, *WHOLE)
+    best: dict[int, tuple[Any, ...]] = {}
+    attempted = len(FIELDS) + 2
+    found = standings.annotate(text=BY_CATEGORY)
+    for row in found.values_list(*FIELDS, *names):
+        held = best.get(row[0])
+        if held is None or row[attempted] > held[attempted]:
+            best[row[0]] = row
+    first = attempted + 1 + len(SETTING_FIELDS)
+    columns = zip(WHOLE, zip(*(row[first:] for row in best.values()), strict=True), strict=False)
+    known = {name: dict(zip(best, values, strict=True)) for name, values in columns}
+    details = Details(standings, EVERYTHING, known)
+    made = []
     for row in best.values():
-        setting = Setting(**{name: row[name] for name in SETTING_FIELDS})
-        if entry := _entry(row, scored, EVERYTHING):
-            found.append((setting, entry))
-    return found
+        k, total, _, *setting = row[len(FIELDS) : first]
+        score = scores.score_of(Totals(*total).summed, scored, k=k)
+        named = dict(zip(SETTING_FIELDS, setting, strict=True))
+        made.append((Setting(**named), _entry(row, Totals(*total), score, details)))
+    return made
 
 
-def _entry(row: Mapping[str, Any], scored: int, narrow: Narrow) -> Entry | None:
-    """None where no kernel counts."""
-    totals, k = _totals(row, narrow), row["submission__k"]
-    if totals is None:
-        return None
+def _entry(row: Sequence[Any], totals: Totals, score: Score, details: Details) -> Entry:
+    """`row` begins with FIELDS."""
+    submission, model, slug, vendor, baseline, harness, trust, date, cost = row[: len(FIELDS)]
     return Entry(
-        model=row["submission__model__name"],
-        slug=row["submission__model__slug"],
-        vendor=row["submission__model__vendor"],
-        harness=row["submission__harness"],
-        trust=row["submission__trust"],
-        url=f"{_submissions_url()}{row['submission_id']}",
-        date=row["submission__created_at"],
-        score=scores.score_of(totals.summed, scored, k=k),
+        model=model,
+        slug=slug,
+        vendor=vendor,
+        harness=harness,
+        trust=trust,
+        url=f"{_submissions_url()}{submission}",
+        date=date,
+        score=score,
         modes=totals.modes_found,
         backends=tuple(totals.backends),
         utilisation=totals.utilisation,
-        cost_usd=row["submission__cost_usd"],
-        baseline=row["submission__model__is_baseline"],
-        submission=row["submission_id"],
-        by_category=row["text"] if narrow is EVERYTHING else "{}",
-        packed=row,
-        narrow=narrow,
+        cost_usd=cost,
+        baseline=baseline,
+        submission=submission,
+        details=details,
     )
-
-
-def _totals(row: Mapping[str, Any], narrow: Narrow) -> Totals | None:
-    if narrow is EVERYTHING:
-        return Totals(*row["total"])
-    if narrow.is_by_category:
-        found = json.loads(row["text"]).get(narrow.category)
-        return Totals(*found) if found else None
-    return totals_of(unpack(row["tallies"]), row["submission__k"], narrow)
 
 
 @functools.cache
@@ -258,6 +263,7 @@ def modes_of(attempts: Iterable[Mapping[str, Any]]) -> dict[str, int]:
 def published(*, category: str | None = None, harness: str = "") -> list[PublishedResult]:
     """Claims for a category, or for all problems."""
     rows = PublishedResult.objects.filter(category=category).select_related("model", "publication")
+    rows = rows.defer("publication__payload")
     return list(rows.filter(harness=harness) if harness else rows)
 
 

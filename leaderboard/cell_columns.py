@@ -1,70 +1,149 @@
-"""The cells of a standing and the speedups behind them, column by column. Pure.
+"""What a Standing holds of its problems, column by column and by number. Pure.
 
-Pages without filters on kernels read these: a twentieth of the work of unpacking all tallies.
+`cells` has the numbers of each problem, `kernels` says which attempt a cell tells of, `outcomes`
+how every attempt ended, `speedups` the numbers of every correct one.
 """
 
 from __future__ import annotations
 
 import json
+import math
 import struct
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from array import array
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
+from itertools import chain
+from typing import Any, NamedTuple, Self
 
-from leaderboard.scores import Attempts
+from leaderboard.scores import Attempts, Counts
 from leaderboard.tallies import Cell, Tally
 
+NUMBERS = (
+    *("problem", "category", "made", "correct", "faster", "likely_faster", "log_speedup"),
+    *("best_speedup", "best_low", "mode", "utilisation", "backend", "modes"),
+)
+KERNELS = ("verdict", "kernel", "run", "mechanisms", "nccl")
+AT = {name: index for index, name in enumerate(NUMBERS)}
+COUNTS = [AT[name] for name in Counts._fields]
+# Where each field of a Cell lies in both lists of columns, one after the other.
+CELL = [(*NUMBERS, *KERNELS).index(name) for name in Cell._fields]
 MECHANISMS = Cell._fields.index("mechanisms")
-COLUMNS = {name: index for index, name in enumerate(Cell._fields)}
-Modes = Sequence[int]
+# Speedup, lower end of its interval, utilisation: so many numbers a correct attempt.
+RATES = 3
+PLACE = ("problem", "category", "made", "correct")
 
 
-def modes_by_problem(tallies: Iterable[Tally]) -> dict[int, Modes]:
-    """How many attempts ended in each failure mode."""
-    groups: dict[int, list[Modes]] = {}
-    for tally in tallies:
-        groups.setdefault(tally.problem, []).append(tally.modes)
-    return {number: [*map(sum, zip(*own, strict=True))] for number, own in groups.items()}
+class Packed(NamedTuple):
+    """As columns of a Standing."""
+
+    cells: str
+    kernels: str
+    outcomes: str
+    speedups: bytes | memoryview
 
 
-def pack_cells(cells: Sequence[Cell], modes: Mapping[int, Modes]) -> str:
-    """Modes are the column after those of the cells."""
-    counted = [modes[cell.problem] for cell in cells]
-    return json.dumps([*zip(*cells, strict=True), counted], separators=(",", ":"))
+class Columns(NamedTuple):
+    """Unpacked. `rates` are of each problem all speedups, all lower ends, all utilisations (NaN
+    where there is none); `outcomes` are those of all attempts, problem by problem."""
 
+    numbers: list[list[Any]]
+    kernels: list[list[Any]]
+    outcomes: list[str]
+    rates: array[float]
 
-def unpack_cells(text: str) -> tuple[Cell, ...]:
-    """By problem."""
-    return tuple(cell for cell, _ in cells_with_modes(text))
+    @classmethod
+    def of(cls, tallies: Sequence[Tally]) -> Self:
+        """Of different problems."""
+        columns = cls([[] for _ in NUMBERS], [[] for _ in KERNELS], [], array("d"))
+        for tally in sorted(tallies, key=lambda one: one.cell.problem):
+            columns.put(tally.cell.problem, tally)
+        return columns
 
+    @classmethod
+    def unpack(cls, packed: Packed) -> Self:
+        rates = array("d")
+        rates.frombytes(packed.speedups)
+        numbers, kernels = json.loads(packed.cells), json.loads(packed.kernels)
+        return cls(numbers, kernels, unpack_outcomes(packed.outcomes), rates)
 
-def cells_with_modes(text: str) -> Iterator[tuple[Cell, Modes]]:
-    columns = json.loads(text)
-    columns[MECHANISMS] = map(tuple, columns[MECHANISMS])
-    *cells, modes = columns
-    return zip(map(Cell._make, zip(*cells, strict=True)), modes, strict=True)
-
-
-def pack_speedups(results: Iterable[Attempts]) -> bytes:
-    """Of each problem the speedups of correct attempts, then the lower ends of their intervals."""
-    numbers = [number for one in results for number in (*one.speedups, *one.lows)]
-    return struct.pack(f"<{len(numbers)}d", *numbers)
-
-
-def unpack_results(text: str, packed: bytes | memoryview) -> tuple[Attempts, ...]:
-    """Of what `pack_cells` and `pack_speedups` made of the same problems in the same order."""
-    columns = json.loads(text)
-    numbers = struct.unpack(f"<{len(packed) // 8}d", packed)
-    names = ("problem", "category", "made", "correct")
-    found, start = [], 0
-    for problem, category, made, n in zip(*(columns[COLUMNS[one]] for one in names), strict=True):
-        middle, end = start + n, start + 2 * n
-        found.append(
-            Attempts(
-                problem=problem,
-                category=category,
-                made=made,
-                speedups=numbers[start:middle],
-                lows=numbers[middle:end],
-            )
+    def pack(self) -> Packed:
+        return Packed(
+            cells=_dumped(self.numbers),
+            kernels=_dumped(self.kernels),
+            outcomes=_dumped(_numbered(self.outcomes)),
+            speedups=self.rates.tobytes(),
         )
-        start = end
-    return tuple(found)
+
+    def put(self, problem: int, tally: Tally | None) -> None:
+        """A problem's part in place of what it was; None leaves it out."""
+        problems, made, correct = (self.numbers[AT[n]] for n in ("problem", "made", "correct"))
+        at = bisect_left(problems, problem)
+        end = at + (problem in problems[at : at + 1])
+        attempts = slice(sum(made[:at]), sum(made[:end]))
+        rates = slice(RATES * sum(correct[:at]), RATES * sum(correct[:end]))
+        self.outcomes[attempts] = tally.outcomes if tally else ()
+        self.rates[rates] = array("d", _rates_of(tally) if tally else ())
+        for columns, names in ((self.numbers, NUMBERS), (self.kernels, KERNELS)):
+            values = _values(tally, names) if tally else [()] * len(names)
+            for column, value in zip(columns, values, strict=True):
+                column[at:end] = value
+
+    def counts(self) -> list[Counts]:
+        """By problem."""
+        return list(map(Counts._make, zip(*(self.numbers[at] for at in COUNTS), strict=True)))
+
+    def results(self) -> list[Attempts]:
+        return list(_results(self.numbers, self.rates))
+
+
+def _values(tally: Tally, names: Sequence[str]) -> list[tuple[Any]]:
+    known = {**tally.counts._asdict(), **tally.cell._asdict(), "modes": tally.modes}
+    return [(known[name],) for name in names]
+
+
+def _rates_of(tally: Tally) -> Iterator[float]:
+    known = (math.nan if value is None else value for value in tally.utilisations)
+    return chain(tally.results.speedups, tally.results.lows, known)
+
+
+def _numbered(outcomes: Sequence[str]) -> list[Any]:
+    """The different ones, then the number of each."""
+    kinds = sorted(set(outcomes))
+    number = {kind: index for index, kind in enumerate(kinds)}
+    return [kinds, list(map(number.__getitem__, outcomes))]
+
+
+def unpack_outcomes(text: str) -> list[str]:
+    kinds, numbers = json.loads(text)
+    return list(map(kinds.__getitem__, numbers))
+
+
+def _dumped(columns: object) -> str:
+    return json.dumps(columns, separators=(",", ":"))
+
+
+def unpack_cells(cells: str, kernels: str) -> tuple[Cell, ...]:
+    """By problem."""
+    columns = [*json.loads(cells), *json.loads(kernels)]
+    own = [columns[at] for at in CELL]
+    own[MECHANISMS] = map(tuple, own[MECHANISMS])
+    return tuple(map(Cell._make, zip(*own, strict=True)))
+
+
+def unpack_results(cells: str, speedups: bytes | memoryview) -> tuple[Attempts, ...]:
+    """By problem."""
+    return tuple(_results(json.loads(cells), struct.unpack(f"<{len(speedups) // 8}d", speedups)))
+
+
+def _results(numbers: Sequence[list[Any]], rates: Sequence[float]) -> Iterator[Attempts]:
+    start = 0
+    for problem, category, made, n in zip(*(numbers[AT[name]] for name in PLACE), strict=True):
+        middle, end = start + n, start + 2 * n
+        yield Attempts(
+            problem=problem,
+            category=category,
+            made=made,
+            speedups=tuple(rates[start:middle]),
+            lows=tuple(rates[middle:end]),
+        )
+        start += RATES * n

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+CORRECT = "correct"
 FAILURE_MODES = (
     "nvcc/syntax errors",
     "tensor shape error",
@@ -9,7 +10,7 @@ FAILURE_MODES = (
     "runtime error",
     "output mismatch",
     "deadlock",
-    "correct",
+    CORRECT,
 )
 _MODE_OF_VERDICT = {
     "build_error": "nvcc/syntax errors",

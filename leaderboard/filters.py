@@ -7,15 +7,16 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from urllib.parse import urlencode
 
-from django.db.models.fields.json import KT
 from django.http import HttpRequest
 
-from leaderboard import boards, scores
+from leaderboard import boards
 from leaderboard.boards import Entry, Setting
 from leaderboard.methodology import judging
-from leaderboard.models import Harness, Problem, PublishedResult
+from leaderboard.models import Harness, PublishedResult
 from leaderboard.models.choices import BACKENDS
 from leaderboard.pages import BadQuery, choice
+from leaderboard.scopes import Scope, scope
+from leaderboard.thresholds import MOST_P, STEPS_OF_P
 from leaderboard.verdicts import words
 
 BOARD_PARAMETERS = (
@@ -30,7 +31,6 @@ SETTING_FILTERS = {
     "profile": ("profile", "Inputs"),
     "judge": ("judge_version", "Judge"),
 }
-MOST_P, STEPS_OF_P = 4, 20
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,20 +69,6 @@ class Slider:
     step: str
 
 
-@dataclass(frozen=True, kw_only=True)
-class Scope:
-    """The problems that shares are of. `sizes` counts the scored problems of each category,
-    `totals` all of them."""
-
-    category: str
-    scored: int
-    titles: dict[str, str]
-    sizes: dict[str, int]
-    totals: dict[str, int]
-    source: str = ""
-    sources: tuple[str, ...] = ()
-
-
 def setting_filters(
     request: HttpRequest, settings: Sequence[Setting]
 ) -> tuple[Setting | None, list[Filter]]:
@@ -117,33 +103,6 @@ def choice_filter(
     return Filter(name=name, label=label, value=value, options=made)
 
 
-def scope(request: HttpRequest, *asked: str) -> Scope:
-    """One query: how many problems are scored in each category.
-
-    `asked` names those of the parameters `category` and `source` that the page reads.
-    """
-    columns = ("category", "category_title", "scored", "codebase")
-    named = Problem.objects.annotate(codebase=KT("payload__source")).order_by("number")
-    rows = list(named.values_list(*columns))
-    titles = {category: title for category, title, _, _ in rows}
-    sources = tuple(sorted({source for *_, source in rows if source}))
-    category = choice(request, "category", list(titles)) if "category" in asked else ""
-    source = choice(request, "source", sources) if "source" in asked else ""
-    sizes, totals = dict.fromkeys(titles, 0), dict.fromkeys(titles, 0)
-    for own, _, is_scored, codebase in rows:
-        totals[own] += source in ("", codebase)
-        sizes[own] += is_scored and source in ("", codebase)
-    return Scope(
-        category=category,
-        scored=sizes[category] if category else sum(sizes.values()),
-        titles=titles,
-        sizes=sizes,
-        totals=totals,
-        source=source,
-        sources=sources,
-    )
-
-
 def said(rows: int, noun: str) -> str:
     return f"{rows} {noun}" if rows == 1 else f"{rows} {noun}s"
 
@@ -163,21 +122,23 @@ class BoardQuery:
     def harness(self) -> str:
         return self.chosen["harness"]
 
-    def judged(self) -> list[Entry]:
+    def judged(self, ahead: Sequence[str] = ()) -> list[Entry]:
+        """`ahead` names details that are read along."""
         if self.setting is None:
             return []
-        found = boards.judged(
+        return boards.judged(
             self.setting,
             self.scope.scored,
+            p=self.p,
+            ahead=ahead,
             category=self.scope.category,
-            source=self.scope.source,
+            problems=self.scope.problems,
             harness=self.harness,
             backend=self.chosen["backend"],
             mechanism=self.chosen["mechanism"],
             nccl_free=bool(self.chosen["nccl"]),
             verified=bool(self.chosen["trust"]),
         )
-        return [at_threshold(entry, self.p) for entry in found]
 
     def claims(self) -> list[PublishedResult]:
         """Claims say nothing of single kernels, so filters on those leave them out."""
@@ -186,19 +147,15 @@ class BoardQuery:
         return boards.published(category=self.scope.category or None, harness=self.harness)
 
     def claimed(self, claims: Iterable[PublishedResult]) -> list[Entry]:
-        return [at_threshold(boards.claim(claim), self.p) for claim in claims]
+        return [claim_at(boards.claim(claim), self.p) for claim in claims]
 
 
-def at_threshold(entry: Entry, p: float) -> Entry:
-    """With fast_p in place of fast_1. What was claimed is known at 1 only."""
-    score = entry.score
-    if p == score.p:
+def claim_at(entry: Entry, p: float) -> Entry:
+    """With fast_p in place of fast_1: what was claimed is known at 1 only."""
+    if p == entry.score.p:
         return entry
-    if entry.claimed:
-        made = dataclasses.replace(score, p=p, fast_at_1=None, fast_at_k=None)
-    else:
-        made = scores.score(entry.results, score.scored, k=score.k, p=p)
-    return dataclasses.replace(entry, score=made)
+    score = dataclasses.replace(entry.score, p=p, fast_at_1=None, fast_at_k=None)
+    return dataclasses.replace(entry, score=score)
 
 
 def board_query(request: HttpRequest) -> BoardQuery:

@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from leaderboard import thresholds
 from leaderboard.cell_columns import unpack_cells, unpack_results
-from leaderboard.models import Run, Standing, Submission, Summary
+from leaderboard.models import ProblemStanding, Run, Standing, Submission, Summary
 from leaderboard.models.runs import SETTING
 from leaderboard.standings import SUMS, Totals
 
@@ -27,6 +28,10 @@ ROW = ["submission_id", *SETTING]
 PLACE = ["submission_id", "problem_id", *SETTING]
 FACTS = ["made", "correct", "best_speedup"]
 CELL_FACTS = [*FACTS, "best_low", "speedups", "lows"]
+PROBLEM = ["problem_id", *SETTING]
+PROBLEM_FACTS = ["submissions", "solved", "best_speedup", "utilisation", "usual_utilisation"]
+SOME_P = 1.5
+ABOVE = ["fast_at_1", "likely_fast_at_1", "faster", "likely_faster"]
 TOLERANCE = 1e-9
 
 
@@ -147,16 +152,69 @@ def celled() -> pd.DataFrame:
 def cells() -> pd.DataFrame:
     """What they do hold, in the shape of `celled`."""
     rows = []
-    for submission, *setting, text, packed in Standing.objects.values_list(
-        *ROW, "cells", "speedups"
-    ):
-        pairs = zip(unpack_cells(text), unpack_results(text, packed), strict=True)
+    columns = (*ROW, "cells", "kernels", "speedups")
+    for submission, *setting, text, kernels, packed in Standing.objects.values_list(*columns):
+        pairs = zip(unpack_cells(text, kernels), unpack_results(text, packed), strict=True)
         for cell, known in pairs:
             facts = (cell.made, cell.correct, cell.best_speedup, cell.best_low)
             sums = (math.fsum(known.speedups), math.fsum(known.lows))
             rows.append((submission, cell.problem, *setting, *facts, *sums))
-    columns = [*PLACE, *CELL_FACTS]
-    return pd.DataFrame.from_records(rows, columns=columns).set_index(PLACE)
+    return pd.DataFrame.from_records(rows, columns=[*PLACE, *CELL_FACTS]).set_index(PLACE)
+
+
+def above_threshold() -> pd.DataFrame:
+    """What standings should count at a p that is not 1: ROW as index."""
+    attempts = counted_attempts()
+    attempts = attempts[attempts["scored"].astype(bool)]
+    attempts = attempts.assign(
+        faster=attempts["speedup_low"].gt(SOME_P), likely_faster=attempts["speedup"].gt(SOME_P)
+    )
+    problems = attempts.groupby(PLACE).agg(
+        made=("attempt", "size"), faster=("faster", "sum"), likely_faster=("likely_faster", "sum")
+    )
+    shares = problems.assign(
+        fast_at_1=problems["faster"] / problems["made"],
+        likely_fast_at_1=problems["likely_faster"] / problems["made"],
+    )
+    return shares.groupby(ROW)[ABOVE].sum()
+
+
+def stored_above_threshold() -> pd.DataFrame:
+    """What they do count, in the shape of `above_threshold`."""
+    at = thresholds.place_of(SOME_P)
+    rows = []
+    for *row, packed in Standing.objects.values_list(*ROW, "by_threshold"):
+        found = thresholds.unpack(packed[at : at + thresholds.RECORD.size])
+        rows.append((*row, *(getattr(found, name) for name in ABOVE)))
+    return pd.DataFrame.from_records(rows, columns=[*ROW, *ABOVE]).set_index(ROW)
+
+
+def problems_stood() -> pd.DataFrame:
+    """What standings of problems should hold: PROBLEM as index, PROBLEM_FACTS as columns."""
+    ranked = dict(Submission.objects.ranked().values_list("pk", "model__is_baseline"))
+    attempts = counted_attempts()
+    is_shown = attempts["scored"].astype(bool) & attempts["submission_id"].isin(list(ranked))
+    attempts = attempts[is_shown].sort_values("speedup", ascending=False)
+    every = attempts[PROBLEM].drop_duplicates().set_index(PROBLEM)
+    models = attempts[~attempts["submission_id"].map(ranked).astype(bool)]
+    fastest = models.groupby(PLACE, sort=False).agg(
+        best_speedup=("speedup", "max"), utilisation=("utilisation", _of_the_fastest)
+    )
+    groups = fastest.sort_values("best_speedup", ascending=False).groupby(PROBLEM, sort=False)
+    found = groups.agg(
+        submissions=("best_speedup", "size"),
+        solved=("best_speedup", "count"),
+        best_speedup=("best_speedup", "max"),
+        utilisation=("utilisation", _of_the_fastest),
+        usual_utilisation=("utilisation", "median"),
+    )
+    return every.join(found).fillna({"submissions": 0, "solved": 0})
+
+
+def problems_stored() -> pd.DataFrame:
+    """What they do hold, in the shape of `problems_stood`."""
+    columns = [*PROBLEM, *PROBLEM_FACTS]
+    return _frame(ProblemStanding.objects.values_list(*columns), columns).set_index(PROBLEM)
 
 
 def differences() -> list[str]:
@@ -165,6 +223,8 @@ def differences() -> list[str]:
         *_differences(summarised(), stored(), FACTS),
         *_differences(stood(), standing(), [*SUMS, "utilisation"]),
         *_differences(celled(), cells(), CELL_FACTS),
+        *_differences(above_threshold(), stored_above_threshold(), ABOVE),
+        *_differences(problems_stood(), problems_stored(), PROBLEM_FACTS),
     ]
 
 

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
+from itertools import zip_longest
 
 from django.urls import reverse
 from django.utils.safestring import SafeString
 
 from leaderboard import cells
 from leaderboard.boards import Cell, Entry
+from leaderboard.details import Marked
 from leaderboard.failures import FAILURE_MODES
 
 
@@ -70,7 +71,7 @@ class Group:
         return len(self.columns) < 4
 
 
-def mark_of(cell: Cell) -> Mark | None:
+def mark_of(cell: Cell | Marked) -> Mark | None:
     """Faster means what it means for fast_1: with the whole interval."""
     if cell.best_speedup is None or cell.best_low is None:
         return FAILURES.get(cell.mode or "")
@@ -80,7 +81,7 @@ def mark_of(cell: Cell) -> Mark | None:
 
 
 def row_cells(
-    submission: int, own: Iterable[Cell], columns: Sequence[Column], query: str
+    submission: int, own: Iterable[Marked], columns: Sequence[Column], query: str
 ) -> SafeString:
     """`query` is what leads to the same attempt of the same setting. What is written into a cell is
     a mark of ours or a number, or was escaped before."""
@@ -110,8 +111,10 @@ def row_cells(
 
 def solved_cells(entries: Iterable[Entry], columns: Sequence[Column]) -> SafeString:
     """How many of the rows solved each problem."""
-    counts = Counter(cell.problem for entry in entries for cell in entry.cells if cell.correct)
-    return cells.joined(cells.count_cell(counts[one.number]) for one in columns)
+    found = [entry.solved for entry in entries]
+    counts = [letters.count("1") for letters in map("".join, zip_longest(*found, fillvalue=" "))]
+    known = dict(enumerate(counts))
+    return cells.joined(cells.count_cell(known.get(one.number, 0)) for one in columns)
 
 
 def cell_record(entry: Entry, cell: Cell) -> dict[str, object]:

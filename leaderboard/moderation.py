@@ -8,6 +8,7 @@ from django.contrib.auth.models import AbstractBaseUser
 from django.db import transaction
 from django.db.models import Model
 
+from leaderboard import problem_standings
 from leaderboard.models import (
     ApiToken,
     AuditEntry,
@@ -56,6 +57,11 @@ def _change(row: Model, actor: AbstractBaseUser, action: str, **values: Any) -> 
         _note(
             actor, action, f"{row._meta.verbose_name} {row.pk}", {"before": before, "after": values}
         )
+        if isinstance(row, Submission):
+            problem_standings.refresh_of([row.pk])
+        elif "is_baseline" in values:
+            own = Submission.objects.filter(model=row.pk)
+            problem_standings.refresh_of(own.values_list("pk", flat=True))
         DataVersion.objects.bump()
 
 

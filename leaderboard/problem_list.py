@@ -2,50 +2,58 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import functools
+import json
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from typing import Any, NamedTuple
+from uuid import UUID
 
+from django.db.models import F
 from django.http import HttpRequest
 
 from leaderboard import boards
 from leaderboard.boards import Setting
-from leaderboard.cell_columns import Modes, cells_with_modes
+from leaderboard.cell_columns import AT
 from leaderboard.filters import SETTING_FILTERS, Filter, choice_filter, setting_filters
-from leaderboard.models import Problem, Run, Standing
-from leaderboard.tallies import Cell
+from leaderboard.models import Hardware, Problem, ProblemStanding, Standing
+from leaderboard.problem_standings import beside
 
 # Where nothing has been judged yet, the sizes and ranks of the measured baselines are shown.
 LIST_SIZE, LIST_RANKS = "standard", 4
 YES_NO = {"scored": ("Scored", "not scored"), "solved": ("Solved", "unsolved")}
-Found = tuple[Cell, Modes]
 LIST_FILTERS = ("category", "source", *YES_NO, *SETTING_FILTERS)
+
+
+class Stood(NamedTuple):
+    """What one problem came to in one setting, as a ProblemStanding says."""
+
+    submissions: int = 0
+    solved: int = 0
+    best_speedup: float | None = None
+    utilisation: float | None = None
+    run_id: UUID | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
 class Judged:
-    """One problem in one setting. Times and utilisation are those of the fastest kernel; there is
-    a speedup for each submission that solved it. `modes` count attempts by FAILURE_MODES."""
+    """More of one problem in one setting, for figures. Times are those of the fastest kernel; there
+    is a speedup for each submission that solved it. `modes` count attempts by FAILURE_MODES."""
 
-    hardware: str
-    submissions: int = 0
-    speedups: tuple[float, ...] = ()
-    modes: tuple[int, ...] = ()
-    utilisation: float | None = None
-    kernel_us: float | None = None
-    baseline_us: float | None = None
-
-    @property
-    def best_speedup(self) -> float | None:
-        return max(self.speedups, default=None)
+    submissions: int
+    speedups: tuple[float, ...]
+    modes: tuple[int, ...]
+    kernel_us: float | None
+    baseline_us: float | None
 
 
 @dataclass(frozen=True, kw_only=True)
 class Listed:
-    """What the address asks for."""
+    """What the address asks for. What was `judged` is read when it is asked for."""
 
     every: tuple[Problem, ...]
     shown: tuple[Problem, ...]
-    judged: Mapping[int, Judged]
+    stood: Mapping[int, Stood]
     setting: Setting | None
     controls: tuple[Filter, ...]
 
@@ -57,82 +65,76 @@ class Listed:
     def ranks(self) -> int:
         return self.setting.world_size if self.setting else LIST_RANKS
 
+    @functools.cached_property
+    def hardware(self) -> str:
+        """What the GPUs are called; empty where nothing was judged."""
+        if self.setting is None:
+            return ""
+        return Hardware.objects.values_list("title", flat=True).get(pk=self.setting.hardware_id)
+
+    @functools.cached_property
+    def judged(self) -> Mapping[int, Judged]:
+        return judged_by_problem(self.setting)
+
     def cost(self, problem: Problem) -> dict[str, float]:
         """The least that a rank must do, at the size and ranks of the setting."""
-        costs = problem.payload.get("costs", {})
+        costs = json.loads(problem.costs or "{}")
         return dict(costs.get(self.size, {}).get(str(self.ranks), {}))
 
 
 def listed(request: HttpRequest) -> Listed:
-    """Four queries: problems, settings, and what was judged in the one that is shown."""
-    every = tuple(Problem.objects.all())
+    """Two queries: settings, and problems with what they came to in the one that is shown."""
     setting, controls = setting_filters(request, boards.known_settings())
-    judged = judged_by_problem(setting)
+    every = with_standings(setting)
+    stood = {
+        one.number: Stood(*(getattr(one, f"here_{name}") for name in Stood._fields))
+        for one in every
+        if one.scored and one.here_submissions is not None
+    }
     narrowing = list_filters(request, every)
     wanted = {control.name: control.value for control in narrowing if control.value}
     return Listed(
         every=every,
-        shown=tuple(p for p in every if matches(p, judged.get(p.number), wanted)),
-        judged=judged,
+        shown=tuple(p for p in every if matches(p, stood.get(p.number), wanted)),
+        stood=stood,
         setting=setting,
         controls=(*narrowing, *controls),
     )
+
+
+def with_standings(setting: Setting | None) -> tuple[Any, ...]:
+    """Problems without their payload, and `here_` what each came to."""
+    found = beside(Problem.objects.all(), setting)
+    here = {f"here_{name}": F(f"here__{name}") for name in Stood._fields}
+    return tuple(found.defer("payload").annotate(**here))
 
 
 def judged_by_problem(setting: Setting | None) -> dict[int, Judged]:
     """Two queries. Of the reference judged as a submission only the time is taken."""
     if setting is None:
         return {}
-    own = Standing.objects.ranked().filter(**asdict(setting)).order_by("submission_id")
-    rows = list(own.values_list("cells", "submission__model__is_baseline", "hardware__title"))
-    groups: dict[int, list[Found]] = {}
-    timed: dict[int, str] = {}
-    for text, is_reference, _ in rows:
-        for found in cells_with_modes(text):
-            cell = found[0]
-            of_models = groups.setdefault(cell.problem, [])
-            if not is_reference:
-                of_models.append(found)
-            elif cell.correct:
-                timed[cell.problem] = cell.run
-    best_of = {number: fastest(cell for cell, _ in found) for number, found in groups.items()}
-    timed |= {number: best.run for number, best in best_of.items() if best}
-    times = times_of_runs(timed)
+    here = asdict(setting)
+    own = Standing.objects.ranked().filter(**here, submission__model__is_baseline=False)
+    speedups: dict[int, list[float]] = {}
+    modes: dict[int, list[Sequence[int]]] = {}
+    for text in own.order_by("submission_id").values_list("cells", flat=True):
+        columns = json.loads(text)
+        names = (columns[AT[name]] for name in ("problem", "best_speedup", "modes"))
+        for number, speedup, ended in zip(*names, strict=True):
+            speedups.setdefault(number, []).extend(() if speedup is None else (speedup,))
+            modes.setdefault(number, []).append(ended)
+    known = ("problem_id", "solved", "run__kernel_us", "run__baseline_us")
+    rows = ProblemStanding.objects.filter(**here, problem__scored=True).order_by("problem_id")
     return {
-        number: _judged(found, best_of[number], times.get(number), rows[0][2])
-        for number, found in groups.items()
+        number: Judged(
+            submissions=len(modes.get(number, ())),
+            speedups=tuple(speedups.get(number, ())),
+            modes=tuple(map(sum, zip(*modes.get(number, ()), strict=True))),
+            kernel_us=kernel_us if solved else None,
+            baseline_us=baseline_us,
+        )
+        for number, solved, kernel_us, baseline_us in rows.values_list(*known)
     }
-
-
-def times_of_runs(runs: Mapping[int, str]) -> dict[int, tuple[float | None, float | None]]:
-    """Microseconds of kernel and reference, by problem."""
-    found = Run.objects.filter(pk__in=list(runs.values()))
-    times = {str(run): us for run, *us in found.values_list("id", "kernel_us", "baseline_us")}
-    return {number: (times[run][0], times[run][1]) for number, run in runs.items() if run in times}
-
-
-def fastest(cells: Iterable[Cell]) -> Cell | None:
-    """The fastest correct attempt, if any is correct."""
-    solved = [cell for cell in cells if cell.best_speedup is not None]
-    return max(solved, key=lambda cell: cell.best_speedup or 0.0, default=None)
-
-
-def _judged(
-    found: Sequence[Found],
-    best: Cell | None,
-    times: tuple[float | None, float | None] | None,
-    hardware: str,
-) -> Judged:
-    kernel_us, baseline_us = times or (None, None)
-    return Judged(
-        hardware=hardware,
-        submissions=len(found),
-        speedups=tuple(cell.best_speedup for cell, _ in found if cell.best_speedup is not None),
-        modes=tuple(map(sum, zip(*(modes for _, modes in found), strict=True))),
-        utilisation=best.utilisation if best else None,
-        kernel_us=kernel_us if best else None,
-        baseline_us=baseline_us,
-    )
 
 
 def list_filters(request: HttpRequest, every: Sequence[Problem]) -> list[Filter]:
@@ -146,8 +148,8 @@ def list_filters(request: HttpRequest, every: Sequence[Problem]) -> list[Filter]
     return [choice_filter(request, *control) for control in named]
 
 
-def matches(problem: Problem, judged: Judged | None, wanted: Mapping[str, str]) -> bool:
-    solved = bool(judged and judged.speedups)
+def matches(problem: Problem, stood: Stood | None, wanted: Mapping[str, str]) -> bool:
+    solved = bool(stood and stood.solved)
     tests: dict[str, Callable[[str], bool]] = {
         "category": lambda value: problem.category == value,
         "source": lambda value: source_of(problem) == value,
@@ -159,4 +161,9 @@ def matches(problem: Problem, judged: Judged | None, wanted: Mapping[str, str]) 
 
 def source_of(problem: Problem) -> str:
     """The project that its code is from."""
-    return str(problem.payload.get("source", ""))
+    return problem.source or ""
+
+
+def baselines_of(problem: Problem) -> list[dict[str, Any]]:
+    """Times of the reference that were measured alone."""
+    return list(json.loads(problem.baselines or "[]"))

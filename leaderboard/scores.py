@@ -12,8 +12,8 @@ from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
-from typing import TypeVar
+from itertools import pairwise, repeat
+from typing import NamedTuple, TypeVar
 
 Row = TypeVar("Row")
 
@@ -56,10 +56,6 @@ class Attempts:
     def faster_than(self, p: float) -> int:
         """Attempts whose whole interval lies above p: chance alone must not make one fast."""
         return sum(map(float(p).__lt__, self.sure))
-
-    def likely_faster_than(self, p: float) -> int:
-        """Those whose point estimate does, as published tables count."""
-        return sum(map(float(p).__lt__, self.speedups))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -167,20 +163,58 @@ class Sums:
     log_speedup: float
 
 
-def sums(results: Sequence[Attempts], *, k: int = 1, p: float = 1.0) -> Sums:
-    means = (geometric_mean(result.speedups) for result in results)
-    return Sums(
-        attempted=sum(result.made > 0 for result in results),
-        correct=sum(result.correct > 0 for result in results),
-        pass_at_1=math.fsum(pass_at_k(r.made, r.correct, 1) for r in results),
-        pass_at_k=math.fsum(pass_at_k(r.made, r.correct, k) for r in results),
-        fast_at_1=math.fsum(pass_at_k(r.made, r.faster_than(p), 1) for r in results),
-        fast_at_k=math.fsum(pass_at_k(r.made, r.faster_than(p), k) for r in results),
-        likely_fast_at_1=math.fsum(pass_at_k(r.made, r.likely_faster_than(p), 1) for r in results),
-        faster=sum(result.faster_than(p) for result in results),
-        likely_faster=sum(result.likely_faster_than(p) for result in results),
-        log_speedup=math.fsum(math.log(mean) for mean in means if mean is not None),
+class Counts(NamedTuple):
+    """Of one problem: attempts made, correct, surely and likely faster than p (the latter as
+    published tables count), and the mean logarithm of the speedups, None where none is correct."""
+
+    made: int
+    correct: int
+    faster: int
+    likely_faster: int
+    log_speedup: float | None
+
+
+def counts(result: Attempts, p: float = 1.0) -> Counts:
+    right = len(result.speedups)
+    is_above = float(p).__lt__
+    return Counts(
+        result.made,
+        right,
+        sum(map(is_above, result.sure)),
+        sum(map(is_above, result.speedups)),
+        math.fsum(map(math.log, result.speedups)) / right if right else None,
     )
+
+
+def sums(results: Iterable[Attempts], *, k: int = 1, p: float = 1.0) -> Sums:
+    return sums_of([counts(result, p) for result in results], k=k)
+
+
+def sums_of(rows: Sequence[Counts], *, k: int) -> Sums:
+    made, right, faster, likely, logs = zip(*rows, strict=True) if rows else ((),) * 5
+
+    def total(passing: Sequence[int], drawn: int) -> float:
+        return math.fsum(map(pass_at_k, made, passing, repeat(drawn)))
+
+    return Sums(
+        attempted=sum(map(bool, made)),
+        correct=sum(map(bool, right)),
+        pass_at_1=total(right, 1),
+        pass_at_k=total(right, k),
+        fast_at_1=total(faster, 1),
+        fast_at_k=total(faster, k),
+        likely_fast_at_1=total(likely, 1),
+        faster=sum(faster),
+        likely_faster=sum(likely),
+        log_speedup=math.fsum(log for log in logs if log is not None),
+    )
+
+
+@functools.lru_cache(maxsize=4096)
+def chance_gains(made: int, correct: int, k: int) -> tuple[float, ...]:
+    """What pass@k gains from the first correct attempt, the second, and so on."""
+    chances = [pass_at_k(made, c, k) for c in range(correct + 1)]
+    return tuple(after - before for before, after in pairwise(chances))
 
 
 def score(results: Sequence[Attempts], scored: int, *, k: int = 1, p: float = 1.0) -> Score:
@@ -213,13 +247,6 @@ def score_of(summed: Sums, scored: int, *, k: int, p: float = 1.0) -> Score:
     )
 
 
-def by_category(results: Iterable[Attempts]) -> dict[str, list[Attempts]]:
-    groups: dict[str, list[Attempts]] = {}
-    for result in results:
-        groups.setdefault(result.category, []).append(result)
-    return groups
-
-
 def fast_curve(
     results: Sequence[Attempts], scored: int, thresholds: Iterable[float], k: int = 1
 ) -> list[float | None]:
@@ -227,9 +254,7 @@ def fast_curve(
     gains: list[tuple[float, float]] = []
     for result in results:
         fastest_first = sorted(result.sure, reverse=True)
-        chances = [pass_at_k(result.made, c, k) for c in range(result.correct + 1)]
-        pairs = zip(fastest_first, pairwise(chances), strict=True)
-        gains += [(speedup, after - before) for speedup, (before, after) in pairs]
+        gains += zip(fastest_first, chance_gains(result.made, result.correct, k), strict=True)
     gains.sort()
     speedups, values = [speedup for speedup, _ in gains], [gain for _, gain in gains]
     return [

@@ -2,31 +2,20 @@
 
 from __future__ import annotations
 
-import json
-import zlib
+import statistics
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import compress
 from typing import Any, NamedTuple
 
-from leaderboard.cell_columns import modes_by_problem, pack_cells, pack_speedups
+from leaderboard import scores, thresholds
+from leaderboard.cell_columns import AT, Columns, Packed
 from leaderboard.failures import FAILURE_MODES
-from leaderboard.scores import Attempts, Sums, sums
-from leaderboard.tallies import (
-    EVERYTHING,
-    Cell,
-    Kind,
-    Narrow,
-    Tally,
-    cells_of,
-    modes_in,
-    results_of,
-    utilisation_of,
-)
+from leaderboard.narrowing import parts_of
+from leaderboard.scores import Sums
+from leaderboard.tallies import Narrow, Tally, outcome_of
 
 SUMS = tuple(Sums.__dataclass_fields__)
-# JSON knows no tuples; these columns of a packed tally are made into some again.
-LISTS = tuple(Tally._fields.index(name) for name in ("speedups", "lows", "modes"))
-KIND = Tally._fields.index("kind")
 
 
 class Totals(NamedTuple):
@@ -47,75 +36,104 @@ class Totals(NamedTuple):
         return {mode: n for mode, n in zip(FAILURE_MODES, self.modes, strict=True) if n}
 
 
-def columns_of(
-    tallies: Sequence[Tally], k: int, unchanged: Mapping[str, Any] | None = None
-) -> dict[str, Any]:
-    """What a Standing holds besides its place. Totals of categories that have not changed since
-    they were stored need not be made again."""
-    known = unchanged or {}
-    cells = sorted(cells_of(tallies))
-    results = sorted(results_of(tallies), key=lambda result: result.problem)
-    modes = modes_by_problem(tallies)
-    changed = {cell.category for cell in cells} - set(known)
+def columns_of(tallies: Sequence[Tally], k: int) -> dict[str, Any]:
+    """What a Standing holds besides its place; `k` is how many attempts a problem were drawn."""
+    return _columns(Columns.of(tallies), k, {})
+
+
+def with_tally(
+    packed: Packed, problem: int, tally: Tally | None, k: int, by_category: Mapping[str, Any]
+) -> dict[str, Any] | None:
+    """The columns with one problem's part in place of what it was; None where nothing is left.
+    `by_category` is what is stored: totals of other categories need not be made again."""
+    columns = Columns.unpack(packed)
+    numbers = columns.numbers
+    known = dict(zip(numbers[AT["problem"]], numbers[AT["category"]], strict=True))
+    changed = {known.get(problem), tally.cell.category if tally else None}
+    columns.put(problem, tally)
+    if not columns.numbers[0]:
+        return None
+    others = {name: totals for name, totals in by_category.items() if name not in changed}
+    return _columns(columns, k, others)
+
+
+def _columns(columns: Columns, k: int, unchanged: Mapping[str, Any]) -> dict[str, Any]:
+    numbers = columns.numbers
+    categories = numbers[AT["category"]]
     made = {
-        name: _totals(
-            [result for result in results if result.category == name],
-            [cell for cell in cells if cell.category == name],
-            [modes[cell.problem] for cell in cells if cell.category == name],
-            k,
-        )
-        for name in changed
+        name: _totals(_chosen(columns, [own == name for own in categories]), k)
+        for name in set(categories) - set(unchanged)
     }
     return {
-        "attempted": len(cells),
-        "total": _totals(results, cells, modes.values(), k),
-        "by_category": dict(sorted({**known, **made}.items())),
-        "tallies": pack(tallies),
-        "cells": pack_cells(cells, modes),
-        "speedups": pack_speedups(results),
+        "attempted": len(categories),
+        "made": sum(numbers[AT["made"]]),
+        "total": _totals(columns, k),
+        "solved": letters(dict(zip(numbers[AT["problem"]], numbers[AT["correct"]], strict=True))),
+        "by_threshold": thresholds.pack(columns.results(), k),
+        "by_category": dict(sorted({**unchanged, **made}.items())),
+        **columns.pack()._asdict(),
     }
 
 
-def totals_of(tallies: Sequence[Tally], k: int, narrow: Narrow = EVERYTHING) -> Totals | None:
-    """None where no kernel counts. `k` is how many attempts a problem were drawn."""
-    results = results_of(tallies, narrow)
-    if not results:
-        return None
-    return _totals(results, cells_of(tallies, narrow), [modes_in(tallies, narrow)], k)
+def letters(correct: Mapping[int, int]) -> str:
+    """Of correct attempts by problem: that of number n stands at n."""
+    return "".join(_letter(correct.get(number)) for number in range(max(correct) + 1))
 
 
-def _totals(
-    results: Sequence[Attempts], cells: Sequence[Cell], modes: Iterable[Sequence[int]], k: int
-) -> Totals:
-    summed = sums(results, k=k)
-    used = Counter(cell.backend for cell in cells)
+def _letter(correct: int | None) -> str:
+    return " " if correct is None else "1" if correct else "0"
+
+
+def _chosen(columns: Columns, wanted: Sequence[bool]) -> Columns:
+    """As much of it as totals need."""
+    return columns._replace(numbers=[list(compress(one, wanted)) for one in columns.numbers])
+
+
+def _totals(columns: Columns, k: int) -> Totals:
+    summed = scores.sums_of(columns.counts(), k=k)
+    numbers = columns.numbers
+    solved = zip(numbers[AT["best_speedup"]], numbers[AT["utilisation"]], strict=True)
     return Totals(
         sums=[getattr(summed, name) for name in SUMS],
-        utilisation=utilisation_of(cells),
-        modes=list(map(sum, zip(*modes, strict=True))),
-        backends=sorted(used, key=lambda name: (-used[name], name)),
+        utilisation=_median(found for best, found in solved if best is not None),
+        modes=_added(numbers[AT["modes"]]),
+        backends=_most_used(numbers[AT["backend"]]),
     )
 
 
-def pack(tallies: Iterable[Tally]) -> bytes:
-    """The same bytes for the same tallies, in whatever order they come."""
-    ordered = sorted(tallies, key=lambda tally: (tally.problem, tally.kind))
-    kinds = sorted({tally.kind for tally in ordered})
-    number = {kind: index for index, kind in enumerate(kinds)}
-    rows = [[*tally[:KIND], number[tally.kind], *tally[KIND + 1 :]] for tally in ordered]
-    text = json.dumps({"kinds": kinds, "tallies": rows}, separators=(",", ":"))
-    return zlib.compress(text.encode(), 1)
+def _median(values: Iterable[float | None]) -> float | None:
+    """Over the problems solved, of the fastest kernel of each."""
+    known = [value for value in values if value is not None]
+    return statistics.median(known) if known else None
 
 
-def unpack(packed: bytes | memoryview) -> list[Tally]:
-    """Ordered by problem and kind."""
-    data = json.loads(zlib.decompress(packed))
-    kinds = [Kind(backend, tuple(tags), nccl) for backend, tags, nccl in data["kinds"]]
-    return [_tally(row, kinds) for row in data["tallies"]]
+def _added(modes: Iterable[Sequence[int]]) -> list[int]:
+    return list(map(sum, zip(*modes, strict=True)))
 
 
-def _tally(row: list[Any], kinds: Sequence[Kind]) -> Tally:
-    row[KIND] = kinds[row[KIND]]
-    for column in LISTS:
-        row[column] = tuple(row[column])
-    return Tally._make(row)
+def _most_used(backends: Iterable[str]) -> list[str]:
+    used = Counter(backends)
+    return sorted(used, key=lambda name: (-used[name], name))
+
+
+def totals_of(columns: Columns, k: int, narrow: Narrow) -> Totals | None:
+    """None where no kernel counts."""
+    if narrow.is_by_problem:
+        numbers = columns.numbers
+        places = zip(numbers[AT["problem"]], numbers[AT["category"]], strict=True)
+        wanted = [narrow.covers(*place) for place in places]
+        return _totals(_chosen(columns, wanted), k) if any(wanted) else None
+    parts = list(parts_of(columns, narrow))
+    if not parts:
+        return None
+    ended = Counter(outcome for part in parts for outcome in part.outcomes)
+    modes = Counter[str | None]()
+    for outcome, n in ended.items():
+        modes[outcome_of(outcome).mode] += n
+    summed = scores.sums([part.results for part in parts], k=k)
+    return Totals(
+        sums=[getattr(summed, name) for name in SUMS],
+        utilisation=_median(part.utilisation for part in parts),
+        modes=[modes[mode] for mode in FAILURE_MODES],
+        backends=_most_used(outcome_of(part.told).backend for part in parts),
+    )

@@ -2,103 +2,113 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
-from typing import Any, TypedDict
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from django.db import transaction
-from django.db.models import Q
-from django.db.models.fields.json import KT
+from django.db.models.functions import Lower
 
-from leaderboard.models import Problem, Run, Standing, Submission, Summary
+from leaderboard import problem_standings
+from leaderboard.cell_columns import Packed
+from leaderboard.models import Problem, ProblemStanding, Run, Standing, Submission, Summary
 from leaderboard.models.runs import SETTING
-from leaderboard.standings import columns_of, unpack
-from leaderboard.tallies import Subject, Tally, tallies_of
+from leaderboard.standings import columns_of, with_tally
+from leaderboard.tallies import Tally, modes_of, tally_of
 
 # Values of the columns SETTING.
 Setting = tuple[Any, ...]
 
 
-class Judged(TypedDict):
+class Judged(NamedTuple):
     """A counted run, as much of it as a summary needs."""
 
-    id: UUID
     kernel__submission_id: int
     kernel__problem_id: int
-    kernel__attempt: int
-    kernel__step: int
-    kernel__backend: str
-    kernel__source_id: str
-    verdict: str
-    cause: str | None
-    speedup: float | None
-    speedup_low: float | None
-    utilisation: float | None
-    mechanisms: list[str]
-    flags: list[str]
     hardware_id: str
     world_size: int
     size: str
     dtype: str
     profile: str
     judge_version: str
+    kernel__attempt: int
+    id: UUID
+    verdict: str
+    cause: str | None
+    speedup: float | None
+    speedup_low: float | None
+    utilisation: float | None
+    kernel__backend: str
+    mechanisms: list[str]
+    flags: list[str]
+    kernel__source_id: str
 
 
-PLACE = ("kernel__submission_id", "kernel__problem_id", *SETTING)
+PLACE = 2 + len(SETTING)
+COLUMNS = Judged._fields
 # Within a place the last run of each attempt is the one that counts.
-ORDER = (*PLACE, "kernel__attempt", "kernel__step", "finished_at", "id")
-COLUMNS = (*Judged.__annotations__,)
+ORDER = (*COLUMNS[:PLACE], "kernel__attempt", "kernel__step", "finished_at", "id")
+STORED = ("pk", "submission__k", *Packed._fields, "by_category")
 
 
 def rewrite(submission_id: int, problem_id: int, setting: Mapping[str, Any] | None = None) -> None:
     """Bring what is known of one submission on one problem up to date, in the caller's
     transaction: in one setting, if that is all that has changed."""
-    only = setting or {}
-    place = Q(submission=submission_id, problem=problem_id, **only)
-    touched = set(Summary.objects.filter(place).order_by().values_list(*SETTING))
-    if touched:
-        Summary.objects.filter(place).delete()
-    runs = Run.objects.filter(kernel__submission=submission_id, kernel__problem=problem_id)
-    # Not in SQL: a database without statistics would look for all runs of that hardware first.
-    judged = (run for run in _judged(runs) if only.items() <= run.items())
-    rows = Summary.objects.bulk_create(_rows(judged))
-    found = {_setting_of(row): row for row in rows}
+    whose = {"submission": submission_id, "problem": problem_id}
+    runs = Run.objects.filter(**{f"kernel__{name}": value for name, value in whose.items()})
+    if setting is None:
+        known = Summary.objects.filter(**whose).order_by().values_list(*SETTING)
+        touched = set(known)
+    else:
+        # No index holds the lower case: a database without statistics would look for all runs
+        # of that hardware first.
+        runs = runs.alias(on=Lower("hardware_id")).filter(on=setting["hardware_id"])
+        runs = runs.filter(**{name: setting[name] for name in SETTING[1:]})
+        touched = {tuple(setting[name] for name in SETTING)}
+    order = ORDER[2:] if setting is None else ORDER[PLACE:]
+    found = {_setting_of(row): row for row in _rows(_judged(runs, order))}
+    subject = Problem.objects.scored().filter(pk=problem_id).order_by()
+    scored = next(iter(subject.values_list("category", flat=True)), None)
     for one in sorted(touched | set(found)):
-        _update_standing(submission_id, problem_id, one, found.get(one))
+        place = dict(zip(SETTING, one, strict=True))
+        row = found.get(one)
+        _store(row, {**whose, **place})
+        if scored is not None:
+            tally = tally_of(problem_id, scored, row.attempts) if row else None
+            _update_standing(submission_id, problem_id, place, tally)
+            problem_standings.refresh(problem_id, place)
+
+
+def _store(row: Summary | None, place: Mapping[str, Any]) -> None:
+    """In place of what was there."""
+    own = Summary.objects.filter(**place)
+    if row is None:
+        own.delete()
+    elif not own.update(**{name: getattr(row, name) for name in SUMMED}):
+        row.save(force_insert=True)
 
 
 def _update_standing(
-    submission_id: int, problem_id: int, setting: Setting, row: Summary | None
+    submission_id: int, problem_id: int, setting: Mapping[str, Any], tally: Tally | None
 ) -> None:
     """Put one problem's part of a standing in place of what it was."""
-    place = {"submission_id": submission_id, **dict(zip(SETTING, setting, strict=True))}
-    own = Standing.objects.filter(**place)
-    before = own.values("submission__k", "tallies", "by_category").first()
-    old = unpack(before["tallies"]) if before else []
-    kept = [tally for tally in old if tally.problem != problem_id]
-    subject = _subjects(pk=problem_id).get(problem_id)
-    new = tallies_of(subject, row.attempts) if row and subject else []
-    if not kept + new:
-        own.delete()
-        return
+    own = Standing.objects.filter(submission=submission_id, **setting)
+    before = next(iter(own.order_by().values_list(*STORED)), None)
     if before is None:
-        k = Submission.objects.values_list("k", flat=True).get(pk=submission_id)
-        Standing.objects.create(**place, **columns_of(new, k))
+        if tally:
+            k = Submission.objects.values_list("k", flat=True).get(pk=submission_id)
+            Standing.objects.create(
+                submission_id=submission_id, **setting, **columns_of([tally], k)
+            )
         return
-    changed = {tally.category for tally in (*old, *new) if tally.problem == problem_id}
-    others = {name: totals for name, totals in before["by_category"].items() if name not in changed}
-    own.update(**columns_of(kept + new, before["submission__k"], others))
-
-
-def _subjects(**wanted: Any) -> dict[int, Subject]:
-    """Scored problems by number."""
-    columns = ("number", "category", KT("payload__source"))
-    found = Problem.objects.scored().filter(**wanted).order_by().values_list(*columns)
-    return {
-        number: Subject(number=number, category=category, source=source or "")
-        for number, category, source in found
-    }
+    pk, k, *packed, by_category = before
+    columns = with_tally(Packed(*packed), problem_id, tally, k, by_category)
+    changed = Standing.objects.filter(pk=pk)
+    if columns is None:
+        changed.delete()
+    else:
+        changed.update(**columns)
 
 
 def rebuild() -> int:
@@ -106,26 +116,29 @@ def rebuild() -> int:
     with transaction.atomic():
         # A run that finishes meanwhile locks its submission too, and so waits.
         drawn = dict(Submission.objects.select_for_update().values_list("pk", "k"))
+        ProblemStanding.objects.all().delete()
         Standing.objects.all().delete()
         Summary.objects.all().delete()
-        subjects, count = _subjects(), 0
+        categories = dict(Problem.objects.scored().values_list("pk", "category"))
         by_submission = groupby(_rows(_judged(Run.objects.all())), lambda row: row.submission_id)
+        count = 0
         for submission_id, group in by_submission:
             rows = list(group)
             count += len(Summary.objects.bulk_create(rows, batch_size=1000))
-            Standing.objects.bulk_create(_standings(rows, subjects, drawn[submission_id]))
+            Standing.objects.bulk_create(_standings(rows, categories, drawn[submission_id]))
+        problem_standings.refresh_all()
         return count
 
 
 def _standings(
-    rows: Iterable[Summary], subjects: Mapping[int, Subject], k: int
+    rows: Iterable[Summary], categories: Mapping[int, str], k: int
 ) -> Iterator[Standing]:
     """Of one submission."""
     groups: dict[Setting, list[Tally]] = {}
     for row in rows:
-        if subject := subjects.get(row.problem_id):
+        if category := categories.get(row.problem_id):
             own = groups.setdefault(_setting_of(row), [])
-            own += tallies_of(subject, row.attempts)
+            own.append(tally_of(row.problem_id, category, row.attempts))
             submission_id = row.submission_id
     for setting, tallies in sorted(groups.items(), key=lambda pair: pair[0]):
         yield Standing(
@@ -139,50 +152,59 @@ def _setting_of(row: Summary) -> Setting:
     return tuple(getattr(row, name) for name in SETTING)
 
 
-def _judged(runs: Any) -> Iterator[Judged]:
-    found: Iterator[Judged] = runs.counted().order_by(*ORDER).values(*COLUMNS).iterator()
-    return found
+def _judged(runs: Any, order: Sequence[str] = ORDER) -> Iterator[Judged]:
+    found = runs.counted().order_by(*order).values_list(*COLUMNS).iterator()
+    return map(Judged._make, found)
 
 
 def _rows(runs: Iterable[Judged]) -> Iterator[Summary]:
-    for place, group in groupby(runs, key=lambda run: tuple(run[name] for name in PLACE)):  # type: ignore[literal-required]
-        last = {run["kernel__attempt"]: run for run in group}
-        correct = [run for run in last.values() if run["verdict"] == "ok"]
-        best = max(correct, key=_speedup, default=None)
+    for place, group in groupby(runs, key=lambda run: run[:PLACE]):
+        last = {run.kernel__attempt: run for run in group}
+        attempts = [_entry(run) for run in last.values()]
         yield Summary(
             submission_id=place[0],
             problem_id=place[1],
             **dict(zip(SETTING, place[2:], strict=True)),
-            made=len(last),
-            correct=len(correct),
-            best_speedup=best["speedup"] if best else None,
-            best_run_id=best["id"] if best else None,
-            attempts=[_entry(run) for run in last.values()],
+            **summed(attempts),
         )
-
-
-def _speedup(run: Judged) -> float:
-    return run["speedup"] or 0.0
 
 
 def _entry(run: Judged) -> dict[str, Any]:
     """A run that was too fast to be true keeps its verdict and loses its numbers."""
-    is_correct = run["verdict"] == "ok"
+    is_correct = run.verdict == "ok"
     return {
-        "attempt": run["kernel__attempt"],
-        "run": str(run["id"]),
-        "verdict": run["verdict"],
-        "cause": run["cause"],
-        "speedup": run["speedup"] if is_correct else None,
-        "low": run["speedup_low"] if is_correct else None,
-        "utilisation": run["utilisation"] if is_correct else None,
-        "backend": run["kernel__backend"],
-        "mechanisms": run["mechanisms"],
-        "nccl": uses_nccl(run["flags"], run["mechanisms"]),
-        "kernel": run["kernel__source_id"],
+        "attempt": run.kernel__attempt,
+        "run": str(run.id),
+        "verdict": run.verdict,
+        "cause": run.cause,
+        "speedup": run.speedup if is_correct else None,
+        "low": run.speedup_low if is_correct else None,
+        "utilisation": run.utilisation if is_correct else None,
+        "backend": run.kernel__backend,
+        "mechanisms": run.mechanisms,
+        "nccl": uses_nccl(run.flags, run.mechanisms),
+        "kernel": run.kernel__source_id,
     }
 
 
 def uses_nccl(flags: Iterable[str], mechanisms: Iterable[str]) -> bool:
     """Whether NCCL was named in the source or seen at work."""
     return "uses_nccl" in flags or "nccl" in mechanisms
+
+
+# What a Summary holds besides its place.
+SUMMED = (
+    *("made", "correct", "best_speedup", "best_low", "utilisation", "best_run_id"),
+    *("modes", "attempts"),
+)
+
+
+def summed(attempts: list[dict[str, Any]]) -> dict[str, Any]:
+    correct = [entry for entry in attempts if entry["speedup"] is not None]
+    best = max(correct, key=lambda entry: entry["speedup"], default={})
+    best_run = UUID(best["run"]) if best else None
+    values = (
+        *(len(attempts), len(correct), best.get("speedup"), best.get("low")),
+        *(best.get("utilisation"), best_run, modes_of(attempts), attempts),
+    )
+    return dict(zip(SUMMED, values, strict=True))

@@ -1,49 +1,18 @@
-"""What boards know of one submission in one setting: its attempts by problem and kind. Pure."""
+"""What boards know of one submission at one problem in one setting. Pure."""
 
 from __future__ import annotations
 
-import statistics
+import functools
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain
 from typing import Any, NamedTuple
 
+from leaderboard import scores
 from leaderboard.failures import FAILURE_MODES, failure_mode
-from leaderboard.scores import Attempts
+from leaderboard.scores import Attempts, Counts
 
 Row = Mapping[str, Any]
-
-
-class Kind(NamedTuple):
-    """What filters tell kernels apart by."""
-
-    backend: str
-    mechanisms: tuple[str, ...]
-    nccl: bool
-
-
-# A matrix makes 17,000 of these two, and tuples are made five times as fast as dataclasses.
-class Tally(NamedTuple):
-    """Attempts of one kind at one problem; `source` is the codebase that this was taken from.
-
-    `modes` counts them by FAILURE_MODES. From `verdict` on it tells of the fastest correct
-    attempt or, where none is correct, of the one that came furthest.
-    """
-
-    problem: int
-    category: str
-    source: str
-    kind: Kind
-    made: int
-    speedups: tuple[float, ...]
-    lows: tuple[float, ...]
-    modes: tuple[int, ...]
-    verdict: str
-    mode: str | None
-    utilisation: float | None
-    run: str
-    kernel: str
 
 
 class Cell(NamedTuple):
@@ -69,28 +38,43 @@ class Cell(NamedTuple):
     nccl: bool
 
 
+class Outcome(NamedTuple):
+    """How an attempt ended, and what filters tell kernels apart by."""
+
+    mode: str | None
+    backend: str
+    mechanisms: tuple[str, ...]
+    nccl: bool
+
+
 @dataclass(frozen=True, kw_only=True)
 class Narrow:
-    """Which problems are looked at (by category and source) and which kernels count there.
+    """Which problems are looked at (all where `problems` is None), and which kernels count there.
 
     Others stay attempts that were made, and count as failed.
     """
 
     category: str = ""
-    source: str = ""
+    problems: frozenset[int] | None = None
     backend: str = ""
     mechanism: str = ""
     nccl_free: bool = False
 
     @property
+    def is_by_problem(self) -> bool:
+        """Whether every kernel of a problem counts that is looked at."""
+        return not (self.backend or self.mechanism or self.nccl_free)
+
+    @property
     def is_by_category(self) -> bool:
         """Whether it asks for nothing but a category, or for all."""
-        return not (self.source or self.backend or self.mechanism or self.nccl_free)
+        return self.is_by_problem and self.problems is None
 
-    def covers(self, tally: Tally) -> bool:
-        return self.category in ("", tally.category) and self.source in ("", tally.source)
+    def covers(self, problem: int, category: str) -> bool:
+        is_asked = self.problems is None or problem in self.problems
+        return is_asked and self.category in ("", category)
 
-    def admits(self, kind: Kind) -> bool:
+    def admits(self, kind: Outcome) -> bool:
         return (
             self.backend in ("", kind.backend)
             and (not self.mechanism or self.mechanism in kind.mechanisms)
@@ -101,116 +85,93 @@ class Narrow:
 EVERYTHING = Narrow()
 
 
-@dataclass(frozen=True, kw_only=True)
-class Subject:
-    """What boards tell problems apart by."""
+class Tally(NamedTuple):
+    """`utilisations` are of the correct attempts; `modes` counts all by FAILURE_MODES."""
 
-    number: int
-    category: str
-    source: str
-
-
-def tallies_of(subject: Subject, attempts: Iterable[Row]) -> list[Tally]:
-    """Of a Summary's `attempts`; ordered by kind."""
-    by_kind: dict[Kind, list[Row]] = {}
-    for row in attempts:
-        kind = Kind(row["backend"], tuple(row["mechanisms"]), row["nccl"])
-        by_kind.setdefault(kind, []).append(row)
-    return [_tally(subject, kind, by_kind[kind]) for kind in sorted(by_kind)]
+    cell: Cell
+    counts: Counts
+    results: Attempts
+    utilisations: tuple[float | None, ...]
+    outcomes: tuple[str, ...]
+    modes: tuple[int, ...]
 
 
-def _tally(subject: Subject, kind: Kind, rows: Sequence[Row]) -> Tally:
-    modes = [failure_mode(row["verdict"], row["cause"]) for row in rows]
-    counts = Counter(modes)
-    correct = [row for row in rows if row["speedup"] is not None]
-    told = max(range(len(rows)), key=lambda i: (rows[i]["speedup"] or 0.0, _distance(modes[i])))
-    return Tally(
-        problem=subject.number,
-        category=subject.category,
-        source=subject.source,
-        kind=kind,
-        made=len(rows),
+def tally_of(problem: int, category: str, attempts: Sequence[Row]) -> Tally:
+    """Of a Summary's `attempts`."""
+    correct = [row for row in attempts if row["speedup"] is not None]
+    results = Attempts(
+        problem=problem,
+        category=category,
+        made=len(attempts),
         speedups=tuple(row["speedup"] for row in correct),
         lows=tuple(row["low"] for row in correct),
-        modes=tuple(counts[mode] for mode in FAILURE_MODES),
-        verdict=rows[told]["verdict"],
-        mode=modes[told],
-        utilisation=rows[told]["utilisation"],
-        run=rows[told]["run"],
-        kernel=rows[told]["kernel"],
+    )
+    return Tally(
+        cell=_cell(problem, category, attempts, attempts),
+        counts=scores.counts(results),
+        results=results,
+        utilisations=tuple(row["utilisation"] for row in correct),
+        outcomes=tuple(map(outcome_text, attempts)),
+        modes=modes_of(attempts),
     )
 
 
-def _distance(mode: str | None) -> int:
+def modes_of(attempts: Iterable[Row]) -> tuple[int, ...]:
+    """How many attempts ended in each of FAILURE_MODES."""
+    counts = Counter(map(_mode, attempts))
+    return tuple(counts[mode] for mode in FAILURE_MODES)
+
+
+def cell_of(
+    problem: int, category: str, attempts: Sequence[Row], narrow: Narrow = EVERYTHING
+) -> Cell | None:
+    """None where no kernel counts."""
+    if not narrow.covers(problem, category):
+        return None
+    own = [row for row in attempts if narrow.admits(outcome_of(outcome_text(row)))]
+    return _cell(problem, category, attempts, own) if own else None
+
+
+def _cell(problem: int, category: str, every: Sequence[Row], own: Sequence[Row]) -> Cell:
+    told = max(own, key=_how_far)
+    return Cell(
+        problem=problem,
+        category=category,
+        made=len(every),
+        correct=sum(row["speedup"] is not None for row in own),
+        best_speedup=told["speedup"],
+        best_low=told["low"],
+        verdict=told["verdict"],
+        mode=_mode(told),
+        kernel=told["kernel"],
+        run=told["run"],
+        utilisation=told["utilisation"],
+        backend=told["backend"],
+        mechanisms=tuple(told["mechanisms"]),
+        nccl=told["nccl"],
+    )
+
+
+def _how_far(row: Row) -> tuple[float, int]:
+    return (row["speedup"] or 0.0, distance(_mode(row)))
+
+
+def distance(mode: str | None) -> int:
     """How far an attempt came; a verdict without a mode says least."""
     return FAILURE_MODES.index(mode) if mode else -1
 
 
-def results_of(tallies: Iterable[Tally], narrow: Narrow = EVERYTHING) -> tuple[Attempts, ...]:
-    """By problem; those without a kernel that counts are left out."""
-    return tuple(_attempts(group, narrow) for group in _by_problem(tallies, narrow))
+def _mode(row: Row) -> str | None:
+    return failure_mode(row["verdict"], row["cause"])
 
 
-def _attempts(group: Sequence[Tally], narrow: Narrow) -> Attempts:
-    own = _admitted(group, narrow)
-    return Attempts(
-        problem=group[0].problem,
-        category=group[0].category,
-        made=sum([tally.made for tally in group]),
-        speedups=tuple(chain.from_iterable([tally.speedups for tally in own])),
-        lows=tuple(chain.from_iterable([tally.lows for tally in own])),
-    )
+def outcome_text(row: Row) -> str:
+    """An Outcome in one word of a text, which is quickly compared."""
+    nccl = "nccl" if row["nccl"] else ""
+    return "|".join((_mode(row) or "", row["backend"], " ".join(row["mechanisms"]), nccl))
 
 
-def cells_of(tallies: Iterable[Tally], narrow: Narrow = EVERYTHING) -> tuple[Cell, ...]:
-    return tuple(_cell(group, narrow) for group in _by_problem(tallies, narrow))
-
-
-def _by_problem(tallies: Iterable[Tally], narrow: Narrow) -> list[list[Tally]]:
-    groups: dict[int, list[Tally]] = {}
-    for tally in tallies:
-        if narrow is EVERYTHING or narrow.covers(tally):
-            groups.setdefault(tally.problem, []).append(tally)
-    return [group for group in groups.values() if _admitted(group, narrow)]
-
-
-def _admitted(group: Sequence[Tally], narrow: Narrow) -> Sequence[Tally]:
-    if narrow is EVERYTHING:
-        return group
-    return [tally for tally in group if narrow.admits(tally.kind)]
-
-
-def _cell(group: Sequence[Tally], narrow: Narrow) -> Cell:
-    own = _admitted(group, narrow)
-    told = max(own, key=_rank) if len(own) > 1 else own[0]
-    speedup, low = max(zip(told.speedups, told.lows, strict=True), default=(None, None))
-    return Cell(
-        told.problem,
-        told.category,
-        sum([tally.made for tally in group]),
-        sum([len(tally.speedups) for tally in own]),
-        speedup,
-        low,
-        told.verdict,
-        told.mode,
-        told.kernel,
-        told.run,
-        told.utilisation,
-        *told.kind,
-    )
-
-
-def _rank(tally: Tally) -> tuple[float, int]:
-    return (max(tally.speedups, default=0.0), _distance(tally.mode))
-
-
-def modes_in(tallies: Iterable[Tally], narrow: Narrow = EVERYTHING) -> list[int]:
-    """How many attempts that count ended in each of FAILURE_MODES."""
-    own = [tally for tally in tallies if narrow.covers(tally) and narrow.admits(tally.kind)]
-    return [sum(counts) for counts in zip(*(tally.modes for tally in own), strict=True)]
-
-
-def utilisation_of(cells: Iterable[Cell]) -> float | None:
-    """Median over the problems solved, of the fastest kernel of each."""
-    known = [cell.utilisation for cell in cells if cell.correct and cell.utilisation is not None]
-    return statistics.median(known) if known else None
+@functools.lru_cache(maxsize=4096)
+def outcome_of(text: str) -> Outcome:
+    mode, backend, mechanisms, nccl = text.split("|")
+    return Outcome(mode or None, backend, tuple(mechanisms.split()), bool(nccl))

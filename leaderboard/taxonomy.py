@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -13,14 +14,13 @@ from leaderboard.filters import (
     SETTING_FILTERS,
     Filter,
     Option,
-    Scope,
     harness_filter,
-    scope,
     setting_filters,
 )
 from leaderboard.models import PublishedResult
 from leaderboard.pages import BadQuery, choice
 from leaderboard.published import category_slug
+from leaderboard.scopes import Scope, scope
 from leaderboard.scores import Score
 
 # What a kind of parallelism divides among GPUs. A category that no family names is with the others.
@@ -57,7 +57,12 @@ class Side:
     url: str
     claimed: bool
     baseline: bool
-    scores: Mapping[str, Score]
+    score: Callable[[], Mapping[str, Score]]
+
+    @functools.cached_property
+    def scores(self) -> Mapping[str, Score]:
+        """Made for those that are shown."""
+        return self.score()
 
     @property
     def name(self) -> str:
@@ -89,10 +94,14 @@ class CategoryQuery:
 def category_query(request: HttpRequest) -> CategoryQuery:
     """Four queries: categories, settings, what was judged, what was claimed."""
     metric = choice(request, "metric", list(METRICS), "pass1")
-    found = scope(request)
     setting, controls = setting_filters(request, boards.known_settings())
+    found = scope(request, setting=setting)
     harness = harness_filter(request)
-    ours = boards.judged(setting, found.scored, harness=harness.value) if setting else []
+    ours = (
+        boards.judged(setting, found.scored, harness=harness.value, ahead=("text",))
+        if setting
+        else []
+    )
     ours = scores.in_order(ours, lambda entry: entry.score.fast_at_1)
     claims = claimed_results(harness.value)
     sides = [our_side(entry, found) for entry in ours]
@@ -147,7 +156,10 @@ def by_model(claims: Iterable[PublishedResult]) -> list[list[PublishedResult]]:
 
 
 def our_side(entry: Entry, found: Scope) -> Side:
-    by_slug = {slug: entry.score_in(slug, found.sizes[slug]) for slug in found.titles}
+    def score() -> Mapping[str, Score]:
+        by_slug = {slug: entry.score_in(slug, found.sizes[slug]) for slug in found.titles}
+        return {**by_slug, ALL: entry.score}
+
     return Side(
         slug=entry.slug,
         model=entry.model,
@@ -155,7 +167,7 @@ def our_side(entry: Entry, found: Scope) -> Side:
         url=entry.url,
         claimed=False,
         baseline=entry.baseline,
-        scores={**by_slug, ALL: entry.score},
+        score=score,
     )
 
 
@@ -169,7 +181,7 @@ def claimed_side(results: Sequence[PublishedResult]) -> Side:
         url=one.url,
         claimed=True,
         baseline=False,
-        scores={name: entry.score for name, entry in entries.items()},
+        score=lambda: {name: entry.score for name, entry in entries.items()},
     )
 
 

@@ -14,7 +14,7 @@ from leaderboard.models.declines import Decline
 from leaderboard.models.runs import Run
 from leaderboard.models.snapshots import Snapshot
 from leaderboard.models.submissions import Kernel, Source, Submission
-from leaderboard.models.summaries import Standing, Summary
+from leaderboard.models.summaries import ProblemStanding, Standing, Summary
 
 __all__ = [
     "ApiToken",
@@ -27,6 +27,7 @@ __all__ = [
     "LanguageModel",
     "Moderation",
     "Problem",
+    "ProblemStanding",
     "Publication",
     "PublishedResult",
     "Run",

@@ -7,6 +7,7 @@ from typing import Any
 
 from django.db import models
 from django.db.models import F, Q
+from django.db.models.fields.json import KT
 from django.utils.text import slugify
 
 from leaderboard.models.choices import DEVICES, Harness, one_of
@@ -24,7 +25,9 @@ class ProblemQuerySet(models.QuerySet["Problem"]):
 
 
 class Problem(models.Model):
-    """One row of the catalogue. `payload` is its whole entry in fixtures/problems.json.
+    """One row of the catalogue. `payload` is its whole entry in fixtures/problems.json; the
+    database keeps apart what lists of problems show of it: `source`, and as JSON
+    `costs` and `baselines`.
 
     `digest` is the SHA-256 of the problem's file: results of another digest do not count.
     """
@@ -39,6 +42,15 @@ class Problem(models.Model):
     scored = models.BooleanField()
     unscored_reason = models.TextField(null=True, blank=True)  # noqa: DJ001  None means scored
     payload: models.JSONField[dict[str, Any], dict[str, Any]] = models.JSONField()
+    source = models.GeneratedField(
+        expression=KT("payload__source"), output_field=models.TextField(), db_persist=True
+    )
+    costs = models.GeneratedField(
+        expression=KT("payload__costs"), output_field=models.TextField(), db_persist=True
+    )
+    baselines = models.GeneratedField(
+        expression=KT("payload__baselines"), output_field=models.TextField(), db_persist=True
+    )
 
     objects = ProblemQuerySet.as_manager()
 

@@ -12,6 +12,8 @@ from leaderboard.models.choices import DTYPES, PROFILES, Moderation, Visibility
 from leaderboard.models.runs import SETTING, Run
 from leaderboard.models.submissions import Submission
 
+SETTING_FIELDS = tuple(name.removesuffix("_id") for name in SETTING)
+
 
 class SummaryQuerySet(models.QuerySet["Summary"]):
     def ranked(self) -> SummaryQuerySet:
@@ -29,8 +31,8 @@ class Summary(models.Model):
     `attempts` lists, by attempt and of the latest counted run of its last step: {attempt, run,
     verdict, cause, speedup, low, utilisation, backend, mechanisms, nccl, kernel}, where `low` is
     the lower end of the speedup's interval and `kernel` the digest of the source. What belongs to a
-    time is None unless the kernel is correct. `made` and `correct` count attempts; `best_run` is
-    the fastest correct one.
+    time is None unless the kernel is correct. `made` and `correct` count attempts, `modes` by
+    FAILURE_MODES; from `best_speedup` to `best_run` it tells of the fastest correct one.
     """
 
     submission = models.ForeignKey(Submission, models.PROTECT, related_name="summaries")
@@ -44,7 +46,11 @@ class Summary(models.Model):
     made = models.PositiveSmallIntegerField()
     correct = models.PositiveSmallIntegerField()
     best_speedup = models.FloatField(null=True)
+    best_low = models.FloatField(null=True)
+    utilisation = models.FloatField(null=True)
     best_run = models.ForeignKey(Run, models.PROTECT, null=True, related_name="+")
+    modes: models.JSONField[list[int], list[int]] = models.JSONField()
+    # Last, because SQLite reads a row only as far as it has to.
     attempts: models.JSONField[list[dict[str, Any]], list[dict[str, Any]]] = models.JSONField()
 
     objects = SummaryQuerySet.as_manager()
@@ -58,7 +64,7 @@ class Summary(models.Model):
         )
         constraints = (
             models.UniqueConstraint(
-                fields=("submission", "problem", *(name.removesuffix("_id") for name in SETTING)),
+                fields=("submission", "problem", *SETTING_FIELDS),
                 name="summary_once",
             ),
             models.CheckConstraint(
@@ -100,9 +106,10 @@ class StandingQuerySet(models.QuerySet["Standing"]):
 class Standing(models.Model):
     """One submission in one setting, over all scored problems: the row that a board reads.
 
-    Made of the Summary rows, with them. `attempted` counts problems; `total` and `by_category` hold
-    Totals, and `tallies` is packed: see leaderboard/standings.py. `cells` and `speedups` say
-    the same without kinds of kernels, quickly read: see leaderboard/cell_columns.py.
+    Made of the Summary rows, with them. `attempted` counts problems, `made` attempts; `total` and
+    `by_category` hold Totals (leaderboard/standings.py), `by_threshold` what of them depends on p
+    (leaderboard/thresholds.py), the rest its problems (leaderboard/cell_columns.py). `solved` has a
+    letter for each number of a problem: 1 solved, 0 tried, else a space.
     """
 
     submission = models.ForeignKey(Submission, models.PROTECT, related_name="standings")
@@ -113,19 +120,29 @@ class Standing(models.Model):
     profile = models.CharField(max_length=16, choices=PROFILES)
     judge_version = models.CharField(max_length=32)
     attempted = models.PositiveSmallIntegerField()
+    made = models.PositiveIntegerField()
     total: models.JSONField[list[Any], list[Any]] = models.JSONField()
+    solved = models.TextField()
+    by_threshold = models.BinaryField()
     by_category: models.JSONField[dict[str, list[Any]], dict[str, list[Any]]] = models.JSONField()
-    tallies = models.BinaryField()
     cells = models.TextField()
+    kernels = models.TextField()
+    outcomes = models.TextField()
     speedups = models.BinaryField()
 
     objects = StandingQuerySet.as_manager()
 
     class Meta:
         ordering = ("submission_id", *SETTING)
+        # Which settings there are is told by the index alone.
+        indexes = (
+            models.Index(
+                fields=(*SETTING_FIELDS, "submission", "attempted"), name="standing_board"
+            ),
+        )
         constraints = (
             models.UniqueConstraint(
-                fields=("submission", *(name.removesuffix("_id") for name in SETTING)),
+                fields=("submission", *SETTING_FIELDS),
                 name="standing_once",
             ),
             models.CheckConstraint(condition=Q(attempted__gte=1), name="standing_has_problems"),
@@ -133,3 +150,47 @@ class Standing(models.Model):
 
     def __str__(self) -> str:
         return f"{self.submission_id} on {self.hardware_id}: {self.attempted} problems"
+
+
+class ProblemStanding(models.Model):
+    """One scored problem in one setting, over the submissions that boards show: the row that lists
+    of problems read.
+
+    Made of the Summary rows, with them and whenever staff change what boards show. `submissions`
+    and what is `solved` leave out baselines; `run` is of the fastest correct kernel, else of the
+    reference judged as a submission; `utilisation` is of that kernel, `usual_utilisation` the
+    median over those that solved it.
+    """
+
+    problem = models.ForeignKey(Problem, models.PROTECT, related_name="standings")
+    hardware = models.ForeignKey(Hardware, models.PROTECT)
+    world_size = models.PositiveSmallIntegerField()
+    size = models.CharField(max_length=32)
+    dtype = models.CharField(max_length=16, choices=DTYPES)
+    profile = models.CharField(max_length=16, choices=PROFILES)
+    judge_version = models.CharField(max_length=32)
+    submissions = models.PositiveIntegerField()
+    solved = models.PositiveIntegerField()
+    best_speedup = models.FloatField(null=True)
+    utilisation = models.FloatField(null=True)
+    usual_utilisation = models.FloatField(null=True)
+    run = models.ForeignKey(Run, models.PROTECT, null=True, related_name="+")
+
+    class Meta:
+        ordering = ("problem_id", *SETTING)
+        constraints = (
+            models.UniqueConstraint(
+                fields=(*SETTING_FIELDS, "problem"), name="problem_standing_once"
+            ),
+            models.CheckConstraint(
+                condition=Q(solved=0, best_speedup=None)
+                | Q(solved__gte=1, best_speedup__gt=0, run__isnull=False),
+                name="problem_standing_best_is_solved",
+            ),
+            models.CheckConstraint(
+                condition=Q(solved__lte=F("submissions")), name="problem_standing_counts_fit"
+            ),
+        )
+
+    def __str__(self) -> str:
+        return f"{self.problem_id} on {self.hardware_id}: {self.solved} of {self.submissions}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -10,10 +11,10 @@ from django.urls import reverse
 from django.utils.safestring import SafeString
 
 from leaderboard import cells
-from leaderboard.boards import Entry
-from leaderboard.filters import SETTING_FILTERS, Scope, said
+from leaderboard.filters import SETTING_FILTERS, said
 from leaderboard.models import PublishedResult
 from leaderboard.pages import Crumb, Page, Table, canonical_query, public_page
+from leaderboard.scopes import Scope
 from leaderboard.scores import Score
 from leaderboard.taxonomy import (
     ALL,
@@ -39,7 +40,7 @@ def categories(request: HttpRequest) -> Page:
         "page_url": reverse("categories"),
         "filters": query.controls,
         "kept": [("models", ",".join(query.chosen))] if query.chosen else [],
-        "tree": tree(query.scope, query.entries, where),
+        "tree": tree(query.scope, where),
         "picker": picker(query, address),
         "heat": heat_frame(query, address),
         "showing": query.setting,
@@ -57,18 +58,12 @@ def categories(request: HttpRequest) -> Page:
     )
 
 
-def tree(found: Scope, entries: Sequence[Entry], where: str) -> list[dict[str, object]]:
+def tree(found: Scope, where: str) -> list[dict[str, object]]:
     """Families of categories, with a mark for each problem: solved, scored, not scored."""
-    solved: dict[str, set[int]] = {slug: set() for slug in found.titles}
-    for entry in entries:
-        if sum(map(len, solved.values())) == found.scored:
-            break  # there is nothing left to solve, and cells have to be unpacked
-        for cell in () if entry.baseline else entry.cells:
-            if cell.correct:
-                solved[cell.category].add(cell.problem)
+    solved = Counter(one.category for one in found.every if one.scored and one.solved)
 
     def leaf(slug: str) -> dict[str, object]:
-        done, scored, total = len(solved[slug]), found.sizes[slug], found.totals[slug]
+        done, scored, total = solved[slug], found.sizes[slug], found.totals[slug]
         return {
             "title": found.titles[slug],
             "url": category_url(slug, where),
@@ -92,12 +87,13 @@ def picker(query: CategoryQuery, address: str) -> list[dict[str, object]]:
     names = {side.slug: side.model for side in query.sides}
     shown = list(dict.fromkeys(side.slug for side in query.shown))
     rest = "&".join(part for part in address.split("&") if part and not part.startswith("models="))
+    page = reverse("categories")
     made: list[dict[str, object]] = []
     for slug, model in names.items():
         kept = [one for one in shown if one != slug] if slug in shown else [*shown, slug]
         parts = [f"models={','.join(kept)}" if kept else "", rest]
         tail = "&".join(part for part in parts if part)
-        url = reverse("categories") + (f"?{tail}" if tail else "")
+        url = f"{page}?{tail}" if tail else page
         made.append({"model": model, "url": url, "shown": slug in shown})
     return made
 

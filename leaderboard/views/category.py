@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import json
 import statistics
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+from uuid import UUID
 
+from django.db.models.fields.json import KT
 from django.http import Http404, HttpRequest
 from django.urls import reverse
 
 from leaderboard import boards, cells
-from leaderboard.boards import Cell, Entry
+from leaderboard.boards import Entry, Setting
 from leaderboard.columns import Placed, cells_of, known_to_any, placed
 from leaderboard.filters import SETTING_FILTERS, said, setting_filters
 from leaderboard.models import Problem
 from leaderboard.pages import Crumb, Page, Table, canonical_query, public_page
+from leaderboard.problem_standings import beside
 from leaderboard.taxonomy import family_of
 from leaderboard.verdicts import words
 from leaderboard.views.figures.board import failure_modes
@@ -23,20 +27,19 @@ from leaderboard.views.figures.frame import framed
 MOST_MODELS = 12
 LIST_SIZE, LIST_RANKS = "standard", "4"
 SHOWN = ("fast1", "fastk", "pass1", "passk", "correct", "speedup", "utilisation")
-Solver = tuple[Entry, Cell]
 
 
 @public_page(*SETTING_FILTERS)
 def category(request: HttpRequest, slug: str) -> Page:
-    problems = list(Problem.objects.filter(category=slug).order_by("number"))
+    setting, controls = setting_filters(request, boards.known_settings())
+    problems = problems_of(slug, setting)
     if not problems:
         raise Http404
     scored, title = sum(problem.scored for problem in problems), problems[0].category_title
-    setting, controls = setting_filters(request, boards.known_settings())
     entries = boards.judged(setting, scored, category=slug) if setting else []
     claims = boards.published(category=slug)
     rows = placed([*entries, *map(boards.claim, claims)], "fast1")
-    records = [problem_record(problem, entries) for problem in problems]
+    records = [problem_record(problem) for problem in problems]
     where = canonical_query(request, (*SETTING_FILTERS,))
     return Page(
         template="category.html",
@@ -69,34 +72,54 @@ def category(request: HttpRequest, slug: str) -> Page:
     )
 
 
-def problem_record(problem: Problem, entries: Iterable[Entry]) -> dict[str, Any]:
+class Asked(NamedTuple):
+    """A problem with what it came to in the setting."""
+
+    number: int
+    slug: str
+    title: str
+    category_title: str
+    summary: str
+    scored: bool
+    unscored_reason: str | None
+    source: str | None
+    costs: str | None
+    also: str | None
+    here__submissions: int | None
+    here__solved: int | None
+    here__best_speedup: float | None
+    here__run__kernel__submission__model__name: str | None
+    here__run_id: UUID | None
+    here__usual_utilisation: float | None
+
+
+def problems_of(slug: str, setting: Setting | None) -> list[Asked]:
+    found = beside(Problem.objects.filter(category=slug), setting)
+    named = found.annotate(also=KT("payload__also")).order_by("number")
+    return list(map(Asked._make, named.values_list(*Asked._fields)))
+
+
+def problem_record(problem: Asked) -> dict[str, Any]:
     """What became of a problem over all submissions; the best is the fastest right kernel."""
-    tried = [pair for pair in _cells_at(problem.number, entries) if not pair[0].baseline]
-    solved = [pair for pair in tried if pair[1].correct]
-    best = max(solved, key=lambda pair: pair[1].best_speedup or 0.0, default=None)
-    known = [cell.utilisation for _, cell in solved if cell.utilisation is not None]
-    cost = problem.payload.get("costs", {}).get(LIST_SIZE, {}).get(LIST_RANKS, {})
+    costs = json.loads(problem.costs or "{}").get(LIST_SIZE, {}).get(LIST_RANKS, {})
+    solved = problem.here__solved or 0
     return {
         "number": problem.number,
         "slug": problem.slug,
         "title": problem.title,
-        "source": problem.payload.get("source", ""),
+        "source": problem.source or "",
         "scored": problem.scored,
-        "wire_bytes": cost.get("wire_bytes"),
-        "tried": len(tried),
-        "solved": len(solved),
-        "best_speedup": best[1].best_speedup if best else None,
-        "best_model": best[0].model if best else None,
-        "best_run": best[1].run if best else None,
-        "utilisation": statistics.median(known) if known else None,
+        "wire_bytes": costs.get("wire_bytes"),
+        "tried": problem.here__submissions or 0,
+        "solved": solved,
+        "best_speedup": problem.here__best_speedup,
+        "best_model": problem.here__run__kernel__submission__model__name if solved else None,
+        "best_run": str(problem.here__run_id) if solved else None,
+        "utilisation": problem.here__usual_utilisation,
     }
 
 
-def _cells_at(number: int, entries: Iterable[Entry]) -> list[Solver]:
-    return [(entry, cell) for entry in entries for cell in entry.cells if cell.problem == number]
-
-
-def _problem_row(problem: Problem, record: Mapping[str, Any]) -> dict[str, object]:
+def _problem_row(problem: Asked, record: Mapping[str, Any]) -> dict[str, object]:
     numbers = [
         cells.bytes_cell(record["wire_bytes"]),
         cells.fraction_cell(record["solved"], record["tried"]),
@@ -106,7 +129,7 @@ def _problem_row(problem: Problem, record: Mapping[str, Any]) -> dict[str, objec
     return {
         **record,
         "summary": problem.summary,
-        "also": problem.payload.get("also", []),
+        "also": json.loads(problem.also or "[]"),
         "reason": problem.unscored_reason,
         "url": reverse("problem", args=[problem.number, problem.slug]),
         "run_url": reverse("run", args=[record["best_run"]]) if record["best_run"] else "",

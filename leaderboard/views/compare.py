@@ -24,6 +24,8 @@ from leaderboard.visible import visible
 
 FEWEST_SELECTS = 3
 MOST_NAMED = 12
+# Read with the board, because who is compared is only known then.
+DETAILS = ("cells", "kernels")
 
 
 @require_safe
@@ -43,7 +45,11 @@ def compare(request: HttpRequest, form: str = "html") -> HttpResponseBase:
 def submissions(request: HttpRequest) -> Page:
     setting, controls = setting_filters(request, boards.known_settings())
     problems, titles = scored_problems()
-    rows = placed(boards.judged(setting, len(problems)), DEFAULT_SORT) if setting else []
+    rows = (
+        placed(boards.judged(setting, len(problems), ahead=DETAILS), DEFAULT_SORT)
+        if setting
+        else []
+    )
     sides = chosen(request, rows)
     found = side_by_side.lines(problems, sides, bounds_of(sides)) if len(sides) > 1 else []
     context = {

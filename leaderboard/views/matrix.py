@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from django.db.models.fields.json import KT
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.urls import reverse
@@ -17,14 +16,13 @@ from leaderboard.filters import (
     BOARD_PARAMETERS,
     SETTING_FILTERS,
     BoardQuery,
-    Scope,
     board_query,
     said,
 )
 from leaderboard.matrix import CELL_COLUMNS, Column, Group, cell_record
-from leaderboard.models import Problem
 from leaderboard.pages import BadQuery, Crumb, Page, Table, bad_query, canonical_query, public_page
 from leaderboard.paging import PAGE, Part, part_of
+from leaderboard.scopes import Scope
 
 # Those that say which kernels of a submission count.
 KERNEL_FILTERS = ("backend", "mechanism", "nccl")
@@ -36,7 +34,7 @@ ROWS_A_PAGE = 25
 @public_page(*PARAMETERS)
 def models_by_problems(request: HttpRequest) -> Page:
     query = board_query(request)
-    rows = placed(query.judged(), DEFAULT_SORT)
+    rows = placed(query.judged(ahead=("solved",)), DEFAULT_SORT)
     groups, unscored = grouped(query.scope)
     columns = [column for group in groups for column in group.columns]
     part = part_of(request, rows, ROWS_A_PAGE, PARAMETERS)
@@ -50,7 +48,10 @@ def models_by_problems(request: HttpRequest) -> Page:
         "unscored": unscored,
         "legend": matrix.LEGEND,
         "solved": matrix.solved_cells((row.entry for row in rows), columns),
-        "rows": [_drawn(row, columns, where) for row in part.rows],
+        "rows": [
+            _drawn(entry, columns, where)
+            for entry in boards.alone([row.entry for row in part.rows])
+        ],
         "links": part.links,
         "said": f"{in_words(part, len(rows))} · {query.setting}" if rows else "",
     }
@@ -76,38 +77,30 @@ def in_words(part: Part[Placed], total: int) -> str:
 
 def grouped(scope: Scope) -> tuple[list[Group], int]:
     """Scored problems by category, and how many others there are."""
-    problems = Problem.objects.annotate(codebase=KT("payload__source"))
-    if scope.category:
-        problems = problems.filter(category=scope.category)
-    if scope.source:
-        problems = problems.filter(codebase=scope.source)
-    fields = ("number", "slug", "title", "category", "category_title", "scored")
-    names: dict[str, str] = {}
+    asked = [
+        problem
+        for problem in scope.every
+        if scope.category in ("", problem.category) and scope.source in ("", problem.source)
+    ]
+    scored = [problem for problem in asked if problem.scored]
     columns: dict[str, list[Column]] = {}
-    unscored = 0
-    for number, slug, title, own, own_title, scored in problems.values_list(*fields):
-        if not scored:
-            unscored += 1
-            continue
-        names[own] = own_title
-        members = columns.setdefault(own, [])
-        address = reverse("problem", args=[number, slug])
-        members.append(Column(number=number, title=title, url=address, edge=not members))
+    for one in scored:
+        members = columns.setdefault(one.category, [])
+        address = reverse("problem", args=[one.number, one.slug])
+        members.append(Column(number=one.number, title=one.title, url=address, edge=not members))
     page = reverse("matrix")
     found = [
-        Group(title=names[own], url=f"{page}?category={own}", columns=tuple(members))
+        Group(title=scope.titles[own], url=f"{page}?category={own}", columns=tuple(members))
         for own, members in columns.items()
     ]
-    return found, unscored
+    return found, len(asked) - len(scored)
 
 
-def _drawn(row: Placed, columns: Sequence[Column], where: str) -> dict[str, object]:
-    entry = row.entry
-    own = entry.cells if entry.submission else ()
+def _drawn(entry: Entry, columns: Sequence[Column], where: str) -> dict[str, object]:
     return {
         **{name: getattr(entry, name) for name in ("model", "harness", "url", "baseline")},
         "correct": entry.score.correct,
-        "cells": matrix.row_cells(entry.submission or 0, own, columns, where),
+        "cells": matrix.row_cells(entry.submission or 0, entry.marks, columns, where),
     }
 
 

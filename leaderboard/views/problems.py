@@ -13,7 +13,7 @@ from leaderboard import cells, scores
 from leaderboard.filters import said
 from leaderboard.models import Problem
 from leaderboard.pages import Crumb, Page, Table, canonical_query, choice, public_page
-from leaderboard.problem_list import LIST_FILTERS, Judged, Listed, listed, source_of
+from leaderboard.problem_list import LIST_FILTERS, Listed, Stood, listed, source_of
 from leaderboard.views.figures.overview import overview_figures
 
 # Column of a record, what heads it, its unit.
@@ -25,7 +25,7 @@ HEADINGS = {
     "utilisation": ("Utilisation", "% of the bound"),
 }
 SORTS = (*HEADINGS, *(f"-{key}" for key in HEADINGS))
-NOBODY = Judged(hardware="")
+NOBODY = Stood()
 
 
 def address_of(problem: Problem) -> str:
@@ -75,7 +75,7 @@ def problems(request: HttpRequest) -> Page:
 
 
 def list_record(problem: Problem, found: Listed) -> dict[str, Any]:
-    judged = found.judged.get(problem.number, NOBODY)
+    stood = found.stood.get(problem.number, NOBODY)
     return {
         "number": problem.number,
         "slug": problem.slug,
@@ -85,10 +85,10 @@ def list_record(problem: Problem, found: Listed) -> dict[str, Any]:
         "source": source_of(problem),
         "scored": problem.scored,
         "wire_bytes": found.cost(problem).get("wire_bytes"),
-        "solved": len(judged.speedups),
-        "submissions": judged.submissions,
-        "best_speedup": judged.best_speedup,
-        "utilisation": judged.utilisation,
+        "solved": stood.solved,
+        "submissions": stood.submissions,
+        "best_speedup": stood.best_speedup,
+        "utilisation": stood.utilisation,
     }
 
 

@@ -16,7 +16,7 @@ from leaderboard.models import LanguageModel, Problem, Run, Standing, Submission
 from leaderboard.models.choices import CURRENT_JUDGE
 from leaderboard.scores import Interval
 from leaderboard.standings import columns_of
-from leaderboard.tallies import Subject, tallies_of
+from leaderboard.tallies import tally_of
 from leaderboard.ties import tie_groups
 from tests.leaderboard import factory
 
@@ -201,9 +201,8 @@ def attempt(number: int, row: int) -> dict[str, Any]:
 def fill(models: int, problems: int) -> None:
     """Standings as they are kept, without the runs that they sum up."""
     numbers = range(1, problems + 1)
-    subjects = [Subject(number=n, category=f"kind{n % 4}", source="NVIDIA/nccl") for n in numbers]
-    for subject in subjects:
-        factory.make_problem(subject.number, f"problem{subject.number}", subject.category)
+    for number in numbers:
+        factory.make_problem(number, f"problem{number}", f"kind{number % 4}")
     factory.make_run(
         factory.make_kernel(factory.make_submission("First"), Problem.objects.all()[0])
     )
@@ -230,9 +229,7 @@ def fill(models: int, problems: int) -> None:
             hardware_id="cpu",
             **{name: factory.SETTING[name] for name in ("world_size", "size", "dtype", "profile")},
             judge_version=CURRENT_JUDGE,
-            **columns_of(
-                [t for s in subjects for t in tallies_of(s, [attempt(s.number, row)] * 3)], 3
-            ),
+            **columns_of([tally_of(n, f"kind{n % 4}", [attempt(n, row)] * 3) for n in numbers], 3),
         )
         for row, submission in enumerate(made)
     )

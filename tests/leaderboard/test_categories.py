@@ -11,7 +11,8 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from evaluator.report import Verdict
-from leaderboard.models import LanguageModel, Problem
+from leaderboard import moderation
+from leaderboard.models import Problem
 from leaderboard.taxonomy import FAMILIES, OTHERS, families
 from tests.leaderboard import factory
 
@@ -122,7 +123,7 @@ def test_one_category_has_its_problems_models_and_failures(
 def test_a_baseline_solves_nothing_for_the_models(slugs: dict[str, str], client: Client) -> None:
     reference = factory.make_submission("PyTorch + NCCL", "human")
     factory.make_judged(reference, Problem.objects.get(number=2), speedup=1.0)
-    LanguageModel.objects.filter(pk=reference.model_id).update(is_baseline=True)
+    moderation.edit(reference.model, reference.owner, is_baseline=True)
     assert client.get("/categories").content.decode().count('class="u0"') == 1
     found = client.get("/categories/tensor.json").json()["problems"]
     assert [row["solved"] for row in found] == [1, 0, 0]

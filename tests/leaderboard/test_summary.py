@@ -7,24 +7,29 @@ import random
 import struct
 from typing import Any
 
+import pytest
 from django.db.models import Model
 
 from evaluator.report import Verdict
 from evaluator.roofline import Floors
-from leaderboard import evaluation, frames, summary
-from leaderboard.cell_columns import COLUMNS, cells_with_modes, unpack_cells, unpack_results
+from leaderboard import evaluation, frames, moderation, summary
+from leaderboard.cell_columns import AT, Columns, Packed, unpack_cells, unpack_results
 from leaderboard.models import (
+    Moderation,
     Problem,
+    ProblemStanding,
     Run,
     Standing,
     Submission,
     Summary,
     Trust,
+    Visibility,
 )
-from leaderboard.standings import unpack
-from leaderboard.tallies import cells_of, results_of
+from leaderboard.tallies import cell_of
 from tests.leaderboard import factory
 from tests.leaderboard.running import fresh, report_of
+
+KINDS: tuple[type[Model], ...] = (Summary, Standing, ProblemStanding)
 
 
 def test_results_of_an_older_version_of_a_problem_do_not_count(run: Run) -> None:
@@ -69,9 +74,9 @@ def test_rebuilding_the_summary_changes_nothing(problem: Problem) -> None:
         submission = factory.make_submission(model, k=2)
         for verdict in verdicts.split():
             factory.make_judged(submission, problem, Verdict(verdict))
-    before = _stored(Summary), _stored(Standing)
+    before = [_stored(kind) for kind in KINDS]
     assert summary.rebuild() == len(before[0]) == 2
-    assert (_stored(Summary), _stored(Standing)) == before
+    assert [_stored(kind) for kind in KINDS] == before
 
 
 def test_pandas_finds_a_wrong_summary(run: Run) -> None:
@@ -89,31 +94,101 @@ def test_pandas_finds_a_wrong_standing(run: Run) -> None:
     row.save()
     assert len(frames.differences()) == 1
     Standing.objects.all().delete()
-    assert len(frames.differences()) == 2
+    assert len(frames.differences()) == 3
+
+
+def test_pandas_finds_a_wrong_threshold(run: Run) -> None:
+    factory.finish(run, factory.make_report(run, speedup=2.0))
+    row = Standing.objects.get()
+    assert frames.differences() == []
+    Standing.objects.update(by_threshold=bytes(len(row.by_threshold)))
+    assert len(frames.differences()) == 1
+
+
+def test_pandas_finds_a_wrong_standing_of_a_problem(run: Run) -> None:
+    factory.finish(run, factory.make_report(run))
+    ProblemStanding.objects.update(usual_utilisation=0.9)
+    assert len(frames.differences()) == 1
+    ProblemStanding.objects.all().delete()
+    assert len(frames.differences()) == 1
+
+
+@pytest.mark.parametrize("hidden", ["moderation", "visibility", "baseline"])
+def test_what_staff_take_off_the_board_leaves_its_problems(hidden: str, problem: Problem) -> None:
+    """And comes back with it."""
+    slow, fast = factory.make_submission("Slow"), factory.make_submission("Fast")
+    factory.make_judged(slow, problem, speedup=1.2)
+    best = factory.make_judged(fast, problem, speedup=2.5)
+    shown = _stored(ProblemStanding)
+    staff = factory.make_user("staff")
+    if hidden == "moderation":
+        moderation.moderate(fast, staff, Moderation.DISPUTED, "It copies.")
+    elif hidden == "visibility":
+        moderation.show(fast, staff, Visibility.UNLISTED)
+    else:
+        moderation.edit(fast.model, staff, is_baseline=True)
+    row = ProblemStanding.objects.get()
+    assert (row.submissions, row.solved, row.best_speedup) == (1, 1, 1.2)
+    assert row.run_id != best.pk
+    assert frames.differences() == []
+    moderation.moderate(fast, staff, Moderation.ACCEPTED, "")
+    moderation.show(fast, staff, Visibility.PUBLIC)
+    moderation.edit(fast.model, staff, is_baseline=False)
+    assert _stored(ProblemStanding) == shown
+    assert shown[0][7:9] == (2, 2)
+
+
+def test_a_reference_alone_is_timed_and_solves_nothing(problem: Problem) -> None:
+    reference = factory.make_submission("PyTorch + NCCL")
+    run = factory.make_judged(reference, problem, speedup=1.0)
+    moderation.edit(reference.model, reference.owner, is_baseline=True)
+    row = ProblemStanding.objects.get()
+    assert (row.submissions, row.solved, row.best_speedup, row.run_id) == (0, 0, None, run.pk)
+    assert frames.differences() == []
+    moderation.show(reference, reference.owner, Visibility.PRIVATE)
+    assert not ProblemStanding.objects.exists()
+
+
+def test_a_hidden_result_changes_no_standing_of_a_problem(problem: Problem) -> None:
+    factory.make_judged(factory.make_submission("Seen"), problem, speedup=1.2)
+    before = _stored(ProblemStanding)
+    hidden = factory.make_submission("Secret", visibility=Visibility.PRIVATE)
+    factory.make_judged(hidden, problem, speedup=9.0)
+    assert _stored(ProblemStanding) == before
 
 
 def test_pandas_finds_wrong_cells(run: Run) -> None:
     factory.finish(run, factory.make_report(run))
     row = Standing.objects.get()
     columns = json.loads(row.cells)
-    columns[COLUMNS["best_speedup"]] = [3.0]
+    columns[AT["best_speedup"]] = [3.0]
     Standing.objects.update(cells=json.dumps(columns))
     assert len(frames.differences()) == 1
-    Standing.objects.update(cells=row.cells, speedups=struct.pack("<2d", 2.5, 1.5))
+    Standing.objects.update(cells=row.cells, speedups=struct.pack("<3d", 2.5, 1.5, 0.1))
     assert len(frames.differences()) == 1
 
 
-def test_cells_and_speedups_say_what_the_tallies_say(db: None) -> None:
+def test_a_standing_says_what_the_summary_says(db: None) -> None:
     submission = factory.make_submission(k=3)
     for number in (2, 1):
         problem = factory.make_problem(number, f"problem{number}")
         for speedup, verdict in ((1.2, Verdict.OK), (1.0, Verdict.TIMEOUT), (2.5, Verdict.OK)):
             factory.make_judged(submission, problem, verdict, speedup)
     row = Standing.objects.get()
-    tallies = unpack(row.tallies)
-    assert unpack_cells(row.cells) == cells_of(tallies)
-    assert unpack_results(row.cells, row.speedups) == results_of(tallies)
-    assert [sum(modes) for _, modes in cells_with_modes(row.cells)] == [3, 3]
+    rows = Summary.objects.order_by("problem_id")
+    assert unpack_cells(row.cells, row.kernels) == tuple(
+        cell_of(one.problem_id, one.problem.category, one.attempts) for one in rows
+    )
+    for one, known in zip(rows, unpack_results(row.cells, row.speedups), strict=True):
+        assert list(known.speedups) == one.speedups == [1.2, 2.5]
+        assert known.made == row.made / 2 == 3
+    columns = Columns.unpack(Packed(row.cells, row.kernels, row.outcomes, row.speedups))
+    assert [sum(modes) for modes in columns.numbers[AT["modes"]]] == [3, 3]
+    assert [text.split("|")[0] for text in columns.outcomes] == [
+        "correct",
+        "deadlock",
+        "correct",
+    ] * 2
 
 
 def test_standings_of_many_results_agree_with_pandas(db: None) -> None:
@@ -136,9 +211,10 @@ def test_standings_of_many_results_agree_with_pandas(db: None) -> None:
             factory.finish(again, report)
     assert frames.differences() == []
     assert {row.attempted for row in Standing.objects.all()} <= {1, 2}
-    before = _stored(Standing)
+    before = [_stored(kind) for kind in KINDS]
+    assert all(before)
     summary.rebuild()
-    assert _stored(Standing) == before
+    assert [_stored(kind) for kind in KINDS] == before
 
 
 def test_a_problem_that_is_no_longer_scored_leaves_the_standings(run: Run) -> None:

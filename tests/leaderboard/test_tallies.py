@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import statistics
 from typing import Any
 
 import pytest
@@ -12,13 +13,14 @@ from django.test.utils import CaptureQueriesContext
 from evaluator.profiling.mechanism import Evidence, Mechanism, Tag
 from evaluator.report import Verdict
 from evaluator.roofline import Floors
-from leaderboard import boards, scores, standings
+from leaderboard import boards, scores, standings, thresholds
 from leaderboard.boards import Narrowing
+from leaderboard.cell_columns import Columns, Packed, unpack_cells, unpack_results
 from leaderboard.models import Kernel, LanguageModel, Problem, Run, Submission, Summary, Trust
-from leaderboard.tallies import Narrow, Subject, Tally, cells_of, results_of, tallies_of
+from leaderboard.narrowing import results_of
+from leaderboard.tallies import Narrow, Tally, cell_of, tally_of
 from tests.leaderboard import factory
 
-GEMM = Subject(number=3, category="tensor", source="pytorch")
 BACKENDS = ("cuda", "triton")
 TAGS: tuple[list[str], ...] = ([], ["nccl"], ["symmetric_memory", "tma"])
 
@@ -44,7 +46,7 @@ def attempt(number: int, **changes: Any) -> dict[str, Any]:
 
 def test_a_cell_tells_of_the_fastest_correct_kernel() -> None:
     rows = [attempt(1), attempt(2, speedup=1.5, utilisation=0.4), attempt(3, speedup=1.2)]
-    (cell,) = cells_of(tallies_of(GEMM, rows))
+    cell = tally_of(3, "tensor", rows).cell
     assert (cell.problem, cell.category, cell.made, cell.correct) == (3, "tensor", 3, 2)
     assert (cell.best_speedup, cell.verdict, cell.mode) == (1.5, "ok", "correct")
     assert (cell.kernel, cell.run, cell.utilisation) == ("kernel-2", "run-2", 0.4)
@@ -53,7 +55,7 @@ def test_a_cell_tells_of_the_fastest_correct_kernel() -> None:
 def test_without_a_correct_kernel_a_cell_tells_of_what_came_furthest() -> None:
     verdicts = ("build_error", "output_mismatch", "runtime_error")
     rows = [attempt(n, verdict=verdict) for n, verdict in enumerate(verdicts, 1)]
-    (cell,) = cells_of(tallies_of(GEMM, rows))
+    cell = tally_of(3, "tensor", rows).cell
     assert (cell.best_speedup, cell.correct, cell.mode) == (None, 0, "output mismatch")
     assert cell.kernel == "kernel-2"
 
@@ -64,63 +66,134 @@ def test_what_is_filtered_out_counts_as_failed() -> None:
         attempt(2, speedup=2.0, mechanisms=["tma"]),
         attempt(3, speedup=1.0, backend="triton"),
     ]
-    found = tallies_of(GEMM, rows)
+    columns = Columns.of([tally_of(3, "tensor", rows)])
     for narrow, speedup in (
         (Narrow(nccl_free=True), 2.0),
         (Narrow(mechanism="tma"), 2.0),
         (Narrow(backend="triton"), 1.0),
         (Narrow(backend="cuda"), 3.0),
     ):
-        (result,), (cell,) = results_of(found, narrow), cells_of(found, narrow)
+        (result,), cell = results_of(columns, narrow), cell_of(3, "tensor", rows, narrow)
+        assert cell is not None
         assert result.made == cell.made == 3
         assert cell.best_speedup == max(result.speedups) == speedup
-    for narrow in (Narrow(backend="cpp"), Narrow(category="other"), Narrow(source="dist")):
-        assert not results_of(found, narrow)
-        assert not cells_of(found, narrow)
-        assert standings.totals_of(found, 3, narrow) is None
+    for narrow in (
+        Narrow(backend="cpp"),
+        Narrow(category="other"),
+        Narrow(problems=frozenset((4,))),
+        Narrow(backend="cuda", category="other"),
+    ):
+        assert not results_of(columns, narrow)
+        assert cell_of(3, "tensor", rows, narrow) is None
+        assert standings.totals_of(columns, 3, narrow) is None
 
 
-def drawn(seed: int) -> list[Tally]:
-    """Of ten problems in three categories, at random."""
+def drawn(seed: int) -> dict[int, list[dict[str, Any]]]:
+    """Attempts at ten problems, at random."""
     draw = random.Random(seed)
-    found = []
+    found: dict[int, list[dict[str, Any]]] = {}
     for number in range(1, 11):
-        subject = Subject(number=number, category="abc"[number % 3], source="s")
-        rows = []
         for n in range(1, draw.randrange(2, 9)):
             tags = draw.choice(TAGS)
             changes: dict[str, Any] = {"mechanisms": tags, "nccl": "nccl" in tags}
             if draw.random() < 0.6:
                 changes["speedup"] = draw.uniform(0.2, 4)
-            rows.append(attempt(n, backend=draw.choice(BACKENDS), **changes))
-        found += tallies_of(subject, rows)
+                changes["utilisation"] = draw.choice((None, draw.random()))
+            made = attempt(n, backend=draw.choice(BACKENDS), **changes)
+            found.setdefault(number, []).append(made)
+    return found
+
+
+def tallies(seed: int) -> list[Tally]:
+    return [tally_of(number, "abc"[number % 3], rows) for number, rows in drawn(seed).items()]
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_packed_columns_come_back_whatever_their_order(seed: int) -> None:
+    found = tallies(seed)
+    shuffled = random.Random(seed).sample(found, len(found))
+    packed = Columns.of(found).pack()
+    assert Columns.unpack(packed).pack() == packed == Columns.of(shuffled).pack()
+    assert unpack_cells(packed.cells, packed.kernels) == tuple(one.cell for one in found)
+    assert unpack_results(packed.cells, packed.speedups) == tuple(one.results for one in found)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_problem_put_in_leaves_what_a_rebuild_makes(seed: int) -> None:
+    """One after the other, each once with other attempts before, and one taken out again."""
+    found, others = tallies(seed), tallies(seed + 1)
+    draw = random.Random(seed)
+    steps = [*draw.sample(others, len(others)), *draw.sample(found, len(found))]
+    columns: dict[str, Any] = standings.columns_of(steps[:1], 3)
+    for tally in steps[1:]:
+        columns = changed(columns, tally.cell.problem, tally)
+    assert columns == standings.columns_of(found, 3)
+    gone = draw.choice(found)
+    columns = changed(columns, gone.cell.problem, None)
+    assert columns == standings.columns_of([one for one in found if one is not gone], 3)
+
+
+def changed(columns: dict[str, Any], problem: int, tally: Tally | None) -> dict[str, Any]:
+    packed = Packed(*(columns[name] for name in Packed._fields))
+    found = standings.with_tally(packed, problem, tally, 3, columns["by_category"])
+    assert found is not None
     return found
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_packed_tallies_come_back_whatever_their_order(seed: int) -> None:
-    found = drawn(seed)
-    shuffled = random.Random(seed).sample(found, len(found))
-    assert standings.unpack(standings.pack(found)) == found
-    assert standings.pack(shuffled) == standings.pack(found)
-
-
-@pytest.mark.parametrize("seed", range(5))
 def test_totals_say_what_the_results_say(seed: int) -> None:
-    found = drawn(seed)
-    for category, totals in {
-        "": standings.totals_of(found, 3),
-        **standings.columns_of(found, 3)["by_category"],
-    }.items():
-        assert totals is not None
-        results = results_of(found, Narrow(category=category))
+    found = standings.columns_of(tallies(seed), 3)
+    every = [one.results for one in tallies(seed)]
+    for category, totals in {"": found["total"], **found["by_category"]}.items():
+        results = [one for one in every if category in ("", one.category)]
         assert scores.score_of(totals.summed, 12, k=3) == scores.score(results, 12, k=3)
         assert sum(totals.modes) == sum(result.made for result in results)
 
 
+@pytest.mark.parametrize("seed", range(5))
+def test_what_is_added_up_for_every_threshold_is_what_each_one_says(seed: int) -> None:
+    results = [one.results for one in tallies(seed)]
+    packed = thresholds.pack(results, 3)
+    for p in (0.0, 0.35, 1.0, 1.5, 3.95, 4.0):
+        at, sums = thresholds.place_of(p), scores.sums(results, k=3, p=p)
+        found = thresholds.unpack(packed[at : at + thresholds.RECORD.size])
+        expected = [getattr(sums, name) for name in found._fields]
+        assert list(found) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize(
+    "narrow",
+    [
+        Narrow(nccl_free=True),
+        Narrow(backend="triton", category="a"),
+        Narrow(mechanism="tma", problems=frozenset((2, 3, 5, 7))),
+        Narrow(problems=frozenset((1, 2))),
+    ],
+)
+def test_narrowed_totals_are_those_of_the_attempts_that_count(seed: int, narrow: Narrow) -> None:
+    rows = drawn(seed)
+    columns = Columns.of(tallies(seed))
+    found = standings.totals_of(columns, 3, narrow)
+    made = (cell_of(n, "abc"[n % 3], own, narrow) for n, own in rows.items())
+    cells = [cell for cell in made if cell]
+    assert bool(found) == bool(cells)
+    if found is None:
+        return
+    results = results_of(columns, narrow)
+    assert [result.problem for result in results] == [cell.problem for cell in cells]
+    assert [result.correct for result in results] == [cell.correct for cell in cells]
+    assert found.summed == scores.sums(results, k=3)
+    solved = [cell.utilisation for cell in cells if cell.correct]
+    known = [value for value in solved if value is not None]
+    assert found.utilisation == (statistics.median(known) if known else None)
+    assert set(found.backends) == {cell.backend for cell in cells}
+    assert found.modes[-1] == sum(cell.correct for cell in cells)
+
+
 @pytest.mark.parametrize("k", [1, 3])
 def test_a_curve_is_the_share_at_every_threshold(k: int) -> None:
-    results, points = results_of(drawn(1)), [0.0, 0.5, 1.0, 1.5, 4.0]
+    results, points = [one.results for one in tallies(1)], [0.0, 0.5, 1.0, 1.5, 4.0]
     expected = [scores.share_fast(results, 12, k, p) for p in points]
     assert scores.fast_curve(results, 12, points, k) == pytest.approx(expected)
 
@@ -181,11 +254,11 @@ def test_a_board_is_narrowed_by_what_kernels_do(problem: Problem) -> None:
         assert [entry.model for entry in found] == left, narrowing
 
 
-def test_a_board_asks_once_however_many_rows_and_cells_it_has(problem: Problem) -> None:
+def test_a_board_asks_three_times_however_many_rows_and_cells_it_has(problem: Problem) -> None:
     for name in "ABCD":
         factory.make_judged(factory.make_submission(name), problem)
     (setting,) = boards.known_settings()
     with CaptureQueriesContext(connection) as queries:
         entries = boards.judged(setting, 1)
         assert all(entry.cells and entry.results for entry in entries)
-    assert (len(entries), len(queries)) == (4, 1)
+    assert (len(entries), len(queries)) == (4, 3)

@@ -18,7 +18,7 @@ from leaderboard.links import url
 from leaderboard.models import Problem
 from leaderboard.pages import Crumb, Table, canonical_query
 from leaderboard.problem_facts import gpu_of
-from leaderboard.problem_list import LIST_FILTERS, Listed, listed
+from leaderboard.problem_list import LIST_FILTERS, Listed, baselines_of, listed
 from leaderboard.views.figures.frame import Drawn, figure, framed
 from leaderboard.views.figures.tables import mode_table
 
@@ -94,39 +94,51 @@ def _drawn(request: HttpRequest, found: Listed, spec: Spec, table: Table) -> Dra
 
 def overview_figures(found: Listed, query: str) -> list[dict[str, object]]:
     """Of what there is something to show of; `query` holds the filters."""
-    judged = [found.judged[one.number] for one in found.shown if one.number in found.judged]
-    shown = [links] if any(wire for _, wire, _ in _costs(found)) else []
-    shown += [arithmetic] if any(wire and flops for _, wire, flops in _costs(found)) else []
-    shown += [spreads] if any(one.speedups for one in judged) else []
-    shown += [failures] if any(one.submissions for one in judged) else []
+    stood = [found.stood[one.number] for one in found.shown if one.number in found.stood]
+    timed = [one for one in found.shown if is_timed(one, found)] if limits_of(found) else []
+    costs = [cost for cost in map(found.cost, timed) if cost and cost["wire_bytes"]]
+    shown = [links] if costs else []
+    shown += [arithmetic] if any(cost["flops"] for cost in costs) else []
+    shown += [spreads] if any(one.solved for one in stood) else []
+    shown += [failures] if any(one.submissions for one in stood) else []
     return [framed(one, query) for one in shown]
 
 
 def limits_of(found: Listed) -> Limits | None:
     """Of the GPU that the times are from. Costs are in bfloat16, so other types have none."""
     if found.setting is None:
-        baselines = [b for p in found.every for b in p.payload.get("baselines", ())[:1]]
+        baselines = [b for p in found.every for b in baselines_of(p)[:1]]
         return floors.limits_of(gpu_of(baselines[0])) if baselines else None
     if found.setting.dtype != floors.DTYPE:
         return None
-    hardware = next((judged.hardware for judged in found.judged.values()), "")
-    return floors.limits_of(hardware)
+    return floors.limits_of(found.hardware)
 
 
 def times_of(problem: Problem, found: Listed) -> tuple[float | None, float | None]:
     """Microseconds of reference and best kernel. Where nothing was judged the reference's are
     those measured alone, on the same hardware and shape."""
-    judged, setting = found.judged.get(problem.number), found.setting
+    judged = found.judged.get(problem.number)
     if judged and judged.baseline_us is not None:
         return judged.baseline_us, judged.kernel_us
-    for row in problem.payload.get("baselines", ()):
+    return measured_alone(problem, found), None
+
+
+def is_timed(problem: Problem, found: Listed) -> bool:
+    """Whether there are such times."""
+    stood = found.stood.get(problem.number)
+    return bool(stood and stood.run_id) or measured_alone(problem, found) is not None
+
+
+def measured_alone(problem: Problem, found: Listed) -> float | None:
+    setting = found.setting
+    for row in baselines_of(problem):
         is_here = setting is None or (row["hardware"], row["dtype"]) == (
             setting.hardware_id,
             setting.dtype,
         )
         if is_here and (row["size"], row["world_size"]) == (found.size, found.ranks):
-            return row["us"], None
-    return None, None
+            return float(row["us"])
+    return None
 
 
 def link_reaches(found: Listed) -> list[Reach]:

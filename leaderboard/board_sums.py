@@ -1,0 +1,96 @@
+"""How the totals of a board's rows are had: stored, or added up from as few columns as will do."""
+
+from __future__ import annotations
+
+import functools
+import json
+from array import array
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from django.db.models import Expression
+from django.db.models.functions import Substr
+
+from leaderboard import scores, thresholds
+from leaderboard.cell_columns import Columns
+from leaderboard.details import results_of, without_kernels
+from leaderboard.narrowing import results_of as results_narrowed
+from leaderboard.scores import Attempts, Sums
+from leaderboard.standings import Totals, totals_of
+from leaderboard.tallies import EVERYTHING, Narrow
+
+# Nothing is known at another p than this without looking at speedups.
+USUAL_P = 1.0
+# None where no kernel counts.
+Found = tuple[Totals, Sums] | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reading:
+    """Which columns of a Standing to read, some of them `annotated`; `sum_up` makes the totals of a
+    submission's k and these columns."""
+
+    names: Sequence[str]
+    sum_up: Callable[..., Found]
+    annotated: Mapping[str, Expression]
+
+
+def reading(narrow: Narrow, p: float) -> Reading:
+    annotated: dict[str, Expression] = {}
+    names: tuple[str, ...]
+    sum_up: Callable[..., Found]
+    wide = () if p == USUAL_P else ("cells", "speedups")
+    if narrow == EVERYTHING and p == USUAL_P:
+        names, sum_up = ("total",), _everything
+    elif narrow == EVERYTHING:
+        size = thresholds.RECORD.size
+        annotated = {"record": Substr("by_threshold", thresholds.place_of(p) + 1, size)}
+        names, sum_up = ("total", "record"), _at_threshold
+    elif narrow.is_by_category:
+        names, sum_up = ("text", *wide), functools.partial(_in_category, narrow, p)
+    elif narrow.is_by_problem:
+        names, sum_up = wide or ("cells",), functools.partial(_of_problems, narrow, p)
+    else:
+        names = ("cells", "outcomes", "speedups")
+        sum_up = functools.partial(_of_kinds, narrow, p)
+    return Reading(names=names, sum_up=sum_up, annotated=annotated)
+
+
+def _everything(k: int, total: Sequence[Any]) -> Found:
+    found = Totals(*total)
+    return found, found.summed
+
+
+def _at_threshold(k: int, total: Sequence[Any], record: bytes | memoryview) -> Found:
+    found = Totals(*total)
+    return found, replace(found.summed, **thresholds.unpack(record)._asdict())
+
+
+def _in_category(narrow: Narrow, p: float, k: int, text: str, *wide: Any) -> Found:
+    stored = json.loads(text).get(narrow.category)
+    if stored is None:
+        return None
+    found = Totals(*stored)
+    return found, (_above(p, k, results_of(narrow, *wide)) if wide else found.summed)
+
+
+def _of_problems(narrow: Narrow, p: float, k: int, cells: str, *wide: Any) -> Found:
+    found = totals_of(Columns(json.loads(cells), [], [], array("d")), k, narrow)
+    if found is None:
+        return None
+    return found, (_above(p, k, results_of(narrow, cells, *wide)) if wide else found.summed)
+
+
+def _of_kinds(narrow: Narrow, p: float, k: int, *packed: Any) -> Found:
+    own = without_kernels(*packed)
+    found = totals_of(own, k, narrow)
+    if found is None:
+        return None
+    if p == USUAL_P:
+        return found, found.summed
+    return found, _above(p, k, results_narrowed(own, narrow))
+
+
+def _above(p: float, k: int, results: Sequence[Attempts]) -> Sums:
+    return scores.sums(results, k=k, p=p)

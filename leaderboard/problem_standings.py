@@ -1,0 +1,94 @@
+"""What each problem came to in each setting, over the submissions that boards show."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict
+from itertools import groupby
+from typing import Any, NamedTuple
+from uuid import UUID
+
+from django.db.models import FilteredRelation, Q, QuerySet
+
+from leaderboard.boards import Setting
+from leaderboard.models import Problem, ProblemStanding, Summary
+from leaderboard.models.runs import SETTING
+
+
+class Best(NamedTuple):
+    """Of one submission, its fastest correct kernel."""
+
+    submission_id: int
+    submission__model__is_baseline: bool
+    best_speedup: float | None
+    utilisation: float | None
+    best_run_id: UUID | None
+
+
+WHERE = (*SETTING, "problem_id")
+
+
+def refresh(problem_id: int, setting: Mapping[str, Any]) -> None:
+    """Of one problem in one setting, in the caller's transaction."""
+    place = {"problem_id": problem_id, **setting}
+    own = ProblemStanding.objects.filter(**place).order_by()
+    # Submissions that end together must see each other, so one waits here for the other.
+    if not own.select_for_update().values_list("pk"):
+        empty = ProblemStanding(**place, submissions=0, solved=0)
+        ProblemStanding.objects.bulk_create([empty], ignore_conflicts=True)
+        list(own.select_for_update().values_list("pk"))
+    found = Summary.objects.ranked().filter(**place).order_by("submission_id")
+    columns = columns_of(map(Best._make, found.values_list(*Best._fields)))
+    if columns is None:
+        own.delete()
+    else:
+        own.update(**columns)
+
+
+def refresh_of(submissions: Iterable[int]) -> None:
+    """Of all that these submissions have to do with, when staff show or hide them."""
+    touched = Summary.objects.filter(submission__in=list(submissions), problem__scored=True)
+    for *setting, problem_id in sorted(set(touched.order_by().values_list(*WHERE))):
+        refresh(problem_id, dict(zip(SETTING, setting, strict=True)))
+
+
+def refresh_all() -> None:
+    ProblemStanding.objects.all().delete()
+    ProblemStanding.objects.bulk_create(_every(), batch_size=500)
+
+
+def _every() -> Iterator[ProblemStanding]:
+    ranked = Summary.objects.ranked().order_by(*WHERE, "submission_id")
+    rows = ranked.values_list(*WHERE, *Best._fields).iterator()
+    for place, group in groupby(rows, key=lambda row: row[: len(WHERE)]):
+        columns = columns_of(Best(*row[len(WHERE) :]) for row in group)
+        if columns:
+            yield ProblemStanding(**dict(zip(WHERE, place, strict=True)), **columns)
+
+
+def beside(problems: QuerySet[Problem], setting: Setting | None) -> QuerySet[Problem]:
+    """With `here`, the ProblemStanding of each in this setting, as far as there is one."""
+    place = asdict(setting) if setting else {"hardware_id": ""}
+    where = Q(**{f"standings__{name}": value for name, value in place.items()})
+    return problems.annotate(here=FilteredRelation("standings", condition=where))
+
+
+def columns_of(rows: Iterable[Best]) -> dict[str, Any] | None:
+    """What a ProblemStanding holds besides its place, of rows by submission."""
+    found = list(rows)
+    if not found:
+        return None
+    models = [row for row in found if not row.submission__model__is_baseline]
+    solved = [row for row in models if row.best_speedup is not None]
+    timed = [row for row in found if row.best_speedup is not None][-1:]
+    best = max(solved, key=lambda row: row.best_speedup or 0.0, default=None)
+    known = [row.utilisation for row in solved if row.utilisation is not None]
+    return {
+        "submissions": len(models),
+        "solved": len(solved),
+        "best_speedup": best and best.best_speedup,
+        "utilisation": best and best.utilisation,
+        "usual_utilisation": statistics.median(known) if known else None,
+        "run_id": best.best_run_id if best else timed[0].best_run_id if timed else None,
+    }
