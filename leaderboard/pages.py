@@ -69,13 +69,13 @@ class Crumb:
 class Page:
     """`owner_id` None: for anybody. Otherwise only its owner and staff may see it.
 
-    `data` may be a function that makes it: large data is then made for its twin only. Search
-    engines are asked to leave out what is `unlisted`.
+    `context` and `data` may be functions that make them: what costs much is then made for its own
+    form only. Search engines are asked to leave out what is `unlisted`.
     """
 
     template: str
     section: str
-    context: Mapping[str, object]
+    context: Mapping[str, object] | Callable[[], Mapping[str, object]]
     data: object
     crumbs: tuple[Crumb, ...] = ()
     table: Table | None = None
@@ -206,7 +206,7 @@ def frame(page: Page, path: str, query: str) -> dict[str, object]:
         "unlisted": page.unlisted,
         "twins": twins,
         "address": f"{path}{tail}",
-        **page.context,
+        **(page.context() if callable(page.context) else page.context),
     }
 
 

@@ -2,51 +2,82 @@
 
 from __future__ import annotations
 
+import uuid
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from statistics import median
+from typing import Any, NamedTuple, TypeVar
 
 from django.db.models import Exists, OuterRef, Q
 
-from leaderboard import boards
 from leaderboard.boards import Setting
 from leaderboard.failures import failure_mode
 from leaderboard.models import Kernel, Run, Submission
 from leaderboard.models.choices import COUNTED_VERDICTS
 
-# What the page and its figures tell of a run.
-RUN_COLUMNS = (
-    *("kernel", "status", "verdict", "cause", "problem_digest", "isolation", "mechanisms"),
-    *("speedup", "speedup_low", "speedup_high", "kernel_us", "utilisation", "created_at"),
-    *boards.SETTING_FIELDS,
-)
 
+class Ended(NamedTuple):
+    """A kernel and how its newest run ended: that of the submission's setting, if it has one there.
+    A problem is named by its number."""
 
-@dataclass(frozen=True, kw_only=True)
-class Judged:
-    """A kernel with its newest run: that of the submission's setting, if it has one there."""
-
-    kernel: Kernel
-    run: Run | None
+    pk: int
+    problem: int
+    attempt: int
+    step: int
+    verdict: str | None
     steps: int = 1
 
-    @property
-    def verdict(self) -> str | None:
-        return self.run.verdict if self.run else None
+
+class Judged(NamedTuple):
+    """The same with all that is told of it. `digest` is that of the problem as it now stands,
+    `source` that of the kernel. What is of the run is None where there is none."""
+
+    pk: int
+    problem: int
+    attempt: int
+    step: int
+    verdict: str | None
+    slug: str
+    title: str
+    category: str
+    digest: str
+    backend: str
+    source: str
+    run: uuid.UUID | None
+    status: str | None
+    cause: str | None
+    problem_digest: str | None
+    isolation: str | None
+    mechanisms: list[str] | None
+    speedup: float | None
+    speedup_low: float | None
+    speedup_high: float | None
+    kernel_us: float | None
+    utilisation: float | None
+    steps: int = 1
 
     @property
     def counts(self) -> bool:
         """Whether its run says something of the kernel and of the problem as it now stands."""
-        run, digest = self.run, self.kernel.problem.digest
-        is_told = run is not None and run.verdict in COUNTED_VERDICTS
-        return bool(run and is_told and run.isolation != "none" and run.problem_digest == digest)
+        is_told = self.verdict in COUNTED_VERDICTS and self.isolation != "none"
+        return is_told and self.problem_digest == self.digest
 
     @property
-    def speedup(self) -> float | None:
+    def right_speedup(self) -> float | None:
         """None where the kernel is not right, however fast it was."""
-        is_right = self.counts and self.verdict == "ok"
-        return self.run.speedup if self.run and is_right else None
+        return self.speedup if self.counts and self.verdict == "ok" else None
+
+
+Step = TypeVar("Step", Ended, Judged)
+ENDED = ("pk", "problem_id", "attempt", "step", "runs__verdict")
+JUDGED = (
+    *ENDED,
+    *("problem__slug", "problem__title", "problem__category_title", "problem__digest"),
+    *("backend", "source_id", "runs__id", "runs__status", "runs__cause", "runs__problem_digest"),
+    *("runs__isolation", "runs__mechanisms", "runs__speedup", "runs__speedup_low"),
+    *("runs__speedup_high", "runs__kernel_us", "runs__utilisation"),
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,52 +88,62 @@ class Progress:
     best: tuple[float | None, ...]
 
 
-def kernels_of(found: Submission, setting: Setting | None) -> list[Judged]:
-    """Two queries: in the order of problem, attempt and step."""
-    kernels = Kernel.objects.filter(submission=found).select_related("problem")
-    runs = Run.objects.filter(kernel__submission=found).only(*RUN_COLUMNS)
+def ended(found: Submission, setting: Setting | None) -> list[Ended]:
+    """One query, which is narrow, as a submission may hold a hundred attempts at each problem."""
+    return [Ended(*row) for row in _newest(found, setting, ENDED)]
+
+
+def kernels_of(
+    found: Submission, setting: Setting | None, among: Collection[int] | None = None
+) -> list[Judged]:
+    """One query: in the order of problem, attempt and step, those called `among` alone."""
+    return [Judged(*row) for row in _newest(found, setting, JUDGED, among)]
+
+
+def _newest(
+    found: Submission,
+    setting: Setting | None,
+    columns: Sequence[str],
+    among: Collection[int] | None = None,
+) -> Iterable[tuple[Any, ...]]:
+    """These columns of each kernel, of which the key is first, and of its newest run."""
+    kernels = Kernel.objects.filter(submission=found)
+    if among is not None:
+        kernels = kernels.filter(pk__in=among)
     if setting:
-        here = Run.objects.filter(kernel=OuterRef("kernel"), **asdict(setting))
-        runs = runs.filter(Q(**asdict(setting)) | ~Exists(here))
-    chosen: dict[int, Run] = {}
-    for run in sorted(runs.order_by("-created_at", "-id"), key=lambda r: not is_in(r, setting)):
-        chosen.setdefault(run.kernel_id, run)
-    return [
-        Judged(kernel=kernel, run=chosen.get(kernel.pk))
-        for kernel in kernels.defer("problem__payload")
-    ]
+        here = asdict(setting)
+        is_here = Q(**{f"runs__{name}": value for name, value in here.items()})
+        kernels = kernels.filter(
+            is_here | ~Exists(Run.objects.filter(kernel=OuterRef("pk"), **here))
+        )
+    order = ("problem_id", "attempt", "step", "-runs__created_at", "-runs__id")
+    newest: dict[int, tuple[Any, ...]] = {}
+    for row in kernels.order_by(*order).values_list(*columns):
+        newest.setdefault(row[0], row)
+    return newest.values()
 
 
-def is_in(run: Run, setting: Setting | None) -> bool:
-    names = boards.SETTING_FIELDS
-    return setting is not None and all(getattr(run, n) == getattr(setting, n) for n in names)
-
-
-def attempts_of(kernels: Iterable[Judged]) -> dict[tuple[int, int], list[Judged]]:
+def attempts_of(kernels: Iterable[Step]) -> dict[tuple[int, int], list[Step]]:
     """The steps of each attempt at each problem."""
-    groups: dict[tuple[int, int], list[Judged]] = {}
-    for judged in kernels:
-        place = (judged.kernel.problem_id, judged.kernel.attempt)
-        groups.setdefault(place, []).append(judged)
+    groups: dict[tuple[int, int], list[Step]] = {}
+    for one in kernels:
+        groups.setdefault((one.problem, one.attempt), []).append(one)
     return groups
 
 
-def last_steps(kernels: Iterable[Judged]) -> list[Judged]:
+def last_steps(kernels: Iterable[Step]) -> list[Step]:
     """The kernel that counts of every attempt, with the number of its steps."""
-    return [
-        Judged(kernel=steps[-1].kernel, run=steps[-1].run, steps=len(steps))
-        for steps in attempts_of(kernels).values()
-    ]
+    return [steps[-1]._replace(steps=len(steps)) for steps in attempts_of(kernels).values()]
 
 
 def progress_of(kernels: Iterable[Judged]) -> list[Progress]:
     """Every attempt with more than one step; one that ended early keeps its best to the end."""
     groups = {place: s for place, s in attempts_of(kernels).items() if len(s) > 1}
-    last = max((steps[-1].kernel.step for steps in groups.values()), default=0)
+    last = max((steps[-1].step for steps in groups.values()), default=0)
     made = []
-    for (_, attempt), steps in groups.items():
-        by_step = {judged.kernel.step: judged.speedup for judged in steps}
-        name = str(steps[0].kernel.problem) + (f", attempt {attempt}" if attempt > 1 else "")
+    for (number, attempt), steps in groups.items():
+        by_step = {judged.step: judged.right_speedup for judged in steps}
+        name = f"{number}. {steps[0].title}" + (f", attempt {attempt}" if attempt > 1 else "")
         best: list[float | None] = []
         for step in range(1, last + 1):
             known = [s for s in (by_step.get(step), best[-1] if best else None) if s is not None]
@@ -122,8 +163,7 @@ def modes_by_category(kernels: Iterable[Judged]) -> dict[str, Mapping[str, int]]
     """How attempts ended, by the category of their problem."""
     groups: dict[str, Counter[str]] = {}
     for judged in kernels:
-        run = judged.run
-        mode = failure_mode(run.verdict, run.cause) if run and run.verdict else None
+        mode = failure_mode(judged.verdict, judged.cause) if judged.verdict else None
         if mode and judged.counts:
-            groups.setdefault(judged.kernel.problem.category_title, Counter())[mode] += 1
+            groups.setdefault(judged.category, Counter())[mode] += 1
     return dict(groups)

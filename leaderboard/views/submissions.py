@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -17,13 +17,13 @@ from leaderboard.links import url
 from leaderboard.models import Problem, Standing, Submission, Visibility
 from leaderboard.models.choices import VERDICTS
 from leaderboard.pages import Crumb, Page, Table, choice, public_page
-from leaderboard.submission_kernels import Judged, kernels_of, last_steps
+from leaderboard.paging import PAGE, part_of
+from leaderboard.submission_kernels import Ended, Judged, ended, kernels_of, last_steps
 from leaderboard.verdicts import state, words
 from leaderboard.views.figures.submissions import submission_figures
-from leaderboard.views.problems import address_of
 
-# A submission may hold a hundred attempts at each problem.
-MOST_LISTED = 500
+ROWS_A_PAGE = 100
+PARAMETERS = ("verdict", PAGE)
 RUN_NUMBERS = ("speedup", "speedup_low", "speedup_high", "kernel_us", "utilisation")
 KERNEL_COLUMNS = (
     *("number", "problem", "attempt", "step", "backend", "verdict"),
@@ -32,33 +32,32 @@ KERNEL_COLUMNS = (
 )
 
 
-@public_page("verdict")
+@public_page(*PARAMETERS)
 def submission(request: HttpRequest, number: int) -> Page:
     found, scored = submission_called(number)
     wanted = choice(request, "verdict", [value for value, _ in VERDICTS])
     setting, entry = standing_of(found, scored)
     score = entry.score if entry else scores.score([], scored, k=found.k)
-    kernels = kernels_of(found, setting)
-    records = [kernel_record(j) for j in kernels if wanted in ("", j.verdict)]
+
+    records = kernel_records(found, setting, wanted)
     return Page(
         template="submission.html",
         section="",
-        context={
+        context=lambda: {
             **submission_context(found),
             **score_context(setting, entry, score),
-            **kernel_context(kernels, wanted),
-            "figures": submission_figures(found, kernels),
+            **kernel_context(request, found, setting, wanted),
         },
-        data={
+        data=lambda: {
             "submission": found.pk,
             "model": found.model.name,
             "harness": found.harness,
             "cost_usd": found.cost_usd,
             "setting": setting and vars(setting),
             "score": asdict(score),
-            "kernels": records,
+            "kernels": list(records),
         },
-        table=Table(columns=KERNEL_COLUMNS, rows=[_row(record) for record in records]),
+        table=Table(columns=KERNEL_COLUMNS, rows=map(_row, records)),
         private=found.visibility == Visibility.PRIVATE,
         unlisted=found.visibility != Visibility.PUBLIC,
         owner_id=found.owner_id,
@@ -84,15 +83,23 @@ def _row(record: dict[str, Any]) -> list[object]:
     return [*({**record, "mechanisms": " ".join(record["mechanisms"])}.values())]
 
 
-def kernel_context(kernels: Sequence[Judged], wanted: str) -> dict[str, object]:
+def kernel_context(
+    request: HttpRequest, found: Submission, setting: Setting | None, wanted: str
+) -> dict[str, object]:
+    """Two queries: how every attempt ended, and the part that is shown."""
+    kernels = ended(found, setting)
     final = last_steps(kernels)
-    listed = [judged for judged in final if wanted in ("", judged.verdict)]
+    listed = [one for one in final if wanted in ("", one.verdict)]
+    part = part_of(request, listed, ROWS_A_PAGE, PARAMETERS)
+    steps = {one.pk: one.steps for one in part.rows}
+    shown = f"{part.start + 1} to {part.start + len(part.rows)} of " if part.links else ""
     return {
         "verdicts": verdict_links(final, wanted),
-        "kernels": [_drawn(judged) for judged in listed[:MOST_LISTED]],
-        "more": max(0, len(listed) - MOST_LISTED),
-        "stepped": any(judged.steps > 1 for judged in final),
-        "said": f"{said(len(listed), 'attempt')}, {said(len(kernels), 'kernel')} in all",
+        "kernels": [_drawn(one, steps[one.pk]) for one in kernels_of(found, setting, steps)],
+        "links": part.links,
+        "stepped": any(one.steps > 1 for one in final),
+        "said": f"{shown}{said(len(listed), 'attempt')}, {said(len(kernels), 'kernel')} in all",
+        "figures": submission_figures(found, kernels),
     }
 
 
@@ -130,9 +137,9 @@ def standing_of(found: Submission, scored: int) -> tuple[Setting | None, Entry |
     return next(iter(boards.each_in_its_setting(own, scored)), (None, None))
 
 
-def verdict_links(final: Sequence[Judged], wanted: str) -> list[dict[str, object]]:
+def verdict_links(final: Sequence[Ended], wanted: str) -> list[dict[str, object]]:
     """What attempts ended in, most first; each link shows those alone."""
-    counts = Counter(judged.verdict for judged in final if judged.verdict)
+    counts = Counter(one.verdict for one in final if one.verdict)
     links: list[dict[str, object]] = [
         {"url": "?#kernels", "text": f"all {len(final)}", "current": not wanted}
     ]
@@ -142,39 +149,48 @@ def verdict_links(final: Sequence[Judged], wanted: str) -> list[dict[str, object
     return links
 
 
-def kernel_record(judged: Judged) -> dict[str, Any]:
-    kernel, run = judged.kernel, judged.run
+def kernel_records(
+    found: Submission, setting: Setting | None, wanted: str
+) -> Iterator[dict[str, Any]]:
+    """All of them, read when the first is asked for."""
+    for one in kernels_of(found, setting):
+        if wanted in ("", one.verdict):
+            yield kernel_record(one)
+
+
+def kernel_record(one: Judged) -> dict[str, Any]:
     return {
-        "number": kernel.problem_id,
-        "problem": kernel.problem.title,
-        "attempt": kernel.attempt,
-        "step": kernel.step,
-        "backend": kernel.backend,
-        "verdict": (run.verdict or run.status) if run else None,
-        **{name: getattr(run, name) if run else None for name in RUN_NUMBERS},
-        "mechanisms": run.mechanisms if run else [],
-        "kernel": kernel.source_id,
-        "run": str(run.id) if run else None,
+        "number": one.problem,
+        "problem": one.title,
+        "attempt": one.attempt,
+        "step": one.step,
+        "backend": one.backend,
+        "verdict": one.verdict or one.status,
+        **{name: getattr(one, name) for name in RUN_NUMBERS},
+        "mechanisms": one.mechanisms or [],
+        "kernel": one.source,
+        "run": str(one.run) if one.run else None,
     }
 
 
-def _drawn(judged: Judged) -> dict[str, Any]:
-    record, run = kernel_record(judged), judged.run
+def _drawn(one: Judged, steps: int) -> dict[str, Any]:
     numbers = (
-        cells.interval_cell(record["speedup"], record["speedup_low"], record["speedup_high"]),
-        cells.time_cell(record["kernel_us"]),
-        cells.share_cell(record["utilisation"]),
+        cells.interval_cell(one.speedup, one.speedup_low, one.speedup_high),
+        cells.time_cell(one.kernel_us),
+        cells.share_cell(one.utilisation),
     )
     return {
-        **record,
-        "problem_url": address_of(judged.kernel.problem),
-        "url": url("kernel", record["kernel"]),
-        "run_url": run.get_absolute_url() if run else None,
-        "state": state(judged.verdict),
-        "verdict": words(record["verdict"] or ""),
-        "mechanisms": [words(tag) for tag in record["mechanisms"]],
-        "digest": record["kernel"],
-        "attempt": cells.count_cell(record["attempt"]),
-        "steps": cells.count_cell(judged.steps),
+        "number": one.problem,
+        "problem": one.title,
+        "problem_url": url("problem", one.problem, one.slug),
+        "backend": one.backend,
+        "url": url("kernel", one.source),
+        "run_url": url("run", one.run) if one.run else None,
+        "state": state(one.verdict),
+        "verdict": words(one.verdict or one.status or ""),
+        "mechanisms": [words(tag) for tag in one.mechanisms or ()],
+        "digest": one.source,
+        "attempt": cells.count_cell(one.attempt),
+        "steps": cells.count_cell(steps),
         "cells": cells.joined(numbers),
     }

@@ -80,13 +80,21 @@ def test_kernels_are_filtered_by_verdict(agentic: Submission, client: Client) ->
     assert client.get(f"{address}?verdict=maybe").status_code == 400
 
 
-def test_a_long_list_ends_and_says_where_the_rest_is(
+def test_a_long_list_comes_in_parts_and_its_twins_whole(
     agentic: Submission, client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("leaderboard.views.submissions.MOST_LISTED", 1)
-    text = client.get(f"/submissions/{agentic.pk}").content.decode()
-    assert "1 more are in JSON and CSV" in text
-    assert "timeout</a>" not in text
+    monkeypatch.setattr("leaderboard.views.submissions.ROWS_A_PAGE", 1)
+    address = f"/submissions/{agentic.pk}"
+    first = client.get(address).content.decode()
+    assert "1 to 1 of 2 attempts, 5 kernels in all" in first
+    assert f'<a href="{address}?page=2#kernels" rel="next">' in first
+    assert "timeout</a>" not in first
+    second = client.get(f"{address}?page=2").content.decode()
+    assert "timeout</a>" in second
+    assert f'<a href="{address}#kernels" rel="prev">' in second
+    assert len(client.get(f"{address}.json?page=2").json()["kernels"]) == 5
+    assert client.get(f"{address}?page=3").status_code == 400
+    assert client.get(f"{address}?page=2&verdict=timeout").status_code == 400
 
 
 def test_progress_keeps_the_best_so_far(agentic: Submission, client: Client) -> None:
@@ -114,7 +122,7 @@ def test_a_run_in_another_size_does_not_stand_for_a_kernel(problem: Problem) -> 
     factory.finish(other, factory.make_report(other, speedup=9.0))
     setting = setting_of(run)
     found = submission_kernels.kernels_of(made, setting)
-    assert [judged.speedup for judged in found] == [2.0, 2.0]
+    assert [judged.right_speedup for judged in found] == [2.0, 2.0]
 
 
 def setting_of(run: Run) -> Setting:

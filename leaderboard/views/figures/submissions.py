@@ -15,8 +15,10 @@ from leaderboard.charts.drawing import Spec
 from leaderboard.charts.submissions import Speedup, Trail
 from leaderboard.links import url
 from leaderboard.models import Standing, Submission
+from leaderboard.models.choices import COUNTED_VERDICTS
 from leaderboard.pages import Crumb, Table
 from leaderboard.submission_kernels import (
+    Ended,
     Judged,
     kernels_of,
     last_steps,
@@ -101,11 +103,12 @@ def _drawn(found: Submission, spec: Spec, table: Table) -> Drawn:
     )
 
 
-def submission_figures(found: Submission, kernels: Sequence[Judged]) -> list[dict[str, object]]:
-    """Of what there is something to show of."""
-    shown = [progress] if any(judged.kernel.step > 1 for judged in kernels) else []
-    shown += [failures] if any(judged.counts for judged in kernels) else []
-    shown += [speedups] if any(judged.speedup for judged in kernels) else []
+def submission_figures(found: Submission, kernels: Sequence[Ended]) -> list[dict[str, object]]:
+    """Those that have something to show, unless a problem has changed since."""
+    verdicts = {one.verdict for one in kernels}
+    shown = [progress] if any(one.step > 1 for one in kernels) else []
+    shown += [failures] if not verdicts.isdisjoint(COUNTED_VERDICTS) else []
+    shown += [speedups] if "ok" in verdicts else []
     return [framed(one, f"submission={found.pk}") for one in shown]
 
 
@@ -116,16 +119,10 @@ def speedup_table(found: Sequence[Speedup]) -> Table:
 
 def speedups_of(kernels: Iterable[Judged]) -> list[Speedup]:
     """Every correct kernel that counts: the last step of each attempt."""
-    runs = [(judged.kernel, judged.run) for judged in last_steps(kernels) if judged.speedup]
     return [
-        Speedup(
-            name=kernel.problem.title,
-            speedup=run.speedup,
-            low=run.speedup_low,
-            high=run.speedup_high,
-        )
-        for kernel, run in runs
-        if run and run.speedup and run.speedup_low and run.speedup_high
+        Speedup(name=one.title, speedup=one.speedup, low=one.speedup_low, high=one.speedup_high)
+        for one in last_steps(kernels)
+        if one.right_speedup and one.speedup and one.speedup_low and one.speedup_high
     ]
 
 
