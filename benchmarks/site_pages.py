@@ -15,15 +15,11 @@ import contextlib
 import functools
 import json
 import os
-import re
 import resource
-import shutil
-import socket
 import statistics
-import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -31,7 +27,6 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 UNWANTED = ("torch", "pandas", "numpy", "plotly")
-WRK = ("wrk", "-t1", "-c8", "-d5s", "-H", "Accept-Encoding: gzip")
 PATIENCE_S, LEAST_REPEATS = 15.0, 9
 Url = tuple[str, str]
 
@@ -107,13 +102,18 @@ def addresses() -> list[Url]:
     return found
 
 
+@functools.cache
+def handler() -> Any:
+    """One as gunicorn has it, in a process made ready as gunicorn's are."""
+    from leaderboard.wsgi import application
+
+    return type(application)()
+
+
 def ask(address: str, etag: str = "") -> tuple[int, dict[str, str], bytes]:
     """Through every middleware, as a server asks."""
     from django.test import RequestFactory
 
-    from leaderboard.wsgi import application
-
-    serve: Any = application
     headers = {"Accept-Encoding": "gzip"} | ({"If-None-Match": etag} if etag else {})
     environ = RequestFactory(SERVER_NAME="localhost").get(address, headers=headers).environ
     told: dict[str, Any] = {}
@@ -121,10 +121,19 @@ def ask(address: str, etag: str = "") -> tuple[int, dict[str, str], bytes]:
     def start(status: str, fields: list[tuple[str, str]], *_: object) -> None:
         told.update(status=int(status[:3]), fields=dict(fields))
 
-    response = serve(environ, start)
+    response = handler()(environ, start)
     body = b"".join(response)
     response.close()
     return told["status"], told["fields"], body
+
+
+def forget() -> None:
+    """Empty the cache of pages and, with their handler, the answers that a middleware keeps."""
+    from django.core.cache import cache
+
+    cache.clear()
+    handler.cache_clear()
+    handler()
 
 
 def times_ms(
@@ -145,18 +154,17 @@ def times_ms(
 
 
 def measure(name: str, address: str, repeats: int) -> Page:
-    from django.core.cache import cache
     from django.db import connection
     from django.test.utils import CaptureQueriesContext
 
     ask(address)
-    cache.clear()
+    forget()
     with CaptureQueriesContext(connection) as queries:
         status, fields, body = ask(address)
         asked = sum("dataversion" not in query["sql"] for query in queries)
     etag = fields.get("ETag", "")
-    cold = times_ms(lambda: ask(address), repeats, cache.clear)
-    cpu = times_ms(lambda: ask(address), repeats // 3, cache.clear, time.process_time)
+    cold = times_ms(lambda: ask(address), repeats, forget)
+    cpu = times_ms(lambda: ask(address), repeats // 3, forget, time.process_time)
     kept = times_ms(lambda: ask(address), repeats * 5, lambda: None)
     same = times_ms(lambda: ask(address, etag), repeats * 5, lambda: None)
     return Page(
@@ -175,7 +183,6 @@ def measure(name: str, address: str, repeats: int) -> Page:
 
 def folding(repeats: int) -> dict[str, float]:
     """One more result: until it is stored, and until the front page shows it."""
-    from django.core.cache import cache
     from site_data import report
 
     from evaluator import Verdict
@@ -200,51 +207,12 @@ def folding(repeats: int) -> dict[str, float]:
         place = {name: getattr(old, name) for name in ("hardware_id", *names[2:6])}
         place["judge_version"] = report(Verdict.OK, ()).judge_version
         whose = (kernel.submission_id, kernel.problem_id)
-        folded += times_ms(functools.partial(summary.rewrite, *whose, place), 1, cache.clear)
+        folded += times_ms(functools.partial(summary.rewrite, *whose, place), 1, forget)
     return {
         "summary and standing, ms": statistics.median(folded),
         "whole finish, ms": statistics.median(stored),
         "finish and next front page, ms": statistics.median(shown),
     }
-
-
-@contextlib.contextmanager
-def gunicorn() -> Iterator[tuple[str, int]]:
-    """Its address and process id."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        where = f"127.0.0.1:{probe.getsockname()[1]}"
-    program = str(Path(sys.executable).parent / "gunicorn")
-    command = [program, "leaderboard.wsgi:application", "--bind", where, "--workers", "2"]
-    with subprocess.Popen(command, cwd=ROOT, stderr=subprocess.DEVNULL) as server:
-        time.sleep(4)
-        try:
-            yield f"http://{where}", server.pid
-        finally:
-            server.terminate()
-
-
-def load(pages: list[Page]) -> dict[str, Any]:
-    """Requests a second from the cache, and what a worker weighs afterwards."""
-    if shutil.which("wrk") is None:
-        return {"requests": "wrk is not installed"}
-    with gunicorn() as (site, pid):
-        rates = {page.name: _rate(site + page.address) for page in pages[:1]}
-        rates["304"] = _rate(site + "/", f"If-None-Match: {ask('/')[1]['ETag']}")
-        workers = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
-        weights = [_rss_mb(worker) for worker in workers]
-    return {"requests/s": rates, "worker RSS without mapped files, MB": max(weights)}
-
-
-def _rate(url: str, header: str = "X-Nothing: 1") -> float:
-    done = subprocess.run([*WRK, "-H", header, url], capture_output=True, text=True, check=True)
-    found = re.search(r"Requests/sec:\s+([\d.]+)", done.stdout)
-    return float(found[1]) if found else 0.0
-
-
-def _rss_mb(pid: str) -> float:
-    found = re.search(r"RssAnon:\s+(\d+) kB", Path(f"/proc/{pid}/status").read_text())
-    return int(found[1]) / 1024 if found else 0.0
 
 
 def table(pages: list[Page]) -> str:
@@ -273,6 +241,7 @@ def main() -> None:
     asked.folder.mkdir(parents=True, exist_ok=True)
     prepare(asked.folder)
     from site_data import Amount, fill
+    from site_load import load
 
     from leaderboard.models import Run
 
@@ -287,7 +256,7 @@ def main() -> None:
     found["this process, MB"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     if not asked.only:
         found["folding"] = folding(asked.repeats)
-        found["load"] = load(pages)
+        found["load"] = load(pages[0].address)
     print(json.dumps({k: v for k, v in found.items() if k != "pages"}, indent=1))
     if asked.out:
         asked.out.write_text(json.dumps(found, indent=1) + "\n")

@@ -32,6 +32,7 @@ INSTALLED_APPS = [
     "leaderboard",
 ]
 MIDDLEWARE = [
+    "leaderboard.kept_answers.repeat_public",
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "csp.middleware.CSPMiddleware",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from django.db import models
+from django.db import connections, models
 from django.db.models import F, Q
 from django.db.models.fields.json import KT
 from django.utils.text import slugify
@@ -190,7 +190,11 @@ class PublishedResult(models.Model):
 
 class DataVersionQuerySet(models.QuerySet["DataVersion"]):
     def current(self) -> int:
-        return self.values_list("number", flat=True).filter(pk=1).first() or 0
+        """Asked by every request, so not made by the ORM, which takes five times as long."""
+        with connections[self.db].cursor() as cursor:
+            cursor.execute("SELECT number FROM leaderboard_dataversion WHERE id = 1")
+            row = cursor.fetchone()
+        return int(row[0]) if row else 0
 
     def bump(self) -> None:
         """Say, in the transaction that changes it, that what the public sees has changed."""

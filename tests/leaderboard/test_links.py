@@ -223,7 +223,7 @@ def test_the_public_address_is_a_setting(
 ) -> None:
     plain = client.get(address).content.decode()
     settings.PKB_PUBLIC_URL = "https://pkb.example"
-    text = client.get(address).content.decode()
+    text = Client().get(address).content.decode()
     assert "http://testserver/" in plain
     assert "https://pkb.example/" in text
     assert "testserver" not in text
