@@ -91,7 +91,7 @@ def test_nothing_else_is_repeated(method: str, status: int, others: dict[str, st
 
 
 def test_the_oldest_answers_make_room(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kept_answers, "MOST_BYTES", 25)
+    monkeypatch.setattr(kept_answers, "MOST_BYTES", 5000)
     asked = []
 
     def handler(request: HttpRequest) -> HttpResponse:
