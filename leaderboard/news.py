@@ -69,14 +69,15 @@ def _record(row: Mapping[str, Any]) -> Item:
 def arrivals() -> list[Item]:
     judged = Summary.objects.filter(submission=OuterRef("pk"), problem__scored=True)
     ours = Submission.objects.ranked().filter(Exists(judged), model__is_baseline=False)
+    rows = ours.order_by("-pk").values_list("pk", "harness", "model__name", "k", "created_at")
     return [
         Item(
             kind="submission",
-            what=f"Submission {row.pk}, {row.harness}",
-            model=row.model.name,
-            says=f"New on the leaderboard: {row.k} attempts a problem.",
-            url=row.get_absolute_url(),
-            at=row.created_at,
+            what=f"Submission {number}, {harness}",
+            model=model,
+            says=f"New on the leaderboard: {k} attempts a problem.",
+            url=url("submission", number),
+            at=at,
         )
-        for row in ours.select_related("model").order_by("-pk")[:MOST]
+        for number, harness, model, k, at in rows[:MOST]
     ]

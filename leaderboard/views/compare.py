@@ -59,21 +59,19 @@ def submissions(request: HttpRequest) -> Page:
         "sides": [_side(letter, side) for letter, side in zip(LETTERS, sides, strict=False)],
         **(compared(found, sides, titles) if found else {"scores": []}),
     }
-    records = [record(line) for line in found]
+    records = (record(line) for line in found)
+    columns = tuple(record(found[0])) if found else ("number", "problem")
     return Page(
         template="compare.html",
         section="compare",
         context=context,
-        data={
+        data=lambda: {
             "setting": setting and vars(setting),
             "submissions": [side.entry.submission for side in sides],
             "overlap": vars(side_by_side.overlap(found, len(sides))) if found else None,
-            "problems": records,
+            "problems": list(records),
         },
-        table=Table(
-            columns=tuple(records[0]) if records else ("number", "problem"),
-            rows=[list(record.values()) for record in records],
-        ),
+        table=Table(columns=columns, rows=(list(one.values()) for one in records)),
         crumbs=(Crumb(text="Leaderboard", url=url("board")), Crumb(text="Compare")),
     )
 

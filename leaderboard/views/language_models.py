@@ -67,7 +67,7 @@ def model(request: HttpRequest, slug: str) -> Page:
         template="model.html",
         section="",
         context=context,
-        data={
+        data=lambda: {
             "model": found.name,
             "vendor": found.vendor,
             "rows": [as_record(row) for row in rows],
