@@ -6,7 +6,7 @@ import functools
 import json
 from array import array
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from django.db.models import Expression
@@ -64,7 +64,7 @@ def _everything(k: int, total: Sequence[Any]) -> Found:
 
 def _at_threshold(k: int, total: Sequence[Any], record: bytes | memoryview) -> Found:
     found = Totals(*total)
-    return found, replace(found.summed, **thresholds.unpack(record)._asdict())
+    return found, found.summed._replace(**thresholds.unpack(record)._asdict())
 
 
 def _in_category(narrow: Narrow, p: float, k: int, text: str, *wide: Any) -> Found:

@@ -154,7 +154,7 @@ def claim_at(entry: Entry, p: float) -> Entry:
     """With fast_p in place of fast_1: what was claimed is known at 1 only."""
     if p == entry.score.p:
         return entry
-    score = dataclasses.replace(entry.score, p=p, fast_at_1=None, fast_at_k=None)
+    score = entry.score._replace(p=p, fast_at_1=None, fast_at_k=None)
     return dataclasses.replace(entry, score=score)
 
 

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from html import escape
 from itertools import zip_longest
 
-from django.urls import reverse
 from django.utils.safestring import SafeString
 
 from leaderboard import cells
 from leaderboard.boards import Cell, Entry
 from leaderboard.details import Marked
 from leaderboard.failures import FAILURE_MODES
+from leaderboard.links import url
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,7 +86,7 @@ def row_cells(
     """`query` is what leads to the same attempt of the same setting. What is written into a cell is
     a mark of ours or a number, or was escaped before."""
     found = {cell.problem: cell for cell in own}
-    start = escape(reverse("attempt", args=[submission, 0]).removesuffix("0"))
+    start = escape(url("attempt", submission, 0).removesuffix("0"))
     end = escape(f"?{query}" if query else "")
     in_digits = len(columns) <= FEW_COLUMNS
     made = []

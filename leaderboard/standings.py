@@ -15,7 +15,7 @@ from leaderboard.narrowing import parts_of
 from leaderboard.scores import Sums
 from leaderboard.tallies import Narrow, Tally, outcome_of
 
-SUMS = tuple(Sums.__dataclass_fields__)
+SUMS = Sums._fields
 
 
 class Totals(NamedTuple):
@@ -29,7 +29,7 @@ class Totals(NamedTuple):
 
     @property
     def summed(self) -> Sums:
-        return Sums(**dict(zip(SUMS, self.sums, strict=True)))  # type: ignore[arg-type]
+        return Sums._make(self.sums)
 
     @property
     def modes_found(self) -> dict[str, int]:
@@ -94,7 +94,7 @@ def _totals(columns: Columns, k: int) -> Totals:
     numbers = columns.numbers
     solved = zip(numbers[AT["best_speedup"]], numbers[AT["utilisation"]], strict=True)
     return Totals(
-        sums=[getattr(summed, name) for name in SUMS],
+        sums=list(summed),
         utilisation=_median(found for best, found in solved if best is not None),
         modes=_added(numbers[AT["modes"]]),
         backends=_most_used(numbers[AT["backend"]]),
@@ -132,7 +132,7 @@ def totals_of(columns: Columns, k: int, narrow: Narrow) -> Totals | None:
         modes[outcome_of(outcome).mode] += n
     summed = scores.sums([part.results for part in parts], k=k)
     return Totals(
-        sums=[getattr(summed, name) for name in SUMS],
+        sums=list(summed),
         utilisation=_median(part.utilisation for part in parts),
         modes=[modes[mode] for mode in FAILURE_MODES],
         backends=_most_used(outcome_of(part.told).backend for part in parts),

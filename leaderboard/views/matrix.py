@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect
-from django.urls import reverse
 from django.views.decorators.http import require_safe
 
 from leaderboard import boards, matrix
@@ -19,6 +18,7 @@ from leaderboard.filters import (
     board_query,
     said,
 )
+from leaderboard.links import url
 from leaderboard.matrix import CELL_COLUMNS, Column, Group, cell_record
 from leaderboard.pages import BadQuery, Crumb, Page, Table, bad_query, canonical_query, public_page
 from leaderboard.paging import PAGE, Part, part_of
@@ -41,7 +41,7 @@ def models_by_problems(request: HttpRequest) -> Page:
     where = canonical_query(request, (*KERNEL_FILTERS, *SETTING_FILTERS))
     records = (cell_record(row.entry, cell) for row in rows for cell in row.entry.cells)
     context = {
-        "page_url": reverse("matrix"),
+        "page_url": url("matrix"),
         "filters": query.controls,
         "groups": groups,
         "is_wide": len(columns) <= matrix.FEW_COLUMNS,
@@ -65,7 +65,7 @@ def models_by_problems(request: HttpRequest) -> Page:
             "cells": list(records),
         },
         table=Table(columns=CELL_COLUMNS, rows=(list(record.values()) for record in records)),
-        crumbs=(Crumb(text="Leaderboard", url=reverse("board")), Crumb(text="Matrix")),
+        crumbs=(Crumb(text="Leaderboard", url=url("board")), Crumb(text="Matrix")),
     )
 
 
@@ -86,9 +86,9 @@ def grouped(scope: Scope) -> tuple[list[Group], int]:
     columns: dict[str, list[Column]] = {}
     for one in scored:
         members = columns.setdefault(one.category, [])
-        address = reverse("problem", args=[one.number, one.slug])
+        address = url("problem", one.number, one.slug)
         members.append(Column(number=one.number, title=one.title, url=address, edge=not members))
-    page = reverse("matrix")
+    page = url("matrix")
     found = [
         Group(title=scope.titles[own], url=f"{page}?category={own}", columns=tuple(members))
         for own, members in columns.items()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict
 from typing import Any
 
 from django.db.models import Count, Subquery
@@ -54,7 +53,7 @@ def submission(request: HttpRequest, number: int) -> Page:
             "harness": found.harness,
             "cost_usd": found.cost_usd,
             "setting": setting and vars(setting),
-            "score": asdict(score),
+            "score": score_record(score),
             "kernels": list(records),
         },
         table=Table(columns=KERNEL_COLUMNS, rows=map(_row, records)),
@@ -67,6 +66,11 @@ def submission(request: HttpRequest, number: int) -> Page:
             Crumb(text=f"Submission {found.pk}"),
         ),
     )
+
+
+def score_record(score: scores.Score) -> dict[str, Any]:
+    interval = score.pass_at_1_interval
+    return {**score._asdict(), "pass_at_1_interval": interval and interval._asdict()}
 
 
 def submission_called(number: int) -> tuple[Submission, int]:
