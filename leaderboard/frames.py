@@ -29,7 +29,8 @@ PLACE = ["submission_id", "problem_id", *SETTING]
 FACTS = ["made", "correct", "best_speedup"]
 CELL_FACTS = [*FACTS, "best_low", "speedups", "lows"]
 PROBLEM = ["problem_id", *SETTING]
-PROBLEM_FACTS = ["submissions", "solved", "best_speedup", "utilisation", "usual_utilisation"]
+PROBLEM_COUNTS = ["submissions", "solved", "made", "correct", "faster"]
+PROBLEM_FACTS = [*PROBLEM_COUNTS, "best_speedup", "utilisation", "usual_utilisation"]
 SOME_P = 1.5
 ABOVE = ["fast_at_1", "likely_fast_at_1", "faster", "likely_faster"]
 TOLERANCE = 1e-9
@@ -193,13 +194,18 @@ def problems_stood() -> pd.DataFrame:
     """What standings of problems should hold: PROBLEM as index, PROBLEM_FACTS as columns."""
     ranked = dict(Submission.objects.ranked().values_list("pk", "model__is_baseline"))
     attempts = counted_attempts()
-    is_shown = attempts["scored"].astype(bool) & attempts["submission_id"].isin(list(ranked))
-    attempts = attempts[is_shown].sort_values("speedup", ascending=False)
+    attempts = attempts[attempts["submission_id"].isin(list(ranked))]
+    attempts = attempts.sort_values("speedup", ascending=False)
     every = attempts[PROBLEM].drop_duplicates().set_index(PROBLEM)
     models = attempts[~attempts["submission_id"].map(ranked).astype(bool)]
     fastest = models.groupby(PLACE, sort=False).agg(
-        best_speedup=("speedup", "max"), utilisation=("utilisation", _of_the_fastest)
+        made=("attempt", "size"),
+        correct=("correct", "sum"),
+        best_speedup=("speedup", "max"),
+        best_low=("speedup_low", _of_the_fastest),
+        utilisation=("utilisation", _of_the_fastest),
     )
+    fastest = fastest.assign(faster=fastest["best_low"].gt(1.0))
     groups = fastest.sort_values("best_speedup", ascending=False).groupby(PROBLEM, sort=False)
     found = groups.agg(
         submissions=("best_speedup", "size"),
@@ -207,8 +213,11 @@ def problems_stood() -> pd.DataFrame:
         best_speedup=("best_speedup", "max"),
         utilisation=("utilisation", _of_the_fastest),
         usual_utilisation=("utilisation", "median"),
+        made=("made", "sum"),
+        correct=("correct", "sum"),
+        faster=("faster", "sum"),
     )
-    return every.join(found).fillna({"submissions": 0, "solved": 0})
+    return every.join(found).fillna(dict.fromkeys(PROBLEM_COUNTS, 0))
 
 
 def problems_stored() -> pd.DataFrame:

@@ -4,163 +4,183 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import asdict, replace
+from typing import Any, NamedTuple
+from uuid import UUID
 
-from leaderboard import boards, scores
-from leaderboard.boards import Setting
-from leaderboard.models import Problem, Submission, Summary
+from django.db.models import F, Q
+
+from leaderboard import scores
+from leaderboard.boards import SETTING_FIELDS, Setting
+from leaderboard.failures import CORRECT, FAILURE_MODES
+from leaderboard.models import Problem, ProblemStanding, Summary
+from leaderboard.models.summaries import SummaryQuerySet
 
 KERNEL_NUMBERS = ("speedup", "speedup_low", "speedup_high", "kernel_us", "baseline_us")
-LIGHT = (
-    *("submission", "problem", *boards.SETTING_FIELDS, "made", "correct", "best_speedup"),
-    *("submission__harness", "submission__model__name", "submission__model__is_baseline"),
-    *("hardware__title", "best_run__kernel_us", "best_run__baseline_us"),
+KERNEL_COLUMNS = (
+    *("model", "harness", "submission", "attempt", "backend", "verdict", *KERNEL_NUMBERS),
+    *("bound_us", "limiter", "utilisation", "mechanisms", "kernel", "run"),
 )
+ATTEMPT_COLUMNS = (
+    *("model", "harness", "submission", "attempt", "run", "verdict", "cause", "speedup", "low"),
+    *("utilisation", "backend", "mechanisms", "nccl", "kernel"),
+)
+FASTEST_FIRST = F("best_speedup").desc(nulls_last=True)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Results:
-    """Of one problem in every setting; `rows` are those of `setting`, best first.
+class Stood(NamedTuple):
+    """What the problem came to in one setting, as a ProblemStanding says."""
 
-    `references` are submissions of the reference itself: shown, and counted nowhere.
-    """
-
-    setting: Setting | None
-    rows: tuple[Summary, ...]
-    references: tuple[Summary, ...]
-    elsewhere: tuple[Summary, ...]
-
-    @property
-    def solved(self) -> list[Summary]:
-        return [row for row in self.rows if row.best_run is not None]
-
-    @property
-    def made(self) -> int:
-        return sum(row.made for row in self.rows)
-
-    @property
-    def correct(self) -> int:
-        return sum(row.correct for row in self.rows)
-
-    @property
-    def faster(self) -> int:
-        """Submissions whose best kernel is told apart from the reference, and faster."""
-        return sum((row.best_run.speedup_low or 0) > 1 for row in self.solved if row.best_run)
+    hardware_id: str
+    world_size: int
+    size: str
+    dtype: str
+    profile: str
+    judge_version: str
+    hardware__title: str
+    submissions: int
+    solved: int
+    faster: int
+    made: int
+    correct: int
+    modes: list[int]
+    run__kernel_us: float | None
+    run__baseline_us: float | None
 
     @property
-    def modes(self) -> dict[str, int]:
-        return boards.modes_of(entry for row in self.rows for entry in row.attempts)
+    def setting(self) -> Setting:
+        return Setting(**dict(zip(SETTING_FIELDS, self, strict=False)))  # type: ignore[arg-type]
 
     @property
     def commonest_failure(self) -> tuple[str, int] | None:
-        failures = Counter(self.modes)
-        del failures["correct"]
-        return next(iter(failures.most_common(1)), None)
+        found = Counter(dict(zip(FAILURE_MODES, self.modes, strict=False)))
+        del found[CORRECT]
+        return next(((mode, n) for mode, n in found.most_common(1) if n), None)
 
 
-def summaries_of(problem: Problem) -> list[Summary]:
-    """One query: every public, undisputed submission, also where the problem is not scored.
-    Attempts, and most of the best run, are left for `results` to read."""
-    found = Summary.objects.filter(problem=problem, submission__in=Submission.objects.ranked())
-    named = found.select_related("submission__model", "hardware", "best_run")
-    return list(named.only(*LIGHT))
+class Row(NamedTuple):
+    """A submission at the problem, with its fastest correct kernel if there is one."""
+
+    submission_id: int
+    submission__harness: str
+    submission__model__name: str
+    submission__model__is_baseline: bool
+    best_speedup: float | None
+    best_run__kernel__attempt: int | None
+    best_run__kernel__backend: str | None
+    best_run__verdict: str | None
+    best_run__speedup: float | None
+    best_run__speedup_low: float | None
+    best_run__speedup_high: float | None
+    best_run__kernel_us: float | None
+    best_run__baseline_us: float | None
+    best_run__bound_us: float | None
+    best_run__limiter: str | None
+    best_run__utilisation: float | None
+    best_run__mechanisms: list[str] | None
+    best_run__kernel__source_id: str | None
+    best_run_id: UUID | None
+    attempts: list[dict[str, Any]]
+
+    @property
+    def is_reference(self) -> bool:
+        """Shown, and counted nowhere."""
+        return self.submission__model__is_baseline
 
 
-def setting_of(row: Summary) -> Setting:
-    return Setting(**{name: getattr(row, name) for name in boards.SETTING_FIELDS})
+def stood_of(problem: Problem) -> list[Stood]:
+    """One query: in every setting, also where the problem is not scored."""
+    found = ProblemStanding.objects.filter(problem=problem)
+    return list(map(Stood._make, found.values_list(*Stood._fields)))
 
 
-def in_view(settings: Iterable[Setting], rows: Sequence[Summary]) -> list[Setting]:
+def in_view(settings: Iterable[Setting], stood: Iterable[Stood]) -> list[Setting]:
     """The site's settings, those that this problem has results in before the others."""
-    own = {setting_of(row) for row in rows}
+    own = {one.setting for one in stood}
     return sorted(settings, key=lambda setting: setting not in own)
 
 
-def results(rows: Sequence[Summary], setting: Setting | None) -> Results:
-    """One query, for what is told of the setting alone."""
-    own = [row.pk for row in rows if setting_of(row) == setting]
-    found = Summary.objects.filter(pk__in=own)
-    named = found.select_related("submission__model", "hardware", "best_run__kernel")
-    here = list(named.defer("best_run__report_packed", "best_run__environment"))
-    return Results(
-        setting=setting,
-        rows=tuple(scores.in_order(_by_models(here), lambda row: row.best_speedup)),
-        references=tuple(row for row in here if row.submission.model.is_baseline),
-        elsewhere=tuple(_by_models(row for row in rows if setting_of(row) != setting)),
-    )
+def rows_of(problem: Problem, setting: Setting | None, most: int | None = None) -> list[Row]:
+    """One query: references, then the best of the submissions, as many as `most`."""
+    if setting is None:
+        return []
+    own = _shown(problem, setting)
+    if most is not None:
+        models = own.filter(submission__model__is_baseline=False)
+        best = models.order_by(FASTEST_FIRST, "submission_id").values("pk")[:most]
+        own = own.filter(Q(submission__model__is_baseline=True) | Q(pk__in=best))
+    found = own.order_by("submission_id").values_list(*Row._fields)
+    rows = list(map(Row._make, found))
+    return [
+        *(row for row in rows if row.is_reference),
+        *scores.in_order(
+            (row for row in rows if not row.is_reference), lambda row: row.best_speedup
+        ),
+    ]
 
 
-def _by_models(rows: Iterable[Summary]) -> list[Summary]:
-    return [row for row in rows if not row.submission.model.is_baseline]
+def _shown(problem: Problem, setting: Setting) -> SummaryQuerySet:
+    return Summary.objects.shown().filter(problem=problem, **asdict(setting))
 
 
-def kernel_record(row: Summary) -> dict[str, Any]:
-    """The best kernel of a submission."""
-    run = row.best_run
-    if run is None:
-        raise ValueError("a submission without a correct kernel has no best one")
-    return {
-        **names(row),
-        "attempt": run.kernel.attempt,
-        "backend": run.kernel.backend,
-        "verdict": run.verdict,
-        **{name: getattr(run, name) for name in KERNEL_NUMBERS},
-        "bound_us": run.bound_us,
-        "limiter": run.limiter,
-        "utilisation": run.utilisation,
-        "mechanisms": run.mechanisms,
-        "kernel": run.kernel.source_id,
-        "run": str(run.id),
-    }
+def kernel_records(rows: Iterable[Row]) -> list[dict[str, Any]]:
+    """The best kernel of each that has one."""
+    return [kernel_record(row) for row in rows if row.best_run_id is not None]
 
 
-def names(row: Summary) -> dict[str, Any]:
-    submission = row.submission
-    return {
-        "model": submission.model.name,
-        "harness": submission.harness,
-        "submission": submission.pk,
-    }
+def kernel_record(row: Row) -> dict[str, Any]:
+    columns = (*_named(row), *row[5:-2], str(row.best_run_id))
+    return dict(zip(KERNEL_COLUMNS, columns, strict=True))
 
 
-def attempt_records(rows: Iterable[Summary]) -> list[dict[str, Any]]:
+def _named(row: Row) -> tuple[str, str, int]:
+    return row.submission__model__name, row.submission__harness, row.submission_id
+
+
+def attempt_records(rows: Iterable[Row]) -> list[dict[str, Any]]:
     """Every attempt; correct ones first, the fastest first."""
-    found = [{**names(row), **entry} for row in rows for entry in row.attempts]
+    found = [
+        {**dict(zip(ATTEMPT_COLUMNS, _named(row), strict=False)), **entry}
+        for row in rows
+        for entry in row.attempts
+    ]
     return scores.in_order(found, lambda record: record["speedup"])
 
 
-def mode_rows(rows: Iterable[Summary]) -> dict[str, Mapping[str, int]]:
-    """How the attempts of each model and harness ended, the most attempts first."""
+def mode_rows(problem: Problem, setting: Setting | None) -> dict[str, Mapping[str, int]]:
+    """How the attempts of each model and harness ended, the most attempts first; one query."""
+    if setting is None:
+        return {}
+    own = _shown(problem, setting).filter(submission__model__is_baseline=False)
+    names = ("submission__model__name", "submission__harness", "modes")
     groups: dict[str, Counter[str]] = {}
-    for row in rows:
-        name = f"{row.submission.model.name} ({row.submission.harness})"
-        groups.setdefault(name, Counter()).update(boards.modes_of(row.attempts))
+    for model, harness, modes in own.order_by("submission_id").values_list(*names):
+        found = groups.setdefault(f"{model} ({harness})", Counter())
+        found.update({mode: n for mode, n in zip(FAILURE_MODES, modes, strict=True) if n})
     return dict(sorted(groups.items(), key=lambda pair: -sum(pair[1].values())))
 
 
-def varies(results: Results, by: str) -> bool:
+def varies(stood: Sequence[Stood], setting: Setting | None, by: str) -> bool:
     """Whether something was solved at several sizes or numbers of ranks, all else equal."""
-    setting = results.setting
-    if setting is None or not results.solved:
+    if setting is None:
         return False
-    return any(
-        row.best_speedup is not None
-        and replace(setting_of(row), **{by: getattr(setting, by)}) == setting
-        for row in results.elsewhere
-    )
+    solved = [one.setting for one in stood if one.solved]
+    alike = [one for one in solved if replace(one, **{by: getattr(setting, by)}) == setting]
+    return setting in alike and len(alike) > 1
 
 
-def scaling(results: Results, by: str) -> dict[str, list[tuple[Any, float]]]:
+def scaling(
+    problem: Problem, setting: Setting | None, by: str
+) -> dict[str, list[tuple[Any, float]]]:
     """Best speedup of each submission over `size` or `world_size`, all else equal; of those
-    judged at two or more."""
-    setting = results.setting
-    same = [n for n in boards.SETTING_FIELDS if n != by]
+    judged at two or more. One query."""
+    if setting is None:
+        return {}
+    same = {name: value for name, value in asdict(setting).items() if name != by}
+    own = Summary.objects.shown().filter(problem=problem, best_speedup__isnull=False, **same)
+    names = ("submission__model__name", "submission__harness", "submission_id", by, "best_speedup")
     lines: dict[str, list[tuple[Any, float]]] = {}
-    for row in (*results.rows, *results.elsewhere):
-        is_comparable = setting and all(getattr(row, n) == getattr(setting, n) for n in same)
-        if row.best_speedup is not None and is_comparable:
-            submission = row.submission
-            name = f"{submission.model.name} ({submission.harness}, no. {submission.pk})"
-            lines.setdefault(name, []).append((getattr(row, by), row.best_speedup))
+    rows = own.filter(submission__model__is_baseline=False).order_by("submission_id")
+    for model, harness, number, at, speedup in rows.values_list(*names):
+        lines.setdefault(f"{model} ({harness}, no. {number})", []).append((at, speedup))
     return {name: points for name, points in lines.items() if len(points) > 1}

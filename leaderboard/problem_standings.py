@@ -17,11 +17,15 @@ from leaderboard.models.runs import SETTING
 
 
 class Best(NamedTuple):
-    """Of one submission, its fastest correct kernel."""
+    """Of one submission, its attempts and its fastest correct kernel."""
 
     submission_id: int
     submission__model__is_baseline: bool
+    made: int
+    correct: int
+    modes: list[int]
     best_speedup: float | None
+    best_low: float | None
     utilisation: float | None
     best_run_id: UUID | None
 
@@ -35,10 +39,11 @@ def refresh(problem_id: int, setting: Mapping[str, Any]) -> None:
     own = ProblemStanding.objects.filter(**place).order_by()
     # Submissions that end together must see each other, so one waits here for the other.
     if not own.select_for_update().values_list("pk"):
-        empty = ProblemStanding(**place, submissions=0, solved=0)
+        none = dict.fromkeys(("submissions", "solved", "made", "correct", "faster"), 0)
+        empty = ProblemStanding(**place, **none, modes=[])
         ProblemStanding.objects.bulk_create([empty], ignore_conflicts=True)
         list(own.select_for_update().values_list("pk"))
-    found = Summary.objects.ranked().filter(**place).order_by("submission_id")
+    found = Summary.objects.shown().filter(**place).order_by("submission_id")
     columns = columns_of(map(Best._make, found.values_list(*Best._fields)))
     if columns is None:
         own.delete()
@@ -48,7 +53,7 @@ def refresh(problem_id: int, setting: Mapping[str, Any]) -> None:
 
 def refresh_of(submissions: Iterable[int]) -> None:
     """Of all that these submissions have to do with, when staff show or hide them."""
-    touched = Summary.objects.filter(submission__in=list(submissions), problem__scored=True)
+    touched = Summary.objects.filter(submission__in=list(submissions))
     for *setting, problem_id in sorted(set(touched.order_by().values_list(*WHERE))):
         refresh(problem_id, dict(zip(SETTING, setting, strict=True)))
 
@@ -59,7 +64,7 @@ def refresh_all() -> None:
 
 
 def _every() -> Iterator[ProblemStanding]:
-    ranked = Summary.objects.ranked().order_by(*WHERE, "submission_id")
+    ranked = Summary.objects.shown().order_by(*WHERE, "submission_id")
     rows = ranked.values_list(*WHERE, *Best._fields).iterator()
     for place, group in groupby(rows, key=lambda row: row[: len(WHERE)]):
         columns = columns_of(Best(*row[len(WHERE) :]) for row in group)
@@ -86,6 +91,10 @@ def columns_of(rows: Iterable[Best]) -> dict[str, Any] | None:
     known = [row.utilisation for row in solved if row.utilisation is not None]
     return {
         "submissions": len(models),
+        "made": sum(row.made for row in models),
+        "correct": sum(row.correct for row in models),
+        "faster": sum((row.best_low or 0.0) > 1.0 for row in models),
+        "modes": [sum(counts) for counts in zip(*(row.modes for row in models), strict=True)],
         "solved": len(solved),
         "best_speedup": best and best.best_speedup,
         "utilisation": best and best.utilisation,

@@ -77,7 +77,7 @@ def rewrite(submission_id: int, problem_id: int, setting: Mapping[str, Any] | No
         if scored is not None:
             tally = tally_of(problem_id, scored, row.attempts) if row else None
             _update_standing(submission_id, problem_id, place, tally)
-            problem_standings.refresh(problem_id, place)
+        problem_standings.refresh(problem_id, place)
 
 
 def _store(row: Summary | None, place: Mapping[str, Any]) -> None:

@@ -1,12 +1,12 @@
-"""What boards and lists of problems add up, kept so that a result changes little of it."""
+"""What boards and lists of problems add up, kept so that a result changes little of it.
 
-from itertools import groupby
+0008 fills the standings of problems.
+"""
 
 import django.db.models.deletion
 from django.db import migrations, models
 from django.db.models.fields.json import KT
 
-from leaderboard.problem_standings import Best, columns_of as columns_of_problem
 from leaderboard.standings import columns_of
 from leaderboard.tallies import modes_of, tally_of
 
@@ -19,13 +19,12 @@ BATCH = 500
 
 def fill(apps, editor):
     alias = editor.connection.alias
-    kinds = ("Problem", "Standing", "ProblemStanding", "Submission", "Summary")
+    kinds = ("Problem", "Standing", "Submission", "Summary")
     rows = {name: apps.get_model("leaderboard", name).objects.using(alias) for name in kinds}
     fill_summaries(rows["Summary"])
     categories = dict(rows["Problem"].filter(scored=True).values_list("pk", "category"))
     for submission, k in list(rows["Submission"].order_by("pk").values_list("pk", "k")):
         fill_standings(rows, submission, k, categories)
-    fill_problems(rows)
 
 
 def fill_summaries(summaries):
@@ -50,17 +49,6 @@ def fill_standings(rows, submission, k, categories):
     for setting, tallies in sorted(groups.items()):
         place = dict(zip(SETTING, setting, strict=True))
         rows["Standing"].create(submission_id=submission, **place, **columns_of(tallies, k))
-
-
-def fill_problems(rows):
-    where = (*SETTING, "problem_id")
-    ranked = rows["Summary"].filter(
-        submission__visibility="public", submission__moderation="accepted", problem__scored=True
-    )
-    found = ranked.order_by(*where, "submission_id").values_list(*where, *Best._fields)
-    for place, group in groupby(list(found), key=lambda row: row[: len(where)]):
-        columns = columns_of_problem(Best(*row[len(where) :]) for row in group)
-        rows["ProblemStanding"].create(**dict(zip(where, place, strict=True)), **columns)
 
 
 def back(apps, editor):

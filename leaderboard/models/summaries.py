@@ -16,13 +16,15 @@ SETTING_FIELDS = tuple(name.removesuffix("_id") for name in SETTING)
 
 
 class SummaryQuerySet(models.QuerySet["Summary"]):
-    def ranked(self) -> SummaryQuerySet:
-        """What boards show: public and undisputed submissions, scored problems."""
+    def shown(self) -> SummaryQuerySet:
+        """Of public and undisputed submissions, also at problems that are not scored."""
         return self.filter(
-            submission__visibility=Visibility.PUBLIC,
-            submission__moderation=Moderation.ACCEPTED,
-            problem__scored=True,
+            submission__visibility=Visibility.PUBLIC, submission__moderation=Moderation.ACCEPTED
         )
+
+    def ranked(self) -> SummaryQuerySet:
+        """What boards show."""
+        return self.shown().filter(problem__scored=True)
 
 
 class Summary(models.Model):
@@ -153,13 +155,14 @@ class Standing(models.Model):
 
 
 class ProblemStanding(models.Model):
-    """One scored problem in one setting, over the submissions that boards show: the row that lists
-    of problems read.
+    """One problem in one setting, over public and undisputed submissions: the row that lists of
+    problems read.
 
-    Made of the Summary rows, with them and whenever staff change what boards show. `submissions`
-    and what is `solved` leave out baselines; `run` is of the fastest correct kernel, else of the
-    reference judged as a submission; `utilisation` is of that kernel, `usual_utilisation` the
-    median over those that solved it.
+    Made of the Summary rows, with them and whenever staff change what boards show. Baselines are
+    counted nowhere. `submissions` tried it, with `made` attempts of which `correct` are right
+    (`modes` by FAILURE_MODES); `solved` of them did so, `faster` surely faster than the reference.
+    `run` is of the fastest correct kernel, else of the reference judged as a submission;
+    `utilisation` is of that kernel, `usual_utilisation` the median over those that solved it.
     """
 
     problem = models.ForeignKey(Problem, models.PROTECT, related_name="standings")
@@ -175,6 +178,10 @@ class ProblemStanding(models.Model):
     utilisation = models.FloatField(null=True)
     usual_utilisation = models.FloatField(null=True)
     run = models.ForeignKey(Run, models.PROTECT, null=True, related_name="+")
+    made = models.PositiveIntegerField()
+    correct = models.PositiveIntegerField()
+    faster = models.PositiveIntegerField()
+    modes: models.JSONField[list[int], list[int]] = models.JSONField()
 
     class Meta:
         ordering = ("problem_id", *SETTING)

@@ -102,7 +102,9 @@ def problems_of(slug: str, setting: Setting | None) -> list[Asked]:
 def problem_record(problem: Asked) -> dict[str, Any]:
     """What became of a problem over all submissions; the best is the fastest right kernel."""
     costs = json.loads(problem.costs or "{}").get(LIST_SIZE, {}).get(LIST_RANKS, {})
-    solved = problem.here__solved or 0
+    tried, solved = (
+        (problem.here__submissions or 0, problem.here__solved or 0) if problem.scored else (0, 0)
+    )
     return {
         "number": problem.number,
         "slug": problem.slug,
@@ -110,12 +112,12 @@ def problem_record(problem: Asked) -> dict[str, Any]:
         "source": problem.source or "",
         "scored": problem.scored,
         "wire_bytes": costs.get("wire_bytes"),
-        "tried": problem.here__submissions or 0,
+        "tried": tried,
         "solved": solved,
-        "best_speedup": problem.here__best_speedup,
+        "best_speedup": problem.here__best_speedup if solved else None,
         "best_model": problem.here__run__kernel__submission__model__name if solved else None,
         "best_run": str(problem.here__run_id) if solved else None,
-        "utilisation": problem.here__usual_utilisation,
+        "utilisation": problem.here__usual_utilisation if solved else None,
     }
 
 

@@ -11,7 +11,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from leaderboard import calibration, cells, floors
-from leaderboard.models import Hardware, Summary, WorkerHost
+from leaderboard.models import Hardware, ProblemStanding, Standing, WorkerHost
 from leaderboard.pages import Crumb, Page, Table, public_page
 from leaderboard.views.about import host_rows
 from leaderboard.views.figures.hardware import limit_figures
@@ -69,18 +69,14 @@ def measured_only(slug: str, data: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def judged_on(slug: str | None) -> list[dict[str, Any]]:
-    """Ranked submissions, problems and attempts judged, by hardware."""
-    rows = Summary.objects.ranked().order_by().values("hardware_id")
-    if slug is not None:
-        rows = rows.filter(hardware_id=slug)
-    return [
-        dict(row)
-        for row in rows.annotate(
-            submissions=Count("submission", distinct=True),
-            problems=Count("problem", distinct=True),
-            attempts=Sum("made"),
-        )
-    ]
+    """Ranked submissions, problems and attempts judged, by hardware; two queries."""
+    only = {} if slug is None else {"hardware_id": slug}
+    standings = Standing.objects.ranked().filter(**only).order_by().values("hardware_id")
+    rows = standings.annotate(submissions=Count("submission", distinct=True), attempts=Sum("made"))
+    stood = ProblemStanding.objects.filter(problem__scored=True, **only).order_by()
+    tried = stood.values("hardware_id").annotate(problems=Count("problem", distinct=True))
+    problems = {row["hardware_id"]: row["problems"] for row in tried}
+    return [{**row, "problems": problems[row["hardware_id"]]} for row in rows]
 
 
 def _counted(counts: Mapping[str, Mapping[str, Any]], slug: str) -> dict[str, int]:

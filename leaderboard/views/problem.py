@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import functools
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from django.db.models import Q, Subquery
@@ -11,9 +12,10 @@ from django.urls import reverse
 from django.utils.safestring import SafeString
 
 from leaderboard import boards, cells, floors, problem_results, scores
+from leaderboard.boards import Setting
 from leaderboard.filters import SETTING_FILTERS, said, setting_filters
 from leaderboard.floors import LIMITER_WORDS, Limits
-from leaderboard.models import Problem, Summary
+from leaderboard.models import Problem
 from leaderboard.pages import Crumb, Page, Table, canonical_query, choice, public_page
 from leaderboard.problem_facts import (
     Times,
@@ -22,12 +24,27 @@ from leaderboard.problem_facts import (
     gpu_of,
     problem_context,
 )
-from leaderboard.problem_results import Results, attempt_records, kernel_record
+from leaderboard.problem_results import (
+    ATTEMPT_COLUMNS,
+    KERNEL_COLUMNS,
+    Row,
+    Stood,
+    attempt_records,
+    kernel_record,
+    kernel_records,
+)
 from leaderboard.verdicts import state, words
 from leaderboard.views.figures.problems import problem_figures
 from leaderboard.views.problems import address_of
 
-KERNELS_SHOWN, ATTEMPTS_SHOWN = 25, 25
+# Kernels, and attempts.
+MOST_SHOWN = 25
+NOTHING: Mapping[str, object] = {
+    **dict.fromkeys(("best", "told", "limiter", "failure", "failure_share")),
+    **dict.fromkeys(("solvers", "submissions", "correct", "made", "faster"), 0),
+    **dict.fromkeys(("kernels", "attempts"), ()),
+    **dict.fromkeys(("more_kernels", "more_attempts"), 0),
+}
 
 
 @public_page("attempts", "gpu", *SETTING_FILTERS)
@@ -37,21 +54,21 @@ def problem(request: HttpRequest, number: int, slug: str) -> Page:
     if found is None:
         raise Http404
     every = choice(request, "attempts", ["all"]) == "all"
-    rows = problem_results.summaries_of(found)
-    settings = problem_results.in_view(boards.known_settings(), rows)
+    stood = problem_results.stood_of(found)
+    settings = problem_results.in_view(boards.known_settings(), stood)
     setting, controls = setting_filters(request, settings)
-    results = problem_results.results(rows, setting)
-    limits = limits_for(request, found, results)
-    kernels = [kernel_record(row) for row in results.solved]
-    attempts = attempt_records(results.rows)
+    here = next((one for one in stood if one.setting == setting), None)
+    # One more than is shown: whether it is a tie with the last.
+    rows = problem_results.rows_of(found, setting, None if every else MOST_SHOWN + 1)
+    limits = limits_for(request, found, here)
     query = canonical_query(request, [*SETTING_FILTERS])
     context = {
         "filters": controls,
         "page_url": address_of(found),
         "every_url": f"?{query}&attempts=all" if query else "?attempts=all",
-        **results_context(results, attempts, every=every),
-        "figures": problem_figures(found, results, query),
-        **floor_context(found, limits, rows, query),
+        **results_context(here, rows, every=every),
+        "figures": problem_figures(found, stood, setting, query),
+        **floor_context(found, limits, stood, query),
         **neighbours(found, near),
         **problem_context(found),
     }
@@ -59,16 +76,31 @@ def problem(request: HttpRequest, number: int, slug: str) -> Page:
         template="problem.html",
         section="problems",
         context=context,
-        data={
-            "problem": found.payload | {"number": number},
-            "setting": setting and vars(setting),
-            "kernels": kernels,
-            "attempts": attempts,
-            "floors": {"gpu": limits.gpu, "rows": floor_records(found.payload, limits)},
-        },
-        table=table_of(attempts if every else kernels),
+        data=functools.partial(twin, found, setting, limits),
+        table=Table(
+            columns=ATTEMPT_COLUMNS if every else KERNEL_COLUMNS,
+            rows=csv_rows(found, setting, every=every),
+        ),
         crumbs=(*crumbs(), Crumb(text=found.title)),
     )
+
+
+def twin(found: Problem, setting: Setting | None, limits: Limits) -> dict[str, object]:
+    """Everything, where the page shows the best of it."""
+    rows = [row for row in problem_results.rows_of(found, setting) if not row.is_reference]
+    return {
+        "problem": found.payload | {"number": found.number},
+        "setting": setting and vars(setting),
+        "kernels": kernel_records(rows),
+        "attempts": attempt_records(rows),
+        "floors": {"gpu": limits.gpu, "rows": floor_records(found.payload, limits)},
+    }
+
+
+def csv_rows(found: Problem, setting: Setting | None, *, every: bool) -> Iterator[list[object]]:
+    rows = [row for row in problem_results.rows_of(found, setting) if not row.is_reference]
+    for record in attempt_records(rows) if every else kernel_records(rows):
+        yield [flat(value) for value in record.values()]
 
 
 def crumbs() -> tuple[Crumb, ...]:
@@ -77,74 +109,68 @@ def crumbs() -> tuple[Crumb, ...]:
     return board, Crumb(text="Problems", url=reverse("problems"))
 
 
-def table_of(records: Sequence[Mapping[str, Any]]) -> Table:
-    return Table(
-        columns=tuple(records[0]) if records else (),
-        rows=[[flat(value) for value in record.values()] for record in records],
-    )
-
-
 def flat(value: object) -> object:
     return " ".join(map(str, value)) if isinstance(value, list) else value
 
 
-def limits_for(request: HttpRequest, found: Problem, results: Results) -> Limits:
+def limits_for(request: HttpRequest, found: Problem, here: Stood | None) -> Limits:
     """The GPU asked for, else that of the setting, else that of the baseline, else the first."""
     known = {limits.slug: limits for limits in floors.datasheets().values()}
     if wanted := choice(request, "gpu", list(known)):
         return known[wanted]
-    names = [row.hardware.title for row in results.rows[:1]]
+    names = [here.hardware__title] if here and here.submissions else []
     names += [gpu_of(baseline) for baseline in found.payload["baselines"]]
     of_names = (floors.limits_of(name) for name in names)
     return next((limits for limits in of_names if limits), next(iter(known.values())))
 
 
-def results_context(
-    results: Results, attempts: Sequence[Mapping[str, Any]], *, every: bool
-) -> dict[str, object]:
-    kernels, setting = said(len(results.solved), "kernel"), results.setting
+def results_context(here: Stood | None, rows: Sequence[Row], *, every: bool) -> dict[str, object]:
+    if here is None:
+        return {"said": "", **NOTHING}
+    models = [row for row in rows if not row.is_reference]
+    most = None if every else MOST_SHOWN
+    records = attempt_records(models)[:most]
     return {
-        "said": f"{kernels} · {setting}" if setting else "",
-        **standing(results),
-        **kernel_rows(results, None if every else KERNELS_SHOWN),
-        **attempt_rows(attempts, None if every else ATTEMPTS_SHOWN),
+        "said": f"{said(here.solved, 'kernel')} · {here.setting}",
+        **standing(here, rows),
+        "kernels": kernel_rows(rows, most),
+        "more_kernels": 0 if most is None else max(0, here.solved - most),
+        "attempts": attempt_rows(records),
+        "more_attempts": here.made - len(records),
     }
 
 
-def standing(results: Results) -> dict[str, object]:
+def standing(here: Stood, rows: Sequence[Row]) -> dict[str, object]:
     """The facts at the head of the page: how far anybody came, and what stops the rest."""
-    best = results.solved[0] if results.solved else None
-    failure = results.commonest_failure
-    failed = results.made - results.correct
-    shown = best or next((row for row in results.references if row.best_run), None)
-    run = shown and shown.best_run
+    solved = [row for row in rows if row.best_run_id is not None]
+    best = next((kernel_record(row) for row in solved if not row.is_reference), None)
+    told = best or next(map(kernel_record, solved), None)
+    failure, failed = here.commonest_failure, here.made - here.correct
     return {
-        "best": best and best.best_run,
-        "told": run,
-        "limiter": run and LIMITER_WORDS.get(run.limiter or ""),
-        "solvers": len(results.solved),
-        "submissions": len(results.rows),
-        "correct": results.correct,
-        "made": results.made,
-        "faster": results.faster,
+        "best": best,
+        "told": told,
+        "limiter": told and LIMITER_WORDS.get(told["limiter"] or ""),
+        "solvers": here.solved,
+        "submissions": here.submissions,
+        "correct": here.correct,
+        "made": here.made,
+        "faster": here.faster,
         "failure": failure and failure[0],
         "failure_share": failure and failed and failure[1] / failed,
     }
 
 
-def kernel_rows(results: Results, most: int | None) -> dict[str, object]:
+def kernel_rows(rows: Sequence[Row], most: int | None) -> list[dict[str, object]]:
     """Placed by speedup; the reference itself stands above, without a place."""
-    solved = results.solved
-    places = scores.places([row.best_speedup for row in solved])
-    shown = list(zip(solved, places, strict=True))[:most]
-    references = [(row, None) for row in results.references if row.best_run is not None]
-    return {
-        "kernels": [_kernel_row(row, place) for row, place in (*references, *shown)],
-        "more_kernels": len(solved) - len(shown),
-    }
+    solved = [row for row in rows if row.best_run_id is not None]
+    models = [row for row in solved if not row.is_reference]
+    places = scores.places([row.best_speedup for row in models])
+    references = [(row, None) for row in solved if row.is_reference]
+    shown = [*references, *list(zip(models, places, strict=True))[:most]]
+    return [_kernel_row(row, place) for row, place in shown]
 
 
-def _kernel_row(row: Summary, place: str | None) -> dict[str, object]:
+def _kernel_row(row: Row, place: str | None) -> dict[str, object]:
     record = kernel_record(row)
     numbers = [
         cells.interval_cell(record["speedup"], record["speedup_low"], record["speedup_high"]),
@@ -154,23 +180,22 @@ def _kernel_row(row: Summary, place: str | None) -> dict[str, object]:
     return {
         **_linked(record),
         "place": place or "",
-        "is_reference": row.submission.model.is_baseline,
+        "is_reference": row.is_reference,
         "cells": cells.joined(numbers),
-        "submission_url": row.submission.get_absolute_url(),
+        "submission_url": reverse("submission", args=[row.submission_id]),
     }
 
 
-def attempt_rows(records: Sequence[Mapping[str, Any]], most: int | None) -> dict[str, object]:
-    shown = [
+def attempt_rows(records: Iterable[Mapping[str, Any]]) -> list[dict[str, object]]:
+    return [
         {
             **_linked(record),
             "submission_url": reverse("submission", args=[record["submission"]]),
             "number": cells.count_cell(record["attempt"]),
             "cells": _attempt_cells(record),
         }
-        for record in records[:most]
+        for record in records
     ]
-    return {"attempts": shown, "more_attempts": len(records) - len(shown)}
 
 
 def _attempt_cells(record: Mapping[str, Any]) -> SafeString:
@@ -191,7 +216,7 @@ def _linked(record: Mapping[str, Any]) -> dict[str, object]:
 
 
 def floor_context(
-    found: Problem, limits: Limits, rows: Sequence[Summary], query: str
+    found: Problem, limits: Limits, stood: Sequence[Stood], query: str
 ) -> dict[str, object]:
     tail = f"&{query}" if query else ""
     gpus = [
@@ -201,27 +226,26 @@ def floor_context(
     return {
         "gpus": gpus,
         "limits": limits,
-        "floors": floor_rows(found.payload, limits, *measured(rows, limits)),
+        "floors": floor_rows(found.payload, limits, *measured(stood, limits)),
     }
 
 
-def measured(rows: Sequence[Summary], limits: Limits) -> tuple[Times, Times]:
-    """Microseconds of the reference and of the fastest correct kernel of a model on this GPU in
-    bfloat16, by size and ranks. The reference's are those measured beside that kernel."""
+def measured(stood: Sequence[Stood], limits: Limits) -> tuple[Times, Times]:
+    """Microseconds of the reference and of the best kernel of a model on this GPU in bfloat16, by
+    size and ranks. The reference's are those measured beside that kernel."""
     here = [
-        (row.submission.model.is_baseline, row.best_run.kernel_us, row, row.best_run)
-        for row in rows
-        if row.best_run is not None
-        and row.best_run.kernel_us is not None
-        and row.dtype == floors.DTYPE
-        and floors.limits_of(row.hardware.title) is limits
+        (not one.solved, one.run__kernel_us, one)
+        for one in stood
+        if one.run__kernel_us is not None
+        and one.dtype == floors.DTYPE
+        and floors.limits_of(one.hardware__title) is limits
     ]
     references: dict[tuple[str, int], float] = {}
     kernels: dict[tuple[str, int], float] = {}
-    for is_reference, kernel_us, row, run in sorted(here, key=lambda found: found[:2]):
-        place = (row.size, row.world_size)
-        if run.baseline_us is not None:
-            references.setdefault(place, run.baseline_us)
+    for is_reference, kernel_us, one in sorted(here, key=lambda found: found[:2]):
+        place = (one.size, one.world_size)
+        if one.run__baseline_us is not None:
+            references.setdefault(place, one.run__baseline_us)
         if not is_reference:
             kernels.setdefault(place, kernel_us)
     return references, kernels

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-from dataclasses import replace
 from typing import Any
 
 import plotly.graph_objects as go
@@ -84,8 +83,7 @@ def test_kernels_are_placed_and_tell_their_mechanisms(
 def test_all_attempts_are_a_link_and_a_table(
     fast: Run, problem: Problem, client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("leaderboard.views.problem.ATTEMPTS_SHOWN", 1)
-    monkeypatch.setattr("leaderboard.views.problem.KERNELS_SHOWN", 1)
+    monkeypatch.setattr("leaderboard.views.problem.MOST_SHOWN", 1)
     text = client.get(address_of(problem)).content.decode()
     assert "attempts=all#attempts" in text
     assert "attempts=all#kernels" in text
@@ -250,11 +248,10 @@ def test_pages_need_at_most_four_queries_besides_the_version(
 
 
 def test_failures_are_counted_by_mode(fast: Run, problem: Problem) -> None:
-    rows = problem_results.summaries_of(problem)
-    found = problem_results.results(rows, problem_results.setting_of(rows[0]))
+    (found,) = problem_results.stood_of(problem)
     assert (found.made, found.correct, found.faster) == (3, 2, 1)
     assert found.commonest_failure == ("deadlock", 1)
-    assert replace(found, rows=()).commonest_failure is None
+    assert found._replace(modes=[0] * 6 + [3]).commonest_failure is None
 
 
 def test_the_reference_as_a_submission_stands_apart(

@@ -129,6 +129,7 @@ def test_what_staff_take_off_the_board_leaves_its_problems(hidden: str, problem:
         moderation.edit(fast.model, staff, is_baseline=True)
     row = ProblemStanding.objects.get()
     assert (row.submissions, row.solved, row.best_speedup) == (1, 1, 1.2)
+    assert (row.made, row.correct, row.faster, sum(row.modes)) == (1, 1, 1, 1)
     assert row.run_id != best.pk
     assert frames.differences() == []
     moderation.moderate(fast, staff, Moderation.ACCEPTED, "")

@@ -9,6 +9,7 @@ from typing import Any
 from django.http import Http404, HttpRequest
 
 from leaderboard import boards, cells, problem_results
+from leaderboard.boards import Setting
 from leaderboard.charts import boards as board_charts
 from leaderboard.charts import problems as charts
 from leaderboard.charts.boards import ModeCounts
@@ -18,7 +19,7 @@ from leaderboard.filters import SETTING_FILTERS, setting_filters
 from leaderboard.links import url
 from leaderboard.models import Problem
 from leaderboard.pages import Crumb, Table, canonical_query
-from leaderboard.problem_results import Results
+from leaderboard.problem_results import Stood
 from leaderboard.views.figures.frame import Drawn, figure, framed
 from leaderboard.views.figures.tables import mode_table
 
@@ -40,17 +41,16 @@ class Scale:
         return [(x, self.text(x)) for x in self.at.values()]
 
 
-def asked(request: HttpRequest) -> tuple[Problem, Results]:
-    """The problem of `?problem=<number>` with its results in the setting asked for."""
+def asked(request: HttpRequest) -> tuple[Problem, Setting | None]:
+    """The problem of `?problem=<number>`, and the setting asked for."""
     number = request.GET.get("problem", "")
     is_number = number.isascii() and number.isdigit() and len(number) < 6
     found = Problem.objects.filter(number=int(number)).first() if is_number else None
     if found is None:
         raise Http404
-    rows = problem_results.summaries_of(found)
-    settings = problem_results.in_view(boards.known_settings(), rows)
+    settings = problem_results.in_view(boards.known_settings(), problem_results.stood_of(found))
     setting, _ = setting_filters(request, settings)
-    return found, problem_results.results(rows, setting)
+    return found, setting
 
 
 @figure(
@@ -61,10 +61,11 @@ def asked(request: HttpRequest) -> tuple[Problem, Results]:
     tall=True,
 )
 def failures(request: HttpRequest) -> Drawn:
-    found, results = asked(request)
-    counts = model_modes(results)
+    found, setting = asked(request)
+    modes = problem_results.mode_rows(found, setting)
+    counts = [ModeCounts(name=name, counts=ended) for name, ended in modes.items()]
     spec = board_charts.failure_modes(counts[:MOST_BARS])
-    return _drawn(request, found, results, spec, mode_table(counts))
+    return _drawn(request, found, setting, spec, mode_table(counts))
 
 
 @figure(
@@ -74,8 +75,8 @@ def failures(request: HttpRequest) -> Drawn:
     *READS,
 )
 def by_size(request: HttpRequest) -> Drawn:
-    found, results = asked(request)
-    return _scaled(request, found, results, "size")
+    found, setting = asked(request)
+    return _scaled(request, found, setting, "size")
 
 
 @figure(
@@ -85,20 +86,20 @@ def by_size(request: HttpRequest) -> Drawn:
     *READS,
 )
 def by_ranks(request: HttpRequest) -> Drawn:
-    found, results = asked(request)
-    return _scaled(request, found, results, "world_size")
+    found, setting = asked(request)
+    return _scaled(request, found, setting, "world_size")
 
 
-def _scaled(request: HttpRequest, found: Problem, results: Results, by: str) -> Drawn:
-    scale = size_scale(found, results) if by == "size" else rank_scale(found)
-    lines = speedup_lines(problem_results.scaling(results, by), scale)
+def _scaled(request: HttpRequest, found: Problem, setting: Setting | None, by: str) -> Drawn:
+    scale = size_scale(found, setting) if by == "size" else rank_scale(found)
+    lines = speedup_lines(problem_results.scaling(found, setting, by), scale)
     spec = charts.speedup_lines(lines, scale.title, scale.ticks())
-    drawn = _drawn(request, found, results, spec, line_table(lines, scale))
+    drawn = _drawn(request, found, setting, spec, line_table(lines, scale))
     return replace(drawn, says=crossing_text(lines[-1], scale)) if lines else drawn
 
 
 def _drawn(
-    request: HttpRequest, found: Problem, results: Results, spec: Spec, table: Table
+    request: HttpRequest, found: Problem, setting: Setting | None, spec: Spec, table: Table
 ) -> Drawn:
     query = canonical_query(request, (*SETTING_FILTERS,))
     page = url("problem", found.number, found.slug) + (f"?{query}" if query else "")
@@ -109,27 +110,24 @@ def _drawn(
             Crumb(text="Problems", url=url("problems")),
             Crumb(text=str(found), url=page),
         ),
-        under=str(results.setting or ""),
+        under=str(setting or ""),
     )
 
 
-def problem_figures(found: Problem, results: Results, query: str) -> list[dict[str, object]]:
+def problem_figures(
+    found: Problem, stood: Sequence[Stood], setting: Setting | None, query: str
+) -> list[dict[str, object]]:
     """Of what there is something to show of; `query` names the setting."""
-    shown = [failures] if results.made else []
-    shown += [by_size] if problem_results.varies(results, "size") else []
-    shown += [by_ranks] if problem_results.varies(results, "world_size") else []
+    shown = [failures] if any(one.made and one.setting == setting for one in stood) else []
+    shown += [by_size] if problem_results.varies(stood, setting, "size") else []
+    shown += [by_ranks] if problem_results.varies(stood, setting, "world_size") else []
     address = f"problem={found.number}" + (f"&{query}" if query else "")
     return [framed(one, address) for one in shown]
 
 
-def model_modes(results: Results) -> list[ModeCounts]:
-    modes = problem_results.mode_rows(results.rows)
-    return [ModeCounts(name=name, counts=counts) for name, counts in modes.items()]
-
-
-def size_scale(found: Problem, results: Results) -> Scale:
+def size_scale(found: Problem, setting: Setting | None) -> Scale:
     """By wire bytes, where every size has its own number of them; else by elements."""
-    ranks = str(results.setting.world_size) if results.setting else ""
+    ranks = str(setting.world_size) if setting else ""
     costs = {size: by.get(ranks, {}) for size, by in found.payload.get("costs", {}).items()}
     wire = {size: cost.get("wire_bytes", 0.0) for size, cost in costs.items()}
     if len(set(wire.values())) == len(wire) and all(wire.values()):

@@ -1,0 +1,37 @@
+"""Standings of problems count attempts, those of problems that are not scored too."""
+
+from itertools import groupby
+
+from django.db import migrations, models
+
+from leaderboard.problem_standings import Best, columns_of
+
+SETTING = ("hardware_id", "world_size", "size", "dtype", "profile", "judge_version")
+WHERE = (*SETTING, "problem_id")
+
+
+def fill(apps, editor):
+    alias = editor.connection.alias
+    standings = apps.get_model("leaderboard", "ProblemStanding").objects.using(alias)
+    summaries = apps.get_model("leaderboard", "Summary").objects.using(alias)
+    standings.all().delete()
+    shown = summaries.filter(submission__visibility="public", submission__moderation="accepted")
+    found = shown.order_by(*WHERE, "submission_id").values_list(*WHERE, *Best._fields)
+    for place, group in groupby(list(found), key=lambda row: row[: len(WHERE)]):
+        columns = columns_of(Best(*row[len(WHERE) :]) for row in group)
+        standings.create(**dict(zip(WHERE, place, strict=True)), **columns)
+
+
+class Migration(migrations.Migration):
+
+    dependencies = [
+        ("leaderboard", "0007_totals"),
+    ]
+
+    operations = [
+        migrations.AddField("problemstanding", "made", models.PositiveIntegerField(default=0), preserve_default=False),
+        migrations.AddField("problemstanding", "correct", models.PositiveIntegerField(default=0), preserve_default=False),
+        migrations.AddField("problemstanding", "faster", models.PositiveIntegerField(default=0), preserve_default=False),
+        migrations.AddField("problemstanding", "modes", models.JSONField(default=list), preserve_default=False),
+        migrations.RunPython(fill, migrations.RunPython.noop),
+    ]
