@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping, Sequence
 
 from django.utils.html import format_html, format_html_join
@@ -25,9 +26,14 @@ def highlighted(source: str, marks: Marks | None = None) -> SafeString:
     """
     text = visible(source)
     lexer = PythonLexer if len(text) <= MOST_COLOURED else TextLexer
-    formatter = HtmlFormatter(linenos="inline", lineanchors="L", anchorlinenos=True)
-    made = highlight(text, lexer(stripnl=False), formatter)
+    made = highlight(text, lexer(stripnl=False), _formatter())
     return mark_safe(_marked(made, marks) if marks else made)
+
+
+@functools.cache
+def _formatter() -> HtmlFormatter[str]:
+    """Once, as it makes its style sheet first. It keeps nothing of what it has formatted."""
+    return HtmlFormatter(linenos="inline", lineanchors="L", anchorlinenos=True)
 
 
 def _marked(made: str, marks: Marks) -> str:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
-
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import redirect
 from django.template.loader import render_to_string
@@ -34,7 +32,7 @@ def results(request: HttpRequest, found: list[Found]) -> Page:
     groups: dict[str, list[Found]] = {}
     for one in found:
         groups.setdefault(one.kind, []).append(one)
-    records = [asdict(one) for one in found]
+    records = [vars(one) for one in found]
     return Page(
         template="search.html",
         section="search",
