@@ -36,19 +36,25 @@ from leaderboard.filters import (
 )
 from leaderboard.links import url
 from leaderboard.pages import Page, Table, canonical_query, choice, origin, public_page
+from leaderboard.paging import PAGE, Part, part_of
 from leaderboard.verdicts import words
 from leaderboard.views.figures.board import board_figures
 
 # Fewer rows than this say little of models, and the page says so.
 FEW_ROWS = 3
+# Of submissions judged here; baselines and claims stand on every page.
+ROWS_A_PAGE = 100
+PARAMETERS = ("sort", *BOARD_PARAMETERS, PAGE)
 
 
-@public_page("sort", *BOARD_PARAMETERS)
+@public_page(*PARAMETERS)
 def board(request: HttpRequest) -> Page:
     sort = choice(request, "sort", SORTS, DEFAULT_SORT)
     query = board_query(request)
     ours, claims = query.judged(), query.claims()
     rows = placed([*ours, *query.claimed(claims)], sort)
+    ranked = [row for row in rows if kind_of(row) == "judged"]
+    part = part_of(request, ranked, ROWS_A_PAGE, PARAMETERS)
     address = canonical_query(request, BOARD_PARAMETERS)
     setting = query.setting and vars(query.setting)
     return Page(
@@ -66,8 +72,10 @@ def board(request: HttpRequest) -> Page:
             "where": [pair for pair in parse_qsl(address) if pair[0] in SETTING_FILTERS],
             "cite": cite(request, address),
             "citation": claims[0].publication.citation if claims else "",
-            **counted(query, rows),
-            **table_context(rows, sort, query.p, address),
+            "links": part.links,
+            **counted(query, rows, part),
+            **table_context(rows, part),
+            **heads(rows, sort, query.p, address),
         },
         data=lambda: {"setting": setting, "p": query.p, "rows": [as_record(row) for row in rows]},
         table=Table(columns=CSV_COLUMNS, rows=csv_rows(rows)),
@@ -81,11 +89,12 @@ def cite(request: HttpRequest, address: str) -> dict[str, str] | None:
     return citing.live(page, timezone.localdate()) if site else None
 
 
-def counted(query: BoardQuery, rows: Sequence[Placed]) -> dict[str, object]:
+def counted(query: BoardQuery, rows: Sequence[Placed], part: Part[Placed]) -> dict[str, object]:
     """How many rows there are of what, and where they come from, in words."""
     judged = sum(not row.entry.claimed and not row.entry.baseline for row in rows)
     claimed = sum(row.entry.claimed for row in rows)
-    parts = [said(judged, "submission") + " judged here"]
+    of = f"{part.start + 1} to {part.start + len(part.rows)} of " if part.links else ""
+    parts = [f"{of}{said(judged, 'submission')} judged here"]
     parts += [said(claimed, "published claim")] if claimed else []
     rows_in_words = f"Showing {', '.join(parts)}, of {said(query.scope.scored, 'scored problem')}"
     where = in_words(query.setting)
@@ -107,28 +116,42 @@ def in_words(setting: Setting | None) -> str:
     )
 
 
-def table_context(rows: Sequence[Placed], sort: str, p: float, address: str) -> dict[str, object]:
-    columns = known_to_any([row.entry for row in rows])
-    left = [column for column in columns if column.group != "how"]
-    right = [column for column in columns if column.group == "how"]
-    comparable = sum(kind_of(row) == "judged" for row in rows) > 1
+def table_context(rows: Sequence[Placed], part: Part[Placed]) -> dict[str, object]:
+    left, right = columns_of(rows)
+    comparable = len(part.rows) > 1
+    first = sum(kind_of(row) == "baseline" for row in rows) + part.start
+    ranked = range(first, first + len(part.rows))
     made = [
         (kind_of(row), board_row(row, tie, left, right, comparable=comparable))
-        for row, tie in zip(rows, brackets(rows), strict=True)
+        for at, (row, tie) in enumerate(zip(rows, brackets(rows), strict=True))
+        if at in ranked or kind_of(row) != "judged"
     ]
     return {
         "groups": [
             {"kind": kind, "rows": cells.joined(drawn for _, drawn in group)}
             for kind, group in groupby(made, key=lambda row: row[0])
         ],
+        "wide": len(left) + len(right) + 6 + comparable,
+        "comparable": comparable,
+        "tied": any(row.tie_group for row in rows),
+    }
+
+
+def columns_of(rows: Iterable[Placed]) -> tuple[list[Column], list[Column]]:
+    """Those that some row has a number in: of how good it is, and of how it was made."""
+    columns = known_to_any([row.entry for row in rows])
+    left = [column for column in columns if column.group != "how"]
+    return left, [column for column in columns if column.group == "how"]
+
+
+def heads(rows: Iterable[Placed], sort: str, p: float, address: str) -> dict[str, object]:
+    left, right = columns_of(rows)
+    return {
         "left": headings(left, sort, p, address),
         "right": headings(right, sort, p, address),
         "fast_wide": sum(column.group == "fast" for column in left),
         "right_wide": sum(column.group == "right" for column in left),
         "how_wide": len(right) + 2,
-        "wide": len(columns) + 6 + comparable,
-        "comparable": comparable,
-        "tied": any(row.tie_group for row in rows),
     }
 
 

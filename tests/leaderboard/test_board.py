@@ -242,8 +242,18 @@ def test_a_board_of_200_models_is_light_and_asks_little(client: Client) -> None:
     own = [q["sql"] for q in queries if "dataversion" not in q["sql"]]
     assert len(own) <= 4, own
     assert len(response.content) <= COMPRESSED_BYTES
-    page = client.get("/").content.decode()
-    assert page.count('class="first name" id="s') == 200
+    pages = [client.get(f"/?sort=pass1&page={number}").content.decode() for number in (1, 2)]
+    names = [re.findall(r'class="first name" id="(s\d+)"', page) for page in pages]
+    assert [len(found) for found in names] == [100, 100]
+    assert len({*names[0], *names[1]}) == 200
+    assert '<a href="/?sort=pass1&amp;page=2" rel="next">Next</a>' in pages[0]
+    assert "Showing 101 to 200 of 200 submissions judged here" in pages[1]
+    # A bracket that goes on from the page before has no beginning here.
+    assert "place tie top" in pages[0]
+    first = pages[1].index('<td class="place')
+    assert pages[1][first:].startswith('<td class="place tie">')
+    assert len(client.get("/leaderboard.json?page=2").json()["rows"]) == 200
+    assert client.get("/?page=3").status_code == 400
 
 
 @pytest.mark.parametrize(
