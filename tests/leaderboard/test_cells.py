@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import re
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,6 +12,8 @@ from django.utils.safestring import mark_safe
 
 from leaderboard import cells
 from leaderboard.scores import Interval
+
+ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.mark.parametrize("value", ["1", "<script>", True, b"1", [1.0], mark_safe("1")])
@@ -89,3 +93,16 @@ def test_every_thing_counted_has_a_mark_of_its_kind() -> None:
     assert made.count('class="u0"') == 13
     assert made.count('class="u2"') == 8
     assert 'height="22"' in made
+
+
+def test_text_becomes_markup_in_few_places() -> None:
+    """Whoever adds one here has to look at what it escapes."""
+    makers = {
+        path.name
+        for path in (ROOT / "leaderboard").rglob("*.py")
+        if re.search(r"\b(SafeString|SafeText|mark_safe|Markup)\(", path.read_text())
+    }
+    assert makers == {"cells.py", "board_cells.py", "matrix.py", "display.py"}
+    templates = [path.read_text() for path in (ROOT / "templates").rglob("*.*")]
+    assert templates
+    assert not any(re.search(r"\|\s*safe\b|autoescape", text) for text in templates)
