@@ -22,6 +22,7 @@ from leaderboard.tallies import EVERYTHING, Narrow
 
 # Nothing is known at another p than this without looking at speedups.
 USUAL_P = 1.0
+DECODER = json.JSONDecoder()
 # None where no kernel counts.
 Found = tuple[Totals, Sums] | None
 
@@ -68,9 +69,11 @@ def _at_threshold(k: int, total: Sequence[Any], record: bytes | memoryview) -> F
 
 
 def _in_category(narrow: Narrow, p: float, k: int, text: str, *wide: Any) -> Found:
-    stored = json.loads(text).get(narrow.category)
-    if stored is None:
+    key = f'"{narrow.category}":'
+    if key not in text:
         return None
+    # The others are not decoded: that takes ten times as long.
+    stored, _ = DECODER.raw_decode(text, text.index("[", text.index(key)))
     found = Totals(*stored)
     return found, (_above(p, k, results_of(narrow, *wide)) if wide else found.summed)
 

@@ -14,7 +14,7 @@ from django.urls import reverse
 from leaderboard import board_sums, scores
 from leaderboard.details import BY_CATEGORY, Details, Marked
 from leaderboard.failures import failure_mode
-from leaderboard.models import PublishedResult, Standing, Trust
+from leaderboard.models import ProblemStanding, PublishedResult, Standing, Trust
 from leaderboard.models.summaries import StandingQuerySet
 from leaderboard.scores import Attempts, Score
 from leaderboard.standings import Totals
@@ -123,8 +123,8 @@ def alone(entries: Sequence[Entry]) -> list[Entry]:
 
 def known_settings() -> list[Setting]:
     """Settings with ranked results; hardened inputs first, then the most used."""
-    found = Standing.objects.ranked().settings()
-    settings = [Setting(**{k: v for k, v in row.items() if k != "problems"}) for row in found]
+    found = ProblemStanding.objects.settings()
+    settings = [Setting(**{name: row[name] for name in SETTING_FIELDS}) for row in found]
     return sorted(settings, key=lambda setting: setting.profile != HARDENED)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -30,7 +31,7 @@ def problem_context(found: Problem) -> dict[str, object]:
         "topology": payload["topology"],
         "requirements": requirements(payload["requirements"]),
         "world_sizes": ", ".join(map(str, payload["world_sizes"])),
-        "reference": highlighted(payload["reference_source"]),
+        "reference": _coloured(payload["reference_source"]),
         "latency_bound_reason": payload["latency_bound_reason"],
         "baselines": [baseline_row(baseline) for baseline in payload["baselines"]],
         "tolerances": [{"dtype": d, **row} for d, row in payload["tolerances"].items()],
@@ -39,6 +40,12 @@ def problem_context(found: Problem) -> dict[str, object]:
         "screenings": [screening(profile, part) for profile, part in health.items()],
         "known_issues": payload.get("known_issues", ()),
     }
+
+
+@functools.lru_cache(maxsize=128)
+def _coloured(reference: str) -> SafeString:
+    """There are few references, and colouring one takes as long as the rest of the page."""
+    return highlighted(reference)
 
 
 def requirements(needs: Mapping[str, Any]) -> str:

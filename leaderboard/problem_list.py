@@ -78,8 +78,13 @@ class Listed:
 
     def cost(self, problem: Problem) -> dict[str, float]:
         """The least that a rank must do, at the size and ranks of the setting."""
-        costs = json.loads(problem.costs or "{}")
-        return dict(costs.get(self.size, {}).get(str(self.ranks), {}))
+        return self._costs.get(problem.number, {})
+
+    @functools.cached_property
+    def _costs(self) -> dict[int, dict[str, float]]:
+        every = {one.number: json.loads(one.costs or "{}") for one in self.every}
+        size, ranks = self.size, str(self.ranks)
+        return {number: costs.get(size, {}).get(ranks, {}) for number, costs in every.items()}
 
 
 def listed(request: HttpRequest) -> Listed:

@@ -38,17 +38,20 @@ def refresh(problem_id: int, setting: Mapping[str, Any]) -> None:
     place = {"problem_id": problem_id, **setting}
     own = ProblemStanding.objects.filter(**place).order_by()
     # Submissions that end together must see each other, so one waits here for the other.
-    if not own.select_for_update().values_list("pk"):
+    locked = own.select_for_update().values_list("pk", flat=True)
+    known = list(locked)
+    if not known:
         none = dict.fromkeys(("submissions", "solved", "made", "correct", "faster"), 0)
         empty = ProblemStanding(**place, **none, modes=[])
         ProblemStanding.objects.bulk_create([empty], ignore_conflicts=True)
-        list(own.select_for_update().values_list("pk"))
+        known = list(locked.all())
     found = Summary.objects.shown().filter(**place).order_by("submission_id")
     columns = columns_of(map(Best._make, found.values_list(*Best._fields)))
+    changed = ProblemStanding.objects.filter(pk__in=known)
     if columns is None:
-        own.delete()
+        changed.delete()
     else:
-        own.update(**columns)
+        changed.update(**columns)
 
 
 def refresh_of(submissions: Iterable[int]) -> None:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import functools
+import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from django.db.models import TextField
+from django.db.models.functions import Cast
 from django.http import HttpRequest
 
 from leaderboard import boards, scores
@@ -17,7 +20,7 @@ from leaderboard.filters import (
     harness_filter,
     setting_filters,
 )
-from leaderboard.models import PublishedResult
+from leaderboard.models import Publication, PublishedResult
 from leaderboard.pages import BadQuery, choice
 from leaderboard.published import category_slug
 from leaderboard.scopes import Scope, scope
@@ -142,8 +145,18 @@ def shown_sides(sides: Sequence[Side], chosen: Sequence[str]) -> list[Side]:
 
 
 def claimed_results(harness: str) -> list[PublishedResult]:
-    rows = PublishedResult.objects.select_related("model", "publication")
-    return list(rows.filter(harness=harness) if harness else rows)
+    """What a publication says besides is decoded for the first of its results only."""
+    named = PublishedResult.objects.select_related("model", "publication")
+    rows = named.filter(harness=harness) if harness else named
+    text = Cast("publication__payload", TextField())
+    found: list[PublishedResult] = []
+    known: dict[int, Publication] = {}
+    for row in rows.defer("publication__payload").annotate(text=text):
+        if row.publication_id not in known:
+            row.publication.payload = json.loads(row.text)
+        row.publication = known.setdefault(row.publication_id, row.publication)
+        found.append(row)
+    return found
 
 
 def by_model(claims: Iterable[PublishedResult]) -> list[list[PublishedResult]]:

@@ -96,14 +96,6 @@ class StandingQuerySet(models.QuerySet["Standing"]):
             submission__visibility=Visibility.PUBLIC, submission__moderation=Moderation.ACCEPTED
         )
 
-    def settings(self) -> list[dict[str, Any]]:
-        """Which settings have results, the most used first: keys of SETTING and `problems`.
-
-        A board compares within one setting only.
-        """
-        counted = self.order_by().values(*SETTING).annotate(problems=Sum("attempted"))
-        return list(counted.order_by("-problems", *SETTING))
-
 
 class Standing(models.Model):
     """One submission in one setting, over all scored problems: the row that a board reads.
@@ -154,6 +146,18 @@ class Standing(models.Model):
         return f"{self.submission_id} on {self.hardware_id}: {self.attempted} problems"
 
 
+class ProblemStandingQuerySet(models.QuerySet["ProblemStanding"]):
+    def settings(self) -> list[dict[str, Any]]:
+        """Which settings have results at scored problems, the most used first: keys of SETTING and
+        `tried`.
+
+        A board compares within one setting only.
+        """
+        own = self.filter(problem__in=Problem.objects.scored()).order_by()
+        counted = own.values(*SETTING).annotate(tried=Sum("submissions"))
+        return list(counted.order_by("-tried", *SETTING))
+
+
 class ProblemStanding(models.Model):
     """One problem in one setting, over public and undisputed submissions: the row that lists of
     problems read.
@@ -182,6 +186,8 @@ class ProblemStanding(models.Model):
     correct = models.PositiveIntegerField()
     faster = models.PositiveIntegerField()
     modes: models.JSONField[list[int], list[int]] = models.JSONField()
+
+    objects = ProblemStandingQuerySet.as_manager()
 
     class Meta:
         ordering = ("problem_id", *SETTING)

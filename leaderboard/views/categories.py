@@ -7,11 +7,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from django.http import HttpRequest
-from django.urls import reverse
 from django.utils.safestring import SafeString
 
 from leaderboard import cells
 from leaderboard.filters import SETTING_FILTERS, said
+from leaderboard.links import url
 from leaderboard.models import PublishedResult
 from leaderboard.pages import Crumb, Page, Table, canonical_query, public_page
 from leaderboard.scopes import Scope
@@ -37,7 +37,7 @@ def categories(request: HttpRequest) -> Page:
     where = canonical_query(request, (*SETTING_FILTERS,))
     records = [_record(side, name) for side in query.shown for name in side.scores]
     context = {
-        "page_url": reverse("categories"),
+        "page_url": url("categories"),
         "filters": query.controls,
         "kept": [("models", ",".join(query.chosen))] if query.chosen else [],
         "tree": tree(query.scope, where),
@@ -54,7 +54,7 @@ def categories(request: HttpRequest) -> Page:
         context=context,
         data={"setting": query.setting and vars(query.setting), "rows": records},
         table=Table(columns=RECORD_COLUMNS, rows=[list(record.values()) for record in records]),
-        crumbs=(Crumb(text="Leaderboard", url=reverse("board")), Crumb(text="Categories")),
+        crumbs=(Crumb(text="Leaderboard", url=url("board")), Crumb(text="Categories")),
     )
 
 
@@ -79,7 +79,7 @@ def tree(found: Scope, where: str) -> list[dict[str, object]]:
 
 
 def category_url(slug: str, where: str) -> str:
-    return reverse("category", args=[slug]) + (f"?{where}" if where else "")
+    return url("category", slug) + (f"?{where}" if where else "")
 
 
 def picker(query: CategoryQuery, address: str) -> list[dict[str, object]]:
@@ -87,14 +87,15 @@ def picker(query: CategoryQuery, address: str) -> list[dict[str, object]]:
     names = {side.slug: side.model for side in query.sides}
     shown = list(dict.fromkeys(side.slug for side in query.shown))
     rest = "&".join(part for part in address.split("&") if part and not part.startswith("models="))
-    page = reverse("categories")
+    page = url("categories")
     made: list[dict[str, object]] = []
     for slug, model in names.items():
         kept = [one for one in shown if one != slug] if slug in shown else [*shown, slug]
         parts = [f"models={','.join(kept)}" if kept else "", rest]
         tail = "&".join(part for part in parts if part)
-        url = f"{page}?{tail}" if tail else page
-        made.append({"model": model, "url": url, "shown": slug in shown})
+        made.append(
+            {"model": model, "url": f"{page}?{tail}" if tail else page, "shown": slug in shown}
+        )
     return made
 
 

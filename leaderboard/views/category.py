@@ -10,12 +10,12 @@ from uuid import UUID
 
 from django.db.models.fields.json import KT
 from django.http import Http404, HttpRequest
-from django.urls import reverse
 
 from leaderboard import boards, cells
 from leaderboard.boards import Entry, Setting
 from leaderboard.columns import Placed, cells_of, known_to_any, placed
 from leaderboard.filters import SETTING_FILTERS, said, setting_filters
+from leaderboard.links import url
 from leaderboard.models import Problem
 from leaderboard.pages import Crumb, Page, Table, canonical_query, public_page
 from leaderboard.problem_standings import beside
@@ -47,12 +47,12 @@ def category(request: HttpRequest, slug: str) -> Page:
         context={
             "title": title,
             "family": family_of(slug),
-            "page_url": reverse("category", args=[slug]),
+            "page_url": url("category", slug),
             "filters": controls,
             "showing": setting,
             "said": said(len(problems), "problem"),
             "problems": [_problem_row(*pair) for pair in zip(problems, records, strict=True)],
-            "board_url": f"{reverse('board')}?category={slug}" + (f"&{where}" if where else ""),
+            "board_url": f"{url('board')}?category={slug}" + (f"&{where}" if where else ""),
             "figures": _figures(slug, entries, where),
             **facts(records, scored),
             **models_context(rows),
@@ -65,8 +65,8 @@ def category(request: HttpRequest, slug: str) -> Page:
         },
         table=Table(columns=tuple(records[0]), rows=[list(record.values()) for record in records]),
         crumbs=(
-            Crumb(text="Leaderboard", url=reverse("board")),
-            Crumb(text="Categories", url=reverse("categories")),
+            Crumb(text="Leaderboard", url=url("board")),
+            Crumb(text="Categories", url=url("categories")),
             Crumb(text=title),
         ),
     )
@@ -133,8 +133,8 @@ def _problem_row(problem: Asked, record: Mapping[str, Any]) -> dict[str, object]
         "summary": problem.summary,
         "also": json.loads(problem.also or "[]"),
         "reason": problem.unscored_reason,
-        "url": reverse("problem", args=[problem.number, problem.slug]),
-        "run_url": reverse("run", args=[record["best_run"]]) if record["best_run"] else "",
+        "url": url("problem", problem.number, problem.slug),
+        "run_url": url("run", record["best_run"]) if record["best_run"] else "",
         "cells": cells.joined(numbers),
     }
 

@@ -8,13 +8,13 @@ from typing import Any
 
 from django.db.models import Q, Subquery
 from django.http import Http404, HttpRequest
-from django.urls import reverse
 from django.utils.safestring import SafeString
 
 from leaderboard import boards, cells, floors, problem_results, scores
 from leaderboard.boards import Setting
 from leaderboard.filters import SETTING_FILTERS, said, setting_filters
 from leaderboard.floors import LIMITER_WORDS, Limits
+from leaderboard.links import url
 from leaderboard.models import Problem
 from leaderboard.pages import Crumb, Page, Table, canonical_query, choice, public_page
 from leaderboard.problem_facts import (
@@ -105,8 +105,8 @@ def csv_rows(found: Problem, setting: Setting | None, *, every: bool) -> Iterato
 
 def crumbs() -> tuple[Crumb, ...]:
     """Down to the list of problems."""
-    board = Crumb(text="Leaderboard", url=reverse("board"))
-    return board, Crumb(text="Problems", url=reverse("problems"))
+    board = Crumb(text="Leaderboard", url=url("board"))
+    return board, Crumb(text="Problems", url=url("problems"))
 
 
 def flat(value: object) -> object:
@@ -182,7 +182,7 @@ def _kernel_row(row: Row, place: str | None) -> dict[str, object]:
         "place": place or "",
         "is_reference": row.is_reference,
         "cells": cells.joined(numbers),
-        "submission_url": reverse("submission", args=[row.submission_id]),
+        "submission_url": url("submission", row.submission_id),
     }
 
 
@@ -190,7 +190,7 @@ def attempt_rows(records: Iterable[Mapping[str, Any]]) -> list[dict[str, object]
     return [
         {
             **_linked(record),
-            "submission_url": reverse("submission", args=[record["submission"]]),
+            "submission_url": url("submission", record["submission"]),
             "number": cells.count_cell(record["attempt"]),
             "cells": _attempt_cells(record),
         }
@@ -209,8 +209,8 @@ def _linked(record: Mapping[str, Any]) -> dict[str, object]:
         "mechanisms": [words(tag) for tag in record["mechanisms"]],
         "verdict": words(record["verdict"]),
         "state": state(record["verdict"]),
-        "run_url": reverse("run", args=[record["run"]]),
-        "kernel_url": reverse("kernel", args=[record["kernel"]]),
+        "run_url": url("run", record["run"]),
+        "kernel_url": url("kernel", record["kernel"]),
         "digest": record["kernel"],
     }
 

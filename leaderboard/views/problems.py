@@ -7,10 +7,10 @@ from typing import Any
 
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect
-from django.urls import reverse
 
 from leaderboard import cells, scores
 from leaderboard.filters import said
+from leaderboard.links import url
 from leaderboard.models import Problem
 from leaderboard.pages import Crumb, Page, Table, canonical_query, choice, public_page
 from leaderboard.problem_list import LIST_FILTERS, Listed, Stood, listed, source_of
@@ -29,7 +29,7 @@ NOBODY = Stood()
 
 
 def address_of(problem: Problem) -> str:
-    return reverse("problem", args=[problem.number, problem.slug])
+    return url("problem", problem.number, problem.slug)
 
 
 def problem_by_number(request: HttpRequest, number: int) -> HttpResponse:
@@ -53,7 +53,7 @@ def problems(request: HttpRequest) -> Page:
         "unscored": len(found.every) - scored,
         "setting": found.setting,
         "filters": found.controls,
-        "page_url": reverse("problems"),
+        "page_url": url("problems"),
         "sort": "" if sort == "number" else sort,
         "headings": [heading(key, sort, query) for key in HEADINGS],
         "groups": grouped(rows, sort),
@@ -70,7 +70,7 @@ def problems(request: HttpRequest) -> Page:
             columns=tuple(records[0]) if records else (),
             rows=[list(record.values()) for record in records],
         ),
-        crumbs=(Crumb(text="Leaderboard", url=reverse("board")), Crumb(text="Problems")),
+        crumbs=(Crumb(text="Leaderboard", url=url("board")), Crumb(text="Problems")),
     )
 
 
@@ -122,7 +122,7 @@ def grouped(rows: Sequence[dict[str, object]], sort: str) -> list[dict[str, obje
     return [
         {
             "title": found[0]["category"] if slug else "",
-            "url": reverse("category", args=[slug]) if slug else "",
+            "url": url("category", slug) if slug else "",
             "problems": found,
         }
         for slug, found in groups.items()
@@ -139,6 +139,6 @@ def heading(key: str, sort: str, query: str) -> dict[str, str]:
         "key": key,
         "label": label,
         "unit": unit,
-        "url": reverse("problems") + ("?" + "&".join(parts) if parts else ""),
+        "url": url("problems") + ("?" + "&".join(parts) if parts else ""),
         "sorted": ("ascending" if is_up else "descending") if sort.removeprefix("-") == key else "",
     }

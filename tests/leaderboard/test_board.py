@@ -12,7 +12,7 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from evaluator.report import Verdict
-from leaderboard.models import LanguageModel, Problem, Run, Standing, Submission
+from leaderboard.models import LanguageModel, Problem, ProblemStanding, Run, Standing, Submission
 from leaderboard.models.choices import CURRENT_JUDGE
 from leaderboard.scores import Interval
 from leaderboard.standings import columns_of
@@ -223,16 +223,18 @@ def fill(models: int, problems: int) -> None:
         )
         for n, model in enumerate(named)
     )
+    setting = {name: factory.SETTING[name] for name in ("world_size", "size", "dtype", "profile")}
+    setting |= {"hardware_id": "cpu", "judge_version": CURRENT_JUDGE}
     Standing.objects.bulk_create(
         Standing(
             submission=submission,
-            hardware_id="cpu",
-            **{name: factory.SETTING[name] for name in ("world_size", "size", "dtype", "profile")},
-            judge_version=CURRENT_JUDGE,
+            **setting,
             **columns_of([tally_of(n, f"kind{n % 4}", [attempt(n, row)] * 3) for n in numbers], 3),
         )
         for row, submission in enumerate(made)
     )
+    counts = dict.fromkeys(("solved", "made", "correct", "faster"), 0)
+    ProblemStanding.objects.create(problem_id=1, submissions=models, modes=[], **setting, **counts)
 
 
 def test_a_board_of_200_models_is_light_and_asks_little(client: Client) -> None:

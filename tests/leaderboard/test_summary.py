@@ -66,7 +66,7 @@ def test_settings_are_never_mixed(problem: Problem) -> None:
         run = factory.make_run(kernel, **change)
         factory.finish(run, factory.make_report(run))
     assert [row.made for row in Summary.objects.all()] == [1, 1, 1, 1]
-    assert len(Standing.objects.ranked().settings()) == 4
+    assert len(ProblemStanding.objects.settings()) == 4
 
 
 def test_rebuilding_the_summary_changes_nothing(problem: Problem) -> None:
