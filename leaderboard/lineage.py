@@ -11,7 +11,7 @@ from django.db.models.functions import Abs
 
 from leaderboard.models import Kernel
 
-MOST_SIBLINGS, MOST_RESULTS = 100, 1_000
+MOST_SIBLINGS, MOST_RESULTS, MOST_STEPS = 100, 1_000, 1 << 16
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,7 +35,7 @@ def lineage(kernel: Kernel, setting: Mapping[str, Any]) -> list[Sibling]:
     results = (f"runs__{name}" for name in ("verdict", "speedup", *setting))
     near = (
         Kernel.objects.filter(submission=kernel.submission_id, problem=kernel.problem_id)
-        .order_by(*_nearest(kernel), "-runs__created_at", "-runs__id")
+        .order_by(_distance(kernel), "-runs__created_at", "-runs__id")
         .values_list("attempt", "step", "backend", "source_id", "pk", *results)
     )
     found: dict[int, Sibling] = {}
@@ -56,8 +56,10 @@ def lineage(kernel: Kernel, setting: Mapping[str, Any]) -> list[Sibling]:
     return sorted(shown, key=lambda sibling: (sibling.attempt, sibling.step))
 
 
-def _nearest(kernel: Kernel) -> tuple[Abs, Abs]:
-    return Abs(F("attempt") - kernel.attempt), Abs(F("step") - kernel.step)
+def _distance(kernel: Kernel) -> Abs:
+    """In steps, as if each attempt had MOST_STEPS."""
+    attempts = F("attempt") - kernel.attempt
+    return Abs(attempts * MOST_STEPS + F("step") - kernel.step)
 
 
 def previous(siblings: Sequence[Sibling]) -> Sibling | None:

@@ -9,7 +9,8 @@ from dataclasses import asdict, dataclass
 from statistics import median
 from typing import Any, NamedTuple, TypeVar
 
-from django.db.models import Exists, OuterRef, Q
+from django.db.models import Exists, FilteredRelation, OuterRef, Q, Subquery
+from django.db.models.functions import Coalesce
 
 from leaderboard.boards import Setting
 from leaderboard.failures import failure_mode
@@ -70,9 +71,11 @@ class Judged(NamedTuple):
 
 
 Step = TypeVar("Step", Ended, Judged)
-ENDED = ("pk", "problem_id", "attempt", "step", "runs__verdict")
+KERNEL = ("pk", "problem_id", "attempt", "step")
+READING_ORDER = ("problem_id", "attempt", "step")
 JUDGED = (
-    *ENDED,
+    *KERNEL,
+    "runs__verdict",
     *("problem__slug", "problem__title", "problem__category_title", "problem__digest"),
     *("backend", "source_id", "runs__id", "runs__status", "runs__cause", "runs__problem_digest"),
     *("runs__isolation", "runs__mechanisms", "runs__speedup", "runs__speedup_low"),
@@ -89,24 +92,23 @@ class Progress:
 
 
 def ended(found: Submission, setting: Setting | None) -> list[Ended]:
-    """One query, which is narrow, as a submission may hold a hundred attempts at each problem."""
-    return [Ended(*row) for row in _newest(found, setting, ENDED)]
+    """One narrow query, as a submission may hold a hundred attempts at each problem: other settings
+    are looked through for those kernels alone that have no run in this one."""
+    here = {f"runs__{name}": value for name, value in asdict(setting).items()} if setting else {}
+    newest = Run.objects.filter(kernel=OuterRef("pk")).order_by("-created_at", "-id")
+    kernels = Kernel.objects.filter(submission=found).annotate(
+        here=FilteredRelation("runs", condition=Q(**here)),
+        told=Coalesce("here__verdict", Subquery(newest.values("verdict")[:1])),
+    )
+    order = (*READING_ORDER, "-here__created_at", "-here__id")
+    rows = kernels.order_by(*order).values_list(*KERNEL, "told")
+    return [Ended(*row) for row in _first_of_each(rows)]
 
 
 def kernels_of(
     found: Submission, setting: Setting | None, among: Collection[int] | None = None
 ) -> list[Judged]:
     """One query: in the order of problem, attempt and step, those called `among` alone."""
-    return [Judged(*row) for row in _newest(found, setting, JUDGED, among)]
-
-
-def _newest(
-    found: Submission,
-    setting: Setting | None,
-    columns: Sequence[str],
-    among: Collection[int] | None = None,
-) -> Iterable[tuple[Any, ...]]:
-    """These columns of each kernel, of which the key is first, and of its newest run."""
     kernels = Kernel.objects.filter(submission=found)
     if among is not None:
         kernels = kernels.filter(pk__in=among)
@@ -116,11 +118,16 @@ def _newest(
         kernels = kernels.filter(
             is_here | ~Exists(Run.objects.filter(kernel=OuterRef("pk"), **here))
         )
-    order = ("problem_id", "attempt", "step", "-runs__created_at", "-runs__id")
-    newest: dict[int, tuple[Any, ...]] = {}
-    for row in kernels.order_by(*order).values_list(*columns):
-        newest.setdefault(row[0], row)
-    return newest.values()
+    rows = kernels.order_by(*READING_ORDER, "-runs__created_at", "-runs__id").values_list(*JUDGED)
+    return [Judged(*row) for row in _first_of_each(rows)]
+
+
+def _first_of_each(rows: Iterable[tuple[Any, ...]]) -> Iterable[tuple[Any, ...]]:
+    """Of those that begin with the same key."""
+    found: dict[int, tuple[Any, ...]] = {}
+    for row in rows:
+        found.setdefault(row[0], row)
+    return found.values()
 
 
 def attempts_of(kernels: Iterable[Step]) -> dict[tuple[int, int], list[Step]]:

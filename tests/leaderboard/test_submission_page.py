@@ -125,6 +125,26 @@ def test_a_run_in_another_size_does_not_stand_for_a_kernel(problem: Problem) -> 
     assert [judged.right_speedup for judged in found] == [2.0, 2.0]
 
 
+def test_how_kernels_ended_is_read_alike_narrow_and_wide(problem: Problem) -> None:
+    made = factory.make_submission()
+    run = factory.make_judged(made, problem, speedup=2.0)
+    again = factory.make_run(run.kernel)
+    factory.finish(again, factory.make_report(again, Verdict.TIMEOUT))
+    other = factory.make_kernel(made, factory.make_problem(2, "gemm"))
+    for kernel in (run.kernel, other):
+        elsewhere = factory.make_run(kernel, size="standard")
+        factory.finish(elsewhere, factory.make_report(elsewhere, Verdict.OUTPUT_MISMATCH))
+    factory.make_run(factory.make_kernel(made, factory.make_problem(3, "waits")))
+    factory.make_kernel(made, factory.make_problem(4, "never"))
+    for setting, first in ((setting_of(again), "timeout"), (None, "output_mismatch")):
+        narrow = submission_kernels.ended(made, setting)
+        wide = submission_kernels.kernels_of(made, setting)
+        assert [one.problem for one in narrow] == [1, 2, 3, 4]
+        assert [one.verdict for one in narrow] == [first, "output_mismatch", None, None]
+        assert [one[:5] for one in wide] == [one[:5] for one in narrow]
+        assert [one.status for one in wide] == ["done", "done", "queued", None]
+
+
 def setting_of(run: Run) -> Setting:
     return Setting(**{name: getattr(run, name) for name in SETTING_FIELDS})
 
