@@ -12,7 +12,13 @@ from django.db.models import TextField
 from django.db.models.functions import Cast
 
 from leaderboard import narrowing
-from leaderboard.cell_columns import AT, Columns, unpack_cells, unpack_outcomes, unpack_results
+from leaderboard.cell_columns import (
+    Columns,
+    unpack_cells,
+    unpack_outcomes,
+    unpack_results,
+    unpack_some,
+)
 from leaderboard.models import Summary
 from leaderboard.models.runs import SETTING
 from leaderboard.models.summaries import StandingQuerySet
@@ -69,9 +75,9 @@ class Details:
     def marks(self, submission: int) -> list[Marked]:
         if not self._narrow.is_by_problem:
             return list(map(mark_of, self.cells(submission)))
-        columns = json.loads(*self._read(submission, "cells"))
-        found = zip(*(columns[AT[name]] for name in Marked._fields), strict=True)
-        return [Marked._make(one) for one in found]
+        (text,) = self._read(submission, "cells")
+        columns = unpack_some(text, Marked._fields)
+        return list(map(Marked._make, zip(*columns, strict=True)))
 
     def solved(self, submission: int) -> str:
         if self._narrow.is_by_problem:

@@ -15,7 +15,14 @@ from evaluator.report import Verdict
 from evaluator.roofline import Floors
 from leaderboard import boards, scores, standings, thresholds
 from leaderboard.boards import Narrowing
-from leaderboard.cell_columns import Columns, Packed, unpack_cells, unpack_results
+from leaderboard.cell_columns import (
+    NUMBERS,
+    Columns,
+    Packed,
+    unpack_cells,
+    unpack_results,
+    unpack_some,
+)
 from leaderboard.models import Kernel, LanguageModel, Problem, Run, Submission, Summary, Trust
 from leaderboard.narrowing import results_of
 from leaderboard.tallies import Narrow, Tally, cell_of, tally_of
@@ -115,6 +122,9 @@ def test_packed_columns_come_back_whatever_their_order(seed: int) -> None:
     packed = Columns.of(found).pack()
     assert Columns.unpack(packed).pack() == packed == Columns.of(shuffled).pack()
     assert unpack_cells(packed.cells, packed.kernels) == tuple(one.cell for one in found)
+    for names in (("problem",), ("best_low", "mode"), NUMBERS[:-1]):
+        columns = [list(Columns.unpack(packed).numbers[NUMBERS.index(name)]) for name in names]
+        assert unpack_some(packed.cells, names) == columns
     assert unpack_results(packed.cells, packed.speedups) == tuple(one.results for one in found)
 
 
