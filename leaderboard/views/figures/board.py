@@ -9,7 +9,7 @@ from typing import Any
 
 from django.http import HttpRequest
 
-from leaderboard import scores
+from leaderboard import boards, scores
 from leaderboard.boards import Entry
 from leaderboard.charts import boards as charts
 from leaderboard.charts.boards import ByCategory, Chances, Curve, ModeCounts, Spread
@@ -140,9 +140,9 @@ def board_figures(
 
 
 def best_of(entries: Iterable[Entry], most: int) -> list[Entry]:
-    """By fast_p@1, in the order that decides colours."""
+    """By fast_p@1, in the order that decides colours; details of others need not be read."""
     models = [entry for entry in entries if not entry.baseline]
-    return scores.in_order(models, lambda entry: entry.score.fast_at_1)[:most]
+    return boards.alone(scores.in_order(models, lambda entry: entry.score.fast_at_1)[:most])
 
 
 def called(entry: Entry) -> str:
