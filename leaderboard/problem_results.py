@@ -140,8 +140,10 @@ def _named(row: Row) -> tuple[str, str, int]:
 
 def attempt_records(rows: Iterable[Row]) -> list[dict[str, Any]]:
     """Every attempt; correct ones first, the fastest first."""
+    names = ATTEMPT_COLUMNS[3:]
     found = [
-        {**dict(zip(ATTEMPT_COLUMNS, _named(row), strict=False)), **entry}
+        # By name: PostgreSQL keeps the keys of an object in an order of its own.
+        dict(zip(ATTEMPT_COLUMNS, (*_named(row), *map(entry.get, names)), strict=True))
         for row in rows
         for entry in row.attempts
     ]

@@ -9,6 +9,7 @@ from datetime import timedelta
 from typing import Any
 
 from django.contrib.auth.models import User
+from django.db import transaction
 from django.utils import timezone
 
 from evaluator.report import (
@@ -148,18 +149,19 @@ def start(run: Run, phase: str = "verify", done: int = 2, total: int = 6) -> Non
 def finish(run: Run, report: Report) -> Run:
     """End a run with a report, and bring summary and data version along."""
     now = timezone.now()
-    Run.objects.filter(pk=run.pk).update(
-        status=Status.DONE,
-        host="host-1",
-        tries=1,
-        started_at=now,
-        finished_at=now,
-        lease_token=None,
-        lease_until=None,
-        **columns_of(report),
-    )
-    summary.rewrite(run.kernel.submission_id, run.kernel.problem_id)
-    DataVersion.objects.bump()
+    with transaction.atomic():
+        Run.objects.filter(pk=run.pk).update(
+            status=Status.DONE,
+            host="host-1",
+            tries=1,
+            started_at=now,
+            finished_at=now,
+            lease_token=None,
+            lease_until=None,
+            **columns_of(report),
+        )
+        summary.rewrite(run.kernel.submission_id, run.kernel.problem_id)
+        DataVersion.objects.bump()
     run.refresh_from_db()
     return run
 
