@@ -63,7 +63,7 @@ def kernel(request: HttpRequest, digest: str) -> Page:
             "asked": request.GET.get("diff", ""),
             "has_previous": not siblings[0].is_here,
         },
-        "lineage": _lineage(siblings, digest),
+        "lineage": _lineage(siblings, digest, private),
         "reproduce": reproduction(shown or next(iter(runs), None), f"{address}/bundle.zip"),
         "cite": citation(use, shown, origin(request) + address),
     }
@@ -162,8 +162,9 @@ def _difference(other: Other, diff: Diff) -> dict[str, object]:
     return {"name": other.name, "url": other.url, "diff": diff}
 
 
-def _lineage(siblings: Sequence[Sibling], digest: str) -> list[dict[str, object]]:
-    """Nothing where a kernel stands alone."""
+def _lineage(siblings: Sequence[Sibling], digest: str, private: bool) -> list[dict[str, object]]:
+    """Nothing where a kernel stands alone. Private ones are not to be put side by side."""
+    beside = "" if private else url("compare") + "?kernels="
     return [
         {
             **vars(sibling),
@@ -171,6 +172,7 @@ def _lineage(siblings: Sequence[Sibling], digest: str) -> list[dict[str, object]
             "state": state(sibling.verdict),
             "url": url("kernel", sibling.digest),
             "same": sibling.digest == digest,
+            "beside_url": beside and f"{beside}{sibling.digest},{digest}",
             "cells": cells.decimal_cell(sibling.speedup, 2),
         }
         for sibling in siblings

@@ -179,6 +179,10 @@ def test_nobody_reads_a_private_source_by_comparing(run: Run) -> None:
     other.force_login(factory.make_user("other"))
     seen = owner.get(address + secret.source_id)
     assert "secret = 1" in seen.content.decode()
+    own = factory.make_kernel(hidden, run.kernel.problem, source="secret = 2\n", attempt=2)
+    alone = owner.get(f"/kernels/{own.source_id}").content.decode()
+    assert "from it to this" in alone
+    assert "side by side" not in alone
     assert seen["Cache-Control"] == "private, no-store"
     for reader in (stranger, other):
         there, absent = reader.get(address + secret.source_id), reader.get(address + "0" * 64)
@@ -204,7 +208,10 @@ def test_the_attempts_beside_a_kernel_are_listed_with_their_results(
     rows = [text_of(row) for row in re.findall(r"<tr.*?</tr>", table, re.DOTALL)][1:]
     assert [row.split(" step ")[1][0] for row in rows] == ["1", "2", "3"]
     assert "1.42" in rows[0]
-    assert "from it to this" in rows[0]
+    assert "from it to this · side by side" in rows[0]
+    beside = f"/compare?kernels={steps[0].source_id},{steps[1].source_id}"
+    assert f'href="{beside}"' in table
+    assert client.get(beside).status_code == 200
     assert "output mismatch" in rows[1]
     assert "this kernel" in rows[1]
     listed = client.get(f"/kernels/{steps[1].source_id}.json").json()["attempts"]
