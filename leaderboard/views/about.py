@@ -6,18 +6,19 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from django.conf import settings
-from django.db.models import Count, F, OuterRef, QuerySet, Subquery
-from django.db.models.functions import Coalesce, Lower
+from django.db.models import F
+from django.db.models.functions import Lower
 from django.http import HttpRequest
 from django.utils import timezone
 
 from leaderboard import cells
 from leaderboard.links import url
 from leaderboard.methodology import judging, methodology_context
-from leaderboard.models import Hardware, Problem, Publication, Run, Status, Visibility, WorkerHost
+from leaderboard.models import Problem, Publication, Run, Status, Visibility, WorkerHost
 from leaderboard.models.runs import FINAL
 from leaderboard.pages import Crumb, Page, Table, public_page
 from leaderboard.views.kernels import run_line
+from leaderboard.waiting import by_hardware, counted, of_each
 
 NEWEST = 20
 
@@ -70,22 +71,11 @@ def status(request: HttpRequest) -> Page:
 
 def queue_rows(now: datetime) -> list[dict[str, Any]]:
     """Every class of hardware with runs that wait, go on, or ended in the last day."""
-    of_each = Run.objects.order_by().filter(hardware=OuterRef("pk"))
-    oldest = of_each.queued().order_by("created_at").values("created_at")[:1]
-    today = of_each.filter(status__in=FINAL, finished_at__gte=now - timedelta(days=1))
-    counted = Hardware.objects.order_by("pk").values(hardware_id=F("pk"))
-    found = counted.annotate(
-        queued=_count(of_each.queued()),
-        running=_count(of_each.running()),
-        finished=_count(today),
-        oldest=Subquery(oldest),
-    )
-    return [dict(row) for row in found if row["queued"] or row["running"] or row["finished"]]
-
-
-def _count(runs: QuerySet[Run]) -> Coalesce:
-    counted = runs.values("hardware").annotate(n=Count("*")).values("n")
-    return Coalesce(Subquery(counted), 0)
+    today = of_each().filter(status__in=FINAL, finished_at__gte=now - timedelta(days=1))
+    found = by_hardware().annotate(finished=counted(today)).order_by("pk")
+    names = ("queued", "running", "finished", "oldest")
+    rows = found.values(*names, hardware_id=F("pk"))
+    return [dict(row) for row in rows if row["queued"] or row["running"] or row["finished"]]
 
 
 def _drawn(queue: dict[str, Any]) -> dict[str, object]:
