@@ -5,13 +5,12 @@ from __future__ import annotations
 import functools
 import json
 from array import array
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple, Self
 
 from django.db.models import TextField
 from django.db.models.functions import Cast
 
-from leaderboard import narrowing
 from leaderboard.cell_columns import (
     Columns,
     unpack_cells,
@@ -22,9 +21,10 @@ from leaderboard.cell_columns import (
 from leaderboard.models import Summary
 from leaderboard.models.runs import SETTING
 from leaderboard.models.summaries import StandingQuerySet
+from leaderboard.narrowing import Part, parts_of
 from leaderboard.scores import Attempts
 from leaderboard.standings import letters
-from leaderboard.tallies import Cell, Narrow, cell_of
+from leaderboard.tallies import Cell, Narrow, cell_of, outcome_of
 
 
 class Marked(NamedTuple):
@@ -74,7 +74,7 @@ class Details:
 
     def marks(self, submission: int) -> list[Marked]:
         if not self._narrow.is_by_problem:
-            return list(map(mark_of, self.cells(submission)))
+            return list(map(mark_of, self._parts(submission)))
         (text,) = self._read(submission, "cells")
         columns = unpack_some(text, Marked._fields)
         return list(map(Marked._make, zip(*columns, strict=True)))
@@ -83,13 +83,17 @@ class Details:
         if self._narrow.is_by_problem:
             (text,) = self._read(submission, "solved")
             return str(text)
-        return letters({cell.problem: cell.correct for cell in self.cells(submission)})
+        parts = self._parts(submission)
+        return letters({part.results.problem: part.results.correct for part in parts})
 
     def results(self, submission: int) -> tuple[Attempts, ...]:
         if self._narrow.is_by_problem:
             return results_of(self._narrow, *self._read(submission, "cells", "speedups"))
+        return tuple(part.results for part in self._parts(submission))
+
+    def _parts(self, submission: int) -> Iterator[Part]:
         packed = self._read(submission, "cells", "outcomes", "speedups")
-        return narrowing.results_of(without_kernels(*packed), self._narrow)
+        return parts_of(without_kernels(*packed), self._narrow)
 
     @functools.cached_property
     def _narrowed(self) -> dict[int, tuple[Cell, ...]]:
@@ -109,8 +113,10 @@ class Details:
         return {submission: tuple(cells) for submission, cells in made.items()}
 
 
-def mark_of(cell: Cell) -> Marked:
-    return Marked(cell.problem, cell.best_speedup, cell.best_low, cell.mode)
+def mark_of(part: Part) -> Marked:
+    found = part.results
+    speedup, low = max(zip(found.speedups, found.lows, strict=True), default=(None, None))
+    return Marked(found.problem, speedup, low, outcome_of(part.told).mode)
 
 
 def without_kernels(cells: str, outcomes: str, speedups: bytes | memoryview) -> Columns:

@@ -264,6 +264,26 @@ def test_a_board_is_narrowed_by_what_kernels_do(problem: Problem) -> None:
         assert [entry.model for entry in found] == left, narrowing
 
 
+@pytest.mark.parametrize(
+    "narrowing", [{}, {"category": "tensor"}, {"nccl_free": True}, {"mechanism": "tma"}]
+)
+def test_marks_and_letters_say_what_the_cells_say(narrowing: Narrowing, problem: Problem) -> None:
+    other = factory.make_problem(2, "gemm", "expert")
+    submission = factory.make_submission("A", k=2)
+    for tag in (Tag.TMA, Tag.NCCL):
+        judged_with(submission, problem, tag)
+    factory.make_judged(submission, other, Verdict.TIMEOUT)
+    (setting,) = boards.known_settings()
+    (entry,) = boards.alone(boards.judged(setting, 2, ahead=("solved",), **narrowing))
+    cells = {cell.problem: cell for cell in entry.cells}
+    assert cells
+    assert [tuple(mark) for mark in entry.marks if mark.problem in cells] == [
+        (cell.problem, cell.best_speedup, cell.best_low, cell.mode) for cell in cells.values()
+    ]
+    for number, cell in cells.items():
+        assert entry.solved[number] == ("1" if cell.correct else "0")
+
+
 def test_a_board_asks_three_times_however_many_rows_and_cells_it_has(problem: Problem) -> None:
     for name in "ABCD":
         factory.make_judged(factory.make_submission(name), problem)
