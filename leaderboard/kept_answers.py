@@ -27,22 +27,25 @@ class Kept:
     headers: dict[str, str]
 
 
+# By scheme, host, address and compression.
+KEPT: dict[tuple[str, ...], Kept] = {}
+
+
 def repeat_public(handler: Handler) -> Handler:
-    """The outermost middleware. An address is kept by scheme, host and compression."""
-    kept: dict[tuple[str, ...], Kept] = {}
+    """The outermost middleware."""
 
     def middleware(request: HttpRequest) -> HttpResponse:
         if request.method != "GET":
             return handler(request)
         address = _address(request)
-        known = kept.get(address)
+        known = KEPT.get(address)
         if known and known.version == str(DataVersion.objects.current()):
             return _repeated(known, request)
         response = handler(request)
         if _is_for_all(response):
-            kept.pop(address, None)
-            kept[address] = _kept(response)
-            _make_room(kept)
+            KEPT.pop(address, None)
+            KEPT[address] = _kept(response)
+            _make_room()
         return response
 
     return middleware
@@ -74,11 +77,11 @@ def _repeated(known: Kept, request: HttpRequest) -> HttpResponse:
     return HttpResponse(known.body, headers=known.headers)
 
 
-def _make_room(kept: dict[tuple[str, ...], Kept]) -> None:
-    spare = MOST_BYTES - sum(_weight(*pair) for pair in kept.items())
+def _make_room() -> None:
+    spare = MOST_BYTES - sum(_weight(*pair) for pair in KEPT.items())
     while spare < 0:
-        oldest = next(iter(kept))
-        spare += _weight(oldest, kept.pop(oldest))
+        oldest = next(iter(KEPT))
+        spare += _weight(oldest, KEPT.pop(oldest))
 
 
 def _weight(address: tuple[str, ...], one: Kept) -> int:

@@ -15,6 +15,7 @@ from django.db import connections
 from rest_framework.response import Response
 from rest_framework.test import APIClient
 
+from leaderboard.kept_answers import KEPT
 from leaderboard.models import ApiToken, Hardware, Problem, Run, Scope
 from tests.leaderboard import factory
 from tests.leaderboard.uploads import URL, Send
@@ -50,6 +51,7 @@ def bells(monkeypatch: pytest.MonkeyPatch) -> Bells:
 @pytest.fixture(autouse=True)
 def _fresh_cache() -> None:
     cache.clear()
+    KEPT.clear()
 
 
 @pytest.fixture

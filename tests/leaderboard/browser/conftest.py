@@ -69,7 +69,7 @@ def page(context: BrowserContext, complaints: list[str]) -> Iterator[Page]:
     made.on("pageerror", lambda error: complaints.append(f"{made.url}: {error}"))
     made.on("dialog", lambda dialog: complaints.append(f"{made.url} asks: {dialog.message}"))
     yield made
-    # A figure that is still asked for must not meet a database that is being emptied.
+    # What is still asked for must not meet a database that is being emptied.
     made.goto("about:blank")
     assert not complaints
 
