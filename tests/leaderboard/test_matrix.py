@@ -16,7 +16,7 @@ from django.test.utils import CaptureQueriesContext
 
 from evaluator.report import Verdict
 from leaderboard import matrix
-from leaderboard.boards import Cell
+from leaderboard.details import Marked
 from leaderboard.failures import FAILURE_MODES
 from leaderboard.models import Run, Visibility
 from leaderboard.pages import packed
@@ -26,23 +26,9 @@ from tests.leaderboard import factory
 pytestmark = pytest.mark.django_db
 
 
-def cell(problem: int, speedup: Any = None, mode: str | None = "correct") -> Cell:
-    return Cell(
-        problem=problem,
-        category="tensor",
-        made=2,
-        correct=int(speedup is not None),
-        best_speedup=speedup,
-        best_low=0.9 * speedup if isinstance(speedup, float) else None,
-        verdict="ok" if speedup else "output_mismatch",
-        mode=mode,
-        kernel="0" * 64,
-        run="00000000-0000-0000-0000-000000000000",
-        utilisation=None,
-        backend="pytorch",
-        mechanisms=(),
-        nccl=False,
-    )
+def cell(problem: int, speedup: Any = None, mode: str | None = "correct") -> Marked:
+    low = 0.9 * speedup if isinstance(speedup, float) else None
+    return Marked(problem=problem, best_speedup=speedup, best_low=low, mode=mode)
 
 
 @pytest.fixture
