@@ -108,8 +108,7 @@ def rows_of(problem: Problem, setting: Setting | None, most: int | None = None) 
     if most is not None:
         models = own.filter(submission__model__is_baseline=False)
         best = models.order_by(FASTEST_FIRST, "submission_id").values("pk")[:most]
-        references = own.filter(submission__model__is_baseline=True).order_by().values("pk")
-        own = Summary.objects.filter(Q(pk__in=references) | Q(pk__in=best))
+        own = own.filter(Q(submission__model__is_baseline=True) | Q(pk__in=best))
     found = own.order_by("submission_id").values_list(*Row._fields)
     rows = list(map(Row._make, found))
     return [
