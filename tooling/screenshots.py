@@ -12,7 +12,7 @@ from tooling import places, processes, services
 PAGES = {
     "leaderboard": "/",
     "categories": "/categories",
-    "problem": "/problems/54-ring_attention",
+    "problem": "/problems/1-allreduce",
     "hardware": "/hardware/h200x2",
 }
 VIEWPORT: ViewportSize = {"width": 1440, "height": 900}
