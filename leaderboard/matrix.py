@@ -71,7 +71,7 @@ class Group:
         return len(self.columns) < 4
 
 
-def mark_of(cell: Cell | Marked) -> Mark | None:
+def mark_of(cell: Marked) -> Mark | None:
     """Faster means what it means for fast_1: with the whole interval."""
     if cell.best_speedup is None or cell.best_low is None:
         return FAILURES.get(cell.mode or "")

@@ -45,6 +45,8 @@ FEW_ROWS = 3
 # Of submissions judged here; baselines and claims stand on every page.
 ROWS_A_PAGE = 100
 PARAMETERS = ("sort", *BOARD_PARAMETERS, PAGE)
+# Of how good a row is, and of how it was made.
+Columns = tuple[list[Column], list[Column]]
 
 
 @public_page(*PARAMETERS)
@@ -55,6 +57,7 @@ def board(request: HttpRequest) -> Page:
     rows = placed([*ours, *query.claimed(claims)], sort)
     ranked = [row for row in rows if kind_of(row) == "judged"]
     part = part_of(request, ranked, ROWS_A_PAGE, PARAMETERS)
+    columns = columns_of(rows)
     address = canonical_query(request, BOARD_PARAMETERS)
     setting = query.setting and vars(query.setting)
     return Page(
@@ -74,8 +77,8 @@ def board(request: HttpRequest) -> Page:
             "citation": claims[0].publication.citation if claims else "",
             "links": part.links,
             **counted(query, rows, part),
-            **table_context(rows, part),
-            **heads(rows, sort, query.p, address),
+            **table_context(rows, part, columns),
+            **heads(columns, sort, query.p, address),
         },
         data=lambda: {"setting": setting, "p": query.p, "rows": [as_record(row) for row in rows]},
         table=Table(columns=CSV_COLUMNS, rows=csv_rows(rows)),
@@ -116,8 +119,10 @@ def in_words(setting: Setting | None) -> str:
     )
 
 
-def table_context(rows: Sequence[Placed], part: Part[Placed]) -> dict[str, object]:
-    left, right = columns_of(rows)
+def table_context(
+    rows: Sequence[Placed], part: Part[Placed], columns: Columns
+) -> dict[str, object]:
+    left, right = columns
     comparable = len(part.rows) > 1
     first = sum(kind_of(row) == "baseline" for row in rows) + part.start
     ranked = range(first, first + len(part.rows))
@@ -137,15 +142,15 @@ def table_context(rows: Sequence[Placed], part: Part[Placed]) -> dict[str, objec
     }
 
 
-def columns_of(rows: Iterable[Placed]) -> tuple[list[Column], list[Column]]:
-    """Those that some row has a number in: of how good it is, and of how it was made."""
+def columns_of(rows: Iterable[Placed]) -> Columns:
+    """Those that some row has a number in."""
     columns = known_to_any([row.entry for row in rows])
     left = [column for column in columns if column.group != "how"]
     return left, [column for column in columns if column.group == "how"]
 
 
-def heads(rows: Iterable[Placed], sort: str, p: float, address: str) -> dict[str, object]:
-    left, right = columns_of(rows)
+def heads(columns: Columns, sort: str, p: float, address: str) -> dict[str, object]:
+    left, right = columns
     return {
         "left": headings(left, sort, p, address),
         "right": headings(right, sort, p, address),

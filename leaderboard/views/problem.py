@@ -85,9 +85,13 @@ def problem(request: HttpRequest, number: int, slug: str) -> Page:
     )
 
 
+def rows_of_models(found: Problem, setting: Setting | None) -> list[Row]:
+    return [row for row in problem_results.rows_of(found, setting) if not row.is_reference]
+
+
 def twin(found: Problem, setting: Setting | None, limits: Limits) -> dict[str, object]:
     """Everything, where the page shows the best of it."""
-    rows = [row for row in problem_results.rows_of(found, setting) if not row.is_reference]
+    rows = rows_of_models(found, setting)
     return {
         "problem": found.payload | {"number": found.number},
         "setting": setting and vars(setting),
@@ -98,7 +102,7 @@ def twin(found: Problem, setting: Setting | None, limits: Limits) -> dict[str, o
 
 
 def csv_rows(found: Problem, setting: Setting | None, *, every: bool) -> Iterator[list[object]]:
-    rows = [row for row in problem_results.rows_of(found, setting) if not row.is_reference]
+    rows = rows_of_models(found, setting)
     for record in attempt_records(rows) if every else kernel_records(rows):
         yield [flat(value) for value in record.values()]
 
