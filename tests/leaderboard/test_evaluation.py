@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 import pytest
+from django.test import Client
 from django.utils import timezone
 
 from evaluator.codec import encode
@@ -84,6 +85,17 @@ def test_progress_that_makes_no_sense_is_refused(run: Run, progress: Any) -> Non
     with pytest.raises(Refusal) as refused:
         evaluation.heartbeat(run.id, lease.token, progress)
     assert refused.value.code == "bad_progress"
+
+
+def test_what_ranks_print_is_not_told_before_the_end(client: Client, run: Run) -> None:
+    """Who reads "slow today" in time can cancel, and a cancelled run counts for nothing."""
+    lease = evaluation.claim(run.id, "host-1")
+    with pytest.raises(Refusal, match="unknown fields: log"):
+        evaluation.heartbeat(run.id, lease.token, {**PROGRESS, "log": "slow today"})
+    evaluation.heartbeat(run.id, lease.token, PROGRESS)
+    told = client.get(f"{run.get_absolute_url()}.json").json()
+    assert told["status"] == "running"
+    assert told["report"] is None
 
 
 def test_finish_stores_result_summary_trust_and_data_version_together(run: Run) -> None:
