@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from django.conf import settings
-from django.db.models import F
+from django.db.models import F, prefetch_related_objects
 from django.db.models.functions import Lower
 from django.http import HttpRequest
 from django.utils import timezone
@@ -17,8 +17,8 @@ from leaderboard.methodology import judging, methodology_context
 from leaderboard.models import Problem, Publication, Run, Status, Visibility, WorkerHost
 from leaderboard.models.runs import FINAL
 from leaderboard.pages import Crumb, Page, Table, public_page
-from leaderboard.views.kernels import run_line
-from leaderboard.waiting import by_hardware, counted, of_each
+from leaderboard.views.kernels import LINE_READS, run_line
+from leaderboard.waiting import MOST_COUNTED, by_hardware, counted, of_each
 
 NEWEST = 20
 
@@ -57,7 +57,13 @@ def status(request: HttpRequest) -> Page:
         "longest_wait_s": (now - min(oldest)).total_seconds() if oldest else None,
         "alive": sum(host["alive"] for host in hosts),
     }
-    shown = {"queues": [_drawn(queue) for queue in queues], "hosts": hosts, "recent": recent}
+    is_all = all(queue["finished"] < MOST_COUNTED for queue in queues)
+    shown = {
+        "is_all": is_all,
+        "queues": [_drawn(queue) for queue in queues],
+        "hosts": hosts,
+        "recent": recent,
+    }
     columns = ("hardware_id", "queued", "running", "finished")
     return Page(
         template="status.html",
@@ -70,9 +76,10 @@ def status(request: HttpRequest) -> Page:
 
 
 def queue_rows(now: datetime) -> list[dict[str, Any]]:
-    """Every class of hardware with runs that wait, go on, or ended in the last day."""
+    """Every class of hardware with runs that wait, go on, or ended in the last day: `finished`,
+    of which no more than MOST_COUNTED are counted."""
     today = of_each().filter(status__in=FINAL, finished_at__gte=now - timedelta(days=1))
-    found = by_hardware().annotate(finished=counted(today)).order_by("pk")
+    found = by_hardware().annotate(finished=counted(today, MOST_COUNTED)).order_by("pk")
     names = ("queued", "running", "finished", "oldest")
     rows = found.values(*names, hardware_id=F("pk"))
     return [dict(row) for row in rows if row["queued"] or row["running"] or row["finished"]]
@@ -106,7 +113,9 @@ def newest_public_runs() -> list[Run]:
     # No index holds the lower case: SQLite would rather sort all that is public.
     seen_by = Lower("kernel__submission__visibility")
     runs = Run.objects.alias(seen_by=seen_by).filter(seen_by=Visibility.PUBLIC).with_names()
-    return list(runs.prefetch_related("declines")[:NEWEST])
+    newest = list(runs.only(*LINE_READS)[:NEWEST])
+    prefetch_related_objects([run for run in newest if run.status == Status.QUEUED], "declines")
+    return newest
 
 
 def declined(run: Run) -> str:

@@ -35,6 +35,7 @@ RUN_READS = (
     *("kernel_id", "status", "verdict", "speedup", "hardware_id", "world_size", "size", "dtype"),
     *("profile", "device", "created_at", "finished_at"),
 )
+LINE_READS = (*RUN_READS, "kernel__problem__title", "kernel__submission__model__name")
 RUN_COLUMNS = ("id", "problem", "status", "verdict", "speedup", "where", "profile", "finished")
 
 

@@ -1,0 +1,62 @@
+"""What the judge is doing now, asked without reading all that it ever did."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
+
+from leaderboard.models import Decline, Problem, Run
+from tests.leaderboard import factory
+
+FINISHED = '<dt>Finished in 24 h</dt><dd class="big">{}</dd>'
+
+
+def judged(problem: Problem, number: int) -> None:
+    submission = factory.make_submission()
+    for _ in range(number):
+        factory.make_judged(submission, problem)
+
+
+def test_runs_that_wait_go_on_and_ended_are_counted_by_hardware(
+    problem: Problem, client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    judged(problem, 2)
+    with monkeypatch.context() as earlier:
+        then = timezone.now() - timedelta(days=2)
+        earlier.setattr("django.utils.timezone.now", lambda: then)
+        judged(problem, 1)
+    kernel = factory.make_kernel(factory.make_submission(), problem)
+    factory.start(factory.make_run(kernel))
+    for _ in range(2):
+        factory.make_run(kernel)
+    told = client.get("/status.json").json()
+    (queue,) = told["queues"]
+    names = ("hardware_id", "queued", "running", "finished")
+    assert [queue[name] for name in names] == ["cpu", 2, 1, 2]
+    assert told["finished_today"] == 2
+    assert FINISHED.format(2) in client.get("/status").content.decode()
+
+
+def test_a_busy_day_is_not_counted_to_its_end(
+    problem: Problem, client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    judged(problem, 3)
+    monkeypatch.setattr("leaderboard.views.about.MOST_COUNTED", 3)
+    assert FINISHED.format("3 or more") in client.get("/status").content.decode()
+    monkeypatch.setattr("leaderboard.views.about.MOST_COUNTED", 4)
+    assert FINISHED.format("3") in client.get("/status").content.decode()
+
+
+def test_declines_are_asked_for_only_where_a_run_waits(run: Run, client: Client) -> None:
+    Decline.objects.create(run=run, host="h", reason="no triton", declined_at=timezone.now())
+    with CaptureQueriesContext(connection) as waiting:
+        assert "h declined: no triton" in client.get("/status").content.decode()
+    factory.finish(run, factory.make_report(run))
+    with CaptureQueriesContext(connection) as ended:
+        assert "declined" not in client.get("/status").content.decode()
+    assert len(ended) == len(waiting) - 1
