@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from datetime import date
 from html import escape
 from itertools import groupby
 
@@ -38,7 +37,7 @@ def board_row(
         words_cell(", ".join(entry.backends), "kinds"),
         *[column.cell(entry) for column in right],
         chip_cell(entry.trust),
-        date_cell(entry.date.date() if entry.date else None),
+        date_cell(entry.day),
     ]
     if comparable:
         made.append(tick_cell(entry.submission if kind == "judged" else None))
@@ -91,10 +90,10 @@ def chip_cell(trust: str) -> SafeString:
 
 
 @functools.lru_cache(maxsize=4096)
-def date_cell(day: date | None) -> SafeString:
+def date_cell(day: str | None) -> SafeString:
     if day is None:
         return format_html('<td class="quiet tight">{}</td>', MISSING)
-    return format_html('<td class="quiet tight"><time>{}</time></td>', day.isoformat())
+    return format_html('<td class="quiet tight"><time>{}</time></td>', day)
 
 
 def tick_cell(submission: int | None) -> SafeString:

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import functools
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from datetime import datetime
 from typing import Any, TypedDict, Unpack
 
 from django.urls import reverse
 
 from leaderboard import board_sums, scores
 from leaderboard.details import BY_CATEGORY, Details, Marked
-from leaderboard.failures import failure_mode
 from leaderboard.models import ProblemStanding, PublishedResult, Standing, Trust
 from leaderboard.models.summaries import StandingQuerySet
 from leaderboard.scores import Attempts, Score
@@ -60,6 +57,7 @@ SETTING_FIELDS = tuple(Setting.__dataclass_fields__)
 class Entry:
     """One row: a submission judged here, or a published claim, which has no results of its own.
 
+    `date`, in ISO 8601, is the moment when a submission came; a claim's is as exact as its source.
     `utilisation` is the median over the problems solved, of the fastest kernel of each; `backends`
     stand in the order of how many problems they are used for. `results` and `cells`, by problem,
     are read when they are asked for, with those of all rows of the board: see `alone`.
@@ -71,7 +69,7 @@ class Entry:
     harness: str
     trust: str
     url: str
-    date: datetime | None
+    date: str | None
     score: Score
     modes: Mapping[str, int] = field(default_factory=dict)
     utilisation: float | None = None
@@ -81,6 +79,11 @@ class Entry:
     backends: tuple[str, ...] = ()
     submission: int | None = None
     details: Details | None = field(default=None, repr=False)
+
+    @property
+    def day(self) -> str | None:
+        """The date, no more exact than a day."""
+        return self.date and self.date[:10]
 
     @functools.cached_property
     def results(self) -> tuple[Attempts, ...]:
@@ -236,7 +239,7 @@ def _entry(row: Sequence[Any], totals: Totals, score: Score, details: Details) -
         harness=harness,
         trust=trust,
         url=f"{_submissions_url()}{submission}",
-        date=date,
+        date=date.isoformat(),
         score=score,
         modes=totals.modes_found,
         backends=tuple(totals.backends),
@@ -252,12 +255,6 @@ def _entry(row: Sequence[Any], totals: Totals, score: Score, details: Details) -
 def _submissions_url() -> str:
     """What stands before a submission's number: `reverse` costs more than the rest of a row."""
     return reverse("submission", args=[0]).removesuffix("0")
-
-
-def modes_of(attempts: Iterable[Mapping[str, Any]]) -> dict[str, int]:
-    """How many attempts of a Summary ended in each failure mode, in PKB's words."""
-    found = (failure_mode(a["verdict"], a.get("cause")) for a in attempts)
-    return dict(Counter(mode for mode in found if mode is not None))
 
 
 def published(*, category: str | None = None, harness: str = "") -> list[PublishedResult]:
@@ -279,7 +276,7 @@ def claim(result: PublishedResult) -> Entry:
         harness=result.harness,
         trust="published",
         url=reverse("model", args=[result.model.slug]),
-        date=None,
+        date=result.publication.date,
         claimed=True,
         score=Score(
             scored=n,

@@ -210,7 +210,7 @@ def as_record(row: Placed) -> dict[str, object]:
         **{name: getattr(entry, name) for name in ("model", "vendor", "harness")},
         "backends": list(entry.backends),
         **{name: getattr(entry, name) for name in ("trust", "claimed", "baseline", "submission")},
-        "date": entry.date.isoformat() if entry.date else None,
+        "date": entry.date,
         "scored": entry.score.scored,
         "pass1_low": interval.low if interval else None,
         "pass1_high": interval.high if interval else None,

@@ -21,19 +21,19 @@ from leaderboard.models import (
 
 PKB = Path(settings.BASE_DIR) / "fixtures" / "published" / "pkb-results.json"
 SLUG = "parallelkernelbench-2026"
+ISO_DATE = re.compile(r"\d{4}(-\d{2}(-\d{2})?)?")
 COUNTS = ("correct_at_1", "correct_at_3", "fast_at_1", "fast_at_3")
 
 
 def load(path: Path = PKB) -> int:
     """Store the claims of the file in place of those stored before; returns how many there are."""
     data = json.loads(path.read_text())
+    told = {"citation": data["cite"], "date": _date(data["date"]), "payload": data}
     with transaction.atomic():
-        publication, made = Publication.objects.get_or_create(
-            slug=SLUG, defaults={"citation": data["cite"], "payload": data}
-        )
+        publication, made = Publication.objects.get_or_create(slug=SLUG, defaults=told)
         if not made and publication.payload == data:
             return publication.results.count()
-        Publication.objects.filter(pk=publication.pk).update(citation=data["cite"], payload=data)
+        Publication.objects.filter(pk=publication.pk).update(**told)
         publication.results.all().delete()
         models = {
             name: LanguageModel.objects.named(name, data["vendors"][name])
@@ -68,6 +68,13 @@ def _claims(data: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
                 "fast_at_1": claim["fast_1"],
             },
         )
+
+
+def _date(text: str) -> str:
+    """As exact as the source: a year, a month or a day; raises ValueError for anything else."""
+    if not ISO_DATE.fullmatch(text):
+        raise ValueError(f"{text!r} is no year, month or day in ISO 8601")
+    return text
 
 
 def category_slug(title: str) -> str:

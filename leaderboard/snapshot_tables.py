@@ -136,6 +136,7 @@ SUMMARIES: Fields = {
 }
 CLAIMS: Fields = {
     "publication": ("text", "publication__slug"),
+    "date": ("text", "publication__date"),
     "model": ("text", "model__slug"),
     "harness": "text",
     "category": "text",

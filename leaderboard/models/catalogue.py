@@ -140,9 +140,13 @@ class Hardware(models.Model):
 
 
 class Publication(models.Model):
-    """Where published claims come from. `payload` holds what does not fit a row, as given."""
+    """Where published claims come from. `payload` holds what does not fit a row, as given.
+
+    `date` is a year, a month or a day in ISO 8601, as exact as the source is.
+    """
 
     slug = models.SlugField(max_length=64, unique=True)
+    date = models.CharField(max_length=10, null=True)  # noqa: DJ001  None: not known
     citation = models.TextField()
     payload: models.JSONField[dict[str, Any], dict[str, Any]] = models.JSONField()
 

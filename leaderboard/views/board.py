@@ -11,7 +11,7 @@ from django.http import HttpRequest
 from django.utils import timezone
 
 from leaderboard import cells, citing
-from leaderboard.board_cells import board_row, brackets, kind_of
+from leaderboard.board_cells import board_row, brackets, date_cell, kind_of
 from leaderboard.boards import Setting
 from leaderboard.columns import (
     CSV_COLUMNS,
@@ -164,7 +164,8 @@ def row_context(row: Placed) -> dict[str, Any]:
     """A row with all its numbers, as the page of a model shows it too."""
     entry = row.entry
     return {
-        **{name: getattr(entry, name) for name in ("model", "vendor", "harness", "url", "date")},
+        **{name: getattr(entry, name) for name in ("model", "vendor", "harness", "url")},
+        "date": date_cell(entry.day),
         "place": row.place or "",
         "claimed": entry.claimed,
         "trust": entry.trust,

@@ -246,7 +246,8 @@ def make_publication(model: str = "Claimed Model") -> Publication:
         "fast_p_curve_read_off_plot": {"p": [0, 1, 2], model: [0.3, 0.2, None]},
     }
     made, is_new = Publication.objects.get_or_create(
-        slug="paper", defaults={"citation": "Authors: A Paper (2026).", "payload": payload}
+        slug="paper",
+        defaults={"citation": "Authors: A Paper (2026).", "date": "2026-06", "payload": payload},
     )
     if is_new:
         for category, problems, counts in (

@@ -112,6 +112,7 @@ def test_published_claims_are_loaded_once_with_their_citation(db: None) -> None:
     assert _say("import_published") == first == "66 published claims"
     assert DataVersion.objects.current() == version
     assert "ParallelKernelBench" in Publication.objects.get().citation
+    assert Publication.objects.get().date == "2026-06"
     claims = PublishedResult.objects.filter(model__name="GPT-5.5", category=None)
     total = claims.get(harness="zero-shot")
     assert (total.correct_at_1, total.correct_at_3) == (28, 36)
