@@ -93,6 +93,12 @@ def setting_filters(
     return chosen, controls
 
 
+def setting_query(setting: Setting) -> str:
+    """What of an address asks for just this setting."""
+    parts = [(name, getattr(setting, own)) for name, (own, _) in SETTING_FILTERS.items()]
+    return urlencode(parts)
+
+
 def choice_filter(
     request: HttpRequest, name: str, label: str, options: Iterable[tuple[str, str]], every: str
 ) -> Filter:

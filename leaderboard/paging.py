@@ -32,10 +32,14 @@ def part_of(
     kept = canonical_query(request, [name for name in parameters if name != PAGE])
 
     def link(rel: str, text: str, to: int) -> dict[str, str]:
-        tail = "?" + "&".join(filter(None, (kept, f"{PAGE}={to}" if to > 1 else "")))
-        return {"rel": rel, "text": text, "url": request.path + tail.removesuffix("?")}
+        return {"rel": rel, "text": text, "url": part_url(request.path, kept, to)}
 
     back = [link("first", "First", 1), link("prev", "Previous", number - 1)] if number > 1 else []
     on = [link("next", "Next", number + 1), link("last", "Last", last)] if number < last else []
     start = (number - 1) * size
     return Part(rows=rows[start : start + size], start=start, links=(*back, *on))
+
+
+def part_url(path: str, kept: str, number: int) -> str:
+    tail = "&".join(filter(None, (kept, f"{PAGE}={number}" if number > 1 else "")))
+    return f"{path}?{tail}" if tail else path

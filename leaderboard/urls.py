@@ -67,6 +67,7 @@ urlpatterns = [
     *twins("status", about.status, "status"),
     *twins("figures/<slug:name>", figures.answer, "figure"),
     *twins("matrix", matrix.models_by_problems, "matrix"),
+    path("matrix/<int:submission>", matrix.row, name="matrix-row"),
     path("matrix/<int:submission>/<int:problem>", matrix.attempt, name="attempt"),
     *twins("compare", compare.compare, "compare"),
     *twins("search", search.search, "search"),

@@ -19,6 +19,7 @@ from leaderboard.side_by_side import LETTERS
 from leaderboard.verdicts import state, words
 from leaderboard.views.board import row_context
 from leaderboard.views.figures.language_models import model_figures
+from leaderboard.views.matrix import row_url
 
 # So many problems are named as the best and as the worst.
 MOST_NAMED = 8
@@ -44,7 +45,8 @@ def model(request: HttpRequest, slug: str) -> Page:
         raise Http404
     known = catalogue()
     judged = Standing.objects.ranked().filter(submission__model=found)
-    entries = [entry for _, entry in boards.each_in_its_setting(judged, known.scored)]
+    each = boards.each_in_its_setting(judged, known.scored)
+    entries, settings = [entry for _, entry in each], {entry.submission: s for s, entry in each}
     claims = list(
         PublishedResult.objects.filter(model=found).select_related("model", "publication")
     )
@@ -58,6 +60,7 @@ def model(request: HttpRequest, slug: str) -> Page:
         "claimed": bool(totals),
         "citation": claims[0].publication.citation if totals else "",
         "compare_url": compare_url(ours),
+        "matrix_url": matrix_url(ours, settings),
         "badge_url": url("model-badge", found.slug) if ours else "",
         **extremes(ours, known),
         **category_context(entries, claims, known),
@@ -103,6 +106,12 @@ def compare_url(entries: Sequence[Entry]) -> str:
         return ""
     pairs = zip(LETTERS, (entry.submission for entry in entries), strict=False)
     return f"{url('compare')}?{urlencode(list(pairs))}"
+
+
+def matrix_url(entries: Sequence[Entry], settings: Mapping[int | None, boards.Setting]) -> str:
+    """The row of the best submission."""
+    best = next((entry.submission for entry in entries), None)
+    return row_url(best, settings[best]) if best else url("matrix")
 
 
 def extremes(entries: Sequence[Entry], known: Known) -> dict[str, object]:

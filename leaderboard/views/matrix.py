@@ -9,7 +9,7 @@ from django.shortcuts import redirect
 from django.views.decorators.http import require_safe
 
 from leaderboard import boards, matrix
-from leaderboard.boards import Entry
+from leaderboard.boards import Entry, Setting
 from leaderboard.columns import DEFAULT_SORT, Placed, placed
 from leaderboard.filters import (
     BOARD_PARAMETERS,
@@ -17,11 +17,12 @@ from leaderboard.filters import (
     BoardQuery,
     board_query,
     said,
+    setting_query,
 )
 from leaderboard.links import url
 from leaderboard.matrix import CELL_COLUMNS, Column, Group, cell_record
 from leaderboard.pages import BadQuery, Crumb, Page, Table, bad_query, canonical_query, public_page
-from leaderboard.paging import PAGE, Part, part_of
+from leaderboard.paging import PAGE, Part, part_of, part_url
 from leaderboard.scopes import Scope
 
 # Those that say which kernels of a submission count.
@@ -98,10 +99,32 @@ def grouped(scope: Scope) -> tuple[list[Group], int]:
 
 def _drawn(entry: Entry, columns: Sequence[Column], where: str) -> dict[str, object]:
     return {
-        **{name: getattr(entry, name) for name in ("model", "harness", "url", "baseline")},
+        **{
+            name: getattr(entry, name)
+            for name in ("model", "harness", "url", "baseline", "submission")
+        },
         "correct": entry.score.correct,
         "cells": matrix.row_cells(entry.submission or 0, entry.marks, columns, where),
     }
+
+
+@require_safe
+def row(request: HttpRequest, submission: int) -> HttpResponse:
+    """To the part of the matrix that holds a submission, under the same filters."""
+    try:
+        rows = placed(board_query(request).judged(), DEFAULT_SORT)
+    except BadQuery as error:
+        return bad_query(error, "html")
+    at = next((n for n, row in enumerate(rows) if row.entry.submission == submission), None)
+    if at is None:
+        raise Http404
+    kept = canonical_query(request, BOARD_PARAMETERS)
+    part = part_url(url("matrix"), kept, at // ROWS_A_PAGE + 1)
+    return redirect(f"{part}#s{submission}")
+
+
+def row_url(submission: int, setting: Setting) -> str:
+    return f"{url('matrix-row', submission)}?{setting_query(setting)}"
 
 
 @require_safe

@@ -20,6 +20,7 @@ from leaderboard.paging import PAGE, part_of
 from leaderboard.submission_kernels import Ended, Judged, ended, kernels_of, last_steps
 from leaderboard.verdicts import state, words
 from leaderboard.views.figures.submissions import submission_figures
+from leaderboard.views.matrix import row_url
 
 ROWS_A_PAGE = 100
 PARAMETERS = ("verdict", PAGE)
@@ -43,7 +44,7 @@ def submission(request: HttpRequest, number: int) -> Page:
         template="submission.html",
         section="",
         context=lambda: {
-            **submission_context(found),
+            **submission_context(found, setting),
             **score_context(setting, entry, score),
             **kernel_context(request, found, setting, wanted),
         },
@@ -107,7 +108,7 @@ def kernel_context(
     }
 
 
-def submission_context(found: Submission) -> dict[str, object]:
+def submission_context(found: Submission, setting: Setting | None) -> dict[str, object]:
     is_ranked = (found.visibility, found.moderation) == ("public", "accepted")
     return {
         "submission": found,
@@ -121,6 +122,7 @@ def submission_context(found: Submission) -> dict[str, object]:
         "model_url": url("model", found.model.slug),
         "badge_url": url("submission-badge", found.pk) if is_ranked else "",
         "compare_url": f"{url('compare')}?a={found.pk}" if is_ranked else "",
+        "matrix_url": row_url(found.pk, setting) if is_ranked and setting else "",
     }
 
 

@@ -7,6 +7,7 @@ import gzip
 import io
 import random
 import re
+from html import unescape
 from typing import Any
 
 import pytest
@@ -123,6 +124,7 @@ def test_what_is_not_public_is_not_in_the_matrix(client: Client) -> None:
         for form in ("", ".json", ".csv"):
             assert "Secret Model" not in client.get(f"/matrix{form}").content.decode()
         assert client.get(f"/matrix/{hidden.pk}/1").status_code == 404
+        assert client.get(f"/matrix/{hidden.pk}").status_code == 404
 
 
 def test_an_empty_matrix_and_unknown_cells_answer(client: Client) -> None:
@@ -156,6 +158,42 @@ def test_a_long_matrix_has_parts_and_whole_twins(
     assert "/matrix?harness=zero-shot&amp;page=2" in kept
     for page in ("3", "0", "x", "02"):
         assert client.get(f"/matrix?page={page}").status_code == 400
+
+
+def test_a_row_has_an_address_that_finds_its_part(
+    site: dict[str, Run], client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(views, "ROWS_A_PAGE", 1)
+    fast, slow = (site[name].kernel.submission_id for name in ("fast", "slow"))
+    asked = "harness=zero-shot&hardware=cpu"
+    for number, part in ((fast, ""), (slow, "&page=2")):
+        answer = client.get(f"/matrix/{number}?{asked}&other=1")
+        assert answer["Location"] == f"/matrix?{asked}{part}#s{number}"
+        assert f'id="s{number}"' in client.get(answer["Location"]).content.decode()
+    assert client.get(f"/matrix/{fast}")["Location"] == f"/matrix#s{fast}"
+    assert client.get(f"/matrix/{slow}?category=expert").status_code == 404  # not under that filter
+    assert client.get("/matrix/999").status_code == 404
+    assert client.get(f"/matrix/{fast}?profile=x").status_code == 400
+
+
+def test_a_model_and_a_submission_lead_to_their_row(
+    site: dict[str, Run], client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In the setting that they were judged in, which need not be the one the matrix shows first."""
+    monkeypatch.setattr(views, "ROWS_A_PAGE", 1)
+    slow = site["slow"].kernel.submission
+    for name in ("Large One", "Large Two", "Large Three", "Large Four"):
+        kernel = factory.make_kernel(factory.make_submission(name), site["slow"].kernel.problem)
+        run = factory.make_run(kernel, size="large")
+        factory.finish(run, factory.make_report(run))
+    assert client.get(f"/matrix/{slow.pk}").status_code == 404
+    for page in (slow.get_absolute_url(), f"/models/{slow.model.slug}"):
+        found = re.search(rf'href="(/matrix/{slow.pk}\?[^"]+)"', client.get(page).content.decode())
+        assert found, page
+        answer = client.get(unescape(found[1]))
+        assert "size=tiny" in answer["Location"]
+        assert answer["Location"].endswith(f"page=2#s{slow.pk}")
+        assert f'id="s{slow.pk}"' in client.get(answer["Location"]).content.decode()
 
 
 def test_a_part_of_the_matrix_stays_small() -> None:

@@ -164,7 +164,9 @@ def test_a_private_submission_keeps_its_figures_to_itself(name: str, problem: Pr
     page = f"/submissions/{secret.pk}?verdict=ok"
     assert owner.get(page).status_code == 200
     assert other.get(page).status_code == 404
-    assert "compare with others" not in owner.get(page).content.decode()
+    text = owner.get(page).content.decode()
+    assert "compare with others" not in text
+    assert "in the matrix" not in text
 
 
 @pytest.fixture
