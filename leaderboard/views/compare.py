@@ -16,9 +16,10 @@ from leaderboard.columns import DEFAULT_SORT, Placed, placed
 from leaderboard.filters import SETTING_FILTERS, Filter, Option, setting_filters
 from leaderboard.links import url
 from leaderboard.models import Problem, Run
-from leaderboard.pages import BadQuery, Crumb, Page, Table, public_page
+from leaderboard.pages import BadQuery, Crumb, Page, Table, canonical_query, public_page
 from leaderboard.side_by_side import LETTERS, Asked, Bounds, Line
 from leaderboard.verdicts import words
+from leaderboard.views.categories import category_url
 from leaderboard.views.compare_kernels import kernels
 from leaderboard.visible import visible
 
@@ -51,13 +52,14 @@ def submissions(request: HttpRequest) -> Page:
         else []
     )
     sides = chosen(request, rows)
+    where = canonical_query(request, (*SETTING_FILTERS,))
     found = side_by_side.lines(problems, sides, bounds_of(sides)) if len(sides) > 1 else []
     context = {
         "page_url": url("compare"),
         "filters": [*pickers(sides, rows), *controls],
         "setting": setting,
         "sides": [_side(letter, side) for letter, side in zip(LETTERS, sides, strict=False)],
-        **(compared(found, sides, titles) if found else {"scores": []}),
+        **(compared(found, sides, titles, where) if found else {"scores": []}),
     }
     records = (record(line) for line in found)
     columns = tuple(record(found[0])) if found else ("number", "problem")
@@ -130,7 +132,7 @@ def bounds_of(sides: Sequence[Placed]) -> Bounds:
 
 
 def compared(
-    found: Sequence[Line], sides: Sequence[Placed], titles: Mapping[str, str]
+    found: Sequence[Line], sides: Sequence[Placed], titles: Mapping[str, str], where: str
 ) -> dict[str, object]:
     overlap = side_by_side.overlap(found, len(sides))
     first, *others = list(LETTERS[: len(sides)].upper())
@@ -140,7 +142,7 @@ def compared(
         "neither": "neither" if len(sides) == 2 else "none",
         "ratio_names": [f"{first} / {other}" for other in others],
         "scores": score_rows(found, sides),
-        "categories": category_rows(found, sides, titles),
+        "categories": category_rows(found, sides, titles, where),
         "lines": found,
     }
 
@@ -166,8 +168,9 @@ def score_rows(found: Sequence[Line], sides: Sequence[Placed]) -> list[dict[str,
 
 
 def category_rows(
-    found: Sequence[Line], sides: Sequence[Placed], titles: Mapping[str, str]
+    found: Sequence[Line], sides: Sequence[Placed], titles: Mapping[str, str], where: str
 ) -> list[dict[str, object]]:
+    """`where` is the setting as the address names it."""
     rows: list[dict[str, object]] = []
     for slug, group in side_by_side.by_category(found).items():
         solved = [sum(line.solved[n] for line in group) for n in range(len(sides))]
@@ -178,7 +181,8 @@ def category_rows(
             cells.count_cell(side_by_side.overlap(group, len(sides)).every),
             *(cells.ratio_cell(x) for x in common),
         ]
-        rows.append({"title": titles[slug], "cells": cells.joined(made)})
+        address = category_url(slug, where)
+        rows.append({"title": titles[slug], "url": address, "cells": cells.joined(made)})
     return rows
 
 

@@ -36,7 +36,8 @@ ROWS_A_PAGE = 25
 def models_by_problems(request: HttpRequest) -> Page:
     query = board_query(request)
     rows = placed(query.judged(ahead=("solved",)), DEFAULT_SORT)
-    groups, unscored = grouped(query.scope)
+    others = [name for name in BOARD_PARAMETERS if name != "category"]
+    groups, unscored = grouped(query.scope, canonical_query(request, others))
     columns = [column for group in groups for column in group.columns]
     part = part_of(request, rows, ROWS_A_PAGE, PARAMETERS)
     where = canonical_query(request, (*KERNEL_FILTERS, *SETTING_FILTERS))
@@ -76,8 +77,8 @@ def in_words(part: Part[Placed], total: int) -> str:
     return f"{part.start + 1} to {part.start + len(part.rows)} of {said(total, 'submission')}"
 
 
-def grouped(scope: Scope) -> tuple[list[Group], int]:
-    """Scored problems by category, and how many others there are."""
+def grouped(scope: Scope, kept: str) -> tuple[list[Group], int]:
+    """Scored problems by category, and how many others there are; `kept` are the other filters."""
     asked = [
         problem
         for problem in scope.every
@@ -89,9 +90,9 @@ def grouped(scope: Scope) -> tuple[list[Group], int]:
         members = columns.setdefault(one.category, [])
         address = url("problem", one.number, one.slug)
         members.append(Column(number=one.number, title=one.title, url=address, edge=not members))
-    page = url("matrix")
+    page, tail = url("matrix"), f"&{kept}" if kept else ""
     found = [
-        Group(title=scope.titles[own], url=f"{page}?category={own}", columns=tuple(members))
+        Group(title=scope.titles[own], url=f"{page}?category={own}{tail}", columns=tuple(members))
         for own, members in columns.items()
     ]
     return found, len(asked) - len(scored)

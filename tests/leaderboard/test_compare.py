@@ -69,13 +69,25 @@ def test_speedups_are_compared_where_both_are_right(
     row = text.split("Speedup where both are right")[1].split("</tr>")[0]
     assert f"{ours:.2f}×" in row
     assert f"{theirs:.2f}×" in row
-    tensor = text.split("Tensor Parallel</th>")[1].split("</tr>")[0]
+    tensor = text.split("Tensor Parallel</a></th>")[1].split("</tr>")[0]
     assert [part.split("<")[0] for part in tensor.split('class="num">')[1:5]] == [
         "3",
         "3",
         "2",
         "2",
     ]
+
+
+def test_categories_lead_to_their_pages_in_the_same_setting(
+    pair: tuple[Submission, Submission], client: Client
+) -> None:
+    for submission in pair:
+        run = factory.make_run(submission.kernels.all()[0], profile="upstream")
+        factory.finish(run, factory.make_report(run))
+    for asked, kept in (("", ""), ("&profile=upstream&other=1", "?profile=upstream")):
+        text = client.get(address(*pair) + asked).content.decode()
+        for category in ("tensor", "expert"):
+            assert f'<th scope="row" class="first"><a href="/categories/{category}{kept}">' in text
 
 
 def test_up_to_five_fit_and_every_page_asks_little(

@@ -104,6 +104,8 @@ def test_filters_leave_columns_and_rows_out(site: dict[str, Run], client: Client
     assert [row["verdict"] for row in found["cells"]] == ["timeout"]
     assert client.get("/matrix.json?harness=agentic").json()["cells"] == []
     assert client.get("/matrix?category=nonsense").status_code == 400
+    text = client.get("/matrix?p=2&harness=zero-shot").content.decode()
+    assert '<a href="/matrix?category=expert&amp;p=2&amp;harness=zero-shot"' in text
 
 
 def test_unscored_problems_are_left_out_and_said(site: dict[str, Run], client: Client) -> None:
