@@ -98,6 +98,12 @@ class RunLineOut(Output):
         return self.address_of(run)
 
 
+# What is read of runs for it.
+RUN_LINE_READS = [
+    "__".join(field.source_attrs) for field in RunLineOut().fields.values() if field.source_attrs
+]
+
+
 class ProgressOut(serializers.Serializer[Any]):
     done = serializers.IntegerField(source="progress_done")
     total = serializers.IntegerField(source="progress_total")

@@ -39,14 +39,26 @@ from leaderboard.pages import BadQuery, choice
 from leaderboard.refusal import Refusal
 from leaderboard.waiting import by_hardware
 
+# What a run that is not done ends with; no other run has that verdict.
+ENDED_AS = {"infra_error": Status.FAILED, "cancelled": Status.CANCELLED}
+
 
 class NewestFirst(CursorPagination):
     page_size = 50
     ordering = ("-created_at", "-id")
 
 
-def _page(request: Request, rows: QuerySet[Any], shape: type[outputs.Output]) -> Response:
-    pages: NewestFirst = NewestFirst()
+class NewestOfFew(NewestFirst):
+    ordering = ("-asked", "-id")
+
+
+def _page(
+    request: Request,
+    rows: QuerySet[Any],
+    shape: type[outputs.Output],
+    pages: CursorPagination | None = None,
+) -> Response:
+    pages = pages or NewestFirst()
     page = pages.paginate_queryset(rows, request)
     return pages.get_paginated_response(shape(page, many=True, context={"request": request}).data)
 
@@ -143,19 +155,29 @@ def kernel(request: Request, digest: str) -> Response:
 )
 @api_view(["GET"])
 def runs(request: Request) -> Response:
-    rows = Run.objects.listed_for(request.user).with_names()
+    rows = Run.objects.listed_for(request.user).with_names().only(*outputs.RUN_LINE_READS)
     wanted = request.query_params
     if "problem" in wanted:
         rows = rows.filter(kernel__problem=Problem.objects.called(wanted["problem"]))
     if "submission" in wanted:
         rows = rows.filter(kernel__submission=_number(wanted["submission"], "submission"))
-    for name in ("status", "verdict"):
-        if name in wanted:
-            rows = rows.filter(**{name: wanted[name]})
-    if wanted.get("status", Status.DONE) != Status.DONE:
+    ended = (wanted.get("status"), wanted.get("verdict"))
+    if not {"problem", "submission"} & set(wanted):
+        return _page(request, _ended(rows, "verdict", *ended), outputs.RunLineOut)
+    return _page(request, _ended(rows.few(), "ended", *ended), outputs.RunLineOut, NewestOfFew())
+
+
+def _ended(rows: QuerySet[Run], column: str, status: str | None, verdict: str | None) -> Any:
+    """Those with this status and this verdict, which the column holds: one may tell the other."""
+    if verdict is None:
+        verdict = next((each for each, ended in ENDED_AS.items() if ended == status), None)
+    if verdict is not None:
+        agree = status in (None, ENDED_AS.get(verdict, Status.DONE))
+        return rows.filter(**{column: verdict}) if agree else rows.none()
+    if status not in (None, Status.DONE):
         # Few are, and an index that begins with the hardware knows which: this says nothing else.
         rows = rows.filter(hardware__in=Hardware.objects.values("pk"))
-    return _page(request, rows, outputs.RunLineOut)
+    return rows.filter(status=status) if status is not None else rows
 
 
 def _number(text: str, name: str) -> int:

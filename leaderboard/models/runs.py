@@ -8,8 +8,8 @@ import zlib
 from typing import Any
 
 from django.db import models
-from django.db.models import F, Q
-from django.db.models.functions import Lower
+from django.db.models import Case, F, Q, When
+from django.db.models.functions import Coalesce
 
 from leaderboard.links import url
 from leaderboard.models.catalogue import Hardware
@@ -40,7 +40,14 @@ NO_TIMES = Q(**{f"{name}__isnull": True for name in TIMES})
 ALL_TIMES = Q(**{f"{name}__isnull": False for name in TIMES})
 NO_BOUND = Q(bound_us__isnull=True, limiter__isnull=True)
 A_BOUND = Q(bound_us__isnull=False, bound_us__gte=0, limiter__isnull=False)
+# Not a plain condition, for which SQLite would read all that is public and sort it; nor one on a
+# function, of which PostgreSQL thinks that it hardly ever holds, and does the same.
+IS_PUBLIC = Case(When(kernel__submission__visibility=Visibility.PUBLIC, then=True), default=False)
 JUDGED = Q(finished_at__isnull=False, verdict__isnull=False)
+
+
+def _unindexed(name: str) -> Coalesce:
+    return Coalesce(name, name)
 
 
 class RunQuerySet(models.QuerySet["Run"]):
@@ -61,14 +68,19 @@ class RunQuerySet(models.QuerySet["Run"]):
     def reachable_by(self, viewer: Viewer) -> RunQuerySet:
         return self.filter(kernel__submission__in=Submission.objects.reachable_by(viewer))
 
+    def public(self) -> RunQuerySet:
+        return self.filter(IS_PUBLIC)
+
     def listed_for(self, viewer: Viewer) -> RunQuerySet:
         """What lists show to a viewer."""
         if getattr(viewer, "is_staff", False):
             return self
-        # No index holds the lower case: SQLite would rather sort all that is public.
-        known = self.alias(seen_by=Lower("kernel__submission__visibility"))
-        is_own = Q(kernel__submission__owner=viewer.pk)
-        return known.filter(Q(seen_by=Visibility.PUBLIC) | is_own)
+        return self.filter(Q(IS_PUBLIC) | Q(kernel__submission__owner=viewer.pk))
+
+    def few(self) -> RunQuerySet:
+        """For a question about few of all runs: `asked` and `ended` are creation and verdict, but
+        in no index, by which a database would walk over all runs until it has met enough."""
+        return self.annotate(asked=_unindexed("created_at"), ended=_unindexed("verdict"))
 
     def with_names(self) -> RunQuerySet:
         """With what a line about a run shows; without the report."""
@@ -158,6 +170,7 @@ class Run(models.Model):
                 fields=("hardware", "created_at"), name="run_queue", condition=Q(status="queued")
             ),
             models.Index(fields=("hardware", "status", "finished_at"), name="run_ended"),
+            models.Index(fields=("verdict", "-created_at"), name="run_verdict"),
             models.Index(fields=("lease_until",), name="run_lease", condition=Q(status="running")),
         )
         constraints = (

@@ -7,14 +7,13 @@ from typing import Any
 
 from django.conf import settings
 from django.db.models import F, prefetch_related_objects
-from django.db.models.functions import Lower
 from django.http import HttpRequest
 from django.utils import timezone
 
 from leaderboard import cells
 from leaderboard.links import url
 from leaderboard.methodology import judging, methodology_context
-from leaderboard.models import Problem, Publication, Run, Status, Visibility, WorkerHost
+from leaderboard.models import Problem, Publication, Run, Status, WorkerHost
 from leaderboard.models.runs import FINAL
 from leaderboard.pages import Crumb, Page, Table, public_page
 from leaderboard.views.kernels import LINE_READS, run_line
@@ -110,9 +109,7 @@ def host_rows(now: datetime, queue: str | None = None) -> list[dict[str, Any]]:
 
 
 def newest_public_runs() -> list[Run]:
-    # No index holds the lower case: SQLite would rather sort all that is public.
-    seen_by = Lower("kernel__submission__visibility")
-    runs = Run.objects.alias(seen_by=seen_by).filter(seen_by=Visibility.PUBLIC).with_names()
+    runs = Run.objects.public().with_names()
     newest = list(runs.only(*LINE_READS)[:NEWEST])
     prefetch_related_objects([run for run in newest if run.status == Status.QUEUED], "declines")
     return newest
