@@ -6,7 +6,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ("leaderboard", "0008_problem_attempts"),
+        ("leaderboard", "0009_dated_claims"),
     ]
 
     operations = [
