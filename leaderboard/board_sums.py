@@ -3,51 +3,52 @@
 from __future__ import annotations
 
 import functools
-import json
 from array import array
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from django.db.models import Expression
+import orjson
 from django.db.models.functions import Substr
 
 from leaderboard import scores, thresholds
 from leaderboard.cell_columns import Columns
 from leaderboard.details import results_of, without_kernels
 from leaderboard.narrowing import results_of as results_narrowed
+from leaderboard.prepared import Given
 from leaderboard.scores import Attempts, Sums
 from leaderboard.standings import Totals, totals_of
 from leaderboard.tallies import EVERYTHING, Narrow
 
 # Nothing is known at another p than this without looking at speedups.
 USUAL_P = 1.0
-DECODER = json.JSONDecoder()
+# Of `by_threshold`, at the value `place`.
+RECORD = "record"
+RECORD_AT = Substr("by_threshold", Given("place"), thresholds.RECORD.size)
 # None where no kernel counts.
 Found = tuple[Totals, Sums] | None
 
 
 @dataclass(frozen=True, kw_only=True)
 class Reading:
-    """Which columns of a Standing to read, some of them `annotated`; `sum_up` makes the totals of a
-    submission's k and these columns."""
+    """Which columns of a Standing to read, and which `values` that takes; `sum_up` makes the totals
+    of a submission's k and these columns."""
 
     names: Sequence[str]
     sum_up: Callable[..., Found]
-    annotated: Mapping[str, Expression]
+    values: Mapping[str, int]
 
 
 def reading(narrow: Narrow, p: float) -> Reading:
-    annotated: dict[str, Expression] = {}
+    values: dict[str, int] = {}
     names: tuple[str, ...]
     sum_up: Callable[..., Found]
     wide = () if p == USUAL_P else ("cells", "speedups")
     if narrow == EVERYTHING and p == USUAL_P:
-        names, sum_up = ("total",), _everything
+        names, sum_up = ("total_text",), _everything
     elif narrow == EVERYTHING:
-        size = thresholds.RECORD.size
-        annotated = {"record": Substr("by_threshold", thresholds.place_of(p) + 1, size)}
-        names, sum_up = ("total", "record"), _at_threshold
+        names, sum_up = ("total_text", RECORD), _at_threshold
+        values = {"place": thresholds.place_of(p) + 1}
     elif narrow.is_by_category:
         names, sum_up = ("text", *wide), functools.partial(_in_category, narrow, p)
     elif narrow.is_by_problem:
@@ -55,16 +56,16 @@ def reading(narrow: Narrow, p: float) -> Reading:
     else:
         names = ("cells", "outcomes", "speedups")
         sum_up = functools.partial(_of_kinds, narrow, p)
-    return Reading(names=names, sum_up=sum_up, annotated=annotated)
+    return Reading(names=names, sum_up=sum_up, values=values)
 
 
-def _everything(k: int, total: Sequence[Any]) -> Found:
-    found = Totals(*total)
+def _everything(k: int, total: str) -> Found:
+    found = Totals(*orjson.loads(total))
     return found, found.summed
 
 
-def _at_threshold(k: int, total: Sequence[Any], record: bytes | memoryview) -> Found:
-    found = Totals(*total)
+def _at_threshold(k: int, total: str, record: bytes | memoryview) -> Found:
+    found = Totals(*orjson.loads(total))
     return found, found.summed._replace(**thresholds.unpack(record)._asdict())
 
 
@@ -72,14 +73,14 @@ def _in_category(narrow: Narrow, p: float, k: int, text: str, *wide: Any) -> Fou
     key = f'"{narrow.category}":'
     if key not in text:
         return None
-    # The others are not decoded: that takes ten times as long.
-    stored, _ = DECODER.raw_decode(text, text.index("[", text.index(key)))
-    found = Totals(*stored)
+    # The others are not decoded: that takes ten times as long. Only at its end stands a "]]".
+    start = text.index("[", text.index(key))
+    found = Totals(*orjson.loads(text[start : text.index("]]", start) + 2]))
     return found, (_above(p, k, results_of(narrow, *wide)) if wide else found.summed)
 
 
 def _of_problems(narrow: Narrow, p: float, k: int, cells: str, *wide: Any) -> Found:
-    found = totals_of(Columns(json.loads(cells), [], [], array("d")), k, narrow)
+    found = totals_of(Columns(orjson.loads(cells), [], [], array("d")), k, narrow)
     if found is None:
         return None
     return found, (_above(p, k, results_of(narrow, cells, *wide)) if wide else found.summed)

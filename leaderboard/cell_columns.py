@@ -15,6 +15,8 @@ from collections.abc import Iterator, Sequence
 from itertools import chain
 from typing import Any, NamedTuple, Self
 
+import orjson
+
 from leaderboard.scores import Attempts, Counts
 from leaderboard.tallies import Cell, Tally
 
@@ -63,7 +65,7 @@ class Columns(NamedTuple):
     def unpack(cls, packed: Packed) -> Self:
         rates = array("d")
         rates.frombytes(packed.speedups)
-        numbers, kernels = json.loads(packed.cells), json.loads(packed.kernels)
+        numbers, kernels = orjson.loads(packed.cells), orjson.loads(packed.kernels)
         return cls(numbers, kernels, unpack_outcomes(packed.outcomes), rates)
 
     def pack(self) -> Packed:
@@ -114,7 +116,7 @@ def _numbered(outcomes: Sequence[str]) -> list[Any]:
 
 
 def unpack_outcomes(text: str) -> list[str]:
-    kinds, numbers = json.loads(text)
+    kinds, numbers = orjson.loads(text)
     return list(map(kinds.__getitem__, numbers))
 
 
@@ -124,7 +126,7 @@ def _dumped(columns: object) -> str:
 
 def unpack_cells(cells: str, kernels: str) -> tuple[Cell, ...]:
     """By problem."""
-    columns = [*json.loads(cells), *json.loads(kernels)]
+    columns = [*orjson.loads(cells), *orjson.loads(kernels)]
     own = [columns[at] for at in CELL]
     own[MECHANISMS] = map(tuple, own[MECHANISMS])
     return tuple(map(Cell._make, zip(*own, strict=True)))
@@ -135,12 +137,12 @@ def unpack_some(cells: str, names: Sequence[str]) -> list[list[Any]]:
     time. Nothing in a column before `modes` has a bracket in it."""
     wanted = [AT[name] for name in names]
     columns = cells.removeprefix("[[").split("],[", max(wanted) + 1)
-    return [json.loads(f"[{columns[at]}]") for at in wanted]
+    return [orjson.loads(f"[{columns[at]}]") for at in wanted]
 
 
 def unpack_results(cells: str, speedups: bytes | memoryview) -> tuple[Attempts, ...]:
     """By problem."""
-    return tuple(_results(json.loads(cells), struct.unpack(f"<{len(speedups) // 8}d", speedups)))
+    return tuple(_results(orjson.loads(cells), struct.unpack(f"<{len(speedups) // 8}d", speedups)))
 
 
 def _results(numbers: Sequence[list[Any]], rates: Sequence[float]) -> Iterator[Attempts]:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import functools
-import json
 from array import array
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple, Self
 
+import orjson
 from django.db.models import TextField
 from django.db.models.functions import Cast
 
@@ -45,18 +45,23 @@ class Details:
     """Of these rows, one a submission: columns of all are read when one of them is asked for.
     `known` are columns that were read already, by submission."""
 
-    def __init__(self, rows: StandingQuerySet, narrow: Narrow, known: Read | None = None) -> None:
+    def __init__(
+        self, rows: Callable[[], StandingQuerySet], narrow: Narrow, known: Read | None = None
+    ) -> None:
         self._rows, self._narrow = rows, narrow
         self._known = {} if known is None else known
 
     def alone(self, submissions: Iterable[int]) -> Self:
-        own = self._rows.filter(submission__in=list(submissions))
-        return type(self)(own, self._narrow, dict(self._known))
+        own = list(submissions)
+        rows = self._rows
+        return type(self)(
+            lambda: rows().filter(submission__in=own), self._narrow, dict(self._known)
+        )
 
     def _read(self, submission: int, *names: str) -> list[Any]:
         """One query for all rows, unless it was asked before."""
         if missing := [name for name in names if name not in self._known]:
-            rows = self._rows.annotate(text=BY_CATEGORY).order_by()
+            rows = self._rows().annotate(text=BY_CATEGORY).order_by()
             found = {row[0]: row[1:] for row in rows.values_list("submission_id", *missing)}
             for index, name in enumerate(missing):
                 self._known[name] = {key: row[index] for key, row in found.items()}
@@ -64,7 +69,7 @@ class Details:
 
     def by_category(self, submission: int) -> Mapping[str, Any]:
         (text,) = self._read(submission, "text")
-        return dict(json.loads(text))
+        return dict(orjson.loads(text))
 
     def cells(self, submission: int) -> tuple[Cell, ...]:
         if not self._narrow.is_by_problem:
@@ -98,11 +103,12 @@ class Details:
     @functools.cached_property
     def _narrowed(self) -> dict[int, tuple[Cell, ...]]:
         """From every attempt: a standing does not say which kernel is the best of each kind."""
-        setting = self._rows.values(*SETTING).first()
+        standings = self._rows()
+        setting = standings.values(*SETTING).first()
         if setting is None:
             return {}
         rows = Summary.objects.filter(
-            **setting, problem__scored=True, submission__in=self._rows.values("submission_id")
+            **setting, problem__scored=True, submission__in=standings.values("submission_id")
         )
         made: dict[int, list[Cell]] = {}
         columns = ("submission_id", "problem_id", "problem__category", "attempts")
@@ -122,7 +128,7 @@ def mark_of(part: Part) -> Marked:
 def without_kernels(cells: str, outcomes: str, speedups: bytes | memoryview) -> Columns:
     rates = array("d")
     rates.frombytes(speedups)
-    return Columns(json.loads(cells), [], unpack_outcomes(outcomes), rates)
+    return Columns(orjson.loads(cells), [], unpack_outcomes(outcomes), rates)
 
 
 def results_of(narrow: Narrow, cells: str, speedups: bytes | memoryview) -> tuple[Attempts, ...]:

@@ -11,6 +11,7 @@ from django.http import HttpRequest
 
 from leaderboard import boards
 from leaderboard.boards import Entry, Setting
+from leaderboard.claims import claim, published
 from leaderboard.methodology import judging
 from leaderboard.models import Harness, PublishedResult
 from leaderboard.models.choices import BACKENDS
@@ -150,10 +151,10 @@ class BoardQuery:
         """Claims say nothing of single kernels, so filters on those leave them out."""
         if any(self.chosen[name] for name in ("source", "backend", "mechanism", "nccl", "trust")):
             return []
-        return boards.published(category=self.scope.category or None, harness=self.harness)
+        return published(category=self.scope.category or None, harness=self.harness)
 
     def claimed(self, claims: Iterable[PublishedResult]) -> list[Entry]:
-        return [claim_at(boards.claim(claim), self.p) for claim in claims]
+        return [claim_at(claim(one), self.p) for one in claims]
 
 
 def claim_at(entry: Entry, p: float) -> Entry:

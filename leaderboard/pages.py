@@ -153,7 +153,7 @@ def packed(body: str, form: str, etag: str | None) -> Stored:
     """Without an etag of its own a body is named by its content."""
     raw = body.encode()
     name = etag or f'W/"{hashlib.sha256(raw).hexdigest()[:32]}"'
-    compressed = gzip.compress(raw, compresslevel=4, mtime=0)
+    compressed = gzip.compress(raw, compresslevel=3, mtime=0)
     return Stored(body=compressed, content_type=TYPES[form], etag=name)
 
 

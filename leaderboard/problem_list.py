@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import functools
-import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from django.db.models import F
+import orjson
+from django.db.models import F, QuerySet
 from django.http import HttpRequest
 
 from leaderboard import boards
@@ -17,6 +17,7 @@ from leaderboard.boards import Setting
 from leaderboard.cell_columns import AT
 from leaderboard.filters import SETTING_FILTERS, Filter, choice_filter, setting_filters
 from leaderboard.models import Hardware, Problem, ProblemStanding, Standing
+from leaderboard.prepared import ask, given
 from leaderboard.problem_standings import beside
 
 # Where nothing has been judged yet, the sizes and ranks of the measured baselines are shown.
@@ -82,7 +83,7 @@ class Listed:
 
     @functools.cached_property
     def _costs(self) -> dict[int, dict[str, float]]:
-        every = {one.number: json.loads(one.costs or "{}") for one in self.every}
+        every = {one.number: orjson.loads(one.costs or "{}") for one in self.every}
         size, ranks = self.size, str(self.ranks)
         return {number: costs.get(size, {}).get(ranks, {}) for number, costs in every.items()}
 
@@ -109,9 +110,14 @@ def listed(request: HttpRequest) -> Listed:
 
 def with_standings(setting: Setting | None) -> tuple[Any, ...]:
     """Problems without their payload, and `here_` what each came to."""
-    found = beside(Problem.objects.all(), setting)
+    where = vars(setting) if setting else {"hardware_id": ""}
+    return tuple(ask(_beside, tuple(where), **where))
+
+
+def _beside(where: Sequence[str]) -> QuerySet[Problem]:
+    found = beside(Problem.objects.all(), given(where))
     here = {f"here_{name}": F(f"here__{name}") for name in Stood._fields}
-    return tuple(found.defer("payload").annotate(**here))
+    return found.defer("payload").annotate(**here)
 
 
 def judged_by_problem(setting: Setting | None) -> dict[int, Judged]:
@@ -123,7 +129,7 @@ def judged_by_problem(setting: Setting | None) -> dict[int, Judged]:
     speedups: dict[int, list[float]] = {}
     modes: dict[int, list[Sequence[int]]] = {}
     for text in own.order_by("submission_id").values_list("cells", flat=True):
-        columns = json.loads(text)
+        columns = orjson.loads(text)
         names = (columns[AT[name]] for name in ("problem", "best_speedup", "modes"))
         for number, speedup, ended in zip(*names, strict=True):
             speedups.setdefault(number, []).extend(() if speedup is None else (speedup,))
@@ -171,4 +177,4 @@ def source_of(problem: Problem) -> str:
 
 def baselines_of(problem: Problem) -> list[dict[str, Any]]:
     """Times of the reference that were measured alone."""
-    return list(json.loads(problem.baselines or "[]"))
+    return list(orjson.loads(problem.baselines or "[]"))

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict
 from itertools import groupby
 from typing import Any, NamedTuple
 from uuid import UUID
 
 from django.db.models import FilteredRelation, Q, QuerySet
 
-from leaderboard.boards import Setting
 from leaderboard.models import Problem, ProblemStanding, Summary
 from leaderboard.models.runs import SETTING
 
@@ -75,10 +73,9 @@ def _every() -> Iterator[ProblemStanding]:
             yield ProblemStanding(**dict(zip(WHERE, place, strict=True)), **columns)
 
 
-def beside(problems: QuerySet[Problem], setting: Setting | None) -> QuerySet[Problem]:
+def beside(problems: QuerySet[Problem], setting: Mapping[str, Any]) -> QuerySet[Problem]:
     """With `here`, the ProblemStanding of each in this setting, as far as there is one."""
-    place = asdict(setting) if setting else {"hardware_id": ""}
-    where = Q(**{f"standings__{name}": value for name, value in place.items()})
+    where = Q(**{f"standings__{name}": value for name, value in setting.items()})
     return problems.annotate(here=FilteredRelation("standings", condition=where))
 
 

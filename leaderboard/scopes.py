@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+from django.db.models import QuerySet
 from django.http import HttpRequest
 
 from leaderboard.boards import Setting
 from leaderboard.models import Problem
 from leaderboard.pages import choice
+from leaderboard.prepared import ask, given
 from leaderboard.problem_standings import beside
 
 
@@ -52,9 +54,8 @@ def scope(request: HttpRequest, *asked: str, setting: Setting | None = None) -> 
 
     `asked` names those of the parameters `category` and `source` that the page reads.
     """
-    problems = beside(Problem.objects.order_by("number"), setting)
-    found = problems.values_list(*Named._fields[:-1], "here__solved")
-    rows = tuple(map(Named._make, found))
+    where = vars(setting) if setting else {"hardware_id": ""}
+    rows = tuple(map(Named._make, ask(_named, tuple(where), **where)))
     titles = {row.category: row.category_title for row in rows}
     sources = tuple(sorted({row.source for row in rows if row.source}))
     category = choice(request, "category", list(titles)) if "category" in asked else ""
@@ -74,3 +75,8 @@ def scope(request: HttpRequest, *asked: str, setting: Setting | None = None) -> 
         sources=sources,
         every=rows,
     )
+
+
+def _named(where: tuple[str, ...]) -> QuerySet[Problem, tuple[Any, ...]]:
+    problems = beside(Problem.objects.order_by("number"), given(where))
+    return problems.values_list(*Named._fields[:-1], "here__solved")

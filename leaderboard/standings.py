@@ -31,10 +31,6 @@ class Totals(NamedTuple):
     def summed(self) -> Sums:
         return Sums._make(self.sums)
 
-    @property
-    def modes_found(self) -> dict[str, int]:
-        return {mode: n for mode, n in zip(FAILURE_MODES, self.modes, strict=True) if n}
-
 
 def columns_of(tallies: Sequence[Tally], k: int) -> dict[str, Any]:
     """What a Standing holds besides its place; `k` is how many attempts a problem were drawn."""

@@ -13,6 +13,7 @@ from django.http import HttpRequest
 
 from leaderboard import boards, scores
 from leaderboard.boards import Entry, Setting
+from leaderboard.claims import claim
 from leaderboard.filters import (
     SETTING_FILTERS,
     Filter,
@@ -185,7 +186,7 @@ def our_side(entry: Entry, found: Scope) -> Side:
 
 
 def claimed_side(results: Sequence[PublishedResult]) -> Side:
-    entries = {result.category or ALL: boards.claim(result) for result in results}
+    entries = {result.category or ALL: claim(result) for result in results}
     one = next(iter(entries.values()))
     return Side(
         slug=one.slug,

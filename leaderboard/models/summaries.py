@@ -147,15 +147,15 @@ class Standing(models.Model):
 
 
 class ProblemStandingQuerySet(models.QuerySet["ProblemStanding"]):
-    def settings(self) -> list[dict[str, Any]]:
-        """Which settings have results at scored problems, the most used first: keys of SETTING and
-        `tried`.
+    def settings(self) -> models.QuerySet[ProblemStanding, tuple[Any, ...]]:
+        """Which settings have results at scored problems, the most used first: values of SETTING
+        and how many submissions tried how many problems.
 
         A board compares within one setting only.
         """
         own = self.filter(problem__in=Problem.objects.scored()).order_by()
-        counted = own.values(*SETTING).annotate(tried=Sum("submissions"))
-        return list(counted.order_by("-tried", *SETTING))
+        counted = own.values_list(*SETTING).annotate(tried=Sum("submissions"))
+        return counted.order_by("-tried", *SETTING)
 
 
 class ProblemStanding(models.Model):

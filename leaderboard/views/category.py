@@ -8,16 +8,19 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 from uuid import UUID
 
+from django.db.models import QuerySet
 from django.db.models.fields.json import KT
 from django.http import Http404, HttpRequest
 
 from leaderboard import boards, cells
 from leaderboard.boards import Entry, Setting
+from leaderboard.claims import claim, published
 from leaderboard.columns import Placed, cells_of, known_to_any, placed
 from leaderboard.filters import SETTING_FILTERS, said, setting_filters
 from leaderboard.links import url
 from leaderboard.models import Problem
 from leaderboard.pages import Crumb, Page, Table, canonical_query, public_page
+from leaderboard.prepared import Given, ask, given
 from leaderboard.problem_standings import beside
 from leaderboard.taxonomy import family_of
 from leaderboard.verdicts import words
@@ -37,8 +40,8 @@ def category(request: HttpRequest, slug: str) -> Page:
         raise Http404
     scored, title = sum(problem.scored for problem in problems), problems[0].category_title
     entries = boards.judged(setting, scored, category=slug) if setting else []
-    claims = boards.published(category=slug)
-    rows = placed([*entries, *map(boards.claim, claims)], "fast1")
+    claims = published(category=slug)
+    rows = placed([*entries, *map(claim, claims)], "fast1")
     records = [problem_record(problem) for problem in problems]
     where = canonical_query(request, (*SETTING_FILTERS,))
     return Page(
@@ -94,9 +97,13 @@ class Asked(NamedTuple):
 
 
 def problems_of(slug: str, setting: Setting | None) -> list[Asked]:
-    found = beside(Problem.objects.filter(category=slug), setting)
-    named = found.annotate(also=KT("payload__also")).order_by("number")
-    return list(map(Asked._make, named.values_list(*Asked._fields)))
+    where = vars(setting) if setting else {"hardware_id": ""}
+    return list(map(Asked._make, ask(_problems, tuple(where), slug=slug, **where)))
+
+
+def _problems(where: tuple[str, ...]) -> QuerySet[Problem, tuple[Any, ...]]:
+    found = beside(Problem.objects.filter(category=Given("slug")), given(where))
+    return found.annotate(also=KT("payload__also")).order_by("number").values_list(*Asked._fields)
 
 
 def problem_record(problem: Asked) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from django.http import Http404, HttpRequest
 
 from leaderboard import boards, cells, scores
 from leaderboard.boards import Cell, Entry
+from leaderboard.claims import claim
 from leaderboard.columns import COLUMNS, CSV_COLUMNS, as_record, csv_rows, placed
 from leaderboard.links import url
 from leaderboard.models import LanguageModel, Problem, PublishedResult, Standing
@@ -50,7 +51,7 @@ def model(request: HttpRequest, slug: str) -> Page:
     claims = list(
         PublishedResult.objects.filter(model=found).select_related("model", "publication")
     )
-    totals = [boards.claim(result) for result in claims if result.category is None]
+    totals = [claim(result) for result in claims if result.category is None]
     rows = placed([*entries, *totals], "fast1")
     ours = [row.entry for row in rows if not row.entry.claimed]
     context = {
@@ -171,7 +172,7 @@ def category_context(
         size = known.sizes[slug]
         ours = [entry.score_in(slug, size).pass_at_1 for entry in entries]
         theirs = [
-            boards.claim(results[slug]).score.pass_at_1 if slug in results else None
+            claim(results[slug]).score.pass_at_1 if slug in results else None
             for results in claimed.values()
         ]
         made = [cells.count_cell(size), *map(cells.heat_cell, [*ours, *theirs])]

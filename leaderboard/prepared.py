@@ -1,0 +1,119 @@
+"""Queries whose SQL is written once in a process.
+
+For a query of a page Django needs several times as long to write the SQL as the database to answer
+it. A prepared query is a function at the top of a module that makes the queryset, with `Given` in
+place of values:
+
+    def _of_model(by_date: bool) -> QuerySet[Submission]: ...filter(model=Given("model"))...
+
+    ask(_of_model, True, model=17)
+
+The function runs once for each choice of positional arguments: whatever changes the SQL must be
+among them.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from django.db import connection
+from django.db.models import Expression, Field, QuerySet
+from django.db.models.query import ModelIterable, ValuesListIterable, get_related_populators
+
+Found = TypeVar("Found")
+Convert = Callable[[Any], Any]
+Build = Callable[..., QuerySet[Any, Found]]
+
+
+class Given(Expression):
+    """Stands for the value of that name. With `field` it is passed as that field would pass it:
+    times, UUIDs and JSON need that."""
+
+    def __init__(self, name: str, field: Field[Any, Any] | None = None) -> None:
+        super().__init__(output_field=field)
+        self.name, self.kind = name, field
+
+    def as_sql(self, *_: Any, **__: Any) -> tuple[str, list[Any]]:  # type: ignore[override]
+        return "%s", [self]
+
+    def passed(self, values: Mapping[str, Any]) -> Any:
+        value = values[self.name]
+        return self.kind.get_db_prep_value(value, connection) if self.kind else value
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Statement:
+    sql: str
+    parameters: Sequence[Any]
+    # By the place in a row: what makes values of what the database has there.
+    converters: Mapping[int, Sequence[Convert]]
+    made_of: Convert
+
+
+def given(names: Iterable[str]) -> dict[str, Given]:
+    """Keywords of a filter whose values have the names of their columns."""
+    return {name: Given(name) for name in names}
+
+
+def ask(build: Build[Found], *shape: Hashable, **values: object) -> list[Found]:
+    """Raises KeyError where a value is missing."""
+    statement = _statement(build, shape)
+    with connection.cursor() as cursor:
+        cursor.execute(
+            statement.sql,
+            [one.passed(values) if isinstance(one, Given) else one for one in statement.parameters],
+        )
+        found = cursor.fetchall()
+    columns: list[Iterable[Any]] = list(zip(*found, strict=True))
+    for place, converters in statement.converters.items() if found else ():
+        for convert in converters:
+            columns[place] = map(convert, columns[place])
+    return list(map(statement.made_of, zip(*columns, strict=True)))
+
+
+@functools.cache
+def _statement(build: Build[Any], shape: tuple[Hashable, ...]) -> _Statement:
+    queryset = build(*shape)
+    compiler: Any = queryset.query.get_compiler(connection=connection)
+    sql, parameters = compiler.as_sql()
+    selected = [one[0] for one in compiler.select]
+    converters = {
+        place: [functools.partial(_converted, convert, expression) for convert in functions]
+        for place, (functions, expression) in compiler.get_converters(selected).items()
+    }
+    made_of = _MAKERS[queryset._iterable_class](compiler)
+    return _Statement(sql=sql, parameters=parameters, converters=converters, made_of=made_of)
+
+
+def _converted(convert: Callable[..., Any], expression: Expression, value: Any) -> Any:
+    return convert(value, expression, connection)
+
+
+def _instances(compiler: Any) -> Convert:
+    """As ModelIterable makes them."""
+    known = compiler.klass_info
+    model, own = known["model"], known["select_fields"]
+    first, end = own[0], own[-1] + 1
+    names = [expression.target.attname for expression, *_ in compiler.select[first:end]]
+    populators: Callable[..., list[Any]] = get_related_populators
+    related = populators(known, compiler.select, connection.alias)
+    annotated = compiler.annotation_col_map or {}
+
+    def made_of(row: Sequence[Any]) -> Any:
+        made = model.from_db(connection.alias, names, row[first:end])
+        for populator in related:
+            populator.populate(row, made)
+        for name, place in annotated.items():
+            setattr(made, name, row[place])
+        return made
+
+    return made_of
+
+
+_MAKERS: dict[Any, Callable[[Any], Convert]] = {
+    ModelIterable: _instances,
+    ValuesListIterable: lambda _: tuple,
+}

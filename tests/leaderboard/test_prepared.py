@@ -1,0 +1,70 @@
+"""Prepared queries find what the same querysets find, and are written once."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.db.models import F, QuerySet
+from django.test.utils import CaptureQueriesContext
+
+from leaderboard.models import Kernel, Problem, Run, Submission
+from leaderboard.prepared import Given, ask, given
+from tests.leaderboard import factory
+
+pytestmark = pytest.mark.django_db
+NAMES = ("pk", "model__name", "model__is_baseline", "created_at", "cost_usd")
+BUILT: list[object] = []
+
+
+def _rows(where: tuple[str, ...]) -> QuerySet[Submission, tuple[Any, ...]]:
+    BUILT.append(where)
+    return Submission.objects.filter(**given(where)).order_by("pk").values_list(*NAMES)
+
+
+def _kernels() -> QuerySet[Kernel]:
+    found = Kernel.objects.filter(submission__model__name=Given("model")).order_by("pk")
+    found = found.select_related("submission__model", "problem").defer("problem__payload")
+    return found.annotate(vendor=F("submission__model__vendor"))
+
+
+def _run_of() -> QuerySet[Run, tuple[Any, ...]]:
+    return Run.objects.filter(pk=Given("run", Run._meta.pk)).values_list("pk", "mechanisms")
+
+
+def test_rows_are_those_of_the_queryset() -> None:
+    mine, other = factory.make_submission("A"), factory.make_submission("B")
+    where = {"model__name": "A"}
+    (row,) = ask(_rows, tuple(where), **where)
+    assert row == Submission.objects.filter(pk=mine.pk).values_list(*NAMES).get()
+    assert [row[0] for row in ask(_rows, ())] == [mine.pk, other.pk]
+    assert ask(_rows, ("model__name",), model__name="nobody") == []
+
+
+def test_sql_is_written_once_for_each_shape_and_read_each_time() -> None:
+    factory.make_submission("A")
+    ask(_rows, ("model__slug",), model__slug="x")
+    before = len(BUILT)
+    with CaptureQueriesContext(connection) as seen:
+        ask(_rows, ("model__slug",), model__slug="y")
+        ask(_rows, ("model__slug",), model__slug="x")
+    assert len(BUILT) == before
+    assert len(seen.captured_queries) == 2
+    with pytest.raises(KeyError):
+        ask(_rows, ("model__slug",))
+
+
+def test_instances_have_what_was_selected_with_them(problem: Problem) -> None:
+    kernel = factory.make_kernel(factory.make_submission("A"), problem)
+    (found,) = ask(_kernels, model="A")
+    with CaptureQueriesContext(connection) as seen:
+        assert found == kernel
+        assert (found.submission.model.name, found.problem.number) == ("A", problem.number)
+        assert vars(found)["vendor"] == kernel.submission.model.vendor
+    assert not seen.captured_queries
+    assert found.problem.get_deferred_fields() == {"payload"}
+
+
+def test_values_are_passed_as_their_field_passes_them(run: Run) -> None:
+    assert ask(_run_of, run=run.pk) == [(run.pk, run.mechanisms)]
