@@ -14,7 +14,7 @@ from django.http import HttpRequest
 
 from leaderboard import boards
 from leaderboard.boards import Setting
-from leaderboard.cell_columns import AT
+from leaderboard.cell_columns import unpack_some
 from leaderboard.filters import SETTING_FILTERS, Filter, choice_filter, setting_filters
 from leaderboard.models import Hardware, Problem, ProblemStanding, Standing
 from leaderboard.prepared import ask, given
@@ -36,16 +36,19 @@ class Stood(NamedTuple):
     run_id: UUID | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
-class Judged:
-    """More of one problem in one setting, for figures. Times are those of the fastest kernel; there
-    is a speedup for each submission that solved it. `modes` count attempts by FAILURE_MODES."""
+class Judged(NamedTuple):
+    """More of one problem in one setting, for figures: its attempts by FAILURE_MODES, and the
+    times of the fastest kernel. Of the reference judged as a submission only its time is known."""
 
     submissions: int
-    speedups: tuple[float, ...]
-    modes: tuple[int, ...]
-    kernel_us: float | None
-    baseline_us: float | None
+    solved: int
+    modes: list[int]
+    run__kernel_us: float | None
+    run__baseline_us: float | None
+
+    @property
+    def kernel_us(self) -> float | None:
+        return self.run__kernel_us if self.solved else None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,6 +79,10 @@ class Listed:
     @functools.cached_property
     def judged(self) -> Mapping[int, Judged]:
         return judged_by_problem(self.setting)
+
+    @functools.cached_property
+    def speedups(self) -> Mapping[int, Sequence[float]]:
+        return speedups_by_problem(self.setting)
 
     def cost(self, problem: Problem) -> dict[str, float]:
         """The least that a rank must do, at the size and ranks of the setting."""
@@ -121,31 +128,26 @@ def _beside(where: Sequence[str]) -> QuerySet[Problem]:
 
 
 def judged_by_problem(setting: Setting | None) -> dict[int, Judged]:
-    """Two queries. Of the reference judged as a submission only the time is taken."""
+    """One query."""
     if setting is None:
         return {}
-    here = asdict(setting)
-    own = Standing.objects.ranked().filter(**here, submission__model__is_baseline=False)
-    speedups: dict[int, list[float]] = {}
-    modes: dict[int, list[Sequence[int]]] = {}
-    for text in own.order_by("submission_id").values_list("cells", flat=True):
-        columns = orjson.loads(text)
-        names = (columns[AT[name]] for name in ("problem", "best_speedup", "modes"))
-        for number, speedup, ended in zip(*names, strict=True):
-            speedups.setdefault(number, []).extend(() if speedup is None else (speedup,))
-            modes.setdefault(number, []).append(ended)
-    known = ("problem_id", "solved", "run__kernel_us", "run__baseline_us")
-    rows = ProblemStanding.objects.filter(**here, problem__scored=True).order_by("problem_id")
-    return {
-        number: Judged(
-            submissions=len(modes.get(number, ())),
-            speedups=tuple(speedups.get(number, ())),
-            modes=tuple(map(sum, zip(*modes.get(number, ()), strict=True))),
-            kernel_us=kernel_us if solved else None,
-            baseline_us=baseline_us,
-        )
-        for number, solved, kernel_us, baseline_us in rows.values_list(*known)
-    }
+    own = ProblemStanding.objects.filter(**asdict(setting), problem__scored=True)
+    rows = own.order_by("problem_id").values_list("problem_id", *Judged._fields)
+    return {number: Judged(*told) for number, *told in rows}
+
+
+def speedups_by_problem(setting: Setting | None) -> dict[int, list[float]]:
+    """The best of each submission that solved it; one query."""
+    found: dict[int, list[float]] = {}
+    if setting is None:
+        return found
+    models = Standing.objects.ranked().filter(submission__model__is_baseline=False)
+    own = models.filter(**asdict(setting)).order_by("submission_id")
+    for text in own.values_list("cells", flat=True):
+        for number, speedup in zip(*unpack_some(text, ("problem", "best_speedup")), strict=True):
+            if speedup is not None:
+                found.setdefault(number, []).append(speedup)
+    return found
 
 
 def list_filters(request: HttpRequest, every: Sequence[Problem]) -> list[Filter]:

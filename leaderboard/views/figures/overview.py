@@ -118,8 +118,8 @@ def times_of(problem: Problem, found: Listed) -> tuple[float | None, float | Non
     """Microseconds of reference and best kernel. Where nothing was judged the reference's are
     those measured alone, on the same hardware and shape."""
     judged = found.judged.get(problem.number)
-    if judged and judged.baseline_us is not None:
-        return judged.baseline_us, judged.kernel_us
+    if judged and judged.run__baseline_us is not None:
+        return judged.run__baseline_us, judged.kernel_us
     return measured_alone(problem, found), None
 
 
@@ -205,9 +205,9 @@ def reach_table(reaches: Sequence[Reach], axes: Axes) -> Table:
 
 def spreads_of(found: Listed) -> list[Spread]:
     return [
-        Spread(name=str(problem), speedups=found.judged[problem.number].speedups)
+        Spread(name=str(problem), speedups=tuple(found.speedups[problem.number]))
         for problem in found.shown
-        if problem.number in found.judged and found.judged[problem.number].speedups
+        if problem.number in found.speedups
     ]
 
 
