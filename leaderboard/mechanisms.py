@@ -71,5 +71,5 @@ def _told(report: Report) -> Iterable[str]:
 
 def _mark(marks: dict[int, list[str]], line: int, text: str) -> None:
     said = marks.setdefault(line, [])
-    if text not in said:
+    if text.casefold() not in map(str.casefold, said):
         said.append(text)

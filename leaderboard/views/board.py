@@ -160,8 +160,8 @@ def heads(columns: Columns, sort: str, p: float, address: str) -> dict[str, obje
     }
 
 
-def row_context(row: Placed) -> dict[str, Any]:
-    """A row with all its numbers, as the page of a model shows it too."""
+def row_context(row: Placed, columns: Sequence[Column]) -> dict[str, Any]:
+    """A row as the page of a model shows it."""
     entry = row.entry
     return {
         **{name: getattr(entry, name) for name in ("model", "vendor", "harness", "url")},
@@ -170,7 +170,7 @@ def row_context(row: Placed) -> dict[str, Any]:
         "claimed": entry.claimed,
         "trust": entry.trust,
         "trust_text": words(entry.trust),
-        "cells": cells_of(entry),
+        "cells": cells_of(entry, columns),
     }
 
 

@@ -12,7 +12,7 @@ from django.http import Http404, HttpRequest
 from leaderboard import boards, cells, scores
 from leaderboard.boards import Cell, Entry
 from leaderboard.claims import claim
-from leaderboard.columns import COLUMNS, CSV_COLUMNS, as_record, csv_rows, placed
+from leaderboard.columns import CSV_COLUMNS, Placed, as_record, csv_rows, known_to_any, placed
 from leaderboard.links import url
 from leaderboard.models import LanguageModel, Problem, PublishedResult, Standing
 from leaderboard.pages import Crumb, Page, Table, public_page
@@ -56,8 +56,7 @@ def model(request: HttpRequest, slug: str) -> Page:
     ours = [row.entry for row in rows if not row.entry.claimed]
     context = {
         "model": found,
-        "columns": COLUMNS,
-        "rows": [row_context(row) for row in rows],
+        **table_context(rows),
         "claimed": bool(totals),
         "citation": claims[0].publication.citation if totals else "",
         "compare_url": compare_url(ours),
@@ -80,6 +79,11 @@ def model(request: HttpRequest, slug: str) -> Page:
         table=Table(columns=CSV_COLUMNS, rows=csv_rows(rows)),
         crumbs=(Crumb(text="Leaderboard", url=url("board")), Crumb(text=found.name)),
     )
+
+
+def table_context(rows: Sequence[Placed]) -> dict[str, object]:
+    columns = known_to_any([row.entry for row in rows])
+    return {"columns": columns, "rows": [row_context(row, columns) for row in rows]}
 
 
 def catalogue() -> Known:

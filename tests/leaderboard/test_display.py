@@ -7,7 +7,15 @@ import pytest
 from evaluator.report import Verdict
 from leaderboard import verdicts
 from leaderboard.display import MOST_COLOURED, highlighted
+from leaderboard.mechanisms import source_marks
 from leaderboard.visible import visible
+
+
+def test_a_line_is_not_marked_twice_with_the_same_words() -> None:
+    found = {"tag": "cuda_graph", "evidence": "source", "detail": "line 7: torch.cuda.CUDAGraph"}
+    flags = {"static:cuda-graph": [7, 9], "uses_nccl": [9]}
+    marks = source_marks({"flag_lines": flags, "mechanisms": [found]})
+    assert marks == {7: ["cuda graph"], 9: ["cuda graph", "uses nccl"]}
 
 
 @pytest.mark.parametrize(

@@ -65,6 +65,7 @@ def test_a_page_shows_all_that_a_report_of_gpus_holds(where: str, run: Run, clie
     text = text_of(html)
     assert "PKB's own harness would have reported 1.46×" in text.replace("&#x27;", "'")
     assert "Links bound 33.60 47.7" in text
+    assert html.count('<svg class="bar" aria-hidden="true"><rect width="') >= 6  # in a colour
     assert "Utilisation 47.7 %" in text
     assert "rank 3 is the slowest, 3.0 % behind the fastest" in text
     assert "61.0 % of the communication ran beside computing" in text

@@ -190,6 +190,8 @@ def test_a_model_tells_where_it_is_strong_and_weak(model: str, client: Client) -
     assert "Solved 1 of 2 problems" in text
     assert "9.00×" not in text
     assert "/compare?a=" in text
+    assert "Speedup<small>" in text
+    assert "Of roofline<small>" not in text  # a processor has none
 
 
 def test_a_models_twin_holds_every_problem(model: str, client: Client) -> None:
