@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, TypedDict, Unpack
+from typing import Any, TypedDict, TypeVar, Unpack
 
 from django.db.models import QuerySet, TextField
 from django.db.models.functions import Cast
@@ -32,6 +32,7 @@ __all__ = [
 ]
 
 HARDENED = "hardened"
+Told = TypeVar("Told")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,27 +94,31 @@ class Entry:
     def modes(self) -> dict[str, int]:
         return {mode: n for mode, n in zip(FAILURE_MODES, self.ended, strict=False) if n}
 
+    def _told(self, read: Callable[[Details, int], Told], nothing: Told) -> Told:
+        """By its details; a claim has none."""
+        return read(self.details, self.submission) if self.details and self.submission else nothing
+
     @functools.cached_property
     def results(self) -> tuple[Attempts, ...]:
-        return self.details.results(self.submission) if self.details and self.submission else ()
+        return self._told(Details.results, ())
 
     @functools.cached_property
     def cells(self) -> tuple[Cell, ...]:
-        return self.details.cells(self.submission) if self.details and self.submission else ()
+        return self._told(Details.cells, ())
 
     @property
     def marks(self) -> Sequence[Marked]:
         """What a matrix shows of the cells."""
-        return self.details.marks(self.submission) if self.details and self.submission else ()
+        return self._told(Details.marks, [])
 
     @property
     def solved(self) -> str:
         """At the number of each problem: 1 where it was solved, 0 where tried, else a space."""
-        return self.details.solved(self.submission) if self.details and self.submission else ""
+        return self._told(Details.solved, "")
 
     @functools.cached_property
     def _by_category(self) -> Mapping[str, Any]:
-        return self.details.by_category(self.submission) if self.details and self.submission else {}
+        return self._told(Details.by_category, {})
 
     def score_in(self, category: str, scored: int) -> Score:
         """Of one category, of an entry that was not narrowed."""
