@@ -6,11 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from django.db.models import F
+from django.db.models import F, IntegerField, QuerySet
 from django.db.models.functions import Abs
 
 from leaderboard.models import Kernel
+from leaderboard.prepared import Given, ask, given
 
+PLACE = ("submission_id", "problem_id", "attempt", "step")
 MOST_SIBLINGS, MOST_RESULTS, MOST_STEPS = 100, 1_000, 1 << 16
 
 
@@ -32,14 +34,10 @@ def lineage(kernel: Kernel, setting: Mapping[str, Any]) -> list[Sibling]:
 
     Results of another setting would not compare, so `setting` says which runs to look at.
     """
-    results = (f"runs__{name}" for name in ("verdict", "speedup", *setting))
-    near = (
-        Kernel.objects.filter(submission=kernel.submission_id, problem=kernel.problem_id)
-        .order_by(_distance(kernel), "-runs__created_at", "-runs__id")
-        .values_list("attempt", "step", "backend", "source_id", "pk", *results)
-    )
+    place = {name: getattr(kernel, name) for name in PLACE}
+    near = ask(_near, tuple(setting), **place)
     found: dict[int, Sibling] = {}
-    for attempt, step, backend, digest, pk, verdict, speedup, *where in near[:MOST_RESULTS]:
+    for attempt, step, backend, digest, pk, verdict, speedup, *where in near:
         counts = verdict is not None and where == list(setting.values())
         if pk in found and (found[pk].verdict is not None or not counts):
             continue
@@ -56,10 +54,20 @@ def lineage(kernel: Kernel, setting: Mapping[str, Any]) -> list[Sibling]:
     return sorted(shown, key=lambda sibling: (sibling.attempt, sibling.step))
 
 
-def _distance(kernel: Kernel) -> Abs:
+def _near(setting: Sequence[str]) -> QuerySet[Kernel, tuple[Any, ...]]:
+    results = (f"runs__{name}" for name in ("verdict", "speedup", *setting))
+    of_both = given(("submission_id", "problem_id"))
+    return (
+        Kernel.objects.filter(**of_both)
+        .order_by(_distance(), "-runs__created_at", "-runs__id")
+        .values_list("attempt", "step", "backend", "source_id", "pk", *results)
+    )[:MOST_RESULTS]
+
+
+def _distance() -> Abs:
     """In steps, as if each attempt had MOST_STEPS."""
-    attempts = F("attempt") - kernel.attempt
-    return Abs(attempts * MOST_STEPS + F("step") - kernel.step)
+    attempts, steps = (F(name) - Given(name, IntegerField()) for name in ("attempt", "step"))
+    return Abs(attempts * MOST_STEPS + steps)
 
 
 def previous(siblings: Sequence[Sibling]) -> Sibling | None:

@@ -9,7 +9,7 @@ from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 from rest_framework.request import Request
 
-from leaderboard.models import Run, Status
+from leaderboard.models import Decline, Run, Status
 from leaderboard.models.runs import TIMES
 
 
@@ -163,7 +163,7 @@ class RunOut(RunLineOut):
     @extend_schema_field(DeclineOut(many=True))
     def get_declines(self, run: Run) -> list[Any]:
         """Newest first."""
-        return list(DeclineOut(run.declines.told(), many=True).data)
+        return list(DeclineOut(Decline.objects.told(run), many=True).data)
 
     @extend_schema_field(TimingOut(allow_null=True))
     def get_timing(self, run: Run) -> dict[str, float] | None:

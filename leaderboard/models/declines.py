@@ -5,15 +5,17 @@ from __future__ import annotations
 from typing import Any
 
 from django.db import models
-from django.db.models import Q
+from django.db.models import Q, QuerySet
 from django.utils import timezone
 
 from leaderboard.models.runs import OPEN, Run
+from leaderboard.prepared import Given, ask
 from leaderboard.visible import visible
 
 REASON_LIMIT = 300
 # A host may come back under a new name each time, and decline each time.
 MOST_TOLD = 10
+TOLD = ("host", "reason", "declined_at")
 
 
 class DeclineQuerySet(models.QuerySet["Decline"]):
@@ -27,9 +29,14 @@ class DeclineQuerySet(models.QuerySet["Decline"]):
         """Let a host be asked again; what it said of runs that have ended stays."""
         self.filter(host=host, run__hardware=queue, run__status__in=OPEN).delete()
 
-    def told(self) -> list[dict[str, Any]]:
-        """The newest, as API and pages tell them."""
-        return [dict(row) for row in self.values("host", "reason", "declined_at")[:MOST_TOLD]]
+    def told(self, run: Run) -> list[dict[str, Any]]:
+        """The newest of a run, as API and pages tell them."""
+        return [dict(zip(TOLD, row, strict=True)) for row in ask(_told, run=run.pk)]
+
+
+def _told() -> QuerySet[Decline, tuple[Any, ...]]:
+    own = Decline.objects.filter(run_id=Given("run", Run._meta.pk))
+    return own.values_list(*TOLD)[:MOST_TOLD]
 
 
 class Decline(models.Model):

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
+from django.db.models import BigIntegerField, ExpressionWrapper, F, QuerySet
 from django.http import Http404, HttpRequest
 
 from leaderboard import cells
@@ -18,6 +19,7 @@ from leaderboard.mechanisms import source_marks
 from leaderboard.models import Kernel, Moderation, Run, Source, Submission, Visibility
 from leaderboard.other_side import Other, differences, other_side
 from leaderboard.pages import Crumb, Page, Table, origin, public_page
+from leaderboard.prepared import Given, ask
 from leaderboard.reproduce import citation, reproduction
 from leaderboard.verdicts import state, words
 from leaderboard.views.problems import address_of
@@ -86,8 +88,7 @@ def uses_of(request: HttpRequest, digest: str) -> tuple[list[Kernel], bool]:
 
     An unlisted submission is not given away by a public one with the same source.
     """
-    found = Kernel.objects.filter(source=digest).select_related("problem", "submission__model")
-    uses = list(found.only(*USE_READS).order_by("submission_id", "attempt", "step"))
+    uses = ask(_uses, digest=digest)
     for visibility in (Visibility.PUBLIC, Visibility.UNLISTED):
         if open_to_all := [use for use in uses if use.submission.visibility == visibility]:
             return open_to_all, False
@@ -99,13 +100,26 @@ def uses_of(request: HttpRequest, digest: str) -> tuple[list[Kernel], bool]:
     return [use for use in uses if use.submission_id in seen], True
 
 
+def _uses() -> QuerySet[Kernel]:
+    found = Kernel.objects.filter(source_id=Given("digest"))
+    found = found.select_related("problem", "submission__model").only(*USE_READS)
+    return found.order_by("submission_id", "attempt", "step")
+
+
 def runs_of(uses: Sequence[Kernel]) -> list[Run]:
     """The newest first, without their reports."""
     known = {use.pk: use for use in uses}
-    runs = list(Run.objects.filter(kernel__in=known).only(*RUN_READS)[:MOST_RUNS])
+    named = {f"kernel_{number}": pk for number, pk in enumerate(known)}
+    runs = ask(_runs, tuple(named), **named)
     for run in runs:
         run.kernel = known[run.kernel_id]
     return runs
+
+
+def _runs(kernels: Sequence[str]) -> QuerySet[Run]:
+    # A key to another table takes no expression among several values; a number does.
+    numbered = Run.objects.alias(of=ExpressionWrapper(F("kernel_id"), BigIntegerField()))
+    return numbered.filter(of__in=map(Given, kernels)).only(*RUN_READS)[:MOST_RUNS]
 
 
 def shown_run(runs: Sequence[Run]) -> Run | None:
@@ -119,9 +133,13 @@ def with_report(run: Run | None) -> Run | None:
     """The same run with its report and its source."""
     if run is None:
         return None
-    found = Run.objects.select_related("kernel__source").get(pk=run.pk)
+    (found,) = ask(_reported, run=run.pk)
     found.kernel.problem, found.kernel.submission = run.kernel.problem, run.kernel.submission
     return found
+
+
+def _reported() -> QuerySet[Run]:
+    return Run.objects.select_related("kernel__source").filter(pk=Given("run", Run._meta.pk))
 
 
 def run_line(run: Run) -> dict[str, Any]:

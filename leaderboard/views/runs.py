@@ -6,15 +6,17 @@ import uuid
 from collections.abc import Mapping
 from typing import Any
 
+from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponseBase
 from django.utils import timezone
 
 from leaderboard.evidence import contents, evidence, run_facts
 from leaderboard.links import url
-from leaderboard.models import Run, Status, Visibility
+from leaderboard.models import Decline, Run, Status, Visibility
 from leaderboard.models.choices import PHASES
 from leaderboard.models.runs import FINAL
 from leaderboard.pages import Crumb, Page, public_page
+from leaderboard.prepared import Given, ask
 from leaderboard.reproduce import reproduction
 from leaderboard.views.figures.runs import run_called
 from leaderboard.views.problems import address_of
@@ -25,8 +27,12 @@ SHOWN_PHASES = ("queued", "build", "verify", "timed")
 
 def run(request: HttpRequest, run_id: uuid.UUID, form: str = "html") -> HttpResponseBase:
     """A finished run never changes, so its page is kept like any other."""
-    is_final = Run.objects.filter(pk=run_id, status__in=FINAL).exists()
+    is_final = any(status in FINAL for (status,) in ask(_status, run=run_id))
     return (finished if is_final else followed)(request, form=form, run_id=run_id)
+
+
+def _status() -> QuerySet[Run, tuple[str]]:
+    return Run.objects.filter(pk=Given("run", Run._meta.pk)).values_list("status")
 
 
 def page_of(request: HttpRequest, run_id: uuid.UUID) -> Page:
@@ -94,7 +100,7 @@ def run_record(found: Run, queue_position: int | None) -> dict[str, Any]:
         "message": found.message,
         "queue_position": queue_position,
         "waiting_s": round((until - found.created_at).total_seconds()),
-        "declines": found.declines.told(),
+        "declines": Decline.objects.told(found),
         "host": found.host,
         "url": found.get_absolute_url(),
     }

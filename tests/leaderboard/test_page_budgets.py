@@ -11,10 +11,13 @@ import pytest
 from django.conf import settings
 from django.core.cache import cache
 from django.db import connection
+from django.db.models.sql.compiler import SQLCompiler
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from evaluator.report import Verdict
+from leaderboard.kept_answers import KEPT
+from leaderboard.links import url
 from leaderboard.models import Problem
 from tests.leaderboard import factory
 
@@ -79,6 +82,19 @@ def test_a_row_is_a_few_bytes(address: str, most: int, client: Client) -> None:
     """Beyond what a page without rows weighs."""
     empty = gzip_bytes(f"{address}?harness=human", client)
     assert (gzip_bytes(address, client) - empty) / ROWS < most
+
+
+@pytest.mark.parametrize("page", ["kernel", "run"])
+def test_a_page_made_again_writes_no_sql(
+    page: str, problem: Problem, client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = factory.make_judged(factory.make_submission(), problem)
+    address = url(page, {"kernel": run.kernel.source_id, "run": run.pk}[page])
+    first = client.get(address).content
+    cache.clear()
+    KEPT.clear()
+    monkeypatch.setattr(SQLCompiler, "as_sql", None)
+    assert client.get(address).content == first
 
 
 def test_serving_pages_loads_no_library_of_the_judge_or_of_commands(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from django.db.models import QuerySet
 from django.http import Http404, HttpRequest
 
 from leaderboard.charts import runs as charts
@@ -15,6 +16,7 @@ from leaderboard.charts.runs import Bin, Event, Margin
 from leaderboard.links import url
 from leaderboard.models import Run
 from leaderboard.pages import Crumb, Table
+from leaderboard.prepared import Given, ask
 from leaderboard.views.figures.frame import Drawn, figure, framed
 from leaderboard.visible import visible
 
@@ -196,11 +198,15 @@ def run_called(text: str) -> Run:
         key = uuid.UUID(text)
     except ValueError:
         raise Http404 from None
-    named = Run.objects.select_related("kernel__problem", "kernel__submission__model")
-    found = named.defer("kernel__problem__payload").filter(pk=key).first()
-    if found is None:
+    found = ask(_called, run=key)
+    if not found:
         raise Http404
-    return found
+    return found[0]
+
+
+def _called() -> QuerySet[Run]:
+    named = Run.objects.select_related("kernel__problem", "kernel__submission__model")
+    return named.defer("kernel__problem__payload").filter(pk=Given("run", Run._meta.pk))
 
 
 def _run_of(request: HttpRequest) -> tuple[Run, dict[str, Any]]:
