@@ -164,6 +164,11 @@ def decimal_cell(value: Number, digits: int = 1) -> SafeString:
 
 
 @_drawn_once
+def significant_cell(value: Number) -> SafeString:
+    return _cell(value, significant)
+
+
+@_drawn_once
 def bytes_cell(value: Number) -> SafeString:
     return _cell(value, bytes_text)
 

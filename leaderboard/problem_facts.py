@@ -78,7 +78,7 @@ def health_groups(found: Iterable[Mapping[str, Any]]) -> list[dict[str, object]]
 
 def _finding(row: Mapping[str, Any]) -> dict[str, object]:
     errors = row.get("errors", {})
-    made = [cells.decimal_cell(errors.get(dtype), 2) for dtype in ("float32", "bfloat16")]
+    made = [cells.significant_cell(errors.get(dtype)) for dtype in ("float32", "bfloat16")]
     return {
         "profile": row["profile"],
         "why": row["why"],

@@ -46,6 +46,7 @@ def test_the_page_shows_health_and_baseline(problem: Problem, client: Client) ->
     for told in (
         "Must be rejected",
         "does not apply",
+        "1.33e+11",
         "102 seeds at size tiny on 2 and 4 ranks (CPU)",
         "NVIDIA H200",
     ):
