@@ -17,6 +17,7 @@ from leaderboard.models import Problem, Publication, Run, Status, WorkerHost
 from leaderboard.models.runs import FINAL
 from leaderboard.pages import Crumb, Page, Table, public_page
 from leaderboard.views.kernels import LINE_READS, run_line
+from leaderboard.views.problems import address_of
 from leaderboard.waiting import MOST_COUNTED, by_hardware, counted, of_each
 
 NEWEST = 20
@@ -46,7 +47,7 @@ def methodology(request: HttpRequest) -> Page:
 def status(request: HttpRequest) -> Page:
     now = timezone.now()
     queues, hosts = queue_rows(now), host_rows(now)
-    recent = [{**run_line(run), "declined": declined(run)} for run in newest_public_runs()]
+    recent = [recent_row(run) for run in newest_public_runs()]
     oldest = [queue["oldest"] for queue in queues if queue["oldest"]]
     facts = {
         "now": now,
@@ -110,9 +111,18 @@ def host_rows(now: datetime, queue: str | None = None) -> list[dict[str, Any]]:
 
 def newest_public_runs() -> list[Run]:
     runs = Run.objects.public().with_names()
-    newest = list(runs.only(*LINE_READS)[:NEWEST])
+    newest = list(runs.only(*LINE_READS, "kernel__problem__slug")[:NEWEST])
     prefetch_related_objects([run for run in newest if run.status == Status.QUEUED], "declines")
     return newest
+
+
+def recent_row(run: Run) -> dict[str, Any]:
+    return {
+        **run_line(run),
+        "declined": declined(run),
+        "problem_url": address_of(run.kernel.problem),
+        "submission_url": run.kernel.submission.get_absolute_url(),
+    }
 
 
 def declined(run: Run) -> str:

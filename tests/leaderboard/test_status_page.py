@@ -52,6 +52,15 @@ def test_a_busy_day_is_not_counted_to_its_end(
     assert FINISHED.format("3") in client.get("/status").content.decode()
 
 
+def test_the_newest_runs_lead_to_problem_and_submission(run: Run, client: Client) -> None:
+    with CaptureQueriesContext(connection) as queries:
+        text = client.get("/status").content.decode()
+    problem, submission = run.kernel.problem, run.kernel.submission
+    assert f'<a href="/problems/{problem.number}-{problem.slug}">{problem}</a>' in text
+    assert f'<a href="/submissions/{submission.pk}">' in text
+    assert len([q for q in queries if '"leaderboard_problem"."slug"' in q["sql"]]) == 1
+
+
 def test_declines_are_asked_for_only_where_a_run_waits(run: Run, client: Client) -> None:
     Decline.objects.create(run=run, host="h", reason="no triton", declined_at=timezone.now())
     with CaptureQueriesContext(connection) as waiting:
