@@ -107,7 +107,7 @@ class Entry:
         return self._told(Details.cells, ())
 
     @property
-    def marks(self) -> Sequence[Marked]:
+    def marks(self) -> Iterable[Marked]:
         """What a matrix shows of the cells."""
         return self._told(Details.marks, [])
 
@@ -210,7 +210,7 @@ def judged(
         nccl_free=narrowing.get("nccl_free", False),
     )
     known: dict[str, dict[int, Any]] = {name: {} for name in ahead}
-    details = Details(functools.partial(_ranked, where), narrow, known)
+    details = Details(where=where, narrow=narrow, known=known)
     asked = board_sums.reading(narrow, p)
     found = ask(_board, tuple(where), (*asked.names, *ahead), **where, **asked.values)
     first, last = len(FIELDS) + 1, len(FIELDS) + 1 + len(asked.names)
@@ -226,12 +226,13 @@ def judged(
     return entries
 
 
-def _ranked(where: Mapping[str, Any]) -> StandingQuerySet:
-    return Standing.objects.ranked().filter(**where)
-
-
 def _board(where: Iterable[str], names: Sequence[str]) -> QuerySet[Standing, tuple[Any, ...]]:
-    found = _ranked(given(where)).order_by("submission_id").annotate(**AS_TEXT)
+    found = (
+        Standing.objects.ranked()
+        .filter(**given(where))
+        .order_by("submission_id")
+        .annotate(**AS_TEXT)
+    )
     if board_sums.RECORD in names:
         found = found.annotate(record=board_sums.RECORD_AT)
     return found.values_list(*FIELDS, "submission__k", *names)
@@ -250,7 +251,7 @@ def each_in_its_setting(standings: StandingQuerySet, scored: int) -> list[tuple[
     first = attempted + 1 + len(SETTING_FIELDS)
     columns = zip(WHOLE, zip(*(row[first:] for row in best.values()), strict=True), strict=False)
     known = {name: dict(zip(best, values, strict=True)) for name, values in columns}
-    details = Details(lambda: standings, EVERYTHING, known)
+    details = Details(where={}, narrow=EVERYTHING, known=known)
     made = []
     for row in best.values():
         k, total, _, *setting = row[len(FIELDS) : first]

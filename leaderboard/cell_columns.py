@@ -6,7 +6,6 @@ how every attempt ended, `speedups` the numbers of every correct one.
 
 from __future__ import annotations
 
-import json
 import math
 import struct
 from array import array
@@ -121,7 +120,7 @@ def unpack_outcomes(text: str) -> list[str]:
 
 
 def _dumped(columns: object) -> str:
-    return json.dumps(columns, separators=(",", ":"))
+    return orjson.dumps(columns).decode()
 
 
 def unpack_cells(cells: str, kernels: str) -> tuple[Cell, ...]:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import functools
 from array import array
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from operator import or_
 from typing import Any, NamedTuple, Self
 
 import orjson
-from django.db.models import TextField
+from django.db.models import Q, QuerySet, TextField
 from django.db.models.functions import Cast
 
 from leaderboard.cell_columns import (
@@ -18,10 +20,10 @@ from leaderboard.cell_columns import (
     unpack_results,
     unpack_some,
 )
-from leaderboard.models import Summary
+from leaderboard.models import Standing, Summary
 from leaderboard.models.runs import SETTING
-from leaderboard.models.summaries import StandingQuerySet
 from leaderboard.narrowing import Part, parts_of
+from leaderboard.prepared import Given, ask, given
 from leaderboard.scores import Attempts
 from leaderboard.standings import letters
 from leaderboard.tallies import Cell, Narrow, cell_of, outcome_of
@@ -41,69 +43,70 @@ BY_CATEGORY = Cast("by_category", TextField())
 Read = dict[str, dict[int, Any]]
 
 
+@dataclass(frozen=True, kw_only=True)
 class Details:
-    """Of these rows, one a submission: columns of all are read when one of them is asked for.
-    `known` are columns that were read already, by submission."""
+    """Of the ranked standings `where` these columns have these values, one a submission, or of some
+    of them: columns of all are read when one of them is asked for. `known` are columns that were
+    read already, by submission."""
 
-    def __init__(
-        self, rows: Callable[[], StandingQuerySet], narrow: Narrow, known: Read | None = None
-    ) -> None:
-        self._rows, self._narrow = rows, narrow
-        self._known = {} if known is None else known
+    where: Mapping[str, Any]
+    narrow: Narrow
+    known: Read
+    submissions: tuple[int, ...] = ()
 
     def alone(self, submissions: Iterable[int]) -> Self:
-        own = list(submissions)
-        rows = self._rows
-        return type(self)(
-            lambda: rows().filter(submission__in=own), self._narrow, dict(self._known)
-        )
+        return replace(self, submissions=tuple(submissions), known=dict(self.known))
 
     def _read(self, submission: int, *names: str) -> list[Any]:
         """One query for all rows, unless it was asked before."""
-        if missing := [name for name in names if name not in self._known]:
-            rows = self._rows().annotate(text=BY_CATEGORY).order_by()
-            found = {row[0]: row[1:] for row in rows.values_list("submission_id", *missing)}
+        if missing := [name for name in names if name not in self.known]:
+            some = {f"own{n}": number for n, number in enumerate(self.submissions)}
+            shape = (tuple(self.where), tuple(some), tuple(missing))
+            rows = ask(_columns, *shape, **self.where, **some)
+            found = {row[0]: row[1:] for row in rows}
             for index, name in enumerate(missing):
-                self._known[name] = {key: row[index] for key, row in found.items()}
-        return [self._known[name][submission] for name in names]
+                self.known[name] = {key: row[index] for key, row in found.items()}
+        return [self.known[name][submission] for name in names]
 
     def by_category(self, submission: int) -> Mapping[str, Any]:
         (text,) = self._read(submission, "text")
         return dict(orjson.loads(text))
 
     def cells(self, submission: int) -> tuple[Cell, ...]:
-        if not self._narrow.is_by_problem:
+        if not self.narrow.is_by_problem:
             return self._narrowed.get(submission, ())
         every = unpack_cells(*self._read(submission, "cells", "kernels"))
-        return tuple(cell for cell in every if self._narrow.covers(cell.problem, cell.category))
+        return tuple(cell for cell in every if self.narrow.covers(cell.problem, cell.category))
 
-    def marks(self, submission: int) -> list[Marked]:
-        if not self._narrow.is_by_problem:
-            return list(map(mark_of, self._parts(submission)))
+    def marks(self, submission: int) -> Iterable[Marked]:
+        if not self.narrow.is_by_problem:
+            return map(mark_of, self._parts(submission))
         (text,) = self._read(submission, "cells")
         columns = unpack_some(text, Marked._fields)
-        return list(map(Marked._make, zip(*columns, strict=True)))
+        return map(Marked, *columns)
 
     def solved(self, submission: int) -> str:
-        if self._narrow.is_by_problem:
+        if self.narrow.is_by_problem:
             (text,) = self._read(submission, "solved")
             return str(text)
         parts = self._parts(submission)
         return letters({part.results.problem: part.results.correct for part in parts})
 
     def results(self, submission: int) -> tuple[Attempts, ...]:
-        if self._narrow.is_by_problem:
-            return results_of(self._narrow, *self._read(submission, "cells", "speedups"))
+        if self.narrow.is_by_problem:
+            return results_of(self.narrow, *self._read(submission, "cells", "speedups"))
         return tuple(part.results for part in self._parts(submission))
 
     def _parts(self, submission: int) -> Iterator[Part]:
         packed = self._read(submission, "cells", "outcomes", "speedups")
-        return parts_of(without_kernels(*packed), self._narrow)
+        return parts_of(without_kernels(*packed), self.narrow)
 
     @functools.cached_property
     def _narrowed(self) -> dict[int, tuple[Cell, ...]]:
         """From every attempt: a standing does not say which kernel is the best of each kind."""
-        standings = self._rows()
+        standings = Standing.objects.ranked().filter(**self.where)
+        if self.submissions:
+            standings = standings.filter(submission__in=self.submissions)
         setting = standings.values(*SETTING).first()
         if setting is None:
             return {}
@@ -114,9 +117,18 @@ class Details:
         columns = ("submission_id", "problem_id", "problem__category", "attempts")
         found = rows.order_by("problem_id").values_list(*columns)
         for submission, problem, category, attempts in found:
-            if cell := cell_of(problem, category, attempts, self._narrow):
+            if cell := cell_of(problem, category, attempts, self.narrow):
                 made.setdefault(submission, []).append(cell)
         return {submission: tuple(cells) for submission, cells in made.items()}
+
+
+def _columns(
+    where: tuple[str, ...], some: tuple[str, ...], names: tuple[str, ...]
+) -> QuerySet[Standing, tuple[Any, ...]]:
+    rows = Standing.objects.ranked().filter(**given(where)).order_by()
+    if some:
+        rows = rows.filter(functools.reduce(or_, (Q(submission=Given(name)) for name in some)))
+    return rows.annotate(text=BY_CATEGORY).values_list("submission_id", *names)
 
 
 def mark_of(part: Part) -> Marked:

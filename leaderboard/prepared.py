@@ -22,6 +22,7 @@ from typing import Any, TypeVar
 from django.db import connection
 from django.db.models import Expression, Field, QuerySet
 from django.db.models.query import ModelIterable, ValuesListIterable, get_related_populators
+from django.db.models.sql.subqueries import UpdateQuery
 
 Found = TypeVar("Found")
 Convert = Callable[[Any], Any]
@@ -41,7 +42,7 @@ class Given(Expression):
 
     def passed(self, values: Mapping[str, Any]) -> Any:
         value = values[self.name]
-        return self.kind.get_db_prep_value(value, connection) if self.kind else value
+        return self.kind.get_db_prep_save(value, connection) if self.kind else value
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,16 +63,38 @@ def ask(build: Build[Found], *shape: Hashable, **values: object) -> list[Found]:
     """Raises KeyError where a value is missing."""
     statement = _statement(build, shape)
     with connection.cursor() as cursor:
-        cursor.execute(
-            statement.sql,
-            [one.passed(values) if isinstance(one, Given) else one for one in statement.parameters],
-        )
+        cursor.execute(statement.sql, _passed(statement.parameters, values))
         found = cursor.fetchall()
     columns: list[Iterable[Any]] = list(zip(*found, strict=True))
     for place, converters in statement.converters.items() if found else ():
         for convert in converters:
             columns[place] = map(convert, columns[place])
     return list(map(statement.made_of, zip(*columns, strict=True)))
+
+
+def change(build: Build[Any], *shape: Hashable, columns: tuple[str, ...], **values: object) -> int:
+    """Sets columns to the values of their names; returns how many rows there were."""
+    sql, parameters = _update(build, shape, columns)
+    with connection.cursor() as cursor:
+        cursor.execute(sql, _passed(parameters, values))
+        return int(cursor.rowcount)
+
+
+def _passed(parameters: Sequence[Any], values: Mapping[str, object]) -> list[Any]:
+    return [one.passed(values) if isinstance(one, Given) else one for one in parameters]
+
+
+@functools.cache
+def _update(
+    build: Build[Any], shape: tuple[Hashable, ...], columns: tuple[str, ...]
+) -> tuple[str, Sequence[Any]]:
+    """As QuerySet.update writes it."""
+    queryset = build(*shape)
+    fields = {name: queryset.model._meta.get_field(name) for name in columns}
+    query: Any = queryset.query.chain(UpdateQuery)
+    query.add_update_values({name: Given(name, field) for name, field in fields.items()})
+    sql, parameters = query.get_compiler(connection=connection).as_sql()
+    return sql, parameters
 
 
 @functools.cache

@@ -7,18 +7,23 @@ from itertools import groupby
 from typing import Any, NamedTuple
 from uuid import UUID
 
+import orjson
 from django.db import transaction
+from django.db.models import QuerySet
 from django.db.models.functions import Lower
 
 from leaderboard import problem_standings
 from leaderboard.cell_columns import Packed
+from leaderboard.details import BY_CATEGORY
 from leaderboard.models import Problem, ProblemStanding, Run, Standing, Submission, Summary
 from leaderboard.models.runs import SETTING
+from leaderboard.prepared import Given, ask, change, given
 from leaderboard.standings import columns_of, with_tally
 from leaderboard.tallies import Tally, modes_of, tally_of
 
 # Values of the columns SETTING.
 Setting = tuple[Any, ...]
+Row = tuple[Any, ...]
 
 
 class Judged(NamedTuple):
@@ -49,66 +54,88 @@ PLACE = 2 + len(SETTING)
 COLUMNS = Judged._fields
 # Within a place the last run of each attempt is the one that counts.
 ORDER = (*COLUMNS[:PLACE], "kernel__attempt", "kernel__step", "finished_at", "id")
-STORED = ("pk", "submission__k", *Packed._fields, "by_category")
+STORED = ("pk", "submission__k", *Packed._fields, "text")
 
 
 def rewrite(submission_id: int, problem_id: int, setting: Mapping[str, Any] | None = None) -> None:
     """Bring what is known of one submission on one problem up to date, in the caller's
     transaction: in one setting, if that is all that has changed."""
     whose = {"submission": submission_id, "problem": problem_id}
-    runs = Run.objects.filter(**{f"kernel__{name}": value for name, value in whose.items()})
     if setting is None:
-        known = Summary.objects.filter(**whose).order_by().values_list(*SETTING)
-        touched = set(known)
+        touched = set(Summary.objects.filter(**whose).order_by().values_list(*SETTING))
     else:
-        # No index holds the lower case: a database without statistics would look for all runs
-        # of that hardware first.
-        runs = runs.alias(on=Lower("hardware_id")).filter(on=setting["hardware_id"])
-        runs = runs.filter(**{name: setting[name] for name in SETTING[1:]})
         touched = {tuple(setting[name] for name in SETTING)}
-    order = ORDER[2:] if setting is None else ORDER[PLACE:]
-    found = {_setting_of(row): row for row in _rows(_judged(runs, order))}
-    subject = Problem.objects.scored().filter(pk=problem_id).order_by()
-    scored = next(iter(subject.values_list("category", flat=True)), None)
+    runs = ask(_runs_of, setting is not None, **whose, **(setting or {}))
+    found = {_setting_of(row): row for row in _rows(map(Judged._make, runs))}
+    scored = ask(_category_of, problem=problem_id)
     for one in sorted(touched | set(found)):
         place = dict(zip(SETTING, one, strict=True))
         row = found.get(one)
         _store(row, {**whose, **place})
-        if scored is not None:
-            tally = tally_of(problem_id, scored, row.attempts) if row else None
+        for (category,) in scored:
+            tally = tally_of(problem_id, category, row.attempts) if row else None
             _update_standing(submission_id, problem_id, place, tally)
         problem_standings.refresh(problem_id, place)
 
 
+def _runs_of(in_one_setting: bool) -> QuerySet[Run, Row]:
+    runs = Run.objects.filter(
+        kernel__submission=Given("submission"), kernel__problem=Given("problem")
+    )
+    if in_one_setting:
+        # No index holds the lower case: a database without statistics would look for all runs
+        # of that hardware first.
+        runs = runs.alias(on=Lower("hardware_id")).filter(on=Given("hardware_id"))
+        runs = runs.filter(**given(SETTING[1:]))
+    order = ORDER[PLACE:] if in_one_setting else ORDER[2:]
+    return runs.counted().order_by(*order).values_list(*COLUMNS)
+
+
+def _category_of() -> QuerySet[Problem, Row]:
+    return Problem.objects.scored().filter(pk=Given("problem")).order_by().values_list("category")
+
+
 def _store(row: Summary | None, place: Mapping[str, Any]) -> None:
     """In place of what was there."""
-    own = Summary.objects.filter(**place)
     if row is None:
-        own.delete()
-    elif not own.update(**{name: getattr(row, name) for name in SUMMED}):
+        Summary.objects.filter(**place).delete()
+        return
+    values = {name: getattr(row, name) for name in SUMMED}
+    if not change(_summary_of, columns=SUMMED, **place, **values):
         row.save(force_insert=True)
+
+
+def _summary_of() -> QuerySet[Summary]:
+    return Summary.objects.filter(**given(("submission", "problem", *SETTING)))
 
 
 def _update_standing(
     submission_id: int, problem_id: int, setting: Mapping[str, Any], tally: Tally | None
 ) -> None:
     """Put one problem's part of a standing in place of what it was."""
-    own = Standing.objects.filter(submission=submission_id, **setting)
-    before = next(iter(own.order_by().values_list(*STORED)), None)
-    if before is None:
+    before = ask(_standing_of, submission=submission_id, **setting)
+    if not before:
         if tally:
             k = Submission.objects.values_list("k", flat=True).get(pk=submission_id)
             Standing.objects.create(
                 submission_id=submission_id, **setting, **columns_of([tally], k)
             )
         return
-    pk, k, *packed, by_category = before
-    columns = with_tally(Packed(*packed), problem_id, tally, k, by_category)
-    changed = Standing.objects.filter(pk=pk)
+    ((pk, k, *packed, by_category),) = before
+    columns = with_tally(Packed(*packed), problem_id, tally, k, orjson.loads(by_category))
     if columns is None:
-        changed.delete()
+        Standing.objects.filter(pk=pk).delete()
     else:
-        changed.update(**columns)
+        change(_standing, columns=tuple(columns), pk=pk, **columns)
+
+
+def _standing_of() -> QuerySet[Standing, Row]:
+    own = Standing.objects.filter(**given(("submission", *SETTING))).order_by()
+    return own.annotate(text=BY_CATEGORY).values_list(*STORED)
+
+
+def _standing() -> QuerySet[Standing]:
+    return Standing.objects.filter(pk=Given("pk"))
 
 
 def rebuild() -> int:

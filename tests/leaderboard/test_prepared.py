@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
+from uuid import UUID
 
 import pytest
 from django.db import connection
@@ -10,7 +12,7 @@ from django.db.models import F, QuerySet
 from django.test.utils import CaptureQueriesContext
 
 from leaderboard.models import Kernel, Problem, Run, Submission
-from leaderboard.prepared import Given, ask, given
+from leaderboard.prepared import Given, ask, change, given
 from tests.leaderboard import factory
 
 pytestmark = pytest.mark.django_db
@@ -68,3 +70,17 @@ def test_instances_have_what_was_selected_with_them(problem: Problem) -> None:
 
 def test_values_are_passed_as_their_field_passes_them(run: Run) -> None:
     assert ask(_run_of, run=run.pk) == [(run.pk, run.mechanisms)]
+
+
+def _run() -> QuerySet[Run]:
+    return Run.objects.filter(pk=Given("pk", Run._meta.pk))
+
+
+def test_a_change_sets_columns_as_their_fields_store_them(run: Run) -> None:
+    other = factory.make_run(run.kernel)
+    values = {"created_at": run.created_at - timedelta(days=1), "mechanisms": ["tma"], "ranks": [0, 3]}
+    assert change(_run, columns=tuple(values), pk=run.pk, **values) == 1
+    run.refresh_from_db()
+    assert {name: getattr(run, name) for name in values} == values
+    assert Run.objects.get(pk=other.pk).ranks == []
+    assert change(_run, columns=("ranks",), pk=UUID(int=0), ranks=[1]) == 0
