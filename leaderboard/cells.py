@@ -178,7 +178,7 @@ def fraction_cell(part: Number, whole: Number) -> SafeString:
     top, bottom = _checked(part), _checked(whole)
     if top is None or bottom is None:
         return _MISSING_CELL
-    return SafeString(f'<td class="num">{top:.0f}<span class="of">/{bottom:.0f}</span></td>')
+    return SafeString(f'<td class="num">{top:,.0f}<span class="of">/{bottom:,.0f}</span></td>')
 
 
 def any_cell(value: object) -> SafeString:

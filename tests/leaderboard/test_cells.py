@@ -68,6 +68,7 @@ def test_a_failed_margin_says_so_in_words() -> None:
 def test_only_our_own_cells_are_joined() -> None:
     row = cells.joined([cells.count_cell(3), cells.fraction_cell(12, 87)])
     assert row == '<td class="num">3</td><td class="num">12<span class="of">/87</span></td>'
+    assert '37<span class="of">/1,048,576' in cells.fraction_cell(37, 1 << 20)
     with pytest.raises(TypeError, match="only cells"):
         cells.joined(["<td>1</td>"])  # type: ignore[list-item]
 
