@@ -8,13 +8,16 @@ from dataclasses import asdict, replace
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from django.db.models import F, Q
+import orjson
+from django.db.models import F, Q, QuerySet, TextField
+from django.db.models.functions import Cast
 
 from leaderboard import scores
 from leaderboard.boards import SETTING_FIELDS, Setting
 from leaderboard.failures import CORRECT, FAILURE_MODES
 from leaderboard.models import Problem, ProblemStanding, Summary
 from leaderboard.models.summaries import SummaryQuerySet
+from leaderboard.prepared import Given, ask, given
 
 KERNEL_NUMBERS = ("speedup", "speedup_low", "speedup_high", "kernel_us", "baseline_us")
 KERNEL_COLUMNS = (
@@ -25,6 +28,8 @@ ATTEMPT_COLUMNS = (
     *("model", "harness", "submission", "attempt", "run", "verdict", "cause", "speedup", "low"),
     *("utilisation", "backend", "mechanisms", "nccl", "kernel"),
 )
+# As text, for a quicker reader.
+ATTEMPTS = Cast("attempts", TextField())
 FASTEST_FIRST = F("best_speedup").desc(nulls_last=True)
 
 
@@ -80,7 +85,7 @@ class Row(NamedTuple):
     best_run__mechanisms: list[str] | None
     best_run__kernel__source_id: str | None
     best_run_id: UUID | None
-    attempts: list[dict[str, Any]]
+    attempts: str
 
     @property
     def is_reference(self) -> bool:
@@ -90,8 +95,12 @@ class Row(NamedTuple):
 
 def stood_of(problem: Problem) -> list[Stood]:
     """One query: in every setting, also where the problem is not scored."""
-    found = ProblemStanding.objects.filter(problem=problem)
-    return list(map(Stood._make, found.values_list(*Stood._fields)))
+    return list(map(Stood._make, ask(_stood, problem=problem.number)))
+
+
+def _stood() -> QuerySet[ProblemStanding, tuple[Any, ...]]:
+    own = ProblemStanding.objects.filter(problem_id=Given("problem"))
+    return own.values_list(*Stood._fields)
 
 
 def in_view(settings: Iterable[Setting], stood: Iterable[Stood]) -> list[Setting]:
@@ -104,19 +113,23 @@ def rows_of(problem: Problem, setting: Setting | None, most: int | None = None) 
     """One query: references, then the best of the submissions, as many as `most`."""
     if setting is None:
         return []
-    own = _shown(problem, setting)
-    if most is not None:
-        models = own.filter(submission__model__is_baseline=False)
-        best = models.order_by(FASTEST_FIRST, "submission_id").values("pk")[:most]
-        own = own.filter(Q(submission__model__is_baseline=True) | Q(pk__in=best))
-    found = own.order_by("submission_id").values_list(*Row._fields)
-    rows = list(map(Row._make, found))
+    where = {"problem_id": problem.number, **vars(setting)}
+    rows = list(map(Row._make, ask(_rows, tuple(where), most, **where)))
     return [
         *(row for row in rows if row.is_reference),
         *scores.in_order(
             (row for row in rows if not row.is_reference), lambda row: row.best_speedup
         ),
     ]
+
+
+def _rows(where: Sequence[str], most: int | None) -> QuerySet[Summary, tuple[Any, ...]]:
+    own = Summary.objects.shown().filter(**given(where))
+    if most is not None:
+        models = own.filter(submission__model__is_baseline=False)
+        best = models.order_by(FASTEST_FIRST, "submission_id").values("pk")[:most]
+        own = own.filter(Q(submission__model__is_baseline=True) | Q(pk__in=best))
+    return own.order_by("submission_id").values_list(*Row._fields[:-1], ATTEMPTS)
 
 
 def _shown(problem: Problem, setting: Setting) -> SummaryQuerySet:
@@ -137,16 +150,16 @@ def _named(row: Row) -> tuple[str, str, int]:
     return row.submission__model__name, row.submission__harness, row.submission_id
 
 
-def attempt_records(rows: Iterable[Row]) -> list[dict[str, Any]]:
-    """Every attempt; correct ones first, the fastest first."""
+def attempt_records(rows: Iterable[Row], most: int | None = None) -> list[dict[str, Any]]:
+    """Every attempt, or as many as `most`; correct ones first, the fastest first."""
     names = ATTEMPT_COLUMNS[3:]
-    found = [
-        # By name: PostgreSQL keeps the keys of an object in an order of its own.
+    found = [(row, entry) for row in rows for entry in orjson.loads(row.attempts)]
+    best = scores.in_order(found, lambda pair: pair[1]["speedup"])[:most]
+    # By name: PostgreSQL keeps the keys of an object in an order of its own.
+    return [
         dict(zip(ATTEMPT_COLUMNS, (*_named(row), *map(entry.get, names)), strict=True))
-        for row in rows
-        for entry in row.attempts
+        for row, entry in best
     ]
-    return scores.in_order(found, lambda record: record["speedup"])
 
 
 def mode_rows(problem: Problem, setting: Setting | None) -> dict[str, Mapping[str, int]]:

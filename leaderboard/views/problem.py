@@ -6,7 +6,8 @@ import functools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from django.db.models import Q, Subquery
+from django.db.models import OuterRef, QuerySet, Subquery
+from django.db.models.functions import JSONObject
 from django.http import Http404, HttpRequest
 from django.utils.safestring import SafeString
 
@@ -17,6 +18,7 @@ from leaderboard.floors import LIMITER_WORDS, Limits
 from leaderboard.links import url
 from leaderboard.models import Problem
 from leaderboard.pages import Crumb, Page, Table, canonical_query, choice, public_page
+from leaderboard.prepared import Given, ask
 from leaderboard.problem_facts import (
     Times,
     floor_records,
@@ -49,9 +51,8 @@ NOTHING: Mapping[str, object] = {
 
 @public_page("attempts", "gpu", *SETTING_FILTERS)
 def problem(request: HttpRequest, number: int, slug: str) -> Page:
-    near = with_neighbours(number)
-    found = next((one for one in near if (one.number, one.slug) == (number, slug)), None)
-    if found is None:
+    found = next(iter(ask(_called, slug=slug)), None)
+    if found is None or found.number != number:
         raise Http404
     every = choice(request, "attempts", ["all"]) == "all"
     stood = problem_results.stood_of(found)
@@ -69,7 +70,7 @@ def problem(request: HttpRequest, number: int, slug: str) -> Page:
         **results_context(here, rows, every=every),
         "figures": problem_figures(found, stood, setting, query),
         **floor_context(found, limits, stood, query),
-        **neighbours(found, near),
+        **neighbours(found),
         **problem_context(found),
     }
     return Page(
@@ -133,7 +134,7 @@ def results_context(here: Stood | None, rows: Sequence[Row], *, every: bool) -> 
         return {"said": "", **NOTHING}
     models = [row for row in rows if not row.is_reference]
     most = None if every else MOST_SHOWN
-    records = attempt_records(models)[:most]
+    records = attempt_records(models, most)
     return {
         "said": f"{said(here.solved, 'kernel')} · {here.setting}",
         **standing(here, rows),
@@ -255,19 +256,18 @@ def measured(stood: Sequence[Stood], limits: Limits) -> tuple[Times, Times]:
     return references, kernels
 
 
-def with_neighbours(number: int) -> list[Problem]:
-    """A problem between those before and after it; one query."""
-    others = Problem.objects.values("number")
-    before = Subquery(others.filter(number__lt=number).order_by("-number")[:1])
-    after = Subquery(others.filter(number__gt=number).order_by("number")[:1])
-    near = Q(number=number) | Q(number=before) | Q(number=after)
-    return list(Problem.objects.filter(near).order_by("number"))
+def _called() -> QuerySet[Problem]:
+    """With what links `before` and `after` it are made of."""
+    others = Problem.objects.values(link=JSONObject(number="number", slug="slug", title="title"))
+    before = others.filter(number__lt=OuterRef("number")).order_by("-number")[:1]
+    after = others.filter(number__gt=OuterRef("number")).order_by("number")[:1]
+    own = Problem.objects.filter(slug=Given("slug"))
+    return own.annotate(before=Subquery(before), after=Subquery(after))
 
 
-def neighbours(found: Problem, near: Sequence[Problem]) -> dict[str, object]:
-    links = {one.number > found.number: _neighbour(one) for one in near if one != found}
-    return {"before": links.get(False), "after": links.get(True)}
+def neighbours(found: Problem) -> dict[str, object]:
+    return {name: _neighbour(vars(found)[name]) for name in ("before", "after")}
 
 
-def _neighbour(found: Problem) -> dict[str, object]:
-    return {"number": found.number, "title": found.title, "url": address_of(found)}
+def _neighbour(link: Mapping[str, Any] | None) -> dict[str, object] | None:
+    return {**link, "url": url("problem", link["number"], link["slug"])} if link else None
