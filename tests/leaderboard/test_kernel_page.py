@@ -140,7 +140,7 @@ def test_a_run_without_timing_has_no_timing_figures(client: Client) -> None:
         assert client.get(f"/figures/{name}.json?run={failed.id}").status_code == 404
     text = text_of(page_of(client, f"/runs/{failed.id}"))
     assert "Outputs that failed" in text
-    assert "37 /2048" in text
+    assert "37 /2,048" in text
     assert "What the hardware" not in text
 
 
