@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 import pytest
 from django.contrib.auth.models import User
+from django.db import connection, connections
 from django.http import HttpRequest, HttpResponse
 from django.test import Client, RequestFactory
 
@@ -102,3 +103,29 @@ def test_the_oldest_answers_make_room(monkeypatch: pytest.MonkeyPatch) -> None:
     for number in (1, 2, 3, 3, 2, 1):
         assert repeat(RequestFactory().get("/", {"n": number})).content == b"ten bytes."
     assert asked == ["1", "2", "3", "1"]
+
+
+@pytest.mark.skipif(connection.vendor != "postgresql", reason="SQLite has no server to go away")
+@pytest.mark.django_db(transaction=True)
+def test_a_connection_that_its_server_ended_is_opened_anew(client: Client) -> None:
+    body = client.get("/methodology").content
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_backend_pid()")
+        (number,) = cursor.fetchone()
+    other = connection.copy("other")
+    with other.cursor() as cursor:
+        cursor.execute("SELECT pg_terminate_backend(%s, 5000)", [number])
+    other.close()
+    assert client.get("/methodology").content == body
+
+
+def test_the_version_is_all_that_a_repeated_page_asks_its_database(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whether an old connection still works is seen by asking."""
+    client.get("/methodology")
+    known = connections[connection.alias]
+    monkeypatch.setattr(known, "health_check_enabled", True)
+    monkeypatch.setattr(known, "health_check_done", False)
+    monkeypatch.setattr(known, "is_usable", lambda: pytest.fail("asked whether it is usable"))
+    assert client.get("/methodology").status_code == 200
