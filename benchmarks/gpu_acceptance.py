@@ -4,12 +4,12 @@ Method: the kernels of tests/evaluator/gpu, honest ones first, one after the oth
 one warm standby, as in a worker. OUT/acceptance.json holds what is known after each of them.
 A header's own number of ranks counts; `--world-size` is for those that name neither it nor ranks.
 Checked besides what the headers say: the times of two sleeping kernels differ as their sleeps do,
-within 5 % (the shortest is compared with a longer one, because calls that do not sleep may be bound
-by their launches, which a sleep hides); the plain kernel judged again, and after every kernel that
-threatens the host, has a speedup whose interval overlaps that of the first time; no cheat's speedup
-lies more than 5 % above the interval of an honest kernel that does the same. No kernel is started
-when the budget is used; `--done` completes an earlier acceptance.json. Exit status 0: all judged,
-all as expected.
+within 5 % (calls that do not sleep may be bound by their launches, which a sleep hides, 61 and 76
+us of them in two runs, so such a kernel is compared with the longest sleep only); the plain kernel
+judged again, and after every kernel that threatens the host, has a speedup whose interval overlaps
+that of the first time; no cheat's speedup lies more than 5 % above the interval of an honest kernel
+that does the same. No kernel is started when the budget is used; `--done` completes an earlier
+acceptance.json and reads it by today's headers. Exit status 0: all judged, all as expected.
 """
 
 from __future__ import annotations
@@ -21,35 +21,22 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
+from acceptance_checks import PLAIN, Check, checks_of
 from provenance import provenance
 from reports_file import append, by_hand
 
 from evaluator.codec import encode
 from evaluator.evaluate import Cancelled, evaluate
 from evaluator.report import Report
+from evaluator.sandbox import REPOSITORY
 from evaluator.standby import Standby
 from tests.evaluator.kernel_files import KernelFile, all_in, named
 
-PLAIN = "honest/nccl_all_reduce"
-SLEEPS_US = {
-    PLAIN: 0.0,
-    "honest/sleeps_a_fifth_of_a_millisecond": 200.0,
-    "honest/sleeps_one_millisecond": 1000.0,
-    "honest/sleeps_five_milliseconds": 5000.0,
-}
-SLEEP_PAIRS = ((0.0, 1000.0), (0.0, 5000.0), (200.0, 1000.0), (1000.0, 5000.0))
-SLEEP_TOLERANCE = 0.05
-TWINS = {
-    "misbehaving/ticks_early": "honest/captured_graph",
-    "misbehaving/slows_the_baseline": PLAIN,
-    "misbehaving/persisting_cache": PLAIN,
-    "misbehaving/takes_all_memory": PLAIN,
-}
-GAIN_TOLERANCE = 1.05
 GRACE_S = 40.0
 # A kernel that hangs must not use up the budget.
 MOST_S = {"build_s": 150.0, "verify_s": 60.0, "timed_s": 120.0}
@@ -59,13 +46,6 @@ TIMES = (
     *("kernel_us", "baseline_us", "kernel_single_us", "baseline_single_us", "rank_us"),
     *("speedup", "speedup_low", "speedup_high", "burst_calls", "warmup_calls", "timed_calls"),
 )
-
-
-@dataclass(frozen=True, kw_only=True)
-class Check:
-    name: str
-    passed: bool
-    detail: str
 
 
 @dataclass(kw_only=True)
@@ -87,7 +67,8 @@ class Acceptance:
             "kernels": self.results,
         }
         partial = self.path.with_suffix(".partial")
-        partial.write_text(json.dumps(document, indent=1) + "\n")
+        text = json.dumps(document, indent=1).replace(f"{REPOSITORY}/", "")
+        partial.write_text(f"{text}\n")
         partial.replace(self.path)
 
     @property
@@ -157,58 +138,16 @@ def _told(report: Report) -> dict[str, Any]:
     }
 
 
-def sleep_checks(results: dict[str, dict[str, Any]]) -> Iterator[Check]:
-    kernel_us = {
-        sleep_us: results[name]["timing"]["kernel_us"]
-        for name, sleep_us in SLEEPS_US.items()
-        if _is_timed(results, name)
-    }
-    for short, long in SLEEP_PAIRS:
-        if short in kernel_us and long in kernel_us:
-            found, expected = kernel_us[long] - kernel_us[short], long - short
-            yield Check(
-                name=f"sleep of {long:g} us minus sleep of {short:g} us",
-                passed=abs(found - expected) <= SLEEP_TOLERANCE * expected,
-                detail=f"{found:.1f} us, which should be {expected:g} us",
-            )
-
-
-def steadiness_checks(results: dict[str, dict[str, Any]]) -> Iterator[Check]:
-    """Whether the plain kernel's speedup is the same each time it is judged."""
-    if not _is_timed(results, PLAIN):
-        return
-    first = results[PLAIN]["timing"]
-    for name in results:
-        if name.startswith(f"{PLAIN} ") and _is_timed(results, name):
-            later = results[name]["timing"]
-            yield Check(
-                name=name,
-                passed=first["speedup_low"] <= later["speedup_high"]
-                and later["speedup_low"] <= first["speedup_high"],
-                detail=f"{_interval(later)} here, {_interval(first)} at first; "
-                f"{later['kernel_us']:.1f} and {first['kernel_us']:.1f} us",
-            )
-
-
-def gain_checks(results: dict[str, dict[str, Any]]) -> Iterator[Check]:
-    """Whether a cheat that was not caught gains over an honest kernel that does the same."""
-    for cheat, honest in TWINS.items():
-        if _is_timed(results, cheat) and _is_timed(results, honest):
-            found, fair = results[cheat]["timing"], results[honest]["timing"]
-            yield Check(
-                name=f"{cheat} gains nothing over {honest}",
-                passed=found["speedup_low"] <= GAIN_TOLERANCE * fair["speedup_high"],
-                detail=f"{_interval(found)} against {_interval(fair)}; "
-                f"{found['kernel_us']:.1f} and {fair['kernel_us']:.1f} us",
-            )
-
-
-def _is_timed(results: dict[str, dict[str, Any]], name: str) -> bool:
-    return bool(results.get(name, {}).get("timing"))
-
-
-def _interval(timing: dict[str, Any]) -> str:
-    return f"{timing['speedup_low']:.3f} to {timing['speedup_high']:.3f}x"
+def read_again(kernel: KernelFile, result: dict[str, Any]) -> dict[str, Any]:
+    """An earlier result with what today's header makes of it, for which it holds all but the ends
+    of long logs."""
+    if "verdict" not in result:
+        return result
+    timing = result["timing"] and SimpleNamespace(**result["timing"])
+    logs = [SimpleNamespace(text=text) for text in result["logs"].values()]
+    told = {**result, "ranks": tuple(result["ranks"]), "timing": timing, "logs": logs}
+    complaints = kernel.complaints(cast(Report, SimpleNamespace(**told)))
+    return {**result, "expected": sorted(kernel.verdicts), "complaints": complaints}
 
 
 def _line(name: str, result: dict[str, Any]) -> str:
@@ -246,7 +185,8 @@ def _run(acceptance: Acceptance, given: argparse.Namespace) -> None:
     with Standby(warm=True) as standby:
         standby.start()
         for name, kernel in turns(only, given.world_size):
-            if name in acceptance.results:
+            if done := acceptance.results.get(name):
+                acceptance.results[name] = read_again(kernel, done)
                 continue
             result = None
             if kernel.world_size <= present and time.monotonic() - began < given.budget_s:
@@ -264,11 +204,12 @@ def main() -> int:
     given = _arguments()
     given.out.mkdir(parents=True, exist_ok=True)
     acceptance = Acceptance(path=given.out / "acceptance.json", provenance=provenance())
-    if given.done is not None:
-        acceptance.results = json.loads(given.done.read_text())["kernels"]
+    earlier = json.loads(given.done.read_text()) if given.done else {"kernels": {}}
+    acceptance.results = dict(earlier["kernels"])
     _run(acceptance, given)
-    for checks in (sleep_checks, steadiness_checks, gain_checks):
-        acceptance.checks += checks(acceptance.results)
+    if given.done and acceptance.results.keys() == earlier["kernels"].keys():
+        acceptance.provenance = earlier["provenance"]  # nothing was judged here
+    acceptance.checks += checks_of(acceptance.results)
     acceptance.write()
     for check in acceptance.checks:
         print(f"{'ok' if check.passed else 'FAIL':<4} {check.name}: {check.detail}")

@@ -1,6 +1,5 @@
 # verdict: ok, late_output
 # flags: static:cuda-graph
-# speedup_below: 1.4
 # cheat: is done as soon as all is launched, and lets the GPU finish while the judge is on its way to look
 import torch
 import torch.distributed as dist
