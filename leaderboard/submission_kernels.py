@@ -5,17 +5,19 @@ from __future__ import annotations
 import uuid
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
+from itertools import starmap
 from statistics import median
 from typing import Any, NamedTuple, TypeVar
 
-from django.db.models import Exists, FilteredRelation, OuterRef, Q, Subquery
+from django.db.models import Exists, OuterRef, Q, QuerySet, Subquery
 from django.db.models.functions import Coalesce
 
 from leaderboard.boards import Setting
 from leaderboard.failures import failure_mode
 from leaderboard.models import Kernel, Run, Submission
 from leaderboard.models.choices import COUNTED_VERDICTS
+from leaderboard.prepared import Given, ask, given
 
 
 class Ended(NamedTuple):
@@ -94,32 +96,40 @@ class Progress:
 def ended(found: Submission, setting: Setting | None) -> list[Ended]:
     """One narrow query, as a submission may hold a hundred attempts at each problem: other settings
     are looked through for those kernels alone that have no run in this one."""
-    here = {f"runs__{name}": value for name, value in asdict(setting).items()} if setting else {}
+    here = vars(setting) if setting else {}
+    return list(starmap(Ended, ask(_ended, tuple(here), submission=found.pk, **here)))
+
+
+def _ended(here: Sequence[str]) -> QuerySet[Kernel, tuple[Any, ...]]:
+    """Not by a join: PostgreSQL would share it out among workers that first read all kernels."""
     newest = Run.objects.filter(kernel=OuterRef("pk")).order_by("-created_at", "-id")
-    kernels = Kernel.objects.filter(submission=found).annotate(
-        here=FilteredRelation("runs", condition=Q(**here)),
-        told=Coalesce("here__verdict", Subquery(newest.values("verdict")[:1])),
-    )
-    order = (*READING_ORDER, "-here__created_at", "-here__id")
-    rows = kernels.order_by(*order).values_list(*KERNEL, "told")
-    return [Ended(*row) for row in _first_of_each(rows)]
+    told = [Subquery(newest.filter(**given(names)).values("verdict")[:1]) for names in (here, ())]
+    own = Kernel.objects.filter(submission_id=Given("submission")).annotate(told=Coalesce(*told))
+    return own.order_by(*READING_ORDER).values_list(*KERNEL, "told")
 
 
 def kernels_of(
     found: Submission, setting: Setting | None, among: Collection[int] | None = None
 ) -> list[Judged]:
     """One query: in the order of problem, attempt and step, those called `among` alone."""
-    kernels = Kernel.objects.filter(submission=found)
-    if among is not None:
-        kernels = kernels.filter(pk__in=among)
-    if setting:
-        here = asdict(setting)
-        is_here = Q(**{f"runs__{name}": value for name, value in here.items()})
-        kernels = kernels.filter(
-            is_here | ~Exists(Run.objects.filter(kernel=OuterRef("pk"), **here))
-        )
-    rows = kernels.order_by(*READING_ORDER, "-runs__created_at", "-runs__id").values_list(*JUDGED)
-    return [Judged(*row) for row in _first_of_each(rows)]
+    if among is not None and not among:
+        return []
+    here = vars(setting) if setting else {}
+    named = {f"kernel_{number}": pk for number, pk in enumerate(among or ())}
+    only = None if among is None else tuple(named)
+    rows = ask(_judged, tuple(here), only, submission=found.pk, **here, **named)
+    return list(starmap(Judged, _first_of_each(rows)))
+
+
+def _judged(here: Sequence[str], only: Sequence[str] | None) -> QuerySet[Kernel, tuple[Any, ...]]:
+    kernels = Kernel.objects.filter(submission_id=Given("submission"))
+    if only is not None:
+        kernels = kernels.filter(pk__in=map(Given, only))
+    if here:
+        is_here = Q(**{f"runs__{name}": value for name, value in given(here).items()})
+        judged_here = Run.objects.filter(kernel=OuterRef("pk"), **given(here))
+        kernels = kernels.filter(is_here | ~Exists(judged_here))
+    return kernels.order_by(*READING_ORDER, "-runs__created_at", "-runs__id").values_list(*JUDGED)
 
 
 def _first_of_each(rows: Iterable[tuple[Any, ...]]) -> Iterable[tuple[Any, ...]]:
@@ -140,7 +150,10 @@ def attempts_of(kernels: Iterable[Step]) -> dict[tuple[int, int], list[Step]]:
 
 def last_steps(kernels: Iterable[Step]) -> list[Step]:
     """The kernel that counts of every attempt, with the number of its steps."""
-    return [steps[-1]._replace(steps=len(steps)) for steps in attempts_of(kernels).values()]
+    return [
+        steps[-1] if len(steps) == 1 else steps[-1]._replace(steps=len(steps))
+        for steps in attempts_of(kernels).values()
+    ]
 
 
 def progress_of(kernels: Iterable[Judged]) -> list[Progress]:

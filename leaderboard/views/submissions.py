@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from django.db.models import Count, Subquery
+from django.db.models import Count, QuerySet, Subquery
 from django.http import Http404, HttpRequest
 
 from leaderboard import boards, cells, scores
@@ -17,12 +17,15 @@ from leaderboard.models import Problem, Standing, Submission, Visibility
 from leaderboard.models.choices import VERDICTS
 from leaderboard.pages import Crumb, Page, Table, choice, public_page
 from leaderboard.paging import PAGE, part_of
+from leaderboard.prepared import Given, ask
 from leaderboard.submission_kernels import Ended, Judged, ended, kernels_of, last_steps
 from leaderboard.verdicts import state, words
 from leaderboard.views.figures.submissions import submission_figures
 from leaderboard.views.matrix import row_url
 
 ROWS_A_PAGE = 100
+# A database takes no greater number for a key.
+BITS_OF_A_KEY = 64
 PARAMETERS = ("verdict", PAGE)
 RUN_NUMBERS = ("speedup", "speedup_low", "speedup_high", "kernel_us", "utilisation")
 KERNEL_COLUMNS = (
@@ -76,12 +79,17 @@ def score_record(score: scores.Score) -> dict[str, Any]:
 
 def submission_called(number: int) -> tuple[Submission, int]:
     """One query: the submission, and how many problems are scored."""
-    counted = Problem.objects.scored().order_by().values("scored").annotate(n=Count("pk"))
-    known = Submission.objects.select_related("model")
-    found = known.annotate(scored=Subquery(counted.values("n"))).filter(pk=number).first()
+    is_key = number.bit_length() < BITS_OF_A_KEY
+    found = next(iter(ask(_called, number=number) if is_key else ()), None)
     if found is None:
         raise Http404
-    return found, getattr(found, "scored", None) or 0
+    return found, vars(found)["scored"] or 0
+
+
+def _called() -> QuerySet[Submission]:
+    counted = Problem.objects.scored().order_by().values("scored").annotate(n=Count("pk"))
+    known = Submission.objects.select_related("model").filter(pk=Given("number"))
+    return known.annotate(scored=Subquery(counted.values("n")))
 
 
 def _row(record: dict[str, Any]) -> list[object]:

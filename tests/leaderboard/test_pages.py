@@ -190,6 +190,8 @@ def test_missing_things_are_a_helpful_404(site: dict[str, str], client: Client) 
         "/kernels/" + "0" * 64,
         "/runs/00000000-0000-0000-0000-000000000000",
         "/submissions/999999",
+        f"/submissions/{1 << 63}",
+        f"/problems/{1 << 63}-allreduce",
         "/models/nobody",
         "/figures/none.json",
         "/nowhere",
