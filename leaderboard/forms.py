@@ -38,7 +38,9 @@ class SubmitForm(forms.Form):
         " archive says it too.",
     )
     vendor = forms.CharField(max_length=80, required=False)
-    harness = forms.ChoiceField(choices=Harness.choices, help_text="How the model was asked.")
+    harness = forms.ChoiceField(
+        choices=[(n, n) for n in Harness.values], help_text="How the model was asked."
+    )
     cost_usd = forms.FloatField(
         required=False,
         min_value=0,

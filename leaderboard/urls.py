@@ -83,7 +83,7 @@ urlpatterns = [
     path("submit", submit.submit, name="submit"),
     path("account", account.account, name="account"),
     path("account/tokens/<int:number>/revoke", account.revoke_token, name="revoke_token"),
-    path("account/login", LoginView.as_view(), name="login"),
+    path("account/login", LoginView.as_view(extra_context={"section": "account"}), name="login"),
     path("account/logout", LogoutView.as_view(), name="logout"),
 ]
 handler500 = "leaderboard.api.errors.server_error"

@@ -80,9 +80,9 @@ def token_rows(request: HttpRequest) -> list[dict[str, Any]]:
 
 
 def submission_rows(request: HttpRequest) -> list[dict[str, Any]]:
-    found = Submission.objects.filter(owner_id=request.user.pk).annotate(
-        kernel_count=Count("kernels")
-    )
+    """Newest first, which has to be said: grouping drops the order of a model."""
+    own = Submission.objects.filter(owner_id=request.user.pk).order_by("-id")
+    found = own.annotate(kernel_count=Count("kernels"))
     names = ("pk", "harness", "visibility", "created_at", "model__name", "kernel_count")
     return [
         {**row, "model": row["model__name"], "url": url("submission", row["pk"])}

@@ -98,6 +98,13 @@ def test_a_public_kernel_page_hides_who_else_has_that_source(client: Client) -> 
     assert "Secret Model" not in text
 
 
+def test_an_account_lists_its_submissions_newest_first(client: Client) -> None:
+    made = [factory.make_submission(f"Model {n}").pk for n in range(3)]
+    client.force_login(factory.make_user("owner"))
+    text = client.get("/account").content.decode()
+    assert re.findall(r'<a href="/submissions/(\d+)">', text) == [str(pk) for pk in made[::-1]]
+
+
 def test_the_account_page_needs_a_login(client: Client) -> None:
     assert client.get("/account")["Location"] == "/account/login?next=/account"
 
