@@ -2,23 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
+from uuid import UUID
 
-from django.db.models import Exists, OuterRef, Q
+from django.db.models import Case, Exists, OuterRef, QuerySet, When
 
 from leaderboard.boards import SETTING_FIELDS, Setting
 from leaderboard.cells import ratio_text
 from leaderboard.links import url
-from leaderboard.models import Run, Submission, Summary
+from leaderboard.models import ProblemStanding, Standing, Submission
+from leaderboard.prepared import ask
 
-MOST, RECENT = 50, 1000
-RECORD_FIELDS = (
-    *("problem_id", "problem__title", "best_run_id", "best_speedup", "best_run__finished_at"),
-    *("submission__model__name", "submission__harness"),
-)
+MOST = 50
+SUBMISSION = "run__kernel__submission"
+SHOWN = {f"{SUBMISSION}__visibility": "public", f"{SUBMISSION}__moderation": "accepted"}
+# Not plain conditions, for which SQLite would begin with all public submissions' kernels.
+IS_RANKED = Case(When(**SHOWN, then=True), default=False)
+
+
+class Record(NamedTuple):
+    """The fastest kernel for a problem in one setting."""
+
+    problem_id: int
+    problem__title: str
+    best_speedup: float
+    run_id: UUID
+    run__finished_at: datetime
+    run__kernel__submission__model__name: str
+    hardware_id: str
+    world_size: int
+    size: str
+    dtype: str
+    profile: str
+    judge_version: str
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,36 +58,28 @@ def newest() -> list[Item]:
 
 
 def records() -> list[Item]:
-    """Kernels of the last RECENT runs that are the fastest in their setting, alone where several
-    are equally fast."""
-    ours = Summary.objects.ranked().filter(correct__gte=1, submission__model__is_baseline=False)
-    place = {name: OuterRef(name) for name in ("problem", *SETTING_FIELDS)}
-    as_fast = ours.filter(best_speedup__gte=OuterRef("best_speedup"), **place)
-    first = Q(best_speedup__gt=OuterRef("best_speedup")) | Q(best_run__lt=OuterRef("best_run"))
-    recent = Run.objects.order_by("-created_at", "-id").values("pk")[:RECENT]
-    known = Summary.objects.filter(best_run__in=recent).order_by().values_list("pk", flat=True)
-    best = ours.filter(~Exists(as_fast.filter(first)), pk__in=list(known))
-    rows = best.order_by("-best_run__finished_at").values(*RECORD_FIELDS, *SETTING_FIELDS)
-    return [_record(row) for row in rows[:MOST]]
+    """The newest of the kernels that are the fastest for a problem in their setting."""
+    return [_record(Record(*row)) for row in ask(_records)]
 
 
-def _record(row: Mapping[str, Any]) -> Item:
-    setting = Setting(**{name: row[name] for name in SETTING_FIELDS})
-    speedup = ratio_text(row["best_speedup"])
+def _records() -> QuerySet[ProblemStanding, tuple[Any, ...]]:
+    won = ProblemStanding.objects.filter(IS_RANKED, problem__scored=True, solved__gte=1)
+    return won.order_by("-run__finished_at", "pk").values_list(*Record._fields)[:MOST]
+
+
+def _record(row: Record) -> Item:
+    setting = Setting(**{name: getattr(row, name) for name in SETTING_FIELDS})
     return Item(
         kind="record",
-        what=f"{row['problem_id']}. {row['problem__title']}: {speedup}",
-        model=row["submission__model__name"],
+        what=f"{row.problem_id}. {row.problem__title}: {ratio_text(row.best_speedup)}",
+        model=row.run__kernel__submission__model__name,
         says=f"The fastest verified kernel for this problem on {setting}.",
-        url=url("run", row["best_run_id"]),
-        at=row["best_run__finished_at"],
+        url=url("run", row.run_id),
+        at=row.run__finished_at,
     )
 
 
 def arrivals() -> list[Item]:
-    judged = Summary.objects.filter(submission=OuterRef("pk"), problem__scored=True)
-    ours = Submission.objects.ranked().filter(Exists(judged), model__is_baseline=False)
-    rows = ours.order_by("-pk").values_list("pk", "harness", "model__name", "k", "created_at")
     return [
         Item(
             kind="submission",
@@ -79,5 +89,12 @@ def arrivals() -> list[Item]:
             url=url("submission", number),
             at=at,
         )
-        for number, harness, model, k, at in rows[:MOST]
+        for number, harness, model, k, at in ask(_arrivals)
     ]
+
+
+def _arrivals() -> QuerySet[Submission, tuple[Any, ...]]:
+    judged = Standing.objects.filter(submission=OuterRef("pk"))
+    ours = Submission.objects.ranked().filter(Exists(judged), model__is_baseline=False)
+    named = ours.values_list("pk", "harness", "model__name", "k", "created_at")
+    return named.order_by("-pk")[:MOST]
