@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 from urllib.parse import urlencode
 
+from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponseBase
 from django.shortcuts import redirect
 from django.utils.safestring import SafeString
@@ -17,6 +18,7 @@ from leaderboard.filters import SETTING_FILTERS, Filter, Option, setting_filters
 from leaderboard.links import url
 from leaderboard.models import Problem, Run
 from leaderboard.pages import BadQuery, Crumb, Page, Table, canonical_query, public_page
+from leaderboard.prepared import ask
 from leaderboard.side_by_side import LETTERS, Asked, Bounds, Line
 from leaderboard.verdicts import words
 from leaderboard.views.categories import category_url
@@ -46,11 +48,9 @@ def compare(request: HttpRequest, form: str = "html") -> HttpResponseBase:
 def submissions(request: HttpRequest) -> Page:
     setting, controls = setting_filters(request, boards.known_settings())
     problems, titles = scored_problems()
-    rows = (
-        placed(boards.judged(setting, len(problems), ahead=DETAILS), DEFAULT_SORT)
-        if setting
-        else []
-    )
+    ahead = DETAILS if any(map(request.GET.get, LETTERS)) else ()
+    entries = boards.judged(setting, len(problems), ahead=ahead) if setting else []
+    rows = placed(entries, DEFAULT_SORT)
     sides = chosen(request, rows)
     where = canonical_query(request, (*SETTING_FILTERS,))
     found = side_by_side.lines(problems, sides, bounds_of(sides)) if len(sides) > 1 else []
@@ -80,13 +80,17 @@ def submissions(request: HttpRequest) -> Page:
 
 def scored_problems() -> tuple[list[Asked], dict[str, str]]:
     """In the order of the catalogue, and the titles of their categories."""
-    fields = ("number", "slug", "title", "category", "category_title")
-    rows = list(Problem.objects.scored().values_list(*fields))
+    rows = ask(_scored)
     problems = [
         Asked(number=number, title=title, url=url("problem", number, slug), category=own)
         for number, slug, title, own, _ in rows
     ]
     return problems, {own: title for *_, own, title in rows}
+
+
+def _scored() -> QuerySet[Problem, tuple[Any, ...]]:
+    fields = ("number", "slug", "title", "category", "category_title")
+    return Problem.objects.scored().values_list(*fields)
 
 
 def chosen(request: HttpRequest, rows: Sequence[Placed]) -> list[Placed]:

@@ -86,7 +86,7 @@ def test_a_row_is_a_few_bytes(address: str, most: int, client: Client) -> None:
     assert (gzip_bytes(address, client) - empty) / ROWS < most
 
 
-@pytest.mark.parametrize("page", ["kernel", "run", "problem", "feed"])
+@pytest.mark.parametrize("page", ["kernel", "run", "problem", "feed", "compare"])
 def test_a_page_made_again_writes_no_sql(
     page: str, problem: Problem, client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -96,6 +96,7 @@ def test_a_page_made_again_writes_no_sql(
         "run": [run.pk],
         "problem": [problem.number, problem.slug],
         "feed": [],
+        "compare": [],
     }
     address = url(page, *named[page])
     first = client.get(address).content
