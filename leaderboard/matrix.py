@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
@@ -92,21 +93,30 @@ def row_cells(
     made = []
     for column in columns:
         cell = found.get(column.number)
-        mark = mark_of(cell) if cell else None
-        if cell is None or mark is None:
+        around = _around(cell, column.edge, in_digits) if cell else None
+        if around is None:
             made.append(UNMARKED[column.edge])
-            continue
-        says, drawn = mark.words, mark.glyph
-        if cell.best_speedup is not None:
-            says = cells.ratio_text(cell.best_speedup)
-            drawn = says.removesuffix("×") if in_digits else drawn
-        kind = f"{mark.code} g" if column.edge else mark.code
-        number = f"{column.number:d}"
-        made.append(
-            f'<td class="{kind}"><a href="{start}{number}{end}" title="{number}: {says}">'
-            f"{drawn}</a></td>"
-        )
+        else:
+            made.append(f"{around[0]}{start}{column.number:d}{end}{around[1]}")
     return SafeString("".join(made))
+
+
+# Few cells change from one version of the data to the next.
+@functools.lru_cache(maxsize=8192)
+def _around(cell: Marked, edge: bool, in_digits: bool) -> tuple[str, str] | None:
+    """What stands before and after the address of a cell's run; None where nothing was judged."""
+    mark = mark_of(cell)
+    if mark is None:
+        return None
+    says, drawn = mark.words, mark.glyph
+    if cell.best_speedup is not None:
+        says = cells.ratio_text(cell.best_speedup)
+        drawn = says.removesuffix("×") if in_digits else drawn
+    kind = f"{mark.code} g" if edge else mark.code
+    return (
+        f'<td class="{kind}"><a href="',
+        f'" title="{cell.problem:d}: {says}">{drawn}</a></td>',
+    )
 
 
 def solved_cells(entries: Iterable[Entry], columns: Sequence[Column]) -> SafeString:

@@ -153,7 +153,7 @@ class ProblemStandingQuerySet(models.QuerySet["ProblemStanding"]):
 
         A board compares within one setting only.
         """
-        own = self.filter(problem__in=Problem.objects.scored()).order_by()
+        own = self.filter(problem__scored=True).order_by()
         counted = own.values_list(*SETTING).annotate(tried=Sum("submissions"))
         return counted.order_by("-tried", *SETTING)
 
