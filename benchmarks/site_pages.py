@@ -3,9 +3,10 @@
     python benchmarks/site_pages.py <folder> [--models 200 --attempts 12] [--out results.json]
 
 Makes the database in the folder (with DATABASE_URL in that database), which a second run finds
-again. Pages are asked for in this process through the whole WSGI application: *cold* with nothing
-cached before each request, *first* with the cells of earlier pages forgotten too, *kept* from the cache, *304* with the ETag. Then gunicorn with two
-workers answers `wrk`. Times are of the wall clock; say what else the machine did.
+again. Pages are asked for in this process through the whole WSGI application: *cold* with no page
+cached before each request, *first* with what earlier pages drew forgotten too, *kept* from the
+cache, *304* with the ETag. Then gunicorn with two workers answers `wrk`. Times are of the wall
+clock; say what else the machine did.
 """
 
 from __future__ import annotations
@@ -243,7 +244,8 @@ def table(pages: list[Page]) -> str:
     ]
     lines += [
         f"| `{page.name}` | {page.cold_ms:.1f} | {page.cold_p95_ms:.1f} | {page.first_ms:.1f} "
-        f"| {page.cpu_ms:.1f} | {page.kept_ms:.2f} | {page.not_modified_ms:.2f} | {page.queries} | {page.gzip_kb:.1f} |"
+        f"| {page.cpu_ms:.1f} | {page.kept_ms:.2f} | {page.not_modified_ms:.2f} "
+        f"| {page.queries} | {page.gzip_kb:.1f} |"
         + ("" if page.status == 200 else f" status {page.status}")
         for page in pages
     ]

@@ -159,8 +159,11 @@ def _decline(run: Run, token: str, reason: str) -> None:
             raise Fenced
 
 
-def cancel(run: Run) -> None:
-    """End a waiting run at once; tell the worker of a running one. Raises Refusal."""
+def cancel(run: Run, *, even_running: bool = True) -> None:
+    """End a waiting run at once; tell the worker of a running one, if those may be ended too.
+
+    Raises Refusal.
+    """
     message = "Cancelled before it ran."
     with transaction.atomic():
         # Its worker may hand it back meanwhile: then it is neither of both when looked at twice.
@@ -170,6 +173,13 @@ def cancel(run: Run) -> None:
             DataVersion.objects.bump()
             return
         running = Run.objects.filter(pk=run.pk, status=Status.RUNNING)
+        if not even_running and running.exists():
+            raise Refusal(
+                "already_running",
+                "The run is being judged, and what comes of it counts.",
+                "It ends by itself within its limits of time.",
+                status=409,
+            )
         if not running.update(cancel_requested=True):
             raise Refusal(
                 "already_finished",

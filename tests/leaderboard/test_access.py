@@ -12,7 +12,7 @@ from django.test import Client
 from django.utils import timezone
 from rest_framework.test import APIClient
 
-from leaderboard import moderation
+from leaderboard import evaluation, moderation
 from leaderboard.api.access import ReadThrottle, SubmitThrottle
 from leaderboard.models import (
     ApiToken,
@@ -104,6 +104,19 @@ def test_everybody_may_do_what_the_scope_says(
     answer = client.post(f"/api/v1/{path.format(run=run.id)}", HELLO, format="json")
     assert answer.json().get("error", {}).get("code") == refusal
     assert answer.status_code == {"no_token": 401, "wrong_scope": 403, None: 200}[refusal]
+
+
+@pytest.mark.parametrize(
+    ("name", "status", "is_asked_for"), [("owner", 409, False), ("staff", 200, True)]
+)
+def test_only_staff_may_end_a_run_that_is_under_way(
+    run: Run, api: Api, name: str, status: int, is_asked_for: bool
+) -> None:
+    user, _ = User.objects.get_or_create(username=name, defaults={"is_staff": name == "staff"})
+    evaluation.claim(run.id, "host-1")
+    answer = api(user, Scope.SUBMIT).post(f"/api/v1/{CANCEL.format(run=run.id)}", format="json")
+    assert answer.status_code == status
+    assert Run.objects.get().cancel_requested is is_asked_for
 
 
 def _seen(client: Any, run: Run) -> list[int]:

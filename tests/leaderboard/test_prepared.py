@@ -78,7 +78,11 @@ def _run() -> QuerySet[Run]:
 
 def test_a_change_sets_columns_as_their_fields_store_them(run: Run) -> None:
     other = factory.make_run(run.kernel)
-    values = {"created_at": run.created_at - timedelta(days=1), "mechanisms": ["tma"], "ranks": [0, 3]}
+    values = {
+        "created_at": run.created_at - timedelta(days=1),
+        "mechanisms": ["tma"],
+        "ranks": [0, 3],
+    }
     assert change(_run, columns=tuple(values), pk=run.pk, **values) == 1
     run.refresh_from_db()
     assert {name: getattr(run, name) for name in values} == values
