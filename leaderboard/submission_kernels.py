@@ -13,11 +13,12 @@ from typing import Any, NamedTuple, TypeVar
 from django.db.models import Exists, OuterRef, Q, QuerySet, Subquery
 from django.db.models.functions import Coalesce
 
-from leaderboard.boards import Setting
+from leaderboard.boards import SETTING_FIELDS, Setting
 from leaderboard.failures import failure_mode
-from leaderboard.models import Kernel, Run, Submission
+from leaderboard.models import Kernel, Run, Standing, Submission
 from leaderboard.models.choices import COUNTED_VERDICTS
 from leaderboard.prepared import Given, ask, given
+from leaderboard.standings import Totals
 
 
 class Ended(NamedTuple):
@@ -91,6 +92,18 @@ class Progress:
 
     name: str
     best: tuple[float | None, ...]
+
+
+def standing_of(found: Submission) -> tuple[Setting | None, Totals | None]:
+    """Of the setting where most of its problems were judged, also if boards leave it out."""
+    for *place, total in ask(_standing, submission=found.pk):
+        return Setting(**dict(zip(SETTING_FIELDS, place, strict=True))), Totals(*total)
+    return None, None
+
+
+def _standing() -> QuerySet[Standing, tuple[Any, ...]]:
+    own = Standing.objects.filter(submission_id=Given("submission"))
+    return own.order_by("-attempted", *SETTING_FIELDS).values_list(*SETTING_FIELDS, "total")[:1]
 
 
 def ended(found: Submission, setting: Setting | None) -> list[Ended]:

@@ -9,16 +9,24 @@ from typing import Any
 from django.db.models import Count, QuerySet, Subquery
 from django.http import Http404, HttpRequest
 
-from leaderboard import boards, cells, scores
-from leaderboard.boards import Entry, Setting
+from leaderboard import cells, scores
+from leaderboard.boards import Setting
 from leaderboard.filters import said
 from leaderboard.links import url
-from leaderboard.models import Problem, Standing, Submission, Visibility
+from leaderboard.models import Problem, Submission, Visibility
 from leaderboard.models.choices import VERDICTS
 from leaderboard.pages import Crumb, Page, Table, choice, public_page
 from leaderboard.paging import PAGE, part_of
 from leaderboard.prepared import Given, ask
-from leaderboard.submission_kernels import Ended, Judged, ended, kernels_of, last_steps
+from leaderboard.standings import Totals
+from leaderboard.submission_kernels import (
+    Ended,
+    Judged,
+    ended,
+    kernels_of,
+    last_steps,
+    standing_of,
+)
 from leaderboard.verdicts import state, words
 from leaderboard.views.figures.submissions import submission_figures
 from leaderboard.views.matrix import row_url
@@ -39,16 +47,19 @@ KERNEL_COLUMNS = (
 def submission(request: HttpRequest, number: int) -> Page:
     found, scored = submission_called(number)
     wanted = choice(request, "verdict", [value for value, _ in VERDICTS])
-    setting, entry = standing_of(found, scored)
-    score = entry.score if entry else scores.score([], scored, k=found.k)
-
+    setting, totals = standing_of(found)
+    score = (
+        scores.score_of(totals.summed, scored, k=found.k)
+        if totals
+        else scores.score([], scored, k=found.k)
+    )
     records = kernel_records(found, setting, wanted)
     return Page(
         template="submission.html",
         section="",
         context=lambda: {
             **submission_context(found, setting),
-            **score_context(setting, entry, score),
+            **score_context(setting, totals, score),
             **kernel_context(request, found, setting, wanted),
         },
         data=lambda: {
@@ -135,20 +146,14 @@ def submission_context(found: Submission, setting: Setting | None) -> dict[str, 
 
 
 def score_context(
-    setting: Setting | None, entry: Entry | None, score: scores.Score
+    setting: Setting | None, totals: Totals | None, score: scores.Score
 ) -> dict[str, object]:
     return {
         "score": score,
         "interval": score.pass_at_1_interval if setting else None,
-        "utilisation": entry.utilisation if entry else None,
+        "utilisation": totals and totals.utilisation,
         "setting": setting,
     }
-
-
-def standing_of(found: Submission, scored: int) -> tuple[Setting | None, Entry | None]:
-    """Also of a submission that boards leave out."""
-    own = Standing.objects.filter(submission=found)
-    return next(iter(boards.each_in_its_setting(own, scored)), (None, None))
 
 
 def verdict_links(final: Sequence[Ended], wanted: str) -> list[dict[str, object]]:

@@ -86,7 +86,7 @@ def test_a_row_is_a_few_bytes(address: str, most: int, client: Client) -> None:
     assert (gzip_bytes(address, client) - empty) / ROWS < most
 
 
-@pytest.mark.parametrize("page", ["kernel", "run", "problem", "feed", "compare"])
+@pytest.mark.parametrize("page", ["kernel", "run", "problem", "submission", "feed", "compare"])
 def test_a_page_made_again_writes_no_sql(
     page: str, problem: Problem, client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -95,6 +95,7 @@ def test_a_page_made_again_writes_no_sql(
         "kernel": [run.kernel.source_id],
         "run": [run.pk],
         "problem": [problem.number, problem.slug],
+        "submission": [run.kernel.submission_id],
         "feed": [],
         "compare": [],
     }

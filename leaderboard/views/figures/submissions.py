@@ -6,15 +6,13 @@ from collections.abc import Iterable, Sequence
 
 from django.http import Http404, HttpRequest
 
-from leaderboard import boards
-from leaderboard.boards import Setting
 from leaderboard.charts import boards as board_charts
 from leaderboard.charts import submissions as charts
 from leaderboard.charts.boards import ModeCounts
 from leaderboard.charts.drawing import Spec
 from leaderboard.charts.submissions import Speedup, Trail
 from leaderboard.links import url
-from leaderboard.models import Standing, Submission
+from leaderboard.models import Submission
 from leaderboard.models.choices import COUNTED_VERDICTS
 from leaderboard.pages import Crumb, Table
 from leaderboard.submission_kernels import (
@@ -24,6 +22,7 @@ from leaderboard.submission_kernels import (
     last_steps,
     modes_by_category,
     progress_of,
+    standing_of,
     typical,
 )
 from leaderboard.views.figures.frame import Drawn, figure, framed
@@ -38,16 +37,8 @@ def asked(request: HttpRequest) -> tuple[Submission, list[Judged]]:
     submission = Submission.objects.select_related("model").filter(pk=int(number)).first()
     if submission is None:
         raise Http404
-    return submission, kernels_of(submission, setting_of(submission))
-
-
-def setting_of(submission: Submission) -> Setting | None:
-    """Where most of its problems were judged."""
-    own = Standing.objects.filter(submission=submission).order_by(
-        "-attempted", *boards.SETTING_FIELDS
-    )
-    found = own.values(*boards.SETTING_FIELDS).first()
-    return Setting(**found) if found else None
+    setting, _ = standing_of(submission)
+    return submission, kernels_of(submission, setting)
 
 
 @figure(
