@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from django.db.models import BigIntegerField, ExpressionWrapper, F, QuerySet
+from django.db.models import QuerySet
 from django.http import Http404, HttpRequest
 
 from leaderboard import cells
@@ -109,17 +109,17 @@ def _uses() -> QuerySet[Kernel]:
 def runs_of(uses: Sequence[Kernel]) -> list[Run]:
     """The newest first, without their reports."""
     known = {use.pk: use for use in uses}
-    named = {f"kernel_{number}": pk for number, pk in enumerate(known)}
-    runs = ask(_runs, tuple(named), **named)
+    if len(known) == 1:
+        runs = ask(_runs, kernel=uses[0].pk)
+    else:  # Not prepared, or every number of uses would be kept as a query of its own.
+        runs = list(Run.objects.filter(kernel__in=known).only(*RUN_READS)[:MOST_RUNS])
     for run in runs:
         run.kernel = known[run.kernel_id]
     return runs
 
 
-def _runs(kernels: Sequence[str]) -> QuerySet[Run]:
-    # A key to another table takes no expression among several values; a number does.
-    numbered = Run.objects.alias(of=ExpressionWrapper(F("kernel_id"), BigIntegerField()))
-    return numbered.filter(of__in=map(Given, kernels)).only(*RUN_READS)[:MOST_RUNS]
+def _runs() -> QuerySet[Run]:
+    return Run.objects.filter(kernel_id=Given("kernel")).only(*RUN_READS)[:MOST_RUNS]
 
 
 def shown_run(runs: Sequence[Run]) -> Run | None:
