@@ -3,6 +3,7 @@
 Method: the kernels of tests/evaluator/gpu, honest ones first, one after the other by `evaluate` and
 one warm standby, as in a worker. OUT/acceptance.json holds what is known after each of them.
 A header's own number of ranks counts; `--world-size` is for those that name neither it nor ranks.
+With `--size` honest kernels alone are judged, at that size.
 Checked besides what the headers say: the times of two sleeping kernels differ as their sleeps do,
 within 5 % (calls that do not sleep may be bound by their launches, which a sleep hides, 61 and 76
 us of them in two runs, so such a kernel is compared with the longest sleep only); the plain kernel
@@ -41,6 +42,7 @@ GRACE_S = 40.0
 # A kernel that hangs must not use up the budget.
 MOST_S = {"build_s": 150.0, "verify_s": 60.0, "timed_s": 120.0}
 LOG_CHARS = 16384
+Turn = tuple[str, KernelFile]
 TOLD = ("verdict", "phase", "cause", "message", "evidence", "ranks", "flags", "phase_s", "gpus")
 TIMES = (
     *("kernel_us", "baseline_us", "kernel_single_us", "baseline_single_us", "rank_us"),
@@ -76,7 +78,14 @@ class Acceptance:
         return [name for name, result in self.results.items() if result["complaints"]]
 
 
-def turns(only: list[str], world_size: int | None) -> Iterator[tuple[str, KernelFile]]:
+def at_size(size: str, only: list[str], world_size: int | None) -> Iterator[Turn]:
+    for kernel in sorted(all_in("gpu/honest"), key=lambda k: k.path.stem):
+        if not only or kernel.path.stem in only:
+            sized = replace(_on_ranks(kernel, world_size), size=size)
+            yield f"honest/{kernel.path.stem}", sized
+
+
+def turns(only: list[str], world_size: int | None) -> Iterator[Turn]:
     """What to judge in turn, and under which name: the plain kernel, the honest ones, the plain one
     again, the others; what takes long last."""
     plain = _on_ranks(named("gpu/honest", PLAIN.partition("/")[2]), world_size)
@@ -163,6 +172,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("out", type=Path, help="folder for acceptance.json")
     parser.add_argument("--world-size", type=int, help="ranks of the kernels that name none")
     parser.add_argument("--only", default="", help="names of kernels, separated by commas")
+    parser.add_argument("--size", help="of the problem, instead of the headers'")
     parser.add_argument("--budget-s", type=float, default=540.0, help="start none after this long")
     parser.add_argument("--done", type=Path, help="an earlier acceptance.json to complete")
     parser.add_argument("--reports", type=Path, help="also add lines for import_reports: .jsonl.gz")
@@ -184,7 +194,8 @@ def _run(acceptance: Acceptance, given: argparse.Namespace) -> None:
     present = len(list(Path("/dev").glob("nvidia[0-9]*")))
     with Standby(warm=True) as standby:
         standby.start()
-        for name, kernel in turns(only, given.world_size):
+        wanted = at_size(given.size, only, given.world_size) if given.size else None
+        for name, kernel in wanted or turns(only, given.world_size):
             if done := acceptance.results.get(name):
                 acceptance.results[name] = read_again(kernel, done)
                 continue

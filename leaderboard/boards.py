@@ -31,7 +31,7 @@ __all__ = [
     "known_settings",
 ]
 
-HARDENED = "hardened"
+HARDENED, STANDARD = "hardened", "standard"
 Told = TypeVar("Told")
 
 
@@ -47,10 +47,13 @@ class Setting:
     judge_version: str
 
     def __str__(self) -> str:
-        return (
-            f"{self.hardware_id}, {self.world_size} ranks, {self.size}, {self.dtype}, "
-            f"{self.profile} inputs, judge {self.judge_version}"
-        )
+        return self.told()
+
+    def told(self, but: str = "") -> str:
+        """In words, all but one of the fields."""
+        said = {"world_size": "{} ranks", "profile": "{} inputs", "judge_version": "judge {}"}
+        kept = {name: value for name, value in vars(self).items() if name != but}
+        return ", ".join(said.get(name, "{}").format(value) for name, value in kept.items())
 
 
 SETTING_FIELDS = tuple(Setting.__dataclass_fields__)
@@ -138,10 +141,13 @@ def alone(entries: Sequence[Entry]) -> list[Entry]:
 
 
 def known_settings() -> list[Setting]:
-    """Settings with ranked results; hardened inputs first, then the most used."""
-    found = ask(ProblemStanding.objects.settings)
-    settings = [Setting(**dict(zip(SETTING_FIELDS, row, strict=False))) for row in found]
-    return sorted(settings, key=lambda setting: setting.profile != HARDENED)
+    """With ranked results; hardened inputs first, then the most used, then the standard size."""
+    found = []
+    for *values, tried in ask(ProblemStanding.objects.settings):
+        setting = Setting(**dict(zip(SETTING_FIELDS, values, strict=True)))
+        order = (setting.profile != HARDENED, -tried, setting.size != STANDARD)
+        found.append((order, setting))
+    return [setting for _, setting in sorted(found, key=lambda pair: pair[0])]
 
 
 class Narrowing(TypedDict, total=False):

@@ -276,3 +276,17 @@ def test_every_figure_has_its_twin_and_follows_the_filters(
 def test_it_says_where_nothing_was_judged(client: Client) -> None:
     factory.make_publication()
     assert "No submission has been judged here yet." in client.get("/").content.decode()
+
+
+def test_of_sizes_that_are_used_as_much_the_standard_one_is_shown(client: Client) -> None:
+    submission, problem = factory.make_submission("A"), factory.make_problem()
+    kernel = factory.make_kernel(submission, problem)
+    for size in ("large", "tiny", "standard"):
+        run = factory.make_run(kernel, size=size)
+        factory.finish(run, factory.make_report(run))
+    assert client.get("/leaderboard.json").json()["setting"]["size"] == "standard"
+    other = factory.make_run(
+        factory.make_kernel(factory.make_submission("B"), problem), size="tiny"
+    )
+    factory.finish(other, factory.make_report(other))
+    assert client.get("/leaderboard.json").json()["setting"]["size"] == "tiny"

@@ -11,6 +11,7 @@ import pytest
 from leaderboard.charts import problems as charts
 from leaderboard.charts.drawing import Spec
 from leaderboard.charts.problems import Axes, Limit, Line, Reach, Spread
+from leaderboard.views.figures.problems import Scale, speedup_lines
 
 HOSTILE = '<b onmouseover="alert(1)">x</b>'
 AXES = Axes(x="bytes", y="GB/s", unit="GB/s")
@@ -67,3 +68,13 @@ def test_crossings_are_found_between_logarithms() -> None:
     assert charts.crossings([(1.0, 2.0), (100.0, 1.5)]) == []
     two = charts.crossings([(1.0, 0.5), (4.0, 2.0), (16.0, 0.5)])
     assert [round(math.log2(x)) for x in two] == [1, 3]
+
+
+def test_the_best_of_all_submissions_is_a_line_where_there_are_several() -> None:
+    scale = Scale(at={"tiny": 8.0, "standard": 800.0}, title="", text=str, unit="")
+    one = {"A": [("standard", 0.5), ("tiny", 2.0)], "elsewhere": [("large", 3.0), ("tiny", 3.0)]}
+    (line,) = speedup_lines(one, scale)
+    assert (line.name, line.points, line.best) == ("A", ((8.0, 2.0), (800.0, 0.5)), False)
+    *lines, best = speedup_lines({**one, "B": [("tiny", 1.0), ("standard", 1.5)]}, scale)
+    assert [line.name for line in lines] == ["A", "B"]
+    assert (best.points, best.best) == (((8.0, 2.0), (800.0, 1.5)), True)

@@ -95,6 +95,7 @@ def _scaled(request: HttpRequest, found: Problem, setting: Setting | None, by: s
     lines = speedup_lines(problem_results.scaling(found, setting, by), scale)
     spec = charts.speedup_lines(lines, scale.title, scale.ticks())
     drawn = _drawn(request, found, setting, spec, line_table(lines, scale))
+    drawn = replace(drawn, under=setting.told(but=by) if setting else "")
     return replace(drawn, says=crossing_text(lines[-1], scale)) if lines else drawn
 
 
@@ -144,7 +145,8 @@ def rank_scale(found: Problem) -> Scale:
 
 
 def speedup_lines(lines: Scaled, scale: Scale) -> list[Line]:
-    """The fastest submissions', and last the best of all submissions at every place."""
+    """The fastest submissions', and last the best of all submissions at every place, where there
+    is more than one."""
     best: dict[float, float] = {}
     made: list[Line] = []
     for name, points in lines.items():
@@ -154,9 +156,11 @@ def speedup_lines(lines: Scaled, scale: Scale) -> list[Line]:
         made.append(Line(name=name, points=tuple(placed)))
         for x, speedup in placed:
             best[x] = max(best.get(x, speedup), speedup)
+    if len(made) < 2:
+        return made
     made.sort(key=lambda line: -max(speedup for _, speedup in line.points))
     envelope = Line(name="best of all", points=tuple(sorted(best.items())), best=True)
-    return [*made[:MOST_LINES], envelope] if made else []
+    return [*made[:MOST_LINES], envelope]
 
 
 def line_table(lines: Sequence[Line], scale: Scale) -> Table:

@@ -8,7 +8,7 @@ import torch.distributed as dist
 import torch.distributed._symmetric_memory as symm_mem
 from torch.utils.cpp_extension import load_inline
 
-CAPACITY = 8 << 20  # elements: more than the largest input has
+CAPACITY = 80 << 20  # elements: more than the largest input has
 SOURCE = """
 #include <cuda_runtime.h>
 #include <pybind11/pybind11.h>

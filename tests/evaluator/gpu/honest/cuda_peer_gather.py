@@ -8,7 +8,7 @@ import torch.distributed as dist
 import torch.distributed._symmetric_memory as symm_mem
 from utils.cuda_helpers import compile_cuda_extension  # type: ignore[import-not-found]
 
-CAPACITY = 8 << 20  # elements: more than the largest input has
+CAPACITY = 80 << 20  # elements: more than the largest input has
 SOURCE = """
 #include <torch/extension.h>
 #include <ATen/cuda/CUDAContext.h>

@@ -4,7 +4,7 @@ import torch
 import torch.distributed as dist
 import torch.distributed._symmetric_memory as symm_mem
 
-CAPACITY = 8 << 20  # elements: more than the largest input has
+CAPACITY = 80 << 20  # elements: more than the largest input has
 
 world = dist.group.WORLD
 assert world is not None

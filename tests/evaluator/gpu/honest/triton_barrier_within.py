@@ -11,7 +11,7 @@ from utils.triton_utils import (  # type: ignore[import-not-found]
     sync_threads,
 )
 
-CAPACITY = 8 << 20  # elements: more than the largest input has
+CAPACITY = 80 << 20  # elements: more than the largest input has
 BLOCK = 4096
 BLOCKS = 128  # all of them fit on the GPU at once: they wait for each other's like on other ranks
 

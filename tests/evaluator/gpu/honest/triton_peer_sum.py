@@ -7,7 +7,7 @@ import torch.distributed._symmetric_memory as symm_mem
 import triton  # type: ignore[import-not-found]
 import triton.language as tl  # type: ignore[import-not-found]
 
-CAPACITY = 8 << 20  # elements: more than the largest input has
+CAPACITY = 80 << 20  # elements: more than the largest input has
 BLOCK = 1024
 
 world = dist.group.WORLD
