@@ -14,7 +14,6 @@ from __future__ import annotations
 import argparse
 import contextlib
 import functools
-import gc
 import json
 import os
 import resource
@@ -143,15 +142,12 @@ def forget_all() -> None:
         known.cache_clear()
 
 
-@functools.cache
 def _remembered() -> list[Any]:
-    """The bounded caches of the site's functions, once every page was asked for."""
-    ours = (one for one in gc.get_objects() if isinstance(one, functools._lru_cache_wrapper))
-    return [
-        one
-        for one in ours
-        if one.__module__.startswith("leaderboard") and one.cache_parameters()["maxsize"]
-    ]
+    """The caches with a bound that functions of the site have."""
+    ours = [module for name, module in sys.modules.items() if name.startswith("leaderboard")]
+    found = [value for module in ours for value in list(vars(module).values())]
+    kept = [one for one in found if type(one) is functools._lru_cache_wrapper]
+    return [one for one in kept if one.cache_parameters()["maxsize"]]
 
 
 def times_ms(
