@@ -126,7 +126,7 @@ def ask(address: str, etag: str = "") -> tuple[int, dict[str, str], bytes]:
 
 
 def forget() -> None:
-    """Empty the cache of pages, and the answers that the outermost middleware keeps."""
+    """Empty the cache of pages, and the answers that are kept in front of Django."""
     from django.core.cache import cache
 
     from leaderboard.kept_answers import KEPT

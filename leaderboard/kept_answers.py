@@ -1,21 +1,26 @@
-"""Repeats public answers before sessions, routes and views are asked, until the data changes."""
+"""Repeats public answers before Django makes a request of them, until the data changes."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
+from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
-from django.http import HttpRequest, HttpResponse
 from django.utils.http import parse_etags
 
 from leaderboard.models import DataVersion
 from leaderboard.pages import PUBLIC
 
-Handler = Callable[[HttpRequest], HttpResponse]
+Headers = list[tuple[str, str]]
 # In each worker. Addresses differ without end, so the oldest makes room.
 MOST_BYTES = 6 << 20
 HEADERS_BYTES = 2000
 OF_BODIES = ("Content-Encoding", "Content-Length", "Content-Type")
+# What of a request a public answer depends on, besides whether it may be compressed.
+OF_ADDRESSES = (
+    *("wsgi.url_scheme", "HTTP_X_FORWARDED_PROTO", "HTTP_HOST"),
+    *("SCRIPT_NAME", "PATH_INFO", "QUERY_STRING"),
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,58 +28,79 @@ class Kept:
     """An answer as it left, with every header that middlewares gave it."""
 
     version: str
+    etag: str
     body: bytes
-    headers: dict[str, str]
+    headers: Headers
 
 
-# By scheme, host, address and compression.
 KEPT: dict[tuple[str, ...], Kept] = {}
 
 
-def repeat_public(handler: Handler) -> Handler:
-    """The outermost middleware."""
-
-    def middleware(request: HttpRequest) -> HttpResponse:
-        if request.method != "GET":
-            return handler(request)
-        address = _address(request)
+def repeat_public(application: WSGIApplication) -> WSGIApplication:
+    def answer(environ: WSGIEnvironment, start_response: StartResponse) -> Any:
+        if environ["REQUEST_METHOD"] != "GET":
+            return application(environ, start_response)
+        address = _address(environ)
         known = KEPT.get(address)
         if known and known.version == str(DataVersion.objects.current()):
-            return _repeated(known, request)
-        response = handler(request)
-        if _is_for_all(response):
-            KEPT.pop(address, None)
-            KEPT[address] = _kept(response)
-            _make_room()
+            return _repeated(known, environ, start_response)
+        return _noted(application, address, environ, start_response)
+
+    return answer
+
+
+def _address(environ: WSGIEnvironment) -> tuple[str, ...]:
+    gzip = "gzip" if "gzip" in environ.get("HTTP_ACCEPT_ENCODING", "") else ""
+    return (*(environ.get(name, "") for name in OF_ADDRESSES), gzip)
+
+
+def _noted(
+    application: WSGIApplication,
+    address: tuple[str, ...],
+    environ: WSGIEnvironment,
+    start_response: StartResponse,
+) -> Any:
+    """The application's own answer, kept if it is for all."""
+    told: list[tuple[str, Headers]] = []
+
+    def start(status: str, headers: Headers, *error: Any) -> Any:
+        told.append((status, headers))
+        return start_response(status, headers, *error)
+
+    response: Any = application(environ, start)
+    status, headers = told[-1]
+    if not _is_for_all(status, dict(headers)):
         return response
+    try:
+        body = b"".join(response)
+    finally:
+        response.close()
+    KEPT.pop(address, None)
+    KEPT[address] = _kept(body, headers)
+    _make_room()
+    return [body]
 
-    return middleware
 
-
-def _address(request: HttpRequest) -> tuple[str, ...]:
-    asked = request.META
-    gzip = "gzip" if "gzip" in asked.get("HTTP_ACCEPT_ENCODING", "") else ""
-    host = asked.get("HTTP_HOST", "")
-    return (request.scheme or "", host, request.path, asked.get("QUERY_STRING", ""), gzip)
-
-
-def _is_for_all(response: HttpResponse) -> bool:
+def _is_for_all(status: str, headers: dict[str, str]) -> bool:
     """The same for everybody, whatever else they send."""
-    said = (response.headers.get("Cache-Control"), response.headers.get("Vary"))
-    return response.status_code == 200 and said == (PUBLIC, "Accept-Encoding")
+    said = (headers.get("Cache-Control"), headers.get("Vary"))
+    return status.startswith("200 ") and said == (PUBLIC, "Accept-Encoding")
 
 
-def _kept(response: HttpResponse) -> Kept:
-    version = response["ETag"].removeprefix('W/"').partition("-")[0]
-    return Kept(version=version, body=response.content, headers=dict(response.items()))
+def _kept(body: bytes, headers: Headers) -> Kept:
+    etag = dict(headers)["ETag"]
+    version = etag.removeprefix('W/"').partition("-")[0]
+    return Kept(version=version, etag=etag, body=body, headers=headers)
 
 
-def _repeated(known: Kept, request: HttpRequest) -> HttpResponse:
-    wanted = request.META.get("HTTP_IF_NONE_MATCH", "")
-    if wanted and known.headers["ETag"] in parse_etags(wanted):
-        headers = {name: text for name, text in known.headers.items() if name not in OF_BODIES}
-        return HttpResponse(status=304, headers=headers)
-    return HttpResponse(known.body, headers=known.headers)
+def _repeated(known: Kept, environ: WSGIEnvironment, start_response: StartResponse) -> list[bytes]:
+    wanted = environ.get("HTTP_IF_NONE_MATCH", "")
+    if wanted and known.etag in parse_etags(wanted):
+        headers = [(name, text) for name, text in known.headers if name not in OF_BODIES]
+        start_response("304 Not Modified", headers)
+        return []
+    start_response("200 OK", list(known.headers))
+    return [known.body]
 
 
 def _make_room() -> None:

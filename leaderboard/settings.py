@@ -32,7 +32,6 @@ INSTALLED_APPS = [
     "leaderboard",
 ]
 MIDDLEWARE = [
-    "leaderboard.kept_answers.repeat_public",
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "csp.middleware.CSPMiddleware",

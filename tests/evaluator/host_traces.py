@@ -19,8 +19,9 @@ from evaluator import cgroup
 T = TypeVar("T")
 CGROUPS = Path("/sys/fs/cgroup")
 SETTLE_S = 2.0
-# Where tests share a host, the folder of a judge that died is swept by the next that is started.
-SWEPT_S = 20.0
+# Where tests share a host, the folder of a judge that died is swept by the next that is started,
+# which may be after a build.
+SWEPT_S = 90.0
 _PR_SET_CHILD_SUBREAPER = 36
 
 

@@ -15,7 +15,6 @@ from django.test.utils import CaptureQueriesContext
 
 from evaluator.report import Verdict
 from leaderboard import badges
-from leaderboard.kept_answers import KEPT
 from leaderboard.models import DataVersion, Run, Submission, Visibility
 from leaderboard.news import MOST
 from tests.leaderboard import factory
@@ -224,7 +223,6 @@ def test_the_public_address_is_a_setting(
 ) -> None:
     plain = client.get(address).content.decode()
     settings.PKB_PUBLIC_URL = "https://pkb.example"
-    KEPT.clear()  # settings change with a restart only
     text = client.get(address).content.decode()
     assert "http://testserver/" in plain
     assert "https://pkb.example/" in text

@@ -16,7 +16,6 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from evaluator.report import Verdict
-from leaderboard.kept_answers import KEPT
 from leaderboard.links import url
 from leaderboard.models import Problem
 from tests.leaderboard import factory
@@ -55,7 +54,6 @@ def queries_of(address: str, client: Client) -> int:
     """Besides the one for the data version, and what a process asks the database once."""
     client.get(address)
     cache.clear()
-    KEPT.clear()
     with CaptureQueriesContext(connection) as queries:
         assert client.get(address).status_code == 200
         return sum("dataversion" not in query["sql"] for query in queries)
@@ -102,7 +100,6 @@ def test_a_page_made_again_writes_no_sql(
     address = url(page, *named[page])
     first = client.get(address).content
     cache.clear()
-    KEPT.clear()
     monkeypatch.setattr(SQLCompiler, "as_sql", None)
     assert client.get(address).content == first
 

@@ -86,7 +86,6 @@ def test_pages_go_on_from_the_last_line(problem: Problem, client: Client, query:
     assert again["results"] == first["results"]
 
 
-@pytest.mark.skipif(connection.vendor != "sqlite", reason="plans of PostgreSQL depend on the rows")
 @pytest.mark.parametrize(
     ("query", "index"),
     [
@@ -109,6 +108,8 @@ def test_pages_go_on_from_the_last_line(problem: Problem, client: Client, query:
 def test_no_filter_reads_all_runs(run: Run, client: Client, query: str, index: str) -> None:
     with CaptureQueriesContext(connection) as queries:
         assert client.get(f"/api/v1/runs?{query}").status_code == 200
+    if connection.vendor != "sqlite":
+        return  # its plans depend on how many rows there are
     with connection.cursor() as cursor:
         cursor.execute(f"EXPLAIN QUERY PLAN {queries[-1]['sql']}")
         steps = [row[3] for row in cursor.fetchall()]
