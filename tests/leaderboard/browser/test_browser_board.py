@@ -63,11 +63,10 @@ def test_the_slider_says_its_value_rests_and_applies(page: Page) -> None:
     page.goto("/?sort=pass1")
     slider = page.locator("#filter-p")
     slider.focus()
-    for _ in range(3):
-        slider.press("ArrowRight")
-    expect(page.locator("output")).to_have_text("1.15×")
-    page.wait_for_url(re.compile(r"p=1\.15"))
-    expect(page.locator("table.board thead")).to_contain_text("fast₁.₁₅@1")
+    slider.press("ArrowRight")  # a second press may come after it has rested
+    expect(page.locator("output")).to_have_text("1.05×")
+    page.wait_for_url(re.compile(r"p=1\.05"))
+    expect(page.locator("table.board thead")).to_contain_text("fast₁.₀₅@1")
     assert "sort=pass1" in page.url
     expect(slider).to_be_focused()
 
