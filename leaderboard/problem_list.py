@@ -18,7 +18,7 @@ from leaderboard.cell_columns import unpack_some
 from leaderboard.filters import SETTING_FILTERS, Filter, choice_filter, setting_filters
 from leaderboard.models import Hardware, Problem, ProblemStanding, Standing
 from leaderboard.prepared import ask, given
-from leaderboard.problem_standings import beside
+from leaderboard.problem_standings import beside, place_of
 
 # Where nothing has been judged yet, the sizes and ranks of the measured baselines are shown.
 LIST_SIZE, LIST_RANKS = "standard", 4
@@ -117,7 +117,7 @@ def listed(request: HttpRequest) -> Listed:
 
 def with_standings(setting: Setting | None) -> tuple[Any, ...]:
     """Problems without their payload, and `here_` what each came to."""
-    where = vars(setting) if setting else {"hardware_id": ""}
+    where = place_of(setting)
     return tuple(ask(_beside, tuple(where), **where))
 
 

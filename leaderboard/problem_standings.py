@@ -12,6 +12,7 @@ import orjson
 from django.db.models import FilteredRelation, Q, QuerySet, TextField
 from django.db.models.functions import Cast
 
+from leaderboard.boards import Setting
 from leaderboard.models import Problem, ProblemStanding, Summary
 from leaderboard.models.runs import SETTING
 from leaderboard.prepared import Given, ask, change, given
@@ -92,6 +93,11 @@ def _every() -> Iterator[ProblemStanding]:
         columns = columns_of(Best(*row[len(WHERE) :]) for row in group)
         if columns:
             yield ProblemStanding(**dict(zip(WHERE, place, strict=True)), **columns)
+
+
+def place_of(setting: Setting | None) -> dict[str, Any]:
+    """A setting as `beside` takes it; none has no standing."""
+    return {**vars(setting)} if setting else {"hardware_id": ""}
 
 
 def beside(problems: QuerySet[Problem], setting: Mapping[str, Any]) -> QuerySet[Problem]:

@@ -12,7 +12,7 @@ from leaderboard.boards import Setting
 from leaderboard.models import Problem
 from leaderboard.pages import choice
 from leaderboard.prepared import ask, given
-from leaderboard.problem_standings import beside
+from leaderboard.problem_standings import beside, place_of
 
 
 class Named(NamedTuple):
@@ -54,7 +54,7 @@ def scope(request: HttpRequest, *asked: str, setting: Setting | None = None) -> 
 
     `asked` names those of the parameters `category` and `source` that the page reads.
     """
-    where = vars(setting) if setting else {"hardware_id": ""}
+    where = place_of(setting)
     rows = tuple(map(Named._make, ask(_named, tuple(where), **where)))
     titles = {row.category: row.category_title for row in rows}
     sources = tuple(sorted({row.source for row in rows if row.source}))

@@ -21,7 +21,7 @@ from leaderboard.links import url
 from leaderboard.models import Problem
 from leaderboard.pages import Crumb, Page, Table, canonical_query, public_page
 from leaderboard.prepared import Given, ask, given
-from leaderboard.problem_standings import beside
+from leaderboard.problem_standings import beside, place_of
 from leaderboard.taxonomy import family_of
 from leaderboard.verdicts import words
 from leaderboard.views.figures.board import failure_modes
@@ -97,7 +97,7 @@ class Asked(NamedTuple):
 
 
 def problems_of(slug: str, setting: Setting | None) -> list[Asked]:
-    where = vars(setting) if setting else {"hardware_id": ""}
+    where = place_of(setting)
     return list(map(Asked._make, ask(_problems, tuple(where), slug=slug, **where)))
 
 

@@ -16,10 +16,17 @@ from leaderboard.scores import Interval
 ROOT = Path(__file__).resolve().parents[2]
 
 
-@pytest.mark.parametrize("value", ["1", "<script>", True, b"1", [1.0], mark_safe("1")])
-def test_a_cell_refuses_everything_but_numbers(value: Any) -> None:
+@pytest.mark.parametrize(
+    ("value", "why"),
+    [
+        *((text, "number or None") for text in ("1", "<script>", b"1", mark_safe("1"))),
+        (True, "number or None"),
+        ([1.0], "unhashable"),
+    ],
+)
+def test_a_cell_refuses_everything_but_numbers(value: Any, why: str) -> None:
     for cell in (cells.share_cell, cells.ratio_cell, cells.count_cell, cells.heat_cell):
-        with pytest.raises(TypeError, match=r"number or None|unhashable"):
+        with pytest.raises(TypeError, match=why):
             cell(value)
 
 
