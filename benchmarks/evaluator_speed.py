@@ -17,6 +17,7 @@ import statistics
 import sys
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -95,7 +96,7 @@ def jobs(given: argparse.Namespace) -> Iterator[tuple[str, Job]]:
     if not given.references:
         for kind, name in KINDS.items():
             if not only or kind in only:
-                yield kind, named("gpu/honest", name).job
+                yield kind, replace(named("gpu/honest", name).job, world_size=given.world_size)
         return
     for name in [problems.find(text) for text in only] or problems.names():
         yield (
@@ -179,7 +180,7 @@ def _line(name: str, result: dict[str, Any]) -> str:
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("out", type=Path)
-    parser.add_argument("--world-size", type=int, default=4, help="ranks of the references")
+    parser.add_argument("--world-size", type=int, default=4, help="ranks of the kernels")
     parser.add_argument("--references", action="store_true", help="judge references as submissions")
     parser.add_argument("--only", default="", help="problems, or kinds, separated by commas")
     parser.add_argument("--budget-s", type=float, default=540.0, help="start none after this long")
