@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -36,10 +37,14 @@ def test_a_claim_is_dated_as_exactly_as_its_source(date: str | None, client: Cli
         assert {row["model"]: row["date"] for row in rows}["Claimed"] == (date or "")
 
 
-def test_a_submission_is_dated_to_the_moment_and_shown_to_the_day(client: Client) -> None:
+@pytest.mark.parametrize("microsecond", [0, 120, 680430, 123456])
+def test_a_submission_is_dated_to_the_moment_and_shown_to_the_day(
+    microsecond: int, client: Client
+) -> None:
+    came = datetime(2026, 6, 17, 23, 59, 58, microsecond, UTC)
     own = factory.make_submission("Own")
+    Submission.objects.filter(pk=own.pk).update(created_at=came)
     factory.make_judged(own, factory.make_problem())
-    came = Submission.objects.get(pk=own.pk).created_at
     assert by_model(client, "/leaderboard.json")["Own"]["date"] == came.isoformat()
     assert f"<time>{came:%Y-%m-%d}</time>" in client.get("/").content.decode()
 
