@@ -11,27 +11,39 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from leaderboard import cells
+from leaderboard.boards import Entry
 from leaderboard.cells import MISSING
 from leaderboard.columns import Column, Placed
 from leaderboard.verdicts import words
 from leaderboard.visible import visible
 
+Columns = tuple[Column, ...]
 TIED = format_html('<span class="visually-hidden">{}</span>', ", not told apart in its bracket")
 
 
-def kind_of(row: Placed) -> str:
-    return "claimed" if row.entry.claimed else "baseline" if row.entry.baseline else "judged"
+def kind_of(entry: Entry) -> str:
+    return "claimed" if entry.claimed else "baseline" if entry.baseline else "judged"
 
 
 def board_row(
-    row: Placed, tie: str, left: Sequence[Column], right: Sequence[Column], *, comparable: bool
+    row: Placed, tie: str, left: Columns, right: Columns, *, comparable: bool
 ) -> SafeString:
     """`tie` says where in its bracket it stands; a `comparable` board has boxes to tick."""
-    entry, kind = row.entry, kind_of(row)
+    kind, plain = kind_of(row.entry), row.entry.plain
+    start = SafeString("<tr>" if kind == "judged" else f'<tr class="{kind}">')
+    if plain:
+        rest = _after_place(plain, left, right, comparable)
+    else:
+        rest = _after_place.__wrapped__(row.entry, left, right, comparable)
+    return cells.joined((start, place_cell(row.place, tie), rest))
+
+
+@functools.lru_cache(maxsize=1024)
+def _after_place(entry: Entry, left: Columns, right: Columns, comparable: bool) -> SafeString:
+    """Nothing here depends on other rows."""
+    kind = kind_of(entry)
     made = [
-        SafeString("<tr>" if kind == "judged" else f'<tr class="{kind}">'),
-        place_cell(row.place, tie),
-        _name_cell(row, kind),
+        _name_cell(entry, kind),
         *[column.cell(entry) for column in left],
         words_cell(entry.harness, "tight opens"),
         words_cell(", ".join(entry.backends), "kinds"),
@@ -45,9 +57,8 @@ def board_row(
     return cells.joined(made)
 
 
-def _name_cell(row: Placed, kind: str) -> SafeString:
+def _name_cell(entry: Entry, kind: str) -> SafeString:
     """The head of a judged row has an id, which its box to tick is named by."""
-    entry = row.entry
     place = f' id="s{entry.submission:d}"' if kind == "judged" else ""
     maker = "baseline" if kind == "baseline" else f"<bdi>{_shown(entry.vendor)}</bdi>"
     return SafeString(

@@ -29,16 +29,21 @@ RECORD_AT = Substr("by_threshold", Given("place"), thresholds.RECORD.size)
 Found = tuple[Totals, Sums] | None
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Reading:
     """Which columns of a Standing to read, and which `values` that takes; `sum_up` makes the totals
-    of a submission's k and these columns."""
+    of a submission's k and these columns. The same one for the same question."""
 
     names: Sequence[str]
     sum_up: Callable[..., Found]
     values: Mapping[str, int]
 
+    @property
+    def is_long(self) -> bool:
+        return "cells" in self.names
 
+
+@functools.lru_cache(maxsize=64)
 def reading(narrow: Narrow, p: float) -> Reading:
     values: dict[str, int] = {}
     names: tuple[str, ...]

@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any, TypedDict, TypeVar, Unpack
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, TypedDict, Unpack
 
 from django.db.models import QuerySet, TextField
 from django.db.models.functions import Cast
 from django.urls import reverse
 
 from leaderboard import board_sums, scores
-from leaderboard.details import BY_CATEGORY, Details, Marked
-from leaderboard.failures import FAILURE_MODES
+from leaderboard.board_sums import Reading
+from leaderboard.details import BY_CATEGORY, Details
+from leaderboard.entries import Entry, alone
 from leaderboard.models import ProblemStanding, Standing, Trust
 from leaderboard.models.summaries import StandingQuerySet
 from leaderboard.prepared import ask, given
-from leaderboard.scores import Attempts, Score
+from leaderboard.scores import Score
 from leaderboard.standings import Totals
 from leaderboard.tallies import EVERYTHING, Cell, Narrow
 
@@ -32,8 +33,6 @@ __all__ = [
 ]
 
 HARDENED, STANDARD = "hardened", "standard"
-Told = TypeVar("Told")
-NOTHING_ENDED = (0,) * len(FAILURE_MODES)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,87 +57,6 @@ class Setting:
 
 
 SETTING_FIELDS = tuple(Setting.__dataclass_fields__)
-
-
-# Not frozen: boards make these by the hundred, and that takes four times as long.
-@dataclass(kw_only=True)
-class Entry:
-    """One row: a submission judged here, or a published claim, which has no results of its own.
-
-    `date`, in ISO 8601, is the moment when a submission came; a claim's is as exact as its source.
-    `utilisation` is the median over the problems solved, of the fastest kernel of each; `backends`
-    stand in the order of how many problems they are used for. `results` and `cells`, by problem,
-    are read when they are asked for, with those of all rows of the board: see `alone`. `ended`
-    counts attempts by FAILURE_MODES.
-    """
-
-    model: str
-    slug: str
-    vendor: str
-    harness: str
-    trust: str
-    url: str
-    date: str | None
-    score: Score
-    ended: Sequence[int] = NOTHING_ENDED
-    utilisation: float | None = None
-    cost_usd: float | None = None
-    baseline: bool = False
-    claimed: bool = False
-    backends: tuple[str, ...] = ()
-    submission: int | None = None
-    details: Details | None = field(default=None, repr=False)
-
-    @property
-    def day(self) -> str | None:
-        """The date, no more exact than a day."""
-        return self.date and self.date[:10]
-
-    @property
-    def modes(self) -> dict[str, int]:
-        return {mode: n for mode, n in zip(FAILURE_MODES, self.ended, strict=True) if n}
-
-    def _told(self, read: Callable[[Details, int], Told], nothing: Told) -> Told:
-        """By its details; a claim has none."""
-        return read(self.details, self.submission) if self.details and self.submission else nothing
-
-    @functools.cached_property
-    def results(self) -> tuple[Attempts, ...]:
-        return self._told(Details.results, ())
-
-    @functools.cached_property
-    def cells(self) -> tuple[Cell, ...]:
-        return self._told(Details.cells, ())
-
-    @property
-    def marks(self) -> Iterable[Marked]:
-        """What a matrix shows of the cells."""
-        return self._told(Details.marks, [])
-
-    @property
-    def solved(self) -> str:
-        """At the number of each problem: 1 where it was solved, 0 where tried, else a space."""
-        return self._told(Details.solved, "")
-
-    @functools.cached_property
-    def _by_category(self) -> Mapping[str, Any]:
-        return self._told(Details.by_category, {})
-
-    def score_in(self, category: str, scored: int) -> Score:
-        """Of one category, of an entry that was not narrowed."""
-        found = self._by_category.get(category)
-        if found is None:
-            return scores.score([], scored, k=self.score.k)
-        return scores.score_of(Totals(*found).summed, scored, k=self.score.k)
-
-
-def alone(entries: Sequence[Entry]) -> list[Entry]:
-    """The same rows, whose cells and results are read without those of others."""
-    details = next((entry.details for entry in entries if entry.details), None)
-    if details is None:
-        return list(entries)
-    own = details.alone(entry.submission for entry in entries if entry.submission is not None)
-    return [replace(entry, details=own) if entry.details else entry for entry in entries]
 
 
 def known_settings() -> list[Setting]:
@@ -222,17 +140,27 @@ def judged(
     details = Details(where=where, narrow=narrow, known=known)
     asked = board_sums.reading(narrow, p)
     found = ask(_board, tuple(where), (*asked.names, *ahead), **where, **asked.values)
-    first, last = len(FIELDS) + 1, len(FIELDS) + 1 + len(asked.names)
+    plain = _plain.__wrapped__ if asked.is_long else _plain
+    end = len(FIELDS) + 1 + len(asked.names)
     entries = []
     for row in found:
-        k, columns = row[first - 1], row[first:last]
-        for name, value in zip(ahead, row[last:], strict=True):
+        for name, value in zip(ahead, row[end:], strict=True):
             known[name][row[0]] = value
-        if summed := asked.sum_up(k, *columns):
-            totals, sums = summed
-            score = scores.score_of(sums, scored, k=k, p=p)
-            entries.append(_entry(row, totals, score, details))
+        if made := plain(asked, scored, p, row[:end]):
+            entries.append(made.with_details(details))
     return entries
+
+
+# Of few rows the database says something else in the next version of the data.
+@functools.lru_cache(maxsize=1024)
+def _plain(asked: Reading, scored: int, p: float, row: tuple[Any, ...]) -> Entry | None:
+    """None where no kernel counts."""
+    k = row[len(FIELDS)]
+    summed = asked.sum_up(k, *row[len(FIELDS) + 1 :])
+    if summed is None:
+        return None
+    totals, sums = summed
+    return _entry(row, totals, scores.score_of(sums, scored, k=k, p=p))
 
 
 def _board(where: Iterable[str], names: Sequence[str]) -> QuerySet[Standing, tuple[Any, ...]]:
@@ -259,11 +187,12 @@ def each_in_its_setting(standings: StandingQuerySet, scored: int) -> list[tuple[
         k, total, _, *setting = row[len(FIELDS) : first]
         score = scores.score_of(Totals(*total).summed, scored, k=k)
         named = dict(zip(SETTING_FIELDS, setting, strict=True))
-        made.append((Setting(**named), _entry(row, Totals(*total), score, details)))
+        entry = _entry(row, Totals(*total), score).with_details(details)
+        made.append((Setting(**named), entry))
     return made
 
 
-def _entry(row: Sequence[Any], totals: Totals, score: Score, details: Details) -> Entry:
+def _entry(row: Sequence[Any], totals: Totals, score: Score) -> Entry:
     """`row` begins with FIELDS."""
     submission, model, slug, vendor, baseline, harness, trust, created, cost = row[: len(FIELDS)]
     return Entry(
@@ -281,7 +210,6 @@ def _entry(row: Sequence[Any], totals: Totals, score: Score, details: Details) -
         cost_usd=cost,
         baseline=baseline,
         submission=submission,
-        details=details,
     )
 
 

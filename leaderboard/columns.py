@@ -14,7 +14,7 @@ from leaderboard.scores import Interval
 from leaderboard.ties import tie_groups
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Column:
     """`group` is the head it stands under; `is_share` says that values are shares of the scored
     problems, which have intervals and so tie groups."""

@@ -38,6 +38,9 @@ class Marked(NamedTuple):
     mode: str | None
 
 
+# A text holds them as they are stored, for `marked`.
+Marks = str | tuple[Marked, ...]
+
 # Seldom looked into, so it is not decoded for every row.
 BY_CATEGORY = Cast("by_category", TextField())
 Read = dict[str, dict[int, Any]]
@@ -78,12 +81,11 @@ class Details:
         every = unpack_cells(*self._read(submission, "cells", "kernels"))
         return tuple(cell for cell in every if self.narrow.covers(cell.problem, cell.category))
 
-    def marks(self, submission: int) -> Iterable[Marked]:
+    def marks(self, submission: int) -> Marks:
         if not self.narrow.is_by_problem:
-            return map(mark_of, self._parts(submission))
+            return tuple(map(mark_of, self._parts(submission)))
         (text,) = self._read(submission, "cells")
-        columns = unpack_some(text, Marked._fields)
-        return map(Marked, *columns)
+        return str(text)
 
     def solved(self, submission: int) -> str:
         if self.narrow.is_by_problem:
@@ -129,6 +131,10 @@ def _columns(
     if some:
         rows = rows.filter(functools.reduce(or_, (Q(submission=Given(name)) for name in some)))
     return rows.annotate(text=BY_CATEGORY).values_list("submission_id", *names)
+
+
+def marked(marks: Marks) -> Iterable[Marked]:
+    return map(Marked, *unpack_some(marks, Marked._fields)) if isinstance(marks, str) else marks
 
 
 def mark_of(part: Part) -> Marked:

@@ -12,7 +12,7 @@ from django.utils.safestring import SafeString
 
 from leaderboard import cells
 from leaderboard.boards import Cell, Entry
-from leaderboard.details import Marked
+from leaderboard.details import Marked, Marks, marked
 from leaderboard.failures import FAILURE_MODES
 from leaderboard.links import url
 
@@ -39,6 +39,8 @@ LEGEND: tuple[Mark, ...] = (TWICE, FASTER, UNSURE, HALF, *FAILURES.values())
 UNMARKED = ('<td class="o">·</td>', '<td class="o g">·</td>')
 # With few columns there is room for the speedup itself.
 FEW_COLUMNS = 24
+# Of problems, by category.
+Numbers = tuple[tuple[int, ...], ...]
 CELL_COLUMNS = (
     *("submission", "model", "harness", "problem", "verdict", "mode"),
     *("made", "correct", "speedup", "kernel", "run"),
@@ -47,12 +49,9 @@ CELL_COLUMNS = (
 
 @dataclass(frozen=True, kw_only=True)
 class Column:
-    """A problem. One with `edge` begins a category."""
-
     number: int
     title: str
     url: str
-    edge: bool
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,27 +80,29 @@ def mark_of(cell: Marked) -> Mark | None:
     return UNSURE if cell.best_speedup >= 0.5 else HALF
 
 
-def row_cells(
-    submission: int, own: Iterable[Marked], columns: Sequence[Column], query: str
-) -> SafeString:
-    """`query` is what leads to the same attempt of the same setting. What is written into a cell is
-    a mark of ours or a number, or was escaped before."""
-    found = {cell.problem: cell for cell in own}
+def row_cells(submission: int, marks: Marks, groups: Numbers, query: str) -> SafeString:
+    """`query` is what leads to the same attempt of the same setting."""
     start = escape(url("attempt", submission, 0).removesuffix("0"))
-    end = escape(f"?{query}" if query else "")
-    in_digits = len(columns) <= FEW_COLUMNS
+    return _row_cells(start, escape(f"?{query}" if query else ""), marks, groups)
+
+
+# Few rows change from one version of the data to the next, and few cells of them.
+@functools.lru_cache(maxsize=128)
+def _row_cells(start: str, end: str, marks: Marks, groups: Numbers) -> SafeString:
+    """What is written into a cell is a mark of ours or a number, or was escaped before."""
+    found = {cell.problem: cell for cell in marked(marks)}
+    in_digits = sum(map(len, groups)) <= FEW_COLUMNS
     made = []
-    for column in columns:
-        cell = found.get(column.number)
-        around = _around(cell, column.edge, in_digits) if cell else None
+    for number, is_first in ((number, number == group[0]) for group in groups for number in group):
+        cell = found.get(number)
+        around = _around(cell, is_first, in_digits) if cell else None
         if around is None:
-            made.append(UNMARKED[column.edge])
+            made.append(UNMARKED[is_first])
         else:
-            made.append(f"{around[0]}{start}{column.number:d}{end}{around[1]}")
+            made.append(f"{around[0]}{start}{number:d}{end}{around[1]}")
     return SafeString("".join(made))
 
 
-# Few cells change from one version of the data to the next.
 @functools.lru_cache(maxsize=8192)
 def _around(cell: Marked, edge: bool, in_digits: bool) -> tuple[str, str] | None:
     """What stands before and after the address of a cell's run; None where nothing was judged."""

@@ -11,7 +11,7 @@ from django.http import HttpRequest
 from django.utils import timezone
 
 from leaderboard import cells, citing
-from leaderboard.board_cells import board_row, brackets, date_cell, kind_of
+from leaderboard.board_cells import Columns, board_row, brackets, date_cell, kind_of
 from leaderboard.boards import Setting
 from leaderboard.columns import (
     CSV_COLUMNS,
@@ -46,7 +46,7 @@ FEW_ROWS = 3
 ROWS_A_PAGE = 100
 PARAMETERS = ("sort", *BOARD_PARAMETERS, PAGE)
 # Of how good a row is, and of how it was made.
-Columns = tuple[list[Column], list[Column]]
+Sides = tuple[Columns, Columns]
 
 
 @public_page(*PARAMETERS)
@@ -55,7 +55,7 @@ def board(request: HttpRequest) -> Page:
     query = board_query(request)
     ours, claims = query.judged(), query.claims()
     rows = placed([*ours, *query.claimed(claims)], sort)
-    ranked = [row for row in rows if kind_of(row) == "judged"]
+    ranked = [row for row in rows if kind_of(row.entry) == "judged"]
     part = part_of(request, ranked, ROWS_A_PAGE, PARAMETERS)
     columns = columns_of(rows)
     address = canonical_query(request, BOARD_PARAMETERS)
@@ -119,17 +119,16 @@ def in_words(setting: Setting | None) -> str:
     )
 
 
-def table_context(
-    rows: Sequence[Placed], part: Part[Placed], columns: Columns
-) -> dict[str, object]:
+def table_context(rows: Sequence[Placed], part: Part[Placed], columns: Sides) -> dict[str, object]:
     left, right = columns
     comparable = len(part.rows) > 1
-    first = sum(kind_of(row) == "baseline" for row in rows) + part.start
+    kinds = [kind_of(row.entry) for row in rows]
+    first = kinds.count("baseline") + part.start
     ranked = range(first, first + len(part.rows))
     made = [
-        (kind_of(row), board_row(row, tie, left, right, comparable=comparable))
-        for at, (row, tie) in enumerate(zip(rows, brackets(rows), strict=True))
-        if at in ranked or kind_of(row) != "judged"
+        (kind, board_row(row, tie, left, right, comparable=comparable))
+        for at, (kind, row, tie) in enumerate(zip(kinds, rows, brackets(rows), strict=True))
+        if at in ranked or kind != "judged"
     ]
     return {
         "groups": [
@@ -142,14 +141,14 @@ def table_context(
     }
 
 
-def columns_of(rows: Iterable[Placed]) -> Columns:
+def columns_of(rows: Iterable[Placed]) -> Sides:
     """Those that some row has a number in."""
     columns = known_to_any([row.entry for row in rows])
-    left = [column for column in columns if column.group != "how"]
-    return left, [column for column in columns if column.group == "how"]
+    left = tuple(column for column in columns if column.group != "how")
+    return left, tuple(column for column in columns if column.group == "how")
 
 
-def heads(columns: Columns, sort: str, p: float, address: str) -> dict[str, object]:
+def heads(columns: Sides, sort: str, p: float, address: str) -> dict[str, object]:
     left, right = columns
     return {
         "left": headings(left, sort, p, address),

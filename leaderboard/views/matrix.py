@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.views.decorators.http import require_safe
@@ -20,7 +18,7 @@ from leaderboard.filters import (
     setting_query,
 )
 from leaderboard.links import url
-from leaderboard.matrix import CELL_COLUMNS, Column, Group, cell_record
+from leaderboard.matrix import CELL_COLUMNS, Column, Group, Numbers, cell_record
 from leaderboard.pages import BadQuery, Crumb, Page, Table, bad_query, canonical_query, public_page
 from leaderboard.paging import PAGE, Part, part_of, part_url
 from leaderboard.scopes import Scope
@@ -39,6 +37,7 @@ def models_by_problems(request: HttpRequest) -> Page:
     others = [name for name in BOARD_PARAMETERS if name != "category"]
     groups, unscored = grouped(query.scope, canonical_query(request, others))
     columns = [column for group in groups for column in group.columns]
+    numbers = tuple(tuple(one.number for one in group.columns) for group in groups)
     part = part_of(request, rows, ROWS_A_PAGE, PARAMETERS)
     where = canonical_query(request, (*KERNEL_FILTERS, *SETTING_FILTERS))
     records = (cell_record(row.entry, cell) for row in rows for cell in row.entry.cells)
@@ -51,7 +50,7 @@ def models_by_problems(request: HttpRequest) -> Page:
         "legend": matrix.LEGEND,
         "solved": matrix.solved_cells((row.entry for row in rows), columns),
         "rows": [
-            _drawn(entry, columns, where)
+            _drawn(entry, numbers, where)
             for entry in boards.alone([row.entry for row in part.rows])
         ],
         "links": part.links,
@@ -89,7 +88,7 @@ def grouped(scope: Scope, kept: str) -> tuple[list[Group], int]:
     for one in scored:
         members = columns.setdefault(one.category, [])
         address = url("problem", one.number, one.slug)
-        members.append(Column(number=one.number, title=one.title, url=address, edge=not members))
+        members.append(Column(number=one.number, title=one.title, url=address))
     page, tail = url("matrix"), f"&{kept}" if kept else ""
     found = [
         Group(title=scope.titles[own], url=f"{page}?category={own}{tail}", columns=tuple(members))
@@ -98,14 +97,14 @@ def grouped(scope: Scope, kept: str) -> tuple[list[Group], int]:
     return found, len(asked) - len(scored)
 
 
-def _drawn(entry: Entry, columns: Sequence[Column], where: str) -> dict[str, object]:
+def _drawn(entry: Entry, numbers: Numbers, where: str) -> dict[str, object]:
     return {
         **{
             name: getattr(entry, name)
             for name in ("model", "harness", "url", "baseline", "submission")
         },
         "correct": entry.score.correct,
-        "cells": matrix.row_cells(entry.submission or 0, entry.marks, columns, where),
+        "cells": matrix.row_cells(entry.submission or 0, entry.marks, numbers, where),
     }
 
 

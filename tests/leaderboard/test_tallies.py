@@ -23,6 +23,7 @@ from leaderboard.cell_columns import (
     unpack_results,
     unpack_some,
 )
+from leaderboard.details import marked
 from leaderboard.models import Kernel, LanguageModel, Problem, Run, Submission, Summary, Trust
 from leaderboard.narrowing import results_of
 from leaderboard.tallies import Narrow, Tally, cell_of, tally_of
@@ -277,7 +278,7 @@ def test_marks_and_letters_say_what_the_cells_say(narrowing: Narrowing, problem:
     (entry,) = boards.alone(boards.judged(setting, 2, ahead=("solved",), **narrowing))
     cells = {cell.problem: cell for cell in entry.cells}
     assert cells
-    assert [tuple(mark) for mark in entry.marks if mark.problem in cells] == [
+    assert [tuple(mark) for mark in marked(entry.marks) if mark.problem in cells] == [
         (cell.problem, cell.best_speedup, cell.best_low, cell.mode) for cell in cells.values()
     ]
     for number, cell in cells.items():

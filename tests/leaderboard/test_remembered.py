@@ -1,0 +1,150 @@
+"""What pages remember of earlier ones: never anything that is not so any more."""
+
+from __future__ import annotations
+
+import functools
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+from django.core.cache import cache
+from django.test import Client
+
+from evaluator.report import Verdict
+from leaderboard import board_cells, matrix, moderation
+from leaderboard.models import Moderation, Problem, Submission, Trust, Visibility
+from tests.leaderboard import factory
+
+pytestmark = pytest.mark.django_db
+
+PAGES = (
+    *("/", "/?p=1.5", "/?category=tensor", "/?nccl=no", "/?sort=cost", "/leaderboard.json"),
+    *("/matrix", "/matrix?category=tensor", "/matrix?nccl=no", "/matrix.csv"),
+    *("/categories", "/categories/tensor", "/problems", "/problems/1-allreduce"),
+)
+Change = Callable[[Submission, User], object]
+
+
+@pytest.fixture
+def site() -> Submission:
+    """One of three submissions at two problems, beside claims."""
+    one, two = factory.make_problem(), factory.make_problem(2, "gemm", "expert")
+    factory.make_publication()
+    for n, name in enumerate(("Fast", "Close", "Slow")):
+        submission = factory.make_submission(name, k=2)
+        factory.make_judged(submission, one, speedup=2.0 - 0.6 * n)
+        factory.make_judged(submission, two, Verdict.OUTPUT_MISMATCH)
+    return Submission.objects.get(model__name="Close")
+
+
+def asked(client: Client) -> dict[str, bytes]:
+    """Every page, made anew."""
+    cache.clear()
+    found = {page: client.get(page) for page in PAGES}
+    assert {response.status_code for response in found.values()} == {200}
+    return {page: response.content for page, response in found.items()}
+
+
+def forget() -> None:
+    """The caches with a bound that functions of the site have."""
+    modules = [module for name, module in sys.modules.items() if name.startswith("leaderboard")]
+    for one in (value for module in modules for value in list(vars(module).values())):
+        if isinstance(one, functools._lru_cache_wrapper) and one.cache_parameters()["maxsize"]:
+            one.cache_clear()
+
+
+def rename(own: Submission, staff: User) -> None:
+    moderation.edit(own.model, staff, name="<Renamed>", vendor="Other")
+
+
+def make_baseline(own: Submission, staff: User) -> None:
+    moderation.edit(own.model, staff, is_baseline=True)
+
+
+def change(**values: Any) -> Change:
+    return lambda own, _: Submission.objects.filter(pk=own.pk).update(**values)
+
+
+def hide(own: Submission, staff: User) -> None:
+    moderation.show(own, staff, Visibility.PRIVATE)
+
+
+def dispute(own: Submission, staff: User) -> None:
+    moderation.moderate(own, staff, Moderation.DISPUTED, "Not its own work.")
+
+
+def judge_another(own: Submission, _: User) -> None:
+    factory.make_judged(own, Problem.objects.get(number=2), speedup=3.0)
+
+
+def judge_with_the_same_counts(own: Submission, _: User) -> None:
+    """Only the speed of a kernel changes."""
+    factory.make_judged(own, Problem.objects.get(number=1), speedup=2.6)
+
+
+def unscore(_: Submission, __: User) -> None:
+    Problem.objects.filter(number=2).update(scored=False, unscored_reason="Wrong.")
+
+
+@pytest.mark.parametrize(
+    ("changed", "touched"),
+    [
+        (rename, ("/", "/matrix", "/categories/tensor", "/leaderboard.json")),
+        (make_baseline, ("/", "/matrix", "/categories/tensor")),
+        (change(trust=Trust.SELF_REPORTED), ("/", "/categories/tensor")),
+        (change(cost_usd=12.5), ("/", "/?sort=cost")),
+        (change(harness="agentic"), ("/", "/matrix", "/categories/tensor")),
+        (change(k=1), ("/", "/leaderboard.json")),
+        (hide, ("/", "/matrix", "/categories/tensor", "/problems/1-allreduce")),
+        (dispute, ("/", "/matrix", "/categories/tensor", "/problems/1-allreduce")),
+        (judge_another, ("/", "/matrix", "/matrix.csv", "/problems")),
+        (judge_with_the_same_counts, ("/", "/?p=1.5", "/matrix?category=tensor")),
+        (unscore, ("/", "/matrix", "/problems")),
+    ],
+)
+def test_what_is_remembered_is_what_would_be_drawn(
+    changed: Change, touched: tuple[str, ...], site: Submission, client: Client
+) -> None:
+    staff = User.objects.create_user("staff", is_staff=True)
+    before = asked(client)
+    changed(site, staff)
+    after = asked(client)
+    forget()
+    assert asked(client) == after
+    assert all(before[page] != after[page] for page in touched)
+
+
+def test_a_new_result_draws_only_its_own_rows(site: Submission, client: Client) -> None:
+    def drawn() -> tuple[int, int]:
+        return (
+            board_cells._after_place.cache_info().misses,
+            matrix._row_cells.cache_info().misses,
+        )
+
+    forget()
+    client.get("/")
+    client.get("/matrix")
+    judge_another(site, site.owner)
+    first = drawn()
+    cache.clear()
+    client.get("/")
+    client.get("/matrix")
+    assert drawn() == (first[0] + 1, first[1] + 1)
+
+
+def test_a_row_is_drawn_for_the_columns_of_its_board(site: Submission, client: Client) -> None:
+    """A cost that one submission has opens a column in the rows of all."""
+
+    def cells_of_fast() -> int:
+        row = next(part for part in page().split("<tr") if ">Fast<" in part)
+        return row.count("<td")
+
+    def page() -> str:
+        cache.clear()
+        return client.get("/").content.decode()
+
+    narrow = cells_of_fast()
+    Submission.objects.filter(pk=site.pk).update(cost_usd=1)
+    assert cells_of_fast() == narrow + 1
