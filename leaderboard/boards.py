@@ -214,8 +214,8 @@ def _entry(row: Sequence[Any], totals: Totals, score: Score) -> Entry:
 
 
 def _moment(text: str) -> str:
-    """In ISO 8601. Databases write UTC: SQLite does not say so, PostgreSQL says `+00` and leaves out
-    the zeros that a fraction ends with."""
+    """In ISO 8601. Databases write UTC: SQLite does not say so, PostgreSQL says `+00` and leaves
+    out the zeros that a fraction ends with."""
     seconds, dot, fraction = text[11:].removesuffix("+00").partition(".")
     return (
         f"{text[:10]}T{seconds}{dot}{fraction:0<6}+00:00" if dot else f"{text[:10]}T{seconds}+00:00"
