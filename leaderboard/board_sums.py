@@ -50,12 +50,12 @@ def reading(narrow: Narrow, p: float) -> Reading:
     sum_up: Callable[..., Found]
     wide = () if p == USUAL_P else ("cells", "speedups")
     if narrow == EVERYTHING and p == USUAL_P:
-        names, sum_up = ("total_text",), _everything
+        names, sum_up = ("total",), _everything
     elif narrow == EVERYTHING:
-        names, sum_up = ("total_text", RECORD), _at_threshold
+        names, sum_up = ("total", RECORD), _at_threshold
         values = {"place": thresholds.place_of(p) + 1}
     elif narrow.is_by_category:
-        names, sum_up = ("text", *wide), functools.partial(_in_category, narrow, p)
+        names, sum_up = ("by_category", *wide), functools.partial(_in_category, narrow, p)
     elif narrow.is_by_problem:
         names, sum_up = wide or ("cells",), functools.partial(_of_problems, narrow, p)
     else:
@@ -65,12 +65,12 @@ def reading(narrow: Narrow, p: float) -> Reading:
 
 
 def _everything(k: int, total: str) -> Found:
-    found = Totals(*orjson.loads(total))
+    found = Totals.unpack(total)
     return found, found.summed
 
 
 def _at_threshold(k: int, total: str, record: bytes | memoryview) -> Found:
-    found = Totals(*orjson.loads(total))
+    found = Totals.unpack(total)
     return found, found.summed._replace(**thresholds.unpack(record)._asdict())
 
 
@@ -80,7 +80,7 @@ def _in_category(narrow: Narrow, p: float, k: int, text: str, *wide: Any) -> Fou
         return None
     # The others are not decoded: that takes ten times as long. Only at its end stands a "]]".
     start = text.index("[", text.index(key))
-    found = Totals(*orjson.loads(text[start : text.index("]]", start) + 2]))
+    found = Totals.unpack(text[start : text.index("]]", start) + 2])
     return found, (_above(p, k, results_of(narrow, *wide)) if wide else found.summed)
 
 

@@ -13,7 +13,7 @@ from django.urls import reverse
 
 from leaderboard import board_sums, scores
 from leaderboard.board_sums import Reading
-from leaderboard.details import BY_CATEGORY, Details
+from leaderboard.details import Details
 from leaderboard.entries import Entry, alone
 from leaderboard.models import ProblemStanding, Standing, Trust
 from leaderboard.models.summaries import StandingQuerySet
@@ -100,16 +100,14 @@ FIELDS = (
 )
 
 # What is not among the names asked for is left out of a query. Text takes a fifth of the time that
-# Django takes for 200 moments and values in JSON.
+# Django takes for 200 moments.
 ANNOTATED = {
     "created": Cast("submission__created_at", TextField()),
-    "total_text": Cast("total", TextField()),
-    "text": BY_CATEGORY,
     board_sums.RECORD: board_sums.RECORD_AT,
 }
 
 # All that a page of one model or submission shows of a Standing's details.
-WHOLE = ("cells", "kernels", "speedups", "text")
+WHOLE = ("cells", "kernels", "speedups", "by_category")
 
 
 def judged(
@@ -121,7 +119,7 @@ def judged(
     **narrowing: Unpack[Narrowing],
 ) -> list[Entry]:
     """`scored` is how many problems the shares are of: those of the category, if one is given.
-    `ahead` names columns of the details that are read along: cells, kernels, solved, text."""
+    `ahead` names columns of the details that are read along."""
     where = {**vars(setting)}
     if harness := narrowing.get("harness"):
         where["submission__harness"] = harness
@@ -185,9 +183,10 @@ def each_in_its_setting(standings: StandingQuerySet, scored: int) -> list[tuple[
     made = []
     for row in best.values():
         k, total, _, *setting = row[len(FIELDS) : first]
-        score = scores.score_of(Totals(*total).summed, scored, k=k)
+        totals = Totals.unpack(total)
+        score = scores.score_of(totals.summed, scored, k=k)
         named = dict(zip(SETTING_FIELDS, setting, strict=True))
-        entry = _entry(row, Totals(*total), score).with_details(details)
+        entry = _entry(row, totals, score).with_details(details)
         made.append((Setting(**named), entry))
     return made
 

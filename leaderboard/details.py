@@ -10,8 +10,7 @@ from operator import or_
 from typing import Any, NamedTuple, Self
 
 import orjson
-from django.db.models import Q, QuerySet, TextField
-from django.db.models.functions import Cast
+from django.db.models import Q, QuerySet
 
 from leaderboard.cell_columns import (
     Columns,
@@ -40,9 +39,6 @@ class Marked(NamedTuple):
 
 # A text holds them as they are stored, for `marked`.
 Marks = str | tuple[Marked, ...]
-
-# Seldom looked into, so it is not decoded for every row.
-BY_CATEGORY = Cast("by_category", TextField())
 Read = dict[str, dict[int, Any]]
 
 
@@ -72,7 +68,7 @@ class Details:
         return [self.known[name][submission] for name in names]
 
     def by_category(self, submission: int) -> Mapping[str, Any]:
-        (text,) = self._read(submission, "text")
+        (text,) = self._read(submission, "by_category")
         return dict(orjson.loads(text))
 
     def cells(self, submission: int) -> tuple[Cell, ...]:
@@ -130,7 +126,7 @@ def _columns(
     rows = Standing.objects.ranked().filter(**given(where)).order_by()
     if some:
         rows = rows.filter(functools.reduce(or_, (Q(submission=Given(name)) for name in some)))
-    return rows.annotate(text=BY_CATEGORY).values_list("submission_id", *names)
+    return rows.values_list("submission_id", *names)
 
 
 def marked(marks: Marks) -> Iterable[Marked]:

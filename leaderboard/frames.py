@@ -5,6 +5,7 @@ A web worker never loads this module.
 
 from __future__ import annotations
 
+import json
 import math
 from typing import Any
 
@@ -21,11 +22,14 @@ NAMES = {
     "kernel__submission_id": "submission_id",
     "kernel__problem_id": "problem_id",
     "kernel__problem__scored": "scored",
+    "kernel__problem__category": "category",
     "kernel__attempt": "attempt",
     "kernel__step": "step",
 }
 ROW = ["submission_id", *SETTING]
+IN_CATEGORY = [*ROW, "category"]
 PLACE = ["submission_id", "problem_id", *SETTING]
+TOTALS = [*SUMS, "utilisation"]
 FACTS = ["made", "correct", "best_speedup"]
 CELL_FACTS = [*FACTS, "best_low", "speedups", "lows"]
 PROBLEM = ["problem_id", *SETTING]
@@ -77,8 +81,8 @@ def stored() -> pd.DataFrame:
     return frame.astype({"best_speedup": float})
 
 
-def stood() -> pd.DataFrame:
-    """What standings should sum up to: ROW as index, SUMS and utilisation as columns."""
+def stood(row: list[str]) -> pd.DataFrame:
+    """What standings should sum up to: `row`, ROW or IN_CATEGORY, as index, TOTALS as columns."""
     attempts = counted_attempts()
     attempts = attempts[attempts["scored"].astype(bool)].sort_values("speedup", ascending=False)
     attempts = attempts.assign(
@@ -86,7 +90,7 @@ def stood() -> pd.DataFrame:
         likely_faster=attempts["speedup"].gt(1.0),
         log_speedup=np.log(attempts["speedup"]),
     )
-    problems = attempts.groupby(PLACE).agg(
+    problems = attempts.groupby([*PLACE, "category"]).agg(
         made=("attempt", "size"),
         right=("correct", "sum"),
         faster=("faster", "sum"),
@@ -94,7 +98,7 @@ def stood() -> pd.DataFrame:
         log_speedup=("log_speedup", "mean"),
         utilisation=("utilisation", _of_the_fastest),
     )
-    return _summed(problems.reset_index(), dict(Submission.objects.values_list("pk", "k")))
+    return _summed(problems.reset_index(), row, dict(Submission.objects.values_list("pk", "k")))
 
 
 def _of_the_fastest(values: pd.Series[Any]) -> float:
@@ -102,7 +106,7 @@ def _of_the_fastest(values: pd.Series[Any]) -> float:
     return float(values.iloc[0])
 
 
-def _summed(problems: pd.DataFrame, drawn: dict[int, int]) -> pd.DataFrame:
+def _summed(problems: pd.DataFrame, row: list[str], drawn: dict[int, int]) -> pd.DataFrame:
     """Over the problems of each row."""
     k = problems["submission_id"].map(drawn)
     made, right = problems["made"], problems["right"]
@@ -115,7 +119,7 @@ def _summed(problems: pd.DataFrame, drawn: dict[int, int]) -> pd.DataFrame:
         fast_at_k=[_chance(*row) for row in zip(made, problems["faster"], k, strict=True)],
         likely_fast_at_1=problems["likely_faster"] / made,
     )
-    rows = problems.groupby(ROW)
+    rows = problems.groupby(row)
     return rows[list(SUMS)].sum().assign(utilisation=rows["utilisation"].median())
 
 
@@ -126,13 +130,26 @@ def _chance(made: int, right: int, k: int) -> float:
 
 
 def standing() -> pd.DataFrame:
-    """What standings do sum up to, in the shape of `stood`."""
+    """What standings do sum up to, in the shape of `stood(ROW)`."""
     rows = [
-        (*row, *Totals(*total).sums, Totals(*total).utilisation)
-        for *row, total in Standing.objects.values_list(*ROW, "total")
+        (*row, *_told(Totals.unpack(text)))
+        for *row, text in Standing.objects.values_list(*ROW, "total")
     ]
-    columns = [*ROW, *SUMS, "utilisation"]
-    return pd.DataFrame.from_records(rows, columns=columns).set_index(ROW)
+    return pd.DataFrame.from_records(rows, columns=[*ROW, *TOTALS]).set_index(ROW)
+
+
+def standing_in_categories() -> pd.DataFrame:
+    """And what in each category, in that of `stood(IN_CATEGORY)`."""
+    rows = [
+        (*row, category, *_told(Totals(*totals)))
+        for *row, text in Standing.objects.values_list(*ROW, "by_category")
+        for category, totals in json.loads(text).items()
+    ]
+    return pd.DataFrame.from_records(rows, columns=[*IN_CATEGORY, *TOTALS]).set_index(IN_CATEGORY)
+
+
+def _told(totals: Totals) -> tuple[float | None, ...]:
+    return (*totals.sums, totals.utilisation)
 
 
 def celled() -> pd.DataFrame:
@@ -230,7 +247,8 @@ def differences() -> list[str]:
     """A line for each row that is missing, surplus or wrong."""
     return [
         *_differences(summarised(), stored(), FACTS),
-        *_differences(stood(), standing(), [*SUMS, "utilisation"]),
+        *_differences(stood(ROW), standing(), TOTALS),
+        *_differences(stood(IN_CATEGORY), standing_in_categories(), TOTALS),
         *_differences(celled(), cells(), CELL_FACTS),
         *_differences(above_threshold(), stored_above_threshold(), ABOVE),
         *_differences(problems_stood(), problems_stored(), PROBLEM_FACTS),

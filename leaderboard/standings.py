@@ -6,7 +6,9 @@ import statistics
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import compress
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
+
+import orjson
 
 from leaderboard import scores, thresholds
 from leaderboard.cell_columns import AT, Columns, Packed
@@ -20,12 +22,16 @@ SUMS = Sums._fields
 
 class Totals(NamedTuple):
     """`sums` in the order of SUMS, `modes` in that of FAILURE_MODES; `backends` by how many
-    problems they are used for, the most used first."""
+    problems they are used for, the most used first. Stored as the JSON of a list."""
 
     sums: Sequence[float]
     utilisation: float | None
     modes: Sequence[int]
     backends: Sequence[str]
+
+    @classmethod
+    def unpack(cls, text: str) -> Self:
+        return cls(*orjson.loads(text))
 
     @property
     def summed(self) -> Sums:
@@ -38,7 +44,7 @@ def columns_of(tallies: Sequence[Tally], k: int) -> dict[str, Any]:
 
 
 def with_tally(
-    packed: Packed, problem: int, tally: Tally | None, k: int, by_category: Mapping[str, Any]
+    packed: Packed, problem: int, tally: Tally | None, k: int, by_category: str
 ) -> dict[str, Any] | None:
     """The columns with one problem's part in place of what it was; None where nothing is left.
     `by_category` is what is stored: totals of other categories need not be made again."""
@@ -49,7 +55,8 @@ def with_tally(
     columns.put(problem, tally)
     if not columns.numbers[0]:
         return None
-    others = {name: totals for name, totals in by_category.items() if name not in changed}
+    before = orjson.loads(by_category)
+    others = {name: totals for name, totals in before.items() if name not in changed}
     return _columns(columns, k, others)
 
 
@@ -63,12 +70,16 @@ def _columns(columns: Columns, k: int, unchanged: Mapping[str, Any]) -> dict[str
     return {
         "attempted": len(categories),
         "made": sum(numbers[AT["made"]]),
-        "total": _totals(columns, k),
+        "total": _dumped(_totals(columns, k)),
         "solved": letters(dict(zip(numbers[AT["problem"]], numbers[AT["correct"]], strict=True))),
         "by_threshold": thresholds.pack(columns.results(), k),
-        "by_category": dict(sorted({**unchanged, **made}.items())),
+        "by_category": _dumped(dict(sorted({**unchanged, **made}.items()))),
         **columns.pack()._asdict(),
     }
+
+
+def _dumped(value: object) -> str:
+    return orjson.dumps(value, default=tuple).decode()
 
 
 def letters(correct: Mapping[int, int]) -> str:

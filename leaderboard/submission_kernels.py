@@ -97,7 +97,7 @@ class Progress:
 def standing_of(found: Submission) -> tuple[Setting | None, Totals | None]:
     """Of the setting where most of its problems were judged, also if boards leave it out."""
     for *place, total in ask(_standing, submission=found.pk):
-        return Setting(**dict(zip(SETTING_FIELDS, place, strict=True))), Totals(*total)
+        return Setting(**dict(zip(SETTING_FIELDS, place, strict=True))), Totals.unpack(total)
     return None, None
 
 

@@ -7,14 +7,12 @@ from itertools import groupby
 from typing import Any, NamedTuple
 from uuid import UUID
 
-import orjson
 from django.db import transaction
 from django.db.models import QuerySet
 from django.db.models.functions import Lower
 
 from leaderboard import problem_standings
 from leaderboard.cell_columns import Packed
-from leaderboard.details import BY_CATEGORY
 from leaderboard.models import Problem, ProblemStanding, Run, Standing, Submission, Summary
 from leaderboard.models.runs import SETTING
 from leaderboard.prepared import Given, ask, change, given
@@ -54,7 +52,7 @@ PLACE = 2 + len(SETTING)
 COLUMNS = Judged._fields
 # Within a place the last run of each attempt is the one that counts.
 ORDER = (*COLUMNS[:PLACE], "kernel__attempt", "kernel__step", "finished_at", "id")
-STORED = ("pk", "submission__k", *Packed._fields, "text")
+STORED = ("pk", "submission__k", *Packed._fields, "by_category")
 
 
 def rewrite(submission_id: int, problem_id: int, setting: Mapping[str, Any] | None = None) -> None:
@@ -122,7 +120,7 @@ def _update_standing(
             )
         return
     ((pk, k, *packed, by_category),) = before
-    columns = with_tally(Packed(*packed), problem_id, tally, k, orjson.loads(by_category))
+    columns = with_tally(Packed(*packed), problem_id, tally, k, by_category)
     if columns is None:
         Standing.objects.filter(pk=pk).delete()
     else:
@@ -131,7 +129,7 @@ def _update_standing(
 
 def _standing_of() -> QuerySet[Standing, Row]:
     own = Standing.objects.filter(**given(("submission", *SETTING))).order_by()
-    return own.annotate(text=BY_CATEGORY).values_list(*STORED)
+    return own.values_list(*STORED)
 
 
 def _standing() -> QuerySet[Standing]:

@@ -102,7 +102,7 @@ def category_query(request: HttpRequest) -> CategoryQuery:
     found = scope(request, setting=setting)
     harness = harness_filter(request)
     ours = (
-        boards.judged(setting, found.scored, harness=harness.value, ahead=("text",))
+        boards.judged(setting, found.scored, harness=harness.value, ahead=("by_category",))
         if setting
         else []
     )

@@ -3,6 +3,8 @@
 0008 fills the standings of problems.
 """
 
+import json
+
 import django.db.models.deletion
 from django.db import migrations, models
 from django.db.models.fields.json import KT
@@ -48,7 +50,10 @@ def fill_standings(rows, submission, k, categories):
             groups.setdefault(setting, []).append(tally)
     for setting, tallies in sorted(groups.items()):
         place = dict(zip(SETTING, setting, strict=True))
-        rows["Standing"].create(submission_id=submission, **place, **columns_of(tallies, k))
+        columns = columns_of(tallies, k)
+        # Text since 0011.
+        values = {name: json.loads(columns[name]) for name in ("total", "by_category")}
+        rows["Standing"].create(submission_id=submission, **place, **(columns | values))
 
 
 def back(apps, editor):

@@ -101,9 +101,9 @@ class Standing(models.Model):
     """One submission in one setting, over all scored problems: the row that a board reads.
 
     Made of the Summary rows, with them. `attempted` counts problems, `made` attempts; `total` and
-    `by_category` hold Totals (leaderboard/standings.py), `by_threshold` what of them depends on p
-    (leaderboard/thresholds.py), the rest its problems (leaderboard/cell_columns.py). `solved` has a
-    letter for each number of a problem: 1 solved, 0 tried, else a space.
+    `by_category` hold Totals as JSON (leaderboard/standings.py), `by_threshold` what of them
+    depends on p (leaderboard/thresholds.py), the rest its problems (leaderboard/cell_columns.py).
+    `solved` has a letter for each number of a problem: 1 solved, 0 tried, else a space.
     """
 
     submission = models.ForeignKey(Submission, models.PROTECT, related_name="standings")
@@ -115,10 +115,10 @@ class Standing(models.Model):
     judge_version = models.CharField(max_length=32)
     attempted = models.PositiveSmallIntegerField()
     made = models.PositiveIntegerField()
-    total: models.JSONField[list[Any], list[Any]] = models.JSONField()
+    total = models.TextField()
     solved = models.TextField()
     by_threshold = models.BinaryField()
-    by_category: models.JSONField[dict[str, list[Any]], dict[str, list[Any]]] = models.JSONField()
+    by_category = models.TextField()
     cells = models.TextField()
     kernels = models.TextField()
     outcomes = models.TextField()

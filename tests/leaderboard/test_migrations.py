@@ -16,6 +16,7 @@ from leaderboard.models import Problem, Run, Standing, Summary
 from tests.leaderboard import factory
 
 BEFORE = [("leaderboard", "0003_decline")]
+WITH_JSON = [("leaderboard", "0010_run_verdict")]
 OLD_ENTRY = ("attempt", "run", "verdict", "cause", "speedup")
 FLOORS = Floors(wire_us=7.0, hbm_us=3.0, flops_us=1.0, latency_us=2.0)
 TMA = Mechanism(tag=Tag.TMA, evidence=Evidence.SASS, detail="UTMALDG")
@@ -50,6 +51,24 @@ def test_results_of_before_are_carried_over(problem: Problem) -> None:
     assert _stored() == expected
     with pytest.raises(DatabaseError, match="append-only"):
         Run.objects.update(message="")
+
+
+@pytest.mark.usefixtures("newest")
+def test_totals_become_the_text_that_a_rebuild_writes() -> None:
+    submission = factory.make_submission(k=2)
+    for number, category in enumerate(("tensor", "data"), 1):
+        factory.make_judged(submission, factory.make_problem(number, f"p{number}", category))
+    expected = _stored()
+    executor = MigrationExecutor(connection)
+    executor.migrate(WITH_JSON)
+    old = executor.loader.project_state(WITH_JSON).apps.get_model("leaderboard", "Standing")
+    row = old.objects.get()
+    assert list(row.by_category)
+    row.by_category = dict(sorted(row.by_category.items(), reverse=True))
+    row.save()
+    executor = MigrationExecutor(connection)
+    executor.migrate(executor.loader.graph.leaf_nodes("leaderboard"))
+    assert _stored() == expected
 
 
 def _stored() -> dict[str, list[dict[str, Any]]]:

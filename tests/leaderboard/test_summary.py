@@ -90,11 +90,15 @@ def test_pandas_finds_a_wrong_summary(run: Run) -> None:
 def test_pandas_finds_a_wrong_standing(run: Run) -> None:
     factory.finish(run, factory.make_report(run))
     row = Standing.objects.get()
-    row.total[0][2] += 0.5
-    row.save()
+    total, in_categories = json.loads(row.total), json.loads(row.by_category)
+    total[0][2] += 0.5
+    Standing.objects.update(total=json.dumps(total))
+    assert len(frames.differences()) == 1
+    in_categories["tensor"][1] = 0.5
+    Standing.objects.update(total=row.total, by_category=json.dumps(in_categories))
     assert len(frames.differences()) == 1
     Standing.objects.all().delete()
-    assert len(frames.differences()) == 3
+    assert len(frames.differences()) == 4
 
 
 def test_pandas_finds_a_wrong_threshold(run: Run) -> None:

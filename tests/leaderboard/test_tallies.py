@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 import statistics
 from typing import Any
@@ -155,7 +156,10 @@ def changed(columns: dict[str, Any], problem: int, tally: Tally | None) -> dict[
 def test_totals_say_what_the_results_say(seed: int) -> None:
     found = standings.columns_of(tallies(seed), 3)
     every = [one.results for one in tallies(seed)]
-    for category, totals in {"": found["total"], **found["by_category"]}.items():
+    by_category = json.loads(found["by_category"])
+    assert list(by_category) == sorted({one.category for one in every})
+    for category, read in {"": json.loads(found["total"]), **by_category}.items():
+        totals = standings.Totals(*read)
         results = [one for one in every if category in ("", one.category)]
         assert scores.score_of(totals.summed, 12, k=3) == scores.score(results, 12, k=3)
         assert sum(totals.modes) == sum(result.made for result in results)
