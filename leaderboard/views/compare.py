@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 from urllib.parse import urlencode
 
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 from django.http import HttpRequest, HttpResponseBase
 from django.shortcuts import redirect
 from django.utils.safestring import SafeString
 from django.views.decorators.http import require_safe
 
 from leaderboard import boards, cells, side_by_side
+from leaderboard.boards import Setting
 from leaderboard.columns import DEFAULT_SORT, Placed, placed
-from leaderboard.filters import SETTING_FILTERS, Filter, Option, setting_filters
+from leaderboard.filters import SETTING_FILTERS, Filter, Option, setting_filters, setting_query
 from leaderboard.links import url
-from leaderboard.models import Problem, Run
+from leaderboard.models import Problem, Run, Submission
 from leaderboard.pages import BadQuery, Crumb, Page, Table, canonical_query, public_page
 from leaderboard.prepared import ask
 from leaderboard.side_by_side import LETTERS, Asked, Bounds, Line
@@ -27,19 +29,26 @@ from leaderboard.visible import visible
 
 FEWEST_SELECTS = 3
 MOST_NAMED = 12
+NAME = re.compile(r"[a-z0-9-]{1,80}")
+DIGITS_OF_A_KEY = 9
 # Read with the board, because who is compared is only known then.
 DETAILS = ("cells", "kernels")
 
 
 @require_safe
 def compare(request: HttpRequest, form: str = "html") -> HttpResponseBase:
-    """Rows ticked on a board come as `with`, and get an address that says which is which."""
+    """Rows ticked on a board come as `with`, two fields of a form as `kernels`; both get an
+    address that says which is which."""
     ticked = [value for value in request.GET.getlist("with") if value][: len(LETTERS)]
     if ticked:
         where = [(name, request.GET[name]) for name in SETTING_FILTERS if request.GET.get(name)]
         query = urlencode([*zip(LETTERS, ticked, strict=False), *where])
         return redirect(f"{url('compare')}?{query}")
-    if request.GET.get("kernels"):
+    digests = [value.strip() for value in request.GET.getlist("kernels")]
+    if len(digests) > 1:
+        query = urlencode({"kernels": ",".join(digests)}, safe=",")
+        return redirect(f"{url('compare')}?{query}")
+    if any(digests):
         return kernels(request, form=form)
     return submissions(request, form=form)
 
@@ -51,13 +60,14 @@ def submissions(request: HttpRequest) -> Page:
     ahead = DETAILS if any(map(request.GET.get, LETTERS)) else ()
     entries = boards.judged(setting, len(problems), ahead=ahead) if setting else []
     rows = placed(entries, DEFAULT_SORT)
-    sides = chosen(request, rows)
+    sides, absent = chosen(request, rows)
     where = canonical_query(request, (*SETTING_FILTERS,))
-    found = side_by_side.lines(problems, sides, bounds_of(sides)) if len(sides) > 1 else []
+    found = side_by_side.lines(problems, sides, bounds_of(sides)) if shown(sides, absent) else []
     context = {
         "page_url": url("compare"),
-        "filters": [*pickers(sides, rows), *controls],
+        "filters": [*pickers(sides, absent, rows), *controls],
         "setting": setting,
+        "absent": absent,
         "sides": [_side(letter, side) for letter, side in zip(LETTERS, sides, strict=False)],
         **(compared(found, sides, titles, where) if found else {"scores": []}),
     }
@@ -78,6 +88,11 @@ def submissions(request: HttpRequest) -> Page:
     )
 
 
+def compare_url(submission: int, setting: Setting) -> str:
+    """With one of them chosen, where it was judged."""
+    return f"{url('compare')}?a={submission}&{setting_query(setting)}"
+
+
 def scored_problems() -> tuple[list[Asked], dict[str, str]]:
     """In the order of the catalogue, and the titles of their categories."""
     rows = ask(_scored)
@@ -93,22 +108,42 @@ def _scored() -> QuerySet[Problem, tuple[Any, ...]]:
     return Problem.objects.scored().values_list(*fields)
 
 
-def chosen(request: HttpRequest, rows: Sequence[Placed]) -> list[Placed]:
-    """A submission by its number, or a model's best by the model's slug; none twice."""
-    known = [str(row.entry.submission) for row in rows][:MOST_NAMED]
+def shown(sides: Sequence[Placed], absent: Sequence[str]) -> bool:
+    """Half of what was asked for would be read as the whole."""
+    return len(sides) > 1 and not absent
+
+
+def chosen(request: HttpRequest, rows: Sequence[Placed]) -> tuple[list[Placed], list[str]]:
+    """A submission by its number, or a model's best by the model's slug; none twice. Beside them
+    those that are on a board, but not in this setting."""
     sides: list[Placed] = []
+    missing: dict[str, str] = {}
     for name in LETTERS:
         value = request.GET.get(name, "")
         names = (row for row in rows if value in (str(row.entry.submission), row.entry.slug))
         side = next(names, None) if value else None
         if value and side is None:
-            raise BadQuery(name, value, known)
+            missing.setdefault(value, name)
         if side is not None and side not in sides:
             sides.append(side)
-    return sides
+    elsewhere = on_a_board(missing) if missing else frozenset()
+    for value, name in missing.items():
+        if value not in elsewhere:
+            known = [str(row.entry.submission) for row in rows][:MOST_NAMED]
+            raise BadQuery(name, value, known)
+    return sides, list(missing)
 
 
-def pickers(sides: Sequence[Placed], rows: Sequence[Placed]) -> list[Filter]:
+def on_a_board(names: Iterable[str]) -> frozenset[str]:
+    """Which of these numbers and slugs are of ranked submissions, in whatever setting."""
+    asked = [name for name in names if NAME.fullmatch(name)]
+    numbers = [int(name) for name in asked if name.isdecimal() and len(name) <= DIGITS_OF_A_KEY]
+    named = Q(pk__in=numbers) | Q(model__slug__in=asked)
+    rows = Submission.objects.ranked().filter(named).values_list("pk", "model__slug")
+    return frozenset(str(part) for row in rows for part in row)
+
+
+def pickers(sides: Sequence[Placed], absent: Sequence[str], rows: Sequence[Placed]) -> list[Filter]:
     options = tuple(
         Option(
             value=str(row.entry.submission),
@@ -116,16 +151,18 @@ def pickers(sides: Sequence[Placed], rows: Sequence[Placed]) -> list[Filter]:
         )
         for row in rows
     )
-    shown = min(max(FEWEST_SELECTS, len(sides) + 1), len(LETTERS))
-    values = [str(side.entry.submission) for side in sides] + [""] * shown
+    others = tuple(Option(value=one, text=f"{one}, not judged here") for one in absent)
+    values = [*(str(side.entry.submission) for side in sides), *absent]
+    count = min(max(FEWEST_SELECTS, len(values) + 1), len(LETTERS))
+    values += [""] * count
     return [
         Filter(
             name=letter,
             label=f"Submission {letter.upper()}",
             value=value,
-            options=(Option(value="", text="–"), *options),
+            options=(Option(value="", text="–"), *others, *options),
         )
-        for letter, value in zip(LETTERS[:shown], values, strict=False)
+        for letter, value in zip(LETTERS[:count], values, strict=False)
     ]
 
 

@@ -28,6 +28,7 @@ from leaderboard.submission_kernels import (
     standing_of,
 )
 from leaderboard.verdicts import state, words
+from leaderboard.views.compare import compare_url
 from leaderboard.views.figures.submissions import submission_figures
 from leaderboard.views.matrix import row_url
 
@@ -140,7 +141,7 @@ def submission_context(found: Submission, setting: Setting | None) -> dict[str, 
         "notes": found.notes,
         "model_url": url("model", found.model.slug),
         "badge_url": url("submission-badge", found.pk) if is_ranked else "",
-        "compare_url": f"{url('compare')}?a={found.pk}" if is_ranked else "",
+        "compare_url": compare_url(found.pk, setting) if is_ranked and setting else "",
         "matrix_url": row_url(found.pk, setting) if is_ranked and setting else "",
     }
 

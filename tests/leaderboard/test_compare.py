@@ -35,6 +35,12 @@ def pair() -> tuple[Submission, Submission]:
     return first, second
 
 
+def judged_on_upstream_inputs(submission: Submission) -> None:
+    kernel = factory.make_kernel(submission, factory.make_problem(), attempt=2)
+    run = factory.make_run(kernel, profile="upstream")
+    factory.finish(run, factory.make_report(run))
+
+
 def address(*submissions: Submission, form: str = "") -> str:
     query = "&".join(f"{name}={s.pk}" for name, s in zip("abcde", submissions, strict=False))
     return f"/compare{form}?{query}"
@@ -136,6 +142,36 @@ def test_with_fewer_than_two_there_is_a_choice(
     assert "One submission is chosen" in client.get(address(pair[0])).content.decode()
 
 
+def test_what_was_judged_elsewhere_is_said_and_stays_chosen(
+    pair: tuple[Submission, Submission], client: Client
+) -> None:
+    """Whoever chooses other hardware must not lose what they had chosen, nor see half of it."""
+    third = factory.make_submission("Model Three")
+    for submission in (*pair, third):
+        judged_on_upstream_inputs(submission)
+    asked = f"/compare?a={pair[0].pk}&b={third.pk}&c={third.model.slug}&d={pair[1].pk}"
+    with CaptureQueriesContext(connection) as queries:
+        response = client.get(asked)
+    text = response.content.decode()
+    assert response.status_code == 200
+    assert len([q for q in queries if "dataversion" not in q["sql"]]) <= 4
+    assert f"Not judged in this setting: submission {third.pk}, {third.model.slug}" in text
+    assert f'<option value="{third.pk}" selected>{third.pk}, not judged here</option>' in text
+    assert "Solved by" not in text
+    assert client.get(f"{asked}&profile=upstream").content.decode().count("Solved by all 3") == 1
+
+
+def test_a_submission_leads_to_a_comparison_where_it_was_judged(
+    pair: tuple[Submission, Submission], client: Client
+) -> None:
+    made = factory.make_submission("Model Three")
+    judged_on_upstream_inputs(made)
+    page = client.get(f"/submissions/{made.pk}").content.decode()
+    link = page.split('">compare with others')[0].rpartition('href="')[2].replace("&amp;", "&")
+    assert "profile=upstream" in link
+    assert "One submission is chosen" in client.get(link).content.decode()
+
+
 def test_an_empty_site_has_nothing_to_compare(client: Client) -> None:
     assert "Nothing has been judged yet" in client.get("/compare").content.decode()
     for form in (".json", ".csv"):
@@ -155,7 +191,9 @@ def test_what_is_not_public_cannot_be_named_or_chosen(
         assert "Secret" not in client.get("/compare").content.decode()
 
 
-@pytest.mark.parametrize("query", ["a=nobody", "b=0", "profile=x", "kernels=abc", "kernels=%00"])
+@pytest.mark.parametrize(
+    "query", ["a=nobody", "b=0", f"a={9**40}", "a=%00", "profile=x", "kernels=abc", "kernels=%00"]
+)
 def test_what_cannot_be_read_is_a_clear_400(
     query: str, pair: tuple[Submission, Submission], client: Client
 ) -> None:
@@ -188,6 +226,14 @@ def test_two_kernels_are_compared_down_to_their_lines(
     assert [row["speedup"] for row in found] == [3.0, 1.5]
     alike = client.get(kernels_address(*runs_of(pair, 2))).content.decode()
     assert "not told apart: their intervals overlap" in alike
+
+
+def test_a_form_asks_for_two_kernels(pair: tuple[Submission, Submission], client: Client) -> None:
+    assert client.get("/compare").content.decode().count('name="kernels"') == 2
+    digests = [run.kernel.source_id for run in runs_of(pair, 1)]
+    sent = client.get("/compare", {"kernels": [f" {digests[0]}", digests[1]]})
+    assert sent["Location"] == f"/compare?kernels={digests[0]},{digests[1]}"
+    assert client.get("/compare?kernels=a&kernels=b", follow=True).status_code == 400
 
 
 def test_kernels_judged_apart_are_not_compared_by_time(client: Client) -> None:
