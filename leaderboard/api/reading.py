@@ -19,6 +19,7 @@ from rest_framework.pagination import CursorPagination
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.utils.encoders import JSONEncoder
+from rest_framework.views import APIView
 
 from leaderboard.api import outputs
 from leaderboard.api.caching import versioned
@@ -35,6 +36,7 @@ from leaderboard.models import (
     Submission,
     WorkerHost,
 )
+from leaderboard.models.runs import RunQuerySet
 from leaderboard.pages import BadQuery, choice
 from leaderboard.refusal import Refusal
 from leaderboard.waiting import by_hardware
@@ -49,7 +51,17 @@ class NewestFirst(CursorPagination):
 
 
 class NewestOfFew(NewestFirst):
+    """Sorts them by what an index holds, then reads the lines of the page."""
+
     ordering = ("-asked", "-id")
+
+    def paginate_queryset(
+        self, queryset: Any, request: Request, view: APIView | None = None
+    ) -> list[Any]:
+        places: QuerySet[Any, dict[str, Any]] = queryset.values("id", "asked")
+        named = [row["id"] for row in super().paginate_queryset(places, request, view) or ()]
+        found = _lines(Run.objects.all()).in_bulk(named)
+        return [found[one] for one in named]
 
 
 def _page(
@@ -155,7 +167,7 @@ def kernel(request: Request, digest: str) -> Response:
 )
 @api_view(["GET"])
 def runs(request: Request) -> Response:
-    rows = Run.objects.listed_for(request.user).with_names().only(*outputs.RUN_LINE_READS)
+    rows = _lines(Run.objects.listed_for(request.user))
     wanted = request.query_params
     if "problem" in wanted:
         rows = rows.filter(kernel__problem=Problem.objects.called(wanted["problem"]))
@@ -165,6 +177,10 @@ def runs(request: Request) -> Response:
     if not {"problem", "submission"} & set(wanted):
         return _page(request, _ended(rows, "verdict", *ended), outputs.RunLineOut)
     return _page(request, _ended(rows.few(), "ended", *ended), outputs.RunLineOut, NewestOfFew())
+
+
+def _lines(rows: RunQuerySet) -> RunQuerySet:
+    return rows.with_names().only(*outputs.RUN_LINE_READS)
 
 
 def _ended(rows: QuerySet[Run], column: str, status: str | None, verdict: str | None) -> Any:

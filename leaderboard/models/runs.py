@@ -114,7 +114,7 @@ class Run(models.Model):
     """
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
-    kernel = models.ForeignKey(Kernel, models.PROTECT, related_name="runs")
+    kernel = models.ForeignKey(Kernel, models.PROTECT, related_name="runs", db_index=False)
     problem_digest = models.CharField(max_length=64)
     hardware = models.ForeignKey(Hardware, models.PROTECT, related_name="runs")
     world_size = models.PositiveSmallIntegerField()
@@ -166,6 +166,7 @@ class Run(models.Model):
         ordering = ("-created_at", "-id")
         indexes = (
             models.Index(fields=("-created_at", "-id"), name="run_newest"),
+            models.Index(fields=("kernel", "-created_at", "-id"), name="run_of_kernel"),
             models.Index(
                 fields=("hardware", "created_at"), name="run_queue", condition=Q(status="queued")
             ),
