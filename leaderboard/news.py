@@ -11,6 +11,7 @@ from django.db.models import Case, Exists, OuterRef, QuerySet, When
 
 from leaderboard.boards import SETTING_FIELDS, Setting
 from leaderboard.cells import ratio_text
+from leaderboard.filters import said
 from leaderboard.links import url
 from leaderboard.models import ProblemStanding, Standing, Submission
 from leaderboard.prepared import ask
@@ -85,7 +86,7 @@ def arrivals() -> list[Item]:
             kind="submission",
             what=f"Submission {number}, {harness}",
             model=model,
-            says=f"New on the leaderboard: {k} attempts a problem.",
+            says=f"New on the leaderboard: {said(k, 'attempt')} a problem.",
             url=url("submission", number),
             at=at,
         )

@@ -20,6 +20,8 @@ from leaderboard.charts.drawing import (
 )
 
 MOST_BINS, LEAST_BINS = 40, 8
+# Up to here every whole number fits beside the axis, and Plotly would name halves.
+FEW_BURSTS = 8
 # A pattern beside each colour, for whoever cannot tell the colours apart. A `kernel` is one that no
 # name explains.
 EVENT_STYLES = {
@@ -145,9 +147,12 @@ def burst_bins(kernel_us: Sequence[float], baseline_us: Sequence[float]) -> list
 
 
 def burst_histogram(bins: Sequence[Bin]) -> Spec:
-    """How many bursts took how long; outlines, because the two may lie on each other."""
-    middles = [significant(math.sqrt(found.low_us * found.high_us)) for found in bins]
+    """How many bursts took how long; outlines, because the two may lie on each other. A step begins
+    where its bin does, and the last one ends on the ground."""
+    last = bins[-1]
+    edges = [significant(found.low_us) for found in bins]
     ranges = [f"{significant(found.low_us)} to {significant(found.high_us)} µs" for found in bins]
+    most = max(max(found.kernel, found.baseline) for found in bins)
     series = (
         ("reference", [found.baseline for found in bins], BASELINE_COLOUR, "dash"),
         ("kernel", [found.kernel for found in bins], KERNEL_COLOUR, "solid"),
@@ -157,10 +162,10 @@ def burst_histogram(bins: Sequence[Bin]) -> Spec:
             "type": "scatter",
             "mode": "lines",
             "name": name,
-            "x": middles,
-            "y": counts,
-            "text": ranges,
-            "line": {"color": colour, "dash": dash, "shape": "hvh", "width": 1.75},
+            "x": [edges[0], *edges, *[significant(last.high_us)] * 2],
+            "y": [0, *counts, counts[-1], 0],
+            "text": [ranges[0], *ranges, ranges[-1], ranges[-1]],
+            "line": {"color": colour, "dash": dash, "shape": "hv", "width": 1.75},
             "fill": "tozeroy",
             "fillcolor": f"{colour}22",
             "hovertemplate": "%{text}: %{y} bursts",
@@ -171,10 +176,21 @@ def burst_histogram(bins: Sequence[Bin]) -> Spec:
         "data": data,
         "layout": {
             "xaxis": {"title": {"text": "µs a call"}, "type": "log", "tickformat": "~g"},
-            "yaxis": {"title": {"text": "bursts"}, "rangemode": "tozero"},
+            "yaxis": {
+                "title": {"text": "bursts"},
+                "rangemode": "tozero",
+                **({"dtick": 1} if most <= FEW_BURSTS else {}),
+            },
             "hovermode": "closest",
         },
     }
+
+
+def span_of(events: Sequence[Event]) -> list[float] | None:
+    """What is drawn: the profiler begins long before the first event."""
+    ends = [event.start_us + event.duration_us for event in events]
+    starts = [event.start_us for event in events]
+    return [round(min(starts), 2), round(max(ends), 2)] if events else None
 
 
 def timeline(events: Sequence[Event]) -> Spec:
@@ -205,7 +221,7 @@ def timeline(events: Sequence[Event]) -> Spec:
         "data": data,
         "layout": {
             "barmode": "overlay",
-            "xaxis": {"title": {"text": "µs since the first rank began"}, "rangemode": "tozero"},
+            "xaxis": {"title": {"text": "µs since the first rank began"}, "range": span_of(events)},
             "yaxis": {
                 "categoryorder": "array",
                 "categoryarray": [names[lane] for lane in lanes],

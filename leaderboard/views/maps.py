@@ -16,7 +16,10 @@ from leaderboard.links import url
 from leaderboard.models import LanguageModel, Problem, Submission
 from leaderboard.pages import Stored, answer_kept, origin, packed
 
-PAGES = ("board", "categories", "matrix", "compare", "problems", "methodology", "status")
+PAGES = (
+    *("board", "categories", "matrix", "compare", "problems", "hardware-list", "methodology"),
+    *("snapshots", "status"),
+)
 MOST_SUBMISSIONS = 40_000
 
 
@@ -27,7 +30,8 @@ class Address:
 
 
 class Everything(Sitemap):  # type: ignore[type-arg]
-    """Pages, problems, models and ranked submissions; what these link to is found from there."""
+    """Pages, categories, problems, models and ranked submissions; what these link to is found from
+    there."""
 
     def __init__(self, site: str) -> None:
         self.protocol, self.domain = urlsplit(site)[:2]
@@ -36,12 +40,14 @@ class Everything(Sitemap):  # type: ignore[type-arg]
         return self.domain
 
     def items(self) -> Sequence[Address]:
-        problems = Problem.objects.values_list("number", "slug")
+        problems = list(Problem.objects.values_list("number", "slug", "category"))
+        categories = dict.fromkeys(category for *_, category in problems)
         models = LanguageModel.objects.visible().values_list("slug", flat=True)
         ranked = Submission.objects.ranked().values_list("pk", "created_at")[:MOST_SUBMISSIONS]
         return [
             *(Address(url=url(name)) for name in PAGES),
-            *(Address(url=url("problem", *parts)) for parts in problems),
+            *(Address(url=url("category", slug)) for slug in categories),
+            *(Address(url=url("problem", number, slug)) for number, slug, _ in problems),
             *(Address(url=url("model", slug)) for slug in models),
             *(Address(url=url("submission", pk), changed=at) for pk, at in ranked),
         ]

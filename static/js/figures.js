@@ -43,6 +43,19 @@
     return button;
   };
 
+  // A picture stands alone: with its title, its address and paper of its theme.
+  const saved = (figure, plot) => {
+    const escaped = (text) => text.replaceAll("&", "&amp;").replaceAll("<", "&lt;");
+    const address = new URL(figure.dataset.figure.replace(".json", ""), location.href);
+    const says = (text, size) => ({ text: escaped(text), font: { size } });
+    const paper = getComputedStyle(document.documentElement).getPropertyValue("--paper").trim();
+    const title = {
+      ...says(plot.getAttribute("aria-label"), 15), subtitle: says(address.href, 11),
+      x: 0.02, yref: "container", yanchor: "top", pad: { t: 14, b: 40 }, automargin: true,
+    };
+    return { data: plot.data, layout: { ...plot.layout, title, paper_bgcolor: paper } };
+  };
+
   // Long names would leave a narrow figure no room for what it shows.
   const shortNames = (data) => {
     const names = [...new Set(data.flatMap((trace) => trace.y ?? []))].filter((y) => typeof y === "string");
@@ -71,8 +84,8 @@
       figure.dataset.drawn = "yes";
       const tools = figure.querySelector(".tools");
       for (const format of ["png", "svg"]) {
-        const size = { format, width: 1200, height: layout.height ?? 700, filename: figure.dataset.name };
-        tools.append(tool(format.toUpperCase(), () => Plotly.downloadImage(plot, size)));
+        const size = { format, width: 1200, height: (layout.height ?? 640) + 60, filename: figure.dataset.name };
+        tools.append(tool(format.toUpperCase(), () => Plotly.downloadImage(saved(figure, plot), size)));
       }
     } catch (error) {
       plot.textContent = `Not drawn: ${error.message}. The table holds the same numbers.`;

@@ -13,7 +13,7 @@ import pytest
 
 from leaderboard.charts import boards, categories, drawing, runs, submissions
 from leaderboard.charts.boards import ByCategory, Chances, Curve, ModeCounts, Spread
-from leaderboard.charts.runs import Margin
+from leaderboard.charts.runs import Event, Margin
 from leaderboard.charts.submissions import Speedup
 
 HOSTILE = '<b onmouseover="alert(1)">x</b><a href="javascript:alert(1)">y</a>'
@@ -96,6 +96,31 @@ def test_speedups_are_ordered_fastest_first_with_their_interval() -> None:
     assert trace["y"] == ["fast", "slow"]
     assert trace["error_x"]["array"] == [2.0, 0.25]
     assert trace["error_x"]["arrayminus"] == [1.0, 0.1]
+
+
+def test_a_histogram_holds_every_burst_and_whole_numbers() -> None:
+    few = runs.burst_histogram(runs.burst_bins([1.0, 1.5, 1.5], [2.0] * 3))
+    go.Figure(few)
+    assert few["layout"]["yaxis"]["dtick"] == 1
+    for trace in few["data"]:
+        *_, before, last = trace["y"]
+        assert (trace["y"][0], last) == (0, 0)
+        assert sum(trace["y"]) - before == 3
+        assert trace["x"] == sorted(trace["x"])
+        assert len(trace["x"]) == len(trace["y"]) == len(trace["text"])
+    many = runs.burst_histogram(runs.burst_bins([1.0] * 9, [2.0] * 9))
+    assert "dtick" not in many["layout"]["yaxis"]
+
+
+def test_a_timeline_begins_with_what_ran_first() -> None:
+    first, last = (
+        Event(rank=0, queue="stream", lane=7, name="k", kind=kind, start_us=start, duration_us=5.0)
+        for kind, start in (("copy", 1100.0), ("kernel", 1200.0))
+    )
+    spec = runs.timeline([last, first])
+    go.Figure(spec)
+    assert spec["layout"]["xaxis"]["range"] == [1100.0, 1205.0]
+    go.Figure(runs.timeline([]))
 
 
 def test_charts_loads_without_django_or_plotly() -> None:

@@ -56,6 +56,17 @@ def test_the_feed_tells_of_records_and_arrivals(run: Run, client: Client) -> Non
     assert records == ["1. Problem allreduce: 1.60× by Model Two"]
 
 
+def test_the_feed_counts_in_words(run: Run, client: Client) -> None:
+    assert "New on the leaderboard: 1 attempt a problem." in told_by(client)
+    Submission.objects.filter(pk=run.kernel.submission_id).update(k=3)
+    DataVersion.objects.bump()
+    assert "New on the leaderboard: 3 attempts a problem." in told_by(client)
+
+
+def told_by(client: Client) -> str:
+    return client.get("/feed.atom").content.decode()
+
+
 def test_a_record_holds_in_its_setting_only(run: Run, client: Client) -> None:
     elsewhere = factory.make_run(
         factory.make_kernel(factory.make_submission("Model Two"), run.kernel.problem),
@@ -173,6 +184,9 @@ def test_the_site_map_lists_what_is_public(run: Run, client: Client) -> None:
     for address in (
         "/",
         "/matrix",
+        "/hardware",
+        "/snapshots",
+        "/categories/tensor",
         "/problems/1-allreduce",
         f"/submissions/{run.kernel.submission_id}",
     ):

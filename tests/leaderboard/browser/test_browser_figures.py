@@ -75,4 +75,8 @@ def test_a_figure_tells_names_as_texts_and_can_be_saved(site: dict[str, str], pa
         with page.expect_download() as download:
             figure.get_by_role("button", name=kind).click()
         assert download.value.suggested_filename == f"failure-modes.{kind.lower()}"
-        assert Path(download.value.path()).read_bytes().startswith(start)
+        picture = Path(download.value.path()).read_bytes()
+        assert picture.startswith(start)
+        if kind == "SVG":
+            assert b"How kernels fail" in picture
+            assert b"/figures/failure-modes" in picture
