@@ -29,17 +29,20 @@ def board_row(
     row: Placed, tie: str, left: Columns, right: Columns, *, comparable: bool
 ) -> SafeString:
     """`tie` says where in its bracket it stands; a `comparable` board has boxes to tick."""
-    kind, plain = kind_of(row.entry), row.entry.plain
-    start = SafeString("<tr>" if kind == "judged" else f'<tr class="{kind}">')
-    if plain:
-        rest = _after_place(plain, left, right, comparable)
-    else:
-        rest = _after_place.__wrapped__(row.entry, left, right, comparable)
-    return cells.joined((start, place_cell(row.place, tie), rest))
+    entry = row.entry.plain
+    start = _to_place(kind_of(entry), row.place, tie)
+    return SafeString(f"{start}{_after_place(entry, left, right, comparable)}")
+
+
+@functools.lru_cache(maxsize=4096)
+def _to_place(kind: str, place: str | None, tie: str) -> str:
+    start = "<tr>" if kind == "judged" else f'<tr class="{kind}">'
+    where = f"place {tie}".strip()
+    return start + format_html('<td class="{}">{}{}</td>', where, place or "", TIED if tie else "")
 
 
 @functools.lru_cache(maxsize=1024)
-def _after_place(entry: Entry, left: Columns, right: Columns, comparable: bool) -> SafeString:
+def _after_place(entry: Entry, left: Columns, right: Columns, comparable: bool) -> str:
     """Nothing here depends on other rows."""
     kind = kind_of(entry)
     made = [
@@ -82,12 +85,6 @@ def brackets(rows: Sequence[Placed]) -> list[str]:
         else:
             found += ["tie top", *["tie"] * (size - 2), "tie end"]
     return found
-
-
-@functools.lru_cache(maxsize=4096)
-def place_cell(place: str | None, tie: str) -> SafeString:
-    kind = f"place {tie}".strip()
-    return format_html('<td class="{}">{}{}</td>', kind, place or "", TIED if tie else "")
 
 
 @functools.lru_cache(maxsize=4096)

@@ -115,11 +115,11 @@ def judged(
     scored: int,
     *,
     p: float = 1.0,
-    ahead: Sequence[str] = (),
+    ahead: Sequence[str] | None = (),
     **narrowing: Unpack[Narrowing],
 ) -> list[Entry]:
     """`scored` is how many problems the shares are of: those of the category, if one is given.
-    `ahead` names columns of the details that are read along."""
+    `ahead` names columns of the details that are read along; None makes entries without."""
     where = {**vars(setting)}
     if harness := narrowing.get("harness"):
         where["submission__harness"] = harness
@@ -134,19 +134,19 @@ def judged(
         mechanism=narrowing.get("mechanism", ""),
         nccl_free=narrowing.get("nccl_free", False),
     )
-    known: dict[str, dict[int, Any]] = {name: {} for name in ahead}
-    details = Details(where=where, narrow=narrow, known=known)
     asked = board_sums.reading(narrow, p)
-    found = ask(_board, tuple(where), (*asked.names, *ahead), **where, **asked.values)
+    found = ask(_board, tuple(where), (*asked.names, *(ahead or ())), **where, **asked.values)
     plain = _plain.__wrapped__ if asked.is_long else _plain
     end = len(FIELDS) + 1 + len(asked.names)
-    entries = []
-    for row in found:
-        for name, value in zip(ahead, row[end:], strict=True):
-            known[name][row[0]] = value
-        if made := plain(asked, scored, p, row[:end]):
-            entries.append(made.with_details(details))
-    return entries
+    made = (plain(asked, scored, p, row[:end]) for row in found)
+    entries = [entry for entry in made if entry]
+    if ahead is None:
+        return entries
+    columns = zip(ahead, zip(*(row[end:] for row in found), strict=True), strict=False)
+    numbers = [row[0] for row in found]
+    known = {name: dict(zip(numbers, values, strict=True)) for name, values in columns}
+    details = Details(where=where, narrow=narrow, known=known)
+    return [entry.with_details(details) for entry in entries]
 
 
 # Of few rows the database says something else in the next version of the data.

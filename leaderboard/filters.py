@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 from urllib.parse import urlencode
 
 from django.http import HttpRequest
@@ -34,14 +35,12 @@ SETTING_FILTERS = {
 }
 
 
-@dataclass(frozen=True, kw_only=True)
-class Option:
+class Option(NamedTuple):
     value: str
     text: str
 
 
-@dataclass(frozen=True, kw_only=True)
-class Filter:
+class Filter(NamedTuple):
     """A select. One that is `folded` lies behind "More filters"."""
 
     name: str
@@ -129,8 +128,8 @@ class BoardQuery:
     def harness(self) -> str:
         return self.chosen["harness"]
 
-    def judged(self, ahead: Sequence[str] = ()) -> list[Entry]:
-        """`ahead` names details that are read along."""
+    def judged(self, ahead: Sequence[str] | None = ()) -> list[Entry]:
+        """`ahead` names details that are read along; None where none will be asked for."""
         if self.setting is None:
             return []
         return boards.judged(
@@ -184,7 +183,7 @@ def board_query(request: HttpRequest) -> BoardQuery:
 
 
 def _folded(control: Filter) -> Filter:
-    return dataclasses.replace(control, folded=control.name not in ("hardware", "profile"))
+    return control._replace(folded=control.name not in ("hardware", "profile"))
 
 
 def kernel_filters(request: HttpRequest, found: Scope) -> tuple[Filter, ...]:
@@ -202,7 +201,7 @@ def kernel_filters(request: HttpRequest, found: Scope) -> tuple[Filter, ...]:
     return (
         choice_filter(request, "category", "Category", titles, "All categories"),
         harness_filter(request),
-        *(dataclasses.replace(control, folded=True) for control in folded),
+        *(control._replace(folded=True) for control in folded),
     )
 
 

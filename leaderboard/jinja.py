@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from typing import Any
 from urllib.parse import quote
 
 from django.template import defaultfilters
 from django.templatetags.static import static
+from django.urls import get_script_prefix
 from jinja2 import Environment, StrictUndefined
+from markupsafe import Markup
 
 from leaderboard import cells
 from leaderboard.links import url
@@ -45,4 +47,17 @@ def environment(**options: Any) -> Environment:
     made = Environment(**{**options, "undefined": StrictUndefined})
     made.filters.update(FILTERS)
     made.globals.update(FRAME, url=url, static=functools.cache(static))
+    made.globals["part"] = functools.partial(_part, made)
     return made
+
+
+def _part(made: Environment, name: str, /, **values: Hashable) -> Markup:
+    """A template that knows nothing but these values, and so is drawn once for them."""
+    return _drawn(made, get_script_prefix(), name, **values)
+
+
+# Of what pages show little changes from one version of the data to the next.
+@functools.lru_cache(maxsize=256)
+def _drawn(made: Environment, prefix: str, name: str, /, **values: Hashable) -> Markup:
+    """Addresses begin with the prefix. The template escapes, so what it made is markup."""
+    return Markup(made.get_template(name).render(values))

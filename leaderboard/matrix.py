@@ -6,7 +6,7 @@ import functools
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
-from itertools import zip_longest
+from typing import NamedTuple
 
 from django.utils.safestring import SafeString
 
@@ -47,15 +47,13 @@ CELL_COLUMNS = (
 )
 
 
-@dataclass(frozen=True, kw_only=True)
-class Column:
+class Column(NamedTuple):
     number: int
     title: str
     url: str
 
 
-@dataclass(frozen=True, kw_only=True)
-class Group:
+class Group(NamedTuple):
     """The problems of a category; `url` shows them alone."""
 
     title: str
@@ -123,9 +121,19 @@ def _around(cell: Marked, edge: bool, in_digits: bool) -> tuple[str, str] | None
 def solved_cells(entries: Iterable[Entry], columns: Sequence[Column]) -> SafeString:
     """How many of the rows solved each problem."""
     found = [entry.solved for entry in entries]
-    counts = [letters.count("1") for letters in map("".join, zip_longest(*found, fillvalue=" "))]
-    known = dict(enumerate(counts))
-    return cells.joined(cells.count_cell(known.get(one.number, 0)) for one in columns)
+    wide = 1 + max((column.number for column in columns), default=0)
+    letters = "".join(own.ljust(wide)[:wide] for own in found)
+    return cells.joined(cells.count_cell(letters[one.number :: wide].count("1")) for one in columns)
+
+
+class Row(NamedTuple):
+    submission: int
+    model: str
+    harness: str
+    url: str
+    baseline: bool
+    correct: int
+    cells: SafeString
 
 
 def cell_record(entry: Entry, cell: Cell) -> dict[str, object]:

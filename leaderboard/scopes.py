@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from django.db.models import QuerySet
+from django.db.models import IntegerField, QuerySet, Value
 from django.http import HttpRequest
 
 from leaderboard.boards import Setting
@@ -54,7 +54,7 @@ def scope(request: HttpRequest, *asked: str, setting: Setting | None = None) -> 
 
     `asked` names those of the parameters `category` and `source` that the page reads.
     """
-    where = place_of(setting)
+    where = place_of(setting) if setting else {}
     rows = tuple(map(Named._make, ask(_named, tuple(where), **where)))
     titles = {row.category: row.category_title for row in rows}
     sources = tuple(sorted({row.source for row in rows if row.source}))
@@ -78,5 +78,7 @@ def scope(request: HttpRequest, *asked: str, setting: Setting | None = None) -> 
 
 
 def _named(where: tuple[str, ...]) -> QuerySet[Problem, tuple[Any, ...]]:
-    problems = beside(Problem.objects.order_by("number"), given(where))
-    return problems.values_list(*Named._fields[:-1], "here__solved")
+    problems = Problem.objects.order_by("number")
+    if not where:
+        return problems.values_list(*Named._fields[:-1], Value(None, output_field=IntegerField()))
+    return beside(problems, given(where)).values_list(*Named._fields[:-1], "here__solved")

@@ -39,7 +39,7 @@ def category(request: HttpRequest, slug: str) -> Page:
     if not problems:
         raise Http404
     scored, title = sum(problem.scored for problem in problems), problems[0].category_title
-    entries = boards.judged(setting, scored, category=slug) if setting else []
+    entries = boards.judged(setting, scored, category=slug, ahead=None) if setting else []
     claims = published(category=slug)
     rows = placed([*entries, *map(claim, claims)], "fast1")
     records = [problem_record(problem) for problem in problems]

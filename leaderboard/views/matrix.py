@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.views.decorators.http import require_safe
@@ -18,10 +20,10 @@ from leaderboard.filters import (
     setting_query,
 )
 from leaderboard.links import url
-from leaderboard.matrix import CELL_COLUMNS, Column, Group, Numbers, cell_record
+from leaderboard.matrix import CELL_COLUMNS, Column, Group, Numbers, Row, cell_record
 from leaderboard.pages import BadQuery, Crumb, Page, Table, bad_query, canonical_query, public_page
 from leaderboard.paging import PAGE, Part, part_of, part_url
-from leaderboard.scopes import Scope
+from leaderboard.scopes import Named, Scope
 
 # Those that say which kernels of a submission count.
 KERNEL_FILTERS = ("backend", "mechanism", "nccl")
@@ -35,7 +37,9 @@ def models_by_problems(request: HttpRequest) -> Page:
     query = board_query(request)
     rows = placed(query.judged(ahead=("solved",)), DEFAULT_SORT)
     others = [name for name in BOARD_PARAMETERS if name != "category"]
-    groups, unscored = grouped(query.scope, canonical_query(request, others))
+    asked = asked_for(query.scope)
+    scored = tuple(problem for problem in asked if problem.scored)
+    groups = grouped(scored, url("matrix"), canonical_query(request, others))
     columns = [column for group in groups for column in group.columns]
     numbers = tuple(tuple(one.number for one in group.columns) for group in groups)
     part = part_of(request, rows, ROWS_A_PAGE, PARAMETERS)
@@ -46,12 +50,11 @@ def models_by_problems(request: HttpRequest) -> Page:
         "filters": query.controls,
         "groups": groups,
         "is_wide": len(columns) <= matrix.FEW_COLUMNS,
-        "unscored": unscored,
+        "unscored": len(asked) - len(scored),
         "legend": matrix.LEGEND,
         "solved": matrix.solved_cells((row.entry for row in rows), columns),
         "rows": [
-            _drawn(entry, numbers, where)
-            for entry in boards.alone([row.entry for row in part.rows])
+            _row(entry, numbers, where) for entry in boards.alone([row.entry for row in part.rows])
         ],
         "links": part.links,
         "said": f"{in_words(part, len(rows))} · {query.setting}" if rows else "",
@@ -76,36 +79,42 @@ def in_words(part: Part[Placed], total: int) -> str:
     return f"{part.start + 1} to {part.start + len(part.rows)} of {said(total, 'submission')}"
 
 
-def grouped(scope: Scope, kept: str) -> tuple[list[Group], int]:
-    """Scored problems by category, and how many others there are; `kept` are the other filters."""
-    asked = [
+def asked_for(scope: Scope) -> list[Named]:
+    return [
         problem
         for problem in scope.every
         if scope.category in ("", problem.category) and scope.source in ("", problem.source)
     ]
-    scored = [problem for problem in asked if problem.scored]
+
+
+@functools.lru_cache(maxsize=16)
+def grouped(problems: tuple[Named, ...], page: str, kept: str) -> tuple[Group, ...]:
+    """By category; `kept` are the other filters."""
     columns: dict[str, list[Column]] = {}
-    for one in scored:
-        members = columns.setdefault(one.category, [])
+    titles: dict[str, str] = {}
+    for one in problems:
+        titles[one.category] = one.category_title
         address = url("problem", one.number, one.slug)
-        members.append(Column(number=one.number, title=one.title, url=address))
-    page, tail = url("matrix"), f"&{kept}" if kept else ""
-    found = [
-        Group(title=scope.titles[own], url=f"{page}?category={own}{tail}", columns=tuple(members))
+        found = Column(number=one.number, title=one.title, url=address)
+        columns.setdefault(one.category, []).append(found)
+    tail = f"&{kept}" if kept else ""
+    return tuple(
+        Group(title=titles[own], url=f"{page}?category={own}{tail}", columns=tuple(members))
         for own, members in columns.items()
-    ]
-    return found, len(asked) - len(scored)
+    )
 
 
-def _drawn(entry: Entry, numbers: Numbers, where: str) -> dict[str, object]:
-    return {
-        **{
-            name: getattr(entry, name)
-            for name in ("model", "harness", "url", "baseline", "submission")
-        },
-        "correct": entry.score.correct,
-        "cells": matrix.row_cells(entry.submission or 0, entry.marks, numbers, where),
-    }
+def _row(entry: Entry, numbers: Numbers, where: str) -> Row:
+    submission = entry.submission or 0
+    return Row(
+        submission=submission,
+        model=entry.model,
+        harness=entry.harness,
+        url=entry.url,
+        baseline=entry.baseline,
+        correct=entry.score.correct,
+        cells=matrix.row_cells(submission, entry.marks, numbers, where),
+    )
 
 
 @require_safe

@@ -14,7 +14,7 @@ from django.test import Client
 
 from evaluator.report import Verdict
 from leaderboard import board_cells, matrix, moderation
-from leaderboard.models import Moderation, Problem, Submission, Trust, Visibility
+from leaderboard.models import Moderation, Problem, PublishedResult, Submission, Trust, Visibility
 from tests.leaderboard import factory
 
 pytestmark = pytest.mark.django_db
@@ -123,6 +123,7 @@ def test_a_new_result_draws_only_its_own_rows(site: Submission, client: Client) 
             matrix._row_cells.cache_info().misses,
         )
 
+    PublishedResult.objects.all().delete()
     forget()
     client.get("/")
     client.get("/matrix")
