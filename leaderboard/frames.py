@@ -33,6 +33,7 @@ TOTALS = [*SUMS, "utilisation"]
 FACTS = ["made", "correct", "best_speedup"]
 CELL_FACTS = [*FACTS, "best_low", "speedups", "lows"]
 PROBLEM = ["problem_id", *SETTING]
+PART = ["baseline", "made", "correct", "best_speedup", "best_low", "utilisation"]
 PROBLEM_COUNTS = ["submissions", "solved", "made", "correct", "faster"]
 PROBLEM_FACTS = [*PROBLEM_COUNTS, "best_speedup", "utilisation", "usual_utilisation"]
 SOME_P = 1.5
@@ -207,24 +208,40 @@ def stored_above_threshold() -> pd.DataFrame:
     return pd.DataFrame.from_records(rows, columns=[*ROW, *ABOVE]).set_index(ROW)
 
 
-def problems_stood() -> pd.DataFrame:
-    """What standings of problems should hold: PROBLEM as index, PROBLEM_FACTS as columns."""
+def parted() -> pd.DataFrame:
+    """What each submission should add to standings of problems: PLACE as index, PART as columns."""
     ranked = dict(Submission.objects.ranked().values_list("pk", "model__is_baseline"))
     attempts = counted_attempts()
     attempts = attempts[attempts["submission_id"].isin(list(ranked))]
+    attempts = attempts.assign(baseline=attempts["submission_id"].map(ranked).astype(bool))
     attempts = attempts.sort_values("speedup", ascending=False)
-    every = attempts[PROBLEM].drop_duplicates().set_index(PROBLEM)
-    models = attempts[~attempts["submission_id"].map(ranked).astype(bool)]
-    fastest = models.groupby(PLACE, sort=False).agg(
+    return attempts.groupby(PLACE, sort=False).agg(
+        baseline=("baseline", "max"),
         made=("attempt", "size"),
         correct=("correct", "sum"),
         best_speedup=("speedup", "max"),
         best_low=("speedup_low", _of_the_fastest),
         utilisation=("utilisation", _of_the_fastest),
     )
-    fastest = fastest.assign(faster=fastest["best_low"].gt(1.0))
+
+
+def parts() -> pd.DataFrame:
+    """What it does add, in the shape of `parted`."""
+    rows = [
+        (submission, problem, *setting, *facts)
+        for problem, *setting, text in ProblemStanding.objects.values_list(*PROBLEM, "parts")
+        for submission, *facts, _run, _modes in json.loads(text)
+    ]
+    return pd.DataFrame.from_records(rows, columns=[*PLACE, *PART]).set_index(PLACE)
+
+
+def problems_stood() -> pd.DataFrame:
+    """What standings of problems should hold: PROBLEM as index, PROBLEM_FACTS as columns."""
+    found = parted().reset_index()
+    every = found[PROBLEM].drop_duplicates().set_index(PROBLEM)
+    fastest = found[~found["baseline"]].assign(faster=found["best_low"].gt(1.0))
     groups = fastest.sort_values("best_speedup", ascending=False).groupby(PROBLEM, sort=False)
-    found = groups.agg(
+    counted = groups.agg(
         submissions=("best_speedup", "size"),
         solved=("best_speedup", "count"),
         best_speedup=("best_speedup", "max"),
@@ -234,7 +251,7 @@ def problems_stood() -> pd.DataFrame:
         correct=("correct", "sum"),
         faster=("faster", "sum"),
     )
-    return every.join(found).fillna(dict.fromkeys(PROBLEM_COUNTS, 0))
+    return every.join(counted).fillna(dict.fromkeys(PROBLEM_COUNTS, 0))
 
 
 def problems_stored() -> pd.DataFrame:
@@ -251,6 +268,7 @@ def differences() -> list[str]:
         *_differences(stood(IN_CATEGORY), standing_in_categories(), TOTALS),
         *_differences(celled(), cells(), CELL_FACTS),
         *_differences(above_threshold(), stored_above_threshold(), ABOVE),
+        *_differences(parted(), parts(), PART),
         *_differences(problems_stood(), problems_stored(), PROBLEM_FACTS),
     ]
 

@@ -73,7 +73,7 @@ def rewrite(submission_id: int, problem_id: int, setting: Mapping[str, Any] | No
         for (category,) in scored:
             tally = tally_of(problem_id, category, row.attempts) if row else None
             _update_standing(submission_id, problem_id, place, tally)
-        problem_standings.refresh(problem_id, place)
+        problem_standings.put(problem_id, place, submission_id, row)
 
 
 def _runs_of(in_one_setting: bool) -> QuerySet[Run, Row]:

@@ -19,6 +19,7 @@ def fill(apps, editor):
     found = shown.order_by(*WHERE, "submission_id").values_list(*WHERE, *Best._fields)
     for place, group in groupby(list(found), key=lambda row: row[: len(WHERE)]):
         columns = columns_of(Best(*row[len(WHERE) :]) for row in group)
+        del columns["parts"]  # since 0013
         standings.create(**dict(zip(WHERE, place, strict=True)), **columns)
 
 

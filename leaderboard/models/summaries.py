@@ -167,6 +167,8 @@ class ProblemStanding(models.Model):
     (`modes` by FAILURE_MODES); `solved` of them did so, `faster` surely faster than the reference.
     `run` is of the fastest correct kernel, else of the reference judged as a submission;
     `utilisation` is of that kernel, `usual_utilisation` the median over those that solved it.
+    `parts` is the JSON of what each submission adds (leaderboard/problem_standings.py), so that the
+    next result need not read their summaries.
     """
 
     problem = models.ForeignKey(Problem, models.PROTECT, related_name="standings")
@@ -186,6 +188,7 @@ class ProblemStanding(models.Model):
     correct = models.PositiveIntegerField()
     faster = models.PositiveIntegerField()
     modes: models.JSONField[list[int], list[int]] = models.JSONField()
+    parts = models.TextField()
 
     objects = ProblemStandingQuerySet.as_manager()
 

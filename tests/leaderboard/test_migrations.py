@@ -12,7 +12,7 @@ from django.db.migrations.executor import MigrationExecutor
 from evaluator.profiling.mechanism import Evidence, Mechanism, Tag
 from evaluator.report import Verdict
 from evaluator.roofline import Floors
-from leaderboard.models import Problem, Run, Standing, Summary
+from leaderboard.models import Problem, ProblemStanding, Run, Standing, Summary
 from tests.leaderboard import factory
 
 BEFORE = [("leaderboard", "0003_decline")]
@@ -71,10 +71,11 @@ def test_totals_become_the_text_that_a_rebuild_writes() -> None:
     assert _stored() == expected
 
 
-def _stored() -> dict[str, list[dict[str, Any]]]:
+def _stored() -> dict[str, list[Any]]:
     columns = [field.attname for field in Standing._meta.fields if field.name != "id"]
     return {
         "runs": [dict(row) for row in Run.objects.order_by("created_at").values()],
         "summaries": [dict(row) for row in Summary.objects.values()],
         "standings": [dict(row) for row in Standing.objects.values(*columns)],
+        "parts": list(ProblemStanding.objects.order_by("problem_id").values_list("parts")),
     }

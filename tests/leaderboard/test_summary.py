@@ -111,10 +111,15 @@ def test_pandas_finds_a_wrong_threshold(run: Run) -> None:
 
 def test_pandas_finds_a_wrong_standing_of_a_problem(run: Run) -> None:
     factory.finish(run, factory.make_report(run))
+    row = ProblemStanding.objects.get()
     ProblemStanding.objects.update(usual_utilisation=0.9)
     assert len(frames.differences()) == 1
-    ProblemStanding.objects.all().delete()
+    parts = json.loads(row.parts)
+    parts[0][2] += 1
+    ProblemStanding.objects.update(usual_utilisation=None, parts=json.dumps(parts))
     assert len(frames.differences()) == 1
+    ProblemStanding.objects.all().delete()
+    assert len(frames.differences()) == 2
 
 
 @pytest.mark.parametrize("hidden", ["moderation", "visibility", "baseline"])
