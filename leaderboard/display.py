@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Mapping, Sequence
 
-from django.utils.html import format_html, format_html_join
+from django.utils.html import format_html_join
 from django.utils.safestring import SafeString, mark_safe
 from pygments import highlight
 from pygments.formatters import HtmlFormatter
@@ -42,6 +42,6 @@ def _marked(made: str, marks: Marks) -> str:
     lines = made.split("\n")
     for number, said in marks.items():
         if 0 < number <= len(lines) - 2:
-            tags = format_html_join(" ", "<mark>◂ {}</mark>", [(visible(text),) for text in said])
-            lines[number - 1] += format_html(" {}", tags)
+            tags = format_html_join("", "<mark>◂ {}</mark>", [(visible(text),) for text in said])
+            lines[number - 1] += tags
     return "\n".join(lines)

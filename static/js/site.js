@@ -7,11 +7,27 @@ for (const form of document.querySelectorAll("form[data-filters]")) {
     }
   });
 }
-for (const button of document.querySelectorAll("[data-copy]")) {
-  if (!navigator.clipboard) continue;
-  button.hidden = false;
-  button.addEventListener("click", async () => {
-    await navigator.clipboard.writeText(new URL(button.dataset.copy || location.href, location.href));
-    button.textContent = "Copied";
-  });
+const copies = (button, told) => button.addEventListener("click", async () => {
+  await navigator.clipboard.writeText(told());
+  button.textContent = "Copied";
+  button.removeAttribute("aria-label");
+});
+if (navigator.clipboard) {
+  for (const button of document.querySelectorAll("[data-copy]")) {
+    button.hidden = false;
+    copies(button, () => new URL(button.dataset.copy || location.href, location.href).href);
+  }
+  // Code is copied without what the page writes beside it.
+  for (const block of document.querySelectorAll("pre.command, .source:not(.diff)")) {
+    const button = document.createElement("button");
+    Object.assign(button, { type: "button", className: "theme copy", textContent: "Copy" });
+    const label = block.getAttribute("aria-label");
+    if (label) button.setAttribute("aria-label", `Copy: ${label}`);
+    copies(button, () => {
+      const code = (block.querySelector("pre") ?? block).cloneNode(true);
+      for (const beside of code.querySelectorAll(".linenos, mark")) beside.remove();
+      return code.textContent;
+    });
+    block.before(button);
+  }
 }

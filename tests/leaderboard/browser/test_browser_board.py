@@ -84,8 +84,11 @@ def test_filters_fold_on_a_phone_and_say_what_is_set(page: Page) -> None:
 
 def test_ticked_rows_are_compared_and_another_is_picked(page: Page) -> None:
     page.goto("/")
+    sticks = "getComputedStyle(document.querySelector('form.compare')).position"
+    assert page.evaluate(sticks) == "static"
     for box in page.get_by_role("checkbox").all():
         box.check()
+    assert page.evaluate(sticks) == "sticky"
     page.get_by_role("button", name="Compare ticked rows").click()
     expect(page).to_have_url(re.compile(r"/compare\?a=\d+&b=\d+"))
     expect(page.locator("table.sides thead")).to_contain_text("Model Two")

@@ -61,6 +61,21 @@ def test_a_kernel_is_handed_in_through_the_form(
     assert "400" in complaints.pop()  # Chromium's own line about the answer
 
 
+def test_code_is_copied_without_what_stands_beside_it(site: dict[str, str], page: Page) -> None:
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    page.goto(site["kernel"])
+    assert page.locator(".source mark").count() > 0
+    digest = site["kernel"].removeprefix("/kernels/")
+    page.get_by_role("button", name="Copy: Kernel source").click()
+    expect(page.get_by_role("button", name="Copied")).to_have_count(1)
+    source = Kernel.objects.filter(source_id=digest)[0].source.text
+    assert page.evaluate("navigator.clipboard.readText()") == source
+    page.locator("#reproduce ~ button.copy").first.click()
+    expect(page.get_by_role("button", name="Copied")).to_have_count(2)
+    command = page.evaluate("navigator.clipboard.readText()")
+    assert command.startswith("python -m evaluator run allreduce kernel.py")
+
+
 def test_a_kernel_shows_its_evidence_and_its_differences(site: dict[str, str], page: Page) -> None:
     page.goto(site["kernel"])
     for part in ("speed", "trials", "bursts", "ranks", "timeline", "mechanisms", "source"):
