@@ -4,20 +4,29 @@ from __future__ import annotations
 
 import re
 import uuid
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from django.db.models import Q
 from django.db.models.functions import Lower
 
 from leaderboard.links import url
-from leaderboard.models import Kernel, LanguageModel, Problem, Run, Submission, Visibility
+from leaderboard.models import (
+    Hardware,
+    Kernel,
+    LanguageModel,
+    Problem,
+    Run,
+    Submission,
+    Visibility,
+)
 
 MOST = 20
 LONGEST = 80
 FEWEST_DIGITS = 6
 DIGEST_DIGITS, RUN_DIGITS = 64, 32
 _HEX = re.compile(r"[0-9a-f]+")
+_WORD = re.compile(r"[^\W_]+")
 _NUMBER = re.compile(r"#?([0-9]{1,9})")
 # Beside a range it is asked of `Lower(visibility)`, which no index holds: SQLite would rather read
 # everything that is public than the range.
@@ -45,6 +54,7 @@ def find(asked: str) -> list[Found]:
     found = [] if digits and number else _problems(text, number)
     found += _models(text)
     found += _submissions(int(number[1])) if number else []
+    found += [] if digits or number else _hardware(text)
     found += [*_kernels(digits), *_runs(digits)] if digits else []
     return sorted(found, key=lambda one: not one.exact)
 
@@ -62,10 +72,14 @@ def sole(found: Sequence[Found]) -> Found | None:
 
 
 def _problems(text: str, number: re.Match[str] | None) -> list[Found]:
-    """Every word occurs in number, title, slug or category."""
-    rows = Problem.objects.values_list("number", "slug", "title", "category_title", "scored")
-    found = []
-    for own, slug, title, category, scored in rows:
+    """Every word occurs in number, title, slug or category. First those in whose title a word
+    begins as each that was asked for: `all` is in every normALisation."""
+    fields = ("number", "slug", "title", "category", "category_title", "scored")
+    rows = Problem.objects.values_list(*fields)
+    found, near = [], set[str]()
+    categories: dict[str, str] = {}
+    for own, slug, title, category_slug, category, scored in rows:
+        categories[category_slug] = category
         exact = text in (slug, title.casefold()) or bool(number and int(number[1]) == own)
         words = f"{title} {slug} {slug.replace('_', ' ')} {category}".casefold()
         if exact or (not number and all(word in words for word in text.split())):
@@ -73,7 +87,44 @@ def _problems(text: str, number: re.Match[str] | None) -> list[Found]:
             address = url("problem", own, slug)
             named = f"{own}. {title}"
             found.append(Found(kind="Problem", title=named, note=note, url=address, exact=exact))
-    return sorted(found, key=lambda one: not one.exact)[:MOST]
+            if begins(title.casefold(), text):
+                near.add(address)
+    found.sort(key=lambda one: (not one.exact, one.url not in near))
+    return [*_categories(text, categories), *found[:MOST]]
+
+
+def begins(title: str, text: str) -> bool:
+    starts = _WORD.findall(title)
+    return all(any(start.startswith(word) for start in starts) for word in text.split())
+
+
+def _categories(text: str, titles: Mapping[str, str]) -> list[Found]:
+    return [
+        Found(
+            kind="Category",
+            title=title,
+            note="",
+            url=url("category", slug),
+            exact=text in (slug, title.casefold()),
+        )
+        for slug, title in titles.items()
+        if begins(f"{title} {slug}".casefold(), text)
+    ]
+
+
+def _hardware(text: str) -> list[Found]:
+    named = Q(slug__icontains=text) | Q(title__icontains=text)
+    rows = Hardware.objects.filter(named).values_list("slug", "title")
+    return [
+        Found(
+            kind="Hardware",
+            title=slug,
+            note=title,
+            url=url("hardware", slug),
+            exact=text in (slug, title.casefold()),
+        )
+        for slug, title in rows[:MOST]
+    ]
 
 
 def _models(text: str) -> list[Found]:

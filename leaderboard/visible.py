@@ -5,9 +5,12 @@ from __future__ import annotations
 import re
 
 # Marks that reorder what a reader sees, and control characters other than tab and newline: a source
-# that looks harmless must be harmless (CVE-2021-42574).
+# that looks harmless must be harmless (CVE-2021-42574). Then what is drawn as nothing: fillers,
+# soft hyphens, and tags, in which a whole text for a machine can hide.
 _HIDDEN = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]"
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff"
+    "\xad\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u3164\uffa0\ufff0-\ufffb"
+    "\U000e0000-\U000e0fff]"
 )
 
 

@@ -78,10 +78,16 @@ def submission(request: HttpRequest, number: int) -> Page:
         owner_id=found.owner_id,
         crumbs=(
             Crumb(text="Leaderboard", url=url("board")),
-            Crumb(text=found.model.name, url=url("model", found.model.slug)),
+            *([Crumb(text=found.model.name, url=model_url(found))] if model_url(found) else []),
             Crumb(text=f"Submission {found.pk}"),
         ),
     )
+
+
+def model_url(found: Submission) -> str:
+    """None of a submission that is not public: its model may be known by nothing else."""
+    is_public = found.visibility == Visibility.PUBLIC
+    return url("model", found.model.slug) if is_public else ""
 
 
 def score_record(score: scores.Score) -> dict[str, Any]:
@@ -139,7 +145,7 @@ def submission_context(found: Submission, setting: Setting | None) -> dict[str, 
         "reason": found.moderation_reason,
         "private": found.visibility != Visibility.PUBLIC,
         "notes": found.notes,
-        "model_url": url("model", found.model.slug),
+        "model_url": model_url(found),
         "badge_url": url("submission-badge", found.pk) if is_ranked else "",
         "compare_url": compare_url(found.pk, setting) if is_ranked and setting else "",
         "matrix_url": row_url(found.pk, setting) if is_ranked and setting else "",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import re
 
 import pytest
@@ -76,6 +77,16 @@ def test_lists_do_not_give_a_private_submission_away(private_run: Run, client: C
         assert "Secret Model" not in client.get(address).content.decode(), address
     assert client.get(f"/models/{private_run.kernel.submission.model.slug}").status_code == 404
     assert "Problem allreduce" not in client.get("/status.json").content.decode()
+
+
+def test_an_unlisted_submission_leads_nowhere_that_is_not_there(client: Client) -> None:
+    hidden = factory.make_submission("Hidden Model", visibility=Visibility.UNLISTED)
+    factory.make_judged(hidden, factory.make_problem())
+    text = client.get(f"/submissions/{hidden.pk}").content.decode()
+    links = set(re.findall(r'href="(/[^"#]*)', text)) - {"/account", "/submit"}
+    assert f"/kernels/{hidden.kernels.get().source_id}" in links
+    for link in links:
+        assert client.get(html.unescape(link)).status_code == 200, link
 
 
 def test_an_unlisted_submission_is_reachable_and_not_listed(client: Client) -> None:

@@ -10,7 +10,7 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from leaderboard.finding import MOST, Found, find, hexadecimal
-from leaderboard.models import Kernel, Run, Visibility
+from leaderboard.models import Hardware, Kernel, Problem, Run, Visibility
 from tests.leaderboard import factory
 
 pytestmark = pytest.mark.django_db
@@ -33,9 +33,35 @@ def test_problems_are_found_by_number_slug_title_and_category(run: Run) -> None:
         "12. Problem ring_attention_backward",
     ]
     assert kinds(find("ring_attention")) == [("Problem", True), ("Problem", False)]
-    assert kinds(find("Expert PARALLEL")) == [("Problem", False)] * 2
+    assert kinds(find("Expert PARALLEL")) == [("Category", True), *[("Problem", False)] * 2]
     assert kinds(find("12")) == [("Problem", True)]
     assert kinds(find("backward ring")) == [("Problem", False)]
+
+
+def test_titles_with_a_word_that_begins_so_come_first(client: Client) -> None:
+    for number, title in ((1, "Row normalisation"), (2, "All-gather"), (3, "Small call")):
+        factory.make_problem(number, f"problem-{number}")
+        Problem.objects.filter(pk=number).update(title=title)
+    assert [one.title for one in find("all")] == [
+        "2. All-gather",
+        "1. Row normalisation",
+        "3. Small call",
+    ]
+    assert [one.title for one in find("small all")] == ["3. Small call"]
+
+
+def test_categories_and_hardware_are_found(run: Run, client: Client) -> None:
+    Hardware.objects.create(slug="h200x2", title="2 x NVIDIA H200", device="cuda", max_world_size=2)
+    found = find("nvidia")
+    assert [(one.kind, one.title, one.url) for one in found] == [
+        ("Hardware", "h200x2", "/hardware/h200x2")
+    ]
+    for asked, address in (("h200x2", "/hardware/h200x2"), ("nvidia h200", None)):
+        assert client.get("/search", {"q": asked}).get("Location") == address
+    assert ("Category", False) in kinds(find("tens"))
+    text = client.get("/search?q=tensor").content.decode()
+    assert "<h2>Category</h2>" in text
+    assert 'href="/categories/tensor"' in text
 
 
 def test_the_only_exact_match_is_led_to(run: Run, client: Client) -> None:
