@@ -41,7 +41,7 @@ def _to_place(kind: str, place: str | None, tie: str) -> str:
     return start + format_html('<td class="{}">{}{}</td>', where, place or "", TIED if tie else "")
 
 
-@functools.lru_cache(maxsize=1024)
+@functools.lru_cache(maxsize=512)
 def _after_place(entry: Entry, left: Columns, right: Columns, comparable: bool) -> str:
     """Nothing here depends on other rows."""
     kind = kind_of(entry)

@@ -150,7 +150,7 @@ def judged(
 
 
 # Of few rows the database says something else in the next version of the data.
-@functools.lru_cache(maxsize=1024)
+@functools.lru_cache(maxsize=512)
 def _plain(asked: Reading, scored: int, p: float, row: tuple[Any, ...]) -> Entry | None:
     """None where no kernel counts."""
     k = row[len(FIELDS)]

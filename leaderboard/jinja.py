@@ -57,7 +57,7 @@ def _part(made: Environment, name: str, /, **values: Hashable) -> Markup:
 
 
 # Of what pages show little changes from one version of the data to the next.
-@functools.lru_cache(maxsize=256)
+@functools.lru_cache(maxsize=512)
 def _drawn(made: Environment, prefix: str, name: str, /, **values: Hashable) -> Markup:
     """Addresses begin with the prefix. The template escapes, so what it made is markup."""
     return Markup(made.get_template(name).render(values))

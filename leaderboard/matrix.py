@@ -85,7 +85,7 @@ def row_cells(submission: int, marks: Marks, groups: Numbers, query: str) -> Saf
 
 
 # Few rows change from one version of the data to the next, and few cells of them.
-@functools.lru_cache(maxsize=128)
+@functools.lru_cache(maxsize=64)
 def _row_cells(start: str, end: str, marks: Marks, groups: Numbers) -> SafeString:
     """What is written into a cell is a mark of ours or a number, or was escaped before."""
     found = {cell.problem: cell for cell in marked(marks)}
@@ -126,14 +126,13 @@ def solved_cells(entries: Iterable[Entry], columns: Sequence[Column]) -> SafeStr
     return cells.joined(cells.count_cell(letters[one.number :: wide].count("1")) for one in columns)
 
 
-class Row(NamedTuple):
+class RowHead(NamedTuple):
     submission: int
     model: str
     harness: str
     url: str
     baseline: bool
     correct: int
-    cells: SafeString
 
 
 def cell_record(entry: Entry, cell: Cell) -> dict[str, object]:

@@ -4,25 +4,61 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
+import orjson
 from django.utils.safestring import SafeString
 
 from leaderboard import cells
 from leaderboard.display import highlighted
-from leaderboard.floors import LIMITER_WORDS, Floors, Limits, floors, limits_of
-from leaderboard.models import Problem
+from leaderboard.floors import LIMITER_WORDS, Floors, Limits, datasheets, floors, limits_of
 
 # Best time of a kernel in microseconds, by size and ranks.
 Times = Mapping[tuple[str, int], float]
+Timed = tuple[tuple[str, int], float]
 
 
-def problem_context(found: Problem) -> dict[str, object]:
-    payload = found.payload
+class Task(NamedTuple):
+    """A problem as it is stored, of which parts of its page are drawn."""
+
+    payload: str
+    digest: str
+
+    @property
+    def told(self) -> dict[str, object]:
+        return task_context(orjson.loads(self.payload))
+
+
+class FloorTable(NamedTuple):
+    """What the table of floors is drawn of: a problem as it is stored, a GPU, and what was measured
+    on it. `tail` is what of an address stays with another GPU."""
+
+    payload: str
+    gpu: str
+    tail: str
+    references: tuple[Timed, ...]
+    kernels: tuple[Timed, ...]
+
+    @property
+    def limits(self) -> Limits:
+        return datasheets()[self.gpu]
+
+    @property
+    def gpus(self) -> list[dict[str, object]]:
+        return [
+            {"url": f"?gpu={known.slug}{self.tail}", "gpu": known.gpu, "current": name == self.gpu}
+            for name, known in datasheets().items()
+        ]
+
+    @property
+    def floors(self) -> list[dict[str, object]]:
+        times = (dict(self.references), dict(self.kernels))
+        return floor_rows(orjson.loads(self.payload), self.limits, *times)
+
+
+def task_context(payload: Mapping[str, Any]) -> dict[str, object]:
     health = payload["health"]
     return {
-        "problem": found,
-        "source": payload.get("source", ""),
         "statement": payload["statement"],
         "signature": payload["signature"],
         "outputs": ", ".join(payload["outputs"]),

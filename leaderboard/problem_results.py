@@ -82,7 +82,7 @@ class Row(NamedTuple):
     best_run__bound_us: float | None
     best_run__limiter: str | None
     best_run__utilisation: float | None
-    best_run__mechanisms: list[str] | None
+    best_run__mechanisms: Sequence[str] | None
     best_run__kernel__source_id: str | None
     best_run_id: UUID | None
     attempts: str

@@ -6,6 +6,7 @@ import functools
 
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect
+from django.utils.safestring import SafeString
 from django.views.decorators.http import require_safe
 
 from leaderboard import boards, matrix
@@ -20,7 +21,7 @@ from leaderboard.filters import (
     setting_query,
 )
 from leaderboard.links import url
-from leaderboard.matrix import CELL_COLUMNS, Column, Group, Numbers, Row, cell_record
+from leaderboard.matrix import CELL_COLUMNS, Column, Group, Numbers, RowHead, cell_record
 from leaderboard.pages import BadQuery, Crumb, Page, Table, bad_query, canonical_query, public_page
 from leaderboard.paging import PAGE, Part, part_of, part_url
 from leaderboard.scopes import Named, Scope
@@ -104,17 +105,17 @@ def grouped(problems: tuple[Named, ...], page: str, kept: str) -> tuple[Group, .
     )
 
 
-def _row(entry: Entry, numbers: Numbers, where: str) -> Row:
+def _row(entry: Entry, numbers: Numbers, where: str) -> tuple[RowHead, SafeString]:
     submission = entry.submission or 0
-    return Row(
+    head = RowHead(
         submission=submission,
         model=entry.model,
         harness=entry.harness,
         url=entry.url,
         baseline=entry.baseline,
         correct=entry.score.correct,
-        cells=matrix.row_cells(submission, entry.marks, numbers, where),
     )
+    return head, matrix.row_cells(submission, entry.marks, numbers, where)
 
 
 @require_safe

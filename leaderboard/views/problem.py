@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
-from django.db.models import OuterRef, QuerySet, Subquery
-from django.db.models.functions import JSONObject
+import orjson
+from django.db.models import OuterRef, QuerySet, Subquery, TextField
+from django.db.models.functions import Cast, JSONObject
 from django.http import Http404, HttpRequest
 from django.utils.safestring import SafeString
 
@@ -19,13 +20,7 @@ from leaderboard.links import url
 from leaderboard.models import Problem
 from leaderboard.pages import Crumb, Page, Table, canonical_query, choice, public_page
 from leaderboard.prepared import Given, ask
-from leaderboard.problem_facts import (
-    Times,
-    floor_records,
-    floor_rows,
-    gpu_of,
-    problem_context,
-)
+from leaderboard.problem_facts import FloorTable, Task, Times, floor_records, gpu_of
 from leaderboard.problem_results import (
     ATTEMPT_COLUMNS,
     KERNEL_COLUMNS,
@@ -54,6 +49,8 @@ def problem(request: HttpRequest, number: int, slug: str) -> Page:
     found = next(iter(ask(_called, slug=slug)), None)
     if found is None or found.number != number:
         raise Http404
+    text = vars(found)["text"]
+    found.payload = orjson.loads(text)
     every = choice(request, "attempts", ["all"]) == "all"
     stood = problem_results.stood_of(found)
     settings = problem_results.in_view(boards.known_settings(), stood)
@@ -69,9 +66,12 @@ def problem(request: HttpRequest, number: int, slug: str) -> Page:
         "every_url": f"?{query}&attempts=all" if query else "?attempts=all",
         **results_context(here, rows, every=every),
         "figures": problem_figures(found, stood, setting, query),
-        **floor_context(found, limits, stood, query),
         **neighbours(found),
-        **problem_context(found),
+        "problem": found,
+        "source": found.payload.get("source", ""),
+        "baselines": found.payload["baselines"],
+        "task": Task(payload=text, digest=found.digest),
+        "floors": floor_table(text, limits, stood, query),
     }
     return Page(
         template="problem.html",
@@ -165,17 +165,41 @@ def standing(here: Stood, rows: Sequence[Row]) -> dict[str, object]:
     }
 
 
-def kernel_rows(rows: Sequence[Row], most: int | None) -> list[dict[str, object]]:
+class KernelRow(NamedTuple):
+    place: str
+    row: Row
+
+    @property
+    def told(self) -> dict[str, object]:
+        return _kernel_row(self.row, self.place)
+
+
+class AttemptRow(NamedTuple):
+    """`values` are of ATTEMPT_COLUMNS."""
+
+    values: tuple[Any, ...]
+
+    @property
+    def told(self) -> dict[str, object]:
+        return _attempt_row(dict(zip(ATTEMPT_COLUMNS, self.values, strict=True)))
+
+
+def kernel_rows(rows: Sequence[Row], most: int | None) -> list[KernelRow]:
     """Placed by speedup; the reference itself stands above, without a place."""
     solved = [row for row in rows if row.best_run_id is not None]
     models = [row for row in solved if not row.is_reference]
     places = scores.places([row.best_speedup for row in models])
     references = [(row, None) for row in solved if row.is_reference]
     shown = [*references, *list(zip(models, places, strict=True))[:most]]
-    return [_kernel_row(row, place) for row, place in shown]
+    return [KernelRow(place or "", _hashable(row)) for row, place in shown]
 
 
-def _kernel_row(row: Row, place: str | None) -> dict[str, object]:
+def _hashable(row: Row) -> Row:
+    """What a row shows, which is not its attempts."""
+    return row._replace(attempts="", best_run__mechanisms=tuple(row.best_run__mechanisms or ()))
+
+
+def _kernel_row(row: Row, place: str) -> dict[str, object]:
     record = kernel_record(row)
     numbers = [
         cells.interval_cell(record["speedup"], record["speedup_low"], record["speedup_high"]),
@@ -184,23 +208,27 @@ def _kernel_row(row: Row, place: str | None) -> dict[str, object]:
     ]
     return {
         **_linked(record),
-        "place": place or "",
+        "place": place,
         "is_reference": row.is_reference,
         "cells": cells.joined(numbers),
         "submission_url": url("submission", row.submission_id),
     }
 
 
-def attempt_rows(records: Iterable[Mapping[str, Any]]) -> list[dict[str, object]]:
+def attempt_rows(records: Iterable[Mapping[str, Any]]) -> list[AttemptRow]:
     return [
-        {
-            **_linked(record),
-            "submission_url": url("submission", record["submission"]),
-            "number": cells.count_cell(record["attempt"]),
-            "cells": _attempt_cells(record),
-        }
+        AttemptRow(tuple(tuple(one) if isinstance(one, list) else one for one in record.values()))
         for record in records
     ]
+
+
+def _attempt_row(record: Mapping[str, Any]) -> dict[str, object]:
+    return {
+        **_linked(record),
+        "submission_url": url("submission", record["submission"]),
+        "number": cells.count_cell(record["attempt"]),
+        "cells": _attempt_cells(record),
+    }
 
 
 def _attempt_cells(record: Mapping[str, Any]) -> SafeString:
@@ -220,19 +248,15 @@ def _linked(record: Mapping[str, Any]) -> dict[str, object]:
     }
 
 
-def floor_context(
-    found: Problem, limits: Limits, stood: Sequence[Stood], query: str
-) -> dict[str, object]:
-    tail = f"&{query}" if query else ""
-    gpus = [
-        {"url": f"?gpu={known.slug}{tail}", "gpu": known.gpu, "current": known is limits}
-        for known in floors.datasheets().values()
-    ]
-    return {
-        "gpus": gpus,
-        "limits": limits,
-        "floors": floor_rows(found.payload, limits, *measured(stood, limits)),
-    }
+def floor_table(text: str, limits: Limits, stood: Sequence[Stood], query: str) -> FloorTable:
+    references, kernels = measured(stood, limits)
+    return FloorTable(
+        payload=text,
+        gpu=next(name for name, known in floors.datasheets().items() if known is limits),
+        tail=f"&{query}" if query else "",
+        references=tuple(references.items()),
+        kernels=tuple(kernels.items()),
+    )
 
 
 def measured(stood: Sequence[Stood], limits: Limits) -> tuple[Times, Times]:
@@ -257,11 +281,12 @@ def measured(stood: Sequence[Stood], limits: Limits) -> tuple[Times, Times]:
 
 
 def _called() -> QuerySet[Problem]:
-    """With what links `before` and `after` it are made of."""
+    """With what links `before` and `after` it are made of, and the payload as text."""
     others = Problem.objects.values(link=JSONObject(number="number", slug="slug", title="title"))
     before = others.filter(number__lt=OuterRef("number")).order_by("-number")[:1]
     after = others.filter(number__gt=OuterRef("number")).order_by("number")[:1]
-    own = Problem.objects.filter(slug=Given("slug"))
+    own = Problem.objects.filter(slug=Given("slug")).defer("payload")
+    own = own.annotate(text=Cast("payload", TextField()))
     return own.annotate(before=Subquery(before), after=Subquery(after))
 
 

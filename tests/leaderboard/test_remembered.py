@@ -19,10 +19,11 @@ from tests.leaderboard import factory
 
 pytestmark = pytest.mark.django_db
 
+PROBLEM = "/problems/1-allreduce"
 PAGES = (
     *("/", "/?p=1.5", "/?category=tensor", "/?nccl=no", "/?sort=cost", "/leaderboard.json"),
     *("/matrix", "/matrix?category=tensor", "/matrix?nccl=no", "/matrix.csv"),
-    *("/categories", "/categories/tensor", "/problems", "/problems/1-allreduce"),
+    *("/categories", "/categories/tensor", "/problems", PROBLEM, f"{PROBLEM}?attempts=all"),
 )
 Change = Callable[[Submission, User], object]
 
@@ -84,6 +85,12 @@ def judge_with_the_same_counts(own: Submission, _: User) -> None:
     factory.make_judged(own, Problem.objects.get(number=1), speedup=2.6)
 
 
+def restate(_: Submission, __: User) -> None:
+    one = Problem.objects.get(number=1)
+    one.payload = {**one.payload, "statement": "Another.", "tolerance_reason": "Other reasons"}
+    one.save()
+
+
 def unscore(_: Submission, __: User) -> None:
     Problem.objects.filter(number=2).update(scored=False, unscored_reason="Wrong.")
 
@@ -91,16 +98,17 @@ def unscore(_: Submission, __: User) -> None:
 @pytest.mark.parametrize(
     ("changed", "touched"),
     [
-        (rename, ("/", "/matrix", "/categories/tensor", "/leaderboard.json")),
+        (rename, ("/", "/matrix", "/categories/tensor", "/leaderboard.json", PROBLEM)),
         (make_baseline, ("/", "/matrix", "/categories/tensor")),
         (change(trust=Trust.SELF_REPORTED), ("/", "/categories/tensor")),
         (change(cost_usd=12.5), ("/", "/?sort=cost")),
         (change(harness="agentic"), ("/", "/matrix", "/categories/tensor")),
         (change(k=1), ("/", "/leaderboard.json")),
-        (hide, ("/", "/matrix", "/categories/tensor", "/problems/1-allreduce")),
-        (dispute, ("/", "/matrix", "/categories/tensor", "/problems/1-allreduce")),
+        (hide, ("/", "/matrix", "/categories/tensor", PROBLEM)),
+        (dispute, ("/", "/matrix", "/categories/tensor", PROBLEM)),
         (judge_another, ("/", "/matrix", "/matrix.csv", "/problems")),
         (judge_with_the_same_counts, ("/", "/?p=1.5", "/matrix?category=tensor")),
+        (restate, (PROBLEM,)),
         (unscore, ("/", "/matrix", "/problems")),
     ],
 )
