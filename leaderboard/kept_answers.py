@@ -9,7 +9,7 @@ from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 from django.utils.http import parse_etags
 
 from leaderboard.models import DataVersion
-from leaderboard.pages import PUBLIC
+from leaderboard.pages import ASKED, PUBLIC
 
 Headers = list[tuple[str, str]]
 # In each worker. Addresses differ without end, so the oldest makes room.
@@ -41,9 +41,10 @@ def repeat_public(application: WSGIApplication) -> WSGIApplication:
         if environ["REQUEST_METHOD"] != "GET":
             return application(environ, start_response)
         address = _address(environ)
-        known = KEPT.get(address)
-        if known and known.version == str(DataVersion.objects.current()):
-            return _repeated(known, environ, start_response)
+        if known := KEPT.get(address):
+            version = environ[ASKED] = DataVersion.objects.current()
+            if known.version == str(version):
+                return _repeated(known, environ, start_response)
         return _noted(application, address, environ, start_response)
 
     return answer

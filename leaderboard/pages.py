@@ -40,6 +40,8 @@ TYPES = {
 }
 FRONT_PAGE_TWIN = "/leaderboard"
 KEEP_S = 86_400
+# Where a request holds the data version that was read for it before Django saw it.
+ASKED = "leaderboard.data_version"
 
 
 class BadQuery(Exception):
@@ -123,7 +125,8 @@ def answer_kept(
 ) -> HttpResponse:
     """The body kept for this address and data version, made if there is none."""
     digest = hashlib.sha256(f"{origin(request)} {address}".encode()).hexdigest()[:24]
-    etag = f'W/"{DataVersion.objects.current()}-{code_version()}-{digest}"'
+    version = DataVersion.objects.current(asked=request.META.get(ASKED))
+    etag = f'W/"{version}-{code_version()}-{digest}"'
     stored = cache.get(f"page:{etag}")
     if stored is None:
         stored = make(etag=etag)

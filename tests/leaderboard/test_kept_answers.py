@@ -13,6 +13,7 @@ from django.core.signals import request_finished, request_started
 from django.db import close_old_connections, connection, connections
 from django.http import HttpResponse
 from django.test import Client, RequestFactory
+from django.test.utils import CaptureQueriesContext
 
 from leaderboard import kept_answers
 from leaderboard.models import DataVersion, Visibility
@@ -69,6 +70,16 @@ def test_a_change_of_public_data_is_seen_at_once() -> None:
     factory.make_judged(factory.make_submission("Model One"), factory.make_problem(), speedup=2.0)
     DataVersion.objects.bump()
     assert b"Model One" in ask("/").body
+
+
+def test_a_page_that_is_made_anew_asks_once_for_the_version() -> None:
+    """Before anything else: what is kept under a version must not be older."""
+    first = ask("/problems")
+    DataVersion.objects.bump()
+    with CaptureQueriesContext(connection) as queries:
+        assert ask("/problems").headers["ETag"] != first.headers["ETag"]
+    assert ["dataversion" in query["sql"] for query in queries].index(True) == 0
+    assert sum("dataversion" in query["sql"] for query in queries) == 1
 
 
 def test_who_knows_the_body_is_told_so_with_the_same_headers() -> None:
