@@ -6,8 +6,9 @@ import re
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
-from django.db.models import Q
+from django.db.models import Q, QuerySet
 from django.db.models.functions import Lower
 
 from leaderboard.links import url
@@ -20,6 +21,7 @@ from leaderboard.models import (
     Submission,
     Visibility,
 )
+from leaderboard.prepared import Given, ask
 
 MOST = 20
 LONGEST = 80
@@ -31,6 +33,7 @@ _NUMBER = re.compile(r"#?([0-9]{1,9})")
 # Beside a range it is asked of `Lower(visibility)`, which no index holds: SQLite would rather read
 # everything that is public than the range.
 PUBLIC = Visibility.PUBLIC
+Row = tuple[Any, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,11 +77,9 @@ def sole(found: Sequence[Found]) -> Found | None:
 def _problems(text: str, number: re.Match[str] | None) -> list[Found]:
     """Every word occurs in number, title, slug or category. First those in whose title a word
     begins as each that was asked for: `all` is in every normALisation."""
-    fields = ("number", "slug", "title", "category", "category_title", "scored")
-    rows = Problem.objects.values_list(*fields)
     found, near = [], set[str]()
     categories: dict[str, str] = {}
-    for own, slug, title, category_slug, category, scored in rows:
+    for own, slug, title, category_slug, category, scored in ask(_every_problem):
         categories[category_slug] = category
         exact = text in (slug, title.casefold()) or bool(number and int(number[1]) == own)
         words = f"{title} {slug} {slug.replace('_', ' ')} {category}".casefold()
@@ -91,6 +92,11 @@ def _problems(text: str, number: re.Match[str] | None) -> list[Found]:
                 near.add(address)
     found.sort(key=lambda one: (not one.exact, one.url not in near))
     return [*_categories(text, categories), *found[:MOST]]
+
+
+def _every_problem() -> QuerySet[Problem, Row]:
+    fields = ("number", "slug", "title", "category", "category_title", "scored")
+    return Problem.objects.values_list(*fields)
 
 
 def begins(title: str, text: str) -> bool:
@@ -113,8 +119,6 @@ def _categories(text: str, titles: Mapping[str, str]) -> list[Found]:
 
 
 def _hardware(text: str) -> list[Found]:
-    named = Q(slug__icontains=text) | Q(title__icontains=text)
-    rows = Hardware.objects.filter(named).values_list("slug", "title")
     return [
         Found(
             kind="Hardware",
@@ -123,13 +127,17 @@ def _hardware(text: str) -> list[Found]:
             url=url("hardware", slug),
             exact=text in (slug, title.casefold()),
         )
-        for slug, title in rows[:MOST]
+        for slug, title in ask(_hardware_named, text=text)
     ]
 
 
+def _hardware_named() -> QuerySet[Hardware, Row]:
+    own = Given("text")
+    named = Q(slug__icontains=own) | Q(title__icontains=own)
+    return Hardware.objects.filter(named).values_list("slug", "title")[:MOST]
+
+
 def _models(text: str) -> list[Found]:
-    named = Q(name__icontains=text) | Q(slug__icontains=text) | Q(vendor__icontains=text)
-    rows = LanguageModel.objects.visible().filter(named).values_list("name", "vendor", "slug")
     return [
         Found(
             kind="Model",
@@ -138,8 +146,15 @@ def _models(text: str) -> list[Found]:
             url=url("model", slug),
             exact=text in (name.casefold(), slug),
         )
-        for name, vendor, slug in rows[:MOST]
+        for name, vendor, slug in ask(_models_named, text=text)
     ]
+
+
+def _models_named() -> QuerySet[LanguageModel, Row]:
+    own = Given("text")
+    named = Q(name__icontains=own) | Q(slug__icontains=own) | Q(vendor__icontains=own)
+    known = LanguageModel.objects.visible().filter(named)
+    return known.values_list("name", "vendor", "slug")[:MOST]
 
 
 def _submissions(number: int) -> list[Found]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from django.db.models import Count, Sum
+from django.db.models import Count, QuerySet, Sum
 from django.http import Http404, HttpRequest
 from django.urls import reverse
 from django.utils import timezone
@@ -13,21 +13,23 @@ from django.utils import timezone
 from leaderboard import calibration, cells, floors
 from leaderboard.models import Hardware, ProblemStanding, Standing, WorkerHost
 from leaderboard.pages import Crumb, Page, Table, public_page
+from leaderboard.prepared import ask, given
 from leaderboard.views.about import host_rows
 from leaderboard.views.figures.hardware import limit_figures
 
 LIST_COLUMNS = ("slug", "title", "device", "ranks", "hosts_alive", "submissions", "attempts")
 SHOWN = ("link", "hbm_read", "bfloat16", "barrier")
 COLUMNS = (*calibration.FIELDS,)
+NOTHING = {"submissions": 0, "problems": 0, "attempts": 0}
 NOT_MEASURED: dict[str, object] = dict.fromkeys(("rates", "latencies", "lacks"), ())
 
 
 @public_page(live=True)
 def hardware_list(request: HttpRequest) -> Page:
     hosts = list(WorkerHost.objects.alive().values_list("queue", flat=True))
-    counts = {row["hardware_id"]: row for row in judged_on(None)}
+    counts = judged_on(None)
     records = [
-        {**known, "hosts_alive": hosts.count(known["slug"]), **_counted(counts, known["slug"])}
+        {**known, "hosts_alive": hosts.count(known["slug"]), **counts.get(known["slug"], NOTHING)}
         for known in known_hardware()
     ]
     return Page(
@@ -68,20 +70,25 @@ def measured_only(slug: str, data: Mapping[str, Any]) -> dict[str, Any]:
     return {**facts, "calibration": data, "versions": calibration.versions(data)}
 
 
-def judged_on(slug: str | None) -> list[dict[str, Any]]:
+def judged_on(slug: str | None) -> dict[str, dict[str, int]]:
     """Ranked submissions, problems and attempts judged, by hardware; two queries."""
     only = {} if slug is None else {"hardware_id": slug}
-    standings = Standing.objects.ranked().filter(**only).order_by().values("hardware_id")
-    rows = standings.annotate(submissions=Count("submission", distinct=True), attempts=Sum("made"))
-    stood = ProblemStanding.objects.filter(problem__scored=True, **only).order_by()
-    tried = stood.values("hardware_id").annotate(problems=Count("problem", distinct=True))
-    problems = {row["hardware_id"]: row["problems"] for row in tried}
-    return [{**row, "problems": problems[row["hardware_id"]]} for row in rows]
+    shape = tuple(only)
+    problems = dict(ask(_problems, shape, **only))
+    return {
+        own: {"submissions": submissions, "problems": problems[own], "attempts": attempts}
+        for own, submissions, attempts in ask(_submissions, shape, **only)
+    }
 
 
-def _counted(counts: Mapping[str, Mapping[str, Any]], slug: str) -> dict[str, int]:
-    names = ("submissions", "problems", "attempts")
-    return {name: counts.get(slug, {}).get(name, 0) for name in names}
+def _submissions(only: tuple[str, ...]) -> QuerySet[Standing, tuple[Any, ...]]:
+    own = Standing.objects.ranked().filter(**given(only)).order_by().values_list("hardware_id")
+    return own.annotate(submissions=Count("submission", distinct=True), attempts=Sum("made"))
+
+
+def _problems(only: tuple[str, ...]) -> QuerySet[ProblemStanding, tuple[Any, ...]]:
+    own = ProblemStanding.objects.filter(problem__scored=True, **given(only)).order_by()
+    return own.values_list("hardware_id").annotate(problems=Count("problem", distinct=True))
 
 
 def _list_row(record: Mapping[str, Any]) -> dict[str, object]:
@@ -107,7 +114,7 @@ def hardware(request: HttpRequest, slug: str) -> Page:
     if known is None:
         raise Http404
     data = known["calibration"]
-    counts = _counted({row["hardware_id"]: row for row in judged_on(slug)}, slug)
+    counts = judged_on(slug).get(slug, NOTHING)
     hosts = host_rows(timezone.now(), slug)
     table = Table(columns=COLUMNS, rows=measurement_rows(data) if data else [])
     facts = {name: value for name, value in known.items() if name in LIST_COLUMNS}

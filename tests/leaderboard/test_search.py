@@ -84,7 +84,8 @@ def test_several_matches_are_listed(run: Run, client: Client) -> None:
     number = run.kernel.submission_id
     factory.make_problem(number, "of-that-number") if number not in (1, 2, 12) else None
     both = client.get(f"/search.json?q={number}").json()["results"]
-    assert {one["kind"] for one in both} == {"Problem", "Submission"}
+    # PostgreSQL does not begin anew with 1, and the digest in a model's address may hold the number.
+    assert {one["kind"] for one in both} - {"Model"} == {"Problem", "Submission"}
     assert b"kind,title,note,url,exact" in client.get("/search.csv?q=ring").content
 
 
@@ -94,6 +95,14 @@ def test_odd_questions_have_an_answer(asked: str, run: Run, client: Client) -> N
     assert response.status_code == 200
     assert "<script>" not in response.content.decode().split("</head>")[1].split("<script src")[0]
     assert "\u202e" not in response.content.decode()
+
+
+def test_no_character_of_a_name_stands_for_others(run: Run) -> None:
+    factory.make_submission("50%_of\\Model")
+    for asked in ("50%_of", "%_", "_OF\\m"):
+        assert [one.title for one in find(asked)] == ["50%_of\\Model"], asked
+    for asked in ("m%l o", "m_del", "5%_of"):
+        assert find(asked) == [], asked
 
 
 def test_few_digits_find_neither_kernels_nor_runs(run: Run) -> None:
