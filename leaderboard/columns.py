@@ -187,7 +187,7 @@ def _with_places(ordered: Sequence[Entry], column: Column, descending: bool) -> 
         groups = tie_groups(intervals if descending else intervals[::-1])
         groups = groups if descending else groups[::-1]
     rows = zip(scores.places(values), ordered, groups, strict=True)
-    return [Placed(place=place, entry=entry, tie_group=group) for place, entry, group in rows]
+    return list(map(Placed._make, rows))
 
 
 def csv_rows(rows: Iterable[Placed]) -> Iterator[list[object]]:

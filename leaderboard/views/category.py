@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import statistics
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 from uuid import UUID
 
+import orjson
 from django.db.models import QuerySet
 from django.db.models.fields.json import KT
 from django.http import Http404, HttpRequest
@@ -108,7 +108,7 @@ def _problems(where: tuple[str, ...]) -> QuerySet[Problem, tuple[Any, ...]]:
 
 def problem_record(problem: Asked) -> dict[str, Any]:
     """What became of a problem over all submissions; the best is the fastest right kernel."""
-    costs = json.loads(problem.costs or "{}").get(LIST_SIZE, {}).get(LIST_RANKS, {})
+    costs = orjson.loads(problem.costs or "{}").get(LIST_SIZE, {}).get(LIST_RANKS, {})
     tried, solved = (
         (problem.here__submissions or 0, problem.here__solved or 0) if problem.scored else (0, 0)
     )
@@ -138,7 +138,7 @@ def _problem_row(problem: Asked, record: Mapping[str, Any]) -> dict[str, object]
     return {
         **record,
         "summary": problem.summary,
-        "also": json.loads(problem.also or "[]"),
+        "also": orjson.loads(problem.also or "[]"),
         "reason": problem.unscored_reason,
         "url": url("problem", problem.number, problem.slug),
         "run_url": url("run", record["best_run"]) if record["best_run"] else "",
