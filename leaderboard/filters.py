@@ -40,6 +40,13 @@ class Option(NamedTuple):
     text: str
 
 
+class Nearest(NamedTuple):
+    """A setting with results, where the one that was asked for has none."""
+
+    text: str
+    query: str
+
+
 class Filter(NamedTuple):
     """A select. One that is `folded` lies behind "More filters"."""
 
@@ -49,6 +56,7 @@ class Filter(NamedTuple):
     options: tuple[Option, ...]
     default: str = ""
     folded: bool = False
+    nearest: Nearest | None = None
 
     @property
     def is_set(self) -> bool:
@@ -90,7 +98,19 @@ def setting_filters(
         controls.append(
             Filter(name=name, label=label, value=value, options=options, default=default)
         )
+    if chosen is None and controls:
+        controls[0] = controls[0]._replace(nearest=nearest(request, settings))
     return chosen, controls
+
+
+def nearest(request: HttpRequest, settings: Sequence[Setting]) -> Nearest:
+    """Agrees with what the address says first, and with as much of the rest as it can."""
+    left = list(settings)
+    for name, (attribute, _) in SETTING_FILTERS.items():
+        wanted = request.GET.get(name, "")
+        agreeing = [one for one in left if wanted in ("", str(getattr(one, attribute)))]
+        left = agreeing or left
+    return Nearest(text=str(left[0]), query=setting_query(left[0]))
 
 
 def setting_query(setting: Setting) -> str:

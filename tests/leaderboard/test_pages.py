@@ -56,6 +56,27 @@ PAGES = (
 NO_TABLE = ("run", "waiting run", "methodology")
 
 
+APART = "Nothing was judged under all of these at once. Nearest: "
+
+
+@pytest.mark.parametrize(
+    "page", ["/", "/matrix", "/problems", "/problems/1-allreduce", "/categories", "/compare"]
+)
+def test_settings_that_do_not_go_together_lead_to_the_nearest(page: str, client: Client) -> None:
+    kernel = factory.make_kernel(factory.make_submission(), factory.make_problem())
+    for dtype, size in (("float32", "tiny"), ("bfloat16", "standard")):
+        run = factory.make_run(kernel, dtype=dtype, size=size)
+        factory.finish(run, factory.make_report(run))
+    text = client.get(f"{page}?dtype=float32&size=standard&x=1").content.decode()
+    assert "on this problem" not in text.split("<main")[1].split("Statement")[0]
+    link = text.split(APART)[1].split('href="')[1].split('"')[0].replace("&amp;", "&")
+    assert link.startswith(f"{page}?hardware=cpu&ranks=2&size=standard&dtype=bfloat16&")
+    found = client.get(link)
+    assert found.status_code == 200
+    assert APART not in found.content.decode()
+    assert APART not in client.get(page).content.decode()
+
+
 @pytest.mark.parametrize("name", PAGES)
 def test_a_page_and_its_twins_answer(name: str, site: dict[str, str], client: Client) -> None:
     page = client.get(site[name])
