@@ -14,7 +14,7 @@ from uuid import UUID
 
 from django.conf import settings
 from django.db import transaction
-from django.db.models import F, Q
+from django.db.models import F, Q, QuerySet
 from django.utils import timezone
 
 from evaluator import (
@@ -33,6 +33,7 @@ from evaluator.codec import encode
 from leaderboard import summary
 from leaderboard.models import DataVersion, Decline, Run, Status, Submission, Trust
 from leaderboard.models.runs import MAX_TRIES, SETTING, RunQuerySet
+from leaderboard.prepared import Given, ask
 from leaderboard.refusal import Refusal
 from leaderboard.reports import check_subject, clean, columns_of, decoded
 
@@ -105,7 +106,7 @@ def finish(run_id: UUID, token: str, report: object) -> None:
     Raises Fenced for a worker that lost its lease and Refusal for a report about something else.
     """
     found = decoded(Report, report, "report")
-    run = Run.objects.with_names().filter(pk=run_id).first()
+    run = next(iter(ask(_with_names, run=run_id)), None)
     if run is None:
         raise Fenced
     check_subject(run, found)
@@ -116,7 +117,7 @@ def finish(run_id: UUID, token: str, report: object) -> None:
     cancelled = found.verdict is Verdict.CANCELLED
     with transaction.atomic():
         # Two runs of one submission that end together must see each other in the summary.
-        Submission.objects.select_for_update().get(pk=run.kernel.submission_id)
+        ask(_locked, submission=run.kernel.submission_id)
         stored = _leased(run_id, token).update(
             status=Status.CANCELLED if cancelled else Status.DONE,
             finished_at=timezone.now(),
@@ -132,6 +133,15 @@ def finish(run_id: UUID, token: str, report: object) -> None:
             Submission.objects.filter(pk=run.kernel.submission_id).update(trust=Trust.VERIFIED)
         DataVersion.objects.bump()
     return None
+
+
+def _with_names() -> RunQuerySet:
+    return Run.objects.with_names().filter(pk=Given("run", Run._meta.pk)).order_by()
+
+
+def _locked() -> QuerySet[Submission, tuple[Any, ...]]:
+    own = Submission.objects.filter(pk=Given("submission")).order_by()
+    return own.select_for_update().values_list("pk")
 
 
 def fail(run_id: UUID, token: str, error: str) -> None:
