@@ -57,7 +57,7 @@ urlpatterns = [
     *twins("problems/<int:number>-<slug:slug>", problem.problem, "problem"),
     *twins("kernels/<slug:digest>", kernels.kernel, "kernel"),
     path("kernels/<slug:digest>/bundle.zip", bundles.of_kernel, name="kernel-bundle"),
-    *twins("runs/<uuid:run_id>", runs.run, "run", forms=JSON),
+    *twins("runs/<uuid:run_id>", runs.run, "run"),
     path("runs/<uuid:run_id>/bundle.zip", bundles.of_run, name="run-bundle"),
     *twins("submissions/<int:number>", submissions.submission, "submission"),
     *twins("models/<slug:slug>", language_models.model, "model"),

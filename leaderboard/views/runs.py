@@ -10,12 +10,13 @@ from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponseBase
 from django.utils import timezone
 
+from leaderboard.correctness import CHECK_COLUMNS, check_rows
 from leaderboard.evidence import contents, evidence, run_facts
 from leaderboard.links import url
 from leaderboard.models import Decline, Run, Status, Visibility
 from leaderboard.models.choices import PHASES
 from leaderboard.models.runs import FINAL
-from leaderboard.pages import Crumb, Page, public_page
+from leaderboard.pages import Crumb, Page, Table, public_page
 from leaderboard.prepared import Given, ask
 from leaderboard.reproduce import reproduction
 from leaderboard.views.figures.runs import run_called
@@ -57,6 +58,7 @@ def page_of(request: HttpRequest, run_id: uuid.UUID) -> Page:
             "phases": phase_steps(found),
         },
         data={**record, "report": report},
+        table=Table(columns=CHECK_COLUMNS, rows=check_rows(report["trials"])) if report else None,
         private=submission.visibility == Visibility.PRIVATE,
         unlisted=submission.visibility != Visibility.PUBLIC,
         owner_id=submission.owner_id,

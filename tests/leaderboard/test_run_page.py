@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import csv
+import io
+
 import pytest
 from django.db import connection
 from django.test import Client
@@ -37,6 +40,22 @@ def test_the_page_of_a_finished_run_is_kept_and_of_a_waiting_one_not(
     assert "running" in text_of(client, f"/runs/{waiting.id}")
     factory.finish(waiting, factory.make_report(waiting, speedup=3.0))
     assert "3.00×" in text_of(client, f"/runs/{waiting.id}")
+
+
+def test_the_table_of_a_run_holds_every_check(run: Run, client: Client) -> None:
+    found = client.get(f"/runs/{run.id}.csv")
+    rows = list(csv.DictReader(io.StringIO(found.content.decode())))
+    assert run.report is not None
+    checks = [(t["trial"], c) for t in run.report["trials"] for c in t["checks"]]
+    assert len(rows) == len(checks) > 4
+    for row, (trial, check) in zip(rows, checks, strict=True):
+        assert (int(row["trial"]), int(row["rank"])) == (trial, check["rank"])
+        assert (row["output"], row["verdict"]) == (check["output"], check["verdict"])
+        assert float(row["max_error"]) == check["max_error"]
+    waiting = factory.make_run(run.kernel)
+    assert client.get(f"/runs/{waiting.id}.csv").status_code == 404
+    assert f"/runs/{waiting.id}.csv" not in text_of(client, f"/runs/{waiting.id}")
+    assert f"/runs/{run.id}.csv" in text_of(client, f"/runs/{run.id}")
 
 
 def test_a_finished_run_leads_to_its_kernel_and_bundle(run: Run, client: Client) -> None:
