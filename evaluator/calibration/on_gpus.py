@@ -56,8 +56,15 @@ def link_gb_s(source: int, target: int) -> list[float]:
     return gb_s(LINK_BYTES, times_us)
 
 
-def links_gb_s(pairs: list[tuple[int, int]], world_size: int) -> list[float]:
+def turns_of_pairs(world_size: int) -> list[tuple[int, int]]:
+    """Every source with every target, so ordered that of W in a row no two share either."""
+    gpus = range(world_size)
+    return [(source, (source + step) % world_size) for step in gpus[1:] for source in gpus]
+
+
+def links_gb_s(world_size: int) -> list[float]:
     """Bytes received per GPU and time. A copy takes part in a stream of each of its two GPUs."""
+    pairs = turns_of_pairs(world_size)
     given = {pair: block(LINK_BYTES, pair[0]) for pair in pairs}
     got = {pair: block(LINK_BYTES, pair[1]) for pair in pairs}
     streams = {pair: [_stream(gpu) for gpu in pair] for pair in pairs}

@@ -74,10 +74,9 @@ def main(name: str, world_size: int, folder: Path, parent_pid: int) -> None:
 
 
 def measure_links(tell: Tell, world_size: int) -> None:
-    pairs = list(permutations(range(world_size), 2))
-    for source, target in pairs:
+    for source, target in permutations(range(world_size), 2):
         attempt(tell, "link", f"{source} to {target}", partial(link_gb_s, source, target))
-    attempt(tell, "links", EVERYWHERE, partial(links_gb_s, pairs, world_size))
+    attempt(tell, "links", EVERYWHERE, partial(links_gb_s, world_size))
 
 
 def measure_rank(tell: Tell, rank: int, world_size: int, store: Path) -> None:

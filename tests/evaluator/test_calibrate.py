@@ -25,6 +25,7 @@ from evaluator.calibration.measurements import (
     pretty,
     share,
 )
+from evaluator.calibration.on_gpus import turns_of_pairs
 from evaluator.codec import decode, encode
 from evaluator.gpus import Gpu
 from evaluator.host import Host
@@ -240,3 +241,13 @@ def test_two_gpus_reach_most_of_what_their_datasheet_states() -> None:
     assert {name: part for name, part in shares.items() if not 0.3 < part < 1.1} == {}
     assert by_quantity["signal"].best < by_quantity["signal_kernels"].best
     assert decode(Calibration, json.loads(json.dumps(encode(found)))) == found
+
+
+@pytest.mark.parametrize("world_size", [2, 3, 4, 8])
+def test_no_gpu_has_two_turns_at_once(world_size: int) -> None:
+    """Where all others wrote to GPU 0 first, four GPUs reached 217 GB/s each, NCCL 312."""
+    turns = turns_of_pairs(world_size)
+    assert len(set(turns)) == len(turns) == world_size * (world_size - 1)
+    for start in range(0, len(turns), world_size):
+        sources, targets = zip(*turns[start : start + world_size], strict=True)
+        assert sorted(sources) == sorted(targets) == list(range(world_size))

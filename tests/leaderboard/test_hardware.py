@@ -26,18 +26,18 @@ HOSTILE = "<script>alert(1)</script>\u202e"
 
 
 @pytest.fixture
-def h200x4() -> Hardware:
+def h200x8() -> Hardware:
     WorkerHost.objects.create(
         host=HOSTILE,
-        queue="h200x4",
-        hardware="4 x NVIDIA H200",
+        queue="h200x8",
+        hardware="8 x NVIDIA H200",
         isolation="bwrap",
         judge_version="2",
         versions={"torch": "2.11.0", HOSTILE: HOSTILE},
         last_seen_at=timezone.now(),
     )
     made: Hardware = Hardware.objects.create(
-        slug="h200x4", title="4 x NVIDIA H200", device="cuda", max_world_size=4
+        slug="h200x8", title="8 x NVIDIA H200", device="cuda", max_world_size=8
     )
     return made
 
@@ -63,9 +63,9 @@ def test_hardware_without_gpus_has_a_page_too(problem: Problem, client: Client) 
 
 
 def test_a_host_tells_versions_and_its_page_says_what_to_measure(
-    h200x4: Hardware, client: Client
+    h200x8: Hardware, client: Client
 ) -> None:
-    text = client.get("/hardware/h200x4").content.decode()
+    text = client.get("/hardware/h200x8").content.decode()
     assert "Not measured yet" in text
     assert "4800 GB/s" in text  # the datasheet's
     assert "2.11.0" in text
@@ -75,36 +75,36 @@ def test_a_host_tells_versions_and_its_page_says_what_to_measure(
 
 
 def test_versions_are_those_of_reports_where_no_host_lives(
-    h200x4: Hardware, client: Client
+    h200x8: Hardware, client: Client
 ) -> None:
     WorkerHost.objects.all().delete()
-    h200x4.facts = {"environment": {"versions": {"torch": "2.99"}}}
-    h200x4.save()
-    assert "2.99" in client.get("/hardware/h200x4").content.decode()
+    h200x8.facts = {"environment": {"versions": {"torch": "2.99"}}}
+    h200x8.save()
+    assert "2.99" in client.get("/hardware/h200x8").content.decode()
 
 
-def test_a_measurement_is_kept_and_shown(h200x4: Hardware, client: Client) -> None:
+def test_a_measurement_is_kept_and_shown(h200x8: Hardware, client: Client) -> None:
     before = DataVersion.objects.current()
-    call_command("load_calibration", "h200x4", RELEASE)
+    call_command("load_calibration", "h200x8", RELEASE)
     assert DataVersion.objects.current() == before + 1
-    assert "Matrix products, TF32" in client.get("/hardware/h200x4").content.decode()
-    rows = client.get("/hardware/h200x4.csv").content.decode().splitlines()
+    assert "Matrix products, TF32" in client.get("/hardware/h200x8").content.decode()
+    rows = client.get("/hardware/h200x8.csv").content.decode().splitlines()
     assert rows[0] == ",".join(calibration.FIELDS)
     assert len(rows) == 1 + len(json.loads(RELEASE.read_text())["measurements"])
 
 
-def test_what_cannot_be_kept_says_why(h200x4: Hardware, tmp_path: Path) -> None:
-    with pytest.raises(CommandError, match=r"known: .*h200x4"):
+def test_what_cannot_be_kept_says_why(h200x8: Hardware, tmp_path: Path) -> None:
+    with pytest.raises(CommandError, match=r"known: .*h200x8"):
         call_command("load_calibration", "h200x9", RELEASE)
     (tmp_path / "other.json").write_text('{"measurements": [{}]}')
     with pytest.raises(CommandError, match="is not a calibration"):
-        call_command("load_calibration", "h200x4", tmp_path / "other.json")
+        call_command("load_calibration", "h200x8", tmp_path / "other.json")
     with pytest.raises(CalibrationError, match="is not a calibration"):
         calibration.read(tmp_path / "missing.json")
 
 
-@pytest.mark.parametrize("address", ["/hardware", "/hardware/h200x2", "/hardware/h200x4"])
-def test_a_page_needs_few_queries(address: str, h200x4: Hardware, client: Client) -> None:
+@pytest.mark.parametrize("address", ["/hardware", "/hardware/h200x2", "/hardware/h200x8"])
+def test_a_page_needs_few_queries(address: str, h200x8: Hardware, client: Client) -> None:
     with CaptureQueriesContext(connection) as queries:
         assert client.get(address).status_code == 200
     assert len(queries) <= 4
