@@ -55,7 +55,7 @@ for rank in range({world_size}):
 for rank in range({world_size}):
     os.wait()
 """
-KEPT = ("verdict", "message", "cause", "evidence", "flags", "phase_s", "floors", "gpus")
+KEPT = ("verdict", "message", "cause", "evidence", "flags", "phase_s", "panel_s", "floors", "gpus")
 KEPT_TIMES = ("kernel_us", "baseline_us", "speedup", "speedup_low", "speedup_high", "empty_us")
 
 

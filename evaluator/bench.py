@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from evaluator import gpus, processes
@@ -15,7 +17,8 @@ from evaluator.host import Host
 from evaluator.job import Device, Job
 from evaluator.ranks import Fault, GpuFull, Ranks
 from evaluator.report import EvaluatorError, Phase, Progress, Verdict
-from evaluator.sides import SUBMISSION, Sides
+from evaluator.spawn import RankSetup
+from evaluator.staff import REFERENCE, SUBMISSION, Staff
 
 if TYPE_CHECKING:
     from evaluator.panel import Panel
@@ -31,23 +34,28 @@ class Bench:
     """Everything alive during a run: two sandboxed sides and the judge's own ranks."""
 
     job: Job
-    sides: Sides
-    panel: Panel
+    staff: Staff
+    submission: Ranks
     findings: Findings
     emit: Emit
     slabs: Slabs = field(default_factory=dict)
 
     @property
-    def submission(self) -> Ranks:
-        return self.sides.submission
+    def reference(self) -> Ranks:
+        return self.staff.reference
 
     @property
-    def reference(self) -> Ranks:
-        return self.sides.reference
+    def panel(self) -> Panel:
+        return self.staff.panel
 
     @property
     def host(self) -> Host:
-        return self.sides.host
+        return self.staff.host
+
+    @property
+    def is_reference_called(self) -> bool:
+        """Whether it serves this run already."""
+        return REFERENCE not in self.slabs
 
     @contextlib.contextmanager
     def phase(self, phase: Phase) -> Iterator[None]:
@@ -63,14 +71,30 @@ class Bench:
 
     def start(self, side: Ranks) -> None:
         """The side's ranks join their group and import their entry; `greet` waits for them."""
-        source = self.job.source if side is self.submission else None
-        side.start(self.panel.setup(source, self.host.threads))
+        task = self.panel.task(self.job.source if side is self.submission else None)
+        if side.is_started:
+            side.take(task)
+            return
+        setup = RankSetup(
+            task=task,
+            world_size=self.job.world_size,
+            threads=self.host.threads,
+            device=self.job.device,
+            cores=self.host.cores.helping if self.host.cores else (),
+        )
+        side.start(setup)
 
     def greet(self, side: Ranks) -> None:
         """Wait until the side's ranks are ready, and give them their slabs."""
         with blame(side):
             side.wait()
         side.give_slabs(self.slabs.pop(side.side))
+
+    def close_slabs(self) -> None:
+        """Those that nobody came to need."""
+        for fd, _ in chain.from_iterable(self.slabs.values()):
+            os.close(fd)
+        self.slabs = {}
 
     def who_filled_the_gpu(self, full: GpuFull) -> Fault:
         """The submission, if it holds most of one; this host is too small if the inputs alone do

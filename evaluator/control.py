@@ -30,6 +30,7 @@ _DONE, _RANK_NS, _CLAIM_LENGTH, _ANSWER_LENGTH = 2048, 2049, 2050, 2051
 SEALS = fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL
 SPIN_S = 0.2
 IDLE_SLEEP_S = 0.001
+OFF_DUTY_S, OFF_DUTY_SLEEP_S = 5.0, 0.02
 
 
 class Command(IntEnum):
@@ -37,6 +38,7 @@ class Command(IntEnum):
     LOAD_PLAN = 1
     PROFILE = 2
     DEVICE_CODE = 3
+    TAKE = 4
 
 
 def sealed_memfd(name: str, size_bytes: int) -> int:
@@ -71,9 +73,10 @@ class Control:
         self._map[PLAN_OFFSET : PLAN_OFFSET + len(text)] = text
         self._words[_PLAN_LENGTH] = len(text)
 
-    def pin(self, core: int) -> None:
-        """From the next plan on, the rank's main thread keeps to this processor."""
-        self._words[_CORE] = core + 1
+    def pin(self, core: int | None) -> None:
+        """From the next plan on, the rank's main thread keeps to this processor, or to its rank's
+        share of them."""
+        self._words[_CORE] = 0 if core is None else core + 1
 
     def next_sequence(self) -> int:
         """Count one more command, which the rank does not see until its release."""
@@ -116,12 +119,13 @@ class Control:
     def wait_go(self, *, armed: bool = False) -> tuple[Command, tuple[int, ...]]:
         """Rank: sleep between looks; when `armed`, spin, because the next go is being timed."""
         self._sequence += 1
-        spin_until = time.monotonic() + (SPIN_S if armed else 0.0)
+        began = time.monotonic()
         while self._words[_GO] < self._sequence:
-            if time.monotonic() < spin_until:
+            waited_s = time.monotonic() - began
+            if armed and waited_s < SPIN_S:
                 os.sched_yield()
             else:
-                time.sleep(IDLE_SLEEP_S)
+                time.sleep(IDLE_SLEEP_S if waited_s < OFF_DUTY_S else OFF_DUTY_SLEEP_S)
         burst = self._words[_BURST]
         indices = tuple(self._words[_INDICES : _INDICES + burst])
         return Command(self._words[_COMMAND]), indices

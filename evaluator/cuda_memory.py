@@ -49,7 +49,7 @@ def create(device: int, nbytes: int) -> tuple[int, int]:
 
 
 def map_fd(device: int, fd: int, size: int) -> int:
-    """Map an allocation into this process; its address on the GPU. It stays until the end."""
+    """Map an allocation into this process; its address on the GPU."""
     handle, address = c_ulonglong(), c_ulonglong()
     _call("cuMemImportFromShareableHandle", byref(handle), c_void_p(fd), c_int(_POSIX_FD))
     none = c_size_t(0)
@@ -59,6 +59,11 @@ def map_fd(device: int, fd: int, size: int) -> int:
     _call("cuMemSetAccess", address, c_size_t(size), byref(access), c_size_t(1))
     _call("cuMemRelease", handle)
     return address.value
+
+
+def unmap(address: int, size: int) -> None:
+    _call("cuMemUnmap", c_ulonglong(address), c_size_t(size))
+    _call("cuMemAddressFree", c_ulonglong(address), c_size_t(size))
 
 
 @cache

@@ -39,7 +39,7 @@ def evaluate(
         raise EvaluatorError(f"the {job.backend} backend needs a GPU; this run asked for the CPU")
     with contextlib.ExitStack() as stack:
         forks = standby or stack.enter_context(Standby(warm=False))
-        judge = stack.enter_context(forks.judge(job))
+        judge = stack.enter_context(forks.judge())
         limits = job.limits
         allowed_s = OVERHEAD_S + limits.build_s + limits.verify_s + limits.timed_s
         timer = threading.Timer(allowed_s, judge.kill)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -24,6 +25,7 @@ class Findings:
     flags: list[str] = field(default_factory=list)
     phase: Phase = Phase.BUILD
     phase_s: dict[str, float] = field(default_factory=dict)
+    panel_s: Mapping[str, float] = field(default_factory=dict)
     logs: tuple[RankLog, ...] = ()
     gpus: tuple[GpuState, ...] = ()
     floors: Floors | None = None
@@ -46,6 +48,7 @@ class Findings:
             trials=tuple(self.trials),
             timing=self.timing,
             phase_s=self.phase_s,
+            panel_s=self.panel_s,
             gpus=self.gpus,
             floors=self.floors,
             timelines=self.timelines,

@@ -1,58 +1,56 @@
-"""The trusted judge of one run, a process of its own: it owns inputs, clock, oracle, verdict.
+"""The trusted judge, a process of its own: it owns inputs, clock, oracle, verdict.
 
-Reads a Job from stdin; writes a JSON object a line to stdout: progress, then a report or an error.
+Reads a Job a line from stdin; writes a JSON object a line to stdout: progress, then a report, and
+the next job may come; or an error, and it ends.
 """
 
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import secrets
+import select
 import signal
 import sys
 import time
+from typing import IO
 
 from evaluator import support
 from evaluator.bench import Bench, Emit, trial_burst
-from evaluator.codec import decode
 from evaluator.diagnose import first_fault
 from evaluator.findings import Findings
 from evaluator.hardware import environment
 from evaluator.job import Job
 from evaluator.leftovers import remove_leftovers
+from evaluator.lifeline import undisturbed
 from evaluator.limits import limits_of
 from evaluator.profile_phase import profile
-from evaluator.ranks import Fault, GpuFull
+from evaluator.protocol import read_job, send_error, send_progress, send_report
+from evaluator.ranks import Fault, GpuFull, Ranks
 from evaluator.report import Phase, Progress, Report, Trial, Verdict
 from evaluator.roofline import floors, is_faster_than_light
-from evaluator.sides import SUBMISSION, Sides, launch
+from evaluator.staff import SUBMISSION, Staff, hire
 from evaluator.timed_phase import time_both
 
 CORES_PER_RANK = 4
-EXPECTED_JOB = "PKB_EXPECTED_JOB"
+LULL_S, IDLE_S = 0.3, 600.0
 
 
-def judge(job: Job, emit: Emit, ahead: Sides | None = None) -> Report:
-    """Judge one kernel; raises EvaluatorError for what is not the submitter's fault.
-
-    `ahead` are sides that were launched before the job was known.
-    """
+def judge(job: Job, emit: Emit, staff: Staff) -> Report:
+    """Judge one kernel; raises EvaluatorError for what is not the submitter's fault."""
     findings = Findings()
     began = time.monotonic()
     remove_leftovers()
     with contextlib.ExitStack() as stack:
-        sides = _fitting(job, ahead)
-        stack.callback(_end, sides, findings)
-        from evaluator.panel import Panel  # imports torch where no warm standby has
-
-        both = (sides.submission, sides.reference)
+        with undisturbed():
+            submission = staff.admit()
+            stack.callback(_end, submission, findings)
+        panel = staff.panel
+        both = (submission, staff.reference)
         controls = {side.side: side.control_fds for side in both}
-        panel = Panel(job, secrets.token_bytes(16), controls, sides.host)
-        stack.callback(panel.close)
-        if sides.host.cores:
-            os.sched_setaffinity(0, {sides.host.cores.judge})
-        bench = Bench(job=job, sides=sides, panel=panel, findings=findings, emit=emit)
+        panel.begin(job, secrets.token_bytes(16), controls)
+        bench = Bench(job=job, staff=staff, submission=submission, findings=findings, emit=emit)
+        stack.callback(bench.close_slabs)
         findings.phase_s["setup"] = round(time.monotonic() - began, 4)
         fault = _run_phases(bench) or _check_bound(bench)
         teardown = time.monotonic()
@@ -62,19 +60,11 @@ def judge(job: Job, emit: Emit, ahead: Sides | None = None) -> Report:
             "problem": panel.module.slug,
             "problem_digest": panel.module.digest,
         }
+    findings.panel_s = panel.spent_s
+    staff.rest()
     bench.host.wait_until_clean()
     findings.phase_s[Phase.TEARDOWN] = round(time.monotonic() - teardown, 4)
     return findings.report(job, fault, known)
-
-
-def _fitting(job: Job, ahead: Sides | None) -> Sides:
-    """The sides that are there, or others where a sandbox for this job has to be different."""
-    if ahead is not None and ahead.fit(job):
-        return ahead
-    if ahead is not None:
-        ahead.end()
-        os.sched_setaffinity(0, range(os.cpu_count() or 1))
-    return launch(job)
 
 
 def _run_phases(bench: Bench) -> Fault | None:
@@ -120,8 +110,8 @@ def _check_bound(bench: Bench) -> Fault | None:
 
 def _build(bench: Bench) -> None:
     """The ranks join and import while the judge's own make inputs and answers."""
-    sides = [bench.submission]
-    if (os.cpu_count() or 1) >= CORES_PER_RANK * bench.job.world_size:
+    sides, enough_cores = [bench.submission], CORES_PER_RANK * bench.job.world_size
+    if bench.reference.is_started or (os.cpu_count() or 1) >= enough_cores:
         sides = [bench.reference, bench.submission]
     for side in sides:
         bench.start(side)
@@ -147,8 +137,8 @@ def _verify(bench: Bench) -> None:
         bench.emit(Progress(phase=Phase.VERIFY, done=done + 1, total=len(bench.panel.trials)))
 
 
-def _end(sides: Sides, findings: Findings) -> None:
-    findings.logs = sides.end()
+def _end(submission: Ranks, findings: Findings) -> None:
+    findings.logs = submission.kill()
 
 
 def preload() -> None:
@@ -156,30 +146,59 @@ def preload() -> None:
     from evaluator import panel  # noqa: F401
 
 
-def _launch_ahead(stack: contextlib.ExitStack) -> Sides | None:
-    """Sides for a job like the one that is expected, if one is; ended where none comes."""
-    if EXPECTED_JOB not in os.environ:
-        return None
-    sides = launch(decode(Job, json.loads(os.environ.pop(EXPECTED_JOB))))
-    stack.callback(sides.end)
-    return sides
+class Judge:
+    """A judge's process between its runs."""
+
+    def __init__(self, channel: IO[str]) -> None:
+        self._channel = channel
+        self._staff: Staff | None = None
+
+    def serve(self, jobs: IO[str]) -> None:
+        """Job after job, until there are no more. Raises what is not a submitter's fault."""
+        while job := self._next(jobs):
+            if self._staff is None:
+                with undisturbed():
+                    self._staff = hire(job)
+            report = judge(job, lambda p: send_progress(self._channel, p), self._staff)
+            send_report(self._channel, report)
+
+    def close(self) -> None:
+        if self._staff is not None:
+            self._staff.close()
+            self._staff = None
+
+    def _next(self, jobs: IO[str]) -> Job | None:
+        """Staff that has long waited for a job, or does not fit the one that comes, is let go."""
+        if self._staff is not None and not self._staff.is_free:
+            self.close()
+        if self._staff is not None and not _comes(jobs, LULL_S):
+            with undisturbed():
+                self._staff.prepare()
+            if not _comes(jobs, IDLE_S):
+                self.close()
+        job = read_job(jobs)
+        if self._staff is not None and job is not None and not self._staff.fits(job):
+            self.close()
+        return job
+
+
+def _comes(jobs: IO[str], within_s: float) -> bool:
+    return bool(select.select([jobs], [], [], within_s)[0])
 
 
 def main() -> int:
-    """One judge, in a process of its own; the supervisor in `evaluate` reads what it prints."""
-    from evaluator.protocol import read_job, send_error, send_progress, send_report
-
+    """Judges in a process of its own; the supervisor in `evaluate` reads what it prints."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     # Nothing that is imported or run here may print into the channel to the supervisor.
     channel = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
+    own = Judge(channel)
     try:
-        with contextlib.ExitStack() as stack:
-            ahead = _launch_ahead(stack)
-            job = read_job(sys.stdin)
-            stack.pop_all()
-        send_report(channel, judge(job, lambda p: send_progress(channel, p), ahead))
+        own.serve(sys.stdin)
     except Exception as error:  # noqa: BLE001 - a process boundary: the supervisor raises it again
         send_error(channel, error)
         return 1
+    finally:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        own.close()
     return 0

@@ -20,6 +20,7 @@ from evaluator.bank import Bank, Call
 from evaluator.control import Control
 from evaluator.job import Job, Profile
 from evaluator.marks import Marks, Watch, watch
+from evaluator.memory import Memory
 from evaluator.report import EvaluatorError, OutputCheck, Verdict
 from evaluator.slab import Cursor, Place, SlotLayout, lay_out
 from problems import ProblemModule
@@ -47,6 +48,7 @@ class JudgeRank:
     device: torch.device = CPU
     groups: Mapping[str, dist.ProcessGroup] = field(default_factory=dict)
     banks: dict[str, Bank] = field(default_factory=dict)
+    memories: list[Memory] = field(default_factory=list)
     slabs: dict[str, torch.Tensor] = field(default_factory=dict)
     output_dtypes: tuple[torch.dtype, ...] = ()
     inputs_ready: list[list[tuple[torch.Tensor, torch.Tensor]]] = field(default_factory=list)
@@ -81,9 +83,22 @@ class JudgeRank:
         made = []
         for side in self.controls:
             fd, slab = memory.create(self.device, nbytes)
+            self.memories.append(slab)
             self.slabs[side] = slab.everything
+            if self.device.type == "cuda":
+                slab.everything.zero_()  # this process may have held answers there
             made.append((fd, slab.nbytes))
         return made
+
+    def end(self) -> None:
+        """Forget the run, and give its memory back."""
+        for kept in (self.banks, self.slabs, self.inputs_ready, self.outputs_cleared, self.watched):
+            kept.clear()
+        for slab in self.memories:
+            memory.close(slab)
+        self.memories.clear()
+        if self.device.type == "cuda":
+            torch.cuda.empty_cache()
 
     def drop(self, key: str) -> None:
         """Forget a bank that has been judged."""

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import os
 import signal
+from collections.abc import Iterator
 
 _LIBC = ctypes.CDLL(None)
 _PR_SET_PDEATHSIG = 1
@@ -19,3 +21,16 @@ def die_with_parent(parent_pid: int) -> None:
     _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent_pid:
         os._exit(1)
+
+
+@contextlib.contextmanager
+def undisturbed() -> Iterator[None]:
+    """A polite request to end this process waits until the block has kept what it starts."""
+    waiting: list[int] = []
+    usual = signal.signal(signal.SIGTERM, lambda number, _: waiting.append(number))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, usual)
+        for number in waiting:
+            os.kill(os.getpid(), number)

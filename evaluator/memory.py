@@ -67,6 +67,13 @@ def open_fd(device: torch.device, fd: int, nbytes: int) -> Memory:
         os.close(fd)
 
 
+def close(slab: Memory) -> None:
+    """Unmap a slab on whose tensors nobody works any more."""
+    if slab.mapped is None:
+        torch.cuda.synchronize(slab.device)
+        cuda_memory.unmap(slab.address, slab.nbytes)
+
+
 def _map(device: torch.device, fd: int, nbytes: int) -> Memory:
     if device.type == "cuda":
         address = cuda_memory.map_fd(device.index, fd, nbytes)

@@ -8,7 +8,10 @@ import os
 import random
 import shutil
 import signal
+import time
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from multiprocessing.connection import Connection
 from multiprocessing.reduction import recv_handle, send_handle
 from typing import Any
@@ -16,48 +19,66 @@ from typing import Any
 import torch
 
 import problems
-from evaluator.control import Control
 from evaluator.host import Host
 from evaluator.job import Device, Job
-from evaluator.judge_rank import JudgeRank
 from evaluator.leftovers import own_folder
 from evaluator.lifeline import die_with_parent
+from evaluator.panel_rank import Assignment, Seat, serve
 from evaluator.ranks import GpuFull
 from evaluator.report import EvaluatorError, OutputCheck
-from evaluator.spawn import RankSetup
+from evaluator.spawn import Task
 from evaluator.timing import PACES
-from problems.mesh import join_world, mesh_groups
 from problems.trials import TrialSpec, correctness_trials, timed_trial
 
 ANSWER_TIMEOUT_S = 300.0
 GROWTH = 1.25
 AHEAD_BYTES = 4 << 30
-SANDBOX_STORE = "/tmp/rendezvous"
 
 
 class Panel:
-    """W trusted processes, one a rank. Every method is a command that all of them carry out."""
+    """W trusted processes, one a rank, for one run after another. Every method between `begin` and
+    `end` is a command that all of them carry out."""
 
-    def __init__(
-        self, job: Job, secret: bytes, controls: Mapping[str, Sequence[int]], host: Host
-    ) -> None:
-        """`controls` are the descriptors of each side's control pages."""
-        name = _find(job)
-        self.module = problems.load(name)
-        self.job, self.name = job, name
-        self._secret, self._made = secret, 0
+    def __init__(self, world_size: int, device: Device, host: Host) -> None:
         self._chooser = random.SystemRandom()
         self._folder = own_folder()
-        self._sides = list(controls)
+        self._pipes: list[Connection] = []
+        self._pids: list[int] = []
+        self._host = host
+        self.is_idle = True
+        for rank in range(world_size):
+            cores, store = host.cores, f"{self._folder}/rendezvous"
+            self._fork(
+                Seat(rank=rank, world_size=world_size, device=device, store=store, cores=cores)
+            )
+
+    def begin(self, job: Job, secret: bytes, controls: Mapping[str, Sequence[int]]) -> None:
+        """A run. `controls` are the descriptors of each side's control pages."""
+        self.name = _find(job)
+        self.module = problems.load(self.name)
+        self.job, self._secret, self._made = job, secret, 0
+        self._sides = tuple(controls)
         self._plans: dict[str, list[Any]] = {}
         self._nbytes: dict[str, int] = {}
         self._size = 0
         self._burst_calls = 1
-        self._pipes: list[Connection] = []
-        self._pids: list[int] = []
-        self._host = host
-        for rank in range(job.world_size):
-            self._fork(rank, {side: own[rank] for side, own in controls.items()})
+        self._spent_s: defaultdict[str, float] = defaultdict(float)
+        assigned = Assignment(
+            job=replace(job, source=""), problem=self.name, secret=secret, sides=self._sides
+        )
+        self._tell("begin", assigned)
+        for rank, pipe in enumerate(self._pipes):
+            for own in controls.values():
+                send_handle(pipe, own[rank], 0)
+
+    def end(self) -> None:
+        """Forget the run."""
+        self._all("end")
+
+    @property
+    def spent_s(self) -> dict[str, float]:
+        """How long the run waited for this panel, by command."""
+        return {name: round(seconds, 4) for name, seconds in self._spent_s.items()}
 
     @property
     def mutates(self) -> bool:
@@ -71,12 +92,14 @@ class Panel:
     def trials(self) -> list[tuple[str, TrialSpec]]:
         return [(f"trial {spec.trial}", spec) for spec in self._specs]
 
-    def setup(self, source: str | None, threads: int) -> RankSetup:
-        """What a side's ranks are told; `source` None means the reference."""
-        return self._setup(source, threads, SANDBOX_STORE)
+    def task(self, source: str | None) -> Task:
+        """What a side's ranks are to call; `source` None means the reference."""
+        size = self.module.problem.sizes[self.job.size]
+        return Task(problem=self.name, m=size.m, n=size.n, entry=source)
 
     def prepare_all(self) -> None:
         """Make the trials, as many as fit, and a first burst, so that the slabs can be sized."""
+        self._answers("begin")
         problem, job = self.module.problem, self.job
         self._specs = correctness_trials(problem, job.size, job.profile, job.trials, self._secret)
         for key, _ in self.trials:
@@ -136,6 +159,7 @@ class Panel:
         self, side: str, indices: tuple[int, ...], sequence: int, max_skew_s: float = 0.0
     ) -> None:
         """Inputs and go for every rank."""
+        self.is_idle = False
         for pipe in self._pipes:
             skew_s = self._chooser.uniform(0, max_skew_s)
             pipe.send(("release", (side, indices, sequence, skew_s)))
@@ -143,8 +167,7 @@ class Panel:
 
     def watch_for_end(self, side: str, sequence: int) -> None:
         """Have the judge's ranks wait, spinning, for the end of a burst; `ended` must follow."""
-        for pipe in self._pipes:
-            pipe.send(("finish", (side, sequence)))
+        self._tell("finish", side, sequence)
 
     def ended(self) -> tuple[int, list[int]]:
         """When the burst's last GPU was done, and the ranks that ticked before theirs was."""
@@ -174,12 +197,16 @@ class Panel:
             raise EvaluatorError(f"the inputs of {key} outgrew their slab")
 
     def _all(self, name: str, *arguments: object) -> list[Any]:
-        for pipe in self._pipes:
-            pipe.send((name, arguments))
+        self._tell(name, *arguments)
         return self._answers(name)
 
+    def _tell(self, name: str, *arguments: object) -> None:
+        self.is_idle = False
+        for pipe in self._pipes:
+            pipe.send((name, arguments))
+
     def _answers(self, name: str) -> list[Any]:
-        answers = []
+        answers, began = [], time.monotonic()
         for rank, pipe in enumerate(self._pipes):
             if not pipe.poll(ANSWER_TIMEOUT_S):
                 raise EvaluatorError(f"the judge's rank {rank} gave no answer to {name}")
@@ -192,23 +219,11 @@ class Panel:
             if status != "ok":
                 raise EvaluatorError(f"the judge's rank {rank} failed in {name}: {value}")
             answers.append(value)
+        self.is_idle = True
+        self._spent_s[name] += time.monotonic() - began
         return answers
 
-    def _setup(self, source: str | None, threads: int, store: str) -> RankSetup:
-        size = self.module.problem.sizes[self.job.size]
-        return RankSetup(
-            problem=self.name,
-            entry=source,
-            world_size=self.job.world_size,
-            m=size.m,
-            n=size.n,
-            threads=threads,
-            store=store,
-            device=self.job.device,
-            cores=self._host.cores.helping if self._host.cores else (),
-        )
-
-    def _fork(self, rank: int, controls: dict[str, int]) -> None:
+    def _fork(self, seat: Seat) -> None:
         ours, theirs = multiprocessing.Pipe()
         judge_pid = os.getpid()
         pid = os.fork()
@@ -224,52 +239,10 @@ class Panel:
             for pipe in [ours, *self._pipes]:
                 pipe.close()
             os.environ.update(self._host.settings)
-            if self._host.cores:
-                os.sched_setaffinity(0, {self._host.cores.watching[rank]})
-            own = JudgeRank(
-                job=self.job,
-                rank=rank,
-                module=self.module,
-                secret=self._secret,
-                controls={side: Control(fd) for side, fd in controls.items()},
-            )
-            _serve(own, self._setup(None, 1, f"{self._folder}/rendezvous"), theirs)
+            serve(seat, theirs)
             status = 0
         finally:
             os._exit(status)
-
-
-def _serve(rank: JudgeRank, setup: RankSetup, commands: Connection) -> None:
-    """Obey the judge until its end of the pipe closes; answers ("ok", value) or ("error", text)."""
-    torch.set_num_threads(1)
-    rank.device = join_world(setup.device, setup.store, rank.rank, setup.world_size)
-    rank.groups = mesh_groups(
-        rank.module.problem.mesh,
-        rank.module.dims(setup.m, setup.n, setup.world_size),
-        rank.rank,
-        setup.world_size,
-    )
-    while True:
-        try:
-            name, arguments = commands.recv()
-        except EOFError:
-            return
-        try:
-            answer = getattr(rank, name)(*arguments)
-        except Exception as error:  # noqa: BLE001 - a process boundary: the judge raises it again
-            is_full = isinstance(error, torch.OutOfMemoryError)
-            commands.send(("full" if is_full else "error", f"{type(error).__name__}: {error}"))
-            continue
-        commands.send(("ok", answer))
-        if name == "attach":
-            _hand_over(commands, [fd for fd, _ in answer])
-
-
-def _hand_over(pipe: Connection, fds: Sequence[int]) -> None:
-    """Send descriptors behind a message, and close them here."""
-    for fd in fds:
-        send_handle(pipe, fd, 0)
-        os.close(fd)
 
 
 def _find(job: Job) -> str:

@@ -1,4 +1,5 @@
-"""Lines of JSON between the supervisor and the judge's process: a job in; progress, then an end."""
+"""Lines of JSON between the supervisor and the judge's process: a job in; progress, then a report
+or an error."""
 
 from __future__ import annotations
 
@@ -11,13 +12,15 @@ from evaluator.job import Job
 from evaluator.report import DirtyHost, EvaluatorError, Progress, Report
 
 
-def read_job(stream: IO[str]) -> Job:
-    return decode(Job, json.loads(stream.read()))
+def read_job(stream: IO[str]) -> Job | None:
+    """None where no more come."""
+    line = stream.readline()
+    return decode(Job, json.loads(line)) if line else None
 
 
 def write_job(stream: IO[str], job: Job) -> None:
-    json.dump(encode(job), stream)
-    stream.close()
+    stream.write(json.dumps(encode(job)) + "\n")
+    stream.flush()
 
 
 def send_progress(stream: IO[str], progress: Progress) -> None:

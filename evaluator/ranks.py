@@ -13,6 +13,7 @@ from typing import Any
 
 from evaluator import sandbox, spawn
 from evaluator.claims import read_claim
+from evaluator.codec import encode
 from evaluator.control import CONTROL_BYTES, Command, Control, sealed_memfd
 from evaluator.host import Host
 from evaluator.job import Job, Limits
@@ -62,6 +63,12 @@ class Ranks:
     def isolation(self) -> Isolation:
         return self.sandbox.isolation
 
+    @property
+    def is_idle(self) -> bool:
+        """Whether every rank has done what it was told, or was told nothing yet."""
+        is_done = all(control.is_done and not control.claim for control in self.controls)
+        return is_done and self.sandbox.is_alive
+
     def start(self, setup: spawn.RankSetup) -> None:
         """The ranks join their group and import their entry."""
         self.is_started = True
@@ -76,6 +83,13 @@ class Ranks:
         for fd in theirs + logs:
             os.close(fd)
         self._command(Command.CALL)
+
+    def take(self, task: spawn.Task) -> None:
+        """Ranks that have served before get another task; they are the reference's."""
+        for control in self.controls:
+            control.pin(None)
+            control.write_plan(encode(task))
+        self._command(Command.TAKE)
 
     def give_slabs(self, slabs: Sequence[tuple[int, int]]) -> None:
         """Send every rank its slab, to be mapped with the first plan; closes the descriptors."""

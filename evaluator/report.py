@@ -10,7 +10,7 @@ from evaluator.profiling.mechanism import Mechanism
 from evaluator.profiling.timeline import RankTimeline
 from evaluator.roofline import Floors, utilisation
 
-JUDGE_VERSION = "3"
+JUDGE_VERSION = "4"
 
 
 class EvaluatorError(Exception):
@@ -184,7 +184,8 @@ class Environment:
 class Report:
     """Everything one evaluation found. Sizes of texts are capped by the evaluator.
 
-    `flag_lines` are lines of the source that flags come from, numbered from 1.
+    `flag_lines` are lines of the source that flags come from, numbered from 1. `panel_s` is how
+    long of the phases the judge waited for its own ranks, by what it had them do.
     """
 
     verdict: Verdict
@@ -204,6 +205,7 @@ class Report:
     trials: tuple[Trial, ...] = ()
     timing: Timing | None = None
     phase_s: Mapping[str, float] = field(default_factory=dict)
+    panel_s: Mapping[str, float] = field(default_factory=dict)
     gpus: tuple[GpuState, ...] = ()
     floors: Floors | None = None
     timelines: tuple[RankTimeline, ...] = ()

@@ -13,8 +13,9 @@ import sys
 import time
 import traceback
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 import torch.distributed as dist
@@ -23,17 +24,16 @@ import problems
 from evaluator import last_words, memory
 from evaluator.builds import share_builds, uses_extensions
 from evaluator.claims import CallFault, claim_of
+from evaluator.codec import decode
 from evaluator.control import Command, Control
 from evaluator.memory import Memory
-from evaluator.spawn import receive_slab
+from evaluator.spawn import RankSetup, Task, receive_slab
 from problems.mesh import join_world, mesh_groups
 from problems.values import linear, named_outputs, sparse, tensors
 
-if TYPE_CHECKING:
-    from evaluator.spawn import RankSetup
-
 Solution = Callable[..., object]
 Groups = Mapping[str, dist.ProcessGroup]
+STORE = "/tmp/rendezvous"
 
 
 def run_rank(setup: RankSetup, rank: int, slab_channel: socket.socket, control_fd: int) -> None:
@@ -43,34 +43,34 @@ def run_rank(setup: RankSetup, rank: int, slab_channel: socket.socket, control_f
     try:
         last_words.prepare()
         control.wait_go()
-        device, groups = _join(setup, rank)
-        solution = _entry(setup)
-        names = problems.load(setup.problem).problem.outputs
+        device = _join(setup, rank)
+        work = _work(setup.task, setup.world_size, rank)
         control.done(0)
         stage = "call"
         slab: Memory | None = None
-        slots: list[Slot] = []
-        armed = False
+        slots, armed = list[Slot](), False
         while True:
             command, indices = control.wait_go(armed=armed)
             armed = command is Command.CALL and not indices
-            if command is Command.LOAD_PLAN:
+            if command is Command.CALL:
+                elapsed_ns = STOPWATCHES[device.type](device)
+                for index in indices:
+                    slot = slots[index]
+                    given = slot.given()
+                    slot.store(work.solution(*given), given)
+                control.done(elapsed_ns())
+                continue
+            if command is Command.TAKE:
+                work = _work_after(slab, control, setup, rank)
+                slots, slab = [], None
+            elif command is Command.LOAD_PLAN:
                 slab = slab or memory.open_fd(device, *receive_slab(slab_channel))
-                slots = [Slot(slab, groups, names, node) for node in control.read_plan()["slots"]]
-                _keep_to(control.core)
-                control.done(0)
-                continue
-            if command is not Command.CALL:
-                asked = [(slots[index], solution) for index in indices]
-                control.write_answer(_answer(command, asked, device, rank))
-                control.done(0)
-                continue
-            elapsed_ns = STOPWATCHES[device.type](device)
-            for index in indices:
-                slot = slots[index]
-                given = slot.given()
-                slot.store(solution(*given), given)
-            control.done(elapsed_ns())
+                slots = [Slot(slab, work, node) for node in control.read_plan()["slots"]]
+                _keep_to(control.core, setup.cores[rank] if setup.cores else ())
+            else:
+                asked = [slots[index] for index in indices]
+                control.write_answer(_answer(command, asked, work, device, rank))
+            control.done(0)
     except BaseException as error:  # noqa: BLE001 - a submission may raise anything
         traceback.print_exc()
         control.fail(claim_of(error, stage))
@@ -78,22 +78,22 @@ def run_rank(setup: RankSetup, rank: int, slab_channel: socket.socket, control_f
             time.sleep(60)
 
 
-def _keep_to(core: int | None) -> None:
+def _keep_to(core: int | None, others: tuple[int, ...]) -> None:
     """This thread alone: those that it has started stay where they are."""
-    if core is not None:
-        os.sched_setaffinity(0, {core})
+    if wanted := {core} if core is not None else others:
+        os.sched_setaffinity(0, wanted)
 
 
 def _answer(
-    command: Command, calls: list[tuple[Slot, Solution]], device: torch.device, rank: int
+    command: Command, calls: list[Slot], work: Work, device: torch.device, rank: int
 ) -> bytes:
     """What the judge asks of a kernel whose verdict is known already."""
     from evaluator.profiling.rank import device_code, record
 
     def call_all() -> None:
-        for slot, solution in calls:
+        for slot in calls:
             given = slot.given()
-            slot.store(solution(*given), given)
+            slot.store(work.solution(*given), given)
 
     if command is Command.PROFILE:
         return record(call_all, device.type)
@@ -126,7 +126,7 @@ STOPWATCHES: Mapping[str, Callable[[torch.device], Callable[[], int]]] = {
 }
 
 
-def _join(setup: RankSetup, rank: int) -> tuple[torch.device, Groups]:
+def _join(setup: RankSetup, rank: int) -> torch.device:
     os.environ.update(
         RANK=str(rank),
         LOCAL_RANK=str(rank),
@@ -136,22 +136,43 @@ def _join(setup: RankSetup, rank: int) -> tuple[torch.device, Groups]:
         MASTER_PORT="29500",
     )
     torch.set_num_threads(setup.threads)
-    device = join_world(setup.device, setup.store, rank, setup.world_size)
-    module = problems.load(setup.problem)
-    dims = module.dims(setup.m, setup.n, setup.world_size)
-    return device, mesh_groups(module.problem.mesh, dims, rank, setup.world_size)
+    return join_world(setup.device, STORE, rank, setup.world_size)
 
 
-def _entry(setup: RankSetup) -> Solution:
-    if setup.entry is None:
-        return problems.load(setup.problem).reference
-    if uses_extensions(setup.entry):
+@dataclass(frozen=True, kw_only=True)
+class Work:
+    """What this rank calls, its groups, and what the problem's outputs are called."""
+
+    solution: Solution
+    groups: Groups
+    names: tuple[str, ...]
+
+
+def _work(task: Task, world_size: int, rank: int) -> Work:
+    """Collective over the side's ranks."""
+    module = problems.load(task.problem)
+    dims = module.dims(task.m, task.n, world_size)
+    groups = mesh_groups(module.problem.mesh, dims, rank, world_size)
+    solution = module.reference if task.entry is None else _entry(task.entry)
+    return Work(solution=solution, groups=groups, names=module.problem.outputs)
+
+
+def _work_after(slab: Memory | None, control: Control, setup: RankSetup, rank: int) -> Work:
+    """The next task of a reference's rank, which lets the memory of the last one go."""
+    if slab is not None:
+        memory.close(slab)
+    torch.cuda.empty_cache()
+    return _work(decode(Task, control.read_plan()), setup.world_size, rank)
+
+
+def _entry(source: str) -> Solution:
+    if uses_extensions(source):
         from torch.utils import cpp_extension
 
         share_builds(cpp_extension)
     path = Path("/tmp", f"rank{os.environ['RANK']}", "submission.py")
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(setup.entry)
+    path.write_text(source)
     spec = importlib.util.spec_from_file_location("submission", path)
     assert spec is not None
     assert spec.loader is not None
@@ -167,12 +188,10 @@ def _entry(setup: RankSetup) -> Solution:
 class Slot:
     """The arguments of one call and the places of its outputs, as views on the slab."""
 
-    def __init__(
-        self, slab: Memory, groups: Groups, names: tuple[str, ...], node: dict[str, Any]
-    ) -> None:
-        self.arguments = [_argument(slab, groups, item) for item in node["arguments"]]
+    def __init__(self, slab: Memory, work: Work, node: dict[str, Any]) -> None:
+        self.arguments = [_argument(slab, work.groups, item) for item in node["arguments"]]
         self._outputs = [_view(slab, item) for item in node["outputs"]]
-        self._names = names
+        self._names = work.names
         self._changed = [(i, tensors(self.arguments[i])) for i in node["changed"]]
 
     def given(self) -> list[object]:

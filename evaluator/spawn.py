@@ -21,20 +21,24 @@ WHERE_SIGNAL = signal.SIGUSR1
 
 
 @dataclass(frozen=True, kw_only=True)
-class RankSetup:
-    """What the ranks of one side need to know; sent by the judge with the descriptors.
-
-    `entry` is the text of a submission, or None for the reference of `problem`; `m` and `n` are the
-    sizes that the lengths of the problem's mesh follow from; `cores` are each rank's, if any.
-    """
+class Task:
+    """What a side's ranks are to call: `entry` is the text of a submission, or None for the
+    reference of `problem`; the lengths of the problem's mesh follow from the sizes `m` and `n`."""
 
     problem: str
-    entry: str | None
-    world_size: int
     m: int
     n: int
+    entry: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class RankSetup:
+    """What the ranks of one side need to know; sent by the judge with the descriptors. `cores` are
+    each rank's, if any."""
+
+    task: Task
+    world_size: int
     threads: int
-    store: str
     device: str = "cpu"
     cores: tuple[tuple[int, ...], ...] = ()
 

@@ -1,7 +1,8 @@
 """A process that forks judges: warm, it has imported torch before the first job comes.
 
-Importing torch takes a judge two seconds of a processor that the submission wants for the same.
-Every judge is a fork of its own and judges once: they share what was imported, and nothing else.
+Importing torch takes a judge two seconds of a processor that the submission wants for the same. A
+judge that has reported is kept for the next job, as what serves it need not start again; one that
+failed, or was cancelled, is ended.
 """
 
 from __future__ import annotations
@@ -16,15 +17,11 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
-from types import MappingProxyType
 from typing import IO, Self
 
 from evaluator import judge
-from evaluator.codec import encode
-from evaluator.job import Device, Job
-from evaluator.judge import EXPECTED_JOB
 from evaluator.lifeline import die_with_parent
 from evaluator.report import EvaluatorError
 from evaluator.sandbox import REPOSITORY
@@ -35,7 +32,7 @@ _REQUEST_BYTES = 1 << 20
 
 @dataclass(frozen=True, kw_only=True)
 class JudgeProcess:
-    """A judge that waits for its job on `jobs`; its messages come from `messages`."""
+    """A judge that waits for jobs on `jobs`; its messages come from `messages`."""
 
     pid: int
     pidfd: int
@@ -72,19 +69,12 @@ class Standby:
     It dies with the thread that started it, and every judge with it. `program` is what serves.
     """
 
-    def __init__(
-        self,
-        *,
-        warm: bool,
-        program: Sequence[str] = ("-m", "evaluator.standby"),
-        ahead_on: Device = Device.CUDA,
-    ) -> None:
+    def __init__(self, *, warm: bool, program: Sequence[str] = ("-m", "evaluator.standby")) -> None:
         self._argv = [sys.executable, *program]
-        self._mode = ["warm"] if warm else []
-        self._ahead_on = ahead_on if warm else None
+        self._is_warm = warm
         self._process: subprocess.Popen[bytes] | None = None
         self._channel: socket.socket | None = None
-        self._spare: JudgeProcess | None = None
+        self._kept: JudgeProcess | None = None
 
     def __enter__(self) -> Self:
         return self
@@ -100,7 +90,7 @@ class Standby:
         self._channel, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs:
             self._process = subprocess.Popen(
-                [*self._argv, str(theirs.fileno()), *self._mode],
+                [*self._argv, str(theirs.fileno()), *(["warm"] if self._is_warm else [])],
                 stdin=subprocess.DEVNULL,
                 cwd=REPOSITORY,
                 env=_environment(),
@@ -110,10 +100,14 @@ class Standby:
             )
         return self._channel
 
+    def let_go(self) -> None:
+        """End the judge that is kept for the next job, and all that serves it."""
+        kept, self._kept = self._kept, None
+        if kept is not None:
+            kept.end()
+
     def close(self) -> None:
-        if self._spare is not None:
-            self._spare.end()
-            self._spare = None
+        self.let_go()
         if self._channel is not None:
             self._channel.close()
         if self._process is not None:
@@ -122,37 +116,32 @@ class Standby:
         self._channel = self._process = None
 
     @contextlib.contextmanager
-    def judge(self, job: Job) -> Iterator[JudgeProcess]:
-        """A fresh judge, which waits for this job; ended, with all it made, on leaving.
-
-        A warm standby gets one more ready meanwhile, where cores are many: the next job's ranks
-        have then imported torch.
-        """
-        process = self._take_spare() or self._new_judge(_environment())
+    def judge(self) -> Iterator[JudgeProcess]:
+        """A judge for one job. A warm standby keeps it on leaving, unless an exception is why."""
+        process = self._take_kept() or self._new_judge(_environment())
         try:
-            if job.device is self._ahead_on:
-                expected = json.dumps(encode(replace(job, source="")))
-                self._spare = self._new_judge(_environment(), {EXPECTED_JOB: expected})
             yield process
-        finally:
+        except BaseException:
+            process.end()
+            raise
+        if self._is_warm and self._kept is None and process.is_alive:
+            self._kept = process
+        else:
             process.end()
 
-    def _take_spare(self) -> JudgeProcess | None:
-        spare, self._spare = self._spare, None
-        if spare is not None and not (spare.is_alive and spare.environment == _environment()):
-            spare.end()
-            return None
-        return spare
+    def _take_kept(self) -> JudgeProcess | None:
+        if self._kept and not (self._kept.is_alive and self._kept.environment == _environment()):
+            self.let_go()
+        kept, self._kept = self._kept, None
+        return kept
 
-    def _new_judge(
-        self, environment: Mapping[str, str], more: Mapping[str, str] = MappingProxyType({})
-    ) -> JudgeProcess:
+    def _new_judge(self, environment: Mapping[str, str]) -> JudgeProcess:
         job_end, jobs = os.pipe()
         messages, message_end = os.pipe()
         errors = tempfile.TemporaryFile("w+", errors="replace")  # noqa: SIM115 - `end` closes it
         try:
             ends = [job_end, message_end, errors.fileno()]
-            pid, pidfd = self._fork(ends, {**environment, **more})
+            pid, pidfd = self._fork(ends, environment)
         except EvaluatorError:
             for fd in (jobs, messages):
                 os.close(fd)

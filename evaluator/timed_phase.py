@@ -12,7 +12,7 @@ from evaluator.control import Command
 from evaluator.diagnose import first_fault
 from evaluator.ranks import Fault, Ranks
 from evaluator.report import Verdict
-from evaluator.sides import SUBMISSION
+from evaluator.staff import SUBMISSION
 from evaluator.timing import PACES
 
 SINGLE_ROUNDS, SINGLE_CALLS = 1, 16
@@ -21,14 +21,15 @@ SINGLE_ROUNDS, SINGLE_CALLS = 1, 16
 def time_both(bench: Bench) -> None:
     """Bursts of both sides in ABBA order over inputs that neither has seen before the burst."""
     panel, samples = bench.panel, timing.Samples(burst_calls=bench.panel.burst_calls)
-    if not bench.reference.is_started:
+    if not bench.is_reference_called:
         bench.start(bench.reference)
         bench.greet(bench.reference)
-    if bench.host.cores:
-        for side in (bench.submission, bench.reference):
-            side.pin(bench.host.cores.launching)
     _load_timed(bench)
     _warm_up(bench, samples)
+    if bench.host.cores:  # not before: threads that calls start inherit where their starter is
+        for side in (bench.submission, bench.reference):
+            side.pin(bench.host.cores.launching)
+        _load_timed(bench)
     for round_number in range(SINGLE_ROUNDS):
         _round(bench, samples, round_number, single=True)
     pace = PACES[bench.job.device]

@@ -30,11 +30,12 @@ class Pace:
     A burst begins with what the judge does not want to time: a rank that wakes up, a GPU that turns
     from the judge's inputs to the rank's calls. Many calls make that small; where they would take
     more than `ample_bytes`, each takes long enough, and `few_calls` do; nor need a burst take much
-    longer than `ample_us`.
+    longer than `ample_us`, for which `least_calls` may be enough.
     """
 
     many_calls: int
     few_calls: int
+    least_calls: int
     ample_bytes: int
     ample_us: float
     most_bytes: int
@@ -49,9 +50,9 @@ class Pace:
         return usual or min(self.few_calls, max(1, self.most_bytes // call_bytes))
 
     def long_enough(self, call_us: float) -> int:
-        """Calls of `call_us` each that make a burst long enough: in powers of two from `few_calls`
-        on, so that the same reference has the same number again."""
-        calls = self.few_calls
+        """Calls of `call_us` each that make a burst long enough: in powers of two from
+        `least_calls` on, so that the same reference has the same number again."""
+        calls = self.least_calls
         while calls * call_us < self.ample_us and calls < self.many_calls:
             calls *= 2
         return calls
@@ -61,6 +62,7 @@ PACES = {
     Device.CPU: Pace(
         many_calls=16,
         few_calls=16,
+        least_calls=16,
         ample_bytes=1 << 30,
         ample_us=0.0,
         most_bytes=4 << 30,
@@ -72,6 +74,7 @@ PACES = {
     Device.CUDA: Pace(
         many_calls=64,
         few_calls=16,
+        least_calls=8,
         ample_bytes=2 << 30,
         ample_us=4000.0,
         most_bytes=16 << 30,

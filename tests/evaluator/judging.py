@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 from evaluator.evaluate import OnProgress, evaluate
@@ -21,6 +23,16 @@ def _standby() -> Standby:
 
 STANDBY = _standby()
 HURRIED = Standby(warm=True, program=(_TUNED, "hurried"))
+
+
+@contextlib.contextmanager
+def let_go() -> Iterator[None]:
+    """Keeps no judge on leaving, with what serves it: so what is left is a submission's."""
+    try:
+        yield
+    finally:
+        STANDBY.let_go()
+        HURRIED.let_go()
 
 
 def judged(job: Job, on_progress: OnProgress | None = None, *, hurried: bool = False) -> Report:

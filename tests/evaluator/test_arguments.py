@@ -12,7 +12,7 @@ import torch
 
 from evaluator.claims import CallFault
 from evaluator.memory import Memory
-from evaluator.runner import Slot
+from evaluator.runner import Slot, Work
 from evaluator.slab import Cursor, SlotLayout, lay_out
 from problems.calls import widened
 from problems.values import linear, named_outputs, rebuilt, sparse, tensors
@@ -39,7 +39,8 @@ class Table:
     def slot(self, names: tuple[str, ...] = ("out",)) -> Slot:
         node: dict[str, Any] = json.loads(json.dumps(self.layout.node()))
         slab = Memory(device=torch.device("cpu"), nbytes=len(self.slab), mapped=self.slab)
-        return Slot(slab, {}, names, node)
+        work = Work(solution=lambda: None, groups={}, names=names)
+        return Slot(slab, work, node)
 
     def call(self, solution: Callable[..., object], names: tuple[str, ...] = ("out",)) -> None:
         self.call_in(self.slot(names), solution)

@@ -39,3 +39,15 @@ def test_nobody_can_shrink_it() -> None:
     with pytest.raises(PermissionError):
         os.ftruncate(fd, 0)
     os.close(fd)
+
+
+@pytest.mark.gpu(1)
+def test_a_gpu_has_its_memory_back_when_a_slab_is_closed() -> None:
+    device = torch.device("cuda", 0)
+    torch.cuda.set_device(device)
+    before, _ = torch.cuda.mem_get_info()
+    fd, slab = memory.create(device, 1 << 30)
+    os.close(fd)
+    assert torch.cuda.mem_get_info()[0] <= before - (1 << 30)
+    memory.close(slab)
+    assert torch.cuda.mem_get_info()[0] >= before - (64 << 20)

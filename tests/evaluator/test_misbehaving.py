@@ -13,7 +13,7 @@ from evaluator.codec import decode, encode
 from evaluator.evaluate import Cancelled
 from evaluator.report import Report, Verdict
 from tests.evaluator.host_traces import nothing_left_behind
-from tests.evaluator.judging import HURRIED, STANDBY, judged
+from tests.evaluator.judging import HURRIED, STANDBY, judged, let_go
 from tests.evaluator.kernel_files import KernelFile, MalformedHeader, all_in, named, read
 
 MISBEHAVING = all_in("misbehaving")
@@ -39,28 +39,30 @@ def _warm() -> Iterator[None]:
     whatever threatened the host, an honest kernel is ok afterwards."""
     STANDBY.start()
     HURRIED.start()
-    _judge(ALL_REDUCE)
+    with let_go():
+        _judge(ALL_REDUCE)
     yield
-    _judge(ALL_REDUCE)
+    with let_go():
+        _judge(ALL_REDUCE)
 
 
 @pytest.mark.parametrize("kernel", _parameters(MISBEHAVING))
 def test_a_misbehaving_kernel_gets_its_verdict_and_harms_nothing(
     kernel: KernelFile, tmp_path: Path
 ) -> None:
-    with nothing_left_behind(tmp_path):
+    with nothing_left_behind(tmp_path), let_go():
         _judge(kernel)
 
 
 @pytest.mark.parametrize("kernel", _parameters(HONEST))
 def test_an_honest_kernel_is_ok(kernel: KernelFile, tmp_path: Path) -> None:
-    with nothing_left_behind(tmp_path):
+    with nothing_left_behind(tmp_path), let_go():
         _judge(kernel)
 
 
 def test_a_cancelled_run_leaves_nothing_behind(tmp_path: Path) -> None:
     began = time.monotonic()
-    with nothing_left_behind(tmp_path), pytest.raises(Cancelled):
+    with nothing_left_behind(tmp_path), let_go(), pytest.raises(Cancelled):
         judged(named("misbehaving", "daemon").job, lambda _: time.monotonic() - began > 3)
 
 

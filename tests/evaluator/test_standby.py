@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from evaluator import Device, EvaluatorError, Job, Limits, Verdict, protocol
-from evaluator.evaluate import evaluate
+from evaluator import EvaluatorError, Job, Limits, Verdict, protocol
+from evaluator.evaluate import Cancelled, evaluate
 from evaluator.sandbox import REPOSITORY
 from evaluator.standby import Standby
 from tests.evaluator.host_traces import is_running, nothing_left_behind
@@ -33,7 +33,7 @@ def standby() -> Iterator[Standby]:
 def test_a_warm_one_has_torch_and_one_thread() -> None:
     """A fork copies the calling thread alone, so locks of others would be held for good."""
     with Standby(warm=True) as standby:
-        with standby.judge(JOB) as judge:
+        with standby.judge() as judge:
             assert "libtorch" in Path(f"/proc/{judge.pid}/maps").read_text()
         parent = Path(f"/proc/{_pid(standby)}")
         assert len(list((parent / "task").iterdir())) == 1
@@ -45,7 +45,7 @@ def test_it_forks_judge_after_judge(standby: Standby) -> None:
 
 
 def test_two_judges_at_once_have_their_own_streams(standby: Standby) -> None:
-    with standby.judge(JOB) as first, standby.judge(JOB) as second:
+    with standby.judge() as first, standby.judge() as second:
         assert first.pid != second.pid
         protocol.write_job(second.jobs, Job(problem="no such problem", source=""))
         answer = protocol.parse(second.messages.readline())
@@ -53,31 +53,41 @@ def test_two_judges_at_once_have_their_own_streams(standby: Standby) -> None:
         assert select.select([first.messages], [], [], 0) == ([], [], [])
 
 
-def test_the_next_judge_launches_its_sandboxes_ahead(tmp_path: Path) -> None:
+def test_a_warm_one_keeps_the_judge_for_the_next_job(tmp_path: Path) -> None:
     other_size = replace(JOB, limits=Limits(processes=200))
-    with (
-        nothing_left_behind(tmp_path),
-        Standby(warm=True, ahead_on=Device.CPU) as standby,
-    ):
+    with nothing_left_behind(tmp_path), Standby(warm=True) as standby:
+        kept = []
         for job in (JOB, JOB, other_size):
             report = evaluate(job, standby=standby)
             assert report.verdict is Verdict.OUTPUT_MISMATCH
-        spare = standby._spare
-        assert spare is not None
-        os.kill(spare.pid, signal.SIGTERM)
-        _wait_until_gone(spare.pid)
+            kept.append(_kept(standby))
+        assert len(set(kept)) == 1
+        os.kill(kept[0], signal.SIGTERM)
+        _wait_until_gone(kept[0])
         assert evaluate(JOB, standby=standby).verdict is Verdict.OUTPUT_MISMATCH
+
+
+def test_a_judge_that_failed_is_not_kept() -> None:
+    with Standby(warm=True) as standby:
+        evaluate(JOB, standby=standby)
+        first = _kept(standby)
+        with pytest.raises(EvaluatorError, match="no problem is called"):
+            evaluate(Job(problem="no such problem", source=""), standby=standby)
+        _wait_until_gone(first)
+        assert evaluate(JOB, standby=standby).verdict is Verdict.OUTPUT_MISMATCH
+        with pytest.raises(Cancelled):
+            evaluate(JOB, lambda _: True, standby)
+        assert standby._kept is None
 
 
 def test_a_judge_that_was_made_ready_elsewhere_is_not_used(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    with Standby(warm=True, ahead_on=Device.CPU) as standby:
-        with standby.judge(JOB):
-            first = standby._spare
+    with Standby(warm=True) as standby:
+        with standby.judge() as first:
+            pass
         monkeypatch.setenv("PKB_SANDBOX_READABLE", "/usr/share")
-        with standby.judge(JOB) as judge:
-            assert first is not None
+        with standby.judge() as judge:
             assert judge.pid != first.pid
             _wait_until_gone(first.pid)
 
@@ -106,11 +116,27 @@ def test_its_judges_die_with_it(tmp_path: Path) -> None:
     with (
         nothing_left_behind(tmp_path),
         Standby(warm=False) as standby,
-        standby.judge(JOB) as judge,
+        standby.judge() as judge,
     ):
         os.kill(_pid(standby), signal.SIGKILL)
         gone, _, _ = select.select([judge.pidfd], [], [], GONE_WITHIN_S)
         assert gone
+
+
+def test_who_is_asked_to_end_first_keeps_what_it_starts() -> None:
+    code = (
+        "import os, signal, sys\n"
+        "from evaluator.lifeline import undisturbed\n"
+        "signal.signal(signal.SIGTERM, lambda *_: sys.exit(7))\n"
+        "with undisturbed():\n"
+        "    os.kill(os.getpid(), signal.SIGTERM)\n"
+        "    print('kept')\n"
+        "print('not reached')\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=REPOSITORY, capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stdout) == (7, "kept\n")
 
 
 def test_it_dies_with_who_started_it() -> None:
@@ -126,6 +152,11 @@ def test_it_dies_with_who_started_it() -> None:
         [sys.executable, "-c", code], cwd=REPOSITORY, capture_output=True, text=True, check=False
     )
     _wait_until_gone(int(done.stdout))
+
+
+def _kept(standby: Standby) -> int:
+    assert standby._kept is not None
+    return standby._kept.pid
 
 
 def _pid(standby: Standby) -> int:

@@ -88,7 +88,9 @@ def test_a_burst_on_a_gpu_is_long_where_memory_allows() -> None:
     assert calls == [64, 64, 16, 8, 1]
 
 
-@pytest.mark.parametrize(("call_us", "calls"), [(40.0, 64), (100.0, 64), (150.0, 32), (900.0, 16)])
+@pytest.mark.parametrize(
+    ("call_us", "calls"), [(40.0, 64), (100.0, 64), (150.0, 32), (300.0, 16), (900.0, 8)]
+)
 def test_a_burst_need_not_be_longer_than_makes_its_beginning_small(
     call_us: float, calls: int
 ) -> None:

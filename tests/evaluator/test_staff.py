@@ -1,0 +1,142 @@
+"""What serves one run after another serves the next as well, whatever a submission did."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+import problems
+from evaluator import EvaluatorError, Job, Verdict
+from evaluator.evaluate import evaluate
+from evaluator.processes import tree
+from evaluator.staff import MOST_RUNS, Staff
+from evaluator.standby import Standby
+from tests.evaluator import tuned_judge
+from tests.evaluator.host_traces import is_running
+from tests.evaluator.kernel_files import named
+
+TUNED = str(Path(tuned_judge.__file__))
+JOB = Job(problem="allreduce", source="def solution(x): return x")
+GONE_WITHIN_S = 10.0
+HOSTILE = ("deadlock", "segfault", "kills_everything", "late_thread_into_slab", "stops_itself")
+
+
+@pytest.fixture(scope="module")
+def standby() -> Iterator[Standby]:
+    with Standby(warm=True, program=(TUNED, "hurried")) as own:
+        yield own
+
+
+def _reference(problem: str) -> Job:
+    name = problems.find(problem)
+    return Job(problem=problem, source=f"from problems.{name} import reference as solution\n")
+
+
+def _below(standby: Standby) -> set[int]:
+    """The kept judge and what serves it."""
+    assert standby._kept is not None
+    return set(tree(standby._kept.pid))
+
+
+def test_the_same_processes_serve_run_after_run(standby: Standby) -> None:
+    served = set()
+    for problem in ("allreduce", "clip_grad_norm_ep", "ddp", "allreduce"):
+        report = evaluate(_reference(problem), standby=standby)
+        assert report.verdict is Verdict.OK, report.message
+        served.add(frozenset(_below(standby)))
+        assert report.panel_s["prepare"] > 0
+    assert len(served) == 1
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_nothing_of_a_hostile_run_is_there_in_the_next(name: str, standby: Standby) -> None:
+    hostile = named("misbehaving", name)
+    honest = replace(_reference("allreduce"), limits=hostile.limits)
+    assert evaluate(honest, standby=standby).verdict is Verdict.OK
+    before = _below(standby)
+    assert evaluate(hostile.job, standby=standby).verdict in hostile.verdicts
+    assert _below(standby) <= before
+    assert evaluate(honest, standby=standby).verdict is Verdict.OK
+
+
+def test_in_a_lull_the_next_submission_gets_a_sandbox_that_has_imported_torch() -> None:
+    with Standby(warm=True, program=(TUNED, "unhurried")) as standby:
+        assert evaluate(JOB, standby=standby).verdict is Verdict.OUTPUT_MISMATCH
+        deadline = time.monotonic() + GONE_WITHIN_S
+        while not (ready := _with_torch(standby)) and time.monotonic() < deadline:
+            time.sleep(0.05)
+        assert ready
+        for pid in ready:
+            assert evaluate(JOB, standby=standby).verdict is Verdict.OUTPUT_MISMATCH
+            assert not is_running(pid)
+
+
+def test_who_has_died_meanwhile_is_replaced(standby: Standby) -> None:
+    job = _reference("allreduce")
+    assert evaluate(job, standby=standby).verdict is Verdict.OK
+    assert standby._kept is not None
+    inside = [pid for pid in _below(standby) if _is_sandbox(pid)]
+    assert inside
+    for pid in inside:
+        os.kill(pid, signal.SIGKILL)
+    time.sleep(0.2)
+    assert evaluate(job, standby=standby).verdict is Verdict.OK
+
+
+def test_who_waits_for_long_is_let_go() -> None:
+    with Standby(warm=True, program=(TUNED, "impatient")) as standby:
+        for _ in range(2):
+            assert evaluate(JOB, standby=standby).verdict is Verdict.OUTPUT_MISMATCH
+            assert standby._kept is not None
+            judge, deadline = standby._kept.pid, time.monotonic() + GONE_WITHIN_S
+            while len(tree(judge)) > 1 and time.monotonic() < deadline:
+                time.sleep(0.05)
+            assert set(tree(judge)) == {judge}
+            assert is_running(judge)
+
+
+class FakePanel(SimpleNamespace):
+    def end(self) -> None:
+        if self.fails:
+            raise EvaluatorError("lost")
+
+
+@pytest.mark.parametrize(
+    ("state", "is_free"),
+    [
+        ({}, True),
+        ({"panel_is_idle": False}, False),
+        ({"reference_is_idle": False}, False),
+        ({"fails": True}, False),
+        ({"runs": MOST_RUNS}, False),
+    ],
+)
+def test_only_who_is_done_with_a_run_gets_another(state: dict[str, Any], is_free: bool) -> None:
+    given: Any = SimpleNamespace(is_idle=state.get("reference_is_idle", True))
+    panel: Any = FakePanel(is_idle=state.get("panel_is_idle", True), fails="fails" in state)
+    host: Any = SimpleNamespace(cores=None)
+    staff = Staff(job=JOB, host=host, reference=given, panel=panel, waiting=None)
+    staff.runs, staff.is_free = state.get("runs", 1), False
+    staff.rest()
+    assert staff.fits(JOB) is is_free
+    assert not staff.fits(replace(JOB, world_size=4))
+
+
+def _with_torch(standby: Standby) -> list[int]:
+    """The waiting sandbox: nobody has asked the reference to import yet."""
+    maps = {
+        pid: Path(f"/proc/{pid}/maps").read_text() for pid in filter(_is_sandbox, _below(standby))
+    }
+    return [pid for pid, text in maps.items() if "libtorch" in text]
+
+
+def _is_sandbox(pid: int) -> bool:
+    return "evaluator.spawn" in Path(f"/proc/{pid}/cmdline").read_text(errors="replace")
