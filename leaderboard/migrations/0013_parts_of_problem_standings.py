@@ -5,8 +5,11 @@ stored a result, and saves a quarter."""
 import orjson
 from django.db import migrations, models
 
-from leaderboard.problem_standings import WHERE, Best
-
+WHERE = ("hardware_id", "world_size", "size", "dtype", "profile", "judge_version", "problem_id")
+PART = (
+    *("submission_id", "submission__model__is_baseline", "made", "correct", "best_speedup"),
+    *("best_low", "utilisation", "best_run_id", "modes"),
+)
 PACKED = {
     "standing": ("by_threshold", "by_category", "cells", "kernels", "outcomes", "speedups"),
     "problemstanding": ("parts",),
@@ -20,7 +23,7 @@ def fill(apps, editor):
     shown = summaries.filter(submission__visibility="public", submission__moderation="accepted")
     for pk, *place in list(standings.values_list("pk", *WHERE)):
         own = shown.filter(**dict(zip(WHERE, place, strict=True))).order_by("submission_id")
-        parts = orjson.dumps(list(own.values_list(*Best._fields))).decode()
+        parts = orjson.dumps(list(own.values_list(*PART))).decode()
         standings.filter(pk=pk).update(parts=parts)
 
 
