@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from celery import Celery
-from celery.signals import worker_init, worker_process_init, worker_ready
+from celery.signals import worker_init, worker_process_init, worker_process_shutdown, worker_ready
 
 from evaluator.codec import encode
 from evaluator.evaluate import Cancelled, evaluate
@@ -160,6 +160,12 @@ def prepare_pool_process(**_: object) -> None:
     """A pool process whose worker was killed must not go on judging; a live one is ready to."""
     die_with_parent(os.getppid())
     STANDBY.start()
+
+
+@worker_process_shutdown.connect  # type: ignore[untyped-decorator]
+def end_pool_process(**_: object) -> None:
+    """A judge that waits for the next job removes what it made."""
+    STANDBY.close()
 
 
 def _say_hello(site: Site) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from celery.signals import worker_process_shutdown
 
 from evaluator import EvaluatorError, Job, Phase, Progress, Report, worker
 from evaluator.codec import encode
@@ -17,6 +18,7 @@ from evaluator.evaluate import Cancelled, OnProgress
 from evaluator.report import Isolation
 from evaluator.site import LeaseLost, Site
 from evaluator.standby import Standby
+from tests.evaluator.host_traces import is_running
 from tests.evaluator.test_messages import REPORT
 
 JOB = Job(problem="allreduce", source="def solution(x): return x")
@@ -234,3 +236,14 @@ def test_the_embedded_broker_needs_no_server(
     assert Path(settings["broker_transport_options"]["data_folder_in"]).is_dir()
     monkeypatch.setenv("CELERY_BROKER_URL", "redis://localhost:1/0")
     assert worker.broker_settings() == {"broker_url": "redis://localhost:1/0"}
+
+
+def test_a_pool_process_that_ends_leaves_no_judge(monkeypatch: pytest.MonkeyPatch) -> None:
+    with Standby(warm=True) as own:
+        monkeypatch.setattr(worker, "STANDBY", own)
+        own.start()
+        with own.judge() as judge:
+            pass
+        assert is_running(judge.pid)
+        worker_process_shutdown.send(sender=None)
+        assert not is_running(judge.pid)
