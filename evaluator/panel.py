@@ -10,7 +10,7 @@ import shutil
 import signal
 import time
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from multiprocessing.connection import Connection
 from multiprocessing.reduction import recv_handle, send_handle
@@ -46,11 +46,10 @@ class Panel:
         self._pids: list[int] = []
         self._host = host
         self.is_idle = True
+        store = f"{self._folder}/rendezvous"
+        first = Seat(rank=0, world_size=world_size, device=device, store=store, cores=host.cores)
         for rank in range(world_size):
-            cores, store = host.cores, f"{self._folder}/rendezvous"
-            self._fork(
-                Seat(rank=rank, world_size=world_size, device=device, store=store, cores=cores)
-            )
+            self._fork(replace(first, rank=rank))
 
     def begin(self, job: Job, secret: bytes, controls: Mapping[str, Sequence[int]]) -> None:
         """A run. `controls` are the descriptors of each side's control pages."""
@@ -159,10 +158,8 @@ class Panel:
         self, side: str, indices: tuple[int, ...], sequence: int, max_skew_s: float = 0.0
     ) -> None:
         """Inputs and go for every rank."""
-        self.is_idle = False
-        for pipe in self._pipes:
-            skew_s = self._chooser.uniform(0, max_skew_s)
-            pipe.send(("release", (side, indices, sequence, skew_s)))
+        skews_s = (self._chooser.uniform(0, max_skew_s) for _ in self._pipes)
+        self._send(("release", (side, indices, sequence, skew_s)) for skew_s in skews_s)
         self._answers("release")
 
     def watch_for_end(self, side: str, sequence: int) -> None:
@@ -201,9 +198,13 @@ class Panel:
         return self._answers(name)
 
     def _tell(self, name: str, *arguments: object) -> None:
+        self._send((name, arguments) for _ in self._pipes)
+
+    def _send(self, messages: Iterable[tuple[str, tuple[object, ...]]]) -> None:
+        """One to each rank; none is idle until all have answered."""
         self.is_idle = False
-        for pipe in self._pipes:
-            pipe.send((name, arguments))
+        for pipe, message in zip(self._pipes, messages, strict=True):
+            pipe.send(message)
 
     def _answers(self, name: str) -> list[Any]:
         answers, began = [], time.monotonic()

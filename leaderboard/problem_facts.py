@@ -26,7 +26,7 @@ class Task(NamedTuple):
 
     @property
     def told(self) -> dict[str, object]:
-        return task_context(orjson.loads(self.payload))
+        return _told(self.payload)
 
 
 class FloorTable(NamedTuple):
@@ -54,6 +54,12 @@ class FloorTable(NamedTuple):
     def floors(self) -> list[dict[str, object]]:
         times = (dict(self.references), dict(self.kernels))
         return floor_rows(orjson.loads(self.payload), self.limits, *times)
+
+
+# Three parts of the same page ask for it.
+@functools.lru_cache(maxsize=1)
+def _told(payload: str) -> dict[str, object]:
+    return task_context(orjson.loads(payload))
 
 
 def task_context(payload: Mapping[str, Any]) -> dict[str, object]:

@@ -12,7 +12,6 @@ import sys
 from collections.abc import Callable
 from datetime import timedelta
 from functools import partial
-from itertools import permutations
 from pathlib import Path
 from typing import IO, Any
 
@@ -31,6 +30,7 @@ from evaluator.calibration.on_gpus import (
     link_gb_s,
     links_gb_s,
     of_one_gpu,
+    turns_of_pairs,
 )
 from evaluator.codec import encode
 from evaluator.lifeline import die_with_parent
@@ -74,7 +74,7 @@ def main(name: str, world_size: int, folder: Path, parent_pid: int) -> None:
 
 
 def measure_links(tell: Tell, world_size: int) -> None:
-    for source, target in permutations(range(world_size), 2):
+    for source, target in turns_of_pairs(world_size):
         attempt(tell, "link", f"{source} to {target}", partial(link_gb_s, source, target))
     attempt(tell, "links", EVERYWHERE, partial(links_gb_s, world_size))
 

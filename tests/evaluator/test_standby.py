@@ -133,9 +133,7 @@ def test_who_is_asked_to_end_first_keeps_what_it_starts() -> None:
         "    print('kept')\n"
         "print('not reached')\n"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", code], cwd=REPOSITORY, capture_output=True, text=True, check=False
-    )
+    done = _run(code)
     assert (done.returncode, done.stdout) == (7, "kept\n")
 
 
@@ -148,10 +146,14 @@ def test_it_dies_with_who_started_it() -> None:
         "print(standby._process.pid, flush=True)\n"
         "os.kill(os.getpid(), signal.SIGKILL)\n"
     )
-    done = subprocess.run(
+    done = _run(code)
+    _wait_until_gone(int(done.stdout))
+
+
+def _run(code: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
         [sys.executable, "-c", code], cwd=REPOSITORY, capture_output=True, text=True, check=False
     )
-    _wait_until_gone(int(done.stdout))
 
 
 def _kept(standby: Standby) -> int:
