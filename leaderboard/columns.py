@@ -17,7 +17,7 @@ from leaderboard.ties import tie_groups
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Column:
     """`group` is the head it stands under; `is_share` says that values are shares of the scored
-    problems, which have intervals and so tie groups."""
+    problems, which have intervals and so tie groups; `falls` that the greatest comes first."""
 
     key: str
     label: str
@@ -26,6 +26,23 @@ class Column:
     value: Callable[[Entry], float | None]
     cell: Callable[[Entry], SafeString]
     is_share: bool = False
+    falls: bool = True
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Words:
+    """What rows are sorted by that is no number. `falls` says that the greatest comes first."""
+
+    key: str
+    label: str
+    value: Callable[[Entry], str | None]
+    falls: bool = False
+
+    def in_order(self, rows: Sequence[Entry], *, turned: bool) -> list[Entry]:
+        """Stable; rows without a value come last in either direction."""
+        known = [(value, row) for row in rows if (value := self.value(row)) is not None]
+        known.sort(key=lambda pair: pair[0], reverse=self.falls != turned)
+        return [row for _, row in known] + [row for row in rows if self.value(row) is None]
 
 
 def interval_of(share: float | None, entry: Entry) -> Interval | None:
@@ -130,12 +147,19 @@ COLUMNS = (
 )
 BY_KEY = {column.key: column for column in COLUMNS}
 DEFAULT_SORT = "fast1"
-SORTS = tuple(BY_KEY) + tuple(f"-{key}" for key in BY_KEY)
 CSV_COLUMNS = (
     "place", "tie_group", "model", "vendor", "harness", "backends", "trust", "claimed", "baseline",
     "submission", "date", "scored", "pass1_low", "pass1_high", "p", "fast1_low", "fast1_high",
     "fast1_likely", *BY_KEY,
 )  # fmt: skip
+# Rows that say the same stand best first, and all keep the places that DEFAULT_SORT gives them.
+WORDS = (
+    Words(key="model", label="Model", value=lambda entry: entry.model.casefold()),
+    Words(key="harness", label="Harness", value=lambda entry: entry.harness),
+    Words(key="date", label="Date", value=lambda entry: entry.date, falls=True),
+)
+WORDS_BY_KEY = {words.key: words for words in WORDS}
+SORTS = tuple(f"{turn}{key}" for turn in ("", "-") for key in (*BY_KEY, *WORDS_BY_KEY))
 SUBSCRIPTS = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
 
 
@@ -163,31 +187,35 @@ def known_to_any(entries: Sequence[Entry]) -> list[Column]:
 def placed(entries: Iterable[Entry], sort: str) -> list[Placed]:
     """Baselines, then what was judged, then claims; within each best first, or last first for
     `-key`. Only what was judged holds places."""
-    column, descending = BY_KEY[sort.removeprefix("-")], not sort.startswith("-")
+    key, turned = sort.removeprefix("-"), sort.startswith("-")
+    words = WORDS_BY_KEY.get(key)
+    column = BY_KEY[DEFAULT_SORT if words else key]
     rows = list(entries)
     baselines = [entry for entry in rows if entry.baseline and not entry.claimed]
     ranked = [entry for entry in rows if not entry.baseline and not entry.claimed]
     claims = [entry for entry in rows if entry.claimed]
 
     def ordered(group: list[Entry]) -> list[Entry]:
-        return scores.in_order(group, column.value, descending=descending)
+        if words is None:
+            return scores.in_order(group, column.value, descending=not turned)
+        return words.in_order(scores.in_order(group, column.value), turned=turned)
 
+    shown = ordered(ranked)
+    ties = _ties(shown, column, turned) if words is None else [None] * len(shown)
+    places = scores.places([column.value(entry) for entry in shown])
     return [
         *(Placed(place=None, entry=entry) for entry in ordered(baselines)),
-        *_with_places(ordered(ranked), column, descending),
+        *map(Placed._make, zip(places, shown, ties, strict=True)),
         *(Placed(place=None, entry=entry) for entry in ordered(claims)),
     ]
 
 
-def _with_places(ordered: Sequence[Entry], column: Column, descending: bool) -> list[Placed]:
-    values = [column.value(entry) for entry in ordered]
-    groups: list[int | None] = [None] * len(ordered)
-    if column.is_share:
-        intervals = [interval_of(*pair) for pair in zip(values, ordered, strict=True)]
-        groups = tie_groups(intervals if descending else intervals[::-1])
-        groups = groups if descending else groups[::-1]
-    rows = zip(scores.places(values), ordered, groups, strict=True)
-    return list(map(Placed._make, rows))
+def _ties(ordered: Sequence[Entry], column: Column, turned: bool) -> list[int | None]:
+    """The tie group of each row; only shares have any."""
+    if not column.is_share:
+        return [None] * len(ordered)
+    intervals = [interval_of(column.value(entry), entry) for entry in ordered]
+    return tie_groups(intervals[::-1])[::-1] if turned else tie_groups(intervals)
 
 
 def csv_rows(rows: Iterable[Placed]) -> Iterator[list[object]]:

@@ -17,8 +17,10 @@ from leaderboard.columns import (
     CSV_COLUMNS,
     DEFAULT_SORT,
     SORTS,
+    WORDS,
     Column,
     Placed,
+    Words,
     as_record,
     cells_of,
     csv_rows,
@@ -153,6 +155,7 @@ def heads(columns: Sides, sort: str, p: float, address: str) -> dict[str, object
     return {
         "left": headings(left, sort, p, address),
         "right": headings(right, sort, p, address),
+        "words": {one.key: heading(one, one.label, sort, address) for one in WORDS},
         "fast_wide": sum(column.group == "fast" for column in left),
         "right_wide": sum(column.group == "right" for column in left),
         "how_wide": len(right) + 2,
@@ -174,24 +177,28 @@ def row_context(row: Placed, columns: Sequence[Column]) -> dict[str, Any]:
 
 
 def headings(columns: Iterable[Column], sort: str, p: float, address: str) -> list[dict[str, str]]:
-    """Each sorts by its column, and turns the order round when it does already."""
-    page, current = url("board"), sort.removeprefix("-")
-    direction = "ascending" if sort.startswith("-") else "descending"
-    made = []
-    for column in columns:
-        turned = f"-{column.key}" if sort == column.key else column.key
-        parts = (address, "" if turned == DEFAULT_SORT else f"sort={turned}")
-        query = "&".join(filter(None, parts))
-        made.append(
-            {
-                "label": label_at(column, p),
-                "unit": column.unit,
-                "group": column.group,
-                "url": f"{page}?{query}" if query else page,
-                "sorted": direction if column.key == current else "",
-            }
-        )
-    return made
+    return [
+        {
+            **heading(column, label_at(column, p), sort, address),
+            "unit": column.unit,
+            "group": column.group,
+        }
+        for column in columns
+    ]
+
+
+def heading(by: Column | Words, label: str, sort: str, address: str) -> dict[str, str]:
+    """Sorts by its column, and turns the order round when it does already."""
+    turned = f"-{by.key}" if sort == by.key else by.key
+    parts = (address, "" if turned == DEFAULT_SORT else f"sort={turned}")
+    query = "&".join(filter(None, parts))
+    falls = by.falls != sort.startswith("-")
+    direction = "descending" if falls else "ascending"
+    return {
+        "label": label,
+        "url": f"{url('board')}?{query}" if query else url("board"),
+        "sorted": direction if by.key == sort.removeprefix("-") else "",
+    }
 
 
 def _pairs(address: str, sort: str) -> dict[str, str]:

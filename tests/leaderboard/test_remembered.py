@@ -21,7 +21,8 @@ pytestmark = pytest.mark.django_db
 
 PROBLEM = "/problems/1-allreduce"
 PAGES = (
-    *("/", "/?p=1.5", "/?category=tensor", "/?nccl=no", "/?sort=cost", "/leaderboard.json"),
+    *("/", "/?p=1.5", "/?category=tensor", "/?nccl=no", "/?sort=cost", "/?sort=-model"),
+    "/leaderboard.json",
     *("/matrix", "/matrix?category=tensor", "/matrix?nccl=no", "/matrix.csv"),
     *("/categories", "/categories/tensor", "/problems", PROBLEM, f"{PROBLEM}?attempts=all"),
 )
@@ -98,7 +99,10 @@ def unscore(_: Submission, __: User) -> None:
 @pytest.mark.parametrize(
     ("changed", "touched"),
     [
-        (rename, ("/", "/matrix", "/categories/tensor", "/leaderboard.json", PROBLEM)),
+        (
+            rename,
+            ("/", "/?sort=-model", "/matrix", "/categories/tensor", "/leaderboard.json", PROBLEM),
+        ),
         (make_baseline, ("/", "/matrix", "/categories/tensor")),
         (change(trust=Trust.SELF_REPORTED), ("/", "/categories/tensor")),
         (change(cost_usd=12.5), ("/", "/?sort=cost")),

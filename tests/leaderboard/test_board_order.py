@@ -1,0 +1,90 @@
+"""The order of the leaderboard by what is no number: model, harness and date."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime
+
+import pytest
+from django.test import Client
+
+from leaderboard.models import LanguageModel, Publication, PublishedResult, Submission
+from tests.leaderboard import factory
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def rows() -> None:
+    """By speed: Zeta, alpha, Beta; a baseline and a claim."""
+    problem = factory.make_problem()
+    for name, harness, speedup, day in (
+        ("Beta", "repeated", 0.5, 3),
+        ("alpha", "agentic", 1.5, 1),
+        ("Zeta", "repeated", 3.0, 2),
+        ("Reference", "human", 1.0, 4),
+    ):
+        made = factory.make_submission(name, harness)
+        factory.make_judged(made, problem, speedup=speedup)
+        at = datetime(2026, 1, day, tzinfo=UTC)
+        Submission.objects.filter(pk=made.pk).update(created_at=at)
+    LanguageModel.objects.filter(name="Reference").update(is_baseline=True)
+    factory.make_publication()
+
+
+def order(client: Client, sort: str) -> list[str]:
+    return [row["model"] for row in client.get(f"/leaderboard.json?sort={sort}").json()["rows"]]
+
+
+@pytest.mark.parametrize(
+    ("sort", "models"),
+    [
+        ("model", ["alpha", "Beta", "Zeta"]),
+        ("-model", ["Zeta", "Beta", "alpha"]),
+        ("harness", ["alpha", "Zeta", "Beta"]),
+        ("-harness", ["Zeta", "Beta", "alpha"]),
+        ("date", ["Beta", "Zeta", "alpha"]),
+        ("-date", ["alpha", "Zeta", "Beta"]),
+    ],
+)
+@pytest.mark.usefixtures("rows")
+def test_words_and_dates_order_rows_both_ways(sort: str, models: list[str], client: Client) -> None:
+    assert order(client, sort) == ["Reference", *models, "Claimed Model"]
+    names = re.findall(r"<bdi>([\w ]+)</bdi></a><small>", client.get(f"/?sort={sort}").text)
+    assert names == ["Reference", *models, "Claimed Model"]
+    table = client.get(f"/leaderboard.csv?sort={sort}").text.splitlines()[1:]
+    assert [line.split(",")[2] for line in table] == names
+    rows = client.get(f"/api/v1/leaderboard?sort={sort}").json()["rows"]
+    assert [row["model"] for row in rows] == names
+
+
+@pytest.mark.usefixtures("rows")
+def test_places_stay_those_of_the_measure(client: Client) -> None:
+    best = {row["model"]: row["place"] for row in client.get("/leaderboard.json").json()["rows"]}
+    found = client.get("/leaderboard.json?sort=-model").json()["rows"]
+    assert {row["model"]: row["place"] for row in found} == best
+    assert [row["tie_group"] for row in found] == [None] * len(found)
+
+
+@pytest.mark.usefixtures("rows")
+def test_what_has_no_date_comes_last_in_both_directions(client: Client) -> None:
+    undated = Publication.objects.create(slug="undated", citation="Somebody.", payload={})
+    claim = PublishedResult.objects.get(category=None)
+    claim.pk, claim.publication, claim.model = None, undated, factory.make_model("Undated")
+    claim.save()
+    for sort in ("date", "-date"):
+        assert order(client, sort)[-2:] == ["Claimed Model", "Undated"]
+
+
+@pytest.mark.usefixtures("rows")
+def test_a_head_says_the_direction_and_leads_to_the_other(client: Client) -> None:
+    page = client.get("/?harness=repeated").text
+    assert '<a href="/?harness=repeated&amp;sort=date">Date</a>' in page
+    assert 'aria-sort="descending"><a href="/?harness=repeated&amp;sort=-fast1">' in page
+    newest = client.get("/?sort=date").text
+    assert '<th scope="col" aria-sort="descending"><a href="/?sort=-date">Date</a>' in newest
+    a_to_z = client.get("/?sort=model").text
+    assert 'aria-sort="ascending"><a href="/?sort=-model">Model</a>' in a_to_z
+    assert a_to_z.count("aria-sort") == 1
+    z_to_a = client.get("/?sort=-model").text
+    assert 'aria-sort="descending"><a href="/?sort=model">Model</a>' in z_to_a
