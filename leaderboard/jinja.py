@@ -14,6 +14,7 @@ from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup
 
 from leaderboard import cells
+from leaderboard.durations import spelt
 from leaderboard.links import url
 from leaderboard.visible import visible
 
@@ -32,6 +33,7 @@ FILTERS: dict[str, Callable[..., str]] = {
     "floatformat": defaultfilters.floatformat,
     "linebreaksbr": defaultfilters.linebreaksbr,
     "pluralize": defaultfilters.pluralize,
+    "spelt": spelt,
     "urlquote": functools.partial(quote, safe=""),
 }
 # What `base.html` and `_tools.html` show where a page says nothing of it, as that of an error.

@@ -11,6 +11,7 @@ from django.http import HttpRequest, HttpResponseBase
 from django.utils import timezone
 
 from leaderboard.correctness import CHECK_COLUMNS, check_rows
+from leaderboard.durations import spelt
 from leaderboard.evidence import contents, evidence, run_facts
 from leaderboard.links import url
 from leaderboard.models import Decline, Run, Status, Visibility
@@ -106,11 +107,6 @@ def run_record(found: Run, queue_position: int | None) -> dict[str, Any]:
         "host": found.host,
         "url": found.get_absolute_url(),
     }
-
-
-def spelt(seconds: int) -> str:
-    """As static/js/run.js writes it."""
-    return f"{seconds} s" if seconds < 120 else f"{seconds // 60} min"
 
 
 def phase_steps(found: Run) -> list[dict[str, object]]:

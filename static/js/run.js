@@ -10,7 +10,19 @@
     if (place) place.textContent = value ?? "–";
   };
 
-  const spelt = (s) => (s < 120 ? `${Math.round(s)} s` : `${Math.floor(s / 60)} min`);
+  // As leaderboard/durations.py writes it: `3 min 20 s`.
+  const spelt = (seconds) => {
+    let rest = Math.floor(seconds);
+    const parts = [[86400, "d"], [3600, "h"], [60, "min"], [1, "s"]].map(([size, unit]) => {
+      const count = Math.floor(rest / size);
+      rest %= size;
+      return [count, unit];
+    });
+    const first = parts.findIndex(([count]) => count);
+    if (first < 0) return "0 s";
+    const told = parts.slice(first, first + 2).filter(([count]) => count);
+    return told.map((part) => part.join(" ")).join(" ");
+  };
 
   const show = (run) => {
     fill("status", run.status);

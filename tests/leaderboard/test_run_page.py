@@ -10,8 +10,8 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
+from leaderboard.durations import spelt
 from leaderboard.models import Run
-from leaderboard.views.runs import spelt
 from tests.leaderboard import factory, gpu_report
 
 pytestmark = pytest.mark.django_db
@@ -68,9 +68,9 @@ def test_a_finished_run_leads_to_its_kernel_and_bundle(run: Run, client: Client)
 
 
 def test_a_time_of_waiting_is_spelt_for_people() -> None:
-    assert [spelt(seconds) for seconds in (0, 119, 120, 3700)] == [
-        "0 s",
-        "119 s",
-        "2 min",
-        "61 min",
-    ]
+    told: dict[float, str] = {
+        **{0: "0 s", 0.9: "0 s", 59: "59 s", 60: "1 min", 200.5: "3 min 20 s"},
+        **{3600: "1 h", 3659: "1 h", 3700: "1 h 1 min", 86_399: "23 h 59 min"},
+        **{86_400: "1 d", 183_700: "2 d 3 h", 1e6: "11 d 13 h"},
+    }
+    assert {seconds: spelt(seconds) for seconds in told} == told

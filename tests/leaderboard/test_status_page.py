@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import timedelta
 
 import pytest
@@ -40,6 +41,14 @@ def test_runs_that_wait_go_on_and_ended_are_counted_by_hardware(
     assert [queue[name] for name in names] == ["cpu", 2, 1, 2]
     assert told["finished_today"] == 2
     assert FINISHED.format(2) in client.get("/status").content.decode()
+
+
+def test_the_longest_wait_is_said_for_people(run: Run, client: Client) -> None:
+    since = timezone.now() - timedelta(seconds=200)
+    Run.objects.filter(pk=run.pk).update(created_at=since)
+    page = client.get("/status").content.decode()
+    assert re.search(r'<dt>Longest wait</dt><dd class="big">3 min \d+ s</dd>', page)
+    assert client.get("/status.json").json()["longest_wait_s"] >= 200
 
 
 def test_a_busy_day_is_not_counted_to_its_end(

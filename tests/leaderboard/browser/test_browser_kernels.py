@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
+from django.utils import timezone
 from playwright.sync_api import Page, expect
 
 from leaderboard.models import Kernel, Run, Submission
@@ -19,6 +21,8 @@ pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 
 def test_a_run_is_followed_to_its_end_and_no_further(site: dict[str, str], page: Page) -> None:
     run = Run.objects.get(pk=site["waiting"].removeprefix("/runs/"))
+    since = timezone.now() - timedelta(seconds=3665)
+    Run.objects.filter(pk=run.pk).update(created_at=since)
     asked = list[str]()
     page.on("request", lambda request: asked.append(request.url))
     page.goto(site["waiting"])
@@ -27,6 +31,7 @@ def test_a_run_is_followed_to_its_end_and_no_further(site: dict[str, str], page:
     expect(page.locator("[data-declined]")).to_be_hidden()
     decline(run)
     expect(page.locator("[data-declined]")).to_contain_text(f"host-1 declined: {NO_TRITON}")
+    expect(page.locator("[data-field=waiting]")).to_have_text("1 h 1 min")
     factory.start(run, phase="verify", done=2, total=6)
     expect(page.locator("[data-field=steps]")).to_have_text("2 of 6")
     expect(page.locator("[aria-current=step]")).to_have_text("Verify")
