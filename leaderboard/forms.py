@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from typing import Any
 
 from django import forms
 
 from leaderboard.models import Hardware, Harness, Problem, Scope, Visibility
 from leaderboard.models.choices import BACKENDS, DTYPES, PROFILES, Choices
-from leaderboard.models.submissions import MAX_COST_USD
+from leaderboard.models.submissions import MAX_COST_USD, MAX_NOTES, MAX_STEP_BUDGET
 
 LIFETIMES = [("30", "30 days"), ("90", "90 days"), ("365", "one year"), ("", "never expires")]
 SIZES = [("tiny", "tiny"), ("standard", "standard"), ("large", "large")]
@@ -28,6 +29,17 @@ class TokenForm(forms.Form):
         return timedelta(days=int(days)) if days else None
 
 
+class LongText(forms.CharField):
+    """A text area, whose line ends browsers send as CR LF."""
+
+    def __init__(self, *, rows: int, **kwargs: Any) -> None:
+        attributes = {"rows": rows, "spellcheck": "false", "autocomplete": "off"}
+        super().__init__(required=False, widget=forms.Textarea(attrs=attributes), **kwargs)
+
+    def to_python(self, value: str | None) -> str:
+        return super().to_python(value and value.replace("\r\n", "\n")) or ""
+
+
 class SubmitForm(forms.Form):
     """One kernel (problem and source) or an archive, never both."""
 
@@ -41,6 +53,13 @@ class SubmitForm(forms.Form):
     harness = forms.ChoiceField(
         choices=[(n, n) for n in Harness.values], help_text="How the model was asked."
     )
+    step_budget = forms.IntegerField(
+        required=False,
+        min_value=1,
+        max_value=MAX_STEP_BUDGET,
+        label="Step budget",
+        help_text="How many steps an agentic harness could take; others have none.",
+    )
     cost_usd = forms.FloatField(
         required=False,
         min_value=0,
@@ -53,17 +72,18 @@ class SubmitForm(forms.Form):
         initial=Visibility.PUBLIC,
         help_text="Public results are ranked; unlisted ones have an address only.",
     )
+    notes = LongText(
+        rows=4,
+        max_length=MAX_NOTES,
+        help_text="What readers should know: settings of the model, the prompt, a paper. Shown as"
+        " plain text.",
+    )
     problem = forms.ChoiceField(required=False, choices=())
     backend = forms.ChoiceField(required=False, choices=[("", "Choose…"), *BACKENDS])
     attempt = forms.IntegerField(
         required=False, min_value=1, max_value=100, help_text="Which sample this is, from 1."
     )
-    source = forms.CharField(
-        required=False,
-        strip=False,
-        widget=forms.Textarea(attrs={"spellcheck": "false", "autocomplete": "off"}),
-        help_text="The whole file. It defines solution(…).",
-    )
+    source = LongText(rows=14, strip=False, help_text="The whole file. It defines solution(…).")
     archive = forms.FileField(
         required=False,
         label="Archive",
@@ -100,7 +120,8 @@ class SubmitForm(forms.Form):
 
     @property
     def who(self) -> list[forms.BoundField]:
-        return [self[name] for name in ("model", "vendor", "harness", "cost_usd", "visibility")]
+        names = ("model", "vendor", "harness", "step_budget", "cost_usd", "visibility")
+        return [self[name] for name in names]
 
     @property
     def kernel(self) -> list[forms.BoundField]:

@@ -8,9 +8,7 @@ from rest_framework import serializers
 
 from leaderboard.models import Harness, Visibility
 from leaderboard.models.choices import BACKENDS, DEVICES, DTYPES, ISOLATIONS, PROFILES
-from leaderboard.models.submissions import MAX_COST_USD
-
-MAX_NUMBER = 10_000
+from leaderboard.models.submissions import MAX_COST_USD, MAX_NOTES, MAX_STEP_BUDGET
 
 
 class Input(serializers.Serializer[Any]):
@@ -30,10 +28,10 @@ class SubmissionIn(Input):
     model = serializers.CharField(max_length=80, required=False)
     vendor = serializers.CharField(max_length=80, required=False, allow_blank=True)
     harness = serializers.ChoiceField(choices=Harness.choices)
-    step_budget = serializers.IntegerField(min_value=1, max_value=MAX_NUMBER, required=False)
+    step_budget = serializers.IntegerField(min_value=1, max_value=MAX_STEP_BUDGET, required=False)
     cost_usd = serializers.FloatField(min_value=0, max_value=MAX_COST_USD, required=False)
     visibility = serializers.ChoiceField(choices=Visibility.choices, required=False)
-    notes = serializers.CharField(max_length=5000, required=False, allow_blank=True)
+    notes = serializers.CharField(max_length=MAX_NOTES, required=False, allow_blank=True)
     problem = serializers.CharField(max_length=64, required=False)
     backend = serializers.ChoiceField(choices=BACKENDS, required=False)
     source = serializers.CharField(  # type: ignore[assignment]

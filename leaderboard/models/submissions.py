@@ -22,6 +22,8 @@ from leaderboard.models.choices import (
 )
 
 MAX_COST_USD = 1e9
+MAX_NOTES = 5000
+MAX_STEP_BUDGET = 10_000
 Viewer = AbstractBaseUser | AnonymousUser
 
 

@@ -32,6 +32,9 @@ def submit(request: HttpRequest) -> HttpResponse:
     try:
         accepted = hand_in(request, form)
     except Refusal as refusal:
+        for name, said in refusal.fields.items():
+            if name in form.fields:
+                form.add_error(name, said)
         return _page(request, form, refusal=refusal, status=refusal.status)
     if len(accepted.runs) == 1:
         return redirect(accepted.runs[0].get_absolute_url())
@@ -47,7 +50,9 @@ def hand_in(request: HttpRequest, form: SubmitForm) -> Accepted:
         vendor=data["vendor"],
         harness=Harness(data["harness"]),
         visibility=Visibility(data["visibility"]),
+        step_budget=data["step_budget"],
         cost_usd=data["cost_usd"],
+        notes=data["notes"],
     )
     wanted = ("hardware", "world_size", "size", "dtype", "profile")
     wish = Wish(**{name: data[name] or None for name in wanted})
@@ -56,11 +61,10 @@ def hand_in(request: HttpRequest, form: SubmitForm) -> Accepted:
 
 
 def candidates(data: dict[str, Any]) -> list[Candidate]:
-    """A browser sends a text area with CR LF; the kernel gets the line ends it was written with."""
     attempt = data["attempt"] or 1
     if data["archive"]:
         return from_members(read_archive(data["archive"].file), attempt)
-    source = decoded(data["source"].replace("\r\n", "\n").encode())
+    source = decoded(data["source"].encode())
     return [
         Candidate(problem=data["problem"], backend=data["backend"], source=source, attempt=attempt)
     ]

@@ -175,6 +175,11 @@ def test_a_kernel_is_handed_in_once_however_often_it_is_sent(client: Client) -> 
         ({"cost_usd": "nan"}, "Enter a number"),
         ({"model": "¡¿"}, "Latin letters"),
         ({"world_size": "7"}, "Choose world_size"),
+        ({"step_budget": "20"}, "Only an agentic harness has a step budget."),
+        ({"step_budget": "0", "harness": "agentic"}, "greater than or equal to 1"),
+        ({"step_budget": "10001", "harness": "agentic"}, "less than or equal to 10000"),
+        ({"notes": "x" * 5001}, "at most 5000 characters"),
+        ({"notes": "a\0b"}, "Null characters"),
     ],
 )
 def test_a_refused_form_says_how_to_mend_it_and_stores_nothing(
@@ -186,6 +191,36 @@ def test_a_refused_form_says_how_to_mend_it_and_stores_nothing(
     assert 400 <= response.status_code < 500
     assert says in response.content.decode()
     assert not Submission.objects.exists()
+
+
+def test_a_refusal_stands_at_the_field_it_is_about(client: Client) -> None:
+    factory.make_problem()
+    client.force_login(factory.make_user("owner"))
+    page = client.post("/submit", FORM | KERNEL | {"step_budget": "20"}).content.decode()
+    assert '<ul class="errors" id="id_step_budget_error"><li>only with harness=agentic' in page
+
+
+def test_a_refused_archive_is_told_of_file_by_file(client: Client) -> None:
+    factory.make_problem()
+    client.force_login(factory.make_user("owner"))
+    files = {"2_gemm_pytorch.py": GOOD, "1_allreduce_pytorch.py": "x = 1\n"}
+    archive = SimpleUploadedFile("kernels.zip", make_zip(files))
+    page = client.post("/submit", FORM | {"archive": archive}).content.decode()
+    assert "2 kernels cannot be accepted" in page
+    for name in files:
+        assert f"<li><code>{name}</code>" in page
+    assert not Submission.objects.exists()
+
+
+def test_the_form_takes_what_the_api_takes_of_a_submission(client: Client) -> None:
+    factory.make_run(factory.make_kernel(factory.make_submission(), factory.make_problem()))
+    client.force_login(factory.make_user("owner"))
+    # A line end counts once, as the browser counts it.
+    notes = "a\r\n" * 2499 + "bc"
+    told = {"harness": "agentic", "step_budget": "10000", "notes": notes}
+    assert client.post("/submit", FORM | KERNEL | told).status_code == 302
+    made = Submission.objects.get(model__name="New Model")
+    assert (made.step_budget, made.notes) == (10_000, notes.replace("\r\n", "\n"))
 
 
 def test_an_archive_of_a_published_tree_needs_no_model(client: Client) -> None:
