@@ -12,9 +12,9 @@ from django.http import HttpRequest
 
 from leaderboard import boards
 from leaderboard.boards import Entry, Setting
-from leaderboard.claims import claim, published
+from leaderboard.claims import Claim, entry_of, published
 from leaderboard.methodology import judging
-from leaderboard.models import Harness, PublishedResult
+from leaderboard.models import Harness
 from leaderboard.models.choices import BACKENDS
 from leaderboard.pages import BadQuery, choice
 from leaderboard.scopes import Scope, scope
@@ -166,14 +166,14 @@ class BoardQuery:
             verified=bool(self.chosen["trust"]),
         )
 
-    def claims(self) -> list[PublishedResult]:
+    def claims(self) -> list[Claim]:
         """Claims say nothing of single kernels, so filters on those leave them out."""
         if any(self.chosen[name] for name in ("source", "backend", "mechanism", "nccl", "trust")):
             return []
         return published(category=self.scope.category or None, harness=self.harness)
 
-    def claimed(self, claims: Iterable[PublishedResult]) -> list[Entry]:
-        return [claim_at(claim(one), self.p) for one in claims]
+    def claimed(self, claims: Iterable[Claim]) -> list[Entry]:
+        return [claim_at(entry_of(one), self.p) for one in claims]
 
 
 def claim_at(entry: Entry, p: float) -> Entry:

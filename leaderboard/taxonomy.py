@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import functools
-import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from django.db.models import TextField
-from django.db.models.functions import Cast
 from django.http import HttpRequest
 
 from leaderboard import boards, scores
 from leaderboard.boards import Entry, Setting
-from leaderboard.claims import claim
+from leaderboard.claims import Claim, entry_of, every_claim
 from leaderboard.filters import (
     SETTING_FILTERS,
     Filter,
@@ -21,7 +18,6 @@ from leaderboard.filters import (
     harness_filter,
     setting_filters,
 )
-from leaderboard.models import Publication, PublishedResult
 from leaderboard.pages import BadQuery, choice
 from leaderboard.published import category_slug
 from leaderboard.scopes import Scope, scope
@@ -81,7 +77,7 @@ class CategoryQuery:
     setting: Setting | None
     metric: str
     entries: tuple[Entry, ...]
-    claims: tuple[PublishedResult, ...]
+    claims: tuple[Claim, ...]
     sides: tuple[Side, ...]
     shown: tuple[Side, ...]
     chosen: tuple[str, ...]
@@ -90,7 +86,7 @@ class CategoryQuery:
     @property
     def titles(self) -> dict[str, str]:
         """Categories of the catalogue, then those that only a publication has problems of."""
-        payload = self.claims[0].publication.payload if self.claims else {}
+        payload = self.claims[0].publication_says if self.claims else {}
         claimed = {category_slug(title): title for title in payload.get("categories", {})}
         return self.scope.titles | claimed
 
@@ -107,7 +103,7 @@ def category_query(request: HttpRequest) -> CategoryQuery:
         else []
     )
     ours = scores.in_order(ours, lambda entry: entry.score.fast_at_1)
-    claims = claimed_results(harness.value)
+    claims = every_claim(harness=harness.value)
     sides = [our_side(entry, found) for entry in ours]
     sides += [claimed_side(results) for results in by_model(claims)]
     chosen = chosen_models(request, sides)
@@ -145,27 +141,11 @@ def shown_sides(sides: Sequence[Side], chosen: Sequence[str]) -> list[Side]:
     return ours + [side for side in sides if side.claimed and set(side.scores) != {ALL}]
 
 
-def claimed_results(harness: str) -> list[PublishedResult]:
-    """What a publication says besides is decoded for the first of its results only."""
-    named = PublishedResult.objects.select_related("model", "publication")
-    rows = named.filter(harness=harness) if harness else named
-    text = Cast("publication__payload", TextField())
-    found: list[PublishedResult] = []
-    known: dict[int, Publication] = {}
-    for row in rows.defer("publication__payload").annotate(text=text):
-        if row.publication_id not in known:
-            row.publication.payload = json.loads(row.text)
-        row.publication = known.setdefault(row.publication_id, row.publication)
-        found.append(row)
-    return found
-
-
-def by_model(claims: Iterable[PublishedResult]) -> list[list[PublishedResult]]:
+def by_model(claims: Iterable[Claim]) -> list[list[Claim]]:
     """Claims of one publication, model and harness together."""
-    groups: dict[tuple[int, int, str], list[PublishedResult]] = {}
-    for result in claims:
-        key = (result.publication_id, result.model_id, result.harness)
-        groups.setdefault(key, []).append(result)
+    groups: dict[tuple[int, str, str], list[Claim]] = {}
+    for claim in claims:
+        groups.setdefault((claim.publication, claim.slug, claim.harness), []).append(claim)
     return list(groups.values())
 
 
@@ -185,8 +165,8 @@ def our_side(entry: Entry, found: Scope) -> Side:
     )
 
 
-def claimed_side(results: Sequence[PublishedResult]) -> Side:
-    entries = {result.category or ALL: claim(result) for result in results}
+def claimed_side(claims: Sequence[Claim]) -> Side:
+    entries = {claim.category or ALL: entry_of(claim) for claim in claims}
     one = next(iter(entries.values()))
     return Side(
         slug=one.slug,

@@ -76,7 +76,7 @@ def board(request: HttpRequest) -> Page:
             "figures": board_figures(query, ours, claims, address),
             "where": [pair for pair in parse_qsl(address) if pair[0] in SETTING_FILTERS],
             "cite": cite(request, address),
-            "citation": claims[0].publication.citation if claims else "",
+            "citation": claims[0].citation if claims else "",
             "links": part.links,
             **counted(query, rows, part),
             **table_context(rows, part, columns),

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from django.http import HttpRequest
 from django.utils.safestring import SafeString
 
 from leaderboard import cells
+from leaderboard.claims import Claim
 from leaderboard.filters import SETTING_FILTERS, said
 from leaderboard.links import url
-from leaderboard.models import PublishedResult
 from leaderboard.pages import Crumb, Page, Table, canonical_query, public_page
 from leaderboard.scopes import Scope
 from leaderboard.scores import Score
@@ -35,7 +35,7 @@ def categories(request: HttpRequest) -> Page:
     query = category_query(request)
     address = canonical_query(request, CATEGORY_PARAMETERS)
     where = canonical_query(request, (*SETTING_FILTERS,))
-    records = [_record(side, name) for side in query.shown for name in side.scores]
+    records = (_record(side, name) for side in query.shown for name in side.scores)
     context = {
         "page_url": url("categories"),
         "filters": query.controls,
@@ -52,8 +52,8 @@ def categories(request: HttpRequest) -> Page:
         template="categories.html",
         section="categories",
         context=context,
-        data={"setting": query.setting and vars(query.setting), "rows": records},
-        table=Table(columns=RECORD_COLUMNS, rows=[list(record.values()) for record in records]),
+        data=lambda: {"setting": query.setting and vars(query.setting), "rows": list(records)},
+        table=Table(columns=RECORD_COLUMNS, rows=(list(record.values()) for record in records)),
         crumbs=(Crumb(text="Leaderboard", url=url("board")), Crumb(text="Categories")),
     )
 
@@ -82,20 +82,26 @@ def category_url(slug: str, where: str) -> str:
     return url("category", slug) + (f"?{where}" if where else "")
 
 
-def picker(query: CategoryQuery, address: str) -> list[dict[str, object]]:
-    """Every model, with the address that shows it too, or no longer."""
+class Pick(NamedTuple):
+    """A model, and the address that shows it too, or no longer."""
+
+    model: str
+    url: str
+    is_shown: bool
+
+
+def picker(query: CategoryQuery, address: str) -> list[Pick]:
+    """Every model."""
     names = {side.slug: side.model for side in query.sides}
     shown = list(dict.fromkeys(side.slug for side in query.shown))
     rest = "&".join(part for part in address.split("&") if part and not part.startswith("models="))
     page = url("categories")
-    made: list[dict[str, object]] = []
+    made: list[Pick] = []
     for slug, model in names.items():
         kept = [one for one in shown if one != slug] if slug in shown else [*shown, slug]
         parts = [f"models={','.join(kept)}" if kept else "", rest]
         tail = "&".join(part for part in parts if part)
-        made.append(
-            {"model": model, "url": f"{page}?{tail}" if tail else page, "shown": slug in shown}
-        )
+        made.append(Pick(model, f"{page}?{tail}" if tail else page, slug in shown))
     return made
 
 
@@ -104,7 +110,7 @@ def table_context(query: CategoryQuery, where: str) -> dict[str, object]:
     titles = query.titles
     ours = [side for side in query.shown if not side.claimed]
     theirs = [side for side in query.shown if side.claimed]
-    claimed = {result.category or ALL: result.problems for result in query.claims}
+    claimed = {claim.category or ALL: claim.problems for claim in query.claims}
     sizes = {**query.scope.sizes, ALL: query.scope.scored}
     rows = [
         {
@@ -149,15 +155,15 @@ def _times(share: float | None, n: int) -> float | None:
     return None if share is None else share * n
 
 
-def publication_context(claims: Sequence[PublishedResult]) -> dict[str, object]:
+def publication_context(claims: Sequence[Claim]) -> dict[str, object]:
     """What stands below the table: where claims come from and under which setting."""
     if not claims:
         none = "No published results have been imported."
         return {"citation": none, "note_counts": "", "setting": [], "agentic": []}
-    payload = claims[0].publication.payload
+    payload = claims[0].publication_says
     setting = payload.get("setting", {})
     return {
-        "citation": claims[0].publication.citation,
+        "citation": claims[0].citation,
         "note_counts": payload.get("note_counts", ""),
         "setting": [{"name": name, "value": value} for name, value in setting.items()],
         "agentic": [{"model": name, **row} for name, row in payload.get("agentic", {}).items()],

@@ -14,7 +14,7 @@ from django.http import Http404, HttpRequest
 
 from leaderboard import boards, cells
 from leaderboard.boards import Entry, Setting
-from leaderboard.claims import claim, published
+from leaderboard.claims import entry_of, published
 from leaderboard.columns import Placed, cells_of, known_to_any, placed
 from leaderboard.filters import SETTING_FILTERS, said, setting_filters
 from leaderboard.links import url
@@ -41,7 +41,7 @@ def category(request: HttpRequest, slug: str) -> Page:
     scored, title = sum(problem.scored for problem in problems), problems[0].category_title
     entries = boards.judged(setting, scored, category=slug, ahead=None) if setting else []
     claims = published(category=slug)
-    rows = placed([*entries, *map(claim, claims)], "fast1")
+    rows = placed([*entries, *map(entry_of, claims)], "fast1")
     records = [problem_record(problem) for problem in problems]
     where = canonical_query(request, (*SETTING_FILTERS,))
     return Page(

@@ -11,10 +11,10 @@ from django.http import Http404, HttpRequest
 
 from leaderboard import boards, cells, scores
 from leaderboard.boards import Cell, Entry
-from leaderboard.claims import claim
+from leaderboard.claims import Claim, entry_of, every_claim
 from leaderboard.columns import CSV_COLUMNS, Placed, as_record, csv_rows, known_to_any, placed
 from leaderboard.links import url
-from leaderboard.models import LanguageModel, Problem, PublishedResult, Standing
+from leaderboard.models import LanguageModel, Problem, Standing
 from leaderboard.pages import Crumb, Page, Table, public_page
 from leaderboard.side_by_side import LETTERS
 from leaderboard.verdicts import state, words
@@ -48,17 +48,15 @@ def model(request: HttpRequest, slug: str) -> Page:
     judged = Standing.objects.ranked().filter(submission__model=found)
     each = boards.each_in_its_setting(judged, known.scored)
     entries, settings = [entry for _, entry in each], {entry.submission: s for s, entry in each}
-    claims = list(
-        PublishedResult.objects.filter(model=found).select_related("model", "publication")
-    )
-    totals = [claim(result) for result in claims if result.category is None]
+    claims = every_claim(model=found.pk)
+    totals = [entry_of(claim) for claim in claims if claim.category is None]
     rows = placed([*entries, *totals], "fast1")
     ours = [row.entry for row in rows if not row.entry.claimed]
     context = {
         "model": found,
         **table_context(rows),
         "claimed": bool(totals),
-        "citation": claims[0].publication.citation if totals else "",
+        "citation": claims[0].citation if totals else "",
         "compare_url": compare_url(ours),
         "matrix_url": matrix_url(ours, settings),
         "badge_url": url("model-badge", found.slug) if ours else "",
@@ -162,13 +160,13 @@ def cell_records(entry: Entry) -> list[dict[str, Any]]:
 
 
 def category_context(
-    entries: Sequence[Entry], claims: Sequence[PublishedResult], known: Known
+    entries: Sequence[Entry], claims: Sequence[Claim], known: Known
 ) -> dict[str, object]:
     """pass@1 by category: a column for each submission and each published claim."""
-    claimed: dict[str, dict[str, PublishedResult]] = {}
-    for result in claims:
-        if result.category is not None:
-            claimed.setdefault(result.harness, {})[result.category] = result
+    claimed: dict[str, dict[str, Claim]] = {}
+    for claim in claims:
+        if claim.category is not None:
+            claimed.setdefault(claim.harness, {})[claim.category] = claim
     columns = [f"{entry.harness}, no. {entry.submission}" for entry in entries]
     columns += [f"{harness}, published" for harness in claimed]
     rows = []
@@ -176,8 +174,7 @@ def category_context(
         size = known.sizes[slug]
         ours = [entry.score_in(slug, size).pass_at_1 for entry in entries]
         theirs = [
-            claim(results[slug]).score.pass_at_1 if slug in results else None
-            for results in claimed.values()
+            entry_of(own[slug]).score.pass_at_1 if slug in own else None for own in claimed.values()
         ]
         made = [cells.count_cell(size), *map(cells.heat_cell, [*ours, *theirs])]
         made_of = cells.joined(made)

@@ -14,7 +14,15 @@ from django.test import Client
 
 from evaluator.report import Verdict
 from leaderboard import board_cells, matrix, moderation
-from leaderboard.models import Moderation, Problem, PublishedResult, Submission, Trust, Visibility
+from leaderboard.models import (
+    Moderation,
+    Problem,
+    Publication,
+    PublishedResult,
+    Submission,
+    Trust,
+    Visibility,
+)
 from tests.leaderboard import factory
 
 pytestmark = pytest.mark.django_db
@@ -92,6 +100,14 @@ def restate(_: Submission, __: User) -> None:
     one.save()
 
 
+def correct_a_claim(_: Submission, __: User) -> None:
+    PublishedResult.objects.update(correct_at_1=5, correct_at_3=6, fast_at_1=3, fast_at_3=4)
+
+
+def date_a_claim(_: Submission, __: User) -> None:
+    Publication.objects.update(date="2025", citation="Another.")
+
+
 def unscore(_: Submission, __: User) -> None:
     Problem.objects.filter(number=2).update(scored=False, unscored_reason="Wrong.")
 
@@ -113,6 +129,8 @@ def unscore(_: Submission, __: User) -> None:
         (judge_another, ("/", "/matrix", "/matrix.csv", "/problems")),
         (judge_with_the_same_counts, ("/", "/?p=1.5", "/matrix?category=tensor")),
         (restate, (PROBLEM,)),
+        (correct_a_claim, ("/", "/categories", "/categories/tensor", "/leaderboard.json")),
+        (date_a_claim, ("/", "/categories")),
         (unscore, ("/", "/matrix", "/problems")),
     ],
 )

@@ -14,9 +14,9 @@ from leaderboard.boards import Entry
 from leaderboard.charts import boards as charts
 from leaderboard.charts.boards import ByCategory, Chances, Curve, ModeCounts, Spread
 from leaderboard.charts.drawing import Spec
+from leaderboard.claims import Claim
 from leaderboard.filters import BOARD_PARAMETERS, BoardQuery, board_query
 from leaderboard.links import url
-from leaderboard.models import PublishedResult
 from leaderboard.pages import Crumb, Table, canonical_query
 from leaderboard.views.figures.frame import Drawn, figure, framed
 from leaderboard.views.figures.tables import (
@@ -121,7 +121,7 @@ def chances_say(p: float) -> str:
 
 
 def board_figures(
-    query: BoardQuery, ours: Sequence[Entry], claims: Sequence[PublishedResult], address: str
+    query: BoardQuery, ours: Sequence[Entry], claims: Sequence[Claim], address: str
 ) -> list[dict[str, object]]:
     """The frames of all that have something to show; `address` is the query string."""
     models = best_of(ours, MOST_BARS)
@@ -149,9 +149,7 @@ def called(entry: Entry) -> str:
     return f"{entry.model} ({entry.harness})"
 
 
-def fast_p_curves(
-    entries: Sequence[Entry], claims: Sequence[PublishedResult], scored: int
-) -> list[Curve]:
+def fast_p_curves(entries: Sequence[Entry], claims: Sequence[Claim], scored: int) -> list[Curve]:
     """The best entries, then the published curves (of all problems, so not for one category)."""
     ours = [
         Curve(
@@ -215,8 +213,8 @@ def by_category(entry: Entry) -> dict[str, float]:
     return {category: statistics.median(values) for category, values in groups.items()}
 
 
-def _published_curves(claims: Sequence[PublishedResult]) -> list[Curve]:
-    thresholds = claims[0].publication.payload.get(CURVES, {}).get("p", ()) if claims else ()
+def _published_curves(claims: Sequence[Claim]) -> list[Curve]:
+    thresholds = claims[0].publication_says.get(CURVES, {}).get("p", ()) if claims else ()
     return [
         Curve(
             model=name,
@@ -229,24 +227,24 @@ def _published_curves(claims: Sequence[PublishedResult]) -> list[Curve]:
     ]
 
 
-def mode_counts(entries: Sequence[Entry], claims: Sequence[PublishedResult]) -> list[ModeCounts]:
+def mode_counts(entries: Sequence[Entry], claims: Sequence[Claim]) -> list[ModeCounts]:
     """Of the best rows, and of what was published of all problems."""
     ours = [
         ModeCounts(name=called(entry), counts=entry.modes)
         for entry in best_of(entries, MOST_BARS)
         if entry.modes
     ]
-    order = claims[0].publication.payload.get(MODES, {}).get("order", ()) if claims else ()
+    order = claims[0].publication_says.get(MODES, {}).get("order", ()) if claims else ()
     return ours + [
         ModeCounts(name=f"{name} (published)", counts=dict(zip(order, counts, strict=True)))
         for name, counts in _published_of(claims, MODES).items()
     ]
 
 
-def _published_of(claims: Sequence[PublishedResult], key: str) -> dict[str, Sequence[Any]]:
+def _published_of(claims: Sequence[Claim], key: str) -> dict[str, Sequence[Any]]:
     """What a publication tells of all problems, by the names of models that are claimed here."""
     if not claims or claims[0].category is not None:
         return {}
-    names = {claim.model.name for claim in claims}
-    told = claims[0].publication.payload.get(key, {})
+    names = {claim.model for claim in claims}
+    told = claims[0].publication_says.get(key, {})
     return {name: values for name, values in told.items() if name in names}
