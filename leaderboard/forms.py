@@ -6,14 +6,20 @@ from datetime import timedelta
 from typing import Any
 
 from django import forms
+from django.http import QueryDict
 
-from leaderboard.models import Hardware, Harness, Problem, Scope, Visibility
+from leaderboard.editing import EDITABLE, visibilities
+from leaderboard.models import Hardware, Harness, Problem, Scope, Submission, Visibility
 from leaderboard.models.choices import BACKENDS, DTYPES, PROFILES, Choices
 from leaderboard.models.submissions import MAX_COST_USD, MAX_NOTES, MAX_STEP_BUDGET
 
 LIFETIMES = [("30", "30 days"), ("90", "90 days"), ("365", "one year"), ("", "never expires")]
 SIZES = [("tiny", "tiny"), ("standard", "standard"), ("large", "large")]
 USUAL = ("", "the usual")
+FIXED = (
+    "Whether it is public stays as it was when judging began, so that nobody is ranked by what went"
+    " well. Hand the kernels in again to have them judged anew."
+)
 
 
 class TokenForm(forms.Form):
@@ -40,19 +46,9 @@ class LongText(forms.CharField):
         return super().to_python(value and value.replace("\r\n", "\n")) or ""
 
 
-class SubmitForm(forms.Form):
-    """One kernel (problem and source) or an archive, never both."""
+class ToldForm(forms.Form):
+    """What a submission says of itself, when it is handed in and afterwards."""
 
-    model = forms.CharField(
-        max_length=80,
-        required=False,
-        help_text="The language model that wrote the kernels. The name of a published tree in an"
-        " archive says it too.",
-    )
-    vendor = forms.CharField(max_length=80, required=False)
-    harness = forms.ChoiceField(
-        choices=[(n, n) for n in Harness.values], help_text="How the model was asked."
-    )
     step_budget = forms.IntegerField(
         required=False,
         min_value=1,
@@ -70,13 +66,49 @@ class SubmitForm(forms.Form):
     visibility = forms.ChoiceField(
         choices=Visibility.choices,
         initial=Visibility.PUBLIC,
-        help_text="Public results are ranked; unlisted ones have an address only.",
+        help_text="Public results are ranked; unlisted ones have an address only. Whether it is"
+        " public cannot be changed once judging begins.",
     )
     notes = LongText(
         rows=4,
         max_length=MAX_NOTES,
         help_text="What readers should know: settings of the model, the prompt, a paper. Shown as"
         " plain text.",
+    )
+
+
+class EditForm(ToldForm):
+    """What of a submission its owner may change."""
+
+    def __init__(self, submission: Submission, data: QueryDict | None = None) -> None:
+        super().__init__(data, initial={name: getattr(submission, name) for name in EDITABLE})
+        allowed = visibilities(submission)
+        shown = self.fields["visibility"]
+        assert isinstance(shown, forms.ChoiceField)
+        shown.choices = [(one.value, one.label) for one in allowed]
+        if len(allowed) < len(Visibility):
+            shown.help_text = FIXED
+        shown.disabled = len(allowed) == 1
+        if submission.harness != Harness.AGENTIC:
+            del self.fields["step_budget"]
+
+    @property
+    def short(self) -> list[forms.BoundField]:
+        return [field for field in self if field.name != "notes"]
+
+
+class SubmitForm(ToldForm):
+    """One kernel (problem and source) or an archive, never both."""
+
+    model = forms.CharField(
+        max_length=80,
+        required=False,
+        help_text="The language model that wrote the kernels. The name of a published tree in an"
+        " archive says it too.",
+    )
+    vendor = forms.CharField(max_length=80, required=False)
+    harness = forms.ChoiceField(
+        choices=[(n, n) for n in Harness.values], help_text="How the model was asked."
     )
     problem = forms.ChoiceField(required=False, choices=())
     backend = forms.ChoiceField(required=False, choices=[("", "Choose…"), *BACKENDS])

@@ -141,15 +141,19 @@ def _check_about(about: About) -> None:
             "Name it in Latin letters; its address is made of them.",
             fields={"model": "needs a letter from a to z or a digit"},
         )
-    if about.step_budget is not None and about.harness is not Harness.AGENTIC:
+    check_told(about.harness, about.step_budget, about.cost_usd)
+
+
+def check_told(harness: str, step_budget: int | None, cost_usd: float | None) -> None:
+    """Raises Refusal."""
+    if step_budget is not None and harness != Harness.AGENTIC:
         raise Refusal(
             "bad_step_budget",
             "Only an agentic harness has a step budget.",
             "Leave step_budget out, or say harness=agentic.",
             fields={"step_budget": "only with harness=agentic"},
         )
-    cost = about.cost_usd
-    if cost is not None and not (math.isfinite(cost) and 0 <= cost <= MAX_COST_USD):
+    if cost_usd is not None and not (math.isfinite(cost_usd) and 0 <= cost_usd <= MAX_COST_USD):
         raise Refusal(
             "bad_cost",
             f"A cost lies between 0 and {MAX_COST_USD:.0f} US dollars.",

@@ -32,15 +32,15 @@ def moderate(
             "A disputed or invalidated submission needs a public reason; an accepted one has none.",
             "Say why, or leave the reason empty to accept.",
         )
-    _change(submission, actor, "moderate", moderation=moderation, moderation_reason=reason.strip())
+    change(submission, actor, "moderate", moderation=moderation, moderation_reason=reason.strip())
 
 
 def show(submission: Submission, actor: AbstractBaseUser, visibility: Visibility) -> None:
-    _change(submission, actor, "show", visibility=visibility)
+    change(submission, actor, "show", visibility=visibility)
 
 
 def edit(row: LanguageModel | Hardware, actor: AbstractBaseUser, **values: Any) -> None:
-    _change(row, actor, "edit", **values)
+    change(row, actor, "edit", **values)
 
 
 def revoke(token: ApiToken, actor: AbstractBaseUser) -> None:
@@ -49,7 +49,8 @@ def revoke(token: ApiToken, actor: AbstractBaseUser) -> None:
             _note(actor, "revoke", f"token {token.prefix}", {})
 
 
-def _change(row: Model, actor: AbstractBaseUser, action: str, **values: Any) -> None:
+def change(row: Model, actor: AbstractBaseUser, action: str, **values: Any) -> None:
+    """With what pages and boards read of it, and what it was in the audit log."""
     rows = type(row)._default_manager.filter(pk=row.pk)
     with transaction.atomic():
         before = {name: getattr(rows.select_for_update().get(), name) for name in values}
@@ -57,7 +58,7 @@ def _change(row: Model, actor: AbstractBaseUser, action: str, **values: Any) -> 
         _note(
             actor, action, f"{row._meta.verbose_name} {row.pk}", {"before": before, "after": values}
         )
-        if isinstance(row, Submission):
+        if isinstance(row, Submission) and {"visibility", "moderation"} & set(values):
             problem_standings.refresh_of([row.pk])
         elif "is_baseline" in values:
             own = Submission.objects.filter(model=row.pk)

@@ -60,6 +60,19 @@ class SubmissionIn(Input):
         return attrs
 
 
+class EditIn(Input):
+    """What is left out stays as it is."""
+
+    visibility = serializers.ChoiceField(choices=Visibility.choices, required=False)
+    step_budget = serializers.IntegerField(
+        min_value=1, max_value=MAX_STEP_BUDGET, required=False, allow_null=True
+    )
+    cost_usd = serializers.FloatField(
+        min_value=0, max_value=MAX_COST_USD, required=False, allow_null=True
+    )
+    notes = serializers.CharField(max_length=MAX_NOTES, required=False, allow_blank=True)
+
+
 class HelloIn(Input):
     host = serializers.CharField(max_length=200)
     hardware = serializers.CharField(max_length=200)

@@ -59,6 +59,7 @@ class SubmissionOut(Output):
     moderation_reason = serializers.CharField()
     notes = serializers.CharField()
     created_at = serializers.DateTimeField()
+    edited_at = serializers.DateTimeField(allow_null=True)
     kernel_count = serializers.IntegerField()
     url = serializers.SerializerMethodField()
 

@@ -126,8 +126,6 @@ def submissions(request: Request) -> Response:
     return _page(request, rows, outputs.SubmissionOut)
 
 
-@extend_schema(responses=outputs.SubmissionOut, operation_id="read_submission")
-@api_view(["GET"])
 @versioned
 def submission(request: Request, number: int) -> Response:
     rows = _submissions(Submission.objects.reachable_by(request.user))

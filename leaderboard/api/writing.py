@@ -15,15 +15,15 @@ from rest_framework.parsers import MultiPartParser
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from leaderboard import evaluation
+from leaderboard import editing, evaluation
 from leaderboard.api import outputs
-from leaderboard.api.inputs import SubmissionIn
+from leaderboard.api.inputs import EditIn, SubmissionIn
 from leaderboard.api.parsing import ObjectParser
-from leaderboard.api.reading import submissions
+from leaderboard.api.reading import submission, submissions
 from leaderboard.archives import read_archive
 from leaderboard.intake import About, accept
 from leaderboard.kernels import Candidate, decoded, from_members
-from leaderboard.models import Harness, Run, Visibility
+from leaderboard.models import Harness, Run, Submission, Visibility
 from leaderboard.placing import Wish
 from leaderboard.refusal import Refusal
 
@@ -71,6 +71,29 @@ def submissions_or_submit(request: Request) -> Response:
     )
     body = outputs.AcceptedOut(accepted, context={"request": request}).data
     return Response(body, status=201 if accepted.is_new else 200)
+
+
+@extend_schema(
+    methods=["PATCH"],
+    request=EditIn,
+    responses={
+        200: outputs.SubmissionOut,
+        **dict.fromkeys((400, 401, 403, 404, 409, 429), outputs.ErrorOut),
+    },
+    operation_id="edit_submission",
+)
+@extend_schema(methods=["GET"], responses=outputs.SubmissionOut, operation_id="read_submission")
+@api_view(["GET", "PATCH"])
+def submission_or_edit(request: Request, number: int) -> Response:
+    """Its owner, and staff, may change what it says of itself: never its kernels and results."""
+    if request.method == "PATCH":
+        found = get_object_or_404(Submission.objects.reachable_by(request.user), pk=number)
+        if not editing.may_edit(request.user, found):
+            raise PermissionDenied("Only the submission's owner may edit it.")
+        given = EditIn(data=request.data)
+        given.is_valid(raise_exception=True)
+        editing.edit(found, _user(request), given.validated_data)
+    return submission(request, number)
 
 
 def _user(request: Request) -> AbstractBaseUser:

@@ -124,7 +124,7 @@ class WorkerHost(models.Model):
 
 
 class AuditEntry(models.Model):
-    """What staff did. Never changed."""
+    """What staff did, and owners to what they had handed in. Never changed."""
 
     at = models.DateTimeField(auto_now_add=True)
     actor = models.ForeignKey(settings.AUTH_USER_MODEL, models.PROTECT, null=True)

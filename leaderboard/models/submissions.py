@@ -53,6 +53,7 @@ class Submission(models.Model):
 
     `k` is how many attempts a problem were drawn. `step_budget` belongs to agentic harnesses.
     `cost_usd` is what its submitter says that making all its kernels cost.
+    `edited_at` is when somebody last changed what it says of itself.
     An idempotency key with the digest of its request makes a repeated request harmless.
     """
 
@@ -72,6 +73,7 @@ class Submission(models.Model):
     idempotency_key = models.CharField(max_length=200, null=True)  # noqa: DJ001  unique per owner
     request_digest = models.CharField(max_length=64)
     created_at = models.DateTimeField(auto_now_add=True)
+    edited_at = models.DateTimeField(null=True, blank=True)
 
     objects = SubmissionQuerySet.as_manager()
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from evaluator.profiling.mechanism import Evidence, Mechanism, Tag
 from evaluator.report import Environment, RankLog, Verdict
+from leaderboard import editing
 from leaderboard.models import (
     DataVersion,
     Hardware,
@@ -65,6 +66,8 @@ def agentic() -> dict[str, str]:
     """One problem in two steps, the last one in two sizes; another that ran out of time."""
     problem, other = Problem.objects.order_by("number")
     made = factory.make_submission("Model One", "agentic")
+    for notes in (NAME, "Thinking was on."):
+        editing.edit(made, factory.make_user(), {"notes": notes})
     judge(factory.make_kernel(made, other), Verdict.TIMEOUT)
     judge(factory.make_kernel(made, problem, source=STEP.format(1)), speedup=1.2)
     last = judge(second_step(made, STEP.format(2)), speedup=2.0)
@@ -73,6 +76,7 @@ def agentic() -> dict[str, str]:
     return {
         "kernel": f"/kernels/{last.kernel.source_id}",
         "submission": f"/submissions/{made.pk}",
+        "edit": f"/submissions/{made.pk}/edit",
         "model": f"/models/{made.model.slug}",
         "waiting": f"/runs/{waiting.id}",
     }
