@@ -14,7 +14,6 @@ from django.db.models.functions import Substr
 from leaderboard import scores, thresholds
 from leaderboard.cell_columns import Columns
 from leaderboard.details import results_of, without_kernels
-from leaderboard.narrowing import results_of as results_narrowed
 from leaderboard.prepared import Given
 from leaderboard.scores import Attempts, Sums
 from leaderboard.standings import Totals, totals_of
@@ -32,7 +31,8 @@ Found = tuple[Totals, Sums] | None
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Reading:
     """Which columns of a Standing to read, and which `values` that takes; `sum_up` makes the totals
-    of a submission's k and these columns. The same one for the same question."""
+    of a submission's k and these columns. The same one for the same question; `is_long` where the
+    columns are too long to be remembered."""
 
     names: Sequence[str]
     sum_up: Callable[..., Found]
@@ -92,13 +92,8 @@ def _of_problems(narrow: Narrow, p: float, k: int, cells: str, *wide: Any) -> Fo
 
 
 def _of_kinds(narrow: Narrow, p: float, k: int, *packed: Any) -> Found:
-    own = without_kernels(*packed)
-    found = totals_of(own, k, narrow)
-    if found is None:
-        return None
-    if p == USUAL_P:
-        return found, found.summed
-    return found, _above(p, k, results_narrowed(own, narrow))
+    found = totals_of(without_kernels(*packed), k, narrow, p)
+    return found and (found, found.summed)
 
 
 def _above(p: float, k: int, results: Sequence[Attempts]) -> Sums:

@@ -17,10 +17,24 @@ class Part(NamedTuple):
     """A problem with the `outcomes` that count; `told` is the one of the fastest correct attempt
     or, where none is correct, of the one that came furthest."""
 
-    results: Attempts
+    problem: int
+    category: str
+    made: int
+    speedups: tuple[float, ...]
+    lows: tuple[float, ...]
     outcomes: list[str]
     told: str
     utilisation: float | None
+
+    @property
+    def results(self) -> Attempts:
+        return Attempts(
+            problem=self.problem,
+            category=self.category,
+            made=self.made,
+            speedups=self.speedups,
+            lows=self.lows,
+        )
 
 
 def results_of(columns: Columns, narrow: Narrow) -> tuple[Attempts, ...]:
@@ -43,7 +57,11 @@ def parts_of(columns: Columns, narrow: Narrow) -> Iterator[Part]:
         speedups, lows, known = _compressed(rates, counting)
         best = speedups.index(max(speedups)) if speedups else None
         yield Part(
-            Attempts(problem=problem, category=category, made=made, speedups=speedups, lows=lows),
+            problem,
+            category,
+            made,
+            speedups,
+            lows,
             own,
             max(own, key=ranks.__getitem__)
             if best is None

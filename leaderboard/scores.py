@@ -173,14 +173,19 @@ class Counts(NamedTuple):
 
 
 def counts(result: Attempts, p: float = 1.0) -> Counts:
-    right = len(result.speedups)
+    return counts_of(result.made, result.speedups, result.sure, p)
+
+
+def counts_of(made: int, speedups: Sequence[float], sure: Sequence[float], p: float) -> Counts:
+    """Of attempts made, what the correct ones are faster than the reference and surely so."""
+    right = len(speedups)
     is_above = float(p).__lt__
     return Counts(
-        result.made,
+        made,
         right,
-        sum(map(is_above, result.sure)),
-        sum(map(is_above, result.speedups)),
-        math.fsum(map(math.log, result.speedups)) / right if right else None,
+        sum(map(is_above, sure)),
+        sum(map(is_above, speedups)),
+        math.fsum(map(math.log, speedups)) / right if right else None,
     )
 
 

@@ -123,8 +123,8 @@ def _most_used(backends: Iterable[str]) -> list[str]:
     return sorted(used, key=lambda name: (-used[name], name))
 
 
-def totals_of(columns: Columns, k: int, narrow: Narrow) -> Totals | None:
-    """None where no kernel counts."""
+def totals_of(columns: Columns, k: int, narrow: Narrow, p: float = 1.0) -> Totals | None:
+    """None where no kernel counts. Another `p` needs what `parts_of` needs."""
     if narrow.is_by_problem:
         numbers = columns.numbers
         places = zip(numbers[AT["problem"]], numbers[AT["category"]], strict=True)
@@ -137,7 +137,8 @@ def totals_of(columns: Columns, k: int, narrow: Narrow) -> Totals | None:
     modes = Counter[str | None]()
     for outcome, n in ended.items():
         modes[outcome_of(outcome).mode] += n
-    summed = scores.sums([part.results for part in parts], k=k)
+    counts = [scores.counts_of(part.made, part.speedups, part.lows, p) for part in parts]
+    summed = scores.sums_of(counts, k=k)
     return Totals(
         sums=list(summed),
         utilisation=_median(part.utilisation for part in parts),

@@ -13,7 +13,7 @@ from django.core.cache import cache
 from django.test import Client
 
 from evaluator.report import Verdict
-from leaderboard import board_cells, matrix, moderation
+from leaderboard import board_cells, boards, matrix, moderation
 from leaderboard.models import (
     Moderation,
     Problem,
@@ -117,7 +117,15 @@ def unscore(_: Submission, __: User) -> None:
     [
         (
             rename,
-            ("/", "/?sort=-model", "/matrix", "/categories/tensor", "/leaderboard.json", PROBLEM),
+            (
+                "/",
+                "/?nccl=no",
+                "/?sort=-model",
+                "/matrix",
+                "/categories/tensor",
+                "/leaderboard.json",
+                PROBLEM,
+            ),
         ),
         (make_baseline, ("/", "/matrix", "/categories/tensor")),
         (change(trust=Trust.SELF_REPORTED), ("/", "/categories/tensor")),
@@ -127,7 +135,7 @@ def unscore(_: Submission, __: User) -> None:
         (hide, ("/", "/matrix", "/categories/tensor", PROBLEM)),
         (dispute, ("/", "/matrix", "/categories/tensor", PROBLEM)),
         (judge_another, ("/", "/matrix", "/matrix.csv", "/problems")),
-        (judge_with_the_same_counts, ("/", "/?p=1.5", "/matrix?category=tensor")),
+        (judge_with_the_same_counts, ("/", "/?p=1.5", "/?nccl=no", "/matrix?category=tensor")),
         (restate, (PROBLEM,)),
         (correct_a_claim, ("/", "/categories", "/categories/tensor", "/leaderboard.json")),
         (date_a_claim, ("/", "/categories")),
@@ -163,6 +171,23 @@ def test_a_new_result_draws_only_its_own_rows(site: Submission, client: Client) 
     client.get("/")
     client.get("/matrix")
     assert drawn() == (first[0] + 1, first[1] + 1)
+
+
+def test_under_a_filter_on_kernels_a_new_result_counts_only_its_own_row(
+    site: Submission, client: Client
+) -> None:
+    forget()
+    client.get("/?nccl=no")
+    assert boards._held.cache_info().misses == 3
+    judge_another(site, site.owner)
+    client.get("/?nccl=no")
+    assert boards._held.cache_info().misses == 4
+
+
+def test_columns_are_not_taken_for_others_of_the_same_letters() -> None:
+    parts = (("ab", "c"), ("a", "bc"), ("abc", ""), ("abc",))
+    assert len({boards._digest(one) for one in parts}) == len(parts)
+    assert boards._digest(("a", b"b")) == boards._digest(("a", memoryview(b"b")))
 
 
 def test_a_row_is_drawn_for_the_columns_of_its_board(site: Submission, client: Client) -> None:
