@@ -18,7 +18,7 @@ from evaluator.job import Device, Job
 from evaluator.ranks import Fault, GpuFull, Ranks
 from evaluator.report import EvaluatorError, Phase, Progress, Verdict
 from evaluator.spawn import RankSetup
-from evaluator.staff import REFERENCE, SUBMISSION, Staff
+from evaluator.staff import SUBMISSION, Staff
 
 if TYPE_CHECKING:
     from evaluator.panel import Panel
@@ -39,6 +39,7 @@ class Bench:
     findings: Findings
     emit: Emit
     slabs: Slabs = field(default_factory=dict)
+    is_reference_called: bool = False
 
     @property
     def reference(self) -> Ranks:
@@ -51,11 +52,6 @@ class Bench:
     @property
     def host(self) -> Host:
         return self.staff.host
-
-    @property
-    def is_reference_called(self) -> bool:
-        """Whether it serves this run already."""
-        return REFERENCE not in self.slabs
 
     @contextlib.contextmanager
     def phase(self, phase: Phase) -> Iterator[None]:
@@ -71,6 +67,7 @@ class Bench:
 
     def start(self, side: Ranks) -> None:
         """The side's ranks join their group and import their entry; `greet` waits for them."""
+        self.is_reference_called |= side is self.reference
         task = self.panel.task(self.job.source if side is self.submission else None)
         if side.is_started:
             side.take(task)
@@ -85,9 +82,13 @@ class Bench:
         side.start(setup)
 
     def greet(self, side: Ranks) -> None:
-        """Wait until the side's ranks are ready, and give them their slabs."""
+        """Wait until the side's ranks are ready."""
         with blame(side):
             side.wait()
+
+    def give_slabs(self, side: Ranks) -> None:
+        """Not before they are needed: what a run that ends early has not asked for would be there
+        for the next."""
         side.give_slabs(self.slabs.pop(side.side))
 
     def close_slabs(self) -> None:

@@ -11,7 +11,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from evaluator import roofline, scan, timing
+from evaluator import interval, roofline, scan, timing
 from evaluator.job import Device, Job, limits_of
 from evaluator.profiling.mechanism import Evidence, Tag
 
@@ -26,7 +26,8 @@ def facts() -> dict[str, Any]:
             "warmup_calls": timing.WARMUP_CALLS,
             "timed_calls": timing.TIMED_CALLS,
             "least_timed_s": timing.MIN_TIMED_S,
-            "resamples": timing.RESAMPLES,
+            "resamples": interval.RESAMPLES,
+            "process_share": interval.PROCESS_SHARE,
             "merged_ratio": timing.MERGED_CALLS_RATIO,
             "merged_us": timing.MERGED_CALLS_US,
             "noisy_spread": timing.NOISY_SPREAD,

@@ -119,6 +119,7 @@ def _build(bench: Bench) -> None:
     bench.slabs = bench.panel.make_slabs()
     for side in sides:
         bench.greet(side)
+    bench.give_slabs(bench.submission)
 
 
 def _verify(bench: Bench) -> None:

@@ -10,6 +10,7 @@ import importlib.util
 import os
 import socket
 import sys
+import tempfile
 import time
 import traceback
 from collections.abc import Callable, Mapping
@@ -33,7 +34,7 @@ from problems.values import linear, named_outputs, sparse, tensors
 
 Solution = Callable[..., object]
 Groups = Mapping[str, dist.ProcessGroup]
-STORE = "/tmp/rendezvous"
+SCRATCH = Path(tempfile.gettempdir())
 
 
 def run_rank(setup: RankSetup, rank: int, slab_channel: socket.socket, control_fd: int) -> None:
@@ -136,7 +137,7 @@ def _join(setup: RankSetup, rank: int) -> torch.device:
         MASTER_PORT="29500",
     )
     torch.set_num_threads(setup.threads)
-    return join_world(setup.device, STORE, rank, setup.world_size)
+    return join_world(setup.device, str(SCRATCH / "rendezvous"), rank, setup.world_size)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -170,7 +171,7 @@ def _entry(source: str) -> Solution:
         from torch.utils import cpp_extension
 
         share_builds(cpp_extension)
-    path = Path("/tmp", f"rank{os.environ['RANK']}", "submission.py")
+    path = SCRATCH / f"rank{os.environ['RANK']}" / "submission.py"
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(source)
     spec = importlib.util.spec_from_file_location("submission", path)

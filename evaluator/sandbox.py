@@ -18,6 +18,7 @@ from pathlib import Path
 
 from evaluator import cgroup, processes, seccomp
 from evaluator.job import Limits
+from evaluator.leftovers import own_folder
 from evaluator.lifeline import die_with_parent
 from evaluator.report import EvaluatorError, Isolation
 
@@ -44,7 +45,8 @@ READABLE = (
 
 @dataclass(kw_only=True)
 class Sandbox:
-    """A running sandbox. `init_pidfd` is its first process: when that dies, all in it dies."""
+    """A running sandbox. `init_pidfd` is its first process: when that dies, all in it dies.
+    `scratch` is a folder outside that is its own, where it has no /tmp of its own."""
 
     process: subprocess.Popen[bytes]
     isolation: Isolation
@@ -52,6 +54,7 @@ class Sandbox:
     limits: Limits
     init_pidfd: int | None = None
     init_pid: int | None = None
+    scratch: str | None = None
 
     @property
     def is_alive(self) -> bool:
@@ -69,6 +72,8 @@ class Sandbox:
             self.process.wait(REAP_S)  # bubblewrap reaps its child; killed, it would leave a zombie
         self.process.kill()
         self.process.wait()
+        if self.scratch is not None:
+            shutil.rmtree(self.scratch, ignore_errors=True)
         if self.init_pidfd is not None:
             gone, _, _ = select.select([self.init_pidfd], [], [], timeout_s)
             os.close(self.init_pidfd)
@@ -137,12 +142,14 @@ def launch(
     `fds` are inherited at the same numbers; stdout and stderr go to `output_fd`. `devices` are
     paths below /dev. Call it from a thread that outlives the sandbox: its death kills the sandbox.
     """
-    environment = _environment(settings, limits)
     bwrap = find_bwrap()
+    scratch = "/tmp" if bwrap else own_folder()
+    environment = _environment(settings, scratch)
     if bwrap is None:
-        argv = [sys.executable, *program]
-        process = _popen(argv, environment, fds, output_fd, _before_exec(limits, None))
-        return Sandbox(process=process, isolation=Isolation.NONE, leaf=None, limits=limits)
+        argv, prepare = [sys.executable, *program], _before_exec(limits, None)
+        process = _popen(argv, environment, fds, output_fd, prepare)
+        none = Isolation.NONE
+        return Sandbox(process=process, isolation=none, leaf=None, limits=limits, scratch=scratch)
     leaf = cgroup.create_leaf(limits.memory_bytes, limits.processes)
     info_read, info_write = os.pipe()
     own = [info_write]
@@ -260,21 +267,21 @@ def _readable_paths() -> list[str]:
     return list(dict.fromkeys([*system, *own, *extra]))
 
 
-def _environment(settings: dict[str, str], limits: Limits) -> dict[str, str]:
+def _environment(settings: dict[str, str], scratch: str) -> dict[str, str]:
     path = f"{Path(sys.executable).parent}:{os.environ.get('CUDA_HOME', '/usr/local/cuda')}/bin"
     passed = {name: os.environ[name] for name in PASSED_SETTINGS if name in os.environ}
     return {
         "PATH": f"{path}:/usr/bin:/bin",
-        "HOME": "/tmp",
+        "HOME": scratch,
         "USER": "nobody",
-        "TMPDIR": "/tmp",
+        "TMPDIR": scratch,
         "LANG": "C.UTF-8",
         "PYTHONPATH": f"{REPOSITORY}:{REPOSITORY / 'evaluator' / 'compat'}",
         "PYTHONDONTWRITEBYTECODE": "1",
         "PYTHONUNBUFFERED": "1",
-        "TORCH_EXTENSIONS_DIR": "/tmp/extensions",
-        "TORCHINDUCTOR_CACHE_DIR": "/tmp/inductor",
-        "TRITON_CACHE_DIR": "/tmp/triton",
+        "TORCH_EXTENSIONS_DIR": f"{scratch}/extensions",
+        "TORCHINDUCTOR_CACHE_DIR": f"{scratch}/inductor",
+        "TRITON_CACHE_DIR": f"{scratch}/triton",
         "GLOO_SOCKET_IFNAME": "lo",
         "NCCL_SOCKET_IFNAME": "lo",
         "KINETO_LOG_LEVEL": "99",  # torch 2.13 logs every start of its profiler

@@ -12,7 +12,6 @@ from evaluator.control import Command
 from evaluator.diagnose import first_fault
 from evaluator.ranks import Fault, Ranks
 from evaluator.report import Verdict
-from evaluator.staff import SUBMISSION
 from evaluator.timing import PACES
 
 SINGLE_ROUNDS, SINGLE_CALLS = 1, 16
@@ -24,6 +23,7 @@ def time_both(bench: Bench) -> None:
     if not bench.is_reference_called:
         bench.start(bench.reference)
         bench.greet(bench.reference)
+    bench.give_slabs(bench.reference)
     _load_timed(bench)
     _warm_up(bench, samples)
     if bench.host.cores:  # not before: threads that calls start inherit where their starter is
@@ -77,7 +77,9 @@ def _has_passed(began: float, seconds: float) -> bool:
 
 
 def _round(bench: Bench, samples: timing.Samples, round_number: int, *, single: bool) -> None:
-    """Fresh inputs, one burst of each side (or single calls), then every output compared."""
+    """Fresh inputs, one burst of each side (or single calls), then every output of the submission
+    compared. The reference has been right in all trials: that it is at work for this run, too, one
+    round shows."""
     if bench.panel.refresh():
         _load_timed(bench)
     burst = bench.panel.shuffled_burst()
@@ -92,9 +94,9 @@ def _round(bench: Bench, samples: timing.Samples, round_number: int, *, single: 
         samples.add(is_kernel, walls_us, single=single)
         if not single:
             samples.add_rank_times(is_kernel, [own.rank_ns for own in side.controls])
-        if is_kernel:
-            _check_round(bench, burst, round_number)
-        else:
+        if is_kernel or single:
+            _check_round(bench, side, burst, round_number)
+        if not is_kernel:
             samples.empty_us.append(_timed_us(bench, side, ()))
 
 
@@ -110,7 +112,8 @@ def _timed_us(bench: Bench, side: Ranks, burst: tuple[int, ...]) -> float:
         return timed_burst_ns(side, bench.panel, burst) / 1e3
 
 
-def _check_round(bench: Bench, called: tuple[int, ...], round_number: int) -> None:
-    checks = bench.panel.check("timed", SUBMISSION, called)
+def _check_round(bench: Bench, side: Ranks, called: tuple[int, ...], round_number: int) -> None:
+    checks = bench.panel.check("timed", side.side, called)
     if any(check.verdict is not Verdict.OK for check in checks):
-        raise first_fault(checks, f"timed round {round_number}")
+        with blame(side):
+            raise first_fault(checks, f"timed round {round_number}")

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import random
 import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from evaluator.interval import speedup_interval
 from evaluator.job import Device
 from evaluator.report import Phase, Progress, Timing
 
 WARMUP_CALLS = 500
 TIMED_CALLS = 100
 MIN_TIMED_S = 0.5
-RESAMPLES = 1000
+LEAST_ROUNDS = 2  # one says nothing of how rounds scatter
 MERGED_CALLS_RATIO = 2.0
 MERGED_CALLS_US = 100.0
 SLIVER = 0.02
@@ -184,23 +184,11 @@ def summarise(samples: Samples) -> tuple[Timing, tuple[str, ...]]:
     return timing, tuple(flags)
 
 
-def speedup_interval(kernel: Sequence[float], baseline: Sequence[float]) -> tuple[float, float]:
-    """95 % bootstrap interval of median(baseline) / median(kernel). Rounds are resampled, with what
-    both sides took in them: what slows a host down for a while slows both."""
-    chooser = random.Random(0)
-    rounds = list(zip(kernel, baseline, strict=True))
-    ratios = []
-    for _ in range(RESAMPLES):
-        drawn_kernel, drawn_baseline = zip(*chooser.choices(rounds, k=len(rounds)), strict=True)
-        ratios.append(statistics.median(drawn_baseline) / statistics.median(drawn_kernel))
-    ratios.sort()
-    return ratios[int(0.025 * RESAMPLES)], ratios[int(0.975 * RESAMPLES) - 1]
-
-
 def enough(bursts: int, burst_calls: int, elapsed_s: float, pace: Pace) -> bool:
     """Whether the timed phase has its calls and its time, or has used all the time it may."""
     has_calls = bursts * burst_calls >= TIMED_CALLS and bursts >= pace.least_bursts
-    return elapsed_s >= pace.most_timed_s or (has_calls and elapsed_s >= MIN_TIMED_S)
+    is_late = bursts >= LEAST_ROUNDS and elapsed_s >= pace.most_timed_s
+    return is_late or (has_calls and elapsed_s >= MIN_TIMED_S)
 
 
 def progress(bursts: int, burst_calls: int, pace: Pace) -> Progress:

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 import problems
-from evaluator import EvaluatorError, Job, Verdict
+from evaluator import EvaluatorError, Isolation, Job, Verdict
 from evaluator.evaluate import evaluate
 from evaluator.processes import tree
 from evaluator.staff import MOST_RUNS, Staff
@@ -65,6 +65,17 @@ def test_nothing_of_a_hostile_run_is_there_in_the_next(name: str, standby: Stand
     assert evaluate(hostile.job, standby=standby).verdict in hostile.verdicts
     assert _below(standby) <= before
     assert evaluate(honest, standby=standby).verdict is Verdict.OK
+
+
+def test_without_bubblewrap_neither_side_meets_the_other(
+    standby: Standby, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("PKB_BWRAP", raising=False)
+    monkeypatch.setenv("PATH", "")
+    for _ in range(2):
+        report = evaluate(_reference("allreduce"), standby=standby)
+        assert report.verdict is Verdict.OK, report.message
+        assert report.isolation is Isolation.NONE
 
 
 def test_in_a_lull_the_next_submission_gets_a_sandbox_that_has_imported_torch() -> None:

@@ -74,7 +74,14 @@ def test_a_rank_that_claims_far_too_little_time_is_flagged() -> None:
 
 @pytest.mark.parametrize(
     ("bursts", "elapsed_s", "expected"),
-    [(1, 0.1, False), (60, 0.1, False), (1, 10.0, False), (7, 0.6, True), (1, 31.0, True)],
+    [
+        (1, 0.1, False),
+        (60, 0.1, False),
+        (1, 10.0, False),
+        (7, 0.6, True),
+        (1, 31.0, False),
+        (2, 31.0, True),
+    ],
 )
 def test_a_timed_phase_has_both_calls_and_time(
     bursts: int, elapsed_s: float, expected: bool
