@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from evaluator.diagnose import Diagnosis, flags_of, refine, sentence
 from evaluator.job import Job
+from evaluator.paths import neutral
 from evaluator.profiling.mechanism import Mechanism
 from evaluator.profiling.timeline import RankTimeline
 from evaluator.ranks import Fault
@@ -37,11 +38,11 @@ class Findings:
         told = self._told(fault) if fault else Diagnosis(verdict=Verdict.OK)
         return Report(
             verdict=told.verdict,
-            message=sentence(fault, told, self.timing),
+            message=neutral(sentence(fault, told, self.timing)),
             kernel_digest=job.kernel_digest,
             phase=self.phase if fault else None,
             cause=told.cause,
-            evidence=told.evidence,
+            evidence=told.evidence and neutral(told.evidence),
             ranks=told.ranks,
             flags=tuple(dict.fromkeys([*self.flags, *flags_of(job, known["isolation"])])),
             flag_lines={flag: tuple(at) for flag, at in lines_of(job.source).items()},
@@ -53,7 +54,7 @@ class Findings:
             floors=self.floors,
             timelines=self.timelines,
             mechanisms=self.mechanisms,
-            logs=self.logs,
+            logs=tuple(replace(log, text=neutral(log.text)) for log in self.logs),
             **known,
         )
 

@@ -12,6 +12,7 @@ from typing import Any
 
 from evaluator.codec import decode, encode
 from evaluator.job import Job
+from evaluator.paths import neutral
 from evaluator.report import EvaluatorError, Progress, Report
 
 TIMEOUT_S = 20.0
@@ -70,7 +71,7 @@ class Site:
 
     def fail(self, lease: Lease, error: str) -> None:
         """Give the run back: the fault was this host's or ours."""
-        self._retried(lease, "fail", {"error": error[-4000:]})
+        self._retried(lease, "fail", {"error": neutral(error)[-4000:]})
 
     def _retried(self, lease: Lease, action: str, body: dict[str, object]) -> None:
         """A result is not lost to a site that restarts: try for some minutes."""

@@ -11,6 +11,7 @@ import pytest
 
 from evaluator.codec import decode, encode
 from evaluator.evaluate import Cancelled
+from evaluator.paths import REPOSITORY
 from evaluator.report import Report, Verdict
 from tests.evaluator.host_traces import nothing_left_behind
 from tests.evaluator.judging import HURRIED, STANDBY, judged, let_go
@@ -118,7 +119,8 @@ def _is_what_the_header_says(kernel: KernelFile, report: Report) -> None:
 
 
 def _is_safe_to_store(kernel: KernelFile, report: Report) -> None:
-    """Bounded, the same after a round trip, without control characters and the host's secrets."""
+    """Bounded, the same after a round trip, without control characters, and without the host's
+    secrets and folders."""
     text = json.dumps(encode(report))
     assert decode(Report, json.loads(text)) == report
     assert report.message
@@ -129,6 +131,7 @@ def _is_safe_to_store(kernel: KernelFile, report: Report) -> None:
     shown = [report.message, report.evidence or "", *(log.text for log in report.logs)]
     assert not {char for part in shown for char in part if char < " " and char not in "\n\t"}
     assert not [secret for secret in _secrets() if secret in text]
+    assert f"{REPOSITORY}/" not in text
 
 
 def _secrets() -> list[str]:
