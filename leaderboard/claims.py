@@ -9,11 +9,10 @@ from typing import Any, NamedTuple
 import orjson
 from django.db.models import QuerySet, TextField
 from django.db.models.functions import Cast
-from django.urls import get_script_prefix
 
 from leaderboard import scores
 from leaderboard.boards import Entry
-from leaderboard.links import url
+from leaderboard.links import prefix, url
 from leaderboard.models import PublishedResult
 from leaderboard.prepared import ask, given
 from leaderboard.scores import Score
@@ -78,13 +77,13 @@ def _published(is_total: bool, where: Sequence[str]) -> QuerySet[PublishedResult
 
 def entry_of(claim: Claim) -> Entry:
     """k is 3 where the claim has a number for three samples; speedups were not published."""
-    return _entry(get_script_prefix(), claim._replace(payload=""))
+    return _entry(prefix(), claim._replace(payload=""))
 
 
 # One object in every request, so that boards find what they drew of it.
 @functools.lru_cache(maxsize=512)
-def _entry(prefix: str, claim: Claim) -> Entry:
-    """Addresses begin with the prefix."""
+def _entry(start: str, claim: Claim) -> Entry:
+    """`start` is what addresses begin with."""
     n = claim.problems
     share = claim.correct_at_1 / n
     at_3, fast_at_3 = claim.correct_at_3, claim.fast_at_3

@@ -26,6 +26,7 @@ from django.template.loader import render_to_string
 from django.utils.http import parse_etags
 from django.views.decorators.http import require_safe
 
+from leaderboard.links import one_prefix
 from leaderboard.models import DataVersion
 
 # Asked again each time, which costs a 304: a verdict must be seen as soon as it is there.
@@ -169,8 +170,9 @@ def _make(
     *,
     etag: str | None,
 ) -> Stored | HttpResponse:
-    page = build(request, **parts)
-    body = rendered(page, form, request.path, query, origin(request))
+    with one_prefix():
+        page = build(request, **parts)
+        body = rendered(page, form, request.path, query, origin(request))
     if not page.private:
         return packed(body, form, etag)
     if not may_see(request, page.owner_id):

@@ -15,7 +15,7 @@ from django.urls import reverse, set_script_prefix
 from django.utils.safestring import mark_safe
 from jinja2 import Environment, UndefinedError, meta
 
-from leaderboard.links import url
+from leaderboard.links import one_prefix, url
 from leaderboard.models import Visibility
 
 FOLDER = Path(settings.BASE_DIR) / "templates"
@@ -87,8 +87,19 @@ def test_an_address_follows_the_prefix() -> None:
     set_script_prefix("/pkb/")
     try:
         assert url("problem", 1, "allreduce") == "/pkb/problems/1-allreduce"
+        with one_prefix():
+            assert url("problem", 1, "allreduce") == "/pkb/problems/1-allreduce"
     finally:
         set_script_prefix("/")
+    assert url("problem", 1, "allreduce") == "/problems/1-allreduce"
+
+
+def test_a_dict_gives_its_keys_but_keeps_what_is_its_own(jinja: Environment) -> None:
+    known = {"number": 7, "items": "sent by somebody", "values": "too"}
+    shown = jinja.from_string("{{ d.number }}{% for key, _ in d.items() %} {{ key }}{% endfor %}")
+    assert shown.render(d=known) == "7 number items values"
+    with pytest.raises(UndefinedError, match="no attribute 'absent'"):
+        jinja.from_string("{{ d.absent }}").render(d=known)
 
 
 @override_settings(DEBUG=False)
