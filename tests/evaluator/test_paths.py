@@ -17,7 +17,7 @@ from evaluator.report import Environment, Isolation, Phase, RankLog, Verdict
 from evaluator.site import Lease, Site
 from evaluator.stacks import stacks
 
-HOME = Path("/home/alice")
+HOME = Path("/var/people/ann")
 VENV = HOME / "pkb/.venv"
 OWN = named(
     repository=HOME / "pkb",
@@ -31,26 +31,26 @@ IN_A_CONTAINER = named(
     packages=[Path("/usr/lib/python3/dist-packages")],
     library=[Path("/usr/lib/python3.12")],
     prefixes=[Path("/usr")],
-    home=Path("/root"),
+    home=Path("/keeper"),
 )
 
 
 @pytest.mark.parametrize(
     ("names", "line", "shown"),
     [
-        (OWN, 'File "/home/alice/pkb/evaluator/a.py", line 9', 'File "evaluator/a.py", line 9'),
-        (OWN, "/home/alice/pkb/problems/other/b.py", "problems/other/b.py"),
+        (OWN, 'File "/var/people/ann/pkb/evaluator/a.py", line 9', 'File "evaluator/a.py", line 9'),
+        (OWN, "/var/people/ann/pkb/problems/other/b.py", "problems/other/b.py"),
         (OWN, f"{VENV}/lib/python3.12/site-packages/torch/nn.py", "site-packages/torch/nn.py"),
-        (OWN, "/home/alice/.local/python-3.12/lib/python3.12/re.py", "lib/python3.12/re.py"),
+        (OWN, "/var/people/ann/.local/python-3.12/lib/python3.12/re.py", "lib/python3.12/re.py"),
         (OWN, f"{VENV}/bin/ninja -I{VENV}/include", "python/bin/ninja -Ipython/include") ,
         (OWN, f"{VENV}/bin/ninja: failed", "python/bin/ninja: failed"),
-        (OWN, "/home/alice/thunderkittens/kittens.cuh:3:1", "~/thunderkittens/kittens.cuh:3:1"),
-        (OWN, "/home/alice/pkb/state/judge.log", "state/judge.log"),
+        (OWN, "/var/people/ann/thunderkittens/kittens.cuh:3:1", "~/thunderkittens/kittens.cuh:3:1"),
+        (OWN, "/var/people/ann/pkb/state/judge.log", "state/judge.log"),
         (OWN, "/tmp/rank0/submission.py", "/tmp/rank0/submission.py"),
-        (OWN, "/home/alice2/x /usr/local/cuda/x", "/home/alice2/x /usr/local/cuda/x"),
+        (OWN, "/var/people/ann2/x /usr/local/cuda/x", "/var/people/ann2/x /usr/local/cuda/x"),
         (IN_A_CONTAINER, "/app/evaluator/runner.py", "evaluator/runner.py"),
         (IN_A_CONTAINER, "/usr/lib/python3.12/re.py", "lib/python3.12/re.py"),
-        (IN_A_CONTAINER, "/tmp/app/x /usr/a.h /root/x", "/tmp/app/x /usr/a.h /root/x"),
+        (IN_A_CONTAINER, "/tmp/app/x /usr/a.h /keeper/x", "/tmp/app/x /usr/a.h /keeper/x"),
     ],
 )  # fmt: skip
 def test_a_path_tells_which_file_and_not_whose(names: Names, line: str, shown: str) -> None:
@@ -75,7 +75,7 @@ def test_a_folder_behind_a_link_is_known_by_both_names(tmp_path: Path) -> None:
 
 
 def test_a_hostile_text_takes_no_longer_than_its_length() -> None:
-    hostile = "/home/alice/pkb" * (1 << 16)
+    hostile = "/var/people/ann/pkb" * (1 << 16)
     before = time.perf_counter()
     neutral(hostile, OWN)
     assert time.perf_counter() - before < 1.0
