@@ -9,12 +9,12 @@ from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 from django.db import transaction
 from django.utils import timezone
 
-from leaderboard.intake import check_told
 from leaderboard.models import Moderation, Run, Status, Submission, Visibility
 from leaderboard.moderation import change
 from leaderboard.refusal import Refusal
+from leaderboard.told import check_told
 
-EDITABLE = ("visibility", "step_budget", "cost_usd", "notes")
+EDITABLE = ("visibility", "step_budget", "cost_usd", "link", "notes")
 HIDDEN = (Visibility.PRIVATE, Visibility.UNLISTED)
 
 
@@ -55,7 +55,7 @@ def edit(submission: Submission, actor: AbstractBaseUser, values: Mapping[str, A
 
 
 def _check(row: Submission, changed: Mapping[str, Any]) -> None:
-    check_told(row.harness, changed.get("step_budget"), changed.get("cost_usd"))
+    check_told(row.harness, changed)
     allowed = visibilities(row) if "visibility" in changed else ()
     if "visibility" in changed and changed["visibility"] not in allowed:
         raise Refusal(

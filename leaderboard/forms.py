@@ -11,7 +11,8 @@ from django.http import QueryDict
 from leaderboard.editing import EDITABLE, visibilities
 from leaderboard.models import Hardware, Harness, Problem, Scope, Submission, Visibility
 from leaderboard.models.choices import BACKENDS, DTYPES, PROFILES, Choices
-from leaderboard.models.submissions import MAX_COST_USD, MAX_NOTES, MAX_STEP_BUDGET
+from leaderboard.models.submissions import MAX_COST_USD, MAX_LINK, MAX_NOTES, MAX_STEP_BUDGET
+from leaderboard.refusal import Refusal
 
 LIFETIMES = [("30", "30 days"), ("90", "90 days"), ("365", "one year"), ("", "never expires")]
 SIZES = [("tiny", "tiny"), ("standard", "standard"), ("large", "large")]
@@ -33,6 +34,13 @@ class TokenForm(forms.Form):
     def lifetime_or_none(self) -> timedelta | None:
         days = self.cleaned_data["lifetime"]
         return timedelta(days=int(days)) if days else None
+
+
+def blame(form: forms.Form, refusal: Refusal) -> None:
+    """Say what is refused at the fields that it is about."""
+    for name, said in refusal.fields.items():
+        if name in form.fields:
+            form.add_error(name, said)
 
 
 class LongText(forms.CharField):
@@ -69,11 +77,16 @@ class ToldForm(forms.Form):
         help_text="Public results are ranked; unlisted ones have an address only. Whether it is"
         " public cannot be changed once judging begins.",
     )
+    link = forms.CharField(
+        required=False,
+        max_length=MAX_LINK,
+        widget=forms.URLInput(attrs={"placeholder": "https://"}),
+        help_text="A page about it: a paper, a repository.",
+    )
     notes = LongText(
         rows=4,
         max_length=MAX_NOTES,
-        help_text="What readers should know: settings of the model, the prompt, a paper. Shown as"
-        " plain text.",
+        help_text="What readers should know: the prompt, settings of the model. Plain text.",
     )
 
 
@@ -152,7 +165,7 @@ class SubmitForm(ToldForm):
 
     @property
     def who(self) -> list[forms.BoundField]:
-        names = ("model", "vendor", "harness", "step_budget", "cost_usd", "visibility")
+        names = ("model", "vendor", "harness", "step_budget", "cost_usd", "link", "visibility")
         return [self[name] for name in names]
 
     @property

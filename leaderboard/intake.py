@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
@@ -26,10 +25,10 @@ from leaderboard.models import (
     Visibility,
 )
 from leaderboard.models.catalogue import model_slug
-from leaderboard.models.submissions import MAX_COST_USD
 from leaderboard.placing import Wish, setting_for
 from leaderboard.queue import Setting, enqueue
 from leaderboard.refusal import Refusal
+from leaderboard.told import check_told
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,6 +42,7 @@ class About:
     visibility: Visibility = Visibility.PUBLIC
     notes: str = ""
     cost_usd: float | None = None
+    link: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -111,8 +111,11 @@ def _earlier(owner: AbstractBaseUser, key: str, digest: str) -> Accepted | None:
 def _request_digest(about: About, candidates: Sequence[Candidate], wish: Wish) -> str:
     files = [asdict(replace(candidate, tree=None)) for candidate in candidates]
     said = asdict(about)
+    # Left out as in the digests of requests from before they could be told.
     if about.cost_usd is None:
-        del said["cost_usd"]  # as in the digests of requests from before it could be told
+        del said["cost_usd"]
+    if not about.link:
+        del said["link"]
     parts = [said, files, asdict(wish)]
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 
@@ -141,25 +144,7 @@ def _check_about(about: About) -> None:
             "Name it in Latin letters; its address is made of them.",
             fields={"model": "needs a letter from a to z or a digit"},
         )
-    check_told(about.harness, about.step_budget, about.cost_usd)
-
-
-def check_told(harness: str, step_budget: int | None, cost_usd: float | None) -> None:
-    """Raises Refusal."""
-    if step_budget is not None and harness != Harness.AGENTIC:
-        raise Refusal(
-            "bad_step_budget",
-            "Only an agentic harness has a step budget.",
-            "Leave step_budget out, or say harness=agentic.",
-            fields={"step_budget": "only with harness=agentic"},
-        )
-    if cost_usd is not None and not (math.isfinite(cost_usd) and 0 <= cost_usd <= MAX_COST_USD):
-        raise Refusal(
-            "bad_cost",
-            f"A cost lies between 0 and {MAX_COST_USD:.0f} US dollars.",
-            "Give what making all kernels of the submission cost, or leave it out.",
-            fields={"cost_usd": f"0 to {MAX_COST_USD:.0f}"},
-        )
+    check_told(about.harness, asdict(about))
 
 
 def _place(candidates: Sequence[Candidate], wish: Wish | None) -> list[_Placed]:
@@ -208,6 +193,7 @@ def _store(
         owner_id=owner.pk,
         visibility=about.visibility,
         notes=about.notes,
+        link=about.link,
         idempotency_key=key,
         request_digest=digest,
     )

@@ -77,6 +77,7 @@ SUBMISSIONS: Fields = {
     "moderation_reason": "text",
     "ranked": "flag",
     "notes": "text",
+    "link": "text",
     "created_at": "time",
 }
 KERNELS: Fields = {

@@ -8,7 +8,7 @@ from rest_framework import serializers
 
 from leaderboard.models import Harness, Visibility
 from leaderboard.models.choices import BACKENDS, DEVICES, DTYPES, ISOLATIONS, PROFILES
-from leaderboard.models.submissions import MAX_COST_USD, MAX_NOTES, MAX_STEP_BUDGET
+from leaderboard.models.submissions import MAX_COST_USD, MAX_LINK, MAX_NOTES, MAX_STEP_BUDGET
 
 
 class Input(serializers.Serializer[Any]):
@@ -31,6 +31,7 @@ class SubmissionIn(Input):
     step_budget = serializers.IntegerField(min_value=1, max_value=MAX_STEP_BUDGET, required=False)
     cost_usd = serializers.FloatField(min_value=0, max_value=MAX_COST_USD, required=False)
     visibility = serializers.ChoiceField(choices=Visibility.choices, required=False)
+    link = serializers.CharField(max_length=MAX_LINK, required=False, allow_blank=True)
     notes = serializers.CharField(max_length=MAX_NOTES, required=False, allow_blank=True)
     problem = serializers.CharField(max_length=64, required=False)
     backend = serializers.ChoiceField(choices=BACKENDS, required=False)
@@ -70,6 +71,7 @@ class EditIn(Input):
     cost_usd = serializers.FloatField(
         min_value=0, max_value=MAX_COST_USD, required=False, allow_null=True
     )
+    link = serializers.CharField(max_length=MAX_LINK, required=False, allow_blank=True)
     notes = serializers.CharField(max_length=MAX_NOTES, required=False, allow_blank=True)
 
 

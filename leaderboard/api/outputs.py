@@ -57,6 +57,7 @@ class SubmissionOut(Output):
     trust = serializers.CharField()
     moderation = serializers.CharField()
     moderation_reason = serializers.CharField()
+    link = serializers.CharField()
     notes = serializers.CharField()
     created_at = serializers.DateTimeField()
     edited_at = serializers.DateTimeField(allow_null=True)

@@ -111,6 +111,7 @@ def _about(fields: dict[str, Any]) -> About:
         cost_usd=fields.get("cost_usd"),
         visibility=Visibility(fields.get("visibility", Visibility.PUBLIC)),
         notes=fields.get("notes", ""),
+        link=fields.get("link", ""),
     )
 
 

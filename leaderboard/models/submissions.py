@@ -23,6 +23,7 @@ from leaderboard.models.choices import (
 
 MAX_COST_USD = 1e9
 MAX_NOTES = 5000
+MAX_LINK = 200
 MAX_STEP_BUDGET = 10_000
 Viewer = AbstractBaseUser | AnonymousUser
 
@@ -53,6 +54,7 @@ class Submission(models.Model):
 
     `k` is how many attempts a problem were drawn. `step_budget` belongs to agentic harnesses.
     `cost_usd` is what its submitter says that making all its kernels cost.
+    `link` leads to a page about it, such as a paper.
     `edited_at` is when somebody last changed what it says of itself.
     An idempotency key with the digest of its request makes a repeated request harmless.
     """
@@ -70,6 +72,7 @@ class Submission(models.Model):
     )
     moderation_reason = models.TextField(blank=True)
     notes = models.TextField(blank=True)
+    link = models.CharField(max_length=MAX_LINK, blank=True, default="")
     idempotency_key = models.CharField(max_length=200, null=True)  # noqa: DJ001  unique per owner
     request_digest = models.CharField(max_length=64)
     created_at = models.DateTimeField(auto_now_add=True)
@@ -89,6 +92,10 @@ class Submission(models.Model):
             models.CheckConstraint(
                 condition=Q(cost_usd=None) | Q(cost_usd__gte=0, cost_usd__lte=MAX_COST_USD),
                 name="submission_cost_in_range",
+            ),
+            models.CheckConstraint(
+                condition=Q(link="") | Q(link__startswith="https://"),
+                name="submission_link_is_https",
             ),
             models.CheckConstraint(
                 condition=Q(step_budget=None) | Q(harness=Harness.AGENTIC, step_budget__gte=1),

@@ -12,7 +12,7 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods
 
 from leaderboard import editing
-from leaderboard.forms import EditForm
+from leaderboard.forms import EditForm, blame
 from leaderboard.models import AuditEntry, Submission, Visibility
 from leaderboard.refusal import Refusal
 from leaderboard.views.submissions import submission_called
@@ -37,6 +37,7 @@ def edit(request: HttpRequest, number: int) -> HttpResponse:
     try:
         editing.edit(found, request.user, form.cleaned_data)
     except Refusal as refusal:
+        blame(form, refusal)
         return _page(request, found, form, refusal=refusal, status=refusal.status)
     return redirect(found)
 

@@ -68,6 +68,7 @@ def submission(request: HttpRequest, number: int) -> Page:
             "model": found.model.name,
             "harness": found.harness,
             "cost_usd": found.cost_usd,
+            "link": found.link,
             "setting": setting and vars(setting),
             "score": score_record(score),
             "kernels": list(records),

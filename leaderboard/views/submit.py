@@ -11,7 +11,7 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods
 
 from leaderboard.archives import read_archive
-from leaderboard.forms import SubmitForm
+from leaderboard.forms import SubmitForm, blame
 from leaderboard.intake import About, Accepted, accept
 from leaderboard.kernels import Candidate, decoded, from_members
 from leaderboard.models import Harness, Visibility
@@ -32,9 +32,7 @@ def submit(request: HttpRequest) -> HttpResponse:
     try:
         accepted = hand_in(request, form)
     except Refusal as refusal:
-        for name, said in refusal.fields.items():
-            if name in form.fields:
-                form.add_error(name, said)
+        blame(form, refusal)
         return _page(request, form, refusal=refusal, status=refusal.status)
     if len(accepted.runs) == 1:
         return redirect(accepted.runs[0].get_absolute_url())
@@ -53,6 +51,7 @@ def hand_in(request: HttpRequest, form: SubmitForm) -> Accepted:
         step_budget=data["step_budget"],
         cost_usd=data["cost_usd"],
         notes=data["notes"],
+        link=data["link"],
     )
     wanted = ("hardware", "world_size", "size", "dtype", "profile")
     wish = Wish(**{name: data[name] or None for name in wanted})

@@ -162,6 +162,7 @@ def test_runs_and_kernels_cannot_be_deleted(run: Run) -> None:
         {"moderation_reason": "for no reason"},
         {"cost_usd": -0.01},
         {"cost_usd": float("inf")},
+        {"link": "javascript:alert(1)"},
     ],
 )
 def test_a_submission_that_makes_no_sense_is_refused(run: Run, values: dict[str, Any]) -> None:

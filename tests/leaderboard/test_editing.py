@@ -52,13 +52,16 @@ def test_an_owner_changes_what_a_submission_says(run: Run, page: str, client: Cl
     address = f"/submissions/{run.kernel.submission_id}"
     assert "edited" not in client.get(address).content.decode()
     before, version = stored(), DataVersion.objects.current()
-    told = {**FORM, "cost_usd": "12.5", "notes": "Thinking\r\nhard."}
+    told = {**FORM, "cost_usd": "12.5", "notes": "Thinking\r\nhard.", "link": "https://a.org"}
     answer = as_user("owner").post(page, told)
     assert (answer.status_code, answer["Location"]) == (302, address)
     after = stored()
     assert after.pop("edited_at") is not None
     assert before.pop("edited_at") is None
-    assert after == {**before, "cost_usd": 12.5, "notes": "Thinking\nhard."}
+    assert after == {
+        **before,
+        **{"cost_usd": 12.5, "notes": "Thinking\nhard.", "link": "https://a.org"},
+    }
     assert DataVersion.objects.current() > version
     shown = client.get(address).content.decode()
     assert "Thinking<br>hard." in shown
@@ -130,6 +133,7 @@ def test_a_form_from_another_site_is_refused(page: str) -> None:
         ({"visibility": "secret"}, "not one of the available choices"),
         ({"cost_usd": "-1"}, "greater than or equal to 0"),
         ({"cost_usd": "inf"}, "Enter a number"),
+        ({"link": "javascript:alert(1)"}, "not an address of a page"),
         ({"notes": "x" * 5001}, "at most 5000 characters"),
     ],
 )
@@ -150,6 +154,7 @@ def test_a_refused_change_says_how_to_mend_it(
         ({"notes": "x" * 5001}, 400, "invalid"),
         ({"notes": "a\0b"}, 400, "invalid"),
         ({"step_budget": 3}, 400, "bad_step_budget"),
+        ({"link": "http://example.org"}, 400, "bad_link"),
         ([], 400, "bad_request_body"),
     ],
 )

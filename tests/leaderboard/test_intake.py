@@ -10,6 +10,7 @@ import pytest
 from django.contrib.auth.models import User
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.core.management import CommandError, call_command
+from django.test import Client
 from rest_framework.test import APIClient
 
 from leaderboard import archives, intake, kernels
@@ -160,6 +161,40 @@ def test_a_cost_that_is_none_is_refused(send: Send, cost: float | str) -> None:
     answer = send({**ONE, "cost_usd": cost})
     assert answer.status_code == 400
     assert "cost_usd" in answer.json()["error"]["fields"]
+    assert not Submission.objects.exists()
+
+
+LINK = "https://example.org/a(b)?c=d&e=%20#f"
+
+
+def test_a_link_is_kept_and_leads_there(send: Send, client: Client) -> None:
+    assert send({**ONE, "link": LINK}).status_code == 201
+    made = Submission.objects.get()
+    assert made.link == LINK
+    page = client.get(made.get_absolute_url()).content.decode()
+    assert f'<a href="{LINK.replace("&", "&amp;")}" rel="nofollow ugc noopener">example' in page
+
+
+@pytest.mark.parametrize(
+    "link",
+    [
+        *(
+            "javascript:alert(1)",
+            "http://example.org",
+            "HTTPS://a.org",
+            "https://",
+            "//example.org",
+            "x",
+        ),
+        *("https://example.org@evil.org", "https://[::1", "https://ex ample.org", "https://ä.org"),
+        *('https://example.org/"onclick', "https://example.org/<b>", "https://a\u202e.org"),
+        f"https://example.org/{'x' * 200}",
+    ],
+)
+def test_a_link_that_is_none_is_refused(send: Send, link: str) -> None:
+    answer = send({**ONE, "link": link})
+    assert answer.status_code == 400
+    assert "link" in answer.json()["error"]["fields"]
     assert not Submission.objects.exists()
 
 

@@ -30,6 +30,7 @@ class Command(BaseCommand):
         parser.add_argument("--harness", required=True, choices=Harness.values)
         parser.add_argument("--vendor", default="")
         parser.add_argument("--notes", default="")
+        parser.add_argument("--link", default="", help="https://… of a page about it")
         parser.add_argument("--cost-usd", type=float, help="what making all its kernels cost")
         parser.add_argument("--visibility", choices=Visibility.values, default="public")
         parser.add_argument("--owner", default="operator", help="user name, made if it is new")
@@ -49,6 +50,7 @@ class Command(BaseCommand):
             vendor=options["vendor"],
             visibility=Visibility(options["visibility"]),
             notes=options["notes"],
+            link=options["link"],
             cost_usd=options["cost_usd"],
         )
         wish = Wish(world_size=options["world_size"], **{name: options[name] for name in WISHES})
