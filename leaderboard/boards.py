@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import hashlib
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypedDict, Unpack
@@ -19,6 +18,7 @@ from leaderboard.entries import Entry, alone
 from leaderboard.models import ProblemStanding, Standing, Trust
 from leaderboard.models.summaries import StandingQuerySet
 from leaderboard.prepared import ask, given
+from leaderboard.remembered import digest, once
 from leaderboard.scores import Score
 from leaderboard.standings import Totals
 from leaderboard.tallies import EVERYTHING, Cell, Narrow
@@ -138,12 +138,14 @@ def judged(
     asked = board_sums.reading(narrow, p)
     found = ask(_board, tuple(where), (*asked.names, *(ahead or ())), **where, **asked.values)
     plain = _plain_of_long if asked.is_long else _plain
-    end = len(FIELDS) + 1 + len(asked.names)
+    start = len(FIELDS) + 1
+    end = start + len(asked.names)
     made = (plain(asked, scored, p, row[:end]) for row in found)
     entries = [entry for entry in made if entry]
     if ahead is None:
         return entries
-    columns = zip(ahead, zip(*(row[end:] for row in found), strict=True), strict=False)
+    read = zip(*(row[start:] for row in found), strict=True)
+    columns = zip((*asked.names, *ahead), read, strict=False)
     numbers = [row[0] for row in found]
     known = {name: dict(zip(numbers, values, strict=True)) for name, values in columns}
     details = Details(where=where, narrow=narrow, known=known)
@@ -165,26 +167,15 @@ def _plain(asked: Reading, scored: int, p: float, row: tuple[Any, ...]) -> Entry
 def _plain_of_long(asked: Reading, scored: int, p: float, row: tuple[Any, ...]) -> Entry | None:
     """The same, remembered by a digest in place of the long columns."""
     short = len(FIELDS) + 1
-    held = _held(asked, scored, p, row[:short], _digest(row[short:]))
-    if not held:
-        held.append(_plain.__wrapped__(asked, scored, p, row))
-    return held[0]
+    held = _held(asked, scored, p, row[:short], digest(row[short:]))
+    return once(held, lambda: _plain.__wrapped__(asked, scored, p, row))
 
 
 # Five filters on 200 submissions.
 @functools.lru_cache(maxsize=1024)
 def _held(*made_of: Hashable) -> list[Entry | None]:
-    """Room for the entry that these values make, the same list for the same values."""
+    """Room for the entry that these values make."""
     return []
-
-
-def _digest(columns: Iterable[str | bytes | memoryview]) -> bytes:
-    found = hashlib.sha256()
-    for column in columns:
-        raw = column.encode() if isinstance(column, str) else column
-        found.update(b"%d " % len(raw))
-        found.update(raw)
-    return found.digest()
 
 
 def _board(where: Iterable[str], names: Sequence[str]) -> QuerySet[Standing, tuple[Any, ...]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from array import array
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from operator import or_
 from typing import Any, NamedTuple, Self
@@ -23,6 +23,7 @@ from leaderboard.models import Standing, Summary
 from leaderboard.models.runs import SETTING
 from leaderboard.narrowing import Part, parts_of
 from leaderboard.prepared import Given, ask, given
+from leaderboard.remembered import digest, once
 from leaderboard.scores import Attempts
 from leaderboard.standings import letters
 from leaderboard.tallies import Cell, Narrow, cell_of, outcome_of
@@ -79,7 +80,8 @@ class Details:
 
     def marks(self, submission: int) -> Marks:
         if not self.narrow.is_by_problem:
-            return tuple(map(mark_of, self._parts(submission)))
+            held = _marks_held(self.narrow, digest(self._packed(submission)))
+            return once(held, lambda: tuple(map(mark_of, self._parts(submission))))
         (text,) = self._read(submission, "cells")
         return str(text)
 
@@ -87,17 +89,23 @@ class Details:
         if self.narrow.is_by_problem:
             (text,) = self._read(submission, "solved")
             return str(text)
+        held = _solved_held(self.narrow, digest(self._packed(submission)))
+        return once(held, lambda: self._solved_among(submission))
+
+    def _solved_among(self, submission: int) -> str:
         parts = self._parts(submission)
-        return letters({part.results.problem: part.results.correct for part in parts})
+        return letters({part.problem: len(part.speedups) for part in parts})
 
     def results(self, submission: int) -> tuple[Attempts, ...]:
         if self.narrow.is_by_problem:
             return results_of(self.narrow, *self._read(submission, "cells", "speedups"))
         return tuple(part.results for part in self._parts(submission))
 
+    def _packed(self, submission: int) -> list[Any]:
+        return self._read(submission, "cells", "outcomes", "speedups")
+
     def _parts(self, submission: int) -> Iterator[Part]:
-        packed = self._read(submission, "cells", "outcomes", "speedups")
-        return parts_of(without_kernels(*packed), self.narrow)
+        return parts_of(without_kernels(*self._packed(submission)), self.narrow)
 
     @functools.cached_property
     def _narrowed(self) -> dict[int, tuple[Cell, ...]]:
@@ -120,6 +128,19 @@ class Details:
         return {submission: tuple(cells) for submission, cells in made.items()}
 
 
+# Of five filters on 200 submissions, and the rows that two parts of a matrix show.
+@functools.lru_cache(maxsize=1024)
+def _solved_held(*made_of: Hashable) -> list[str]:
+    """Room for what a filter on kernels leaves of the problems solved."""
+    return []
+
+
+@functools.lru_cache(maxsize=64)
+def _marks_held(*made_of: Hashable) -> list[tuple[Marked, ...]]:
+    """Room for the marks that it leaves."""
+    return []
+
+
 def _columns(
     where: tuple[str, ...], some: tuple[str, ...], names: tuple[str, ...]
 ) -> QuerySet[Standing, tuple[Any, ...]]:
@@ -134,9 +155,8 @@ def marked(marks: Marks) -> Iterable[Marked]:
 
 
 def mark_of(part: Part) -> Marked:
-    found = part.results
-    speedup, low = max(zip(found.speedups, found.lows, strict=True), default=(None, None))
-    return Marked(found.problem, speedup, low, outcome_of(part.told).mode)
+    speedup, low = max(zip(part.speedups, part.lows, strict=True), default=(None, None))
+    return Marked(part.problem, speedup, low, outcome_of(part.told).mode)
 
 
 def without_kernels(cells: str, outcomes: str, speedups: bytes | memoryview) -> Columns:

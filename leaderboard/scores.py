@@ -266,6 +266,14 @@ def fast_curve(
     ]
 
 
+# Of few rows the number changes from one version of the data to the next, and to round one takes
+# ten times as long as to look it up.
+@functools.lru_cache(maxsize=4096)
+def _rounded(value: float) -> float:
+    """Numbers that differ by less are equal."""
+    return round(value, TIE_DIGITS)
+
+
 def in_order(
     rows: Iterable[Row], value: Callable[[Row], float | None], *, descending: bool = True
 ) -> list[Row]:
@@ -277,21 +285,17 @@ def in_order(
         if number is None:
             unknown.append(row)
         else:
-            known.append((round(number, TIE_DIGITS), row))
+            known.append((_rounded(number), row))
     known.sort(key=lambda pair: pair[0], reverse=descending)
     return [row for _, row in known] + unknown
 
 
 def places(values: Sequence[float | None]) -> list[str | None]:
     """Places of values, highest first: "1", "2=" for a tie, None where nothing is known."""
-    rounded = [None if value is None else round(value, TIE_DIGITS) for value in values]
-    known = sorted(value for value in rounded if value is not None)
-    count = Counter(known)
-    found: list[str | None] = []
-    for value in rounded:
-        if value is None:
-            found.append(None)
-            continue
-        place = 1 + len(known) - bisect_right(known, value)
-        found.append(f"{place}=" if count[value] > 1 else str(place))
-    return found
+    rounded = [None if value is None else _rounded(value) for value in values]
+    count = Counter(value for value in rounded if value is not None)
+    place, place_of = 1, dict[float | None, str]()
+    for value in sorted(count, reverse=True):
+        place_of[value] = f"{place}=" if count[value] > 1 else str(place)
+        place += count[value]
+    return list(map(place_of.get, rounded))
