@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise, repeat
+from operator import itemgetter
 from typing import NamedTuple, TypeVar
 
 Row = TypeVar("Row")
@@ -278,16 +279,10 @@ def in_order(
     rows: Iterable[Row], value: Callable[[Row], float | None], *, descending: bool = True
 ) -> list[Row]:
     """Best first and stable; rows without a value come last in either direction."""
-    known: list[tuple[float, Row]] = []
-    unknown: list[Row] = []
-    for row in rows:
-        number = value(row)
-        if number is None:
-            unknown.append(row)
-        else:
-            known.append((_rounded(number), row))
-    known.sort(key=lambda pair: pair[0], reverse=descending)
-    return [row for _, row in known] + unknown
+    numbered = [(value(row), row) for row in rows]
+    known = [(_rounded(number), row) for number, row in numbered if number is not None]
+    known.sort(key=itemgetter(0), reverse=descending)
+    return [row for _, row in known] + [row for number, row in numbered if number is None]
 
 
 def places(values: Sequence[float | None]) -> list[str | None]:
