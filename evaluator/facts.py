@@ -30,6 +30,7 @@ def facts() -> dict[str, Any]:
             "process_share": interval.PROCESS_SHARE,
             "merged_ratio": timing.MERGED_CALLS_RATIO,
             "merged_us": timing.MERGED_CALLS_US,
+            "only_together_us": timing.ONLY_TOGETHER_US,
             "noisy_spread": timing.NOISY_SPREAD,
             "noisy_drift": timing.NOISY_DRIFT,
         },

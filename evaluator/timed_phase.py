@@ -14,7 +14,7 @@ from evaluator.ranks import Fault, Ranks
 from evaluator.report import Verdict
 from evaluator.timing import PACES
 
-SINGLE_ROUNDS, SINGLE_CALLS = 1, 16
+SINGLE_ROUNDS, MORE_SINGLE_ROUNDS, SINGLE_CALLS = 1, 4, 16
 
 
 def time_both(bench: Bench) -> None:
@@ -41,6 +41,9 @@ def time_both(bench: Bench) -> None:
         _round(bench, samples, rounds, single=False)
         rounds += 1
         bench.emit(timing.progress(rounds, panel.burst_calls, pace))
+    if timing.is_faster_only_together(samples.per_call()):
+        for round_number in range(MORE_SINGLE_ROUNDS):
+            _round(bench, samples, round_number, single=True)
     bench.findings.gpus = gpus.states(bench.host.gpus)
     bench.findings.timing, flags = timing.summarise(samples)
     bench.findings.flags += flags

@@ -16,6 +16,7 @@ MIN_TIMED_S = 0.5
 LEAST_ROUNDS = 2  # one says nothing of how rounds scatter
 MERGED_CALLS_RATIO = 2.0
 MERGED_CALLS_US = 100.0
+ONLY_TOGETHER_US = 50.0
 SLIVER = 0.02
 ADVISORY_RATIO = 0.5
 NOISY_SPREAD = 0.25
@@ -134,7 +135,8 @@ class Samples:
 
 @dataclass(frozen=True, kw_only=True)
 class CallTimes:
-    """Microseconds of a call, one entry per burst; `empty_us` is the median of empty bursts."""
+    """Microseconds of a call, one entry per burst; `empty_us` is the median of empty bursts. A gain
+    is what the kernel's call takes less than the reference's, in bursts and alone."""
 
     kernel_us: tuple[float, ...]
     baseline_us: tuple[float, ...]
@@ -142,12 +144,20 @@ class CallTimes:
     baseline_single_us: tuple[float, ...]
     empty_us: float
 
+    @property
+    def gain_us(self) -> float:
+        return statistics.median(self.baseline_us) - statistics.median(self.kernel_us)
+
+    @property
+    def gain_alone_us(self) -> float:
+        return statistics.median(self.baseline_single_us) - statistics.median(self.kernel_single_us)
+
 
 def summarise(samples: Samples) -> tuple[Timing, tuple[str, ...]]:
     """The timing and its flags.
 
-    Where bursts of one call show that calls inside a burst were merged, the single calls are the
-    score: a kernel that needs all inputs at once gains nothing from getting them together.
+    Where single calls suggest that calls inside a burst were merged, they are the score: a kernel
+    that needs all inputs at once gains nothing from getting them together.
     """
     flags = []
     calls = samples.per_call()
@@ -157,7 +167,7 @@ def summarise(samples: Samples) -> tuple[Timing, tuple[str, ...]]:
     rank_us = tuple(statistics.median(own) for own in zip(*samples.rank_us, strict=True))
     if rank_us and max(rank_us) < ADVISORY_RATIO * statistics.median(kernel):
         flags.append("timing_mismatch")
-    if _looks_merged(calls):
+    if _looks_merged(calls) or is_faster_only_together(calls):
         flags.append("superbatch_suspect")
         kernel, baseline = calls.kernel_single_us, calls.baseline_single_us
     kernel_us, baseline_us = statistics.median(kernel), statistics.median(baseline)
@@ -209,6 +219,14 @@ def _is_noisy(baseline_us: Sequence[float]) -> bool:
     half = len(baseline_us) // 2
     drift = statistics.median(baseline_us[:half]) / statistics.median(baseline_us[half:])
     return high - low > NOISY_SPREAD * median or not 1 - NOISY_DRIFT < drift < 1 + NOISY_DRIFT
+
+
+def is_faster_only_together(calls: CallTimes) -> bool:
+    """Whether a kernel beats the reference in bursts, and not when its calls come one by one, where
+    it loses more than the reference by a time that noise hardly explains."""
+    low, _ = speedup_interval(calls.kernel_us, calls.baseline_us)
+    is_slower_alone = calls.gain_alone_us <= 0
+    return low > 1 and is_slower_alone and calls.gain_us - calls.gain_alone_us > ONLY_TOGETHER_US
 
 
 def _looks_merged(calls: CallTimes) -> bool:

@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import pytest
 
+from evaluator.interval import speedup_interval
 from evaluator.job import Device
-from evaluator.timing import PACES, Samples, enough, speedup_interval, summarise
+from evaluator.timing import PACES, Samples, enough, summarise
 
 CALLS = 16
 EMPTY_US = 300.0
 
 
-def samples(kernel_us: float, baseline_us: float, single_us: float | None = None) -> Samples:
+def samples(
+    kernel_us: float,
+    baseline_us: float,
+    single_us: float | None = None,
+    baseline_single_us: float | None = None,
+) -> Samples:
     """Bursts of calls that take so long, each with what a burst costs besides."""
     noise = [0.98, 1.0, 1.02, 0.99, 1.01, 1.0, 1.0, 0.97, 1.03]
     return Samples(
@@ -19,7 +25,7 @@ def samples(kernel_us: float, baseline_us: float, single_us: float | None = None
         kernel_us=[EMPTY_US + CALLS * kernel_us * n for n in noise],
         baseline_us=[EMPTY_US + CALLS * baseline_us * n for n in reversed(noise)],
         kernel_single_us=[EMPTY_US + (single_us or kernel_us) * n for n in noise],
-        baseline_single_us=[EMPTY_US + baseline_us * n for n in noise],
+        baseline_single_us=[EMPTY_US + (baseline_single_us or baseline_us) * n for n in noise],
         empty_us=[EMPTY_US] * 5,
         warmup_calls=512,
         rank_us=[[kernel_us, kernel_us * 0.9]],
@@ -54,6 +60,23 @@ def test_merged_calls_are_flagged_and_scored_one_by_one() -> None:
     timing, flags = summarise(samples(10.0, 300.0, single_us=240.0))
     assert "superbatch_suspect" in flags
     assert timing.speedup == pytest.approx(300.0 / 240.0)
+
+
+def test_a_kernel_that_is_faster_in_bursts_alone_is_scored_one_by_one() -> None:
+    timing, flags = summarise(samples(121.0, 185.0, single_us=634.0, baseline_single_us=619.0))
+    assert "superbatch_suspect" in flags
+    assert timing.speedup == pytest.approx(619.0 / 634.0)
+
+
+@pytest.mark.parametrize("single_us", [431.0, 610.0])
+def test_a_kernel_that_is_faster_alone_too_is_not(single_us: float) -> None:
+    timing, flags = summarise(samples(121.0, 190.0, single_us, baseline_single_us=617.0))
+    assert flags == ()
+    assert timing.speedup == pytest.approx(190.0 / 121.0)
+
+
+def test_a_slower_kernel_that_loses_more_alone_is_not() -> None:
+    assert summarise(samples(275.0, 182.0, 807.0, baseline_single_us=579.0))[1] == ()
 
 
 def test_a_short_kernel_whose_launch_nothing_hides_is_not_merged() -> None:
