@@ -18,8 +18,8 @@ LIFETIMES = [("30", "30 days"), ("90", "90 days"), ("365", "one year"), ("", "ne
 SIZES = [("tiny", "tiny"), ("standard", "standard"), ("large", "large")]
 USUAL = ("", "the usual")
 FIXED = (
-    "Whether it is public stays as it was when judging began, so that nobody is ranked by what went"
-    " well. Hand the kernels in again to have them judged anew."
+    "Public or not is settled once judging began, so that nobody is ranked by what went well."
+    " Handed in again, kernels are judged anew."
 )
 
 
@@ -40,7 +40,7 @@ def blame(form: forms.Form, refusal: Refusal) -> None:
     """Say what is refused at the fields that it is about."""
     for name, said in refusal.fields.items():
         if name in form.fields:
-            form.add_error(name, said)
+            form.add_error(name, f"{said[:1].upper()}{said[1:]}.")
 
 
 class LongText(forms.CharField):
@@ -107,7 +107,8 @@ class EditForm(ToldForm):
 
     @property
     def short(self) -> list[forms.BoundField]:
-        return [field for field in self if field.name != "notes"]
+        names = ("step_budget", "cost_usd", "link", "visibility")
+        return [self[name] for name in names if name in self.fields]
 
 
 class SubmitForm(ToldForm):

@@ -55,19 +55,20 @@ def _page(
         "submission": found,
         "form": form,
         "refusal": refusal,
-        "changes": changes_of(found),
+        "changes": changes_of(found, form),
     }
     return render(request, "edit.html", context, status=status)
 
 
-def changes_of(found: Submission) -> list[dict[str, Any]]:
+def changes_of(found: Submission, form: EditForm) -> list[dict[str, Any]]:
     """The newest, one row for each value."""
+    labels = {field.name: field.label for field in form}
     entries = AuditEntry.objects.filter(subject=f"{found._meta.verbose_name} {found.pk}")
     return [
         {
             "at": entry.at,
             "who": "owner" if entry.actor_id == found.owner_id else "staff",
-            "name": name,
+            "name": labels.get(name, name.replace("_", " ").capitalize()),
             "before": entry.detail["before"][name],
             "after": after,
         }

@@ -65,7 +65,7 @@ def test_an_owner_changes_what_a_submission_says(run: Run, page: str, client: Cl
     assert DataVersion.objects.current() > version
     shown = client.get(address).content.decode()
     assert "Thinking<br>hard." in shown
-    assert "what it says edited" in shown
+    assert "its description edited" in shown
 
 
 def test_nothing_that_scores_or_names_can_be_changed(run: Run, page: str, api: Api) -> None:

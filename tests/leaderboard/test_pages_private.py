@@ -197,7 +197,7 @@ def test_a_refusal_stands_at_the_field_it_is_about(client: Client) -> None:
     factory.make_problem()
     client.force_login(factory.make_user("owner"))
     page = client.post("/submit", FORM | KERNEL | {"step_budget": "20"}).content.decode()
-    assert '<ul class="errors" id="id_step_budget_error"><li>only with harness=agentic' in page
+    assert '<ul class="errors" id="id_step_budget_error"><li>Only with harness=agentic.' in page
 
 
 def test_a_refused_archive_is_told_of_file_by_file(client: Client) -> None:
