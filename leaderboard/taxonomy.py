@@ -56,6 +56,7 @@ class Side:
     harness: str
     url: str
     claimed: bool
+    submission: int | None
     baseline: bool
     score: Callable[[], Mapping[str, Score]]
 
@@ -66,7 +67,8 @@ class Side:
 
     @property
     def name(self) -> str:
-        return f"{self.model} (published)" if self.claimed else f"{self.model} ({self.harness})"
+        last = ", published" if self.claimed else ""
+        return f"{self.model} ({self.harness}{last})"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -160,6 +162,7 @@ def our_side(entry: Entry, found: Scope) -> Side:
         harness=entry.harness,
         url=entry.url,
         claimed=False,
+        submission=entry.submission,
         baseline=entry.baseline,
         score=score,
     )
@@ -174,6 +177,7 @@ def claimed_side(claims: Sequence[Claim]) -> Side:
         harness=one.harness,
         url=one.url,
         claimed=True,
+        submission=None,
         baseline=False,
         score=lambda: {name: entry.score for name, entry in entries.items()},
     )

@@ -11,6 +11,7 @@ from leaderboard.charts.drawing import (
     Spec,
     height_px,
     label,
+    labels,
     line_at,
     significant,
 )
@@ -132,7 +133,7 @@ def fast_p_curves(curves: Sequence[Curve], p: float = 1.0) -> Spec:
 
 
 def failure_modes(rows: Sequence[ModeCounts]) -> Spec:
-    names = [label(row.name) for row in rows]
+    names = labels([row.name for row in rows])
     data = [
         {
             "type": "bar",
@@ -194,11 +195,12 @@ def chances(rows: Sequence[Chances], p: float) -> Spec:
 
 def spreads(rows: Sequence[Spread]) -> Spec:
     """A box for each row, with a point for each problem."""
+    names = labels([row.name for row in rows])
     data = [
         {
             "type": "box",
             "orientation": "h",
-            "name": label(row.name),
+            "name": name,
             "x": [significant(speedup) for speedup in row.speedups],
             "text": [label(problem) for problem in row.problems],
             "boxpoints": "all",
@@ -209,7 +211,7 @@ def spreads(rows: Sequence[Spread]) -> Spec:
             "fillcolor": "rgba(0,0,0,0)",
             "hovertemplate": "%{text}: %{x}×",
         }
-        for row, style in zip(rows, styles([row.model for row in rows]), strict=True)
+        for row, name, style in zip(rows, names, styles([row.model for row in rows]), strict=True)
     ]
     return {
         "data": data,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from leaderboard.charts.boards import ByCategory
-from leaderboard.charts.drawing import Spec, height_px, label
+from leaderboard.charts.drawing import Spec, height_px, label, labels
 
 # Pale is little and dark is much, so it reads without colour too. Few values lie in the middle,
 # where neither dark nor white numbers are easy to read.
@@ -24,7 +24,7 @@ def heat_map(rows: Sequence[ByCategory], categories: Sequence[str], metric: str)
     values = [[_per_cent(row.values[i]) for row in rows] for i in range(len(categories))]
     trace = {
         "type": "heatmap",
-        "x": [label(row.name) for row in rows],
+        "x": labels([row.name for row in rows]),
         "y": [label(category) for category in categories],
         "z": values,
         "text": [["" if value is None else f"{value:.0f}" for value in row] for row in values],

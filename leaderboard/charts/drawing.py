@@ -7,6 +7,7 @@ Names come from submitters, and Plotly reads a little HTML in labels, so every n
 from __future__ import annotations
 
 import html
+from collections.abc import Sequence
 from typing import Any
 
 from leaderboard.visible import visible
@@ -29,6 +30,18 @@ def label(name: str) -> str:
     name = visible(name)
     short = name if len(name) <= LABEL_LENGTH else name[: LABEL_LENGTH - 1] + "…"
     return html.escape(short, quote=False)
+
+
+def labels(names: Sequence[str]) -> list[str]:
+    """Each once, as Plotly draws what has one name on an axis in one place: `a`, `a, 2`."""
+    made: dict[str, None] = {}
+    for name in names:
+        own, nth = label(name), 1
+        while own in made:
+            nth += 1
+            own = f"{label(name)}, {nth}"
+        made[own] = None
+    return list(made)
 
 
 def significant(number: float) -> float:

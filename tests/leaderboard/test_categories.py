@@ -12,7 +12,7 @@ from django.test.utils import CaptureQueriesContext
 
 from evaluator.report import Verdict
 from leaderboard import moderation
-from leaderboard.models import Problem
+from leaderboard.models import Problem, PublishedResult, Submission
 from leaderboard.taxonomy import FAMILIES, OTHERS, families
 from tests.leaderboard import factory
 
@@ -78,6 +78,29 @@ def test_the_heat_map_shows_the_metric_of_the_models_chosen(
     assert f"/figures/category-heat.json?models={slugs['Model One']}&amp;metric=passk" in (
         client.get(f"/categories?{query}").content.decode()
     )
+
+
+def test_submissions_of_one_model_are_columns_of_their_own(
+    slugs: dict[str, str], client: Client
+) -> None:
+    first = Submission.objects.get()
+    second = factory.make_submission("Model One")
+    factory.make_judged(second, Problem.objects.get(pk=1), speedup=0.5)
+    for claim in list(PublishedResult.objects.all()):
+        claim.pk, claim.harness = None, "agentic"
+        claim.save()
+    (trace,) = client.get("/figures/category-heat.json").json()["data"]
+    every = dict(zip(trace["x"], trace["z"][-1], strict=True))
+    assert every == {
+        f"Model One (zero-shot, submission {first.pk})": 16.7,
+        f"Model One (zero-shot, submission {second.pk})": 33.3,
+        "Claimed Model (zero-shot, published)": 32.2,
+        "Claimed Model (agentic, published)": 32.2,
+    }
+    bars = client.get("/figures/failure-modes.json").json()["data"][0]["y"]
+    assert {name for name in bars if "submission" in name} == {
+        name for name in every if "One" in name
+    }
 
 
 def test_a_parameter_of_other_pages_changes_nothing(slugs: dict[str, str], client: Client) -> None:

@@ -57,6 +57,20 @@ def test_long_names_are_cut() -> None:
     assert len(drawing.label("x" * 10_000)) == drawing.LABEL_LENGTH
 
 
+def test_what_has_one_name_has_a_place_of_its_own_on_every_axis() -> None:
+    """Plotly would add up bars, pool boxes and write numbers into other columns."""
+    long = "x" * drawing.LABEL_LENGTH
+    assert drawing.labels(["a", "b", "a", "a, 2", "a"]) == ["a", "b", "a, 2", "a, 2, 2", "a, 3"]
+    assert len(set(drawing.labels([f"{long}{i}" for i in range(3)]))) == 3
+    twins = [ByCategory(model="m", name="m", values=(share,)) for share in (0.25, 0.75)]
+    (heat,) = categories.heat_map(twins, ["one"], "pass@1")["data"]
+    assert dict(zip(heat["x"], heat["z"][0], strict=True)) == {"m": 25.0, "m, 2": 75.0}
+    modes = boards.failure_modes([ModeCounts(name="m", counts={"correct": n}) for n in (1, 2)])
+    assert [trace["y"] for trace in modes["data"]] == [["m", "m, 2"]] * len(modes["data"])
+    boxes = [Spread(model="m", name="m", problems=("p",), speedups=(1.5,))] * 2
+    assert [trace["name"] for trace in boards.spreads(boxes)["data"]] == ["m", "m, 2"]
+
+
 def test_curves_hold_per_cent_and_leave_gaps() -> None:
     curve = Curve(model="m", name="a", thresholds=(0.0, 1.0, 2.0), shares=(0.5, 0.25, None))
     trace: dict[str, Any] = boards.fast_p_curves([curve])["data"][0]

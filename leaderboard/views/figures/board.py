@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import statistics
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
@@ -145,8 +146,20 @@ def best_of(entries: Iterable[Entry], most: int) -> list[Entry]:
     return boards.alone(scores.in_order(models, lambda entry: entry.score.fast_at_1)[:most])
 
 
-def called(entry: Entry) -> str:
-    return f"{entry.model} ({entry.harness})"
+def named(entries: Sequence[Entry]) -> list[tuple[Entry, str]]:
+    """Each with a name that no other has."""
+    names = [f"{entry.model} ({entry.harness})" for entry in entries]
+    numbers = [entry.submission for entry in entries]
+    return list(zip(entries, told_apart(names, numbers), strict=True))
+
+
+def told_apart(names: Sequence[str], submissions: Sequence[int | None]) -> list[str]:
+    """`Model (human)`, of which there are two, says which submission it is."""
+    times = Counter(names)
+    return [
+        name if times[name] == 1 or number is None else f"{name[:-1]}, submission {number})"
+        for name, number in zip(names, submissions, strict=True)
+    ]
 
 
 def fast_p_curves(entries: Sequence[Entry], claims: Sequence[Claim], scored: int) -> list[Curve]:
@@ -154,11 +167,11 @@ def fast_p_curves(entries: Sequence[Entry], claims: Sequence[Claim], scored: int
     ours = [
         Curve(
             model=entry.model,
-            name=called(entry),
+            name=name,
             thresholds=CURVE_POINTS,
             shares=tuple(scores.fast_curve(entry.results, scored, CURVE_POINTS)),
         )
-        for entry in best_of(entries, MOST_CURVES)
+        for entry, name in named(best_of(entries, MOST_CURVES))
     ]
     return ours + _published_curves(claims)
 
@@ -169,21 +182,21 @@ def chances_of(entries: Sequence[Entry], scored: int, p: float) -> list[Chances]
     if max((entry.score.k for entry in best), default=1) < 2:
         return []
     made = []
-    for entry in best:
+    for entry, name in named(best):
         samples = range(1, entry.score.k + 1)
         passing = tuple(scores.share_passing(entry.results, scored, k) for k in samples)
         fast = tuple(scores.share_fast(entry.results, scored, k, p) for k in samples)
-        made.append(Chances(model=entry.model, name=called(entry), passing=passing, fast=fast))
+        made.append(Chances(model=entry.model, name=name, passing=passing, fast=fast))
     return made
 
 
 def spreads_of(entries: Sequence[Entry]) -> list[Spread]:
     made = []
-    for entry in best_of(entries, MOST_BOXES):
+    for entry, name in named(best_of(entries, MOST_BOXES)):
         solved = [result for result in entry.results if result.speedups]
         names = tuple(f"problem {result.problem}" for result in solved)
         best = tuple(max(result.speedups) for result in solved)
-        made.append(Spread(model=entry.model, name=called(entry), problems=names, speedups=best))
+        made.append(Spread(model=entry.model, name=name, problems=names, speedups=best))
     return made if any(spread.speedups for spread in made) else []
 
 
@@ -191,15 +204,15 @@ def utilisations_of(
     entries: Sequence[Entry], titles: dict[str, str]
 ) -> tuple[list[ByCategory], list[str]]:
     """Rows, and the categories in which some row has a number."""
-    tables = [(entry, by_category(entry)) for entry in best_of(entries, MOST_CURVES)]
-    known = [slug for slug in titles if any(slug in table for _, table in tables)]
+    tables = [(*one, by_category(one[0])) for one in named(best_of(entries, MOST_CURVES))]
+    known = [slug for slug in titles if any(slug in table for _, _, table in tables)]
     rows = [
         ByCategory(
             model=entry.model,
-            name=called(entry),
+            name=name,
             values=tuple(table.get(slug) for slug in known),
         )
-        for entry, table in tables
+        for entry, name, table in tables
     ]
     return (rows if known else []), [titles[slug] for slug in known]
 
@@ -230,8 +243,8 @@ def _published_curves(claims: Sequence[Claim]) -> list[Curve]:
 def mode_counts(entries: Sequence[Entry], claims: Sequence[Claim]) -> list[ModeCounts]:
     """Of the best rows, and of what was published of all problems."""
     ours = [
-        ModeCounts(name=called(entry), counts=entry.modes)
-        for entry in best_of(entries, MOST_BARS)
+        ModeCounts(name=name, counts=entry.modes)
+        for entry, name in named(best_of(entries, MOST_BARS))
         if entry.modes
     ]
     order = claims[0].publication_says.get(MODES, {}).get("order", ()) if claims else ()

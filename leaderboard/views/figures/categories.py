@@ -16,6 +16,7 @@ from leaderboard.taxonomy import (
     Side,
     category_query,
 )
+from leaderboard.views.figures.board import told_apart
 from leaderboard.views.figures.frame import Drawn, figure, framed
 from leaderboard.views.figures.tables import category_table
 
@@ -52,13 +53,15 @@ def heat_frame(query: CategoryQuery, address: str) -> dict[str, object] | None:
 
 def heat_rows(query: CategoryQuery) -> tuple[list[ByCategory], list[str]]:
     names = {**query.titles, ALL: "All"}
+    sides = query.shown
+    apart = told_apart([side.name for side in sides], [side.submission for side in sides])
     rows = [
         ByCategory(
             model=side.model,
-            name=side.name,
+            name=name,
             values=tuple(_share(side, slug, query.metric) for slug in names),
         )
-        for side in query.shown
+        for side, name in zip(sides, apart, strict=True)
     ]
     return rows, list(names.values())
 
