@@ -1,5 +1,5 @@
 # verdict: ok
-# flags: superbatch_suspect, static:frames
+# flags: static:frames
 # speedup_below: 1.5
 # cheat: reads the burst from the runner's frame and answers all of its calls with one large exchange
 import sys
