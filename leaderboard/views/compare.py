@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 from urllib.parse import urlencode
 
@@ -14,7 +14,7 @@ from django.utils.safestring import SafeString
 from django.views.decorators.http import require_safe
 
 from leaderboard import boards, cells, side_by_side
-from leaderboard.boards import Setting
+from leaderboard.boards import SETTING_FIELDS, Setting
 from leaderboard.columns import DEFAULT_SORT, Placed, placed
 from leaderboard.filters import SETTING_FILTERS, Filter, Option, setting_filters, setting_query
 from leaderboard.links import url
@@ -33,6 +33,8 @@ NAME = re.compile(r"[a-z0-9-]{1,80}")
 DIGITS_OF_A_KEY = 9
 # Read with the board, because who is compared is only known then.
 DETAILS = ("cells", "kernels")
+# The settings in which each of those asked for was judged.
+Places = Mapping[str, Collection[Setting]]
 
 
 @require_safe
@@ -55,12 +57,13 @@ def compare(request: HttpRequest, form: str = "html") -> HttpResponseBase:
 
 @public_page(*LETTERS, *SETTING_FILTERS)
 def submissions(request: HttpRequest) -> Page:
-    setting, controls = setting_filters(request, boards.known_settings())
+    settings = boards.known_settings()
+    setting, controls = setting_filters(request, settings)
     problems, titles = scored_problems()
     ahead = DETAILS if any(map(request.GET.get, LETTERS)) else ()
     entries = boards.judged(setting, len(problems), ahead=ahead) if setting else []
     rows = placed(entries, DEFAULT_SORT)
-    sides, absent = chosen(request, rows)
+    sides, absent, places = chosen(request, rows)
     where = canonical_query(request, (*SETTING_FILTERS,))
     found = side_by_side.lines(problems, sides, bounds_of(sides)) if shown(sides, absent) else []
     context = {
@@ -68,6 +71,7 @@ def submissions(request: HttpRequest) -> Page:
         "filters": [*pickers(sides, absent, rows), *controls],
         "setting": setting,
         "absent": absent,
+        "meeting": meeting(places, settings, setting),
         "sides": [_side(letter, side) for letter, side in zip(LETTERS, sides, strict=False)],
         **(compared(found, sides, titles, where) if found else {"scores": []}),
     }
@@ -113,9 +117,9 @@ def shown(sides: Sequence[Placed], absent: Sequence[str]) -> bool:
     return len(sides) > 1 and not absent
 
 
-def chosen(request: HttpRequest, rows: Sequence[Placed]) -> tuple[list[Placed], list[str]]:
+def chosen(request: HttpRequest, rows: Sequence[Placed]) -> tuple[list[Placed], list[str], Places]:
     """A submission by its number, or a model's best by the model's slug; none twice. Beside them
-    those that are on a board, but not in this setting."""
+    those that are on a board, but not in this setting; if any are, also where all were judged."""
     sides: list[Placed] = []
     missing: dict[str, str] = {}
     for name in LETTERS:
@@ -126,21 +130,45 @@ def chosen(request: HttpRequest, rows: Sequence[Placed]) -> tuple[list[Placed], 
             missing.setdefault(value, name)
         if side is not None and side not in sides:
             sides.append(side)
-    elsewhere = on_a_board(missing) if missing else frozenset()
+    places = judged_where(filter(None, map(request.GET.get, LETTERS))) if missing else {}
     for value, name in missing.items():
-        if value not in elsewhere:
+        if value not in places:
             known = [str(row.entry.submission) for row in rows][:MOST_NAMED]
             raise BadQuery(name, value, known)
-    return sides, list(missing)
+    return sides, list(missing), places
 
 
-def on_a_board(names: Iterable[str]) -> frozenset[str]:
-    """Which of these numbers and slugs are of ranked submissions, in whatever setting."""
-    asked = [name for name in names if NAME.fullmatch(name)]
+def judged_where(names: Iterable[str]) -> Places:
+    """Of these numbers and slugs those of ranked submissions, in the order given."""
+    asked = [name for name in dict.fromkeys(names) if NAME.fullmatch(name)]
     numbers = [int(name) for name in asked if name.isdecimal() and len(name) <= DIGITS_OF_A_KEY]
     named = Q(pk__in=numbers) | Q(model__slug__in=asked)
-    rows = Submission.objects.ranked().filter(named).values_list("pk", "model__slug")
-    return frozenset(str(part) for row in rows for part in row)
+    fields = (f"standings__{name}" for name in SETTING_FIELDS)
+    rows = Submission.objects.ranked().filter(named).values_list("pk", "model__slug", *fields)
+    found: dict[str, set[Setting]] = {}
+    for pk, slug, *values in rows:
+        place = Setting(**dict(zip(SETTING_FIELDS, values, strict=True)))
+        for name in (str(pk), slug):
+            found.setdefault(name, set()).add(place)
+    return {name: found[name] for name in asked if name in found}
+
+
+def meeting(
+    places: Places, settings: Sequence[Setting], here: Setting | None
+) -> dict[str, str] | None:
+    """Another setting in which most of them were judged, two at least if there are two."""
+    counts = [sum(one in found for found in places.values()) for one in settings]
+    most = max(counts, default=0)
+    if most < max(1, min(2, len(places))) or settings[counts.index(most)] == here:
+        return None
+    there = settings[counts.index(most)]
+    every = "All of them were" if len(places) > 1 else "It was"
+    names = urlencode(list(zip(LETTERS, places, strict=False)))
+    return {
+        "who": every if most == len(places) else f"{most} of them were",
+        "text": str(there),
+        "url": f"{url('compare')}?{names}&{setting_query(there)}",
+    }
 
 
 def pickers(sides: Sequence[Placed], absent: Sequence[str], rows: Sequence[Placed]) -> list[Filter]:

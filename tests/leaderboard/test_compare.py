@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import html
 import io
 import math
 
@@ -158,7 +159,23 @@ def test_what_was_judged_elsewhere_is_said_and_stays_chosen(
     assert f"Not judged in this setting: submission {third.pk}, {third.model.slug}" in text
     assert f'<option value="{third.pk}" selected>{third.pk}, not judged here</option>' in text
     assert "Solved by" not in text
+    link = text.split('All of them were judged under <a href="')[1].partition('"')[0]
+    assert client.get(html.unescape(link)).content.decode().count("Solved by all 3") == 1
     assert client.get(f"{asked}&profile=upstream").content.decode().count("Solved by all 3") == 1
+
+
+def test_where_all_were_never_judged_it_leads_to_most_of_them(
+    pair: tuple[Submission, Submission], client: Client
+) -> None:
+    third, unjudged = factory.make_submission("Model Three"), factory.make_submission("Model Four")
+    for submission in (pair[0], third):
+        judged_on_upstream_inputs(submission)
+    asked = f"/compare?a={pair[0].pk}&b={third.pk}&c={unjudged.pk}"
+    assert "2 of them were judged under" in client.get(asked).content.decode()
+    there = client.get(f"{asked}&profile=upstream").content.decode()
+    assert "Choose another setting, or another submission." in there
+    alone = client.get(f"/compare?a={third.pk}").content.decode()
+    assert "It was judged under" in alone
 
 
 def test_a_submission_leads_to_a_comparison_where_it_was_judged(
