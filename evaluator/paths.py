@@ -29,8 +29,16 @@ def _own() -> Names:
         packages=[Path(paths["purelib"]), Path(paths["platlib"])],
         library=[Path(paths["stdlib"]), Path(paths["platstdlib"])],
         prefixes=[Path(sys.prefix), Path(sys.base_prefix)],
-        home=Path.home(),
+        home=_home(),
     )
+
+
+def _home() -> Path | None:
+    """None of a user whom this host does not know, as in a container."""
+    try:
+        return Path.home()
+    except RuntimeError:
+        return None
 
 
 def named(
@@ -39,7 +47,7 @@ def named(
     packages: Sequence[Path],
     library: Sequence[Path],
     prefixes: Sequence[Path],
-    home: Path,
+    home: Path | None,
 ) -> Names:
     """Inner folders before those that they lie in; links as they are written and as they lead."""
     found = {
@@ -48,7 +56,9 @@ def named(
         **{repository / name: f"{name}/" for name in ("evaluator", "problems")},
     }
     # What lies directly below / is of no owner, and its name stands in other paths too.
-    others = {**dict.fromkeys(prefixes, "python/"), repository: "", home: "~/"}
+    others = {**dict.fromkeys(prefixes, "python/"), repository: ""}
+    if home is not None:
+        others[home] = "~/"
     deep = {folder: name for folder, name in others.items() if len(folder.parts) > 2}
     spelt = {
         f"{way}/": name

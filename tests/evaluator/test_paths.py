@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sysconfig
 import threading
 import time
@@ -11,7 +12,7 @@ import pytest
 
 from evaluator.findings import Findings
 from evaluator.job import Job
-from evaluator.paths import REPOSITORY, Names, named, neutral
+from evaluator.paths import REPOSITORY, Names, _own, named, neutral
 from evaluator.ranks import Fault
 from evaluator.report import Environment, Isolation, Phase, RankLog, Verdict
 from evaluator.site import Lease, Site
@@ -63,6 +64,17 @@ def test_this_hosts_own_paths_are_known() -> None:
     runner, torch, library = neutral(text).splitlines()
     assert (runner, torch) == ('File "evaluator/runner.py"', "site-packages/torch/x.py")
     assert library == f"lib/{Path(threading.__file__).parent.name}/threading.py"
+
+
+def test_a_user_without_a_home_judges_like_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in a container whose user has a number only."""
+    monkeypatch.delenv("HOME")
+    monkeypatch.setattr(os, "getuid", lambda: 1 << 30)
+    with pytest.raises(RuntimeError):
+        Path.home()
+    _own.cache_clear()
+    assert neutral(f"{REPOSITORY}/evaluator/runner.py") == "evaluator/runner.py"
+    _own.cache_clear()
 
 
 def test_a_folder_behind_a_link_is_known_by_both_names(tmp_path: Path) -> None:
