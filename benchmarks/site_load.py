@@ -10,22 +10,25 @@ import subprocess
 import sys
 import time
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
+# Workers with one request at a time, and as docs/deploy.md starts them.
+KINDS = {"plain": (), "as deployed": ("--worker-class", "gthread", "--threads", "8")}
 WRK = ("wrk", "-t1", "-c8", "-d5s", "-H", "Accept-Encoding: gzip")
 
 
 @contextlib.contextmanager
-def gunicorn() -> Iterator[tuple[str, int]]:
+def gunicorn(*options: str) -> Iterator[tuple[str, int]]:
     """Its address and process id."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         where = f"127.0.0.1:{probe.getsockname()[1]}"
     program = str(Path(sys.executable).parent / "gunicorn")
     command = [program, "leaderboard.wsgi:application", "--bind", where, "--workers", "2"]
+    command += options
     with subprocess.Popen(command, cwd=ROOT, stderr=subprocess.DEVNULL) as server:
         time.sleep(4)
         try:
@@ -38,7 +41,11 @@ def load(address: str) -> dict[str, Any]:
     """Requests a second for a page from the cache, and what a worker weighs afterwards."""
     if shutil.which("wrk") is None:
         return {"requests": "wrk is not installed"}
-    with gunicorn() as (site, pid):
+    return {kind: _load(address, options) for kind, options in KINDS.items()}
+
+
+def _load(address: str, options: Sequence[str]) -> dict[str, Any]:
+    with gunicorn(*options) as (site, pid):
         with urllib.request.urlopen(site + address) as answer:
             etag = answer.headers["ETag"]
         rates = {
