@@ -26,6 +26,7 @@ def facts() -> dict[str, Any]:
             "warmup_calls": timing.WARMUP_CALLS,
             "timed_calls": timing.TIMED_CALLS,
             "least_timed_s": timing.MIN_TIMED_S,
+            "least_share": timing.LEAST_SHARE,
             "resamples": interval.RESAMPLES,
             "process_share": interval.PROCESS_SHARE,
             "merged_ratio": timing.MERGED_CALLS_RATIO,

@@ -17,7 +17,7 @@ LEAST_ROUNDS = 2  # one says nothing of how rounds scatter
 MERGED_CALLS_RATIO = 2.0
 MERGED_CALLS_US = 100.0
 ONLY_TOGETHER_US = 50.0
-SLIVER = 0.02
+LEAST_SHARE = 0.25
 ADVISORY_RATIO = 0.5
 NOISY_SPREAD = 0.25
 NOISY_DRIFT = 0.1
@@ -118,11 +118,12 @@ class Samples:
         told.append([min(ns, MAX_RANK_NS) / 1e3 / self.burst_calls for ns in rank_ns])
 
     def per_call(self) -> CallTimes:
-        """Without what a burst costs beside its calls, but never less than a sliver of it."""
+        """Without what a burst costs beside its calls, but never less than a share of it: an empty
+        burst may take longer than one that is over soon."""
         empty_us = statistics.median(self.empty_us) if self.empty_us else 0.0
 
         def each(walls_us: list[float], calls: int) -> tuple[float, ...]:
-            return tuple(max(us - empty_us, SLIVER * us) / calls for us in walls_us)
+            return tuple(max(us - empty_us, LEAST_SHARE * us) / calls for us in walls_us)
 
         return CallTimes(
             kernel_us=each(self.kernel_us, self.burst_calls),

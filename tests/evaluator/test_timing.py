@@ -138,7 +138,15 @@ def test_a_burst_shorter_than_an_empty_one_still_has_a_time() -> None:
     own = samples(50.0, 100.0)
     own.kernel_us = [200.0] * 9
     timing, _ = summarise(own)
-    assert timing.kernel_us == pytest.approx(0.02 * 200.0 / CALLS)
+    assert timing.kernel_us == pytest.approx(0.25 * 200.0 / CALLS)
+
+
+def test_merged_calls_are_found_where_an_empty_burst_takes_longer() -> None:
+    own = samples(50.0, 700.0, single_us=800.0)
+    own.kernel_us, own.empty_us = [1360.0] * 9, [1400.0] * 5
+    timing, flags = summarise(own)
+    assert "superbatch_suspect" in flags
+    assert timing.speedup < 1.5
 
 
 def test_the_slowest_rank_counts_in_what_ranks_say() -> None:

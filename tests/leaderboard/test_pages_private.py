@@ -203,7 +203,7 @@ def test_a_refusal_stands_at_the_field_it_is_about(client: Client) -> None:
 def test_a_refused_archive_is_told_of_file_by_file(client: Client) -> None:
     factory.make_problem()
     client.force_login(factory.make_user("owner"))
-    files = {"2_gemm_pytorch.py": GOOD, "1_allreduce_pytorch.py": "x = 1\n"}
+    files = {"2_gemm_pytorch.py": GOOD, "1_allreduce_pytorch.py": b"x = 1\n"}
     archive = SimpleUploadedFile("kernels.zip", make_zip(files))
     page = client.post("/submit", FORM | {"archive": archive}).content.decode()
     assert "2 kernels cannot be accepted" in page
