@@ -22,6 +22,9 @@ SQLITE_OPTIONS = {
     ),
 }
 
+# PostgreSQL reads and plans a statement once in a connection that asks it again and again.
+POSTGRESQL_OPTIONS = {"server_side_binding": True, "prepare_threshold": 2}
+
 
 def text(name: str, default: str | None = None) -> str:
     """`NAME`, or what stands in the file that `NAME_FILE` names."""
@@ -82,7 +85,7 @@ def database(url: str) -> dict[str, Any]:
         "PASSWORD": unquote(parts.password or ""),
         "HOST": unquote(parts.hostname or ""),
         "PORT": str(parts.port or ""),
-        "OPTIONS": dict(parse_qsl(parts.query)),
+        "OPTIONS": POSTGRESQL_OPTIONS | dict(parse_qsl(parts.query)),
         "CONN_MAX_AGE": 600,
         "CONN_HEALTH_CHECKS": True,
     }

@@ -14,6 +14,7 @@ from django.db import connection
 from django.test import Client
 
 from leaderboard import environment as env
+from leaderboard.models import LanguageModel
 
 
 @pytest.mark.parametrize(
@@ -22,6 +23,7 @@ from leaderboard import environment as env
         ("sqlite:///db.sqlite3", "sqlite3", "db.sqlite3"),
         ("sqlite:////var/db.sqlite3", "sqlite3", "/var/db.sqlite3"),
         ("postgresql://u:p%40ss@host:5433/pkb?sslmode=require", "postgresql", "pkb"),
+        ("postgresql://u:p%40ss@host:5433/pkb?server_side_binding=no", "postgresql", "pkb"),
     ],
 )
 def test_a_database_is_named_by_an_address(url: str, engine: str, name: str) -> None:
@@ -30,7 +32,21 @@ def test_a_database_is_named_by_an_address(url: str, engine: str, name: str) -> 
     assert found["NAME"] == name
     if engine == "postgresql":
         assert (found["USER"], found["PASSWORD"], found["PORT"]) == ("u", "p@ss", "5433")
-        assert found["OPTIONS"] == {"sslmode": "require"}
+        assert found["OPTIONS"]["prepare_threshold"] == 2
+        is_pooled = "server_side_binding=no" in url
+        assert (found["OPTIONS"]["server_side_binding"] is True) is not is_pooled
+        assert found["OPTIONS"].get("sslmode") == (None if is_pooled else "require")
+
+
+@pytest.mark.django_db
+def test_a_statement_that_comes_again_is_planned_once() -> None:
+    """SQLite keeps those of a connection by itself."""
+    for _ in range(4):
+        assert not LanguageModel.objects.filter(name="nobody").exists()
+    if connection.vendor == "postgresql":
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT statement FROM pg_prepared_statements")
+            assert any("leaderboard_languagemodel" in text for (text,) in cursor.fetchall())
 
 
 @pytest.mark.parametrize("url", ["mysql://h/x", "sqlite://", "sqlite://host/x", "pkb"])
