@@ -8,7 +8,7 @@ import sysconfig
 from collections.abc import Sequence
 from pathlib import Path
 
-REPOSITORY = Path(__file__).resolve().parent.parent
+from evaluator.sandbox import REPOSITORY
 
 # A folder of this host, and what is written in its place; both end with a slash or are empty.
 Names = Sequence[tuple[str, str]]

@@ -225,9 +225,11 @@ def _is_noisy(baseline_us: Sequence[float]) -> bool:
 def is_faster_only_together(calls: CallTimes) -> bool:
     """Whether a kernel beats the reference in bursts, and not when its calls come one by one, where
     it loses more than the reference by a time that noise hardly explains."""
+    lost_us = calls.gain_us - calls.gain_alone_us
+    if calls.gain_alone_us > 0 or lost_us <= ONLY_TOGETHER_US:
+        return False
     low, _ = speedup_interval(calls.kernel_us, calls.baseline_us)
-    is_slower_alone = calls.gain_alone_us <= 0
-    return low > 1 and is_slower_alone and calls.gain_us - calls.gain_alone_us > ONLY_TOGETHER_US
+    return low > 1
 
 
 def _looks_merged(calls: CallTimes) -> bool:

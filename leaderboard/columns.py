@@ -40,9 +40,8 @@ class Words:
 
     def in_order(self, rows: Sequence[Entry], *, turned: bool) -> list[Entry]:
         """Stable; rows without a value come last in either direction."""
-        known = [(value, row) for row in rows if (value := self.value(row)) is not None]
-        known.sort(key=lambda pair: pair[0], reverse=self.falls != turned)
-        return [row for _, row in known] + [row for row in rows if self.value(row) is None]
+        pairs = [(self.value(row), row) for row in rows]
+        return scores.known_first(pairs, descending=self.falls != turned)
 
 
 def interval_of(share: float | None, entry: Entry) -> Interval | None:

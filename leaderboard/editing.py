@@ -56,8 +56,10 @@ def edit(submission: Submission, actor: AbstractBaseUser, values: Mapping[str, A
 
 def _check(row: Submission, changed: Mapping[str, Any]) -> None:
     check_told(row.harness, changed)
-    allowed = visibilities(row) if "visibility" in changed else ()
-    if "visibility" in changed and changed["visibility"] not in allowed:
+    if "visibility" not in changed:
+        return
+    allowed = visibilities(row)
+    if changed["visibility"] not in allowed:
         raise Refusal(
             "visibility_fixed",
             f"The submission stays {' or '.join(allowed)}: it has been judged or disputed.",

@@ -37,12 +37,8 @@ class Part(NamedTuple):
         )
 
 
-def results_of(columns: Columns, narrow: Narrow) -> tuple[Attempts, ...]:
-    """By problem; those without a kernel that counts are left out."""
-    return tuple(part.results for part in parts_of(columns, narrow))
-
-
 def parts_of(columns: Columns, narrow: Narrow) -> Iterator[Part]:
+    """By problem; those without a kernel that counts are left out."""
     kinds = {text: outcome_of(text) for text in set(columns.outcomes)}
     admits = {text: narrow.admits(kind) for text, kind in kinds.items()}
     if not any(admits.values()):

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise, repeat
 from operator import itemgetter
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 Row = TypeVar("Row")
 
@@ -270,24 +270,28 @@ def fast_curve(
 # Of few rows the number changes from one version of the data to the next, and to round one takes
 # ten times as long as to look it up.
 @functools.lru_cache(maxsize=4096)
-def _rounded(value: float) -> float:
+def _rounded(value: float | None) -> float | None:
     """Numbers that differ by less are equal."""
-    return round(value, TIE_DIGITS)
+    return None if value is None else round(value, TIE_DIGITS)
 
 
 def in_order(
     rows: Iterable[Row], value: Callable[[Row], float | None], *, descending: bool = True
 ) -> list[Row]:
     """Best first and stable; rows without a value come last in either direction."""
-    numbered = [(value(row), row) for row in rows]
-    known = [(_rounded(number), row) for number, row in numbered if number is not None]
+    return known_first([(_rounded(value(row)), row) for row in rows], descending=descending)
+
+
+def known_first(pairs: Sequence[tuple[Any, Row]], *, descending: bool) -> list[Row]:
+    """By what stands before each row, stable; rows behind None come last in either direction."""
+    known = [pair for pair in pairs if pair[0] is not None]
     known.sort(key=itemgetter(0), reverse=descending)
-    return [row for _, row in known] + [row for number, row in numbered if number is None]
+    return [row for _, row in known] + [row for before, row in pairs if before is None]
 
 
 def places(values: Sequence[float | None]) -> list[str | None]:
     """Places of values, highest first: "1", "2=" for a tie, None where nothing is known."""
-    rounded = [None if value is None else _rounded(value) for value in values]
+    rounded = list(map(_rounded, values))
     count = Counter(value for value in rounded if value is not None)
     place, place_of = 1, dict[float | None, str]()
     for value in sorted(count, reverse=True):

@@ -12,9 +12,10 @@ import pytest
 
 from evaluator.findings import Findings
 from evaluator.job import Job
-from evaluator.paths import REPOSITORY, Names, _own, named, neutral
+from evaluator.paths import Names, _own, named, neutral
 from evaluator.ranks import Fault
 from evaluator.report import Environment, Isolation, Phase, RankLog, Verdict
+from evaluator.sandbox import REPOSITORY
 from evaluator.site import Lease, Site
 from evaluator.stacks import stacks
 

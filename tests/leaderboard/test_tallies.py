@@ -26,7 +26,7 @@ from leaderboard.cell_columns import (
 )
 from leaderboard.details import marked
 from leaderboard.models import Kernel, LanguageModel, Problem, Run, Submission, Summary, Trust
-from leaderboard.narrowing import results_of
+from leaderboard.narrowing import parts_of
 from leaderboard.tallies import Narrow, Tally, cell_of, tally_of
 from tests.leaderboard import factory
 
@@ -82,7 +82,8 @@ def test_what_is_filtered_out_counts_as_failed() -> None:
         (Narrow(backend="triton"), 1.0),
         (Narrow(backend="cuda"), 3.0),
     ):
-        (result,), cell = results_of(columns, narrow), cell_of(3, "tensor", rows, narrow)
+        (part,), cell = parts_of(columns, narrow), cell_of(3, "tensor", rows, narrow)
+        result = part.results
         assert cell is not None
         assert result.made == cell.made == 3
         assert cell.best_speedup == max(result.speedups) == speedup
@@ -92,7 +93,7 @@ def test_what_is_filtered_out_counts_as_failed() -> None:
         Narrow(problems=frozenset((4,))),
         Narrow(backend="cuda", category="other"),
     ):
-        assert not results_of(columns, narrow)
+        assert not list(parts_of(columns, narrow))
         assert cell_of(3, "tensor", rows, narrow) is None
         assert standings.totals_of(columns, 3, narrow) is None
 
@@ -195,7 +196,7 @@ def test_narrowed_totals_are_those_of_the_attempts_that_count(seed: int, narrow:
     assert bool(found) == bool(cells)
     if found is None:
         return
-    results = results_of(columns, narrow)
+    results = [part.results for part in parts_of(columns, narrow)]
     assert [result.problem for result in results] == [cell.problem for cell in cells]
     assert [result.correct for result in results] == [cell.correct for cell in cells]
     assert found.summed == scores.sums(results, k=3)
