@@ -197,6 +197,7 @@ def main() -> int:
     try:
         own.serve(sys.stdin)
     except Exception as error:  # noqa: BLE001 - a process boundary: the supervisor raises it again
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)  # it comes as soon as the error is read
         send_error(channel, error)
         return 1
     finally:

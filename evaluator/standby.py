@@ -51,13 +51,17 @@ class JudgeProcess:
             os.killpg(self.pid, signal.SIGKILL)
 
     def end(self) -> None:
-        """Ask it to end its sandboxes and to remove what it made; kill it where it does not."""
+        """Ask it to end its sandboxes and to remove what it made; kill it where it does not.
+
+        The signal stops its work. One that comes just as it begins to wait for a job would be heard
+        after that wait, which no more jobs end.
+        """
         with contextlib.suppress(ProcessLookupError):
             signal.pidfd_send_signal(self.pidfd, signal.SIGTERM)
-        select.select([self.pidfd], [], [], TEARDOWN_S)
-        self.kill()
         with contextlib.suppress(BrokenPipeError):
             self.jobs.close()  # what a judge that died has not read is nobody's loss
+        select.select([self.pidfd], [], [], TEARDOWN_S)
+        self.kill()
         self.messages.close()
         self.errors.close()
         os.close(self.pidfd)

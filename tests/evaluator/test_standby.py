@@ -67,6 +67,17 @@ def test_a_warm_one_keeps_the_judge_for_the_next_job(tmp_path: Path) -> None:
         assert evaluate(JOB, standby=standby).verdict is Verdict.OUTPUT_MISMATCH
 
 
+def test_a_kept_judge_that_did_not_hear_the_signal_ends_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with nothing_left_behind(tmp_path), Standby(warm=True) as standby:
+        evaluate(JOB, standby=standby)
+        monkeypatch.setattr(signal, "pidfd_send_signal", lambda *_: None)
+        began = time.monotonic()
+        standby.let_go()
+        assert time.monotonic() - began < GONE_WITHIN_S
+
+
 def test_a_judge_that_failed_is_not_kept() -> None:
     with Standby(warm=True) as standby:
         evaluate(JOB, standby=standby)
