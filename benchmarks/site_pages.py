@@ -224,9 +224,9 @@ def folding(repeats: int) -> dict[str, float]:
         stored.append((done - began) * 1e3)
         place = {name: getattr(old, name) for name in ("hardware_id", *names[2:6])}
         place["judge_version"] = report(Verdict.OK, ()).judge_version
-        whose = (kernel.submission_id, kernel.problem_id)
-        rewrite = transaction.atomic(functools.partial(summary.rewrite, *whose, place))
-        folded += times_ms(rewrite, 1, forget)
+        place |= {"submission_id": kernel.submission_id, "problem_id": kernel.problem_id}
+        fold_in = transaction.atomic(functools.partial(summary.fold_in, place, kernel.attempt))
+        folded += times_ms(fold_in, 1, forget)
     return {
         "summary and standing, ms": statistics.median(folded),
         "whole finish, ms": statistics.median(stored),

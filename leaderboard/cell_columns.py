@@ -75,26 +75,26 @@ class Columns(NamedTuple):
             speedups=self.rates.tobytes(),
         )
 
-    def put(self, problem: int, tally: Tally | None) -> None:
-        """A problem's part in place of what it was; None leaves it out."""
+    def put(self, problem: int, tally: Tally | None) -> list[Attempts]:
+        """A problem's part in place of what it was; None leaves it out. What results it had before
+        come back."""
         problems, made, correct = (self.numbers[AT[n]] for n in ("problem", "made", "correct"))
         at = bisect_left(problems, problem)
         end = at + (problem in problems[at : at + 1])
         attempts = slice(sum(made[:at]), sum(made[:end]))
         rates = slice(RATES * sum(correct[:at]), RATES * sum(correct[:end]))
+        before = list(_results([column[at:end] for column in self.numbers], self.rates[rates]))
         self.outcomes[attempts] = tally.outcomes if tally else ()
         self.rates[rates] = array("d", _rates_of(tally) if tally else ())
         for columns, names in ((self.numbers, NUMBERS), (self.kernels, KERNELS)):
             values = _values(tally, names) if tally else [()] * len(names)
             for column, value in zip(columns, values, strict=True):
                 column[at:end] = value
+        return before
 
     def counts(self) -> list[Counts]:
         """By problem."""
         return list(map(Counts._make, zip(*(self.numbers[at] for at in COUNTS), strict=True)))
-
-    def results(self) -> list[Attempts]:
-        return list(_results(self.numbers, self.rates))
 
 
 def _values(tally: Tally, names: Sequence[str]) -> list[tuple[Any]]:

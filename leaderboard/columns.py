@@ -10,6 +10,7 @@ from django.utils.safestring import SafeString
 
 from leaderboard import cells, scores
 from leaderboard.boards import Entry
+from leaderboard.models import Trust
 from leaderboard.scores import Interval
 from leaderboard.ties import tie_groups
 
@@ -35,7 +36,7 @@ class Words:
 
     key: str
     label: str
-    value: Callable[[Entry], str | None]
+    value: Callable[[Entry], str | int | None]
     falls: bool = False
 
     def in_order(self, rows: Sequence[Entry], *, turned: bool) -> list[Entry]:
@@ -151,10 +152,13 @@ CSV_COLUMNS = (
     "submission", "date", "scored", "pass1_low", "pass1_high", "p", "fast1_low", "fast1_high",
     "fast1_likely", *BY_KEY,
 )  # fmt: skip
+_TRUSTS = tuple(Trust)
 # Rows that say the same stand best first, and all keep the places that DEFAULT_SORT gives them.
 WORDS = (
     Words(key="model", label="Model", value=lambda entry: entry.model.casefold()),
     Words(key="harness", label="Harness", value=lambda entry: entry.harness),
+    Words(key="backends", label="Backends", value=lambda entry: " ".join(entry.backends) or None),
+    Words(key="trust", label="Trust", value=lambda entry: _TRUSTS.index(entry.trust), falls=True),
     Words(key="date", label="Date", value=lambda entry: entry.date, falls=True),
 )
 WORDS_BY_KEY = {words.key: words for words in WORDS}

@@ -128,7 +128,9 @@ def finish(run_id: UUID, token: str, report: object) -> None:
             raise Fenced
         judged_in = {name: getattr(run, name) for name in SETTING if name != "judge_version"}
         judged_in["judge_version"] = found.judge_version
-        summary.rewrite(run.kernel.submission_id, run.kernel.problem_id, judged_in)
+        kernel = run.kernel
+        whose = {"submission_id": kernel.submission_id, "problem_id": kernel.problem_id}
+        summary.fold_in({**whose, **judged_in}, kernel.attempt)
         if found.verdict.counts and found.isolation is not Isolation.NONE:
             Submission.objects.filter(pk=run.kernel.submission_id).update(trust=Trust.VERIFIED)
         DataVersion.objects.bump()

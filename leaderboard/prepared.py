@@ -14,12 +14,14 @@ among them.
 
 from __future__ import annotations
 
+import contextlib
 import functools
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from django.db import connection
+from django.db.backends.utils import CursorWrapper
 from django.db.models import Expression, Field, QuerySet
 from django.db.models.query import ModelIterable, ValuesListIterable, get_related_populators
 from django.db.models.sql.subqueries import UpdateQuery
@@ -61,9 +63,20 @@ def given(names: Iterable[str]) -> dict[str, Given]:
 
 def ask(build: Build[Found], *shape: Hashable, **values: object) -> list[Found]:
     """Raises KeyError where a value is missing."""
+    return send(build, *shape, **values)()
+
+
+def send(build: Build[Found], *shape: Hashable, **values: object) -> Callable[[], list[Found]]:
+    """As `ask`; what comes back waits for the answer, once. In `pipelined` others may be sent
+    meanwhile."""
     statement = _statement(build, shape)
-    with connection.cursor() as cursor:
-        cursor.execute(statement.sql, _passed(statement.parameters, values))
+    cursor = connection.cursor()
+    cursor.execute(statement.sql, _passed(statement.parameters, values))
+    return functools.partial(_answer, statement, cursor)
+
+
+def _answer(statement: _Statement, cursor: CursorWrapper) -> list[Any]:
+    with cursor:
         found = cursor.fetchall()
     columns: list[Iterable[Any]] = list(zip(*found, strict=True))
     for place, converters in statement.converters.items() if found else ():
@@ -72,12 +85,24 @@ def ask(build: Build[Found], *shape: Hashable, **values: object) -> list[Found]:
     return list(map(statement.made_of, zip(*columns, strict=True)))
 
 
-def change(build: Build[Any], *shape: Hashable, columns: tuple[str, ...], **values: object) -> int:
-    """Sets columns to the values of their names; returns how many rows there were."""
+def change(build: Build[Any], *shape: Hashable, columns: tuple[str, ...], **values: object) -> None:
+    """Sets columns to the values of their names."""
     sql, parameters = _update(build, shape, columns)
     with connection.cursor() as cursor:
         cursor.execute(sql, _passed(parameters, values))
-        return int(cursor.rowcount)
+
+
+@contextlib.contextmanager
+def pipelined() -> Iterator[None]:
+    """In here PostgreSQL works at what was sent while we go on, up to the next answer that is
+    waited for. What it refuses may be raised as late as at the end."""
+    if connection.vendor != "postgresql":
+        yield
+        return
+    connection.ensure_connection()
+    driver: Any = connection.connection
+    with connection.wrap_database_errors, driver.pipeline():
+        yield
 
 
 def _passed(parameters: Sequence[Any], values: Mapping[str, object]) -> list[Any]:

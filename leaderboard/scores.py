@@ -216,8 +216,8 @@ def sums_of(rows: Sequence[Counts], *, k: int) -> Sums:
 
 @functools.lru_cache(maxsize=4096)
 def chance_gains(made: int, correct: int, k: int) -> tuple[float, ...]:
-    """What pass@k gains from the first correct attempt, the second, and so on."""
-    chances = [pass_at_k(made, c, k) for c in range(correct + 1)]
+    """What pass@k gains from each further correct attempt, on a grid: sums of such are exact."""
+    chances = [round(pass_at_k(made, c, k) * 2.0**40) / 2.0**40 for c in range(correct + 1)]
     return tuple(after - before for before, after in pairwise(chances))
 
 

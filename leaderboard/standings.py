@@ -38,26 +38,35 @@ class Totals(NamedTuple):
         return Sums._make(self.sums)
 
 
+class Stored(NamedTuple):
+    """What of a Standing it takes to exchange one problem's part."""
+
+    packed: Packed
+    by_category: str
+    by_threshold: bytes | memoryview
+
+
 def columns_of(tallies: Sequence[Tally], k: int) -> dict[str, Any]:
     """What a Standing holds besides its place; `k` is how many attempts a problem were drawn."""
-    return _columns(Columns.of(tallies), k, {})
+    by_threshold = thresholds.pack((tally.results for tally in tallies), k)
+    return _columns(Columns.of(tallies), k, {}) | {"by_threshold": by_threshold}
 
 
-def with_tally(
-    packed: Packed, problem: int, tally: Tally | None, k: int, by_category: str
-) -> dict[str, Any] | None:
+def with_tally(stored: Stored, problem: int, tally: Tally | None, k: int) -> dict[str, Any] | None:
     """The columns with one problem's part in place of what it was; None where nothing is left.
-    `by_category` is what is stored: totals of other categories need not be made again."""
-    columns = Columns.unpack(packed)
+    What is stored of other categories need not be made again."""
+    columns = Columns.unpack(stored.packed)
     numbers = columns.numbers
     known = dict(zip(numbers[AT["problem"]], numbers[AT["category"]], strict=True))
-    changed = {known.get(problem), tally.cell.category if tally else None}
-    columns.put(problem, tally)
+    affected = {known.get(problem), tally.cell.category if tally else None}
+    removed = columns.put(problem, tally)
     if not columns.numbers[0]:
         return None
-    before = orjson.loads(by_category)
-    others = {name: totals for name, totals in before.items() if name not in changed}
-    return _columns(columns, k, others)
+    before = orjson.loads(stored.by_category)
+    others = {name: totals for name, totals in before.items() if name not in affected}
+    added = [tally.results] if tally else []
+    by_threshold = thresholds.changed(stored.by_threshold, k, added=added, removed=removed)
+    return _columns(columns, k, others) | {"by_threshold": by_threshold}
 
 
 def _columns(columns: Columns, k: int, unchanged: Mapping[str, Any]) -> dict[str, Any]:
@@ -72,7 +81,6 @@ def _columns(columns: Columns, k: int, unchanged: Mapping[str, Any]) -> dict[str
         "made": sum(numbers[AT["made"]]),
         "total": _dumped(_totals(columns, k)),
         "solved": letters(dict(zip(numbers[AT["problem"]], numbers[AT["correct"]], strict=True))),
-        "by_threshold": thresholds.pack(columns.results(), k),
         "by_category": _dumped(dict(sorted({**unchanged, **made}.items()))),
         **columns.pack()._asdict(),
     }

@@ -4,24 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
+from operator import itemgetter
 from typing import Any, NamedTuple
 from uuid import UUID
 
 from django.db import transaction
-from django.db.models import QuerySet
+from django.db.models import Case, FilteredRelation, Q, QuerySet, Subquery, When
 from django.db.models.functions import Lower
 
 from leaderboard import problem_standings
 from leaderboard.cell_columns import Packed
 from leaderboard.models import Problem, ProblemStanding, Run, Standing, Submission, Summary
-from leaderboard.models.runs import SETTING
-from leaderboard.prepared import Given, ask, change, given
-from leaderboard.standings import columns_of, with_tally
+from leaderboard.models.runs import SETTING, RunQuerySet
+from leaderboard.models.submissions import RANKED
+from leaderboard.prepared import Given, ask, change, given, pipelined, send
+from leaderboard.problem_standings import Locked
+from leaderboard.standings import Stored, columns_of, with_tally
 from leaderboard.tallies import Tally, modes_of, tally_of
 
 # Values of the columns SETTING.
 Setting = tuple[Any, ...]
 Row = tuple[Any, ...]
+Entry = dict[str, Any]
 
 
 class Judged(NamedTuple):
@@ -52,84 +56,125 @@ PLACE = 2 + len(SETTING)
 COLUMNS = Judged._fields
 # Within a place the last run of each attempt is the one that counts.
 ORDER = (*COLUMNS[:PLACE], "kernel__attempt", "kernel__step", "finished_at", "id")
-STORED = ("pk", "submission__k", *Packed._fields, "by_category")
+WHERE = ("submission_id", "problem_id", *SETTING)
+STORED = ("by_category", "by_threshold", *Packed._fields)
 
 
-def rewrite(submission_id: int, problem_id: int, setting: Mapping[str, Any] | None = None) -> None:
+class Known(NamedTuple):
+    """Of a submission, a problem and what is stored of both in one setting. `category` is None
+    where the problem is not scored."""
+
+    k: int
+    is_baseline: bool
+    is_ranked: bool
+    category: str | None
+    attempts: list[Entry] | None
+    standing: int | None
+    stored: Stored
+
+
+def rewrite(submission_id: int, problem_id: int) -> None:
     """Bring what is known of one submission on one problem up to date, in the caller's
-    transaction: in one setting, if that is all that has changed."""
-    whose = {"submission": submission_id, "problem": problem_id}
-    if setting is None:
-        touched = set(Summary.objects.filter(**whose).order_by().values_list(*SETTING))
-    else:
-        touched = {tuple(setting[name] for name in SETTING)}
-    runs = ask(_runs_of, setting is not None, **whose, **(setting or {}))
-    found = {_setting_of(row): row for row in _rows(map(Judged._make, runs))}
-    scored = ask(_category_of, problem=problem_id)
-    for one in sorted(touched | set(found)):
-        place = dict(zip(SETTING, one, strict=True))
-        row = found.get(one)
-        _store(row, {**whose, **place})
-        for (category,) in scored:
-            tally = tally_of(problem_id, category, row.attempts) if row else None
-            _update_standing(submission_id, problem_id, place, tally)
-        problem_standings.put(problem_id, place, submission_id, row)
+    transaction."""
+    whose = {"submission_id": submission_id, "problem_id": problem_id}
+    summed_up = Summary.objects.filter(**whose).order_by().values_list(*SETTING)
+    judged: dict[Setting, dict[int, Entry]] = {setting: {} for setting in summed_up}
+    for run in map(Judged._make, ask(_runs, **whose)):
+        judged.setdefault(run[2:PLACE], {})[run.kernel__attempt] = _entry(run)
+    for setting, entries in sorted(judged.items()):
+        place = {**whose, **dict(zip(SETTING, setting, strict=True))}
+        known, of_all = send(_beside, **place), problem_standings.lock(place)
+        _put(place, _known(known()), of_all(), list(entries.values()))
 
 
-def _runs_of(in_one_setting: bool) -> QuerySet[Run, Row]:
-    runs = Run.objects.filter(
-        kernel__submission=Given("submission"), kernel__problem=Given("problem")
+def fold_in(place: Mapping[str, Any], attempt: int) -> None:
+    """As `rewrite`, where a run of this attempt in the setting of `place` is all that has changed:
+    the others are not looked at."""
+    with pipelined():
+        runs = send(_runs_of_attempt, **place, attempt=attempt)
+        beside, of_all = send(_beside, **place), problem_standings.lock(place)
+        own = [_entry(Judged._make(run)) for run in runs()][-1:]
+        known = _known(beside())
+        others = [entry for entry in known.attempts or () if entry["attempt"] != attempt]
+        attempts = sorted(others + own, key=itemgetter("attempt"))
+        _put(place, known, of_all(), attempts)
+
+
+def _runs() -> QuerySet[Run, Row]:
+    return _counted().order_by(*ORDER[2:]).values_list(*COLUMNS)
+
+
+def _runs_of_attempt() -> QuerySet[Run, Row]:
+    # No index holds the lower case: a database without statistics would look for all runs of that
+    # hardware first.
+    runs = _counted().alias(on=Lower("hardware_id")).filter(on=Given("hardware_id"))
+    runs = runs.filter(kernel__attempt=Given("attempt"), **given(SETTING[1:]))
+    return runs.order_by(*ORDER[PLACE:]).values_list(*COLUMNS)
+
+
+def _counted() -> RunQuerySet:
+    whose = {"kernel__submission": Given("submission_id"), "kernel__problem": Given("problem_id")}
+    return Run.objects.filter(**whose).counted()
+
+
+def _put(place: Mapping[str, Any], known: Known, of_all: Locked, attempts: Sequence[Entry]) -> None:
+    """These attempts in place of those that were summed up."""
+    values = summed(attempts) if attempts else None
+    _store(place, values, is_known=known.attempts is not None)
+    if known.category:
+        tally = tally_of(place["problem_id"], known.category, attempts) if attempts else None
+        _update_standing(place, known, tally)
+    shown = values if known.is_ranked else None
+    problem_standings.put(of_all, place["submission_id"], known.is_baseline, shown)
+
+
+def _known(rows: Sequence[Row]) -> Known:
+    ((*facts, by_category, by_threshold, cells, kernels, outcomes, speedups),) = rows
+    packed = Packed(cells, kernels, outcomes, speedups)
+    return Known._make((*facts, Stored(packed, by_category, by_threshold)))
+
+
+def _beside() -> QuerySet[Submission, Row]:
+    """All in one question, which is answered sooner than four."""
+    at_problem = {f"summaries__{name}": Given(name) for name in ("problem_id", *SETTING)}
+    over_all = {f"standings__{name}": Given(name) for name in SETTING}
+    problem = Problem.objects.scored().filter(pk=Given("problem_id")).order_by()
+    found = Submission.objects.filter(pk=Given("submission_id")).annotate(
+        summary=FilteredRelation("summaries", condition=Q(**at_problem)),
+        standing=FilteredRelation("standings", condition=Q(**over_all)),
+        category=Subquery(problem.values("category")),
+        is_ranked=Case(When(RANKED, then=True), default=False),
     )
-    if in_one_setting:
-        # No index holds the lower case: a database without statistics would look for all runs
-        # of that hardware first.
-        runs = runs.alias(on=Lower("hardware_id")).filter(on=Given("hardware_id"))
-        runs = runs.filter(**given(SETTING[1:]))
-    order = ORDER[PLACE:] if in_one_setting else ORDER[2:]
-    return runs.counted().order_by(*order).values_list(*COLUMNS)
+    return found.order_by().values_list(
+        *("k", "model__is_baseline", "is_ranked", "category", "summary__attempts"),
+        *("standing__pk", *(f"standing__{name}" for name in STORED)),
+    )
 
 
-def _category_of() -> QuerySet[Problem, Row]:
-    return Problem.objects.scored().filter(pk=Given("problem")).order_by().values_list("category")
-
-
-def _store(row: Summary | None, place: Mapping[str, Any]) -> None:
-    """In place of what was there."""
-    if row is None:
+def _store(place: Mapping[str, Any], values: Mapping[str, Any] | None, *, is_known: bool) -> None:
+    if values is None:
         Summary.objects.filter(**place).delete()
-        return
-    values = {name: getattr(row, name) for name in SUMMED}
-    if not change(_summary_of, columns=SUMMED, **place, **values):
-        row.save(force_insert=True)
-
-
-def _summary_of() -> QuerySet[Summary]:
-    return Summary.objects.filter(**given(("submission", "problem", *SETTING)))
-
-
-def _update_standing(
-    submission_id: int, problem_id: int, setting: Mapping[str, Any], tally: Tally | None
-) -> None:
-    """Put one problem's part of a standing in place of what it was."""
-    before = ask(_standing_of, submission=submission_id, **setting)
-    if not before:
-        if tally:
-            k = Submission.objects.values_list("k", flat=True).get(pk=submission_id)
-            Standing.objects.create(
-                submission_id=submission_id, **setting, **columns_of([tally], k)
-            )
-        return
-    ((pk, k, *packed, by_category),) = before
-    columns = with_tally(Packed(*packed), problem_id, tally, k, by_category)
-    if columns is None:
-        Standing.objects.filter(pk=pk).delete()
+    elif is_known:
+        change(_summary, columns=SUMMED, **place, **values)
     else:
-        change(_standing, columns=tuple(columns), pk=pk, **columns)
+        Summary.objects.create(**place, **values)
 
 
-def _standing_of() -> QuerySet[Standing, Row]:
-    own = Standing.objects.filter(**given(("submission", *SETTING))).order_by()
-    return own.values_list(*STORED)
+def _summary() -> QuerySet[Summary]:
+    return Summary.objects.filter(**given(WHERE))
+
+
+def _update_standing(place: Mapping[str, Any], known: Known, tally: Tally | None) -> None:
+    """Put one problem's part of a standing in place of what it was."""
+    if known.standing is not None:
+        columns = with_tally(known.stored, place["problem_id"], tally, known.k)
+        if columns is None:
+            Standing.objects.filter(pk=known.standing).delete()
+        else:
+            change(_standing, columns=tuple(columns), pk=known.standing, **columns)
+    elif tally:
+        where = {name: value for name, value in place.items() if name != "problem_id"}
+        Standing.objects.create(**where, **columns_of([tally], known.k))
 
 
 def _standing() -> QuerySet[Standing]:
@@ -194,7 +239,7 @@ def _rows(runs: Iterable[Judged]) -> Iterator[Summary]:
         )
 
 
-def _entry(run: Judged) -> dict[str, Any]:
+def _entry(run: Judged) -> Entry:
     """A run that was too fast to be true keeps its verdict and loses its numbers."""
     is_correct = run.verdict == "ok"
     return {
@@ -224,7 +269,7 @@ SUMMED = (
 )
 
 
-def summed(attempts: list[dict[str, Any]]) -> dict[str, Any]:
+def summed(attempts: Sequence[Entry]) -> dict[str, Any]:
     correct = [entry for entry in attempts if entry["speedup"] is not None]
     best = max(correct, key=lambda entry: entry["speedup"], default={})
     best_run = UUID(best["run"]) if best else None

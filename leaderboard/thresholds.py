@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import struct
 from bisect import bisect_left
-from collections.abc import Sequence
-from itertools import accumulate
+from collections.abc import Iterable, Iterator
+from itertools import accumulate, chain, repeat
+from operator import add
 from typing import NamedTuple
 
 from leaderboard.scores import Attempts, chance_gains
@@ -25,36 +26,45 @@ class Fast(NamedTuple):
 
 
 RECORD = struct.Struct(f"<{len(Fast._fields)}d")
+TABLE = struct.Struct(f"<{len(Fast._fields) * len(THRESHOLDS)}d")
 
 
-def fast_above(results: Sequence[Attempts], k: int) -> list[Fast]:
-    """At each of THRESHOLDS, in one go over the kernels."""
-    gains = [[0.0] * (len(THRESHOLDS) + 1) for _ in Fast._fields]
-    at_1, at_k, likely_at_1, faster, likely = gains
-    for result in results:
-        by_one = 1 / result.made
-        for low, gain in zip(
-            sorted(result.sure, reverse=True),
-            chance_gains(result.made, result.correct, k),
-            strict=True,
-        ):
-            above = bisect_left(THRESHOLDS, low)
-            at_1[above] += by_one
-            at_k[above] += gain
-            faster[above] += 1
-        for speedup in result.speedups:
-            above = bisect_left(THRESHOLDS, speedup)
-            likely_at_1[above] += by_one
-            likely[above] += 1
-    sums_from = [list(accumulate(reversed(column)))[-2::-1] for column in gains]
-    # Rounding must not make a share of more than all.
-    most = float(len(results))
-    shares = [[min(value, most) for value in column] for column in sums_from[:3]]
-    return list(map(Fast._make, zip(*shares, *sums_from[3:], strict=True)))
+def pack(results: Iterable[Attempts], k: int) -> bytes:
+    """A record at each of THRESHOLDS, of results at different problems."""
+    return changed(bytes(TABLE.size), k, added=results)
 
 
-def pack(results: Sequence[Attempts], k: int) -> bytes:
-    return b"".join(RECORD.pack(*found) for found in fast_above(results, k))
+def changed(
+    packed: bytes | memoryview,
+    k: int,
+    *,
+    added: Iterable[Attempts] = (),
+    removed: Iterable[Attempts] = (),
+) -> bytes:
+    """In one go over the kernels of these problems; those of others are not looked at. Sums are
+    exact, so that nothing is left of what is removed."""
+    columns = [[0.0] * (len(THRESHOLDS) + 1) for _ in Fast._fields]
+    for results, sign in ((added, 1.0), (removed, -1.0)):
+        for result in results:
+            for column, passed, gain in _steps(result, k):
+                columns[column][passed] += sign * gain
+    sums_from = [list(accumulate(reversed(column)))[-2::-1] for column in columns]
+    by_threshold = chain.from_iterable(zip(*sums_from, strict=True))
+    return TABLE.pack(*map(add, TABLE.unpack(packed), by_threshold))
+
+
+def _steps(result: Attempts, k: int) -> Iterator[tuple[int, int, float]]:
+    """Of each correct attempt: a column of Fast, how many thresholds it passes, and what it adds to
+    the column at those."""
+    sure, likely = (
+        [bisect_left(THRESHOLDS, speedup) for speedup in sorted(speedups, reverse=True)]
+        for speedups in (result.sure, result.speedups)
+    )
+    at_1, at_k = (chance_gains(result.made, result.correct, drawn) for drawn in (1, k))
+    one = repeat(1.0)
+    pairs = ((sure, at_1), (sure, at_k), (likely, at_1), (sure, one), (likely, one))
+    for column, (passed, gains) in enumerate(pairs):
+        yield from zip(repeat(column), passed, gains, strict=False)
 
 
 def place_of(p: float) -> int:

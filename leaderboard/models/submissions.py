@@ -26,6 +26,8 @@ MAX_NOTES = 5000
 MAX_LINK = 200
 MAX_STEP_BUDGET = 10_000
 Viewer = AbstractBaseUser | AnonymousUser
+# Submissions that boards show.
+RANKED = Q(visibility=Visibility.PUBLIC, moderation=Moderation.ACCEPTED)
 
 
 class AppendOnlyError(Exception):
@@ -34,7 +36,7 @@ class AppendOnlyError(Exception):
 
 class SubmissionQuerySet(models.QuerySet["Submission"]):
     def ranked(self) -> SubmissionQuerySet:
-        return self.filter(visibility=Visibility.PUBLIC, moderation=Moderation.ACCEPTED)
+        return self.filter(RANKED)
 
     def reachable_by(self, viewer: Viewer) -> SubmissionQuerySet:
         """What a viewer with the address may see."""

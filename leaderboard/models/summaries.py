@@ -1,4 +1,8 @@
-"""What is written with each result, so that pages need not look at runs."""
+"""What is written with each result, so that pages need not look at runs.
+
+Keys have no index of their own where another begins with them, or nobody looks from that end: each
+would be written too.
+"""
 
 from __future__ import annotations
 
@@ -37,9 +41,11 @@ class Summary(models.Model):
     FAILURE_MODES; from `best_speedup` to `best_run` it tells of the fastest correct one.
     """
 
-    submission = models.ForeignKey(Submission, models.PROTECT, related_name="summaries")
-    problem = models.ForeignKey(Problem, models.PROTECT, related_name="summaries")
-    hardware = models.ForeignKey(Hardware, models.PROTECT)
+    submission = models.ForeignKey(
+        Submission, models.PROTECT, related_name="summaries", db_index=False
+    )
+    problem = models.ForeignKey(Problem, models.PROTECT, related_name="summaries", db_index=False)
+    hardware = models.ForeignKey(Hardware, models.PROTECT, db_index=False)
     world_size = models.PositiveSmallIntegerField()
     size = models.CharField(max_length=32)
     dtype = models.CharField(max_length=16, choices=DTYPES)
@@ -50,7 +56,7 @@ class Summary(models.Model):
     best_speedup = models.FloatField(null=True)
     best_low = models.FloatField(null=True)
     utilisation = models.FloatField(null=True)
-    best_run = models.ForeignKey(Run, models.PROTECT, null=True, related_name="+")
+    best_run = models.ForeignKey(Run, models.PROTECT, null=True, related_name="+", db_index=False)
     modes: models.JSONField[list[int], list[int]] = models.JSONField()
     # Last, because SQLite reads a row only as far as it has to.
     attempts: models.JSONField[list[dict[str, Any]], list[dict[str, Any]]] = models.JSONField()
@@ -106,8 +112,10 @@ class Standing(models.Model):
     `solved` has a letter for each number of a problem: 1 solved, 0 tried, else a space.
     """
 
-    submission = models.ForeignKey(Submission, models.PROTECT, related_name="standings")
-    hardware = models.ForeignKey(Hardware, models.PROTECT)
+    submission = models.ForeignKey(
+        Submission, models.PROTECT, related_name="standings", db_index=False
+    )
+    hardware = models.ForeignKey(Hardware, models.PROTECT, db_index=False)
     world_size = models.PositiveSmallIntegerField()
     size = models.CharField(max_length=32)
     dtype = models.CharField(max_length=16, choices=DTYPES)
@@ -172,7 +180,7 @@ class ProblemStanding(models.Model):
     """
 
     problem = models.ForeignKey(Problem, models.PROTECT, related_name="standings")
-    hardware = models.ForeignKey(Hardware, models.PROTECT)
+    hardware = models.ForeignKey(Hardware, models.PROTECT, db_index=False)
     world_size = models.PositiveSmallIntegerField()
     size = models.CharField(max_length=32)
     dtype = models.CharField(max_length=16, choices=DTYPES)
@@ -183,7 +191,7 @@ class ProblemStanding(models.Model):
     best_speedup = models.FloatField(null=True)
     utilisation = models.FloatField(null=True)
     usual_utilisation = models.FloatField(null=True)
-    run = models.ForeignKey(Run, models.PROTECT, null=True, related_name="+")
+    run = models.ForeignKey(Run, models.PROTECT, null=True, related_name="+", db_index=False)
     made = models.PositiveIntegerField()
     correct = models.PositiveIntegerField()
     faster = models.PositiveIntegerField()

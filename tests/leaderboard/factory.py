@@ -39,6 +39,7 @@ from leaderboard.models import (
     Submission,
     Trust,
     Visibility,
+    runs,
 )
 from leaderboard.reports import columns_of
 from tests.leaderboard.problem_payload import PAYLOAD
@@ -107,12 +108,18 @@ def make_submission(
 
 
 def make_kernel(
-    submission: Submission, problem: Problem, *, source: str = SOURCE, attempt: int = 1
+    submission: Submission,
+    problem: Problem,
+    *,
+    source: str = SOURCE,
+    attempt: int = 1,
+    step: int = 1,
 ) -> Kernel:
     return Kernel.objects.create(
         submission=submission,
         problem=problem,
         attempt=attempt,
+        step=step,
         backend="pytorch",
         source=Source.objects.keep(source)[0],
     )
@@ -160,10 +167,16 @@ def finish(run: Run, report: Report) -> Run:
             lease_until=None,
             **columns_of(report),
         )
-        summary.rewrite(run.kernel.submission_id, run.kernel.problem_id)
+        run.refresh_from_db()
+        kernel = run.kernel
+        whose = {"submission_id": kernel.submission_id, "problem_id": kernel.problem_id}
+        summary.fold_in({**whose, **setting_of(run)}, kernel.attempt)
         DataVersion.objects.bump()
-    run.refresh_from_db()
     return run
+
+
+def setting_of(run: Run) -> dict[str, Any]:
+    return {name: getattr(run, name) for name in runs.SETTING}
 
 
 def make_report(

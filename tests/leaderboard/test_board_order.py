@@ -1,4 +1,4 @@
-"""The order of the leaderboard by what is no number: model, harness and date."""
+"""The order of the leaderboard by what is no number, such as a model's name."""
 
 from __future__ import annotations
 
@@ -8,7 +8,10 @@ from datetime import UTC, datetime
 import pytest
 from django.test import Client
 
-from leaderboard.models import LanguageModel, Publication, PublishedResult, Submission
+from leaderboard.columns import placed
+from leaderboard.entries import Entry
+from leaderboard.models import LanguageModel, Publication, PublishedResult, Submission, Trust
+from leaderboard.scores import score
 from tests.leaderboard import factory
 
 pytestmark = pytest.mark.django_db
@@ -29,6 +32,7 @@ def rows() -> None:
         at = datetime(2026, 1, day, tzinfo=UTC)
         Submission.objects.filter(pk=made.pk).update(created_at=at)
     LanguageModel.objects.filter(name="Reference").update(is_baseline=True)
+    Submission.objects.filter(model__name="alpha").update(trust=Trust.SELF_REPORTED)
     factory.make_publication()
 
 
@@ -45,6 +49,8 @@ def order(client: Client, sort: str) -> list[str]:
         ("-harness", ["Zeta", "Beta", "alpha"]),
         ("date", ["Beta", "Zeta", "alpha"]),
         ("-date", ["alpha", "Zeta", "Beta"]),
+        ("trust", ["Zeta", "Beta", "alpha"]),
+        ("-trust", ["alpha", "Zeta", "Beta"]),
     ],
 )
 @pytest.mark.usefixtures("rows")
@@ -88,3 +94,16 @@ def test_a_head_says_the_direction_and_leads_to_the_other(client: Client) -> Non
     assert a_to_z.count("aria-sort") == 1
     z_to_a = client.get("/?sort=-model").text
     assert 'aria-sort="descending"><a href="/?sort=model">Model</a>' in z_to_a
+
+
+@pytest.mark.parametrize(("sort", "models"), [("backends", "bcda"), ("-backends", "dcba")])
+def test_backends_are_ordered_by_name_and_unknown_ones_last(sort: str, models: str) -> None:
+    backends = {"a": (), "b": ("cuda",), "c": ("cuda", "triton"), "d": ("triton",)}
+    entries = [
+        Entry(
+            model=model, slug=model, vendor="", harness="", trust="verified", url="", date=None,
+            score=score([], 1), backends=own,
+        )
+        for model, own in backends.items()
+    ]  # fmt: skip
+    assert "".join(row.entry.model for row in placed(entries, sort)) == models

@@ -7,12 +7,12 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from django.db import connection
+from django.db import IntegrityError, connection, transaction
 from django.db.models import F, QuerySet
 from django.test.utils import CaptureQueriesContext
 
 from leaderboard.models import Kernel, Problem, Run, Submission
-from leaderboard.prepared import Given, ask, change, given
+from leaderboard.prepared import Given, ask, change, given, pipelined, send
 from tests.leaderboard import factory
 
 pytestmark = pytest.mark.django_db
@@ -83,8 +83,31 @@ def test_a_change_sets_columns_as_their_fields_store_them(run: Run) -> None:
         "mechanisms": ["tma"],
         "ranks": [0, 3],
     }
-    assert change(_run, columns=tuple(values), pk=run.pk, **values) == 1
+    change(_run, columns=tuple(values), pk=run.pk, **values)
     run.refresh_from_db()
     assert {name: getattr(run, name) for name in values} == values
     assert Run.objects.get(pk=other.pk).ranks == []
-    assert change(_run, columns=("ranks",), pk=UUID(int=0), ranks=[1]) == 0
+
+
+def test_answers_may_be_had_after_other_questions_and_changes(run: Run) -> None:
+    with pipelined():
+        first, second = send(_run_of, run=run.pk), send(_run_of, run=UUID(int=0))
+        change(_run, columns=("mechanisms",), pk=run.pk, mechanisms=["tma"])
+        third = send(_run_of, run=run.pk)
+        assert second() == []
+        assert first() == [(run.pk, [])]
+        assert third() == [(run.pk, ["tma"])]
+
+
+def test_a_refused_change_is_raised_before_the_transaction_ends(run: Run) -> None:
+    """Together with all that was changed beside it."""
+
+    def store() -> None:
+        with pipelined():
+            change(_run, columns=("mechanisms",), pk=run.pk, mechanisms=["tma"])
+            change(_run, columns=("tries",), pk=run.pk, tries=99)
+        raise AssertionError("stored")
+
+    with pytest.raises(IntegrityError, match="run_tries_bounded"), transaction.atomic():
+        store()
+    assert Run.objects.get(pk=run.pk).mechanisms == []

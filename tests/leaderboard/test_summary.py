@@ -60,6 +60,32 @@ def test_the_latest_run_of_an_attempt_counts(problem: Problem) -> None:
     assert frames.differences() == []
 
 
+def test_the_last_step_of_an_attempt_counts_whenever_it_was_judged(problem: Problem) -> None:
+    submission = factory.make_submission()
+    steps = [factory.make_kernel(submission, problem, step=step) for step in (1, 2)]
+    for kernel, speedup in zip(reversed(steps), (1.5, 3.0), strict=True):
+        run = factory.make_run(kernel)
+        factory.finish(run, factory.make_report(run, speedup=speedup))
+    row = Summary.objects.get()
+    assert (row.made, row.best_speedup) == (1, 1.5)
+    assert frames.differences() == []
+
+
+def test_an_attempt_that_no_longer_counts_leaves_the_others(problem: Problem) -> None:
+    submission = factory.make_submission(k=2)
+    runs = [factory.make_judged(submission, problem, speedup=speedup) for speedup in (2.0, 1.5)]
+    Problem.objects.update(digest="0" * 64)
+    place = {
+        "submission_id": submission.pk,
+        "problem_id": problem.pk,
+        **factory.setting_of(runs[0]),
+    }
+    summary.fold_in(place, runs[0].kernel.attempt)
+    assert [row.best_speedup for row in Summary.objects.all()] == [1.5]
+    summary.fold_in(place, runs[1].kernel.attempt)
+    assert not any(_stored(kind) for kind in KINDS)
+
+
 def test_settings_are_never_mixed(problem: Problem) -> None:
     kernel = factory.make_kernel(factory.make_submission(), problem)
     for change in ({}, {"size": "standard"}, {"world_size": 4}, {"profile": "upstream"}):

@@ -148,9 +148,8 @@ def test_a_problem_put_in_leaves_what_a_rebuild_makes(seed: int) -> None:
 
 def changed(columns: dict[str, Any], problem: int, tally: Tally | None) -> dict[str, Any]:
     packed = Packed(*(columns[name] for name in Packed._fields))
-    found = standings.with_tally(packed, problem, tally, 3, columns["by_category"])
-    assert found is not None
-    return found
+    stored = standings.Stored(packed, columns["by_category"], columns["by_threshold"])
+    return standings.with_tally(stored, problem, tally, 3) or {}
 
 
 @pytest.mark.parametrize("seed", range(5))
