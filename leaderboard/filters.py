@@ -48,7 +48,8 @@ class Nearest(NamedTuple):
 
 
 class Filter(NamedTuple):
-    """A select. One that is `folded` lies behind "More filters"."""
+    """A select, at `default` where the address says nothing of it. One that is `folded` lies behind
+    "More filters"; what `follows` another is left to the page when that one changes."""
 
     name: str
     label: str
@@ -56,6 +57,7 @@ class Filter(NamedTuple):
     options: tuple[Option, ...]
     default: str = ""
     folded: bool = False
+    follows: str = ""
     nearest: Nearest | None = None
 
     @property
@@ -92,12 +94,17 @@ def setting_filters(
         values = sorted({str(getattr(setting, attribute)) for setting in settings})
         if len(values) < 2:
             continue
-        default = str(getattr(settings[0], attribute))
-        value = request.GET.get(name, "") or str(getattr(chosen, attribute, default))
-        options = tuple(Option(value=v, text=v) for v in values)
-        controls.append(
-            Filter(name=name, label=label, value=value, options=options, default=default)
+        usual, asked = str(getattr(settings[0], attribute)), request.GET.get(name, "")
+        value = asked or str(getattr(chosen, attribute, usual))
+        control = Filter(
+            name=name,
+            label=label,
+            value=value,
+            options=tuple(Option(value=v, text=v) for v in values),
+            default=usual if asked else value,
+            follows="" if name == "hardware" else "hardware",
         )
+        controls.append(control)
     if chosen is None and controls:
         controls[0] = controls[0]._replace(nearest=nearest(request, settings))
     return chosen, controls

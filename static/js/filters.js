@@ -9,6 +9,7 @@ for (const slider of document.querySelectorAll("form[data-filters] input[type=ra
   let rest = null;
   say();
   slider.addEventListener("input", say);
+  slider.form.addEventListener("reset", () => setTimeout(say));
   slider.addEventListener("change", (event) => {
     event.stopPropagation(); // an arrow key changes it too: the page waits for the last one
     clearTimeout(rest);

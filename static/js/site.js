@@ -1,10 +1,21 @@
-// Filters apply as soon as they change, and leave their defaults out of the address.
+// Filters apply as soon as they change, and leave their defaults out of the address. What a page
+// chose to go with the old hardware is no wish about the new.
 for (const form of document.querySelectorAll("form[data-filters]")) {
-  form.addEventListener("change", () => form.requestSubmit());
+  form.addEventListener("change", (event) => {
+    for (const control of form.elements) {
+      if (control.dataset.follows === event.target.name) control.disabled = true;
+    }
+    form.requestSubmit();
+  });
   form.addEventListener("submit", () => {
     for (const control of form.elements) {
       if (control.name && control.value === (control.dataset.default ?? "")) control.disabled = true;
     }
+  });
+  // Who comes back finds the page as its address says, not as it was left.
+  addEventListener("pageshow", () => {
+    form.reset();
+    for (const control of form.elements) control.disabled = false;
   });
 }
 const copies = (button, told) => button.addEventListener("click", async () => {

@@ -7,7 +7,7 @@ import re
 import pytest
 from playwright.sync_api import Page, expect
 
-from leaderboard.models import DataVersion
+from leaderboard.models import DataVersion, Hardware
 from tests.leaderboard import factory
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
@@ -57,6 +57,40 @@ def test_the_address_alone_gives_the_same_page(page: Page) -> None:
     page.go_back()
     expect(page.locator(ROWS)).to_have_text(["Model Two"])
     expect(page.get_by_label("Category")).to_have_value("expert")
+
+
+def test_hardware_is_chosen_and_chosen_back(page: Page) -> None:
+    """What follows the hardware, such as ranks, is the page's choice again."""
+    Hardware.objects.create(slug="h200x4", title="4 x H200", device="cuda", max_world_size=4)
+    kernel = factory.make_kernel(factory.make_submission("Model Four"), factory.make_problem())
+    run = factory.make_run(kernel, hardware_id="h200x4", world_size=4, size="large")
+    factory.finish(run, factory.make_report(run))
+    page.goto("/")
+    hardware = page.get_by_label("Hardware", exact=True)
+    hardware.select_option("h200x4")
+    page.wait_for_url(re.compile(r"/\?hardware=h200x4$"))
+    expect(page.locator(ROWS)).to_have_text(["Model Four"])
+    hardware.select_option("cpu")
+    page.wait_for_url(re.compile(r"/\?$"))
+    expect(page.locator(ROWS)).to_have_text(["Model Two", "Model One"])
+    page.goto("/?ranks=4")
+    hardware.select_option("cpu")
+    page.wait_for_url(re.compile(r"/\?hardware=cpu$"))
+    expect(page.locator(ROWS)).to_have_count(2)
+
+
+def test_who_goes_back_finds_controls_as_the_address_says(page: Page) -> None:
+    page.goto("/")
+    page.locator("#filter-p").press("ArrowRight")
+    page.wait_for_url(re.compile("p=1"))
+    page.get_by_label("Category").select_option("expert")
+    page.wait_for_url(re.compile("category=expert"))
+    for value in ("1.05×", "1×"):
+        page.go_back()
+        expect(page.get_by_label("Category")).to_have_value("")
+        expect(page.locator("output")).to_have_text(value)
+    page.get_by_label("Harness").select_option("zero-shot")
+    page.wait_for_url(re.compile(r"/\?harness=zero-shot$"))
 
 
 def test_the_slider_says_its_value_rests_and_applies(page: Page) -> None:
