@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import gzip
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
 
+import brotli
 import pytest
 from django.conf import settings
 from django.core.cache import cache
@@ -20,10 +23,12 @@ from leaderboard.links import url
 from leaderboard.models import Problem
 from tests.leaderboard import factory
 
+STATIC = Path(settings.BASE_DIR) / "static"
 ROWS = 30
 BYTES_OF_A_BOARD_ROW = 400
 BYTES_OF_A_MATRIX_ROW = 150
 FEW_QUERIES = 4
+BYTES_OF_A_FIRST_FIGURE, BYTES_OF_A_NEXT_ONE = 500_000, 20_000
 SERVE = """
 import sys
 import django
@@ -102,6 +107,20 @@ def test_a_page_made_again_writes_no_sql(
     cache.clear()
     monkeypatch.setattr(SQLCompiler, "as_sql", None)
     assert client.get(address).content == first
+
+
+@pytest.mark.usefixtures("crowd")
+def test_a_page_with_figures_is_light_at_first_and_lighter_then(client: Client) -> None:
+    """Compressed as WhiteNoise does; the bundle that draws is loaded once."""
+    text = client.get("/").text
+    own = re.findall(r'(?:src|data-plotly|rel="stylesheet" href)="/static/([^"]+)"', text)
+    assert {Path(name).name for name in own} >= {"plotly-cartesian.min.js", "site.css", "site.js"}
+    kept = sum(len(brotli.compress((STATIC / name).read_bytes())) for name in own)
+    figures = [text, *(client.get(name).text for name in re.findall('data-figure="([^"]+)"', text))]
+    assert len(figures) >= 5
+    each_time = sum(len(gzip.compress(one.encode())) for one in figures)
+    assert each_time <= BYTES_OF_A_NEXT_ONE
+    assert kept + each_time <= BYTES_OF_A_FIRST_FIGURE
 
 
 def test_serving_pages_loads_no_library_of_the_judge_or_of_commands(tmp_path: Path) -> None:
