@@ -108,6 +108,11 @@ def test_an_empty_site_has_pages_too(client: Client) -> None:
         assert client.get(address).status_code == 200, address
 
 
+def test_whoever_has_no_mouse_can_scroll_the_request(client: Client) -> None:
+    page = client.get("/submit").content.decode()
+    assert '<div class="source" tabindex="0" role="region" aria-label=' in page
+
+
 def test_a_page_is_kept_until_public_data_changes(site: dict[str, str], client: Client) -> None:
     first = client.get("/")
     etag = first["ETag"]
