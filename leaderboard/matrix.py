@@ -119,8 +119,8 @@ def _around(cell: Marked, edge: bool, in_digits: bool) -> tuple[str, str] | None
 
 
 def solved_cells(entries: Iterable[Entry], columns: Sequence[Column]) -> SafeString:
-    """How many of the rows solved each problem."""
-    found = [entry.solved for entry in entries]
+    """How many of the rows solved each problem; baselines are no submissions to count."""
+    found = [entry.solved for entry in entries if not entry.baseline]
     wide = 1 + max((column.number for column in columns), default=0)
     letters = "".join(own.ljust(wide)[:wide] for own in found)
     return cells.joined(cells.count_cell(letters[one.number :: wide].count("1")) for one in columns)

@@ -19,7 +19,7 @@ from evaluator.report import Verdict
 from leaderboard import matrix
 from leaderboard.details import Marked
 from leaderboard.failures import FAILURE_MODES
-from leaderboard.models import Run, Visibility
+from leaderboard.models import LanguageModel, Run, Visibility
 from leaderboard.pages import packed
 from leaderboard.views import matrix as views
 from tests.leaderboard import factory
@@ -164,6 +164,16 @@ def test_a_long_matrix_has_parts_and_whole_twins(
     assert "/matrix?harness=zero-shot&amp;page=2" in kept
     for page in ("3", "0", "x", "02"):
         assert client.get(f"/matrix?page={page}").status_code == 400
+
+
+def test_a_baseline_is_not_counted_among_those_that_solved_a_problem(
+    site: dict[str, Run], client: Client
+) -> None:
+    model = site["slow"].kernel.submission.model
+    LanguageModel.objects.filter(pk=model.pk).update(is_baseline=True)
+    page = client.get("/matrix").content.decode()
+    assert '<td class="num">1</td><td class="num">0</td></tr></tfoot>' in page
+    assert page.count('class="first name"') == 2
 
 
 def test_a_row_has_an_address_that_finds_its_part(
