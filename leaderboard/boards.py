@@ -75,7 +75,8 @@ class Narrowing(TypedDict, total=False):
 
     `category`, `problems` (numbers), `backend`, `mechanism` and `nccl_free` say which kernels
     count: others are attempts that failed, and a submission without one of those is left out.
-    `verified` leaves only what was judged here in isolation.
+    `verified` leaves only what was judged here in isolation. Baselines have no harness that is
+    theirs: others are compared with them, so they stay.
     """
 
     category: str
@@ -98,6 +99,9 @@ FIELDS = (
     "submission__trust",
     "created",
     "submission__cost_usd",
+)
+HARNESS, BASELINE = (
+    FIELDS.index(name) for name in ("submission__harness", "submission__model__is_baseline")
 )
 
 # What is not among the names asked for is left out of a query. Text takes a fifth of the time that
@@ -122,8 +126,6 @@ def judged(
     """`scored` is how many problems the shares are of: those of the category, if one is given.
     `ahead` names columns of the details that are read along; None makes entries without."""
     where = {**vars(setting)}
-    if harness := narrowing.get("harness"):
-        where["submission__harness"] = harness
     if submission := narrowing.get("submission"):
         where["submission"] = submission
     if narrowing.get("verified"):
@@ -137,6 +139,8 @@ def judged(
     )
     asked = board_sums.reading(narrow, p)
     found = ask(_board, tuple(where), (*asked.names, *(ahead or ())), **where, **asked.values)
+    if harness := narrowing.get("harness"):
+        found = [row for row in found if row[HARNESS] == harness or row[BASELINE]]
     plain = _plain_of_long if asked.is_long else _plain
     start = len(FIELDS) + 1
     end = start + len(asked.names)

@@ -126,6 +126,10 @@ def test_baselines_come_first_and_claims_last_without_places(rows: object, clien
     page = client.get("/").content.decode()
     assert page.index("Published, not run here") > page.index("Close")
     assert '<tr class="baseline">' in page
+    assert "PyTorch + NCCL" in board(client, "?harness=zero-shot")
+    assert list(board(client, "?harness=agentic")) == ["PyTorch + NCCL"]
+    page = client.get("/?harness=agentic").content.decode()
+    assert "No submission has been judged here under these filters yet." in page
 
 
 @pytest.mark.parametrize("key", ["fast1", "speedup", "cost", "utilisation", "attempted", "k"])
