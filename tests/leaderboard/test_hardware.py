@@ -125,6 +125,7 @@ def test_quantities_are_brought_together() -> None:
     assert rows["bfloat16"].best > rows["bfloat16"].median
     assert rows["launch"].best < rows["launch"].median
     assert rows["launch"].share is None
+    assert rows["signal"].datasheet is None
     assert set(pairs(data)) == {(0, 1), (1, 0)}
     assert lacks({"settings": {}, "unmeasured": {"float8": "no unit"}}) == ["float8: no unit"]
 
@@ -138,3 +139,6 @@ def test_the_figure_is_valid_and_holds_what_has_a_datasheet(client: Client) -> N
     assert len(table.splitlines()) == count + 1
     text = json.dumps(charts.shares([charts.Share(name="<b >x", median=0.5, best=0.6)]))
     assert "<b >" not in text
+    assert "Signal" not in table
+    page = client.get("/hardware/h200x2").content.decode()
+    assert page.index("Signal between two GPUs") > page.index('id="latencies"')
