@@ -38,16 +38,24 @@ KEPT: dict[tuple[str, ...], Kept] = {}
 
 def repeat_public(application: WSGIApplication) -> WSGIApplication:
     def answer(environ: WSGIEnvironment, start_response: StartResponse) -> Any:
-        if environ["REQUEST_METHOD"] != "GET":
+        if environ["REQUEST_METHOD"] not in ("GET", "HEAD"):
             return application(environ, start_response)
         address = _address(environ)
         if known := KEPT.get(address):
             version = environ[ASKED] = DataVersion.objects.current()
             if known.version == str(version):
                 return _repeated(known, environ, start_response)
+        if environ["REQUEST_METHOD"] == "HEAD":
+            return _without_body(application(environ, start_response))
         return _noted(application, address, environ, start_response)
 
     return answer
+
+
+def _without_body(response: Any) -> list[bytes]:
+    if hasattr(response, "close"):
+        response.close()
+    return []
 
 
 def _address(environ: WSGIEnvironment) -> tuple[str, ...]:
@@ -101,7 +109,7 @@ def _repeated(known: Kept, environ: WSGIEnvironment, start_response: StartRespon
         start_response("304 Not Modified", headers)
         return []
     start_response("200 OK", list(known.headers))
-    return [known.body]
+    return [] if environ["REQUEST_METHOD"] == "HEAD" else [known.body]
 
 
 def _make_room() -> None:

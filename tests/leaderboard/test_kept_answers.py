@@ -137,7 +137,6 @@ def public(body: bytes, status: int = 200, **others: str) -> HttpResponse:
 @pytest.mark.parametrize(
     ("method", "status", "others"),
     [
-        ("HEAD", 200, {}),
         ("POST", 200, {}),
         ("GET", 404, {}),
         ("GET", 200, {"Cache_Control": "no-cache"}),
@@ -147,6 +146,22 @@ def public(body: bytes, status: int = 200, **others: str) -> HttpResponse:
 def test_nothing_else_is_repeated(method: str, status: int, others: dict[str, str]) -> None:
     served = serving(public(body, status, **others) for body in (b"first", b"second"))
     assert [ask("/", served, method).body for _ in range(2)] == [b"first", b"second"]
+
+
+def test_who_asks_for_headers_gets_no_body() -> None:
+    made = ask("/methodology", method="HEAD")
+    page = ask("/methodology")
+    kept = ask("/methodology", method="HEAD")
+    assert (made.status, kept.status) == ("200 OK", "200 OK")
+    assert made.body == kept.body == b""
+    assert made.headers == kept.headers == page.headers
+    assert len(page.body) == int(page.headers["Content-Length"])
+
+
+def test_an_answer_of_headers_is_not_kept() -> None:
+    served = serving(public(body) for body in (b"first", b"second"))
+    assert ask("/", served, "HEAD").body == b""
+    assert ask("/", served).body == b"second"
 
 
 def test_the_oldest_answers_make_room(monkeypatch: pytest.MonkeyPatch) -> None:
