@@ -11,7 +11,7 @@ from leaderboard.logs import log_rows
 from leaderboard.mechanisms import mechanism_rows
 from leaderboard.models import Run
 from leaderboard.speed import rank_facts, speed
-from leaderboard.verdicts import MEANINGS, state, words
+from leaderboard.verdicts import MEANINGS, sentence, state, words
 from leaderboard.views.figures.runs import burst_figures, margin_figure, timeline_figure
 
 Report = Mapping[str, Any]
@@ -49,7 +49,7 @@ def run_facts(run: Run) -> dict[str, object]:
         "meaning": MEANINGS.get(run.verdict or "", ""),
         "state": state(run.verdict),
         "phase": run.phase,
-        "message": run.message,
+        "message": sentence(run.message, run.verdict),
         "cause": words(run.cause) if run.cause else "",
         "evidence": run.evidence,
         "ranks": ", ".join(str(rank) for rank in run.ranks),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 MEANINGS = {
     "ok": "Correct in every trial and timed.",
     "build_error": "The kernel did not compile, or its source does not parse.",
@@ -23,6 +25,8 @@ MEANINGS = {
     "infra_error": "Our fault or the host's, after every retry.",
     "cancelled": "Stopped by its owner or by staff.",
 }
+# What the judge says of these is its own text alone, with units that a terminal can show.
+MEASURED = frozenset({"ok", "faster_than_light"})
 NEUTRAL = frozenset({"host_unsupported", "infra_error", "cancelled"})
 
 TRUST_MEANINGS = {
@@ -42,3 +46,10 @@ def state(verdict: str | None) -> str:
 def words(name: str) -> str:
     """`output_mismatch` as a reader says it."""
     return name.replace("_", " ").replace("-", " ")
+
+
+def sentence(message: str, verdict: str | None) -> str:
+    """The judge's reason as a page writes it: with a capital, and units as everywhere else."""
+    if verdict in MEASURED:
+        message = re.sub(r"(\d)x\b", r"\1×", re.sub(r"(\d) us\b", r"\1 µs", message))
+    return message[:1].upper() + message[1:]

@@ -59,6 +59,19 @@ def test_every_verdict_has_a_meaning_and_a_state() -> None:
         assert verdicts.state(verdict.value) == expected
 
 
+@pytest.mark.parametrize(
+    ("verdict", "message", "shown"),
+    [
+        ("ok", "right; 12.5 us a call, 0.94x, not 1.0x", "Right; 12.5 µs a call, 0.94×, not 1.0×"),
+        ("faster_than_light", "1.5 us a call", "1.5 µs a call"),
+        ("runtime_error", "rank 1: ValueError: 3 us at 0x", "Rank 1: ValueError: 3 us at 0x"),
+        (None, "", ""),
+    ],
+)
+def test_a_reason_is_written_as_all_else_is(verdict: str, message: str, shown: str) -> None:
+    assert verdicts.sentence(message, verdict) == shown
+
+
 def test_a_very_long_source_is_shown_whole_without_colours() -> None:
     html = highlighted("." * MOST_COLOURED + "\n<b>\n")
     assert 'class="o"' not in html

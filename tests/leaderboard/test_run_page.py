@@ -26,6 +26,13 @@ def text_of(client: Client, address: str) -> str:
     return client.get(address).content.decode()
 
 
+def test_the_reason_has_units_like_the_rest_of_the_page(run: Run, client: Client) -> None:
+    other = factory.make_run(run.kernel)
+    message = "every output was right; 9.1 us a call"
+    factory.finish(other, factory.make_report(other, message=message))
+    assert "Every output was right; 9.1 µs a call" in text_of(client, f"/runs/{other.id}")
+
+
 def test_the_page_of_a_finished_run_is_kept_and_of_a_waiting_one_not(
     run: Run, client: Client
 ) -> None:
