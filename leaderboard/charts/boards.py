@@ -217,7 +217,7 @@ def spreads(rows: Sequence[Spread]) -> Spec:
         "data": data,
         "layout": {
             "xaxis": {
-                "title": {"text": "speedup over the reference, ×"},
+                "title": {"text": "speedup, ×"},
                 "type": "log",
                 "tickformat": "~g",
                 "dtick": "D2",

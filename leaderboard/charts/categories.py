@@ -29,6 +29,7 @@ def heat_map(rows: Sequence[ByCategory], categories: Sequence[str], metric: str)
         "z": values,
         "text": [["" if value is None else f"{value:.0f}" for value in row] for row in values],
         "texttemplate": "%{text}",
+        "textfont": {"size": 11},  # else as small as the longest number needs in a narrow cell
         "hovertemplate": f"%{{y}}<br>%{{x}}<br>{metric}: %{{z:.1f}} %<extra></extra>",
         "colorscale": [list(stop) for stop in SCALE],
         "zmin": 0,
@@ -40,7 +41,13 @@ def heat_map(rows: Sequence[ByCategory], categories: Sequence[str], metric: str)
     return {
         "data": [trace],
         "layout": {
-            "xaxis": {"side": "top", "showgrid": False, "tickangle": -35, "automargin": True},
+            "xaxis": {
+                "side": "top",
+                "showgrid": False,
+                "tickangle": -35,
+                "automargin": True,
+                "dtick": 1,
+            },
             "yaxis": {"autorange": "reversed", "showgrid": False, "automargin": True, "dtick": 1},
             "height": height_px(2 * len(categories)),
         },

@@ -88,7 +88,7 @@ def roofline(reaches: Sequence[Reach], limits: Sequence[Limit], axes: Axes) -> S
         "data": [trace for trace in data if trace["x"]],
         "layout": {
             "xaxis": {"title": {"text": axes.x}, "type": "log", "dtick": 1, "exponentformat": "SI"},
-            "yaxis": {"title": {"text": axes.y}, "type": "log", "dtick": 1, "exponentformat": "SI"},
+            "yaxis": {"title": {"text": axes.y}, "type": "log", "dtick": 1, "tickformat": "~g"},
             "hovermode": "closest",
             "height": 460,
             "legend": {"orientation": "h", "y": 1.1},
@@ -147,7 +147,7 @@ def _reached(reaches: Sequence[Reach], name: str, colour: str, symbol: str, axes
         "y": [significant(value) for _, value in known],
         "text": [label(reach.name) for reach, _ in known],
         "marker": {"color": colour, "symbol": symbol, "size": 7},
-        "hovertemplate": "%{text}: %{y:.3s} " + axes.unit,
+        "hovertemplate": "%{text}: %{y:.3~r} " + axes.unit,
     }
 
 

@@ -57,8 +57,9 @@
   };
 
   // Long names would leave a narrow figure no room for what it shows.
-  const shortNames = (data) => {
-    const names = [...new Set(data.flatMap((trace) => trace.y ?? []))].filter((y) => typeof y === "string");
+  const shortNames = (data, axis) => {
+    const along = (trace) => trace[axis] ?? (trace.type === "box" ? [trace.name] : []);
+    const names = [...new Set(data.flatMap(along))].filter((name) => typeof name === "string");
     const short = (name) => (name.length > 20 ? `${name.slice(0, 19)}…` : name);
     return names.length ? { tickmode: "array", tickvals: names, ticktext: names.map(short) } : {};
   };
@@ -77,7 +78,11 @@
       plot.textContent = "";
       plot.classList.remove("waiting");
       const layout = { ...spec.layout, template: template() };
-      if (innerWidth < 700) layout.yaxis = { ...layout.yaxis, ...shortNames(spec.data) };
+      if (innerWidth < 700) {
+        layout.yaxis = { ...layout.yaxis, ...shortNames(spec.data, "y") };
+        // Slanting names would end beyond the frame.
+        if (layout.xaxis?.tickangle) layout.xaxis = { ...layout.xaxis, ...shortNames(spec.data, "x"), tickangle: -90 };
+      }
       // When the window changes its size the plot takes its height from here.
       if (layout.height) plot.style.minHeight = `${layout.height}px`;
       await Plotly.newPlot(plot, spec.data, layout, { responsive: true, displayModeBar: false });

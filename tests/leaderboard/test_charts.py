@@ -93,6 +93,7 @@ def test_the_heat_map_writes_its_numbers_and_leaves_gaps() -> None:
     (trace,) = categories.heat_map(rows, ["one", "two"], "pass@1")["data"]
     assert trace["z"] == [[33.3, 100.0], [None, 0.0]]
     assert trace["text"] == [["33", "100"], ["", "0"]]
+    assert trace["textfont"]["size"] >= 11
 
 
 def test_failure_modes_keep_every_count() -> None:

@@ -58,6 +58,11 @@ def test_a_roofline_joins_reference_and_best_kernel_of_what_is_solved() -> None:
     assert (reference["y"], best["y"]) == ([10.0, 1.0], [20.0])
 
 
+def test_a_small_rate_has_no_prefix_before_its_unit() -> None:
+    rates = every_figure("p")[0]["layout"]["yaxis"]
+    assert (rates["tickformat"], "exponentformat" in rates) == ("~g", False)
+
+
 def test_the_best_of_a_spread_is_marked_and_drawn_once() -> None:
     others, best = charts.spreads([Spread(name="p", speedups=(2.0, 0.5, 1.0))])["data"]
     assert (others["x"], best["x"]) == ([0.5, 1.0], [2.0])

@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page, expect
 
+from leaderboard.models import Problem
+from tests.leaderboard import factory
 from tests.leaderboard.browser.cast import NAME
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
@@ -35,6 +37,29 @@ def test_figures_are_drawn_and_follow_the_theme(
         assert before, name
         page.emulate_media(color_scheme="dark")
         page.wait_for_function(f"before => {INK}.every((ink, n) => ink !== before[n])", arg=before)
+
+
+OUTSIDE = """(parts) => parts.filter((part) => {
+    const frame = part.closest('.plot').getBoundingClientRect(), own = part.getBoundingClientRect();
+    return own.left < frame.left || own.right > frame.right || own.top < frame.top;
+}).map((part) => part.textContent)"""
+
+
+def test_names_and_titles_stay_inside_a_narrow_frame(site: dict[str, str], page: Page) -> None:
+    problem = Problem.objects.get(number=1)
+    for n in range(4):
+        model = f"A model with a long name, and its number {n}"
+        factory.make_judged(factory.make_submission(model), problem, speedup=2.0)
+    page.set_viewport_size({"width": 390, "height": 844})
+    page.goto("/categories")
+    draw_all(page)
+    names = page.locator("[data-name=category-heat] .xtick text")
+    assert names.count() == page.evaluate("document.querySelector('.plot').data[0].x.length")
+    assert names.evaluate_all(OUTSIDE) == []
+    page.goto("/")
+    draw_all(page)
+    titles = page.locator("[data-name=spreads] .plot .xtitle, [data-name=spreads] .plot .ytick")
+    assert titles.evaluate_all(OUTSIDE) == []
 
 
 def draw_all(page: Page) -> None:
