@@ -26,12 +26,13 @@ def kind_of(entry: Entry) -> str:
 
 
 def board_row(
-    row: Placed, tie: str, left: Columns, right: Columns, *, comparable: bool
+    row: Placed, tie: str, left: Columns, right: Columns, *, comparable: bool, tail: str = ""
 ) -> SafeString:
-    """`tie` says where in its bracket it stands; a `comparable` board has boxes to tick."""
+    """`tie` says where in its bracket it stands; a `comparable` board has boxes to tick. `tail`
+    ends addresses of submissions."""
     entry = row.entry.plain
     start = _to_place(kind_of(entry), row.place, tie)
-    return SafeString(f"{start}{_after_place(entry, left, right, comparable)}")
+    return SafeString(f"{start}{_after_place(entry, left, right, comparable, tail)}")
 
 
 @functools.lru_cache(maxsize=4096)
@@ -42,11 +43,11 @@ def _to_place(kind: str, place: str | None, tie: str) -> str:
 
 
 @functools.lru_cache(maxsize=512)
-def _after_place(entry: Entry, left: Columns, right: Columns, comparable: bool) -> str:
+def _after_place(entry: Entry, left: Columns, right: Columns, comparable: bool, tail: str) -> str:
     """Nothing here depends on other rows."""
     kind = kind_of(entry)
     made = [
-        _name_cell(entry, kind),
+        _name_cell(entry, kind, tail),
         *[column.cell(entry) for column in left],
         words_cell(entry.harness, "tight opens"),
         words_cell(", ".join(entry.backends), "kinds"),
@@ -60,12 +61,13 @@ def _after_place(entry: Entry, left: Columns, right: Columns, comparable: bool) 
     return cells.joined(made)
 
 
-def _name_cell(entry: Entry, kind: str) -> SafeString:
+def _name_cell(entry: Entry, kind: str, tail: str) -> SafeString:
     """The head of a judged row has an id, which its box to tick is named by."""
+    address = entry.url if entry.claimed else entry.url + tail
     place = f' id="s{entry.submission:d}"' if kind == "judged" else ""
     maker = "baseline" if kind == "baseline" else f"<bdi>{_shown(entry.vendor)}</bdi>"
     return SafeString(
-        f'<th scope="row" class="first name"{place}><a href="{escape(entry.url)}">'
+        f'<th scope="row" class="first name"{place}><a href="{escape(address)}">'
         f"<bdi>{_shown(entry.model)}</bdi></a><small>{maker}</small></th>"
     )
 

@@ -33,8 +33,6 @@ __all__ = [
     "known_settings",
 ]
 
-HARDENED, STANDARD = "hardened", "standard"
-
 
 @dataclass(frozen=True, kw_only=True)
 class Setting:
@@ -61,13 +59,9 @@ SETTING_FIELDS = tuple(Setting.__dataclass_fields__)
 
 
 def known_settings() -> list[Setting]:
-    """With ranked results; hardened inputs first, then the most used, then the standard size."""
-    found = []
-    for *values, tried in ask(ProblemStanding.objects.settings):
-        setting = Setting(**dict(zip(SETTING_FIELDS, values, strict=True)))
-        order = (setting.profile != HARDENED, -tried, setting.size != STANDARD)
-        found.append((order, setting))
-    return [setting for _, setting in sorted(found, key=lambda pair: pair[0])]
+    """With ranked results; the first is that of a board whose address asks for none."""
+    found = ask(ProblemStanding.objects.settings)
+    return [Setting(**dict(zip(SETTING_FIELDS, values, strict=False))) for values in found]
 
 
 class Narrowing(TypedDict, total=False):

@@ -120,10 +120,29 @@ def nearest(request: HttpRequest, settings: Sequence[Setting]) -> Nearest:
     return Nearest(text=str(left[0]), query=setting_query(left[0]))
 
 
+def setting_among(request: HttpRequest, settings: Iterable[Setting]) -> Setting | None:
+    """The first that the address agrees with, or else the first."""
+    own = list(settings)
+    asked = {
+        attribute: request.GET.get(name, "") for name, (attribute, _) in SETTING_FILTERS.items()
+    }
+    agreeing = (
+        one
+        for one in own
+        if all(wanted in ("", str(getattr(one, name))) for name, wanted in asked.items())
+    )
+    return next(agreeing, next(iter(own), None))
+
+
 def setting_query(setting: Setting) -> str:
     """What of an address asks for just this setting."""
     parts = [(name, getattr(setting, own)) for name, (own, _) in SETTING_FILTERS.items()]
     return urlencode(parts)
+
+
+def setting_tail(setting: Setting | None, usual: Setting | None) -> str:
+    """What the address of a submission ends with to show a setting: nothing for the usual one."""
+    return "" if setting is None or setting == usual else f"?{setting_query(setting)}"
 
 
 def choice_filter(
@@ -142,10 +161,12 @@ def said(rows: int, noun: str) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class BoardQuery:
-    """What a board, its figures and its twins show."""
+    """What a board, its figures and its twins show. `usual` is the setting of a board whose
+    address asks for none."""
 
     scope: Scope
     setting: Setting | None
+    usual: Setting | None
     p: float
     chosen: dict[str, str]
     slider: Slider
@@ -154,6 +175,11 @@ class BoardQuery:
     @property
     def harness(self) -> str:
         return self.chosen["harness"]
+
+    @property
+    def tail(self) -> str:
+        """What a link to a submission ends with, for it to show this setting."""
+        return setting_tail(self.setting, self.usual)
 
     def judged(self, ahead: Sequence[str] | None = ()) -> list[Entry]:
         """`ahead` names details that are read along; None where none will be asked for."""
@@ -194,12 +220,14 @@ def claim_at(entry: Entry, p: float) -> Entry:
 def board_query(request: HttpRequest) -> BoardQuery:
     """Two queries: the categories, and the settings that have results."""
     found = scope(request, "category", "source")
-    setting, settings = setting_filters(request, boards.known_settings())
+    known = boards.known_settings()
+    setting, settings = setting_filters(request, known)
     kinds = kernel_filters(request, found)
     slider = p_slider(request)
     return BoardQuery(
         scope=found,
         setting=setting,
+        usual=next(iter(known), None),
         p=float(slider.value),
         chosen={control.name: control.value for control in kinds},
         slider=slider,

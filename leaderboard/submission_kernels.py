@@ -15,7 +15,7 @@ from django.db.models.functions import Coalesce
 
 from leaderboard.boards import SETTING_FIELDS, Setting
 from leaderboard.failures import failure_mode
-from leaderboard.models import Kernel, Run, Standing, Submission
+from leaderboard.models import Kernel, ProblemStanding, Run, Standing, Submission
 from leaderboard.models.choices import COUNTED_VERDICTS
 from leaderboard.prepared import Given, ask, given
 from leaderboard.standings import Totals
@@ -94,16 +94,23 @@ class Progress:
     best: tuple[float | None, ...]
 
 
-def standing_of(found: Submission) -> tuple[Setting | None, Totals | None]:
-    """Of the setting where most of its problems were judged, also if boards leave it out."""
-    for *place, total in ask(_standing, submission=found.pk):
-        return Setting(**dict(zip(SETTING_FIELDS, place, strict=True))), Totals.unpack(total)
-    return None, None
+def standings_of(found: Submission) -> dict[Setting, Totals]:
+    """One query: in each of its settings, also if boards leave it out. First the one that boards
+    begin with, then those where most of its problems were judged."""
+    rows = ask(_standings, submission=found.pk)
+    made = [
+        (Setting(**dict(zip(SETTING_FIELDS, place, strict=True))), usual, total)
+        for *place, usual, total in rows
+    ]
+    made.sort(key=lambda one: vars(one[0]) != one[1])
+    return {setting: Totals.unpack(total) for setting, _, total in made}
 
 
-def _standing() -> QuerySet[Standing, tuple[Any, ...]]:
+def _standings() -> QuerySet[Standing, tuple[Any, ...]]:
     own = Standing.objects.filter(submission_id=Given("submission"))
-    return own.order_by("-attempted", *SETTING_FIELDS).values_list(*SETTING_FIELDS, "total")[:1]
+    own = own.annotate(usual=Subquery(ProblemStanding.objects.all().usual()))
+    names = (*SETTING_FIELDS, "usual", "total")
+    return own.order_by("-attempted", *SETTING_FIELDS).values_list(*names)
 
 
 def ended(found: Submission, setting: Setting | None) -> list[Ended]:

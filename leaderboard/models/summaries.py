@@ -9,7 +9,8 @@ from __future__ import annotations
 from typing import Any
 
 from django.db import models
-from django.db.models import F, Q, Sum
+from django.db.models import Case, F, Q, Sum, When
+from django.db.models.functions import JSONObject
 
 from leaderboard.models.catalogue import Hardware, Problem
 from leaderboard.models.choices import DTYPES, PROFILES, Moderation, Visibility
@@ -17,6 +18,7 @@ from leaderboard.models.runs import SETTING, Run
 from leaderboard.models.submissions import Submission
 
 SETTING_FIELDS = tuple(name.removesuffix("_id") for name in SETTING)
+HARDENED, STANDARD = "hardened", "standard"
 
 
 class SummaryQuerySet(models.QuerySet["Summary"]):
@@ -156,14 +158,21 @@ class Standing(models.Model):
 
 class ProblemStandingQuerySet(models.QuerySet["ProblemStanding"]):
     def settings(self) -> models.QuerySet[ProblemStanding, tuple[Any, ...]]:
-        """Which settings have results at scored problems, the most used first: values of SETTING
-        and how many submissions tried how many problems.
+        """Which settings have results at scored problems: values of SETTING and how many
+        submissions tried how many problems. Hardened inputs first, then the most used, then the
+        standard size: the first is that of a board whose address asks for none.
 
         A board compares within one setting only.
         """
         own = self.filter(problem__scored=True).order_by()
         counted = own.values_list(*SETTING).annotate(tried=Sum("submissions"))
-        return counted.order_by("-tried", *SETTING)
+        is_hardened = Case(When(profile=HARDENED, then=0), default=1)
+        is_standard = Case(When(size=STANDARD, then=0), default=1)
+        return counted.order_by(is_hardened, "-tried", is_standard, *SETTING)
+
+    def usual(self) -> models.QuerySet[ProblemStanding, Any]:
+        """The first of the settings, as JSON by the names of SETTING."""
+        return self.settings().values(usual=JSONObject(**{name: name for name in SETTING}))[:1]
 
 
 class ProblemStanding(models.Model):

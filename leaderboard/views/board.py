@@ -79,7 +79,7 @@ def board(request: HttpRequest) -> Page:
             "citation": claims[0].citation if claims else "",
             "links": part.links,
             **counted(query, rows, part),
-            **table_context(rows, part, columns),
+            **table_context(rows, part, columns, query.tail),
             **heads(columns, sort, query.p, address),
         },
         data=lambda: {"setting": setting, "p": query.p, "rows": [as_record(row) for row in rows]},
@@ -121,14 +121,16 @@ def in_words(setting: Setting | None) -> str:
     )
 
 
-def table_context(rows: Sequence[Placed], part: Part[Placed], columns: Sides) -> dict[str, object]:
+def table_context(
+    rows: Sequence[Placed], part: Part[Placed], columns: Sides, tail: str
+) -> dict[str, object]:
     left, right = columns
     comparable = len(part.rows) > 1
     kinds = [kind_of(row.entry) for row in rows]
     first = kinds.count("baseline") + part.start
     ranked = range(first, first + len(part.rows))
     made = [
-        (kind, board_row(row, tie, left, right, comparable=comparable))
+        (kind, board_row(row, tie, left, right, comparable=comparable, tail=tail))
         for at, (kind, row, tie) in enumerate(zip(kinds, rows, brackets(rows), strict=True))
         if at in ranked or kind != "judged"
     ]

@@ -16,7 +16,7 @@ from leaderboard import boards, cells
 from leaderboard.boards import Entry, Setting
 from leaderboard.claims import entry_of, published
 from leaderboard.columns import Placed, cells_of, known_to_any, placed
-from leaderboard.filters import SETTING_FILTERS, said, setting_filters
+from leaderboard.filters import SETTING_FILTERS, said, setting_filters, setting_tail
 from leaderboard.links import url
 from leaderboard.models import Problem
 from leaderboard.pages import Crumb, Page, Table, canonical_query, public_page
@@ -34,14 +34,14 @@ SHOWN = ("fast1", "fastk", "pass1", "passk", "correct", "speedup", "utilisation"
 
 @public_page(*SETTING_FILTERS)
 def category(request: HttpRequest, slug: str) -> Page:
-    setting, controls = setting_filters(request, boards.known_settings())
+    known = boards.known_settings()
+    setting, controls = setting_filters(request, known)
     problems = problems_of(slug, setting)
     if not problems:
         raise Http404
     scored, title = sum(problem.scored for problem in problems), problems[0].category_title
     entries = boards.judged(setting, scored, category=slug, ahead=None) if setting else []
-    claims = published(category=slug)
-    rows = placed([*entries, *map(entry_of, claims)], "fast1")
+    rows = placed([*entries, *map(entry_of, published(category=slug))], "fast1")
     records = [problem_record(problem) for problem in problems]
     where = canonical_query(request, (*SETTING_FILTERS,))
     return Page(
@@ -58,7 +58,7 @@ def category(request: HttpRequest, slug: str) -> Page:
             "board_url": f"{url('board')}?category={slug}" + (f"&{where}" if where else ""),
             "figures": _figures(slug, entries, where),
             **facts(records, scored),
-            **models_context(rows),
+            **models_context(rows, setting_tail(setting, next(iter(known), None))),
         },
         data={
             "category": slug,
@@ -159,7 +159,8 @@ def facts(records: Sequence[Mapping[str, Any]], scored: int) -> dict[str, object
     }
 
 
-def models_context(rows: Sequence[Placed]) -> dict[str, object]:
+def models_context(rows: Sequence[Placed], tail: str) -> dict[str, object]:
+    """`tail` ends addresses of submissions."""
     judged = [row for row in rows if not row.entry.claimed][:MOST_MODELS]
     shown = [*judged, *(row for row in rows if row.entry.claimed)]
     known = known_to_any([row.entry for row in shown])
@@ -168,7 +169,8 @@ def models_context(rows: Sequence[Placed]) -> dict[str, object]:
         "columns": columns,
         "models": [
             {
-                **{name: getattr(row.entry, name) for name in ("model", "harness", "url", "trust")},
+                **{name: getattr(row.entry, name) for name in ("model", "harness", "trust")},
+                "url": row.entry.url if row.entry.claimed else row.entry.url + tail,
                 "kind": "claimed"
                 if row.entry.claimed
                 else "baseline"

@@ -16,7 +16,14 @@ from django.views.decorators.http import require_safe
 from leaderboard import boards, cells, side_by_side
 from leaderboard.boards import SETTING_FIELDS, Setting
 from leaderboard.columns import DEFAULT_SORT, Placed, placed
-from leaderboard.filters import SETTING_FILTERS, Filter, Option, setting_filters, setting_query
+from leaderboard.filters import (
+    SETTING_FILTERS,
+    Filter,
+    Option,
+    setting_filters,
+    setting_query,
+    setting_tail,
+)
 from leaderboard.links import url
 from leaderboard.models import Problem, Run, Submission
 from leaderboard.pages import BadQuery, Crumb, Page, Table, canonical_query, public_page
@@ -65,6 +72,7 @@ def submissions(request: HttpRequest) -> Page:
     rows = placed(entries, DEFAULT_SORT)
     sides, absent, places = chosen(request, rows)
     where = canonical_query(request, (*SETTING_FILTERS,))
+    tail = setting_tail(setting, next(iter(settings), None))
     found = side_by_side.lines(problems, sides, bounds_of(sides)) if shown(sides, absent) else []
     context = {
         "page_url": url("compare"),
@@ -72,7 +80,7 @@ def submissions(request: HttpRequest) -> Page:
         "setting": setting,
         "absent": absent,
         "meeting": meeting(places, settings, setting),
-        "sides": [_side(letter, side) for letter, side in zip(LETTERS, sides, strict=False)],
+        "sides": [_side(letter, side, tail) for letter, side in zip(LETTERS, sides, strict=False)],
         **(compared(found, sides, titles, where) if found else {"scores": []}),
     }
     records = (record(line) for line in found)
@@ -267,10 +275,11 @@ def record(line: Line) -> dict[str, Any]:
     return made
 
 
-def _side(letter: str, side: Placed) -> dict[str, object]:
-    names = ("model", "harness", "url", "submission")
+def _side(letter: str, side: Placed, tail: str) -> dict[str, object]:
+    names = ("model", "harness", "submission")
     return {
         **{name: getattr(side.entry, name) for name in names},
+        "url": side.entry.url + tail,
         "letter": letter.upper(),
         "place": side.place or "",
         "trust": words(side.entry.trust),

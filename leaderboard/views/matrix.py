@@ -55,7 +55,8 @@ def models_by_problems(request: HttpRequest) -> Page:
         "legend": matrix.LEGEND,
         "solved": matrix.solved_cells((row.entry for row in rows), columns),
         "rows": [
-            _row(entry, numbers, where) for entry in boards.alone([row.entry for row in part.rows])
+            _row(entry, numbers, where, query.tail)
+            for entry in boards.alone([row.entry for row in part.rows])
         ],
         "links": part.links,
         "said": f"{in_words(part, len(rows))} · {query.setting}" if rows else "",
@@ -105,13 +106,13 @@ def grouped(problems: tuple[Named, ...], page: str, kept: str) -> tuple[Group, .
     )
 
 
-def _row(entry: Entry, numbers: Numbers, where: str) -> tuple[RowHead, SafeString]:
+def _row(entry: Entry, numbers: Numbers, where: str, tail: str) -> tuple[RowHead, SafeString]:
     submission = entry.submission or 0
     head = RowHead(
         submission=submission,
         model=entry.model,
         harness=entry.harness,
-        url=entry.url,
+        url=entry.url + tail,
         baseline=entry.baseline,
         correct=entry.score.correct,
     )

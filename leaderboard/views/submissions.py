@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from django.db.models import Count, QuerySet, Subquery
@@ -11,11 +11,11 @@ from django.http import Http404, HttpRequest
 
 from leaderboard import cells, scores
 from leaderboard.boards import Setting
-from leaderboard.filters import said
+from leaderboard.filters import SETTING_FILTERS, said, setting_among, setting_query
 from leaderboard.links import url
 from leaderboard.models import Problem, Submission, Visibility
 from leaderboard.models.choices import VERDICTS
-from leaderboard.pages import Crumb, Page, Table, choice, public_page
+from leaderboard.pages import Crumb, Page, Table, canonical_query, choice, public_page
 from leaderboard.paging import PAGE, part_of
 from leaderboard.prepared import Given, ask
 from leaderboard.standings import Totals
@@ -25,7 +25,7 @@ from leaderboard.submission_kernels import (
     ended,
     kernels_of,
     last_steps,
-    standing_of,
+    standings_of,
 )
 from leaderboard.verdicts import state, words
 from leaderboard.views.compare import compare_url
@@ -35,7 +35,7 @@ from leaderboard.views.matrix import row_url
 ROWS_A_PAGE = 100
 # A database takes no greater number for a key.
 BITS_OF_A_KEY = 64
-PARAMETERS = ("verdict", PAGE)
+PARAMETERS = ("verdict", *SETTING_FILTERS, PAGE)
 RUN_NUMBERS = ("speedup", "speedup_low", "speedup_high", "kernel_us", "utilisation")
 KERNEL_COLUMNS = (
     *("number", "problem", "attempt", "step", "backend", "verdict"),
@@ -48,12 +48,10 @@ KERNEL_COLUMNS = (
 def submission(request: HttpRequest, number: int) -> Page:
     found, scored = submission_called(number)
     wanted = choice(request, "verdict", [value for value, _ in VERDICTS])
-    setting, totals = standing_of(found)
-    score = (
-        scores.score_of(totals.summed, scored, k=found.k)
-        if totals
-        else scores.score([], scored, k=found.k)
-    )
+    standings = standings_of(found)
+    setting = setting_among(request, standings)
+    totals = standings[setting] if setting else None
+    score = score_in(totals, scored, found.k)
     records = kernel_records(found, setting, wanted)
     return Page(
         template="submission.html",
@@ -61,6 +59,7 @@ def submission(request: HttpRequest, number: int) -> Page:
         context=lambda: {
             **submission_context(found, setting),
             **score_context(setting, totals, score),
+            "settings": other_settings(standings, setting),
             **kernel_context(request, found, setting, wanted),
         },
         data=lambda: {
@@ -91,6 +90,10 @@ def model_url(found: Submission) -> str:
     return url("model", found.model.slug) if is_public else ""
 
 
+def score_in(totals: Totals | None, scored: int, k: int) -> scores.Score:
+    return scores.score_of(totals.summed, scored, k=k) if totals else scores.score([], scored, k=k)
+
+
 def score_record(score: scores.Score) -> dict[str, Any]:
     interval = score.pass_at_1_interval
     return {**score._asdict(), "pass_at_1_interval": interval and interval._asdict()}
@@ -119,6 +122,7 @@ def kernel_context(
     request: HttpRequest, found: Submission, setting: Setting | None, wanted: str
 ) -> dict[str, object]:
     """Two queries: how every attempt ended, and the part that is shown."""
+    kept = canonical_query(request, [*SETTING_FILTERS])
     kernels = ended(found, setting)
     final = last_steps(kernels)
     listed = [one for one in final if wanted in ("", one.verdict)]
@@ -126,12 +130,12 @@ def kernel_context(
     steps = {one.pk: one.steps for one in part.rows}
     shown = f"{part.start + 1} to {part.start + len(part.rows)} of " if part.links else ""
     return {
-        "verdicts": verdict_links(final, wanted),
+        "verdicts": verdict_links(final, wanted, kept),
         "kernels": [_drawn(one, steps[one.pk]) for one in kernels_of(found, setting, steps)],
         "links": part.links,
         "stepped": any(one.steps > 1 for one in final),
         "said": f"{shown}{said(len(listed), 'attempt')}, {said(len(kernels), 'kernel')} in all",
-        "figures": submission_figures(found, kernels),
+        "figures": submission_figures(found, kernels, kept),
     }
 
 
@@ -164,15 +168,21 @@ def score_context(
     }
 
 
-def verdict_links(final: Sequence[Ended], wanted: str) -> list[dict[str, object]]:
-    """What attempts ended in, most first; each link shows those alone."""
+def other_settings(known: Iterable[Setting], shown: Setting | None) -> list[dict[str, str]]:
+    """Links to where else it was judged."""
+    return [{"text": str(one), "url": f"?{setting_query(one)}"} for one in known if one != shown]
+
+
+def verdict_links(final: Sequence[Ended], wanted: str, kept: str) -> list[dict[str, object]]:
+    """What attempts ended in, most first; each link shows those alone, of the setting `kept`."""
     counts = Counter(one.verdict for one in final if one.verdict)
     links: list[dict[str, object]] = [
-        {"url": "?#kernels", "text": f"all {len(final)}", "current": not wanted}
+        {"url": f"?{kept}#kernels", "text": f"all {len(final)}", "current": not wanted}
     ]
     for verdict, count in counts.most_common():
-        address, text = f"?verdict={verdict}#kernels", f"{words(verdict)} {count}"
-        links.append({"url": address, "text": text, "current": verdict == wanted})
+        address = "&".join(filter(None, (f"?verdict={verdict}", kept)))
+        text = f"{words(verdict)} {count}"
+        links.append({"url": f"{address}#kernels", "text": text, "current": verdict == wanted})
     return links
 
 

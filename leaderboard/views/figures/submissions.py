@@ -11,6 +11,7 @@ from leaderboard.charts import submissions as charts
 from leaderboard.charts.boards import ModeCounts
 from leaderboard.charts.drawing import Spec
 from leaderboard.charts.submissions import Speedup, Trail
+from leaderboard.filters import SETTING_FILTERS, setting_among
 from leaderboard.links import url
 from leaderboard.models import Submission
 from leaderboard.models.choices import COUNTED_VERDICTS
@@ -22,22 +23,24 @@ from leaderboard.submission_kernels import (
     last_steps,
     modes_by_category,
     progress_of,
-    standing_of,
+    standings_of,
     typical,
 )
 from leaderboard.views.figures.frame import Drawn, figure, framed
 from leaderboard.views.figures.tables import mode_table
 
+PARAMETERS = ("submission", *SETTING_FILTERS)
+
 
 def asked(request: HttpRequest) -> tuple[Submission, list[Judged]]:
-    """The submission of `?submission=<number>` with its kernels."""
+    """The submission of `?submission=<number>` with its kernels, in the setting asked for."""
     number = request.GET.get("submission", "")
     if not (number.isascii() and number.isdigit() and len(number) < 15):
         raise Http404
     submission = Submission.objects.select_related("model").filter(pk=int(number)).first()
     if submission is None:
         raise Http404
-    setting, _ = standing_of(submission)
+    setting = setting_among(request, standings_of(submission))
     return submission, kernels_of(submission, setting)
 
 
@@ -45,7 +48,7 @@ def asked(request: HttpRequest) -> tuple[Submission, list[Judged]]:
     "progress",
     "Progress by step",
     "The best speedup so far of every attempt, and the median of those solved by then.",
-    "submission",
+    *PARAMETERS,
     tall=True,
 )
 def progress(request: HttpRequest) -> Drawn:
@@ -58,7 +61,7 @@ def progress(request: HttpRequest) -> Drawn:
     "submission-failures",
     "How attempts end",
     "Share of attempts by outcome, by category.",
-    "submission",
+    *PARAMETERS,
     tall=True,
 )
 def failures(request: HttpRequest) -> Drawn:
@@ -71,7 +74,7 @@ def failures(request: HttpRequest) -> Drawn:
     "speedups",
     "Speedup of every correct kernel",
     "Bars are 95 % intervals.",
-    "submission",
+    *PARAMETERS,
     tall=True,
 )
 def speedups(request: HttpRequest) -> Drawn:
@@ -94,13 +97,17 @@ def _drawn(found: Submission, spec: Spec, table: Table) -> Drawn:
     )
 
 
-def submission_figures(found: Submission, kernels: Sequence[Ended]) -> list[dict[str, object]]:
-    """Those that have something to show, unless a problem has changed since."""
+def submission_figures(
+    found: Submission, kernels: Sequence[Ended], query: str
+) -> list[dict[str, object]]:
+    """Those that have something to show, unless a problem has changed since. `query` asks for a
+    setting."""
     verdicts = {one.verdict for one in kernels}
     shown = [progress] if any(one.step > 1 for one in kernels) else []
     shown += [failures] if not verdicts.isdisjoint(COUNTED_VERDICTS) else []
     shown += [speedups] if "ok" in verdicts else []
-    return [framed(one, f"submission={found.pk}") for one in shown]
+    address = "&".join(filter(None, (f"submission={found.pk}", query)))
+    return [framed(one, address) for one in shown]
 
 
 def speedup_table(found: Sequence[Speedup]) -> Table:

@@ -1,0 +1,78 @@
+"""The settings that a submission was judged in, and which of them pages show."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from django.test import Client
+
+from leaderboard.models import Kernel, Problem, Run, Source, Submission
+from tests.leaderboard import factory
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def twice(problem: Problem) -> Submission:
+    """Two problems at `large`, one of them at `standard` too, where boards begin."""
+    other = factory.make_problem(2, "gemm")
+    made = factory.make_submission("Twice")
+    for number, speedup in ((problem, 2.0), (other, 2.0)):
+        judged_at(factory.make_kernel(made, number, source=f"{number.pk}"), "large", speedup)
+    judged_at(made.kernels.get(problem=problem), "standard", 0.5)
+    crowd = factory.make_submission("Crowd")
+    judged_at(factory.make_kernel(crowd, problem, source="crowd"), "large", 1.5)
+    for name in (problem, other):
+        kernel = factory.make_kernel(crowd, name, source=f"{name.pk} crowd", attempt=2)
+        judged_at(kernel, "standard", 1.5)
+    return made
+
+
+def judged_at(kernel: Kernel, size: str, speedup: float) -> Run:
+    run = factory.make_run(kernel, size=size)
+    return factory.finish(run, factory.make_report(run, speedup=speedup))
+
+
+def test_a_submission_is_shown_in_the_setting_asked_for(twice: Submission, client: Client) -> None:
+    address = f"/submissions/{twice.pk}"
+    usual = client.get(f"{address}.json").json()
+    assert (usual["setting"]["size"], usual["score"]["correct"]) == ("standard", 1)
+    asked = client.get(f"{address}.json?size=large").json()
+    assert (asked["setting"]["size"], asked["score"]["correct"]) == ("large", 2)
+    nothing = client.get(f"{address}.json?size=large&ranks=64").json()
+    assert nothing["setting"]["size"] == "standard"
+    page = client.get(f"{address}?size=large").content.decode()
+    assert "settings: <b>cpu, 2 ranks, large" in page
+    assert 'href="?hardware=cpu&amp;ranks=2&amp;size=standard&amp;' in page
+    assert 'href="?verdict=ok&amp;size=large#kernels"' in page
+    assert f"/figures/speedups.json?submission={twice.pk}&amp;size=large" in page
+    figure = f"/figures/speedups.csv?submission={twice.pk}"
+    assert len(client.get(f"{figure}&size=large").content.splitlines()) == 3
+    assert "0.5," in client.get(figure).content.decode()
+
+
+@pytest.mark.parametrize("page", ["/", "/matrix", "/categories/tensor", "/compare?a={0}&b={1}"])
+def test_a_row_leads_to_a_submission_in_its_own_setting(
+    page: str, twice: Submission, client: Client
+) -> None:
+    address = page.format(twice.pk, twice.pk + 1)
+    at_large = client.get(f"{address}{'&' if '?' in address else '?'}size=large").content.decode()
+    link = next(iter(re.findall(rf'href="(/submissions/{twice.pk}\?[^"]*)"', at_large)))
+    assert client.get(link.replace("&amp;", "&")).content.decode().count("2.00×") > 1
+    assert f'href="/submissions/{twice.pk}"' in client.get(address).content.decode()
+
+
+def test_without_results_where_boards_begin_most_problems_decide(
+    twice: Submission, client: Client
+) -> None:
+    alone = factory.make_submission("Alone")
+    for size, numbers in (("small", (1,)), ("large", (1, 2))):
+        for number in numbers:
+            kernel, _ = alone.kernels.get_or_create(
+                problem_id=number,
+                defaults={"backend": "pytorch", "source": Source.objects.keep(f"a{number}")[0]},
+            )
+            judged_at(kernel, size, 1.0)
+    found = client.get(f"/submissions/{alone.pk}.json").json()
+    assert found["setting"]["size"] == "large"
