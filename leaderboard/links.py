@@ -38,6 +38,11 @@ def url(name: str, *args: object) -> str:
     return _address(prefix(), name, *args)
 
 
+def kernel_at(digest: str, run: object) -> str:
+    """A kernel's page with this run at its head; the newest where there is none."""
+    return url("kernel", digest) + (f"?run={run}" if run else "")
+
+
 @functools.lru_cache(maxsize=4096, typed=True)
 def _address(prefix: str, name: str, *args: object) -> str:
     """A prefix is a part of what `reverse` says."""

@@ -14,7 +14,7 @@ from leaderboard.diff import Diff
 from leaderboard.display import Marks, highlighted
 from leaderboard.evidence import contents, evidence
 from leaderboard.lineage import Sibling, lineage
-from leaderboard.links import url
+from leaderboard.links import kernel_at, url
 from leaderboard.mechanisms import source_marks
 from leaderboard.models import Kernel, Moderation, Run, Source, Submission, Visibility
 from leaderboard.other_side import Other, differences, other_side
@@ -41,18 +41,19 @@ LINE_READS = (*RUN_READS, "kernel__problem__title", "kernel__submission__model__
 RUN_COLUMNS = ("id", "problem", "status", "verdict", "speedup", "where", "profile", "finished")
 
 
-@public_page("diff")
+@public_page("diff", "run")
 def kernel(request: HttpRequest, digest: str) -> Page:
     uses, private = uses_of(request, digest)
     runs = runs_of(uses)
-    shown = with_report(shown_run(runs))
+    shown = with_report(shown_run(runs, request.GET.get("run", "")))
     use = next(use for use in uses if shown is None or use.pk == shown.kernel_id)
     report = (shown and shown.report) or {}
     source = shown.kernel.source.text if shown else Source.objects.get(pk=digest).text
     siblings = lineage(use, {name: getattr(shown, name) for name in SETTING} if shown else {})
     other = other_side(request, use, siblings)
     diff = differences(other, source) if other else None
-    address = url("kernel", digest)
+    run = str(shown.pk) if shown and str(shown.pk) == request.GET.get("run") else ""
+    address = kernel_at(digest, run)
     context = {
         **evidence(shown, report),
         "digest": digest,
@@ -62,12 +63,9 @@ def kernel(request: HttpRequest, digest: str) -> Page:
         "runs": [_run_row(run) for run in runs],
         "source": _source(source, source_marks(report)),
         "diff": _difference(other, diff) if other and diff else None,
-        "compare": {
-            "asked": request.GET.get("diff", ""),
-            "has_previous": not siblings[0].is_here,
-        },
+        "compare": _compare(request, siblings, run),
         "lineage": _lineage(siblings, digest, private),
-        "reproduce": reproduction(shown or next(iter(runs), None), f"{address}/bundle.zip"),
+        "reproduce": reproduction(shown or next(iter(runs), None), bundle_url(digest, run)),
         "cite": citation(use, shown, origin(request) + address),
     }
     return Page(
@@ -122,9 +120,17 @@ def _runs() -> QuerySet[Run]:
     return Run.objects.filter(kernel_id=Given("kernel")).only(*RUN_READS)[:MOST_RUNS]
 
 
-def shown_run(runs: Sequence[Run]) -> Run | None:
-    """The newest that says something of the kernel, or else the newest that has ended."""
+def bundle_url(digest: str, run: str) -> str:
+    """Of what a page shows whose address names a run, or none."""
+    return f"{url('run', run) if run else url('kernel', digest)}/bundle.zip"
+
+
+def shown_run(runs: Sequence[Run], wanted: str = "") -> Run | None:
+    """The one wanted, or else the newest that says something of the kernel, or else the newest
+    that has ended."""
     ended = [run for run in runs if run.verdict]
+    if named := [run for run in ended if str(run.pk) == wanted]:
+        return named[0]
     telling = (run for run in ended if state(run.verdict) != "open")
     return next(telling, next(iter(ended), None))
 
@@ -175,6 +181,11 @@ def _source(source: str, marks: Marks) -> dict[str, object]:
         "lines": lines,
         "marks": [{"line": line, "says": ", ".join(said)} for line, said in marked],
     }
+
+
+def _compare(request: HttpRequest, siblings: Sequence[Sibling], run: str) -> dict[str, object]:
+    asked, has_previous = request.GET.get("diff", ""), not siblings[0].is_here
+    return {"asked": asked, "has_previous": has_previous, "run": run}
 
 
 def _difference(other: Other, diff: Diff) -> dict[str, object]:

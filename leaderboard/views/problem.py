@@ -16,7 +16,7 @@ from leaderboard import boards, cells, floors, problem_results, scores
 from leaderboard.boards import Setting
 from leaderboard.filters import SETTING_FILTERS, said, setting_filters
 from leaderboard.floors import LIMITER_WORDS, Limits
-from leaderboard.links import url
+from leaderboard.links import kernel_at, url
 from leaderboard.models import Problem
 from leaderboard.pages import Crumb, Page, Table, canonical_query, choice, public_page
 from leaderboard.prepared import Given, ask
@@ -243,7 +243,7 @@ def _linked(record: Mapping[str, Any]) -> dict[str, object]:
         "verdict": words(record["verdict"]),
         "state": state(record["verdict"]),
         "run_url": url("run", record["run"]),
-        "kernel_url": url("kernel", record["kernel"]),
+        "kernel_url": kernel_at(record["kernel"], record["run"]),
         "digest": record["kernel"],
     }
 

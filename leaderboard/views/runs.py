@@ -13,7 +13,7 @@ from django.utils import timezone
 from leaderboard.correctness import CHECK_COLUMNS, check_rows
 from leaderboard.durations import spelt
 from leaderboard.evidence import contents, evidence, run_facts
-from leaderboard.links import url
+from leaderboard.links import kernel_at, url
 from leaderboard.models import Decline, Run, Status, Visibility
 from leaderboard.models.choices import PHASES
 from leaderboard.models.runs import FINAL
@@ -87,7 +87,7 @@ def _facts(found: Run, record: Mapping[str, Any]) -> dict[str, object]:
         "model": submission.model.name,
         "submission_url": submission.get_absolute_url(),
         "digest": found.kernel.source_id,
-        "kernel_url": url("kernel", found.kernel.source_id),
+        "kernel_url": kernel_at(found.kernel.source_id, found.pk),
     }
 
 

@@ -12,7 +12,7 @@ from django.http import Http404, HttpRequest
 from leaderboard import cells, scores
 from leaderboard.boards import Setting
 from leaderboard.filters import SETTING_FILTERS, said, setting_among, setting_query
-from leaderboard.links import url
+from leaderboard.links import kernel_at, url
 from leaderboard.models import Problem, Submission, Visibility
 from leaderboard.models.choices import VERDICTS
 from leaderboard.pages import Crumb, Page, Table, canonical_query, choice, public_page
@@ -221,7 +221,7 @@ def _drawn(one: Judged, steps: int) -> dict[str, Any]:
         "problem": one.title,
         "problem_url": url("problem", one.problem, one.slug),
         "backend": one.backend,
-        "url": url("kernel", one.source),
+        "url": kernel_at(one.source, one.run),
         "run_url": url("run", one.run) if one.run else None,
         "state": state(one.verdict),
         "verdict": words(one.verdict or one.status or ""),

@@ -67,7 +67,7 @@ def test_the_table_of_a_run_holds_every_check(run: Run, client: Client) -> None:
 
 def test_a_finished_run_leads_to_its_kernel_and_bundle(run: Run, client: Client) -> None:
     html = text_of(client, f"/runs/{run.id}")
-    assert f'href="/kernels/{run.kernel.source_id}#source"' in html
+    assert f'href="/kernels/{run.kernel.source_id}?run={run.id}#source"' in html
     assert f'href="/runs/{run.id}/bundle.zip"' in html
     waiting = text_of(client, f"/runs/{factory.make_run(run.kernel).id}")
     assert 'data-field="queue_position">1<' in waiting

@@ -148,7 +148,7 @@ def test_a_cell_of_the_matrix_leads_to_its_run_and_the_run_to_its_kernel(page: P
     expect(page).to_have_url(re.compile(r"/runs/[0-9a-f-]{36}$"))
     expect(page.locator(".lede")).to_contain_text("Problem gemm by Model Two")
     page.get_by_role("link", name="Source, differences and other attempts").click()
-    expect(page).to_have_url(re.compile(r"/kernels/[0-9a-f]{64}#source$"))
+    expect(page).to_have_url(re.compile(r"/kernels/[0-9a-f]{64}\?run=[0-9a-f-]{36}#source$"))
     expect(page.locator(".source").first).to_contain_text("def solution")
 
 
