@@ -13,6 +13,7 @@ from leaderboard import boards, cells, scores
 from leaderboard.boards import Cell, Entry
 from leaderboard.claims import Claim, entry_of, every_claim
 from leaderboard.columns import CSV_COLUMNS, Placed, as_record, csv_rows, known_to_any, placed
+from leaderboard.filters import setting_query
 from leaderboard.links import url
 from leaderboard.models import LanguageModel, Problem, Standing
 from leaderboard.pages import Crumb, Page, Table, public_page
@@ -24,6 +25,8 @@ from leaderboard.views.matrix import row_url
 
 # So many problems are named as the best and as the worst.
 MOST_NAMED = 8
+# By the number of the submission.
+Settings = Mapping[int | None, boards.Setting]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,7 +57,7 @@ def model(request: HttpRequest, slug: str) -> Page:
     ours = [row.entry for row in rows if not row.entry.claimed]
     context = {
         "model": found,
-        **table_context(rows),
+        **table_context(rows, settings),
         "claimed": bool(totals),
         "citation": claims[0].citation if totals else "",
         "compare_url": compare_url(ours),
@@ -79,9 +82,20 @@ def model(request: HttpRequest, slug: str) -> Page:
     )
 
 
-def table_context(rows: Sequence[Placed]) -> dict[str, object]:
+def table_context(rows: Sequence[Placed], settings: Settings) -> dict[str, object]:
     columns = known_to_any([row.entry for row in rows])
-    return {"columns": columns, "rows": [row_context(row, columns) for row in rows]}
+    made = [
+        {**row_context(row, columns), **_where(row.entry, settings.get(row.entry.submission))}
+        for row in rows
+    ]
+    return {"columns": columns, "rows": made}
+
+
+def _where(entry: Entry, setting: boards.Setting | None) -> dict[str, str]:
+    """The setting of a row in words, and the address of the submission in it. A claim has none."""
+    if setting is None:
+        return {"setting": "", "url": entry.url}
+    return {"setting": str(setting), "url": f"{entry.url}?{setting_query(setting)}"}
 
 
 def catalogue() -> Known:
@@ -111,7 +125,7 @@ def compare_url(entries: Sequence[Entry]) -> str:
     return f"{url('compare')}?{urlencode(list(pairs))}"
 
 
-def matrix_url(entries: Sequence[Entry], settings: Mapping[int | None, boards.Setting]) -> str:
+def matrix_url(entries: Sequence[Entry], settings: Settings) -> str:
     """The row of the best submission."""
     best = next((entry.submission for entry in entries), None)
     return row_url(best, settings[best]) if best else url("matrix")

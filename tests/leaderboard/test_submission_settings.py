@@ -76,3 +76,12 @@ def test_without_results_where_boards_begin_most_problems_decide(
             judged_at(kernel, size, 1.0)
     found = client.get(f"/submissions/{alone.pk}.json").json()
     assert found["setting"]["size"] == "large"
+
+
+def test_a_models_page_names_the_setting_of_each_row(twice: Submission, client: Client) -> None:
+    page = client.get(f"/models/{twice.model.slug}").content.decode()
+    found = re.findall(r'href="(/submissions/[^"]*)">zero-shot</a><small>([^<]*)<', page)
+    ((address, setting),) = found
+    assert setting.startswith("cpu, 2 ranks, large, ")
+    told = client.get(address.replace("&amp;", "&").replace("?", ".json?")).json()
+    assert (told["setting"]["size"], told["score"]["correct"]) == ("large", 2)
