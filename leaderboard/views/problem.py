@@ -10,11 +10,10 @@ import orjson
 from django.db.models import OuterRef, QuerySet, Subquery, TextField
 from django.db.models.functions import Cast, JSONObject
 from django.http import Http404, HttpRequest
-from django.utils.safestring import SafeString
 
 from leaderboard import boards, cells, floors, problem_results, scores
 from leaderboard.boards import Setting
-from leaderboard.filters import SETTING_FILTERS, said, setting_filters
+from leaderboard.filters import SETTING_FILTERS, said, setting_filters, setting_tail
 from leaderboard.floors import LIMITER_WORDS, Limits
 from leaderboard.links import kernel_at, url
 from leaderboard.models import Problem
@@ -53,8 +52,8 @@ def problem(request: HttpRequest, number: int, slug: str) -> Page:
     found.payload = orjson.loads(text)
     every = choice(request, "attempts", ["all"]) == "all"
     stood = problem_results.stood_of(found)
-    settings = problem_results.in_view(boards.known_settings(), stood)
-    setting, controls = setting_filters(request, settings)
+    known = boards.known_settings()
+    setting, controls = setting_filters(request, problem_results.in_view(known, stood))
     here = next((one for one in stood if one.setting == setting), None)
     # One more than is shown: whether it is a tie with the last.
     rows = problem_results.rows_of(found, setting, None if every else MOST_SHOWN + 1)
@@ -64,7 +63,7 @@ def problem(request: HttpRequest, number: int, slug: str) -> Page:
         "filters": controls,
         "page_url": address_of(found),
         "every_url": f"?{query}&attempts=all" if query else "?attempts=all",
-        **results_context(here, rows, every=every),
+        **results_context(here, rows, setting_tail(setting, known[0] if known else None), every),
         "figures": problem_figures(found, stood, setting, query),
         **neighbours(found),
         "problem": found,
@@ -129,7 +128,9 @@ def limits_for(request: HttpRequest, found: Problem, here: Stood | None) -> Limi
     return next((limits for limits in of_names if limits), next(iter(known.values())))
 
 
-def results_context(here: Stood | None, rows: Sequence[Row], *, every: bool) -> dict[str, object]:
+def results_context(
+    here: Stood | None, rows: Sequence[Row], tail: str, every: bool
+) -> dict[str, object]:
     if here is None:
         return {"said": "", **NOTHING}
     models = [row for row in rows if not row.is_reference]
@@ -138,9 +139,9 @@ def results_context(here: Stood | None, rows: Sequence[Row], *, every: bool) -> 
     return {
         "said": f"{said(here.solved, 'kernel')} · {here.setting}",
         **standing(here, rows),
-        "kernels": kernel_rows(rows, most),
+        "kernels": kernel_rows(rows, most, tail),
         "more_kernels": 0 if most is None else max(0, here.solved - most),
-        "attempts": attempt_rows(records),
+        "attempts": attempt_rows(records, tail),
         "more_attempts": here.made - len(records),
     }
 
@@ -168,30 +169,32 @@ def standing(here: Stood, rows: Sequence[Row]) -> dict[str, object]:
 class KernelRow(NamedTuple):
     place: str
     row: Row
+    tail: str
 
     @property
     def told(self) -> dict[str, object]:
-        return _kernel_row(self.row, self.place)
+        return _kernel_row(self)
 
 
 class AttemptRow(NamedTuple):
     """`values` are of ATTEMPT_COLUMNS."""
 
     values: tuple[Any, ...]
+    tail: str
 
     @property
     def told(self) -> dict[str, object]:
-        return _attempt_row(dict(zip(ATTEMPT_COLUMNS, self.values, strict=True)))
+        return _attempt_row(dict(zip(ATTEMPT_COLUMNS, self.values, strict=True)), self.tail)
 
 
-def kernel_rows(rows: Sequence[Row], most: int | None) -> list[KernelRow]:
+def kernel_rows(rows: Sequence[Row], most: int | None, tail: str) -> list[KernelRow]:
     """Placed by speedup; the reference itself stands above, without a place."""
     solved = [row for row in rows if row.best_run_id is not None]
     models = [row for row in solved if not row.is_reference]
     places = scores.places([row.best_speedup for row in models])
     references = [(row, None) for row in solved if row.is_reference]
     shown = [*references, *list(zip(models, places, strict=True))[:most]]
-    return [KernelRow(place or "", _hashable(row)) for row, place in shown]
+    return [KernelRow(place or "", _hashable(row), tail) for row, place in shown]
 
 
 def _hashable(row: Row) -> Row:
@@ -199,49 +202,45 @@ def _hashable(row: Row) -> Row:
     return row._replace(attempts="", best_run__mechanisms=tuple(row.best_run__mechanisms or ()))
 
 
-def _kernel_row(row: Row, place: str) -> dict[str, object]:
-    record = kernel_record(row)
+def _kernel_row(shown: KernelRow) -> dict[str, object]:
+    record = kernel_record(shown.row)
     numbers = [
         cells.interval_cell(record["speedup"], record["speedup_low"], record["speedup_high"]),
         cells.time_cell(record["kernel_us"]),
         cells.share_cell(record["utilisation"]),
     ]
     return {
-        **_linked(record),
-        "place": place,
-        "is_reference": row.is_reference,
+        **_linked(record, shown.tail),
+        "place": shown.place,
+        "is_reference": shown.row.is_reference,
         "cells": cells.joined(numbers),
-        "submission_url": url("submission", row.submission_id),
     }
 
 
-def attempt_rows(records: Iterable[Mapping[str, Any]]) -> list[AttemptRow]:
-    return [
-        AttemptRow(tuple(tuple(one) if isinstance(one, list) else one for one in record.values()))
-        for record in records
-    ]
+def attempt_rows(records: Iterable[Mapping[str, Any]], tail: str) -> list[AttemptRow]:
+    return [AttemptRow(tuple(map(_fixed, record.values())), tail) for record in records]
 
 
-def _attempt_row(record: Mapping[str, Any]) -> dict[str, object]:
-    return {
-        **_linked(record),
-        "submission_url": url("submission", record["submission"]),
-        "number": cells.count_cell(record["attempt"]),
-        "cells": _attempt_cells(record),
-    }
+def _fixed(value: object) -> object:
+    return tuple(value) if isinstance(value, list) else value
 
 
-def _attempt_cells(record: Mapping[str, Any]) -> SafeString:
+def _attempt_row(record: Mapping[str, Any], tail: str) -> dict[str, object]:
     made = (cells.ratio_cell(record["speedup"]), cells.share_cell(record["utilisation"]))
-    return cells.joined(made)
+    return {
+        **_linked(record, tail),
+        "number": cells.count_cell(record["attempt"]),
+        "cells": cells.joined(made),
+    }
 
 
-def _linked(record: Mapping[str, Any]) -> dict[str, object]:
+def _linked(record: Mapping[str, Any], tail: str) -> dict[str, object]:
     return {
         **{name: record[name] for name in ("model", "harness", "backend", "attempt")},
         "mechanisms": [words(tag) for tag in record["mechanisms"]],
         "verdict": words(record["verdict"]),
         "state": state(record["verdict"]),
+        "submission_url": url("submission", record["submission"]) + tail,
         "run_url": url("run", record["run"]),
         "kernel_url": kernel_at(record["kernel"], record["run"]),
         "digest": record["kernel"],

@@ -52,7 +52,9 @@ def test_a_submission_is_shown_in_the_setting_asked_for(twice: Submission, clien
     assert "0.5," in client.get(figure).content.decode()
 
 
-@pytest.mark.parametrize("page", ["/", "/matrix", "/categories/tensor", "/compare?a={0}&b={1}"])
+@pytest.mark.parametrize(
+    "page", ["/", "/matrix", "/categories/tensor", "/compare?a={0}&b={1}", "/problems/1-allreduce"]
+)
 def test_a_row_leads_to_a_submission_in_its_own_setting(
     page: str, twice: Submission, client: Client
 ) -> None:
