@@ -27,6 +27,7 @@ MODE_COLOURS = dict(
 
 
 DASHES = ("solid", "longdash", "dashdot")
+OFF_A_PLOT = " (published plot)"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,6 +42,11 @@ class Curve:
     thresholds: tuple[float, ...]
     shares: tuple[float | None, ...]
     published: bool = False
+
+    @property
+    def origin(self) -> str:
+        """What follows its name."""
+        return OFF_A_PLOT if self.published else ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -104,7 +110,7 @@ def fast_p_curves(curves: Sequence[Curve], p: float = 1.0) -> Spec:
         {
             "type": "scatter",
             "mode": "lines+markers" if curve.published else "lines",
-            "name": label(curve.name) + (" (published)" if curve.published else ""),
+            "name": label(curve.name) + curve.origin,
             "x": list(curve.thresholds),
             "y": [None if share is None else round(100 * share, 3) for share in curve.shares],
             "line": {

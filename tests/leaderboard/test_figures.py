@@ -12,6 +12,7 @@ from django.test import Client
 
 from leaderboard.models import Submission
 from leaderboard.views.figures import FIGURES
+from tests.leaderboard import factory
 from tests.leaderboard.browser import cast
 
 pytestmark = pytest.mark.django_db
@@ -66,6 +67,20 @@ def test_a_crumb_leads_back_with_the_filters(site: dict[str, str], client: Clien
 def test_one_without_data_says_so(name: str, client: Client) -> None:
     assert NOTHING in text_of(client, f"/figures/{name}")
     assert f'"/figures/{name}' not in text_of(client, "/")
+
+
+def test_a_published_curve_says_that_it_was_read_off_a_plot(client: Client) -> None:
+    factory.make_problem()
+    factory.make_publication()
+    says = "Dotted: read off the plot that its authors published"
+    assert says in text_of(client, "/")
+    assert says in text_of(client, "/figures/fast-p")
+    assert says not in text_of(client, "/figures/fast-p?category=tensor")
+    (trace,) = client.get("/figures/fast-p.json").json()["data"]
+    assert trace["name"] == "Claimed Model (published plot)"
+    assert "\nClaimed Model (published plot),30" in text_of(client, "/figures/fast-p.csv").replace(
+        "\r", ""
+    )
 
 
 def test_bad_filters_and_unknown_figures_are_answered_as_on_pages(client: Client) -> None:

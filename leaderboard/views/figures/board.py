@@ -33,6 +33,7 @@ CURVE_POINTS = tuple(step / 10 for step in range(31))
 MOST_CURVES, MOST_BOXES, MOST_BARS = 5, 7, 12
 # Where a publication's file tells them.
 CURVES, MODES = "fast_p_curve_read_off_plot", "failure_modes_zero_shot"
+READ_OFF = " Dotted: read off the plot that its authors published, not from their counts."
 
 
 @figure(
@@ -43,8 +44,10 @@ CURVES, MODES = "fast_p_curve_read_off_plot", "failure_modes_zero_shot"
 )
 def fast_p(request: HttpRequest) -> Drawn:
     query = board_query(request)
-    curves = fast_p_curves(query.judged(), query.claims(), query.scope.scored)
-    return _drawn(request, query, charts.fast_p_curves(curves, query.p), curve_table(curves))
+    claims = query.claims()
+    curves = fast_p_curves(query.judged(), claims, query.scope.scored)
+    drawn = _drawn(request, query, charts.fast_p_curves(curves, query.p), curve_table(curves))
+    return replace(drawn, says=curves_say(claims))
 
 
 @figure(
@@ -117,6 +120,10 @@ def _drawn(request: HttpRequest, query: BoardQuery, spec: Spec, table: Table) ->
     )
 
 
+def curves_say(claims: Sequence[Claim]) -> str:
+    return fast_p.says + (READ_OFF if _published_of(claims, CURVES) else "")
+
+
 def chances_say(p: float) -> str:
     return chances.says.replace("p×", f"{p:g}×")
 
@@ -128,7 +135,7 @@ def board_figures(
     models = best_of(ours, MOST_BARS)
     made = []
     if models or _published_of(claims, CURVES):
-        made.append(framed(fast_p, address))
+        made.append(framed(fast_p, address, says=curves_say(claims)))
     if any(entry.score.k > 1 for entry in models[:MOST_CURVES]):
         made.append(framed(chances, address, says=chances_say(query.p)))
     if any(entry.score.correct for entry in models[:MOST_BOXES]):

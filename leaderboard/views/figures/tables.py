@@ -16,9 +16,9 @@ def curve_table(curves: Sequence[Curve]) -> Table:
     rows = []
     for curve in curves:
         at = dict(zip(curve.thresholds, curve.shares, strict=True))
-        suffix = " (published)" if curve.published else ""
         shares = [at.get(point) for point in points]
-        rows.append([curve.name + suffix, *(None if s is None else 100 * s for s in shares)])
+        known = [None if share is None else 100 * share for share in shares]
+        rows.append([curve.name + curve.origin, *known])
     return Table(columns=("Model", *(f"p = {point:g}, %" for point in points)), rows=rows)
 
 
