@@ -57,12 +57,15 @@ class ModeCounts:
 
 @dataclass(frozen=True, kw_only=True)
 class Chances:
-    """pass@k and fast_p@k of one row for k = 1, 2, ... up to the samples it drew."""
+    """pass@k and fast_p@k of one row for each k of `samples`; a published one is drawn dotted, and
+    has no `fast` where p is not 1."""
 
     model: str
     name: str
+    samples: tuple[int, ...]
     passing: tuple[float | None, ...]
     fast: tuple[float | None, ...]
+    published: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -168,35 +171,42 @@ def failure_modes(rows: Sequence[ModeCounts]) -> Spec:
 
 
 def chances(rows: Sequence[Chances], p: float) -> Spec:
-    """Solid: right. Dashed: right and fast. Both of a row in its colour."""
-    data = []
-    for row, style in zip(rows, styles([row.model for row in rows]), strict=True):
-        for name, shares, dash in (
-            (label(row.name), row.passing, "solid"),
-            (f"{label(row.name)}, over {p:g}×", row.fast, "dash"),
-        ):
-            data.append(
-                {
-                    "type": "scatter",
-                    "mode": "lines+markers",
-                    "name": name,
-                    "legendgroup": label(row.name),
-                    "showlegend": dash == "solid",
-                    "x": list(range(1, len(shares) + 1)),
-                    "y": [None if share is None else round(100 * share, 3) for share in shares],
-                    "line": {"color": style.colour, "width": 2.25, "dash": dash},
-                    "marker": {"symbol": style.symbol, "size": 7},
-                    "hovertemplate": "k = %{x}: %{y:.1f} %",
-                }
-            )
+    """Solid: right. Dashed: right and fast. Both of a row in its colour, both dotted if published,
+    where open points are fast."""
+    each = zip(rows, styles([row.model for row in rows]), strict=True)
     return {
-        "data": data,
+        "data": [line for row, style in each for line in _lines(row, style, p)],
         "layout": {
             "xaxis": {"title": {"text": "k, samples a problem"}, "dtick": 1},
             "yaxis": {"title": {"text": "% of problems"}, "rangemode": "tozero"},
             "hovermode": "closest",
         },
     }
+
+
+def _lines(row: Chances, style: Style, p: float) -> list[Spec]:
+    name = label(row.name)
+    drawn = [(name, row.passing, "solid", ""), (f"{name}, over {p:g}×", row.fast, "dash", "-open")]
+    return [
+        {
+            "type": "scatter",
+            "mode": "lines+markers",
+            "name": own,
+            "legendgroup": name,
+            "showlegend": own == name,
+            "x": list(row.samples),
+            "y": [None if share is None else round(100 * share, 3) for share in shares],
+            "line": {
+                "color": style.colour,
+                "width": 1.5 if row.published else 2.25,
+                "dash": "dot" if row.published else dash,
+            },
+            "marker": {"symbol": style.symbol + (is_open if row.published else ""), "size": 7},
+            "hovertemplate": "k = %{x}: %{y:.1f} %",
+        }
+        for own, shares, dash, is_open in drawn
+        if shares
+    ]
 
 
 def spreads(rows: Sequence[Spread]) -> Spec:

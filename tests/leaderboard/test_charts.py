@@ -21,13 +21,16 @@ HOSTILE = '<b onmouseover="alert(1)">x</b><a href="javascript:alert(1)">y</a>'
 
 def every_figure(name: str) -> list[drawing.Spec]:
     curve = Curve(model="m", name=name, thresholds=(0.0, 1.0), shares=(0.5, None), published=True)
+    chances = Chances(
+        model=name, name=name, samples=(1, 3), passing=(0.5, 1.0), fast=(0.0, None), published=True
+    )
     return [
         boards.fast_p_curves([curve]),
         boards.failure_modes([ModeCounts(name=name, counts={"correct": 3, "deadlock": 1})]),
         runs.burst_samples([1.0, 1.1], [2.0, 2.1]),
         runs.error_margins([Margin(trial=0, rank=1, max_error=0.0)]),
         submissions.speedups([Speedup(name=name, speedup=2.0, low=1.5, high=2.5)]),
-        boards.chances([Chances(model=name, name=name, passing=(0.5, 1.0), fast=(0.0, None))], 1.5),
+        boards.chances([chances], 1.5),
         boards.spreads([Spread(model=name, name=name, problems=(name,), speedups=(1.5,))]),
         boards.utilisations([ByCategory(model=name, name=name, values=(0.25, None))], [name, "b"]),
         categories.heat_map([ByCategory(model=name, name=name, values=(0.5,))], [name], "pass@1"),

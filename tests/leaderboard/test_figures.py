@@ -83,6 +83,24 @@ def test_a_published_curve_says_that_it_was_read_off_a_plot(client: Client) -> N
     )
 
 
+def test_what_more_samples_bring_was_published_of_one_and_of_three(client: Client) -> None:
+    factory.make_problem()
+    factory.make_publication()
+    assert "Dotted: published" in text_of(client, "/")
+    assert "Dotted: published" in text_of(client, "/figures/pass-k")
+    right, fast = client.get("/figures/pass-k.json").json()["data"]
+    assert right["name"] == "Claimed Model (zero-shot, published)"
+    assert (right["x"], right["y"]) == ([1, 3], [32.184, 41.379])
+    assert (fast["x"], fast["y"]) == ([1, 3], [25.287, 31.034])
+    assert {trace["line"]["dash"] for trace in (right, fast)} == {"dot"}
+    header, *rows = csv.reader(io.StringIO(text_of(client, "/figures/pass-k.csv")))
+    assert header[1:] == ["k = 1, %", "k = 2, %", "k = 3, %"]
+    assert [row[2] for row in rows] == ["", ""]
+    # How many are fast was published of p = 1 only.
+    assert len(client.get("/figures/pass-k.json?p=1.5").json()["data"]) == 1
+    assert not client.get("/figures/pass-k.json?backend=cuda").json()["data"]
+
+
 def test_bad_filters_and_unknown_figures_are_answered_as_on_pages(client: Client) -> None:
     assert client.get("/figures/fast-p?p=x").status_code == 400
     assert client.get("/figures/fast-q").status_code == 404

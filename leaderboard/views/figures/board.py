@@ -34,6 +34,7 @@ MOST_CURVES, MOST_BOXES, MOST_BARS = 5, 7, 12
 # Where a publication's file tells them.
 CURVES, MODES = "fast_p_curve_read_off_plot", "failure_modes_zero_shot"
 READ_OFF = " Dotted: read off the plot that its authors published, not from their counts."
+DOTTED = " Dotted: published, open points where fast."
 
 
 @figure(
@@ -58,9 +59,10 @@ def fast_p(request: HttpRequest) -> Drawn:
 )
 def chances(request: HttpRequest) -> Drawn:
     query = board_query(request)
-    found = chances_of(query.judged(), query.scope.scored, query.p)
+    claims = query.claims()
+    found = chances_of(query.judged(), claims, query.scope.scored, query.p)
     drawn = _drawn(request, query, charts.chances(found, query.p), chance_table(found))
-    return replace(drawn, says=chances_say(query.p))
+    return replace(drawn, says=chances_say(query.p, claims))
 
 
 @figure(
@@ -124,8 +126,9 @@ def curves_say(claims: Sequence[Claim]) -> str:
     return fast_p.says + (READ_OFF if _published_of(claims, CURVES) else "")
 
 
-def chances_say(p: float) -> str:
-    return chances.says.replace("p×", f"{p:g}×")
+def chances_say(p: float, claims: Sequence[Claim]) -> str:
+    is_published = bool(published_chances(claims, p))
+    return chances.says.replace("p×", f"{p:g}×") + (DOTTED if is_published else "")
 
 
 def board_figures(
@@ -136,8 +139,9 @@ def board_figures(
     made = []
     if models or _published_of(claims, CURVES):
         made.append(framed(fast_p, address, says=curves_say(claims)))
-    if any(entry.score.k > 1 for entry in models[:MOST_CURVES]):
-        made.append(framed(chances, address, says=chances_say(query.p)))
+    more = any(entry.score.k > 1 for entry in models[:MOST_CURVES])
+    if more or published_chances(claims, query.p):
+        made.append(framed(chances, address, says=chances_say(query.p, claims)))
     if any(entry.score.correct for entry in models[:MOST_BOXES]):
         made.append(framed(spreads, address))
     if any(entry.utilisation is not None for entry in models[:MOST_CURVES]):
@@ -183,18 +187,43 @@ def fast_p_curves(entries: Sequence[Entry], claims: Sequence[Claim], scored: int
     return ours + _published_curves(claims)
 
 
-def chances_of(entries: Sequence[Entry], scored: int, p: float) -> list[Chances]:
-    """Of the best rows; none where nobody drew a second sample."""
+def chances_of(
+    entries: Sequence[Entry], claims: Sequence[Claim], scored: int, p: float
+) -> list[Chances]:
+    """Of the best rows, then published ones; none where nobody drew a second sample."""
     best = best_of(entries, MOST_CURVES)
-    if max((entry.score.k for entry in best), default=1) < 2:
+    told = published_chances(claims, p)
+    if max((entry.score.k for entry in best), default=1) < 2 and not told:
         return []
     made = []
     for entry, name in named(best):
-        samples = range(1, entry.score.k + 1)
-        passing = tuple(scores.share_passing(entry.results, scored, k) for k in samples)
-        fast = tuple(scores.share_fast(entry.results, scored, k, p) for k in samples)
-        made.append(Chances(model=entry.model, name=name, passing=passing, fast=fast))
-    return made
+        ks = tuple(range(1, entry.score.k + 1))
+        passing = tuple(scores.share_passing(entry.results, scored, k) for k in ks)
+        fast = tuple(scores.share_fast(entry.results, scored, k, p) for k in ks)
+        own = Chances(model=entry.model, name=name, samples=ks, passing=passing, fast=fast)
+        made.append(own)
+    return made + told
+
+
+def published_chances(claims: Sequence[Claim], p: float) -> list[Chances]:
+    """Of one sample and of three, where both were published; how many are fast is known at 1."""
+    return [
+        Chances(
+            model=claim.model,
+            name=f"{claim.model} ({claim.harness}, published)",
+            samples=(1, 3),
+            passing=(claim.correct_at_1 / claim.problems, claim.correct_at_3 / claim.problems),
+            fast=_fast_of(claim) if p == 1 else (),
+            published=True,
+        )
+        for claim in claims
+        if claim.correct_at_3 is not None
+    ]
+
+
+def _fast_of(claim: Claim) -> tuple[float | None, ...]:
+    at_3 = None if claim.fast_at_3 is None else claim.fast_at_3 / claim.problems
+    return claim.fast_at_1 / claim.problems, at_3
 
 
 def spreads_of(entries: Sequence[Entry]) -> list[Spread]:

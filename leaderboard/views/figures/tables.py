@@ -28,12 +28,14 @@ def mode_table(counts: Sequence[ModeCounts]) -> Table:
 
 
 def chance_table(found: Sequence[Chances]) -> Table:
-    most = max((len(row.passing) for row in found), default=0)
+    most = max((row.samples[-1] for row in found), default=0)
     rows = []
     for row in found:
         for kind, shares in (("pass@k", row.passing), ("fast@k", row.fast)):
-            known = [None if share is None else 100 * share for share in shares]
-            rows.append([f"{row.name}, {kind}", *known, *[None] * (most - len(known))])
+            at = dict(zip(row.samples, shares, strict=True)) if shares else {}
+            known = [at.get(k) for k in range(1, most + 1)]
+            per_cent = [None if share is None else 100 * share for share in known]
+            rows.append([f"{row.name}, {kind}", *per_cent])
     columns = ("Model", *(f"k = {k}, %" for k in range(1, most + 1)))
     return Table(columns=columns, rows=rows)
 
