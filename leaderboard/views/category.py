@@ -21,6 +21,7 @@ from leaderboard.links import url
 from leaderboard.models import Problem
 from leaderboard.pages import Crumb, Page, Table, canonical_query, public_page
 from leaderboard.prepared import Given, ask, given
+from leaderboard.problem_list import LIST_RANKS, LIST_SIZE
 from leaderboard.problem_standings import beside, place_of
 from leaderboard.taxonomy import family_of
 from leaderboard.verdicts import words
@@ -28,7 +29,6 @@ from leaderboard.views.figures.board import failure_modes
 from leaderboard.views.figures.frame import framed
 
 MOST_MODELS = 12
-LIST_SIZE, LIST_RANKS = "standard", "4"
 SHOWN = ("fast1", "fastk", "pass1", "passk", "correct", "speedup", "utilisation")
 
 
@@ -42,7 +42,7 @@ def category(request: HttpRequest, slug: str) -> Page:
     scored, title = sum(problem.scored for problem in problems), problems[0].category_title
     entries = boards.judged(setting, scored, category=slug, ahead=None) if setting else []
     rows = placed([*entries, *map(entry_of, published(category=slug))], "fast1")
-    records = [problem_record(problem) for problem in problems]
+    records = [problem_record(problem, setting) for problem in problems]
     where = canonical_query(request, (*SETTING_FILTERS,))
     return Page(
         template="category.html",
@@ -53,6 +53,7 @@ def category(request: HttpRequest, slug: str) -> Page:
             "page_url": url("category", slug),
             "filters": controls,
             "showing": setting,
+            "ranks": setting.world_size if setting else LIST_RANKS,
             "said": said(len(problems), "problem"),
             "problems": [_problem_row(*pair) for pair in zip(problems, records, strict=True)],
             "board_url": f"{url('board')}?category={slug}" + (f"&{where}" if where else ""),
@@ -106,9 +107,10 @@ def _problems(where: tuple[str, ...]) -> QuerySet[Problem, tuple[Any, ...]]:
     return found.annotate(also=KT("payload__also")).order_by("number").values_list(*Asked._fields)
 
 
-def problem_record(problem: Asked) -> dict[str, Any]:
+def problem_record(problem: Asked, setting: Setting | None) -> dict[str, Any]:
     """What became of a problem over all submissions; the best is the fastest right kernel."""
-    costs = orjson.loads(problem.costs or "{}").get(LIST_SIZE, {}).get(LIST_RANKS, {})
+    size, ranks = (setting.size, setting.world_size) if setting else (LIST_SIZE, LIST_RANKS)
+    costs = orjson.loads(problem.costs or "{}").get(size, {}).get(str(ranks), {})
     tried, solved = (
         (problem.here__submissions or 0, problem.here__solved or 0) if problem.scored else (0, 0)
     )

@@ -19,7 +19,7 @@ from leaderboard.views.figures.overview import overview_figures
 # Column of a record, what heads it, its unit.
 HEADINGS = {
     "number": ("No.", ""),
-    "wire_bytes": ("Wire", "least a rank"),
+    "wire_bytes": ("Wire", "least of {ranks} ranks"),
     "solved": ("Solved", "submissions"),
     "best_speedup": ("Best speedup", "×"),
     "utilisation": ("Utilisation", "% of the bound"),
@@ -55,7 +55,7 @@ def problems(request: HttpRequest) -> Page:
         "filters": found.controls,
         "page_url": url("problems"),
         "sort": "" if sort == "number" else sort,
-        "headings": [heading(key, sort, query) for key in HEADINGS],
+        "headings": [heading(key, sort, query, found.ranks) for key in HEADINGS],
         "groups": grouped(rows, sort),
         "said": said(len(rows), "problem"),
         "figures": overview_figures(found, query),
@@ -129,7 +129,7 @@ def grouped(rows: Sequence[dict[str, object]], sort: str) -> list[dict[str, obje
     ]
 
 
-def heading(key: str, sort: str, query: str) -> dict[str, str]:
+def heading(key: str, sort: str, query: str, ranks: int) -> dict[str, str]:
     """A header that sorts by its column, and turns the order round when it does already."""
     label, unit = HEADINGS[key]
     turned = f"-{key}" if sort == key else key
@@ -138,7 +138,7 @@ def heading(key: str, sort: str, query: str) -> dict[str, str]:
     return {
         "key": key,
         "label": label,
-        "unit": unit,
+        "unit": unit.format(ranks=ranks),
         "url": url("problems") + ("?" + "&".join(parts) if parts else ""),
         "sorted": ("ascending" if is_up else "descending") if sort.removeprefix("-") == key else "",
     }

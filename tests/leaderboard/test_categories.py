@@ -143,6 +143,19 @@ def test_one_category_has_its_problems_models_and_failures(
     assert client.get("/categories/tensor.csv").content.decode().count("\n") == 4
 
 
+def test_the_wire_is_that_of_the_setting_as_on_the_list_of_problems(
+    slugs: dict[str, str], client: Client
+) -> None:
+    one = Problem.objects.get(number=1)
+    costs = {"tiny": {"2": {"wire_bytes": 512.0}}, "standard": {"4": {"wire_bytes": 4096.0}}}
+    one.payload = {**one.payload, "costs": costs}
+    one.save()
+    for page, head in (("/categories/tensor", "2 ranks"), ("/problems", "least of 2 ranks")):
+        found = client.get(f"{page}.json").json()["problems"]
+        assert [row["wire_bytes"] for row in found if row["number"] == 1] == [512.0], page
+        assert f"<small>{head}</small>" in client.get(page).content.decode()
+
+
 def test_a_baseline_solves_nothing_for_the_models(slugs: dict[str, str], client: Client) -> None:
     reference = factory.make_submission("PyTorch + NCCL", "human")
     factory.make_judged(reference, Problem.objects.get(number=2), speedup=1.0)
