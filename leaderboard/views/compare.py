@@ -36,6 +36,7 @@ from leaderboard.visible import visible
 
 FEWEST_SELECTS = 3
 MOST_NAMED = 12
+NUMBER_OR_SLUG = "the number of any public submission or the slug of any model that has one"
 NAME = re.compile(r"[a-z0-9-]{1,80}")
 DIGITS_OF_A_KEY = 9
 # Read with the board, because who is compared is only known then.
@@ -67,7 +68,7 @@ def submissions(request: HttpRequest) -> Page:
     settings = boards.known_settings()
     setting, controls = setting_filters(request, settings)
     problems, titles = scored_problems()
-    ahead = DETAILS if any(map(request.GET.get, LETTERS)) else ()
+    ahead = DETAILS if asked_for(request) else ()
     entries = boards.judged(setting, len(problems), ahead=ahead) if setting else []
     rows = placed(entries, DEFAULT_SORT)
     sides, absent, places = chosen(request, rows)
@@ -79,6 +80,7 @@ def submissions(request: HttpRequest) -> Page:
         "filters": [*pickers(sides, absent, rows), *controls],
         "setting": setting,
         "absent": absent,
+        "is_alone": len(sides) == 1 and len(asked_for(request)) > 1,
         "meeting": meeting(places, settings, setting),
         "sides": [_side(letter, side, tail) for letter, side in zip(LETTERS, sides, strict=False)],
         **(compared(found, sides, titles, where) if found else {"scores": []}),
@@ -125,6 +127,10 @@ def shown(sides: Sequence[Placed], absent: Sequence[str]) -> bool:
     return len(sides) > 1 and not absent
 
 
+def asked_for(request: HttpRequest) -> list[str]:
+    return [value for value in map(request.GET.get, LETTERS) if value]
+
+
 def chosen(request: HttpRequest, rows: Sequence[Placed]) -> tuple[list[Placed], list[str], Places]:
     """A submission by its number, or a model's best by the model's slug; none twice. Beside them
     those that are on a board, but not in this setting; if any are, also where all were judged."""
@@ -138,11 +144,12 @@ def chosen(request: HttpRequest, rows: Sequence[Placed]) -> tuple[list[Placed], 
             missing.setdefault(value, name)
         if side is not None and side not in sides:
             sides.append(side)
-    places = judged_where(filter(None, map(request.GET.get, LETTERS))) if missing else {}
+    places = judged_where(asked_for(request)) if missing else {}
     for value, name in missing.items():
         if value not in places:
             known = [str(row.entry.submission) for row in rows][:MOST_NAMED]
-            raise BadQuery(name, value, known)
+            such = f", such as {', '.join(known)}" if known else ""
+            raise BadQuery(name, value, (NUMBER_OR_SLUG + such,))
     return sides, list(missing), places
 
 

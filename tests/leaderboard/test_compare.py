@@ -208,6 +208,13 @@ def test_what_is_not_public_cannot_be_named_or_chosen(
         assert "Secret" not in client.get("/compare").content.decode()
 
 
+def test_one_twice_is_not_two(pair: tuple[Submission, Submission], client: Client) -> None:
+    first, says = pair[0], "Choose two different ones."
+    assert says in client.get(f"/compare?a={first.pk}&b={first.model.slug}").content.decode()
+    assert says not in client.get(f"/compare?a={first.pk}").content.decode()
+    assert "or the slug of any model" in client.get("/compare?a=abc").content.decode()
+
+
 @pytest.mark.parametrize(
     "query", ["a=nobody", "b=0", f"a={9**40}", "a=%00", "profile=x", "kernels=abc", "kernels=%00"]
 )
