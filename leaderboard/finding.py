@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import re
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import urlencode
 
 from django.db.models import Q, QuerySet
 from django.db.models.functions import Lower
 
 from leaderboard.links import url
+from leaderboard.mechanisms import name_of
+from leaderboard.methodology import judging
 from leaderboard.models import (
     Hardware,
     Kernel,
@@ -21,7 +24,9 @@ from leaderboard.models import (
     Submission,
     Visibility,
 )
+from leaderboard.models.choices import BACKENDS
 from leaderboard.prepared import Given, ask
+from leaderboard.verdicts import words
 
 MOST = 20
 LONGEST = 80
@@ -57,7 +62,7 @@ def find(asked: str) -> list[Found]:
     found = [] if digits and number else _problems(text, number)
     found += _models(text)
     found += _submissions(int(number[1])) if number else []
-    found += [] if digits or number else _hardware(text)
+    found += [] if digits or number else [*_hardware(text), *_of_kernels(text)]
     found += [*_kernels(digits), *_runs(digits)] if digits else []
     return sorted(found, key=lambda one: not one.exact)
 
@@ -79,11 +84,13 @@ def _problems(text: str, number: re.Match[str] | None) -> list[Found]:
     begins as each that was asked for: `all` is in every normALisation."""
     found, near = [], set[str]()
     categories: dict[str, str] = {}
-    for own, slug, title, category_slug, category, scored in ask(_every_problem):
+    sources = set[str]()
+    for own, slug, title, category_slug, category, scored, source in ask(_every_problem):
         categories[category_slug] = category
+        sources.add(source or "")
         exact = text in (slug, title.casefold()) or bool(number and int(number[1]) == own)
-        words = f"{title} {slug} {slug.replace('_', ' ')} {category}".casefold()
-        if exact or (not number and all(word in words for word in text.split())):
+        names = f"{title} {slug} {slug.replace('_', ' ')} {category}".casefold()
+        if exact or (not number and all(word in names for word in text.split())):
             note = category if scored else f"{category}, not scored"
             address = url("problem", own, slug)
             named = f"{own}. {title}"
@@ -91,11 +98,11 @@ def _problems(text: str, number: re.Match[str] | None) -> list[Found]:
             if begins(title.casefold(), text):
                 near.add(address)
     found.sort(key=lambda one: (not one.exact, one.url not in near))
-    return [*_categories(text, categories), *found[:MOST]]
+    return [*_categories(text, categories), *_sources(text, sources), *found[:MOST]]
 
 
 def _every_problem() -> QuerySet[Problem, Row]:
-    fields = ("number", "slug", "title", "category", "category_title", "scored")
+    fields = ("number", "slug", "title", "category", "category_title", "scored", "source")
     return Problem.objects.values_list(*fields)
 
 
@@ -115,6 +122,39 @@ def _categories(text: str, titles: Mapping[str, str]) -> list[Found]:
         )
         for slug, title in titles.items()
         if begins(f"{title} {slug}".casefold(), text)
+    ]
+
+
+def _sources(text: str, names: Iterable[str]) -> list[Found]:
+    """Codebases, with or without who owns them: `Megatron` is NVIDIA/Megatron-LM."""
+    return [
+        Found(
+            kind="Source codebase",
+            title=name,
+            note="problems from it",
+            url=f"{url('problems')}?{urlencode({'source': name})}",
+            exact=text in (name.casefold(), name.casefold().rpartition("/")[2]),
+        )
+        for name in sorted(names)
+        if begins(name.casefold(), text) or f"/{text}" in f"/{name.casefold()}"
+    ][:MOST]
+
+
+def _of_kernels(text: str) -> list[Found]:
+    """Backends and mechanisms, by which the board can be narrowed."""
+    tags = judging()["mechanisms"]
+    known = [("backend", name, name) for name, _ in BACKENDS]
+    known += [("mechanism", tag, name_of(tag)) for tag in tags]
+    return [
+        Found(
+            kind=filtered.capitalize(),
+            title=title,
+            note="submissions with such kernels",
+            url=f"{url('board')}?{filtered}={value}",
+            exact=text in (value, title.casefold()),
+        )
+        for filtered, value, title in known
+        if text == value or begins(f"{title} {words(value)}".casefold(), text)
     ]
 
 

@@ -54,7 +54,8 @@ def test_categories_and_hardware_are_found(run: Run, client: Client) -> None:
     Hardware.objects.create(slug="h200x2", title="2 x NVIDIA H200", device="cuda", max_world_size=2)
     found = find("nvidia")
     assert [(one.kind, one.title, one.url) for one in found] == [
-        ("Hardware", "h200x2", "/hardware/h200x2")
+        ("Source codebase", "NVIDIA/nccl", "/problems?source=NVIDIA%2Fnccl"),
+        ("Hardware", "h200x2", "/hardware/h200x2"),
     ]
     for asked, address in (("h200x2", "/hardware/h200x2"), ("nvidia h200", None)):
         assert client.get("/search", {"q": asked}).get("Location") == address
@@ -62,6 +63,26 @@ def test_categories_and_hardware_are_found(run: Run, client: Client) -> None:
     text = client.get("/search?q=tensor").content.decode()
     assert "<h2>Category</h2>" in text
     assert 'href="/categories/tensor"' in text
+
+
+@pytest.mark.parametrize(
+    ("asked", "kind", "address"),
+    [
+        ("Megatron", "Source codebase", "/problems?source=NVIDIA%2FMegatron-LM"),
+        ("megatron-lm", "Source codebase", "/problems?source=NVIDIA%2FMegatron-LM"),
+        ("triton", "Backend", "/?backend=triton"),
+        ("TMA", "Mechanism", "/?mechanism=tma"),
+        ("sm_load_store", "Mechanism", "/?mechanism=sm_load_store"),
+    ],
+)
+def test_what_lists_are_filtered_by_leads_to_them(
+    asked: str, kind: str, address: str, run: Run, client: Client
+) -> None:
+    problem = Problem.objects.get(number=2)
+    problem.payload = {**problem.payload, "source": "NVIDIA/Megatron-LM"}
+    problem.save()
+    assert (kind, address) in [(one.kind, one.url) for one in find(asked)]
+    assert client.get(address).status_code == 200
 
 
 def test_the_only_exact_match_is_led_to(run: Run, client: Client) -> None:
