@@ -24,7 +24,7 @@ from leaderboard.views import (
     language_models,
     maps,
     matrix,
-    problem,
+    moved,
     problems,
     runs,
     search,
@@ -55,7 +55,7 @@ urlpatterns = [
     *twins("categories/<slug:slug>", category.category, "category"),
     *twins("problems", problems.problems, "problems"),
     path("problems/<int:number>", problems.problem_by_number, name="problem-number"),
-    *twins("problems/<int:number>-<slug:slug>", problem.problem, "problem"),
+    *twins("problems/<int:number>-<slug:slug>", moved.problem_page, "problem"),
     *twins("kernels/<slug:digest>", kernels.kernel, "kernel"),
     path("kernels/<slug:digest>/bundle.zip", bundles.of_kernel, name="kernel-bundle"),
     *twins("runs/<uuid:run_id>", runs.run, "run"),
@@ -87,5 +87,6 @@ urlpatterns = [
     path("account/tokens/<int:number>/revoke", account.revoke_token, name="revoke_token"),
     path("account/login", LoginView.as_view(extra_context={"section": "account"}), name="login"),
     path("account/logout", LogoutView.as_view(), name="logout"),
+    path("<path:way>/", moved.without_slash),
 ]
 handler500 = "leaderboard.api.errors.server_error"

@@ -212,7 +212,9 @@ def test_a_figure_of_one_run_or_submission_is_served(
 def test_missing_things_are_a_helpful_404(site: dict[str, str], client: Client) -> None:
     for address in (
         "/problems/999",
-        "/problems/1-other",
+        "/problems/999-other",
+        "/nowhere/",
+        "/problems/1-allreduce.xml/",
         "/kernels/" + "0" * 64,
         "/runs/00000000-0000-0000-0000-000000000000",
         "/submissions/999999",
@@ -227,6 +229,18 @@ def test_missing_things_are_a_helpful_404(site: dict[str, str], client: Client) 
 
 def test_a_problem_number_leads_to_its_page(site: dict[str, str], client: Client) -> None:
     assert client.get("/problems/1")["Location"] == site["problem"]
+    for form in ("", ".json", ".csv"):
+        led = client.get(f"/problems/1-other{form}?ranks=2")
+        assert (led.status_code, led["Location"]) == (301, f"{site['problem']}{form}?ranks=2")
+
+
+def test_a_slash_at_the_end_is_taken_away(site: dict[str, str], client: Client) -> None:
+    for page in ("/problems", "/matrix", "/problems.csv", site["problem"], "/hardware"):
+        led = client.get(f"{page}/?ranks=2")
+        assert (led.status_code, led["Location"]) == (301, f"{page}?ranks=2"), page
+    # Two slashes at the beginning would lead to another host.
+    assert client.get("/", PATH_INFO="//problems//")["Location"] == "/problems"
+    assert client.get("/", PATH_INFO="//elsewhere.example//").status_code == 404
 
 
 def test_a_waiting_run_says_which_host_declined_it(site: dict[str, str], client: Client) -> None:
