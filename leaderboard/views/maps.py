@@ -8,12 +8,14 @@ from datetime import datetime
 from urllib.parse import urlsplit
 
 from django.contrib.sitemaps import Sitemap
+from django.db.models import Value
 from django.http import Http404, HttpRequest, HttpResponse
 from django.template.loader import render_to_string
 from django.views.decorators.http import require_safe
 
+from leaderboard import calibration
 from leaderboard.links import url
-from leaderboard.models import LanguageModel, Problem, Submission
+from leaderboard.models import Hardware, LanguageModel, Problem, Submission
 from leaderboard.pages import Stored, answer_kept, origin, packed
 
 PAGES = (
@@ -30,8 +32,8 @@ class Address:
 
 
 class Everything(Sitemap):  # type: ignore[type-arg]
-    """Pages, categories, problems, models and ranked submissions; what these link to is found from
-    there."""
+    """Pages, categories, problems, models, hardware and ranked submissions; what these link to is
+    found from there."""
 
     def __init__(self, site: str) -> None:
         self.protocol, self.domain = urlsplit(site)[:2]
@@ -42,13 +44,14 @@ class Everything(Sitemap):  # type: ignore[type-arg]
     def items(self) -> Sequence[Address]:
         problems = list(Problem.objects.values_list("number", "slug", "category"))
         categories = dict.fromkeys(category for *_, category in problems)
-        models = LanguageModel.objects.visible().values_list("slug", flat=True)
+        models, hardware = models_and_hardware()
         ranked = Submission.objects.ranked().values_list("pk", "created_at")[:MOST_SUBMISSIONS]
         return [
             *(Address(url=url(name)) for name in PAGES),
             *(Address(url=url("category", slug)) for slug in categories),
             *(Address(url=url("problem", number, slug)) for number, slug, _ in problems),
             *(Address(url=url("model", slug)) for slug in models),
+            *(Address(url=url("hardware", slug)) for slug in hardware),
             *(Address(url=url("submission", pk), changed=at) for pk, at in ranked),
         ]
 
@@ -57,6 +60,16 @@ class Everything(Sitemap):  # type: ignore[type-arg]
 
     def lastmod(self, item: Address) -> datetime | None:
         return item.changed
+
+
+def models_and_hardware() -> tuple[list[str], list[str]]:
+    """Their slugs, by one query; hardware that only was measured has a page too."""
+    models = LanguageModel.objects.visible().order_by().values_list("slug", Value(0))
+    hosts = Hardware.objects.order_by().values_list("slug", Value(1))
+    slugs: tuple[list[str], list[str]] = ([], [])
+    for slug, kind in models.union(hosts, all=True):
+        slugs[kind].append(slug)
+    return sorted(slugs[0]), sorted({*slugs[1], *calibration.of_release()})
 
 
 @require_safe

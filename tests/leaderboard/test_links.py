@@ -14,7 +14,7 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from evaluator.report import Verdict
-from leaderboard import badges
+from leaderboard import badges, calibration
 from leaderboard.models import DataVersion, Run, Submission, Visibility
 from leaderboard.news import MOST
 from tests.leaderboard import factory
@@ -185,6 +185,8 @@ def test_the_site_map_lists_what_is_public(run: Run, client: Client) -> None:
         "/",
         "/matrix",
         "/hardware",
+        *(f"/hardware/{slug}" for slug in ("cpu", *calibration.of_release())),
+        f"/models/{run.kernel.submission.model.slug}",
         "/snapshots",
         "/categories/tensor",
         "/problems/1-allreduce",
