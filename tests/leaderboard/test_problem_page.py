@@ -87,6 +87,7 @@ def test_all_attempts_are_a_link_and_a_table(
     text = client.get(address_of(problem)).content.decode()
     assert "attempts=all#attempts" in text
     assert "attempts=all#kernels" in text
+    assert f'href="{address_of(problem)}.csv?attempts=all"' in text
     whole = client.get(f"{address_of(problem)}?attempts=all").content.decode()
     assert "attempts=all#attempts" not in whole
     assert "timeout" in whole
