@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import orjson
@@ -17,18 +17,18 @@ from leaderboard.filters import SETTING_FILTERS, said, setting_filters, setting_
 from leaderboard.floors import LIMITER_WORDS, Limits
 from leaderboard.links import kernel_at, url
 from leaderboard.models import Problem
-from leaderboard.pages import Crumb, Page, Table, canonical_query, choice, public_page
+from leaderboard.pages import Crumb, Page, canonical_query, choice, public_page
 from leaderboard.prepared import Given, ask
 from leaderboard.problem_facts import FloorTable, Task, Times, floor_records, gpu_of
 from leaderboard.problem_results import (
     ATTEMPT_COLUMNS,
-    KERNEL_COLUMNS,
     Row,
     Stood,
     attempt_records,
     kernel_record,
     kernel_records,
 )
+from leaderboard.problem_tables import FACTS, facts_table, results_table, rows_of_models
 from leaderboard.verdicts import state, words
 from leaderboard.views.figures.problems import problem_figures
 from leaderboard.views.problems import address_of
@@ -43,7 +43,7 @@ NOTHING: Mapping[str, object] = {
 }
 
 
-@public_page("attempts", "gpu", *SETTING_FILTERS)
+@public_page("attempts", "gpu", "table", *SETTING_FILTERS)
 def problem(request: HttpRequest, number: int, slug: str) -> Page:
     found = next(iter(ask(_called, slug=slug)), None)
     if found is None or found.number != number:
@@ -51,6 +51,7 @@ def problem(request: HttpRequest, number: int, slug: str) -> Page:
     text = vars(found)["text"]
     found.payload = orjson.loads(text)
     every = choice(request, "attempts", ["all"]) == "all"
+    facts = choice(request, "table", FACTS)
     stood = problem_results.stood_of(found)
     known = boards.known_settings()
     setting, controls = setting_filters(request, problem_results.in_view(known, stood))
@@ -77,16 +78,11 @@ def problem(request: HttpRequest, number: int, slug: str) -> Page:
         section="problems",
         context=context,
         data=functools.partial(twin, found, setting, limits),
-        table=Table(
-            columns=ATTEMPT_COLUMNS if every else KERNEL_COLUMNS,
-            rows=csv_rows(found, setting, every=every),
-        ),
+        table=facts_table(facts, found.payload, limits)
+        if facts
+        else results_table(found, setting, every=every),
         crumbs=(*crumbs(), Crumb(text=found.title)),
     )
-
-
-def rows_of_models(found: Problem, setting: Setting | None) -> list[Row]:
-    return [row for row in problem_results.rows_of(found, setting) if not row.is_reference]
 
 
 def twin(found: Problem, setting: Setting | None, limits: Limits) -> dict[str, object]:
@@ -101,20 +97,10 @@ def twin(found: Problem, setting: Setting | None, limits: Limits) -> dict[str, o
     }
 
 
-def csv_rows(found: Problem, setting: Setting | None, *, every: bool) -> Iterator[list[object]]:
-    rows = rows_of_models(found, setting)
-    for record in attempt_records(rows) if every else kernel_records(rows):
-        yield [flat(value) for value in record.values()]
-
-
 def crumbs() -> tuple[Crumb, ...]:
     """Down to the list of problems."""
     board = Crumb(text="Leaderboard", url=url("board"))
     return board, Crumb(text="Problems", url=url("problems"))
-
-
-def flat(value: object) -> object:
-    return " ".join(map(str, value)) if isinstance(value, list) else value
 
 
 def limits_for(request: HttpRequest, found: Problem, here: Stood | None) -> Limits:

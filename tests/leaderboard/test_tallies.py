@@ -261,7 +261,7 @@ def test_a_board_is_narrowed_by_what_kernels_do(problem: Problem) -> None:
         ({"backend": "cuda"}, []),
         ({"category": "tensor"}, ["A", "B"]),
         ({"category": "expert"}, []),
-        ({"harness": "agentic"}, []),
+        ({"harness": "agentic"}, ["B"]),
         ({"submission": with_nccl.pk}, ["A"]),
     )
     for narrowing, left in cases:

@@ -1,0 +1,47 @@
+"""The tables of a problem's page as CSV."""
+
+from __future__ import annotations
+
+import csv
+
+import pytest
+from django.test import Client
+
+from leaderboard.models import Problem
+from leaderboard.views.problems import address_of
+
+pytestmark = pytest.mark.django_db
+
+
+def table(client: Client, problem: Problem, query: str) -> list[dict[str, str]]:
+    answer = client.get(f"{address_of(problem)}.csv?{query}")
+    assert answer.status_code == 200
+    return list(csv.DictReader(answer.text.splitlines()))
+
+
+def test_floors_are_those_of_the_gpu_asked_for(problem: Problem, client: Client) -> None:
+    rows = table(client, problem, "table=floors&gpu=h200-sxm")
+    assert [(row["size"], row["ranks"]) for row in rows] == [("standard", "4"), ("tiny", "2")]
+    assert rows[0]["wire_bytes"] == "2048.0"
+    assert "H200" in rows[0]["gpu"]
+    records = client.get(f"{address_of(problem)}.json?gpu=h200-sxm").json()["floors"]["rows"]
+    assert [row["bound_us"] for row in rows] == [str(one["bound_us"]) for one in records]
+
+
+def test_the_baseline_and_health_have_a_row_for_each_measurement(
+    problem: Problem, client: Client
+) -> None:
+    (row,) = table(client, problem, "table=baseline")
+    assert (row["gpu"], row["ranks"], row["median_us"]) == ("NVIDIA H200", "4", "31.9")
+    assert (row["low_us"], row["high_us"], row["error"]) == ("31.5", "32.4", "0.4")
+    health = table(client, problem, "table=health")
+    answers = [(one["answer"], one["profile"], one["accepted"]) for one in health]
+    assert ("zeros", "hardened", "False") in answers
+    assert len(answers) == 4
+
+
+def test_the_page_links_them_and_refuses_others(problem: Problem, client: Client) -> None:
+    page = client.get(address_of(problem)).text
+    for query in ("floors&amp;gpu=h200-sxm", "baseline", "health"):
+        assert f'href="{address_of(problem)}.csv?table={query}"' in page
+    assert client.get(f"{address_of(problem)}.csv?table=prices").status_code == 400
