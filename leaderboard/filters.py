@@ -123,15 +123,12 @@ def nearest(request: HttpRequest, settings: Sequence[Setting]) -> Nearest:
 def setting_among(request: HttpRequest, settings: Iterable[Setting]) -> Setting | None:
     """The first that the address agrees with, or else the first."""
     own = list(settings)
-    asked = {
-        attribute: request.GET.get(name, "") for name, (attribute, _) in SETTING_FILTERS.items()
-    }
-    agreeing = (
-        one
-        for one in own
-        if all(wanted in ("", str(getattr(one, name))) for name, wanted in asked.items())
-    )
-    return next(agreeing, next(iter(own), None))
+    asked = {name: request.GET.get(key, "") for key, (name, _) in SETTING_FILTERS.items()}
+
+    def agrees(one: Setting) -> bool:
+        return all(wanted in ("", str(getattr(one, name))) for name, wanted in asked.items())
+
+    return next(filter(agrees, own), next(iter(own), None))
 
 
 def setting_query(setting: Setting) -> str:

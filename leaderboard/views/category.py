@@ -52,8 +52,7 @@ def category(request: HttpRequest, slug: str) -> Page:
             "family": family_of(slug),
             "page_url": url("category", slug),
             "filters": controls,
-            "showing": setting,
-            "ranks": setting.world_size if setting else LIST_RANKS,
+            **_where(setting),
             "said": said(len(problems), "problem"),
             "problems": [_problem_row(*pair) for pair in zip(problems, records, strict=True)],
             "board_url": f"{url('board')}?category={slug}" + (f"&{where}" if where else ""),
@@ -74,6 +73,10 @@ def category(request: HttpRequest, slug: str) -> Page:
             Crumb(text=title),
         ),
     )
+
+
+def _where(setting: Setting | None) -> dict[str, object]:
+    return {"showing": setting, "ranks": setting.world_size if setting else LIST_RANKS}
 
 
 class Asked(NamedTuple):
