@@ -21,9 +21,9 @@ def table(client: Client, problem: Problem, query: str) -> list[dict[str, str]]:
 
 def test_floors_are_those_of_the_gpu_asked_for(problem: Problem, client: Client) -> None:
     rows = table(client, problem, "table=floors&gpu=h200-sxm")
-    assert [(row["size"], row["ranks"]) for row in rows] == [("standard", "4"), ("tiny", "2")]
-    assert rows[0]["wire_bytes"] == "2048.0"
-    assert "H200" in rows[0]["gpu"]
+    assert {(row["size"], row["ranks"]) for row in rows} == {("standard", "4"), ("tiny", "2")}
+    assert {row["wire_bytes"] for row in rows} == {"2048.0"}
+    assert all("H200" in row["gpu"] for row in rows)
     records = client.get(f"{address_of(problem)}.json?gpu=h200-sxm").json()["floors"]["rows"]
     assert [row["bound_us"] for row in rows] == [str(one["bound_us"]) for one in records]
 

@@ -43,7 +43,7 @@ def test_a_submission_is_shown_in_the_setting_asked_for(twice: Submission, clien
     nothing = client.get(f"{address}.json?size=large&ranks=64").json()
     assert nothing["setting"]["size"] == "standard"
     page = client.get(f"{address}?size=large").content.decode()
-    assert "settings: <b>cpu, 2 ranks, large" in page
+    assert "Settings: <b>cpu, 2 ranks, large" in page
     assert 'href="?hardware=cpu&amp;ranks=2&amp;size=standard&amp;' in page
     assert 'href="?verdict=ok&amp;size=large#kernels"' in page
     assert f"/figures/speedups.json?submission={twice.pk}&amp;size=large" in page
