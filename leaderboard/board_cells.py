@@ -63,11 +63,10 @@ def _after_place(entry: Entry, left: Columns, right: Columns, comparable: bool, 
 
 def _name_cell(entry: Entry, kind: str, tail: str) -> SafeString:
     """The head of a judged row has an id, which its box to tick is named by."""
-    address = entry.url if entry.claimed else entry.url + tail
     place = f' id="s{entry.submission:d}"' if kind == "judged" else ""
     maker = "baseline" if kind == "baseline" else f"<bdi>{_shown(entry.vendor)}</bdi>"
     return SafeString(
-        f'<th scope="row" class="first name"{place}><a href="{escape(address)}">'
+        f'<th scope="row" class="first name"{place}><a href="{escape(entry.url_with(tail))}">'
         f"<bdi>{_shown(entry.model)}</bdi></a><small>{maker}</small></th>"
     )
 

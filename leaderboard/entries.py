@@ -60,6 +60,10 @@ class Entry:
     def plain(self) -> Entry:
         return self.origin or self
 
+    def url_with(self, tail: str) -> str:
+        """In the setting that `tail` names; a claim is of none."""
+        return self.url if self.claimed else self.url + tail
+
     @property
     def day(self) -> str | None:
         """The date, no more exact than a day."""

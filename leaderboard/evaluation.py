@@ -126,11 +126,8 @@ def finish(run_id: UUID, token: str, report: object) -> None:
         )
         if not stored:
             raise Fenced
-        judged_in = {name: getattr(run, name) for name in SETTING if name != "judge_version"}
-        judged_in["judge_version"] = found.judge_version
-        kernel = run.kernel
-        whose = {"submission_id": kernel.submission_id, "problem_id": kernel.problem_id}
-        summary.fold_in({**whose, **judged_in}, kernel.attempt)
+        judged_in = {name: getattr(run, name) for name in SETTING}
+        summary.fold_in(run.kernel, {**judged_in, "judge_version": found.judge_version})
         if found.verdict.counts and found.isolation is not Isolation.NONE:
             Submission.objects.filter(pk=run.kernel.submission_id).update(trust=Trust.VERIFIED)
         DataVersion.objects.bump()

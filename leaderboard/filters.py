@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 from urllib.parse import urlencode
@@ -83,18 +83,14 @@ def setting_filters(
     request: HttpRequest, settings: Sequence[Setting]
 ) -> tuple[Setting | None, list[Filter]]:
     """The first setting that the address agrees with, and one control for each part that varies."""
-    left = list(settings)
-    for name, (attribute, _) in SETTING_FILTERS.items():
-        allowed = sorted({str(getattr(setting, attribute)) for setting in settings})
-        if wanted := choice(request, name, allowed):
-            left = [setting for setting in left if str(getattr(setting, attribute)) == wanted]
-    chosen = left[0] if left else None
+    chosen = next(_agreeing(request, settings), None)
     controls = []
     for name, (attribute, label) in SETTING_FILTERS.items():
         values = sorted({str(getattr(setting, attribute)) for setting in settings})
+        asked = choice(request, name, values)
         if len(values) < 2:
             continue
-        usual, asked = str(getattr(settings[0], attribute)), request.GET.get(name, "")
+        usual = str(getattr(settings[0], attribute))
         value = asked or str(getattr(chosen, attribute, usual))
         control = Filter(
             name=name,
@@ -110,6 +106,14 @@ def setting_filters(
     return chosen, controls
 
 
+def _agreeing(request: HttpRequest, settings: Iterable[Setting]) -> Iterator[Setting]:
+    """Those that are what the address says, as far as it says anything."""
+    asked = {name: request.GET.get(key, "") for key, (name, _) in SETTING_FILTERS.items()}
+    for one in settings:
+        if all(wanted in ("", str(getattr(one, name))) for name, wanted in asked.items()):
+            yield one
+
+
 def nearest(request: HttpRequest, settings: Sequence[Setting]) -> Nearest:
     """Agrees with what the address says first, and with as much of the rest as it can."""
     left = list(settings)
@@ -123,12 +127,7 @@ def nearest(request: HttpRequest, settings: Sequence[Setting]) -> Nearest:
 def setting_among(request: HttpRequest, settings: Iterable[Setting]) -> Setting | None:
     """The first that the address agrees with, or else the first."""
     own = list(settings)
-    asked = {name: request.GET.get(key, "") for key, (name, _) in SETTING_FILTERS.items()}
-
-    def agrees(one: Setting) -> bool:
-        return all(wanted in ("", str(getattr(one, name))) for name, wanted in asked.items())
-
-    return next(filter(agrees, own), next(iter(own), None))
+    return next(_agreeing(request, own), next(iter(own), None))
 
 
 def setting_query(setting: Setting) -> str:
@@ -137,9 +136,10 @@ def setting_query(setting: Setting) -> str:
     return urlencode(parts)
 
 
-def setting_tail(setting: Setting | None, usual: Setting | None) -> str:
-    """What the address of a submission ends with to show a setting: nothing for the usual one."""
-    return "" if setting is None or setting == usual else f"?{setting_query(setting)}"
+def setting_tail(setting: Setting | None, known: Sequence[Setting]) -> str:
+    """What the address of a submission ends with to show a setting: nothing for the first of those
+    known, with which boards begin."""
+    return "" if setting is None or setting in known[:1] else f"?{setting_query(setting)}"
 
 
 def choice_filter(
@@ -158,12 +158,12 @@ def said(rows: int, noun: str) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class BoardQuery:
-    """What a board, its figures and its twins show. `usual` is the setting of a board whose
-    address asks for none."""
+    """What a board, its figures and its twins show. A link to a submission ends with `tail`, for it
+    to show this setting."""
 
     scope: Scope
     setting: Setting | None
-    usual: Setting | None
+    tail: str
     p: float
     chosen: dict[str, str]
     slider: Slider
@@ -172,11 +172,6 @@ class BoardQuery:
     @property
     def harness(self) -> str:
         return self.chosen["harness"]
-
-    @property
-    def tail(self) -> str:
-        """What a link to a submission ends with, for it to show this setting."""
-        return setting_tail(self.setting, self.usual)
 
     def judged(self, ahead: Sequence[str] | None = ()) -> list[Entry]:
         """`ahead` names details that are read along; None where none will be asked for."""
@@ -224,7 +219,7 @@ def board_query(request: HttpRequest) -> BoardQuery:
     return BoardQuery(
         scope=found,
         setting=setting,
-        usual=next(iter(known), None),
+        tail=setting_tail(setting, known),
         p=float(slider.value),
         chosen={control.name: control.value for control in kinds},
         slider=slider,

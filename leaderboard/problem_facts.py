@@ -202,9 +202,15 @@ def gpu_of(baseline: Mapping[str, Any]) -> str:
     return str(baseline["gpus"][0].split(",")[0])
 
 
+def error_of(baseline: Mapping[str, Any]) -> float | None:
+    """Of the reference's own answer on hardened inputs, in tolerances."""
+    found: float | None = baseline["errors"].get(f"hardened {baseline['dtype']}")
+    return found
+
+
 def baseline_row(baseline: Mapping[str, Any]) -> dict[str, object]:
     low_us, high_us = baseline["quartiles_us"]
-    error = baseline["errors"].get(f"hardened {baseline['dtype']}")
+    error = error_of(baseline)
     numbers = [
         cells.count_cell(baseline["world_size"]),
         *(cells.decimal_cell(us) for us in (baseline["us"], low_us, high_us)),

@@ -9,7 +9,7 @@ from leaderboard.boards import Setting
 from leaderboard.floors import Limits
 from leaderboard.models import Problem
 from leaderboard.pages import Table
-from leaderboard.problem_facts import floor_records, gpu_of
+from leaderboard.problem_facts import error_of, floor_records, gpu_of
 from leaderboard.problem_results import (
     ATTEMPT_COLUMNS,
     KERNEL_COLUMNS,
@@ -63,9 +63,8 @@ def facts_table(name: str, payload: Mapping[str, Any], limits: Limits) -> Table:
 
 def _baseline(row: Mapping[str, Any]) -> list[object]:
     how = [gpu_of(row), row["size"], row["dtype"], row["world_size"]]
-    error = row["errors"].get(f"hardened {row['dtype']}")
     what = [row[name] for name in ("measured", "torch", "nccl", "current")]
-    return [*how, row["us"], *row["quartiles_us"], error, row["peak_mib"], *what]
+    return [*how, row["us"], *row["quartiles_us"], error_of(row), row["peak_mib"], *what]
 
 
 def _finding(row: Mapping[str, Any]) -> list[object]:

@@ -14,7 +14,15 @@ from django.db.models.functions import Lower
 
 from leaderboard import problem_standings
 from leaderboard.cell_columns import Packed
-from leaderboard.models import Problem, ProblemStanding, Run, Standing, Submission, Summary
+from leaderboard.models import (
+    Kernel,
+    Problem,
+    ProblemStanding,
+    Run,
+    Standing,
+    Submission,
+    Summary,
+)
 from leaderboard.models.runs import SETTING, RunQuerySet
 from leaderboard.models.submissions import RANKED
 from leaderboard.prepared import Given, ask, change, given, pipelined, send
@@ -87,9 +95,12 @@ def rewrite(submission_id: int, problem_id: int) -> None:
         _put(place, _known(known()), of_all(), list(entries.values()))
 
 
-def fold_in(place: Mapping[str, Any], attempt: int) -> None:
-    """As `rewrite`, where a run of this attempt in the setting of `place` is all that has changed:
-    the others are not looked at."""
+def fold_in(kernel: Kernel, setting: Mapping[str, Any]) -> None:
+    """As `rewrite`, where a run of the kernel in this setting is all that has changed: attempts
+    other than its own are not looked at."""
+    attempt = kernel.attempt
+    whose = {"submission_id": kernel.submission_id, "problem_id": kernel.problem_id}
+    place = {**whose, **{name: setting[name] for name in SETTING}}
     with pipelined():
         runs = send(_runs_of_attempt, **place, attempt=attempt)
         beside, of_all = send(_beside, **place), problem_standings.lock(place)

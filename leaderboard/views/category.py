@@ -58,7 +58,7 @@ def category(request: HttpRequest, slug: str) -> Page:
             "board_url": f"{url('board')}?category={slug}" + (f"&{where}" if where else ""),
             "figures": _figures(slug, entries, where),
             **facts(records, scored),
-            **models_context(rows, setting_tail(setting, next(iter(known), None))),
+            **models_context(rows, setting_tail(setting, known)),
         },
         data={
             "category": slug,
@@ -175,7 +175,7 @@ def models_context(rows: Sequence[Placed], tail: str) -> dict[str, object]:
         "models": [
             {
                 **{name: getattr(row.entry, name) for name in ("model", "harness", "trust")},
-                "url": row.entry.url if row.entry.claimed else row.entry.url + tail,
+                "url": row.entry.url_with(tail),
                 "kind": "claimed"
                 if row.entry.claimed
                 else "baseline"

@@ -73,7 +73,7 @@ def submissions(request: HttpRequest) -> Page:
     rows = placed(entries, DEFAULT_SORT)
     sides, absent, places = chosen(request, rows)
     where = canonical_query(request, (*SETTING_FILTERS,))
-    tail = setting_tail(setting, next(iter(settings), None))
+    tail = setting_tail(setting, settings)
     found = side_by_side.lines(problems, sides, bounds_of(sides)) if shown(sides, absent) else []
     context = {
         "page_url": url("compare"),
@@ -286,7 +286,7 @@ def _side(letter: str, side: Placed, tail: str) -> dict[str, object]:
     names = ("model", "harness", "submission")
     return {
         **{name: getattr(side.entry, name) for name in names},
-        "url": side.entry.url + tail,
+        "url": side.entry.url_with(tail),
         "letter": letter.upper(),
         "place": side.place or "",
         "trust": words(side.entry.trust),

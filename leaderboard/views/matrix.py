@@ -112,7 +112,7 @@ def _row(entry: Entry, numbers: Numbers, where: str, tail: str) -> tuple[RowHead
         submission=submission,
         model=entry.model,
         harness=entry.harness,
-        url=entry.url + tail,
+        url=entry.url_with(tail),
         baseline=entry.baseline,
         correct=entry.score.correct,
     )

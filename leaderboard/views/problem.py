@@ -64,7 +64,7 @@ def problem(request: HttpRequest, number: int, slug: str) -> Page:
         "filters": controls,
         "page_url": address_of(found),
         "every_url": f"?{query}&attempts=all" if query else "?attempts=all",
-        **results_context(here, rows, setting_tail(setting, known[0] if known else None), every),
+        **results_context(here, rows, setting_tail(setting, known), every),
         "figures": problem_figures(found, stood, setting, query),
         **neighbours(found),
         "problem": found,

@@ -168,9 +168,7 @@ def finish(run: Run, report: Report) -> Run:
             **columns_of(report),
         )
         run.refresh_from_db()
-        kernel = run.kernel
-        whose = {"submission_id": kernel.submission_id, "problem_id": kernel.problem_id}
-        summary.fold_in({**whose, **setting_of(run)}, kernel.attempt)
+        summary.fold_in(run.kernel, setting_of(run))
         DataVersion.objects.bump()
     return run
 

@@ -80,6 +80,7 @@ def test_nothing_else_is_served(board: dict[str, Submission], client: Client) ->
     others = ("secret.txt", "..", "../2026-11/models.parquet", "%2e%2e", "runs.parquet")
     for name in others:
         assert client.get(f"/snapshots/2026-11/{name}").status_code == 404, name
+    assert client.get("/snapshots/2026-11/").headers["Location"] == "/snapshots/2026-11"
 
 
 def test_a_citation_names_tag_date_and_hash(client: Client) -> None:

@@ -75,14 +75,9 @@ def test_an_attempt_that_no_longer_counts_leaves_the_others(problem: Problem) ->
     submission = factory.make_submission(k=2)
     runs = [factory.make_judged(submission, problem, speedup=speedup) for speedup in (2.0, 1.5)]
     Problem.objects.update(digest="0" * 64)
-    place = {
-        "submission_id": submission.pk,
-        "problem_id": problem.pk,
-        **factory.setting_of(runs[0]),
-    }
-    summary.fold_in(place, runs[0].kernel.attempt)
+    summary.fold_in(runs[0].kernel, factory.setting_of(runs[0]))
     assert [row.best_speedup for row in Summary.objects.all()] == [1.5]
-    summary.fold_in(place, runs[1].kernel.attempt)
+    summary.fold_in(runs[1].kernel, factory.setting_of(runs[1]))
     assert not any(_stored(kind) for kind in KINDS)
 
 
