@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from leaderboard import cells
@@ -11,7 +11,6 @@ from leaderboard.views.figures.runs import worst_errors
 
 Report = Mapping[str, Any]
 MOST_FAILURES = 100
-CHECK_COLUMNS = ("trial", "rank", "output", "verdict", "elements", "mismatched", "max_error")
 
 
 def correctness(trials: Sequence[Report]) -> dict[str, object]:
@@ -48,13 +47,6 @@ def trial_rows(trials: Sequence[Report], ranks: Sequence[int]) -> list[dict[str,
         row = {"trial": trial["trial"], "note": trial["note"], "cells": cells.joined(made)}
         rows.append(row)
     return rows
-
-
-def check_rows(trials: Iterable[Report]) -> Iterator[list[object]]:
-    """Every output of every rank in every trial, for the CSV twin."""
-    for trial in trials:
-        for check in trial["checks"]:
-            yield [trial["trial"], *(check[name] for name in CHECK_COLUMNS[1:])]
 
 
 def output_rows(trials: Sequence[Report]) -> list[dict[str, object]]:

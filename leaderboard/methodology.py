@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +14,13 @@ from leaderboard import cells, scores, verdicts
 from leaderboard.failures import failure_mode
 from leaderboard.models import Trust
 from leaderboard.models.choices import COUNTED_VERDICTS, CURRENT_JUDGE, ISOLATIONS, VERDICTS
+from leaderboard.pages import Table
 
 EXPORT = Path(settings.BASE_DIR) / "fixtures" / "judging.json"
 EXAMPLE_SHARE = 0.3
+# What the page's CSV can be of; each of SETS is in the page's context.
+SETS = ("verdicts", "flags", "patterns", "mechanisms", "evidence", "isolation", "trust")
+TABLES = (*SETS, "limits")
 DEVICES = {"cpu": "Processors", "cuda": "GPUs"}
 
 SECTIONS = (
@@ -103,9 +107,31 @@ def methodology_context(scored: int) -> dict[str, object]:
         "example_share": EXAMPLE_SHARE,
         "example_low": interval.low if interval else None,
         "example_high": interval.high if interval else None,
+        "verdicts": verdict_rows(),
+        **set_rows(),
+    }
+
+
+def set_table(name: str) -> Table:
+    """One of TABLES."""
+    rows: Sequence[Mapping[str, object]]
+    known = judging()
+    if name == "limits":
+        rows = [{"device": one, **known["paces"][one], **known["limits"][one]} for one in DEVICES]
+    elif name == "verdicts":
+        rows = verdict_rows()
+    else:
+        rows = set_rows()[name]
+    columns = tuple(rows[0])
+    return Table(columns=columns, rows=[[row[column] for column in columns] for row in rows])
+
+
+def set_rows() -> dict[str, list[dict[str, str]]]:
+    """The closed sets whose members have a name and a meaning, no more."""
+    known = judging()
+    return {
         "trust": _pairs(verdicts.TRUST_MEANINGS, Trust.values),
         "isolation": _pairs(ISOLATION_MEANINGS, [name for name, _ in reversed(ISOLATIONS)]),
-        "verdicts": verdict_rows(),
         "flags": _pairs(FLAGS, FLAGS),
         "patterns": _pairs(PATTERNS, known["patterns"]),
         "mechanisms": _pairs(MECHANISMS, known["mechanisms"]),

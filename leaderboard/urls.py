@@ -1,7 +1,5 @@
 """Addresses of the site. A page of data has twins at the same path: `.json`, of a table `.csv`."""
 
-from collections.abc import Sequence
-
 from django.contrib import admin
 from django.contrib.auth.views import LoginView, LogoutView
 from django.urls import URLPattern, include, path
@@ -33,16 +31,11 @@ from leaderboard.views import (
     submit,
 )
 
-BOTH = ("json", "csv")
-JSON = ("json",)
 
-
-def twins(
-    route: str, view: View, name: str, *, stem: str = "", forms: Sequence[str] = BOTH
-) -> list[URLPattern]:
+def twins(route: str, view: View, name: str, *, stem: str = "") -> list[URLPattern]:
     """`stem` is where the twins of the front page live, whose own path is empty."""
     made = [path(route, view, name=name)]
-    for form in forms:
+    for form in ("json", "csv"):
         made.append(path(f"{stem or route}.{form}", view, {"form": form}, name=f"{name}-{form}"))
     return made
 
@@ -65,7 +58,7 @@ urlpatterns = [
     *twins("models/<slug:slug>", language_models.model, "model"),
     *twins("hardware", hardware.hardware_list, "hardware-list"),
     *twins("hardware/<slug:slug>", hardware.hardware, "hardware"),
-    *twins("methodology", about.methodology, "methodology", forms=JSON),
+    *twins("methodology", about.methodology, "methodology"),
     *twins("status", about.status, "status"),
     *twins("figures/<slug:name>", figures.answer, "figure"),
     *twins("matrix", matrix.models_by_problems, "matrix"),

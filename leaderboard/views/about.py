@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -12,24 +13,31 @@ from django.utils import timezone
 
 from leaderboard import cells
 from leaderboard.links import url
-from leaderboard.methodology import judging, methodology_context
+from leaderboard.methodology import SETS, TABLES, judging, methodology_context, set_table
 from leaderboard.models import Problem, Publication, Run, Status, WorkerHost
 from leaderboard.models.runs import FINAL
-from leaderboard.pages import Crumb, Page, Table, public_page
-from leaderboard.views.kernels import LINE_READS, run_line
+from leaderboard.pages import Crumb, Page, Table, choice, public_page
+from leaderboard.views.kernels import LINE_READS, RUN_COLUMNS, run_line
 from leaderboard.views.problems import address_of
 from leaderboard.waiting import MOST_COUNTED, by_hardware, counted, of_each
 
+Row = Mapping[str, Any]
 NEWEST = 20
+QUEUE_COLUMNS = ("hardware_id", "queued", "running", "finished")
+HOST_COLUMNS = (
+    *("name", "queue", "hardware", "isolation", "judge_version", "seen_at", "alive"),
+    "versions",
+)
+RECENT_COLUMNS = (*RUN_COLUMNS, "model", "asked", "declined")
 
 
-@public_page()
+@public_page("table")
 def methodology(request: HttpRequest) -> Page:
     problems = list(Problem.objects.values_list("scored", flat=True))
     scored, publication = sum(problems), Publication.objects.first()
     counts = {"problems": len(problems), "scored": scored}
     context = methodology_context(scored)
-    facts = {name: context[name] for name in ("judge_version", "verdicts", "flags", "mechanisms")}
+    facts = {name: context[name] for name in ("judge_version", *SETS)}
     return Page(
         template="methodology.html",
         section="methodology",
@@ -39,11 +47,12 @@ def methodology(request: HttpRequest) -> Page:
             "citation": publication.citation if publication else "",
         },
         data={**counts, **facts, "judging": judging()},
+        table=set_table(choice(request, "table", TABLES, TABLES[0])),
         crumbs=(Crumb(text="Leaderboard", url=url("board")), Crumb(text="Methodology")),
     )
 
 
-@public_page(live=True)
+@public_page("table", live=True)
 def status(request: HttpRequest) -> Page:
     now = timezone.now()
     queues, hosts = queue_rows(now), host_rows(now)
@@ -64,15 +73,35 @@ def status(request: HttpRequest) -> Page:
         "hosts": hosts,
         "recent": recent,
     }
-    columns = ("hardware_id", "queued", "running", "finished")
+    tables = status_tables(queues, hosts, recent)
     return Page(
         template="status.html",
         section="status",
         context={**facts, **shown, "alive_s": settings.PKB_HOST_SILENCE_S},
-        data={**facts, "queues": queues, "hosts": hosts},
-        table=Table(columns=columns, rows=[[q[c] for c in columns] for q in queues]),
+        data={**facts, "queues": queues, "hosts": hosts, "recent": recent},
+        table=tables[choice(request, "table", list(tables), "queues")],
         crumbs=(Crumb(text="Leaderboard", url=url("board")), Crumb(text="Status")),
     )
+
+
+def status_tables(
+    queues: Sequence[Row], hosts: Sequence[Row], recent: Sequence[Row]
+) -> dict[str, Table]:
+    """By what `?table=` calls them."""
+    told = [{**host, "versions": _in_one_cell(host["versions"])} for host in hosts]
+    shown = {
+        "queues": (QUEUE_COLUMNS, queues),
+        "hosts": (HOST_COLUMNS, told),
+        "recent": (RECENT_COLUMNS, recent),
+    }
+    return {
+        name: Table(columns=columns, rows=[[row[c] for c in columns] for row in rows])
+        for name, (columns, rows) in shown.items()
+    }
+
+
+def _in_one_cell(versions: Mapping[str, str]) -> str:
+    return ", ".join(f"{name} {version}" for name, version in sorted(versions.items()))
 
 
 def queue_rows(now: datetime) -> list[dict[str, Any]]:

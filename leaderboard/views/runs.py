@@ -10,16 +10,16 @@ from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponseBase
 from django.utils import timezone
 
-from leaderboard.correctness import CHECK_COLUMNS, check_rows
 from leaderboard.durations import spelt
 from leaderboard.evidence import contents, evidence, run_facts
 from leaderboard.links import kernel_at, url
 from leaderboard.models import Decline, Run, Status, Visibility
 from leaderboard.models.choices import PHASES
 from leaderboard.models.runs import FINAL
-from leaderboard.pages import Crumb, Page, Table, public_page
+from leaderboard.pages import Crumb, Page, choice, public_page
 from leaderboard.prepared import Given, ask
 from leaderboard.reproduce import reproduction
+from leaderboard.run_tables import TABLES, run_table
 from leaderboard.views.figures.runs import run_called
 from leaderboard.views.problems import address_of
 
@@ -39,6 +39,7 @@ def _status() -> QuerySet[Run, tuple[str]]:
 
 def page_of(request: HttpRequest, run_id: uuid.UUID) -> Page:
     found = run_called(str(run_id))
+    table = choice(request, "table", list(TABLES))
     submission, problem = found.kernel.submission, found.kernel.problem
     waiting = Run.objects.ahead_of(found) + 1 if found.status == Status.QUEUED else None
     record = run_record(found, waiting)
@@ -59,7 +60,7 @@ def page_of(request: HttpRequest, run_id: uuid.UUID) -> Page:
             "phases": phase_steps(found),
         },
         data={**record, "report": report},
-        table=Table(columns=CHECK_COLUMNS, rows=check_rows(report["trials"])) if report else None,
+        table=run_table(table, report) if report else None,
         private=submission.visibility == Visibility.PRIVATE,
         unlisted=submission.visibility != Visibility.PUBLIC,
         owner_id=submission.owner_id,
@@ -71,8 +72,8 @@ def page_of(request: HttpRequest, run_id: uuid.UUID) -> Page:
     )
 
 
-finished = public_page()(page_of)
-followed = public_page(live=True)(page_of)
+finished = public_page("table")(page_of)
+followed = public_page("table", live=True)(page_of)
 
 
 def _facts(found: Run, record: Mapping[str, Any]) -> dict[str, object]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import re
 
 import pytest
@@ -56,3 +57,18 @@ def test_numbers_come_from_the_judge(page: str, client: Client) -> None:
     assert f"{known['timing']['warmup_calls']} calls that are not timed" in page
     assert f"from {known['timing']['resamples']} bootstrap draws" in page
     assert client.get("/methodology.json").json()["judging"] == known
+
+
+def test_every_table_is_csv_too(page: str, client: Client) -> None:
+    for name in methodology.TABLES:
+        assert f'href="/methodology.csv?table={name}"' in page
+        rows = list(csv.DictReader(client.get(f"/methodology.csv?table={name}").text.splitlines()))
+        assert rows
+    verdicts = list(csv.DictReader(client.get("/methodology.csv").text.splitlines()))
+    assert [row["name"] for row in verdicts] == [name for name, _ in VERDICTS]
+    text = client.get("/methodology.csv?table=limits").text
+    limits = {row["device"]: row for row in csv.DictReader(text.splitlines())}
+    known = methodology.judging()
+    assert float(limits["cpu"]["build_s"]) == known["limits"]["cpu"]["build_s"]
+    assert float(limits["cuda"]["least_bursts"]) == known["paces"]["cuda"]["least_bursts"]
+    assert client.get("/methodology.csv?table=prices").status_code == 400

@@ -53,7 +53,7 @@ PAGES = (
     *("board", "categories", "problems", "problem", "kernel", "failed kernel", "waiting kernel"),
     *("run", "waiting run", "submission", "model", "claimed model", "methodology", "status"),
 )
-NO_TABLE = ("waiting run", "methodology")
+NO_TABLE = ("waiting run",)
 
 
 APART = "Nothing was judged under all of these at once. Nearest: "

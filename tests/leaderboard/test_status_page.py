@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import re
 from datetime import timedelta
 
@@ -11,6 +12,7 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
+from leaderboard.hosts import Hello, greet
 from leaderboard.models import Decline, Problem, Run
 from tests.leaderboard import factory
 
@@ -78,3 +80,20 @@ def test_declines_are_asked_for_only_where_a_run_waits(run: Run, client: Client)
     with CaptureQueriesContext(connection) as ended:
         assert "declined" not in client.get("/status").content.decode()
     assert len(ended) == len(waiting) - 1
+
+
+def test_hosts_and_newest_runs_are_csv_too(run: Run, client: Client) -> None:
+    hello = {"host": "h1", "queue": "cpu", "hardware": "2 x CPU", "isolation": "bwrap"}
+    greet(Hello(**hello, judge_version="4", versions={"torch": "2.13.0", "python": "3.11"}))
+    (host,) = csv.DictReader(client.get("/status.csv?table=hosts").text.splitlines())
+    assert (host["name"], host["queue"], host["alive"]) == ("h1", "cpu", "True")
+    assert host["versions"] == "python 3.11, torch 2.13.0"
+    (newest,) = csv.DictReader(client.get("/status.csv?table=recent").text.splitlines())
+    assert (newest["id"], newest["status"]) == (str(run.pk), "queued")
+    (queue,) = csv.DictReader(client.get("/status.csv").text.splitlines())
+    assert (queue["hardware_id"], queue["queued"]) == ("cpu", "1")
+    page = client.get("/status").text
+    for name in ("hosts", "recent"):
+        assert f'href="/status.csv?table={name}"' in page
+    assert client.get("/status.json").json()["recent"][0]["id"] == str(run.pk)
+    assert client.get("/status.csv?table=prices").status_code == 400
