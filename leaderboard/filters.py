@@ -16,7 +16,7 @@ from leaderboard.claims import Claim, entry_of, published
 from leaderboard.methodology import judging
 from leaderboard.models import Harness
 from leaderboard.models.choices import BACKENDS
-from leaderboard.pages import BadQuery, choice
+from leaderboard.pages import DRAWN, BadQuery, Elsewhere, choice
 from leaderboard.scopes import Scope, scope
 from leaderboard.thresholds import MOST_P, STEPS_OF_P
 from leaderboard.verdicts import words
@@ -101,6 +101,10 @@ def setting_filters(
             follows="" if name == "hardware" else "hardware",
         )
         controls.append(control)
+    if settings and (drawn := request.GET.get(DRAWN)):
+        # Without scripts a form also says what the page had chosen for the hardware before.
+        is_same = request.GET.get("hardware") == drawn
+        raise Elsewhere("" if is_same else nearest(request, settings).query)
     if chosen is None and controls:
         controls[0] = controls[0]._replace(nearest=nearest(request, settings))
     return chosen, controls

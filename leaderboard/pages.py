@@ -16,12 +16,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlencode
+from urllib.parse import parse_qsl, urlencode
 
 from django.conf import settings
 from django.core.cache import cache
 from django.core.serializers.json import DjangoJSONEncoder
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase
+from django.shortcuts import redirect
 from django.template.loader import render_to_string
 from django.utils.http import parse_etags
 from django.views.decorators.http import require_safe
@@ -41,6 +42,8 @@ TYPES = {
 }
 FRONT_PAGE_TWIN = "/leaderboard"
 KEEP_S = 86_400
+# The hardware that a form was made for: of no page's address, so that it never stays in one.
+DRAWN = "drawn"
 # Where a request holds the data version that was read for it before Django saw it.
 ASKED = "leaderboard.data_version"
 
@@ -52,6 +55,14 @@ class BadQuery(Exception):
         super().__init__(name)
         self.message = f"{name}={value[:80]} is not a value this page knows."
         self.fix = f"Leave {name} out, or use one of: {', '.join(allowed) or 'none yet'}."
+
+
+class Elsewhere(Exception):
+    """What was meant is the same page with these parameters."""
+
+    def __init__(self, query: str) -> None:
+        super().__init__()
+        self.query = query
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -107,7 +118,7 @@ def public_page(*parameters: str, live: bool = False) -> Callable[[Build], View]
         @require_safe
         @functools.wraps(build)
         def view(request: HttpRequest, form: str = "html", **parts: Any) -> HttpResponseBase:
-            query = canonical_query(request, parameters)
+            query = canonical_query(request, (*parameters, DRAWN))
             make = functools.partial(_make, build, request, form, query, parts)
             try:
                 if live:
@@ -115,6 +126,9 @@ def public_page(*parameters: str, live: bool = False) -> Callable[[Build], View]
                 return answer_kept(request, f"{form} {request.path}?{query}", make)
             except BadQuery as error:
                 return bad_query(error, form)
+            except Elsewhere as other:
+                asked = f"{canonical_query(request, parameters)}&{other.query}"
+                return redirect(f"{request.path}?{urlencode(dict(parse_qsl(asked)))}")
 
         return view
 
