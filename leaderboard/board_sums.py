@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from array import array
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import orjson
@@ -64,6 +64,16 @@ def reading(narrow: Narrow, p: float) -> Reading:
     return Reading(names=names, sum_up=sum_up, values=values)
 
 
+@functools.lru_cache(maxsize=64)
+def reading_of_baselines(narrow: Narrow, p: float) -> Reading:
+    """Adds up the same columns, whatever filter there is on kernels: others are compared with
+    baselines as they are."""
+    found = reading(narrow, p)
+    if narrow.is_by_problem:
+        return found
+    return replace(found, sum_up=functools.partial(_of_all_kinds, narrow.of_all_kinds, p))
+
+
 def _everything(k: int, total: str) -> Found:
     found = Totals.unpack(total)
     return found, found.summed
@@ -94,6 +104,10 @@ def _of_problems(narrow: Narrow, p: float, k: int, cells: str, *wide: Any) -> Fo
 def _of_kinds(narrow: Narrow, p: float, k: int, *packed: Any) -> Found:
     found = totals_of(without_kernels(*packed), k, narrow, p)
     return found and (found, found.summed)
+
+
+def _of_all_kinds(narrow: Narrow, p: float, k: int, cells: str, _: str, speedups: Any) -> Found:
+    return _of_problems(narrow, p, k, cells, speedups)
 
 
 def _above(p: float, k: int, results: Sequence[Attempts]) -> Sums:

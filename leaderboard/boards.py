@@ -12,7 +12,7 @@ from django.db.models.functions import Cast
 from django.urls import reverse
 
 from leaderboard import board_sums, scores
-from leaderboard.board_sums import Reading
+from leaderboard.board_sums import Reading, reading, reading_of_baselines
 from leaderboard.details import Details
 from leaderboard.entries import Entry, alone
 from leaderboard.models import ProblemStanding, Standing, Trust
@@ -69,8 +69,8 @@ class Narrowing(TypedDict, total=False):
 
     `category`, `problems` (numbers), `backend`, `mechanism` and `nccl_free` say which kernels
     count: others are attempts that failed, and a submission without one of those is left out.
-    `verified` leaves only what was judged here in isolation. Baselines have no harness that is
-    theirs: others are compared with them, so they stay.
+    `verified` leaves only what was judged here in isolation. Baselines stay under a harness that
+    is not theirs, and all of their kernels count: others are compared with them.
     """
 
     category: str
@@ -131,14 +131,14 @@ def judged(
         mechanism=narrowing.get("mechanism", ""),
         nccl_free=narrowing.get("nccl_free", False),
     )
-    asked = board_sums.reading(narrow, p)
+    asked, of_baselines = (make(narrow, p) for make in (reading, reading_of_baselines))
     found = ask(_board, tuple(where), (*asked.names, *(ahead or ())), **where, **asked.values)
     if harness := narrowing.get("harness"):
         found = [row for row in found if row[HARNESS] == harness or row[BASELINE]]
     plain = _plain_of_long if asked.is_long else _plain
     start = len(FIELDS) + 1
     end = start + len(asked.names)
-    made = (plain(asked, scored, p, row[:end]) for row in found)
+    made = (plain(of_baselines if row[BASELINE] else asked, scored, p, row[:end]) for row in found)
     entries = [entry for entry in made if entry]
     if ahead is None:
         return entries
@@ -147,7 +147,8 @@ def judged(
     numbers = [row[0] for row in found]
     known = {name: dict(zip(numbers, values, strict=True)) for name, values in columns}
     details = Details(where=where, narrow=narrow, known=known)
-    return [entry.with_details(details) for entry in entries]
+    whole = details.of_all_kinds()
+    return [entry.with_details(whole if entry.baseline else details) for entry in entries]
 
 
 # Of few rows the database says something else in the next version of the data.

@@ -57,6 +57,10 @@ class Details:
     def alone(self, submissions: Iterable[int]) -> Self:
         return replace(self, submissions=tuple(submissions), known=dict(self.known))
 
+    def of_all_kinds(self) -> Self:
+        """With every kernel; what one of the two reads both know."""
+        return replace(self, narrow=self.narrow.of_all_kinds)
+
     def _read(self, submission: int, *names: str) -> list[Any]:
         """One query for all rows, unless it was asked before."""
         if missing := [name for name in names if name not in self.known]:

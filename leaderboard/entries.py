@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 from leaderboard import scores
@@ -110,8 +110,12 @@ class Entry:
 
 def alone(entries: Sequence[Entry]) -> list[Entry]:
     """The same rows, whose cells and results are read without those of others."""
-    details = next((entry.details for entry in entries if entry.details), None)
-    if details is None:
+    first = next((entry.details for entry in entries if entry.details), None)
+    if first is None:
         return list(entries)
-    own = details.alone(entry.submission for entry in entries if entry.submission is not None)
-    return [entry.with_details(own) if entry.details else entry for entry in entries]
+    own = first.alone(entry.submission for entry in entries if entry.submission is not None)
+    kinds = {one.details.narrow for one in entries if one.details}
+    narrowed = {narrow: replace(own, narrow=narrow) for narrow in kinds}
+    return [
+        one.with_details(narrowed[one.details.narrow]) if one.details else one for one in entries
+    ]

@@ -66,6 +66,11 @@ class Narrow:
         return not (self.backend or self.mechanism or self.nccl_free)
 
     @property
+    def of_all_kinds(self) -> Narrow:
+        """The same problems, at which every kernel counts."""
+        return Narrow(category=self.category, problems=self.problems)
+
+    @property
     def is_by_category(self) -> bool:
         """Whether it asks for nothing but a category, or for all."""
         return self.is_by_problem and self.problems is None

@@ -256,9 +256,9 @@ def test_a_board_is_narrowed_by_what_kernels_do(problem: Problem) -> None:
     assert everything[0].backends == ("pytorch",)
     cases: tuple[tuple[Narrowing, list[str]], ...] = (
         ({"nccl_free": True}, ["B"]),
-        ({"mechanism": "nccl"}, ["A"]),
+        ({"mechanism": "nccl"}, ["A", "B"]),
         ({"verified": True}, ["B"]),
-        ({"backend": "cuda"}, []),
+        ({"backend": "cuda"}, ["B"]),
         ({"category": "tensor"}, ["A", "B"]),
         ({"category": "expert"}, []),
         ({"harness": "agentic"}, ["B"]),
