@@ -24,6 +24,7 @@ class Sibling:
     step: int
     backend: str
     digest: str
+    run: str | None
     verdict: str | None
     speedup: float | None
     is_here: bool
@@ -37,7 +38,7 @@ def lineage(kernel: Kernel, setting: Mapping[str, Any]) -> list[Sibling]:
     place = {name: getattr(kernel, name) for name in PLACE}
     near = ask(_near, tuple(setting), **place)
     found: dict[int, Sibling] = {}
-    for attempt, step, backend, digest, pk, verdict, speedup, *where in near:
+    for attempt, step, backend, digest, pk, run, verdict, speedup, *where in near:
         counts = verdict is not None and where == list(setting.values())
         if pk in found and (found[pk].verdict is not None or not counts):
             continue
@@ -46,6 +47,7 @@ def lineage(kernel: Kernel, setting: Mapping[str, Any]) -> list[Sibling]:
             step=step,
             backend=backend,
             digest=digest,
+            run=str(run) if counts else None,
             verdict=verdict if counts else None,
             speedup=speedup if counts else None,
             is_here=pk == kernel.pk,
@@ -55,7 +57,7 @@ def lineage(kernel: Kernel, setting: Mapping[str, Any]) -> list[Sibling]:
 
 
 def _near(setting: Sequence[str]) -> QuerySet[Kernel, tuple[Any, ...]]:
-    results = (f"runs__{name}" for name in ("verdict", "speedup", *setting))
+    results = (f"runs__{name}" for name in ("pk", "verdict", "speedup", *setting))
     of_both = given(("submission_id", "problem_id"))
     return (
         Kernel.objects.filter(**of_both)

@@ -10,7 +10,7 @@ from django.http import HttpRequest
 
 from leaderboard.diff import Diff, compared
 from leaderboard.lineage import Sibling, previous
-from leaderboard.links import url
+from leaderboard.links import kernel_at, url
 from leaderboard.models import Kernel, Source, Submission, Visibility
 from leaderboard.pages import BadQuery
 from leaderboard.visible import visible
@@ -42,7 +42,7 @@ def other_side(request: HttpRequest, kernel: Kernel, siblings: Sequence[Sibling]
     elif wanted == PREVIOUS and before:
         found = _before(kernel, before)
     elif re.fullmatch(r"[0-9a-f]{64}", wanted):
-        found = _kernel_called(request, wanted)
+        found = _kernel_called(request, wanted, siblings)
     if wanted and found is None:
         allowed = [REFERENCE, *([PREVIOUS] if before else []), A_DIGEST]
         raise BadQuery("diff", wanted, allowed)
@@ -67,12 +67,12 @@ def _before(kernel: Kernel, before: Sibling) -> Other:
     return Other(
         name=f"attempt {before.attempt}, step {before.step}",
         text=Source.objects.get(pk=before.digest).text,
-        url=url("kernel", before.digest),
+        url=kernel_at(before.digest, before.run),
         owner_id=submission.owner_id if is_private else None,
     )
 
 
-def _kernel_called(request: HttpRequest, digest: str) -> Other | None:
+def _kernel_called(request: HttpRequest, digest: str, siblings: Sequence[Sibling]) -> Other | None:
     """A public use of it is named before an unlisted one, and a private one to its owner only."""
     uses = Kernel.objects.filter(source=digest).select_related("submission__model", "source")
     shared = uses.exclude(submission__visibility=Visibility.PRIVATE)
@@ -86,6 +86,6 @@ def _kernel_called(request: HttpRequest, digest: str) -> Other | None:
     return Other(
         name=f"kernel {digest[:10]} by {found.submission.model.name}",
         text=found.source.text,
-        url=url("kernel", digest),
+        url=kernel_at(digest, next((one.run for one in siblings if one.digest == digest), None)),
         owner_id=owner_id,
     )

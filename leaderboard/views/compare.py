@@ -79,6 +79,7 @@ def submissions(request: HttpRequest) -> Page:
         "page_url": url("compare"),
         "filters": [*pickers(sides, absent, rows), *controls],
         "setting": setting,
+        "tail": tail,
         "absent": absent,
         "is_alone": len(sides) == 1 and len(asked_for(request)) > 1,
         "meeting": meeting(places, settings, setting),

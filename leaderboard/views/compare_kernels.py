@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import uuid
 from collections.abc import Sequence
 from typing import Any
 
@@ -10,7 +11,8 @@ from django.http import Http404, HttpRequest
 
 from leaderboard.boards import SETTING_FIELDS, Setting
 from leaderboard.diff import compared
-from leaderboard.links import url
+from leaderboard.filters import setting_query
+from leaderboard.links import kernel_at, url
 from leaderboard.models import Kernel, Run, Source, Visibility
 from leaderboard.pages import BadQuery, Crumb, Page, Table, public_page
 from leaderboard.side_by_side import LETTERS, Outcome, are_apart
@@ -25,12 +27,15 @@ RECORD_COLUMNS = (
 )
 
 
-@public_page("kernels")
+@public_page("kernels", "run")
 def kernels(request: HttpRequest) -> Page:
     digests = asked_for(request)
-    uses = {digest: use_of(digest, found) for digest, found in uses_by_digest(digests).items()}
+    asked = run_of(request, digests)
+    uses = {digest: use_of(found, asked) for digest, found in uses_by_digest(digests).items()}
     texts = {source.pk: source.text for source in Source.objects.filter(pk__in=digests)}
-    runs = comparable(digests, newest_runs(list(uses.values())))
+    if asked and asked.kernel_id not in {use.pk for use in uses.values()}:
+        asked = None
+    runs = comparable(digests, newest_runs(list(uses.values())), asked)
     sides = [
         _side(letter, uses[digest], run)
         for letter, digest, run in zip(LETTERS, digests, runs, strict=False)
@@ -45,6 +50,7 @@ def kernels(request: HttpRequest) -> Page:
             "sides": sides,
             "same_problem": len({use.problem_id for use in uses.values()}) == 1,
             "same_setting": same_setting,
+            "is_asked": asked is not None,
             "ratio": ratio_of(*runs) if same_setting else None,
             "diff": compared(texts[first], texts[other]),
         },
@@ -76,12 +82,24 @@ def uses_by_digest(digests: Sequence[str]) -> dict[str, list[Kernel]]:
     return found
 
 
-def use_of(digest: str, uses: Sequence[Kernel]) -> Kernel:
-    """The first public use: one that is unlisted is not given away by it."""
+def run_of(request: HttpRequest, digests: Sequence[str]) -> Run | None:
+    """The run of one of the two that a link was made for."""
+    try:
+        key = uuid.UUID(request.GET.get("run", ""))
+    except ValueError:
+        return None
+    runs = Run.objects.counted().filter(pk=key, kernel__source__in=digests)
+    return runs.select_related("kernel").defer("report_packed").first()
+
+
+def use_of(uses: Sequence[Kernel], asked: Run | None) -> Kernel:
+    """That of the run asked for, or else the first. A public use gives none away that is
+    unlisted."""
     public = [use for use in uses if use.submission.visibility == Visibility.PUBLIC]
     if not uses:
         raise Http404
-    return (public or uses)[0]
+    own = (use for use in public or uses if asked and use.pk == asked.kernel_id)
+    return next(own, (public or uses)[0])
 
 
 def newest_runs(uses: Sequence[Kernel]) -> list[Run]:
@@ -89,14 +107,17 @@ def newest_runs(uses: Sequence[Kernel]) -> list[Run]:
     return list(runs.defer("report_packed").order_by("-created_at", "-id")[:MOST_RUNS])
 
 
-def comparable(digests: Sequence[str], runs: Sequence[Run]) -> list[Run | None]:
-    """The newest run of each in the newest setting that both were judged in, or else of each."""
+def comparable(digests: Sequence[str], runs: Sequence[Run], asked: Run | None) -> list[Run | None]:
+    """The run asked for, and the newest of the other in its setting; without one, the newest of
+    each in the newest setting that both were judged in. Else the newest."""
+    runs = [asked, *runs] if asked else runs
     by_digest = {digest: [r for r in runs if r.kernel.source_id == digest] for digest in digests}
     settings = [{setting_of(run) for run in own} for own in by_digest.values()]
     common = set.intersection(*settings)
-    where = next((setting_of(run) for run in runs if setting_of(run) in common), None)
+    met = next((setting_of(run) for run in runs if setting_of(run) in common), None)
+    where = setting_of(asked) if asked else met
     return [
-        next((run for run in own if where in (None, setting_of(run))), None)
+        next((run for run in own if where == setting_of(run)), next(iter(own), None))
         for own in by_digest.values()
     ]
 
@@ -123,12 +144,13 @@ def _side(letter: str, use: Kernel, run: Run | None) -> dict[str, Any]:
     return {
         "letter": letter.upper(),
         "kernel": use.source_id,
-        "url": url("kernel", use.source_id),
+        "url": kernel_at(use.source_id, run and run.pk),
         "problem": str(problem),
         "problem_url": url("problem", problem.number, problem.slug),
         "model": use.submission.model.name,
         "submission": use.submission_id,
-        "submission_url": use.submission.get_absolute_url(),
+        "submission_url": use.submission.get_absolute_url()
+        + (f"?{setting_query(setting_of(run))}" if run else ""),
         "backend": use.backend,
         "run": str(run.pk) if run else None,
         "run_url": run.get_absolute_url() if run else None,

@@ -64,7 +64,7 @@ def kernel(request: HttpRequest, digest: str) -> Page:
         "source": _source(source, source_marks(report)),
         "diff": _difference(other, diff) if other and diff else None,
         "compare": _compare(request, siblings, run),
-        "lineage": _lineage(siblings, digest, private),
+        "lineage": _lineage(siblings, digest, "" if private else _beside(digest, shown)),
         "reproduce": reproduction(shown or next(iter(runs), None), bundle_url(digest, run)),
         "cite": citation(use, shown, origin(request) + address),
     }
@@ -192,17 +192,23 @@ def _difference(other: Other, diff: Diff) -> dict[str, object]:
     return {"name": other.name, "url": other.url, "diff": diff}
 
 
-def _lineage(siblings: Sequence[Sibling], digest: str, private: bool) -> list[dict[str, object]]:
-    """Nothing where a kernel stands alone. Private ones are not to be put side by side."""
-    beside = "" if private else url("compare") + "?kernels="
+def _beside(digest: str, shown: Run | None) -> str:
+    """Where this kernel stands beside another, in the setting of the run that is shown. Private
+    ones are not to be put side by side."""
+    tail = f"&run={shown.pk}" if shown else ""
+    return f"{url('compare')}?kernels={{}},{digest}{tail}"
+
+
+def _lineage(siblings: Sequence[Sibling], digest: str, beside: str) -> list[dict[str, object]]:
+    """Nothing where a kernel stands alone."""
     return [
         {
             **vars(sibling),
             "verdict": words(sibling.verdict) if sibling.verdict else "",
             "state": state(sibling.verdict),
-            "url": url("kernel", sibling.digest),
+            "url": kernel_at(sibling.digest, sibling.run),
             "same": sibling.digest == digest,
-            "beside_url": beside and f"{beside}{sibling.digest},{digest}",
+            "beside_url": beside.format(sibling.digest),
             "cells": cells.decimal_cell(sibling.speedup, 2),
         }
         for sibling in siblings

@@ -212,7 +212,7 @@ def test_the_attempts_beside_a_kernel_are_listed_with_their_results(
     assert "1.42" in rows[0]
     assert "from it to this · side by side" in rows[0]
     beside = f"/compare?kernels={steps[0].source_id},{steps[1].source_id}"
-    assert f'href="{beside}"' in table
+    assert f'href="{beside}&amp;run={steps[1].runs.get().pk}"' in table
     assert client.get(beside).status_code == 200
     assert "output mismatch" in rows[1]
     assert "this kernel" in rows[1]

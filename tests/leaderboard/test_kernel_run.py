@@ -8,7 +8,7 @@ from html import unescape
 import pytest
 from django.test import Client
 
-from leaderboard.models import Problem, Run
+from leaderboard.models import Problem, Run, Visibility
 from tests.leaderboard import factory
 
 pytestmark = pytest.mark.django_db
@@ -68,3 +68,60 @@ def test_a_run_of_nothing_here_changes_nothing(older: Run, client: Client) -> No
         html = text_of(client, f"{address}?run={wanted}")
         assert "0.860×" in headed(html)
         assert f'href="{address}/bundle.zip"' in html
+
+
+def second_attempt(older: Run) -> list[Run]:
+    """Judged at both sizes like the first, at `large` again later."""
+    submission, problem = older.kernel.submission, older.kernel.problem
+    kernel = factory.make_kernel(submission, problem, source="second = 1\n", attempt=2)
+    runs = [factory.make_run(kernel, size=size) for size in ("standard", "large", "large")]
+    for run, speedup in zip(runs, (2.84, 1.72, 1.71), strict=True):
+        factory.finish(run, factory.make_report(run, speedup=speedup))
+    return runs
+
+
+def test_kernels_are_compared_in_the_setting_of_the_page_that_links(
+    older: Run, client: Client
+) -> None:
+    at_standard, at_large, newest = second_attempt(older)
+    first, second = older.kernel.source_id, at_standard.kernel.source_id
+    for shown, beside, speedups in (
+        (older, at_standard, [2.84, 1.42]),
+        (Run.objects.get(kernel=older.kernel, size="large"), newest, [1.71, 0.86]),
+    ):
+        html = text_of(client, f"/kernels/{first}?run={shown.pk}")
+        address = f"/compare?kernels={second},{first}&run={shown.pk}"
+        assert f'href="{address}"' in html
+        assert f'href="/kernels/{second}?run={beside.pk}"' in html
+        found = client.get(address.replace("?", ".json?")).json()["kernels"]
+        assert [row["run"] for row in found] == [str(beside.pk), str(shown.pk)]
+        assert [row["speedup"] for row in found] == speedups
+        text = text_of(client, address)
+        assert f'href="/kernels/{second}?run={beside.pk}"' in text
+        assert f'href="/kernels/{first}?run={shown.pk}"' in text
+        in_setting = f"?hardware=cpu&ranks=2&size={shown.size}&"
+        assert f'href="/submissions/{shown.kernel.submission_id}{in_setting}' in text
+    older_at_large = f"/compare.json?kernels={first},{second}&run={at_large.pk}"
+    assert client.get(older_at_large).json()["kernels"][1]["run"] == str(at_large.pk)
+
+
+def test_a_difference_leads_to_the_other_side_in_the_same_setting(
+    older: Run, client: Client
+) -> None:
+    at_standard = second_attempt(older)[0]
+    first, second = older.kernel.source_id, at_standard.kernel.source_id
+    for wanted in ("previous", first):
+        html = text_of(client, f"/kernels/{second}?diff={wanted}&run={at_standard.pk}")
+        assert f'href="/kernels/{first}?run={older.pk}"' in html.split('id="diff"')[1]
+
+
+def test_a_comparison_takes_no_run_of_others(older: Run, client: Client) -> None:
+    newest = second_attempt(older)[-1]
+    digests = f"{older.kernel.source_id},{newest.kernel.source_id}"
+    hidden = factory.make_submission("Secret", visibility=Visibility.PRIVATE)
+    secret = factory.make_run(factory.make_kernel(hidden, older.kernel.problem), size="standard")
+    factory.finish(secret, factory.make_report(secret))
+    assert secret.kernel.source_id == older.kernel.source_id
+    for wanted in (secret.pk, "0", "<b>"):
+        found = client.get(f"/compare.json?kernels={digests}&run={wanted}").json()["kernels"]
+        assert found[1]["run"] == str(newest.pk)

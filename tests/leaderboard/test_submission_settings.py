@@ -87,3 +87,13 @@ def test_a_models_page_names_the_setting_of_each_row(twice: Submission, client: 
     assert setting.startswith("cpu, 2 ranks, large, ")
     told = client.get(address.replace("&amp;", "&").replace("?", ".json?")).json()
     assert (told["setting"]["size"], told["score"]["correct"]) == ("large", 2)
+
+
+def test_a_comparison_leads_to_problems_in_its_setting(twice: Submission, client: Client) -> None:
+    crowd = Submission.objects.get(model__name="Crowd")
+    address = f"/compare?a={twice.pk}&b={crowd.pk}"
+    problem = "/problems/1-allreduce"
+    assert f'href="{problem}"' in client.get(address).text
+    assert f'href="{problem}?hardware=cpu&amp;ranks=2&amp;size=large&' in (
+        client.get(f"{address}&size=large").text
+    )
