@@ -91,12 +91,15 @@ STATIC_ROOT = STATE_DIR / "static"
 STATICFILES_DIRS = [BASE_DIR / "static"]
 WHITENOISE_USE_FINDERS = DEBUG
 STATIC_ROOT.mkdir(parents=True, exist_ok=True)
+HASHED = (
+    "whitenoise.storage.CompressedManifestStaticFilesStorage"
+    if env.flag("STATIC_BROTLI", default=True)
+    else "leaderboard.static_files.gzipped"
+)
 STORAGES = {
     "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
     "staticfiles": {
-        "BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"
-        if DEBUG
-        else "whitenoise.storage.CompressedManifestStaticFilesStorage"
+        "BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage" if DEBUG else HASHED
     },
 }
 CACHES = {"default": {"BACKEND": "django.core.cache.backends.locmem.LocMemCache"}}

@@ -29,13 +29,21 @@ if is_new or not owner.has_usable_password():
     owner.set_password(sys.stdin.read())
     owner.save()
 """
-STARTED_WITH = ("DATABASE_URL", "CELERY_BROKER_URL", "DEBUG", "SECRET_KEY", "ALLOWED_HOSTS", "PKB_")
+STARTED_WITH = (
+    *("DATABASE_URL", "CELERY_BROKER_URL", "DEBUG", "SECRET_KEY", "SECURE_", "ALLOWED_HOSTS"),
+    "PKB_",
+)
 
 
 def environment() -> dict[str, str]:
-    """What every process of the site is started with."""
+    """What every process of the site is started with: as in production, on plain HTTP and in few
+    seconds."""
     return {
         **os.environ,
+        "DEBUG": os.environ.get("DEBUG") or "0",
+        "SECURE_COOKIES": os.environ.get("SECURE_COOKIES") or "0",
+        "STATIC_BROTLI": os.environ.get("STATIC_BROTLI") or "0",
+        **_own_key(),
         "PATH": f"{places.BIN}:{os.environ['PATH']}",
         "PKB_STATE_DIR": str(places.state()),
         "PYTHONUNBUFFERED": "1",
@@ -43,8 +51,19 @@ def environment() -> dict[str, str]:
     }
 
 
+def _own_key() -> dict[str, str]:
+    """Where the key stands that sessions are signed with, made once if none is given."""
+    if os.environ.get("SECRET_KEY") or os.environ.get("SECRET_KEY_FILE"):
+        return {}
+    path = places.state() / "secret_key"
+    if not path.exists():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        _write_secret(path, secrets.token_urlsafe(50))
+    return {"SECRET_KEY_FILE": str(path)}
+
+
 def is_debug() -> bool:
-    return os.environ.get("DEBUG", "1").lower() not in ("0", "false", "no", "off")
+    return environment()["DEBUG"].lower() not in ("0", "false", "no", "off")
 
 
 def manage(*words: str) -> None:
