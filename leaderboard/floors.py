@@ -96,5 +96,9 @@ def limits_called(slug: str) -> Limits | None:
 
 def limits_of(gpu: str) -> Limits | None:
     """Of a GPU as a driver or a host names it: `NVIDIA H200`, `4 x NVIDIA H200`."""
-    name = re.sub(r"^\d+ x ", "", gpu.strip())
-    return datasheets().get(name.removeprefix("NVIDIA "))
+    return datasheets().get(gpu_called(gpu).removeprefix("NVIDIA "))
+
+
+def gpu_called(title: str) -> str:
+    """`NVIDIA H200`, of `4 x NVIDIA H200`; other titles are whole."""
+    return re.sub(r"^\d+ x ", "", title.strip())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from typing import Any, NamedTuple
 from uuid import UUID
 
@@ -173,29 +173,3 @@ def mode_rows(problem: Problem, setting: Setting | None) -> dict[str, Mapping[st
         found = groups.setdefault(f"{model} ({harness})", Counter())
         found.update({mode: n for mode, n in zip(FAILURE_MODES, modes, strict=True) if n})
     return dict(sorted(groups.items(), key=lambda pair: -sum(pair[1].values())))
-
-
-def varies(stood: Sequence[Stood], setting: Setting | None, by: str) -> bool:
-    """Whether something was solved at several sizes or numbers of ranks, all else equal."""
-    if setting is None:
-        return False
-    solved = [one.setting for one in stood if one.solved]
-    alike = [one for one in solved if replace(one, **{by: getattr(setting, by)}) == setting]
-    return setting in alike and len(alike) > 1
-
-
-def scaling(
-    problem: Problem, setting: Setting | None, by: str
-) -> dict[str, list[tuple[Any, float]]]:
-    """Best speedup of each submission over `size` or `world_size`, all else equal; of those
-    judged at two or more. One query."""
-    if setting is None:
-        return {}
-    same = {name: value for name, value in asdict(setting).items() if name != by}
-    own = Summary.objects.shown().filter(problem=problem, best_speedup__isnull=False, **same)
-    names = ("submission__model__name", "submission__harness", "submission_id", by, "best_speedup")
-    lines: dict[str, list[tuple[Any, float]]] = {}
-    rows = own.filter(submission__model__is_baseline=False).order_by("submission_id")
-    for model, harness, number, at, speedup in rows.values_list(*names):
-        lines.setdefault(f"{model} ({harness}, no. {number})", []).append((at, speedup))
-    return {name: points for name, points in lines.items() if len(points) > 1}

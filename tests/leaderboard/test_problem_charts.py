@@ -77,9 +77,14 @@ def test_crossings_are_found_between_logarithms() -> None:
 
 def test_the_best_of_all_submissions_is_a_line_where_there_are_several() -> None:
     scale = Scale(at={"tiny": 8.0, "standard": 800.0}, title="", text=str, unit="")
-    one = {"A": [("standard", 0.5), ("tiny", 2.0)], "elsewhere": [("large", 3.0), ("tiny", 3.0)]}
+    one = {"A": [("standard", 0.5), ("tiny", 2.0)], "elsewhere": [("large", 3.0), ("tiny", 1.5)]}
     (line,) = speedup_lines(one, scale)
     assert (line.name, line.points, line.best) == ("A", ((8.0, 2.0), (800.0, 0.5)), False)
     *lines, best = speedup_lines({**one, "B": [("tiny", 1.0), ("standard", 1.5)]}, scale)
     assert [line.name for line in lines] == ["A", "B"]
     assert (best.points, best.best) == (((8.0, 2.0), (800.0, 1.5)), True)
+    *lines, best = speedup_lines({**one, "at one place": [("tiny", 3.0)]}, scale)
+    assert [line.name for line in lines] == ["A"]
+    assert best.points == ((8.0, 3.0), (800.0, 0.5))
+    apart = {"B": [("tiny", 3.0)], "C": [("standard", 0.5)]}
+    assert [line.points for line in speedup_lines(apart, scale)] == [((8.0, 3.0), (800.0, 0.5))]

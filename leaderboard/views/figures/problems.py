@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any
 
 from django.http import Http404, HttpRequest
 
-from leaderboard import boards, cells, problem_results
+from leaderboard import boards, cells, problem_results, scaling
 from leaderboard.boards import Setting
 from leaderboard.charts import boards as board_charts
 from leaderboard.charts import problems as charts
@@ -25,17 +26,23 @@ from leaderboard.views.figures.tables import mode_table
 
 MOST_LINES, MOST_BARS = 6, 24
 READS = ("problem", *SETTING_FILTERS)
+JOINED = (
+    "A line joins the runs of one kernel, the same source by the same model and harness, over all "
+    "hardware with this GPU, also where it was handed in more than once."
+)
 Scaled = Mapping[str, Sequence[tuple[Any, float]]]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Scale:
-    """Where sizes, or numbers of ranks, lie on an axis."""
+    """Where sizes, or numbers of ranks, lie on an axis. Where it is `stepped`, there is nothing
+    between two of them."""
 
     at: Mapping[Any, float]
     title: str
     text: Callable[[float], str]
     unit: str
+    stepped: bool = False
 
     def ticks(self) -> list[tuple[float, str]]:
         return [(x, self.text(x)) for x in self.at.values()]
@@ -76,26 +83,29 @@ def failures(request: HttpRequest) -> Drawn:
 )
 def by_size(request: HttpRequest) -> Drawn:
     found, setting = asked(request)
-    return _scaled(request, found, setting, "size")
+    lines = scaling.over_sizes(found, setting)
+    drawn = _scaled(request, found, setting, lines, size_scale(found, setting))
+    return replace(drawn, under=setting.told(but="size") if setting else "")
 
 
-@figure(
-    "speedup-by-ranks",
-    "Speedup against ranks",
-    "The best kernels of the fastest submissions, all else equal.",
-    *READS,
-)
+@figure("speedup-by-ranks", "Speedup against ranks", JOINED, *READS)
 def by_ranks(request: HttpRequest) -> Drawn:
     found, setting = asked(request)
-    return _scaled(request, found, setting, "world_size")
+    if setting is None:
+        return _scaled(request, found, None, {}, rank_scale(found))
+    gpu, classes = scaling.classes_like(setting)
+    lines = scaling.over_ranks(found, setting, classes)
+    drawn = _scaled(request, found, setting, lines, rank_scale(found))
+    under = replace(setting, hardware_id=gpu).told(but="world_size")
+    return replace(drawn, under=under, says=f"{drawn.says} {JOINED}".strip())
 
 
-def _scaled(request: HttpRequest, found: Problem, setting: Setting | None, by: str) -> Drawn:
-    scale = size_scale(found, setting) if by == "size" else rank_scale(found)
-    lines = speedup_lines(problem_results.scaling(found, setting, by), scale)
+def _scaled(
+    request: HttpRequest, found: Problem, setting: Setting | None, by: Scaled, scale: Scale
+) -> Drawn:
+    lines = speedup_lines(by, scale)
     spec = charts.speedup_lines(lines, scale.title, scale.ticks())
     drawn = _drawn(request, found, setting, spec, line_table(lines, scale))
-    drawn = replace(drawn, under=setting.told(but=by) if setting else "")
     return replace(drawn, says=crossing_text(lines[-1], scale)) if lines else drawn
 
 
@@ -120,8 +130,8 @@ def problem_figures(
 ) -> list[dict[str, object]]:
     """Of what there is something to show of; `query` names the setting."""
     shown = [failures] if any(one.made and one.setting == setting for one in stood) else []
-    shown += [by_size] if problem_results.varies(stood, setting, "size") else []
-    shown += [by_ranks] if problem_results.varies(stood, setting, "world_size") else []
+    shown += [by_size] if scaling.sizes_vary(stood, setting) else []
+    shown += [by_ranks] if scaling.ranks_vary(stood, setting) else []
     address = f"problem={found.number}" + (f"&{query}" if query else "")
     return [framed(one, address) for one in shown]
 
@@ -141,25 +151,26 @@ def size_scale(found: Problem, setting: Setting | None) -> Scale:
 
 def rank_scale(found: Problem) -> Scale:
     at = {ranks: float(ranks) for ranks in found.payload["world_sizes"]}
-    return Scale(at=at, title="ranks", text=lambda ranks: f"{ranks:.3g}", unit=" ranks")
+    return Scale(
+        at=at, title="ranks", text=lambda ranks: f"{ranks:.3g}", unit=" ranks", stepped=True
+    )
 
 
 def speedup_lines(lines: Scaled, scale: Scale) -> list[Line]:
-    """The fastest submissions', and last the best of all submissions at every place, where there
-    is more than one."""
+    """The fastest of those with several places, and last the best of all at every place, where
+    that is another line."""
     best: dict[float, float] = {}
     made: list[Line] = []
     for name, points in lines.items():
         placed = sorted((scale.at[at], speedup) for at, speedup in points if at in scale.at)
-        if len(placed) < 2:
-            continue
-        made.append(Line(name=name, points=tuple(placed)))
+        if len(placed) > 1:
+            made.append(Line(name=name, points=tuple(placed)))
         for x, speedup in placed:
             best[x] = max(best.get(x, speedup), speedup)
-    if len(made) < 2:
+    envelope = Line(name="best of all", points=tuple(sorted(best.items())), best=True)
+    if len(best) < 2 or [line.points for line in made] == [envelope.points]:
         return made
     made.sort(key=lambda line: -max(speedup for _, speedup in line.points))
-    envelope = Line(name="best of all", points=tuple(sorted(best.items())), best=True)
     return [*made[:MOST_LINES], envelope]
 
 
@@ -167,7 +178,7 @@ def line_table(lines: Sequence[Line], scale: Scale) -> Table:
     xs = sorted({x for line in lines for x, _ in line.points})
     rows = [[line.name, *(dict(line.points).get(x) for x in xs)] for line in lines]
     heads = (scale.text(x) + scale.unit for x in xs)
-    return Table(columns=("Submission, speedup ×", *heads), rows=rows)
+    return Table(columns=("Speedup × of", *heads), rows=rows)
 
 
 def crossing_text(best: Line, scale: Scale) -> str:
@@ -176,5 +187,9 @@ def crossing_text(best: Line, scale: Scale) -> str:
     word = "faster" if best.points[0][1] > 1 else "slower"
     if not at:
         return f"The best kernel is {word} than NCCL wherever it was measured."
+    if scale.stepped:
+        low, high = next((a, b) for (a, _), (b, _) in pairwise(best.points) if a < at[0] < b)
+        other = {"faster": "slower", "slower": "faster"}[word]
+        return f"The best kernel is {word} than NCCL on {low:g} ranks and {other} on {high:g}."
     where = scale.text(at[0]) + scale.unit
     return f"The best kernel is {word} than NCCL below about {where}."
