@@ -5,9 +5,9 @@ from __future__ import annotations
 import functools
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, TypedDict, Unpack
+from typing import Any, NamedTuple, TypedDict, Unpack
 
-from django.db.models import QuerySet, TextField
+from django.db.models import QuerySet, Subquery, TextField
 from django.db.models.functions import Cast
 from django.urls import reverse
 
@@ -182,28 +182,39 @@ def _board(where: Iterable[str], names: Sequence[str]) -> QuerySet[Standing, tup
     return found.order_by("submission_id").values_list(*FIELDS, "submission__k", *names)
 
 
-def each_in_its_setting(standings: StandingQuerySet, scored: int) -> list[tuple[Setting, Entry]]:
-    """Every submission once, in the setting where most of its problems were judged."""
-    names = ("submission__k", "total", "attempted", *SETTING_FIELDS, *WHOLE)
+class Shown(NamedTuple):
+    """A submission in one of its settings; `is_usual` where boards begin with that."""
+
+    setting: Setting
+    entry: Entry
+    is_usual: bool
+
+
+def each_in_its_setting(standings: StandingQuerySet, scored: int) -> list[Shown]:
+    """Every submission once, in the setting that boards begin with, or else where most of its
+    problems were judged; one query."""
+    usual = Subquery(ProblemStanding.objects.all().usual())
+    told = (*FIELDS, "submission__k", "total", "attempted", "usual", *SETTING_FIELDS)
+    first = len(told) - len(SETTING_FIELDS)
     best: dict[int, tuple[Any, ...]] = {}
-    attempted = len(FIELDS) + 2
-    found = standings.annotate(**ANNOTATED)
-    for row in found.values_list(*FIELDS, *names):
-        held = best.get(row[0])
-        if held is None or row[attempted] > held[attempted]:
-            best[row[0]] = row
-    first = attempted + 1 + len(SETTING_FIELDS)
-    columns = zip(WHOLE, zip(*(row[first:] for row in best.values()), strict=True), strict=False)
+    rank: dict[int, tuple[bool, int]] = {}
+    for row in standings.annotate(**ANNOTATED, usual=usual).values_list(*told, *WHOLE):
+        setting = dict(zip(SETTING_FIELDS, row[first:], strict=False))
+        mine = (setting == row[first - 1], row[first - 2])
+        if row[0] not in rank or mine > rank[row[0]]:
+            best[row[0]], rank[row[0]] = row, mine
+    columns = zip(
+        WHOLE, zip(*(row[len(told) :] for row in best.values()), strict=True), strict=False
+    )
     known = {name: dict(zip(best, values, strict=True)) for name, values in columns}
     details = Details(where={}, narrow=EVERYTHING, known=known)
     made = []
-    for row in best.values():
-        k, total, _, *setting = row[len(FIELDS) : first]
+    for number, row in best.items():
+        k, total = row[len(FIELDS) : len(FIELDS) + 2]
         totals = Totals.unpack(total)
-        score = scores.score_of(totals.summed, scored, k=k)
-        named = dict(zip(SETTING_FIELDS, setting, strict=True))
-        entry = _entry(row, totals, score).with_details(details)
-        made.append((Setting(**named), entry))
+        entry = _entry(row, totals, scores.score_of(totals.summed, scored, k=k))
+        setting = dict(zip(SETTING_FIELDS, row[first:], strict=False))
+        made.append(Shown(Setting(**setting), entry.with_details(details), rank[number][0]))
     return made
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlencode
@@ -10,7 +11,7 @@ from urllib.parse import urlencode
 from django.http import Http404, HttpRequest
 
 from leaderboard import boards, cells, scores
-from leaderboard.boards import Cell, Entry
+from leaderboard.boards import Cell, Entry, Shown
 from leaderboard.claims import Claim, entry_of, every_claim
 from leaderboard.columns import CSV_COLUMNS, Placed, as_record, csv_rows, known_to_any, placed
 from leaderboard.filters import setting_query
@@ -50,7 +51,8 @@ def model(request: HttpRequest, slug: str) -> Page:
     known = catalogue()
     judged = Standing.objects.ranked().filter(submission__model=found)
     each = boards.each_in_its_setting(judged, known.scored)
-    entries, settings = [entry for _, entry in each], {entry.submission: s for s, entry in each}
+    entries = [one.entry for one in each]
+    settings = {one.entry.submission: one.setting for one in each}
     claims = every_claim(model=found.pk)
     totals = [entry_of(claim) for claim in claims if claim.category is None]
     rows = placed([*entries, *totals], "fast1")
@@ -63,7 +65,7 @@ def model(request: HttpRequest, slug: str) -> Page:
         "compare_url": compare_url(ours),
         "matrix_url": matrix_url(ours, settings),
         "badge_url": url("model-badge", found.slug) if ours else "",
-        **extremes(ours, known),
+        **extremes(each, known),
         **category_context(entries, claims, known),
         "figures": model_figures(found, ours),
     }
@@ -75,6 +77,7 @@ def model(request: HttpRequest, slug: str) -> Page:
             "model": found.name,
             "vendor": found.vendor,
             "rows": [as_record(row) for row in rows],
+            "settings": [{"submission": n, **vars(setting)} for n, setting in settings.items()],
             "problems": [record for entry in ours for record in cell_records(entry)],
         },
         table=Table(columns=CSV_COLUMNS, rows=csv_rows(rows)),
@@ -131,36 +134,55 @@ def matrix_url(entries: Sequence[Entry], settings: Settings) -> str:
     return row_url(best, settings[best]) if best else url("matrix")
 
 
-def extremes(entries: Sequence[Entry], known: Known) -> dict[str, object]:
-    """The problems that the model is best and worst at, by the best kernel of any submission;
-    worst are those that it never solved, then the slowest."""
+def extremes(each: Sequence[Shown], known: Known) -> dict[str, object]:
+    """The problems that the model is best and worst at in one setting, by the best kernel of any
+    submission; worst are those that it never solved, then the slowest."""
+    setting = setting_of_most(each)
+    best = best_of_each([one.entry for one in each if one.setting == setting])
+    ordered = scores.in_order(best.values(), lambda pair: pair[1].best_speedup)
+    solved = [pair for pair in ordered if pair[1].best_speedup is not None]
+    unsolved = [pair for pair in ordered if pair[1].best_speedup is None]
+    worst = [*unsolved, *reversed(solved[MOST_NAMED:])][:MOST_NAMED]
+    tail = f"?{setting_query(setting)}" if setting else ""
+    anywhere = best_of_each([one.entry for one in each])
+    return {
+        "setting": str(setting or ""),
+        "best": [_extreme(*pair, known, tail) for pair in solved[:MOST_NAMED]],
+        "worst": [_extreme(*pair, known, tail) for pair in worst],
+        "tried": len(anywhere),
+        "solved": sum(cell.best_speedup is not None for _, cell in anywhere.values()),
+    }
+
+
+def setting_of_most(each: Sequence[Shown]) -> boards.Setting | None:
+    """The one that boards begin with, if a submission is shown in it, or else the one with most
+    problems."""
+    usual = [one.setting for one in each if one.is_usual]
+    tried = Counter[boards.Setting]()
+    for one in each:
+        tried[one.setting] += len(one.entry.cells)
+    return next(iter([*usual, *(setting for setting, _ in tried.most_common())]), None)
+
+
+def best_of_each(entries: Iterable[Entry]) -> dict[int, tuple[Entry, Cell]]:
+    """The best kernel of any submission, by the number of the problem."""
     best: dict[int, tuple[Entry, Cell]] = {}
     for entry in entries:
         for cell in entry.cells:
             held = best.get(cell.problem)
             if held is None or (cell.best_speedup or 0.0) > (held[1].best_speedup or 0.0):
                 best[cell.problem] = (entry, cell)
-    ordered = scores.in_order(best.values(), lambda pair: pair[1].best_speedup)
-    solved = [pair for pair in ordered if pair[1].best_speedup is not None]
-    unsolved = [pair for pair in ordered if pair[1].best_speedup is None]
-    worst = [*unsolved, *reversed(solved[MOST_NAMED:])][:MOST_NAMED]
-    return {
-        "best": [_extreme(*pair, known) for pair in solved[:MOST_NAMED]],
-        "worst": [_extreme(*pair, known) for pair in worst],
-        "tried": len(best),
-        "solved": len(solved),
-    }
+    return best
 
 
-def _extreme(entry: Entry, cell: Cell, known: Known) -> dict[str, object]:
+def _extreme(entry: Entry, cell: Cell, known: Known, tail: str) -> dict[str, object]:
     title, address = known.problems[cell.problem]
     made = (cells.ratio_cell(cell.best_speedup), cells.share_cell(cell.utilisation))
     return {
         "number": cell.problem,
         "title": title,
-        "url": address,
+        "url": address + tail,
         "harness": entry.harness,
-        "submission_url": entry.url,
         "verdict": words(cell.verdict),
         "state": state(cell.verdict),
         "run_url": url("run", cell.run),

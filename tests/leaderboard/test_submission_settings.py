@@ -84,9 +84,9 @@ def test_a_models_page_names_the_setting_of_each_row(twice: Submission, client: 
     page = client.get(f"/models/{twice.model.slug}").content.decode()
     found = re.findall(r'href="(/submissions/[^"]*)">zero-shot</a><small>([^<]*)<', page)
     ((address, setting),) = found
-    assert setting.startswith("cpu, 2 ranks, large, ")
+    assert setting.startswith("cpu, 2 ranks, standard, ")
     told = client.get(address.replace("&amp;", "&").replace("?", ".json?")).json()
-    assert (told["setting"]["size"], told["score"]["correct"]) == ("large", 2)
+    assert (told["setting"]["size"], told["score"]["correct"]) == ("standard", 1)
 
 
 def test_a_comparison_leads_to_problems_in_its_setting(twice: Submission, client: Client) -> None:
@@ -97,3 +97,35 @@ def test_a_comparison_leads_to_problems_in_its_setting(twice: Submission, client
     assert f'href="{problem}?hardware=cpu&amp;ranks=2&amp;size=large&' in (
         client.get(f"{address}&size=large").text
     )
+
+
+def test_best_and_worst_problems_of_a_model_are_of_one_setting(
+    twice: Submission, client: Client
+) -> None:
+    elsewhere = factory.make_submission("Twice")
+    gemm = Problem.objects.get(slug="gemm")
+    judged_at(factory.make_kernel(elsewhere, gemm, source="elsewhere"), "small", 7.0)
+    page = client.get(f"/models/{twice.model.slug}").content.decode()
+    best = page[page.index('id="best"') : page.index('id="categories"')]
+    assert "of any submission. cpu, 2 ranks, standard, float32" in best
+    assert re.findall(r'href="/problems/([^"?]*)\?[^"]*size=standard', best) == ["1-allreduce"]
+    assert "0.500×" in best
+    assert "7.00×" not in best
+    assert "Solved 2 of 2 problems" in page
+    told = client.get(f"/models/{twice.model.slug}.json").json()["settings"]
+    assert [(one["submission"], one["size"]) for one in told] == [
+        (twice.pk, "standard"),
+        (elsewhere.pk, "small"),
+    ]
+
+
+def test_without_one_where_boards_begin_the_setting_of_most_problems_is_told(
+    twice: Submission, client: Client
+) -> None:
+    alone = factory.make_submission("Alone")
+    for number, problem in enumerate(Problem.objects.all()):
+        judged_at(factory.make_kernel(alone, problem, source=f"{number}"), "large", 2.0)
+    other = factory.make_submission("Alone")
+    judged_at(factory.make_kernel(other, Problem.objects.get(pk=1), source="x"), "small", 3.0)
+    page = client.get(f"/models/{alone.model.slug}").content.decode()
+    assert "of any submission. cpu, 2 ranks, large, float32" in page

@@ -20,6 +20,7 @@ from leaderboard.views.figures.frame import Drawn, figure, framed
 from leaderboard.views.figures.tables import mode_table
 
 Titles = Mapping[int, str]
+EACH = ", each in one setting, as the table of the model says."
 
 
 def asked(request: HttpRequest) -> tuple[LanguageModel, list[Entry], Titles]:
@@ -33,7 +34,7 @@ def asked(request: HttpRequest) -> tuple[LanguageModel, list[Entry], Titles]:
     problems = list(Problem.objects.values_list("number", "title", "scored"))
     judged = Standing.objects.ranked().filter(submission__model=found)
     scored = sum(is_scored for _, _, is_scored in problems)
-    entries = [entry for _, entry in boards.each_in_its_setting(judged, scored)]
+    entries = [one.entry for one in boards.each_in_its_setting(judged, scored)]
     return found, entries, {number: f"{number}. {title}" for number, title, _ in problems}
 
 
@@ -49,7 +50,7 @@ def failures(request: HttpRequest) -> Drawn:
 @figure(
     "model-speedups",
     "Speedup on every problem solved",
-    "The best kernel of each submission.",
+    f"The best kernel of each submission{EACH}",
     "model",
     tall=True,
 )
