@@ -132,12 +132,12 @@ def _least_text(us: Number) -> str:
 
 
 @_drawn_once
-def reached_cell(us: Number, bound_us: Number) -> SafeString:
-    """A measured time, and below it how much of the bound that is."""
+def reached_cell(us: Number, bound_us: Number, how: str = "") -> SafeString:
+    """A measured time, and below it how much of the bound that is, and how it was measured."""
     taken, least = _checked(us), _checked(bound_us)
     if not taken or least is None:
         return _cell(us, microseconds_text)
-    share = f"{100 * least / taken:.0f} %"
+    share = ", ".join(filter(None, (f"{100 * least / taken:.0f} %", how)))
     return SafeString(
         f'<td class="num">{microseconds_text(taken)}<small class="range">{share}</small></td>'
     )

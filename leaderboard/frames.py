@@ -36,6 +36,8 @@ PROBLEM = ["problem_id", *SETTING]
 PART = ["baseline", "made", "correct", "best_speedup", "best_low", "utilisation"]
 PROBLEM_COUNTS = ["submissions", "solved", "made", "correct", "faster"]
 PROBLEM_FACTS = [*PROBLEM_COUNTS, "best_speedup", "utilisation", "usual_utilisation"]
+PROBLEM_FACTS += ["baseline_runs", "baseline_us"]
+NUMBERS = ("speedup", "speedup_low", "utilisation", "baseline_us")
 SOME_P = 1.5
 ABOVE = ["fast_at_1", "likely_fast_at_1", "faster", "likely_faster"]
 TOLERANCE = 1e-9
@@ -43,11 +45,9 @@ TOLERANCE = 1e-9
 
 def counted_runs() -> pd.DataFrame:
     """One row a run that says something about its kernel."""
-    numbers = ("speedup", "speedup_low", "utilisation")
-    columns = [*NAMES, "id", "finished_at", "verdict", *numbers, *SETTING]
+    columns = [*NAMES, "id", "finished_at", "verdict", *NUMBERS, *SETTING]
     found = _frame(Run.objects.counted().values_list(*columns), columns).rename(columns=NAMES)
-    found["id"] = found["id"].astype(str)
-    return found
+    return found.assign(id=found["id"].astype(str))
 
 
 def counted_attempts() -> pd.DataFrame:
@@ -55,10 +55,7 @@ def counted_attempts() -> pd.DataFrame:
     newest = counted_runs().sort_values(["step", "finished_at", "id"])
     attempts = newest.drop_duplicates([*PLACE, "attempt"], keep="last")
     correct = attempts["verdict"].eq("ok")
-    numbers = {
-        name: attempts[name].where(correct).astype(float)
-        for name in ("speedup", "speedup_low", "utilisation")
-    }
+    numbers = {name: attempts[name].where(correct).astype(float) for name in NUMBERS}
     return attempts.assign(correct=correct, **numbers)
 
 
@@ -208,14 +205,18 @@ def stored_above_threshold() -> pd.DataFrame:
     return pd.DataFrame.from_records(rows, columns=[*ROW, *ABOVE]).set_index(ROW)
 
 
+def shown_attempts() -> pd.DataFrame:
+    """Those of submissions that boards show, the fastest first."""
+    ranked = dict(Submission.objects.ranked().values_list("pk", "model__is_baseline"))
+    attempts = counted_attempts().query("submission_id in @ranked")
+    attempts = attempts.assign(baseline=attempts["submission_id"].map(ranked).astype(bool))
+    return attempts.sort_values("speedup", ascending=False)
+
+
 def parted() -> pd.DataFrame:
     """What each submission should add to standings of problems: PLACE as index, PART as columns."""
-    ranked = dict(Submission.objects.ranked().values_list("pk", "model__is_baseline"))
-    attempts = counted_attempts()
-    attempts = attempts[attempts["submission_id"].isin(list(ranked))]
-    attempts = attempts.assign(baseline=attempts["submission_id"].map(ranked).astype(bool))
-    attempts = attempts.sort_values("speedup", ascending=False)
-    return attempts.groupby(PLACE, sort=False).agg(
+    groups = shown_attempts().groupby(PLACE, sort=False)
+    return groups.agg(
         baseline=("baseline", "max"),
         made=("attempt", "size"),
         correct=("correct", "sum"),
@@ -230,7 +231,7 @@ def parts() -> pd.DataFrame:
     rows = [
         (submission, problem, *setting, *facts)
         for problem, *setting, text in ProblemStanding.objects.values_list(*PROBLEM, "parts")
-        for submission, *facts, _run, _modes in json.loads(text)
+        for submission, *facts, _run, _modes, _baselines in json.loads(text)
     ]
     return pd.DataFrame.from_records(rows, columns=[*PLACE, *PART]).set_index(PLACE)
 
@@ -251,7 +252,9 @@ def problems_stood() -> pd.DataFrame:
         correct=("correct", "sum"),
         faster=("faster", "sum"),
     )
-    return every.join(counted).fillna(dict.fromkeys(PROBLEM_COUNTS, 0))
+    taken = shown_attempts().round({"baseline_us": 3}).groupby(PROBLEM)["baseline_us"]
+    reference = taken.agg(baseline_runs="count", baseline_us="median")
+    return every.join(counted).join(reference).fillna(dict.fromkeys(PROBLEM_COUNTS, 0))
 
 
 def problems_stored() -> pd.DataFrame:

@@ -1,4 +1,4 @@
-"""What a problem's page tells besides its kernels: the task, its least cost, baselines, health."""
+"""What a problem's page tells besides its kernels: the task, its least cost, health."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ import orjson
 from django.utils.safestring import SafeString
 
 from leaderboard import cells
+from leaderboard.baselines import times_alone
 from leaderboard.display import highlighted
-from leaderboard.floors import LIMITER_WORDS, Floors, Limits, datasheets, floors, limits_of
+from leaderboard.floors import LIMITER_WORDS, Floors, Limits, datasheets, floors
 
 # Best time of a kernel in microseconds, by size and ranks.
 Times = Mapping[tuple[str, int], float]
@@ -75,7 +76,6 @@ def task_context(payload: Mapping[str, Any]) -> dict[str, object]:
         "world_sizes": ", ".join(map(str, payload["world_sizes"])),
         "reference": _coloured(payload["reference_source"]),
         "latency_bound_reason": payload["latency_bound_reason"],
-        "baselines": [baseline_row(baseline) for baseline in payload["baselines"]],
         "tolerances": [{"dtype": d, **row} for d, row in payload["tolerances"].items()],
         "tolerance_reason": payload["tolerance_reason"],
         "health": health_groups(found for part in health.values() for found in part["findings"]),
@@ -155,8 +155,8 @@ def floor_rows(
     payload: Mapping[str, Any], limits: Limits, judged: Times, kernels: Times
 ) -> list[dict[str, object]]:
     """A group for each size, a row for each number of ranks; what was measured on this GPU beside
-    it: the reference next to a kernel where it was `judged`, else alone."""
-    references = {**baseline_times(payload, limits), **judged}
+    it: the reference beside kernels where it was `judged`, else alone."""
+    alone = times_alone(payload, limits)
     groups: dict[str, dict[str, Any]] = {}
     for record in floor_records(payload, limits):
         place = (record["size"], record["ranks"])
@@ -168,8 +168,12 @@ def floor_rows(
                 "floors": cells.joined(_floor_cells(record)),
                 "limiter": LIMITER_WORDS[record["limiter"]],
                 "times": cells.joined(
-                    cells.reached_cell(times.get(place), record["bound_us"])
-                    for times in (references, kernels)
+                    (
+                        cells.reached_cell(judged.get(place), record["bound_us"])
+                        if place in judged
+                        else cells.reached_cell(alone.get(place), record["bound_us"], "by events"),
+                        cells.reached_cell(kernels.get(place), record["bound_us"]),
+                    )
                 ),
             }
         )
@@ -186,42 +190,3 @@ def _floor_cells(record: Mapping[str, Any]) -> Iterable[SafeString]:
         binds = record["limiter"] == name
         yield cells.floor_cell(record[amount], record[f"{name}_us"], text=text, binds=binds)
     yield cells.time_cell(record["bound_us"])
-
-
-def baseline_times(payload: Mapping[str, Any], limits: Limits) -> dict[tuple[str, int], float]:
-    """What the reference took on this GPU, by size and ranks."""
-    return {
-        (row["size"], row["world_size"]): row["us"]
-        for row in payload["baselines"]
-        if row["dtype"] == "bfloat16" and limits_of(gpu_of(row)) is limits
-    }
-
-
-def gpu_of(baseline: Mapping[str, Any]) -> str:
-    """`NVIDIA H200`, of a line with its driver and clock."""
-    return str(baseline["gpus"][0].split(",")[0])
-
-
-def error_of(baseline: Mapping[str, Any]) -> float | None:
-    """Of the reference's own answer on hardened inputs, in tolerances."""
-    found: float | None = baseline["errors"].get(f"hardened {baseline['dtype']}")
-    return found
-
-
-def baseline_row(baseline: Mapping[str, Any]) -> dict[str, object]:
-    low_us, high_us = baseline["quartiles_us"]
-    error = error_of(baseline)
-    numbers = [
-        cells.count_cell(baseline["world_size"]),
-        *(cells.decimal_cell(us) for us in (baseline["us"], low_us, high_us)),
-        cells.decimal_cell(error, 2),
-        cells.bytes_cell(baseline["peak_mib"] * (1 << 20)),
-    ]
-    return {
-        "gpu": gpu_of(baseline),
-        "setting": f"{baseline['size']}, {baseline['dtype']}",
-        "measured": baseline["measured"],
-        "versions": f"torch {baseline['torch']}, NCCL {baseline['nccl']}",
-        "current": baseline["current"],
-        "cells": cells.joined(numbers),
-    }

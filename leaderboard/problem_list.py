@@ -37,14 +37,14 @@ class Stood(NamedTuple):
 
 
 class Judged(NamedTuple):
-    """More of one problem in one setting, for figures: its attempts by FAILURE_MODES, and the
-    times of the fastest kernel. Of the reference judged as a submission only its time is known."""
+    """More of one problem in one setting, for figures: its attempts by FAILURE_MODES, the
+    time of the fastest kernel, and what the reference took beside all of them."""
 
     submissions: int
     solved: int
     modes: list[int]
     run__kernel_us: float | None
-    run__baseline_us: float | None
+    baseline_us: float | None
 
     @property
     def kernel_us(self) -> float | None:

@@ -50,7 +50,10 @@ class Stood(NamedTuple):
     correct: int
     modes: list[int]
     run__kernel_us: float | None
-    run__baseline_us: float | None
+    baseline_runs: int
+    baseline_us: float | None
+    baseline_low_us: float | None
+    baseline_high_us: float | None
 
     @property
     def setting(self) -> Setting:

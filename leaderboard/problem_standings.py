@@ -6,7 +6,7 @@ import statistics
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from itertools import compress, groupby
+from itertools import chain, compress, groupby
 from operator import itemgetter
 from typing import Any, NamedTuple
 from uuid import UUID
@@ -21,7 +21,8 @@ from leaderboard.prepared import Given, ask, change, given, send
 
 
 class Best(NamedTuple):
-    """Of one submission, its attempts and its fastest correct kernel."""
+    """Of one submission, its attempts, its fastest correct kernel, and what the reference took
+    beside each correct one."""
 
     submission_id: int
     submission__model__is_baseline: bool
@@ -32,9 +33,12 @@ class Best(NamedTuple):
     utilisation: float | None
     best_run_id: UUID | str | None
     modes: Sequence[int]
+    baselines: Sequence[float]
 
 
 WHERE = (*SETTING, "problem_id")
+# What a Summary has of a Best: its last field is made of the attempts.
+SUMMED = (*Best._fields[:-1], "attempts")
 Row = tuple[Any, ...]
 
 
@@ -55,7 +59,8 @@ def lock(place: Mapping[str, Any]) -> Callable[[], Locked]:
 def _locked(where: Mapping[str, Any], found: Callable[[], Sequence[Row]]) -> Locked:
     known = found()
     if not known:
-        none = dict.fromkeys(("submissions", "solved", "made", "correct", "faster"), 0)
+        counts = ("submissions", "solved", "made", "correct", "faster", "baseline_runs")
+        none = dict.fromkeys(counts, 0)
         empty = ProblemStanding(**where, **none, modes=[], parts="[]")
         ProblemStanding.objects.bulk_create([empty], ignore_conflicts=True)
         known = ask(_row, **where)
@@ -68,8 +73,8 @@ def put(row: Locked, submission_id: int, is_baseline: bool, own: Mapping[str, An
     parts = orjson.loads(row.parts)
     at = bisect_left(parts, submission_id, key=itemgetter(0))
     end = bisect_right(parts, submission_id, key=itemgetter(0))
-    facts = Best._fields[2:]
-    parts[at:end] = [(submission_id, is_baseline, *map(own.get, facts))] if own else ()
+    facts = SUMMED[2:]
+    parts[at:end] = [_best((submission_id, is_baseline, *map(own.get, facts)))] if own else ()
     _store(row.pk, parts)
 
 
@@ -77,7 +82,7 @@ def refresh(problem_id: int, setting: Mapping[str, Any]) -> None:
     """Of one problem in one setting, from the summary, in the caller's transaction."""
     place = {"problem_id": problem_id, **setting}
     row = lock(place)()
-    _store(row.pk, ask(_summaries, **place))
+    _store(row.pk, map(_best, ask(_summaries, **place)))
 
 
 def _store(pk: int, parts: Iterable[Sequence[Any]]) -> None:
@@ -95,7 +100,14 @@ def _row() -> QuerySet[ProblemStanding, Row]:
 
 def _summaries() -> QuerySet[Summary, Row]:
     found = Summary.objects.shown().filter(**given(WHERE)).order_by("submission_id")
-    return found.values_list(*Best._fields)
+    return found.values_list(*SUMMED)
+
+
+def _best(row: Row) -> Row:
+    """To the nanosecond: all of them are read and written with each result."""
+    *facts, attempts = row
+    taken = (entry["baseline_us"] for entry in attempts)
+    return (*facts, [round(us, 3) for us in taken if us is not None])
 
 
 def _standing() -> QuerySet[ProblemStanding]:
@@ -116,9 +128,9 @@ def refresh_all() -> None:
 
 def _every() -> Iterator[ProblemStanding]:
     ranked = Summary.objects.shown().order_by(*WHERE, "submission_id")
-    rows = ranked.values_list(*WHERE, *Best._fields).iterator()
+    rows = ranked.values_list(*WHERE, *SUMMED).iterator()
     for place, group in groupby(rows, key=lambda row: row[: len(WHERE)]):
-        columns = columns_of(row[len(WHERE) :] for row in group)
+        columns = columns_of(_best(row[len(WHERE) :]) for row in group)
         if columns:
             yield ProblemStanding(**dict(zip(WHERE, place, strict=True)), **columns)
 
@@ -158,7 +170,17 @@ def columns_of(rows: Iterable[Sequence[Any]]) -> dict[str, Any] | None:
         "utilisation": None if fastest is None else models.utilisation[fastest],
         "usual_utilisation": statistics.median(known) if known else None,
         "run_id": run_id or next(filter(None, reversed(every.best_run_id)), None),
+        **_reference(sorted(chain.from_iterable(every.baselines))),
     }
+
+
+def _reference(taken: Sequence[float]) -> dict[str, float | None]:
+    """Of sorted times."""
+    names = ("baseline_low_us", "baseline_us", "baseline_high_us")
+    if len(taken) < 2:
+        return {"baseline_runs": len(taken), **dict.fromkeys(names, next(iter(taken), None))}
+    cuts = statistics.quantiles(taken, n=4, method="inclusive")
+    return {"baseline_runs": len(taken), **dict(zip(names, cuts, strict=True))}
 
 
 def _fastest(speedups: Sequence[float | None]) -> int | None:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from leaderboard.baselines import Judged, table_of
 from leaderboard.boards import Setting
 from leaderboard.floors import Limits
 from leaderboard.models import Problem
 from leaderboard.pages import Table
-from leaderboard.problem_facts import error_of, floor_records, gpu_of
+from leaderboard.problem_facts import floor_records
 from leaderboard.problem_results import (
     ATTEMPT_COLUMNS,
     KERNEL_COLUMNS,
@@ -20,10 +21,6 @@ from leaderboard.problem_results import (
 )
 
 FACTS = ("floors", "baseline", "health")
-BASELINE_COLUMNS = (
-    *("gpu", "size", "dtype", "ranks", "median_us", "low_us", "high_us", "error", "peak_mib"),
-    *("measured", "torch", "nccl", "current"),
-)
 HEALTH_COLUMNS = (
     *("answer", "honest", "profile", "accepted", "error_float32", "error_bfloat16", "why"),
 )
@@ -44,11 +41,12 @@ def results_table(found: Problem, setting: Setting | None, *, every: bool) -> Ta
     return Table(columns=ATTEMPT_COLUMNS if every else KERNEL_COLUMNS, rows=rows())
 
 
-def facts_table(name: str, payload: Mapping[str, Any], limits: Limits) -> Table:
+def facts_table(
+    name: str, payload: Mapping[str, Any], limits: Limits, judged: Sequence[Judged]
+) -> Table:
     """One of FACTS."""
     if name == "baseline":
-        rows = [_baseline(row) for row in payload["baselines"]]
-        return Table(columns=BASELINE_COLUMNS, rows=rows)
+        return table_of(judged, payload)
     if name == "health":
         screened = payload["health"].values()
         rows = [_finding(found) for part in screened for found in part["findings"]]
@@ -59,12 +57,6 @@ def facts_table(name: str, payload: Mapping[str, Any], limits: Limits) -> Table:
         columns=("gpu", *columns),
         rows=[[limits.gpu, *(record[column] for column in columns)] for record in records],
     )
-
-
-def _baseline(row: Mapping[str, Any]) -> list[object]:
-    how = [gpu_of(row), row["size"], row["dtype"], row["world_size"]]
-    what = [row[name] for name in ("measured", "torch", "nccl", "current")]
-    return [*how, row["us"], *row["quartiles_us"], error_of(row), row["peak_mib"], *what]
 
 
 def _finding(row: Mapping[str, Any]) -> list[object]:

@@ -54,6 +54,7 @@ class Judged(NamedTuple):
     speedup: float | None
     speedup_low: float | None
     utilisation: float | None
+    baseline_us: float | None
     kernel__backend: str
     mechanisms: list[str]
     flags: list[str]
@@ -261,6 +262,7 @@ def _entry(run: Judged) -> Entry:
         "speedup": run.speedup if is_correct else None,
         "low": run.speedup_low if is_correct else None,
         "utilisation": run.utilisation if is_correct else None,
+        "baseline_us": run.baseline_us if is_correct else None,
         "backend": run.kernel__backend,
         "mechanisms": run.mechanisms,
         "nccl": uses_nccl(run.flags, run.mechanisms),

@@ -21,6 +21,7 @@ from rest_framework.response import Response
 from rest_framework.utils.encoders import JSONEncoder
 from rest_framework.views import APIView
 
+from leaderboard import baselines, problem_results
 from leaderboard.api import outputs
 from leaderboard.api.caching import versioned
 from leaderboard.columns import DEFAULT_SORT, SORTS, as_record, placed
@@ -84,7 +85,11 @@ def problems(request: Request) -> Response:
 
 
 @extend_schema(
-    responses=OpenApiResponse(dict, description="The problem's whole catalogue entry."),
+    responses=OpenApiResponse(
+        dict,
+        description="The problem's whole catalogue entry, whose `baselines` were measured alone, "
+        "and `judged_baselines`: what the reference took beside kernels, by setting.",
+    ),
     operation_id="read_problem",
 )
 @api_view(["GET"])
@@ -95,7 +100,8 @@ def problem(request: Request, name: str) -> Response:
     if found is None:
         fix = "Give a number or a slug from /api/v1/problems."
         raise Refusal("unknown_problem", "There is no such problem.", fix, status=404)
-    return Response(found.payload)
+    judged = baselines.judged_of(problem_results.stood_of(found), None)
+    return Response({**found.payload, "judged_baselines": [one.record for one in judged]})
 
 
 @extend_schema(responses=outputs.CategoryOut(many=True), operation_id="list_categories")

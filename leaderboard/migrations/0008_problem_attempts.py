@@ -8,6 +8,8 @@ from leaderboard.problem_standings import Best, columns_of
 
 SETTING = ("hardware_id", "world_size", "size", "dtype", "profile", "judge_version")
 WHERE = (*SETTING, "problem_id")
+PART = Best._fields[:-1]
+LATER = ("parts", "baseline_runs", "baseline_us", "baseline_low_us", "baseline_high_us")
 
 
 def fill(apps, editor):
@@ -16,10 +18,11 @@ def fill(apps, editor):
     summaries = apps.get_model("leaderboard", "Summary").objects.using(alias)
     standings.all().delete()
     shown = summaries.filter(submission__visibility="public", submission__moderation="accepted")
-    found = shown.order_by(*WHERE, "submission_id").values_list(*WHERE, *Best._fields)
+    found = shown.order_by(*WHERE, "submission_id").values_list(*WHERE, *PART)
     for place, group in groupby(list(found), key=lambda row: row[: len(WHERE)]):
-        columns = columns_of(Best(*row[len(WHERE) :]) for row in group)
-        del columns["parts"]  # since 0013
+        columns = columns_of(Best(*row[len(WHERE) :], baselines=()) for row in group)
+        for name in LATER:  # since 0013 and 0018
+            del columns[name]
         standings.create(**dict(zip(WHERE, place, strict=True)), **columns)
 
 

@@ -37,10 +37,11 @@ class Summary(models.Model):
     """One submission on one problem in one setting; written with the results it sums up.
 
     `attempts` lists, by attempt and of the latest counted run of its last step: {attempt, run,
-    verdict, cause, speedup, low, utilisation, backend, mechanisms, nccl, kernel}, where `low` is
-    the lower end of the speedup's interval and `kernel` the digest of the source. What belongs to a
-    time is None unless the kernel is correct. `made` and `correct` count attempts, `modes` by
-    FAILURE_MODES; from `best_speedup` to `best_run` it tells of the fastest correct one.
+    verdict, cause, speedup, low, utilisation, baseline_us, backend, mechanisms, nccl, kernel}.
+    There `low` is the lower end of the speedup's interval, `baseline_us` what the reference took
+    beside it, `kernel` the digest of the source. What belongs to a time is None unless the kernel
+    is correct. `made` and `correct` count attempts, `modes` by FAILURE_MODES; from `best_speedup`
+    to `best_run` it tells of the fastest correct one.
     """
 
     submission = models.ForeignKey(
@@ -184,8 +185,9 @@ class ProblemStanding(models.Model):
     (`modes` by FAILURE_MODES); `solved` of them did so, `faster` surely faster than the reference.
     `run` is of the fastest correct kernel, else of the reference judged as a submission;
     `utilisation` is of that kernel, `usual_utilisation` the median over those that solved it.
-    `parts` is the JSON of what each submission adds (leaderboard/problem_standings.py), so that the
-    next result need not read their summaries.
+    `baseline_us` is what the reference took beside correct kernels, those of baselines too: the
+    median of `baseline_runs`, with its quartiles. `parts` is the JSON of what each submission adds
+    (leaderboard/problem_standings.py), so that the next result need not read their summaries.
     """
 
     problem = models.ForeignKey(Problem, models.PROTECT, related_name="standings")
@@ -205,6 +207,10 @@ class ProblemStanding(models.Model):
     correct = models.PositiveIntegerField()
     faster = models.PositiveIntegerField()
     modes: models.JSONField[list[int], list[int]] = models.JSONField()
+    baseline_runs = models.PositiveIntegerField()
+    baseline_us = models.FloatField(null=True)
+    baseline_low_us = models.FloatField(null=True)
+    baseline_high_us = models.FloatField(null=True)
     parts = models.TextField()
 
     objects = ProblemStandingQuerySet.as_manager()

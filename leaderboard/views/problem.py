@@ -11,7 +11,8 @@ from django.db.models import OuterRef, QuerySet, Subquery, TextField
 from django.db.models.functions import Cast, JSONObject
 from django.http import Http404, HttpRequest
 
-from leaderboard import boards, cells, floors, problem_results, scores
+from leaderboard import baselines, boards, cells, floors, problem_results, scores
+from leaderboard.baselines import Baselines, Judged, gpu_of
 from leaderboard.boards import Setting
 from leaderboard.filters import SETTING_FILTERS, said, setting_filters, setting_tail
 from leaderboard.floors import LIMITER_WORDS, Limits
@@ -19,7 +20,7 @@ from leaderboard.links import kernel_at, url
 from leaderboard.models import Problem
 from leaderboard.pages import Crumb, Page, canonical_query, choice, public_page
 from leaderboard.prepared import Given, ask
-from leaderboard.problem_facts import FloorTable, Task, Times, floor_records, gpu_of
+from leaderboard.problem_facts import FloorTable, Task, Times, floor_records
 from leaderboard.problem_results import (
     ATTEMPT_COLUMNS,
     Row,
@@ -36,7 +37,7 @@ from leaderboard.views.problems import address_of
 # Kernels, and attempts.
 MOST_SHOWN = 25
 NOTHING: Mapping[str, object] = {
-    **dict.fromkeys(("best", "told", "limiter", "failure", "failure_share")),
+    **dict.fromkeys(("best", "told", "limiter", "failure", "failure_share", "reference_us")),
     **dict.fromkeys(("solvers", "submissions", "correct", "made", "faster"), 0),
     **dict.fromkeys(("kernels", "attempts"), ()),
     **dict.fromkeys(("more_kernels", "more_attempts"), 0),
@@ -59,6 +60,7 @@ def problem(request: HttpRequest, number: int, slug: str) -> Page:
     # One more than is shown: whether it is a tie with the last.
     rows = problem_results.rows_of(found, setting, None if every else MOST_SHOWN + 1)
     limits = limits_for(request, found, here)
+    judged = baselines.judged_of(stood, setting)
     query = canonical_query(request, [*SETTING_FILTERS])
     context = {
         "filters": controls,
@@ -69,7 +71,7 @@ def problem(request: HttpRequest, number: int, slug: str) -> Page:
         **neighbours(found),
         "problem": found,
         "source": found.payload.get("source", ""),
-        "baselines": found.payload["baselines"],
+        "baselines": Baselines(text, judged, setting),
         "task": Task(payload=text, digest=found.digest),
         "floors": floor_table(text, limits, stood, query),
     }
@@ -77,15 +79,17 @@ def problem(request: HttpRequest, number: int, slug: str) -> Page:
         template="problem.html",
         section="problems",
         context=context,
-        data=functools.partial(twin, found, setting, limits),
-        table=facts_table(facts, found.payload, limits)
+        data=functools.partial(twin, found, setting, limits, judged),
+        table=facts_table(facts, found.payload, limits, judged)
         if facts
         else results_table(found, setting, every=every),
         crumbs=(*crumbs(), Crumb(text=found.title)),
     )
 
 
-def twin(found: Problem, setting: Setting | None, limits: Limits) -> dict[str, object]:
+def twin(
+    found: Problem, setting: Setting | None, limits: Limits, judged: Sequence[Judged]
+) -> dict[str, object]:
     """Everything, where the page shows the best of it."""
     rows = rows_of_models(found, setting)
     return {
@@ -93,6 +97,7 @@ def twin(found: Problem, setting: Setting | None, limits: Limits) -> dict[str, o
         "setting": setting and vars(setting),
         "kernels": kernel_records(rows),
         "attempts": attempt_records(rows),
+        "judged_baselines": [one.record for one in judged],
         "floors": {"gpu": limits.gpu, "rows": floor_records(found.payload, limits)},
     }
 
@@ -147,6 +152,8 @@ def standing(here: Stood, rows: Sequence[Row]) -> dict[str, object]:
         "correct": here.correct,
         "made": here.made,
         "faster": here.faster,
+        "reference_us": here.baseline_us,
+        "reference_runs": here.baseline_runs,
         "failure": failure and failure[0],
         "failure_share": failure and failed and failure[1] / failed,
     }
@@ -246,7 +253,7 @@ def floor_table(text: str, limits: Limits, stood: Sequence[Stood], query: str) -
 
 def measured(stood: Sequence[Stood], limits: Limits) -> tuple[Times, Times]:
     """Microseconds of the reference and of the best kernel of a model on this GPU in bfloat16, by
-    size and ranks. The reference's are those measured beside that kernel."""
+    size and ranks. The reference's are the medians in the settings of those kernels."""
     here = [
         (not one.solved, one.run__kernel_us, one)
         for one in stood
@@ -258,8 +265,8 @@ def measured(stood: Sequence[Stood], limits: Limits) -> tuple[Times, Times]:
     kernels: dict[tuple[str, int], float] = {}
     for is_reference, kernel_us, one in sorted(here, key=lambda found: found[:2]):
         place = (one.size, one.world_size)
-        if one.run__baseline_us is not None:
-            references.setdefault(place, one.run__baseline_us)
+        if one.baseline_us is not None:
+            references.setdefault(place, one.baseline_us)
         if not is_reference:
             kernels.setdefault(place, kernel_us)
     return references, kernels

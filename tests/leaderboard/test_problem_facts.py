@@ -6,8 +6,9 @@ import copy
 
 from django.test import Client
 
+from leaderboard.baselines import row_alone
 from leaderboard.models import Problem
-from leaderboard.problem_facts import baseline_row, health_groups, requirements
+from leaderboard.problem_facts import health_groups, requirements
 from leaderboard.views.problems import address_of
 from tests.leaderboard.problem_payload import BASELINE, HEALTH
 
@@ -35,7 +36,7 @@ def test_requirements_are_said_in_words() -> None:
 
 
 def test_a_baseline_tells_its_gpu_and_its_spread() -> None:
-    row = baseline_row(BASELINE)
+    row = row_alone(BASELINE)
     assert row["gpu"] == "NVIDIA H200"
     for text in ("31.9", "31.5", "32.4", "95.0 MiB", "0.40"):
         assert text in str(row["cells"]), text

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from django.http import HttpRequest
 
 from leaderboard import floors
+from leaderboard.baselines import gpu_of
 from leaderboard.charts import boards as board_charts
 from leaderboard.charts import problems as charts
 from leaderboard.charts.boards import ModeCounts
@@ -17,7 +18,6 @@ from leaderboard.floors import Limits
 from leaderboard.links import url
 from leaderboard.models import Problem
 from leaderboard.pages import Crumb, Table, canonical_query
-from leaderboard.problem_facts import gpu_of
 from leaderboard.problem_list import LIST_FILTERS, Listed, baselines_of, listed
 from leaderboard.views.figures.frame import Drawn, figure, framed
 from leaderboard.views.figures.tables import mode_table
@@ -115,11 +115,11 @@ def limits_of(found: Listed) -> Limits | None:
 
 
 def times_of(problem: Problem, found: Listed) -> tuple[float | None, float | None]:
-    """Microseconds of reference and best kernel. Where nothing was judged the reference's are
-    those measured alone, on the same hardware and shape."""
+    """Microseconds of reference and best kernel. On a site that has judged nothing the reference's
+    are those measured alone; other times of it are no match for those of kernels."""
     judged = found.judged.get(problem.number)
-    if judged and judged.run__baseline_us is not None:
-        return judged.run__baseline_us, judged.kernel_us
+    if judged and judged.baseline_us is not None:
+        return judged.baseline_us, judged.kernel_us
     return measured_alone(problem, found), None
 
 
@@ -130,14 +130,10 @@ def is_timed(problem: Problem, found: Listed) -> bool:
 
 
 def measured_alone(problem: Problem, found: Listed) -> float | None:
-    setting = found.setting
-    for row in baselines_of(problem):
-        is_here = setting is None or (row["hardware"], row["dtype"]) == (
-            setting.hardware_id,
-            setting.dtype,
-        )
-        if is_here and (row["size"], row["world_size"]) == (found.size, found.ranks):
-            return float(row["us"])
+    if found.setting is None:
+        for row in baselines_of(problem):
+            if (row["size"], row["world_size"]) == (found.size, found.ranks):
+                return float(row["us"])
     return None
 
 
