@@ -71,7 +71,7 @@ def judged_of(stood: Sequence[Stood], here: Setting | None) -> tuple[Judged, ...
     found = []
     for one in stood:
         times = (one.baseline_us, one.baseline_low_us, one.baseline_high_us)
-        us, low_us, high_us = (time or 0.0 for time in times)
+        us, low_us, high_us = (round(time or 0.0, 3) for time in times)
         if us:
             title, runs = one.hardware__title, one.baseline_runs
             found.append(Judged(one.setting, title, runs, us, low_us, high_us))

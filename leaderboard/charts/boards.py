@@ -14,6 +14,7 @@ from leaderboard.charts.drawing import (
     labels,
     line_at,
     significant,
+    speedup_axis,
 )
 from leaderboard.failures import FAILURE_MODES
 
@@ -232,12 +233,7 @@ def spreads(rows: Sequence[Spread]) -> Spec:
     return {
         "data": data,
         "layout": {
-            "xaxis": {
-                "title": {"text": "speedup, ×"},
-                "type": "log",
-                "tickformat": "~g",
-                "dtick": "D2",
-            },
+            "xaxis": speedup_axis(speedup for row in rows for speedup in row.speedups),
             "yaxis": {"autorange": "reversed", "automargin": True},
             "height": max(350, 52 * len(rows) + 100),
             "shapes": [line_at(x=1.0)],

@@ -7,7 +7,8 @@ Names come from submitters, and Plotly reads a little HTML in labels, so every n
 from __future__ import annotations
 
 import html
-from collections.abc import Sequence
+import math
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from leaderboard.visible import visible
@@ -19,6 +20,10 @@ COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#8
 SYMBOLS = ("circle", "square", "diamond", "triangle-up", "x", "star", "cross")
 KERNEL_COLOUR, BASELINE_COLOUR = COLOURS[0], COLOURS[1]
 LABEL_LENGTH = 48
+MARKS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 1, 1.5, 2, 3, 5, 10, 20, 50, 100)
+# As close as a narrow screen has room for, over so wide a range.
+CLOSE_MARKS = (0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1, 1.1, 1.25, 1.5, 1.75, 2, 2.5)
+CLOSE = 2.5
 
 
 def height_px(rows: int) -> int:
@@ -66,3 +71,18 @@ def line_at(*, x: float | None = None, y: float | None = None) -> Spec:
         else {"y0": y, "y1": y, "x0": 0, "x1": 1, "xref": "paper"}
     )
     return {"type": "line", "line": {"width": 1, "dash": "dot", "color": "#8C8C8C"}, **across}
+
+
+def speedup_axis(speedups: Iterable[float], title: str = "speedup, ×") -> Spec:
+    """Logarithmic, with all of these and 1 on it, and marks wherever they lie."""
+    known = [1.0, *speedups]
+    low, high = min(known), max(known)
+    marks = CLOSE_MARKS if high / low <= CLOSE else MARKS
+    room = max(0.06 * math.log10(high / low), 0.02)
+    return {
+        "title": {"text": title},
+        "type": "log",
+        "tickvals": list(marks),
+        "ticktext": [f"{mark:g}" for mark in marks],
+        "range": [round(math.log10(low) - room, 4), round(math.log10(high) + room, 4)],
+    }

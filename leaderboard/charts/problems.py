@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -17,18 +17,12 @@ from leaderboard.charts.drawing import (
     label,
     line_at,
     significant,
+    speedup_axis,
 )
 
 QUIET = "#8C8C8C"
-_MARKS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 0.7, 1, 1.5, 2, 3, 5, 10, 20, 50, 100)
 # So many rows do not fit a screen, and their axis stands above them.
 TALL_ROWS = 30
-SPEEDUP_AXIS: Spec = {
-    "title": {"text": "speedup, ×"},
-    "type": "log",
-    "tickvals": list(_MARKS),
-    "ticktext": [f"{mark:g}" for mark in _MARKS],
-}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -167,7 +161,7 @@ def spreads(rows: Sequence[Spread]) -> Spec:
     return {
         "data": [trace for trace in data if trace["x"]],
         "layout": {
-            "xaxis": speedup_axis(len(rows)),
+            "xaxis": axis_beside(len(rows), (x for row in rows for x in row.speedups)),
             **rows_called(names),
             "shapes": [line_at(x=1.0)],
             "margin": {"t": 70},
@@ -191,9 +185,10 @@ def rows_called(names: Sequence[str]) -> Spec:
     }
 
 
-def speedup_axis(rows: int) -> Spec:
+def axis_beside(rows: int, speedups: Iterable[float]) -> Spec:
     """Beside so many rows."""
-    return {**SPEEDUP_AXIS, "side": "top"} if rows > TALL_ROWS else SPEEDUP_AXIS
+    axis = speedup_axis(speedups)
+    return {**axis, "side": "top"} if rows > TALL_ROWS else axis
 
 
 def _strip(
@@ -233,7 +228,7 @@ def speedup_lines(lines: Sequence[Line], x_title: str, ticks: Sequence[tuple[flo
         "data": data,
         "layout": {
             "xaxis": {"title": {"text": x_title}, "type": "log", **axis},
-            "yaxis": SPEEDUP_AXIS,
+            "yaxis": speedup_axis(y for line in lines for _, y in line.points),
             "shapes": [line_at(y=1.0)],
             "hovermode": "closest",
         },

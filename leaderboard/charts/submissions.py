@@ -13,8 +13,9 @@ from leaderboard.charts.drawing import (
     line_at,
     marker,
     significant,
+    speedup_axis,
 )
-from leaderboard.charts.problems import QUIET, SPEEDUP_AXIS, rows_called, speedup_axis
+from leaderboard.charts.problems import QUIET, axis_beside, rows_called
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,7 +67,7 @@ def speedups(kernels: Sequence[Speedup]) -> Spec:
     return {
         "data": [trace],
         "layout": {
-            "xaxis": speedup_axis(rows),
+            "xaxis": axis_beside(rows, (x for one in kernels for x in (one.low, one.high))),
             "yaxis": {"range": [rows - 0.4, -0.6], "automargin": True, "dtick": 1},
             "height": height_px(rows),
             "shapes": [line_at(x=1.0)],
@@ -97,7 +98,7 @@ def speedups_by_problem(series: Sequence[Series]) -> Spec:
     return {
         "data": data,
         "layout": {
-            "xaxis": speedup_axis(len(names)),
+            "xaxis": axis_beside(len(names), (x for one in series for _, x in one.points)),
             **rows_called(names),
             "shapes": [line_at(x=1.0)],
             "showlegend": True,
@@ -111,6 +112,7 @@ def speedups_by_problem(series: Sequence[Series]) -> Spec:
 def progress(trails: Sequence[Trail]) -> Spec:
     """Best speedup so far over the steps of agentic attempts."""
     data = []
+    every = (speedup for trail in trails for speedup in trail.best)
     for trail in sorted(trails, key=lambda trail: trail.typical):
         known = [speedup is not None for speedup in trail.best]
         data.append(
@@ -134,7 +136,7 @@ def progress(trails: Sequence[Trail]) -> Spec:
         "data": data,
         "layout": {
             "xaxis": {"title": {"text": "step"}, "dtick": 1},
-            "yaxis": {**SPEEDUP_AXIS, "title": {"text": "best speedup so far, ×"}},
+            "yaxis": speedup_axis(filter(None, every), "best speedup so far, ×"),
             "shapes": [line_at(y=1.0)],
             "hovermode": "closest",
             "height": 420,

@@ -136,7 +136,7 @@ def problem_record(problem: Asked, setting: Setting | None) -> dict[str, Any]:
 def _problem_row(problem: Asked, record: Mapping[str, Any]) -> dict[str, object]:
     numbers = [
         cells.bytes_cell(record["wire_bytes"]),
-        cells.fraction_cell(record["solved"], record["tried"]),
+        cells.fraction_cell(record["solved"], record["tried"] or None),
         cells.ratio_cell(record["best_speedup"]),
         cells.per_cent_cell(record["utilisation"]),
     ]

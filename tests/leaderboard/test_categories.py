@@ -114,6 +114,7 @@ def test_the_tree_marks_every_problem(slugs: dict[str, str], client: Client) -> 
     assert page.count('class="u0"') == 1
     assert page.count('class="u1"') == 2
     assert page.count('class="u2"') == 1
+    assert page.count('<span class="tight"><span class="swatch u') == 3
     assert 'href="/categories/tensor"' in page
 
 
@@ -139,6 +140,7 @@ def test_one_category_has_its_problems_models_and_failures(
     page = client.get("/categories/tensor").content.decode()
     assert "Not scored: Only 8 ranks." in page
     assert "Claimed Model" in page
+    assert '0<span class="of">/0' not in page
     assert "/figures/failure-modes.json?category=tensor" in page
     assert client.get("/categories/tensor.csv").content.decode().count("\n") == 4
 

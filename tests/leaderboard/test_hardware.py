@@ -47,6 +47,7 @@ def test_what_was_measured_for_a_release_is_shown(client: Client) -> None:
     for told in ("Matrix products, TF32", "386", "multicast is off", "580.159.04", "3,201"):
         assert told in text, told
     assert "No host of this class" in text
+    assert '<th scope="row" class="first tight">0: <bdi>NVIDIA H200' in text
     assert "h200x2" in client.get("/hardware").content.decode()
 
 
@@ -67,7 +68,7 @@ def test_a_host_tells_versions_and_its_page_says_what_to_measure(
 ) -> None:
     text = client.get("/hardware/h200x8").content.decode()
     assert "Not measured yet" in text
-    assert "4800 GB/s" in text  # the datasheet's
+    assert "4,800 GB/s" in text  # the datasheet's
     assert "2.11.0" in text
     assert "&lt;script&gt;alert(1)&lt;/script&gt;[U+202E]" in text
     assert HOSTILE not in text

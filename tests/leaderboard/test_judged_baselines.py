@@ -40,7 +40,7 @@ def judged(problem: Problem) -> Problem:
     reference.model.is_baseline = True
     reference.model.save()
     timed(reference, problem, 90.0)
-    for name, baseline_us in (("A", 100.0), ("B", 110.125), ("C", 150.0)):
+    for name, baseline_us in (("A", 100.0), ("B", 110.126), ("C", 150.0)):
         timed(factory.make_submission(name), problem, baseline_us)
     timed(factory.make_submission("Secret", visibility="private"), problem, 900.0)
     factory.make_judged(factory.make_submission("A"), problem)
@@ -51,8 +51,8 @@ def test_the_median_beside_kernels_is_kept_for_every_setting(judged: Problem) ->
     (gpus,) = [one for one in stood_of(judged) if one.hardware_id == "h200x4"]
     assert gpus.baseline_runs == 4
     found = [gpus.baseline_low_us, gpus.baseline_us, gpus.baseline_high_us]
-    # The quartiles of 90, 100, 110.125 and 150.
-    assert found == pytest.approx([97.5, 105.0625, 120.09375])
+    # The quartiles of 90, 100, 110.126 and 150.
+    assert found == pytest.approx([97.5, 105.063, 120.0945])
     assert frames.differences() == []
     kept = list(ProblemStanding.objects.order_by("hardware").values())
     summary.rebuild()
@@ -88,7 +88,7 @@ def test_csv_json_and_api_keep_both_apart(judged: Problem, client: Client) -> No
     rows = list(csv.DictReader(client.get(address).text.splitlines()))
     told = [(row["timed_by"], row["hardware"], row["runs"], row["median_us"]) for row in rows]
     assert told == [
-        ("judge", "h200x4", "4", "105.0625"),
+        ("judge", "h200x4", "4", "105.063"),
         ("judge", "cpu", "1", "100.0"),
         ("alone", "h200x4", "", "31.9"),
     ]
@@ -98,7 +98,7 @@ def test_csv_json_and_api_keep_both_apart(judged: Problem, client: Client) -> No
     ):
         (gpus,) = [one for one in found if one["hardware_id"] == "h200x4"]
         assert (gpus["runs"], gpus["world_size"], gpus["profile"]) == (4, 4, "hardened")
-        assert gpus["median_us"] == pytest.approx(105.0625)
+        assert gpus["median_us"] == pytest.approx(105.063)
 
 
 def test_rooflines_never_mix_them(judged: Problem, client: Client) -> None:

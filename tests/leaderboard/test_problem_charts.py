@@ -8,6 +8,7 @@ import math
 import plotly.graph_objects as go
 import pytest
 
+from leaderboard.charts import drawing
 from leaderboard.charts import problems as charts
 from leaderboard.charts.drawing import Spec
 from leaderboard.charts.problems import Axes, Limit, Line, Reach, Spread
@@ -88,3 +89,22 @@ def test_the_best_of_all_submissions_is_a_line_where_there_are_several() -> None
     assert best.points == ((8.0, 3.0), (800.0, 0.5))
     apart = {"B": [("tiny", 3.0)], "C": [("standard", 0.5)]}
     assert [line.points for line in speedup_lines(apart, scale)] == [((8.0, 3.0), (800.0, 0.5))]
+
+
+@pytest.mark.parametrize(
+    ("speedups", "marked", "low", "high"),
+    [
+        ((1.24, 1.46), ["1", "1.1", "1.25"], 0.9, 1.6),
+        ((0.3, 1.5), ["0.3", "0.5", "0.7", "1", "1.5"], 0.2, 1.8),
+        ((0.02, 40.0), ["0.1", "10"], 0.01, 70.0),
+        ((), ["1"], 0.9, 1.1),
+    ],
+)
+def test_a_speedup_axis_has_marks_where_the_speedups_lie(
+    speedups: tuple[float, ...], marked: list[str], low: float, high: float
+) -> None:
+    axis = drawing.speedup_axis(speedups)
+    start, end = (10**edge for edge in axis["range"])
+    assert low < start < min(1.0, *speedups, 1.0) <= max(1.0, *speedups, 1.0) < end < high
+    pairs = zip(axis["tickvals"], axis["ticktext"], strict=True)
+    assert set(marked) <= {text for mark, text in pairs if start < mark < end}

@@ -39,7 +39,10 @@ def asked(request: HttpRequest) -> tuple[LanguageModel, list[Entry], Titles]:
 
 
 @figure(
-    "model-failures", "How attempts end", "Share of attempts by outcome, by submission.", "model"
+    "model-failures",
+    "How attempts end",
+    f"Share of attempts by outcome, by submission{EACH}",
+    "model",
 )
 def failures(request: HttpRequest) -> Drawn:
     found, entries, _ = asked(request)
