@@ -62,7 +62,7 @@ def model(request: HttpRequest, slug: str) -> Page:
         **table_context(rows, settings),
         "claimed": bool(totals),
         "citation": claims[0].citation if totals else "",
-        "compare_url": compare_url(ours),
+        "compare_url": compare_url(each),
         "matrix_url": matrix_url(ours, settings),
         "badge_url": url("model-badge", found.slug) if ours else "",
         **extremes(each, known),
@@ -91,7 +91,12 @@ def table_context(rows: Sequence[Placed], settings: Settings) -> dict[str, objec
         {**row_context(row, columns), **_where(row.entry, settings.get(row.entry.submission))}
         for row in rows
     ]
-    return {"columns": columns, "rows": made}
+    return {
+        "columns": columns,
+        "rows": made,
+        "several": len(settings) > 1,
+        "settings_differ": len(set(settings.values())) > 1,
+    }
 
 
 def _where(entry: Entry, setting: boards.Setting | None) -> dict[str, str]:
@@ -120,12 +125,15 @@ def titles_of(known: Known) -> dict[int, str]:
     return {number: f"{number}. {title}" for number, (title, _) in known.problems.items()}
 
 
-def compare_url(entries: Sequence[Entry]) -> str:
-    """Its best submissions side by side, where there are several."""
-    if len(entries) < 2:
+def compare_url(each: Sequence[Shown]) -> str:
+    """Its best submissions side by side, where several were judged in one setting."""
+    setting = setting_of_most(each)
+    alike = [one.entry for one in each if one.setting == setting]
+    if setting is None or len(alike) < 2:
         return ""
-    pairs = zip(LETTERS, (entry.submission for entry in entries), strict=False)
-    return f"{url('compare')}?{urlencode(list(pairs))}"
+    best = [row.entry.submission for row in placed(alike, "fast1")]
+    pairs = zip(LETTERS, best, strict=False)
+    return f"{url('compare')}?{urlencode(list(pairs))}&{setting_query(setting)}"
 
 
 def matrix_url(entries: Sequence[Entry], settings: Settings) -> str:

@@ -60,7 +60,11 @@
   const shortNames = (data, axis) => {
     const along = (trace) => trace[axis] ?? (trace.type === "box" ? [trace.name] : []);
     const names = [...new Set(data.flatMap(along))].filter((name) => typeof name === "string");
-    const short = (name) => (name.length > 20 ? `${name.slice(0, 19)}…` : name);
+    const cut = (end) => (name) =>
+      name.length > 20 ? `${name.slice(0, 19 - end)}…${name.slice(name.length - end)}` : name;
+    // What tells them apart may stand at their ends.
+    const apart = [0, 10, 14].find((end) => new Set(names.map(cut(end))).size === names.length);
+    const short = cut(apart ?? 0);
     return names.length ? { tickmode: "array", tickvals: names, ticktext: names.map(short) } : {};
   };
 

@@ -70,3 +70,10 @@ def test_a_gpu_with_one_number_of_ranks_has_no_such_figure(
     judged("Hand", problem, TWO, 2.0)
     judged("Hand", problem, "b200x4", 2.0)
     assert FIGURE not in client.get(f"{address_of(problem)}?hardware={TWO}").content.decode()
+
+
+def test_a_kernel_handed_in_twice_names_both_submissions(problem: Problem, client: Client) -> None:
+    runs = [judged("Hand", problem, gpus, 2.0) for gpus in (TWO, FOUR)]
+    page = client.get(f"/kernels/{runs[0].kernel.source_id}").content.decode()
+    for run in runs:
+        assert f"submission {run.kernel.submission_id}, attempt 1" in page

@@ -112,6 +112,7 @@ def test_best_and_worst_problems_of_a_model_are_of_one_setting(
     assert "0.500×" in best
     assert "7.00×" not in best
     assert "Solved 2 of 2 problems" in page
+    assert "/compare?" not in page
     assert page.count("each in one setting, as the table of the model says") == 4
     told = client.get(f"/models/{twice.model.slug}.json").json()["settings"]
     assert [(one["submission"], one["size"]) for one in told] == [
@@ -130,3 +131,17 @@ def test_without_one_where_boards_begin_the_setting_of_most_problems_is_told(
     judged_at(factory.make_kernel(other, Problem.objects.get(pk=1), source="x"), "small", 3.0)
     page = client.get(f"/models/{alone.model.slug}").content.decode()
     assert "of any submission. cpu, 2 ranks, large, float32" in page
+
+
+def test_submissions_of_a_model_are_compared_in_a_setting_that_they_share(
+    twice: Submission, problem: Problem, client: Client
+) -> None:
+    again, elsewhere = factory.make_submission("Twice"), factory.make_submission("Twice")
+    judged_at(factory.make_kernel(again, problem, source="again"), "standard", 2.0)
+    judged_at(factory.make_kernel(elsewhere, problem, source="elsewhere"), "small", 7.0)
+    page = client.get(f"/models/{twice.model.slug}").content.decode()
+    ((address, text),) = re.findall(r'href="(/compare\?[^"]*)">([^<]*)<', page)
+    assert address.startswith(f"/compare?a={again.pk}&amp;b={twice.pk}&amp;hardware=cpu")
+    assert "cpu, 2 ranks, standard" in text
+    found = client.get(address.replace("&amp;", "&")).content.decode()
+    assert "Not judged in this setting" not in found

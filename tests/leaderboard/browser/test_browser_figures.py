@@ -62,6 +62,14 @@ def test_names_and_titles_stay_inside_a_narrow_frame(site: dict[str, str], page:
     assert titles.evaluate_all(OUTSIDE) == []
 
 
+def test_short_names_stay_apart_in_a_narrow_frame(site: dict[str, str], page: Page) -> None:
+    page.set_viewport_size({"width": 390, "height": 844})
+    page.goto(site["class"])
+    draw_all(page)
+    told = page.locator("[data-name=hardware-limits] .ytick text").all_text_contents()
+    assert len(set(told)) == len(told) > 4
+
+
 def draw_all(page: Page) -> None:
     page.evaluate("document.querySelectorAll('.fold').forEach((part) => (part.open = true))")
     figures = page.locator("[data-figure]")
