@@ -237,7 +237,7 @@ def fill(models: int, problems: int) -> None:
         )
         for row, submission in enumerate(made)
     )
-    counts = dict.fromkeys(("solved", "made", "correct", "faster"), 0)
+    counts = dict.fromkeys(("solved", "made", "correct", "faster", "baseline_runs"), 0)
     ProblemStanding.objects.create(problem_id=1, submissions=models, modes=[], **setting, **counts)
 
 
