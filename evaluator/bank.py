@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from evaluator.slab import SlotLayout
+from torch import Tensor
+
+from evaluator.locks import Span
+from evaluator.slab import Place, SlotLayout
 from problems.calls import Outputs
+from problems.values import tensors
 
 
 @dataclass(kw_only=True)
@@ -21,6 +25,19 @@ class Call:
     truth: Outputs
     keys: Outputs
     layout: SlotLayout | None = None
+
+    @property
+    def span(self) -> Span | None:
+        """All of its inputs."""
+        return Span.over(self.layout.inputs) if self.layout else None
+
+    def answers(self, mutates: tuple[str, ...]) -> list[tuple[Place, Tensor]]:
+        """Where a right call leaves what: outputs, then arguments that it changes."""
+        assert self.layout is not None
+        places = iter(self.layout.inputs)
+        own = {name: [next(places) for _ in tensors(v)] for name, v in self.inputs.items()}
+        changed = [place for name in mutates for place in own[name]]
+        return list(zip((*self.layout.outputs, *changed), self.truth, strict=True))
 
 
 @dataclass(kw_only=True)

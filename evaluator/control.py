@@ -39,6 +39,7 @@ class Command(IntEnum):
     PROFILE = 2
     DEVICE_CODE = 3
     TAKE = 4
+    LOCK = 5
 
 
 def sealed_memfd(name: str, size_bytes: int) -> int:

@@ -39,39 +39,39 @@ def create(device: int, nbytes: int) -> tuple[int, int]:
     """Allocate on a GPU; returns a descriptor and the size in bytes, rounded up to whole pages."""
     properties = _Properties(_PINNED, _POSIX_FD, _Location(_ON_DEVICE, device))
     page = c_size_t()
-    _call("cuMemGetAllocationGranularity", byref(page), byref(properties), c_int(0))
+    call_driver("cuMemGetAllocationGranularity", byref(page), byref(properties), c_int(0))
     size = -(-nbytes // page.value) * page.value
     handle, fd = c_ulonglong(), c_int(-1)
-    _call("cuMemCreate", byref(handle), c_size_t(size), byref(properties), _NO_FLAGS)
-    _call("cuMemExportToShareableHandle", byref(fd), handle, c_int(_POSIX_FD), _NO_FLAGS)
-    _call("cuMemRelease", handle)  # the descriptor keeps the memory
+    call_driver("cuMemCreate", byref(handle), c_size_t(size), byref(properties), _NO_FLAGS)
+    call_driver("cuMemExportToShareableHandle", byref(fd), handle, c_int(_POSIX_FD), _NO_FLAGS)
+    call_driver("cuMemRelease", handle)  # the descriptor keeps the memory
     return fd.value, size
 
 
 def map_fd(device: int, fd: int, size: int) -> int:
     """Map an allocation into this process; its address on the GPU."""
     handle, address = c_ulonglong(), c_ulonglong()
-    _call("cuMemImportFromShareableHandle", byref(handle), c_void_p(fd), c_int(_POSIX_FD))
+    call_driver("cuMemImportFromShareableHandle", byref(handle), c_void_p(fd), c_int(_POSIX_FD))
     none = c_size_t(0)
-    _call("cuMemAddressReserve", byref(address), c_size_t(size), none, _NO_FLAGS, _NO_FLAGS)
-    _call("cuMemMap", address, c_size_t(size), none, handle, _NO_FLAGS)
+    call_driver("cuMemAddressReserve", byref(address), c_size_t(size), none, _NO_FLAGS, _NO_FLAGS)
+    call_driver("cuMemMap", address, c_size_t(size), none, handle, _NO_FLAGS)
     access = _Access(_Location(_ON_DEVICE, device), _READ_WRITE)
-    _call("cuMemSetAccess", address, c_size_t(size), byref(access), c_size_t(1))
-    _call("cuMemRelease", handle)
+    call_driver("cuMemSetAccess", address, c_size_t(size), byref(access), c_size_t(1))
+    call_driver("cuMemRelease", handle)
     return address.value
 
 
 def unmap(address: int, size: int) -> None:
-    _call("cuMemUnmap", c_ulonglong(address), c_size_t(size))
-    _call("cuMemAddressFree", c_ulonglong(address), c_size_t(size))
+    call_driver("cuMemUnmap", c_ulonglong(address), c_size_t(size))
+    call_driver("cuMemAddressFree", c_ulonglong(address), c_size_t(size))
 
 
 @cache
-def _driver() -> ctypes.CDLL:
+def driver() -> ctypes.CDLL:
     return ctypes.CDLL("libcuda.so.1")
 
 
-def _call(name: str, *arguments: object) -> None:
-    status: int = getattr(_driver(), name)(*arguments)
+def call_driver(name: str, *arguments: object) -> None:
+    status: int = getattr(driver(), name)(*arguments)
     if status:
         raise EvaluatorError(f"the GPU driver answered {name} with error {status}")

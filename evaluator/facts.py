@@ -32,6 +32,8 @@ def facts() -> dict[str, Any]:
             "merged_ratio": timing.MERGED_CALLS_RATIO,
             "merged_us": timing.MERGED_CALLS_US,
             "only_together_us": timing.ONLY_TOGETHER_US,
+            "lock_places": timing.LOCK_PLACES,
+            "locked_words": timing.LOCKED_WORDS,
             "noisy_spread": timing.NOISY_SPREAD,
             "noisy_drift": timing.NOISY_DRIFT,
         },

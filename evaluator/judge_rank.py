@@ -6,6 +6,7 @@ W of them run the reference among themselves in float64 to know the answers befo
 
 from __future__ import annotations
 
+import itertools
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -17,8 +18,10 @@ import torch.distributed as dist
 
 from evaluator import memory
 from evaluator.bank import Bank, Call
+from evaluator.calm import is_calm
 from evaluator.control import Control
 from evaluator.job import Job, Profile
+from evaluator.locks import Lock, kernel_for, make_lock
 from evaluator.marks import Marks, Watch, watch
 from evaluator.memory import Memory
 from evaluator.report import EvaluatorError, OutputCheck, Verdict
@@ -32,7 +35,6 @@ from problems.spec import Tolerance
 from problems.trials import TrialSpec
 from problems.values import tensors
 
-CALM_S, TURN_S, NEVER_CALM_S = 0.005, 0.0005, 0.25  # processes take turns of about 2 ms on a GPU
 LARGE_BYTES = 4 << 30
 FLUSH_BYTES = 256 << 20  # several times the cache of any GPU
 CPU = torch.device("cpu")
@@ -51,9 +53,10 @@ class JudgeRank:
     memories: list[Memory] = field(default_factory=list)
     slabs: dict[str, torch.Tensor] = field(default_factory=dict)
     output_dtypes: tuple[torch.dtype, ...] = ()
-    inputs_ready: list[list[tuple[torch.Tensor, torch.Tensor]]] = field(default_factory=list)
+    inputs_ready: list[list[tuple[int, torch.Tensor]]] = field(default_factory=list)
     outputs_cleared: list[tuple[Place, ...]] = field(default_factory=list)
     watched: list[Watch] = field(default_factory=list)
+    locks: dict[int, Lock] = field(default_factory=dict)
 
     @cached_property
     def marks(self) -> Marks:
@@ -92,7 +95,8 @@ class JudgeRank:
 
     def end(self) -> None:
         """Forget the run, and give its memory back."""
-        for kept in (self.banks, self.slabs, self.inputs_ready, self.outputs_cleared, self.watched):
+        secrets = (self.inputs_ready, self.outputs_cleared, self.watched, self.locks)
+        for kept in (self.banks, self.slabs, *secrets):
             kept.clear()
         for slab in self.memories:
             memory.close(slab)
@@ -112,23 +116,37 @@ class JudgeRank:
             bank.filled_sides.add(side)
             for start, end in bank.guards:
                 slab[start:end] = self._guard[: end - start]
-        self.inputs_ready, self.outputs_cleared = [], []
+        self.inputs_ready, self.outputs_cleared, self.locks = [], [], {}
         for call in bank.calls:
             assert call.layout is not None
             values = (_as_bytes(t) for value in call.inputs.values() for t in tensors(value))
-            views = [slab[p.offset : p.offset + p.nbytes] for p in call.layout.inputs]
-            self.inputs_ready.append(list(zip(views, values, strict=True)))
+            offsets = [place.offset for place in call.layout.inputs]
+            self.inputs_ready.append(list(zip(offsets, values, strict=True)))
             self.outputs_cleared.append(call.layout.outputs)
             for place in call.layout.outputs:
-                view = slab[place.offset : place.offset + place.nbytes]
-                self.marks.fill(view, place.dtype)
+                self.marks.fill(slab[place.offset :][: place.nbytes], place.dtype)
+
+    def lock(self, key: str, indices: tuple[int, ...]) -> dict[str, Any]:
+        """From the next release on, each call of the cleared bank opens with the answer of the one
+        before, unless others are as good; returns what its rank has to be told."""
+        calls = [] if self.module.settle else self.banks[key].calls
+        for before, after in itertools.pairwise(indices if calls else ()):
+            answers = calls[before].answers(self.module.problem.mutates)
+            if lock := make_lock(calls[after].span, answers, self.tolerance):
+                self.locks[after] = lock
+        nodes = [self.locks[index].node if index in self.locks else None for index in indices]
+        return {"locks": nodes, "kernel": kernel_for(self.device)}
 
     def release(self, side: str, indices: tuple[int, ...], sequence: int, skew_s: float) -> None:
         """Write the inputs of the cleared bank's calls and say go at once: they are secret until
         they are needed."""
+        slab = self.slabs[side]
         for index in indices:
-            for view, value in self.inputs_ready[index]:
-                view.copy_(value)
+            if lock := self.locks.get(index):
+                lock.write(slab, self.inputs_ready[index])
+                continue
+            for offset, value in self.inputs_ready[index]:
+                slab[offset : offset + len(value)] = value
         if self.device.type == "cuda":
             outputs = [place for index in indices for place in self.outputs_cleared[index]]
             self.watched = watch(self.marks, outputs, self.device)
@@ -139,22 +157,8 @@ class JudgeRank:
         self.controls[side].release(sequence)
 
     def is_calm(self) -> bool:
-        """Wait until nobody else computes on this GPU; False where somebody goes on and on.
-
-        Processes take turns on a GPU. Whoever is not alone waits for milliseconds now and then.
-        """
-        if self.device.type != "cuda":
-            return True
-        torch.cuda.synchronize()  # what this process has still to do there says nothing of others
-        began = calm_since = time.perf_counter()
-        while (now := time.perf_counter()) - calm_since < CALM_S:
-            if now - began > NEVER_CALM_S:
-                return False
-            self._scratch[:1].zero_()
-            torch.cuda.synchronize()
-            if time.perf_counter() - now > TURN_S:
-                calm_since = time.perf_counter()
-        return True
+        """Wait until nobody else computes on this GPU; False where somebody goes on and on."""
+        return self.device.type != "cuda" or is_calm(self._scratch[:1])
 
     def finish(self, side: str, sequence: int) -> tuple[int, int]:
         """Wait until the rank ticks, then look at the GPU itself; returns when that was done, in
@@ -176,12 +180,17 @@ class JudgeRank:
         for start, end in bank.guards:
             if not torch.equal(snapshot[start:end], self._guard[: end - start]):
                 return [[self._fault("guard band", Verdict.PROTOCOL_VIOLATION)]]
-        return [self._check_call(bank.calls[index], snapshot) for index in called]
+        found: list[list[OutputCheck]] = []
+        for index in called:
+            found.append(self._check_call(bank.calls[index], snapshot))
+            if self.locks and any(check.verdict is not Verdict.OK for check in found[-1]):
+                break  # nobody knows what the next call was given
+        return found
 
     def _check_call(self, call: Call, snapshot: torch.Tensor) -> list[OutputCheck]:
         assert call.layout is not None
         checks, mutated = self._check_inputs(call, call.layout, snapshot)
-        views = [_view(snapshot, place) for place in call.layout.outputs]
+        views = [place.on(snapshot) for place in call.layout.outputs]
         got = self._settled((*views, *mutated), call.truth, call.keys)
         for position, (name, expected) in enumerate(zip(call.names, call.truth, strict=True)):
             unwritten = self.marks.unwritten(views[position]) if position < len(views) else 0
@@ -201,7 +210,7 @@ class JudgeRank:
         places = iter(layout.inputs)
         for name, value in call.inputs.items():
             for tensor in tensors(value):
-                seen = _view(snapshot, next(places))
+                seen = next(places).on(snapshot)
                 if name in may_change:
                     may_change[name].append(seen)
                 elif not torch.equal(_as_bytes(seen), _as_bytes(tensor)):
@@ -285,11 +294,6 @@ class JudgeRank:
     @cached_property
     def _guard(self) -> torch.Tensor:
         return self.marks.guard(self.device)
-
-
-def _view(snapshot: torch.Tensor, place: Place) -> torch.Tensor:
-    region = snapshot[place.offset : place.offset + place.nbytes]
-    return region.view(place.dtype).view(place.shape)
 
 
 def _as_bytes(value: torch.Tensor) -> torch.Tensor:

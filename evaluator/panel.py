@@ -150,6 +150,11 @@ class Panel:
     def clear(self, key: str, side: str) -> None:
         self._all("clear", key, side)
 
+    def lock(self, key: str, burst: tuple[int, ...]) -> list[Any]:
+        """Each call of a cleared burst opens with the answer of the one before; what its ranks
+        have to be told of that."""
+        return self._all("lock", key, burst)
+
     def is_calm(self) -> bool:
         """Whether the GPUs are idle, at last after some waiting. A processor always is."""
         return self.job.device is Device.CPU or all(self._all("is_calm"))

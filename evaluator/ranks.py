@@ -110,6 +110,13 @@ class Ranks:
         self._command(Command.LOAD_PLAN)
         self.wait()
 
+    def lock(self, plans: Sequence[dict[str, Any]]) -> None:
+        """Tell every rank how the calls of its next burst open one after the other."""
+        for control, plan in zip(self.controls, plans, strict=True):
+            control.write_plan(plan)
+        self._command(Command.LOCK)
+        self.wait()
+
     def ask(self, command: Command, indices: tuple[int, ...] = ()) -> list[bytes]:
         """What every rank says to a question: untrusted bytes."""
         self._command(command, indices)

@@ -13,8 +13,9 @@ import sys
 import tempfile
 import time
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from itertools import repeat
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,7 @@ from evaluator.builds import share_builds, uses_extensions
 from evaluator.claims import CallFault, claim_of
 from evaluator.codec import decode
 from evaluator.control import Command, Control
+from evaluator.locks import opener
 from evaluator.memory import Memory
 from evaluator.spawn import RankSetup, Task, receive_slab
 from problems.mesh import join_world, mesh_groups
@@ -34,13 +36,14 @@ from problems.values import linear, named_outputs, sparse, tensors
 
 Solution = Callable[..., object]
 Groups = Mapping[str, dist.ProcessGroup]
+Openers = Iterable[Callable[[], object]]
 SCRATCH = Path(tempfile.gettempdir())
+ALL_OPEN: Openers = repeat(int)  # which does nothing
 
 
 def run_rank(setup: RankSetup, rank: int, slab_channel: socket.socket, control_fd: int) -> None:
     """Serve the judge's commands until the sandbox is killed, or claim a failure and wait."""
-    control = Control(control_fd)
-    stage = "import"
+    control, stage = Control(control_fd), "import"
     try:
         last_words.prepare()
         control.wait_go()
@@ -49,21 +52,25 @@ def run_rank(setup: RankSetup, rank: int, slab_channel: socket.socket, control_f
         control.done(0)
         stage = "call"
         slab: Memory | None = None
-        slots, armed = list[Slot](), False
+        slots, openers, armed = list[Slot](), ALL_OPEN, False
         while True:
             command, indices = control.wait_go(armed=armed)
             armed = command is Command.CALL and not indices
             if command is Command.CALL:
                 elapsed_ns = STOPWATCHES[device.type](device)
-                for index in indices:
+                for index, unlock in zip(indices, openers, strict=False):
+                    unlock()
                     slot = slots[index]
                     given = slot.given()
                     slot.store(work.solution(*given), given)
+                    openers = ALL_OPEN  # in bursts to come
                 control.done(elapsed_ns())
                 continue
             if command is Command.TAKE:
                 work = _work_after(slab, control, setup, rank)
                 slots, slab = [], None
+            elif command is Command.LOCK:
+                openers = _openers(slab, control)
             elif command is Command.LOAD_PLAN:
                 slab = slab or memory.open_fd(device, *receive_slab(slab_channel))
                 slots = [Slot(slab, work, node) for node in control.read_plan()["slots"]]
@@ -73,16 +80,28 @@ def run_rank(setup: RankSetup, rank: int, slab_channel: socket.socket, control_f
                 control.write_answer(_answer(command, asked, work, device, rank))
             control.done(0)
     except BaseException as error:  # noqa: BLE001 - a submission may raise anything
-        traceback.print_exc()
-        control.fail(claim_of(error, stage))
-        while True:
-            time.sleep(60)
+        _give_up(control, claim_of(error, stage))
+
+
+def _give_up(control: Control, claim: bytes) -> None:
+    """The judge ends it."""
+    traceback.print_exc()
+    control.fail(claim)
+    while True:
+        time.sleep(60)
 
 
 def _keep_to(core: int | None, others: tuple[int, ...]) -> None:
     """This thread alone: those that it has started stay where they are."""
     if wanted := {core} if core is not None else others:
         os.sched_setaffinity(0, wanted)
+
+
+def _openers(slab: Memory | None, control: Control) -> Openers:
+    """For the calls of the next burst, and for it alone."""
+    assert slab is not None
+    plan = control.read_plan()
+    return [opener(slab, node, plan["kernel"]) if node else int for node in plan["locks"]]
 
 
 def _answer(

@@ -29,6 +29,11 @@ class Place:
     def nbytes(self) -> int:
         return self.dtype.itemsize * torch.Size(self.shape).numel()
 
+    def on(self, slab: torch.Tensor) -> torch.Tensor:
+        """The tensor, a view on a slab's bytes."""
+        region = slab[self.offset : self.offset + self.nbytes]
+        return region.view(self.dtype).view(self.shape)
+
     def node(self) -> dict[str, Any]:
         return {
             "offset": self.offset,

@@ -17,6 +17,8 @@ LEAST_ROUNDS = 2  # one says nothing of how rounds scatter
 MERGED_CALLS_RATIO = 2.0
 MERGED_CALLS_US = 100.0
 ONLY_TOGETHER_US = 50.0
+LOCK_PLACES = 128
+LOCKED_WORDS = 4096
 LEAST_SHARE = 0.25
 ADVISORY_RATIO = 0.5
 NOISY_SPREAD = 0.25
@@ -92,6 +94,7 @@ class Samples:
     """Wall times of whole bursts in microseconds; `single` are bursts of one call.
 
     `empty_us` are bursts of no call, by the reference: what a burst costs beside its calls.
+    `is_open` says that inputs of several calls of a burst could be read at once.
     `rank_us` and `baseline_rank_us` have one entry per burst too, with what each rank says of
     itself.
     """
@@ -103,6 +106,7 @@ class Samples:
     baseline_single_us: list[float] = field(default_factory=list)
     empty_us: list[float] = field(default_factory=list)
     warmup_calls: int = 0
+    is_open: bool = False
     rank_us: list[list[float]] = field(default_factory=list)
     baseline_rank_us: list[list[float]] = field(default_factory=list)
 
@@ -160,7 +164,7 @@ def summarise(samples: Samples) -> tuple[Timing, tuple[str, ...]]:
     Where single calls suggest that calls inside a burst were merged, they are the score: a kernel
     that needs all inputs at once gains nothing from getting them together.
     """
-    flags = []
+    flags = ["open_bursts"] if samples.is_open else []
     calls = samples.per_call()
     kernel, baseline = calls.kernel_us, calls.baseline_us
     if _is_noisy(baseline):

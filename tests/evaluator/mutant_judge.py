@@ -60,7 +60,18 @@ def no_input_comparison() -> None:
     _forgive(Verdict.INPUT_CONTRACT_BROKEN)
 
 
+def no_locks() -> None:
+    """All inputs of a burst can be read when it begins."""
+
+    def nothing(self: JudgeRank, key: str, indices: tuple[int, ...]) -> dict[str, Any]:
+        return {"locks": [None] * len(indices), "kernel": ""}
+
+    _replace(JudgeRank, "lock", nothing)
+
+
 def only_rank_zero_compared() -> None:
+    """A wrong answer keeps its rank from the next inputs, so that goes, too."""
+    no_locks()
     check = Panel.check
 
     def check_rank_zero(self: Panel, key: str, *given: Any) -> list[OutputCheck]:
@@ -104,6 +115,7 @@ MUTATIONS: dict[str, Callable[[], None]] = {
         no_timed_comparison,
         no_guard_bands,
         no_input_comparison,
+        no_locks,
         only_rank_zero_compared,
         no_seccomp,
         no_private_network,

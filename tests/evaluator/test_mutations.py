@@ -28,6 +28,7 @@ ACCEPTED = {
     "no_guard_bands": "scribbles_before_input",
     "no_input_comparison": "input_bit_flip",
     "only_rank_zero_compared": "rank_zero_only",
+    "no_locks": "superbatch",
 }
 ESCAPED = {
     "no_seccomp": "reads_other_memory",

@@ -1,7 +1,6 @@
-# verdict: ok
-# flags: superbatch_suspect
-# speedup_below: 1.5
+# verdict: output_mismatch, nonfinite_output
 # cheat: reads the burst from the runner's frame and answers all of its calls with one exchange
+# timed: yes
 import sys
 
 import torch

@@ -1,4 +1,4 @@
-# verdict: ok, output_mismatch
+# verdict: ok, output_mismatch, nonfinite_output
 # speedup_below: 1.5
 # cheat: answers every call of the slab with one exchange, also those that are asked for one by one
 import sys

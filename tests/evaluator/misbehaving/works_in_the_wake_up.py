@@ -1,4 +1,4 @@
-# verdict: ok, output_mismatch
+# verdict: ok, output_mismatch, nonfinite_output
 # speedup_below: 1.5
 # cheat: answers a whole burst while the judge only wakes it, before the clock has started
 import sys
