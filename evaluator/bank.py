@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+import torch
 from torch import Tensor
 
 from evaluator.locks import Span
 from evaluator.slab import Place, SlotLayout
 from problems.calls import Outputs
 from problems.values import tensors
+
+_CHUNK_BYTES = 1 << 22
 
 
 @dataclass(kw_only=True)
@@ -31,6 +35,20 @@ class Call:
         """All of its inputs."""
         return Span.over(self.layout.inputs) if self.layout else None
 
+    def overwritten(
+        self, snapshot: Tensor, mutates: tuple[str, ...]
+    ) -> Iterator[tuple[str, Tensor]]:
+        """Inputs that must not change and did: the name, and offsets of the first bytes that
+        differ."""
+        assert self.layout is not None
+        places = iter(self.layout.inputs)
+        for name, value in self.inputs.items():
+            for tensor in tensors(value):
+                place = next(places)
+                seen = snapshot[place.offset :][: place.nbytes]
+                if name not in mutates and not torch.equal(seen, as_bytes(tensor)):
+                    yield name, first_differences(seen, as_bytes(tensor)) + place.offset
+
     def answers(self, mutates: tuple[str, ...]) -> list[tuple[Place, Tensor]]:
         """Where a right call leaves what: outputs, then arguments that it changes."""
         assert self.layout is not None
@@ -38,6 +56,20 @@ class Call:
         own = {name: [next(places) for _ in tensors(v)] for name, v in self.inputs.items()}
         changed = [place for name in mutates for place in own[name]]
         return list(zip((*self.layout.outputs, *changed), self.truth, strict=True))
+
+
+def first_differences(one: Tensor, other: Tensor) -> Tensor:
+    """Where they are, of the first few million bytes that have any: int64."""
+    for start in range(0, len(one), _CHUNK_BYTES):
+        part = slice(start, start + _CHUNK_BYTES)
+        offsets = (one[part] != other[part]).nonzero().squeeze(1)
+        if len(offsets):
+            return offsets + start
+    return torch.empty(0, dtype=torch.int64)
+
+
+def as_bytes(value: Tensor) -> Tensor:
+    return value.contiguous().view(-1).view(torch.uint8)
 
 
 @dataclass(kw_only=True)

@@ -17,7 +17,7 @@ import torch
 import torch.distributed as dist
 
 from evaluator import memory
-from evaluator.bank import Bank, Call
+from evaluator.bank import Bank, Call, as_bytes, first_differences
 from evaluator.calm import is_calm
 from evaluator.control import Control
 from evaluator.job import Job, Profile
@@ -25,7 +25,7 @@ from evaluator.locks import Lock, kernel_for, make_lock
 from evaluator.marks import Marks, Watch, watch
 from evaluator.memory import Memory
 from evaluator.report import EvaluatorError, OutputCheck, Verdict
-from evaluator.slab import Cursor, Place, SlotLayout, lay_out
+from evaluator.slab import Cursor, Place, lay_out
 from problems import ProblemModule
 from problems.calls import Outputs, keys_of_ties, mutated, true_answer
 from problems.calls import call as answers
@@ -119,7 +119,7 @@ class JudgeRank:
         self.inputs_ready, self.outputs_cleared, self.locks = [], [], {}
         for call in bank.calls:
             assert call.layout is not None
-            values = (_as_bytes(t) for value in call.inputs.values() for t in tensors(value))
+            values = (as_bytes(t) for value in call.inputs.values() for t in tensors(value))
             offsets = [place.offset for place in call.layout.inputs]
             self.inputs_ready.append(list(zip(offsets, values, strict=True)))
             self.outputs_cleared.append(call.layout.outputs)
@@ -178,44 +178,45 @@ class JudgeRank:
         bank = self.banks[key]
         snapshot = self.slabs[side][: bank.nbytes].clone()
         for start, end in bank.guards:
-            if not torch.equal(snapshot[start:end], self._guard[: end - start]):
+            if self._is_broken(snapshot, start, end):
                 return [[self._fault("guard band", Verdict.PROTOCOL_VIOLATION)]]
         found: list[list[OutputCheck]] = []
         for index in called:
-            found.append(self._check_call(bank.calls[index], snapshot))
-            if self.locks and any(check.verdict is not Verdict.OK for check in found[-1]):
+            own = self._check_call(bank.calls[index], snapshot, self.locks.get(index))
+            found.append(own)
+            if self.locks and any(check.verdict is not Verdict.OK for check in own):
                 break  # nobody knows what the next call was given
         return found
 
-    def _check_call(self, call: Call, snapshot: torch.Tensor) -> list[OutputCheck]:
-        assert call.layout is not None
-        checks, mutated = self._check_inputs(call, call.layout, snapshot)
-        views = [place.on(snapshot) for place in call.layout.outputs]
-        got = self._settled((*views, *mutated), call.truth, call.keys)
+    def _is_broken(self, snapshot: torch.Tensor, start: int, end: int) -> bool:
+        """Whether a guard band is; what a lock that opened with another key left is none."""
+        band, guard = snapshot[start:end], self._guard[: end - start]
+        if torch.equal(band, guard):
+            return False
+        offsets = first_differences(band, guard) + start
+        return not any(lock.span.covers(offsets) for lock in self.locks.values())
+
+    def _check_call(
+        self, call: Call, snapshot: torch.Tensor, lock: Lock | None
+    ) -> list[OutputCheck]:
+        problem = self.module.problem
+        checks = []
+        for name, offsets in call.overwritten(snapshot, problem.mutates):
+            # Then the answer before was not there yet, and the lock opened with another key.
+            is_early = lock is not None and lock.span.covers(offsets)
+            broken = Verdict.LATE_OUTPUT if is_early else Verdict.INPUT_CONTRACT_BROKEN
+            checks.append(self._fault(call.names[0] if is_early else name, broken))
+        views = [place.on(snapshot) for place, _ in call.answers(problem.mutates)]
+        got = self._settled(tuple(views), call.truth, call.keys)
         for position, (name, expected) in enumerate(zip(call.names, call.truth, strict=True)):
-            unwritten = self.marks.unwritten(views[position]) if position < len(views) else 0
+            is_output = position < len(self.output_dtypes)
+            unwritten = self.marks.unwritten(views[position]) if is_output else 0
             if unwritten:
                 late = Verdict.LATE_OUTPUT
                 checks.append(self._fault(name, late, unwritten, expected.numel()))
             else:
                 checks.append(self._compare(name, got[position], expected))
         return checks
-
-    def _check_inputs(
-        self, call: Call, layout: SlotLayout, snapshot: torch.Tensor
-    ) -> tuple[list[OutputCheck], list[torch.Tensor]]:
-        """Faults of arguments that must not change, and those that may as they are now."""
-        faults = []
-        may_change: dict[str, list[torch.Tensor]] = {n: [] for n in self.module.problem.mutates}
-        places = iter(layout.inputs)
-        for name, value in call.inputs.items():
-            for tensor in tensors(value):
-                seen = next(places).on(snapshot)
-                if name in may_change:
-                    may_change[name].append(seen)
-                elif not torch.equal(_as_bytes(seen), _as_bytes(tensor)):
-                    faults.append(self._fault(name, Verdict.INPUT_CONTRACT_BROKEN))
-        return faults, [view for views in may_change.values() for view in views]
 
     def _compare(self, name: str, got: torch.Tensor, expected: torch.Tensor) -> OutputCheck:
         found = compare(got, expected, self.tolerance)
@@ -294,7 +295,3 @@ class JudgeRank:
     @cached_property
     def _guard(self) -> torch.Tensor:
         return self.marks.guard(self.device)
-
-
-def _as_bytes(value: torch.Tensor) -> torch.Tensor:
-    return value.contiguous().view(-1).view(torch.uint8)

@@ -92,6 +92,12 @@ class Span:
     def end(self) -> int:
         return self.offset + 8 * self.count * self.step
 
+    def covers(self, offsets: torch.Tensor) -> bool:
+        """Whether all these bytes of the slab are of words that are scrambled."""
+        words = (offsets - self.offset) // 8
+        is_inside = (offsets >= self.offset) & (offsets < self.end)
+        return bool((is_inside & (words % self.step == 0)).all())
+
     def words(self, own: torch.Tensor) -> torch.Tensor:
         """The words to scramble, int64 [count], of the span's own bytes, uint8."""
         return own.view(torch.int64)[:: self.step]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -61,7 +61,9 @@ MODULE = ProblemModule(
 class Scene:
     """A judge's rank and a submission's view of the same slab."""
 
-    def __init__(self, module: ProblemModule = MODULE) -> None:
+    def __init__(
+        self, module: ProblemModule = MODULE, specs: Sequence[TrialSpec] = (SPEC,)
+    ) -> None:
         self.judge = JudgeRank(
             job=Job(problem="double", source="x"),
             rank=0,
@@ -69,7 +71,7 @@ class Scene:
             secret=b"secret",
             controls={"submission": Control(sealed_memfd("test", CONTROL_BYTES))},
         )
-        _, nbytes = self.judge.prepare("key", [SPEC], True)
+        _, nbytes = self.judge.prepare("key", list(specs), True)
         ((fd, _),) = self.judge.attach(nbytes)
         os.close(fd)
         self.refill()

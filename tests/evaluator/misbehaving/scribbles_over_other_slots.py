@@ -1,4 +1,4 @@
-# verdict: input_contract_broken, output_mismatch
+# verdict: input_contract_broken, output_mismatch, late_output
 # cheat: overwrites the inputs of every other call with zeros, whose sum it knows
 # timed: yes
 import sys

@@ -1,0 +1,79 @@
+"""What the judge sees in a burst whose calls open one after the other."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from evaluator import Verdict
+from evaluator.locks import opener
+from problems import ProblemModule
+from problems.trials import TrialSpec
+from tests.evaluator.test_judge_rank import MODULE, Scene
+
+SPECS = [TrialSpec(trial=trial, m=64, n=32, note="") for trial in (0, 1)]
+
+
+class LockedScene(Scene):
+    """Two calls, of which the second opens with the answer of the first."""
+
+    def __init__(self, module: ProblemModule = MODULE) -> None:
+        super().__init__(module, SPECS)
+        self.judge.clear("key", "submission")
+        first, self.node = self.judge.lock("key", (0, 1))["locks"]
+        assert first is None
+        self.judge.release("submission", (0, 1), 1, 0.0)
+
+    def open_second(self) -> None:
+        opener(self.judge.memories[0], self.node, "")()
+        layout = self.judge.banks["key"].calls[1].layout
+        assert layout is not None
+        self.layout = layout
+
+    def both(self) -> list[set[Verdict]]:
+        found = self.judge.check("key", "submission", (0, 1))
+        return [{check.verdict for check in checks} - {Verdict.OK} for checks in found]
+
+
+def test_a_burst_that_is_answered_call_by_call_passes() -> None:
+    scene = LockedScene()
+    scene.answer()
+    scene.open_second()
+    scene.answer()
+    assert scene.both() == [set(), set()]
+
+
+def test_a_lock_that_opened_before_the_answer_was_there_is_a_late_one() -> None:
+    scene = LockedScene()
+    own = scene.layout
+    scene.open_second()
+    scene.answer()
+    scene.layout = own
+    scene.answer()
+    assert scene.both()[0] == set()
+    assert Verdict.LATE_OUTPUT in scene.both()[1]
+    assert Verdict.INPUT_CONTRACT_BROKEN not in scene.both()[1]
+
+
+def test_after_a_wrong_call_of_a_burst_none_is_looked_at() -> None:
+    scene = LockedScene()
+    scene.answer()
+    scene.view(scene.layout.outputs[0]).mul_(2.0)
+    scene.open_second()
+    scene.answer()
+    assert scene.both() == [{Verdict.OUTPUT_MISMATCH}]
+
+
+def test_where_other_answers_are_as_good_nothing_is_locked() -> None:
+    module = replace(MODULE, keys=lambda *_: (), settle=lambda got, truth, keys: got)
+    scene = Scene(module, SPECS)
+    scene.judge.clear("key", "submission")
+    assert scene.judge.lock("key", (0, 1))["locks"] == [None, None]
+
+
+def test_a_guard_band_that_a_kernel_wrote_is_broken_all_the_same() -> None:
+    scene = LockedScene()
+    scene.answer()
+    scene.open_second()
+    scene.answer()
+    scene.slab[scene.layout.outputs[0].offset - 1] += 1
+    assert scene.both() == [{Verdict.PROTOCOL_VIOLATION}]
