@@ -24,8 +24,8 @@ COLUMNS = (
 
 
 class Judged(NamedTuple):
-    """Of all correct kernels of a problem in one setting: the median and the quartiles of what the
-    reference took beside them."""
+    """What the reference took beside `runs` correct kernels of a problem in one setting: of each
+    submission the median, and of these the median and the quartiles."""
 
     setting: Setting
     hardware: str

@@ -34,9 +34,8 @@ FACTS = ["made", "correct", "best_speedup"]
 CELL_FACTS = [*FACTS, "best_low", "speedups", "lows"]
 PROBLEM = ["problem_id", *SETTING]
 PART = ["baseline", "made", "correct", "best_speedup", "best_low", "utilisation"]
-PROBLEM_COUNTS = ["submissions", "solved", "made", "correct", "faster"]
-PROBLEM_FACTS = [*PROBLEM_COUNTS, "best_speedup", "utilisation", "usual_utilisation"]
-PROBLEM_FACTS += ["baseline_runs", "baseline_us"]
+PROBLEM_COUNTS = ["submissions", "solved", "made", "correct", "faster", "baseline_runs"]
+PROBLEM_FACTS = [*PROBLEM_COUNTS, "best_speedup", "utilisation", "usual_utilisation", "baseline_us"]
 NUMBERS = ("speedup", "speedup_low", "utilisation", "baseline_us")
 SOME_P = 1.5
 ABOVE = ["fast_at_1", "likely_fast_at_1", "faster", "likely_faster"]
@@ -231,7 +230,7 @@ def parts() -> pd.DataFrame:
     rows = [
         (submission, problem, *setting, *facts)
         for problem, *setting, text in ProblemStanding.objects.values_list(*PROBLEM, "parts")
-        for submission, *facts, _run, _modes, _baselines in json.loads(text)
+        for submission, *facts, _run, _modes, _baseline in json.loads(text)
     ]
     return pd.DataFrame.from_records(rows, columns=[*PLACE, *PART]).set_index(PLACE)
 
@@ -252,9 +251,10 @@ def problems_stood() -> pd.DataFrame:
         correct=("correct", "sum"),
         faster=("faster", "sum"),
     )
-    taken = shown_attempts().round({"baseline_us": 3}).groupby(PROBLEM)["baseline_us"]
-    reference = taken.agg(baseline_runs="count", baseline_us="median")
-    return every.join(counted).join(reference).fillna(dict.fromkeys(PROBLEM_COUNTS, 0))
+    taken = shown_attempts().groupby(PLACE)["baseline_us"].agg(["count", "median"]).round(3)
+    sums = {"baseline_runs": ("count", "sum"), "baseline_us": ("median", "median")}
+    every = every.join(counted).join(taken.groupby(PROBLEM).agg(**sums))
+    return every.fillna(dict.fromkeys(PROBLEM_COUNTS, 0))
 
 
 def problems_stored() -> pd.DataFrame:

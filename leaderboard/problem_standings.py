@@ -6,7 +6,7 @@ import statistics
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from itertools import chain, compress, groupby
+from itertools import compress, groupby
 from operator import itemgetter
 from typing import Any, NamedTuple
 from uuid import UUID
@@ -22,7 +22,7 @@ from leaderboard.prepared import Given, ask, change, given, send
 
 class Best(NamedTuple):
     """Of one submission, its attempts, its fastest correct kernel, and what the reference took
-    beside each correct one."""
+    beside the correct ones, in the median."""
 
     submission_id: int
     submission__model__is_baseline: bool
@@ -33,7 +33,7 @@ class Best(NamedTuple):
     utilisation: float | None
     best_run_id: UUID | str | None
     modes: Sequence[int]
-    baselines: Sequence[float]
+    baseline_us: float | None
 
 
 WHERE = (*SETTING, "problem_id")
@@ -104,10 +104,10 @@ def _summaries() -> QuerySet[Summary, Row]:
 
 
 def _best(row: Row) -> Row:
-    """To the nanosecond: all of them are read and written with each result."""
+    """To the nanosecond: those of all submissions are read and written with each result."""
     *facts, attempts = row
-    taken = (entry["baseline_us"] for entry in attempts)
-    return (*facts, [round(us, 3) for us in taken if us is not None])
+    taken = [us for entry in attempts if (us := entry["baseline_us"]) is not None]
+    return (*facts, round(statistics.median(taken), 3) if taken else None)
 
 
 def _standing() -> QuerySet[ProblemStanding]:
@@ -170,17 +170,18 @@ def columns_of(rows: Iterable[Sequence[Any]]) -> dict[str, Any] | None:
         "utilisation": None if fastest is None else models.utilisation[fastest],
         "usual_utilisation": statistics.median(known) if known else None,
         "run_id": run_id or next(filter(None, reversed(every.best_run_id)), None),
-        **_reference(sorted(chain.from_iterable(every.baselines))),
+        "baseline_runs": sum(every.correct),
+        **_reference([us for us in every.baseline_us if us is not None]),
     }
 
 
 def _reference(taken: Sequence[float]) -> dict[str, float | None]:
-    """Of sorted times."""
+    """The median of times, and their quartiles."""
     names = ("baseline_low_us", "baseline_us", "baseline_high_us")
     if len(taken) < 2:
-        return {"baseline_runs": len(taken), **dict.fromkeys(names, next(iter(taken), None))}
+        return dict.fromkeys(names, next(iter(taken), None))
     cuts = statistics.quantiles(taken, n=4, method="inclusive")
-    return {"baseline_runs": len(taken), **dict(zip(names, cuts, strict=True))}
+    return dict(zip(names, cuts, strict=True))
 
 
 def _fastest(speedups: Sequence[float | None]) -> int | None:

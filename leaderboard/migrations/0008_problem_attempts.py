@@ -20,7 +20,7 @@ def fill(apps, editor):
     shown = summaries.filter(submission__visibility="public", submission__moderation="accepted")
     found = shown.order_by(*WHERE, "submission_id").values_list(*WHERE, *PART)
     for place, group in groupby(list(found), key=lambda row: row[: len(WHERE)]):
-        columns = columns_of(Best(*row[len(WHERE) :], baselines=()) for row in group)
+        columns = columns_of(Best(*row[len(WHERE) :], baseline_us=None) for row in group)
         for name in LATER:  # since 0013 and 0018
             del columns[name]
         standings.create(**dict(zip(WHERE, place, strict=True)), **columns)

@@ -1,19 +1,17 @@
 """What the reference took beside kernels, in summaries and standings of problems. `parts` stays the
 last column, as SQLite reads a row only as far as it has to."""
 
+import statistics
 from itertools import groupby
 
 import orjson
 from django.db import migrations, models
-
-from leaderboard.problem_standings import columns_of
 
 WHERE = ("hardware_id", "world_size", "size", "dtype", "profile", "judge_version", "problem_id")
 PART = (
     *("submission_id", "submission__model__is_baseline", "made", "correct", "best_speedup"),
     *("best_low", "utilisation", "best_run_id", "modes"),
 )
-ADDED = ("parts", "baseline_runs", "baseline_us", "baseline_low_us", "baseline_high_us")
 
 
 def tell(apps, editor):
@@ -39,13 +37,20 @@ def fill(apps, editor):
     shown = summaries.filter(submission__visibility="public", submission__moderation="accepted")
     found = shown.order_by(*WHERE, "submission_id").values_list(*WHERE, *PART, "attempts")
     for place, group in groupby(found.iterator(), key=lambda row: row[: len(WHERE)]):
-        columns = columns_of((*row[len(WHERE) : -1], _baselines(row[-1])) for row in group)
+        rows = [(*row[len(WHERE) : -1], _median(row[-1])) for row in group]
+        times = [row[-1] for row in rows if row[-1] is not None]
+        cuts = statistics.quantiles(times, n=4, method="inclusive") if times[1:] else 3 * times
         own = standings.filter(**dict(zip(WHERE, place, strict=True)))
-        own.update(**{name: columns[name] for name in ADDED})
+        own.update(
+            parts=orjson.dumps(rows).decode(),
+            baseline_runs=sum(row[PART.index("correct")] for row in rows),
+            **dict(zip(("baseline_low_us", "baseline_us", "baseline_high_us"), cuts)),
+        )
 
 
-def _baselines(attempts):
-    return [round(e["baseline_us"], 3) for e in attempts if e["baseline_us"] is not None]
+def _median(attempts):
+    taken = [e["baseline_us"] for e in attempts if e["baseline_us"] is not None]
+    return round(statistics.median(taken), 3) if taken else None
 
 
 def uncompressed(apps, editor):

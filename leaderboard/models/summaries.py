@@ -185,9 +185,10 @@ class ProblemStanding(models.Model):
     (`modes` by FAILURE_MODES); `solved` of them did so, `faster` surely faster than the reference.
     `run` is of the fastest correct kernel, else of the reference judged as a submission;
     `utilisation` is of that kernel, `usual_utilisation` the median over those that solved it.
-    `baseline_us` is what the reference took beside correct kernels, those of baselines too: the
-    median of `baseline_runs`, with its quartiles. `parts` is the JSON of what each submission adds
-    (leaderboard/problem_standings.py), so that the next result need not read their summaries.
+    `baseline_us` is what the reference took beside `baseline_runs` correct kernels, those of
+    baselines too: of each submission the median, and of these the median and the quartiles.
+    `parts` is the JSON of what each submission adds (leaderboard/problem_standings.py), so that
+    the next result need not read their summaries.
     """
 
     problem = models.ForeignKey(Problem, models.PROTECT, related_name="standings")
