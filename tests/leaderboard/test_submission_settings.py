@@ -7,7 +7,16 @@ import re
 import pytest
 from django.test import Client
 
-from leaderboard.models import Kernel, Problem, Run, Source, Submission
+from leaderboard.boards import known_settings
+from leaderboard.models import (
+    Hardware,
+    Kernel,
+    Problem,
+    ProblemStanding,
+    Run,
+    Source,
+    Submission,
+)
 from tests.leaderboard import factory
 
 pytestmark = pytest.mark.django_db
@@ -145,3 +154,26 @@ def test_submissions_of_a_model_are_compared_in_a_setting_that_they_share(
     assert "cpu, 2 ranks, standard" in text
     found = client.get(address.replace("&amp;", "&")).content.decode()
     assert "Not judged in this setting" not in found
+
+
+def test_of_settings_that_are_used_as_much_the_newest_judges_is_first(problem: Problem) -> None:
+    counts = dict.fromkeys(("solved", "made", "correct", "faster", "baseline_runs"), 0)
+    where = {name: factory.SETTING[name] for name in ("world_size", "size", "dtype", "profile")}
+    Hardware.objects.get_or_create(slug="cpu")
+    for judge, submissions in (("3", 1), ("10", 1), ("9", 1), ("11", 0)):
+        ProblemStanding.objects.create(
+            **{**where, **counts, "hardware_id": "cpu", "problem": problem, "modes": []},
+            judge_version=judge,
+            submissions=submissions,
+        )
+    assert [one.judge_version for one in known_settings()] == ["10", "9", "3", "11"]
+
+
+def test_a_board_begins_with_gpus_however_few_were_judged_there(
+    twice: Submission, client: Client
+) -> None:
+    Hardware.objects.create(slug="h200x4", title="4 x H200", device="cuda", max_world_size=4)
+    run = factory.make_run(twice.kernels.earliest("pk"), hardware_id="h200x4", world_size=4)
+    factory.finish(run, factory.make_report(run))
+    assert [one.hardware_id for one in known_settings()] == ["h200x4", "cpu", "cpu"]
+    assert client.get("/leaderboard.json").json()["setting"]["hardware_id"] == "h200x4"
