@@ -205,8 +205,14 @@ def _strip(
     }
 
 
-def speedup_lines(lines: Sequence[Line], x_title: str, ticks: Sequence[tuple[float, str]]) -> Spec:
-    """`ticks` name values of x. The line at 1 is the reference with NCCL."""
+def speedup_lines(
+    lines: Sequence[Line],
+    x_title: str,
+    ticks: Sequence[tuple[float, str]],
+    crossed: Sequence[tuple[float, str]] = (),
+) -> Spec:
+    """`ticks` name values of x. The line at 1 is the reference with NCCL, which the best kernel
+    crosses at each of `crossed`."""
     data = []
     for i, line in enumerate(lines):
         colour = QUIET if line.best else COLOURS[i % (len(COLOURS) - 1)]
@@ -229,10 +235,17 @@ def speedup_lines(lines: Sequence[Line], x_title: str, ticks: Sequence[tuple[flo
         "layout": {
             "xaxis": {"title": {"text": x_title}, "type": "log", **axis},
             "yaxis": speedup_axis(y for line in lines for _, y in line.points),
-            "shapes": [line_at(y=1.0)],
+            "shapes": [line_at(y=1.0), *(line_at(x=significant(x)) for x, _ in crossed)],
+            "annotations": [_crossed(x, text) for x, text in crossed],
             "hovermode": "closest",
         },
     }
+
+
+def _crossed(x: float, text: str) -> Spec:
+    """On top of a line across. Plotly wants the logarithm here, and the value itself of a line."""
+    place = {"x": significant(math.log10(x)), "y": 1, "yref": "paper", "yanchor": "bottom"}
+    return {"text": f"as fast as NCCL at {text}", "showarrow": False, **place}
 
 
 def crossings(points: Sequence[tuple[float, float]]) -> list[float]:

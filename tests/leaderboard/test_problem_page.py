@@ -155,17 +155,17 @@ def test_kernels_of_several_sizes_show_where_nccl_is_passed(
     }
     problem.save()
     one = factory.make_submission("Sizes")
-    judged_on_gpus(one, problem, 2.0, size="tiny")
-    judged_on_gpus(one, problem, 0.5)
-    judged_on_gpus(one, problem, 0.5, world_size=2)
+    for speedup, place in ((2.0, {"size": "tiny"}), (0.5, {}), (0.5, {"world_size": 2})):
+        judged_on_gpus(one, problem, speedup, **place)
     where, figure = "ranks=4&size=standard", "/figures/speedup-by-size"
     text = client.get(f"{address_of(problem)}?{where}").content.decode()
     assert f"{figure}?problem=1&amp;ranks=4&amp;size=standard" in text
     drawn = client.get(f"{figure}?problem=1&{where}").content.decode()
     assert "faster than NCCL below about 80 B" in drawn
     assert "h200x4, 4 ranks, bfloat16, hardened inputs" in drawn
-    (line,) = go.Figure(client.get(f"{figure}.json?problem=1&{where}").json()).data
-    assert (list(line.x), list(line.y)) == ([8.0, 800.0], [2.0, 0.5])
+    spec = go.Figure(client.get(f"{figure}.json?problem=1&{where}").json())
+    assert (spec.data[0].x, spec.data[0].y) == ((8.0, 800.0), (2.0, 0.5))
+    assert [mark.text for mark in spec.layout.annotations] == ["as fast as NCCL at 80 B"]
     table = client.get("/figures/speedup-by-ranks.csv?problem=1&size=standard").content.decode()
     assert table.splitlines()[0].endswith("2 ranks,4 ranks")
 

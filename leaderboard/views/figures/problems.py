@@ -104,7 +104,9 @@ def _scaled(
     request: HttpRequest, found: Problem, setting: Setting | None, by: Scaled, scale: Scale
 ) -> Drawn:
     lines = speedup_lines(by, scale)
-    spec = charts.speedup_lines(lines, scale.title, scale.ticks())
+    at = [] if scale.stepped or not lines else charts.crossings(lines[-1].points)
+    crossed = [(x, scale.text(x) + scale.unit) for x in at]
+    spec = charts.speedup_lines(lines, scale.title, scale.ticks(), crossed)
     drawn = _drawn(request, found, setting, spec, line_table(lines, scale))
     return replace(drawn, says=crossing_text(lines[-1], scale)) if lines else drawn
 
