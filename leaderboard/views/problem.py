@@ -73,7 +73,7 @@ def problem(request: HttpRequest, number: int, slug: str) -> Page:
         "source": found.payload.get("source", ""),
         "baselines": Baselines(text, judged, setting),
         "task": Task(payload=text, digest=found.digest),
-        "floors": floor_table(text, limits, stood, query),
+        "floors": floor_table(text, limits, _same_judge(stood, setting), query),
     }
     return Page(
         template="problem.html",
@@ -238,6 +238,11 @@ def _linked(record: Mapping[str, Any], tail: str) -> dict[str, object]:
         "kernel_url": kernel_at(record["kernel"], record["run"]),
         "digest": record["kernel"],
     }
+
+
+def _same_judge(stood: Sequence[Stood], here: Setting | None) -> list[Stood]:
+    """Times of two versions of the judge are never in one table."""
+    return [one for one in stood if here and one.setting.judge_version == here.judge_version]
 
 
 def floor_table(text: str, limits: Limits, stood: Sequence[Stood], query: str) -> FloorTable:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import csv
 import dataclasses
+from typing import Any
 
 import pytest
 from django.test import Client
 
 from leaderboard import frames, summary
 from leaderboard.models import Hardware, Problem, ProblemStanding, Submission
+from leaderboard.models.choices import CURRENT_JUDGE
 from leaderboard.problem_results import stood_of
 from leaderboard.views.problems import address_of
 from tests.leaderboard import factory
@@ -19,7 +21,7 @@ pytestmark = pytest.mark.django_db
 ON_GPUS = {"device": "cuda", "dtype": "bfloat16", "world_size": 4, "size": "standard"}
 
 
-def timed(submission: Submission, problem: Problem, baseline_us: float) -> None:
+def timed(submission: Submission, problem: Problem, baseline_us: float, **told: Any) -> None:
     """A kernel of 50 µs beside a reference that took this long."""
     Hardware.objects.get_or_create(
         slug="h200x4", defaults={"title": "4 x NVIDIA H200", "device": "cuda", "max_world_size": 4}
@@ -29,7 +31,7 @@ def timed(submission: Submission, problem: Problem, baseline_us: float) -> None:
     speedup = baseline_us / 50.0
     timing = dataclasses.replace(factory.make_timing(speedup), kernel_us=50.0)
     timing = dataclasses.replace(timing, baseline_us=baseline_us)
-    factory.finish(run, factory.make_report(run, timing=timing))
+    factory.finish(run, factory.make_report(run, timing=timing, **told))
 
 
 @pytest.fixture
@@ -71,6 +73,17 @@ def test_the_page_shows_the_judges_baseline_first(judged: Problem, client: Clien
     floors = page[page.index('id="costs"') : page.index('<h2 id="baseline"')]
     assert "105 µs" in floors
     assert "31.9" not in floors
+
+
+def test_floors_stand_beside_times_of_the_judge_that_was_chosen(
+    judged: Problem, client: Client
+) -> None:
+    timed(factory.make_submission("D"), judged, 444.0, judge_version="1")
+    for judge, shown, other in ((CURRENT_JUDGE, "105 µs", "444 µs"), ("1", "444 µs", "105 µs")):
+        page = client.get(f"{address_of(judged)}?hardware=h200x4&judge={judge}").text
+        floors = page[page.index('id="costs"') : page.index('<h2 id="baseline"')]
+        assert shown in floors
+        assert other not in floors
 
 
 def test_where_nothing_was_judged_a_floor_has_the_time_alone_and_says_so(
