@@ -34,6 +34,9 @@ __all__ = [
 ]
 
 
+IN_WORDS = {"world_size": "{} ranks", "profile": "{} inputs", "judge_version": "judge {}"}
+
+
 @dataclass(frozen=True, kw_only=True)
 class Setting:
     """What must be equal for two times, or two verdicts, to be compared."""
@@ -50,9 +53,8 @@ class Setting:
 
     def told(self, but: str = "") -> str:
         """In words, all but one of the fields."""
-        said = {"world_size": "{} ranks", "profile": "{} inputs", "judge_version": "judge {}"}
         kept = {name: value for name, value in vars(self).items() if name != but}
-        return ", ".join(said.get(name, "{}").format(value) for name, value in kept.items())
+        return ", ".join(IN_WORDS.get(name, "{}").format(value) for name, value in kept.items())
 
 
 SETTING_FIELDS = tuple(Setting.__dataclass_fields__)

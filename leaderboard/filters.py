@@ -66,7 +66,9 @@ class Filter(NamedTuple):
 
     @property
     def text(self) -> str:
-        return next((one.text for one in self.options if one.value == self.value), self.value)
+        found = next((one.text for one in self.options if one.value == self.value), self.value)
+        attribute, _ = SETTING_FILTERS.get(self.name, ("", ""))
+        return boards.IN_WORDS.get(attribute, "{}").format(found)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,7 +8,7 @@ import pytest
 from django.http import QueryDict
 from django.test import Client
 
-from leaderboard.models import Hardware
+from leaderboard.models import Hardware, Kernel
 from tests.leaderboard import factory
 
 pytestmark = pytest.mark.django_db
@@ -72,3 +72,14 @@ def test_the_same_hardware_and_typed_addresses_stay_as_asked(client: Client) -> 
     assert typed.status_code == 200
     assert APART in typed.text
     assert client.get("/?hardware=gpu&drawn=cpu").status_code == 400
+
+
+def test_a_part_of_a_setting_that_is_set_is_named(client: Client) -> None:
+    kernel = Kernel.objects.get()
+    run = factory.make_run(kernel)
+    factory.finish(run, factory.make_report(run, judge_version="1"))
+    page = client.get("/?hardware=cpu&ranks=2&judge=1").text
+    assert "</span>judge 1 <span" in page
+    assert "More filters" in page
+    assert "· judge 1" in page
+    assert '<option value="1" selected>1</option>' in page
