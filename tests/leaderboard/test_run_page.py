@@ -81,3 +81,13 @@ def test_a_time_of_waiting_is_spelt_for_people() -> None:
         **{86_400: "1 d", 183_700: "2 d 3 h", 1e6: "11 d 13 h"},
     }
     assert {seconds: spelt(seconds) for seconds in told} == told
+
+
+def test_a_flag_leads_to_what_it_means(run: Run, client: Client) -> None:
+    flags = ("open_bursts", "static:cuda-graph")
+    flagged = factory.make_run(run.kernel)
+    factory.finish(flagged, factory.make_report(flagged, flags=flags))
+    page, methodology = (text_of(client, at) for at in (f"/runs/{flagged.id}", "/methodology"))
+    for flag in flags:
+        assert f'href="/methodology#flag-{flag}"' in page.replace("%3A", ":")
+        assert f'id="flag-{flag}"' in methodology
