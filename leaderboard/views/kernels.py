@@ -35,10 +35,12 @@ USE_READS = (
 )
 RUN_READS = (
     *("kernel_id", "status", "verdict", "speedup", "hardware_id", "world_size", "size", "dtype"),
-    *("profile", "device", "created_at", "finished_at"),
+    *("profile", "judge_version", "device", "created_at", "finished_at"),
 )
 LINE_READS = (*RUN_READS, "kernel__problem__title", "kernel__submission__model__name")
-RUN_COLUMNS = ("id", "problem", "status", "verdict", "speedup", "where", "profile", "finished")
+RUN_COLUMNS = (
+    *("id", "problem", "status", "verdict", "speedup", "where", "profile", "judge", "finished"),
+)
 
 
 @public_page("diff", "run")
@@ -161,6 +163,7 @@ def run_line(run: Run) -> dict[str, Any]:
         "speedup": run.speedup,
         "where": f"{run.hardware_id}, {run.world_size} ranks, {run.size}, {run.dtype}",
         "profile": run.profile,
+        "judge": run.judge_version,
         "finished": run.finished_at,
     }
 

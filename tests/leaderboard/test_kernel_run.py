@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import re
 from html import unescape
 
@@ -9,6 +10,7 @@ import pytest
 from django.test import Client
 
 from leaderboard.models import Problem, Run, Visibility
+from leaderboard.models.choices import CURRENT_JUDGE
 from tests.leaderboard import factory
 
 pytestmark = pytest.mark.django_db
@@ -125,3 +127,14 @@ def test_a_comparison_takes_no_run_of_others(older: Run, client: Client) -> None
     for wanted in (secret.pk, "0", "<b>"):
         found = client.get(f"/compare.json?kernels={digests}&run={wanted}").json()["kernels"]
         assert found[1]["run"] == str(newest.pk)
+
+
+def test_runs_of_two_judges_are_told_apart(older: Run, client: Client) -> None:
+    again = factory.make_run(older.kernel, size="standard")
+    factory.finish(again, factory.make_report(again, judge_version="1"))
+    address = f"/kernels/{older.kernel.source_id}"
+    rows = csv.DictReader(client.get(f"{address}.csv").text.splitlines())
+    assert [row["judge"] for row in rows] == ["1", CURRENT_JUDGE, CURRENT_JUDGE]
+    runs = text_of(client, address).partition('id="runs"')[2]
+    assert '<th scope="col">Judge</th>' in runs
+    assert "<td>hardened</td><td>1</td>" in runs
