@@ -100,10 +100,16 @@ def table_context(rows: Sequence[Placed], settings: Settings) -> dict[str, objec
 
 
 def _where(entry: Entry, setting: boards.Setting | None) -> dict[str, str]:
-    """The setting of a row in words, and the address of the submission in it. A claim has none."""
+    """What a row is called, its setting in words, and the address of the submission in it. A claim
+    has neither number nor setting."""
     if setting is None:
-        return {"setting": "", "url": entry.url}
-    return {"setting": str(setting), "url": f"{entry.url}?{setting_query(setting)}"}
+        return {"named": entry.harness, "setting": "", "url": entry.url}
+    address = f"{entry.url}?{setting_query(setting)}"
+    return {"named": _named(entry), "setting": str(setting), "url": address}
+
+
+def _named(entry: Entry) -> str:
+    return f"{entry.harness}, no. {entry.submission}"
 
 
 def catalogue() -> Known:
@@ -211,7 +217,7 @@ def category_context(
     for claim in claims:
         if claim.category is not None:
             claimed.setdefault(claim.harness, {})[claim.category] = claim
-    columns = [f"{entry.harness}, no. {entry.submission}" for entry in entries]
+    columns = [_named(entry) for entry in entries]
     columns += [f"{harness}, published" for harness in claimed]
     rows = []
     for slug, title in known.titles.items():

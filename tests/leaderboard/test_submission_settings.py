@@ -89,10 +89,11 @@ def test_without_results_where_boards_begin_most_problems_decide(
     assert found["setting"]["size"] == "large"
 
 
-def test_a_models_page_names_the_setting_of_each_row(twice: Submission, client: Client) -> None:
+def test_a_models_page_names_each_row_and_its_setting(twice: Submission, client: Client) -> None:
     page = client.get(f"/models/{twice.model.slug}").content.decode()
-    found = re.findall(r'href="(/submissions/[^"]*)">zero-shot</a><small>([^<]*)<', page)
-    ((address, setting),) = found
+    found = re.findall(r'href="(/submissions/[^"]*)">([^<]*)</a><small>([^<]*)<', page)
+    ((address, named, setting),) = found
+    assert named == f"zero-shot, no. {twice.pk}"
     assert setting.startswith("cpu, 2 ranks, standard, ")
     told = client.get(address.replace("&amp;", "&").replace("?", ".json?")).json()
     assert (told["setting"]["size"], told["score"]["correct"]) == ("standard", 1)
