@@ -63,7 +63,7 @@ SETTING_FIELDS = tuple(Setting.__dataclass_fields__)
 def known_settings() -> list[Setting]:
     """With ranked results; the first is that of a board whose address asks for none."""
     found = ask(ProblemStanding.objects.settings)
-    return [Setting(**dict(zip(SETTING_FIELDS, place, strict=True))) for *place, _ in found]
+    return [Setting(**dict(zip(SETTING_FIELDS, place, strict=True))) for *place, _, _ in found]
 
 
 class Narrowing(TypedDict, total=False):

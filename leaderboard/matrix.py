@@ -37,9 +37,10 @@ FAILURES: Mapping[str, Mark] = {
 LEGEND: tuple[Mark, ...] = (TWICE, FASTER, UNSURE, HALF, *FAILURES.values())
 # Nothing was judged there; with an edge where a category begins.
 UNMARKED = ('<td class="o">·</td>', '<td class="o g">·</td>')
+UNSCORED = ('<td class="o">–</td>', '<td class="o g">–</td>')
 # With few columns there is room for the speedup itself.
 FEW_COLUMNS = 24
-# Of problems, by category.
+# Of problems, by category; that of one that is not scored with a minus.
 Numbers = tuple[tuple[int, ...], ...]
 CELL_COLUMNS = (
     *("submission", "model", "harness", "problem", "verdict", "mode"),
@@ -51,6 +52,7 @@ class Column(NamedTuple):
     number: int
     title: str
     url: str
+    scored: bool
 
 
 class Group(NamedTuple):
@@ -95,7 +97,7 @@ def _row_cells(start: str, end: str, marks: Marks, groups: Numbers) -> SafeStrin
         cell = found.get(number)
         around = _around(cell, is_first, in_digits) if cell else None
         if around is None:
-            made.append(UNMARKED[is_first])
+            made.append((UNMARKED if number > 0 else UNSCORED)[is_first])
         else:
             made.append(f"{around[0]}{start}{number:d}{end}{around[1]}")
     return SafeString("".join(made))
@@ -123,7 +125,8 @@ def solved_cells(entries: Iterable[Entry], columns: Sequence[Column]) -> SafeStr
     found = [entry.solved for entry in entries if not entry.baseline]
     wide = 1 + max((column.number for column in columns), default=0)
     letters = "".join(own.ljust(wide)[:wide] for own in found)
-    return cells.joined(cells.count_cell(letters[one.number :: wide].count("1")) for one in columns)
+    solved = (letters[one.number :: wide].count("1") if one.scored else None for one in columns)
+    return cells.joined(map(cells.count_cell, solved))
 
 
 class RowHead(NamedTuple):

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from django.db import models
-from django.db.models import Case, F, Q, Sum, When
+from django.db.models import Case, F, Min, Q, Sum, When
 from django.db.models.functions import JSONObject, Length
 
 from leaderboard.models.catalogue import Hardware, Problem
@@ -159,20 +159,23 @@ class Standing(models.Model):
 
 class ProblemStandingQuerySet(models.QuerySet["ProblemStanding"]):
     def settings(self) -> models.QuerySet[ProblemStanding, tuple[Any, ...]]:
-        """Which settings have results at scored problems: values of SETTING and how many
-        submissions tried how many problems. Hardened inputs first, then GPUs, then the most used,
-        the standard size and the newest judge: the first is that of a board whose address asks
-        for none.
+        """Which settings have results at scored problems: values of SETTING, whether these are
+        processors, and how many submissions tried how many problems. Hardened inputs first, then
+        GPUs, then the most used, the standard size and the newest judge: the first is that of a
+        board whose address asks for none.
 
         A board compares within one setting only.
         """
         own = self.filter(problem__scored=True).order_by()
-        counted = own.values_list(*SETTING).annotate(tried=Sum("submissions"))
+        is_processor = Min(Case(When(hardware__device="cuda", then=0), default=1))
+        grouped = own.values_list(*SETTING)
+        counted = grouped.annotate(is_processor=is_processor, tried=Sum("submissions"))
         is_hardened = Case(When(profile=HARDENED, then=0), default=1)
-        is_gpu = Case(When(hardware__device="cuda", then=0), default=1)
         is_standard = Case(When(size=STANDARD, then=0), default=1)
         newest = (Length("judge_version").desc(), F("judge_version").desc())  # 10 after 9
-        return counted.order_by(is_hardened, is_gpu, "-tried", is_standard, *newest, *SETTING)
+        return counted.order_by(
+            is_hardened, "is_processor", "-tried", is_standard, *newest, *SETTING
+        )
 
     def usual(self) -> models.QuerySet[ProblemStanding, Any]:
         """The first of the settings, as JSON by the names of SETTING."""

@@ -39,10 +39,12 @@ def models_by_problems(request: HttpRequest) -> Page:
     rows = placed(query.judged(ahead=("solved",)), DEFAULT_SORT)
     others = [name for name in BOARD_PARAMETERS if name != "category"]
     asked = asked_for(query.scope)
-    scored = tuple(problem for problem in asked if problem.scored)
-    groups = grouped(scored, url("matrix"), canonical_query(request, others))
+    groups = grouped(asked, url("matrix"), canonical_query(request, others))
     columns = [column for group in groups for column in group.columns]
-    numbers = tuple(tuple(one.number for one in group.columns) for group in groups)
+    numbers = tuple(
+        tuple(one.number if one.scored else -one.number for one in group.columns)
+        for group in groups
+    )
     part = part_of(request, rows, ROWS_A_PAGE, PARAMETERS)
     where = canonical_query(request, (*KERNEL_FILTERS, *SETTING_FILTERS))
     records = (cell_record(row.entry, cell) for row in rows for cell in row.entry.cells)
@@ -51,7 +53,7 @@ def models_by_problems(request: HttpRequest) -> Page:
         "filters": query.controls,
         "groups": groups,
         "is_wide": len(columns) <= matrix.FEW_COLUMNS,
-        "unscored": len(asked) - len(scored),
+        "unscored": sum(not one.scored for one in columns),
         "legend": matrix.LEGEND,
         "solved": matrix.solved_cells((row.entry for row in rows), columns),
         "rows": [
@@ -67,7 +69,7 @@ def models_by_problems(request: HttpRequest) -> Page:
         context=context,
         data=lambda: {
             "setting": query.setting and vars(query.setting),
-            "problems": [{"number": one.number, "title": one.title} for one in columns],
+            "problems": [one._asdict() for one in columns],
             "cells": list(records),
         },
         table=Table(columns=CELL_COLUMNS, rows=(list(record.values()) for record in records)),
@@ -81,12 +83,12 @@ def in_words(part: Part[Placed], total: int) -> str:
     return f"{part.start + 1} to {part.start + len(part.rows)} of {said(total, 'submission')}"
 
 
-def asked_for(scope: Scope) -> list[Named]:
-    return [
+def asked_for(scope: Scope) -> tuple[Named, ...]:
+    return tuple(
         problem
         for problem in scope.every
         if scope.category in ("", problem.category) and scope.source in ("", problem.source)
-    ]
+    )
 
 
 @functools.lru_cache(maxsize=16)
@@ -97,7 +99,7 @@ def grouped(problems: tuple[Named, ...], page: str, kept: str) -> tuple[Group, .
     for one in problems:
         titles[one.category] = one.category_title
         address = url("problem", one.number, one.slug)
-        found = Column(number=one.number, title=one.title, url=address)
+        found = Column(number=one.number, title=one.title, url=address, scored=one.scored)
         columns.setdefault(one.category, []).append(found)
     tail = f"&{kept}" if kept else ""
     return tuple(

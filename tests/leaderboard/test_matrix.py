@@ -112,13 +112,21 @@ def test_filters_leave_columns_and_rows_out(site: dict[str, Run], client: Client
     assert '<a href="/matrix?category=expert&amp;p=2&amp;harness=zero-shot"' in text
 
 
-def test_unscored_problems_are_left_out_and_said(site: dict[str, Run], client: Client) -> None:
+def test_an_unscored_problem_has_a_column_without_results(
+    site: dict[str, Run], client: Client
+) -> None:
     other = factory.make_problem(3, "odd")
     other.scored, other.unscored_reason = False, "Its reference is wrong."
     other.save()
     factory.make_judged(site["fast"].kernel.submission, other)
-    assert "1 problem that is not scored is left out" in client.get("/matrix").content.decode()
-    assert len(client.get("/matrix.json").json()["problems"]) == 2
+    page = client.get("/matrix").text
+    assert "1 problem is not scored" in page
+    assert 'title="Problem odd, not scored">3</a>' in page
+    body = page[page.index("<tbody>") : page.index("</tbody>")]
+    assert [body.count(mark) for mark in (">–</td>", f"/{other.number}?")] == [body.count("<tr"), 0]
+    found = client.get("/matrix.json").json()
+    assert [one["number"] for one in found["problems"] if not one["scored"]] == [3]
+    assert {row["problem"] for row in found["cells"]} == {1, 2}
 
 
 def test_what_is_not_public_is_not_in_the_matrix(client: Client) -> None:
