@@ -54,6 +54,10 @@ class Column(NamedTuple):
     url: str
     scored: bool
 
+    @property
+    def signed(self) -> int:
+        return self.number if self.scored else -self.number
+
 
 class Group(NamedTuple):
     """The problems of a category; `url` shows them alone."""

@@ -41,10 +41,7 @@ def models_by_problems(request: HttpRequest) -> Page:
     asked = asked_for(query.scope)
     groups = grouped(asked, url("matrix"), canonical_query(request, others))
     columns = [column for group in groups for column in group.columns]
-    numbers = tuple(
-        tuple(one.number if one.scored else -one.number for one in group.columns)
-        for group in groups
-    )
+    numbers = tuple(tuple(one.signed for one in group.columns) for group in groups)
     part = part_of(request, rows, ROWS_A_PAGE, PARAMETERS)
     where = canonical_query(request, (*KERNEL_FILTERS, *SETTING_FILTERS))
     records = (cell_record(row.entry, cell) for row in rows for cell in row.entry.cells)
