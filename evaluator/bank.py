@@ -35,26 +35,29 @@ class Call:
         """All of its inputs."""
         return Span.over(self.layout.inputs) if self.layout else None
 
+    def placed(self) -> Iterator[tuple[str, Place, Tensor]]:
+        """Each tensor of its inputs: the argument's name, and where it lies."""
+        assert self.layout is not None
+        places = iter(self.layout.inputs)
+        for name, value in self.inputs.items():
+            for tensor in tensors(value):
+                yield name, next(places), tensor
+
     def overwritten(
         self, snapshot: Tensor, mutates: tuple[str, ...]
     ) -> Iterator[tuple[str, Tensor]]:
         """Inputs that must not change and did: the name, and offsets of the first bytes that
         differ."""
-        assert self.layout is not None
-        places = iter(self.layout.inputs)
-        for name, value in self.inputs.items():
-            for tensor in tensors(value):
-                place = next(places)
-                seen = snapshot[place.offset :][: place.nbytes]
-                if name not in mutates and not torch.equal(seen, as_bytes(tensor)):
-                    yield name, first_differences(seen, as_bytes(tensor)) + place.offset
+        for name, place, tensor in self.placed():
+            seen = place.region(snapshot)
+            if name not in mutates and not torch.equal(seen, as_bytes(tensor)):
+                yield name, first_differences(seen, as_bytes(tensor)) + place.offset
 
     def answers(self, mutates: tuple[str, ...]) -> list[tuple[Place, Tensor]]:
         """Where a right call leaves what: outputs, then arguments that it changes."""
         assert self.layout is not None
-        places = iter(self.layout.inputs)
-        own = {name: [next(places) for _ in tensors(v)] for name, v in self.inputs.items()}
-        changed = [place for name in mutates for place in own[name]]
+        placed = list(self.placed())
+        changed = [place for wanted in mutates for name, place, _ in placed if name == wanted]
         return list(zip((*self.layout.outputs, *changed), self.truth, strict=True))
 
 

@@ -33,7 +33,6 @@ from problems.comparison import compare
 from problems.context import RankContext
 from problems.spec import Tolerance
 from problems.trials import TrialSpec
-from problems.values import tensors
 
 LARGE_BYTES = 4 << 30
 FLUSH_BYTES = 256 << 20  # several times the cache of any GPU
@@ -119,12 +118,11 @@ class JudgeRank:
         self.inputs_ready, self.outputs_cleared, self.locks = [], [], {}
         for call in bank.calls:
             assert call.layout is not None
-            values = (as_bytes(t) for value in call.inputs.values() for t in tensors(value))
-            offsets = [place.offset for place in call.layout.inputs]
-            self.inputs_ready.append(list(zip(offsets, values, strict=True)))
+            ready = [(place.offset, as_bytes(tensor)) for _, place, tensor in call.placed()]
+            self.inputs_ready.append(ready)
             self.outputs_cleared.append(call.layout.outputs)
             for place in call.layout.outputs:
-                self.marks.fill(slab[place.offset :][: place.nbytes], place.dtype)
+                self.marks.fill(place.region(slab), place.dtype)
 
     def lock(self, key: str, indices: tuple[int, ...]) -> dict[str, Any]:
         """From the next release on, each call of the cleared bank opens with the answer of the one

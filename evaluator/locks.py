@@ -22,7 +22,7 @@ from evaluator import cuda_kernel
 from evaluator.memory import Memory
 from evaluator.slab import Place
 from evaluator.timing import LOCK_PLACES, LOCKED_WORDS
-from problems.comparison import rms
+from problems.comparison import limits, rms
 from problems.spec import Tolerance
 
 SPAN_BYTES = 64 << 20
@@ -135,14 +135,14 @@ def make_lock(
     if span is None or place is None or truth is None or truth.numel() < LOCK_PLACES:
         return None
     flat = truth.detach().reshape(-1)
-    unit = rms(flat[torch.randint(len(flat), (_SAMPLE,), device=flat.device)])
+    usual = rms(flat[torch.randint(len(flat), (_SAMPLE,), device=flat.device)])
     drawn = _drawn(4 * LOCK_PLACES, len(flat)).to(flat.device)
     values = flat[drawn].double()
-    drawn = drawn[values.isfinite() & (values.abs() > _SMALL * unit)][:LOCK_PLACES]
+    drawn = drawn[values.isfinite() & (values.abs() > _SMALL * usual)][:LOCK_PLACES]
     if len(drawn) < LOCK_PLACES:
         return None
     values = flat[drawn].double()
-    allowed = tolerance.atol * (1.0 if tolerance.absolute else unit) + tolerance.rtol * values.abs()
+    allowed = limits(values, tolerance, 1.0 if tolerance.absolute else usual)
     farther = torch.maximum(FARTHER * allowed, _LEAST_SHARE * values.abs())
     above = _random(LOCK_PLACES).to(flat.device) % 2 == 0
     thresholds = torch.where(above, values - farther, values + farther)

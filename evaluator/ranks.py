@@ -105,17 +105,11 @@ class Ranks:
 
     def load(self, plans: Sequence[dict[str, Any]]) -> None:
         """Give every rank a new plan of its slab and wait until all have taken it."""
-        for control, plan in zip(self.controls, plans, strict=True):
-            control.write_plan(plan)
-        self._command(Command.LOAD_PLAN)
-        self.wait()
+        self._hand(Command.LOAD_PLAN, plans)
 
     def lock(self, plans: Sequence[dict[str, Any]]) -> None:
         """Tell every rank how the calls of its next burst open one after the other."""
-        for control, plan in zip(self.controls, plans, strict=True):
-            control.write_plan(plan)
-        self._command(Command.LOCK)
-        self.wait()
+        self._hand(Command.LOCK, plans)
 
     def ask(self, command: Command, indices: tuple[int, ...] = ()) -> list[bytes]:
         """What every rank says to a question: untrusted bytes."""
@@ -199,6 +193,12 @@ class Ranks:
             for fd in self.control_fds:
                 os.close(fd)
         return self.logs.finish()
+
+    def _hand(self, command: Command, plans: Sequence[dict[str, Any]]) -> None:
+        for control, plan in zip(self.controls, plans, strict=True):
+            control.write_plan(plan)
+        self._command(command)
+        self.wait()
 
     def _command(self, command: Command, indices: tuple[int, ...] = ()) -> None:
         sequence = self.stage(command, indices)

@@ -29,10 +29,13 @@ class Place:
     def nbytes(self) -> int:
         return self.dtype.itemsize * torch.Size(self.shape).numel()
 
+    def region(self, slab: torch.Tensor) -> torch.Tensor:
+        """Its own of a slab's bytes."""
+        return slab[self.offset : self.offset + self.nbytes]
+
     def on(self, slab: torch.Tensor) -> torch.Tensor:
         """The tensor, a view on a slab's bytes."""
-        region = slab[self.offset : self.offset + self.nbytes]
-        return region.view(self.dtype).view(self.shape)
+        return self.region(slab).view(self.dtype).view(self.shape)
 
     def node(self) -> dict[str, Any]:
         return {

@@ -60,6 +60,12 @@ def compare(got: Tensor, expected: Tensor, tolerance: Tolerance) -> Comparison:
     )
 
 
+def limits(expected: Tensor, tolerance: Tolerance, unit: float) -> Tensor:
+    """How far an answer may lie from each of these. `unit` is 1.0 where the tolerance is absolute,
+    else the root mean square of them all."""
+    return tolerance.atol * unit + tolerance.rtol * expected.abs()
+
+
 def rms(values: Tensor) -> float:
     """Root mean square of the finite values; 0.0 when there are none."""
     total, finite_elements = 0.0, 0
@@ -92,6 +98,6 @@ def _errors(got: Tensor, expected: Tensor, tolerance: Tolerance, unit: float) ->
     both = got.isfinite() & expected.isfinite()
     same = (got == expected) | (got.isnan() & expected.isnan())
     got, expected = got[both], expected[both]
-    limit = tolerance.atol * unit + tolerance.rtol * expected.abs()
+    limit = limits(expected, tolerance, unit)
     difference = (got - expected).abs()
     return torch.where(difference == 0, 0.0, difference / limit), int((~both & ~same).sum())
