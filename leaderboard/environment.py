@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
-import secrets
-import tempfile
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
@@ -89,18 +86,3 @@ def database(url: str) -> dict[str, Any]:
         "CONN_MAX_AGE": 600,
         "CONN_HEALTH_CHECKS": True,
     }
-
-
-def development_key(folder: Path) -> str:
-    """The secret key of a development site, made on first use and readable by its owner only."""
-    path = folder / "secret_key"
-    if not path.exists():
-        folder.mkdir(parents=True, exist_ok=True)
-        handle, draft = tempfile.mkstemp(dir=folder)
-        with os.fdopen(handle, "w") as file:
-            file.write(secrets.token_urlsafe(50))
-        # A link appears whole or not at all, so two processes starting at once agree on one key.
-        with contextlib.suppress(FileExistsError):
-            os.link(draft, path)
-        os.unlink(draft)
-    return path.read_text()

@@ -156,11 +156,12 @@ def floor_rows(
 ) -> list[dict[str, object]]:
     """A group for each size, a row for each number of ranks; what was measured on this GPU beside
     it: the reference beside kernels where it was `judged`, else alone."""
-    alone = times_alone(payload, limits)
+    references = {**times_alone(payload, limits), **judged}
     groups: dict[str, dict[str, Any]] = {}
     for record in floor_records(payload, limits):
         place = (record["size"], record["ranks"])
         shape = f"{record['m']:,} × {record['n']:,}"
+        how = "" if place in judged else "by events"
         group = groups.setdefault(record["size"], {"size": record["size"], "shape": shape})
         group.setdefault("rows", []).append(
             {
@@ -169,9 +170,7 @@ def floor_rows(
                 "limiter": LIMITER_WORDS[record["limiter"]],
                 "times": cells.joined(
                     (
-                        cells.reached_cell(judged.get(place), record["bound_us"])
-                        if place in judged
-                        else cells.reached_cell(alone.get(place), record["bound_us"], "by events"),
+                        cells.reached_cell(references.get(place), record["bound_us"], how),
                         cells.reached_cell(kernels.get(place), record["bound_us"]),
                     )
                 ),

@@ -7,13 +7,14 @@ from pathlib import Path
 from csp.constants import NONE, SELF
 
 from leaderboard import environment as env
+from leaderboard.own_key import kept_key
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 STATE_DIR = Path(env.text("PKB_STATE_DIR", str(BASE_DIR / ".local"))).resolve()
 
 DEBUG = env.flag("DEBUG", default=True)
 SECRET_KEY = (env.text("SECRET_KEY", "") if DEBUG else env.text("SECRET_KEY")) or (
-    env.development_key(STATE_DIR)
+    kept_key(STATE_DIR).read_text()
 )
 ALLOWED_HOSTS = env.words("ALLOWED_HOSTS", "localhost,127.0.0.1,[::1]")
 CSRF_TRUSTED_ORIGINS = env.words("CSRF_TRUSTED_ORIGINS")

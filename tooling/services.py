@@ -9,6 +9,7 @@ import secrets
 import subprocess
 from pathlib import Path
 
+from leaderboard.own_key import kept_key
 from tooling import client, places, processes, servers
 from tooling.console import Failure, run_logged, tail
 
@@ -55,11 +56,7 @@ def _own_key() -> dict[str, str]:
     """Where the key stands that sessions are signed with, made once if none is given."""
     if os.environ.get("SECRET_KEY") or os.environ.get("SECRET_KEY_FILE"):
         return {}
-    path = places.state() / "secret_key"
-    if not path.exists():
-        path.parent.mkdir(parents=True, exist_ok=True)
-        _write_secret(path, secrets.token_urlsafe(50))
-    return {"SECRET_KEY_FILE": str(path)}
+    return {"SECRET_KEY_FILE": str(kept_key(places.state()))}
 
 
 def is_debug() -> bool:
