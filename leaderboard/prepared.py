@@ -20,15 +20,22 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Seq
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from django.db import connection
+import orjson
+from django.db import connection, models
 from django.db.backends.utils import CursorWrapper
-from django.db.models import Expression, Field, QuerySet
+from django.db.models import Expression, Field, JSONField, QuerySet
+from django.db.models.fields.json import KeyTransform
 from django.db.models.query import ModelIterable, ValuesListIterable, get_related_populators
 from django.db.models.sql.subqueries import UpdateQuery
 
 Found = TypeVar("Found")
 Convert = Callable[[Any], Any]
 Build = Callable[..., QuerySet[Any, Found]]
+# Of these, databases take values as they are.
+PLAIN = (
+    *(models.BooleanField, models.IntegerField, models.FloatField),
+    *(models.CharField, models.TextField, models.BinaryField),
+)
 
 
 class Given(Expression):
@@ -37,14 +44,22 @@ class Given(Expression):
 
     def __init__(self, name: str, field: Field[Any, Any] | None = None) -> None:
         super().__init__(output_field=field)
-        self.name, self.kind = name, field
+        self.name, self.convert = name, field and _writer(field)
 
     def as_sql(self, *_: Any, **__: Any) -> tuple[str, list[Any]]:  # type: ignore[override]
         return "%s", [self]
 
     def passed(self, values: Mapping[str, Any]) -> Any:
         value = values[self.name]
-        return self.kind.get_db_prep_save(value, connection) if self.kind else value
+        return self.convert(value) if self.convert else value
+
+
+def _writer(field: Field[Any, Any]) -> Convert | None:
+    if isinstance(field, PLAIN):
+        return None
+    if isinstance(field, JSONField):
+        return lambda value: None if value is None else orjson.dumps(value).decode()
+    return lambda value: field.get_db_prep_save(value, connection)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -129,15 +144,19 @@ def _statement(build: Build[Any], shape: tuple[Hashable, ...]) -> _Statement:
     sql, parameters = compiler.as_sql()
     selected = [one[0] for one in compiler.select]
     converters = {
-        place: [functools.partial(_converted, convert, expression) for convert in functions]
+        place: [_reader(convert, expression) for convert in functions]
         for place, (functions, expression) in compiler.get_converters(selected).items()
     }
     made_of = _MAKERS[queryset._iterable_class](compiler)
     return _Statement(sql=sql, parameters=parameters, converters=converters, made_of=made_of)
 
 
-def _converted(convert: Callable[..., Any], expression: Expression, value: Any) -> Any:
-    return convert(value, expression, connection)
+def _reader(convert: Callable[..., Any], expression: Expression) -> Convert:
+    """orjson takes a third of the time of Django's own for JSON."""
+    is_json = isinstance(expression.output_field, JSONField)
+    if is_json and not isinstance(expression, KeyTransform):
+        return lambda value: None if value is None else orjson.loads(value)
+    return lambda value: convert(value, expression, connection)
 
 
 def _instances(compiler: Any) -> Convert:

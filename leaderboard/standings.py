@@ -53,8 +53,9 @@ def columns_of(tallies: Sequence[Tally], k: int) -> dict[str, Any]:
 
 
 def with_tally(stored: Stored, problem: int, tally: Tally | None, k: int) -> dict[str, Any] | None:
-    """The columns with one problem's part in place of what it was; None where nothing is left.
-    What is stored of other categories need not be made again."""
+    """The columns with one problem's part in place of what it was, less those of `stored` that stay
+    as they are; None where nothing is left. What is stored of other categories need not be made
+    again."""
     columns = Columns.unpack(stored.packed)
     numbers = columns.numbers
     known = dict(zip(numbers[AT["problem"]], numbers[AT["category"]], strict=True))
@@ -66,7 +67,9 @@ def with_tally(stored: Stored, problem: int, tally: Tally | None, k: int) -> dic
     others = {name: totals for name, totals in before.items() if name not in affected}
     added = [tally.results] if tally else []
     by_threshold = thresholds.changed(stored.by_threshold, k, added=added, removed=removed)
-    return _columns(columns, k, others) | {"by_threshold": by_threshold}
+    found = _columns(columns, k, others) | {"by_threshold": by_threshold}
+    kept = {**stored._asdict(), **stored.packed._asdict()}
+    return {name: value for name, value in found.items() if kept.get(name) != value}
 
 
 def _columns(columns: Columns, k: int, unchanged: Mapping[str, Any]) -> dict[str, Any]:

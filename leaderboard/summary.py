@@ -103,9 +103,9 @@ def fold_in(kernel: Kernel, setting: Mapping[str, Any]) -> None:
     whose = {"submission_id": kernel.submission_id, "problem_id": kernel.problem_id}
     place = {**whose, **{name: setting[name] for name in SETTING}}
     with pipelined():
-        runs = send(_runs_of_attempt, **place, attempt=attempt)
+        last_run = send(_last_run, **place, attempt=attempt)
         beside, of_all = send(_beside, **place), problem_standings.lock(place)
-        own = [_entry(Judged._make(run)) for run in runs()][-1:]
+        own = [_entry(Judged._make(run)) for run in last_run()]
         known = _known(beside())
         others = [entry for entry in known.attempts or () if entry["attempt"] != attempt]
         attempts = sorted(others + own, key=itemgetter("attempt"))
@@ -116,12 +116,13 @@ def _runs() -> QuerySet[Run, Row]:
     return _counted().order_by(*ORDER[2:]).values_list(*COLUMNS)
 
 
-def _runs_of_attempt() -> QuerySet[Run, Row]:
+def _last_run() -> QuerySet[Run, Row]:
+    """Of one attempt."""
     # No index holds the lower case: a database without statistics would look for all runs of that
     # hardware first.
     runs = _counted().alias(on=Lower("hardware_id")).filter(on=Given("hardware_id"))
     runs = runs.filter(kernel__attempt=Given("attempt"), **given(SETTING[1:]))
-    return runs.order_by(*ORDER[PLACE:]).values_list(*COLUMNS)
+    return runs.order_by(*ORDER[PLACE:]).reverse().values_list(*COLUMNS)[:1]
 
 
 def _counted() -> RunQuerySet:

@@ -78,14 +78,17 @@ def _run() -> QuerySet[Run]:
 
 def test_a_change_sets_columns_as_their_fields_store_them(run: Run) -> None:
     other = factory.make_run(run.kernel)
-    values = {
+    values: dict[str, Any] = {
         "created_at": run.created_at - timedelta(days=1),
         "mechanisms": ["tma"],
         "ranks": [0, 3],
     }
-    change(_run, columns=tuple(values), pk=run.pk, **values)
-    run.refresh_from_db()
-    assert {name: getattr(run, name) for name in values} == values
+    for environment in ({"gpu": None, "µs": 0.1}, None):
+        values["environment"] = environment
+        change(_run, columns=tuple(values), pk=run.pk, **values)
+        run.refresh_from_db()
+        assert {name: getattr(run, name) for name in values} == values
+    assert Run.objects.filter(environment__isnull=True, pk=run.pk).exists()
     assert Run.objects.get(pk=other.pk).ranks == []
 
 

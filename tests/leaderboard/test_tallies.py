@@ -1,4 +1,4 @@
-"""What boards count: attempts by problem and kind, summed up, packed, and narrowed."""
+"""What boards count: attempts by problem and kind, summed up, packed, and narrowed. Pure."""
 
 from __future__ import annotations
 
@@ -8,14 +8,8 @@ import statistics
 from typing import Any
 
 import pytest
-from django.db import connection
-from django.test.utils import CaptureQueriesContext
 
-from evaluator.profiling.mechanism import Evidence, Mechanism, Tag
-from evaluator.report import Verdict
-from evaluator.roofline import Floors
-from leaderboard import boards, scores, standings, thresholds
-from leaderboard.boards import Narrowing
+from leaderboard import scores, standings, thresholds
 from leaderboard.cell_columns import (
     NUMBERS,
     Columns,
@@ -24,11 +18,8 @@ from leaderboard.cell_columns import (
     unpack_results,
     unpack_some,
 )
-from leaderboard.details import marked
-from leaderboard.models import Kernel, LanguageModel, Problem, Run, Submission, Summary, Trust
 from leaderboard.narrowing import parts_of
 from leaderboard.tallies import Narrow, Tally, cell_of, tally_of
-from tests.leaderboard import factory
 
 BACKENDS = ("cuda", "triton")
 TAGS: tuple[list[str], ...] = ([], ["nccl"], ["symmetric_memory", "tma"])
@@ -139,14 +130,22 @@ def test_a_problem_put_in_leaves_what_a_rebuild_makes(seed: int) -> None:
     steps = [*draw.sample(others, len(others)), *draw.sample(found, len(found))]
     columns: dict[str, Any] = standings.columns_of(steps[:1], 3)
     for tally in steps[1:]:
-        columns = changed(columns, tally.cell.problem, tally)
+        columns |= difference(columns, tally.cell.problem, tally)
     assert columns == standings.columns_of(found, 3)
     gone = draw.choice(found)
-    columns = changed(columns, gone.cell.problem, None)
+    columns |= difference(columns, gone.cell.problem, None)
     assert columns == standings.columns_of([one for one in found if one is not gone], 3)
 
 
-def changed(columns: dict[str, Any], problem: int, tally: Tally | None) -> dict[str, Any]:
+def test_columns_that_stay_as_they_are_are_not_written_again() -> None:
+    first = tallies(1)[0]
+    columns: dict[str, Any] = standings.columns_of(tallies(1), 3)
+    again = difference(columns, first.cell.problem, first)
+    assert set(again) == {"attempted", "made", "total", "solved"}
+    assert columns | again == columns
+
+
+def difference(columns: dict[str, Any], problem: int, tally: Tally | None) -> dict[str, Any]:
     packed = Packed(*(columns[name] for name in Packed._fields))
     stored = standings.Stored(packed, columns["by_category"], columns["by_threshold"])
     return standings.with_tally(stored, problem, tally, 3) or {}
@@ -211,89 +210,3 @@ def test_a_curve_is_the_share_at_every_threshold(k: int) -> None:
     results, points = [one.results for one in tallies(1)], [0.0, 0.5, 1.0, 1.5, 4.0]
     expected = [scores.share_fast(results, 12, k, p) for p in points]
     assert scores.fast_curve(results, 12, points, k) == pytest.approx(expected)
-
-
-def judged_with(
-    submission: Submission, problem: Problem, tag: Tag, flags: tuple[str, ...] = ()
-) -> Run:
-    """A correct kernel that moves its bytes in this way."""
-    mechanism = Mechanism(tag=tag, evidence=Evidence.SOURCE, detail="named")
-    attempt = 1 + Kernel.objects.filter(submission=submission, problem=problem).count()
-    source = f"{factory.SOURCE}# {submission.pk} {problem.number} {attempt}\n"
-    run = factory.make_run(factory.make_kernel(submission, problem, source=source, attempt=attempt))
-    floors = Floors(wire_us=10.0, hbm_us=5.0, flops_us=1.0, latency_us=2.0)
-    found: dict[str, Any] = {"mechanisms": (mechanism,), "flags": flags, "floors": floors}
-    return factory.finish(run, factory.make_report(run, speedup=2.0, **found))
-
-
-def test_a_finished_run_says_what_bounds_it_and_how_it_moves_bytes(problem: Problem) -> None:
-    run = judged_with(factory.make_submission(), problem, Tag.TMA, ("uses_nccl",))
-    assert (run.bound_us, run.limiter, run.mechanisms) == (10.0, "wire", ["tma"])
-    assert run.utilisation == pytest.approx(10.0 / 50.0)
-    (entry,) = Summary.objects.get().attempts
-    assert entry["nccl"] is True
-    assert (entry["backend"], entry["kernel"]) == ("pytorch", run.kernel.source_id)
-    assert (entry["low"], entry["utilisation"]) == (run.speedup_low, run.utilisation)
-
-
-def test_a_failed_run_tells_of_no_utilisation(problem: Problem) -> None:
-    run = factory.make_judged(factory.make_submission(), problem, Verdict.TIMEOUT)
-    assert (run.bound_us, run.limiter, run.utilisation, run.mechanisms) == (None, None, None, [])
-    (entry,) = Summary.objects.get().attempts
-    assert (entry["low"], entry["utilisation"]) == (None, None)
-
-
-def test_a_board_is_narrowed_by_what_kernels_do(problem: Problem) -> None:
-    with_nccl, without = factory.make_submission("A"), factory.make_submission("B")
-    judged_with(with_nccl, problem, Tag.NCCL)
-    judged_with(without, problem, Tag.TMA)
-    Submission.objects.filter(pk=with_nccl.pk).update(trust=Trust.SELF_REPORTED)
-    LanguageModel.objects.filter(pk=without.model_id).update(is_baseline=True)
-    (setting,) = boards.known_settings()
-    everything = boards.judged(setting, 1)
-    assert [(entry.model, entry.baseline) for entry in everything] == [("A", False), ("B", True)]
-    assert everything[0].utilisation == pytest.approx(0.2)
-    assert everything[0].backends == ("pytorch",)
-    cases: tuple[tuple[Narrowing, list[str]], ...] = (
-        ({"nccl_free": True}, ["B"]),
-        ({"mechanism": "nccl"}, ["A", "B"]),
-        ({"verified": True}, ["B"]),
-        ({"backend": "cuda"}, ["B"]),
-        ({"category": "tensor"}, ["A", "B"]),
-        ({"category": "expert"}, []),
-        ({"harness": "agentic"}, ["B"]),
-        ({"submission": with_nccl.pk}, ["A"]),
-    )
-    for narrowing, left in cases:
-        found = boards.judged(setting, 1, **narrowing)
-        assert [entry.model for entry in found] == left, narrowing
-
-
-@pytest.mark.parametrize(
-    "narrowing", [{}, {"category": "tensor"}, {"nccl_free": True}, {"mechanism": "tma"}]
-)
-def test_marks_and_letters_say_what_the_cells_say(narrowing: Narrowing, problem: Problem) -> None:
-    other = factory.make_problem(2, "gemm", "expert")
-    submission = factory.make_submission("A", k=2)
-    for tag in (Tag.TMA, Tag.NCCL):
-        judged_with(submission, problem, tag)
-    factory.make_judged(submission, other, Verdict.TIMEOUT)
-    (setting,) = boards.known_settings()
-    (entry,) = boards.alone(boards.judged(setting, 2, ahead=("solved",), **narrowing))
-    cells = {cell.problem: cell for cell in entry.cells}
-    assert cells
-    assert [tuple(mark) for mark in marked(entry.marks) if mark.problem in cells] == [
-        (cell.problem, cell.best_speedup, cell.best_low, cell.mode) for cell in cells.values()
-    ]
-    for number, cell in cells.items():
-        assert entry.solved[number] == ("1" if cell.correct else "0")
-
-
-def test_a_board_asks_three_times_however_many_rows_and_cells_it_has(problem: Problem) -> None:
-    for name in "ABCD":
-        factory.make_judged(factory.make_submission(name), problem)
-    (setting,) = boards.known_settings()
-    with CaptureQueriesContext(connection) as queries:
-        entries = boards.judged(setting, 1)
-        assert all(entry.cells and entry.results for entry in entries)
-    assert (len(entries), len(queries)) == (4, 3)

@@ -1,0 +1,104 @@
+"""What boards count of kernels that were judged, and what is left when they are narrowed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from evaluator.profiling.mechanism import Evidence, Mechanism, Tag
+from evaluator.report import Verdict
+from evaluator.roofline import Floors
+from leaderboard import boards
+from leaderboard.boards import Narrowing
+from leaderboard.details import marked
+from leaderboard.models import Kernel, LanguageModel, Problem, Run, Submission, Summary, Trust
+from tests.leaderboard import factory
+
+
+def judged_with(
+    submission: Submission, problem: Problem, tag: Tag, flags: tuple[str, ...] = ()
+) -> Run:
+    """A correct kernel that moves its bytes in this way."""
+    mechanism = Mechanism(tag=tag, evidence=Evidence.SOURCE, detail="named")
+    attempt = 1 + Kernel.objects.filter(submission=submission, problem=problem).count()
+    source = f"{factory.SOURCE}# {submission.pk} {problem.number} {attempt}\n"
+    run = factory.make_run(factory.make_kernel(submission, problem, source=source, attempt=attempt))
+    floors = Floors(wire_us=10.0, hbm_us=5.0, flops_us=1.0, latency_us=2.0)
+    found: dict[str, Any] = {"mechanisms": (mechanism,), "flags": flags, "floors": floors}
+    return factory.finish(run, factory.make_report(run, speedup=2.0, **found))
+
+
+def test_a_finished_run_says_what_bounds_it_and_how_it_moves_bytes(problem: Problem) -> None:
+    run = judged_with(factory.make_submission(), problem, Tag.TMA, ("uses_nccl",))
+    assert (run.bound_us, run.limiter, run.mechanisms) == (10.0, "wire", ["tma"])
+    assert run.utilisation == pytest.approx(10.0 / 50.0)
+    (entry,) = Summary.objects.get().attempts
+    assert entry["nccl"] is True
+    assert (entry["backend"], entry["kernel"]) == ("pytorch", run.kernel.source_id)
+    assert (entry["low"], entry["utilisation"]) == (run.speedup_low, run.utilisation)
+
+
+def test_a_failed_run_tells_of_no_utilisation(problem: Problem) -> None:
+    run = factory.make_judged(factory.make_submission(), problem, Verdict.TIMEOUT)
+    assert (run.bound_us, run.limiter, run.utilisation, run.mechanisms) == (None, None, None, [])
+    (entry,) = Summary.objects.get().attempts
+    assert (entry["low"], entry["utilisation"]) == (None, None)
+
+
+def test_a_board_is_narrowed_by_what_kernels_do(problem: Problem) -> None:
+    with_nccl, without = factory.make_submission("A"), factory.make_submission("B")
+    judged_with(with_nccl, problem, Tag.NCCL)
+    judged_with(without, problem, Tag.TMA)
+    Submission.objects.filter(pk=with_nccl.pk).update(trust=Trust.SELF_REPORTED)
+    LanguageModel.objects.filter(pk=without.model_id).update(is_baseline=True)
+    (setting,) = boards.known_settings()
+    everything = boards.judged(setting, 1)
+    assert [(entry.model, entry.baseline) for entry in everything] == [("A", False), ("B", True)]
+    assert everything[0].utilisation == pytest.approx(0.2)
+    assert everything[0].backends == ("pytorch",)
+    cases: tuple[tuple[Narrowing, list[str]], ...] = (
+        ({"nccl_free": True}, ["B"]),
+        ({"mechanism": "nccl"}, ["A", "B"]),
+        ({"verified": True}, ["B"]),
+        ({"backend": "cuda"}, ["B"]),
+        ({"category": "tensor"}, ["A", "B"]),
+        ({"category": "expert"}, []),
+        ({"harness": "agentic"}, ["B"]),
+        ({"submission": with_nccl.pk}, ["A"]),
+    )
+    for narrowing, left in cases:
+        found = boards.judged(setting, 1, **narrowing)
+        assert [entry.model for entry in found] == left, narrowing
+
+
+@pytest.mark.parametrize(
+    "narrowing", [{}, {"category": "tensor"}, {"nccl_free": True}, {"mechanism": "tma"}]
+)
+def test_marks_and_letters_say_what_the_cells_say(narrowing: Narrowing, problem: Problem) -> None:
+    other = factory.make_problem(2, "gemm", "expert")
+    submission = factory.make_submission("A", k=2)
+    for tag in (Tag.TMA, Tag.NCCL):
+        judged_with(submission, problem, tag)
+    factory.make_judged(submission, other, Verdict.TIMEOUT)
+    (setting,) = boards.known_settings()
+    (entry,) = boards.alone(boards.judged(setting, 2, ahead=("solved",), **narrowing))
+    cells = {cell.problem: cell for cell in entry.cells}
+    assert cells
+    assert [tuple(mark) for mark in marked(entry.marks) if mark.problem in cells] == [
+        (cell.problem, cell.best_speedup, cell.best_low, cell.mode) for cell in cells.values()
+    ]
+    for number, cell in cells.items():
+        assert entry.solved[number] == ("1" if cell.correct else "0")
+
+
+def test_a_board_asks_three_times_however_many_rows_and_cells_it_has(problem: Problem) -> None:
+    for name in "ABCD":
+        factory.make_judged(factory.make_submission(name), problem)
+    (setting,) = boards.known_settings()
+    with CaptureQueriesContext(connection) as queries:
+        entries = boards.judged(setting, 1)
+        assert all(entry.cells and entry.results for entry in entries)
+    assert (len(entries), len(queries)) == (4, 3)
