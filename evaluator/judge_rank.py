@@ -115,7 +115,7 @@ class JudgeRank:
             bank.filled_sides.add(side)
             for start, end in bank.guards:
                 slab[start:end] = self._guard[: end - start]
-        self.inputs_ready, self.outputs_cleared, self.locks = [], [], {}
+        self.inputs_ready, self.outputs_cleared = [], []
         for call in bank.calls:
             assert call.layout is not None
             ready = [(place.offset, as_bytes(tensor)) for _, place, tensor in call.placed()]
@@ -125,8 +125,9 @@ class JudgeRank:
                 self.marks.fill(place.region(slab), place.dtype)
 
     def lock(self, key: str, indices: tuple[int, ...]) -> dict[str, Any]:
-        """From the next release on, each call of the cleared bank opens with the answer of the one
-        before, unless others are as good; returns what its rank has to be told."""
+        """From now on each of these calls opens with the answer of the one before, on both sides,
+        unless others are as good; no other call is locked. Returns what ranks have to be told."""
+        self.locks.clear()
         calls = [] if self.module.settle else self.banks[key].calls
         for before, after in itertools.pairwise(indices if calls else ()):
             answers = calls[before].answers(self.module.problem.mutates)

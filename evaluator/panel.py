@@ -151,8 +151,8 @@ class Panel:
         self._all("clear", key, side)
 
     def lock(self, key: str, burst: tuple[int, ...]) -> list[Any]:
-        """Each call of a cleared burst opens with the answer of the one before; what its ranks
-        have to be told of that."""
+        """Each call of a burst opens with the answer of the one before, and no other is locked.
+        What a side's ranks have to be told of that."""
         return self._all("lock", key, burst)
 
     def is_calm(self) -> bool:

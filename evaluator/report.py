@@ -10,7 +10,7 @@ from evaluator.profiling.mechanism import Mechanism
 from evaluator.profiling.timeline import RankTimeline
 from evaluator.roofline import Floors, utilisation
 
-JUDGE_VERSION = "5"
+JUDGE_VERSION = "6"
 
 
 class EvaluatorError(Exception):

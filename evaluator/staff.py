@@ -1,12 +1,16 @@
-"""What serves one run after another: the reference's ranks, the judge's own, and a sandbox that
-waits for the next submission. Only that is ever a submission's, and of one alone."""
+"""What serves one run after another: the judge's own ranks, and sandboxes that wait for a run.
+
+A submission's is always new. So is the reference's where cores are many: a process that has served
+many runs launches kernels more slowly than a new one. Where they are few it serves the next run,
+too, as torch takes long to import there.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -27,13 +31,14 @@ MOST_RUNS = 200
 
 @dataclass(kw_only=True)
 class Staff:
-    """`job` is what it was hired for; of it only what a sandbox is made of counts."""
+    """`job` is what it was hired for; of it only what a sandbox is made of counts. Of the sides in
+    `waiting` a sandbox imports torch for the next run."""
 
     job: Job
     host: Host
     reference: Ranks
     panel: Panel
-    waiting: Ranks | None
+    waiting: dict[str, Ranks] = field(default_factory=dict)
     runs: int = 0
     is_free: bool = True
 
@@ -48,26 +53,25 @@ class Staff:
         return is_able and is_alike
 
     def admit(self) -> Ranks:
-        """The next submission's sandbox. Where cores are many, the one after it gets one that has
-        imported torch when it comes."""
+        """The next submission's sandbox. Where cores are many, the run after it gets sandboxes that
+        have imported torch when it comes."""
         self.runs, self.is_free = self.runs + 1, False
-        if self.waiting is not None and not self.waiting.sandbox.is_alive:
-            self.waiting.kill()
-            self.waiting = None
-        admitted, self.waiting = self.prepare(), None
+        admitted = self._next(SUBMISSION)
         if self.host.cores:
             self.prepare()
         return admitted
 
-    def prepare(self) -> Ranks:
-        """Have a sandbox import torch for the next submission, unless one has."""
-        if self.waiting is None:
-            with _helping(self.host):
-                self.waiting = ranks.launch(SUBMISSION, self.job, self.host, import_early=True)
-        return self.waiting
+    def prepare(self) -> None:
+        """Have sandboxes import torch for the next run, unless some have."""
+        for side in (SUBMISSION, REFERENCE) if self.host.cores else (SUBMISSION,):
+            if side not in self.waiting:
+                self.waiting[side] = _launch(side, self.job, self.host)
 
     def rest(self) -> None:
         """Forget the run. Who is still at work for it, or fails to, is of no more use."""
+        if self.host.cores and self.reference.is_started:
+            self.reference.kill()
+            self.reference = self._next(REFERENCE)
         if self.panel.is_idle and self.reference.is_idle:
             with contextlib.suppress(EvaluatorError):
                 self.panel.end()
@@ -77,23 +81,36 @@ class Staff:
         """End all of it; the processors are everybody's again."""
         with contextlib.ExitStack() as stack:
             stack.callback(self.panel.close)
-            stack.callback(self.reference.kill)
-            if self.waiting is not None:
-                stack.callback(self.waiting.kill)
+            for own in (self.reference, *self.waiting.values()):
+                stack.callback(own.kill)
         if self.host.cores:
             os.sched_setaffinity(0, range(os.cpu_count() or 1))
+
+    def _next(self, side: str) -> Ranks:
+        """The sandbox that waits, if it still does."""
+        found = self.waiting.pop(side, None)
+        if found is not None and not found.sandbox.is_alive:
+            found.kill()
+            found = None
+        return found or _launch(side, self.job, self.host)
 
 
 def hire(job: Job) -> Staff:
     """Start both sandboxes, which import torch, and then the judge's own ranks."""
     host = host_for(job)
+    submission = _launch(SUBMISSION, job, host)
+    reference = _launch(REFERENCE, job, host, import_early=has_idle_core())
     with _helping(host):
-        waiting = ranks.launch(SUBMISSION, job, host, import_early=True)
-        reference = ranks.launch(REFERENCE, job, host, import_early=has_idle_core())
         from evaluator.panel import Panel  # imports torch where no warm standby has
 
         panel = Panel(job.world_size, job.device, host)
+    waiting = {SUBMISSION: submission}
     return Staff(job=job, host=host, reference=reference, panel=panel, waiting=waiting)
+
+
+def _launch(side: str, job: Job, host: Host, *, import_early: bool = True) -> Ranks:
+    with _helping(host):
+        return ranks.launch(side, job, host, import_early=import_early)
 
 
 @contextlib.contextmanager

@@ -89,11 +89,13 @@ def _round(bench: Bench, samples: timing.Samples, round_number: int, *, single: 
     if single:
         burst = burst[:SINGLE_CALLS]
     bursts = [(index,) for index in burst] if single else [burst]
+    locks = bench.panel.lock("timed", () if single else burst)
+    samples.is_open |= any(node is None for plan in locks for node in plan["locks"][1:])
     sides = [bench.submission, bench.reference]
     for side in sides if round_number % 2 == 0 else reversed(sides):
         bench.panel.clear("timed", side.side)
         if not single:
-            samples.is_open |= _lock(bench, side, burst)
+            side.lock(locks)
         walls_us = [_timed_us(bench, side, own) for own in bursts]
         is_kernel = side is bench.submission
         samples.add(is_kernel, walls_us, single=single)
@@ -103,13 +105,6 @@ def _round(bench: Bench, samples: timing.Samples, round_number: int, *, single: 
             _check_round(bench, side, burst, round_number)
         if not is_kernel:
             samples.empty_us.append(_timed_us(bench, side, ()))
-
-
-def _lock(bench: Bench, side: Ranks, burst: tuple[int, ...]) -> bool:
-    """Let each call of a burst open with the answer of the one before; True where one lies open."""
-    plans = bench.panel.lock("timed", burst)
-    side.lock(plans)
-    return any(node is None for plan in plans for node in plan["locks"][1:])
 
 
 def _timed_us(bench: Bench, side: Ranks, burst: tuple[int, ...]) -> float:

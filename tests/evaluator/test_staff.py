@@ -56,6 +56,17 @@ def test_the_same_processes_serve_run_after_run(standby: Standby) -> None:
     assert len(served) == 1
 
 
+def test_where_cores_are_many_the_reference_is_as_new_as_the_submission() -> None:
+    with Standby(warm=True, program=(TUNED, "spacious")) as standby:
+        served = []
+        for _ in range(2):
+            assert evaluate(_reference("allreduce"), standby=standby).verdict is Verdict.OK
+            served.append(_below(standby))
+        kept = set.intersection(*served)
+        assert len(kept) == 1 + JOB.world_size
+        assert not any(map(_is_sandbox, kept))
+
+
 @pytest.mark.parametrize("name", HOSTILE)
 def test_nothing_of_a_hostile_run_is_there_in_the_next(name: str, standby: Standby) -> None:
     hostile = named("misbehaving", name)
@@ -134,7 +145,7 @@ def test_only_who_is_done_with_a_run_gets_another(state: dict[str, Any], is_free
     given: Any = SimpleNamespace(is_idle=state.get("reference_is_idle", True))
     panel: Any = FakePanel(is_idle=state.get("panel_is_idle", True), fails="fails" in state)
     host: Any = SimpleNamespace(cores=None)
-    staff = Staff(job=JOB, host=host, reference=given, panel=panel, waiting=None)
+    staff = Staff(job=JOB, host=host, reference=given, panel=panel)
     staff.runs, staff.is_free = state.get("runs", 1), False
     staff.rest()
     assert staff.fits(JOB) is is_free

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from dataclasses import replace
 
 from evaluator import judge, staff, standby, timing
-from evaluator.job import Device
+from evaluator.cores import Cores
+from evaluator.host import Host, host_for
+from evaluator.job import Device, Job
 
 
 def hurried() -> None:
@@ -35,7 +38,21 @@ def unhurried() -> None:
     sharing()
 
 
-TUNINGS = {f.__name__: f for f in (hurried, sharing, impatient, unhurried)}
+def spacious() -> None:
+    """Divides processors among ranks, however few there are."""
+    hurried()
+    staff.host_for = _with_cores  # type: ignore[attr-defined]
+
+
+def _with_cores(job: Job) -> Host:
+    everywhere = tuple(sorted(os.sched_getaffinity(0)))
+    each = (everywhere[0],) * job.world_size
+    helping = (everywhere,) * job.world_size
+    cores = Cores(judge=everywhere[0], watching=each, launching=each, helping=helping)
+    return replace(host_for(job), cores=cores)
+
+
+TUNINGS = {f.__name__: f for f in (hurried, sharing, impatient, unhurried, spacious)}
 
 if __name__ == "__main__":
     TUNINGS[sys.argv[1]]()
