@@ -5,9 +5,13 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import problems
 from problems.trials import PROFILES
+
+if TYPE_CHECKING:
+    from problems.ranks import RankPool
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -28,13 +32,14 @@ def _parser() -> argparse.ArgumentParser:
     new.add_argument("slug", help="the file's name without .py")
     check = commands.add_parser("check", help="try every rule on CPU and say what is missing")
     check.add_argument("problem", nargs="+", help="slug, number or dotted name")
-    screening = commands.add_parser("screen", help="try wrong and honest answers on gloo ranks")
+    screening = commands.add_parser("screen", help="try wrong and honest answers on ranks")
     screening.add_argument("problem", nargs="*", help="slug, number or dotted name; default: all")
     screening.add_argument("--profile", choices=PROFILES, default="hardened")
     screening.add_argument("--size", default="tiny")
     screening.add_argument("--world-size", type=int, default=2)
     screening.add_argument("--secrets", type=int, default=1, help="repeat with so many secrets")
     screening.add_argument("--errors", action="store_true", help="print every answer's error")
+    screening.add_argument("--cuda", action="store_true", help="on GPUs with NCCL, not on the CPU")
     audit = commands.add_parser("audit", help="screen and keep what was found")
     audit.add_argument("problem", nargs="*", help="slug, number or dotted name; default: all")
     audit.add_argument("--profile", choices=PROFILES, help="default: both")
@@ -77,34 +82,38 @@ def _check(arguments: argparse.Namespace) -> int:
 
 
 def _screen(arguments: argparse.Namespace) -> int:
-    """Exit status 1 when a finding is not as it should be."""
-    from problems.health import merged
-    from problems.ranks import RankPool
-    from problems.screen import screen
+    """Exit status 1 when a finding is not as it should be, or a problem cannot be screened."""
+    from problems.ranks import RankFailure, RankPool
 
+    device = "cuda" if arguments.cuda else "cpu"
     surprises = 0
-    with RankPool(arguments.world_size) as ranks:
+    with RankPool(arguments.world_size, device=device) as ranks:
         for name in _names(arguments):
-            rounds = [
-                screen(
-                    ranks,
-                    name,
-                    arguments.profile,
-                    size=arguments.size,
-                    secret=f"screen {number}".encode(),
-                )
-                for number in range(arguments.secrets)
-            ]
-            for finding in merged(rounds):
-                errors = ", ".join(f"{d} {error:.3g}" for d, error in finding.errors.items())
-                verb = "accepts" if finding.accepted else "rejects"
-                surprises += not finding.as_it_should_be
-                if arguments.errors:
-                    print(f"{name} {verb} {finding.answer}: {errors or finding.why}")
-                elif not finding.as_it_should_be:
-                    print(f"{name} {verb} {finding.answer} ({finding.why})")
+            try:
+                surprises += _screen_one(ranks, name, arguments)
+            except RankFailure as failure:
+                surprises += 1
+                print(f"{name}: {failure}", flush=True)
     print(f"{len(_names(arguments))} problems screened, {surprises} surprises")
     return 1 if surprises else 0
+
+
+def _screen_one(ranks: RankPool, name: str, arguments: argparse.Namespace) -> int:
+    """How many findings are not as they should be."""
+    from problems.health import merged
+    from problems.screen import screen
+
+    given = {"profile": arguments.profile, "size": arguments.size}
+    secrets = (f"screen {number}".encode() for number in range(arguments.secrets))
+    findings = merged([screen(ranks, name, secret=secret, **given) for secret in secrets])
+    for finding in findings:
+        errors = ", ".join(f"{d} {error:.3g}" for d, error in finding.errors.items())
+        verb = "accepts" if finding.accepted else "rejects"
+        if arguments.errors:
+            print(f"{name} {verb} {finding.answer}: {errors or finding.why}", flush=True)
+        elif not finding.as_it_should_be:
+            print(f"{name} {verb} {finding.answer} ({finding.why})", flush=True)
+    return sum(not finding.as_it_should_be for finding in findings)
 
 
 def _audit(arguments: argparse.Namespace) -> int:

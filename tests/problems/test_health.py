@@ -10,6 +10,7 @@ import pytest
 
 import problems
 from problems import health, health_table
+from problems.__main__ import main
 from problems.answers import ANSWERS, HONEST
 from problems.ranks import RankFailure, RankPool
 from problems.screen import Finding
@@ -158,3 +159,17 @@ def test_one_failing_problem_does_not_end_the_audit(monkeypatch: pytest.MonkeyPa
     found = dict(health.audit(names, plan, jobs=1))
     assert isinstance(found["allreduce"], RankFailure)
     assert isinstance(found["alltoall"], health.Health)
+
+
+def test_a_problem_that_cannot_be_screened_is_a_surprise(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def quick(ranks: RankPool, name: str, profile: str, **_: object) -> list[Finding]:
+        if name.endswith("allreduce"):
+            raise RankFailure("rank 0: it died")
+        return [finding("zeros", accepted=False)]
+
+    monkeypatch.setattr("problems.screen.screen", quick)
+    assert main(["screen", "allreduce", "alltoall"]) == 1
+    assert "it died" in capsys.readouterr().out
+    assert main(["screen", "alltoall"]) == 0
