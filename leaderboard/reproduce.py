@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from leaderboard import cells
+from leaderboard.boards import SETTING_FIELDS, Setting
 from leaderboard.models import Kernel, Run
 from leaderboard.verdicts import words
 from leaderboard.visible import visible
@@ -69,7 +70,10 @@ def found_in_words(run: Run) -> str:
 
 
 def setting_in_words(run: Run) -> str:
-    return f"{run.hardware_id}, {run.world_size} ranks, {run.size}, {run.dtype}, {run.profile}"
+    """As boards say it; without the judge's version while nobody has judged it."""
+    place: dict[str, Any] = {name: getattr(run, name) for name in SETTING_FIELDS}
+    setting = Setting(**place)
+    return setting.told(but="" if run.judge_version else "judge_version")
 
 
 def citation(kernel: Kernel, run: Run | None, url: str) -> dict[str, str]:

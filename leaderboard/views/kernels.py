@@ -10,6 +10,7 @@ from django.db.models import QuerySet
 from django.http import Http404, HttpRequest
 
 from leaderboard import cells
+from leaderboard.boards import SETTING_FIELDS
 from leaderboard.diff import Diff
 from leaderboard.display import Marks, highlighted
 from leaderboard.evidence import contents, evidence
@@ -18,15 +19,13 @@ from leaderboard.links import kernel_at, url
 from leaderboard.mechanisms import source_marks
 from leaderboard.models import Kernel, Moderation, Run, Source, Submission, Visibility
 from leaderboard.other_side import Other, differences, other_side
-from leaderboard.pages import Crumb, Page, Table, origin, public_page
+from leaderboard.pages import Crumb, Page, Table, choice, origin, public_page
 from leaderboard.prepared import Given, ask
 from leaderboard.reproduce import citation, reproduction
 from leaderboard.verdicts import state, words
 from leaderboard.views.problems import address_of
 
 MOST_RUNS = 200
-# Results compare within one setting only.
-SETTING = ("hardware_id", "world_size", "size", "dtype", "profile")
 # What is read of them, as wide rows of the database take longer to name than to fetch.
 USE_READS = (
     *("attempt", "step", "backend", "source_id", "problem__number", "problem__slug"),
@@ -41,9 +40,10 @@ LINE_READS = (*RUN_READS, "kernel__problem__title", "kernel__submission__model__
 RUN_COLUMNS = (
     *("id", "problem", "status", "verdict", "speedup", "where", "profile", "judge", "finished"),
 )
+ATTEMPT_COLUMNS = ("attempt", "step", "verdict", "speedup", "backend", "digest", "run", "is_here")
 
 
-@public_page("diff", "run")
+@public_page("diff", "run", "table")
 def kernel(request: HttpRequest, digest: str) -> Page:
     uses, private = uses_of(request, digest)
     runs = runs_of(uses)
@@ -51,7 +51,9 @@ def kernel(request: HttpRequest, digest: str) -> Page:
     use = next(use for use in uses if shown is None or use.pk == shown.kernel_id)
     report = (shown and shown.report) or {}
     source = shown.kernel.source.text if shown else Source.objects.get(pk=digest).text
-    siblings = lineage(use, {name: getattr(shown, name) for name in SETTING} if shown else {})
+    # Results compare within one setting only.
+    setting = {name: getattr(shown, name) for name in SETTING_FIELDS} if shown else {}
+    siblings = lineage(use, setting)
     other = other_side(request, use, siblings)
     diff = differences(other, source) if other else None
     run = str(shown.pk) if shown and str(shown.pk) == request.GET.get("run") else ""
@@ -75,7 +77,7 @@ def kernel(request: HttpRequest, digest: str) -> Page:
         section="",
         context={**context, "contents": contents(context)},
         data=lambda: _data(uses, runs, source, siblings, diff),
-        table=Table(columns=RUN_COLUMNS, rows=(_values(run_line(run)) for run in runs)),
+        table=_table(choice(request, "table", ["attempts"]), siblings, runs),
         unlisted=use.submission.visibility != Visibility.PUBLIC,
         private=private or (other is not None and other.owner_id is not None),
         owner_id=other.owner_id if other and not private else use.submission.owner_id,
@@ -174,6 +176,13 @@ def _run_row(run: Run) -> dict[str, Any]:
 
 def _values(line: Mapping[str, Any]) -> list[object]:
     return [line[name] for name in RUN_COLUMNS]
+
+
+def _table(asked: str | None, siblings: Sequence[Sibling], runs: Sequence[Run]) -> Table:
+    if asked:
+        rows = ([vars(sibling)[name] for name in ATTEMPT_COLUMNS] for sibling in siblings)
+        return Table(columns=ATTEMPT_COLUMNS, rows=rows)
+    return Table(columns=RUN_COLUMNS, rows=(_values(run_line(run)) for run in runs))
 
 
 def _source(source: str, marks: Marks) -> dict[str, object]:

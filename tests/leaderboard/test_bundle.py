@@ -20,7 +20,7 @@ from evaluator.codec import decode
 from evaluator.report import Report, Verdict
 from leaderboard import bundle as bundles
 from leaderboard.models import DataVersion, Run, Submission, Visibility
-from leaderboard.reproduce import citation, command, tex
+from leaderboard.reproduce import citation, command, setting_in_words, tex
 from tests.leaderboard import factory, gpu_report
 
 pytestmark = pytest.mark.django_db
@@ -148,6 +148,17 @@ def test_a_citation_names_the_kernel_by_its_hash(run: Run, client: Client) -> No
     page = client.get(f"/kernels/{digest}").content.decode()
     assert f"@misc{{pkb-kernel-{digest[:12]}" in page
     assert f"/kernels/{digest}}}" in page
+
+
+def test_what_is_cited_and_repeated_says_which_judge_measured_it(run: Run, client: Client) -> None:
+    setting = f"standard, bfloat16, hardened inputs, judge {run.judge_version}"
+    page = client.get(f"/kernels/{run.kernel.source_id}").content.decode()
+    cited = page.partition('id="cite"')[2]
+    assert cited.count(f"{setting}; SHA-256 {run.kernel.source_id}") == 2
+    assert f"{setting}:" in page.partition('id="reproduce"')[2]
+    assert f"{setting}." in bundles.readme(run, is_judged=True)
+    run.judge_version = ""
+    assert setting_in_words(run).endswith("hardened inputs")
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import re
+from dataclasses import replace
 from html import unescape
 
 import pytest
@@ -138,3 +139,19 @@ def test_runs_of_two_judges_are_told_apart(older: Run, client: Client) -> None:
     runs = text_of(client, address).partition('id="runs"')[2]
     assert '<th scope="col">Judge</th>' in runs
     assert "<td>hardened</td><td>1</td>" in runs
+
+
+def test_results_of_another_judge_are_not_beside_those_of_this_one(
+    older: Run, problem: Problem, client: Client
+) -> None:
+    beside = factory.make_kernel(older.kernel.submission, problem, attempt=2, source="x = 2\n")
+    other = factory.make_run(beside, size="standard")
+    factory.finish(other, replace(factory.make_report(other), judge_version="4"))
+    address = f"/kernels/{older.kernel.source_id}"
+    html = text_of(client, f"{address}?run={older.pk}")
+    table = html[html.index('id="attempts"') : html.index('id="runs"')]
+    assert f"hardened inputs, judge {CURRENT_JUDGE}." in table
+    (link,) = re.findall(r'href="([^"]+[.]csv[?]table=attempts[^"]*)"', table)
+    assert link == f"{address}.csv?table=attempts&run={older.pk}"
+    rows = list(csv.DictReader(client.get(link).content.decode().splitlines()))
+    assert [(row["attempt"], row["verdict"]) for row in rows] == [("1", "ok"), ("2", "")]
