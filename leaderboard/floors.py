@@ -12,13 +12,36 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 DATASHEETS = Path(__file__).resolve().parent.parent / "fixtures" / "datasheets.json"
 # A burst of the judge has this many calls; its last outputs need not have left the L2 in time.
 BURST_CALLS = 16
 DTYPE = "bfloat16"
-LIMITER_WORDS = {"wire": "links", "hbm": "memory", "flops": "arithmetic", "latency": "latency"}
+
+
+class FloorWords(NamedTuple):
+    """How pages call a floor, what a cost counts for it, and that in a sentence."""
+
+    name: str
+    counted: str
+    means: str
+
+
+# In the order of a report's floors, by what reports and CSV call them.
+FLOOR_WORDS = {
+    "wire": FloorWords(
+        "links", "bytes received", "Bytes that a rank must receive, over its links."
+    ),
+    "hbm": FloorWords("memory", "bytes moved", "Bytes through the memory of a GPU."),
+    "flops": FloorWords("arithmetic", "operations", "Operations, at the rate of the matrix units."),
+    "latency": FloorWords(
+        "latency",
+        "exchanges",
+        "Exchanges between GPUs that wait for each other, each at the least latency.",
+    ),
+}
+LIMITER_WORDS = {code: words.name for code, words in FLOOR_WORDS.items()}
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -12,6 +12,7 @@ from django.conf import settings
 
 from leaderboard import cells, scores, verdicts
 from leaderboard.failures import failure_mode
+from leaderboard.floors import FLOOR_WORDS
 from leaderboard.models import Trust
 from leaderboard.models.choices import COUNTED_VERDICTS, CURRENT_JUDGE, ISOLATIONS, VERDICTS
 from leaderboard.pages import Table
@@ -19,7 +20,7 @@ from leaderboard.pages import Table
 EXPORT = Path(settings.BASE_DIR) / "fixtures" / "judging.json"
 EXAMPLE_SHARE = 0.3
 # What the page's CSV can be of; each of SETS is in the page's context.
-SETS = ("verdicts", "flags", "patterns", "mechanisms", "evidence", "isolation", "trust")
+SETS = ("verdicts", "flags", "patterns", "mechanisms", "evidence", "isolation", "trust", "floors")
 TABLES = (*SETS, "limits")
 DEVICES = {"cpu": "Processors", "cuda": "GPUs"}
 
@@ -138,6 +139,10 @@ def set_rows() -> dict[str, list[dict[str, str]]]:
         "patterns": _pairs(PATTERNS, known["patterns"]),
         "mechanisms": _pairs(MECHANISMS, known["mechanisms"]),
         "evidence": _pairs(EVIDENCE, known["evidence"]),
+        "floors": [
+            {"name": words.name, "code": code, "counted": words.counted, "means": words.means}
+            for code, words in FLOOR_WORDS.items()
+        ],
     }
 
 

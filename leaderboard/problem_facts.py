@@ -12,7 +12,7 @@ from django.utils.safestring import SafeString
 from leaderboard import cells
 from leaderboard.baselines import times_alone
 from leaderboard.display import highlighted
-from leaderboard.floors import LIMITER_WORDS, Floors, Limits, datasheets, floors
+from leaderboard.floors import FLOOR_WORDS, LIMITER_WORDS, Floors, Limits, datasheets, floors
 
 # Best time of a kernel in microseconds, by size and ranks.
 Times = Mapping[tuple[str, int], float]
@@ -50,6 +50,10 @@ class FloorTable(NamedTuple):
             {"url": f"?gpu={known.slug}{self.tail}", "gpu": known.gpu, "current": name == self.gpu}
             for name, known in datasheets().items()
         ]
+
+    @property
+    def heads(self) -> list[dict[str, str]]:
+        return [words._asdict() for words in FLOOR_WORDS.values()]
 
     @property
     def floors(self) -> list[dict[str, object]]:

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator, Mapping
 from itertools import zip_longest
 from typing import Any
 
+from leaderboard.floors import FLOOR_WORDS
 from leaderboard.pages import Table
-from leaderboard.speed import FLOORS
 
 Report = Mapping[str, Any]
 Rows = Iterator[list[object]]
@@ -48,7 +48,7 @@ def limit_rows(report: Report) -> Rows:
     """Least times that the hardware allows. A host without a datasheet has none."""
     floors = report.get("floors")
     if floors:
-        yield from ([name, floors[f"{name}_us"]] for name in FLOORS)
+        yield from ([name, floors[f"{name}_us"]] for name in FLOOR_WORDS)
 
 
 def rank_rows(report: Report) -> Rows:

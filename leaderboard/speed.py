@@ -6,17 +6,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from leaderboard import cells
+from leaderboard.floors import FLOOR_WORDS, LIMITER_WORDS
 from leaderboard.verdicts import words
 
 Report = Mapping[str, Any]
-
-# In the order of a report's floors; what each counts is said in docs/evaluation.md.
-FLOORS = {
-    "wire": ("Links", "bytes that a rank must receive, over its links"),
-    "hbm": ("Memory", "bytes through the memory of a GPU"),
-    "flops": ("Arithmetic", "operations, at the rate of the matrix units"),
-    "latency": ("Exchanges", "dependent exchanges between GPUs, at the least latency"),
-}
 
 
 def speed(report: Report) -> dict[str, object] | None:
@@ -44,7 +37,7 @@ def bound(floors: Mapping[str, float] | None, timing: Report) -> dict[str, objec
     """The floors as bars against what was measured. A host without a datasheet has none."""
     if not floors:
         return {"floors": None}
-    least_us = {name: floors[f"{name}_us"] for name in FLOORS}
+    least_us = {name: floors[f"{name}_us"] for name in FLOOR_WORDS}
     limiter = max(least_us, key=lambda name: least_us[name])
     kernel_us, baseline_us = timing["kernel_us"], timing["baseline_us"]
     longest_us = max(kernel_us, baseline_us, *least_us.values())
@@ -56,15 +49,15 @@ def bound(floors: Mapping[str, float] | None, timing: Report) -> dict[str, objec
         return {**told, "is_bound": False, "measured": False, **marks}
 
     rows = [
-        row(name, says, least_us[key], is_bound=key == limiter)
-        for key, (name, says) in FLOORS.items()
+        row(words.name.capitalize(), words.means, least_us[code], is_bound=code == limiter)
+        for code, words in FLOOR_WORDS.items()
     ]
-    rows.append(row("Kernel", "measured", kernel_us, measured=True))
-    rows.append(row("Reference", "measured", baseline_us, measured=True))
+    rows.append(row("Kernel", "Measured.", kernel_us, measured=True))
+    rows.append(row("Reference", "Measured.", baseline_us, measured=True))
     return {
         "floors": rows,
         "bound_us": least_us[limiter],
-        "limiter": FLOORS[limiter][0].lower(),
+        "limiter": LIMITER_WORDS[limiter],
         "utilisation": least_us[limiter] / kernel_us,
     }
 

@@ -6,10 +6,13 @@ import copy
 
 from django.test import Client
 
+from evaluator.roofline import Floors
 from leaderboard.baselines import row_alone
+from leaderboard.floors import FLOOR_WORDS
 from leaderboard.models import Problem
 from leaderboard.problem_facts import health_groups, requirements
 from leaderboard.views.problems import address_of
+from tests.leaderboard import factory
 from tests.leaderboard.problem_payload import BASELINE, HEALTH
 
 
@@ -63,3 +66,21 @@ def test_a_baseline_of_other_code_says_so(problem: Problem, client: Client) -> N
     text = client.get(address_of(problem)).content.decode()
     assert "of an older version of this problem" in text
     assert "it moves one number" in text
+
+
+def test_what_limits_a_kernel_has_one_name_on_every_page(problem: Problem, client: Client) -> None:
+    floors = Floors(wire_us=1.0, hbm_us=1.0, flops_us=0.5, latency_us=9.0)
+    run = factory.make_run(factory.make_kernel(factory.make_submission(), problem))
+    factory.finish(run, factory.make_report(run, floors=floors))
+    kernel = client.get(f"/kernels/{run.kernel.source_id}").content.decode()
+    assert "<dt>Limited by</dt><dd>latency</dd>" in kernel
+    assert 'Latency <span class="chip">bound</span>' in kernel
+    task = client.get(address_of(problem)).content.decode()
+    methods = client.get("/methodology").content.decode()
+    for name, counted, means in FLOOR_WORDS.values():
+        assert f">{name.capitalize()}<small>{counted}</small>" in task
+        assert f"<dt>{name}</dt><dd>{means}</dd>" in methods
+        assert means in kernel
+    for page in (kernel, task):
+        assert 'href="/methodology#floors"' in page
+        assert "Exchanges<" not in page
