@@ -9,18 +9,31 @@ from django.db.models import Count, QuerySet, Sum
 from django.http import Http404, HttpRequest
 from django.urls import reverse
 from django.utils import timezone
+from django.utils.safestring import SafeString
 
 from leaderboard import calibration, cells, floors
 from leaderboard.models import Hardware, ProblemStanding, Standing, WorkerHost
-from leaderboard.pages import Crumb, Page, Table, public_page
+from leaderboard.pages import Crumb, Page, Table, choice, public_page
 from leaderboard.prepared import ask, given
 from leaderboard.views.about import host_rows
 from leaderboard.views.figures.hardware import limit_figures
 
-LIST_COLUMNS = ("slug", "title", "device", "ranks", "hosts_alive", "submissions", "attempts")
-SHOWN = ("link", "hbm_read", "bfloat16", "barrier")
+FACTS = ("slug", "title", "device", "ranks", "hosts_alive")
+# What of a calibration the list shows, and how its CSV calls it.
+SHOWN = {
+    "link": "link_gb_s",
+    "hbm_read": "hbm_read_gb_s",
+    "bfloat16": "bfloat16_tflop_s",
+    "barrier": "barrier_us",
+}
+COUNTS = ("judge_version", "submissions", "problems", "attempts")
+LIST_COLUMNS = (*FACTS, *SHOWN.values(), *COUNTS)
 COLUMNS = (*calibration.FIELDS,)
-NOTHING = {"submissions": 0, "problems": 0, "attempts": 0}
+STATE_COLUMNS = (
+    *("gpu", "name", "sm_mhz", "memory_mhz", "temperature_c", "power_w", "throttle_reasons"),
+)
+HOSTS_COLUMNS = ("name", "hardware", "isolation", "judge_version", "seen_at", "alive")
+NOTHING = {"judge_version": "", "submissions": 0, "problems": 0, "attempts": 0}
 NOT_MEASURED: dict[str, object] = dict.fromkeys(("rates", "latencies", "lacks"), ())
 
 
@@ -29,7 +42,12 @@ def hardware_list(request: HttpRequest) -> Page:
     hosts = list(WorkerHost.objects.alive().values_list("queue", flat=True))
     counts = judged_on(None)
     records = [
-        {**known, "hosts_alive": hosts.count(known["slug"]), **counts.get(known["slug"], NOTHING)}
+        {
+            **known,
+            "hosts_alive": hosts.count(known["slug"]),
+            **medians(known["calibration"]),
+            **next(iter(counts.get(known["slug"], ())), NOTHING),
+        }
         for known in known_hardware()
     ]
     return Page(
@@ -70,36 +88,48 @@ def measured_only(slug: str, data: Mapping[str, Any]) -> dict[str, Any]:
     return {**facts, "calibration": data, "versions": calibration.versions(data)}
 
 
-def judged_on(slug: str | None) -> dict[str, dict[str, int]]:
-    """Ranked submissions, problems and attempts judged, by hardware; two queries."""
+def medians(data: Mapping[str, Any] | None) -> dict[str, float | None]:
+    """What a GPU reaches, of the quantities of the list."""
+    reached = {row.quantity: row.median for row in calibration.reached(data)} if data else {}
+    return {column: reached.get(name) for name, column in SHOWN.items()}
+
+
+def judged_on(slug: str | None) -> dict[str, list[dict[str, Any]]]:
+    """Ranked submissions, problems and attempts judged, by hardware and there by version of the
+    judge, the newest first; two queries."""
     only = {} if slug is None else {"hardware_id": slug}
     shape = tuple(only)
-    problems = dict(ask(_problems, shape, **only))
-    return {
-        own: {"submissions": submissions, "problems": problems[own], "attempts": attempts}
-        for own, submissions, attempts in ask(_submissions, shape, **only)
-    }
+    problems = {tuple(place): count for *place, count in ask(_problems, shape, **only)}
+    found: dict[str, list[dict[str, Any]]] = {}
+    for own, judge, submissions, attempts in ask(_submissions, shape, **only):
+        values = (judge, submissions, problems.get((own, judge), 0), attempts)
+        found.setdefault(own, []).append(dict(zip(COUNTS, values, strict=True)))
+    for rows in found.values():
+        rows.sort(key=lambda row: (len(row["judge_version"]), row["judge_version"]), reverse=True)
+    return found
 
 
 def _submissions(only: tuple[str, ...]) -> QuerySet[Standing, tuple[Any, ...]]:
-    own = Standing.objects.ranked().filter(**given(only)).order_by().values_list("hardware_id")
-    return own.annotate(submissions=Count("submission", distinct=True), attempts=Sum("made"))
+    own = Standing.objects.ranked().filter(**given(only)).order_by()
+    place = own.values_list("hardware_id", "judge_version")
+    return place.annotate(submissions=Count("submission", distinct=True), attempts=Sum("made"))
 
 
 def _problems(only: tuple[str, ...]) -> QuerySet[ProblemStanding, tuple[Any, ...]]:
     own = ProblemStanding.objects.filter(problem__scored=True, **given(only)).order_by()
-    return own.values_list("hardware_id").annotate(problems=Count("problem", distinct=True))
+    place = own.values_list("hardware_id", "judge_version")
+    return place.annotate(problems=Count("problem", distinct=True))
 
 
 def _list_row(record: Mapping[str, Any]) -> dict[str, object]:
-    data = record["calibration"]
-    reached = {row.quantity: row.median for row in calibration.reached(data)} if data else {}
     numbers = [
         cells.count_cell(record["ranks"]),
-        *(cells.any_cell(reached.get(name)) for name in SHOWN),
-        *(cells.count_cell(record[n]) for n in ("hosts_alive", "submissions", "attempts")),
+        *(cells.any_cell(record[name]) for name in SHOWN.values()),
+        cells.count_cell(record["hosts_alive"]),
     ]
     return {
+        "judge": record["judge_version"],
+        "counts": _counts(record),
         "url": reverse("hardware", args=[record["slug"]]),
         "slug": record["slug"],
         "title": record["title"],
@@ -107,32 +137,44 @@ def _list_row(record: Mapping[str, Any]) -> dict[str, object]:
     }
 
 
-@public_page(live=True)
+def _counts(row: Mapping[str, Any]) -> SafeString:
+    return cells.joined(cells.count_cell(row[name]) for name in COUNTS[1:])
+
+
+@public_page("table", live=True)
 def hardware(request: HttpRequest, slug: str) -> Page:
     every = known_hardware()
     known = next((row for row in every if row["slug"] == slug), None)
     if known is None:
         raise Http404
     data = known["calibration"]
-    counts = judged_on(slug).get(slug, NOTHING)
+    judged = judged_on(slug).get(slug, [])
+    newest = next(iter(judged), NOTHING)
     hosts = host_rows(timezone.now(), slug)
-    table = Table(columns=COLUMNS, rows=measurement_rows(data) if data else [])
-    facts = {name: value for name, value in known.items() if name in LIST_COLUMNS}
+    limits = floors.limits_of(known["title"])
+    facts = {name: value for name, value in known.items() if name in FACTS}
+    tables = tables_of(data or {}, judged, hosts)
     return Page(
         template="hardware.html",
         section="hardware",
         context={
             **facts,
-            **counts,
-            "hosts": hosts,
+            "judged": [{"judge": row["judge_version"], "cells": _counts(row)} for row in judged],
+            **{"newest": newest, "hosts": hosts},
             "alive": sum(bool(host["alive"]) for host in hosts),
             "versions": versions(hosts, known["versions"] or calibration.versions(data or {})),
             "alike": alike(known, every) if data is None else [],
-            "limits": floors.limits_of(known["title"]),
+            **{"limits": limits, "page_url": reverse("hardware", args=[slug])},
             **(calibration_context(slug, data) if data else NOT_MEASURED),
         },
-        data={**facts, **counts, "hosts": hosts, "calibration": data},
-        table=table,
+        data={
+            **facts,
+            **newest,
+            **{"judged": judged, "hosts": hosts},
+            "datasheet": limits and vars(limits),
+            "calibration": data,
+        },
+        table=tables[choice(request, "table", list(tables), "measured")],
         crumbs=(
             Crumb(text="Leaderboard", url=reverse("board")),
             Crumb(text="Hardware", url=reverse("hardware-list")),
@@ -141,8 +183,26 @@ def hardware(request: HttpRequest, slug: str) -> Page:
     )
 
 
-def measurement_rows(data: Mapping[str, Any]) -> list[list[object]]:
-    return [[row[name] for name in COLUMNS] for row in data["measurements"]]
+def tables_of(
+    data: Mapping[str, Any],
+    judged: Sequence[Mapping[str, Any]],
+    hosts: Sequence[Mapping[str, Any]],
+) -> dict[str, Table]:
+    """By what `?table=` calls them."""
+    clocks = [
+        {"gpu": number, **state, "throttle_reasons": " ".join(state["throttle_reasons"])}
+        for number, state in enumerate(data.get("states", ()))
+    ]
+    shown = {
+        "measured": (COLUMNS, data.get("measurements", ())),
+        "judged": (COUNTS, judged),
+        "clocks": (STATE_COLUMNS, clocks),
+        "hosts": (HOSTS_COLUMNS, hosts),
+    }
+    return {
+        name: Table(columns=columns, rows=[[row[c] for c in columns] for row in rows])
+        for name, (columns, rows) in shown.items()
+    }
 
 
 def versions(

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import csv
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import plotly.graph_objects as go
@@ -17,6 +19,7 @@ from leaderboard import calibration
 from leaderboard.calibration import CalibrationError, lacks, pairs, reached
 from leaderboard.charts import hardware as charts
 from leaderboard.models import DataVersion, Hardware, Problem, WorkerHost
+from leaderboard.models.choices import CURRENT_JUDGE
 from tests.leaderboard import factory
 
 pytestmark = pytest.mark.django_db
@@ -143,3 +146,43 @@ def test_the_figure_is_valid_and_holds_what_has_a_datasheet(client: Client) -> N
     assert "Signal" not in table
     page = client.get("/hardware/h200x2").content.decode()
     assert page.index("Signal between two GPUs") > page.index('id="latencies"')
+
+
+def test_what_versions_of_the_judge_found_is_not_added_up(problem: Problem, client: Client) -> None:
+    one = factory.make_submission()
+    factory.make_judged(one, problem)
+    for judge in ("9", "10"):
+        run = factory.make_run(factory.make_kernel(one, problem, attempt=int(judge)))
+        factory.finish(run, replace(factory.make_report(run), judge_version=judge))
+    told = [
+        {"judge_version": judge, "submissions": 1, "problems": 1, "attempts": 1}
+        for judge in ("10", "9", CURRENT_JUDGE)
+    ]
+    assert client.get("/hardware/cpu.json").json()["judged"] == told
+    rows = list(csv.DictReader(client.get("/hardware/cpu.csv?table=judged").text.splitlines()))
+    assert [row["judge_version"] for row in rows] == ["10", "9", CURRENT_JUDGE]
+    page = client.get("/hardware/cpu").content.decode()
+    assert "by judge 10</dd>" in page
+    assert 'id="judged"' in page
+    listed = client.get("/hardware").content.decode()
+    assert "by the newest version of the judge that judged there" in listed
+    rows = client.get("/hardware.json").json()["hardware"]
+    row = next(row for row in rows if row["slug"] == "cpu")
+    assert (row["judge_version"], row["attempts"]) == ("10", 1)
+
+
+def test_every_table_of_hardware_is_csv_and_json_too(h200x8: Hardware, client: Client) -> None:
+    found = client.get("/hardware/h200x2.json").json()
+    assert found["datasheet"]["hbm_gb_s"] == 4800
+    page = client.get("/hardware/h200x2").content.decode()
+    assert 'href="/hardware/h200x2.csv?table=clocks"' in page
+    text = client.get("/hardware/h200x2.csv?table=clocks").text
+    clocks = list(csv.DictReader(text.splitlines()))
+    assert [row["gpu"] for row in clocks] == ["0", "1"]
+    assert 'href="/hardware/h200x8.csv?table=hosts"' in client.get("/hardware/h200x8").text
+    (host,) = csv.DictReader(client.get("/hardware/h200x8.csv?table=hosts").text.splitlines())
+    assert host["judge_version"] == "2"
+    listed = {r["slug"]: r for r in csv.DictReader(client.get("/hardware.csv").text.splitlines())}
+    assert round(float(listed["h200x2"]["link_gb_s"])) == 386
+    assert listed["h200x8"]["link_gb_s"] == ""
+    assert client.get("/hardware/h200x2.csv?table=prices").status_code == 400
