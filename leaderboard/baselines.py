@@ -38,7 +38,7 @@ class Judged(NamedTuple):
     def cells(self) -> SafeString:
         numbers = (self.us, self.low_us, self.high_us)
         counts = (cells.count_cell(self.setting.world_size), cells.count_cell(self.runs))
-        return cells.joined((*counts, *map(cells.decimal_cell, numbers)))
+        return cells.joined((*map(cells.decimal_cell, numbers), *counts))
 
     @property
     def record(self) -> dict[str, object]:

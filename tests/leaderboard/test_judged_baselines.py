@@ -70,6 +70,9 @@ def test_the_page_shows_the_judges_baseline_first(judged: Problem, client: Clien
     order = ['aria-current="true"', "h200x4, standard", "105.1", "cpu, tiny", "Alone", "31.9"]
     places = [part.index(text) for text in order]
     assert places == sorted(places)
+    # Two lines that never break, and numbers still fit beside them on a phone.
+    head = '<th scope="row" class="first tight">h200x4, standard<br><small class="quiet">'
+    assert f"{head}bfloat16, hardened</small></th><td>{CURRENT_JUDGE}</td>" in part
     floors = page[page.index('id="costs"') : page.index('<h2 id="baseline"')]
     assert "105 µs" in floors
     assert "31.9" not in floors
