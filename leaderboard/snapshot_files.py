@@ -16,7 +16,7 @@ import tempfile
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from itertools import islice
+from itertools import chain, count, islice
 from pathlib import Path
 from typing import Any
 
@@ -60,7 +60,7 @@ def make(tag: str) -> Snapshot:
     if not TAG.fullmatch(tag):
         raise CannotMake("A tag is up to 64 of A-Z, a-z, 0-9, - and _, such as 2026-11.")
     folder = snapshots.folder(tag)
-    if folder.exists() or Snapshot.objects.filter(pk=tag).exists():
+    if _is_given(tag):
         raise CannotMake(f"There is a snapshot {tag} already; it stays as it is.")
     folder.parent.mkdir(parents=True, exist_ok=True)
     partial = Path(tempfile.mkdtemp(prefix=".", dir=folder.parent))
@@ -73,6 +73,16 @@ def make(tag: str) -> Snapshot:
     finally:
         shutil.rmtree(partial, ignore_errors=True)
     return made
+
+
+def free_tag(wanted: str) -> str:
+    """This tag, or with a number behind it where it was given before."""
+    numbered = (f"{wanted}-{number}" for number in count(2))
+    return next(tag for tag in chain([wanted], numbered) if not _is_given(tag))
+
+
+def _is_given(tag: str) -> bool:
+    return snapshots.folder(tag).exists() or Snapshot.objects.filter(pk=tag).exists()
 
 
 @contextlib.contextmanager
@@ -112,7 +122,7 @@ def _written(tag: str, folder: Path) -> Snapshot:
 def _table(folder: Path, table: Table) -> list[Written]:
     lines, columns = folder / f"{table.name}.jsonl.gz", folder / f"{table.name}.parquet"
     schema = pa.schema([(name, TYPES[kind]) for name, kind in table.kinds.items()])
-    count = 0
+    written = 0
     with (
         lines.open("wb") as raw,
         gzip.GzipFile(filename="", mode="wb", fileobj=raw, mtime=0) as packed,
@@ -122,8 +132,8 @@ def _table(folder: Path, table: Table) -> list[Written]:
             rows = [_plain(table, row) for row in chunk]
             packed.writelines(f"{json.dumps(row)}\n".encode() for row in rows)
             writer.write_table(pa.Table.from_pylist([_flat(table, r) for r in rows], schema))
-            count += len(rows)
-    return [_described(path, rows=count) for path in (lines, columns)]
+            written += len(rows)
+    return [_described(path, rows=written) for path in (lines, columns)]
 
 
 def _chunks(rows: Iterable[Row]) -> Iterator[list[Row]]:

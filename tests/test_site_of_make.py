@@ -79,3 +79,12 @@ def test_what_the_environment_says_of_it_counts(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setenv("SECURE_COOKIES", "1")
     assert services.is_debug()
     assert services.environment()["SECURE_COOKIES"] == "1"
+
+
+def test_it_has_one_snapshot_to_cite_however_often_it_is_started(state: Path) -> None:
+    services.manage("migrate", "--noinput")
+    assert f"{state}/snapshots/" in services.ensure_snapshot()
+    (kept,) = (state / "snapshots").iterdir()
+    assert (kept / "MANIFEST.json").exists()
+    assert services.ensure_snapshot() == f"{kept.name} is there already"
+    assert list((state / "snapshots").iterdir()) == [kept]

@@ -84,6 +84,11 @@ def manage_and_read(*words: str, stdin: str = "") -> str:
     return done.stdout.strip()
 
 
+def ensure_snapshot() -> str:
+    """Something to cite from the start: the public data frozen, once."""
+    return manage_and_read("make_snapshot", "--if-none").splitlines()[-1]
+
+
 def ensure_owner() -> str:
     """An account that may do everything; says where its password stands."""
     path = places.private_folder("secrets") / f"{OWNER}_password"

@@ -20,6 +20,8 @@ def up() -> None:
         services.manage("import_published")
         services.manage("import_reports")
         notes.append("problems, published results and shipped reports loaded")
+    with step("snapshot") as notes:
+        notes.append(services.ensure_snapshot())
     if not services.is_debug():
         with step("static files") as notes:
             services.manage("collectstatic", "--noinput")

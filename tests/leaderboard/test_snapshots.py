@@ -7,12 +7,14 @@ import hashlib
 import json
 import math
 import shutil
+from datetime import UTC, datetime
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 import pytest
-from django.core.management import CommandError
+from django.core.management import CommandError, call_command
 
 from leaderboard import snapshot_files, snapshot_tables, snapshots
 from leaderboard.models import LanguageModel, Run, Snapshot, Submission, Visibility
@@ -222,3 +224,20 @@ def test_every_column_is_explained(table: snapshot_tables.Table) -> None:
     part = DOCS.read_text().partition(f"### {table.name}\n")[2].partition("\n### ")[0]
     assert part
     assert not [name for name in table.kinds if f"`{name}`" not in part]
+
+
+def test_one_that_need_not_be_there_twice_is_named_by_its_day(
+    board: dict[str, Submission],
+) -> None:
+    def freeze_if_none() -> list[str]:
+        call_command("make_snapshot", "--if-none", stdout=(told := StringIO()))
+        assert told.getvalue()
+        return list(Snapshot.objects.values_list("tag", flat=True))
+
+    today = datetime.now(UTC).date().isoformat()
+    assert freeze_if_none() == [today]
+    assert freeze_if_none() == [today]
+    # A database that is made anew beside the old files: what was cited stays as it is.
+    Snapshot.objects.all().delete()
+    assert freeze_if_none() == [f"{today}-2"]
+    assert (snapshots.folder(today) / "MANIFEST.json").exists()

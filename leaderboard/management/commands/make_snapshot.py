@@ -1,24 +1,35 @@
 from __future__ import annotations
 
 from argparse import ArgumentParser
+from datetime import UTC, datetime
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
 from leaderboard import snapshots
+from leaderboard.models import Snapshot
 
 
 class Command(BaseCommand):
     help = "Freeze the public board into files that can be cited: JSON lines, Parquet, hashes."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("tag", help="its name for ever, such as 2026-11")
+        parser.add_argument("tag", nargs="?", help="its name for ever; default: today, 2026-11-23")
+        parser.add_argument(
+            "--if-none", action="store_true", help="do nothing where there is a snapshot already"
+        )
 
     def handle(self, *args: Any, **options: Any) -> None:
+        if options["if_none"] and (newest := Snapshot.objects.first()):
+            self.stdout.write(f"{newest.tag} is there already")
+            return
         from leaderboard import snapshot_files  # pyarrow, which no other command needs
 
+        tag = options["tag"]
+        if tag is None:
+            tag = snapshot_files.free_tag(datetime.now(UTC).date().isoformat())
         try:
-            made = snapshot_files.make(options["tag"])
+            made = snapshot_files.make(tag)
         except snapshot_files.CannotMake as error:
             raise CommandError(str(error)) from None
         for file in made.files:
