@@ -220,14 +220,36 @@ def test_a_page_says_where_it_is_and_how_it_looks_when_linked(run: Run, client: 
     assert 'type="application/opensearchdescription+xml"' in text
 
 
+def test_each_page_previews_what_it_shows(run: Run, client: Client) -> None:
+    kernel = run.kernel
+    model = kernel.submission.model
+    told = {
+        "/problems": "1 scored multi-GPU problem",
+        f"/problems/1-{kernel.problem.slug}": "Solved by 1 of 1 submissions, at best 1.30× of",
+        f"/kernels/{kernel.source_id}": f"{kernel.problem}, by {model.name}. ok: Correct in every",
+        f"/runs/{run.pk}": f"{kernel.problem}, by {model.name}. ok: Correct in every",
+        f"/models/{model.slug}": f"{model.name} by {model.vendor} solved 1 of the 1 problem",
+        f"/submissions/{kernel.submission_id}": f"of {model.name}: 1 of 1 problem",
+        "/hardware": "what each class was measured to reach",
+        "/hardware/h200x2": "2 x NVIDIA H200: what its links",
+        "/methodology": "what is left to doubt",
+        "/status": "queues, hosts, newest runs",
+    }
+    for address, text in told.items():
+        said = metas(client.get(address).content.decode())
+        assert text in html.unescape(said["og:description"]), address
+        assert said["og:description"] == said["description"]
+
+
 def test_previews_are_escaped_and_private_pages_have_none(client: Client) -> None:
     factory.make_judged(factory.make_submission(HOSTILE), factory.make_problem())
     submission = Submission.objects.get()
     text = client.get(f"/submissions/{submission.pk}").content.decode()
-    title = metas(text)["og:title"]
-    assert "<" not in title
-    assert "<b onload='x'>\"" in html.unescape(title)
-    assert "\u202e" not in title
+    for name in ("og:title", "og:description"):
+        shown = metas(text)[name]
+        assert "<" not in shown
+        assert "<b onload='x'>\"" in html.unescape(shown)
+        assert "\u202e" not in shown
     secret = factory.make_submission("Secret Model", visibility=Visibility.PRIVATE)
     client.force_login(factory.make_user("owner"))
     assert "og:title" not in client.get(f"/submissions/{secret.pk}").content.decode()
