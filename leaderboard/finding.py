@@ -34,7 +34,7 @@ FEWEST_DIGITS = 6
 DIGEST_DIGITS, RUN_DIGITS = 64, 32
 _HEX = re.compile(r"[0-9a-f]+")
 _WORD = re.compile(r"[^\W_]+")
-_NUMBER = re.compile(r"#?([0-9]{1,9})")
+_NUMBER = re.compile(r"(?:(problem|submission) *)?#?([0-9]{1,9})")
 # Beside a range it is asked of `Lower(visibility)`, which no index holds: SQLite would rather read
 # everything that is public than the range.
 PUBLIC = Visibility.PUBLIC
@@ -59,9 +59,10 @@ def find(asked: str) -> list[Found]:
         return []
     number = _NUMBER.fullmatch(text)
     digits = hexadecimal(text)
-    found = [] if digits and number else _problems(text, number)
-    found += _models(text)
-    found += _submissions(int(number[1])) if number else []
+    kind, own = (number[1], int(number[2])) if number else (None, None)
+    found = [] if (digits and number) or kind == "submission" else _problems(text, own)
+    found += [] if kind else _models(text)
+    found += [] if own is None or kind == "problem" else _submissions(own)
     found += [] if digits or number else [*_hardware(text), *_of_kernels(text)]
     found += [*_kernels(digits), *_runs(digits)] if digits else []
     return sorted(found, key=lambda one: not one.exact)
@@ -79,7 +80,7 @@ def sole(found: Sequence[Found]) -> Found | None:
     return found[0] if len(found) == 1 and found[0].exact else None
 
 
-def _problems(text: str, number: re.Match[str] | None) -> list[Found]:
+def _problems(text: str, number: int | None) -> list[Found]:
     """Every word occurs in number, title, slug or category. First those in whose title a word
     begins as each that was asked for: `all` is in every normALisation."""
     found, near = [], set[str]()
@@ -88,9 +89,9 @@ def _problems(text: str, number: re.Match[str] | None) -> list[Found]:
     for own, slug, title, category_slug, category, scored, source in ask(_every_problem):
         categories[category_slug] = category
         sources.add(source or "")
-        exact = text in (slug, title.casefold()) or bool(number and int(number[1]) == own)
+        exact = text in (slug, title.casefold()) or number == own
         names = f"{title} {slug} {slug.replace('_', ' ')} {category}".casefold()
-        if exact or (not number and all(word in names for word in text.split())):
+        if exact or (number is None and all(word in names for word in words_of(text))):
             note = category if scored else f"{category}, not scored"
             address = url("problem", own, slug)
             named = f"{own}. {title}"
@@ -101,6 +102,11 @@ def _problems(text: str, number: re.Match[str] | None) -> list[Found]:
     return [*_categories(text, categories), *_sources(text, sources), *found[:MOST]]
 
 
+def words_of(text: str) -> list[str]:
+    """`ring-attention` and `ring_attention` are two words, as in titles."""
+    return re.findall(r"[^-_\s]+", text) or [text]
+
+
 def _every_problem() -> QuerySet[Problem, Row]:
     fields = ("number", "slug", "title", "category", "category_title", "scored", "source")
     return Problem.objects.values_list(*fields)
@@ -108,7 +114,7 @@ def _every_problem() -> QuerySet[Problem, Row]:
 
 def begins(title: str, text: str) -> bool:
     starts = _WORD.findall(title)
-    return all(any(start.startswith(word) for start in starts) for word in text.split())
+    return all(any(start.startswith(word) for start in starts) for word in words_of(text))
 
 
 def _categories(text: str, titles: Mapping[str, str]) -> list[Found]:

@@ -36,6 +36,9 @@ def test_problems_are_found_by_number_slug_title_and_category(run: Run) -> None:
     assert kinds(find("Expert PARALLEL")) == [("Category", True), *[("Problem", False)] * 2]
     assert kinds(find("12")) == [("Problem", True)]
     assert kinds(find("backward ring")) == [("Problem", False)]
+    assert [one.title for one in find("ring-attention")] == [
+        one.title for one in find("ring attention")
+    ]
 
 
 def test_titles_with_a_word_that_begins_so_come_first(client: Client) -> None:
@@ -88,6 +91,9 @@ def test_what_lists_are_filtered_by_leads_to_them(
 def test_the_only_exact_match_is_led_to(run: Run, client: Client) -> None:
     for asked, address in (
         ("12", "/problems/12-ring_attention_backward"),
+        ("Problem 12", "/problems/12-ring_attention_backward"),
+        ("problem #1", "/problems/1-allreduce"),
+        (f"submission {run.kernel.submission_id}", f"/submissions/{run.kernel.submission_id}"),
         ("allreduce", "/problems/1-allreduce"),
         (" Model  One ", f"/models/{run.kernel.submission.model.slug}"),
         (str(run.id), f"/runs/{run.id}"),
