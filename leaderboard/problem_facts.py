@@ -24,6 +24,7 @@ class Task(NamedTuple):
 
     payload: str
     digest: str
+    url: str
 
     @property
     def told(self) -> dict[str, object]:

@@ -20,7 +20,8 @@ from leaderboard.problem_results import (
     rows_of,
 )
 
-FACTS = ("floors", "baseline", "health")
+FACTS = ("floors", "baseline", "health", "signature", "tolerance")
+PARAMETER_COLUMNS = ("name", "annotation", "default")
 HEALTH_COLUMNS = (
     *("answer", "honest", "profile", "accepted", "error_float32", "error_bfloat16", "why"),
 )
@@ -51,6 +52,12 @@ def facts_table(
         screened = payload["health"].values()
         rows = [_finding(found) for part in screened for found in part["findings"]]
         return Table(columns=HEALTH_COLUMNS, rows=rows)
+    if name == "signature":
+        rows = [[one[column] for column in PARAMETER_COLUMNS] for one in payload["signature"]]
+        return Table(columns=PARAMETER_COLUMNS, rows=rows)
+    if name == "tolerance":
+        rows = [[dtype, one["atol"], one["rtol"]] for dtype, one in payload["tolerances"].items()]
+        return Table(columns=("dtype", "atol", "rtol"), rows=rows)
     records = floor_records(payload, limits)
     columns = tuple(records[0]) if records else ("size", "ranks")
     return Table(

@@ -72,7 +72,7 @@ def problem(request: HttpRequest, number: int, slug: str) -> Page:
         "problem": found,
         "source": found.payload.get("source", ""),
         "baselines": Baselines(text, judged, setting),
-        "task": Task(payload=text, digest=found.digest),
+        "task": Task(payload=text, digest=found.digest, url=address_of(found)),
         "floors": floor_table(text, limits, _same_judge(stood, setting), query),
     }
     return Page(

@@ -40,8 +40,17 @@ def test_the_baseline_and_health_have_a_row_for_each_measurement(
     assert len(answers) == 4
 
 
+def test_signature_and_tolerances_are_as_the_page_has_them(
+    problem: Problem, client: Client
+) -> None:
+    names = [row["name"] for row in table(client, problem, "table=signature")]
+    assert names == [one["name"] for one in problem.payload["signature"]]
+    told = {row["dtype"]: float(row["atol"]) for row in table(client, problem, "table=tolerance")}
+    assert told == {name: one["atol"] for name, one in problem.payload["tolerances"].items()}
+
+
 def test_the_page_links_them_and_refuses_others(problem: Problem, client: Client) -> None:
     page = client.get(address_of(problem)).text
-    for query in ("floors&amp;gpu=h200-sxm", "baseline", "health"):
+    for query in ("floors&amp;gpu=h200-sxm", "baseline", "health", "signature", "tolerance"):
         assert f'href="{address_of(problem)}.csv?table={query}"' in page
     assert client.get(f"{address_of(problem)}.csv?table=prices").status_code == 400
