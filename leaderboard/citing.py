@@ -27,9 +27,11 @@ def live(url: str, seen: date) -> dict[str, str]:
 
 def of_snapshot(snapshot: Snapshot, url: str) -> dict[str, str]:
     made, title = snapshot.created_at.date(), f"{TITLE}, snapshot {snapshot.tag}"
+    # A snapshot may be called by its day.
+    dated = title if made.isoformat() in title else f"{title}, {made.isoformat()}"
     note = f"SHA-256 of MANIFEST.json: {manifest_digest(snapshot)}"
     return {
-        "text": f"{AUTHORS} ({made.year}). {title}, {made.isoformat()}. {url} ({note})",
+        "text": f"{AUTHORS} ({made.year}). {dated}. {url} ({note})",
         "bibtex": _bibtex(
             f"pkb-leaderboard-{snapshot.tag}",
             title=f"{{{TITLE}}}, snapshot {snapshot.tag}".replace("_", r"\_"),

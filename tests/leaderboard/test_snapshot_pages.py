@@ -93,6 +93,9 @@ def test_a_citation_names_tag_date_and_hash(client: Client) -> None:
     assert entry.count("{") == entry.count("}")
     assert r"snapshot v1\_final}" in entry
     assert f"year   = {{{row.created_at.year}}}" in entry
+    day = row.created_at.date().isoformat()
+    named_by_day = Snapshot(tag=day, created_at=row.created_at, files=row.files)
+    assert citing.of_snapshot(named_by_day, "https://example.org")["text"].count(day) == 1
     assert "sha256sum -c" in client.get("/snapshots/v1_final").content.decode()
 
 
