@@ -96,7 +96,10 @@ def test_a_citation_names_tag_date_and_hash(client: Client) -> None:
     day = row.created_at.date().isoformat()
     named_by_day = Snapshot(tag=day, created_at=row.created_at, files=row.files)
     assert citing.of_snapshot(named_by_day, "https://example.org")["text"].count(day) == 1
-    assert "sha256sum -c" in client.get("/snapshots/v1_final").content.decode()
+    page = client.get("/snapshots/v1_final").content.decode()
+    assert "sha256sum -c" in page
+    for file in row.files:
+        assert file["sha256"] in page, file["name"]
 
 
 def test_a_citation_of_a_live_page_says_when() -> None:
