@@ -62,10 +62,12 @@ def test_a_baseline_of_other_code_says_so(problem: Problem, client: Client) -> N
     problem.payload = copy.deepcopy(problem.payload)
     problem.payload["baselines"][0]["current"] = False
     problem.payload["latency_bound_reason"] = "it moves one number"
+    problem.payload["also"] = ["Sequence Parallel", "Other"]
     problem.save()
     text = client.get(address_of(problem)).content.decode()
     assert "of an older version of this problem" in text
     assert "it moves one number" in text
+    assert "also Sequence Parallel, Other" in text
 
 
 def test_what_limits_a_kernel_has_one_name_on_every_page(problem: Problem, client: Client) -> None:
