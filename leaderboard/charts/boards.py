@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import zlib
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from leaderboard.charts.drawing import (
@@ -97,19 +98,36 @@ class Style:
     nth: int
 
 
-def styles(models: Sequence[str]) -> list[Style]:
-    """One for each row, by its model. Lists that begin alike get the same colours."""
-    order = {model: i for i, model in enumerate(dict.fromkeys(models))}
+def styles(models: Sequence[str], order: Sequence[str] = ()) -> list[Style]:
+    """One for each row, by its model. Figures with one `order` of models give each one colour."""
+    places = palette_places([*order, *models])
     made = []
     for at, model in enumerate(models):
-        i, nth = order[model], models[:at].count(model)
-        symbol = SYMBOLS[(i + 3 * nth) % len(SYMBOLS)]
-        made.append(Style(colour=COLOURS[i % len(COLOURS)], symbol=symbol, nth=nth))
+        (place, turn), nth = places[model], models[:at].count(model)
+        symbol = SYMBOLS[(place + turn + 3 * nth) % len(SYMBOLS)]
+        made.append(Style(colour=COLOURS[place], symbol=symbol, nth=nth))
     return made
 
 
-def fast_p_curves(curves: Sequence[Curve], p: float = 1.0) -> Spec:
+def palette_places(models: Iterable[str]) -> dict[str, tuple[int, int]]:
+    """Where in the palette each finds its colour, and how often the palette was used up before.
+
+    A name has a place of its own, so that most models look the same wherever they are drawn; who
+    finds it taken gets the next. Grey, the last, is nobody's own.
+    """
+    found: dict[str, tuple[int, int]] = {}
+    for model in dict.fromkeys(models):
+        place = zlib.crc32(model.encode()) % (len(COLOURS) - 1)
+        turn = len(found) // len(COLOURS)
+        while (place, turn) in found.values():
+            place = (place + 1) % len(COLOURS)
+        found[model] = place, turn
+    return found
+
+
+def fast_p_curves(curves: Sequence[Curve], p: float = 1.0, order: Sequence[str] = ()) -> Spec:
     """`p` is marked beside 1."""
+    looks = styles([curve.model for curve in curves], order)
     data = [
         {
             "type": "scatter",
@@ -126,7 +144,7 @@ def fast_p_curves(curves: Sequence[Curve], p: float = 1.0) -> Spec:
             "marker": {"symbol": style.symbol, "size": 6},
             "hovertemplate": "p = %{x}: %{y:.1f} %",
         }
-        for curve, style in zip(curves, styles([curve.model for curve in curves]), strict=True)
+        for curve, style in zip(curves, looks, strict=True)
     ]
     return {
         "data": data,
@@ -171,10 +189,10 @@ def failure_modes(rows: Sequence[ModeCounts]) -> Spec:
     }
 
 
-def chances(rows: Sequence[Chances], p: float) -> Spec:
+def chances(rows: Sequence[Chances], p: float, order: Sequence[str] = ()) -> Spec:
     """Solid: right. Dashed: right and fast. Both of a row in its colour, both dotted if published,
     where open points are fast."""
-    each = zip(rows, styles([row.model for row in rows]), strict=True)
+    each = zip(rows, styles([row.model for row in rows], order), strict=True)
     return {
         "data": [line for row, style in each for line in _lines(row, style, p)],
         "layout": {
@@ -210,8 +228,9 @@ def _lines(row: Chances, style: Style, p: float) -> list[Spec]:
     ]
 
 
-def spreads(rows: Sequence[Spread]) -> Spec:
+def spreads(rows: Sequence[Spread], order: Sequence[str] = ()) -> Spec:
     """A box for each row, with a point for each problem."""
+    looks = styles([row.model for row in rows], order)
     names = labels([row.name for row in rows])
     data = [
         {
@@ -228,7 +247,7 @@ def spreads(rows: Sequence[Spread]) -> Spec:
             "fillcolor": "rgba(0,0,0,0)",
             "hovertemplate": "%{text}: %{x}×",
         }
-        for row, name, style in zip(rows, names, styles([row.model for row in rows]), strict=True)
+        for row, name, style in zip(rows, names, looks, strict=True)
     ]
     return {
         "data": data,
@@ -242,8 +261,11 @@ def spreads(rows: Sequence[Spread]) -> Spec:
     }
 
 
-def utilisations(rows: Sequence[ByCategory], categories: Sequence[str]) -> Spec:
+def utilisations(
+    rows: Sequence[ByCategory], categories: Sequence[str], order: Sequence[str] = ()
+) -> Spec:
     """A point for each row and category, in per cent."""
+    looks = styles([row.model for row in rows], order)
     data = [
         {
             "type": "scatter",
@@ -254,7 +276,7 @@ def utilisations(rows: Sequence[ByCategory], categories: Sequence[str]) -> Spec:
             "marker": {"color": style.colour, "symbol": style.symbol, "size": 9},
             "hovertemplate": "%{y}: %{x:.1f} %",
         }
-        for row, style in zip(rows, styles([row.model for row in rows]), strict=True)
+        for row, style in zip(rows, looks, strict=True)
     ]
     return {
         "data": data,

@@ -83,9 +83,22 @@ def test_curves_hold_per_cent_and_leave_gaps() -> None:
 def test_rows_of_one_model_share_its_colour_and_not_its_symbol() -> None:
     first, other, again = boards.styles(["a", "b", "a"])
     assert first.colour == again.colour != other.colour
-    assert len({first.symbol, other.symbol, again.symbol}) == 3
+    assert first.symbol != again.symbol
     # A longer list that begins alike gives the same rows the same looks.
     assert boards.styles(["a", "b", "a", "c"])[:3] == [first, other, again]
+
+
+def test_a_model_keeps_its_colour_and_nobody_takes_it_while_there_are_others() -> None:
+    names = [f"model {n}" for n in range(2 * len(drawing.COLOURS))]
+    places = boards.palette_places(names)
+    assert len(set(places.values())) == len(names)
+    assert len({place for place, _ in list(places.values())[: len(drawing.COLOURS)]}) == 7
+    looks = {(style.colour, style.symbol) for style in boards.styles(names)}
+    assert len(looks) == len(names)
+    # Alone, in another order or in part, by the order of the page.
+    assert boards.styles(["model 3"], names) == boards.styles(names)[3:4]
+    assert boards.styles(["b", "a"], ["a", "b"]) == boards.styles(["a", "b"])[::-1]
+    assert boards.styles(["model 0"]) == boards.styles(["model 0", "model 1"])[:1]
 
 
 def test_the_heat_map_writes_its_numbers_and_leaves_gaps() -> None:

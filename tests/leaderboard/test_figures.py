@@ -101,6 +101,44 @@ def test_what_more_samples_bring_was_published_of_one_and_of_three(client: Clien
     assert not client.get("/figures/pass-k.json?backend=cuda").json()["data"]
 
 
+def published_of(models: list[str]) -> None:
+    """One publication of several models, which tells them in this order."""
+    told = factory.make_publication(models[0])
+    (first,) = told.results.filter(category=None)
+    for place, name in enumerate(models[1:], start=1):
+        first.pk, first.model = None, factory.make_model(name)
+        first.fast_at_1 -= place
+        first.save()
+    curves = told.payload["fast_p_curve_read_off_plot"]
+    shares = curves.pop(models[0])
+    curves |= dict.fromkeys(reversed(models), shares)
+    told.save()
+
+
+def test_a_model_has_one_colour_in_every_figure_and_places_are_those_of_the_board(
+    client: Client,
+) -> None:
+    names = ["Model D", "Model A", "Model C", "Model B"]
+    published_of(names)
+    for n, model in enumerate(["Model One", "Model Two", "Model A"]):
+        made = factory.make_submission(model)
+        for problem in range(1, 3 + n):
+            judged = factory.make_problem(problem, f"problem-{problem}")
+            factory.make_judged(made, judged, speedup=1.5)
+    Submission.objects.update(k=2)
+    colours: dict[str, set[str]] = {}
+    for name in ("fast-p", "pass-k", "spreads", "utilisations"):
+        for trace in client.get(f"/figures/{name}.json").json()["data"]:
+            colour = trace.get("line", {}).get("color") or trace["marker"]["color"]
+            colours.setdefault(trace["name"].partition(" (")[0], set()).add(colour)
+    assert len(colours) == 6
+    assert [len(found) for found in colours.values()] == [1] * 6
+    assert len(set.union(*colours.values())) == 6
+    drawn = client.get("/figures/fast-p.json").json()["data"]
+    published = [t["name"].partition(" (")[0] for t in drawn if "published" in t["name"]]
+    assert published == names
+
+
 def test_bad_filters_and_unknown_figures_are_answered_as_on_pages(client: Client) -> None:
     assert client.get("/figures/fast-p?p=x").status_code == 400
     assert client.get("/figures/fast-q").status_code == 404

@@ -6,7 +6,6 @@ import statistics
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import Any
 
 from django.http import HttpRequest
 
@@ -19,6 +18,7 @@ from leaderboard.claims import Claim
 from leaderboard.filters import BOARD_PARAMETERS, BoardQuery, board_query
 from leaderboard.links import url
 from leaderboard.pages import Crumb, Table, canonical_query
+from leaderboard.views.figures import claimed
 from leaderboard.views.figures.frame import Drawn, figure, framed
 from leaderboard.views.figures.tables import (
     category_table,
@@ -29,10 +29,8 @@ from leaderboard.views.figures.tables import (
 )
 
 CURVE_POINTS = tuple(step / 10 for step in range(31))
-# The palette has seven colours, and a colour stays with its row in every figure of the page.
+# The palette has seven colours, and a colour stays with its model in every figure of the page.
 MOST_CURVES, MOST_BOXES, MOST_BARS = 5, 7, 12
-# Where a publication's file tells them.
-CURVES, MODES = "fast_p_curve_read_off_plot", "failure_modes_zero_shot"
 READ_OFF = " Dotted: read off the plot that its authors published, not from their counts."
 DOTTED = " Dotted: published, open points where fast."
 
@@ -46,8 +44,10 @@ DOTTED = " Dotted: published, open points where fast."
 def fast_p(request: HttpRequest) -> Drawn:
     query = board_query(request)
     claims = query.claims()
-    curves = fast_p_curves(query.judged(), claims, query.scope.scored)
-    drawn = _drawn(request, query, charts.fast_p_curves(curves, query.p), curve_table(curves))
+    entries = query.judged()
+    curves = fast_p_curves(entries, claims, query.scope.scored)
+    spec = charts.fast_p_curves(curves, query.p, drawn_models(entries, claims))
+    drawn = _drawn(request, query, spec, curve_table(curves))
     return replace(drawn, says=curves_say(claims))
 
 
@@ -60,8 +60,10 @@ def fast_p(request: HttpRequest) -> Drawn:
 def chances(request: HttpRequest) -> Drawn:
     query = board_query(request)
     claims = query.claims()
-    found = chances_of(query.judged(), claims, query.scope.scored, query.p)
-    drawn = _drawn(request, query, charts.chances(found, query.p), chance_table(found))
+    entries = query.judged()
+    found = chances_of(entries, claims, query.scope.scored, query.p)
+    spec = charts.chances(found, query.p, drawn_models(entries, claims))
+    drawn = _drawn(request, query, spec, chance_table(found))
     return replace(drawn, says=chances_say(query.p, claims))
 
 
@@ -74,8 +76,10 @@ def chances(request: HttpRequest) -> Drawn:
 )
 def spreads(request: HttpRequest) -> Drawn:
     query = board_query(request)
-    found = spreads_of(query.judged())
-    return _drawn(request, query, charts.spreads(found), spread_table(found))
+    entries = query.judged()
+    found = spreads_of(entries)
+    spec = charts.spreads(found, drawn_models(entries))
+    return _drawn(request, query, spec, spread_table(found))
 
 
 @figure(
@@ -87,8 +91,9 @@ def spreads(request: HttpRequest) -> Drawn:
 )
 def utilisations(request: HttpRequest) -> Drawn:
     query = board_query(request)
-    found, titles = utilisations_of(query.judged(), query.scope.titles)
-    spec = charts.utilisations(found, titles)
+    entries = query.judged()
+    found, titles = utilisations_of(entries, query.scope.titles)
+    spec = charts.utilisations(found, titles, drawn_models(entries))
     return _drawn(request, query, spec, category_table(found, titles))
 
 
@@ -123,11 +128,11 @@ def _drawn(request: HttpRequest, query: BoardQuery, spec: Spec, table: Table) ->
 
 
 def curves_say(claims: Sequence[Claim]) -> str:
-    return fast_p.says + (READ_OFF if _published_of(claims, CURVES) else "")
+    return fast_p.says + (READ_OFF if claimed.curves(claims) else "")
 
 
 def chances_say(p: float, claims: Sequence[Claim]) -> str:
-    is_published = bool(published_chances(claims, p))
+    is_published = bool(claimed.chances(claims, p))
     return chances.says.replace("p×", f"{p:g}×") + (DOTTED if is_published else "")
 
 
@@ -137,24 +142,35 @@ def board_figures(
     """The frames of all that have something to show; `address` is the query string."""
     models = best_of(ours, MOST_BARS)
     made = []
-    if models or _published_of(claims, CURVES):
+    if models or claimed.curves(claims):
         made.append(framed(fast_p, address, says=curves_say(claims)))
     more = any(entry.score.k > 1 for entry in models[:MOST_CURVES])
-    if more or published_chances(claims, query.p):
+    if more or claimed.chances(claims, query.p):
         made.append(framed(chances, address, says=chances_say(query.p, claims)))
     if any(entry.score.correct for entry in models[:MOST_BOXES]):
         made.append(framed(spreads, address))
     if any(entry.utilisation is not None for entry in models[:MOST_CURVES]):
         made.append(framed(utilisations, address))
-    if any(entry.modes for entry in models) or _published_of(claims, MODES):
+    if any(entry.modes for entry in models) or claimed.mode_counts(claims):
         made.append(framed(failure_modes, address))
     return made
 
 
 def best_of(entries: Iterable[Entry], most: int) -> list[Entry]:
-    """By fast_p@1, in the order that decides colours; details of others need not be read."""
+    """By fast_p@1; details of others need not be read."""
+    return boards.alone(_first(entries, most))
+
+
+def _first(entries: Iterable[Entry], most: int) -> list[Entry]:
     models = [entry for entry in entries if not entry.baseline]
-    return boards.alone(scores.in_order(models, lambda entry: entry.score.fast_at_1)[:most])
+    return scores.in_order(models, lambda entry: entry.score.fast_at_1)[:most]
+
+
+def drawn_models(entries: Iterable[Entry], claims: Iterable[Claim] = ()) -> list[str]:
+    """Of all figures of a page, in the order in which they choose colours: those that were only
+    claimed come last, so figures without claims need not know them."""
+    ours = {entry.model for entry in _first(entries, MOST_BOXES)}
+    return [*sorted(ours), *sorted({claim.model for claim in claims} - ours)]
 
 
 def named(entries: Sequence[Entry]) -> list[tuple[Entry, str]]:
@@ -184,7 +200,7 @@ def fast_p_curves(entries: Sequence[Entry], claims: Sequence[Claim], scored: int
         )
         for entry, name in named(best_of(entries, MOST_CURVES))
     ]
-    return ours + _published_curves(claims)
+    return ours + claimed.curves(claims)
 
 
 def chances_of(
@@ -192,7 +208,7 @@ def chances_of(
 ) -> list[Chances]:
     """Of the best rows, then published ones; none where nobody drew a second sample."""
     best = best_of(entries, MOST_CURVES)
-    told = published_chances(claims, p)
+    told = claimed.chances(claims, p)
     if max((entry.score.k for entry in best), default=1) < 2 and not told:
         return []
     made = []
@@ -203,27 +219,6 @@ def chances_of(
         own = Chances(model=entry.model, name=name, samples=ks, passing=passing, fast=fast)
         made.append(own)
     return made + told
-
-
-def published_chances(claims: Sequence[Claim], p: float) -> list[Chances]:
-    """Of one sample and of three, where both were published; how many are fast is known at 1."""
-    return [
-        Chances(
-            model=claim.model,
-            name=f"{claim.model} ({claim.harness}, published)",
-            samples=(1, 3),
-            passing=(claim.correct_at_1 / claim.problems, claim.correct_at_3 / claim.problems),
-            fast=_fast_of(claim) if p == 1 else (),
-            published=True,
-        )
-        for claim in claims
-        if claim.correct_at_3 is not None
-    ]
-
-
-def _fast_of(claim: Claim) -> tuple[float | None, ...]:
-    at_3 = None if claim.fast_at_3 is None else claim.fast_at_3 / claim.problems
-    return claim.fast_at_1 / claim.problems, at_3
 
 
 def spreads_of(entries: Sequence[Entry]) -> list[Spread]:
@@ -262,20 +257,6 @@ def by_category(entry: Entry) -> dict[str, float]:
     return {category: statistics.median(values) for category, values in groups.items()}
 
 
-def _published_curves(claims: Sequence[Claim]) -> list[Curve]:
-    thresholds = claims[0].publication_says.get(CURVES, {}).get("p", ()) if claims else ()
-    return [
-        Curve(
-            model=name,
-            name=name,
-            thresholds=tuple(thresholds),
-            shares=tuple(shares),
-            published=True,
-        )
-        for name, shares in _published_of(claims, CURVES).items()
-    ]
-
-
 def mode_counts(entries: Sequence[Entry], claims: Sequence[Claim]) -> list[ModeCounts]:
     """Of the best rows, and of what was published of all problems."""
     ours = [
@@ -283,17 +264,4 @@ def mode_counts(entries: Sequence[Entry], claims: Sequence[Claim]) -> list[ModeC
         for entry, name in named(best_of(entries, MOST_BARS))
         if entry.modes
     ]
-    order = claims[0].publication_says.get(MODES, {}).get("order", ()) if claims else ()
-    return ours + [
-        ModeCounts(name=f"{name} (published)", counts=dict(zip(order, counts, strict=True)))
-        for name, counts in _published_of(claims, MODES).items()
-    ]
-
-
-def _published_of(claims: Sequence[Claim], key: str) -> dict[str, Sequence[Any]]:
-    """What a publication tells of all problems, by the names of models that are claimed here."""
-    if not claims or claims[0].category is not None:
-        return {}
-    names = {claim.model for claim in claims}
-    told = claims[0].publication_says.get(key, {})
-    return {name: values for name, values in told.items() if name in names}
+    return ours + claimed.mode_counts(claims)
