@@ -2,47 +2,50 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 from urllib.parse import urlencode
 
-from django.db.models import Q, QuerySet
+from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponseBase
 from django.shortcuts import redirect
 from django.utils.safestring import SafeString
 from django.views.decorators.http import require_safe
 
 from leaderboard import boards, cells, side_by_side
-from leaderboard.boards import SETTING_FIELDS, Setting
+from leaderboard.boards import Setting
 from leaderboard.columns import DEFAULT_SORT, Placed, placed
 from leaderboard.filters import (
     SETTING_FILTERS,
     Filter,
     Option,
     setting_filters,
-    setting_query,
     setting_tail,
 )
 from leaderboard.links import url
-from leaderboard.models import Problem, Run, Submission
+from leaderboard.models import Problem, Run
 from leaderboard.pages import BadQuery, Crumb, Page, Table, canonical_query, public_page
 from leaderboard.prepared import ask
 from leaderboard.side_by_side import LETTERS, Asked, Bounds, Line
 from leaderboard.verdicts import words
 from leaderboard.views.categories import category_url
 from leaderboard.views.compare_kernels import kernels
+from leaderboard.views.meeting import (
+    Places,
+    called,
+    compare_url,
+    differences,
+    judged_where,
+    meeting,
+    stands,
+)
 from leaderboard.visible import visible
 
 FEWEST_SELECTS = 3
 MOST_NAMED = 12
 NUMBER_OR_SLUG = "the number of any public submission or the slug of any model that has one"
-NAME = re.compile(r"[a-z0-9-]{1,80}")
-DIGITS_OF_A_KEY = 9
 # Read with the board, because who is compared is only known then.
 DETAILS = ("cells", "kernels")
-# The settings in which each of those asked for was judged.
-Places = Mapping[str, Collection[Setting]]
 
 
 @require_safe
@@ -81,8 +84,9 @@ def submissions(request: HttpRequest) -> Page:
         "setting": setting,
         "tail": tail,
         "absent": absent,
+        **parted(places, settings, setting, absent, sides),
         "is_alone": len(sides) == 1 and len(asked_for(request)) > 1,
-        "meeting": meeting(places, settings, setting),
+        "is_only": len(rows) == 1,
         "sides": [_side(letter, side, tail) for letter, side in zip(LETTERS, sides, strict=False)],
         **(compared(found, sides, titles, where) if found else {"scores": []}),
     }
@@ -101,11 +105,6 @@ def submissions(request: HttpRequest) -> Page:
         table=Table(columns=columns, rows=(list(one.values()) for one in records)),
         crumbs=(Crumb(text="Leaderboard", url=url("board")), Crumb(text="Compare")),
     )
-
-
-def compare_url(submission: int, setting: Setting) -> str:
-    """With one of them chosen, where it was judged."""
-    return f"{url('compare')}?a={submission}&{setting_query(setting)}"
 
 
 def scored_problems() -> tuple[list[Asked], dict[str, str]]:
@@ -154,36 +153,23 @@ def chosen(request: HttpRequest, rows: Sequence[Placed]) -> tuple[list[Placed], 
     return sides, list(missing), places
 
 
-def judged_where(names: Iterable[str]) -> Places:
-    """Of these numbers and slugs those of ranked submissions, in the order given."""
-    asked = [name for name in dict.fromkeys(names) if NAME.fullmatch(name)]
-    numbers = [int(name) for name in asked if name.isdecimal() and len(name) <= DIGITS_OF_A_KEY]
-    named = Q(pk__in=numbers) | Q(model__slug__in=asked)
-    fields = (f"standings__{name}" for name in SETTING_FIELDS)
-    rows = Submission.objects.ranked().filter(named).values_list("pk", "model__slug", *fields)
-    found: dict[str, set[Setting]] = {}
-    for pk, slug, *values in rows:
-        place = Setting(**dict(zip(SETTING_FIELDS, values, strict=True)))
-        for name in (str(pk), slug):
-            found.setdefault(name, set()).add(place)
-    return {name: found[name] for name in asked if name in found}
-
-
-def meeting(
-    places: Places, settings: Sequence[Setting], here: Setting | None
-) -> dict[str, str] | None:
-    """Another setting in which most of them were judged, two at least if there are two."""
-    counts = [sum(one in found for found in places.values()) for one in settings]
-    most = max(counts, default=0)
-    if most < max(1, min(2, len(places))) or settings[counts.index(most)] == here:
-        return None
-    there = settings[counts.index(most)]
-    every = "All of them were" if len(places) > 1 else "It was"
-    names = urlencode(list(zip(LETTERS, places, strict=False)))
+def parted(
+    places: Places,
+    settings: Sequence[Setting],
+    setting: Setting | None,
+    absent: Sequence[str],
+    sides: Sequence[Placed],
+) -> dict[str, object]:
+    """Why some of those asked for are not set side by side here, and what can be."""
+    met = meeting(places, settings, setting)
+    apart = differences(places)
+    numbers = [side.entry.submission for side in sides]
     return {
-        "who": every if most == len(places) else f"{most} of them were",
-        "text": str(there),
-        "url": f"{url('compare')}?{names}&{setting_query(there)}",
+        "meeting": met,
+        "apart": apart,
+        "absent_names": [called(one) for one in absent],
+        "others_url": compare_url(numbers, setting) if setting and len(sides) > 1 else "",
+        "stands": [] if met else stands(places, list(places) if apart else absent),
     }
 
 
@@ -195,7 +181,7 @@ def pickers(sides: Sequence[Placed], absent: Sequence[str], rows: Sequence[Place
         )
         for row in rows
     )
-    others = tuple(Option(value=one, text=f"{one}, not judged here") for one in absent)
+    others = tuple(Option(value=one, text=f"{called(one)}, not judged here") for one in absent)
     values = [*(str(side.entry.submission) for side in sides), *absent]
     count = min(max(FEWEST_SELECTS, len(values) + 1), len(LETTERS))
     values += [""] * count

@@ -28,9 +28,9 @@ from leaderboard.submission_kernels import (
     standings_of,
 )
 from leaderboard.verdicts import state, words
-from leaderboard.views.compare import compare_url
 from leaderboard.views.figures.submissions import submission_figures
 from leaderboard.views.matrix import row_url
+from leaderboard.views.meeting import compare_url
 
 ROWS_A_PAGE = 100
 # A database takes no greater number for a key.
@@ -152,7 +152,7 @@ def submission_context(found: Submission, setting: Setting | None) -> dict[str, 
         "notes": found.notes,
         "model_url": model_url(found),
         "badge_url": url("submission-badge", found.pk) if is_ranked else "",
-        "compare_url": compare_url(found.pk, setting) if is_ranked and setting else "",
+        "compare_url": compare_url([found.pk], setting) if is_ranked and setting else "",
         "matrix_url": row_url(found.pk, setting) if is_ranked and setting else "",
     }
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import html
 import io
 import math
 
@@ -34,12 +33,6 @@ def pair() -> tuple[Submission, Submission]:
             else:
                 factory.make_judged(submission, problem, Verdict.OUTPUT_MISMATCH)
     return first, second
-
-
-def judged_on_upstream_inputs(submission: Submission) -> None:
-    kernel = factory.make_kernel(submission, factory.make_problem(), attempt=2)
-    run = factory.make_run(kernel, profile="upstream")
-    factory.finish(run, factory.make_report(run))
 
 
 def address(*submissions: Submission, form: str = "") -> str:
@@ -141,52 +134,6 @@ def test_with_fewer_than_two_there_is_a_choice(
     assert text.count("<select") == 3
     assert f'<option value="{pair[0].pk}">Model One, zero-shot, no. {pair[0].pk}</option>' in text
     assert "One submission is chosen" in client.get(address(pair[0])).content.decode()
-
-
-def test_what_was_judged_elsewhere_is_said_and_stays_chosen(
-    pair: tuple[Submission, Submission], client: Client
-) -> None:
-    """Whoever chooses other hardware must not lose what they had chosen, nor see half of it."""
-    third = factory.make_submission("Model Three")
-    for submission in (*pair, third):
-        judged_on_upstream_inputs(submission)
-    asked = f"/compare?a={pair[0].pk}&b={third.pk}&c={third.model.slug}&d={pair[1].pk}"
-    with CaptureQueriesContext(connection) as queries:
-        response = client.get(asked)
-    text = response.content.decode()
-    assert response.status_code == 200
-    assert len([q for q in queries if "dataversion" not in q["sql"]]) <= 4
-    assert f"Not judged in this setting: submission {third.pk}, {third.model.slug}" in text
-    assert f'<option value="{third.pk}" selected>{third.pk}, not judged here</option>' in text
-    assert "Solved by" not in text
-    link = text.split('All of them were judged under <a href="')[1].partition('"')[0]
-    assert client.get(html.unescape(link)).content.decode().count("Solved by all 3") == 1
-    assert client.get(f"{asked}&profile=upstream").content.decode().count("Solved by all 3") == 1
-
-
-def test_where_all_were_never_judged_it_leads_to_most_of_them(
-    pair: tuple[Submission, Submission], client: Client
-) -> None:
-    third, unjudged = factory.make_submission("Model Three"), factory.make_submission("Model Four")
-    for submission in (pair[0], third):
-        judged_on_upstream_inputs(submission)
-    asked = f"/compare?a={pair[0].pk}&b={third.pk}&c={unjudged.pk}"
-    assert "2 of them were judged under" in client.get(asked).content.decode()
-    there = client.get(f"{asked}&profile=upstream").content.decode()
-    assert "Choose another setting, or another submission." in there
-    alone = client.get(f"/compare?a={third.pk}").content.decode()
-    assert "It was judged under" in alone
-
-
-def test_a_submission_leads_to_a_comparison_where_it_was_judged(
-    pair: tuple[Submission, Submission], client: Client
-) -> None:
-    made = factory.make_submission("Model Three")
-    judged_on_upstream_inputs(made)
-    page = client.get(f"/submissions/{made.pk}").content.decode()
-    link = page.split('">compare with others')[0].rpartition('href="')[2].replace("&amp;", "&")
-    assert "profile=upstream" in link
-    assert "One submission is chosen" in client.get(link).content.decode()
 
 
 def test_an_empty_site_has_nothing_to_compare(client: Client) -> None:
