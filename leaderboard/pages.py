@@ -58,11 +58,12 @@ class BadQuery(Exception):
 
 
 class Elsewhere(Exception):
-    """What was meant is the same page with these parameters."""
+    """What was meant is the same page with these parameters too, or with these alone the page at
+    `path`."""
 
-    def __init__(self, query: str) -> None:
+    def __init__(self, query: str, path: str = "") -> None:
         super().__init__()
-        self.query = query
+        self.query, self.path = query, path
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -127,6 +128,9 @@ def public_page(*parameters: str, live: bool = False) -> Callable[[Build], View]
             except BadQuery as error:
                 return bad_query(error, form)
             except Elsewhere as other:
+                if other.path:
+                    twin = "" if form == "html" else f".{form}"
+                    return redirect(f"{other.path}{twin}?{other.query}")
                 asked = f"{canonical_query(request, parameters)}&{other.query}"
                 return redirect(f"{request.path}?{urlencode(dict(parse_qsl(asked)))}")
 

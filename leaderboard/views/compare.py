@@ -36,6 +36,7 @@ from leaderboard.views.meeting import (
     compare_url,
     differences,
     judged_where,
+    lead_to_categories,
     meeting,
     stands,
 )
@@ -147,6 +148,8 @@ def chosen(request: HttpRequest, rows: Sequence[Placed]) -> tuple[list[Placed], 
     places = judged_where(asked_for(request)) if missing else {}
     for value, name in missing.items():
         if value not in places:
+            where = canonical_query(request, (*SETTING_FILTERS,))
+            lead_to_categories(asked_for(request), [side.entry.slug for side in sides], where)
             known = [str(row.entry.submission) for row in rows][:MOST_NAMED]
             such = f", such as {', '.join(known)}" if known else ""
             raise BadQuery(name, value, (NUMBER_OR_SLUG + such,))

@@ -11,7 +11,8 @@ from django.db.models import Count, F, OuterRef, Q, Subquery
 from leaderboard.boards import SETTING_FIELDS, Setting
 from leaderboard.filters import SETTING_FILTERS, said, setting_query
 from leaderboard.links import url
-from leaderboard.models import Standing, Submission
+from leaderboard.models import PublishedResult, Standing, Submission
+from leaderboard.pages import Elsewhere
 from leaderboard.side_by_side import LETTERS
 
 NAME = re.compile(r"[a-z0-9-]{1,80}")
@@ -39,6 +40,18 @@ def judged_where(names: Iterable[str]) -> Places:
             if values[0] is not None:
                 own[Setting(**dict(zip(SETTING_FIELDS, values, strict=True)))] = others or 0
     return {name: found[name] for name in asked if name in found}
+
+
+def lead_to_categories(asked: Sequence[str], judged: Sequence[str], where: str) -> None:
+    """Raises Elsewhere where somebody asks for a model of which only published results are known:
+    those count problems by category, and name none."""
+    names = [name for name in asked if NAME.fullmatch(name)]
+    claims = PublishedResult.objects.filter(model__slug__in=names).order_by()
+    known = set(claims.values_list("model__slug", flat=True).distinct())
+    if known:
+        models = dict.fromkeys([*judged, *(name for name in names if name in known)])
+        query = urlencode({"models": ",".join(models)}, safe=",") + (f"&{where}" if where else "")
+        raise Elsewhere(query, url("categories"))
 
 
 def meeting(

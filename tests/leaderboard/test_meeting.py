@@ -104,6 +104,26 @@ def test_who_was_judged_alone_is_not_sent_to_look_for_another(
     assert "No other was judged in this setting: choose another setting." in there
 
 
+def test_a_model_that_was_only_published_is_compared_by_category(
+    pair: tuple[Submission, Submission], client: Client
+) -> None:
+    factory.make_publication()
+    claimed, ours = factory.make_model("Claimed Model").slug, pair[0].model.slug
+    for form in ("", ".json"):
+        asked = f"/compare{form}?a={claimed}&b={pair[0].pk}&profile=hardened&c=nobody"
+        there = client.get(asked)["Location"]
+        assert there == f"/categories{form}?models={ours},{claimed}&profile=hardened"
+        assert client.get(there).status_code == 200
+    by_category = f'<a href="/categories?models={claimed}#table">compare it with others'
+    assert by_category in client.get(f"/models/{claimed}").content.decode()
+    assert by_category not in client.get(f"/models/{ours}").content.decode()
+    for page in ("/", "/compare"):
+        assert '<a href="/categories#table">by category</a>' in client.get(page).content.decode()
+    says = "Of published results only these counts are known"
+    assert says in client.get("/categories").content.decode()
+    assert says not in client.get(f"/categories?models={ours}").content.decode()
+
+
 def test_a_submission_leads_to_a_comparison_where_it_was_judged(
     pair: tuple[Submission, Submission], client: Client
 ) -> None:
