@@ -56,14 +56,14 @@ def _after_place(entry: Entry, left: Columns, right: Columns, comparable: bool, 
         date_cell(entry.day),
     ]
     if comparable:
-        made.append(tick_cell(entry.submission if kind == "judged" else None))
+        made.append(tick_cell(entry.submission))
     made.append(SafeString("</tr>"))
     return cells.joined(made)
 
 
 def _name_cell(entry: Entry, kind: str, tail: str) -> SafeString:
-    """The head of a judged row has an id, which its box to tick is named by."""
-    place = f' id="s{entry.submission:d}"' if kind == "judged" else ""
+    """The head of a row judged here has an id, which its box to tick is named by."""
+    place = "" if entry.submission is None else f' id="s{entry.submission:d}"'
     maker = "baseline" if kind == "baseline" else f"<bdi>{_shown(entry.vendor)}</bdi>"
     return SafeString(
         f'<th scope="row" class="first name"{place}><a href="{escape(entry.url_with(tail))}">'

@@ -113,15 +113,14 @@ def palette_places(models: Iterable[str]) -> dict[str, tuple[int, int]]:
     """Where in the palette each finds its colour, and how often the palette was used up before.
 
     A name has a place of its own, so that most models look the same wherever they are drawn; who
-    finds it taken gets the next. Grey, the last, is nobody's own.
+    finds it taken gets the next that is free. Grey, the last, is nobody's own.
     """
+    own = grey = len(COLOURS) - 1
     found: dict[str, tuple[int, int]] = {}
     for model in dict.fromkeys(models):
-        place = zlib.crc32(model.encode()) % (len(COLOURS) - 1)
-        turn = len(found) // len(COLOURS)
-        while (place, turn) in found.values():
-            place = (place + 1) % len(COLOURS)
-        found[model] = place, turn
+        first, turn = zlib.crc32(model.encode()), len(found) // len(COLOURS)
+        places = [*((first + i) % own for i in range(own)), grey]
+        found[model] = next((at, turn) for at in places if (at, turn) not in found.values())
     return found
 
 
@@ -155,6 +154,7 @@ def fast_p_curves(curves: Sequence[Curve], p: float = 1.0, order: Sequence[str] 
                 "rangemode": "tozero",
             },
             "shapes": [line_at(x=x) for x in sorted({1.0, p})],
+            "showlegend": True,  # else nothing says whose a single curve is
             "hovermode": "closest",
         },
     }
@@ -198,6 +198,7 @@ def chances(rows: Sequence[Chances], p: float, order: Sequence[str] = ()) -> Spe
         "layout": {
             "xaxis": {"title": {"text": "k, samples a problem"}, "dtick": 1},
             "yaxis": {"title": {"text": "% of problems"}, "rangemode": "tozero"},
+            "showlegend": True,
             "hovermode": "closest",
         },
     }
@@ -286,6 +287,7 @@ def utilisations(
                 "rangemode": "tozero",
             },
             "yaxis": {"autorange": "reversed", "automargin": True, "dtick": 1},
+            "showlegend": True,
             "height": height_px(len(categories)),
         },
     }

@@ -125,9 +125,10 @@ def table_context(
     rows: Sequence[Placed], part: Part[Placed], columns: Sides, tail: str
 ) -> dict[str, object]:
     left, right = columns
-    comparable = len(part.rows) > 1
     kinds = [kind_of(row.entry) for row in rows]
-    first = kinds.count("baseline") + part.start
+    baselines = kinds.count("baseline")
+    comparable = baselines + len(part.rows) > 1
+    first = baselines + part.start
     ranked = range(first, first + len(part.rows))
     made = [
         (kind, board_row(row, tie, left, right, comparable=comparable, tail=tail))

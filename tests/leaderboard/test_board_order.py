@@ -107,3 +107,17 @@ def test_backends_are_ordered_by_name_and_unknown_ones_last(sort: str, models: s
         for model, own in backends.items()
     ]  # fmt: skip
     assert "".join(row.entry.model for row in placed(entries, sort)) == models
+
+
+def test_a_baseline_can_be_ticked_too_and_a_claim_cannot(client: Client) -> None:
+    problem = factory.make_problem()
+    ours, baseline = factory.make_submission("Model One"), factory.make_submission("The baseline")
+    type(baseline.model).objects.filter(pk=baseline.model.pk).update(is_baseline=True)
+    factory.make_judged(ours, problem)
+    factory.make_publication()
+    assert 'name="with"' not in client.get("/").content.decode()
+    factory.make_judged(baseline, problem)
+    page = client.get("/").content.decode()
+    ticks = re.findall(r'name="with" value="(\d+)" form="compare"', page)
+    assert sorted(map(int, ticks)) == [ours.pk, baseline.pk]
+    assert all(f'id="s{number}"' in page for number in ticks)

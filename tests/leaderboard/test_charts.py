@@ -98,6 +98,10 @@ def test_a_model_keeps_its_colour_and_nobody_takes_it_while_there_are_others() -
     # Alone, in another order or in part, by the order of the page.
     assert boards.styles(["model 3"], names) == boards.styles(names)[3:4]
     assert boards.styles(["b", "a"], ["a", "b"]) == boards.styles(["a", "b"])[::-1]
+    # Grey is for whom no other colour is left, and one curve alone has a name.
+    others = [place for place, _ in list(places.values())[: len(drawing.COLOURS) - 1]]
+    assert len(drawing.COLOURS) - 1 not in others
+    assert boards.fast_p_curves([])["layout"]["showlegend"]
     assert boards.styles(["model 0"]) == boards.styles(["model 0", "model 1"])[:1]
 
 
