@@ -91,6 +91,13 @@ def test_cells_say_what_happened_and_lead_there(site: dict[str, Run], client: Cl
     assert len(queries) <= 4
 
 
+def test_a_row_that_is_cut_says_whose_it_is(site: dict[str, Run], client: Client) -> None:
+    LanguageModel.objects.filter(name="Model One").update(name='Model "One"')
+    number = site["fast"].kernel.submission_id
+    title = f'id="s{number}" title="Model &#34;One&#34;, zero-shot, no. {number}">'
+    assert title in client.get("/matrix").content.decode()
+
+
 def test_twins_hold_every_cell(site: dict[str, Run], client: Client) -> None:
     found = client.get("/matrix.json").json()
     rows = list(csv.DictReader(io.StringIO(client.get("/matrix.csv").content.decode())))
