@@ -23,6 +23,7 @@ from leaderboard.charts.drawing import (
 QUIET = "#8C8C8C"
 # So many rows do not fit a screen, and their axis stands above them.
 TALL_ROWS = 30
+RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,12 +83,24 @@ def roofline(reaches: Sequence[Reach], limits: Sequence[Limit], axes: Axes) -> S
         "data": [trace for trace in data if trace["x"]],
         "layout": {
             "xaxis": {"title": {"text": axes.x}, "type": "log", "dtick": 1, "exponentformat": "SI"},
-            "yaxis": {"title": {"text": axes.y}, "type": "log", "dtick": 1, "tickformat": "~g"},
+            "yaxis": {"title": {"text": axes.y}, "type": "log", **decades(data)},
             "hovermode": "closest",
             "height": 460,
             "legend": {"orientation": "h", "y": 1.1},
         },
     }
+
+
+def decades(traces: Iterable[Spec]) -> Spec:
+    """Marks of a logarithmic axis. Plotly would write the exponents itself in a style that the
+    policy of the site forbids."""
+    known = [y for trace in traces for y in trace["y"] if y]
+    powers = range(
+        math.floor(math.log10(min(known, default=1.0))),
+        math.ceil(math.log10(max(known, default=1.0))) + 1,
+    )
+    texts = [f"{10.0**n:g}" if -2 <= n <= 3 else f"10{str(n).translate(RAISED)}" for n in powers]
+    return {"tickvals": [10.0**n for n in powers], "ticktext": texts}
 
 
 def _limit(limit: Limit, width: tuple[float, float], limits: Sequence[Limit]) -> Spec:
@@ -165,6 +178,7 @@ def spreads(rows: Sequence[Spread]) -> Spec:
             **rows_called(names),
             "shapes": [line_at(x=1.0)],
             "margin": {"t": 70},
+            "showlegend": True,
             "legend": {"orientation": "h", "y": 1, "yref": "container", "yanchor": "top"},
             "hovermode": "closest",
         },
@@ -237,6 +251,7 @@ def speedup_lines(
             "yaxis": speedup_axis(y for line in lines for _, y in line.points),
             "shapes": [line_at(y=1.0), *(line_at(x=significant(x)) for x, _ in crossed)],
             "annotations": [_crossed(x, text) for x, text in crossed],
+            "showlegend": True,  # else nothing says whose a single line is
             "hovermode": "closest",
         },
     }
