@@ -64,8 +64,9 @@ def _after_place(entry: Entry, left: Columns, right: Columns, comparable: bool, 
 def _name_cell(entry: Entry, kind: str, tail: str) -> SafeString:
     """The head of a row judged here has an id, which its box to tick is named by."""
     place = "" if entry.submission is None else f' id="s{entry.submission:d}"'
-    maker = "baseline" if kind == "baseline" else f"<bdi>{_shown(entry.vendor)}</bdi>"
-    maker += f" no. {entry.submission:d}" if kind == "judged" else ""
+    vendor = f"<bdi>{_shown(entry.vendor)}</bdi>" if entry.vendor else ""
+    number = f"no. {entry.submission:d}" if kind == "judged" else ""
+    maker = "baseline" if kind == "baseline" else ", ".join(filter(None, (vendor, number)))
     return SafeString(
         f'<th scope="row" class="first name"{place}><a href="{escape(entry.url_with(tail))}">'
         f"<bdi>{_shown(entry.model)}</bdi></a><small>{maker}</small></th>"

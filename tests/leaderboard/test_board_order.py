@@ -121,5 +121,5 @@ def test_a_baseline_can_be_ticked_too_and_a_claim_cannot(client: Client) -> None
     ticks = re.findall(r'name="with" value="(\d+)" form="compare"', page)
     assert sorted(map(int, ticks)) == [ours.pk, baseline.pk]
     assert all(f'id="s{number}"' in page for number in ticks)
-    assert page.count(f"<small><bdi>Vendor</bdi> no. {ours.pk}</small>") == 1
+    assert page.count(f"<small><bdi>Vendor</bdi>, no. {ours.pk}</small>") == 1
     assert page.count(" no. ") == 1
