@@ -100,6 +100,8 @@ def submissions(request: HttpRequest) -> Page:
         data=lambda: {
             "setting": setting and vars(setting),
             "submissions": [side.entry.submission for side in sides],
+            "absent": absent,
+            "apart": context["apart"],
             "overlap": vars(side_by_side.overlap(found, len(sides))) if found else None,
             "problems": list(records),
         },

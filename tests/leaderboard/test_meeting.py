@@ -100,6 +100,9 @@ def test_who_was_judged_alone_is_not_sent_to_look_for_another(
     text = client.get(f"/compare?a={pair[0].pk}&b={lonely.pk}").content.decode()
     assert "they differ in inputs (hardened against upstream)" in text
     assert "Nothing else was judged where it was." in text
+    found = client.get(f"/compare.json?a={pair[0].pk}&b={lonely.pk}").json()
+    assert found["absent"] == [str(lonely.pk)]
+    assert found["apart"] == ["inputs (hardened against upstream)"]
     there = client.get(f"/compare?a={lonely.pk}&profile=upstream").content.decode()
     assert "No other was judged in this setting: choose another setting." in there
 
