@@ -14,7 +14,7 @@ class Command(BaseCommand):
     help = "Freeze the public board into files that can be cited: JSON lines, Parquet, hashes."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("tag", nargs="?", help="its name for ever; default: today, 2026-11-23")
+        parser.add_argument("tag", nargs="?", help="its name for ever; default: today's date")
         parser.add_argument(
             "--if-none", action="store_true", help="do nothing where there is a snapshot already"
         )
