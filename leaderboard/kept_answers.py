@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from threading import Lock
 from typing import Any
 from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
@@ -33,7 +34,11 @@ class Kept:
     headers: Headers
 
 
+OF_PEOPLE = ("HTTP_COOKIE", "HTTP_AUTHORIZATION")
 KEPT: dict[tuple[str, ...], Kept] = {}
+# What nobody has signed in for is made by one thread, while others who want it wait; so many
+# different addresses at once.
+MAKING = [Lock() for _ in range(64)]
 
 
 def repeat_public(application: WSGIApplication) -> WSGIApplication:
@@ -41,15 +46,28 @@ def repeat_public(application: WSGIApplication) -> WSGIApplication:
         if environ["REQUEST_METHOD"] not in ("GET", "HEAD"):
             return application(environ, start_response)
         address = _address(environ)
-        if known := KEPT.get(address):
-            version = environ[ASKED] = DataVersion.objects.current()
-            if known.version == str(version):
-                return _repeated(known, environ, start_response)
+        before = KEPT.get(address)
+        if known := _current(before, environ):
+            return _repeated(known, environ, start_response)
         if environ["REQUEST_METHOD"] == "HEAD":
             return _without_body(application(environ, start_response))
-        return _noted(application, address, environ, start_response)
+        if any(environ.get(name) for name in OF_PEOPLE):
+            return _noted(application, address, environ, start_response)
+        with MAKING[hash(address) % len(MAKING)]:
+            made = KEPT.get(address)
+            if made is not before and (known := _current(made, environ)):
+                return _repeated(known, environ, start_response)
+            return _noted(application, address, environ, start_response)
 
     return answer
+
+
+def _current(kept: Kept | None, environ: WSGIEnvironment) -> Kept | None:
+    """This answer, if the data is still of its version."""
+    if kept is None:
+        return None
+    version = environ[ASKED] = DataVersion.objects.current()
+    return kept if kept.version == str(version) else None
 
 
 def _without_body(response: Any) -> list[bytes]:

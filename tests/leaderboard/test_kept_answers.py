@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import gzip
+import time
 from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
 from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
@@ -198,3 +200,27 @@ def test_the_version_is_all_that_a_repeated_page_asks_its_database(
     monkeypatch.setattr(known, "health_check_done", False)
     monkeypatch.setattr(known, "is_usable", lambda: pytest.fail("asked whether it is usable"))
     assert ask("/methodology") == first
+
+
+@pytest.mark.parametrize(("headers", "made"), [({}, 1), ({"Authorization": "Token x"}, 4)])
+def test_an_answer_for_all_is_made_once_for_those_who_ask_together(
+    headers: dict[str, str], made: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who shows who they are may get another answer, so they do not wait for one another."""
+    monkeypatch.setattr(DataVersion.objects, "current", lambda: 7)
+    makers: list[None] = []
+
+    def slow(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+        makers.append(None)
+        time.sleep(0.2)
+        says = {"Cache-Control": PUBLIC, "Vary": "Accept-Encoding", "ETag": 'W/"7-"'}
+        found = HttpResponse(b"the board", headers=says)
+        start_response("200 OK", list(found.items()))
+        return found
+
+    served = kept_answers.repeat_public(slow)
+    with ThreadPoolExecutor(4) as pool:
+        asked = [pool.submit(ask, "/together", served, **headers) for _ in range(4)]
+    assert {one.result().body for one in asked} == {b"the board"}
+    assert len(makers) == made
+    kept_answers.KEPT.clear()
