@@ -87,7 +87,7 @@ class Staff:
             os.sched_setaffinity(0, range(os.cpu_count() or 1))
 
     def _next(self, side: str) -> Ranks:
-        """The sandbox that waits, if it still does."""
+        """The sandbox that waits, or a new one if none does any more."""
         found = self.waiting.pop(side, None)
         if found is not None and not found.sandbox.is_alive:
             found.kill()

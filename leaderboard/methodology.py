@@ -125,8 +125,7 @@ def set_table(name: str) -> Table:
         rows = verdict_rows()
     else:
         rows = set_rows()[name]
-    columns = tuple(rows[0])
-    return Table(columns=columns, rows=[[row[column] for column in columns] for row in rows])
+    return Table.of(tuple(rows[0]), rows)
 
 
 def set_rows() -> dict[str, list[dict[str, str]]]:

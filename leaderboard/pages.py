@@ -15,7 +15,7 @@ import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 from urllib.parse import parse_qsl, urlencode
 
 from django.conf import settings
@@ -72,6 +72,12 @@ class Table:
 
     columns: tuple[str, ...]
     rows: Iterable[Sequence[object]]
+
+    @classmethod
+    def of(cls, columns: tuple[str, ...], records: Iterable[Mapping[str, Any]]) -> Self:
+        """What these say in the columns, which is read when rows are asked for."""
+        rows = ([record[name] for name in columns] for record in records)
+        return cls(columns=columns, rows=rows)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -53,8 +53,7 @@ def facts_table(
         rows = [_finding(found) for part in screened for found in part["findings"]]
         return Table(columns=HEALTH_COLUMNS, rows=rows)
     if name == "signature":
-        rows = [[one[column] for column in PARAMETER_COLUMNS] for one in payload["signature"]]
-        return Table(columns=PARAMETER_COLUMNS, rows=rows)
+        return Table.of(PARAMETER_COLUMNS, payload["signature"])
     if name == "tolerance":
         rows = [[dtype, one["atol"], one["rtol"]] for dtype, one in payload["tolerances"].items()]
         return Table(columns=("dtype", "atol", "rtol"), rows=rows)

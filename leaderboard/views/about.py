@@ -89,14 +89,10 @@ def status_tables(
 ) -> dict[str, Table]:
     """By what `?table=` calls them."""
     told = [{**host, "versions": _in_one_cell(host["versions"])} for host in hosts]
-    shown = {
-        "queues": (QUEUE_COLUMNS, queues),
-        "hosts": (HOST_COLUMNS, told),
-        "recent": (RECENT_COLUMNS, recent),
-    }
     return {
-        name: Table(columns=columns, rows=[[row[c] for c in columns] for row in rows])
-        for name, (columns, rows) in shown.items()
+        "queues": Table.of(QUEUE_COLUMNS, queues),
+        "hosts": Table.of(HOST_COLUMNS, told),
+        "recent": Table.of(RECENT_COLUMNS, recent),
     }
 
 

@@ -55,7 +55,7 @@ def hardware_list(request: HttpRequest) -> Page:
         section="hardware",
         context={"rows": [_list_row(record) for record in records]},
         data={"hardware": [{name: row[name] for name in LIST_COLUMNS} for row in records]},
-        table=Table(columns=LIST_COLUMNS, rows=[[r[c] for c in LIST_COLUMNS] for r in records]),
+        table=Table.of(LIST_COLUMNS, records),
         crumbs=(Crumb(text="Leaderboard", url=reverse("board")), Crumb(text="Hardware")),
     )
 
@@ -193,15 +193,11 @@ def tables_of(
         {"gpu": number, **state, "throttle_reasons": " ".join(state["throttle_reasons"])}
         for number, state in enumerate(data.get("states", ()))
     ]
-    shown = {
-        "measured": (COLUMNS, data.get("measurements", ())),
-        "judged": (COUNTS, judged),
-        "clocks": (STATE_COLUMNS, clocks),
-        "hosts": (HOSTS_COLUMNS, hosts),
-    }
     return {
-        name: Table(columns=columns, rows=[[row[c] for c in columns] for row in rows])
-        for name, (columns, rows) in shown.items()
+        "measured": Table.of(COLUMNS, data.get("measurements", ())),
+        "judged": Table.of(COUNTS, judged),
+        "clocks": Table.of(STATE_COLUMNS, clocks),
+        "hosts": Table.of(HOSTS_COLUMNS, hosts),
     }
 
 

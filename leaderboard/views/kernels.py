@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -174,15 +174,10 @@ def _run_row(run: Run) -> dict[str, Any]:
     return {**run_line(run), "cells": cells.decimal_cell(run.speedup, 2)}
 
 
-def _values(line: Mapping[str, Any]) -> list[object]:
-    return [line[name] for name in RUN_COLUMNS]
-
-
 def _table(asked: str | None, siblings: Sequence[Sibling], runs: Sequence[Run]) -> Table:
     if asked:
-        rows = ([vars(sibling)[name] for name in ATTEMPT_COLUMNS] for sibling in siblings)
-        return Table(columns=ATTEMPT_COLUMNS, rows=rows)
-    return Table(columns=RUN_COLUMNS, rows=(_values(run_line(run)) for run in runs))
+        return Table.of(ATTEMPT_COLUMNS, map(vars, siblings))
+    return Table.of(RUN_COLUMNS, map(run_line, runs))
 
 
 def _source(source: str, marks: Marks) -> dict[str, object]:

@@ -30,7 +30,7 @@ def listed(request: HttpRequest) -> Page:
         section="snapshots",
         context={"snapshots": rows},
         data={"snapshots": rows},
-        table=Table(columns=COLUMNS, rows=[[row[name] for name in COLUMNS] for row in rows]),
+        table=Table.of(COLUMNS, rows),
         crumbs=(Crumb(text="Leaderboard", url=url("board")), Crumb(text="Snapshots")),
     )
 

@@ -32,7 +32,7 @@ problem = Problem(
     sizes=sizes(tiny=(64, 128)),
     tolerances=tolerances(float32=2e-5, bfloat16=1e-1, float16=1.2e-2),
     tolerance_reason="rounding of products, sums over ranks and Adam's steps: off by 0.071 in "
-    "bfloat16, at one element of b1's in 40 runs, 2e-6 in float32; inputs cut to the next smaller "
+    "bfloat16, one element of b1 in 40 runs, 2e-6 in float32; inputs cut to the next smaller "
     "format by 0.37 and 0.03, a decay left out by 0.17 to 2, a step not taken by 0.3 or more",
     known_issues=(
         "PKB cuts every rank's shard from weights that only rank 0 has: all weights behind the "

@@ -147,13 +147,14 @@ def test_what_is_stored_replaces_the_same_profile_only(
     assert kept[1]["hardened"]["findings"][0]["errors"] == {"float32": None}
 
 
-def test_one_failing_problem_does_not_end_the_audit(monkeypatch: pytest.MonkeyPatch) -> None:
-    def quick(ranks: RankPool, name: str, profile: str, **_: object) -> list[Finding]:
-        if name.endswith("allreduce"):
-            raise RankFailure("rank 0: it died")
-        return [finding("zeros", accepted=False)]
+def dies_of_allreduce(ranks: RankPool, name: str, profile: str, **_: object) -> list[Finding]:
+    if name.endswith("allreduce"):
+        raise RankFailure("rank 0: it died")
+    return [finding("zeros", accepted=False)]
 
-    monkeypatch.setattr(health, "screen", quick)
+
+def test_one_failing_problem_does_not_end_the_audit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(health, "screen", dies_of_allreduce)
     names = ["collective_primitive.allreduce", "collective_primitive.alltoall"]
     plan, _ = health.plans(seeds=1, cuda=False)
     found = dict(health.audit(names, plan, jobs=1))
@@ -164,12 +165,7 @@ def test_one_failing_problem_does_not_end_the_audit(monkeypatch: pytest.MonkeyPa
 def test_a_problem_that_cannot_be_screened_is_a_surprise(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def quick(ranks: RankPool, name: str, profile: str, **_: object) -> list[Finding]:
-        if name.endswith("allreduce"):
-            raise RankFailure("rank 0: it died")
-        return [finding("zeros", accepted=False)]
-
-    monkeypatch.setattr("problems.screen.screen", quick)
+    monkeypatch.setattr("problems.screen.screen", dies_of_allreduce)
     assert main(["screen", "allreduce", "alltoall"]) == 1
     assert "it died" in capsys.readouterr().out
     assert main(["screen", "alltoall"]) == 0
