@@ -172,10 +172,11 @@ def _db_id(value: uuid.UUID) -> Any:
     return Run._meta.pk.get_db_prep_save(value, connection)
 
 
-def report(verdict: Verdict, tags: tuple[Tag, ...], run: Run | None = None) -> Report:
+def report(
+    verdict: Verdict, tags: tuple[Tag, ...], run: Run | None = None, speedup: float = 1.0
+) -> Report:
     """A small one; about this run, if there is one."""
     is_ok = verdict is Verdict.OK
-    bursts = tuple(100.0 + i % 7 for i in range(16))
     found = Report(
         verdict=verdict,
         message="Correct in every trial." if is_ok else "Rank 1 returned a wrong sum.",
@@ -187,7 +188,7 @@ def report(verdict: Verdict, tags: tuple[Tag, ...], run: Run | None = None) -> R
         phase=Phase.TIMED if is_ok else Phase.VERIFY,
         flags=("uses_nccl",) if Tag.NCCL in tags else (),
         trials=tuple(_trial(number, is_ok) for number in range(2)),
-        timing=_timing(bursts) if is_ok else None,
+        timing=_timing(speedup) if is_ok else None,
         floors=Floors(wire_us=20.0, hbm_us=12.0, flops_us=3.0, latency_us=4.0),
         mechanisms=tuple(
             Mechanism(tag=tag, evidence=Evidence.SOURCE, detail="named") for tag in tags
@@ -203,13 +204,14 @@ def report(verdict: Verdict, tags: tuple[Tag, ...], run: Run | None = None) -> R
     )
 
 
-def _timing(bursts: tuple[float, ...]) -> Timing:
+def _timing(speedup: float) -> Timing:
+    bursts = tuple(100.0 + i % 7 for i in range(16))
     return Timing(
-        kernel_us=100.0,
+        kernel_us=100.0 / speedup,
         baseline_us=100.0,
-        speedup=1.0,
-        speedup_low=0.97,
-        speedup_high=1.03,
+        speedup=speedup,
+        speedup_low=0.97 * speedup,
+        speedup_high=1.03 * speedup,
         kernel_single_us=120.0,
         baseline_single_us=120.0,
         empty_us=10.0,

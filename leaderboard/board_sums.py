@@ -95,7 +95,7 @@ def _in_category(narrow: Narrow, p: float, k: int, text: str, *wide: Any) -> Fou
 
 
 def _of_problems(narrow: Narrow, p: float, k: int, cells: str, *wide: Any) -> Found:
-    found = totals_of(Columns(orjson.loads(cells), [], [], array("d")), k, narrow)
+    found = totals_of(Columns(orjson.loads(cells), [], [], [], array("d")), k, narrow)
     if found is None:
         return None
     return found, (_above(p, k, results_of(narrow, cells, *wide)) if wide else found.summed)

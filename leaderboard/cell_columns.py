@@ -45,17 +45,19 @@ class Packed(NamedTuple):
 
 class Columns(NamedTuple):
     """Unpacked. `rates` are of each problem all speedups, all lower ends, all utilisations (NaN
-    where there is none); `outcomes` are those of all attempts, problem by problem."""
+    where there is none); `outcomes` are those of all attempts, problem by problem, by their place
+    in `kinds`."""
 
     numbers: list[list[Any]]
     kernels: list[list[Any]]
-    outcomes: list[str]
+    kinds: list[str]
+    outcomes: list[int]
     rates: array[float]
 
     @classmethod
     def of(cls, tallies: Sequence[Tally]) -> Self:
         """Of different problems."""
-        columns = cls([[] for _ in NUMBERS], [[] for _ in KERNELS], [], array("d"))
+        columns = cls([[] for _ in NUMBERS], [[] for _ in KERNELS], [], [], array("d"))
         for tally in sorted(tallies, key=lambda one: one.cell.problem):
             columns.put(tally.cell.problem, tally)
         return columns
@@ -65,13 +67,14 @@ class Columns(NamedTuple):
         rates = array("d")
         rates.frombytes(packed.speedups)
         numbers, kernels = orjson.loads(packed.cells), orjson.loads(packed.kernels)
-        return cls(numbers, kernels, unpack_outcomes(packed.outcomes), rates)
+        kinds, outcomes = orjson.loads(packed.outcomes)
+        return cls(numbers, kernels, kinds, outcomes, rates)
 
     def pack(self) -> Packed:
         return Packed(
             cells=_dumped(self.numbers),
             kernels=_dumped(self.kernels),
-            outcomes=_dumped(_numbered(self.outcomes)),
+            outcomes=_dumped(_in_order(self.kinds, self.outcomes)),
             speedups=self.rates.tobytes(),
         )
 
@@ -84,7 +87,7 @@ class Columns(NamedTuple):
         attempts = slice(sum(made[:at]), sum(made[:end]))
         rates = slice(RATES * sum(correct[:at]), RATES * sum(correct[:end]))
         before = list(_results([column[at:end] for column in self.numbers], self.rates[rates]))
-        self.outcomes[attempts] = tally.outcomes if tally else ()
+        self.outcomes[attempts] = map(self._number, tally.outcomes if tally else ())
         self.rates[rates] = array("d", _rates_of(tally) if tally else ())
         for columns, names in ((self.numbers, NUMBERS), (self.kernels, KERNELS)):
             values = _values(tally, names) if tally else [()] * len(names)
@@ -92,9 +95,10 @@ class Columns(NamedTuple):
                 column[at:end] = value
         return before
 
-    def counts(self) -> list[Counts]:
-        """By problem."""
-        return list(map(Counts._make, zip(*(self.numbers[at] for at in COUNTS), strict=True)))
+    def _number(self, outcome: str) -> int:
+        if outcome not in self.kinds:
+            self.kinds.append(outcome)
+        return self.kinds.index(outcome)
 
 
 def _values(tally: Tally, names: Sequence[str]) -> list[tuple[Any]]:
@@ -107,16 +111,13 @@ def _rates_of(tally: Tally) -> Iterator[float]:
     return chain(tally.results.speedups, tally.results.lows, known)
 
 
-def _numbered(outcomes: Sequence[str]) -> list[Any]:
-    """The different ones, then the number of each."""
-    kinds = sorted(set(outcomes))
-    number = {kind: index for index, kind in enumerate(kinds)}
-    return [kinds, list(map(number.__getitem__, outcomes))]
-
-
-def unpack_outcomes(text: str) -> list[str]:
-    kinds, numbers = orjson.loads(text)
-    return list(map(kinds.__getitem__, numbers))
+def _in_order(kinds: Sequence[str], outcomes: list[int]) -> list[Any]:
+    """Those that occur by name, and the outcomes by their places then."""
+    used = sorted(set(outcomes), key=kinds.__getitem__)
+    if used == list(range(len(kinds))):
+        return [kinds, outcomes]
+    place = {kind: index for index, kind in enumerate(used)}
+    return [[kinds[kind] for kind in used], list(map(place.__getitem__, outcomes))]
 
 
 def _dumped(columns: object) -> str:

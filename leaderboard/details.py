@@ -15,7 +15,6 @@ from django.db.models import Q, QuerySet
 from leaderboard.cell_columns import (
     Columns,
     unpack_cells,
-    unpack_outcomes,
     unpack_results,
     unpack_some,
 )
@@ -166,7 +165,8 @@ def mark_of(part: Part) -> Marked:
 def without_kernels(cells: str, outcomes: str, speedups: bytes | memoryview) -> Columns:
     rates = array("d")
     rates.frombytes(speedups)
-    return Columns(orjson.loads(cells), [], unpack_outcomes(outcomes), rates)
+    kinds, numbers = orjson.loads(outcomes)
+    return Columns(orjson.loads(cells), [], kinds, numbers, rates)
 
 
 def results_of(narrow: Narrow, cells: str, speedups: bytes | memoryview) -> tuple[Attempts, ...]:

@@ -32,7 +32,7 @@ from evaluator import (
 from evaluator.codec import encode
 from leaderboard import summary
 from leaderboard.models import DataVersion, Decline, Run, Status, Submission, Trust
-from leaderboard.models.runs import MAX_TRIES, SETTING, RunQuerySet
+from leaderboard.models.runs import MAX_TRIES, RunQuerySet
 from leaderboard.prepared import Given, ask
 from leaderboard.refusal import Refusal
 from leaderboard.reports import check_subject, clean, columns_of, decoded
@@ -115,19 +115,17 @@ def finish(run_id: UUID, token: str, report: object) -> None:
     if found.verdict is Verdict.HOST_UNSUPPORTED:
         return _decline(run, token, found.message)
     cancelled = found.verdict is Verdict.CANCELLED
+    status = Status.CANCELLED if cancelled else Status.DONE
+    columns = {**columns_of(found), **NO_LEASE, "status": status}
     with transaction.atomic():
         # Two runs of one submission that end together must see each other in the summary.
         ask(_locked, submission=run.kernel.submission_id)
-        stored = _leased(run_id, token).update(
-            status=Status.CANCELLED if cancelled else Status.DONE,
-            finished_at=timezone.now(),
-            **columns_of(found),
-            **NO_LEASE,
-        )
-        if not stored:
+        columns["finished_at"] = timezone.now()
+        if not _leased(run_id, token).update(**columns):
             raise Fenced
-        judged_in = {name: getattr(run, name) for name in SETTING}
-        summary.fold_in(run.kernel, {**judged_in, "judge_version": found.judge_version})
+        for name, value in columns.items():
+            setattr(run, name, value)
+        summary.fold_in(run)
         if found.verdict.counts and found.isolation is not Isolation.NONE:
             Submission.objects.filter(pk=run.kernel.submission_id).update(trust=Trust.VERIFIED)
         DataVersion.objects.bump()

@@ -16,6 +16,7 @@ from leaderboard import thresholds
 from leaderboard.cell_columns import unpack_cells, unpack_results
 from leaderboard.models import ProblemStanding, Run, Standing, Submission, Summary
 from leaderboard.models.runs import SETTING
+from leaderboard.problem_parts import Parts
 from leaderboard.standings import SUMS, Totals
 
 NAMES = {
@@ -37,9 +38,8 @@ PART = ["baseline", "made", "correct", "best_speedup", "best_low", "utilisation"
 PROBLEM_COUNTS = ["submissions", "solved", "made", "correct", "faster", "baseline_runs"]
 PROBLEM_FACTS = [*PROBLEM_COUNTS, "best_speedup", "utilisation", "usual_utilisation", "baseline_us"]
 NUMBERS = ("speedup", "speedup_low", "utilisation", "baseline_us")
-SOME_P = 1.5
 ABOVE = ["fast_at_1", "likely_fast_at_1", "faster", "likely_faster"]
-TOLERANCE = 1e-9
+SOME_P, TOLERANCE = 1.5, 1e-9
 
 
 def counted_runs() -> pd.DataFrame:
@@ -229,8 +229,8 @@ def parts() -> pd.DataFrame:
     """What it does add, in the shape of `parted`."""
     rows = [
         (submission, problem, *setting, *facts)
-        for problem, *setting, text in ProblemStanding.objects.values_list(*PROBLEM, "parts")
-        for submission, *facts, _run, _modes, _baseline in json.loads(text)
+        for problem, *setting, packed in ProblemStanding.objects.values_list(*PROBLEM, "parts")
+        for submission, *facts in zip(*Parts.unpack(packed)[: 1 + len(PART)], strict=True)
     ]
     return pd.DataFrame.from_records(rows, columns=[*PLACE, *PART]).set_index(PLACE)
 

@@ -39,36 +39,36 @@ class Part(NamedTuple):
 
 def parts_of(columns: Columns, narrow: Narrow) -> Iterator[Part]:
     """By problem; those without a kernel that counts are left out."""
-    kinds = {text: outcome_of(text) for text in set(columns.outcomes)}
-    admits = {text: narrow.admits(kind) for text, kind in kinds.items()}
-    if not any(admits.values()):
+    kinds = list(map(outcome_of, columns.kinds))
+    admits = list(map(narrow.admits, kinds))
+    if not any(admits):
         return
-    right = {text for text, kind in kinds.items() if kind.mode == CORRECT}
-    ranks = {text: distance(kind.mode) for text, kind in kinds.items()}
+    right = [kind.mode == CORRECT for kind in kinds]
+    ranks = [distance(kind.mode) for kind in kinds]
     for (problem, category, made), every, rates in _by_problem(columns):
-        own = [text for text in every if admits[text]]
+        own = [kind for kind in every if admits[kind]]
         if not own or not narrow.covers(problem, category):
             continue
-        counting = [admits[text] for text in every if text in right]
+        counting = [admits[kind] for kind in every if right[kind]]
         speedups, lows, known = _compressed(rates, counting)
         best = speedups.index(max(speedups)) if speedups else None
+        solved = [kind for kind in own if right[kind]]
+        told = max(own, key=ranks.__getitem__) if best is None else solved[best]
         yield Part(
             problem,
             category,
             made,
             speedups,
             lows,
-            own,
-            max(own, key=ranks.__getitem__)
-            if best is None
-            else [text for text in own if text in right][best],
+            [columns.kinds[kind] for kind in own],
+            columns.kinds[told],
             None if best is None or math.isnan(known[best]) else known[best],
         )
 
 
 def _by_problem(
     columns: Columns,
-) -> Iterator[tuple[tuple[int, str, int], list[str], Sequence[float]]]:
+) -> Iterator[tuple[tuple[int, str, int], list[int], Sequence[float]]]:
     attempt, rate = 0, 0
     places = zip(*(columns.numbers[AT[name]] for name in PLACE), strict=True)
     for problem, category, made, correct in places:

@@ -69,6 +69,7 @@ class _Statement:
     # By the place in a row: what makes values of what the database has there.
     converters: Mapping[int, Sequence[Convert]]
     made_of: Convert
+    is_binary: bool
 
 
 def given(names: Iterable[str]) -> dict[str, Given]:
@@ -86,6 +87,8 @@ def send(build: Build[Found], *shape: Hashable, **values: object) -> Callable[[]
     meanwhile."""
     statement = _statement(build, shape)
     cursor = connection.cursor()
+    if statement.is_binary:
+        cursor.cursor.format = type(cursor.format).BINARY
     cursor.execute(statement.sql, _passed(statement.parameters, values))
     return functools.partial(_answer, statement, cursor)
 
@@ -148,7 +151,20 @@ def _statement(build: Build[Any], shape: tuple[Hashable, ...]) -> _Statement:
         for place, (functions, expression) in compiler.get_converters(selected).items()
     }
     made_of = _MAKERS[queryset._iterable_class](compiler)
-    return _Statement(sql=sql, parameters=parameters, converters=converters, made_of=made_of)
+    return _Statement(
+        sql=sql,
+        parameters=parameters,
+        converters=converters,
+        made_of=made_of,
+        is_binary=_is_binary([one.output_field for one in selected]),
+    )
+
+
+def _is_binary(fields: Sequence[Field[Any, Any]]) -> bool:
+    """Whether an answer holds bytes that PostgreSQL would otherwise write as text, twice as long;
+    it must hold nothing else that is read differently then."""
+    is_possible = connection.vendor == "postgresql" and all(isinstance(f, PLAIN) for f in fields)
+    return is_possible and any(isinstance(f, models.BinaryField) for f in fields)
 
 
 def _reader(convert: Callable[..., Any], expression: Expression) -> Convert:

@@ -2,39 +2,20 @@
 
 from __future__ import annotations
 
+import math
 import statistics
-from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from itertools import compress, groupby
-from operator import itemgetter
+from itertools import filterfalse, groupby
 from typing import Any, NamedTuple
-from uuid import UUID
 
-import orjson
 from django.db.models import FilteredRelation, Q, QuerySet
 
 from leaderboard.boards import Setting
 from leaderboard.models import Problem, ProblemStanding, Summary
 from leaderboard.models.runs import SETTING
 from leaderboard.prepared import Given, ask, change, given, send
-
-
-class Best(NamedTuple):
-    """Of one submission, its attempts, its fastest correct kernel, and what the reference took
-    beside the correct ones, in the median."""
-
-    submission_id: int
-    submission__model__is_baseline: bool
-    made: int
-    correct: int
-    best_speedup: float | None
-    best_low: float | None
-    utilisation: float | None
-    best_run_id: UUID | str | None
-    modes: Sequence[int]
-    baseline_us: float | None
-
+from leaderboard.problem_parts import Best, Parts
 
 WHERE = (*SETTING, "problem_id")
 # What a Summary has of a Best: its last field is made of the attempts.
@@ -46,7 +27,7 @@ class Locked(NamedTuple):
     """A row that nobody else changes before the caller's transaction has ended."""
 
     pk: int
-    parts: str
+    parts: bytes | memoryview
 
 
 def lock(place: Mapping[str, Any]) -> Callable[[], Locked]:
@@ -61,7 +42,7 @@ def _locked(where: Mapping[str, Any], found: Callable[[], Sequence[Row]]) -> Loc
     if not known:
         counts = ("submissions", "solved", "made", "correct", "faster", "baseline_runs")
         none = dict.fromkeys(counts, 0)
-        empty = ProblemStanding(**where, **none, modes=[], parts="[]")
+        empty = ProblemStanding(**where, **none, modes=[], parts=b"")
         ProblemStanding.objects.bulk_create([empty], ignore_conflicts=True)
         known = ask(_row, **where)
     return Locked._make(known[0])
@@ -70,11 +51,9 @@ def _locked(where: Mapping[str, Any], found: Callable[[], Sequence[Row]]) -> Loc
 def put(row: Locked, submission_id: int, is_baseline: bool, own: Mapping[str, Any] | None) -> None:
     """A submission's part in place of what it was: what its Summary holds, or None, which leaves it
     out."""
-    parts = orjson.loads(row.parts)
-    at = bisect_left(parts, submission_id, key=itemgetter(0))
-    end = bisect_right(parts, submission_id, key=itemgetter(0))
-    facts = SUMMED[2:]
-    parts[at:end] = [_best((submission_id, is_baseline, *map(own.get, facts)))] if own else ()
+    parts = Parts.unpack(row.parts)
+    known = (submission_id, is_baseline, *map(own.get, SUMMED[2:])) if own else None
+    parts.put(submission_id, _best(known) if known else None)
     _store(row.pk, parts)
 
 
@@ -82,11 +61,11 @@ def refresh(problem_id: int, setting: Mapping[str, Any]) -> None:
     """Of one problem in one setting, from the summary, in the caller's transaction."""
     place = {"problem_id": problem_id, **setting}
     row = lock(place)()
-    _store(row.pk, map(_best, ask(_summaries, **place)))
+    _store(row.pk, Parts.of(map(_best, ask(_summaries, **place))))
 
 
-def _store(pk: int, parts: Iterable[Sequence[Any]]) -> None:
-    columns = columns_of(parts)
+def _store(pk: int, parts: Parts) -> None:
+    columns = _columns(parts)
     if columns is None:
         ProblemStanding.objects.filter(pk=pk).delete()
     else:
@@ -103,11 +82,11 @@ def _summaries() -> QuerySet[Summary, Row]:
     return found.values_list(*SUMMED)
 
 
-def _best(row: Row) -> Row:
+def _best(row: Row) -> Best:
     """To the nanosecond: those of all submissions are read and written with each result."""
     *facts, attempts = row
     taken = [us for entry in attempts if (us := entry["baseline_us"]) is not None]
-    return (*facts, round(statistics.median(taken), 3) if taken else None)
+    return Best._make((*facts, round(statistics.median(taken), 3) if taken else None))
 
 
 def _standing() -> QuerySet[ProblemStanding]:
@@ -146,45 +125,48 @@ def beside(problems: QuerySet[Problem], setting: Mapping[str, Any]) -> QuerySet[
     return problems.annotate(here=FilteredRelation("standings", condition=where))
 
 
-def columns_of(rows: Iterable[Sequence[Any]]) -> dict[str, Any] | None:
-    """What a ProblemStanding holds besides its place, of rows with the fields of Best, by
-    submission. Column by column, which takes half the time."""
-    parts = list(rows)
-    if not parts:
+def columns_of(rows: Iterable[Best]) -> dict[str, Any] | None:
+    """What a ProblemStanding holds besides its place; None of no rows."""
+    return _columns(Parts.of(rows))
+
+
+def _columns(parts: Parts) -> dict[str, Any] | None:
+    if not parts.submission:
         return None
-    every: Any = Best._make(zip(*parts, strict=True))
-    own = [not is_baseline for is_baseline in every.submission__model__is_baseline]
-    models: Any = Best._make(list(compress(column, own)) for column in every)
-    known = [value for value in models.utilisation if value is not None]
-    fastest = _fastest(models.best_speedup)
-    run_id = None if fastest is None else models.best_run_id[fastest]
+    models = parts.of_models()
+    solved, used = _known(models.best_speedup), _known(models.utilisation)
+    best = max(solved, default=None)
+    at = None if best is None else models.best_speedup.index(best)
+    every_run = map(parts.run, reversed(range(len(parts.submission))))
     return {
-        "parts": orjson.dumps(parts, default=tuple).decode(),
-        "submissions": len(models.made),
+        "parts": parts.pack(),
+        "submissions": len(models.submission),
         "made": sum(models.made),
         "correct": sum(models.correct),
-        "faster": sum((low or 0.0) > 1.0 for low in models.best_low),
-        "modes": [sum(counts) for counts in zip(*models.modes, strict=True)],
-        "solved": sum(speedup is not None for speedup in models.best_speedup),
-        "best_speedup": None if fastest is None else models.best_speedup[fastest],
-        "utilisation": None if fastest is None else models.utilisation[fastest],
-        "usual_utilisation": statistics.median(known) if known else None,
-        "run_id": run_id or next(filter(None, reversed(every.best_run_id)), None),
-        "baseline_runs": sum(every.correct),
-        **_reference([us for us in every.baseline_us if us is not None]),
+        "faster": sum(map((1.0).__lt__, models.best_low)),
+        "modes": models.modes_added(),
+        "solved": len(solved),
+        "best_speedup": best,
+        "utilisation": None if at is None else _one(models.utilisation[at : at + 1]),
+        "usual_utilisation": statistics.median(used) if used else None,
+        "run_id": next(filter(None, every_run), None) if at is None else models.run(at),
+        "baseline_runs": sum(parts.correct),
+        **_reference(_known(parts.baseline_us)),
     }
+
+
+def _known(numbers: Iterable[float]) -> list[float]:
+    return list(filterfalse(math.isnan, numbers))
+
+
+def _one(numbers: Iterable[float]) -> float | None:
+    return next(iter(_known(numbers)), None)
 
 
 def _reference(taken: Sequence[float]) -> dict[str, float | None]:
     """The median of times, and their quartiles."""
     names = ("baseline_low_us", "baseline_us", "baseline_high_us")
     if len(taken) < 2:
-        return dict.fromkeys(names, next(iter(taken), None))
+        return dict.fromkeys(names, _one(taken))
     cuts = statistics.quantiles(taken, n=4, method="inclusive")
     return dict(zip(names, cuts, strict=True))
-
-
-def _fastest(speedups: Sequence[float | None]) -> int | None:
-    """Where the first of the greatest stands; None where nobody solved it."""
-    best = max(filter(None, speedups), default=None)
-    return None if best is None else speedups.index(best)

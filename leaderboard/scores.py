@@ -179,8 +179,7 @@ def counts(result: Attempts, p: float = 1.0) -> Counts:
 
 def counts_of(made: int, speedups: Sequence[float], sure: Sequence[float], p: float) -> Counts:
     """Of attempts made, what the correct ones are faster than the reference and surely so."""
-    right = len(speedups)
-    is_above = float(p).__lt__
+    right, is_above = len(speedups), float(p).__lt__
     return Counts(
         made,
         right,
@@ -191,11 +190,12 @@ def counts_of(made: int, speedups: Sequence[float], sure: Sequence[float], p: fl
 
 
 def sums(results: Iterable[Attempts], *, k: int = 1, p: float = 1.0) -> Sums:
-    return sums_of([counts(result, p) for result in results], k=k)
+    return sums_of(list(zip(*(counts(result, p) for result in results), strict=True)), k=k)
 
 
-def sums_of(rows: Sequence[Counts], *, k: int) -> Sums:
-    made, right, faster, likely, logs = zip(*rows, strict=True) if rows else ((),) * 5
+def sums_of(columns: Sequence[Sequence[Any]], *, k: int) -> Sums:
+    """Of the fields of Counts, each by problem."""
+    made, right, faster, likely, logs = columns or ((),) * 5
 
     def total(passing: Sequence[int], drawn: int) -> float:
         return math.fsum(map(pass_at_k, made, passing, repeat(drawn)))

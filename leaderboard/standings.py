@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, Self
 import orjson
 
 from leaderboard import scores, thresholds
-from leaderboard.cell_columns import AT, Columns, Packed
+from leaderboard.cell_columns import AT, COUNTS, Columns, Packed
 from leaderboard.failures import FAILURE_MODES
 from leaderboard.narrowing import parts_of
 from leaderboard.scores import Sums
@@ -95,11 +95,10 @@ def _dumped(value: object) -> str:
 
 def letters(correct: Mapping[int, int]) -> str:
     """Of correct attempts by problem: that of number n stands at n."""
-    return "".join(_letter(correct.get(number)) for number in range(max(correct) + 1))
-
-
-def _letter(correct: int | None) -> str:
-    return " " if correct is None else "1" if correct else "0"
+    found = [" "] * (max(correct) + 1)
+    for number, right in correct.items():
+        found[number] = "1" if right else "0"
+    return "".join(found)
 
 
 def _chosen(columns: Columns, wanted: Sequence[bool]) -> Columns:
@@ -108,8 +107,8 @@ def _chosen(columns: Columns, wanted: Sequence[bool]) -> Columns:
 
 
 def _totals(columns: Columns, k: int) -> Totals:
-    summed = scores.sums_of(columns.counts(), k=k)
     numbers = columns.numbers
+    summed = scores.sums_of([numbers[at] for at in COUNTS], k=k)
     solved = zip(numbers[AT["best_speedup"]], numbers[AT["utilisation"]], strict=True)
     return Totals(
         sums=list(summed),
@@ -149,7 +148,7 @@ def totals_of(columns: Columns, k: int, narrow: Narrow, p: float = 1.0) -> Total
     for outcome, n in ended.items():
         modes[outcome_of(outcome).mode] += n
     counts = [scores.counts_of(part.made, part.speedups, part.lows, p) for part in parts]
-    summed = scores.sums_of(counts, k=k)
+    summed = scores.sums_of(list(zip(*counts, strict=True)), k=k)
     return Totals(
         sums=list(summed),
         utilisation=_median(part.utilisation for part in parts),

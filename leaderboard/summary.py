@@ -2,17 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import groupby
-from operator import itemgetter
+from operator import attrgetter, itemgetter
 from typing import Any, NamedTuple
-from uuid import UUID
 
+import orjson
 from django.db import transaction
-from django.db.models import Case, FilteredRelation, Q, QuerySet, Subquery, When
-from django.db.models.functions import Lower
+from django.db.models import (
+    BooleanField,
+    Case,
+    Exists,
+    ExpressionWrapper,
+    FilteredRelation,
+    Q,
+    QuerySet,
+    Subquery,
+    TextField,
+    When,
+)
+from django.db.models.functions import Cast, Lower
 
 from leaderboard import problem_standings
+from leaderboard.attempts import SUMMED, Entry, Judged, entry_of, summed
 from leaderboard.cell_columns import Packed
 from leaderboard.models import (
     Kernel,
@@ -28,41 +41,16 @@ from leaderboard.models.submissions import RANKED
 from leaderboard.prepared import Given, ask, change, given, pipelined, send
 from leaderboard.problem_standings import Locked
 from leaderboard.standings import Stored, columns_of, with_tally
-from leaderboard.tallies import Tally, modes_of, tally_of
+from leaderboard.tallies import Tally, tally_of
 
 # Values of the columns SETTING.
 Setting = tuple[Any, ...]
 Row = tuple[Any, ...]
-Entry = dict[str, Any]
-
-
-class Judged(NamedTuple):
-    """A counted run, as much of it as a summary needs."""
-
-    kernel__submission_id: int
-    kernel__problem_id: int
-    hardware_id: str
-    world_size: int
-    size: str
-    dtype: str
-    profile: str
-    judge_version: str
-    kernel__attempt: int
-    id: UUID
-    verdict: str
-    cause: str | None
-    speedup: float | None
-    speedup_low: float | None
-    utilisation: float | None
-    baseline_us: float | None
-    kernel__backend: str
-    mechanisms: list[str]
-    flags: list[str]
-    kernel__source_id: str
 
 
 PLACE = 2 + len(SETTING)
 COLUMNS = Judged._fields
+_columns_of_run = attrgetter(*(name.replace("__", ".") for name in COLUMNS))
 # Within a place the last run of each attempt is the one that counts.
 ORDER = (*COLUMNS[:PLACE], "kernel__attempt", "kernel__step", "finished_at", "id")
 WHERE = ("submission_id", "problem_id", *SETTING)
@@ -71,13 +59,16 @@ STORED = ("by_category", "by_threshold", *Packed._fields)
 
 class Known(NamedTuple):
     """Of a submission, a problem and what is stored of both in one setting. `category` is None
-    where the problem is not scored."""
+    where the problem is not scored; `is_last` says of a step of an attempt and of a version of the
+    problem that the one has no later step and the other is current."""
 
     k: int
     is_baseline: bool
     is_ranked: bool
     category: str | None
-    attempts: list[Entry] | None
+    is_last: bool
+    summary: int | None
+    attempts: list[Entry]
     standing: int | None
     stored: Stored
 
@@ -89,27 +80,43 @@ def rewrite(submission_id: int, problem_id: int) -> None:
     summed_up = Summary.objects.filter(**whose).order_by().values_list(*SETTING)
     judged: dict[Setting, dict[int, Entry]] = {setting: {} for setting in summed_up}
     for run in map(Judged._make, ask(_runs, **whose)):
-        judged.setdefault(run[2:PLACE], {})[run.kernel__attempt] = _entry(run)
+        judged.setdefault(run[2:PLACE], {})[run.kernel__attempt] = entry_of(run)
     for setting, entries in sorted(judged.items()):
         place = {**whose, **dict(zip(SETTING, setting, strict=True))}
-        known, of_all = send(_beside, **place), problem_standings.lock(place)
-        _put(place, _known(known()), of_all(), list(entries.values()))
+        known, of_all = _asked(place)
+        _put(place, known(), of_all(), list(entries.values()))
 
 
-def fold_in(kernel: Kernel, setting: Mapping[str, Any]) -> None:
-    """As `rewrite`, where a run of the kernel in this setting is all that has changed: attempts
-    other than its own are not looked at."""
-    attempt = kernel.attempt
-    whose = {"submission_id": kernel.submission_id, "problem_id": kernel.problem_id}
-    place = {**whose, **{name: setting[name] for name in SETTING}}
+def fold_in(run: Run) -> None:
+    """As `rewrite`, where this run, stored as it is here, is all that has changed: attempts other
+    than its own are not looked at."""
+    judged = Judged._make(_columns_of_run(run))
+    attempt = judged.kernel__attempt
+    place = dict(zip(WHERE, judged[:PLACE], strict=True))
     with pipelined():
-        last_run = send(_last_run, **place, attempt=attempt)
-        beside, of_all = send(_beside, **place), problem_standings.lock(place)
-        own = [_entry(Judged._make(run)) for run in last_run()]
-        known = _known(beside())
-        others = [entry for entry in known.attempts or () if entry["attempt"] != attempt]
-        attempts = sorted(others + own, key=itemgetter("attempt"))
+        asked, of_all = _asked(place, attempt, run.kernel.step, run.problem_digest)
+        known = asked()
+        is_last = known.is_last and run.has_counted_verdict
+        last = [judged] if is_last else map(Judged._make, ask(_last_run, **place, attempt=attempt))
+        others = [entry for entry in known.attempts if entry["attempt"] != attempt]
+        attempts = sorted(others + list(map(entry_of, last)), key=itemgetter("attempt"))
         _put(place, known, of_all(), attempts)
+
+
+def _asked(
+    place: Mapping[str, Any], attempt: int = 0, step: int = 0, digest: str = ""
+) -> tuple[Callable[[], Known], Callable[[], Locked]]:
+    """What is stored of the submission, and of all at the problem; each waits for its answer."""
+    rows = send(_beside, **place, attempt=attempt, step=step, digest=digest)
+    return partial(_known, rows), problem_standings.lock(place)
+
+
+def _known(rows: Callable[[], list[Row]]) -> Known:
+    (
+        (*facts, attempts, standing, by_category, by_threshold, cells, kernels, outcomes, speedups),
+    ) = rows()
+    stored = Stored(Packed(cells, kernels, outcomes, speedups), by_category, by_threshold)
+    return Known._make((*facts, orjson.loads(attempts or "[]"), standing, stored))
 
 
 def _runs() -> QuerySet[Run, Row]:
@@ -133,7 +140,7 @@ def _counted() -> RunQuerySet:
 def _put(place: Mapping[str, Any], known: Known, of_all: Locked, attempts: Sequence[Entry]) -> None:
     """These attempts in place of those that were summed up."""
     values = summed(attempts) if attempts else None
-    _store(place, values, is_known=known.attempts is not None)
+    _store(place, values, known.summary)
     if known.category:
         tally = tally_of(place["problem_id"], known.category, attempts) if attempts else None
         _update_standing(place, known, tally)
@@ -141,40 +148,42 @@ def _put(place: Mapping[str, Any], known: Known, of_all: Locked, attempts: Seque
     problem_standings.put(of_all, place["submission_id"], known.is_baseline, shown)
 
 
-def _known(rows: Sequence[Row]) -> Known:
-    ((*facts, by_category, by_threshold, cells, kernels, outcomes, speedups),) = rows
-    packed = Packed(cells, kernels, outcomes, speedups)
-    return Known._make((*facts, Stored(packed, by_category, by_threshold)))
-
-
 def _beside() -> QuerySet[Submission, Row]:
     """All in one question, which is answered sooner than four."""
     at_problem = {f"summaries__{name}": Given(name) for name in ("problem_id", *SETTING)}
     over_all = {f"standings__{name}": Given(name) for name in SETTING}
-    problem = Problem.objects.scored().filter(pk=Given("problem_id")).order_by()
+    problem = Problem.objects.filter(pk=Given("problem_id")).order_by()
+    attempt = Kernel.objects.filter(**given(("submission_id", "problem_id", "attempt")))
+    has_later = Exists(attempt.filter(step__gt=Given("step")))
+    is_current = Exists(problem.filter(digest=Given("digest")))
     found = Submission.objects.filter(pk=Given("submission_id")).annotate(
         summary=FilteredRelation("summaries", condition=Q(**at_problem)),
         standing=FilteredRelation("standings", condition=Q(**over_all)),
-        category=Subquery(problem.values("category")),
+        # As text, like all else that is read with bytes.
+        attempts=Cast("summary__attempts", TextField()),
+        category=Subquery(problem.filter(scored=True).values("category")),
+        is_last=ExpressionWrapper(is_current & ~has_later, BooleanField()),
         is_ranked=Case(When(RANKED, then=True), default=False),
     )
     return found.order_by().values_list(
-        *("k", "model__is_baseline", "is_ranked", "category", "summary__attempts"),
-        *("standing__pk", *(f"standing__{name}" for name in STORED)),
+        *("k", "model__is_baseline", "is_ranked", "category", "is_last"),
+        *("summary__pk", "attempts", "standing__pk"),
+        *(f"standing__{name}" for name in STORED),
     )
 
 
-def _store(place: Mapping[str, Any], values: Mapping[str, Any] | None, *, is_known: bool) -> None:
+def _store(place: Mapping[str, Any], values: Mapping[str, Any] | None, known: int | None) -> None:
+    """`known` is the row of what was summed up."""
     if values is None:
         Summary.objects.filter(**place).delete()
-    elif is_known:
-        change(_summary, columns=SUMMED, **place, **values)
+    elif known:
+        change(_summary, columns=SUMMED, pk=known, **values)
     else:
         Summary.objects.create(**place, **values)
 
 
 def _summary() -> QuerySet[Summary]:
-    return Summary.objects.filter(**given(WHERE))
+    return Summary.objects.filter(pk=Given("pk"))
 
 
 def _update_standing(place: Mapping[str, Any], known: Known, tally: Tally | None) -> None:
@@ -243,52 +252,10 @@ def _judged(runs: Any, order: Sequence[str] = ORDER) -> Iterator[Judged]:
 def _rows(runs: Iterable[Judged]) -> Iterator[Summary]:
     for place, group in groupby(runs, key=lambda run: run[:PLACE]):
         last = {run.kernel__attempt: run for run in group}
-        attempts = [_entry(run) for run in last.values()]
+        attempts = [entry_of(run) for run in last.values()]
         yield Summary(
             submission_id=place[0],
             problem_id=place[1],
             **dict(zip(SETTING, place[2:], strict=True)),
             **summed(attempts),
         )
-
-
-def _entry(run: Judged) -> Entry:
-    """A run that was too fast to be true keeps its verdict and loses its numbers."""
-    is_correct = run.verdict == "ok"
-    return {
-        "attempt": run.kernel__attempt,
-        "run": str(run.id),
-        "verdict": run.verdict,
-        "cause": run.cause,
-        "speedup": run.speedup if is_correct else None,
-        "low": run.speedup_low if is_correct else None,
-        "utilisation": run.utilisation if is_correct else None,
-        "baseline_us": run.baseline_us if is_correct else None,
-        "backend": run.kernel__backend,
-        "mechanisms": run.mechanisms,
-        "nccl": uses_nccl(run.flags, run.mechanisms),
-        "kernel": run.kernel__source_id,
-    }
-
-
-def uses_nccl(flags: Iterable[str], mechanisms: Iterable[str]) -> bool:
-    """Whether NCCL was named in the source or seen at work."""
-    return "uses_nccl" in flags or "nccl" in mechanisms
-
-
-# What a Summary holds besides its place.
-SUMMED = (
-    *("made", "correct", "best_speedup", "best_low", "utilisation", "best_run_id"),
-    *("modes", "attempts"),
-)
-
-
-def summed(attempts: Sequence[Entry]) -> dict[str, Any]:
-    correct = [entry for entry in attempts if entry["speedup"] is not None]
-    best = max(correct, key=lambda entry: entry["speedup"], default={})
-    best_run = UUID(best["run"]) if best else None
-    values = (
-        *(len(attempts), len(correct), best.get("speedup"), best.get("low")),
-        *(best.get("utilisation"), best_run, modes_of(attempts), attempts),
-    )
-    return dict(zip(SUMMED, values, strict=True))

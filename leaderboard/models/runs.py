@@ -241,6 +241,12 @@ class Run(models.Model):
         return self.status in FINAL
 
     @property
+    def has_counted_verdict(self) -> bool:
+        """Whether RunQuerySet.counted finds it while its version of the problem is current."""
+        is_judged = self.status == Status.DONE and self.verdict in COUNTED_VERDICTS
+        return is_judged and self.isolation != "none"
+
+    @property
     def report(self) -> dict[str, Any] | None:
         """The whole report as its JSON value, or None where there is none."""
         if self.report_packed is None:

@@ -193,8 +193,8 @@ class ProblemStanding(models.Model):
     `utilisation` is of that kernel, `usual_utilisation` the median over those that solved it.
     `baseline_us` is what the reference took beside `baseline_runs` correct kernels, those of
     baselines too: of each submission the median, and of these the median and the quartiles.
-    `parts` is the JSON of what each submission adds (leaderboard/problem_standings.py), so that
-    the next result need not read their summaries.
+    `parts` is what each submission adds (leaderboard/problem_parts.py), so that the next result
+    need not read their summaries.
     """
 
     problem = models.ForeignKey(Problem, models.PROTECT, related_name="standings")
@@ -218,7 +218,7 @@ class ProblemStanding(models.Model):
     baseline_us = models.FloatField(null=True)
     baseline_low_us = models.FloatField(null=True)
     baseline_high_us = models.FloatField(null=True)
-    parts = models.TextField()
+    parts = models.BinaryField()
 
     objects = ProblemStandingQuerySet.as_manager()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from typing import Any
 
@@ -17,6 +18,7 @@ from tests.leaderboard import factory
 
 BEFORE = [("leaderboard", "0003_decline")]
 WITH_JSON = [("leaderboard", "0010_run_verdict")]
+JSON_PARTS = [("leaderboard", "0018_judged_baselines")]
 OLD_ENTRY = ("attempt", "run", "verdict", "cause", "speedup")
 FLOORS = Floors(wire_us=7.0, hbm_us=3.0, flops_us=1.0, latency_us=2.0)
 TMA = Mechanism(tag=Tag.TMA, evidence=Evidence.SASS, detail="UTMALDG")
@@ -66,6 +68,23 @@ def test_totals_become_the_text_that_a_rebuild_writes() -> None:
     assert list(row.by_category)
     row.by_category = dict(sorted(row.by_category.items(), reverse=True))
     row.save()
+    executor = MigrationExecutor(connection)
+    executor.migrate(executor.loader.graph.leaf_nodes("leaderboard"))
+    assert _stored() == expected
+
+
+@pytest.mark.usefixtures("newest")
+def test_parts_of_problems_are_numbers_for_what_was_json(problem: Problem) -> None:
+    fast, slow = factory.make_submission("Fast"), factory.make_submission("Slow")
+    run = factory.make_judged(fast, problem, speedup=2.0)
+    factory.make_judged(slow, problem, Verdict.TIMEOUT)
+    expected = _stored()
+    executor = MigrationExecutor(connection)
+    executor.migrate(JSON_PARTS)
+    old = executor.loader.project_state(JSON_PARTS).apps.get_model("leaderboard", "ProblemStanding")
+    first, second = json.loads(old.objects.get().parts)
+    assert first[:3] + first[4:5] + first[7:8] == [fast.pk, False, 1, 2.0, str(run.pk)]
+    assert second[:8] == [slow.pk, False, 1, 0, None, None, None, None]
     executor = MigrationExecutor(connection)
     executor.migrate(executor.loader.graph.leaf_nodes("leaderboard"))
     assert _stored() == expected

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import math
+import struct
 from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
 import pytest
 from django.db import IntegrityError, connection, transaction
-from django.db.models import F, QuerySet
+from django.db.models import Case, F, Q, QuerySet, When
 from django.test.utils import CaptureQueriesContext
 
-from leaderboard.models import Kernel, Problem, Run, Submission
+from evaluator import Verdict
+from leaderboard.models import Kernel, Problem, Run, Standing, Submission
 from leaderboard.prepared import Given, ask, change, given, pipelined, send
 from tests.leaderboard import factory
 
@@ -33,6 +36,13 @@ def _kernels() -> QuerySet[Kernel]:
 
 def _run_of() -> QuerySet[Run, tuple[Any, ...]]:
     return Run.objects.filter(pk=Given("run", Run._meta.pk)).values_list("pk", "mechanisms")
+
+
+def _with_bytes() -> QuerySet[Standing, tuple[Any, ...]]:
+    best, is_one = F("submission__summaries__best_speedup"), Q(submission__pk__gt=0)
+    found = Standing.objects.annotate(best=best, is_known=Case(When(is_one, then=True)))
+    names = ("cells", "speedups", "best", "made", "is_known", "submission__step_budget")
+    return found.order_by("pk").values_list(*names)
 
 
 def test_rows_are_those_of_the_queryset() -> None:
@@ -100,6 +110,16 @@ def test_answers_may_be_had_after_other_questions_and_changes(run: Run) -> None:
         assert second() == []
         assert first() == [(run.pk, [])]
         assert third() == [(run.pk, ["tma"])]
+
+
+def test_bytes_are_read_as_such_beside_any_value(run: Run) -> None:
+    """PostgreSQL answers in another form then."""
+    factory.finish(run, factory.make_report(run, speedup=1.25))
+    factory.make_judged(run.kernel.submission, run.kernel.problem, Verdict.TIMEOUT)
+    found = ask(_with_bytes)
+    assert found == list(_with_bytes())
+    assert [type(value) for value in found[0]] == [str, bytes, float, int, bool, type(None)]
+    assert found[0][1:5] == (struct.pack("<3d", 1.25, 1.2, math.nan), 1.25, 2, True)
 
 
 def test_a_refused_change_is_raised_before_the_transaction_ends(run: Run) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from django.db.models import Model
 
-from evaluator.report import Verdict
+from evaluator.report import Isolation, Verdict
 from evaluator.roofline import Floors
 from leaderboard import evaluation, frames, moderation, summary
 from leaderboard.cell_columns import AT, Columns, Packed, unpack_cells, unpack_results
@@ -25,11 +25,13 @@ from leaderboard.models import (
     Trust,
     Visibility,
 )
+from leaderboard.problem_parts import Parts
 from leaderboard.tallies import cell_of
 from tests.leaderboard import factory
 from tests.leaderboard.running import fresh, report_of
 
 KINDS: tuple[type[Model], ...] = (Summary, Standing, ProblemStanding)
+NEVER_DONE = (Verdict.INFRA_ERROR, Verdict.CANCELLED)
 
 
 def test_results_of_an_older_version_of_a_problem_do_not_count(run: Run) -> None:
@@ -75,10 +77,20 @@ def test_an_attempt_that_no_longer_counts_leaves_the_others(problem: Problem) ->
     submission = factory.make_submission(k=2)
     runs = [factory.make_judged(submission, problem, speedup=speedup) for speedup in (2.0, 1.5)]
     Problem.objects.update(digest="0" * 64)
-    summary.fold_in(runs[0].kernel, factory.setting_of(runs[0]))
+    summary.fold_in(runs[0])
     assert [row.best_speedup for row in Summary.objects.all()] == [1.5]
-    summary.fold_in(runs[1].kernel, factory.setting_of(runs[1]))
+    summary.fold_in(runs[1])
     assert not any(_stored(kind) for kind in KINDS)
+
+
+@pytest.mark.parametrize("verdict", [one for one in Verdict if one not in NEVER_DONE])
+def test_a_run_counts_as_the_database_counts_it(verdict: Verdict, problem: Problem) -> None:
+    submission = factory.make_submission()
+    for step, isolation in enumerate((Isolation.NONE, Isolation.BWRAP), 1):
+        run = factory.make_run(factory.make_kernel(submission, problem, step=step))
+        assert not run.has_counted_verdict
+        factory.finish(run, factory.make_report(run, verdict, isolation=isolation))
+        assert run.has_counted_verdict == Run.objects.counted().filter(pk=run.pk).exists()
 
 
 def test_settings_are_never_mixed(problem: Problem) -> None:
@@ -135,9 +147,9 @@ def test_pandas_finds_a_wrong_standing_of_a_problem(run: Run) -> None:
     row = ProblemStanding.objects.get()
     ProblemStanding.objects.update(usual_utilisation=0.9)
     assert len(frames.differences()) == 1
-    parts = json.loads(row.parts)
-    parts[0][2] += 1
-    ProblemStanding.objects.update(usual_utilisation=None, parts=json.dumps(parts))
+    parts = Parts.unpack(row.parts)
+    parts.made[0] += 1
+    ProblemStanding.objects.update(usual_utilisation=None, parts=parts.pack())
     assert len(frames.differences()) == 1
     ProblemStanding.objects.all().delete()
     assert len(frames.differences()) == 2
@@ -215,7 +227,7 @@ def test_a_standing_says_what_the_summary_says(db: None) -> None:
         assert known.made == row.made / 2 == 3
     columns = Columns.unpack(Packed(row.cells, row.kernels, row.outcomes, row.speedups))
     assert [sum(modes) for modes in columns.numbers[AT["modes"]]] == [3, 3]
-    assert [text.split("|")[0] for text in columns.outcomes] == [
+    assert [columns.kinds[kind].split("|")[0] for kind in columns.outcomes] == [
         "correct",
         "deadlock",
         "correct",
