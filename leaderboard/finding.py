@@ -24,7 +24,7 @@ from leaderboard.models import (
     Submission,
     Visibility,
 )
-from leaderboard.models.choices import BACKENDS
+from leaderboard.models.choices import BACKENDS, Harness
 from leaderboard.prepared import Given, ask
 from leaderboard.verdicts import words
 
@@ -63,7 +63,7 @@ def find(asked: str) -> list[Found]:
     found = [] if (digits and number) or kind == "submission" else _problems(text, own)
     found += [] if kind else _models(text)
     found += [] if own is None or kind == "problem" else _submissions(own)
-    found += [] if digits or number else [*_hardware(text), *_of_kernels(text)]
+    found += [] if digits or number else [*_hardware(text), *_filters(text)]
     found += [*_kernels(digits), *_runs(digits)] if digits else []
     return sorted(found, key=lambda one: not one.exact)
 
@@ -146,16 +146,17 @@ def _sources(text: str, names: Iterable[str]) -> list[Found]:
     ][:MOST]
 
 
-def _of_kernels(text: str) -> list[Found]:
-    """Backends and mechanisms, by which the board can be narrowed."""
+def _filters(text: str) -> list[Found]:
+    """Backends, mechanisms and harnesses, by which the board can be narrowed."""
     tags = judging()["mechanisms"]
     known = [("backend", name, name) for name, _ in BACKENDS]
     known += [("mechanism", tag, name_of(tag)) for tag in tags]
+    known += [("harness", name, name) for name in Harness.values]
     return [
         Found(
             kind=filtered.capitalize(),
             title=title,
-            note="submissions with such kernels",
+            note=f"the leaderboard with this {filtered} only",
             url=f"{url('board')}?{filtered}={value}",
             exact=text in (value, title.casefold()),
         )

@@ -76,6 +76,8 @@ def test_categories_and_hardware_are_found(run: Run, client: Client) -> None:
         ("triton", "Backend", "/?backend=triton"),
         ("TMA", "Mechanism", "/?mechanism=tma"),
         ("sm_load_store", "Mechanism", "/?mechanism=sm_load_store"),
+        ("Agentic", "Harness", "/?harness=agentic"),
+        ("zero shot", "Harness", "/?harness=zero-shot"),
     ],
 )
 def test_what_lists_are_filtered_by_leads_to_them(
