@@ -21,7 +21,6 @@ from evaluator import (
     Backend,
     Device,
     Dtype,
-    Isolation,
     Job,
     Profile,
     Progress,
@@ -119,14 +118,14 @@ def finish(run_id: UUID, token: str, report: object) -> None:
     columns = {**columns_of(found), **NO_LEASE, "status": status}
     with transaction.atomic():
         # Two runs of one submission that end together must see each other in the summary.
-        ask(_locked, submission=run.kernel.submission_id)
+        ((trust,),) = ask(_locked, submission=run.kernel.submission_id)
         columns["finished_at"] = timezone.now()
         if not _leased(run_id, token).update(**columns):
             raise Fenced
         for name, value in columns.items():
             setattr(run, name, value)
         summary.fold_in(run)
-        if found.verdict.counts and found.isolation is not Isolation.NONE:
+        if run.has_counted_verdict and trust != Trust.VERIFIED:
             Submission.objects.filter(pk=run.kernel.submission_id).update(trust=Trust.VERIFIED)
         DataVersion.objects.bump()
     return None
@@ -138,7 +137,7 @@ def _with_names() -> RunQuerySet:
 
 def _locked() -> QuerySet[Submission, tuple[Any, ...]]:
     own = Submission.objects.filter(pk=Given("submission")).order_by()
-    return own.select_for_update().values_list("pk")
+    return own.select_for_update().values_list("trust")
 
 
 def fail(run_id: UUID, token: str, error: str) -> None:
