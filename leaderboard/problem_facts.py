@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import orjson
@@ -14,6 +14,7 @@ from leaderboard.baselines import times_alone
 from leaderboard.display import highlighted
 from leaderboard.floors import FLOOR_WORDS, LIMITER_WORDS, Floors, Limits, datasheets, floors
 
+SCREENED = ("float32", "bfloat16", "float16")
 # Best time of a kernel in microseconds, by size and ranks.
 Times = Mapping[tuple[str, int], float]
 Timed = tuple[tuple[str, int], float]
@@ -70,6 +71,8 @@ def _told(payload: str) -> dict[str, object]:
 
 def task_context(payload: Mapping[str, Any]) -> dict[str, object]:
     health = payload["health"]
+    findings = [found for part in health.values() for found in part["findings"]]
+    screened = [name for name in SCREENED if any(name in row.get("errors", ()) for row in findings)]
     return {
         "statement": payload["statement"],
         "signature": payload["signature"],
@@ -83,7 +86,8 @@ def task_context(payload: Mapping[str, Any]) -> dict[str, object]:
         "latency_bound_reason": payload["latency_bound_reason"],
         "tolerances": [{"dtype": d, **row} for d, row in payload["tolerances"].items()],
         "tolerance_reason": payload["tolerance_reason"],
-        "health": health_groups(found for part in health.values() for found in part["findings"]),
+        "health": health_groups(findings, screened),
+        "screened": screened,
         "screenings": [screening(profile, part) for profile, part in health.items()],
         "known_issues": payload.get("known_issues", ()),
     }
@@ -108,24 +112,25 @@ def screening(profile: str, part: Mapping[str, Any]) -> str:
     return f"{profile}: {part['seeds']} seeds at size {part['size']} on {ranks} ranks ({where})"
 
 
-def health_groups(found: Iterable[Mapping[str, Any]]) -> list[dict[str, object]]:
+def health_groups(
+    listed: Sequence[Mapping[str, Any]], dtypes: Sequence[str]
+) -> list[dict[str, object]]:
     """Wrong answers, then honest ones; a row for each answer, a finding for each profile."""
     groups: list[dict[str, object]] = []
-    listed = list(found)
     for title, honest in (("Must be rejected", False), ("Must be accepted", True)):
         rows: dict[str, list[dict[str, object]]] = {}
         for row in listed:
             if row["honest"] is honest:
-                rows.setdefault(row["answer"], []).append(_finding(row))
+                rows.setdefault(row["answer"], []).append(_finding(row, dtypes))
         answers = [{"name": name, "findings": findings} for name, findings in rows.items()]
         if answers:
             groups.append({"title": title, "answers": answers})
     return groups
 
 
-def _finding(row: Mapping[str, Any]) -> dict[str, object]:
+def _finding(row: Mapping[str, Any], dtypes: Iterable[str]) -> dict[str, object]:
     errors = row.get("errors", {})
-    made = [cells.significant_cell(errors.get(dtype)) for dtype in ("float32", "bfloat16")]
+    made = [cells.significant_cell(errors.get(dtype)) for dtype in dtypes]
     return {
         "profile": row["profile"],
         "why": row["why"],

@@ -10,7 +10,7 @@ from leaderboard.boards import Setting
 from leaderboard.floors import Limits
 from leaderboard.models import Problem
 from leaderboard.pages import Table
-from leaderboard.problem_facts import floor_records
+from leaderboard.problem_facts import SCREENED, floor_records
 from leaderboard.problem_results import (
     ATTEMPT_COLUMNS,
     KERNEL_COLUMNS,
@@ -23,7 +23,8 @@ from leaderboard.problem_results import (
 FACTS = ("floors", "baseline", "health", "signature", "tolerance")
 PARAMETER_COLUMNS = ("name", "annotation", "default")
 HEALTH_COLUMNS = (
-    *("answer", "honest", "profile", "accepted", "error_float32", "error_bfloat16", "why"),
+    *("answer", "honest", "profile", "accepted"),
+    *(*(f"error_{dtype}" for dtype in SCREENED), "why"),
 )
 
 
@@ -68,7 +69,7 @@ def facts_table(
 def _finding(row: Mapping[str, Any]) -> list[object]:
     errors = row.get("errors", {})
     said = [row[name] for name in ("answer", "honest", "profile", "accepted")]
-    return [*said, errors.get("float32"), errors.get("bfloat16"), row["why"]]
+    return [*said, *map(errors.get, SCREENED), row["why"]]
 
 
 def _flat(value: object) -> object:

@@ -19,7 +19,8 @@ that skip the work (zeros, a constant, an input handed back, no communication, o
 another trial's answer, 1 % of the rows stale, inputs cut to the mantissa of the next smaller
 format) and to honest ones that only round differently. `upstream` is PKB's own inputs at their
 published size with PKB's `atol = rtol = 1e-2`. `hardened` is ours at size `tiny`, with so many
-seeded sets of inputs on each of so many world sizes, in float32 and bfloat16.
+seeded sets of inputs on each of so many world sizes, in float32, bfloat16 and, unless that was on
+GPUs, float16.
 
 *Worst honest* is the largest error of an honest answer, *cheapest wrong* the smallest of a wrong
 one, over dtypes, seeds and world sizes, in tolerances: 1 is the limit, and a dash means that no

@@ -26,7 +26,8 @@ from problems.ranks import RankPool
 from problems.spec import Tolerance
 from problems.trials import correctness_trials
 
-DTYPES = ("float32", "bfloat16")
+# PKB has no inputs in float16.
+DTYPES = {"upstream": ("float32", "bfloat16"), "hardened": ("float32", "bfloat16", "float16")}
 TRIALS = {"upstream": 2, "hardened": 6}
 
 
@@ -75,9 +76,9 @@ class Setting:
 def screen(
     ranks: RankPool, name: str, profile: str, *, size: str = "tiny", secret: bytes = b"screen"
 ) -> list[Finding]:
-    """Every answer on every rank in every trial, in float32 and bfloat16."""
+    """Every answer on every rank in every trial, in each of DTYPES."""
     outcomes = {}
-    for dtype in DTYPES:
+    for dtype in DTYPES[profile]:
         setting = Setting(
             name=name,
             profile=profile,

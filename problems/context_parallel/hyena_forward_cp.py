@@ -6,7 +6,7 @@ import torch
 import torch.distributed as dist
 
 from problems.context import RankContext
-from problems.spec import Cost, Dims, Problem, sizes
+from problems.spec import Cost, Dims, Problem, sizes, tolerances
 
 problem = Problem(
     number=72,
@@ -32,8 +32,10 @@ problem = Problem(
         large=(1024, 8192),  # 16384 a rank: the end of the published plot over lengths
         more={"ls-1024": (1024, 512), "ls-4096": (1024, 2048), "ls-8192": (1024, 4096)},
     ),
-    tolerance_reason="gates and the convolution's result may round to the run dtype, and an "
-    "FFT's error is relative to the largest output, not to each",
+    tolerances=tolerances(float32=1e-4, bfloat16=5e-2, float16=7e-3),
+    tolerance_reason="gates and the convolution's result may round to the run dtype, which over "
+    "millions of outputs comes to 0.024 and 0.0033 in 16 bits, and an FFT's error is relative to "
+    "the largest output, not to each",
     known_issues=(
         "Upstream filters grow to 1024 over 4096 taps: some outputs cancel, and only kernels "
         "that round like a float32 FFT pass PKB's absolute tolerance.",
@@ -48,13 +50,14 @@ def dims(m: int, n: int, world_size: int) -> Dims:
 
 
 def make_inputs(ctx: RankContext, d: Dims) -> dict[str, object]:
+    """One of the hardened factors spreads by 1 at most: three by 8 overflow float16."""
     group_dim = ctx.choose(1, (1, 2))
     groups = d.channels // group_dim
     stairs = torch.arange(groups * d.taps, dtype=torch.bfloat16).view(groups, d.taps) / d.taps
     slope = torch.arange(d.channels, dtype=torch.bfloat16) / d.channels
     return {
         "x1_seq": ctx.randn(1, d.channels, d.ls),
-        "x2_seq": ctx.randn(1, d.channels, d.ls),
+        "x2_seq": ctx.randn(1, d.channels, d.ls) / max(1.0, ctx.spec.scale),
         "v_seq": ctx.randn(1, d.channels, d.ls),
         "h": ctx.varied(stairs, spread=d.taps**-0.5, shared=True),
         "conv_bias": ctx.varied(slope, shared=True),

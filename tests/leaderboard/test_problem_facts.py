@@ -18,7 +18,7 @@ from tests.leaderboard.problem_payload import BASELINE, HEALTH
 
 def test_findings_are_grouped_by_what_must_happen_to_them() -> None:
     found = [f for part in HEALTH.values() for f in part["findings"]]
-    wrong, honest = health_groups(found)
+    wrong, honest = health_groups(found, ["float32"])
     names = [answer["name"] for answer in wrong["answers"]]  # type: ignore[attr-defined]
     assert names == ["a constant", "zeros", "low-precision"]
     states = [
