@@ -32,7 +32,7 @@ from evaluator.codec import encode
 from leaderboard import summary
 from leaderboard.models import DataVersion, Decline, Run, Status, Submission, Trust
 from leaderboard.models.runs import MAX_TRIES, RunQuerySet
-from leaderboard.prepared import Given, ask
+from leaderboard.prepared import Given, ask, change, pipelined
 from leaderboard.refusal import Refusal
 from leaderboard.reports import check_subject, clean, columns_of, decoded
 
@@ -120,11 +120,14 @@ def finish(run_id: UUID, token: str, report: object) -> None:
         # Two runs of one submission that end together must see each other in the summary.
         ((trust,),) = ask(_locked, submission=run.kernel.submission_id)
         columns["finished_at"] = timezone.now()
-        if not _leased(run_id, token).update(**columns):
-            raise Fenced
         for name, value in columns.items():
             setattr(run, name, value)
-        summary.fold_in(run)
+        with pipelined():
+            own = {"run": run_id, "token": token, **columns}
+            stored = change(_leased_by, columns=tuple(columns), **own)
+            summary.fold_in(run)
+        if not stored():
+            raise Fenced
         if run.has_counted_verdict and trust != Trust.VERIFIED:
             Submission.objects.filter(pk=run.kernel.submission_id).update(trust=Trust.VERIFIED)
         DataVersion.objects.bump()
@@ -133,6 +136,10 @@ def finish(run_id: UUID, token: str, report: object) -> None:
 
 def _with_names() -> RunQuerySet:
     return Run.objects.with_names().filter(pk=Given("run", Run._meta.pk)).order_by()
+
+
+def _leased_by() -> RunQuerySet:
+    return _leased(Given("run", Run._meta.pk), Given("token"))
 
 
 def _locked() -> QuerySet[Submission, tuple[Any, ...]]:
@@ -239,7 +246,7 @@ def _cancelled(message: str, now: datetime) -> dict[str, Any]:
     }
 
 
-def _leased(run_id: UUID, token: str | None) -> RunQuerySet:
+def _leased(run_id: UUID | Given, token: str | Given | None) -> RunQuerySet:
     return Run.objects.filter(pk=run_id, status=Status.RUNNING, lease_token=token)
 
 

@@ -103,11 +103,15 @@ def _answer(statement: _Statement, cursor: CursorWrapper) -> list[Any]:
     return list(map(statement.made_of, zip(*columns, strict=True)))
 
 
-def change(build: Build[Any], *shape: Hashable, columns: tuple[str, ...], **values: object) -> None:
-    """Sets columns to the values of their names."""
+def change(
+    build: Build[Any], *shape: Hashable, columns: tuple[str, ...], **values: object
+) -> Callable[[], int]:
+    """Sets columns to the values of their names. What comes back says of how many rows; in
+    `pipelined` it knows after a later answer, or the end."""
     sql, parameters = _update(build, shape, columns)
     with connection.cursor() as cursor:
         cursor.execute(sql, _passed(parameters, values))
+    return lambda: int(cursor.rowcount)
 
 
 @contextlib.contextmanager

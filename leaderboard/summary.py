@@ -38,7 +38,7 @@ from leaderboard.models import (
 )
 from leaderboard.models.runs import SETTING, RunQuerySet
 from leaderboard.models.submissions import RANKED
-from leaderboard.prepared import Given, ask, change, given, pipelined, send
+from leaderboard.prepared import Given, ask, change, given, send
 from leaderboard.problem_standings import Locked
 from leaderboard.standings import Stored, columns_of, with_tally
 from leaderboard.tallies import Tally, tally_of
@@ -93,14 +93,13 @@ def fold_in(run: Run) -> None:
     judged = Judged._make(_columns_of_run(run))
     attempt = judged.kernel__attempt
     place = dict(zip(WHERE, judged[:PLACE], strict=True))
-    with pipelined():
-        asked, of_all = _asked(place, attempt, run.kernel.step, run.problem_digest)
-        known = asked()
-        is_last = known.is_last and run.has_counted_verdict
-        last = [judged] if is_last else map(Judged._make, ask(_last_run, **place, attempt=attempt))
-        others = [entry for entry in known.attempts if entry["attempt"] != attempt]
-        attempts = sorted(others + list(map(entry_of, last)), key=itemgetter("attempt"))
-        _put(place, known, of_all(), attempts)
+    asked, of_all = _asked(place, attempt, run.kernel.step, run.problem_digest)
+    known = asked()
+    is_last = known.is_last and run.has_counted_verdict
+    last = [judged] if is_last else map(Judged._make, ask(_last_run, **place, attempt=attempt))
+    others = [entry for entry in known.attempts if entry["attempt"] != attempt]
+    attempts = sorted(others + list(map(entry_of, last)), key=itemgetter("attempt"))
+    _put(place, known, of_all(), attempts)
 
 
 def _asked(
