@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-from array import array
 from collections.abc import Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from operator import or_
@@ -14,6 +13,7 @@ from django.db.models import Q, QuerySet
 
 from leaderboard.cell_columns import (
     Columns,
+    Packed,
     unpack_cells,
     unpack_results,
     unpack_some,
@@ -163,10 +163,7 @@ def mark_of(part: Part) -> Marked:
 
 
 def without_kernels(cells: str, outcomes: str, speedups: bytes | memoryview) -> Columns:
-    rates = array("d")
-    rates.frombytes(speedups)
-    kinds, numbers = orjson.loads(outcomes)
-    return Columns(orjson.loads(cells), [], kinds, numbers, rates)
+    return Columns.unpack(Packed(cells, "[]", outcomes, speedups))
 
 
 def results_of(narrow: Narrow, cells: str, speedups: bytes | memoryview) -> tuple[Attempts, ...]:

@@ -13,8 +13,9 @@ from leaderboard import cells
 from leaderboard.baselines import times_alone
 from leaderboard.display import highlighted
 from leaderboard.floors import FLOOR_WORDS, LIMITER_WORDS, Floors, Limits, datasheets, floors
+from leaderboard.models.choices import DTYPES
 
-SCREENED = ("float32", "bfloat16", "float16")
+SCREENED = tuple(name for name, _ in DTYPES)
 # Best time of a kernel in microseconds, by size and ranks.
 Times = Mapping[tuple[str, int], float]
 Timed = tuple[tuple[str, int], float]

@@ -57,7 +57,7 @@ class Parts(NamedTuple):
 
     @classmethod
     def unpack(cls, packed: bytes | memoryview) -> Self:
-        """Raises ValueError for what was packed with another number of failure modes."""
+        """Raises ValueError where that is no whole number of records, as of other failure modes."""
         count, rest = divmod(len(packed), RECORD)
         if rest:
             raise ValueError("standings of problems are of another version: run rebuild_summary")

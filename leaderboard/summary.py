@@ -47,7 +47,6 @@ from leaderboard.tallies import Tally, tally_of
 Setting = tuple[Any, ...]
 Row = tuple[Any, ...]
 
-
 PLACE = 2 + len(SETTING)
 COLUMNS = Judged._fields
 _columns_of_run = attrgetter(*(name.replace("__", ".") for name in COLUMNS))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 from uuid import UUID
 
@@ -19,10 +20,10 @@ REFERENCE = Best(8, True, 1, 1, 1.0, 0.9, None, str(UUID(int=6)), MODES, 99.0)
 def _told(parts: Parts) -> list[tuple[object, ...]]:
     """By submission; NaN as None."""
     columns = [column.tolist() for column in parts]
-    count = len(parts.submission)
-    runs = [parts.run(at) for at in range(count)]
-    found = zip(*(columns[at] for at in (0, 1, 2, 3, 4, 5, 6, 9)), runs, strict=True)
-    return [tuple(None if value != value else value for value in row) for row in found]  # noqa: PLR0124
+    runs = map(parts.run, range(len(parts.submission)))
+    rows = zip(*(columns[at] for at in (0, 1, 2, 3, 4, 5, 6, 9)), strict=True)
+    known = [[None if math.isnan(value) else value for value in row] for row in rows]
+    return [(*row, run) for row, run in zip(known, runs, strict=True)]
 
 
 def test_what_was_packed_is_unpacked_by_submission() -> None:
