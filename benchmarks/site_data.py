@@ -30,8 +30,6 @@ from evaluator.report import (
     Verdict,
 )
 from evaluator.roofline import Floors
-from leaderboard import summary
-from leaderboard.hosts import register
 from leaderboard.models import (
     DataVersion,
     Hardware,
@@ -44,7 +42,9 @@ from leaderboard.models import (
     Submission,
     Trust,
 )
-from leaderboard.reports import columns_of
+from leaderboard.read_model import summary
+from leaderboard.runs.hosts import register
+from leaderboard.runs.reports import columns_of
 
 FAILURES = (
     *(Verdict.OUTPUT_MISMATCH, Verdict.OUTPUT_MISMATCH, Verdict.RUNTIME_ERROR, Verdict.TIMEOUT),

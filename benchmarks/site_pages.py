@@ -132,7 +132,7 @@ def forget() -> None:
     """Empty the cache of pages, and the answers that are kept in front of Django."""
     from django.core.cache import cache
 
-    from leaderboard.kept_answers import KEPT
+    from leaderboard.delivery.cached_answers import KEPT
 
     cache.clear()
     KEPT.clear()
@@ -226,8 +226,9 @@ def storing(kernel: Any, *, is_folded: bool) -> tuple[float, float]:
 
     from evaluator import Verdict
     from evaluator.codec import encode
-    from leaderboard import evaluation, summary
     from leaderboard.models import Run
+    from leaderboard.read_model import summary
+    from leaderboard.runs import evaluation
 
     names = ("problem_digest", "hardware", "world_size", "size", "dtype", "profile", "device")
     old = Run.objects.filter(kernel=kernel).defer("report_packed")[0]

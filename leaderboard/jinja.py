@@ -12,10 +12,10 @@ from django.templatetags.static import static
 from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup
 
-from leaderboard import cells
-from leaderboard.durations import spelt
-from leaderboard.links import prefix, url
-from leaderboard.visible import visible
+from leaderboard.delivery import cells
+from leaderboard.kit.durations import spelt
+from leaderboard.kit.links import prefix, url
+from leaderboard.kit.visible import visible
 
 FILTERS: dict[str, Callable[..., str]] = {
     "visible": lambda text: visible(str(text)),

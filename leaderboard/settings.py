@@ -6,8 +6,8 @@ from pathlib import Path
 
 from csp.constants import NONE, SELF
 
-from leaderboard import environment as env
-from leaderboard.own_key import kept_key
+from leaderboard.kit import environment as env
+from leaderboard.kit.secret_key_file import kept_key
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 STATE_DIR = Path(env.text("PKB_STATE_DIR", str(BASE_DIR / ".local"))).resolve()
@@ -36,7 +36,7 @@ MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "csp.middleware.CSPMiddleware",
-    "leaderboard.middleware.limit_body",
+    "leaderboard.delivery.middleware.limit_body",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
@@ -95,7 +95,7 @@ STATIC_ROOT.mkdir(parents=True, exist_ok=True)
 HASHED = (
     "whitenoise.storage.CompressedManifestStaticFilesStorage"
     if env.flag("STATIC_BROTLI", default=True)
-    else "leaderboard.static_files.gzipped"
+    else "leaderboard.delivery.static_files.gzipped"
 )
 STORAGES = {
     "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},

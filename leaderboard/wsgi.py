@@ -13,7 +13,7 @@ _M_ARENA_MAX, _ARENAS = -8, 2  # mallopt(3)
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "leaderboard.settings")
 django = get_wsgi_application()
 
-from leaderboard.kept_answers import repeat_public  # noqa: E402 - its models need the settings
+from leaderboard.delivery.cached_answers import repeat_public  # noqa: E402 - its models need the settings
 
 application = repeat_public(django)
 # The views are imported now, not by the first reader. All that is known so far lives as long as the

@@ -9,7 +9,7 @@ import secrets
 import subprocess
 from pathlib import Path
 
-from leaderboard.own_key import kept_key
+from leaderboard.kit.secret_key_file import kept_key
 from tooling import client, places, processes, servers
 from tooling.console import Failure, run_logged, tail
 

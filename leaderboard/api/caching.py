@@ -12,8 +12,8 @@ from django.utils.http import parse_etags
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from leaderboard.delivery.pages import PUBLIC, code_version
 from leaderboard.models import DataVersion
-from leaderboard.pages import PUBLIC, code_version
 
 View = Callable[Concatenate[Request, ...], Response]
 

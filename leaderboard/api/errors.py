@@ -12,8 +12,8 @@ from rest_framework import exceptions
 from rest_framework.response import Response
 from rest_framework.views import set_rollback
 
-from leaderboard.archives import shown
-from leaderboard.refusal import Refusal
+from leaderboard.kit.request_error import Refusal
+from leaderboard.submissions.archives import shown
 
 _TOKEN_FIX = "Send `Authorization: Bearer <token>`; tokens are made at /account."
 _KNOWN: dict[type[exceptions.APIException], tuple[str, str]] = {

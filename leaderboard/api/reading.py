@@ -21,11 +21,10 @@ from rest_framework.response import Response
 from rest_framework.utils.encoders import JSONEncoder
 from rest_framework.views import APIView
 
-from leaderboard import baselines, problem_results
 from leaderboard.api import outputs
 from leaderboard.api.caching import versioned
-from leaderboard.columns import DEFAULT_SORT, SORTS, as_record, placed
-from leaderboard.filters import BOARD_PARAMETERS, board_query
+from leaderboard.delivery.pages import BadQuery, choice
+from leaderboard.kit.request_error import Refusal
 from leaderboard.models import (
     DataVersion,
     Hardware,
@@ -38,9 +37,10 @@ from leaderboard.models import (
     WorkerHost,
 )
 from leaderboard.models.runs import RunQuerySet
-from leaderboard.pages import BadQuery, choice
-from leaderboard.refusal import Refusal
-from leaderboard.waiting import by_hardware
+from leaderboard.read_model import baselines, problem_results
+from leaderboard.read_model.columns import DEFAULT_SORT, SORTS, as_record, placed
+from leaderboard.read_model.filters import BOARD_PARAMETERS, board_query
+from leaderboard.read_model.queue_counts import by_hardware
 
 # What a run that is not done ends with; no other run has that verdict.
 ENDED_AS = {"infra_error": Status.FAILED, "cancelled": Status.CANCELLED}

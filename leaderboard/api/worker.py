@@ -12,10 +12,10 @@ from rest_framework.decorators import api_view, permission_classes, throttle_cla
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from leaderboard import evaluation
 from leaderboard.api.access import WorkerOnly
 from leaderboard.api.inputs import ClaimIn, FailIn, FinishIn, HeartbeatIn, HelloIn, Input
-from leaderboard.hosts import Hello, greet
+from leaderboard.runs import evaluation
+from leaderboard.runs.hosts import Hello, greet
 
 Handler = Callable[Concatenate[dict[str, Any], ...], dict[str, Any]]
 

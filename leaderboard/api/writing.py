@@ -15,17 +15,18 @@ from rest_framework.parsers import MultiPartParser
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from leaderboard import editing, evaluation
 from leaderboard.api import outputs
 from leaderboard.api.inputs import EditIn, SubmissionIn
 from leaderboard.api.parsing import ObjectParser
 from leaderboard.api.reading import submission, submissions
-from leaderboard.archives import read_archive
-from leaderboard.intake import About, accept
-from leaderboard.kernels import Candidate, decoded, from_members
+from leaderboard.kit.request_error import Refusal
 from leaderboard.models import Harness, Run, Submission, Visibility
-from leaderboard.placing import Wish
-from leaderboard.refusal import Refusal
+from leaderboard.runs import evaluation
+from leaderboard.submissions import editing
+from leaderboard.submissions.archives import read_archive
+from leaderboard.submissions.intake import About, accept
+from leaderboard.submissions.sources import Candidate, decoded, from_members
+from leaderboard.submissions.target_selection import Wish
 
 WISHES = ("device", "hardware", "world_size", "size", "dtype", "profile")
 

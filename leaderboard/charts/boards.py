@@ -17,7 +17,7 @@ from leaderboard.charts.drawing import (
     significant,
     speedup_axis,
 )
-from leaderboard.failures import FAILURE_MODES
+from leaderboard.metrics.failures import FAILURE_MODES
 
 MODE_COLOURS = dict(
     zip(

@@ -11,7 +11,7 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from leaderboard.visible import visible
+from leaderboard.kit.visible import visible
 
 Spec = dict[str, Any]
 

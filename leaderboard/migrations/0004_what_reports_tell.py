@@ -6,7 +6,7 @@ import zlib
 from django.conf import settings
 from django.db import migrations, models
 
-from leaderboard.append_only import create, drop
+from leaderboard.models.append_only import create, drop
 
 BATCH = 500
 FLOORS = ("wire", "hbm", "flops", "latency")

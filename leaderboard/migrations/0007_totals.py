@@ -9,8 +9,8 @@ import django.db.models.deletion
 from django.db import migrations, models
 from django.db.models.fields.json import KT
 
-from leaderboard.standings import columns_of
-from leaderboard.tallies import modes_of, tally_of
+from leaderboard.read_model.leaderboard_rows import columns_of
+from leaderboard.metrics.tallies import modes_of, tally_of
 
 SETTING = ("hardware_id", "world_size", "size", "dtype", "profile", "judge_version")
 SETTING_FIELDS = ("hardware", *SETTING[1:])

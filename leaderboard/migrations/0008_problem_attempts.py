@@ -4,7 +4,7 @@ from itertools import groupby
 
 from django.db import migrations, models
 
-from leaderboard.problem_standings import Best, columns_of
+from leaderboard.read_model.problem_aggregates import Best, columns_of
 
 SETTING = ("hardware_id", "world_size", "size", "dtype", "profile", "judge_version")
 WHERE = (*SETTING, "problem_id")

@@ -3,8 +3,8 @@ them now, where all were added up anew."""
 
 from django.db import migrations
 
-from leaderboard import thresholds
-from leaderboard.cell_columns import unpack_results
+from leaderboard.metrics import thresholds
+from leaderboard.read_model.cell_columns import unpack_results
 
 
 def repack(apps, editor):

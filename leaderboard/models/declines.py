@@ -8,9 +8,9 @@ from django.db import models
 from django.db.models import Q, QuerySet
 from django.utils import timezone
 
+from leaderboard.kit.prepared import Given, ask
+from leaderboard.kit.visible import visible
 from leaderboard.models.runs import OPEN, Run
-from leaderboard.prepared import Given, ask
-from leaderboard.visible import visible
 
 REASON_LIMIT = 300
 # A host may come back under a new name each time, and decline each time.

@@ -11,7 +11,7 @@ from django.db import models
 from django.db.models import Case, F, Q, When
 from django.db.models.functions import Coalesce
 
-from leaderboard.links import url
+from leaderboard.kit.links import url
 from leaderboard.models.catalogue import Hardware
 from leaderboard.models.choices import (
     COUNTED_VERDICTS,

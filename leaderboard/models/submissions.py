@@ -10,7 +10,7 @@ from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 from django.db import models
 from django.db.models import Q
 
-from leaderboard.links import url
+from leaderboard.kit.links import url
 from leaderboard.models.catalogue import LanguageModel, Problem
 from leaderboard.models.choices import (
     BACKENDS,

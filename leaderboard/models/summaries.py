@@ -110,8 +110,8 @@ class Standing(models.Model):
     """One submission in one setting, over all scored problems: the row that a board reads.
 
     Made of the Summary rows, with them. `attempted` counts problems, `made` attempts; `total` and
-    `by_category` hold Totals as JSON (leaderboard/standings.py), `by_threshold` what of them
-    depends on p (leaderboard/thresholds.py), the rest its problems (leaderboard/cell_columns.py).
+    `by_category` hold Totals as JSON (leaderboard_rows.py), `by_threshold` what of them
+    depends on p (thresholds.py), the rest its problems (cell_columns.py).
     `solved` has a letter for each number of a problem: 1 solved, 0 tried, else a space.
     """
 
@@ -193,7 +193,7 @@ class ProblemStanding(models.Model):
     `utilisation` is of that kernel, `usual_utilisation` the median over those that solved it.
     `baseline_us` is what the reference took beside `baseline_runs` correct kernels, those of
     baselines too: of each submission the median, and of these the median and the quartiles.
-    `parts` is what each submission adds (leaderboard/problem_parts.py), so that the next result
+    `parts` is what each submission adds (problem_parts.py), so that the next result
     need not read their summaries.
     """
 

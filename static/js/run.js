@@ -10,7 +10,7 @@
     if (place) place.textContent = value ?? "–";
   };
 
-  // As leaderboard/durations.py writes it: `3 min 20 s`.
+  // As leaderboard/kit/durations.py writes it: `3 min 20 s`.
   const spelt = (seconds) => {
     let rest = Math.floor(seconds);
     const parts = [[86400, "d"], [3600, "h"], [60, "min"], [1, "s"]].map(([size, unit]) => {

@@ -15,7 +15,7 @@ from django.db import connections
 from rest_framework.response import Response
 from rest_framework.test import APIClient
 
-from leaderboard.kept_answers import KEPT
+from leaderboard.delivery.cached_answers import KEPT
 from leaderboard.models import ApiToken, Hardware, Problem, Run, Scope
 from tests.leaderboard import factory
 from tests.leaderboard.uploads import URL, Send
@@ -43,8 +43,8 @@ def bells(monkeypatch: pytest.MonkeyPatch) -> Bells:
         rung.append((run_id, queue))
         return True
 
-    monkeypatch.setattr("leaderboard.queue.ring", ring)
-    monkeypatch.setattr("leaderboard.hosts.ring", ring)
+    monkeypatch.setattr("leaderboard.submissions.queue.ring", ring)
+    monkeypatch.setattr("leaderboard.runs.hosts.ring", ring)
     return rung
 
 

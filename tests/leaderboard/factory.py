@@ -23,7 +23,6 @@ from evaluator.report import (
     Trial,
     Verdict,
 )
-from leaderboard import summary
 from leaderboard.models import (
     DataVersion,
     Hardware,
@@ -41,7 +40,8 @@ from leaderboard.models import (
     Visibility,
     runs,
 )
-from leaderboard.reports import columns_of
+from leaderboard.read_model import summary
+from leaderboard.runs.reports import columns_of
 from tests.leaderboard.problem_payload import PAYLOAD
 
 SETTING: Mapping[str, Any] = {

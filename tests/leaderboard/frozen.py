@@ -11,8 +11,8 @@ from typing import Any
 from django.core.management import call_command
 
 from evaluator.report import Verdict
-from leaderboard import snapshots
 from leaderboard.models import Moderation, Submission, Visibility
+from leaderboard.publishing import snapshots
 from tests.leaderboard import factory
 
 

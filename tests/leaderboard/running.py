@@ -9,9 +9,9 @@ from django.utils import timezone
 
 from evaluator.codec import encode
 from evaluator.report import Phase, Progress, Verdict
-from leaderboard import evaluation
-from leaderboard.hosts import Hello
 from leaderboard.models import Run
+from leaderboard.runs import evaluation
+from leaderboard.runs.hosts import Hello
 from tests.leaderboard import factory
 
 NO_TRITON = "the kernel needs Triton, which is not installed"

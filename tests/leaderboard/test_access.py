@@ -12,8 +12,8 @@ from django.test import Client
 from django.utils import timezone
 from rest_framework.test import APIClient
 
-from leaderboard import evaluation, moderation
 from leaderboard.api.access import ReadThrottle, SubmitThrottle
+from leaderboard.kit.request_error import Refusal
 from leaderboard.models import (
     ApiToken,
     AuditEntry,
@@ -25,7 +25,8 @@ from leaderboard.models import (
     Summary,
     Visibility,
 )
-from leaderboard.refusal import Refusal
+from leaderboard.runs import evaluation
+from leaderboard.staff import moderation
 from tests.leaderboard import factory
 from tests.leaderboard.conftest import Api
 

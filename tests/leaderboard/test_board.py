@@ -12,12 +12,12 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from evaluator.report import Verdict
+from leaderboard.metrics.scores import Interval
+from leaderboard.metrics.tallies import tally_of
+from leaderboard.metrics.ties import tie_groups
 from leaderboard.models import LanguageModel, Problem, ProblemStanding, Run, Standing, Submission
 from leaderboard.models.choices import CURRENT_JUDGE
-from leaderboard.scores import Interval
-from leaderboard.standings import columns_of
-from leaderboard.tallies import tally_of
-from leaderboard.ties import tie_groups
+from leaderboard.read_model.leaderboard_rows import columns_of
 from tests.leaderboard import factory
 
 pytestmark = pytest.mark.django_db

@@ -8,10 +8,10 @@ from datetime import UTC, datetime
 import pytest
 from django.test import Client
 
-from leaderboard.columns import placed
-from leaderboard.entries import Entry
+from leaderboard.metrics.scores import score
 from leaderboard.models import LanguageModel, Publication, PublishedResult, Submission, Trust
-from leaderboard.scores import score
+from leaderboard.read_model.columns import placed
+from leaderboard.read_model.entries import Entry
 from tests.leaderboard import factory
 
 pytestmark = pytest.mark.django_db

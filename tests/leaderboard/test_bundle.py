@@ -18,9 +18,9 @@ from django.test.utils import CaptureQueriesContext
 
 from evaluator.codec import decode
 from evaluator.report import Report, Verdict
-from leaderboard import bundle as bundles
 from leaderboard.models import DataVersion, Run, Submission, Visibility
-from leaderboard.reproduce import citation, command, setting_in_words, tex
+from leaderboard.run_pages import bundle as bundles
+from leaderboard.run_pages.reproduce import citation, command, setting_in_words, tex
 from tests.leaderboard import factory, gpu_report
 
 pytestmark = pytest.mark.django_db

@@ -11,9 +11,9 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from evaluator.report import Verdict
-from leaderboard import moderation
+from leaderboard.board_pages.taxonomy import FAMILIES, OTHERS, families
 from leaderboard.models import Problem, PublishedResult, Submission
-from leaderboard.taxonomy import FAMILIES, OTHERS, families
+from leaderboard.staff import moderation
 from tests.leaderboard import factory
 
 pytestmark = pytest.mark.django_db

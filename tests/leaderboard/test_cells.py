@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from django.utils.safestring import mark_safe
 
-from leaderboard import cells
-from leaderboard.scores import Interval
+from leaderboard.delivery import cells
+from leaderboard.metrics.scores import Interval
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -110,7 +110,7 @@ def test_text_becomes_markup_in_few_places() -> None:
         for path in (ROOT / "leaderboard").rglob("*.py")
         if re.search(r"\b(SafeString|SafeText|mark_safe|Markup)\(", path.read_text())
     }
-    assert makers == {"cells.py", "board_cells.py", "matrix.py", "display.py", "jinja.py"}
+    assert makers == {"cells.py", "board_cells.py", "matrix_rows.py", "highlighting.py", "jinja.py"}
     templates = [path.read_text() for path in (ROOT / "templates").rglob("*.*")]
     assert templates
     assert not any(re.search(r"\|\s*safe\b|autoescape", text) for text in templates)

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from leaderboard import published
 from leaderboard.models import LanguageModel, Publication, Submission
+from leaderboard.submissions import published_results
 from tests.leaderboard import factory
 
 pytestmark = pytest.mark.django_db
@@ -52,7 +52,7 @@ def test_a_submission_is_dated_to_the_moment_and_shown_to_the_day(
 @pytest.mark.parametrize("date", ["June 2026", "2026-6", "2026-06-", ""])
 def test_a_publication_needs_a_date_that_sorts(tmp_path: Path, date: str) -> None:
     path = tmp_path / "claims.json"
-    path.write_text(json.dumps(json.loads(published.PKB.read_text()) | {"date": date}))
+    path.write_text(json.dumps(json.loads(published_results.PKB.read_text()) | {"date": date}))
     with pytest.raises(ValueError, match="ISO 8601"):
-        published.load(path)
+        published_results.load(path)
     assert not Publication.objects.exists()

@@ -15,7 +15,6 @@ import pytest
 from django.core.management import CommandError, call_command
 from django.utils import timezone
 
-from leaderboard import catalogue
 from leaderboard.models import (
     ApiToken,
     DataVersion,
@@ -28,6 +27,7 @@ from leaderboard.models import (
     Scope,
     Summary,
 )
+from leaderboard.runs import catalogue
 from tests.leaderboard import factory
 from tests.leaderboard.conftest import Bells
 from tests.leaderboard.running import HELLO
@@ -154,7 +154,7 @@ def test_a_token_needs_an_owner_or_must_not_have_one(db: None, words: list[str])
 
 
 def test_the_sweep_can_be_done_by_hand(run: Run, bells: Bells) -> None:
-    from leaderboard import hosts
+    from leaderboard.runs import hosts
 
     hosts.greet(HELLO)
     Run.objects.update(rung_at=None)

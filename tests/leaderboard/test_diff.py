@@ -9,7 +9,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leaderboard.diff import GAP, MOST_CHARS, MOST_LINES, MOST_ROWS, Row, compared, matched
+from leaderboard.run_pages.diff import (
+    GAP,
+    MOST_CHARS,
+    MOST_LINES,
+    MOST_ROWS,
+    Row,
+    compared,
+    matched,
+)
 
 LINES = st.lists(st.sampled_from("abcdefg"), max_size=60)
 

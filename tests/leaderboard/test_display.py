@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from evaluator.report import Verdict
-from leaderboard import verdicts
-from leaderboard.display import MOST_COLOURED, highlighted
-from leaderboard.mechanisms import source_marks
-from leaderboard.visible import visible
+from leaderboard.kit.highlighting import MOST_COLOURED, highlighted
+from leaderboard.kit.visible import visible
+from leaderboard.metrics import verdicts
+from leaderboard.run_pages.mechanisms import source_marks
 
 
 def test_a_line_is_not_marked_twice_with_the_same_words() -> None:

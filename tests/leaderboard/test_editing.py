@@ -8,7 +8,6 @@ import pytest
 from django.contrib.auth.models import User
 from django.test import Client
 
-from leaderboard import evaluation, moderation
 from leaderboard.models import (
     AuditEntry,
     DataVersion,
@@ -18,6 +17,8 @@ from leaderboard.models import (
     Submission,
     Visibility,
 )
+from leaderboard.runs import evaluation
+from leaderboard.staff import moderation
 from tests.leaderboard import factory
 from tests.leaderboard.conftest import Api
 
@@ -243,7 +244,7 @@ def test_what_became_judged_meanwhile_is_refused_with_a_way_out(
 ) -> None:
     client = as_user("owner")
     judge(run)
-    monkeypatch.setattr("leaderboard.forms.visibilities", lambda _: tuple(Visibility))
+    monkeypatch.setattr("leaderboard.submissions.forms.visibilities", lambda _: tuple(Visibility))
     answer = client.post(page, {**FORM, "visibility": "private"})
     assert answer.status_code == 409
     assert "The submission stays public" in answer.content.decode()

@@ -11,8 +11,7 @@ from django.utils import timezone
 
 from evaluator.codec import encode
 from evaluator.report import RankLog, Report, Verdict
-from leaderboard import evaluation, frames, hosts, summary
-from leaderboard.evaluation import Fenced
+from leaderboard.kit.request_error import Refusal
 from leaderboard.models import (
     DataVersion,
     Decline,
@@ -22,7 +21,9 @@ from leaderboard.models import (
     Summary,
     Trust,
 )
-from leaderboard.refusal import Refusal
+from leaderboard.read_model import frames, summary
+from leaderboard.runs import evaluation, hosts
+from leaderboard.runs.evaluation import Fenced
 from tests.leaderboard import factory
 from tests.leaderboard.running import NO_TRITON, PROGRESS, decline, fresh, lapse, report_of
 

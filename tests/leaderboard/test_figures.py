@@ -11,7 +11,7 @@ import pytest
 from django.test import Client
 
 from leaderboard.models import Submission
-from leaderboard.views.figures import FIGURES
+from leaderboard.site_pages.figure_pages import FIGURES
 from tests.leaderboard import factory
 from tests.leaderboard.browser import cast
 

@@ -9,8 +9,8 @@ import pytest
 
 from evaluator import limits, roofline
 from evaluator.job import Dtype
-from leaderboard import floors
-from leaderboard.catalogue import EXPORT, read_file
+from leaderboard.metrics import floors
+from leaderboard.runs.catalogue import EXPORT, read_file
 from problems.spec import Cost
 
 COSTS = [

@@ -15,11 +15,11 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from leaderboard import calibration
-from leaderboard.calibration import CalibrationError, lacks, pairs, reached
 from leaderboard.charts import hardware as charts
 from leaderboard.models import DataVersion, Hardware, Problem, WorkerHost
 from leaderboard.models.choices import CURRENT_JUDGE
+from leaderboard.read_model import calibration
+from leaderboard.read_model.calibration import CalibrationError, lacks, pairs, reached
 from tests.leaderboard import factory
 
 pytestmark = pytest.mark.django_db

@@ -10,7 +10,7 @@ import pytest
 from django.conf import LazySettings
 from django.utils import timezone
 
-from leaderboard import evaluation, hosts
+from leaderboard.kit.request_error import Refusal
 from leaderboard.models import (
     Decline,
     Problem,
@@ -18,7 +18,7 @@ from leaderboard.models import (
     Status,
     WorkerHost,
 )
-from leaderboard.refusal import Refusal
+from leaderboard.runs import evaluation, hosts
 from tests.leaderboard import factory
 from tests.leaderboard.conftest import Bells
 from tests.leaderboard.running import HELLO, decline, fresh, lapse, report_of

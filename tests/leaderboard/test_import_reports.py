@@ -17,7 +17,6 @@ from django.core.management import CommandError, call_command
 
 from evaluator.job import Backend, Job, source_digest
 from evaluator.report import GpuState, Isolation, Verdict
-from leaderboard import evaluation, judged_elsewhere
 from leaderboard.models import (
     DataVersion,
     Hardware,
@@ -29,6 +28,7 @@ from leaderboard.models import (
     Submission,
     Summary,
 )
+from leaderboard.runs import evaluation, imported_reports
 from tests.leaderboard import factory
 
 Line = dict[str, Any]
@@ -271,7 +271,7 @@ def test_without_files_it_loads_those_that_are_shipped(
     problem: Problem, write: Write, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = write(_line(problem))
-    monkeypatch.setattr(judged_elsewhere, "SHIPPED", path.parent)
+    monkeypatch.setattr(imported_reports, "SHIPPED", path.parent)
     assert _load() == "some.jsonl.gz: 1 submissions, 1 runs\n"
 
 
@@ -279,7 +279,7 @@ def test_the_shipped_files_are_fine(db: None) -> None:
     call_command("sync_problems", stdout=StringIO())
     before = Submission.objects.count()
     _load()
-    files = list(judged_elsewhere.SHIPPED.glob("*.jsonl.gz"))
+    files = list(imported_reports.SHIPPED.glob("*.jsonl.gz"))
     assert Submission.objects.count() - before >= len(files)
 
 

@@ -13,7 +13,7 @@ from django.core.management import CommandError, call_command
 from django.test import Client
 from rest_framework.test import APIClient
 
-from leaderboard import archives, intake, kernels
+from leaderboard.kit.request_error import Refusal
 from leaderboard.models import (
     Hardware,
     Harness,
@@ -22,8 +22,8 @@ from leaderboard.models import (
     Run,
     Submission,
 )
-from leaderboard.placing import Wish
-from leaderboard.refusal import Refusal
+from leaderboard.submissions import archives, intake, sources
+from leaderboard.submissions.target_selection import Wish
 from tests.leaderboard.conftest import Bells
 from tests.leaderboard.uploads import (
     ABOUT,
@@ -147,7 +147,7 @@ def test_a_missing_field_is_named(send: Send, name: str) -> None:
     ],
 )
 def test_an_entry_point_is_found_in_whatever_form(source: str) -> None:
-    assert kernels.has_entry(source)
+    assert sources.has_entry(source)
 
 
 @pytest.mark.parametrize("cost", [0, 12.5, 1e9])
@@ -247,7 +247,7 @@ def test_a_failure_half_way_stores_nothing(
     member = archives.Member(path=PurePosixPath(NAME), data=GOOD)
     about = intake.About(model="M", harness=Harness.HUMAN)
     with pytest.raises(RuntimeError):
-        intake.accept(owner, about, kernels.from_members([member], 1), Wish())
+        intake.accept(owner, about, sources.from_members([member], 1), Wish())
     assert stored() == [0, 0, 0, 0, 0]
 
 

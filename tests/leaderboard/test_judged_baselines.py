@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from leaderboard import frames, summary
 from leaderboard.models import Hardware, Problem, ProblemStanding, Submission
 from leaderboard.models.choices import CURRENT_JUDGE
-from leaderboard.problem_results import stood_of
-from leaderboard.views.problems import address_of
+from leaderboard.problem_pages.problems import address_of
+from leaderboard.read_model import frames, summary
+from leaderboard.read_model.problem_results import stood_of
 from tests.leaderboard import factory
 
 pytestmark = pytest.mark.django_db

@@ -17,9 +17,9 @@ from django.http import HttpResponse
 from django.test import Client, RequestFactory
 from django.test.utils import CaptureQueriesContext
 
-from leaderboard import kept_answers
+from leaderboard.delivery import cached_answers
+from leaderboard.delivery.pages import PUBLIC
 from leaderboard.models import DataVersion, Visibility
-from leaderboard.pages import PUBLIC
 from leaderboard.wsgi import application
 from tests.leaderboard import factory
 
@@ -127,7 +127,7 @@ def serving(answers: Iterable[HttpResponse]) -> WSGIApplication:
         start_response(status, list(answer.items()))
         return answer
 
-    return kept_answers.repeat_public(served)
+    return cached_answers.repeat_public(served)
 
 
 def public(body: bytes, status: int = 200, **others: str) -> HttpResponse:
@@ -167,7 +167,7 @@ def test_an_answer_of_headers_is_not_kept() -> None:
 
 
 def test_the_oldest_answers_make_room(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kept_answers, "MOST_BYTES", 5000)
+    monkeypatch.setattr(cached_answers, "MOST_BYTES", 5000)
     bodies = (f"the {number}. answer".encode() for number in range(9))
     served = serving(map(public, bodies))
     found = [ask(f"/?n={number}", served).body[4:5] for number in (1, 2, 3, 3, 2, 1)]
@@ -218,9 +218,9 @@ def test_an_answer_for_all_is_made_once_for_those_who_ask_together(
         start_response("200 OK", list(found.items()))
         return found
 
-    served = kept_answers.repeat_public(slow)
+    served = cached_answers.repeat_public(slow)
     with ThreadPoolExecutor(4) as pool:
         asked = [pool.submit(ask, "/together", served, **headers) for _ in range(4)]
     assert {one.result().body for one in asked} == {b"the board"}
     assert len(makers) == made
-    kept_answers.KEPT.clear()
+    cached_answers.KEPT.clear()

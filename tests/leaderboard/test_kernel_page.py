@@ -13,8 +13,8 @@ from django.test.utils import CaptureQueriesContext
 
 from evaluator.profiling.timeline import EventKind
 from evaluator.report import RankLog, Verdict
-from leaderboard.lineage import lineage, previous
 from leaderboard.models import Kernel, Run, Source, Visibility
+from leaderboard.run_pages.lineage import lineage, previous
 from tests.leaderboard import factory, gpu_report
 
 pytestmark = pytest.mark.django_db

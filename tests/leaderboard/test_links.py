@@ -14,9 +14,10 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from evaluator.report import Verdict
-from leaderboard import badges, calibration
 from leaderboard.models import DataVersion, Run, Submission, Visibility
-from leaderboard.news import MOST
+from leaderboard.publishing import badges
+from leaderboard.publishing.news import MOST
+from leaderboard.read_model import calibration
 from tests.leaderboard import factory
 
 pytestmark = pytest.mark.django_db

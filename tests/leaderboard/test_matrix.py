@@ -16,12 +16,12 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from evaluator.report import Verdict
-from leaderboard import matrix
-from leaderboard.details import Marked
-from leaderboard.failures import FAILURE_MODES
+from leaderboard.board_pages import matrix as views
+from leaderboard.board_pages import matrix_rows
+from leaderboard.delivery.pages import packed
+from leaderboard.metrics.failures import FAILURE_MODES
 from leaderboard.models import LanguageModel, Run, Visibility
-from leaderboard.pages import packed
-from leaderboard.views import matrix as views
+from leaderboard.read_model.details import Marked
 from tests.leaderboard import factory
 
 pytestmark = pytest.mark.django_db
@@ -48,31 +48,31 @@ def site() -> dict[str, Run]:
     [(9.0, "z"), (2.0, "z"), (1.2, "y"), (1.1, "x"), (0.5, "x"), (0.49, "w")],
 )
 def test_a_right_kernel_is_marked_by_its_speed(speedup: float, code: str) -> None:
-    mark = matrix.mark_of(cell(1, speedup))
+    mark = matrix_rows.mark_of(cell(1, speedup))
     assert mark is not None
     assert mark.code == code
 
 
 def test_every_way_to_fail_has_a_sign_of_its_own() -> None:
-    marks = [matrix.mark_of(cell(1, mode=mode)) for mode in FAILURE_MODES[:-1]]
+    marks = [matrix_rows.mark_of(cell(1, mode=mode)) for mode in FAILURE_MODES[:-1]]
     assert all(marks)
-    assert len({mark.glyph for mark in matrix.LEGEND}) == len(matrix.LEGEND) == 10
-    assert len({mark.code for mark in matrix.LEGEND}) == len(matrix.LEGEND)
-    assert matrix.mark_of(cell(1, mode=None)) is None
+    assert len({mark.glyph for mark in matrix_rows.LEGEND}) == len(matrix_rows.LEGEND) == 10
+    assert len({mark.code for mark in matrix_rows.LEGEND}) == len(matrix_rows.LEGEND)
+    assert matrix_rows.mark_of(cell(1, mode=None)) is None
 
 
 def test_a_cell_takes_only_numbers_and_escapes_the_rest() -> None:
-    drawn = matrix.row_cells(7, (cell(1, 2.0),), ((1,),), '"><script>')
+    drawn = matrix_rows.row_cells(7, (cell(1, 2.0),), ((1,),), '"><script>')
     assert "<script" not in drawn
     assert "&lt;script" in drawn
     for wrong in ("1", "<script>", True):
         odd = cell(1, wrong, FAILURE_MODES[0])._replace(best_low=None)
         with pytest.raises(TypeError, match="number or None"):
-            matrix.row_cells(7, (odd,), ((1,),), "")
+            matrix_rows.row_cells(7, (odd,), ((1,),), "")
 
 
 def test_a_category_begins_with_an_edge() -> None:
-    drawn = matrix.row_cells(7, (cell(2, 2.5), cell(3)), ((1, 2), (3, 4)), "")
+    drawn = matrix_rows.row_cells(7, (cell(2, 2.5), cell(3)), ((1, 2), (3, 4)), "")
     kinds = re.findall('<td class="([^"]+)"', drawn)
     assert kinds == ["o g", "z", "o g", "o"]
 
@@ -240,7 +240,7 @@ def test_a_part_of_the_matrix_stays_small() -> None:
             else cell(n, mode=draw.choice(FAILURE_MODES[:-1]))
             for n in numbers
         )
-        rows.append(matrix.row_cells(number, found, groups, ""))
+        rows.append(matrix_rows.row_cells(number, found, groups, ""))
     body = packed("".join(rows), "html", None).body
     assert len(body) <= 19_000, len(body)
     assert len(re.findall("<td", gzip.decompress(body).decode())) == 87 * views.ROWS_A_PAGE

@@ -8,8 +8,8 @@ import re
 import pytest
 from django.test import Client
 
-from leaderboard import methodology
 from leaderboard.models.choices import CURRENT_JUDGE, ISOLATIONS, TRIALS, VERDICTS
+from leaderboard.site_pages import methodology
 
 pytestmark = pytest.mark.django_db
 

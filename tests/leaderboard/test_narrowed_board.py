@@ -11,10 +11,10 @@ from django.test.utils import CaptureQueriesContext
 from evaluator.profiling.mechanism import Evidence, Mechanism, Tag
 from evaluator.report import Verdict
 from evaluator.roofline import Floors
-from leaderboard import boards
-from leaderboard.boards import Narrowing
-from leaderboard.details import marked
 from leaderboard.models import Kernel, LanguageModel, Problem, Run, Submission, Summary, Trust
+from leaderboard.read_model import boards
+from leaderboard.read_model.boards import Narrowing
+from leaderboard.read_model.details import marked
 from tests.leaderboard import factory
 
 

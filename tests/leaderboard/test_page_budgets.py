@@ -19,7 +19,7 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from evaluator.report import Verdict
-from leaderboard.links import url
+from leaderboard.kit.links import url
 from leaderboard.models import Problem
 from tests.leaderboard import factory
 
@@ -139,5 +139,5 @@ def test_serving_pages_loads_no_library_of_the_judge_or_of_commands(tmp_path: Pa
     )
     assert done.returncode == 0, done.stderr
     loaded = set(done.stdout.splitlines()[-1].split())
-    assert "leaderboard.views.board" in loaded
+    assert "leaderboard.board_pages.board" in loaded
     assert not loaded & {"torch", "numpy", "pandas", "plotly", "pyarrow", "problems"}

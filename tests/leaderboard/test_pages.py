@@ -264,7 +264,7 @@ def test_a_waiting_run_says_which_host_declined_it(site: dict[str, str], client:
 def test_what_breaks_on_our_side_has_a_page(
     client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("leaderboard.views.board.board_query", lambda request: 1 / 0)
+    monkeypatch.setattr("leaderboard.board_pages.board.board_query", lambda request: 1 / 0)
     client.raise_request_exception = False
     response = client.get("/")
     assert response.status_code == 500

@@ -14,8 +14,8 @@ from django.db.models import Case, F, Q, QuerySet, When
 from django.test.utils import CaptureQueriesContext
 
 from evaluator import Verdict
+from leaderboard.kit.prepared import Given, ask, change, given, pipelined, send
 from leaderboard.models import Kernel, Problem, Run, Standing, Submission
-from leaderboard.prepared import Given, ask, change, given, pipelined, send
 from tests.leaderboard import factory
 
 pytestmark = pytest.mark.django_db

@@ -12,7 +12,7 @@ from leaderboard.charts import drawing
 from leaderboard.charts import problems as charts
 from leaderboard.charts.drawing import Spec
 from leaderboard.charts.problems import Axes, Limit, Line, Reach, Spread
-from leaderboard.views.figures.problems import Scale, speedup_lines
+from leaderboard.problem_pages.problem_figures import Scale, speedup_lines
 
 HOSTILE = '<b onmouseover="alert(1)">x</b>'
 AXES = Axes(x="bytes", y="GB/s", unit="GB/s")

@@ -7,11 +7,11 @@ import copy
 from django.test import Client
 
 from evaluator.roofline import Floors
-from leaderboard.baselines import row_alone
-from leaderboard.floors import FLOOR_WORDS
+from leaderboard.metrics.floors import FLOOR_WORDS
 from leaderboard.models import Problem
-from leaderboard.problem_facts import health_groups, requirements
-from leaderboard.views.problems import address_of
+from leaderboard.problem_pages.problem_facts import health_groups, requirements
+from leaderboard.problem_pages.problems import address_of
+from leaderboard.read_model.baselines import row_alone
 from tests.leaderboard import factory
 from tests.leaderboard.problem_payload import BASELINE, HEALTH
 

@@ -15,9 +15,9 @@ from django.test.utils import CaptureQueriesContext
 from evaluator.profiling.mechanism import Evidence, Mechanism, Tag
 from evaluator.report import Verdict
 from evaluator.roofline import Floors
-from leaderboard import problem_results
 from leaderboard.models import DataVersion, Hardware, LanguageModel, Problem, Run, Submission
-from leaderboard.views.problems import address_of
+from leaderboard.problem_pages.problems import address_of
+from leaderboard.read_model import problem_results
 from tests.leaderboard import factory
 
 pytestmark = pytest.mark.django_db
@@ -83,7 +83,7 @@ def test_kernels_are_placed_and_tell_their_mechanisms(
 def test_all_attempts_are_a_link_and_a_table(
     fast: Run, problem: Problem, client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("leaderboard.views.problem.MOST_SHOWN", 1)
+    monkeypatch.setattr("leaderboard.problem_pages.problem.MOST_SHOWN", 1)
     text = client.get(address_of(problem)).content.decode()
     assert "attempts=all#attempts" in text
     assert "attempts=all#kernels" in text

@@ -8,8 +8,8 @@ from uuid import UUID
 
 import pytest
 
-from leaderboard.failures import FAILURE_MODES
-from leaderboard.problem_parts import Best, Parts
+from leaderboard.metrics.failures import FAILURE_MODES
+from leaderboard.read_model.problem_parts import Best, Parts
 
 MODES = (1, *(0,) * (len(FAILURE_MODES) - 2), 2)
 FAST = Best(7, False, 3, 2, 1.5, 1.4, 0.3, UUID(int=5), MODES, 100.25)

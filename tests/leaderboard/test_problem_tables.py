@@ -8,7 +8,7 @@ import pytest
 from django.test import Client
 
 from leaderboard.models import Problem
-from leaderboard.views.problems import address_of
+from leaderboard.problem_pages.problems import address_of
 
 pytestmark = pytest.mark.django_db
 

@@ -9,10 +9,6 @@ import pytest
 from django.db import connection
 from django.utils import timezone
 
-from leaderboard import evaluation, hosts
-from leaderboard.evaluation import Fenced
-from leaderboard.intake import About, accept
-from leaderboard.kernels import Candidate
 from leaderboard.models import (
     DataVersion,
     Harness,
@@ -25,7 +21,11 @@ from leaderboard.models import (
     Summary,
 )
 from leaderboard.models.runs import RunQuerySet
-from leaderboard.placing import Wish
+from leaderboard.runs import evaluation, hosts
+from leaderboard.runs.evaluation import Fenced
+from leaderboard.submissions.intake import About, accept
+from leaderboard.submissions.sources import Candidate
+from leaderboard.submissions.target_selection import Wish
 from tests.leaderboard import factory
 from tests.leaderboard.conftest import Bells
 from tests.leaderboard.running import HELLO, fresh, lapse, report_of

@@ -13,7 +13,8 @@ from django.core.cache import cache
 from django.test import Client
 
 from evaluator.report import Verdict
-from leaderboard import board_cells, boards, matrix, moderation
+from leaderboard.board_pages import board_cells, matrix_rows
+from leaderboard.kit.memoised import digest
 from leaderboard.models import (
     Moderation,
     Problem,
@@ -23,7 +24,8 @@ from leaderboard.models import (
     Trust,
     Visibility,
 )
-from leaderboard.remembered import digest
+from leaderboard.read_model import boards
+from leaderboard.staff import moderation
 from tests.leaderboard import factory
 
 pytestmark = pytest.mark.django_db
@@ -159,7 +161,7 @@ def test_a_new_result_draws_only_its_own_rows(site: Submission, client: Client) 
     def drawn() -> tuple[int, int]:
         return (
             board_cells._after_place.cache_info().misses,
-            matrix._row_cells.cache_info().misses,
+            matrix_rows._row_cells.cache_info().misses,
         )
 
     PublishedResult.objects.all().delete()

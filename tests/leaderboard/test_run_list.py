@@ -8,8 +8,8 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from evaluator import Verdict
-from leaderboard import evaluation
 from leaderboard.models import Problem, Run, Visibility
+from leaderboard.runs import evaluation
 from tests.leaderboard import factory
 
 NEWEST, OF_VERDICT, OF_STATUS = "run_newest", "run_verdict", "run_ended"

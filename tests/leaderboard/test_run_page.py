@@ -10,7 +10,7 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
-from leaderboard.durations import spelt
+from leaderboard.kit.durations import spelt
 from leaderboard.models import Run
 from tests.leaderboard import factory, gpu_report
 

@@ -10,7 +10,7 @@ import pytest
 from django.test import Client
 
 from leaderboard.models import Hardware, Problem, Run
-from leaderboard.views.problems import address_of
+from leaderboard.problem_pages.problems import address_of
 from tests.leaderboard import factory
 
 pytestmark = pytest.mark.django_db

@@ -14,9 +14,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evaluator.report import Verdict
-from leaderboard import scores
-from leaderboard.failures import FAILURE_MODES, failure_mode
-from leaderboard.scores import Attempts
+from leaderboard.metrics import scores
+from leaderboard.metrics.failures import FAILURE_MODES, failure_mode
+from leaderboard.metrics.scores import Attempts
 
 SPEEDUPS = st.floats(min_value=0.01, max_value=50.0)
 
@@ -189,5 +189,5 @@ def test_every_verdict_about_a_kernel_has_a_failure_mode() -> None:
 
 
 def test_scores_loads_without_django() -> None:
-    code = "import sys, leaderboard.scores; sys.exit('django' in sys.modules)"
+    code = "import sys, leaderboard.metrics.scores; sys.exit('django' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

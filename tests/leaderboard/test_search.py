@@ -9,8 +9,8 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
-from leaderboard.finding import MOST, Found, find, hexadecimal
 from leaderboard.models import Hardware, Kernel, Problem, Run, Visibility
+from leaderboard.site_pages.finding import MOST, Found, find, hexadecimal
 from tests.leaderboard import factory
 
 pytestmark = pytest.mark.django_db

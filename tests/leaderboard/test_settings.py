@@ -13,9 +13,9 @@ from django.core.exceptions import ImproperlyConfigured
 from django.db import connection
 from django.test import Client
 
-from leaderboard import environment as env
+from leaderboard.kit import environment as env
+from leaderboard.kit.secret_key_file import kept_key
 from leaderboard.models import LanguageModel
-from leaderboard.own_key import kept_key
 
 
 @pytest.mark.parametrize(

@@ -13,8 +13,8 @@ from django.http import FileResponse
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
-from leaderboard import citing, snapshots
 from leaderboard.models import Snapshot, Submission
+from leaderboard.publishing import citing, snapshots
 from tests.leaderboard.frozen import freeze, make_board
 
 pytestmark = pytest.mark.django_db

@@ -16,8 +16,8 @@ import pandas as pd
 import pytest
 from django.core.management import CommandError, call_command
 
-from leaderboard import snapshot_files, snapshot_tables, snapshots
 from leaderboard.models import LanguageModel, Run, Snapshot, Submission, Visibility
+from leaderboard.publishing import snapshot_files, snapshot_tables, snapshots
 from tests.leaderboard import factory
 from tests.leaderboard.frozen import freeze, make_board, rows_of
 

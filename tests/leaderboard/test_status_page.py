@@ -12,8 +12,8 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from leaderboard.hosts import Hello, greet
 from leaderboard.models import Decline, Problem, Run
+from leaderboard.runs.hosts import Hello, greet
 from tests.leaderboard import factory
 
 FINISHED = '<dt>Finished in 24 h</dt><dd class="big">{}</dd>'
@@ -57,9 +57,9 @@ def test_a_busy_day_is_not_counted_to_its_end(
     problem: Problem, client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     judged(problem, 3)
-    monkeypatch.setattr("leaderboard.views.about.MOST_COUNTED", 3)
+    monkeypatch.setattr("leaderboard.site_pages.about.MOST_COUNTED", 3)
     assert FINISHED.format("3 or more") in client.get("/status").content.decode()
-    monkeypatch.setattr("leaderboard.views.about.MOST_COUNTED", 4)
+    monkeypatch.setattr("leaderboard.site_pages.about.MOST_COUNTED", 4)
     assert FINISHED.format("3") in client.get("/status").content.decode()
 
 

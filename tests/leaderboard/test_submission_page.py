@@ -13,12 +13,12 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from evaluator.report import Verdict
-from leaderboard import submission_kernels
-from leaderboard.boards import SETTING_FIELDS, Setting
 from leaderboard.charts import submissions as charts
 from leaderboard.charts.submissions import Series, Trail
+from leaderboard.model_pages import submission_kernels
+from leaderboard.model_pages.submission_kernels import Progress
 from leaderboard.models import DataVersion, Problem, Run, Source, Submission
-from leaderboard.submission_kernels import Progress
+from leaderboard.read_model.boards import SETTING_FIELDS, Setting
 from tests.leaderboard import factory
 
 pytestmark = pytest.mark.django_db
@@ -83,7 +83,7 @@ def test_kernels_are_filtered_by_verdict(agentic: Submission, client: Client) ->
 def test_a_long_list_comes_in_parts_and_its_twins_whole(
     agentic: Submission, client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("leaderboard.views.submissions.ROWS_A_PAGE", 1)
+    monkeypatch.setattr("leaderboard.model_pages.submission.ROWS_A_PAGE", 1)
     address = f"/submissions/{agentic.pk}"
     first = client.get(address).content.decode()
     assert "1 to 1 of 2 attempts, 5 kernels in all" in first

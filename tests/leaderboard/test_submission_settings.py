@@ -7,7 +7,6 @@ import re
 import pytest
 from django.test import Client
 
-from leaderboard.boards import known_settings
 from leaderboard.models import (
     Hardware,
     Kernel,
@@ -17,6 +16,7 @@ from leaderboard.models import (
     Source,
     Submission,
 )
+from leaderboard.read_model.boards import known_settings
 from tests.leaderboard import factory
 
 pytestmark = pytest.mark.django_db

@@ -12,8 +12,7 @@ from django.db.models import Model
 
 from evaluator.report import Isolation, Verdict
 from evaluator.roofline import Floors
-from leaderboard import evaluation, frames, moderation, summary
-from leaderboard.cell_columns import AT, Columns, Packed, unpack_cells, unpack_results
+from leaderboard.metrics.tallies import cell_of
 from leaderboard.models import (
     Moderation,
     Problem,
@@ -25,8 +24,11 @@ from leaderboard.models import (
     Trust,
     Visibility,
 )
-from leaderboard.problem_parts import Parts
-from leaderboard.tallies import cell_of
+from leaderboard.read_model import frames, summary
+from leaderboard.read_model.cell_columns import AT, Columns, Packed, unpack_cells, unpack_results
+from leaderboard.read_model.problem_parts import Parts
+from leaderboard.runs import evaluation
+from leaderboard.staff import moderation
 from tests.leaderboard import factory
 from tests.leaderboard.running import fresh, report_of
 

@@ -9,8 +9,10 @@ from typing import Any
 
 import pytest
 
-from leaderboard import scores, standings, thresholds
-from leaderboard.cell_columns import (
+from leaderboard.metrics import scores, thresholds
+from leaderboard.metrics.tallies import Narrow, Tally, cell_of, tally_of
+from leaderboard.read_model import leaderboard_rows
+from leaderboard.read_model.cell_columns import (
     NUMBERS,
     Columns,
     Packed,
@@ -18,8 +20,7 @@ from leaderboard.cell_columns import (
     unpack_results,
     unpack_some,
 )
-from leaderboard.narrowing import parts_of
-from leaderboard.tallies import Narrow, Tally, cell_of, tally_of
+from leaderboard.read_model.kernel_filters import parts_of
 
 BACKENDS = ("cuda", "triton")
 TAGS: tuple[list[str], ...] = ([], ["nccl"], ["symmetric_memory", "tma"])
@@ -86,7 +87,7 @@ def test_what_is_filtered_out_counts_as_failed() -> None:
     ):
         assert not list(parts_of(columns, narrow))
         assert cell_of(3, "tensor", rows, narrow) is None
-        assert standings.totals_of(columns, 3, narrow) is None
+        assert leaderboard_rows.totals_of(columns, 3, narrow) is None
 
 
 def drawn(seed: int) -> dict[int, list[dict[str, Any]]]:
@@ -128,18 +129,18 @@ def test_a_problem_put_in_leaves_what_a_rebuild_makes(seed: int) -> None:
     found, others = tallies(seed), tallies(seed + 1)
     draw = random.Random(seed)
     steps = [*draw.sample(others, len(others)), *draw.sample(found, len(found))]
-    columns: dict[str, Any] = standings.columns_of(steps[:1], 3)
+    columns: dict[str, Any] = leaderboard_rows.columns_of(steps[:1], 3)
     for tally in steps[1:]:
         columns |= difference(columns, tally.cell.problem, tally)
-    assert columns == standings.columns_of(found, 3)
+    assert columns == leaderboard_rows.columns_of(found, 3)
     gone = draw.choice(found)
     columns |= difference(columns, gone.cell.problem, None)
-    assert columns == standings.columns_of([one for one in found if one is not gone], 3)
+    assert columns == leaderboard_rows.columns_of([one for one in found if one is not gone], 3)
 
 
 def test_columns_that_stay_as_they_are_are_not_written_again() -> None:
     first = tallies(1)[0]
-    columns: dict[str, Any] = standings.columns_of(tallies(1), 3)
+    columns: dict[str, Any] = leaderboard_rows.columns_of(tallies(1), 3)
     again = difference(columns, first.cell.problem, first)
     assert set(again) == {"attempted", "made", "total", "solved"}
     assert columns | again == columns
@@ -147,18 +148,18 @@ def test_columns_that_stay_as_they_are_are_not_written_again() -> None:
 
 def difference(columns: dict[str, Any], problem: int, tally: Tally | None) -> dict[str, Any]:
     packed = Packed(*(columns[name] for name in Packed._fields))
-    stored = standings.Stored(packed, columns["by_category"], columns["by_threshold"])
-    return standings.with_tally(stored, problem, tally, 3) or {}
+    stored = leaderboard_rows.Stored(packed, columns["by_category"], columns["by_threshold"])
+    return leaderboard_rows.with_tally(stored, problem, tally, 3) or {}
 
 
 @pytest.mark.parametrize("seed", range(5))
 def test_totals_say_what_the_results_say(seed: int) -> None:
-    found = standings.columns_of(tallies(seed), 3)
+    found = leaderboard_rows.columns_of(tallies(seed), 3)
     every = [one.results for one in tallies(seed)]
     by_category = json.loads(found["by_category"])
     assert list(by_category) == sorted({one.category for one in every})
     for category, read in {"": json.loads(found["total"]), **by_category}.items():
-        totals = standings.Totals(*read)
+        totals = leaderboard_rows.Totals(*read)
         results = [one for one in every if category in ("", one.category)]
         assert scores.score_of(totals.summed, 12, k=3) == scores.score(results, 12, k=3)
         assert sum(totals.modes) == sum(result.made for result in results)
@@ -188,7 +189,7 @@ def test_what_is_added_up_for_every_threshold_is_what_each_one_says(seed: int) -
 def test_narrowed_totals_are_those_of_the_attempts_that_count(seed: int, narrow: Narrow) -> None:
     rows = drawn(seed)
     columns = Columns.of(tallies(seed))
-    found = standings.totals_of(columns, 3, narrow)
+    found = leaderboard_rows.totals_of(columns, 3, narrow)
     made = (cell_of(n, "abc"[n % 3], own, narrow) for n, own in rows.items())
     cells = [cell for cell in made if cell]
     assert bool(found) == bool(cells)

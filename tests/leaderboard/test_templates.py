@@ -15,7 +15,7 @@ from django.urls import reverse, set_script_prefix
 from django.utils.safestring import mark_safe
 from jinja2 import Environment, UndefinedError, meta
 
-from leaderboard.links import one_prefix, url
+from leaderboard.kit.links import one_prefix, url
 from leaderboard.models import Visibility
 
 FOLDER = Path(settings.BASE_DIR) / "templates"

@@ -12,9 +12,9 @@ import pytest
 from django.conf import settings
 from django.core.management import CommandError, call_command
 
-from leaderboard.kernels import Candidate, checked_problem
 from leaderboard.models import Hardware, Kernel, LanguageModel, Problem, Run, Submission
-from leaderboard.trees import Tree, published_number, tree_of
+from leaderboard.submissions.sources import Candidate, checked_problem
+from leaderboard.submissions.trees import Tree, published_number, tree_of
 from tests.leaderboard import factory
 from tests.leaderboard.uploads import GOOD, Send, make_tar, make_zip, stored
 

@@ -18,10 +18,12 @@ from typing import Any
 import pytest
 from django.conf import settings as site_settings
 
-from leaderboard import celery, evaluation, queue
+from leaderboard import celery
 from leaderboard.models import ApiToken, Hardware, Kernel, Problem, Run, Scope, Summary, WorkerHost
 from leaderboard.models.runs import FINAL
-from leaderboard.queue import Setting
+from leaderboard.runs import evaluation
+from leaderboard.submissions import queue
+from leaderboard.submissions.queue import Setting
 from tests.leaderboard import factory
 
 ROOT = Path(site_settings.BASE_DIR)
@@ -43,7 +45,7 @@ def site(live_server: Any, settings: Any, tmp_path: Path, monkeypatch: Any) -> s
     settings.PKB_LEASE_S, settings.PKB_HEARTBEAT_S, settings.PKB_POLL_S = 3, 1, 1
     settings.PKB_RERING_S, settings.PKB_HOST_SILENCE_S = 3, 4
     monkeypatch.setattr(celery, "app", celery.make_app())
-    for module in ("queue", "hosts"):
+    for module in ("submissions.queue", "runs.hosts"):
         monkeypatch.setattr(f"leaderboard.{module}.ring", celery.ring)
     return str(live_server.url)
 
@@ -148,7 +150,7 @@ def test_every_run_is_done_once_though_workers_are_killed(
 def test_a_run_waits_for_a_worker_and_its_bell_may_be_lost(
     start: Start, hardware: Hardware, problem: Problem, monkeypatch: Any
 ) -> None:
-    monkeypatch.setattr("leaderboard.queue.ring", lambda *_: False)
+    monkeypatch.setattr("leaderboard.submissions.queue.ring", lambda *_: False)
     _enqueue(hardware, problem, [0.1])
     start()
     _wait(_all_final, "a run without a bell was never found")
@@ -179,7 +181,7 @@ def test_the_site_takes_submissions_while_the_broker_is_down(
     monkeypatch.delenv("CELERY_BROKER_URL", raising=False)  # Celery prefers it to its settings
     monkeypatch.delenv("CELERY_BROKER_URL", raising=False)  # Celery prefers it to any setting
     monkeypatch.setattr(celery, "app", celery.make_app())
-    monkeypatch.setattr("leaderboard.queue.ring", celery.ring)
+    monkeypatch.setattr("leaderboard.submissions.queue.ring", celery.ring)
     started_s = time.monotonic()
     (run,) = _enqueue(hardware, problem, [0.1])
     assert time.monotonic() - started_s < 5

@@ -4,11 +4,11 @@ from typing import Any
 
 from django.core.management.base import BaseCommand
 
-from leaderboard import published
+from leaderboard.submissions import published_results
 
 
 class Command(BaseCommand):
     help = "Load the results that the benchmark's authors published, as claims. Safe to repeat."
 
     def handle(self, *args: Any, **options: Any) -> None:
-        self.stdout.write(f"{published.load()} published claims")
+        self.stdout.write(f"{published_results.load()} published claims")

@@ -7,8 +7,8 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 from django.db import transaction
 
-from leaderboard import judged_elsewhere
-from leaderboard.report_lines import BadLine
+from leaderboard.runs import imported_reports
+from leaderboard.runs.report_lines import BadLine
 
 
 class Command(BaseCommand):
@@ -23,10 +23,10 @@ class Command(BaseCommand):
         )
 
     def handle(self, *args: Any, **options: Any) -> None:
-        paths = options["file"] or sorted(judged_elsewhere.SHIPPED.glob("*.jsonl.gz"))
+        paths = options["file"] or sorted(imported_reports.SHIPPED.glob("*.jsonl.gz"))
         try:
             with transaction.atomic():
-                loaded = [(path, judged_elsewhere.load(path)) for path in paths]
+                loaded = [(path, imported_reports.load(path)) for path in paths]
         except BadLine as error:
             raise CommandError(f"{error}\nnothing was stored") from None
         for path, found in loaded:

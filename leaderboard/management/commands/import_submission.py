@@ -7,12 +7,12 @@ from typing import Any
 from django.contrib.auth import get_user_model
 from django.core.management.base import BaseCommand, CommandError
 
-from leaderboard.archives import read_folder
-from leaderboard.intake import About, accept
-from leaderboard.kernels import from_members
+from leaderboard.kit.request_error import Refusal
 from leaderboard.models import Harness, Visibility
-from leaderboard.placing import Wish
-from leaderboard.refusal import Refusal
+from leaderboard.submissions.archives import read_folder
+from leaderboard.submissions.intake import About, accept
+from leaderboard.submissions.sources import from_members
+from leaderboard.submissions.target_selection import Wish
 
 WISHES = ("device", "hardware", "size", "dtype", "profile")
 

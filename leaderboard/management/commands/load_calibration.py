@@ -7,8 +7,8 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 from django.db import transaction
 
-from leaderboard import calibration
 from leaderboard.models import DataVersion, Hardware
+from leaderboard.read_model import calibration
 
 
 class Command(BaseCommand):

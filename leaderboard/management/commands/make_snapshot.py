@@ -6,8 +6,8 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from leaderboard import snapshots
 from leaderboard.models import Snapshot
+from leaderboard.publishing import snapshots
 
 
 class Command(BaseCommand):
@@ -23,7 +23,7 @@ class Command(BaseCommand):
         if options["if_none"] and (newest := Snapshot.objects.first()):
             self.stdout.write(f"{newest.tag} is there already")
             return
-        from leaderboard import snapshot_files  # pyarrow, which no other command needs
+        from leaderboard.publishing import snapshot_files  # pyarrow, which no other command needs
 
         tag = options["tag"]
         if tag is None:

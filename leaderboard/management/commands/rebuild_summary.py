@@ -5,8 +5,8 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from leaderboard import summary
 from leaderboard.models import DataVersion
+from leaderboard.read_model import summary
 
 
 class Command(BaseCommand):
@@ -24,7 +24,7 @@ class Command(BaseCommand):
             self.stdout.write(f"{summary.rebuild()} rows")
             DataVersion.objects.bump()
             return
-        from leaderboard import frames  # pandas, which no other command needs
+        from leaderboard.read_model import frames  # pandas, which no other command needs
 
         differences = frames.differences()
         if differences:

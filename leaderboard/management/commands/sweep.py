@@ -4,7 +4,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand
 
-from leaderboard import hosts
+from leaderboard.runs import hosts
 
 
 class Command(BaseCommand):

@@ -6,7 +6,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from leaderboard import catalogue
+from leaderboard.runs import catalogue
 
 
 class Command(BaseCommand):

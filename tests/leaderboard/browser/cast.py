@@ -7,7 +7,6 @@ from typing import Any
 
 from evaluator.profiling.mechanism import Evidence, Mechanism, Tag
 from evaluator.report import Environment, RankLog, Verdict
-from leaderboard import editing
 from leaderboard.models import (
     DataVersion,
     Hardware,
@@ -17,6 +16,7 @@ from leaderboard.models import (
     Source,
     Submission,
 )
+from leaderboard.submissions import editing
 from tests.leaderboard import factory, gpu_report
 from tests.leaderboard.problem_payload import COST
 

@@ -1,0 +1,90 @@
+"""A user's tokens and submissions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib.auth.decorators import login_required
+from django.db.models import Count
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.utils import timezone
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_http_methods, require_POST
+
+from leaderboard.kit.links import url
+from leaderboard.models import ApiToken, Scope, Submission
+from leaderboard.submissions.forms import TokenForm
+
+MOST_TOKENS = 50
+
+
+@never_cache
+@login_required
+@require_http_methods(["GET", "POST"])
+def account(request: HttpRequest) -> HttpResponse:
+    form = TokenForm(request.POST or None)
+    secret = None
+    if request.method == "POST" and form.is_valid():
+        if ApiToken.objects.valid().filter(owner_id=request.user.pk).count() >= MOST_TOKENS:
+            form.add_error(None, f"An account has at most {MOST_TOKENS} tokens: revoke one first.")
+        else:
+            secret = issue(request, form)
+            form = TokenForm()
+    context = {
+        "section": "account",
+        "form": form,
+        "secret": secret,
+        "tokens": token_rows(request),
+        "submissions": submission_rows(request),
+    }
+    return render(request, "account.html", context, status=400 if form.errors else 200)
+
+
+def issue(request: HttpRequest, form: TokenForm) -> str:
+    assert request.user.is_authenticated
+    data = form.cleaned_data
+    _, text = ApiToken.objects.issue(
+        scope=Scope(data["scope"]),
+        name=data["name"],
+        owner=request.user,
+        lifetime=form.lifetime_or_none,
+    )
+    return text
+
+
+@login_required
+@require_POST
+def revoke_token(request: HttpRequest, number: int) -> HttpResponse:
+    """Somebody else's token does not exist as far as this reader is told."""
+    if not ApiToken.objects.filter(pk=number, owner_id=request.user.pk).revoke():
+        raise Http404
+    return redirect("account")
+
+
+def token_rows(request: HttpRequest) -> list[dict[str, Any]]:
+    now = timezone.now()
+    rows = []
+    for token in ApiToken.objects.filter(owner_id=request.user.pk):
+        expired = token.expires_at is not None and token.expires_at <= now
+        state = "revoked" if token.revoked_at else "expired" if expired else "usable"
+        rows.append(
+            {
+                **{n: getattr(token, n) for n in ("pk", "prefix", "name", "scope")},
+                **{n: getattr(token, n) for n in ("created_at", "expires_at")},
+                "state": state,
+                "usable": state == "usable",
+            }
+        )
+    return rows
+
+
+def submission_rows(request: HttpRequest) -> list[dict[str, Any]]:
+    """Newest first, which has to be said: grouping drops the order of a model."""
+    own = Submission.objects.filter(owner_id=request.user.pk).order_by("-id")
+    found = own.annotate(kernel_count=Count("kernels"))
+    names = ("pk", "harness", "visibility", "created_at", "model__name", "kernel_count")
+    return [
+        {**row, "model": row["model__name"], "url": url("submission", row["pk"])}
+        for row in found.values(*names)
+    ]

@@ -1,0 +1,77 @@
+"""The page on which a submission's owner changes what it says of itself."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib.auth.decorators import login_required
+from django.core.exceptions import PermissionDenied
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_http_methods
+
+from leaderboard.kit.request_error import Refusal
+from leaderboard.model_pages.submission import submission_called
+from leaderboard.models import AuditEntry, Submission, Visibility
+from leaderboard.submissions import editing
+from leaderboard.submissions.forms import EditForm, blame
+
+MOST_CHANGES = 20
+
+
+@never_cache
+@login_required
+@require_http_methods(["GET", "POST"])
+def edit(request: HttpRequest, number: int) -> HttpResponse:
+    """Somebody else's private submission does not exist as far as this reader is told."""
+    found, _ = submission_called(number)
+    if not editing.may_edit(request.user, found):
+        raise Http404 if found.visibility == Visibility.PRIVATE else PermissionDenied
+    if request.method == "GET":
+        return _page(request, found, EditForm(found))
+    form = EditForm(found, request.POST)
+    if not form.is_valid():
+        return _page(request, found, form, status=400)
+    assert request.user.is_authenticated
+    try:
+        editing.edit(found, request.user, form.cleaned_data)
+    except Refusal as refusal:
+        blame(form, refusal)
+        return _page(request, found, form, refusal=refusal, status=refusal.status)
+    return redirect(found)
+
+
+def _page(
+    request: HttpRequest,
+    found: Submission,
+    form: EditForm,
+    *,
+    refusal: Refusal | None = None,
+    status: int = 200,
+) -> HttpResponse:
+    context = {
+        "section": "account",
+        "submission": found,
+        "form": form,
+        "refusal": refusal,
+        "changes": changes_of(found, form),
+    }
+    return render(request, "edit.html", context, status=status)
+
+
+def changes_of(found: Submission, form: EditForm) -> list[dict[str, Any]]:
+    """The newest, one row for each value."""
+    labels = {field.name: field.label for field in form}
+    entries = AuditEntry.objects.filter(subject=f"{found._meta.verbose_name} {found.pk}")
+    return [
+        {
+            "at": entry.at,
+            "who": "owner" if entry.actor_id == found.owner_id else "staff",
+            "name": labels.get(name, name.replace("_", " ").capitalize()),
+            "before": entry.detail["before"][name],
+            "after": after,
+        }
+        for entry in entries[:MOST_CHANGES]
+        for name, after in entry.detail["after"].items()
+    ]

@@ -1,0 +1,87 @@
+"""The form that hands kernels in; `intake` decides, as it does for the API."""
+
+from __future__ import annotations
+
+import uuid
+from typing import Any
+
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_http_methods
+
+from leaderboard.kit.request_error import Refusal
+from leaderboard.models import Harness, Visibility
+from leaderboard.submissions.archives import read_archive
+from leaderboard.submissions.forms import SubmitForm, blame
+from leaderboard.submissions.intake import About, Accepted, accept
+from leaderboard.submissions.sources import Candidate, decoded, from_members
+from leaderboard.submissions.target_selection import Wish
+
+
+@never_cache
+@require_http_methods(["GET", "POST"])
+def submit(request: HttpRequest) -> HttpResponse:
+    if not request.user.is_authenticated:
+        return _page(request, status=403 if request.method == "POST" else 200)
+    if request.method == "GET":
+        return _page(request, SubmitForm(initial={"problem": request.GET.get("problem", "")}))
+    form = SubmitForm(request.POST, request.FILES)
+    if not form.is_valid():
+        return _page(request, form, status=400)
+    try:
+        accepted = hand_in(request, form)
+    except Refusal as refusal:
+        blame(form, refusal)
+        return _page(request, form, refusal=refusal, status=refusal.status)
+    if len(accepted.runs) == 1:
+        return redirect(accepted.runs[0].get_absolute_url())
+    return redirect(accepted.submission.get_absolute_url())
+
+
+def hand_in(request: HttpRequest, form: SubmitForm) -> Accepted:
+    """Raises Refusal."""
+    assert request.user.is_authenticated
+    data = form.cleaned_data
+    about = About(
+        model=data["model"],
+        vendor=data["vendor"],
+        harness=Harness(data["harness"]),
+        visibility=Visibility(data["visibility"]),
+        step_budget=data["step_budget"],
+        cost_usd=data["cost_usd"],
+        notes=data["notes"],
+        link=data["link"],
+    )
+    wanted = ("hardware", "world_size", "size", "dtype", "profile")
+    wish = Wish(**{name: data[name] or None for name in wanted})
+    key = request.POST.get("key", "")[:200] or None
+    return accept(request.user, about, candidates(data), wish, idempotency_key=key)
+
+
+def candidates(data: dict[str, Any]) -> list[Candidate]:
+    attempt = data["attempt"] or 1
+    if data["archive"]:
+        return from_members(read_archive(data["archive"].file), attempt)
+    source = decoded(data["source"].encode())
+    return [
+        Candidate(problem=data["problem"], backend=data["backend"], source=source, attempt=attempt)
+    ]
+
+
+def _page(
+    request: HttpRequest,
+    form: SubmitForm | None = None,
+    *,
+    refusal: Refusal | None = None,
+    status: int = 200,
+) -> HttpResponse:
+    """A refused form keeps its key: mending it makes another request, sending it twice does not."""
+    context = {
+        "section": "submit",
+        "form": form,
+        "refusal": refusal,
+        "key": request.POST.get("key") or uuid.uuid4().hex,
+        "origin": request.build_absolute_uri("/")[:-1],
+    }
+    return render(request, "submit.html", context, status=status)

@@ -1,0 +1,210 @@
+"""The leaderboard."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import groupby
+from typing import Any
+from urllib.parse import parse_qsl
+
+from django.http import HttpRequest
+from django.utils import timezone
+
+from leaderboard.board_pages.board_cells import Columns, board_row, brackets, date_cell, kind_of
+from leaderboard.board_pages.board_figures import board_figures
+from leaderboard.delivery import cells
+from leaderboard.delivery.pages import Page, Table, canonical_query, choice, origin, public_page
+from leaderboard.delivery.paging import PAGE, Part, part_of
+from leaderboard.kit.links import url
+from leaderboard.metrics.verdicts import words
+from leaderboard.publishing import citing
+from leaderboard.read_model.boards import Setting
+from leaderboard.read_model.columns import (
+    CSV_COLUMNS,
+    DEFAULT_SORT,
+    SORTS,
+    WORDS,
+    Column,
+    Placed,
+    Words,
+    as_record,
+    cells_of,
+    csv_rows,
+    known_to_any,
+    label_at,
+    placed,
+)
+from leaderboard.read_model.filters import (
+    BOARD_PARAMETERS,
+    SETTING_FILTERS,
+    BoardQuery,
+    board_query,
+    chips,
+    said,
+)
+
+# Fewer rows than this say little of models, and the page says so.
+FEW_ROWS = 3
+# Of submissions judged here; baselines and claims stand on every page.
+ROWS_A_PAGE = 100
+PARAMETERS = ("sort", *BOARD_PARAMETERS, PAGE)
+# Of how good a row is, and of how it was made.
+Sides = tuple[Columns, Columns]
+
+
+@public_page(*PARAMETERS)
+def board(request: HttpRequest) -> Page:
+    sort = choice(request, "sort", SORTS, DEFAULT_SORT)
+    query = board_query(request)
+    ours, claims = query.judged(ahead=None), query.claims()
+    rows = placed([*ours, *query.claimed(claims)], sort)
+    ranked = [row for row in rows if kind_of(row.entry) == "judged"]
+    part = part_of(request, ranked, ROWS_A_PAGE, PARAMETERS)
+    columns = columns_of(rows)
+    address = canonical_query(request, BOARD_PARAMETERS)
+    setting = query.setting and vars(query.setting)
+    return Page(
+        template="leaderboard.html",
+        section="board",
+        context={
+            "scored": query.scope.scored,
+            "page_url": url("board"),
+            "filters": query.controls,
+            "slider": query.slider,
+            "p": f"{query.p:g}",
+            "sort": "" if sort == DEFAULT_SORT else sort,
+            "chips": chips((query.slider, *query.controls), url("board"), _pairs(address, sort)),
+            "figures": board_figures(query, ours, claims, address),
+            "where": [pair for pair in parse_qsl(address) if pair[0] in SETTING_FILTERS],
+            "cite": cite(request, address),
+            "citation": claims[0].citation if claims else "",
+            "links": part.links,
+            **counted(query, rows, part),
+            **table_context(rows, part, columns, query.tail),
+            **heads(columns, sort, query.p, address),
+        },
+        data=lambda: {"setting": setting, "p": query.p, "rows": [as_record(row) for row in rows]},
+        table=Table(columns=CSV_COLUMNS, rows=csv_rows(rows)),
+    )
+
+
+def cite(request: HttpRequest, address: str) -> dict[str, str] | None:
+    """None where the site does not know its own address."""
+    site = origin(request)
+    page = f"{site}{url('board')}" + (f"?{address}" if address else "")
+    return citing.live(page, timezone.localdate()) if site else None
+
+
+def counted(query: BoardQuery, rows: Sequence[Placed], part: Part[Placed]) -> dict[str, object]:
+    """How many rows there are of what, and where they come from, in words."""
+    judged = sum(not row.entry.claimed and not row.entry.baseline for row in rows)
+    claimed = sum(row.entry.claimed for row in rows)
+    of = f"{part.start + 1} to {part.start + len(part.rows)} of " if part.links else ""
+    parts = [f"{of}{said(judged, 'submission')} judged here"]
+    parts += [said(claimed, "published claim")] if claimed else []
+    rows_in_words = f"Showing {', '.join(parts)}, of {said(query.scope.scored, 'scored problem')}"
+    where = in_words(query.setting)
+    return {
+        "judged": judged,
+        "claimed": claimed,
+        "few": query.setting is not None and 0 < judged < FEW_ROWS,
+        "said": f"{rows_in_words} · {where}" if where else rows_in_words,
+        "narrowed": any(query.chosen.values()),
+    }
+
+
+def in_words(setting: Setting | None) -> str:
+    if setting is None:
+        return ""
+    return (
+        f"{setting.world_size} ranks of {setting.hardware_id}, {setting.dtype}, "
+        f"size {setting.size}, {setting.profile} inputs, judge version {setting.judge_version}"
+    )
+
+
+def table_context(
+    rows: Sequence[Placed], part: Part[Placed], columns: Sides, tail: str
+) -> dict[str, object]:
+    left, right = columns
+    kinds = [kind_of(row.entry) for row in rows]
+    baselines = kinds.count("baseline")
+    comparable = baselines + len(part.rows) > 1
+    first = baselines + part.start
+    ranked = range(first, first + len(part.rows))
+    made = [
+        (kind, board_row(row, tie, left, right, comparable=comparable, tail=tail))
+        for at, (kind, row, tie) in enumerate(zip(kinds, rows, brackets(rows), strict=True))
+        if at in ranked or kind != "judged"
+    ]
+    return {
+        "groups": [
+            {"kind": kind, "rows": cells.joined(drawn for _, drawn in group)}
+            for kind, group in groupby(made, key=lambda row: row[0])
+        ],
+        "wide": len(left) + len(right) + 6 + comparable,
+        "comparable": comparable,
+        "tied": any(row.tie_group for row in rows),
+    }
+
+
+def columns_of(rows: Iterable[Placed]) -> Sides:
+    """Those that some row has a number in."""
+    columns = known_to_any([row.entry for row in rows])
+    left = tuple(column for column in columns if column.group != "how")
+    return left, tuple(column for column in columns if column.group == "how")
+
+
+def heads(columns: Sides, sort: str, p: float, address: str) -> dict[str, object]:
+    left, right = columns
+    return {
+        "left": headings(left, sort, p, address),
+        "right": headings(right, sort, p, address),
+        "words": {one.key: heading(one, one.label, sort, address) for one in WORDS},
+        "fast_wide": sum(column.group == "fast" for column in left),
+        "right_wide": sum(column.group == "right" for column in left),
+        "how_wide": len(right) + 2,
+    }
+
+
+def row_context(row: Placed, columns: Sequence[Column]) -> dict[str, Any]:
+    """A row as the page of a model shows it."""
+    entry = row.entry
+    return {
+        **{name: getattr(entry, name) for name in ("model", "vendor", "harness", "url")},
+        "date": date_cell(entry.day),
+        "place": row.place or "",
+        "claimed": entry.claimed,
+        "trust": entry.trust,
+        "trust_text": words(entry.trust),
+        "cells": cells_of(entry, columns),
+    }
+
+
+def headings(columns: Iterable[Column], sort: str, p: float, address: str) -> list[dict[str, str]]:
+    return [
+        {
+            **heading(column, label_at(column, p), sort, address),
+            "unit": column.unit,
+            "group": column.group,
+        }
+        for column in columns
+    ]
+
+
+def heading(by: Column | Words, label: str, sort: str, address: str) -> dict[str, str]:
+    """Sorts by its column, and turns the order round when it does already."""
+    turned = f"-{by.key}" if sort == by.key else by.key
+    parts = (address, "" if turned == DEFAULT_SORT else f"sort={turned}")
+    query = "&".join(filter(None, parts))
+    falls = by.falls != sort.startswith("-")
+    direction = "descending" if falls else "ascending"
+    return {
+        "label": label,
+        "url": f"{url('board')}?{query}" if query else url("board"),
+        "sorted": direction if by.key == sort.removeprefix("-") else "",
+    }
+
+
+def _pairs(address: str, sort: str) -> dict[str, str]:
+    found = dict(parse_qsl(address))
+    return found if sort == DEFAULT_SORT else {**found, "sort": sort}

@@ -1,0 +1,199 @@
+"""One category: its problems, who does best on them, how kernels fail there."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+from uuid import UUID
+
+import orjson
+from django.db.models import QuerySet
+from django.db.models.fields.json import KT
+from django.http import Http404, HttpRequest
+
+from leaderboard.board_pages.board_figures import failure_modes
+from leaderboard.board_pages.taxonomy import family_of
+from leaderboard.delivery import cells
+from leaderboard.delivery.pages import Crumb, Page, Table, canonical_query, public_page
+from leaderboard.figures.frame import framed
+from leaderboard.kit.links import url
+from leaderboard.kit.prepared import Given, ask, given
+from leaderboard.metrics.verdicts import words
+from leaderboard.models import Problem
+from leaderboard.read_model import boards
+from leaderboard.read_model.boards import Entry, Setting
+from leaderboard.read_model.columns import Placed, cells_of, known_to_any, placed
+from leaderboard.read_model.filters import SETTING_FILTERS, said, setting_filters, setting_tail
+from leaderboard.read_model.problem_aggregates import beside, place_of
+from leaderboard.read_model.problem_list import LIST_RANKS, LIST_SIZE
+from leaderboard.read_model.published_claims import entry_of, published
+
+MOST_MODELS = 12
+SHOWN = ("fast1", "fastk", "pass1", "passk", "correct", "speedup", "utilisation")
+
+
+@public_page(*SETTING_FILTERS)
+def category(request: HttpRequest, slug: str) -> Page:
+    known = boards.known_settings()
+    setting, controls = setting_filters(request, known)
+    problems = problems_of(slug, setting)
+    if not problems:
+        raise Http404
+    scored, title = sum(problem.scored for problem in problems), problems[0].category_title
+    entries = boards.judged(setting, scored, category=slug, ahead=None) if setting else []
+    rows = placed([*entries, *map(entry_of, published(category=slug))], "fast1")
+    records = [problem_record(problem, setting) for problem in problems]
+    where = canonical_query(request, (*SETTING_FILTERS,))
+    return Page(
+        template="category.html",
+        section="categories",
+        context={
+            "title": title,
+            "family": family_of(slug),
+            "page_url": url("category", slug),
+            "filters": controls,
+            **_where(setting),
+            "said": said(len(problems), "problem"),
+            "problems": [_problem_row(*pair) for pair in zip(problems, records, strict=True)],
+            "board_url": f"{url('board')}?category={slug}" + (f"&{where}" if where else ""),
+            "figures": _figures(slug, entries, where),
+            **facts(records, scored),
+            **models_context(rows, setting_tail(setting, known)),
+        },
+        data={
+            "category": slug,
+            "title": title,
+            "setting": setting and vars(setting),
+            "problems": records,
+        },
+        table=Table(columns=tuple(records[0]), rows=[list(record.values()) for record in records]),
+        crumbs=(
+            Crumb(text="Leaderboard", url=url("board")),
+            Crumb(text="Categories", url=url("categories")),
+            Crumb(text=title),
+        ),
+    )
+
+
+def _where(setting: Setting | None) -> dict[str, object]:
+    return {"showing": setting, "ranks": setting.world_size if setting else LIST_RANKS}
+
+
+class Asked(NamedTuple):
+    """A problem with what it came to in the setting."""
+
+    number: int
+    slug: str
+    title: str
+    category_title: str
+    summary: str
+    scored: bool
+    unscored_reason: str | None
+    source: str | None
+    costs: str | None
+    also: str | None
+    here__submissions: int | None
+    here__solved: int | None
+    here__best_speedup: float | None
+    here__run__kernel__submission__model__name: str | None
+    here__run_id: UUID | None
+    here__usual_utilisation: float | None
+
+
+def problems_of(slug: str, setting: Setting | None) -> list[Asked]:
+    where = place_of(setting)
+    return list(map(Asked._make, ask(_problems, tuple(where), slug=slug, **where)))
+
+
+def _problems(where: tuple[str, ...]) -> QuerySet[Problem, tuple[Any, ...]]:
+    found = beside(Problem.objects.filter(category=Given("slug")), given(where))
+    return found.annotate(also=KT("payload__also")).order_by("number").values_list(*Asked._fields)
+
+
+def problem_record(problem: Asked, setting: Setting | None) -> dict[str, Any]:
+    """What became of a problem over all submissions; the best is the fastest right kernel."""
+    size, ranks = (setting.size, setting.world_size) if setting else (LIST_SIZE, LIST_RANKS)
+    costs = orjson.loads(problem.costs or "{}").get(size, {}).get(str(ranks), {})
+    tried, solved = (
+        (problem.here__submissions or 0, problem.here__solved or 0) if problem.scored else (0, 0)
+    )
+    return {
+        "number": problem.number,
+        "slug": problem.slug,
+        "title": problem.title,
+        "source": problem.source or "",
+        "scored": problem.scored,
+        "wire_bytes": costs.get("wire_bytes"),
+        "tried": tried,
+        "solved": solved,
+        "best_speedup": problem.here__best_speedup if solved else None,
+        "best_model": problem.here__run__kernel__submission__model__name if solved else None,
+        "best_run": str(problem.here__run_id) if solved else None,
+        "utilisation": problem.here__usual_utilisation if solved else None,
+    }
+
+
+def _problem_row(problem: Asked, record: Mapping[str, Any]) -> dict[str, object]:
+    numbers = [
+        cells.bytes_cell(record["wire_bytes"]),
+        cells.fraction_cell(record["solved"], record["tried"] or None),
+        cells.ratio_cell(record["best_speedup"]),
+        cells.per_cent_cell(record["utilisation"]),
+    ]
+    return {
+        **record,
+        "summary": problem.summary,
+        "also": orjson.loads(problem.also or "[]"),
+        "reason": problem.unscored_reason,
+        "url": url("problem", problem.number, problem.slug),
+        "run_url": url("run", record["best_run"]) if record["best_run"] else "",
+        "cells": cells.joined(numbers),
+    }
+
+
+def facts(records: Sequence[Mapping[str, Any]], scored: int) -> dict[str, object]:
+    """Medians are over the problems that somebody solved."""
+    speedups = [record["best_speedup"] for record in records if record["best_speedup"]]
+    known = [r["utilisation"] for r in records if r["utilisation"] is not None]
+    return {
+        "scored": scored,
+        "unscored": len(records) - scored,
+        "solved": sum(record["solved"] > 0 for record in records),
+        "speedup": statistics.median(speedups) if speedups else None,
+        "utilisation": statistics.median(known) if known else None,
+    }
+
+
+def models_context(rows: Sequence[Placed], tail: str) -> dict[str, object]:
+    """`tail` ends addresses of submissions."""
+    judged = [row for row in rows if not row.entry.claimed][:MOST_MODELS]
+    shown = [*judged, *(row for row in rows if row.entry.claimed)]
+    known = known_to_any([row.entry for row in shown])
+    columns = [column for column in known if column.key in SHOWN]
+    return {
+        "columns": columns,
+        "models": [
+            {
+                **{name: getattr(row.entry, name) for name in ("model", "harness", "trust")},
+                "url": row.entry.url_with(tail),
+                "kind": "claimed"
+                if row.entry.claimed
+                else "baseline"
+                if row.entry.baseline
+                else "",
+                "place": row.place or "",
+                "trust_text": words(row.entry.trust),
+                "cells": cells_of(row.entry, columns),
+            }
+            for row in shown
+        ],
+    }
+
+
+def _figures(slug: str, entries: Sequence[Entry], where: str) -> list[dict[str, object]]:
+    if not any(entry.modes for entry in entries if not entry.baseline):
+        return []
+    says = "Share of kernels by outcome, of the best submissions."
+    address = f"category={slug}" + (f"&{where}" if where else "")
+    return [framed(failure_modes, address, title="How kernels fail here", says=says)]

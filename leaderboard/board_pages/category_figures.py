@@ -1,0 +1,71 @@
+"""The heat map of categories by models."""
+
+from __future__ import annotations
+
+from django.http import HttpRequest
+
+from leaderboard.board_pages.board_figures import told_apart
+from leaderboard.board_pages.taxonomy import (
+    ALL,
+    CATEGORY_PARAMETERS,
+    METRICS,
+    CategoryQuery,
+    Side,
+    category_query,
+)
+from leaderboard.charts import categories as charts
+from leaderboard.charts.boards import ByCategory
+from leaderboard.delivery.pages import Crumb, canonical_query
+from leaderboard.figures.frame import Drawn, figure, framed
+from leaderboard.figures.tables import category_table
+from leaderboard.kit.links import url
+
+
+@figure(
+    "category-heat",
+    "Success by category",
+    "Per cent of a category's problems; a published column is of the problems published.",
+    *CATEGORY_PARAMETERS,
+    tall=True,
+)
+def heat_map(request: HttpRequest) -> Drawn:
+    query = category_query(request)
+    rows, titles = heat_rows(query)
+    address = canonical_query(request, CATEGORY_PARAMETERS)
+    page = url("categories") + (f"?{address}" if address else "")
+    return Drawn(
+        spec=charts.heat_map(rows, titles, METRICS[query.metric][0]),
+        table=category_table(rows, titles),
+        crumbs=(Crumb(text="Leaderboard", url=url("board")), Crumb(text="Categories", url=page)),
+        under=str(query.setting or ""),
+        title=heat_title(query),
+    )
+
+
+def heat_title(query: CategoryQuery) -> str:
+    return f"{METRICS[query.metric][0]} by category"
+
+
+def heat_frame(query: CategoryQuery, address: str) -> dict[str, object] | None:
+    """The frame in the page; None where there is no model to show."""
+    return framed(heat_map, address, title=heat_title(query)) if query.shown else None
+
+
+def heat_rows(query: CategoryQuery) -> tuple[list[ByCategory], list[str]]:
+    names = {**query.titles, ALL: "All"}
+    sides = query.shown
+    apart = told_apart([side.name for side in sides], [side.submission for side in sides])
+    rows = [
+        ByCategory(
+            model=side.model,
+            name=name,
+            values=tuple(_share(side, slug, query.metric) for slug in names),
+        )
+        for side, name in zip(sides, apart, strict=True)
+    ]
+    return rows, list(names.values())
+
+
+def _share(side: Side, slug: str, metric: str) -> float | None:
+    found = side.scores.get(slug)
+    return METRICS[metric][1](found) if found else None

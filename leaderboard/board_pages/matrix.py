@@ -1,0 +1,180 @@
+"""Models by problems, and the way from a cell to its attempt."""
+
+from __future__ import annotations
+
+import functools
+
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.utils.safestring import SafeString
+from django.views.decorators.http import require_safe
+
+from leaderboard.board_pages import matrix_rows
+from leaderboard.board_pages.matrix_rows import (
+    CELL_COLUMNS,
+    Column,
+    Group,
+    Numbers,
+    RowHead,
+    cell_record,
+)
+from leaderboard.delivery.pages import (
+    BadQuery,
+    Crumb,
+    Page,
+    Table,
+    bad_query,
+    canonical_query,
+    public_page,
+)
+from leaderboard.delivery.paging import PAGE, Part, part_of, part_url
+from leaderboard.kit.links import url
+from leaderboard.read_model import boards
+from leaderboard.read_model.boards import Entry, Setting
+from leaderboard.read_model.columns import DEFAULT_SORT, Placed, placed
+from leaderboard.read_model.filters import (
+    BOARD_PARAMETERS,
+    SETTING_FILTERS,
+    BoardQuery,
+    board_query,
+    said,
+    setting_query,
+)
+from leaderboard.read_model.scopes import Named, Scope
+
+# Those that say which kernels of a submission count.
+KERNEL_FILTERS = ("backend", "mechanism", "nccl")
+PARAMETERS = (*BOARD_PARAMETERS, PAGE)
+# As many as a screen shows; each is as wide as the catalogue.
+ROWS_A_PAGE = 25
+
+
+@public_page(*PARAMETERS)
+def models_by_problems(request: HttpRequest) -> Page:
+    query = board_query(request)
+    rows = placed(query.judged(ahead=("solved",)), DEFAULT_SORT)
+    others = [name for name in BOARD_PARAMETERS if name != "category"]
+    asked = asked_for(query.scope)
+    groups = grouped(asked, url("matrix"), canonical_query(request, others))
+    columns = [column for group in groups for column in group.columns]
+    numbers = tuple(tuple(one.signed for one in group.columns) for group in groups)
+    part = part_of(request, rows, ROWS_A_PAGE, PARAMETERS)
+    where = canonical_query(request, (*KERNEL_FILTERS, *SETTING_FILTERS))
+    records = (cell_record(row.entry, cell) for row in rows for cell in row.entry.cells)
+    context = {
+        "page_url": url("matrix"),
+        "filters": query.controls,
+        "groups": groups,
+        "is_wide": len(columns) <= matrix_rows.FEW_COLUMNS,
+        "unscored": sum(not one.scored for one in columns),
+        "legend": matrix_rows.LEGEND,
+        "solved": matrix_rows.solved_cells((row.entry for row in rows), columns),
+        "rows": [
+            _row(entry, numbers, where, query.tail)
+            for entry in boards.alone([row.entry for row in part.rows])
+        ],
+        "links": part.links,
+        "said": f"{in_words(part, len(rows))} · {query.setting}" if rows else "",
+    }
+    return Page(
+        template="matrix.html",
+        section="matrix",
+        context=context,
+        data=lambda: {
+            "setting": query.setting and vars(query.setting),
+            "problems": [one._asdict() for one in columns],
+            "cells": list(records),
+        },
+        table=Table(columns=CELL_COLUMNS, rows=(list(record.values()) for record in records)),
+        crumbs=(Crumb(text="Leaderboard", url=url("board")), Crumb(text="Matrix")),
+    )
+
+
+def in_words(part: Part[Placed], total: int) -> str:
+    if not part.links:
+        return said(total, "submission")
+    return f"{part.start + 1} to {part.start + len(part.rows)} of {said(total, 'submission')}"
+
+
+def asked_for(scope: Scope) -> tuple[Named, ...]:
+    return tuple(
+        problem
+        for problem in scope.every
+        if scope.category in ("", problem.category) and scope.source in ("", problem.source)
+    )
+
+
+@functools.lru_cache(maxsize=16)
+def grouped(problems: tuple[Named, ...], page: str, kept: str) -> tuple[Group, ...]:
+    """By category; `kept` are the other filters."""
+    columns: dict[str, list[Column]] = {}
+    titles: dict[str, str] = {}
+    for one in problems:
+        titles[one.category] = one.category_title
+        address = url("problem", one.number, one.slug)
+        found = Column(number=one.number, title=one.title, url=address, scored=one.scored)
+        columns.setdefault(one.category, []).append(found)
+    tail = f"&{kept}" if kept else ""
+    return tuple(
+        Group(title=titles[own], url=f"{page}?category={own}{tail}", columns=tuple(members))
+        for own, members in columns.items()
+    )
+
+
+def _row(entry: Entry, numbers: Numbers, where: str, tail: str) -> tuple[RowHead, SafeString]:
+    submission = entry.submission or 0
+    head = RowHead(
+        submission=submission,
+        model=entry.model,
+        harness=entry.harness,
+        url=entry.url_with(tail),
+        baseline=entry.baseline,
+        correct=entry.score.correct,
+    )
+    return head, matrix_rows.row_cells(submission, entry.marks, numbers, where)
+
+
+@require_safe
+def row(request: HttpRequest, submission: int) -> HttpResponse:
+    """To the part of the matrix that holds a submission, under the same filters."""
+    try:
+        rows = placed(board_query(request).judged(), DEFAULT_SORT)
+    except BadQuery as error:
+        return bad_query(error, "html")
+    at = next((n for n, row in enumerate(rows) if row.entry.submission == submission), None)
+    if at is None:
+        raise Http404
+    kept = canonical_query(request, BOARD_PARAMETERS)
+    part = part_url(url("matrix"), kept, at // ROWS_A_PAGE + 1)
+    return redirect(f"{part}#s{submission}")
+
+
+def row_url(submission: int, setting: Setting) -> str:
+    return f"{url('matrix-row', submission)}?{setting_query(setting)}"
+
+
+@require_safe
+def attempt(request: HttpRequest, submission: int, problem: int) -> HttpResponse:
+    """To the run that a cell of the matrix shows."""
+    try:
+        entries = one_submission(board_query(request), submission)
+    except BadQuery as error:
+        return bad_query(error, "html")
+    found = [cell for entry in entries for cell in entry.cells if cell.problem == problem]
+    if not found:
+        raise Http404
+    return redirect("run", found[0].run)
+
+
+def one_submission(query: BoardQuery, number: int) -> list[Entry]:
+    """With the kernels that count, as in the matrix that a reader came from."""
+    if query.setting is None:
+        return []
+    return boards.judged(
+        query.setting,
+        query.scope.scored,
+        submission=number,
+        backend=query.chosen["backend"],
+        mechanism=query.chosen["mechanism"],
+        nccl_free=bool(query.chosen["nccl"]),
+    )

@@ -1,0 +1,159 @@
+"""Submissions by problems: what became of each pair, as one mark."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from html import escape
+from typing import NamedTuple
+
+from django.utils.safestring import SafeString
+
+from leaderboard.delivery import cells
+from leaderboard.kit.links import url
+from leaderboard.metrics.failures import FAILURE_MODES
+from leaderboard.read_model.boards import Cell, Entry
+from leaderboard.read_model.details import Marked, Marks, marked
+
+
+@dataclass(frozen=True, kw_only=True)
+class Mark:
+    """A sign of a closed set: the class that colours it, what is drawn, what it means."""
+
+    code: str
+    glyph: str
+    words: str
+
+
+TWICE = Mark(code="z", glyph="⇑", words="right, at least twice as fast")
+FASTER = Mark(code="y", glyph="↑", words="right and faster")
+UNSURE = Mark(code="x", glyph="≈", words="right, not surely faster")
+HALF = Mark(code="w", glyph="⇓", words="right, less than half as fast")
+FAILURES: Mapping[str, Mark] = {
+    mode: Mark(code=code, glyph=code.upper(), words=mode)
+    for mode, code in zip(FAILURE_MODES, "csnrmd", strict=False)
+}
+LEGEND: tuple[Mark, ...] = (TWICE, FASTER, UNSURE, HALF, *FAILURES.values())
+# Nothing was judged there; with an edge where a category begins.
+UNMARKED = ('<td class="o">·</td>', '<td class="o g">·</td>')
+UNSCORED = ('<td class="o">–</td>', '<td class="o g">–</td>')
+# With few columns there is room for the speedup itself.
+FEW_COLUMNS = 24
+# Of problems, by category; that of one that is not scored with a minus.
+Numbers = tuple[tuple[int, ...], ...]
+CELL_COLUMNS = (
+    *("submission", "model", "harness", "problem", "verdict", "mode"),
+    *("made", "correct", "speedup", "kernel", "run"),
+)
+
+
+class Column(NamedTuple):
+    number: int
+    title: str
+    url: str
+    scored: bool
+
+    @property
+    def signed(self) -> int:
+        return self.number if self.scored else -self.number
+
+
+class Group(NamedTuple):
+    """The problems of a category; `url` shows them alone."""
+
+    title: str
+    url: str
+    columns: tuple[Column, ...]
+
+    @property
+    def short(self) -> str:
+        return self.title.removesuffix(" Parallel").removesuffix(" Primitive")
+
+    @property
+    def is_slim(self) -> bool:
+        return len(self.columns) < 4
+
+
+def mark_of(cell: Marked) -> Mark | None:
+    """Faster means what it means for fast_1: with the whole interval."""
+    if cell.best_speedup is None or cell.best_low is None:
+        return FAILURES.get(cell.mode or "")
+    if cell.best_low > 1.0:
+        return TWICE if cell.best_speedup >= 2.0 else FASTER
+    return UNSURE if cell.best_speedup >= 0.5 else HALF
+
+
+def row_cells(submission: int, marks: Marks, groups: Numbers, query: str) -> SafeString:
+    """`query` is what leads to the same attempt of the same setting."""
+    start = escape(url("attempt", submission, 0).removesuffix("0"))
+    return _row_cells(start, escape(f"?{query}" if query else ""), marks, groups)
+
+
+# Few rows change from one version of the data to the next, and few cells of them.
+@functools.lru_cache(maxsize=64)
+def _row_cells(start: str, end: str, marks: Marks, groups: Numbers) -> SafeString:
+    """What is written into a cell is a mark of ours or a number, or was escaped before."""
+    found = {cell.problem: cell for cell in marked(marks)}
+    in_digits = sum(map(len, groups)) <= FEW_COLUMNS
+    made = []
+    for number, is_first in ((number, number == group[0]) for group in groups for number in group):
+        cell = found.get(number)
+        around = _around(cell, is_first, in_digits) if cell else None
+        if around is None:
+            made.append((UNMARKED if number > 0 else UNSCORED)[is_first])
+        else:
+            made.append(f"{around[0]}{start}{number:d}{end}{around[1]}")
+    return SafeString("".join(made))
+
+
+@functools.lru_cache(maxsize=8192)
+def _around(cell: Marked, edge: bool, in_digits: bool) -> tuple[str, str] | None:
+    """What stands before and after the address of a cell's run; None where nothing was judged."""
+    mark = mark_of(cell)
+    if mark is None:
+        return None
+    says, drawn = mark.words, mark.glyph
+    if cell.best_speedup is not None:
+        says = cells.ratio_text(cell.best_speedup)
+        drawn = says.removesuffix("×") if in_digits else drawn
+    kind = f"{mark.code} g" if edge else mark.code
+    return (
+        f'<td class="{kind}"><a href="',
+        f'" title="{cell.problem:d}: {says}">{drawn}</a></td>',
+    )
+
+
+def solved_cells(entries: Iterable[Entry], columns: Sequence[Column]) -> SafeString:
+    """How many of the rows solved each problem; baselines are no submissions to count."""
+    found = [entry.solved for entry in entries if not entry.baseline]
+    wide = 1 + max((column.number for column in columns), default=0)
+    letters = "".join(own.ljust(wide)[:wide] for own in found)
+    solved = (letters[one.number :: wide].count("1") if one.scored else None for one in columns)
+    return cells.joined(map(cells.count_cell, solved))
+
+
+class RowHead(NamedTuple):
+    submission: int
+    model: str
+    harness: str
+    url: str
+    baseline: bool
+    correct: int
+
+
+def cell_record(entry: Entry, cell: Cell) -> dict[str, object]:
+    """A row of the CSV twin; keys are CELL_COLUMNS."""
+    return {
+        "submission": entry.submission,
+        "model": entry.model,
+        "harness": entry.harness,
+        "problem": cell.problem,
+        "verdict": cell.verdict,
+        "mode": cell.mode,
+        "made": cell.made,
+        "correct": cell.correct,
+        "speedup": cell.best_speedup,
+        "kernel": cell.kernel,
+        "run": cell.run,
+    }

@@ -1,0 +1,300 @@
+"""Numbers as text and as table cells.
+
+Cells accept numbers and None only: a number cannot carry markup, so joining cells in Python is safe
+and about twenty times faster than a template filter for each. `SafeString` does what `mark_safe`
+does, in a tenth of its time.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable, Iterable
+
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+
+from leaderboard.kit.visible import visible
+from leaderboard.metrics.scores import Interval
+
+Number = float | int | None
+
+MISSING = "–"
+_MISSING_CELL = SafeString(f'<td class="num none">{MISSING}</td>')
+_BYTE_UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
+_COUNT_UNITS = ("", "k", "M", "G", "T", "P")
+_MARKS_A_ROW = 20
+# Few numbers change from one version of the data to the next, and many stand in several rows. By
+# type too, so that what is refused is not taken for the number that it equals.
+_drawn_once = functools.lru_cache(maxsize=4096, typed=True)
+
+
+def joined(cells: Iterable[SafeString]) -> SafeString:
+    parts = list(cells)
+    if not {*map(type, parts)} <= {SafeString}:
+        raise TypeError("only cells made in this module can be joined")
+    return SafeString("".join(parts))
+
+
+def share_cell(value: Number, interval: Interval | None = None) -> SafeString:
+    """Per cent, a bar of that length and a whisker for the interval."""
+    return _bar_cell(value, interval, "", None)
+
+
+def fast_cell(value: Number, interval: Interval | None, likely: Number, unsure: int) -> SafeString:
+    """A share whose bar goes on, pale, as far as `likely`: with `unsure` more kernels, whose
+    intervals hold the threshold."""
+    more = 100 * (_checked(likely) or 0.0)
+    says = f"{more:.1f} % with {unsure:d} not told apart" if unsure else ""
+    return _bar_cell(value, interval, says, likely)
+
+
+@_drawn_once
+def _bar_cell(value: Number, interval: Interval | None, says: str, likely: Number) -> SafeString:
+    """`says` is made of numbers in this module, and follows the interval in the title."""
+    number, pale_to = _checked(value), _checked(likely)
+    if number is None:
+        return _MISSING_CELL
+    shown = f"{100 * number:.1f}"
+    wide = shown if 0.0 <= number <= 1.0 else f"{_per_cent(number):.1f}"
+    title, whisker, pale = says, "", ""
+    if interval:
+        low, high = f"{100 * interval.low:.1f}", f"{100 * interval.high:.1f}"
+        title = f"95 % interval {low} to {high} %" + (f"; {says}" if says else "")
+        length = 100 * (interval.high - interval.low)
+        whisker = f'<rect class="ci" x="{low}%" width="{length:.1f}%"/>'
+    if pale_to is not None and pale_to > number:
+        pale = f'<rect class="pale" width="{_per_cent(pale_to):.1f}%"/>'
+    label = f' title="{title}"' if title else ""
+    return SafeString(
+        f'<td class="num share"{label}>{shown}<svg class="bar" aria-hidden="true">'
+        f'{pale}<rect width="{wide}%"/>{whisker}</svg></td>'
+    )
+
+
+def _per_cent(share: float) -> float:
+    return 100 * min(max(share, 0.0), 1.0)
+
+
+@_drawn_once
+def heat_cell(value: Number) -> SafeString:
+    """A share from 0 to 1 as per cent, tinted in eleven steps."""
+    number = _checked(value)
+    if number is None:
+        return _MISSING_CELL
+    step = round(10 * min(max(number, 0.0), 1.0))
+    return SafeString(f'<td class="num heat h{step}">{100 * number:.0f}</td>')
+
+
+@_drawn_once
+def tinted_cell(value: Number, part: Number) -> SafeString:
+    """A number, tinted in eleven steps by a share from 0 to 1."""
+    number, share = _checked(value), _checked(part)
+    if number is None or share is None:
+        return _cell(value, significant)
+    step = round(10 * min(max(share, 0.0), 1.0))
+    return SafeString(f'<td class="num heat h{step}">{significant(number)}</td>')
+
+
+@_drawn_once
+def interval_cell(value: Number, low: Number, high: Number) -> SafeString:
+    """A speedup with its 95 % interval below it."""
+    number, least, most = _checked(value), _checked(low), _checked(high)
+    if number is None or least is None or most is None:
+        return ratio_cell(value)
+    return SafeString(
+        f'<td class="num">{significant(number)}×'
+        f'<small class="range">{significant(least)} – {significant(most)}</small></td>'
+    )
+
+
+@_drawn_once
+def per_cent_cell(value: Number) -> SafeString:
+    """A share without a bar; the head of its column says that it is per cent."""
+    return _cell(value, lambda number: f"{100 * number:.1f}")
+
+
+def floor_cell(
+    amount: Number, us: Number, *, text: Callable[[Number], str], binds: bool
+) -> SafeString:
+    """What a call must move or do at least, and the time for it below; set off where it binds."""
+    kind = " binds" if binds else ""
+    return SafeString(
+        f'<td class="num{kind}">{text(_checked(amount))}'
+        f'<small class="range">{_least_text(us)}</small></td>'
+    )
+
+
+def _least_text(us: Number) -> str:
+    """What is too short to matter is not written out."""
+    number = _checked(us)
+    return "< 0.01 µs" if number is not None and number < 0.01 else microseconds_text(number)
+
+
+@_drawn_once
+def reached_cell(us: Number, bound_us: Number, how: str = "") -> SafeString:
+    """A measured time, and below it how much of the bound that is, and how it was measured."""
+    taken, least = _checked(us), _checked(bound_us)
+    if not taken or least is None:
+        return _cell(us, microseconds_text)
+    share = ", ".join(filter(None, (f"{100 * least / taken:.0f} %", how)))
+    return SafeString(
+        f'<td class="num">{microseconds_text(taken)}<small class="range">{share}</small></td>'
+    )
+
+
+@_drawn_once
+def time_cell(us: Number) -> SafeString:
+    return _cell(us, microseconds_text)
+
+
+@_drawn_once
+def ratio_cell(value: Number) -> SafeString:
+    return _cell(value, lambda number: f"{significant(number)}×")
+
+
+@_drawn_once
+def count_cell(value: Number) -> SafeString:
+    return _cell(value, lambda number: f"{number:,.0f}")
+
+
+@_drawn_once
+def decimal_cell(value: Number, digits: int = 1) -> SafeString:
+    return _cell(value, lambda number: f"{number:,.{digits}f}")
+
+
+@_drawn_once
+def significant_cell(value: Number) -> SafeString:
+    return _cell(value, significant)
+
+
+@_drawn_once
+def bytes_cell(value: Number) -> SafeString:
+    return _cell(value, bytes_text)
+
+
+@_drawn_once
+def fraction_cell(part: Number, whole: Number) -> SafeString:
+    top, bottom = _checked(part), _checked(whole)
+    if top is None or bottom is None:
+        return _MISSING_CELL
+    return SafeString(f'<td class="num">{top:,.0f}<span class="of">/{bottom:,.0f}</span></td>')
+
+
+def any_cell(value: object) -> SafeString:
+    """Text, escaped, or a number to three significant digits."""
+    if isinstance(value, str):
+        return format_html("<td><bdi>{}</bdi></td>", visible(value))
+    number = _checked(value)
+    is_count = isinstance(value, int)
+    return count_cell(number) if is_count else _cell(number, significant)
+
+
+@_drawn_once
+def change_cell(first: Number, then: Number) -> SafeString:
+    """`3 → 5`: problems solved with one attempt and with k; a mean has one decimal."""
+    before, after = _checked(first), _checked(then)
+    if before is None:
+        return _MISSING_CELL
+    end = MISSING if after is None else _plain(after)
+    arrow = '<span class="of" aria-label="to">\u2009→\u2009</span>'
+    return SafeString(f'<td class="num change">{_plain(before)}{arrow}{end}</td>')
+
+
+def _plain(number: float) -> str:
+    return f"{number:.1f}".removesuffix(".0")
+
+
+def unit_marks(*counts: int) -> SafeString:
+    """A small square for each thing counted, one class `u0`, `u1`, ... for each of the counts."""
+    kinds = [kind for kind, count in enumerate(counts) for _ in range(count)]
+    squares = "".join(
+        f'<rect class="u{kind:d}" x="{11 * (i % _MARKS_A_ROW)}" y="{11 * (i // _MARKS_A_ROW)}"'
+        ' width="8" height="8"/>'
+        for i, kind in enumerate(kinds)
+    )
+    wide = 11 * min(len(kinds), _MARKS_A_ROW)
+    tall = 11 * -(-len(kinds) // _MARKS_A_ROW)
+    return SafeString(
+        f'<svg class="units" width="{wide}" height="{tall}" aria-hidden="true">{squares}</svg>'
+    )
+
+
+@_drawn_once
+def margin_cell(value: Number, passed: bool) -> SafeString:
+    """An error in units of the tolerance; said in words too where it failed."""
+    number = _checked(value)
+    state = "pass" if passed else "fail"
+    text = MISSING if number is None else significant(number)
+    mark = "" if passed else ' <span class="mark">fail</span>'
+    return SafeString(f'<td class="num margin {state}">{text}{mark}</td>')
+
+
+def share_text(value: Number) -> str:
+    return MISSING if _checked(value) is None else f"{100 * (value or 0.0):.1f} %"
+
+
+def ratio_text(value: Number) -> str:
+    """`1.30×`; three significant digits."""
+    number = _checked(value)
+    return MISSING if number is None else f"{significant(number)}×"
+
+
+def microseconds_text(value: Number) -> str:
+    number = _checked(value)
+    if number is None:
+        return MISSING
+    if number < 1e3:
+        return f"{significant(number)} µs"
+    return f"{significant(number / 1e3)} ms" if number < 1e6 else f"{significant(number / 1e6)} s"
+
+
+def bytes_text(value: Number) -> str:
+    return _scaled(value, 1024, _BYTE_UNITS)
+
+
+def count_text(value: Number) -> str:
+    """`2.15 G`; for operations."""
+    return _scaled(value, 1000, _COUNT_UNITS)
+
+
+def significant(number: float) -> str:
+    """Three significant digits without an exponent where that is readable."""
+    if 1.0 <= number < 10.0:  # most are, and need no logarithm
+        return f"{number:.2f}"
+    if number == 0:
+        return "0"
+    magnitude = math.floor(math.log10(abs(number)))
+    if not -4 <= magnitude <= 6:
+        return f"{number:.2e}"
+    return f"{number:,.{max(0, 2 - magnitude)}f}"
+
+
+def _scaled(value: Number, factor: int, units: tuple[str, ...]) -> str:
+    number = _checked(value)
+    if number is None:
+        return MISSING
+    step = 0
+    while abs(number) >= factor and step < len(units) - 1:
+        number, step = number / factor, step + 1
+    text = f"{number:.0f}" if step == 0 else significant(number)
+    return f"{text} {units[step]}".rstrip()
+
+
+def _cell(value: Number, text: Callable[[float], str]) -> SafeString:
+    number = _checked(value)
+    if number is None:
+        return _MISSING_CELL
+    return SafeString(f'<td class="num">{text(number)}</td>')
+
+
+def _checked(value: object) -> float | None:
+    """A finite number or None; anything else is a mistake of ours.
+
+    Raises TypeError: a string here could carry markup.
+    """
+    if value is None:
+        return None
+    if isinstance(value, float) or (isinstance(value, int) and not isinstance(value, bool)):
+        return value if math.isfinite(value) else None
+    raise TypeError(f"a cell holds a number or None, not {type(value).__name__}")

@@ -1,0 +1,45 @@
+"""A long table in parts, each with an address."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from django.http import HttpRequest
+
+from leaderboard.delivery.pages import canonical_query, choice
+
+Row = TypeVar("Row")
+PAGE = "page"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Part(Generic[Row]):
+    """`start` is how many rows come before; `links` lead to the other parts, by their `rel`."""
+
+    rows: Sequence[Row]
+    start: int
+    links: tuple[dict[str, str], ...]
+
+
+def part_of(
+    request: HttpRequest, rows: Sequence[Row], size: int, parameters: Sequence[str]
+) -> Part[Row]:
+    """The part that `page` asks for, of so many rows; links keep the other `parameters`."""
+    last = max(1, -(-len(rows) // size))
+    number = int(choice(request, PAGE, [str(n + 1) for n in range(last)], "1"))
+    kept = canonical_query(request, [name for name in parameters if name != PAGE])
+
+    def link(rel: str, text: str, to: int) -> dict[str, str]:
+        return {"rel": rel, "text": text, "url": part_url(request.path, kept, to)}
+
+    back = [link("first", "First", 1), link("prev", "Previous", number - 1)] if number > 1 else []
+    on = [link("next", "Next", number + 1), link("last", "Last", last)] if number < last else []
+    start = (number - 1) * size
+    return Part(rows=rows[start : start + size], start=start, links=(*back, *on))
+
+
+def part_url(path: str, kept: str, number: int) -> str:
+    tail = "&".join(filter(None, (kept, f"{PAGE}={number}" if number > 1 else "")))
+    return f"{path}?{tail}" if tail else path

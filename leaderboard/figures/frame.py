@@ -1,0 +1,106 @@
+"""What all figures share: the frame in a page, and the page of their own with its twins."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from django.http import HttpRequest
+
+from leaderboard.charts.drawing import Spec
+from leaderboard.delivery import cells
+from leaderboard.delivery.pages import Crumb, Page, Table, View, canonical_query, public_page
+from leaderboard.kit.links import url
+from leaderboard.models import Submission, Visibility
+
+
+@dataclass(frozen=True, kw_only=True)
+class Drawn:
+    """A figure with its data.
+
+    Rows of `table` begin with a name. `crumbs` lead to the page it belongs to, `under` tells the
+    setting and filters; `title` and `says` replace the figure's own where the data has more to say.
+    """
+
+    spec: Spec
+    table: Table
+    crumbs: tuple[Crumb, ...]
+    under: str = ""
+    title: str = ""
+    says: str = ""
+    submission: Submission | None = None
+
+
+Draw = Callable[[HttpRequest], Drawn]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Figure:
+    """`reads` names the query parameters that `draw` looks at."""
+
+    name: str
+    title: str
+    says: str
+    reads: tuple[str, ...]
+    draw: Draw
+    tall: bool = False
+
+    @functools.cached_property
+    def path(self) -> str:
+        return url("figure", self.name)
+
+    @functools.cached_property
+    def view(self) -> View:
+        return public_page(*self.reads)(functools.partial(page_of, self))
+
+
+def figure(
+    name: str, title: str, says: str, *reads: str, tall: bool = False
+) -> Callable[[Draw], Figure]:
+    def decorate(draw: Draw) -> Figure:
+        return Figure(name=name, title=title, says=says, reads=reads, draw=draw, tall=tall)
+
+    return decorate
+
+
+def framed(one: Figure, query: str, *, title: str = "", says: str = "") -> dict[str, object]:
+    """The frame in a page, which computes nothing: scripts and readers ask for the data."""
+    tail = f"?{query}" if query else ""
+    return {
+        "name": one.name,
+        "title": title or one.title,
+        "says": says or one.says,
+        "tall": one.tall,
+        "url": one.path + tail,
+        "json_url": f"{one.path}.json{tail}",
+        "csv_url": f"{one.path}.csv{tail}",
+    }
+
+
+def page_of(one: Figure, request: HttpRequest) -> Page:
+    """Of a submission that is not for all, for those who may see it."""
+    drawn = one.draw(request)
+    shown = framed(one, canonical_query(request, one.reads), title=drawn.title, says=drawn.says)
+    of = drawn.submission
+    return Page(
+        template="figure.html",
+        section="",
+        context={
+            "figure": shown,
+            "said": drawn.under,
+            "columns": drawn.table.columns,
+            "rows": drawn_rows(drawn.table),
+        },
+        data=drawn.spec,
+        table=drawn.table,
+        private=of is not None and of.visibility == Visibility.PRIVATE,
+        unlisted=of is not None and of.visibility != Visibility.PUBLIC,
+        owner_id=of.owner_id if of else None,
+        crumbs=(*drawn.crumbs, Crumb(text=str(shown["title"]))),
+    )
+
+
+def drawn_rows(table: Table) -> Iterator[dict[str, object]]:
+    for row in table.rows:
+        yield {"name": row[0], "cells": cells.joined(map(cells.any_cell, row[1:]))}

@@ -1,0 +1,78 @@
+"""Runs as a Summary lists them, and what it says of all. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+from uuid import UUID
+
+from leaderboard.metrics.tallies import modes_of
+
+Entry = dict[str, Any]
+
+
+class Judged(NamedTuple):
+    """A counted run, as much of it as a summary needs; fields are named as queries name them."""
+
+    kernel__submission_id: int
+    kernel__problem_id: int
+    hardware_id: str
+    world_size: int
+    size: str
+    dtype: str
+    profile: str
+    judge_version: str
+    kernel__attempt: int
+    id: UUID
+    verdict: str
+    cause: str | None
+    speedup: float | None
+    speedup_low: float | None
+    utilisation: float | None
+    baseline_us: float | None
+    kernel__backend: str
+    mechanisms: list[str]
+    flags: list[str]
+    kernel__source_id: str
+
+
+def entry_of(run: Judged) -> Entry:
+    """A run that was too fast to be true keeps its verdict and loses its numbers."""
+    is_correct = run.verdict == "ok"
+    return {
+        "attempt": run.kernel__attempt,
+        "run": str(run.id),
+        "verdict": run.verdict,
+        "cause": run.cause,
+        "speedup": run.speedup if is_correct else None,
+        "low": run.speedup_low if is_correct else None,
+        "utilisation": run.utilisation if is_correct else None,
+        "baseline_us": run.baseline_us if is_correct else None,
+        "backend": run.kernel__backend,
+        "mechanisms": run.mechanisms,
+        "nccl": uses_nccl(run.flags, run.mechanisms),
+        "kernel": run.kernel__source_id,
+    }
+
+
+def uses_nccl(flags: Iterable[str], mechanisms: Iterable[str]) -> bool:
+    """Whether NCCL was named in the source or seen at work."""
+    return "uses_nccl" in flags or "nccl" in mechanisms
+
+
+# What a Summary holds besides its place.
+SUMMED = (
+    *("made", "correct", "best_speedup", "best_low", "utilisation", "best_run_id"),
+    *("modes", "attempts"),
+)
+
+
+def summed(attempts: Sequence[Entry]) -> dict[str, Any]:
+    correct = [entry for entry in attempts if entry["speedup"] is not None]
+    best = max(correct, key=lambda entry: entry["speedup"], default={})
+    best_run = UUID(best["run"]) if best else None
+    values = (
+        *(len(attempts), len(correct), best.get("speedup"), best.get("low")),
+        *(best.get("utilisation"), best_run, modes_of(attempts), attempts),
+    )
+    return dict(zip(SUMMED, values, strict=True))

@@ -1,0 +1,127 @@
+"""The least time of a call, computed from a problem's cost and a GPU's datasheet. No Django.
+
+The judge computes the same for every run it times (evaluator/roofline.py); a test holds both
+together. Costs in the catalogue are those of bfloat16.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+DATASHEETS = Path(__file__).resolve().parents[2] / "fixtures" / "datasheets.json"
+# A burst of the judge has this many calls; its last outputs need not have left the L2 in time.
+BURST_CALLS = 16
+DTYPE = "bfloat16"
+
+
+class FloorWords(NamedTuple):
+    """How pages call a floor, what a cost counts for it, and that in a sentence."""
+
+    name: str
+    counted: str
+    means: str
+
+
+# In the order of a report's floors, by what reports and CSV call them.
+FLOOR_WORDS = {
+    "wire": FloorWords(
+        "links", "bytes received", "Bytes that a rank must receive, over its links."
+    ),
+    "hbm": FloorWords("memory", "bytes moved", "Bytes through the memory of a GPU."),
+    "flops": FloorWords("arithmetic", "operations", "Operations, at the rate of the matrix units."),
+    "latency": FloorWords(
+        "latency",
+        "exchanges",
+        "Exchanges between GPUs that wait for each other, each at the least latency.",
+    ),
+}
+LIMITER_WORDS = {code: words.name for code, words in FLOOR_WORDS.items()}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Limits:
+    """Of each GPU of a node. `link_gb_s` is one way, all links together; `latency_us` is the least
+    time until another GPU sees a write, None where nobody has measured it."""
+
+    gpu: str
+    link_gb_s: float
+    hbm_gb_s: float
+    l2_bytes: int
+    matrix_tflop_s: Mapping[str, float | None]
+    source: str
+    latency_us: float | None = None
+
+    @property
+    def slug(self) -> str:
+        """`h200-sxm`; for addresses."""
+        return re.sub(r"[^a-z0-9]+", "-", self.gpu.lower())
+
+    @property
+    def flop_per_us(self) -> float:
+        return (self.matrix_tflop_s[DTYPE] or 0.0) * 1e6
+
+
+@dataclass(frozen=True, kw_only=True)
+class Floors:
+    """Least microseconds of a call, each as if nothing else took time."""
+
+    wire_us: float
+    hbm_us: float
+    flops_us: float
+    latency_us: float | None
+
+    @property
+    def bound_us(self) -> float:
+        return max(self.named.values())
+
+    @property
+    def limiter(self) -> str:
+        return max(self.named, key=lambda name: self.named[name])
+
+    @property
+    def named(self) -> dict[str, float]:
+        return {
+            "wire": self.wire_us,
+            "hbm": self.hbm_us,
+            "flops": self.flops_us,
+            "latency": self.latency_us or 0.0,
+        }
+
+
+def floors(cost: Mapping[str, Any], limits: Limits) -> Floors:
+    """For a call among BURST_CALLS that begin with cold caches."""
+    written_late = limits.l2_bytes / BURST_CALLS
+    latency_us = limits.latency_us
+    return Floors(
+        wire_us=cost["wire_bytes"] / (limits.link_gb_s * 1e3),
+        hbm_us=max(0.0, cost["hbm_bytes"] - written_late) / (limits.hbm_gb_s * 1e3),
+        flops_us=cost["flops"] / limits.flop_per_us,
+        latency_us=None if latency_us is None else cost["exchanges"] * latency_us,
+    )
+
+
+@functools.cache
+def datasheets() -> dict[str, Limits]:
+    """By the name that a driver gives the GPU, without its vendor."""
+    gpus = json.loads(DATASHEETS.read_text())["gpus"]
+    return {name: Limits(**facts) for name, facts in gpus.items()}
+
+
+def limits_called(slug: str) -> Limits | None:
+    return next((limits for limits in datasheets().values() if limits.slug == slug), None)
+
+
+def limits_of(gpu: str) -> Limits | None:
+    """Of a GPU as a driver or a host names it: `NVIDIA H200`, `4 x NVIDIA H200`."""
+    return datasheets().get(gpu_called(gpu).removeprefix("NVIDIA "))
+
+
+def gpu_called(title: str) -> str:
+    """`NVIDIA H200`, of `4 x NVIDIA H200`; other titles are whole."""
+    return re.sub(r"^\d+ x ", "", title.strip())

@@ -1,0 +1,241 @@
+"""The page of a language model: all its submissions, and where they are strong and weak."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlencode
+
+from django.http import Http404, HttpRequest
+
+from leaderboard.board_pages.board import row_context
+from leaderboard.board_pages.matrix import row_url
+from leaderboard.compare_pages.side_by_side import LETTERS
+from leaderboard.delivery import cells
+from leaderboard.delivery.pages import Crumb, Page, Table, public_page
+from leaderboard.kit.links import url
+from leaderboard.metrics import scores
+from leaderboard.metrics.verdicts import state, words
+from leaderboard.model_pages.model_figures import model_figures
+from leaderboard.models import LanguageModel, Problem, Standing
+from leaderboard.read_model import boards
+from leaderboard.read_model.boards import Cell, Entry, Shown
+from leaderboard.read_model.columns import (
+    CSV_COLUMNS,
+    Placed,
+    as_record,
+    csv_rows,
+    known_to_any,
+    placed,
+)
+from leaderboard.read_model.filters import setting_query
+from leaderboard.read_model.published_claims import Claim, entry_of, every_claim
+
+# So many problems are named as the best and as the worst.
+MOST_NAMED = 8
+# By the number of the submission.
+Settings = Mapping[int | None, boards.Setting]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Known:
+    """The catalogue, as much of it as the page shows."""
+
+    problems: Mapping[int, tuple[str, str]]
+    titles: Mapping[str, str]
+    sizes: Mapping[str, int]
+
+    @property
+    def scored(self) -> int:
+        return sum(self.sizes.values())
+
+
+@public_page()
+def model(request: HttpRequest, slug: str) -> Page:
+    found = LanguageModel.objects.visible().filter(slug=slug).first()
+    if found is None:
+        raise Http404
+    known = catalogue()
+    judged = Standing.objects.ranked().filter(submission__model=found)
+    each = boards.each_in_its_setting(judged, known.scored)
+    entries = [one.entry for one in each]
+    settings = {one.entry.submission: one.setting for one in each}
+    claims = every_claim(model=found.pk)
+    totals = [entry_of(claim) for claim in claims if claim.category is None]
+    rows = placed([*entries, *totals], "fast1")
+    ours = [row.entry for row in rows if not row.entry.claimed]
+    context = {
+        "model": found,
+        **table_context(rows, settings),
+        "claimed": bool(totals),
+        "citation": claims[0].citation if totals else "",
+        "compare_url": compare_url(each),
+        "matrix_url": matrix_url(ours, settings),
+        "badge_url": url("model-badge", found.slug) if ours else "",
+        **extremes(each, known),
+        **category_context(entries, claims, known),
+        "figures": model_figures(found, ours),
+    }
+    return Page(
+        template="model.html",
+        section="",
+        context=context,
+        data=lambda: {
+            "model": found.name,
+            "vendor": found.vendor,
+            "rows": [as_record(row) for row in rows],
+            "settings": [{"submission": n, **vars(setting)} for n, setting in settings.items()],
+            "problems": [record for entry in ours for record in cell_records(entry)],
+        },
+        table=Table(columns=CSV_COLUMNS, rows=csv_rows(rows)),
+        crumbs=(Crumb(text="Leaderboard", url=url("board")), Crumb(text=found.name)),
+    )
+
+
+def table_context(rows: Sequence[Placed], settings: Settings) -> dict[str, object]:
+    columns = known_to_any([row.entry for row in rows])
+    made = [
+        {**row_context(row, columns), **_where(row.entry, settings.get(row.entry.submission))}
+        for row in rows
+    ]
+    return {
+        "columns": columns,
+        "rows": made,
+        "several": len(settings) > 1,
+        "settings_differ": len(set(settings.values())) > 1,
+    }
+
+
+def _where(entry: Entry, setting: boards.Setting | None) -> dict[str, str]:
+    """What a row is called, its setting in words, and the address of the submission in it. A claim
+    has neither number nor setting."""
+    if setting is None:
+        return {"named": entry.harness, "setting": "", "url": entry.url}
+    address = f"{entry.url}?{setting_query(setting)}"
+    return {"named": _named(entry), "setting": str(setting), "url": address}
+
+
+def _named(entry: Entry) -> str:
+    return f"{entry.harness}, no. {entry.submission}"
+
+
+def catalogue() -> Known:
+    """One query."""
+    problems: dict[int, tuple[str, str]] = {}
+    titles: dict[str, str] = {}
+    sizes: dict[str, int] = {}
+    fields = ("number", "slug", "title", "category", "category_title", "scored")
+    for number, slug, title, category, category_title, scored in Problem.objects.values_list(
+        *fields
+    ):
+        problems[number] = (title, url("problem", number, slug))
+        titles.setdefault(category, category_title)
+        sizes[category] = sizes.get(category, 0) + scored
+    return Known(problems=problems, titles=titles, sizes=sizes)
+
+
+def titles_of(known: Known) -> dict[int, str]:
+    return {number: f"{number}. {title}" for number, (title, _) in known.problems.items()}
+
+
+def compare_url(each: Sequence[Shown]) -> str:
+    """Its best submissions side by side, where several were judged in one setting."""
+    setting = setting_of_most(each)
+    alike = [one.entry for one in each if one.setting == setting]
+    if setting is None or len(alike) < 2:
+        return ""
+    best = [row.entry.submission for row in placed(alike, "fast1")]
+    pairs = zip(LETTERS, best, strict=False)
+    return f"{url('compare')}?{urlencode(list(pairs))}&{setting_query(setting)}"
+
+
+def matrix_url(entries: Sequence[Entry], settings: Settings) -> str:
+    """The row of the best submission."""
+    best = next((entry.submission for entry in entries), None)
+    return row_url(best, settings[best]) if best else url("matrix")
+
+
+def extremes(each: Sequence[Shown], known: Known) -> dict[str, object]:
+    """The problems that the model is best and worst at in one setting, by the best kernel of any
+    submission; worst are those that it never solved, then the slowest."""
+    setting = setting_of_most(each)
+    best = best_of_each([one.entry for one in each if one.setting == setting])
+    ordered = scores.in_order(best.values(), lambda pair: pair[1].best_speedup)
+    solved = [pair for pair in ordered if pair[1].best_speedup is not None]
+    unsolved = [pair for pair in ordered if pair[1].best_speedup is None]
+    worst = [*unsolved, *reversed(solved[MOST_NAMED:])][:MOST_NAMED]
+    tail = f"?{setting_query(setting)}" if setting else ""
+    anywhere = best_of_each([one.entry for one in each])
+    return {
+        "setting": str(setting or ""),
+        "best": [_extreme(*pair, known, tail) for pair in solved[:MOST_NAMED]],
+        "worst": [_extreme(*pair, known, tail) for pair in worst],
+        "tried": len(anywhere),
+        "solved": sum(cell.best_speedup is not None for _, cell in anywhere.values()),
+    }
+
+
+def setting_of_most(each: Sequence[Shown]) -> boards.Setting | None:
+    """The one that boards begin with, if a submission is shown in it, or else the one with most
+    problems."""
+    usual = [one.setting for one in each if one.is_usual]
+    tried = Counter[boards.Setting]()
+    for one in each:
+        tried[one.setting] += len(one.entry.cells)
+    return next(iter([*usual, *(setting for setting, _ in tried.most_common())]), None)
+
+
+def best_of_each(entries: Iterable[Entry]) -> dict[int, tuple[Entry, Cell]]:
+    """The best kernel of any submission, by the number of the problem."""
+    best: dict[int, tuple[Entry, Cell]] = {}
+    for entry in entries:
+        for cell in entry.cells:
+            held = best.get(cell.problem)
+            if held is None or (cell.best_speedup or 0.0) > (held[1].best_speedup or 0.0):
+                best[cell.problem] = (entry, cell)
+    return best
+
+
+def _extreme(entry: Entry, cell: Cell, known: Known, tail: str) -> dict[str, object]:
+    title, address = known.problems[cell.problem]
+    made = (cells.ratio_cell(cell.best_speedup), cells.share_cell(cell.utilisation))
+    return {
+        "number": cell.problem,
+        "title": title,
+        "url": address + tail,
+        "harness": entry.harness,
+        "verdict": words(cell.verdict),
+        "state": state(cell.verdict),
+        "run_url": url("run", cell.run),
+        "cells": cells.joined(made),
+    }
+
+
+def cell_records(entry: Entry) -> list[dict[str, Any]]:
+    """Every problem of a submission, for the JSON twin."""
+    return [{"submission": entry.submission, **cell._asdict()} for cell in entry.cells]
+
+
+def category_context(
+    entries: Sequence[Entry], claims: Sequence[Claim], known: Known
+) -> dict[str, object]:
+    """pass@1 by category: a column for each submission and each published claim."""
+    claimed: dict[str, dict[str, Claim]] = {}
+    for claim in claims:
+        if claim.category is not None:
+            claimed.setdefault(claim.harness, {})[claim.category] = claim
+    columns = [_named(entry) for entry in entries]
+    columns += [f"{harness}, published" for harness in claimed]
+    rows = []
+    for slug, title in known.titles.items():
+        size = known.sizes[slug]
+        ours = [entry.score_in(slug, size).pass_at_1 for entry in entries]
+        theirs = [
+            entry_of(own[slug]).score.pass_at_1 if slug in own else None for own in claimed.values()
+        ]
+        made = [cells.count_cell(size), *map(cells.heat_cell, [*ours, *theirs])]
+        made_of = cells.joined(made)
+        rows.append({"title": title, "url": url("category", slug), "cells": made_of})
+    return {"category_columns": columns, "categories": rows if columns else []}

@@ -1,0 +1,234 @@
+"""The page of a submission."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+from django.db.models import Count, QuerySet, Subquery
+from django.http import Http404, HttpRequest
+
+from leaderboard.board_pages.matrix import row_url
+from leaderboard.compare_pages.meeting import compare_url
+from leaderboard.delivery import cells
+from leaderboard.delivery.pages import Crumb, Page, Table, canonical_query, choice, public_page
+from leaderboard.delivery.paging import PAGE, part_of
+from leaderboard.kit.links import kernel_at, url
+from leaderboard.kit.prepared import Given, ask
+from leaderboard.metrics import scores
+from leaderboard.metrics.verdicts import state, words
+from leaderboard.model_pages.submission_figures import submission_figures
+from leaderboard.model_pages.submission_kernels import (
+    Ended,
+    Judged,
+    ended,
+    kernels_of,
+    last_steps,
+    standings_of,
+)
+from leaderboard.models import Problem, Submission, Visibility
+from leaderboard.models.choices import VERDICTS
+from leaderboard.read_model.boards import Setting
+from leaderboard.read_model.filters import SETTING_FILTERS, said, setting_among, setting_query
+from leaderboard.read_model.leaderboard_rows import Totals
+
+ROWS_A_PAGE = 100
+# A database takes no greater number for a key.
+BITS_OF_A_KEY = 64
+PARAMETERS = ("verdict", *SETTING_FILTERS, PAGE)
+RUN_NUMBERS = ("speedup", "speedup_low", "speedup_high", "kernel_us", "utilisation")
+KERNEL_COLUMNS = (
+    *("number", "problem", "attempt", "step", "backend", "verdict"),
+    *RUN_NUMBERS,
+    *("mechanisms", "kernel", "run"),
+)
+
+
+@public_page(*PARAMETERS)
+def submission(request: HttpRequest, number: int) -> Page:
+    found, scored = submission_called(number)
+    wanted = choice(request, "verdict", [value for value, _ in VERDICTS])
+    standings = standings_of(found)
+    setting = setting_among(request, standings)
+    totals = standings[setting] if setting else None
+    score = score_in(totals, scored, found.k)
+    records = kernel_records(found, setting, wanted)
+    return Page(
+        template="submission.html",
+        section="",
+        context=lambda: {
+            **submission_context(found, setting),
+            **score_context(setting, totals, score),
+            "settings": other_settings(standings, setting),
+            **kernel_context(request, found, setting, wanted),
+        },
+        data=lambda: {
+            "submission": found.pk,
+            "model": found.model.name,
+            "harness": found.harness,
+            "cost_usd": found.cost_usd,
+            "link": found.link,
+            "setting": setting and vars(setting),
+            "score": score_record(score),
+            "kernels": list(records),
+        },
+        table=Table(columns=KERNEL_COLUMNS, rows=map(_row, records)),
+        private=found.visibility == Visibility.PRIVATE,
+        unlisted=found.visibility != Visibility.PUBLIC,
+        owner_id=found.owner_id,
+        crumbs=(
+            Crumb(text="Leaderboard", url=url("board")),
+            *([Crumb(text=found.model.name, url=model_url(found))] if model_url(found) else []),
+            Crumb(text=f"Submission {found.pk}"),
+        ),
+    )
+
+
+def model_url(found: Submission) -> str:
+    """None of a submission that is not public: its model may be known by nothing else."""
+    is_public = found.visibility == Visibility.PUBLIC
+    return url("model", found.model.slug) if is_public else ""
+
+
+def score_in(totals: Totals | None, scored: int, k: int) -> scores.Score:
+    return scores.score_of(totals.summed, scored, k=k) if totals else scores.score([], scored, k=k)
+
+
+def score_record(score: scores.Score) -> dict[str, Any]:
+    interval = score.pass_at_1_interval
+    return {**score._asdict(), "pass_at_1_interval": interval and interval._asdict()}
+
+
+def submission_called(number: int) -> tuple[Submission, int]:
+    """One query: the submission, and how many problems are scored."""
+    is_key = number.bit_length() < BITS_OF_A_KEY
+    found = next(iter(ask(_called, number=number) if is_key else ()), None)
+    if found is None:
+        raise Http404
+    return found, vars(found)["scored"] or 0
+
+
+def _called() -> QuerySet[Submission]:
+    counted = Problem.objects.scored().order_by().values("scored").annotate(n=Count("pk"))
+    known = Submission.objects.select_related("model").filter(pk=Given("number"))
+    return known.annotate(scored=Subquery(counted.values("n")))
+
+
+def _row(record: dict[str, Any]) -> list[object]:
+    return [*({**record, "mechanisms": " ".join(record["mechanisms"])}.values())]
+
+
+def kernel_context(
+    request: HttpRequest, found: Submission, setting: Setting | None, wanted: str
+) -> dict[str, object]:
+    """Two queries: how every attempt ended, and the part that is shown."""
+    kept = canonical_query(request, [*SETTING_FILTERS])
+    kernels = ended(found, setting)
+    final = last_steps(kernels)
+    listed = [one for one in final if wanted in ("", one.verdict)]
+    part = part_of(request, listed, ROWS_A_PAGE, PARAMETERS)
+    steps = {one.pk: one.steps for one in part.rows}
+    shown = f"{part.start + 1} to {part.start + len(part.rows)} of " if part.links else ""
+    return {
+        "verdicts": verdict_links(final, wanted, kept),
+        "kernels": [_drawn(one, steps[one.pk]) for one in kernels_of(found, setting, steps)],
+        "links": part.links,
+        "stepped": any(one.steps > 1 for one in final),
+        "said": f"{shown}{said(len(listed), 'attempt')}, {said(len(kernels), 'kernel')} in all",
+        "figures": submission_figures(found, kernels, kept),
+    }
+
+
+def submission_context(found: Submission, setting: Setting | None) -> dict[str, object]:
+    is_ranked = (found.visibility, found.moderation) == ("public", "accepted")
+    return {
+        "submission": found,
+        "model": found.model,
+        "harness": found.harness,
+        "trust": words(found.trust),
+        "moderation": found.moderation.capitalize(),
+        "reason": found.moderation_reason,
+        "private": found.visibility != Visibility.PUBLIC,
+        "notes": found.notes,
+        "model_url": model_url(found),
+        "badge_url": url("submission-badge", found.pk) if is_ranked else "",
+        "compare_url": compare_url([found.pk], setting) if is_ranked and setting else "",
+        "matrix_url": row_url(found.pk, setting) if is_ranked and setting else "",
+    }
+
+
+def score_context(
+    setting: Setting | None, totals: Totals | None, score: scores.Score
+) -> dict[str, object]:
+    return {
+        "score": score,
+        "interval": score.pass_at_1_interval if setting else None,
+        "utilisation": totals and totals.utilisation,
+        "setting": setting,
+    }
+
+
+def other_settings(known: Iterable[Setting], shown: Setting | None) -> list[dict[str, str]]:
+    """Links to where else it was judged."""
+    return [{"text": str(one), "url": f"?{setting_query(one)}"} for one in known if one != shown]
+
+
+def verdict_links(final: Sequence[Ended], wanted: str, kept: str) -> list[dict[str, object]]:
+    """What attempts ended in, most first; each link shows those alone, of the setting `kept`."""
+    counts = Counter(one.verdict for one in final if one.verdict)
+    links: list[dict[str, object]] = [
+        {"url": f"?{kept}#kernels", "text": f"all {len(final)}", "current": not wanted}
+    ]
+    for verdict, count in counts.most_common():
+        address = "&".join(filter(None, (f"?verdict={verdict}", kept)))
+        text = f"{words(verdict)} {count}"
+        links.append({"url": f"{address}#kernels", "text": text, "current": verdict == wanted})
+    return links
+
+
+def kernel_records(
+    found: Submission, setting: Setting | None, wanted: str
+) -> Iterator[dict[str, Any]]:
+    """All of them, read when the first is asked for."""
+    for one in kernels_of(found, setting):
+        if wanted in ("", one.verdict):
+            yield kernel_record(one)
+
+
+def kernel_record(one: Judged) -> dict[str, Any]:
+    return {
+        "number": one.problem,
+        "problem": one.title,
+        "attempt": one.attempt,
+        "step": one.step,
+        "backend": one.backend,
+        "verdict": one.verdict or one.status,
+        **{name: getattr(one, name) for name in RUN_NUMBERS},
+        "mechanisms": one.mechanisms or [],
+        "kernel": one.source,
+        "run": str(one.run) if one.run else None,
+    }
+
+
+def _drawn(one: Judged, steps: int) -> dict[str, Any]:
+    numbers = (
+        cells.interval_cell(one.speedup, one.speedup_low, one.speedup_high),
+        cells.time_cell(one.kernel_us),
+        cells.share_cell(one.utilisation),
+    )
+    return {
+        "number": one.problem,
+        "problem": one.title,
+        "problem_url": url("problem", one.problem, one.slug),
+        "backend": one.backend,
+        "url": kernel_at(one.source, one.run),
+        "run_url": url("run", one.run) if one.run else None,
+        "state": state(one.verdict),
+        "verdict": words(one.verdict or one.status or ""),
+        "mechanisms": [words(tag) for tag in one.mechanisms or ()],
+        "digest": one.source,
+        "attempt": cells.count_cell(one.attempt),
+        "steps": cells.count_cell(steps),
+        "cells": cells.joined(numbers),
+    }

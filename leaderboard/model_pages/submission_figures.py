@@ -1,0 +1,147 @@
+"""Figures of one submission, and of all submissions of a model."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from django.http import Http404, HttpRequest
+
+from leaderboard.charts import boards as board_charts
+from leaderboard.charts import submissions as charts
+from leaderboard.charts.boards import ModeCounts
+from leaderboard.charts.drawing import Spec
+from leaderboard.charts.submissions import Speedup, Trail
+from leaderboard.delivery.pages import Crumb, Table
+from leaderboard.figures.frame import Drawn, figure, framed
+from leaderboard.figures.tables import mode_table
+from leaderboard.kit.links import url
+from leaderboard.model_pages.submission_kernels import (
+    Ended,
+    Judged,
+    kernels_of,
+    last_steps,
+    modes_by_category,
+    progress_of,
+    standings_of,
+    typical,
+)
+from leaderboard.models import Submission
+from leaderboard.models.choices import COUNTED_VERDICTS
+from leaderboard.read_model.filters import SETTING_FILTERS, setting_among
+
+PARAMETERS = ("submission", *SETTING_FILTERS)
+
+
+def asked(request: HttpRequest) -> tuple[Submission, list[Judged]]:
+    """The submission of `?submission=<number>` with its kernels, in the setting asked for."""
+    number = request.GET.get("submission", "")
+    if not (number.isascii() and number.isdigit() and len(number) < 15):
+        raise Http404
+    submission = Submission.objects.select_related("model").filter(pk=int(number)).first()
+    if submission is None:
+        raise Http404
+    setting = setting_among(request, standings_of(submission))
+    return submission, kernels_of(submission, setting)
+
+
+@figure(
+    "progress",
+    "Progress by step",
+    "The best speedup so far of every attempt, and the median of those solved by then.",
+    *PARAMETERS,
+    tall=True,
+)
+def progress(request: HttpRequest) -> Drawn:
+    submission, kernels = asked(request)
+    trails = trails_of(kernels)
+    return _drawn(submission, charts.progress(trails), trail_table(trails))
+
+
+@figure(
+    "submission-failures",
+    "How attempts end",
+    "Share of attempts by outcome, by category.",
+    *PARAMETERS,
+    tall=True,
+)
+def failures(request: HttpRequest) -> Drawn:
+    submission, kernels = asked(request)
+    counts = mode_counts(kernels)
+    return _drawn(submission, board_charts.failure_modes(counts), mode_table(counts))
+
+
+@figure(
+    "speedups",
+    "Speedup of every correct kernel",
+    "Bars are 95 % intervals.",
+    *PARAMETERS,
+    tall=True,
+)
+def speedups(request: HttpRequest) -> Drawn:
+    submission, kernels = asked(request)
+    found = speedups_of(kernels)
+    return _drawn(submission, charts.speedups(found), speedup_table(found))
+
+
+def _drawn(found: Submission, spec: Spec, table: Table) -> Drawn:
+    model = found.model
+    return Drawn(
+        spec=spec,
+        table=table,
+        crumbs=(
+            Crumb(text="Leaderboard", url=url("board")),
+            Crumb(text=model.name, url=url("model", model.slug)),
+            Crumb(text=f"Submission {found.pk}", url=found.get_absolute_url()),
+        ),
+        submission=found,
+    )
+
+
+def submission_figures(
+    found: Submission, kernels: Sequence[Ended], query: str
+) -> list[dict[str, object]]:
+    """Those that have something to show, unless a problem has changed since. `query` asks for a
+    setting."""
+    verdicts = {one.verdict for one in kernels}
+    shown = [progress] if any(one.step > 1 for one in kernels) else []
+    shown += [failures] if not verdicts.isdisjoint(COUNTED_VERDICTS) else []
+    shown += [speedups] if "ok" in verdicts else []
+    address = "&".join(filter(None, (f"submission={found.pk}", query)))
+    return [framed(one, address) for one in shown]
+
+
+def speedup_table(found: Sequence[Speedup]) -> Table:
+    columns = ("Problem", "Speedup, ×", "95 % low", "95 % high")
+    return Table(columns=columns, rows=[[s.name, s.speedup, s.low, s.high] for s in found])
+
+
+def speedups_of(kernels: Iterable[Judged]) -> list[Speedup]:
+    """Every correct kernel that counts: the last step of each attempt."""
+    return [
+        Speedup(name=one.title, speedup=one.speedup, low=one.speedup_low, high=one.speedup_high)
+        for one in last_steps(kernels)
+        if one.right_speedup and one.speedup and one.speedup_low and one.speedup_high
+    ]
+
+
+def mode_counts(kernels: Iterable[Judged]) -> list[ModeCounts]:
+    modes = modes_by_category(last_steps(kernels))
+    return [ModeCounts(name=name, counts=counts) for name, counts in modes.items()]
+
+
+def trails_of(kernels: Iterable[Judged]) -> list[Trail]:
+    """The median first, then every attempt with several steps."""
+    progress = progress_of(kernels)
+    if not progress:
+        return []
+    _, medians = typical(progress)
+    middle = Trail(name="median of what is solved by then", best=tuple(medians), typical=True)
+    return [middle, *(Trail(name=one.name, best=one.best) for one in progress)]
+
+
+def trail_table(trails: Sequence[Trail]) -> Table:
+    steps = len(trails[0].best) if trails else 0
+    solved = [sum(t.best[i] is not None for t in trails if not t.typical) for i in range(steps)]
+    rows: list[list[object]] = [["solved", *solved]] if trails else []
+    rows += [[trail.name, *trail.best] for trail in trails]
+    return Table(columns=("Problem, ×", *(f"step {i + 1}" for i in range(steps))), rows=rows)

@@ -1,0 +1,209 @@
+"""The kernels of one submission with their runs: last steps, progress by step, failures."""
+
+from __future__ import annotations
+
+import uuid
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import starmap
+from statistics import median
+from typing import Any, NamedTuple, TypeVar
+
+from django.db.models import Exists, OuterRef, Q, QuerySet, Subquery
+from django.db.models.functions import Coalesce
+
+from leaderboard.kit.prepared import Given, ask, given
+from leaderboard.metrics.failures import failure_mode
+from leaderboard.models import Kernel, ProblemStanding, Run, Standing, Submission
+from leaderboard.models.choices import COUNTED_VERDICTS
+from leaderboard.read_model.boards import SETTING_FIELDS, Setting
+from leaderboard.read_model.leaderboard_rows import Totals
+
+
+class Ended(NamedTuple):
+    """A kernel and how its newest run ended: that of the submission's setting, if it has one there.
+    A problem is named by its number."""
+
+    pk: int
+    problem: int
+    attempt: int
+    step: int
+    verdict: str | None
+    steps: int = 1
+
+
+class Judged(NamedTuple):
+    """The same with all that is told of it. `digest` is that of the problem as it now stands,
+    `source` that of the kernel. What is of the run is None where there is none."""
+
+    pk: int
+    problem: int
+    attempt: int
+    step: int
+    verdict: str | None
+    slug: str
+    title: str
+    category: str
+    digest: str
+    backend: str
+    source: str
+    run: uuid.UUID | None
+    status: str | None
+    cause: str | None
+    problem_digest: str | None
+    isolation: str | None
+    mechanisms: list[str] | None
+    speedup: float | None
+    speedup_low: float | None
+    speedup_high: float | None
+    kernel_us: float | None
+    utilisation: float | None
+    steps: int = 1
+
+    @property
+    def counts(self) -> bool:
+        """Whether its run says something of the kernel and of the problem as it now stands."""
+        is_told = self.verdict in COUNTED_VERDICTS and self.isolation != "none"
+        return is_told and self.problem_digest == self.digest
+
+    @property
+    def right_speedup(self) -> float | None:
+        """None where the kernel is not right, however fast it was."""
+        return self.speedup if self.counts and self.verdict == "ok" else None
+
+
+Step = TypeVar("Step", Ended, Judged)
+KERNEL = ("pk", "problem_id", "attempt", "step")
+READING_ORDER = ("problem_id", "attempt", "step")
+JUDGED = (
+    *KERNEL,
+    "runs__verdict",
+    *("problem__slug", "problem__title", "problem__category_title", "problem__digest"),
+    *("backend", "source_id", "runs__id", "runs__status", "runs__cause", "runs__problem_digest"),
+    *("runs__isolation", "runs__mechanisms", "runs__speedup", "runs__speedup_low"),
+    *("runs__speedup_high", "runs__kernel_us", "runs__utilisation"),
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Progress:
+    """An agentic attempt: the best speedup up to each step, None before the first right kernel."""
+
+    name: str
+    best: tuple[float | None, ...]
+
+
+def standings_of(found: Submission) -> dict[Setting, Totals]:
+    """One query: in each of its settings, also if boards leave it out. First the one that boards
+    begin with, then those where most of its problems were judged."""
+    rows = ask(_standings, submission=found.pk)
+    made = [
+        (Setting(**dict(zip(SETTING_FIELDS, place, strict=True))), usual, total)
+        for *place, usual, total in rows
+    ]
+    made.sort(key=lambda one: vars(one[0]) != one[1])
+    return {setting: Totals.unpack(total) for setting, _, total in made}
+
+
+def _standings() -> QuerySet[Standing, tuple[Any, ...]]:
+    own = Standing.objects.filter(submission_id=Given("submission"))
+    own = own.annotate(usual=Subquery(ProblemStanding.objects.all().usual()))
+    names = (*SETTING_FIELDS, "usual", "total")
+    return own.order_by("-attempted", *SETTING_FIELDS).values_list(*names)
+
+
+def ended(found: Submission, setting: Setting | None) -> list[Ended]:
+    """One narrow query, as a submission may hold a hundred attempts at each problem: other settings
+    are looked through for those kernels alone that have no run in this one."""
+    here = vars(setting) if setting else {}
+    return list(starmap(Ended, ask(_ended, tuple(here), submission=found.pk, **here)))
+
+
+def _ended(here: Sequence[str]) -> QuerySet[Kernel, tuple[Any, ...]]:
+    """Not by a join: PostgreSQL would share it out among workers that first read all kernels."""
+    newest = Run.objects.filter(kernel=OuterRef("pk")).order_by("-created_at", "-id")
+    told = [Subquery(newest.filter(**given(names)).values("verdict")[:1]) for names in (here, ())]
+    own = Kernel.objects.filter(submission_id=Given("submission")).annotate(told=Coalesce(*told))
+    return own.order_by(*READING_ORDER).values_list(*KERNEL, "told")
+
+
+def kernels_of(
+    found: Submission, setting: Setting | None, among: Collection[int] | None = None
+) -> list[Judged]:
+    """One query: in the order of problem, attempt and step, those called `among` alone."""
+    if among is not None and not among:
+        return []
+    here = vars(setting) if setting else {}
+    named = {f"kernel_{number}": pk for number, pk in enumerate(among or ())}
+    only = None if among is None else tuple(named)
+    rows = ask(_judged, tuple(here), only, submission=found.pk, **here, **named)
+    return list(starmap(Judged, _first_of_each(rows)))
+
+
+def _judged(here: Sequence[str], only: Sequence[str] | None) -> QuerySet[Kernel, tuple[Any, ...]]:
+    kernels = Kernel.objects.filter(submission_id=Given("submission"))
+    if only is not None:
+        kernels = kernels.filter(pk__in=map(Given, only))
+    if here:
+        is_here = Q(**{f"runs__{name}": value for name, value in given(here).items()})
+        judged_here = Run.objects.filter(kernel=OuterRef("pk"), **given(here))
+        kernels = kernels.filter(is_here | ~Exists(judged_here))
+    return kernels.order_by(*READING_ORDER, "-runs__created_at", "-runs__id").values_list(*JUDGED)
+
+
+def _first_of_each(rows: Iterable[tuple[Any, ...]]) -> Iterable[tuple[Any, ...]]:
+    """Of those that begin with the same key."""
+    found: dict[int, tuple[Any, ...]] = {}
+    for row in rows:
+        found.setdefault(row[0], row)
+    return found.values()
+
+
+def attempts_of(kernels: Iterable[Step]) -> dict[tuple[int, int], list[Step]]:
+    """The steps of each attempt at each problem."""
+    groups: dict[tuple[int, int], list[Step]] = {}
+    for one in kernels:
+        groups.setdefault((one.problem, one.attempt), []).append(one)
+    return groups
+
+
+def last_steps(kernels: Iterable[Step]) -> list[Step]:
+    """The kernel that counts of every attempt, with the number of its steps."""
+    return [
+        steps[-1] if len(steps) == 1 else steps[-1]._replace(steps=len(steps))
+        for steps in attempts_of(kernels).values()
+    ]
+
+
+def progress_of(kernels: Iterable[Judged]) -> list[Progress]:
+    """Every attempt with more than one step; one that ended early keeps its best to the end."""
+    groups = {place: s for place, s in attempts_of(kernels).items() if len(s) > 1}
+    last = max((steps[-1].step for steps in groups.values()), default=0)
+    made = []
+    for (number, attempt), steps in groups.items():
+        by_step = {judged.step: judged.right_speedup for judged in steps}
+        name = f"{number}. {steps[0].title}" + (f", attempt {attempt}" if attempt > 1 else "")
+        best: list[float | None] = []
+        for step in range(1, last + 1):
+            known = [s for s in (by_step.get(step), best[-1] if best else None) if s is not None]
+            best.append(max(known, default=None))
+        made.append(Progress(name=name, best=tuple(best)))
+    return made
+
+
+def typical(progress: Sequence[Progress]) -> tuple[list[int], list[float | None]]:
+    """By step: how many attempts have a right kernel, and the median of their best speedups."""
+    steps = list(zip(*(one.best for one in progress), strict=True))
+    known = [[speedup for speedup in step if speedup is not None] for step in steps]
+    return [len(found) for found in known], [median(found) if found else None for found in known]
+
+
+def modes_by_category(kernels: Iterable[Judged]) -> dict[str, Mapping[str, int]]:
+    """How attempts ended, by the category of their problem."""
+    groups: dict[str, Counter[str]] = {}
+    for judged in kernels:
+        mode = failure_mode(judged.verdict, judged.cause) if judged.verdict else None
+        if mode and judged.counts:
+            groups.setdefault(judged.category, Counter())[mode] += 1
+    return dict(groups)

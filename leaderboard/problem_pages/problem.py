@@ -1,0 +1,297 @@
+"""The page of one problem: what stands in the way first, then the task."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import orjson
+from django.db.models import OuterRef, QuerySet, Subquery, TextField
+from django.db.models.functions import Cast, JSONObject
+from django.http import Http404, HttpRequest
+
+from leaderboard.delivery import cells
+from leaderboard.delivery.pages import Crumb, Page, canonical_query, choice, public_page
+from leaderboard.kit.links import kernel_at, url
+from leaderboard.kit.prepared import Given, ask
+from leaderboard.metrics import floors, scores
+from leaderboard.metrics.floors import LIMITER_WORDS, Limits
+from leaderboard.metrics.verdicts import state, words
+from leaderboard.models import Problem
+from leaderboard.problem_pages import problem_tables
+from leaderboard.problem_pages.problem_facts import FloorTable, Task, Times, floor_records
+from leaderboard.problem_pages.problem_figures import problem_figures
+from leaderboard.problem_pages.problems import address_of
+from leaderboard.read_model import baselines, boards, problem_results
+from leaderboard.read_model.baselines import Baselines, Judged, gpu_of
+from leaderboard.read_model.boards import Setting
+from leaderboard.read_model.filters import SETTING_FILTERS, said, setting_filters, setting_tail
+from leaderboard.read_model.problem_results import (
+    ATTEMPT_COLUMNS,
+    Row,
+    Stood,
+    attempt_records,
+    kernel_record,
+    kernel_records,
+)
+
+# Kernels, and attempts.
+MOST_SHOWN = 25
+NOTHING: Mapping[str, object] = {
+    **dict.fromkeys(("best", "told", "limiter", "failure", "failure_share", "reference_us")),
+    **dict.fromkeys(("solvers", "submissions", "correct", "made", "faster"), 0),
+    **dict.fromkeys(("kernels", "attempts"), ()),
+    **dict.fromkeys(("more_kernels", "more_attempts"), 0),
+}
+
+
+@public_page("attempts", "gpu", "table", *SETTING_FILTERS)
+def problem(request: HttpRequest, number: int, slug: str) -> Page:
+    found = next(iter(ask(_called, slug=slug)), None)
+    if found is None or found.number != number:
+        raise Http404
+    text = vars(found)["text"]
+    found.payload = orjson.loads(text)
+    every = choice(request, "attempts", ["all"]) == "all"
+    facts = choice(request, "table", problem_tables.FACTS)
+    stood = problem_results.stood_of(found)
+    known = boards.known_settings()
+    setting, controls = setting_filters(request, problem_results.in_view(known, stood))
+    here = next((one for one in stood if one.setting == setting), None)
+    # One more than is shown: whether it is a tie with the last.
+    rows = problem_results.rows_of(found, setting, None if every else MOST_SHOWN + 1)
+    limits = limits_for(request, found, here)
+    judged = baselines.judged_of(stood, setting)
+    query = canonical_query(request, [*SETTING_FILTERS])
+    context = {
+        "filters": controls,
+        "page_url": address_of(found),
+        "every_url": f"?{query}&attempts=all" if query else "?attempts=all",
+        **results_context(here, rows, setting_tail(setting, known), every),
+        "figures": problem_figures(found, stood, setting, query),
+        **neighbours(found),
+        "problem": found,
+        "source": found.payload.get("source", ""),
+        "baselines": Baselines(text, judged, setting),
+        "task": Task(payload=text, digest=found.digest, url=address_of(found)),
+        "floors": floor_table(text, limits, _same_judge(stood, setting), query),
+    }
+    return Page(
+        template="problem.html",
+        section="problems",
+        context=context,
+        data=functools.partial(twin, found, setting, limits, judged),
+        table=problem_tables.facts_table(facts, found.payload, limits, judged)
+        if facts
+        else problem_tables.results_table(found, setting, every=every),
+        crumbs=(*crumbs(), Crumb(text=found.title)),
+    )
+
+
+def twin(
+    found: Problem, setting: Setting | None, limits: Limits, judged: Sequence[Judged]
+) -> dict[str, object]:
+    """Everything, where the page shows the best of it."""
+    rows = problem_tables.rows_of_models(found, setting)
+    return {
+        "problem": found.payload | {"number": found.number},
+        "setting": setting and vars(setting),
+        "kernels": kernel_records(rows),
+        "attempts": attempt_records(rows),
+        "judged_baselines": [one.record for one in judged],
+        "floors": {"gpu": limits.gpu, "rows": floor_records(found.payload, limits)},
+    }
+
+
+def crumbs() -> tuple[Crumb, ...]:
+    """Down to the list of problems."""
+    board = Crumb(text="Leaderboard", url=url("board"))
+    return board, Crumb(text="Problems", url=url("problems"))
+
+
+def limits_for(request: HttpRequest, found: Problem, here: Stood | None) -> Limits:
+    """The GPU asked for, else that of the setting, else that of the baseline, else the first."""
+    known = {limits.slug: limits for limits in floors.datasheets().values()}
+    if wanted := choice(request, "gpu", list(known)):
+        return known[wanted]
+    names = [here.hardware__title] if here and here.submissions else []
+    names += [gpu_of(baseline) for baseline in found.payload["baselines"]]
+    of_names = (floors.limits_of(name) for name in names)
+    return next((limits for limits in of_names if limits), next(iter(known.values())))
+
+
+def results_context(
+    here: Stood | None, rows: Sequence[Row], tail: str, every: bool
+) -> dict[str, object]:
+    if here is None:
+        return {"said": "", **NOTHING}
+    models = [row for row in rows if not row.is_reference]
+    most = None if every else MOST_SHOWN
+    records = attempt_records(models, most)
+    return {
+        "said": f"{said(here.solved, 'kernel')} · {here.setting}",
+        **standing(here, rows),
+        "kernels": kernel_rows(rows, most, tail),
+        "more_kernels": 0 if most is None else max(0, here.solved - most),
+        "attempts": attempt_rows(records, tail),
+        "more_attempts": here.made - len(records),
+    }
+
+
+def standing(here: Stood, rows: Sequence[Row]) -> dict[str, object]:
+    """The facts at the head of the page: how far anybody came, and what stops the rest."""
+    solved = [row for row in rows if row.best_run_id is not None]
+    best = next((kernel_record(row) for row in solved if not row.is_reference), None)
+    told = best or next(map(kernel_record, solved), None)
+    failure, failed = here.commonest_failure, here.made - here.correct
+    return {
+        "best": best,
+        "told": told,
+        "limiter": told and LIMITER_WORDS.get(told["limiter"] or ""),
+        "solvers": here.solved,
+        "submissions": here.submissions,
+        "correct": here.correct,
+        "made": here.made,
+        "faster": here.faster,
+        "reference_us": here.baseline_us,
+        "reference_runs": here.baseline_runs,
+        "failure": failure and failure[0],
+        "failure_share": failure and failed and failure[1] / failed,
+    }
+
+
+class KernelRow(NamedTuple):
+    place: str
+    row: Row
+    tail: str
+
+    @property
+    def told(self) -> dict[str, object]:
+        return _kernel_row(self)
+
+
+class AttemptRow(NamedTuple):
+    """`values` are of ATTEMPT_COLUMNS."""
+
+    values: tuple[Any, ...]
+    tail: str
+
+    @property
+    def told(self) -> dict[str, object]:
+        return _attempt_row(dict(zip(ATTEMPT_COLUMNS, self.values, strict=True)), self.tail)
+
+
+def kernel_rows(rows: Sequence[Row], most: int | None, tail: str) -> list[KernelRow]:
+    """Placed by speedup; the reference itself stands above, without a place."""
+    solved = [row for row in rows if row.best_run_id is not None]
+    models = [row for row in solved if not row.is_reference]
+    places = scores.places([row.best_speedup for row in models])
+    references = [(row, None) for row in solved if row.is_reference]
+    shown = [*references, *list(zip(models, places, strict=True))[:most]]
+    return [KernelRow(place or "", _hashable(row), tail) for row, place in shown]
+
+
+def _hashable(row: Row) -> Row:
+    """What a row shows, which is not its attempts."""
+    return row._replace(attempts="", best_run__mechanisms=tuple(row.best_run__mechanisms or ()))
+
+
+def _kernel_row(shown: KernelRow) -> dict[str, object]:
+    record = kernel_record(shown.row)
+    numbers = [
+        cells.interval_cell(record["speedup"], record["speedup_low"], record["speedup_high"]),
+        cells.time_cell(record["kernel_us"]),
+        cells.share_cell(record["utilisation"]),
+    ]
+    return {
+        **_linked(record, shown.tail),
+        "place": shown.place,
+        "is_reference": shown.row.is_reference,
+        "cells": cells.joined(numbers),
+    }
+
+
+def attempt_rows(records: Iterable[Mapping[str, Any]], tail: str) -> list[AttemptRow]:
+    return [AttemptRow(tuple(map(_fixed, record.values())), tail) for record in records]
+
+
+def _fixed(value: object) -> object:
+    return tuple(value) if isinstance(value, list) else value
+
+
+def _attempt_row(record: Mapping[str, Any], tail: str) -> dict[str, object]:
+    made = (cells.ratio_cell(record["speedup"]), cells.share_cell(record["utilisation"]))
+    return {
+        **_linked(record, tail),
+        "number": cells.count_cell(record["attempt"]),
+        "cells": cells.joined(made),
+    }
+
+
+def _linked(record: Mapping[str, Any], tail: str) -> dict[str, object]:
+    return {
+        **{name: record[name] for name in ("model", "harness", "backend", "attempt")},
+        "mechanisms": [words(tag) for tag in record["mechanisms"]],
+        "verdict": words(record["verdict"]),
+        "state": state(record["verdict"]),
+        "submission_url": url("submission", record["submission"]) + tail,
+        "run_url": url("run", record["run"]),
+        "kernel_url": kernel_at(record["kernel"], record["run"]),
+        "digest": record["kernel"],
+    }
+
+
+def _same_judge(stood: Sequence[Stood], here: Setting | None) -> list[Stood]:
+    """Times of two versions of the judge are never in one table."""
+    return [one for one in stood if here and one.setting.judge_version == here.judge_version]
+
+
+def floor_table(text: str, limits: Limits, stood: Sequence[Stood], query: str) -> FloorTable:
+    references, kernels = measured(stood, limits)
+    return FloorTable(
+        payload=text,
+        gpu=next(name for name, known in floors.datasheets().items() if known is limits),
+        tail=f"&{query}" if query else "",
+        references=tuple(references.items()),
+        kernels=tuple(kernels.items()),
+    )
+
+
+def measured(stood: Sequence[Stood], limits: Limits) -> tuple[Times, Times]:
+    """Microseconds of the reference and of the best kernel of a model on this GPU in bfloat16, by
+    size and ranks. The reference's are the medians in the settings of those kernels."""
+    here = [
+        (not one.solved, one.run__kernel_us, one)
+        for one in stood
+        if one.run__kernel_us is not None
+        and one.dtype == floors.DTYPE
+        and floors.limits_of(one.hardware__title) is limits
+    ]
+    references: dict[tuple[str, int], float] = {}
+    kernels: dict[tuple[str, int], float] = {}
+    for is_reference, kernel_us, one in sorted(here, key=lambda found: found[:2]):
+        place = (one.size, one.world_size)
+        if one.baseline_us is not None:
+            references.setdefault(place, one.baseline_us)
+        if not is_reference:
+            kernels.setdefault(place, kernel_us)
+    return references, kernels
+
+
+def _called() -> QuerySet[Problem]:
+    """With what links `before` and `after` it are made of, and the payload as text."""
+    others = Problem.objects.values(link=JSONObject(number="number", slug="slug", title="title"))
+    before = others.filter(number__lt=OuterRef("number")).order_by("-number")[:1]
+    after = others.filter(number__gt=OuterRef("number")).order_by("number")[:1]
+    own = Problem.objects.filter(slug=Given("slug")).defer("payload")
+    own = own.annotate(text=Cast("payload", TextField()))
+    return own.annotate(before=Subquery(before), after=Subquery(after))
+
+
+def neighbours(found: Problem) -> dict[str, object]:
+    return {name: _neighbour(vars(found)[name]) for name in ("before", "after")}
+
+
+def _neighbour(link: Mapping[str, Any] | None) -> dict[str, object] | None:
+    return {**link, "url": url("problem", link["number"], link["slug"])} if link else None

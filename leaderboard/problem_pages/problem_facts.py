@@ -1,0 +1,209 @@
+"""What a problem's page tells besides its kernels: the task, its least cost, health."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import orjson
+from django.utils.safestring import SafeString
+
+from leaderboard.delivery import cells
+from leaderboard.kit.highlighting import highlighted
+from leaderboard.metrics.floors import (
+    FLOOR_WORDS,
+    LIMITER_WORDS,
+    Floors,
+    Limits,
+    datasheets,
+    floors,
+)
+from leaderboard.models.choices import DTYPES
+from leaderboard.read_model.baselines import times_alone
+
+SCREENED = tuple(name for name, _ in DTYPES)
+# Best time of a kernel in microseconds, by size and ranks.
+Times = Mapping[tuple[str, int], float]
+Timed = tuple[tuple[str, int], float]
+
+
+class Task(NamedTuple):
+    """A problem as it is stored, of which parts of its page are drawn."""
+
+    payload: str
+    digest: str
+    url: str
+
+    @property
+    def told(self) -> dict[str, object]:
+        return _told(self.payload)
+
+
+class FloorTable(NamedTuple):
+    """What the table of floors is drawn of: a problem as it is stored, a GPU, and what was measured
+    on it. `tail` is what of an address stays with another GPU."""
+
+    payload: str
+    gpu: str
+    tail: str
+    references: tuple[Timed, ...]
+    kernels: tuple[Timed, ...]
+
+    @property
+    def limits(self) -> Limits:
+        return datasheets()[self.gpu]
+
+    @property
+    def gpus(self) -> list[dict[str, object]]:
+        return [
+            {"url": f"?gpu={known.slug}{self.tail}", "gpu": known.gpu, "current": name == self.gpu}
+            for name, known in datasheets().items()
+        ]
+
+    @property
+    def heads(self) -> list[dict[str, str]]:
+        return [words._asdict() for words in FLOOR_WORDS.values()]
+
+    @property
+    def floors(self) -> list[dict[str, object]]:
+        times = (dict(self.references), dict(self.kernels))
+        return floor_rows(orjson.loads(self.payload), self.limits, *times)
+
+
+# Three parts of the same page ask for it.
+@functools.lru_cache(maxsize=1)
+def _told(payload: str) -> dict[str, object]:
+    return task_context(orjson.loads(payload))
+
+
+def task_context(payload: Mapping[str, Any]) -> dict[str, object]:
+    health = payload["health"]
+    findings = [found for part in health.values() for found in part["findings"]]
+    screened = [name for name in SCREENED if any(name in row.get("errors", ()) for row in findings)]
+    return {
+        "statement": payload["statement"],
+        "signature": payload["signature"],
+        "outputs": ", ".join(payload["outputs"]),
+        "mutates": ", ".join(payload["mutates"]) or "nothing",
+        "mesh": " × ".join(payload["mesh"]),
+        "topology": payload["topology"],
+        "requirements": requirements(payload["requirements"]),
+        "world_sizes": ", ".join(map(str, payload["world_sizes"])),
+        "reference": _coloured(payload["reference_source"]),
+        "latency_bound_reason": payload["latency_bound_reason"],
+        "tolerances": [{"dtype": d, **row} for d, row in payload["tolerances"].items()],
+        "tolerance_reason": payload["tolerance_reason"],
+        "health": health_groups(findings, screened),
+        "screened": screened,
+        "screenings": [screening(profile, part) for profile, part in health.items()],
+        "known_issues": payload.get("known_issues", ()),
+    }
+
+
+@functools.lru_cache(maxsize=128)
+def _coloured(reference: str) -> SafeString:
+    """There are few references, and colouring one takes as long as the rest of the page."""
+    return highlighted(reference)
+
+
+def requirements(needs: Mapping[str, Any]) -> str:
+    named = {"peer_access": "peer-to-peer access", "multicast": "NVLink multicast"}
+    wanted = [text for name, text in named.items() if needs[name]]
+    return ", ".join([*wanted, f"{needs['memory_gib']} GiB a GPU"])
+
+
+def screening(profile: str, part: Mapping[str, Any]) -> str:
+    """How many inputs a profile was screened with, and where."""
+    ranks = " and ".join(map(str, part["world_sizes"]))
+    where = "GPUs" if part["device"] == "cuda" else "CPU"
+    return f"{profile}: {part['seeds']} seeds at size {part['size']} on {ranks} ranks ({where})"
+
+
+def health_groups(
+    listed: Sequence[Mapping[str, Any]], dtypes: Sequence[str]
+) -> list[dict[str, object]]:
+    """Wrong answers, then honest ones; a row for each answer, a finding for each profile."""
+    groups: list[dict[str, object]] = []
+    for title, honest in (("Must be rejected", False), ("Must be accepted", True)):
+        rows: dict[str, list[dict[str, object]]] = {}
+        for row in listed:
+            if row["honest"] is honest:
+                rows.setdefault(row["answer"], []).append(_finding(row, dtypes))
+        answers = [{"name": name, "findings": findings} for name, findings in rows.items()]
+        if answers:
+            groups.append({"title": title, "answers": answers})
+    return groups
+
+
+def _finding(row: Mapping[str, Any], dtypes: Iterable[str]) -> dict[str, object]:
+    errors = row.get("errors", {})
+    made = [cells.significant_cell(errors.get(dtype)) for dtype in dtypes]
+    return {
+        "profile": row["profile"],
+        "why": row["why"],
+        "said": {True: "accepted", False: "rejected", None: "does not apply"}[row["accepted"]],
+        "state": "open" if row["accepted"] is None else _good(row["accepted"] is row["honest"]),
+        "cells": cells.joined(made),
+    }
+
+
+def _good(as_it_should_be: bool) -> str:
+    return "ok" if as_it_should_be else "bad"
+
+
+def floor_records(payload: Mapping[str, Any], limits: Limits) -> list[dict[str, Any]]:
+    """The least cost and the least time of every size and number of ranks, in bfloat16."""
+    records = []
+    for size, by_ranks in payload.get("costs", {}).items():
+        shape = {name: payload["sizes"][size][name] for name in ("m", "n")}
+        for ranks, cost in by_ranks.items():
+            made = floors(cost, limits)
+            records.append({"size": size, **shape, "ranks": int(ranks), **cost, **_times(made)})
+    return records
+
+
+def _times(made: Floors) -> dict[str, object]:
+    parts = {**made.named, "latency": made.latency_us}
+    named = {f"{name}_us": us for name, us in parts.items()}
+    return {**named, "bound_us": made.bound_us, "limiter": made.limiter}
+
+
+def floor_rows(
+    payload: Mapping[str, Any], limits: Limits, judged: Times, kernels: Times
+) -> list[dict[str, object]]:
+    """A group for each size, a row for each number of ranks; what was measured on this GPU beside
+    it: the reference beside kernels where it was `judged`, else alone."""
+    references = {**times_alone(payload, limits), **judged}
+    groups: dict[str, dict[str, Any]] = {}
+    for record in floor_records(payload, limits):
+        place = (record["size"], record["ranks"])
+        shape = f"{record['m']:,} × {record['n']:,}"
+        how = "" if place in judged else "by events"
+        group = groups.setdefault(record["size"], {"size": record["size"], "shape": shape})
+        group.setdefault("rows", []).append(
+            {
+                "ranks": record["ranks"],
+                "floors": cells.joined(_floor_cells(record)),
+                "limiter": LIMITER_WORDS[record["limiter"]],
+                "times": cells.joined(
+                    (
+                        cells.reached_cell(references.get(place), record["bound_us"], how),
+                        cells.reached_cell(kernels.get(place), record["bound_us"]),
+                    )
+                ),
+            }
+        )
+    return list(groups.values())
+
+
+def _floor_cells(record: Mapping[str, Any]) -> Iterable[SafeString]:
+    for amount, text, name in (
+        ("wire_bytes", cells.bytes_text, "wire"),
+        ("hbm_bytes", cells.bytes_text, "hbm"),
+        ("flops", cells.count_text, "flops"),
+        ("exchanges", cells.count_text, "latency"),
+    ):
+        binds = record["limiter"] == name
+        yield cells.floor_cell(record[amount], record[f"{name}_us"], text=text, binds=binds)
+    yield cells.time_cell(record["bound_us"])

@@ -1,0 +1,199 @@
+"""Figures of problems: how attempts at one fail, how kernels scale, and all problems together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Any
+
+from django.http import Http404, HttpRequest
+
+from leaderboard.charts import boards as board_charts
+from leaderboard.charts import problems as charts
+from leaderboard.charts.boards import ModeCounts
+from leaderboard.charts.drawing import Spec
+from leaderboard.charts.problems import Line
+from leaderboard.delivery import cells
+from leaderboard.delivery.pages import Crumb, Table, canonical_query
+from leaderboard.figures.frame import Drawn, figure, framed
+from leaderboard.figures.tables import mode_table
+from leaderboard.kit.links import url
+from leaderboard.models import Problem
+from leaderboard.problem_pages import scaling
+from leaderboard.read_model import boards, problem_results
+from leaderboard.read_model.boards import Setting
+from leaderboard.read_model.filters import SETTING_FILTERS, setting_filters
+from leaderboard.read_model.problem_results import Stood
+
+MOST_LINES, MOST_BARS = 6, 24
+READS = ("problem", *SETTING_FILTERS)
+JOINED = (
+    "A line joins the runs of one kernel, the same source by the same model and harness, over all "
+    "hardware with this GPU, also where it was handed in more than once."
+)
+Scaled = Mapping[str, Sequence[tuple[Any, float]]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scale:
+    """Where sizes, or numbers of ranks, lie on an axis. Where it is `stepped`, there is nothing
+    between two of them."""
+
+    at: Mapping[Any, float]
+    title: str
+    text: Callable[[float], str]
+    unit: str
+    stepped: bool = False
+
+    def ticks(self) -> list[tuple[float, str]]:
+        return [(x, self.text(x)) for x in self.at.values()]
+
+
+def asked(request: HttpRequest) -> tuple[Problem, Setting | None]:
+    """The problem of `?problem=<number>`, and the setting asked for."""
+    number = request.GET.get("problem", "")
+    is_number = number.isascii() and number.isdigit() and len(number) < 6
+    found = Problem.objects.filter(number=int(number)).first() if is_number else None
+    if found is None:
+        raise Http404
+    settings = problem_results.in_view(boards.known_settings(), problem_results.stood_of(found))
+    setting, _ = setting_filters(request, settings)
+    return found, setting
+
+
+@figure(
+    "problem-failures",
+    "How attempts end",
+    "Share of attempts by outcome, by model and harness.",
+    *READS,
+    tall=True,
+)
+def failures(request: HttpRequest) -> Drawn:
+    found, setting = asked(request)
+    modes = problem_results.mode_rows(found, setting)
+    counts = [ModeCounts(name=name, counts=ended) for name, ended in modes.items()]
+    spec = board_charts.failure_modes(counts[:MOST_BARS])
+    return _drawn(request, found, setting, spec, mode_table(counts))
+
+
+@figure(
+    "speedup-by-size",
+    "Speedup against size",
+    "The best kernels of the fastest submissions, all else equal.",
+    *READS,
+)
+def by_size(request: HttpRequest) -> Drawn:
+    found, setting = asked(request)
+    lines = scaling.over_sizes(found, setting)
+    drawn = _scaled(request, found, setting, lines, size_scale(found, setting))
+    return replace(drawn, under=setting.told(but="size") if setting else "")
+
+
+@figure("speedup-by-ranks", "Speedup against ranks", JOINED, *READS)
+def by_ranks(request: HttpRequest) -> Drawn:
+    found, setting = asked(request)
+    if setting is None:
+        return _scaled(request, found, None, {}, rank_scale(found))
+    gpu, classes = scaling.classes_like(setting)
+    lines = scaling.over_ranks(found, setting, classes)
+    drawn = _scaled(request, found, setting, lines, rank_scale(found))
+    under = replace(setting, hardware_id=gpu).told(but="world_size")
+    return replace(drawn, under=under, says=f"{drawn.says} {JOINED}".strip())
+
+
+def _scaled(
+    request: HttpRequest, found: Problem, setting: Setting | None, by: Scaled, scale: Scale
+) -> Drawn:
+    lines = speedup_lines(by, scale)
+    at = [] if scale.stepped or not lines else charts.crossings(lines[-1].points)
+    crossed = [(x, scale.text(x) + scale.unit) for x in at]
+    spec = charts.speedup_lines(lines, scale.title, scale.ticks(), crossed)
+    drawn = _drawn(request, found, setting, spec, line_table(lines, scale))
+    return replace(drawn, says=crossing_text(lines[-1], scale)) if lines else drawn
+
+
+def _drawn(
+    request: HttpRequest, found: Problem, setting: Setting | None, spec: Spec, table: Table
+) -> Drawn:
+    query = canonical_query(request, (*SETTING_FILTERS,))
+    page = url("problem", found.number, found.slug) + (f"?{query}" if query else "")
+    return Drawn(
+        spec=spec,
+        table=table,
+        crumbs=(
+            Crumb(text="Problems", url=url("problems")),
+            Crumb(text=str(found), url=page),
+        ),
+        under=str(setting or ""),
+    )
+
+
+def problem_figures(
+    found: Problem, stood: Sequence[Stood], setting: Setting | None, query: str
+) -> list[dict[str, object]]:
+    """Of what there is something to show of; `query` names the setting."""
+    shown = [failures] if any(one.made and one.setting == setting for one in stood) else []
+    shown += [by_size] if scaling.sizes_vary(stood, setting) else []
+    shown += [by_ranks] if scaling.ranks_vary(stood, setting) else []
+    address = f"problem={found.number}" + (f"&{query}" if query else "")
+    return [framed(one, address) for one in shown]
+
+
+def size_scale(found: Problem, setting: Setting | None) -> Scale:
+    """By wire bytes, where every size has its own number of them; else by elements."""
+    ranks = str(setting.world_size) if setting else ""
+    costs = {size: by.get(ranks, {}) for size, by in found.payload.get("costs", {}).items()}
+    wire = {size: cost.get("wire_bytes", 0.0) for size, cost in costs.items()}
+    if len(set(wire.values())) == len(wire) and all(wire.values()):
+        x = "least bytes that a rank must receive"
+        return Scale(at=wire, title=x, text=cells.bytes_text, unit="")
+    shapes = found.payload["sizes"].items()
+    elements = {size: float(shape["m"] * shape["n"]) for size, shape in shapes}
+    return Scale(at=elements, title="m × n", text=cells.count_text, unit=" elements")
+
+
+def rank_scale(found: Problem) -> Scale:
+    at = {ranks: float(ranks) for ranks in found.payload["world_sizes"]}
+    return Scale(
+        at=at, title="ranks", text=lambda ranks: f"{ranks:.3g}", unit=" ranks", stepped=True
+    )
+
+
+def speedup_lines(lines: Scaled, scale: Scale) -> list[Line]:
+    """The fastest of those with several places, and last the best of all at every place, where
+    that is another line."""
+    best: dict[float, float] = {}
+    made: list[Line] = []
+    for name, points in lines.items():
+        placed = sorted((scale.at[at], speedup) for at, speedup in points if at in scale.at)
+        if len(placed) > 1:
+            made.append(Line(name=name, points=tuple(placed)))
+        for x, speedup in placed:
+            best[x] = max(best.get(x, speedup), speedup)
+    envelope = Line(name="best of all", points=tuple(sorted(best.items())), best=True)
+    if len(best) < 2 or [line.points for line in made] == [envelope.points]:
+        return made
+    made.sort(key=lambda line: -max(speedup for _, speedup in line.points))
+    return [*made[:MOST_LINES], envelope]
+
+
+def line_table(lines: Sequence[Line], scale: Scale) -> Table:
+    xs = sorted({x for line in lines for x, _ in line.points})
+    rows = [[line.name, *(dict(line.points).get(x) for x in xs)] for line in lines]
+    heads = (scale.text(x) + scale.unit for x in xs)
+    return Table(columns=("Speedup × of", *heads), rows=rows)
+
+
+def crossing_text(best: Line, scale: Scale) -> str:
+    """Where the best kernel crosses the reference with NCCL."""
+    at = charts.crossings(best.points)
+    word = "faster" if best.points[0][1] > 1 else "slower"
+    if not at:
+        return f"The best kernel is {word} than NCCL wherever it was measured."
+    if scale.stepped:
+        low, high = next((a, b) for (a, _), (b, _) in pairwise(best.points) if a < at[0] < b)
+        other = {"faster": "slower", "slower": "faster"}[word]
+        return f"The best kernel is {word} than NCCL on {low:g} ranks and {other} on {high:g}."
+    where = scale.text(at[0]) + scale.unit
+    return f"The best kernel is {word} than NCCL below about {where}."

@@ -1,0 +1,145 @@
+"""The list of problems."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import redirect
+
+from leaderboard.delivery import cells
+from leaderboard.delivery.pages import Crumb, Page, Table, canonical_query, choice, public_page
+from leaderboard.kit.links import url
+from leaderboard.metrics import scores
+from leaderboard.models import Problem
+from leaderboard.problem_pages.overview_figures import overview_figures
+from leaderboard.read_model.filters import said
+from leaderboard.read_model.problem_list import LIST_FILTERS, Listed, Stood, listed, source_of
+
+# Column of a record, what heads it, its unit.
+HEADINGS = {
+    "number": ("No.", ""),
+    "wire_bytes": ("Wire", "least of {ranks} ranks"),
+    "solved": ("Solved", "submissions"),
+    "best_speedup": ("Best speedup", "×"),
+    "utilisation": ("Utilisation", "% of the bound"),
+}
+SORTS = (*HEADINGS, *(f"-{key}" for key in HEADINGS))
+NOBODY = Stood()
+
+
+def address_of(problem: Problem) -> str:
+    return url("problem", problem.number, problem.slug)
+
+
+def problem_by_number(request: HttpRequest, number: int) -> HttpResponse:
+    found = Problem.objects.filter(number=number).first()
+    if found is None:
+        raise Http404
+    return redirect(address_of(found), permanent=False)
+
+
+@public_page("sort", *LIST_FILTERS)
+def problems(request: HttpRequest) -> Page:
+    found = listed(request)
+    sort = choice(request, "sort", SORTS, "number")
+    records = in_order([list_record(problem, found) for problem in found.shown], sort)
+    by_number = {problem.number: problem for problem in found.shown}
+    rows = [list_row(by_number[record["number"]], record) for record in records]
+    query = canonical_query(request, LIST_FILTERS)
+    scored = sum(problem.scored for problem in found.every)
+    context = {
+        "scored": scored,
+        "unscored": len(found.every) - scored,
+        "setting": found.setting,
+        "filters": found.controls,
+        "page_url": url("problems"),
+        "sort": "" if sort == "number" else sort,
+        "headings": [heading(key, sort, query, found.ranks) for key in HEADINGS],
+        "groups": grouped(rows, sort),
+        "said": said(len(rows), "problem"),
+        "figures": overview_figures(found, query),
+    }
+    setting = found.setting and vars(found.setting)
+    return Page(
+        template="problems.html",
+        section="problems",
+        context=context,
+        data={"setting": setting, "problems": records},
+        table=Table(
+            columns=tuple(records[0]) if records else (),
+            rows=[list(record.values()) for record in records],
+        ),
+        crumbs=(Crumb(text="Leaderboard", url=url("board")), Crumb(text="Problems")),
+    )
+
+
+def list_record(problem: Problem, found: Listed) -> dict[str, Any]:
+    stood = found.stood.get(problem.number, NOBODY)
+    return {
+        "number": problem.number,
+        "slug": problem.slug,
+        "title": problem.title,
+        "category": problem.category_title,
+        "category_slug": problem.category,
+        "source": source_of(problem),
+        "scored": problem.scored,
+        "wire_bytes": found.cost(problem).get("wire_bytes"),
+        "solved": stood.solved,
+        "submissions": stood.submissions,
+        "best_speedup": stood.best_speedup,
+        "utilisation": stood.utilisation,
+    }
+
+
+def in_order(records: Sequence[dict[str, Any]], sort: str) -> list[dict[str, Any]]:
+    """Numbers from the first on, everything else from the greatest on; `-` turns that round."""
+    key = sort.removeprefix("-")
+    descending = (key != "number") != sort.startswith("-")
+    return scores.in_order(records, lambda row: row[key], descending=descending)
+
+
+def list_row(problem: Problem, record: Mapping[str, Any]) -> dict[str, object]:
+    made = [
+        cells.bytes_cell(record["wire_bytes"]),
+        cells.fraction_cell(record["solved"], record["submissions"] or None),
+        cells.ratio_cell(record["best_speedup"]),
+        cells.share_cell(record["utilisation"]),
+    ]
+    shown: dict[str, object] = {
+        "summary": problem.summary,
+        "url": address_of(problem),
+        "cells": cells.joined(made),
+    }
+    return {**record, **shown}
+
+
+def grouped(rows: Sequence[dict[str, object]], sort: str) -> list[dict[str, object]]:
+    """By category in the order of numbers, else all together."""
+    groups: dict[str, list[dict[str, object]]] = {}
+    for row in rows:
+        groups.setdefault(str(row["category_slug"]) if sort == "number" else "", []).append(row)
+    return [
+        {
+            "title": found[0]["category"] if slug else "",
+            "url": url("category", slug) if slug else "",
+            "problems": found,
+        }
+        for slug, found in groups.items()
+    ]
+
+
+def heading(key: str, sort: str, query: str, ranks: int) -> dict[str, str]:
+    """A header that sorts by its column, and turns the order round when it does already."""
+    label, unit = HEADINGS[key]
+    turned = f"-{key}" if sort == key else key
+    parts = [part for part in (query, "" if turned == "number" else f"sort={turned}") if part]
+    is_up = (key == "number") != sort.startswith("-")
+    return {
+        "key": key,
+        "label": label,
+        "unit": unit.format(ranks=ranks),
+        "url": url("problems") + ("?" + "&".join(parts) if parts else ""),
+        "sorted": ("ascending" if is_up else "descending") if sort.removeprefix("-") == key else "",
+    }

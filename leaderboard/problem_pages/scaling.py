@@ -1,0 +1,95 @@
+"""How the speedup at one problem changes with its size, and with the number of ranks."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, replace
+from typing import Any
+
+import orjson
+
+from leaderboard.metrics.floors import gpu_called
+from leaderboard.models import Hardware, Problem, Summary
+from leaderboard.models.summaries import SummaryQuerySet
+from leaderboard.read_model.boards import Setting
+from leaderboard.read_model.problem_results import ATTEMPTS, Stood
+
+# Speedups by what is on the x axis, of each line.
+Lines = dict[str, list[tuple[Any, float]]]
+WHO = ("submission__model__name", "submission__harness")
+
+
+def sizes_vary(stood: Sequence[Stood], setting: Setting | None) -> bool:
+    """Whether something was solved at several sizes, all else equal."""
+    if setting is None:
+        return False
+    solved = [one.setting for one in stood if one.solved]
+    alike = {one for one in solved if replace(one, size=setting.size) == setting}
+    return setting in alike and len(alike) > 1
+
+
+def ranks_vary(stood: Sequence[Stood], setting: Setting | None) -> bool:
+    """Whether something was solved on several numbers of one GPU, all else equal."""
+    solved = [one for one in stood if one.solved]
+    here = next((one for one in solved if one.setting == setting), None)
+    if here is None:
+        return False
+    gpu = gpu_called(here.hardware__title)
+    alike = {
+        one.world_size
+        for one in solved
+        if gpu_called(one.hardware__title) == gpu and _but_ranks(one) == _but_ranks(here)
+    }
+    return len(alike) > 1
+
+
+def _but_ranks(one: Stood) -> Setting:
+    return replace(one.setting, hardware_id="", world_size=0)
+
+
+def over_sizes(problem: Problem, setting: Setting | None) -> Lines:
+    """Best speedup of each submission over sizes, all else equal; one query."""
+    if setting is None:
+        return {}
+    own = _of_models(problem, setting, "size").filter(best_speedup__isnull=False)
+    rows = own.values_list(*WHO, "submission_id", "size", "best_speedup")
+    lines: Lines = {}
+    for model, harness, number, size, speedup in rows:
+        lines.setdefault(f"{model} ({harness}, no. {number})", []).append((size, speedup))
+    return lines
+
+
+def over_ranks(problem: Problem, setting: Setting | None, classes: Iterable[str]) -> Lines:
+    """Speedup of each kernel over numbers of ranks, on these classes of hardware, all else equal;
+    one query. The same source by the same model and harness is one kernel, in however many
+    submissions; judged more than once on as many ranks, it has the median."""
+    if setting is None:
+        return {}
+    own = _of_models(problem, setting, "hardware_id", "world_size").filter(correct__gte=1)
+    found: dict[str, dict[int, list[float]]] = {}
+    rows = own.filter(hardware__in=list(classes)).values_list(*WHO, "world_size", ATTEMPTS)
+    for model, harness, ranks, attempts in rows:
+        for entry in orjson.loads(attempts):
+            if entry["speedup"] is not None:
+                name = f"{model} ({harness}, {entry['kernel'][:10]})"
+                found.setdefault(name, {}).setdefault(ranks, []).append(entry["speedup"])
+    return {name: _medians(by_ranks) for name, by_ranks in found.items()}
+
+
+def classes_like(setting: Setting) -> tuple[str, Mapping[str, str]]:
+    """What the GPU of this setting is called, and the titles of all hardware that has it; one
+    query."""
+    titles = dict(Hardware.objects.values_list("slug", "title"))
+    gpu = gpu_called(titles[setting.hardware_id])
+    return gpu, {slug: title for slug, title in titles.items() if gpu_called(title) == gpu}
+
+
+def _of_models(problem: Problem, setting: Setting, *but: str) -> SummaryQuerySet:
+    same = {name: value for name, value in asdict(setting).items() if name not in but}
+    own = Summary.objects.shown().filter(problem=problem, **same)
+    return own.filter(submission__model__is_baseline=False).order_by("submission_id", *but)
+
+
+def _medians(speedups: Mapping[int, Sequence[float]]) -> list[tuple[Any, float]]:
+    return [(ranks, statistics.median(found)) for ranks, found in speedups.items()]

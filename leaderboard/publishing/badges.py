@@ -1,0 +1,78 @@
+"""Badges: a place on the leaderboard as a small picture for other people's pages."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from leaderboard.models import LanguageModel, Moderation, Problem, Submission, Visibility
+from leaderboard.read_model import boards, columns
+from leaderboard.read_model.columns import Placed
+
+NAME = "PKB"
+# Advance widths at 11 px in the widest of the fonts asked for; textLength fits the others in.
+NARROW, WIDE = frozenset(" .,:;·!|'()/1filjtrI-"), frozenset("mwMW@%")
+PADDING_PX, NARROW_PX, USUAL_PX, WIDE_PX = 6, 4.6, 7.0, 10.6
+
+
+@dataclass(frozen=True, kw_only=True)
+class Part:
+    """A box of the badge; lengths in px."""
+
+    text: str
+    left: float
+    width: float
+
+    @property
+    def middle(self) -> float:
+        return self.left + self.width / 2
+
+    @property
+    def text_width(self) -> float:
+        return self.width - 2 * PADDING_PX
+
+
+def parts(says: str) -> tuple[Part, Part]:
+    head = Part(text=NAME, left=0, width=width_px(NAME))
+    return head, Part(text=says, left=head.width, width=width_px(says))
+
+
+def width_px(text: str) -> float:
+    glyphs = (NARROW_PX if c in NARROW else WIDE_PX if c in WIDE else USUAL_PX for c in text)
+    return float(round(sum(glyphs) + 2 * PADDING_PX))
+
+
+def of_model(slug: str) -> tuple[str, str] | None:
+    """The model's name, and what its best submission reached; None where none is public."""
+    model = LanguageModel.objects.visible().filter(slug=slug).first()
+    if model is None:
+        return None
+    rows = (row for row in default_board() if row.entry.slug == slug)
+    return model.name, said(next(rows, None))
+
+
+def of_submission(number: int) -> tuple[str, str] | None:
+    known = Submission.objects.filter(pk=number, visibility=Visibility.PUBLIC)
+    found = known.select_related("model").first()
+    if found is None:
+        return None
+    if found.moderation != Moderation.ACCEPTED:
+        return found.model.name, str(found.moderation)
+    rows = (row for row in default_board() if row.entry.submission == number)
+    return found.model.name, said(next(rows, None))
+
+
+def default_board() -> list[Placed]:
+    """The rows of the front page without claims, best first."""
+    settings = boards.known_settings()
+    if not settings:
+        return []
+    entries = boards.judged(settings[0], Problem.objects.scored().count())
+    return columns.placed(entries, columns.DEFAULT_SORT)
+
+
+def said(row: Placed | None) -> str:
+    if row is None:
+        return "not ranked yet"
+    share = row.entry.score.pass_at_1
+    passed = "pass@1 –" if share is None else f"pass@1 {100 * share:.0f} %"
+    return f"{passed} · place {row.place}" if row.place else passed

@@ -1,0 +1,55 @@
+"""How to cite a page or a snapshot: what `_cite.html` shows."""
+
+from __future__ import annotations
+
+from datetime import date
+
+from leaderboard.models import Snapshot
+from leaderboard.publishing.snapshots import manifest_digest
+
+TITLE = "PKB Leaderboard"
+AUTHORS = "PKB Leaderboard contributors"
+
+
+def live(url: str, seen: date) -> dict[str, str]:
+    """The context `cite` of a page whose numbers change."""
+    return {
+        "text": f"{AUTHORS} ({seen.year}). {TITLE}. Results as of {seen.isoformat()}. {url}",
+        "bibtex": _bibtex(
+            f"pkb-leaderboard-{seen.isoformat()}",
+            title=f"{{{TITLE}}}",
+            url=url,
+            seen=seen,
+            note=f"Results as of {seen.isoformat()}",
+        ),
+    }
+
+
+def of_snapshot(snapshot: Snapshot, url: str) -> dict[str, str]:
+    made, title = snapshot.created_at.date(), f"{TITLE}, snapshot {snapshot.tag}"
+    # A snapshot may be called by its day.
+    dated = title if made.isoformat() in title else f"{title}, {made.isoformat()}"
+    note = f"SHA-256 of MANIFEST.json: {manifest_digest(snapshot)}"
+    return {
+        "text": f"{AUTHORS} ({made.year}). {dated}. {url} ({note})",
+        "bibtex": _bibtex(
+            f"pkb-leaderboard-{snapshot.tag}",
+            title=f"{{{TITLE}}}, snapshot {snapshot.tag}".replace("_", r"\_"),
+            url=url,
+            seen=made,
+            note=note,
+        ),
+    }
+
+
+def _bibtex(key: str, *, title: str, url: str, seen: date, note: str) -> str:
+    fields = {
+        "author": f"{{{AUTHORS}}}",
+        "title": title,
+        "year": str(seen.year),
+        "month": str(seen.month),
+        "url": url,
+        "note": note,
+    }
+    lines = [f"  {name:<6} = {{{value}}}," for name, value in fields.items()]
+    return "\n".join([f"@misc{{{key},", *lines, "}"])

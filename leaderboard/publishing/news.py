@@ -1,0 +1,101 @@
+"""What is new: kernels that are the fastest for their problem, and submissions on the board."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, NamedTuple
+from uuid import UUID
+
+from django.db.models import Case, Exists, OuterRef, QuerySet, When
+
+from leaderboard.delivery.cells import ratio_text
+from leaderboard.kit.links import url
+from leaderboard.kit.prepared import ask
+from leaderboard.models import ProblemStanding, Standing, Submission
+from leaderboard.read_model.boards import SETTING_FIELDS, Setting
+from leaderboard.read_model.filters import said
+
+MOST = 50
+SUBMISSION = "run__kernel__submission"
+SHOWN = {f"{SUBMISSION}__visibility": "public", f"{SUBMISSION}__moderation": "accepted"}
+# Not plain conditions, for which SQLite would begin with all public submissions' kernels.
+IS_RANKED = Case(When(**SHOWN, then=True), default=False)
+
+
+class Record(NamedTuple):
+    """The fastest kernel for a problem in one setting."""
+
+    problem_id: int
+    problem__title: str
+    best_speedup: float
+    run_id: UUID
+    run__finished_at: datetime
+    run__kernel__submission__model__name: str
+    hardware_id: str
+    world_size: int
+    size: str
+    dtype: str
+    profile: str
+    judge_version: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Item:
+    """`model` is as its submitter wrote it."""
+
+    kind: str
+    what: str
+    model: str
+    says: str
+    url: str
+    at: datetime
+
+
+def newest() -> list[Item]:
+    """The last MOST of both, newest first."""
+    items = [*records(), *arrivals()]
+    return sorted(items, key=lambda item: item.at, reverse=True)[:MOST]
+
+
+def records() -> list[Item]:
+    """The newest of the kernels that are the fastest for a problem in their setting."""
+    return [_record(Record(*row)) for row in ask(_records)]
+
+
+def _records() -> QuerySet[ProblemStanding, tuple[Any, ...]]:
+    won = ProblemStanding.objects.filter(IS_RANKED, problem__scored=True, solved__gte=1)
+    return won.order_by("-run__finished_at", "pk").values_list(*Record._fields)[:MOST]
+
+
+def _record(row: Record) -> Item:
+    setting = Setting(**{name: getattr(row, name) for name in SETTING_FIELDS})
+    return Item(
+        kind="record",
+        what=f"{row.problem_id}. {row.problem__title}: {ratio_text(row.best_speedup)}",
+        model=row.run__kernel__submission__model__name,
+        says=f"The fastest verified kernel for this problem on {setting}.",
+        url=url("run", row.run_id),
+        at=row.run__finished_at,
+    )
+
+
+def arrivals() -> list[Item]:
+    return [
+        Item(
+            kind="submission",
+            what=f"Submission {number}, {harness}",
+            model=model,
+            says=f"New on the leaderboard: {said(k, 'attempt')} a problem.",
+            url=url("submission", number),
+            at=at,
+        )
+        for number, harness, model, k, at in ask(_arrivals)
+    ]
+
+
+def _arrivals() -> QuerySet[Submission, tuple[Any, ...]]:
+    judged = Standing.objects.filter(submission=OuterRef("pk"))
+    ours = Submission.objects.ranked().filter(Exists(judged), model__is_baseline=False)
+    named = ours.values_list("pk", "harness", "model__name", "k", "created_at")
+    return named.order_by("-pk")[:MOST]

@@ -1,0 +1,247 @@
+"""What a snapshot holds: the public board as tables of plain values, in an order that stays.
+
+docs/data.md says what each column means.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from django.db.models import BooleanField, ExpressionWrapper, Q, QuerySet
+
+from leaderboard.models import (
+    Kernel,
+    LanguageModel,
+    Moderation,
+    Problem,
+    PublishedResult,
+    Run,
+    Submission,
+    Summary,
+    Visibility,
+)
+from leaderboard.models.runs import FINAL
+from leaderboard.models.runs import SETTING as SETTING_ORDER
+from leaderboard.read_model import boards
+from leaderboard.read_model.columns import DEFAULT_SORT, Placed, placed
+
+Row = tuple[Any, ...]
+# A column's kind, and where a row of the database has it if not under its own name.
+Fields = Mapping[str, str | tuple[str, str]]
+CHUNK = 1000
+
+
+@dataclass(frozen=True, kw_only=True)
+class Table:
+    """`kinds` by column: text, int, float, flag, time, texts, ints or json."""
+
+    name: str
+    kinds: Mapping[str, str]
+    rows: Callable[[], Iterator[Row]]
+
+
+SETTING: Fields = {
+    "hardware": ("text", "hardware_id"),
+    "world_size": "int",
+    "size": "text",
+    "dtype": "text",
+    "profile": "text",
+    "judge_version": "text",
+}
+PROBLEMS: Fields = {
+    "problem": ("int", "number"),
+    "slug": "text",
+    "title": "text",
+    "category": "text",
+    "scored": "flag",
+    "unscored_reason": "text",
+    "digest": "text",
+}
+MODELS: Fields = {
+    "model": ("text", "slug"),
+    "name": "text",
+    "vendor": "text",
+    "is_baseline": "flag",
+}
+SUBMISSIONS: Fields = {
+    "submission": ("int", "id"),
+    "model": ("text", "model__slug"),
+    "harness": "text",
+    "k": "int",
+    "step_budget": "int",
+    "cost_usd": "float",
+    "trust": "text",
+    "moderation": "text",
+    "moderation_reason": "text",
+    "ranked": "flag",
+    "notes": "text",
+    "link": "text",
+    "created_at": "time",
+}
+KERNELS: Fields = {
+    "kernel": ("int", "id"),
+    "submission": ("int", "submission_id"),
+    "problem": ("int", "problem_id"),
+    "attempt": "int",
+    "step": "int",
+    "backend": "text",
+    "digest": ("text", "source_id"),
+    "source_bytes": ("int", "source__size_bytes"),
+}
+RUNS: Fields = {
+    "run": ("text", "id"),
+    "kernel": ("int", "kernel_id"),
+    "submission": ("int", "kernel__submission_id"),
+    "problem": ("int", "kernel__problem_id"),
+    "problem_digest": "text",
+    **SETTING,
+    "device": "text",
+    "status": "text",
+    "counts": "flag",
+    "verdict": "text",
+    "phase": "text",
+    "message": "text",
+    "cause": "text",
+    "evidence": "text",
+    "flags": "texts",
+    "ranks": "ints",
+    "kernel_us": "float",
+    "baseline_us": "float",
+    "speedup": "float",
+    "speedup_low": "float",
+    "speedup_high": "float",
+    "bound_us": "float",
+    "limiter": "text",
+    "utilisation": "float",
+    "mechanisms": "texts",
+    "isolation": "text",
+    "environment": "json",
+    "host": "text",
+    "tries": "int",
+    "created_at": "time",
+    "started_at": "time",
+    "finished_at": "time",
+}
+SUMMARIES: Fields = {
+    "submission": ("int", "submission_id"),
+    "problem": ("int", "problem_id"),
+    **SETTING,
+    "ranked": "flag",
+    "made": "int",
+    "correct": "int",
+    "best_speedup": "float",
+    "best_run": ("text", "best_run_id"),
+    "attempts": "json",
+}
+CLAIMS: Fields = {
+    "publication": ("text", "publication__slug"),
+    "date": ("text", "publication__date"),
+    "model": ("text", "model__slug"),
+    "harness": "text",
+    "category": "text",
+    "problems": "int",
+    "correct_at_1": "int",
+    "correct_at_3": "int",
+    "fast_at_1": "int",
+    "fast_at_3": "int",
+}
+PLACES = {
+    **{name: kind if isinstance(kind, str) else kind[0] for name, kind in SETTING.items()},
+    "place": "text",
+    "submission": "int",
+    "model": "text",
+    "harness": "text",
+    "baseline": "flag",
+    "scored": "int",
+    "attempted": "int",
+    "correct": "int",
+    "k": "int",
+    "pass_at_1": "float",
+    "pass_at_1_low": "float",
+    "pass_at_1_high": "float",
+    "pass_at_k": "float",
+    "fast_at_1": "float",
+    "fast_at_k": "float",
+    "geometric_mean": "float",
+    "utilisation": "float",
+}
+# Of a report, what is a column of its run already, and what ranks printed.
+LEFT_OUT = ("logs", "environment", "verdict", "message", "evidence", "flags", "mechanisms")
+
+
+def _flag(condition: Q) -> ExpressionWrapper[Any]:
+    return ExpressionWrapper(condition, output_field=BooleanField())
+
+
+def _submissions() -> QuerySet[Any]:
+    ranked = _flag(Q(moderation=Moderation.ACCEPTED))
+    return Submission.objects.filter(visibility=Visibility.PUBLIC).annotate(ranked=ranked)
+
+
+def _kernels() -> QuerySet[Any]:
+    return Kernel.objects.filter(submission__visibility=Visibility.PUBLIC)
+
+
+def _runs() -> QuerySet[Any]:
+    """Those that are finished: a snapshot must not depend on how far others are."""
+    ended = Run.objects.filter(kernel__submission__visibility=Visibility.PUBLIC, status__in=FINAL)
+    return ended.annotate(counts=_flag(Q(pk__in=Run.objects.counted().values("pk"))))
+
+
+def _summaries() -> QuerySet[Any]:
+    ranked = _flag(Q(submission__moderation=Moderation.ACCEPTED, problem__scored=True))
+    public = Summary.objects.filter(submission__visibility=Visibility.PUBLIC)
+    return public.annotate(ranked=ranked)
+
+
+def _reports() -> Iterator[Row]:
+    done = _runs().exclude(report_packed=None).order_by("pk").only("report_packed")
+    for run in done.iterator(chunk_size=CHUNK // 10):
+        report = run.report
+        yield str(run.pk), {name: report[name] for name in report if name not in LEFT_OUT}
+
+
+def _places() -> Iterator[Row]:
+    """Every board as the site shows it first: one setting after the other, best first."""
+    scored = Problem.objects.scored().count()
+    for setting in sorted(boards.known_settings(), key=str):
+        for row in placed(boards.judged(setting, scored), DEFAULT_SORT):
+            yield tuple(asdict(setting).values()) + _standing(row)
+
+
+def _standing(row: Placed) -> Row:
+    entry, score = row.entry, row.entry.score
+    interval = score.pass_at_1_interval
+    return (
+        *(row.place, entry.submission, entry.slug, entry.harness, entry.baseline),
+        *(score.scored, score.attempted, score.correct, score.k, score.pass_at_1),
+        *((interval.low, interval.high) if interval else (None, None)),
+        *(score.pass_at_k, score.fast_at_1, score.fast_at_k, score.geometric_mean),
+        entry.utilisation,
+    )
+
+
+def _of(name: str, fields: Fields, query: Callable[[], QuerySet[Any]], *order: str) -> Table:
+    named = {key: (f, key) if isinstance(f, str) else f for key, f in fields.items()}
+    paths = [path for _, path in named.values()]
+
+    def rows() -> Iterator[Row]:
+        found = query().order_by(*(order or ("pk",)))
+        return iter(found.values_list(*paths).iterator(chunk_size=CHUNK))
+
+    return Table(name=name, kinds={key: kind for key, (kind, _) in named.items()}, rows=rows)
+
+
+TABLES = (
+    _of("problems", PROBLEMS, Problem.objects.all),
+    _of("models", MODELS, LanguageModel.objects.visible, "slug"),
+    _of("submissions", SUBMISSIONS, _submissions),
+    _of("kernels", KERNELS, _kernels),
+    _of("runs", RUNS, _runs),
+    Table(name="reports", kinds={"run": "text", "report": "json"}, rows=_reports),
+    _of("summaries", SUMMARIES, _summaries, "submission_id", "problem_id", *SETTING_ORDER),
+    Table(name="places", kinds=PLACES, rows=_places),
+    _of("claims", CLAIMS, PublishedResult.objects.all, "publication_id", "pk"),
+)

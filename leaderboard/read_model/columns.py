@@ -1,0 +1,254 @@
+"""The numbers of a board: how each is named, sorted, drawn and written to CSV."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from django.utils.safestring import SafeString
+
+from leaderboard.delivery import cells
+from leaderboard.metrics import scores
+from leaderboard.metrics.scores import Interval
+from leaderboard.metrics.ties import tie_groups
+from leaderboard.models import Trust
+from leaderboard.read_model.boards import Entry
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Column:
+    """`group` is the head it stands under; `is_share` says that values are shares of the scored
+    problems, which have intervals and so tie groups; `falls` that the greatest comes first."""
+
+    key: str
+    label: str
+    unit: str
+    group: str
+    value: Callable[[Entry], float | None]
+    cell: Callable[[Entry], SafeString]
+    is_share: bool = False
+    falls: bool = True
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Words:
+    """What rows are sorted by that is no number. `falls` says that the greatest comes first."""
+
+    key: str
+    label: str
+    value: Callable[[Entry], str | int | None]
+    falls: bool = False
+
+    def in_order(self, rows: Sequence[Entry], *, turned: bool) -> list[Entry]:
+        """Stable; rows without a value come last in either direction."""
+        pairs = [(self.value(row), row) for row in rows]
+        return scores.known_first(pairs, descending=self.falls != turned)
+
+
+def interval_of(share: float | None, entry: Entry) -> Interval | None:
+    return None if share is None else scores.wilson_interval(share, entry.score.scored)
+
+
+def _fast_cell(entry: Entry) -> SafeString:
+    score = entry.score
+    return cells.fast_cell(
+        score.fast_at_1,
+        interval_of(score.fast_at_1, entry),
+        score.likely_fast_at_1,
+        score.likely_faster - score.faster,
+    )
+
+
+COLUMNS = (
+    Column(
+        key="fast1",
+        label="fast₁@1",
+        unit="%",
+        group="fast",
+        value=lambda entry: entry.score.fast_at_1,
+        cell=_fast_cell,
+        is_share=True,
+    ),
+    Column(
+        key="fastk",
+        label="fast₁@k",
+        unit="%",
+        group="fast",
+        value=lambda entry: entry.score.fast_at_k,
+        cell=lambda entry: cells.share_cell(entry.score.fast_at_k),
+        is_share=True,
+    ),
+    Column(
+        key="speedup",
+        label="Speedup",
+        unit="geo. mean",
+        group="fast",
+        value=lambda entry: entry.score.geometric_mean,
+        cell=lambda entry: cells.ratio_cell(entry.score.geometric_mean),
+    ),
+    Column(
+        key="utilisation",
+        label="Of roofline",
+        unit="%, median",
+        group="fast",
+        value=lambda entry: entry.utilisation,
+        cell=lambda entry: cells.per_cent_cell(entry.utilisation),
+    ),
+    Column(
+        key="pass1",
+        label="pass@1",
+        unit="%",
+        group="right",
+        value=lambda entry: entry.score.pass_at_1,
+        cell=lambda entry: cells.share_cell(entry.score.pass_at_1, entry.score.pass_at_1_interval),
+        is_share=True,
+    ),
+    Column(
+        key="passk",
+        label="pass@k",
+        unit="%",
+        group="right",
+        value=lambda entry: entry.score.pass_at_k,
+        cell=lambda entry: cells.share_cell(entry.score.pass_at_k),
+        is_share=True,
+    ),
+    Column(
+        key="correct",
+        label="Correct",
+        unit="problems",
+        group="right",
+        value=lambda entry: entry.score.correct,
+        cell=lambda entry: cells.fraction_cell(entry.score.correct, entry.score.scored),
+    ),
+    Column(
+        key="attempted",
+        label="Tried",
+        unit="problems",
+        group="right",
+        value=lambda entry: entry.score.attempted,
+        cell=lambda entry: cells.fraction_cell(entry.score.attempted, entry.score.scored),
+    ),
+    Column(
+        key="k",
+        label="k",
+        unit="samples",
+        group="how",
+        value=lambda entry: entry.score.k,
+        cell=lambda entry: cells.count_cell(entry.score.k),
+    ),
+    Column(
+        key="cost",
+        label="Cost",
+        unit="US$",
+        group="how",
+        value=lambda entry: entry.cost_usd,
+        cell=lambda entry: cells.decimal_cell(entry.cost_usd, 2),
+    ),
+)
+BY_KEY = {column.key: column for column in COLUMNS}
+DEFAULT_SORT = "fast1"
+CSV_COLUMNS = (
+    "place", "tie_group", "model", "vendor", "harness", "backends", "trust", "claimed", "baseline",
+    "submission", "date", "scored", "pass1_low", "pass1_high", "p", "fast1_low", "fast1_high",
+    "fast1_likely", *BY_KEY,
+)  # fmt: skip
+_TRUSTS = tuple(Trust)
+# Rows that say the same stand best first, and all keep the places that DEFAULT_SORT gives them.
+WORDS = (
+    Words(key="model", label="Model", value=lambda entry: entry.model.casefold()),
+    Words(key="harness", label="Harness", value=lambda entry: entry.harness),
+    Words(key="backends", label="Backends", value=lambda entry: " ".join(entry.backends) or None),
+    Words(key="trust", label="Trust", value=lambda entry: _TRUSTS.index(entry.trust), falls=True),
+    Words(key="date", label="Date", value=lambda entry: entry.date, falls=True),
+)
+WORDS_BY_KEY = {words.key: words for words in WORDS}
+SORTS = tuple(f"{turn}{key}" for turn in ("", "-") for key in (*BY_KEY, *WORDS_BY_KEY))
+SUBSCRIPTS = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
+
+
+class Placed(NamedTuple):
+    """A row of a board. `tie_group` is a number that rows which are not told apart share."""
+
+    place: str | None
+    entry: Entry
+    tie_group: int | None = None
+
+
+def label_at(column: Column, p: float) -> str:
+    return column.label.replace("₁", f"{p:g}".translate(SUBSCRIPTS))
+
+
+def cells_of(entry: Entry, columns: Iterable[Column] = COLUMNS) -> SafeString:
+    return cells.joined(column.cell(entry) for column in columns)
+
+
+def known_to_any(entries: Sequence[Entry]) -> list[Column]:
+    """Columns that some row has a number in."""
+    return [column for column in COLUMNS if any(column.value(e) is not None for e in entries)]
+
+
+def placed(entries: Iterable[Entry], sort: str) -> list[Placed]:
+    """Baselines, then what was judged, then claims; within each best first, or last first for
+    `-key`. Only what was judged holds places."""
+    key, turned = sort.removeprefix("-"), sort.startswith("-")
+    words = WORDS_BY_KEY.get(key)
+    column = BY_KEY[DEFAULT_SORT if words else key]
+    rows = list(entries)
+    baselines = [entry for entry in rows if entry.baseline and not entry.claimed]
+    ranked = [entry for entry in rows if not entry.baseline and not entry.claimed]
+    claims = [entry for entry in rows if entry.claimed]
+
+    def ordered(group: list[Entry]) -> list[Entry]:
+        if words is None:
+            return scores.in_order(group, column.value, descending=not turned)
+        return words.in_order(scores.in_order(group, column.value), turned=turned)
+
+    shown = ordered(ranked)
+    ties = _ties(shown, column, turned) if words is None else [None] * len(shown)
+    places = scores.places([column.value(entry) for entry in shown])
+    return [
+        *(Placed(place=None, entry=entry) for entry in ordered(baselines)),
+        *map(Placed._make, zip(places, shown, ties, strict=True)),
+        *(Placed(place=None, entry=entry) for entry in ordered(claims)),
+    ]
+
+
+def _ties(ordered: Sequence[Entry], column: Column, turned: bool) -> list[int | None]:
+    """The tie group of each row; only shares have any."""
+    if not column.is_share:
+        return [None] * len(ordered)
+    intervals = [interval_of(column.value(entry), entry) for entry in ordered]
+    return tie_groups(intervals[::-1])[::-1] if turned else tie_groups(intervals)
+
+
+def csv_rows(rows: Iterable[Placed]) -> Iterator[list[object]]:
+    """Made as they are asked for."""
+    return (list(_flat(as_record(row)).values()) for row in rows)
+
+
+def _flat(record: dict[str, object]) -> dict[str, object]:
+    names = record["backends"]
+    return {**record, "backends": " ".join(names) if isinstance(names, list) else names}
+
+
+def as_record(row: Placed) -> dict[str, object]:
+    """A row of the JSON twin; keys are CSV_COLUMNS."""
+    entry, interval = row.entry, row.entry.score.pass_at_1_interval
+    fast = interval_of(entry.score.fast_at_1, entry)
+    return {
+        "place": row.place,
+        "tie_group": row.tie_group,
+        **{name: getattr(entry, name) for name in ("model", "vendor", "harness")},
+        "backends": list(entry.backends),
+        **{name: getattr(entry, name) for name in ("trust", "claimed", "baseline", "submission")},
+        "date": entry.date,
+        "scored": entry.score.scored,
+        "pass1_low": interval.low if interval else None,
+        "pass1_high": interval.high if interval else None,
+        "p": entry.score.p,
+        "fast1_low": fast.low if fast else None,
+        "fast1_high": fast.high if fast else None,
+        "fast1_likely": entry.score.likely_fast_at_1,
+        **{column.key: column.value(entry) for column in COLUMNS},
+    }

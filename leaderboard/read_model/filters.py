@@ -1,0 +1,300 @@
+"""Controls of a page whose state is its address."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+from urllib.parse import urlencode
+
+from django.http import HttpRequest
+
+from leaderboard.delivery.pages import DRAWN, BadQuery, Elsewhere, choice
+from leaderboard.metrics.thresholds import MOST_P, STEPS_OF_P
+from leaderboard.metrics.verdicts import words
+from leaderboard.models import Harness
+from leaderboard.models.choices import BACKENDS
+from leaderboard.read_model import boards
+from leaderboard.read_model.boards import Entry, Setting
+from leaderboard.read_model.published_claims import Claim, entry_of, published
+from leaderboard.read_model.scopes import Scope, scope
+from leaderboard.site_pages.methodology import judging
+
+BOARD_PARAMETERS = (
+    *("p", "category", "harness", "source", "backend", "mechanism", "nccl", "trust"),
+    *("hardware", "ranks", "size", "dtype", "profile", "judge"),
+)
+SETTING_FILTERS = {
+    "hardware": ("hardware_id", "Hardware"),
+    "ranks": ("world_size", "Ranks"),
+    "size": ("size", "Size"),
+    "dtype": ("dtype", "Type"),
+    "profile": ("profile", "Inputs"),
+    "judge": ("judge_version", "Judge"),
+}
+
+
+class Option(NamedTuple):
+    value: str
+    text: str
+
+
+class Nearest(NamedTuple):
+    """A setting with results, where the one that was asked for has none."""
+
+    text: str
+    query: str
+
+
+class Filter(NamedTuple):
+    """A select, at `default` where the address says nothing of it. One that is `folded` lies behind
+    "More filters"; what `follows` another is left to the page when that one changes."""
+
+    name: str
+    label: str
+    value: str
+    options: tuple[Option, ...]
+    default: str = ""
+    folded: bool = False
+    follows: str = ""
+    nearest: Nearest | None = None
+
+    @property
+    def is_set(self) -> bool:
+        return self.value != self.default
+
+    @property
+    def text(self) -> str:
+        found = next((one.text for one in self.options if one.value == self.value), self.value)
+        attribute, _ = SETTING_FILTERS.get(self.name, ("", ""))
+        return boards.IN_WORDS.get(attribute, "{}").format(found)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Slider:
+    name: str
+    label: str
+    value: str
+    default: str
+    most: int
+    step: str
+
+
+def setting_filters(
+    request: HttpRequest, settings: Sequence[Setting]
+) -> tuple[Setting | None, list[Filter]]:
+    """The first setting that the address agrees with, and one control for each part that varies."""
+    chosen = next(_agreeing(request, settings), None)
+    controls = []
+    for name, (attribute, label) in SETTING_FILTERS.items():
+        values = sorted({str(getattr(setting, attribute)) for setting in settings})
+        asked = choice(request, name, values)
+        if len(values) < 2:
+            continue
+        usual = str(getattr(settings[0], attribute))
+        value = asked or str(getattr(chosen, attribute, usual))
+        control = Filter(
+            name=name,
+            label=label,
+            value=value,
+            options=tuple(Option(value=v, text=v) for v in values),
+            default=usual if asked else value,
+            follows="" if name == "hardware" else "hardware",
+        )
+        controls.append(control)
+    if settings and (drawn := request.GET.get(DRAWN)):
+        # Without scripts a form also says what the page had chosen for the hardware before.
+        is_same = request.GET.get("hardware") == drawn
+        raise Elsewhere("" if is_same else nearest(request, settings).query)
+    if chosen is None and controls:
+        controls[0] = controls[0]._replace(nearest=nearest(request, settings))
+    return chosen, controls
+
+
+def _agreeing(request: HttpRequest, settings: Iterable[Setting]) -> Iterator[Setting]:
+    """Those that are what the address says, as far as it says anything."""
+    asked = {name: request.GET.get(key, "") for key, (name, _) in SETTING_FILTERS.items()}
+    for one in settings:
+        if all(wanted in ("", str(getattr(one, name))) for name, wanted in asked.items()):
+            yield one
+
+
+def nearest(request: HttpRequest, settings: Sequence[Setting]) -> Nearest:
+    """Agrees with what the address says first, and with as much of the rest as it can."""
+    left = list(settings)
+    for name, (attribute, _) in SETTING_FILTERS.items():
+        wanted = request.GET.get(name, "")
+        agreeing = [one for one in left if wanted in ("", str(getattr(one, attribute)))]
+        left = agreeing or left
+    return Nearest(text=str(left[0]), query=setting_query(left[0]))
+
+
+def setting_among(request: HttpRequest, settings: Iterable[Setting]) -> Setting | None:
+    """The first that the address agrees with, or else the first."""
+    own = list(settings)
+    return next(_agreeing(request, own), next(iter(own), None))
+
+
+def setting_query(setting: Setting) -> str:
+    """What of an address asks for just this setting."""
+    parts = [(name, getattr(setting, own)) for name, (own, _) in SETTING_FILTERS.items()]
+    return urlencode(parts)
+
+
+def setting_tail(setting: Setting | None, known: Sequence[Setting]) -> str:
+    """What the address of a submission ends with to show a setting: nothing for the first of those
+    known, with which boards begin."""
+    return "" if setting is None or setting in known[:1] else f"?{setting_query(setting)}"
+
+
+def choice_filter(
+    request: HttpRequest, name: str, label: str, options: Iterable[tuple[str, str]], every: str
+) -> Filter:
+    """A control with an option for no restriction, called `every`."""
+    pairs = list(options)
+    value = choice(request, name, [value for value, _ in pairs])
+    made = tuple(Option(value=value, text=text) for value, text in [("", every), *pairs])
+    return Filter(name=name, label=label, value=value, options=made)
+
+
+def said(rows: int, noun: str) -> str:
+    return f"{rows} {noun}" if rows == 1 else f"{rows} {noun}s"
+
+
+@dataclass(frozen=True, kw_only=True)
+class BoardQuery:
+    """What a board, its figures and its twins show. A link to a submission ends with `tail`, for it
+    to show this setting."""
+
+    scope: Scope
+    setting: Setting | None
+    tail: str
+    p: float
+    chosen: dict[str, str]
+    slider: Slider
+    controls: tuple[Filter, ...]
+
+    @property
+    def harness(self) -> str:
+        return self.chosen["harness"]
+
+    def judged(self, ahead: Sequence[str] | None = ()) -> list[Entry]:
+        """`ahead` names details that are read along; None where none will be asked for."""
+        if self.setting is None:
+            return []
+        return boards.judged(
+            self.setting,
+            self.scope.scored,
+            p=self.p,
+            ahead=ahead,
+            category=self.scope.category,
+            problems=self.scope.problems,
+            harness=self.harness,
+            backend=self.chosen["backend"],
+            mechanism=self.chosen["mechanism"],
+            nccl_free=bool(self.chosen["nccl"]),
+            verified=bool(self.chosen["trust"]),
+        )
+
+    def claims(self) -> list[Claim]:
+        """Claims say nothing of single kernels, so filters on those leave them out."""
+        if any(self.chosen[name] for name in ("source", "backend", "mechanism", "nccl", "trust")):
+            return []
+        return published(category=self.scope.category or None, harness=self.harness)
+
+    def claimed(self, claims: Iterable[Claim]) -> list[Entry]:
+        return [claim_at(entry_of(one), self.p) for one in claims]
+
+
+def claim_at(entry: Entry, p: float) -> Entry:
+    """With fast_p in place of fast_1: what was claimed is known at 1 only."""
+    if p == entry.score.p:
+        return entry
+    score = entry.score._replace(p=p, fast_at_1=None, fast_at_k=None)
+    return dataclasses.replace(entry, score=score)
+
+
+def board_query(request: HttpRequest) -> BoardQuery:
+    """Two queries: the categories, and the settings that have results."""
+    found = scope(request, "category", "source")
+    known = boards.known_settings()
+    setting, settings = setting_filters(request, known)
+    kinds = kernel_filters(request, found)
+    slider = p_slider(request)
+    return BoardQuery(
+        scope=found,
+        setting=setting,
+        tail=setting_tail(setting, known),
+        p=float(slider.value),
+        chosen={control.name: control.value for control in kinds},
+        slider=slider,
+        controls=tuple(
+            sorted((*kinds, *map(_folded, settings)), key=lambda control: control.folded)
+        ),
+    )
+
+
+def _folded(control: Filter) -> Filter:
+    return control._replace(folded=control.name not in ("hardware", "profile"))
+
+
+def kernel_filters(request: HttpRequest, found: Scope) -> tuple[Filter, ...]:
+    """What says which problems, submissions and kernels count."""
+    titles = list(found.titles.items())
+    sources = [(name, name) for name in found.sources]
+    tags = [(tag, words(tag)) for tag in judging()["mechanisms"]]
+    folded = (
+        choice_filter(request, "source", "Source codebase", sources, "Any codebase"),
+        choice_filter(request, "backend", "Backend", BACKENDS, "Any backend"),
+        choice_filter(request, "mechanism", "Mechanism", tags, "Any mechanism"),
+        choice_filter(request, "nccl", "NCCL", [("no", "No NCCL calls")], "With or without"),
+        choice_filter(request, "trust", "Trust", [("verified", "Verified here")], "Any"),
+    )
+    return (
+        choice_filter(request, "category", "Category", titles, "All categories"),
+        harness_filter(request),
+        *(control._replace(folded=True) for control in folded),
+    )
+
+
+def harness_filter(request: HttpRequest) -> Filter:
+    harnesses = [(value, value) for value in Harness.values]
+    return choice_filter(request, "harness", "Harness", harnesses, "Any harness")
+
+
+def p_slider(request: HttpRequest) -> Slider:
+    """The threshold of fast_p, in steps of 1/20."""
+    text = request.GET.get("p", "") or "1"
+    allowed = f"a number from 0 to {MOST_P} in steps of {1 / STEPS_OF_P:g}, such as 1.5"
+    try:
+        steps = float(text) * STEPS_OF_P
+    except ValueError:
+        raise BadQuery("p", text, (allowed,)) from None
+    if not 0 <= steps <= MOST_P * STEPS_OF_P or abs(steps - round(steps)) > 1e-6:
+        raise BadQuery("p", text, (allowed,))
+    value = f"{round(steps) / STEPS_OF_P:g}"
+    step = f"{1 / STEPS_OF_P:g}"
+    label = "Fast: more than p times the reference"
+    return Slider(name="p", label=label, value=value, default="1", most=MOST_P, step=step)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Chip:
+    """A filter that is set, and the address without it."""
+
+    label: str
+    text: str
+    url: str
+
+
+def chips(controls: Iterable[Filter | Slider], path: str, query: dict[str, str]) -> list[Chip]:
+    """`query` is what the address says now."""
+    made = []
+    for control in controls:
+        if control.name in query and control.value != control.default:
+            rest = urlencode([pair for pair in query.items() if pair[0] != control.name])
+            text = control.text if isinstance(control, Filter) else f"p = {control.value}"
+            url = f"{path}?{rest}" if rest else path
+            made.append(Chip(label=control.label, text=text, url=url))
+    return made

@@ -1,0 +1,300 @@
+"""Runs as pandas frames: for export, and to prove summary and standings right by another way.
+
+A web worker never loads this module.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from leaderboard.metrics import thresholds
+from leaderboard.models import ProblemStanding, Run, Standing, Submission, Summary
+from leaderboard.models.runs import SETTING
+from leaderboard.read_model.cell_columns import unpack_cells, unpack_results
+from leaderboard.read_model.leaderboard_rows import SUMS, Totals
+from leaderboard.read_model.problem_parts import Parts
+
+NAMES = {
+    "kernel__submission_id": "submission_id",
+    "kernel__problem_id": "problem_id",
+    "kernel__problem__scored": "scored",
+    "kernel__problem__category": "category",
+    "kernel__attempt": "attempt",
+    "kernel__step": "step",
+}
+ROW = ["submission_id", *SETTING]
+IN_CATEGORY = [*ROW, "category"]
+PLACE = ["submission_id", "problem_id", *SETTING]
+TOTALS = [*SUMS, "utilisation"]
+FACTS = ["made", "correct", "best_speedup"]
+CELL_FACTS = [*FACTS, "best_low", "speedups", "lows"]
+PROBLEM = ["problem_id", *SETTING]
+PART = ["baseline", "made", "correct", "best_speedup", "best_low", "utilisation"]
+PROBLEM_COUNTS = ["submissions", "solved", "made", "correct", "faster", "baseline_runs"]
+PROBLEM_FACTS = [*PROBLEM_COUNTS, "best_speedup", "utilisation", "usual_utilisation", "baseline_us"]
+NUMBERS = ("speedup", "speedup_low", "utilisation", "baseline_us")
+ABOVE = ["fast_at_1", "likely_fast_at_1", "faster", "likely_faster"]
+SOME_P, TOLERANCE = 1.5, 1e-9
+
+
+def counted_runs() -> pd.DataFrame:
+    """One row a run that says something about its kernel."""
+    columns = [*NAMES, "id", "finished_at", "verdict", *NUMBERS, *SETTING]
+    found = _frame(Run.objects.counted().values_list(*columns), columns).rename(columns=NAMES)
+    return found.assign(id=found["id"].astype(str))
+
+
+def counted_attempts() -> pd.DataFrame:
+    """Of each attempt in each setting the run that counts; numbers of correct ones only."""
+    newest = counted_runs().sort_values(["step", "finished_at", "id"])
+    attempts = newest.drop_duplicates([*PLACE, "attempt"], keep="last")
+    correct = attempts["verdict"].eq("ok")
+    numbers = {name: attempts[name].where(correct).astype(float) for name in NUMBERS}
+    return attempts.assign(correct=correct, **numbers)
+
+
+def summarised() -> pd.DataFrame:
+    """What the summary should hold: PLACE as index, FACTS as columns."""
+    return (
+        counted_attempts()
+        .groupby(PLACE)
+        .agg(
+            made=("attempt", "size"),
+            correct=("correct", "sum"),
+            best_speedup=("speedup", "max"),
+        )
+    )
+
+
+def stored() -> pd.DataFrame:
+    """What the summary does hold, in the shape of `summarised`."""
+    columns = [*PLACE, *FACTS]
+    frame = _frame(Summary.objects.values_list(*columns), columns).set_index(PLACE)
+    return frame.astype({"best_speedup": float})
+
+
+def stood(row: list[str]) -> pd.DataFrame:
+    """What standings should sum up to: `row`, ROW or IN_CATEGORY, as index, TOTALS as columns."""
+    attempts = counted_attempts()
+    attempts = attempts[attempts["scored"].astype(bool)].sort_values("speedup", ascending=False)
+    attempts = attempts.assign(
+        faster=attempts["speedup_low"].gt(1.0),
+        likely_faster=attempts["speedup"].gt(1.0),
+        log_speedup=np.log(attempts["speedup"]),
+    )
+    problems = attempts.groupby([*PLACE, "category"]).agg(
+        made=("attempt", "size"),
+        right=("correct", "sum"),
+        faster=("faster", "sum"),
+        likely_faster=("likely_faster", "sum"),
+        log_speedup=("log_speedup", "mean"),
+        utilisation=("utilisation", _of_the_fastest),
+    )
+    return _summed(problems.reset_index(), row, dict(Submission.objects.values_list("pk", "k")))
+
+
+def _of_the_fastest(values: pd.Series[Any]) -> float:
+    """Rows come fastest first, those without a speedup last."""
+    return float(values.iloc[0])
+
+
+def _summed(problems: pd.DataFrame, row: list[str], drawn: dict[int, int]) -> pd.DataFrame:
+    """Over the problems of each row."""
+    k = problems["submission_id"].map(drawn)
+    made, right = problems["made"], problems["right"]
+    problems = problems.assign(
+        attempted=1,
+        correct=right.gt(0),
+        pass_at_1=right / made,
+        pass_at_k=[_chance(*row) for row in zip(made, right, k, strict=True)],
+        fast_at_1=problems["faster"] / made,
+        fast_at_k=[_chance(*row) for row in zip(made, problems["faster"], k, strict=True)],
+        likely_fast_at_1=problems["likely_faster"] / made,
+    )
+    rows = problems.groupby(row)
+    return rows[list(SUMS)].sum().assign(utilisation=rows["utilisation"].median())
+
+
+def _chance(made: int, right: int, k: int) -> float:
+    """That of k attempts one is right, by the product instead of binomials."""
+    drawn_from = max(made, k)
+    return 1.0 - math.prod(1.0 - k / (drawn_from - i) for i in range(right) if drawn_from > i)
+
+
+def standing() -> pd.DataFrame:
+    """What standings do sum up to, in the shape of `stood(ROW)`."""
+    rows = [
+        (*row, *_told(Totals.unpack(text)))
+        for *row, text in Standing.objects.values_list(*ROW, "total")
+    ]
+    return pd.DataFrame.from_records(rows, columns=[*ROW, *TOTALS]).set_index(ROW)
+
+
+def standing_in_categories() -> pd.DataFrame:
+    """And what in each category, in that of `stood(IN_CATEGORY)`."""
+    rows = [
+        (*row, category, *_told(Totals(*totals)))
+        for *row, text in Standing.objects.values_list(*ROW, "by_category")
+        for category, totals in json.loads(text).items()
+    ]
+    return pd.DataFrame.from_records(rows, columns=[*IN_CATEGORY, *TOTALS]).set_index(IN_CATEGORY)
+
+
+def _told(totals: Totals) -> tuple[float | None, ...]:
+    return (*totals.sums, totals.utilisation)
+
+
+def celled() -> pd.DataFrame:
+    """What the cells of standings should hold: PLACE as index, CELL_FACTS as columns."""
+    attempts = counted_attempts()
+    attempts = attempts[attempts["scored"].astype(bool)]
+    fastest_first = attempts.sort_values(["speedup", "speedup_low"], ascending=False)
+    return fastest_first.groupby(PLACE).agg(
+        made=("attempt", "size"),
+        correct=("correct", "sum"),
+        best_speedup=("speedup", "max"),
+        best_low=("speedup_low", _of_the_fastest),
+        speedups=("speedup", "sum"),
+        lows=("speedup_low", "sum"),
+    )
+
+
+def cells() -> pd.DataFrame:
+    """What they do hold, in the shape of `celled`."""
+    rows = []
+    columns = (*ROW, "cells", "kernels", "speedups")
+    for submission, *setting, text, kernels, packed in Standing.objects.values_list(*columns):
+        pairs = zip(unpack_cells(text, kernels), unpack_results(text, packed), strict=True)
+        for cell, known in pairs:
+            facts = (cell.made, cell.correct, cell.best_speedup, cell.best_low)
+            sums = (math.fsum(known.speedups), math.fsum(known.lows))
+            rows.append((submission, cell.problem, *setting, *facts, *sums))
+    return pd.DataFrame.from_records(rows, columns=[*PLACE, *CELL_FACTS]).set_index(PLACE)
+
+
+def above_threshold() -> pd.DataFrame:
+    """What standings should count at a p that is not 1: ROW as index."""
+    attempts = counted_attempts()
+    attempts = attempts[attempts["scored"].astype(bool)]
+    attempts = attempts.assign(
+        faster=attempts["speedup_low"].gt(SOME_P), likely_faster=attempts["speedup"].gt(SOME_P)
+    )
+    problems = attempts.groupby(PLACE).agg(
+        made=("attempt", "size"), faster=("faster", "sum"), likely_faster=("likely_faster", "sum")
+    )
+    shares = problems.assign(
+        fast_at_1=problems["faster"] / problems["made"],
+        likely_fast_at_1=problems["likely_faster"] / problems["made"],
+    )
+    return shares.groupby(ROW)[ABOVE].sum()
+
+
+def stored_above_threshold() -> pd.DataFrame:
+    """What they do count, in the shape of `above_threshold`."""
+    at = thresholds.place_of(SOME_P)
+    rows = []
+    for *row, packed in Standing.objects.values_list(*ROW, "by_threshold"):
+        found = thresholds.unpack(packed[at : at + thresholds.RECORD.size])
+        rows.append((*row, *(getattr(found, name) for name in ABOVE)))
+    return pd.DataFrame.from_records(rows, columns=[*ROW, *ABOVE]).set_index(ROW)
+
+
+def shown_attempts() -> pd.DataFrame:
+    """Those of submissions that boards show, the fastest first."""
+    ranked = dict(Submission.objects.ranked().values_list("pk", "model__is_baseline"))
+    attempts = counted_attempts().query("submission_id in @ranked")
+    attempts = attempts.assign(baseline=attempts["submission_id"].map(ranked).astype(bool))
+    return attempts.sort_values("speedup", ascending=False)
+
+
+def parted() -> pd.DataFrame:
+    """What each submission should add to standings of problems: PLACE as index, PART as columns."""
+    groups = shown_attempts().groupby(PLACE, sort=False)
+    return groups.agg(
+        baseline=("baseline", "max"),
+        made=("attempt", "size"),
+        correct=("correct", "sum"),
+        best_speedup=("speedup", "max"),
+        best_low=("speedup_low", _of_the_fastest),
+        utilisation=("utilisation", _of_the_fastest),
+    )
+
+
+def parts() -> pd.DataFrame:
+    """What it does add, in the shape of `parted`."""
+    rows = [
+        (submission, problem, *setting, *facts)
+        for problem, *setting, packed in ProblemStanding.objects.values_list(*PROBLEM, "parts")
+        for submission, *facts in zip(*Parts.unpack(packed)[: 1 + len(PART)], strict=True)
+    ]
+    return pd.DataFrame.from_records(rows, columns=[*PLACE, *PART]).set_index(PLACE)
+
+
+def problems_stood() -> pd.DataFrame:
+    """What standings of problems should hold: PROBLEM as index, PROBLEM_FACTS as columns."""
+    found = parted().reset_index()
+    every = found[PROBLEM].drop_duplicates().set_index(PROBLEM)
+    fastest = found[~found["baseline"]].assign(faster=found["best_low"].gt(1.0))
+    groups = fastest.sort_values("best_speedup", ascending=False).groupby(PROBLEM, sort=False)
+    counted = groups.agg(
+        submissions=("best_speedup", "size"),
+        solved=("best_speedup", "count"),
+        best_speedup=("best_speedup", "max"),
+        utilisation=("utilisation", _of_the_fastest),
+        usual_utilisation=("utilisation", "median"),
+        made=("made", "sum"),
+        correct=("correct", "sum"),
+        faster=("faster", "sum"),
+    )
+    taken = shown_attempts().groupby(PLACE)["baseline_us"].agg(["count", "median"]).round(3)
+    sums = {"baseline_runs": ("count", "sum"), "baseline_us": ("median", "median")}
+    every = every.join(counted).join(taken.groupby(PROBLEM).agg(**sums))
+    return every.fillna(dict.fromkeys(PROBLEM_COUNTS, 0))
+
+
+def problems_stored() -> pd.DataFrame:
+    """What they do hold, in the shape of `problems_stood`."""
+    columns = [*PROBLEM, *PROBLEM_FACTS]
+    return _frame(ProblemStanding.objects.values_list(*columns), columns).set_index(PROBLEM)
+
+
+def differences() -> list[str]:
+    """A line for each row that is missing, surplus or wrong."""
+    return [
+        *_differences(summarised(), stored(), FACTS),
+        *_differences(stood(ROW), standing(), TOTALS),
+        *_differences(stood(IN_CATEGORY), standing_in_categories(), TOTALS),
+        *_differences(celled(), cells(), CELL_FACTS),
+        *_differences(above_threshold(), stored_above_threshold(), ABOVE),
+        *_differences(parted(), parts(), PART),
+        *_differences(problems_stood(), problems_stored(), PROBLEM_FACTS),
+    ]
+
+
+def _differences(expected: pd.DataFrame, found: pd.DataFrame, columns: list[str]) -> list[str]:
+    wrong = []
+    for place, row in expected.join(found, how="outer", suffixes=("_e", "_f")).iterrows():
+        pairs = [(_plain(row[f"{name}_e"]), _plain(row[f"{name}_f"])) for name in columns]
+        if not all(_same(*pair) for pair in pairs):
+            should, does = zip(*pairs, strict=True)
+            wrong.append(f"{place}: expected {list(should)}, found {list(does)}")
+    return wrong
+
+
+def _same(expected: float | None, found: float | None) -> bool:
+    if expected is None or found is None:
+        return expected is found
+    return math.isclose(expected, found, rel_tol=TOLERANCE, abs_tol=TOLERANCE)
+
+
+def _frame(rows: Any, columns: list[str]) -> pd.DataFrame:
+    return pd.DataFrame.from_records(list(rows), columns=columns)
+
+
+def _plain(value: Any) -> float | None:
+    return None if pd.isna(value) else float(value)

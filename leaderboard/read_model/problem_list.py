@@ -1,0 +1,182 @@
+"""Which problems a list shows, with what was judged of each in one setting."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, NamedTuple
+from uuid import UUID
+
+import orjson
+from django.db.models import F, QuerySet
+from django.http import HttpRequest
+
+from leaderboard.kit.prepared import ask, given
+from leaderboard.models import Hardware, Problem, ProblemStanding, Standing
+from leaderboard.read_model import boards
+from leaderboard.read_model.boards import Setting
+from leaderboard.read_model.cell_columns import unpack_some
+from leaderboard.read_model.filters import SETTING_FILTERS, Filter, choice_filter, setting_filters
+from leaderboard.read_model.problem_aggregates import beside, place_of
+
+# Where nothing has been judged yet, the sizes and ranks of the measured baselines are shown.
+LIST_SIZE, LIST_RANKS = "standard", 4
+YES_NO = {"scored": ("Scored", "not scored"), "solved": ("Solved", "unsolved")}
+LIST_FILTERS = ("category", "source", *YES_NO, *SETTING_FILTERS)
+
+
+class Stood(NamedTuple):
+    """What one problem came to in one setting, as a ProblemStanding says."""
+
+    submissions: int = 0
+    solved: int = 0
+    best_speedup: float | None = None
+    utilisation: float | None = None
+    run_id: UUID | None = None
+
+
+class Judged(NamedTuple):
+    """More of one problem in one setting, for figures: its attempts by FAILURE_MODES, the
+    time of the fastest kernel, and what the reference took beside all of them."""
+
+    submissions: int
+    solved: int
+    modes: list[int]
+    run__kernel_us: float | None
+    baseline_us: float | None
+
+    @property
+    def kernel_us(self) -> float | None:
+        return self.run__kernel_us if self.solved else None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Listed:
+    """What the address asks for. What was `judged` is read when it is asked for."""
+
+    every: tuple[Problem, ...]
+    shown: tuple[Problem, ...]
+    stood: Mapping[int, Stood]
+    setting: Setting | None
+    controls: tuple[Filter, ...]
+
+    @property
+    def size(self) -> str:
+        return self.setting.size if self.setting else LIST_SIZE
+
+    @property
+    def ranks(self) -> int:
+        return self.setting.world_size if self.setting else LIST_RANKS
+
+    @functools.cached_property
+    def hardware(self) -> str:
+        """What the GPUs are called; empty where nothing was judged."""
+        if self.setting is None:
+            return ""
+        return Hardware.objects.values_list("title", flat=True).get(pk=self.setting.hardware_id)
+
+    @functools.cached_property
+    def judged(self) -> Mapping[int, Judged]:
+        return judged_by_problem(self.setting)
+
+    @functools.cached_property
+    def speedups(self) -> Mapping[int, Sequence[float]]:
+        return speedups_by_problem(self.setting)
+
+    def cost(self, problem: Problem) -> dict[str, float]:
+        """The least that a rank must do, at the size and ranks of the setting."""
+        return self._costs.get(problem.number, {})
+
+    @functools.cached_property
+    def _costs(self) -> dict[int, dict[str, float]]:
+        every = {one.number: orjson.loads(one.costs or "{}") for one in self.every}
+        size, ranks = self.size, str(self.ranks)
+        return {number: costs.get(size, {}).get(ranks, {}) for number, costs in every.items()}
+
+
+def listed(request: HttpRequest) -> Listed:
+    """Two queries: settings, and problems with what they came to in the one that is shown."""
+    setting, controls = setting_filters(request, boards.known_settings())
+    every = with_standings(setting)
+    stood = {
+        one.number: Stood(*(getattr(one, f"here_{name}") for name in Stood._fields))
+        for one in every
+        if one.scored and one.here_submissions is not None
+    }
+    narrowing = list_filters(request, every)
+    wanted = {control.name: control.value for control in narrowing if control.value}
+    return Listed(
+        every=every,
+        shown=tuple(p for p in every if matches(p, stood.get(p.number), wanted)),
+        stood=stood,
+        setting=setting,
+        controls=(*narrowing, *controls),
+    )
+
+
+def with_standings(setting: Setting | None) -> tuple[Any, ...]:
+    """Problems without their payload, and `here_` what each came to."""
+    where = place_of(setting)
+    return tuple(ask(_beside, tuple(where), **where))
+
+
+def _beside(where: Sequence[str]) -> QuerySet[Problem]:
+    found = beside(Problem.objects.all(), given(where))
+    here = {f"here_{name}": F(f"here__{name}") for name in Stood._fields}
+    return found.defer("payload").annotate(**here)
+
+
+def judged_by_problem(setting: Setting | None) -> dict[int, Judged]:
+    """One query."""
+    if setting is None:
+        return {}
+    own = ProblemStanding.objects.filter(**asdict(setting), problem__scored=True)
+    rows = own.order_by("problem_id").values_list("problem_id", *Judged._fields)
+    return {number: Judged(*told) for number, *told in rows}
+
+
+def speedups_by_problem(setting: Setting | None) -> dict[int, list[float]]:
+    """The best of each submission that solved it; one query."""
+    found: dict[int, list[float]] = {}
+    if setting is None:
+        return found
+    models = Standing.objects.ranked().filter(submission__model__is_baseline=False)
+    own = models.filter(**asdict(setting)).order_by("submission_id")
+    for text in own.values_list("cells", flat=True):
+        for number, speedup in zip(*unpack_some(text, ("problem", "best_speedup")), strict=True):
+            if speedup is not None:
+                found.setdefault(number, []).append(speedup)
+    return found
+
+
+def list_filters(request: HttpRequest, every: Sequence[Problem]) -> list[Filter]:
+    titles = {problem.category: problem.category_title for problem in every}
+    sources = sorted({source_of(problem) for problem in every} - {""})
+    named = [("category", "Category", list(titles.items()), "All categories")]
+    named += [("source", "Source", [(source, source) for source in sources], "Any source")]
+    named += [
+        (name, yes, [("yes", yes.lower()), ("no", no)], "Any") for name, (yes, no) in YES_NO.items()
+    ]
+    return [choice_filter(request, *control) for control in named]
+
+
+def matches(problem: Problem, stood: Stood | None, wanted: Mapping[str, str]) -> bool:
+    solved = bool(stood and stood.solved)
+    tests: dict[str, Callable[[str], bool]] = {
+        "category": lambda value: problem.category == value,
+        "source": lambda value: source_of(problem) == value,
+        "scored": lambda value: problem.scored == (value == "yes"),
+        "solved": lambda value: solved == (value == "yes"),
+    }
+    return all(tests[name](value) for name, value in wanted.items())
+
+
+def source_of(problem: Problem) -> str:
+    """The project that its code is from."""
+    return problem.source or ""
+
+
+def baselines_of(problem: Problem) -> list[dict[str, Any]]:
+    """Times of the reference that were measured alone."""
+    return list(orjson.loads(problem.baselines or "[]"))

@@ -1,0 +1,178 @@
+"""What was judged of one problem: best kernels, attempts, failures, and how it scales."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
+from typing import Any, NamedTuple
+from uuid import UUID
+
+import orjson
+from django.db.models import F, Q, QuerySet, TextField
+from django.db.models.functions import Cast
+
+from leaderboard.kit.prepared import Given, ask, given
+from leaderboard.metrics import scores
+from leaderboard.metrics.failures import CORRECT, FAILURE_MODES
+from leaderboard.models import Problem, ProblemStanding, Summary
+from leaderboard.models.summaries import SummaryQuerySet
+from leaderboard.read_model.boards import SETTING_FIELDS, Setting
+
+KERNEL_NUMBERS = ("speedup", "speedup_low", "speedup_high", "kernel_us", "baseline_us")
+KERNEL_COLUMNS = (
+    *("model", "harness", "submission", "attempt", "backend", "verdict", *KERNEL_NUMBERS),
+    *("bound_us", "limiter", "utilisation", "mechanisms", "kernel", "run"),
+)
+ATTEMPT_COLUMNS = (
+    *("model", "harness", "submission", "attempt", "run", "verdict", "cause", "speedup", "low"),
+    *("utilisation", "backend", "mechanisms", "nccl", "kernel"),
+)
+# As text, for a quicker reader.
+ATTEMPTS = Cast("attempts", TextField())
+FASTEST_FIRST = F("best_speedup").desc(nulls_last=True)
+
+
+class Stood(NamedTuple):
+    """What the problem came to in one setting, as a ProblemStanding says."""
+
+    hardware_id: str
+    world_size: int
+    size: str
+    dtype: str
+    profile: str
+    judge_version: str
+    hardware__title: str
+    submissions: int
+    solved: int
+    faster: int
+    made: int
+    correct: int
+    modes: list[int]
+    run__kernel_us: float | None
+    baseline_runs: int
+    baseline_us: float | None
+    baseline_low_us: float | None
+    baseline_high_us: float | None
+
+    @property
+    def setting(self) -> Setting:
+        return Setting(**dict(zip(SETTING_FIELDS, self, strict=False)))  # type: ignore[arg-type]
+
+    @property
+    def commonest_failure(self) -> tuple[str, int] | None:
+        found = Counter(dict(zip(FAILURE_MODES, self.modes, strict=False)))
+        del found[CORRECT]
+        return next(((mode, n) for mode, n in found.most_common(1) if n), None)
+
+
+class Row(NamedTuple):
+    """A submission at the problem, with its fastest correct kernel if there is one."""
+
+    submission_id: int
+    submission__harness: str
+    submission__model__name: str
+    submission__model__is_baseline: bool
+    best_speedup: float | None
+    best_run__kernel__attempt: int | None
+    best_run__kernel__backend: str | None
+    best_run__verdict: str | None
+    best_run__speedup: float | None
+    best_run__speedup_low: float | None
+    best_run__speedup_high: float | None
+    best_run__kernel_us: float | None
+    best_run__baseline_us: float | None
+    best_run__bound_us: float | None
+    best_run__limiter: str | None
+    best_run__utilisation: float | None
+    best_run__mechanisms: Sequence[str] | None
+    best_run__kernel__source_id: str | None
+    best_run_id: UUID | None
+    attempts: str
+
+    @property
+    def is_reference(self) -> bool:
+        """Shown, and counted nowhere."""
+        return self.submission__model__is_baseline
+
+
+def stood_of(problem: Problem) -> list[Stood]:
+    """One query: in every setting, also where the problem is not scored."""
+    return list(map(Stood._make, ask(_stood, problem=problem.number)))
+
+
+def _stood() -> QuerySet[ProblemStanding, tuple[Any, ...]]:
+    own = ProblemStanding.objects.filter(problem_id=Given("problem"))
+    return own.values_list(*Stood._fields)
+
+
+def in_view(settings: Iterable[Setting], stood: Iterable[Stood]) -> list[Setting]:
+    """The site's settings, those that this problem has results in before the others."""
+    own = {one.setting for one in stood}
+    return sorted(settings, key=lambda setting: setting not in own)
+
+
+def rows_of(problem: Problem, setting: Setting | None, most: int | None = None) -> list[Row]:
+    """One query: references, then the best of the submissions, as many as `most`."""
+    if setting is None:
+        return []
+    where = {"problem_id": problem.number, **vars(setting)}
+    rows = list(map(Row._make, ask(_rows, tuple(where), most, **where)))
+    return [
+        *(row for row in rows if row.is_reference),
+        *scores.in_order(
+            (row for row in rows if not row.is_reference), lambda row: row.best_speedup
+        ),
+    ]
+
+
+def _rows(where: Sequence[str], most: int | None) -> QuerySet[Summary, tuple[Any, ...]]:
+    own = Summary.objects.shown().filter(**given(where))
+    if most is not None:
+        models = own.filter(submission__model__is_baseline=False)
+        best = models.order_by(FASTEST_FIRST, "submission_id").values("pk")[:most]
+        own = own.filter(Q(submission__model__is_baseline=True) | Q(pk__in=best))
+    return own.order_by("submission_id").values_list(*Row._fields[:-1], ATTEMPTS)
+
+
+def _shown(problem: Problem, setting: Setting) -> SummaryQuerySet:
+    return Summary.objects.shown().filter(problem=problem, **asdict(setting))
+
+
+def kernel_records(rows: Iterable[Row]) -> list[dict[str, Any]]:
+    """The best kernel of each that has one."""
+    return [kernel_record(row) for row in rows if row.best_run_id is not None]
+
+
+def kernel_record(row: Row) -> dict[str, Any]:
+    columns = (*_named(row), *row[5:-2], str(row.best_run_id))
+    return dict(zip(KERNEL_COLUMNS, columns, strict=True))
+
+
+def _named(row: Row) -> tuple[str, str, int]:
+    return row.submission__model__name, row.submission__harness, row.submission_id
+
+
+def attempt_records(rows: Iterable[Row], most: int | None = None) -> list[dict[str, Any]]:
+    """Every attempt, or as many as `most`; correct ones first, the fastest first."""
+    names = ATTEMPT_COLUMNS[3:]
+    found = [(row, entry) for row in rows for entry in orjson.loads(row.attempts)]
+    best = scores.in_order(found, lambda pair: pair[1]["speedup"])[:most]
+    # By name: PostgreSQL keeps the keys of an object in an order of its own.
+    return [
+        dict(zip(ATTEMPT_COLUMNS, (*_named(row), *map(entry.get, names)), strict=True))
+        for row, entry in best
+    ]
+
+
+def mode_rows(problem: Problem, setting: Setting | None) -> dict[str, Mapping[str, int]]:
+    """How the attempts of each model and harness ended, the most attempts first; one query."""
+    if setting is None:
+        return {}
+    own = _shown(problem, setting).filter(submission__model__is_baseline=False)
+    names = ("submission__model__name", "submission__harness", "modes")
+    groups: dict[str, Counter[str]] = {}
+    for model, harness, modes in own.order_by("submission_id").values_list(*names):
+        found = groups.setdefault(f"{model} ({harness})", Counter())
+        found.update({mode: n for mode, n in zip(FAILURE_MODES, modes, strict=True) if n})
+    return dict(sorted(groups.items(), key=lambda pair: -sum(pair[1].values())))

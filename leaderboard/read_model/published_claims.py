@@ -1,0 +1,112 @@
+"""What others published of models, as rows of a board."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import orjson
+from django.db.models import QuerySet, TextField
+from django.db.models.functions import Cast
+
+from leaderboard.kit.links import prefix, url
+from leaderboard.kit.prepared import ask, given
+from leaderboard.metrics import scores
+from leaderboard.metrics.scores import Score
+from leaderboard.models import PublishedResult
+from leaderboard.read_model.boards import Entry
+
+SAID = (
+    *("publication_id", "publication__date", "publication__citation"),
+    *("model__name", "model__slug", "model__vendor", "harness", "category"),
+    *("problems", "correct_at_1", "correct_at_3", "fast_at_1", "fast_at_3"),
+)
+
+
+class Claim(NamedTuple):
+    """A PublishedResult, whose category None is the total. `payload` is the JSON of what its
+    publication says besides."""
+
+    publication: int
+    date: str | None
+    citation: str
+    model: str
+    slug: str
+    vendor: str
+    harness: str
+    category: str | None
+    problems: int
+    correct_at_1: int
+    correct_at_3: int | None
+    fast_at_1: int
+    fast_at_3: int | None
+    payload: str
+
+    @property
+    def publication_says(self) -> Mapping[str, Any]:
+        return _decoded(self.payload)
+
+
+@functools.lru_cache(maxsize=4)
+def _decoded(payload: str) -> Mapping[str, Any]:
+    found: Mapping[str, Any] = orjson.loads(payload)
+    return found
+
+
+def published(*, category: str | None, harness: str = "") -> list[Claim]:
+    """Claims for a category; None are those for all problems."""
+    return _claims(category is None, category=category, harness=harness)
+
+
+def every_claim(*, harness: str = "", model: int | None = None) -> list[Claim]:
+    """For every category, and for all problems."""
+    return _claims(False, harness=harness, model=model)
+
+
+def _claims(is_total: bool, **where: str | int | None) -> list[Claim]:
+    known = {name: value for name, value in where.items() if value}
+    return list(map(Claim._make, ask(_published, is_total, tuple(known), **known)))
+
+
+def _published(is_total: bool, where: Sequence[str]) -> QuerySet[PublishedResult, tuple[Any, ...]]:
+    rows = PublishedResult.objects.filter(**given(where))
+    rows = rows.filter(category=None) if is_total else rows
+    return rows.values_list(*SAID, Cast("publication__payload", TextField()))
+
+
+def entry_of(claim: Claim) -> Entry:
+    """k is 3 where the claim has a number for three samples; speedups were not published."""
+    return _entry(prefix(), claim._replace(payload=""))
+
+
+# One object in every request, so that boards find what they drew of it.
+@functools.lru_cache(maxsize=512)
+def _entry(start: str, claim: Claim) -> Entry:
+    """`start` is what addresses begin with."""
+    n = claim.problems
+    share = claim.correct_at_1 / n
+    at_3, fast_at_3 = claim.correct_at_3, claim.fast_at_3
+    return Entry(
+        model=claim.model,
+        slug=claim.slug,
+        vendor=claim.vendor,
+        harness=claim.harness,
+        trust="published",
+        url=url("model", claim.slug),
+        date=claim.date,
+        claimed=True,
+        score=Score(
+            scored=n,
+            attempted=n,
+            correct=claim.correct_at_1 if at_3 is None else at_3,
+            k=1 if at_3 is None else 3,
+            p=1.0,
+            pass_at_1=share,
+            pass_at_1_interval=scores.wilson_interval(share, n),
+            pass_at_k=share if at_3 is None else at_3 / n,
+            fast_at_1=claim.fast_at_1 / n,
+            fast_at_k=claim.fast_at_1 / n if fast_at_3 is None else fast_at_3 / n,
+            geometric_mean=None,
+        ),
+    )

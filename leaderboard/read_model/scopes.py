@@ -1,0 +1,84 @@
+"""Which problems a page looks at."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from django.db.models import IntegerField, QuerySet, Value
+from django.http import HttpRequest
+
+from leaderboard.delivery.pages import choice
+from leaderboard.kit.prepared import ask, given
+from leaderboard.models import Problem
+from leaderboard.read_model.boards import Setting
+from leaderboard.read_model.problem_aggregates import beside, place_of
+
+
+class Named(NamedTuple):
+    """A problem of the catalogue; `solved` is by how many submissions, where that is asked for."""
+
+    number: int
+    slug: str
+    title: str
+    category: str
+    category_title: str
+    scored: bool
+    source: str | None
+    solved: int | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scope:
+    """The problems that shares are of. `sizes` counts the scored problems of each category,
+    `totals` all of them; `every` names the problems of all categories."""
+
+    category: str
+    scored: int
+    titles: dict[str, str]
+    sizes: dict[str, int]
+    totals: dict[str, int]
+    source: str = ""
+    sources: tuple[str, ...] = ()
+    every: tuple[Named, ...] = ()
+
+    @property
+    def problems(self) -> frozenset[int] | None:
+        """Numbers of those of the source asked for; None for all."""
+        own = frozenset(one.number for one in self.every if one.source == self.source)
+        return own if self.source else None
+
+
+def scope(request: HttpRequest, *asked: str, setting: Setting | None = None) -> Scope:
+    """One query: how many problems are scored in each category, and what is solved in a setting.
+
+    `asked` names those of the parameters `category` and `source` that the page reads.
+    """
+    where = place_of(setting) if setting else {}
+    rows = tuple(map(Named._make, ask(_named, tuple(where), **where)))
+    titles = {row.category: row.category_title for row in rows}
+    sources = tuple(sorted({row.source for row in rows if row.source}))
+    category = choice(request, "category", list(titles)) if "category" in asked else ""
+    source = choice(request, "source", sources) if "source" in asked else ""
+    sizes, totals = dict.fromkeys(titles, 0), dict.fromkeys(titles, 0)
+    for row in rows:
+        is_asked = source in ("", row.source)
+        totals[row.category] += is_asked
+        sizes[row.category] += row.scored and is_asked
+    return Scope(
+        category=category,
+        scored=sizes[category] if category else sum(sizes.values()),
+        titles=titles,
+        sizes=sizes,
+        totals=totals,
+        source=source,
+        sources=sources,
+        every=rows,
+    )
+
+
+def _named(where: tuple[str, ...]) -> QuerySet[Problem, tuple[Any, ...]]:
+    problems = Problem.objects.order_by("number")
+    if not where:
+        return problems.values_list(*Named._fields[:-1], Value(None, output_field=IntegerField()))
+    return beside(problems, given(where)).values_list(*Named._fields[:-1], "here__solved")

@@ -1,0 +1,91 @@
+"""What a kernel's page compares its source with, as its address says: `?diff=`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from django.http import HttpRequest
+
+from leaderboard.delivery.pages import BadQuery
+from leaderboard.kit.links import kernel_at, url
+from leaderboard.kit.visible import visible
+from leaderboard.models import Kernel, Source, Submission, Visibility
+from leaderboard.run_pages.diff import Diff, compared
+from leaderboard.run_pages.lineage import Sibling, previous
+
+REFERENCE, PREVIOUS = "reference", "previous"
+A_DIGEST = "the SHA-256 of another kernel"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Other:
+    """The older side. `owner_id` is None where everybody may read it."""
+
+    name: str
+    text: str
+    url: str
+    owner_id: int | None = None
+
+
+def other_side(request: HttpRequest, kernel: Kernel, siblings: Sequence[Sibling]) -> Other | None:
+    """What the address asks for; None where it asks for nothing.
+
+    Raises BadQuery, in the same words for a kernel that is not there and one that is not shown.
+    """
+    wanted = request.GET.get("diff", "")
+    before = previous(siblings)
+    found = None
+    if wanted == REFERENCE:
+        found = _reference(kernel)
+    elif wanted == PREVIOUS and before:
+        found = _before(kernel, before)
+    elif re.fullmatch(r"[0-9a-f]{64}", wanted):
+        found = _kernel_called(request, wanted, siblings)
+    if wanted and found is None:
+        allowed = [REFERENCE, *([PREVIOUS] if before else []), A_DIGEST]
+        raise BadQuery("diff", wanted, allowed)
+    return found
+
+
+def differences(other: Other, source: str) -> Diff:
+    """Of the texts as they are shown, so that line numbers are those of the page."""
+    return compared(visible(other.text), visible(source))
+
+
+def _reference(kernel: Kernel) -> Other:
+    problem = kernel.problem
+    page = url("problem", problem.number, problem.slug)
+    text = problem.payload["reference_source"]
+    return Other(name="the reference", text=text, url=f"{page}#reference")
+
+
+def _before(kernel: Kernel, before: Sibling) -> Other:
+    submission = kernel.submission
+    is_private = submission.visibility == Visibility.PRIVATE
+    return Other(
+        name=f"attempt {before.attempt}, step {before.step}",
+        text=Source.objects.get(pk=before.digest).text,
+        url=kernel_at(before.digest, before.run),
+        owner_id=submission.owner_id if is_private else None,
+    )
+
+
+def _kernel_called(request: HttpRequest, digest: str, siblings: Sequence[Sibling]) -> Other | None:
+    """A public use of it is named before an unlisted one, and a private one to its owner only."""
+    uses = Kernel.objects.filter(source=digest).select_related("submission__model", "source")
+    shared = uses.exclude(submission__visibility=Visibility.PRIVATE)
+    found = shared.order_by("submission__visibility", "pk").first()
+    owner_id = None
+    if found is None:
+        found = uses.filter(submission__in=Submission.objects.reachable_by(request.user)).first()
+        owner_id = found.submission.owner_id if found else None
+    if found is None:
+        return None
+    return Other(
+        name=f"kernel {digest[:10]} by {found.submission.model.name}",
+        text=found.source.text,
+        url=kernel_at(digest, next((one.run for one in siblings if one.digest == digest), None)),
+        owner_id=owner_id,
+    )

@@ -1,0 +1,105 @@
+"""What a finished run shows: the verdict, how fast it was, and everything that backs both."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from leaderboard.delivery import cells
+from leaderboard.metrics.verdicts import MEANINGS, sentence, state, words
+from leaderboard.models import Run
+from leaderboard.run_pages.correctness import correctness
+from leaderboard.run_pages.logs import log_rows
+from leaderboard.run_pages.mechanisms import mechanism_rows
+from leaderboard.run_pages.run_figures import burst_figures, margin_figure, timeline_figure
+from leaderboard.run_pages.speed import rank_facts, speed
+
+Report = Mapping[str, Any]
+# Parts of the page in the order of reading: the name in the context, the anchor, the words.
+PARTS = (
+    ("speed", "speed", "Speed"),
+    ("diff", "diff", "Differences"),
+    ("source", "source", "Source"),
+    ("correctness", "trials", "Trials"),
+    ("bursts", "bursts", "Bursts"),
+    ("ranks", "ranks", "Ranks and GPUs"),
+    ("timeline", "timeline", "Timeline"),
+    ("mechanisms", "mechanisms", "Mechanisms"),
+    ("logs", "logs", "Logs"),
+    ("environment", "environment", "Environment"),
+    ("lineage", "attempts", "Attempts"),
+    ("runs", "runs", "Runs"),
+    ("reproduce", "reproduce", "Reproduce"),
+    ("cite", "cite", "Cite"),
+)
+
+
+def contents(context: Mapping[str, object]) -> list[dict[str, str]]:
+    """The links to what a page has; parts without content are not there."""
+    return [{"anchor": anchor, "text": text} for name, anchor, text in PARTS if context.get(name)]
+
+
+def run_facts(run: Run) -> dict[str, object]:
+    """A run in words; every text in it may come from a submission."""
+    return {
+        "id": str(run.id),
+        "url": run.get_absolute_url(),
+        "status": run.status,
+        "verdict": words(run.verdict) if run.verdict else "",
+        "meaning": MEANINGS.get(run.verdict or "", ""),
+        "state": state(run.verdict),
+        "phase": run.phase,
+        "message": sentence(run.message, run.verdict),
+        "cause": words(run.cause) if run.cause else "",
+        "evidence": run.evidence,
+        "ranks": ", ".join(str(rank) for rank in run.ranks),
+        "flags": run.flags,
+        "hardware": run.hardware_id,
+        "world_size": run.world_size,
+        "size": run.size,
+        "dtype": run.dtype,
+        "profile": run.profile,
+        "isolation": run.isolation,
+        "judge_version": run.judge_version,
+        "finished": run.finished_at,
+    }
+
+
+def evidence(run: Run | None, report: Report | None) -> dict[str, object]:
+    """Context of `_verdict.html` and `_evidence.html`. A run that failed for our reasons has no
+    report."""
+    if run is None:
+        return {"run": None, "speed": None}
+    report = report or {}
+    trials = report.get("trials", ())
+    return {
+        "run": run_facts(run),
+        "speed": speed(report),
+        "correctness": correctness(trials) if trials else None,
+        "margins": margin_figure(run, trials),
+        "bursts": burst_figures(run, report.get("timing")),
+        "ranks": rank_facts(report),
+        "timeline": timeline_figure(run, report.get("timelines", ())),
+        "mechanisms": mechanism_rows(report),
+        "environment": environment(report),
+        "logs": log_rows(report),
+    }
+
+
+def environment(report: Report) -> list[dict[str, object]]:
+    """Groups of facts: where, with which versions, under which settings, how long."""
+    found = report.get("environment")
+    if not found:
+        return []
+    seconds = report.get("phase_s", {})
+    groups = {
+        "Where": {"Host": found["host"], "Hardware": found["hardware"]},
+        "Versions": dict(sorted(found["versions"].items())),
+        "Settings": dict(sorted(found.get("settings", {}).items())),
+        "Time spent": {phase: f"{cells.significant(s)} s" for phase, s in seconds.items()},
+    }
+    return [
+        {"title": title, "facts": [{"name": n, "value": v} for n, v in facts.items()]}
+        for title, facts in groups.items()
+        if facts
+    ]

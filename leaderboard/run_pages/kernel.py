@@ -1,0 +1,270 @@
+"""The page of a kernel's source; its address is the SHA-256 of the text."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any
+
+from django.db.models import QuerySet
+from django.http import Http404, HttpRequest
+
+from leaderboard.delivery import cells
+from leaderboard.delivery.pages import Crumb, Page, Table, choice, origin, public_page
+from leaderboard.kit.highlighting import Marks, highlighted
+from leaderboard.kit.links import kernel_at, url
+from leaderboard.kit.prepared import Given, ask
+from leaderboard.metrics.verdicts import state, words
+from leaderboard.models import Kernel, Moderation, Run, Source, Submission, Visibility
+from leaderboard.problem_pages.problems import address_of
+from leaderboard.read_model.boards import SETTING_FIELDS
+from leaderboard.run_pages.diff import Diff
+from leaderboard.run_pages.diff_base import Other, differences, other_side
+from leaderboard.run_pages.evidence import contents, evidence
+from leaderboard.run_pages.lineage import Sibling, lineage
+from leaderboard.run_pages.mechanisms import source_marks
+from leaderboard.run_pages.reproduce import citation, reproduction
+
+MOST_RUNS = 200
+# What is read of them, as wide rows of the database take longer to name than to fetch.
+USE_READS = (
+    *("attempt", "step", "backend", "source_id", "problem__number", "problem__slug"),
+    *("problem__title", "submission__model__name", "submission__harness", "submission__owner_id"),
+    *("submission__visibility", "submission__moderation", "submission__created_at"),
+)
+RUN_READS = (
+    *("kernel_id", "status", "verdict", "speedup", "hardware_id", "world_size", "size", "dtype"),
+    *("profile", "judge_version", "device", "created_at", "finished_at"),
+)
+LINE_READS = (*RUN_READS, "kernel__problem__title", "kernel__submission__model__name")
+RUN_COLUMNS = (
+    *("id", "problem", "status", "verdict", "speedup", "where", "profile", "judge", "finished"),
+)
+ATTEMPT_COLUMNS = ("attempt", "step", "verdict", "speedup", "backend", "digest", "run", "is_here")
+
+
+@public_page("diff", "run", "table")
+def kernel(request: HttpRequest, digest: str) -> Page:
+    uses, private = uses_of(request, digest)
+    runs = runs_of(uses)
+    shown = with_report(shown_run(runs, request.GET.get("run", "")))
+    use = next(use for use in uses if shown is None or use.pk == shown.kernel_id)
+    report = (shown and shown.report) or {}
+    source = shown.kernel.source.text if shown else Source.objects.get(pk=digest).text
+    # Results compare within one setting only.
+    setting = {name: getattr(shown, name) for name in SETTING_FIELDS} if shown else {}
+    siblings = lineage(use, setting)
+    other = other_side(request, use, siblings)
+    diff = differences(other, source) if other else None
+    run = str(shown.pk) if shown and str(shown.pk) == request.GET.get("run") else ""
+    address = kernel_at(digest, run)
+    context = {
+        **evidence(shown, report),
+        "digest": digest,
+        "kernel_url": address,
+        "most_runs": MOST_RUNS,
+        "uses": [_use(use) for use in uses],
+        "runs": [_run_row(run) for run in runs],
+        "source": _source(source, source_marks(report)),
+        "diff": _difference(other, diff) if other and diff else None,
+        "compare": _compare(request, siblings, run),
+        "lineage": _lineage(siblings, digest, "" if private else _beside(digest, shown)),
+        "reproduce": reproduction(shown or next(iter(runs), None), bundle_url(digest, run)),
+        "cite": citation(use, shown, origin(request) + address),
+    }
+    return Page(
+        template="kernel.html",
+        section="",
+        context={**context, "contents": contents(context)},
+        data=lambda: _data(uses, runs, source, siblings, diff),
+        table=_table(choice(request, "table", ["attempts"]), siblings, runs),
+        unlisted=use.submission.visibility != Visibility.PUBLIC,
+        private=private or (other is not None and other.owner_id is not None),
+        owner_id=other.owner_id if other and not private else use.submission.owner_id,
+        crumbs=_crumbs(use),
+    )
+
+
+def uses_of(request: HttpRequest, digest: str) -> tuple[list[Kernel], bool]:
+    """Where a source was handed in, as far as this reader may know, and whether that is private.
+
+    An unlisted submission is not given away by a public one with the same source.
+    """
+    uses = ask(_uses, digest=digest)
+    for visibility in (Visibility.PUBLIC, Visibility.UNLISTED):
+        if open_to_all := [use for use in uses if use.submission.visibility == visibility]:
+            return open_to_all, False
+    # The same steps for a source that nobody has: a reader must not tell the two apart.
+    own = Submission.objects.reachable_by(request.user).filter(kernels__source=digest)
+    seen = set(own.values_list("pk", flat=True))
+    if not seen:
+        raise Http404
+    return [use for use in uses if use.submission_id in seen], True
+
+
+def _uses() -> QuerySet[Kernel]:
+    found = Kernel.objects.filter(source_id=Given("digest"))
+    found = found.select_related("problem", "submission__model").only(*USE_READS)
+    return found.order_by("submission_id", "attempt", "step")
+
+
+def runs_of(uses: Sequence[Kernel]) -> list[Run]:
+    """The newest first, without their reports."""
+    known = {use.pk: use for use in uses}
+    if len(known) == 1:
+        runs = ask(_runs, kernel=uses[0].pk)
+    else:  # Not prepared, or every number of uses would be kept as a query of its own.
+        runs = list(Run.objects.filter(kernel__in=known).only(*RUN_READS)[:MOST_RUNS])
+    for run in runs:
+        run.kernel = known[run.kernel_id]
+    return runs
+
+
+def _runs() -> QuerySet[Run]:
+    return Run.objects.filter(kernel_id=Given("kernel")).only(*RUN_READS)[:MOST_RUNS]
+
+
+def bundle_url(digest: str, run: str) -> str:
+    """Of what a page shows whose address names a run, or none."""
+    return f"{url('run', run) if run else url('kernel', digest)}/bundle.zip"
+
+
+def shown_run(runs: Sequence[Run], wanted: str = "") -> Run | None:
+    """The one wanted, or else the newest that says something of the kernel, or else the newest
+    that has ended."""
+    ended = [run for run in runs if run.verdict]
+    if named := [run for run in ended if str(run.pk) == wanted]:
+        return named[0]
+    telling = (run for run in ended if state(run.verdict) != "open")
+    return next(telling, next(iter(ended), None))
+
+
+def with_report(run: Run | None) -> Run | None:
+    """The same run with its report and its source."""
+    if run is None:
+        return None
+    (found,) = ask(_reported, run=run.pk)
+    found.kernel.problem, found.kernel.submission = run.kernel.problem, run.kernel.submission
+    return found
+
+
+def _reported() -> QuerySet[Run]:
+    return Run.objects.select_related("kernel__source").filter(pk=Given("run", Run._meta.pk))
+
+
+def run_line(run: Run) -> dict[str, Any]:
+    return {
+        "id": str(run.id),
+        "url": run.get_absolute_url(),
+        "problem": str(run.kernel.problem),
+        "model": run.kernel.submission.model.name,
+        "asked": run.created_at,
+        "status": run.status,
+        "verdict": words(run.verdict) if run.verdict else "",
+        "state": state(run.verdict),
+        "speedup": run.speedup,
+        "where": f"{run.hardware_id}, {run.world_size} ranks, {run.size}, {run.dtype}",
+        "profile": run.profile,
+        "judge": run.judge_version,
+        "finished": run.finished_at,
+    }
+
+
+def _run_row(run: Run) -> dict[str, Any]:
+    return {**run_line(run), "cells": cells.decimal_cell(run.speedup, 2)}
+
+
+def _table(asked: str | None, siblings: Sequence[Sibling], runs: Sequence[Run]) -> Table:
+    if asked:
+        return Table.of(ATTEMPT_COLUMNS, map(vars, siblings))
+    return Table.of(RUN_COLUMNS, map(run_line, runs))
+
+
+def _source(source: str, marks: Marks) -> dict[str, object]:
+    lines = source.count("\n") + (not source.endswith("\n"))
+    marked = [(line, said) for line, said in marks.items() if line <= lines]
+    return {
+        "html": highlighted(source, marks),
+        "lines": lines,
+        "marks": [{"line": line, "says": ", ".join(said)} for line, said in marked],
+    }
+
+
+def _compare(request: HttpRequest, siblings: Sequence[Sibling], run: str) -> dict[str, object]:
+    asked, has_previous = request.GET.get("diff", ""), not siblings[0].is_here
+    return {"asked": asked, "has_previous": has_previous, "run": run}
+
+
+def _difference(other: Other, diff: Diff) -> dict[str, object]:
+    return {"name": other.name, "url": other.url, "diff": diff}
+
+
+def _beside(digest: str, shown: Run | None) -> str:
+    """Where this kernel stands beside another, in the setting of the run that is shown. Private
+    ones are not to be put side by side."""
+    tail = f"&run={shown.pk}" if shown else ""
+    return f"{url('compare')}?kernels={{}},{digest}{tail}"
+
+
+def _lineage(siblings: Sequence[Sibling], digest: str, beside: str) -> list[dict[str, object]]:
+    """Nothing where a kernel stands alone."""
+    return [
+        {
+            **vars(sibling),
+            "verdict": words(sibling.verdict) if sibling.verdict else "",
+            "state": state(sibling.verdict),
+            "url": kernel_at(sibling.digest, sibling.run),
+            "same": sibling.digest == digest,
+            "beside_url": beside.format(sibling.digest),
+            "cells": cells.decimal_cell(sibling.speedup, 2),
+        }
+        for sibling in siblings
+        if len(siblings) > 1
+    ]
+
+
+def _data(
+    uses: Sequence[Kernel],
+    runs: Sequence[Run],
+    source: str,
+    siblings: Sequence[Sibling],
+    diff: Diff | None,
+) -> dict[str, object]:
+    return {
+        "digest": uses[0].source_id,
+        "uses": [_record(use) for use in uses],
+        "source": source,
+        "attempts": [vars(sibling) for sibling in siblings],
+        "diff": asdict(diff) if diff else None,
+        "runs": [run_line(run) for run in runs],
+    }
+
+
+def _use(use: Kernel) -> dict[str, object]:
+    moderation = use.submission.moderation
+    return {
+        **_record(use),
+        "problem_url": address_of(use.problem),
+        "submission_url": use.submission.get_absolute_url(),
+        "moderation": "" if moderation == Moderation.ACCEPTED else moderation,
+    }
+
+
+def _record(use: Kernel) -> dict[str, object]:
+    return {
+        "problem": str(use.problem),
+        "model": use.submission.model.name,
+        "harness": use.submission.harness,
+        "submission": use.submission_id,
+        "attempt": use.attempt,
+        "step": use.step,
+        "backend": use.backend,
+    }
+
+
+def _crumbs(use: Kernel) -> tuple[Crumb, ...]:
+    return (
+        Crumb(text="Leaderboard", url=url("board")),
+        Crumb(text=use.problem.title, url=address_of(use.problem)),
+        Crumb(text=f"Kernel {use.source_id[:10]}"),
+    )

@@ -1,0 +1,120 @@
+"""The page of a run: followed while it goes on, its evidence afterwards."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping
+from typing import Any
+
+from django.db.models import QuerySet
+from django.http import HttpRequest, HttpResponseBase
+from django.utils import timezone
+
+from leaderboard.delivery.pages import Crumb, Page, choice, public_page
+from leaderboard.kit.durations import spelt
+from leaderboard.kit.links import kernel_at, url
+from leaderboard.kit.prepared import Given, ask
+from leaderboard.models import Decline, Run, Status, Visibility
+from leaderboard.models.choices import PHASES
+from leaderboard.models.runs import FINAL
+from leaderboard.problem_pages.problems import address_of
+from leaderboard.run_pages.evidence import contents, evidence, run_facts
+from leaderboard.run_pages.reproduce import reproduction
+from leaderboard.run_pages.run_figures import run_called
+from leaderboard.run_pages.run_tables import TABLES, run_table
+
+# Profiling is optional and teardown takes no visible time: readers see these.
+SHOWN_PHASES = ("queued", "build", "verify", "timed")
+
+
+def run(request: HttpRequest, run_id: uuid.UUID, form: str = "html") -> HttpResponseBase:
+    """A finished run never changes, so its page is kept like any other."""
+    is_final = any(status in FINAL for (status,) in ask(_status, run=run_id))
+    return (finished if is_final else followed)(request, form=form, run_id=run_id)
+
+
+def _status() -> QuerySet[Run, tuple[str]]:
+    return Run.objects.filter(pk=Given("run", Run._meta.pk)).values_list("status")
+
+
+def page_of(request: HttpRequest, run_id: uuid.UUID) -> Page:
+    found = run_called(str(run_id))
+    table = choice(request, "table", list(TABLES))
+    submission, problem = found.kernel.submission, found.kernel.problem
+    waiting = Run.objects.ahead_of(found) + 1 if found.status == Status.QUEUED else None
+    record = run_record(found, waiting)
+    report = found.report
+    shown = {
+        **(evidence(found, report) if found.verdict else {}),
+        "reproduce": reproduction(found, f"{found.get_absolute_url()}/bundle.zip"),
+    }
+    return Page(
+        template="run.html",
+        section="",
+        context={
+            **shown,
+            "run": _facts(found, record),
+            "contents": contents(shown),
+            "open": not found.is_final,
+            "poll_url": f"{found.get_absolute_url()}.json",
+            "phases": phase_steps(found),
+        },
+        data={**record, "report": report},
+        table=run_table(table, report) if report else None,
+        private=submission.visibility == Visibility.PRIVATE,
+        unlisted=submission.visibility != Visibility.PUBLIC,
+        owner_id=submission.owner_id,
+        crumbs=(
+            Crumb(text="Leaderboard", url=url("board")),
+            Crumb(text=problem.title, url=address_of(problem)),
+            Crumb(text="Run"),
+        ),
+    )
+
+
+finished = public_page("table")(page_of)
+followed = public_page("table", live=True)(page_of)
+
+
+def _facts(found: Run, record: Mapping[str, Any]) -> dict[str, object]:
+    submission, problem = found.kernel.submission, found.kernel.problem
+    return {
+        **run_facts(found),
+        **record["progress"],
+        **{name: record[name] for name in ("queue_position", "waiting_s", "host", "declines")},
+        "waiting": spelt(record["waiting_s"]),
+        "problem": str(problem),
+        "problem_url": address_of(problem),
+        "model": submission.model.name,
+        "submission_url": submission.get_absolute_url(),
+        "digest": found.kernel.source_id,
+        "kernel_url": kernel_at(found.kernel.source_id, found.pk),
+    }
+
+
+def run_record(found: Run, queue_position: int | None) -> dict[str, Any]:
+    """What the page asks for while it waits; the same keys as in the API."""
+    until = found.started_at or found.finished_at or timezone.now()
+    return {
+        "id": str(found.id),
+        "status": found.status,
+        "phase": found.phase,
+        "progress": {"done": found.progress_done, "total": found.progress_total},
+        "verdict": found.verdict,
+        "message": found.message,
+        "queue_position": queue_position,
+        "waiting_s": round((until - found.created_at).total_seconds()),
+        "declines": Decline.objects.told(found),
+        "host": found.host,
+        "url": found.get_absolute_url(),
+    }
+
+
+def phase_steps(found: Run) -> list[dict[str, object]]:
+    running = [name for name, _ in PHASES]
+    here = found.phase if found.phase in running else str(found.status)
+    reached = SHOWN_PHASES.index(here) if here in SHOWN_PHASES else len(SHOWN_PHASES)
+    return [
+        {"key": key, "text": key.capitalize(), "past": step < reached, "here": step == reached}
+        for step, key in enumerate(SHOWN_PHASES)
+    ]

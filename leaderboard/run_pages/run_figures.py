@@ -1,0 +1,217 @@
+"""Figures of one run: bursts, errors, timelines."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from django.db.models import QuerySet
+from django.http import Http404, HttpRequest
+
+from leaderboard.charts import runs as charts
+from leaderboard.charts.drawing import Spec
+from leaderboard.charts.runs import Bin, Event, Margin
+from leaderboard.delivery.pages import Crumb, Table
+from leaderboard.figures.frame import Drawn, figure, framed
+from leaderboard.kit.links import url
+from leaderboard.kit.prepared import Given, ask
+from leaderboard.kit.visible import visible
+from leaderboard.models import Run
+
+Report = Mapping[str, Any]
+MOST_EVENTS = 2_000
+
+
+@figure(
+    "burst-histogram",
+    "How long bursts took",
+    "How many bursts took so long a call; time is drawn in ratios.",
+    "run",
+)
+def burst_histogram(request: HttpRequest) -> Drawn:
+    run, report = _run_of(request)
+    timing = _timing(report)
+    bins = charts.burst_bins(timing["kernel_bursts_us"], timing["baseline_bursts_us"])
+    return _drawn(run, charts.burst_histogram(bins), bin_table(bins))
+
+
+@figure(
+    "bursts",
+    "Timed bursts",
+    "Every burst in the order it ran; the speedup is a ratio of medians.",
+    "run",
+)
+def bursts(request: HttpRequest) -> Drawn:
+    run, report = _run_of(request)
+    timing = _timing(report)
+    spec = charts.burst_samples(timing["kernel_bursts_us"], timing["baseline_bursts_us"])
+    return _drawn(run, spec, burst_table(timing))
+
+
+def _timing(report: Report) -> Report:
+    timing: Report | None = report.get("timing")
+    if timing is None:
+        raise Http404
+    return timing
+
+
+@figure("timeline", "What ran when", "What ran on each rank and stream.", "run", tall=True)
+def timeline(request: HttpRequest) -> Drawn:
+    run, report = _run_of(request)
+    timelines = report.get("timelines", ())
+    events = longest_events(timelines, MOST_EVENTS)
+    if not events:
+        raise Http404
+    drawn = _drawn(run, charts.timeline(events), event_table(events))
+    return replace(drawn, says=timeline_says(timelines))
+
+
+@figure("margins", "How close to the tolerance", "Largest error of each rank.", "run")
+def margins(request: HttpRequest) -> Drawn:
+    run, report = _run_of(request)
+    found = measured_margins(report["trials"])
+    return _drawn(run, charts.error_margins(found), margin_table(found))
+
+
+def _drawn(run: Run, spec: Spec, table: Table) -> Drawn:
+    problem = run.kernel.problem
+    address = url("problem", problem.number, problem.slug)
+    return Drawn(
+        spec=spec,
+        table=table,
+        crumbs=(
+            Crumb(text="Leaderboard", url=url("board")),
+            Crumb(text=problem.title, url=address),
+            Crumb(text="Run", url=run.get_absolute_url()),
+        ),
+        under=f"{problem} by {visible(run.kernel.submission.model.name)}",
+        submission=run.kernel.submission,
+    )
+
+
+def burst_figures(run: Run, timing: Report | None) -> list[dict[str, object]]:
+    shown = [burst_histogram, bursts] if timing else []
+    return [framed(one, f"run={run.id}") for one in shown]
+
+
+def margin_figure(run: Run, trials: Sequence[Report]) -> dict[str, object] | None:
+    """One trial is a row of a table, not a picture."""
+    errors = (check["max_error"] for trial in trials for check in trial["checks"])
+    is_told = len(trials) > 1 and any(error is not None for error in errors)
+    return framed(margins, f"run={run.id}") if is_told else None
+
+
+def timeline_figure(run: Run, timelines: Sequence[Report]) -> dict[str, object] | None:
+    is_told = any(found["events"] for found in timelines)
+    return framed(timeline, f"run={run.id}", says=timeline_says(timelines)) if is_told else None
+
+
+def timeline_says(timelines: Sequence[Report]) -> str:
+    recorded = sum(len(found["events"]) + found["dropped_events"] for found in timelines)
+    drawn = min(MOST_EVENTS, sum(len(found["events"]) for found in timelines))
+    which = "all" if drawn == recorded else f"the longest {drawn:,} of"
+    return f"What ran on each rank and stream in two calls: {which} {recorded:,} events."
+
+
+def burst_table(timing: Report) -> Table:
+    pairs = zip(timing["kernel_bursts_us"], timing["baseline_bursts_us"], strict=False)
+    rows = [[str(i), *pair] for i, pair in enumerate(pairs, start=1)]
+    return Table(columns=("Burst", "Kernel, µs", "Reference, µs"), rows=rows)
+
+
+def bin_table(bins: Sequence[Bin]) -> Table:
+    rows = [
+        [f"{found.low_us:.4g} to {found.high_us:.4g}", found.kernel, found.baseline]
+        for found in bins
+        if found.kernel or found.baseline
+    ]
+    return Table(columns=("Microseconds a call", "Kernel, bursts", "Reference, bursts"), rows=rows)
+
+
+def longest_events(timelines: Sequence[Report], most: int) -> list[Event]:
+    """At most so many over all ranks, in the order in which they began."""
+    found = [
+        Event(
+            rank=timeline["rank"],
+            queue="stream" if timeline["device"] == "cuda" else "thread",
+            lane=event["stream"],
+            name=event["name"],
+            kind=event["kind"],
+            start_us=event["start_us"],
+            duration_us=event["duration_us"],
+        )
+        for timeline in timelines
+        for event in timeline["events"]
+    ]
+    longest = sorted(found, key=lambda event: event.duration_us, reverse=True)[:most]
+    return sorted(longest, key=lambda event: (event.rank, event.start_us))
+
+
+def event_table(events: Sequence[Event]) -> Table:
+    columns = ("Event", "Kind", "Rank", "Stream or thread", "Start, µs", "Duration, µs")
+    return Table(
+        columns=columns,
+        rows=[
+            [
+                e.name,
+                charts.KIND_NAMES.get(e.kind, e.kind),
+                e.rank,
+                e.lane,
+                e.start_us,
+                e.duration_us,
+            ]
+            for e in events
+        ],
+    )
+
+
+def measured_margins(trials: Sequence[Report]) -> list[Margin]:
+    return [
+        Margin(trial=trial, rank=rank, max_error=error)
+        for (trial, rank), (error, _) in worst_errors(trials).items()
+        if error is not None
+    ]
+
+
+def margin_table(margins: Sequence[Margin]) -> Table:
+    rows = [[f"trial {m.trial}, rank {m.rank}", m.max_error] for m in margins]
+    return Table(columns=("Where", "Largest error / tolerance"), rows=rows)
+
+
+def worst_errors(trials: Sequence[Report]) -> dict[tuple[int, int], tuple[float | None, bool]]:
+    """(trial, rank) -> its largest error in units of the tolerance, and whether all passed."""
+    found: dict[tuple[int, int], tuple[float | None, bool]] = {}
+    for trial in trials:
+        for check in trial["checks"]:
+            key = (trial["trial"], check["rank"])
+            error, passed = found.get(key, (None, True))
+            errors = [e for e in (error, check["max_error"]) if e is not None]
+            found[key] = (max(errors, default=None), passed and check["verdict"] == "ok")
+    return found
+
+
+def run_called(text: str) -> Run:
+    """The run with its report. Raises Http404 for what is no run's id."""
+    try:
+        key = uuid.UUID(text)
+    except ValueError:
+        raise Http404 from None
+    found = ask(_called, run=key)
+    if not found:
+        raise Http404
+    return found[0]
+
+
+def _called() -> QuerySet[Run]:
+    named = Run.objects.select_related("kernel__problem", "kernel__submission__model")
+    return named.defer("kernel__problem__payload").filter(pk=Given("run", Run._meta.pk))
+
+
+def _run_of(request: HttpRequest) -> tuple[Run, dict[str, Any]]:
+    run = run_called(request.GET.get("run", ""))
+    report = run.report
+    if report is None:
+        raise Http404
+    return run, report

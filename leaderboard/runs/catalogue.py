@@ -1,0 +1,94 @@
+"""Brings the catalogue's rows in step with fixtures/problems.json."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from django.conf import settings
+from django.db import transaction
+
+from leaderboard.models import DataVersion, Problem
+from leaderboard.read_model import summary
+from leaderboard.runs.hosts import register
+
+EXPORT = Path(settings.BASE_DIR) / "fixtures" / "problems.json"
+COLUMNS = (
+    *("slug", "category", "category_title", "title", "summary"),
+    *("digest", "scored", "unscored_reason"),
+)
+
+
+class CatalogueError(Exception):
+    """The catalogue cannot be read; the text says what is wrong with it."""
+
+
+def read_file(path: Path) -> list[dict[str, Any]]:
+    """Raises CatalogueError."""
+    try:
+        text = path.read_text()
+    except OSError as error:
+        raise CatalogueError(f"{path} cannot be read: {error}") from None
+    return _entries(text, str(path))
+
+
+def read_code() -> list[dict[str, Any]]:
+    """Export the problem files anew and read that; raises CatalogueError.
+
+    A process of its own does it, because problem files load torch.
+    """
+    command = [sys.executable, "-m", "problems", "export"]
+    done = subprocess.run(
+        command, cwd=settings.BASE_DIR, capture_output=True, text=True, check=False
+    )
+    if done.returncode:
+        raise CatalogueError(f"`python -m problems export` failed:\n{done.stderr[-2000:]}")
+    return read_file(EXPORT)
+
+
+def _entries(text: str, name: str) -> list[dict[str, Any]]:
+    try:
+        data = json.loads(text)
+        version, entries = data["version"], data["problems"]
+    except (ValueError, KeyError, TypeError) as error:
+        raise CatalogueError(f"{name} is not a catalogue: {error!r}") from None
+    if version != 1:
+        raise CatalogueError(f"{name} has version {version}; this site reads version 1")
+    for entry in entries:
+        missing = sorted({"number", *COLUMNS} - set(entry))
+        if missing:
+            raise CatalogueError(f"{name}: problem {entry.get('number')} lacks {missing}")
+    return list(entries)
+
+
+def sync(entries: list[dict[str, Any]]) -> list[int]:
+    """Store the entries; returns the numbers of those that are new or changed.
+
+    A problem that is no longer listed stays, unscored: its results are kept. Where a digest
+    changed, results of the old one no longer count, so the summary is made anew.
+    """
+    with transaction.atomic():
+        register("cpu", "CPU")
+        known = {problem.number: problem for problem in Problem.objects.all()}
+        changed = [entry for entry in entries if _differs(known.get(entry["number"]), entry)]
+        gone = set(known) - {entry["number"] for entry in entries}
+        left = [known[number] for number in sorted(gone) if known[number].scored]
+        for entry in changed:
+            values = {name: entry[name] for name in COLUMNS}
+            Problem.objects.update_or_create(
+                number=entry["number"], defaults={**values, "payload": entry}
+            )
+        reason = "It is no longer part of the benchmark."
+        Problem.objects.filter(pk__in=gone).update(scored=False, unscored_reason=reason)
+        if changed or left:
+            summary.rebuild()
+            DataVersion.objects.bump()
+    return [entry["number"] for entry in changed] + [problem.number for problem in left]
+
+
+def _differs(problem: Problem | None, entry: Mapping[str, Any]) -> bool:
+    return problem is None or problem.payload != entry or problem.scored != entry["scored"]

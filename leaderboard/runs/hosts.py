@@ -1,0 +1,96 @@
+"""Hosts that judge: who is alive, and the sweep that each of their hellos does."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from itertools import chain
+
+from django.conf import settings
+from django.db.models import Q
+from django.utils import timezone
+
+from leaderboard.celery import ring
+from leaderboard.kit.request_error import Refusal
+from leaderboard.models import Decline, Hardware, Run, WorkerHost
+from leaderboard.runs.evaluation import give_up_lost
+
+# `cpu`, `cpu-arm`: ranks are processes of one host. `h200x4`: that many devices of that kind.
+_QUEUE = re.compile(r"(?P<cpu>cpu(-[a-z0-9]+)*)|[a-z0-9-]+x(?P<count>[1-9][0-9]?)")
+CPU_WORLD_SIZE = 8
+# A host judges one run at a time, so the bell need not ring for more than the next few.
+RINGS_PER_HOST = 2
+# What a hello tells of the host that its verdicts may depend on.
+TOLD = ("hardware", "isolation", "judge_version", "versions")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Hello:
+    """What a host says of itself."""
+
+    host: str
+    queue: str
+    hardware: str
+    isolation: str
+    judge_version: str
+    versions: dict[str, str]
+
+
+def greet(hello: Hello) -> None:
+    """Note that a host is alive, and do the sweep. Raises Refusal for a queue with a wrong name.
+
+    A host that tells of something new, or was silent, may be able to judge what it declined.
+    """
+    register(hello.queue, hello.hardware)
+    host, queue = hello.host, hello.queue
+    told = {name: getattr(hello, name) for name in TOLD}
+    if WorkerHost.objects.alive().filter(host=host, queue=queue).values(*TOLD).first() != told:
+        Decline.objects.forget(host, queue)
+    told["last_seen_at"] = timezone.now()
+    WorkerHost.objects.update_or_create(host=host, queue=queue, defaults=told)
+    sweep()
+
+
+def register(queue: str, title: str) -> Hardware:
+    """The class of hardware that listens to a queue, made if it is new."""
+    match = _QUEUE.fullmatch(queue)
+    count = int(match["count"] or CPU_WORLD_SIZE) if match else 0
+    if match is None or not 2 <= count <= 64 or len(queue) > 32:
+        raise Refusal(
+            "bad_queue",
+            f"{queue[:64]!r} does not name a class of hardware.",
+            "Call a queue cpu, or <device>x<count> with a count from 2 to 64: h200x4.",
+        )
+    device = "cpu" if match["cpu"] else "cuda"
+    hardware, _ = Hardware.objects.get_or_create(
+        slug=queue, defaults={"title": title, "device": device, "max_world_size": count}
+    )
+    return hardware
+
+
+def sweep() -> int:
+    """Queue again what silent workers left, and ring for runs whose bell was lost.
+
+    Returns how often it rang. Only for what a living host may take.
+    """
+    now = timezone.now()
+    give_up_lost(now)
+    alive: dict[str, list[str]] = {}
+    for queue, host in WorkerHost.objects.alive().values_list("queue", "host"):
+        alive.setdefault(queue, []).append(host)
+    return sum(_ring_again(queue, hosts, now) for queue, hosts in alive.items())
+
+
+def _ring_again(queue: str, hosts: list[str], now: datetime) -> int:
+    quiet = Q(rung_at=None) | Q(rung_at__lt=now - timedelta(seconds=settings.PKB_RERING_S))
+    waiting = Run.objects.queued().filter(hardware=queue).order_by("created_at", "id")
+    most = RINGS_PER_HOST * len(hosts)
+    # Host by host: what one of them declined must not hide from it what is further back.
+    offered = [waiting.not_declined_by(host).values_list("id", flat=True)[:most] for host in hosts]
+    rung = 0
+    for run_id in dict.fromkeys(chain.from_iterable(offered)):
+        # Only one of several sweeps at the same moment gets to ring.
+        if Run.objects.queued().filter(quiet, pk=run_id).update(rung_at=now):
+            rung += ring(run_id, queue)
+    return rung

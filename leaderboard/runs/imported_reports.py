@@ -1,0 +1,140 @@
+"""Brings in kernels with the reports that a judge made of them elsewhere, on a host without this
+site. What is stored is what `evaluation.finish` would have stored.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+
+from django.conf import settings
+from django.contrib.auth import get_user_model
+from django.contrib.auth.models import AbstractBaseUser
+from django.db import transaction
+
+from leaderboard.models import (
+    DataVersion,
+    Kernel,
+    LanguageModel,
+    Run,
+    Source,
+    Status,
+    Submission,
+    Trust,
+    Visibility,
+)
+from leaderboard.read_model import summary
+from leaderboard.runs.report_lines import BadLine, Judged, checked, read
+
+SHIPPED = Path(settings.BASE_DIR) / "fixtures" / "reports"
+OWNER = "pkb"
+# What all lines of a submission must agree on.
+SHARED = ("vendor", "baseline", "k")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Loaded:
+    """`stale` says of each run of another version of its problem where it stands."""
+
+    submissions: int
+    runs: int
+    stale: tuple[str, ...] = ()
+
+
+def load(path: Path) -> Loaded | None:
+    """Store a file, all of it or nothing; None where it was stored before. Raises BadLine."""
+    lines = read(path)
+    digest = hashlib.sha256("\n".join(lines).encode()).hexdigest()
+    with transaction.atomic():
+        owner = _owner()
+        if Submission.objects.filter(owner=owner.pk, request_digest=digest).exists():
+            return None
+        groups = _grouped(checked(path, lines))
+        for number, group in enumerate(groups, 1):
+            _store(owner, group, f"reports {number} {digest}", digest)
+        DataVersion.objects.bump()
+    every = [judged for group in groups for judged in group]
+    stale = tuple(judged.where for judged in every if judged.is_stale)
+    return Loaded(submissions=len(groups), runs=len(every), stale=stale)
+
+
+def _owner() -> AbstractBaseUser:
+    users = get_user_model().objects
+    return users.filter(username=OWNER).first() or users.create_user(username=OWNER)
+
+
+def _grouped(every: Iterable[Judged]) -> list[list[Judged]]:
+    """By submission; raises BadLine for a line that contradicts an earlier one of its own."""
+    groups: dict[tuple[str, str, str], list[Judged]] = {}
+    kernels: dict[tuple[object, ...], Judged] = {}
+    for judged in every:
+        line = judged.line
+        group = groups.setdefault(line.whose, [])
+        group.append(judged)
+        for name in SHARED:
+            if getattr(line, name) != getattr(group[0].line, name):
+                raise BadLine(f"{judged.where}: {name} differs from {group[0].where}")
+        same = kernels.setdefault((*line.whose, *judged.place), judged)
+        if (line.source, line.backend) != (same.line.source, same.line.backend):
+            raise BadLine(f"{judged.where}: another kernel than {same.where} has in its place")
+    return list(groups.values())
+
+
+def _store(owner: AbstractBaseUser, group: Sequence[Judged], key: str, digest: str) -> None:
+    line = group[0].line
+    is_verified = any(judged.line.counts for judged in group)
+    submission = Submission.objects.create(
+        model=_model(group[0]),
+        harness=line.harness,
+        k=line.k,
+        owner_id=owner.pk,
+        visibility=Visibility.PUBLIC,
+        trust=Trust.VERIFIED if is_verified else Trust.SELF_REPORTED,
+        notes=line.notes,
+        idempotency_key=key,
+        request_digest=digest,
+    )
+    first = min(judged.finished_at for judged in group)
+    Submission.objects.filter(pk=submission.pk).update(created_at=first)
+    Source.objects.keep(*(judged.line.source for judged in group))
+    kernels = {judged.place: judged.kernel for judged in group}
+    for kernel in kernels.values():
+        kernel.submission = submission
+    Kernel.objects.bulk_create(kernels.values())
+    for judged in group:
+        judged.run.kernel = kernels[judged.place]
+    Run.objects.bulk_create(judged.run for judged in group)
+    for judged in group:
+        _finish(judged)
+    for problem_id in {judged.kernel.problem_id for judged in group}:
+        summary.rewrite(submission.pk, problem_id)
+
+
+def _model(judged: Judged) -> LanguageModel:
+    """Whether it is a baseline is said of models that nothing was known of."""
+    line = judged.line
+    model = LanguageModel.objects.named(line.model, line.vendor)
+    unknown = LanguageModel.objects.filter(pk=model.pk, submissions=None, published=None)
+    unknown.update(is_baseline=line.baseline)
+    model.refresh_from_db()
+    if model.is_baseline != line.baseline:
+        kind = "a baseline" if model.is_baseline else "no baseline"
+        raise BadLine(f"{judged.where}: {model.name} is recorded as {kind}")
+    return model
+
+
+def _finish(judged: Judged) -> None:
+    took_s = sum(max(seconds, 0.0) for seconds in judged.line.report.phase_s.values())
+    began_at = judged.finished_at - timedelta(seconds=min(took_s, 86_400.0))
+    Run.objects.filter(pk=judged.run.pk).update(
+        status=Status.DONE,
+        created_at=began_at,
+        started_at=began_at,
+        finished_at=judged.finished_at,
+        host=judged.line.report.environment.host[:200],
+        tries=1,
+        **judged.columns,
+    )

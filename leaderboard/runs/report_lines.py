@@ -1,0 +1,207 @@
+"""Reports that a judge made elsewhere, as lines of a file: read and checked, nothing stored yet."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import json
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any, NoReturn
+
+from django.core.exceptions import ValidationError
+from django.db import models
+from django.utils import timezone
+
+from evaluator import Backend, Device, Dtype, Isolation, Profile, Report
+from evaluator.codec import decode
+from leaderboard.kit.request_error import Refusal
+from leaderboard.models import Hardware, Kernel, LanguageModel, Problem, Run, Submission
+from leaderboard.models.catalogue import model_slug
+from leaderboard.runs.hosts import register
+from leaderboard.runs.reports import check_subject, columns_of
+from leaderboard.submissions.sources import Candidate, checked_problem, decoded
+
+
+class BadLine(Exception):
+    """Nothing of the file can be stored; the text names the line and what is wrong with it."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class JudgedOn:
+    hardware: str
+    world_size: int
+    size: str
+    dtype: Dtype
+    profile: Profile
+    device: Device
+
+
+@dataclass(frozen=True, kw_only=True)
+class Line:
+    """A kernel, whose it is, and its report. `judged_at` is ISO 8601 with an offset."""
+
+    model: str
+    vendor: str
+    harness: str
+    baseline: bool
+    k: int
+    notes: str
+    problem: str
+    attempt: int
+    step: int
+    backend: Backend
+    source: str
+    job: JudgedOn
+    judged_at: str
+    report: Report
+
+    @property
+    def whose(self) -> tuple[str, str, str]:
+        """What makes lines of a file one submission."""
+        return self.model, self.harness, self.notes
+
+    @property
+    def counts(self) -> bool:
+        return self.report.verdict.counts and self.report.isolation is not Isolation.NONE
+
+
+@dataclass(frozen=True, kw_only=True)
+class Judged:
+    """A line that may be stored. `where` is its file and number; neither row is saved yet."""
+
+    where: str
+    line: Line
+    kernel: Kernel
+    run: Run
+    finished_at: datetime
+    columns: Mapping[str, Any]
+
+    @property
+    def is_stale(self) -> bool:
+        return self.run.problem_digest != self.kernel.problem.digest
+
+    @property
+    def place(self) -> tuple[int, int, int]:
+        return self.kernel.problem_id, self.kernel.attempt, self.kernel.step
+
+
+def read(path: Path) -> list[str]:
+    """The lines of a file; raises BadLine."""
+    try:
+        data = path.read_bytes()
+        text = (gzip.decompress(data) if path.suffix == ".gz" else data).decode()
+    except (OSError, EOFError, ValueError) as error:
+        raise BadLine(f"{path} cannot be read: {error}") from None
+    lines = text.removesuffix("\n").split("\n")
+    if lines == [""]:
+        raise BadLine(f"{path} is empty")
+    return lines
+
+
+def checked(path: Path, lines: Sequence[str]) -> Iterator[Judged]:
+    """Each line, with its hardware made if it is new; raises BadLine."""
+    problems = {problem.slug: problem for problem in Problem.objects.all()}
+    for number, text in enumerate(lines, 1):
+        where = f"{path}:{number}"
+        try:
+            yield _checked(where, text, problems)
+        except (Refusal, ValidationError, ValueError) as error:
+            raise BadLine(f"{where}: {_reason(error)}") from None
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, ValidationError):
+        return "; ".join(f"{name}: {' '.join(said)}" for name, said in error.message_dict.items())
+    return str(error)
+
+
+def _checked(where: str, text: str, problems: Mapping[str, Problem]) -> Judged:
+    """Raises Refusal, ValidationError or ValueError for a line that is wrong."""
+    told = json.loads(text, parse_constant=_refuse_constant, parse_float=_finite)
+    line = decode(Line, told, "line")
+    _check_texts(line)
+    source = decoded(line.source.encode())
+    candidate = Candidate(
+        problem=line.problem, backend=line.backend, source=source, attempt=line.attempt
+    )
+    kernel = Kernel(
+        problem=checked_problem(candidate, problems),
+        attempt=line.attempt,
+        step=line.step,
+        backend=line.backend.value,
+        source_id=hashlib.sha256(source.encode()).hexdigest(),
+    )
+    asked = {name: getattr(line.job, name) for name in ("world_size", "size")}
+    asked |= {name: getattr(line.job, name).value for name in ("dtype", "profile", "device")}
+    run = Run(kernel=kernel, problem_digest=line.report.problem_digest, **asked)
+    check_subject(run, line.report)
+    columns = columns_of(line.report)
+    run.hardware = _hardware(line, columns["environment"])
+    _check_fields(kernel, "attempt", "step", "backend")
+    _check_fields(run, *asked, "problem_digest")
+    return Judged(
+        where=where,
+        line=line,
+        kernel=kernel,
+        run=run,
+        finished_at=_moment(line.judged_at),
+        columns=columns,
+    )
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is not a number of JSON")
+
+
+def _finite(text: str) -> float:
+    """What JSON writes in digits may still be too large."""
+    number = float(text)
+    return number if math.isfinite(number) else _refuse_constant(text)
+
+
+def _check_texts(line: Line) -> None:
+    if not all(map(_is_plain, (line.model, line.vendor, line.notes))):
+        raise ValueError("model, vendor and notes must hold what a database takes")
+    if not model_slug(line.model):
+        raise ValueError("the model's name needs a letter from a to z or a digit")
+    if not 1 <= line.attempt <= line.k <= 100 or line.step < 1:
+        raise ValueError("attempt must lie between 1 and k, k between 1 and 100, step above 0")
+    if not line.report.verdict.counts:
+        raise ValueError(f"a report of {line.report.verdict} says nothing of its kernel")
+    _check_fields(LanguageModel(name=line.model, vendor=line.vendor), "name", "vendor")
+    _check_fields(Submission(harness=line.harness), "harness")
+
+
+def _is_plain(text: str) -> bool:
+    """Without NUL and halves of surrogate pairs."""
+    return "\0" not in text and text == text.encode(errors="replace").decode()
+
+
+def _check_fields(row: models.Model, *names: str) -> None:
+    row.clean_fields(exclude={field.name for field in row._meta.fields} - set(names))
+
+
+def _hardware(line: Line, environment: Mapping[str, Any]) -> Hardware:
+    """The class of hardware that the line names, made from what its report tells if it is new."""
+    hardware = register(line.job.hardware, environment["hardware"][:200])
+    if hardware.device != line.job.device or line.job.world_size > hardware.max_world_size:
+        raise ValueError(
+            f"{hardware.slug} has no {line.job.world_size} ranks on {line.job.device.value}"
+        )
+    if "environment" not in hardware.facts:
+        gpus = [gpu.name for gpu in line.report.gpus]
+        told = {name: environment[name] for name in ("hardware", "versions")}
+        hardware.facts = {**hardware.facts, "environment": {**told, "gpus": gpus}}
+        hardware.save(update_fields=["facts"])
+    return hardware
+
+
+def _moment(text: str) -> datetime:
+    moment = datetime.fromisoformat(text)
+    if moment.tzinfo is None or moment > timezone.now():
+        raise ValueError(f"judged_at must be a moment in the past with an offset, not {text[:40]}")
+    return moment

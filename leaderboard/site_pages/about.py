@@ -1,0 +1,156 @@
+"""Pages about the site itself: how it judges, and what it is doing now."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.conf import settings
+from django.db.models import F, prefetch_related_objects
+from django.http import HttpRequest
+from django.utils import timezone
+
+from leaderboard.delivery import cells
+from leaderboard.delivery.pages import Crumb, Page, Table, choice, public_page
+from leaderboard.kit.links import url
+from leaderboard.models import Problem, Publication, Run, Status, WorkerHost
+from leaderboard.models.runs import FINAL
+from leaderboard.problem_pages.problems import address_of
+from leaderboard.read_model.queue_counts import MOST_COUNTED, by_hardware, counted, of_each
+from leaderboard.run_pages.kernel import LINE_READS, RUN_COLUMNS, run_line
+from leaderboard.site_pages.methodology import SETS, TABLES, judging, methodology_context, set_table
+
+Row = Mapping[str, Any]
+NEWEST = 20
+QUEUE_COLUMNS = ("hardware_id", "queued", "running", "finished")
+HOST_COLUMNS = (
+    *("name", "queue", "hardware", "isolation", "judge_version", "seen_at", "alive"),
+    "versions",
+)
+RECENT_COLUMNS = (*RUN_COLUMNS, "model", "asked", "declined")
+
+
+@public_page("table")
+def methodology(request: HttpRequest) -> Page:
+    problems = list(Problem.objects.values_list("scored", flat=True))
+    scored, publication = sum(problems), Publication.objects.first()
+    counts = {"problems": len(problems), "scored": scored}
+    context = methodology_context(scored)
+    facts = {name: context[name] for name in ("judge_version", *SETS)}
+    return Page(
+        template="methodology.html",
+        section="methodology",
+        context={
+            **counts,
+            **context,
+            "citation": publication.citation if publication else "",
+        },
+        data={**counts, **facts, "judging": judging()},
+        table=set_table(choice(request, "table", TABLES, TABLES[0])),
+        crumbs=(Crumb(text="Leaderboard", url=url("board")), Crumb(text="Methodology")),
+    )
+
+
+@public_page("table", live=True)
+def status(request: HttpRequest) -> Page:
+    now = timezone.now()
+    queues, hosts = queue_rows(now), host_rows(now)
+    recent = [recent_row(run) for run in newest_public_runs()]
+    oldest = [queue["oldest"] for queue in queues if queue["oldest"]]
+    facts = {
+        "now": now,
+        "queued": sum(queue["queued"] for queue in queues),
+        "running": sum(queue["running"] for queue in queues),
+        "finished_today": sum(queue["finished"] for queue in queues),
+        "longest_wait_s": (now - min(oldest)).total_seconds() if oldest else None,
+        "alive": sum(host["alive"] for host in hosts),
+    }
+    is_all = all(queue["finished"] < MOST_COUNTED for queue in queues)
+    shown = {
+        "is_all": is_all,
+        "queues": [_drawn(queue) for queue in queues],
+        "hosts": hosts,
+        "recent": recent,
+    }
+    tables = status_tables(queues, hosts, recent)
+    return Page(
+        template="status.html",
+        section="status",
+        context={**facts, **shown, "alive_s": settings.PKB_HOST_SILENCE_S},
+        data={**facts, "queues": queues, "hosts": hosts, "recent": recent},
+        table=tables[choice(request, "table", list(tables), "queues")],
+        crumbs=(Crumb(text="Leaderboard", url=url("board")), Crumb(text="Status")),
+    )
+
+
+def status_tables(
+    queues: Sequence[Row], hosts: Sequence[Row], recent: Sequence[Row]
+) -> dict[str, Table]:
+    """By what `?table=` calls them."""
+    told = [{**host, "versions": _in_one_cell(host["versions"])} for host in hosts]
+    return {
+        "queues": Table.of(QUEUE_COLUMNS, queues),
+        "hosts": Table.of(HOST_COLUMNS, told),
+        "recent": Table.of(RECENT_COLUMNS, recent),
+    }
+
+
+def _in_one_cell(versions: Mapping[str, str]) -> str:
+    return ", ".join(f"{name} {version}" for name, version in sorted(versions.items()))
+
+
+def queue_rows(now: datetime) -> list[dict[str, Any]]:
+    """Every class of hardware with runs that wait, go on, or ended in the last day: `finished`,
+    of which no more than MOST_COUNTED are counted."""
+    today = of_each().filter(status__in=FINAL, finished_at__gte=now - timedelta(days=1))
+    found = by_hardware().annotate(finished=counted(today, MOST_COUNTED)).order_by("pk")
+    names = ("queued", "running", "finished", "oldest")
+    rows = found.values(*names, hardware_id=F("pk"))
+    return [dict(row) for row in rows if row["queued"] or row["running"] or row["finished"]]
+
+
+def _drawn(queue: dict[str, Any]) -> dict[str, object]:
+    counts = map(cells.count_cell, (queue["queued"], queue["running"]))
+    return {"name": queue["hardware_id"], "cells": cells.joined(counts)}
+
+
+def host_rows(now: datetime, queue: str | None = None) -> list[dict[str, Any]]:
+    """Hosts of one queue, or all."""
+    hosts = WorkerHost.objects.all() if queue is None else WorkerHost.objects.filter(queue=queue)
+    silent_before = now - timedelta(seconds=settings.PKB_HOST_SILENCE_S)
+    return [
+        {
+            "name": host.host,
+            "queue": host.queue,
+            "hardware": host.hardware,
+            "isolation": host.isolation,
+            "judge_version": host.judge_version,
+            "seen_at": host.last_seen_at,
+            "versions": host.versions,
+            "alive": host.last_seen_at >= silent_before,
+        }
+        for host in hosts
+    ]
+
+
+def newest_public_runs() -> list[Run]:
+    runs = Run.objects.public().with_names()
+    newest = list(runs.only(*LINE_READS, "kernel__problem__slug")[:NEWEST])
+    prefetch_related_objects([run for run in newest if run.status == Status.QUEUED], "declines")
+    return newest
+
+
+def recent_row(run: Run) -> dict[str, Any]:
+    return {
+        **run_line(run),
+        "declined": declined(run),
+        "problem_url": address_of(run.kernel.problem),
+        "submission_url": run.kernel.submission.get_absolute_url(),
+    }
+
+
+def declined(run: Run) -> str:
+    """Why a run waits, where a host could not judge it."""
+    newest = next(iter(run.declines.all()), None) if run.status == Status.QUEUED else None
+    return str(newest or "")

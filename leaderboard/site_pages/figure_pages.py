@@ -1,0 +1,49 @@
+"""Figures: which a page has, and a page with its data for each. A module for each kind of page."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from django.http import Http404, HttpRequest, HttpResponseBase
+
+from leaderboard.board_pages import board_figures, category_figures
+from leaderboard.figures.frame import Figure
+from leaderboard.model_pages import model_figures, submission_figures
+from leaderboard.problem_pages import overview_figures, problem_figures
+from leaderboard.run_pages import run_figures
+from leaderboard.site_pages import hardware_figures
+
+FIGURES: Mapping[str, Figure] = {
+    one.name: one
+    for one in (
+        board_figures.fast_p,
+        board_figures.chances,
+        board_figures.spreads,
+        board_figures.utilisations,
+        board_figures.failure_modes,
+        category_figures.heat_map,
+        hardware_figures.limits,
+        overview_figures.links,
+        overview_figures.arithmetic,
+        overview_figures.spreads,
+        overview_figures.failures,
+        problem_figures.failures,
+        problem_figures.by_size,
+        problem_figures.by_ranks,
+        run_figures.bursts,
+        run_figures.burst_histogram,
+        run_figures.margins,
+        run_figures.timeline,
+        submission_figures.progress,
+        submission_figures.failures,
+        submission_figures.speedups,
+        model_figures.failures,
+        model_figures.speedups,
+    )
+}
+
+
+def answer(request: HttpRequest, name: str, form: str = "html") -> HttpResponseBase:
+    if name not in FIGURES:
+        raise Http404
+    return FIGURES[name].view(request, form=form)

@@ -1,0 +1,258 @@
+"""What the search box finds: what is public, and little of it at a time."""
+
+from __future__ import annotations
+
+import re
+import uuid
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlencode
+
+from django.db.models import Q, QuerySet
+from django.db.models.functions import Lower
+
+from leaderboard.kit.links import url
+from leaderboard.kit.prepared import Given, ask
+from leaderboard.metrics.verdicts import words
+from leaderboard.models import (
+    Hardware,
+    Kernel,
+    LanguageModel,
+    Problem,
+    Run,
+    Submission,
+    Visibility,
+)
+from leaderboard.models.choices import BACKENDS, Harness
+from leaderboard.run_pages.mechanisms import name_of
+from leaderboard.site_pages.methodology import judging
+
+MOST = 20
+LONGEST = 80
+FEWEST_DIGITS = 6
+DIGEST_DIGITS, RUN_DIGITS = 64, 32
+_HEX = re.compile(r"[0-9a-f]+")
+_WORD = re.compile(r"[^\W_]+")
+_NUMBER = re.compile(r"(?:(problem|submission) *)?#?([0-9]{1,9})")
+# Beside a range it is asked of `Lower(visibility)`, which no index holds: SQLite would rather read
+# everything that is public than the range.
+PUBLIC = Visibility.PUBLIC
+Row = tuple[Any, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Found:
+    """`exact`: what was asked for is its whole name or number, or the start of its digest."""
+
+    kind: str
+    title: str
+    note: str
+    url: str
+    exact: bool
+
+
+def find(asked: str) -> list[Found]:
+    """At most MOST of each kind, exact ones first; at most four queries."""
+    text = " ".join(asked.casefold().split())
+    if not text or "\0" in text:
+        return []
+    number = _NUMBER.fullmatch(text)
+    digits = hexadecimal(text)
+    kind, own = (number[1], int(number[2])) if number else (None, None)
+    found = [] if (digits and number) or kind == "submission" else _problems(text, own)
+    found += [] if kind else _models(text)
+    found += [] if own is None or kind == "problem" else _submissions(own)
+    found += [] if digits or number else [*_hardware(text), *_filters(text)]
+    found += [*_kernels(digits), *_runs(digits)] if digits else []
+    return sorted(found, key=lambda one: not one.exact)
+
+
+def hexadecimal(text: str) -> str | None:
+    """The start of a digest or of a run's id, where that is long enough to tell something."""
+    digits = text.removeprefix("sha256:").replace("-", "")
+    long_enough = FEWEST_DIGITS <= len(digits) <= DIGEST_DIGITS
+    return digits if long_enough and _HEX.fullmatch(digits) else None
+
+
+def sole(found: Sequence[Found]) -> Found | None:
+    """The only thing found, where it is exactly what was asked for."""
+    return found[0] if len(found) == 1 and found[0].exact else None
+
+
+def _problems(text: str, number: int | None) -> list[Found]:
+    """Every word occurs in number, title, slug or category. First those in whose title a word
+    begins as each that was asked for: `all` is in every normALisation."""
+    found, near = [], set[str]()
+    categories: dict[str, str] = {}
+    sources = set[str]()
+    for own, slug, title, category_slug, category, scored, source in ask(_every_problem):
+        categories[category_slug] = category
+        sources.add(source or "")
+        exact = text in (slug, title.casefold()) or number == own
+        names = f"{title} {slug} {slug.replace('_', ' ')} {category}".casefold()
+        if exact or (number is None and all(word in names for word in words_of(text))):
+            note = category if scored else f"{category}, not scored"
+            address = url("problem", own, slug)
+            named = f"{own}. {title}"
+            found.append(Found(kind="Problem", title=named, note=note, url=address, exact=exact))
+            if begins(title.casefold(), text):
+                near.add(address)
+    found.sort(key=lambda one: (not one.exact, one.url not in near))
+    return [*_categories(text, categories), *_sources(text, sources), *found[:MOST]]
+
+
+def words_of(text: str) -> list[str]:
+    """`ring-attention` and `ring_attention` are two words, as in titles."""
+    return re.findall(r"[^-_\s]+", text) or [text]
+
+
+def _every_problem() -> QuerySet[Problem, Row]:
+    fields = ("number", "slug", "title", "category", "category_title", "scored", "source")
+    return Problem.objects.values_list(*fields)
+
+
+def begins(title: str, text: str) -> bool:
+    starts = _WORD.findall(title)
+    return all(any(start.startswith(word) for start in starts) for word in words_of(text))
+
+
+def _categories(text: str, titles: Mapping[str, str]) -> list[Found]:
+    return [
+        Found(
+            kind="Category",
+            title=title,
+            note="",
+            url=url("category", slug),
+            exact=text in (slug, title.casefold()),
+        )
+        for slug, title in titles.items()
+        if begins(f"{title} {slug}".casefold(), text)
+    ]
+
+
+def _sources(text: str, names: Iterable[str]) -> list[Found]:
+    """Codebases, with or without who owns them: `Megatron` is NVIDIA/Megatron-LM."""
+    return [
+        Found(
+            kind="Source codebase",
+            title=name,
+            note="problems from it",
+            url=f"{url('problems')}?{urlencode({'source': name})}",
+            exact=text in (name.casefold(), name.casefold().rpartition("/")[2]),
+        )
+        for name in sorted(names)
+        if begins(name.casefold(), text) or f"/{text}" in f"/{name.casefold()}"
+    ][:MOST]
+
+
+def _filters(text: str) -> list[Found]:
+    """Backends, mechanisms and harnesses, by which the board can be narrowed."""
+    tags = judging()["mechanisms"]
+    known = [("backend", name, name) for name, _ in BACKENDS]
+    known += [("mechanism", tag, name_of(tag)) for tag in tags]
+    known += [("harness", name, name) for name in Harness.values]
+    return [
+        Found(
+            kind=filtered.capitalize(),
+            title=title,
+            note=f"the leaderboard with this {filtered} only",
+            url=f"{url('board')}?{filtered}={value}",
+            exact=text in (value, title.casefold()),
+        )
+        for filtered, value, title in known
+        if text == value or begins(f"{title} {words(value)}".casefold(), text)
+    ]
+
+
+def _hardware(text: str) -> list[Found]:
+    return [
+        Found(
+            kind="Hardware",
+            title=slug,
+            note=title,
+            url=url("hardware", slug),
+            exact=text in (slug, title.casefold()),
+        )
+        for slug, title in ask(_hardware_named, text=text)
+    ]
+
+
+def _hardware_named() -> QuerySet[Hardware, Row]:
+    own = Given("text")
+    named = Q(slug__icontains=own) | Q(title__icontains=own)
+    return Hardware.objects.filter(named).values_list("slug", "title")[:MOST]
+
+
+def _models(text: str) -> list[Found]:
+    return [
+        Found(
+            kind="Model",
+            title=name,
+            note=vendor,
+            url=url("model", slug),
+            exact=text in (name.casefold(), slug),
+        )
+        for name, vendor, slug in ask(_models_named, text=text)
+    ]
+
+
+def _models_named() -> QuerySet[LanguageModel, Row]:
+    own = Given("text")
+    named = Q(name__icontains=own) | Q(slug__icontains=own) | Q(vendor__icontains=own)
+    known = LanguageModel.objects.visible().filter(named)
+    return known.values_list("name", "vendor", "slug")[:MOST]
+
+
+def _submissions(number: int) -> list[Found]:
+    rows = Submission.objects.filter(pk=number, visibility=PUBLIC).select_related("model")
+    return [
+        Found(
+            kind="Submission",
+            title=f"Submission {row.pk}",
+            note=f"{row.model.name}, {row.harness}",
+            url=row.get_absolute_url(),
+            exact=True,
+        )
+        for row in rows
+    ]
+
+
+def _kernels(digits: str) -> list[Found]:
+    """A range instead of a pattern: every database finds it in the index."""
+    rows = Kernel.objects.filter(source__gte=digits, source__lt=f"{digits}g")
+    public = rows.alias(seen_by=Lower("submission__visibility")).filter(seen_by=PUBLIC)
+    public = public.order_by("source_id", "problem_id")
+    named = public.values_list("source_id", "problem__title").distinct()[:MOST]
+    titles: dict[str, str] = {}
+    for digest, title in named:
+        titles[digest] = f"{titles[digest]}, {title}" if digest in titles else title
+    return [
+        Found(
+            kind="Kernel",
+            title=digest,
+            note=title,
+            url=url("kernel", digest),
+            exact=True,
+        )
+        for digest, title in titles.items()
+    ]
+
+
+def _runs(digits: str) -> list[Found]:
+    if len(digits) > RUN_DIGITS:
+        return []
+    first, last = (uuid.UUID(digits.ljust(RUN_DIGITS, end)) for end in "0f")
+    rows = Run.objects.filter(id__gte=first, id__lte=last)
+    public = rows.alias(seen_by=Lower("kernel__submission__visibility")).filter(seen_by=PUBLIC)
+    named = public.order_by("id").values_list("id", "status", "verdict", "kernel__problem__title")
+    return [
+        Found(
+            kind="Run",
+            title=str(run_id),
+            note=f"{title}: {verdict or status}",
+            url=url("run", run_id),
+            exact=True,
+        )
+        for run_id, status, verdict, title in named[:MOST]
+    ]

@@ -1,0 +1,274 @@
+"""What kernels are judged on: what it reaches, who has it, how much was judged there."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from django.db.models import Count, QuerySet, Sum
+from django.http import Http404, HttpRequest
+from django.urls import reverse
+from django.utils import timezone
+from django.utils.safestring import SafeString
+
+from leaderboard.delivery import cells
+from leaderboard.delivery.pages import Crumb, Page, Table, choice, public_page
+from leaderboard.kit.prepared import ask, given
+from leaderboard.metrics import floors
+from leaderboard.models import Hardware, ProblemStanding, Standing, WorkerHost
+from leaderboard.read_model import calibration
+from leaderboard.site_pages.about import host_rows
+from leaderboard.site_pages.hardware_figures import limit_figures
+
+FACTS = ("slug", "title", "device", "ranks", "hosts_alive")
+# What of a calibration the list shows, and how its CSV calls it.
+SHOWN = {
+    "link": "link_gb_s",
+    "hbm_read": "hbm_read_gb_s",
+    "bfloat16": "bfloat16_tflop_s",
+    "barrier": "barrier_us",
+}
+COUNTS = ("judge_version", "submissions", "problems", "attempts")
+LIST_COLUMNS = (*FACTS, *SHOWN.values(), *COUNTS)
+COLUMNS = (*calibration.FIELDS,)
+STATE_COLUMNS = (
+    *("gpu", "name", "sm_mhz", "memory_mhz", "temperature_c", "power_w", "throttle_reasons"),
+)
+HOSTS_COLUMNS = ("name", "hardware", "isolation", "judge_version", "seen_at", "alive")
+NOTHING = {"judge_version": "", "submissions": 0, "problems": 0, "attempts": 0}
+NOT_MEASURED: dict[str, object] = dict.fromkeys(("rates", "latencies", "lacks"), ())
+
+
+@public_page(live=True)
+def hardware_list(request: HttpRequest) -> Page:
+    hosts = list(WorkerHost.objects.alive().values_list("queue", flat=True))
+    counts = judged_on(None)
+    records = [
+        {
+            **known,
+            "hosts_alive": hosts.count(known["slug"]),
+            **medians(known["calibration"]),
+            **next(iter(counts.get(known["slug"], ())), NOTHING),
+        }
+        for known in known_hardware()
+    ]
+    return Page(
+        template="hardware_list.html",
+        section="hardware",
+        context={"rows": [_list_row(record) for record in records]},
+        data={"hardware": [{name: row[name] for name in LIST_COLUMNS} for row in records]},
+        table=Table.of(LIST_COLUMNS, records),
+        crumbs=(Crumb(text="Leaderboard", url=reverse("board")), Crumb(text="Hardware")),
+    )
+
+
+def known_hardware() -> list[dict[str, Any]]:
+    """What hosts have said hello with, then what only was measured."""
+    rows = [
+        {
+            "slug": row.slug,
+            "title": row.title,
+            "device": row.device,
+            "ranks": row.max_world_size,
+            "calibration": calibration.known_of(row.slug, row.facts),
+            "versions": row.facts.get("environment", {}).get("versions", {}),
+        }
+        for row in Hardware.objects.all()
+    ]
+    seen = {row["slug"] for row in rows}
+    return rows + [
+        measured_only(slug, data)
+        for slug, data in calibration.of_release().items()
+        if slug not in seen
+    ]
+
+
+def measured_only(slug: str, data: Mapping[str, Any]) -> dict[str, Any]:
+    gpus = data["gpus"]
+    title = f"{len(gpus)} x {gpus[0]}"
+    facts = {"slug": slug, "title": title, "device": "cuda", "ranks": data["world_size"]}
+    return {**facts, "calibration": data, "versions": calibration.versions(data)}
+
+
+def medians(data: Mapping[str, Any] | None) -> dict[str, float | None]:
+    """What a GPU reaches, of the quantities of the list."""
+    reached = {row.quantity: row.median for row in calibration.reached(data)} if data else {}
+    return {column: reached.get(name) for name, column in SHOWN.items()}
+
+
+def judged_on(slug: str | None) -> dict[str, list[dict[str, Any]]]:
+    """Ranked submissions, problems and attempts judged, by hardware and there by version of the
+    judge, the newest first; two queries."""
+    only = {} if slug is None else {"hardware_id": slug}
+    shape = tuple(only)
+    problems = {tuple(place): count for *place, count in ask(_problems, shape, **only)}
+    found: dict[str, list[dict[str, Any]]] = {}
+    for own, judge, submissions, attempts in ask(_submissions, shape, **only):
+        values = (judge, submissions, problems.get((own, judge), 0), attempts)
+        found.setdefault(own, []).append(dict(zip(COUNTS, values, strict=True)))
+    for rows in found.values():
+        rows.sort(key=lambda row: (len(row["judge_version"]), row["judge_version"]), reverse=True)
+    return found
+
+
+def _submissions(only: tuple[str, ...]) -> QuerySet[Standing, tuple[Any, ...]]:
+    own = Standing.objects.ranked().filter(**given(only)).order_by()
+    place = own.values_list("hardware_id", "judge_version")
+    return place.annotate(submissions=Count("submission", distinct=True), attempts=Sum("made"))
+
+
+def _problems(only: tuple[str, ...]) -> QuerySet[ProblemStanding, tuple[Any, ...]]:
+    own = ProblemStanding.objects.filter(problem__scored=True, **given(only)).order_by()
+    place = own.values_list("hardware_id", "judge_version")
+    return place.annotate(problems=Count("problem", distinct=True))
+
+
+def _list_row(record: Mapping[str, Any]) -> dict[str, object]:
+    numbers = [
+        cells.count_cell(record["ranks"]),
+        *(cells.any_cell(record[name]) for name in SHOWN.values()),
+        cells.count_cell(record["hosts_alive"]),
+    ]
+    return {
+        "judge": record["judge_version"],
+        "counts": _counts(record),
+        "url": reverse("hardware", args=[record["slug"]]),
+        "slug": record["slug"],
+        "title": record["title"],
+        "cells": cells.joined(numbers),
+    }
+
+
+def _counts(row: Mapping[str, Any]) -> SafeString:
+    return cells.joined(cells.count_cell(row[name]) for name in COUNTS[1:])
+
+
+@public_page("table", live=True)
+def hardware(request: HttpRequest, slug: str) -> Page:
+    every = known_hardware()
+    known = next((row for row in every if row["slug"] == slug), None)
+    if known is None:
+        raise Http404
+    data = known["calibration"]
+    judged = judged_on(slug).get(slug, [])
+    newest = next(iter(judged), NOTHING)
+    hosts = host_rows(timezone.now(), slug)
+    limits = floors.limits_of(known["title"])
+    facts = {name: value for name, value in known.items() if name in FACTS}
+    tables = tables_of(data or {}, judged, hosts)
+    return Page(
+        template="hardware.html",
+        section="hardware",
+        context={
+            **facts,
+            "judged": [{"judge": row["judge_version"], "cells": _counts(row)} for row in judged],
+            **{"newest": newest, "hosts": hosts},
+            "alive": sum(bool(host["alive"]) for host in hosts),
+            "versions": versions(hosts, known["versions"] or calibration.versions(data or {})),
+            "alike": alike(known, every) if data is None else [],
+            **{"limits": limits, "page_url": reverse("hardware", args=[slug])},
+            **(calibration_context(slug, data) if data else NOT_MEASURED),
+        },
+        data={
+            **facts,
+            **newest,
+            **{"judged": judged, "hosts": hosts},
+            "datasheet": limits and vars(limits),
+            "calibration": data,
+        },
+        table=tables[choice(request, "table", list(tables), "measured")],
+        crumbs=(
+            Crumb(text="Leaderboard", url=reverse("board")),
+            Crumb(text="Hardware", url=reverse("hardware-list")),
+            Crumb(text=slug),
+        ),
+    )
+
+
+def tables_of(
+    data: Mapping[str, Any],
+    judged: Sequence[Mapping[str, Any]],
+    hosts: Sequence[Mapping[str, Any]],
+) -> dict[str, Table]:
+    """By what `?table=` calls them."""
+    clocks = [
+        {"gpu": number, **state, "throttle_reasons": " ".join(state["throttle_reasons"])}
+        for number, state in enumerate(data.get("states", ()))
+    ]
+    return {
+        "measured": Table.of(COLUMNS, data.get("measurements", ())),
+        "judged": Table.of(COUNTS, judged),
+        "clocks": Table.of(STATE_COLUMNS, clocks),
+        "hosts": Table.of(HOSTS_COLUMNS, hosts),
+    }
+
+
+def versions(
+    hosts: Sequence[Mapping[str, Any]], told_before: Mapping[str, Any]
+) -> list[dict[str, str]]:
+    """Of what living hosts say, several where they differ; else what reports or the calibration
+    told."""
+    told: dict[str, set[str]] = {}
+    for host in hosts:
+        for name, value in host["versions"].items() if host["alive"] else ():
+            told.setdefault(name, set()).add(str(value))
+    told = told or {name: {str(value)} for name, value in told_before.items()}
+    return [{"name": name, "value": ", ".join(sorted(told[name]))} for name in sorted(told)]
+
+
+def alike(known: Mapping[str, Any], every: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Other classes with the same GPU that were measured."""
+    limits = floors.limits_of(known["title"])
+    return [
+        row["slug"]
+        for row in every
+        if limits and row["calibration"] and floors.limits_of(row["title"]) is limits
+    ]
+
+
+def calibration_context(slug: str, data: Mapping[str, Any]) -> dict[str, object]:
+    rows = calibration.reached(data)
+    return {
+        "measured": str(data["date"])[:10],
+        "method": data.get("method", ""),
+        "gpus": ", ".join(dict.fromkeys(data["gpus"])),
+        "rates": [_reached_row(row) for row in rows if row.datasheet is not None],
+        "latencies": [_reached_row(row) for row in rows if row.datasheet is None],
+        "pairs": pair_rows(data),
+        "states": [_state_row(number, state) for number, state in enumerate(data["states"])],
+        "settings": [{"name": n, "value": v} for n, v in sorted(data["settings"].items())],
+        "lacks": calibration.lacks(data),
+        "figures": limit_figures(slug, rows),
+    }
+
+
+def _reached_row(row: calibration.Reached) -> dict[str, object]:
+    numbers = [cells.any_cell(row.median), cells.any_cell(row.best)]
+    if row.datasheet is not None:
+        numbers += [cells.any_cell(row.datasheet), cells.share_cell(row.share)]
+    return {"title": row.title, "unit": row.unit, "cells": cells.joined(numbers)}
+
+
+def pair_rows(data: Mapping[str, Any]) -> dict[str, object] | None:
+    """A row for each sender, a column for each receiver; None where no pair was measured."""
+    found = calibration.pairs(data)
+    if not found:
+        return None
+    gpus = sorted({gpu for pair in found for gpu in pair})
+    limit = next(r["datasheet"] for r in data["measurements"] if r["quantity"] == "link")
+    rows = []
+    for sender in gpus:
+        rates = [found.get((sender, receiver)) for receiver in gpus]
+        made = [cells.tinted_cell(r, r / limit if r and limit else None) for r in rates]
+        rows.append({"gpu": sender, "cells": cells.joined(made)})
+    return {"gpus": gpus, "rows": rows}
+
+
+def _state_row(number: int, state: Mapping[str, Any]) -> dict[str, object]:
+    numbers = (state["sm_mhz"], state["memory_mhz"], state["temperature_c"], state["power_w"])
+    return {
+        "number": number,
+        "name": state["name"],
+        "cells": cells.joined(cells.count_cell(value) for value in numbers),
+        "throttled": ", ".join(state["throttle_reasons"]) or "nothing",
+    }

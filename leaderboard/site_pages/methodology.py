@@ -1,0 +1,179 @@
+"""What the methodology page tells: the judge's constants, and its closed sets in words."""
+
+from __future__ import annotations
+
+import functools
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from django.conf import settings
+
+from leaderboard.delivery import cells
+from leaderboard.delivery.pages import Table
+from leaderboard.metrics import scores, verdicts
+from leaderboard.metrics.failures import failure_mode
+from leaderboard.metrics.floors import FLOOR_WORDS
+from leaderboard.models import Trust
+from leaderboard.models.choices import COUNTED_VERDICTS, CURRENT_JUDGE, ISOLATIONS, VERDICTS
+
+EXPORT = Path(settings.BASE_DIR) / "fixtures" / "judging.json"
+EXAMPLE_SHARE = 0.3
+# What the page's CSV can be of; each of SETS is in the page's context.
+SETS = ("verdicts", "flags", "patterns", "mechanisms", "evidence", "isolation", "trust", "floors")
+TABLES = (*SETS, "limits")
+DEVICES = {"cpu": "Processors", "cuda": "GPUs"}
+
+SECTIONS = (
+    ("metrics", "Metrics"),
+    ("ties", "Intervals, ties, places"),
+    ("counts", "What counts"),
+    ("verify", "Correctness"),
+    ("profiles", "Input profiles"),
+    ("timing", "Timing"),
+    ("told-apart", "Fast, and how sure"),
+    ("floors", "Floors and utilisation"),
+    ("isolation", "Isolation"),
+    ("trust", "Trust"),
+    ("verdicts", "Verdicts"),
+    ("flags", "Flags"),
+    ("mechanisms", "Mechanisms"),
+    ("risks", "What is left to doubt"),
+    ("version", "Versions"),
+    ("cite", "Citing"),
+)
+
+FLAGS = {
+    "noisy_host": "The reference's own times vary or drift, so the host was disturbed.",
+    "superbatch_suspect": "The kernel slows down far more than the reference when calls come one "
+    "by one. Its single calls are what is scored.",
+    "open_bursts": "No answer of this problem can lock the inputs of the next call, so calls of a "
+    "burst might be merged unless single calls show it.",
+    "timing_mismatch": "Its ranks report far less time than the judge's clock shows.",
+    "uses_nccl": "Calls NCCL or torch.distributed: by its source or in its trace.",
+    "uses_vendor_lib": "Calls a vendor's library for its arithmetic.",
+    "soft_limits": "Limits on memory and processes were watched, not enforced.",
+}
+PATTERNS = {
+    "static:ctypes": "loads libraries by hand",
+    "static:frames": "looks at the frames of its callers",
+    "static:garbage-collector": "searches the objects of its process",
+    "static:processes": "starts or signals processes",
+    "static:threads": "starts threads",
+    "static:proc-filesystem": "reads /proc",
+    "static:patched-clock": "replaces a clock",
+    "static:patched-comparison": "replaces a comparison",
+    "static:side-stream": "makes CUDA streams of its own",
+    "static:cuda-graph": "records CUDA graphs",
+    "static:seeding": "seeds a random generator",
+}
+MECHANISMS = {
+    "nccl": "NCCL's collectives, called directly or by torch.distributed.",
+    "gloo": "gloo's collectives, on processors.",
+    "nvshmem": "NVSHMEM's one-sided copies.",
+    "copy_engine": "Copies by the GPU's copy engine, while its cores do other work.",
+    "sm_load_store": "Kernels load from, or store to, another GPU's memory.",
+    "tma": "Bulk copies by Hopper's tensor memory accelerator, to a peer's memory.",
+    "multimem": "One store for all GPUs, or a sum made in the switch.",
+    "signal_pads": "Flags in shared memory by which GPUs wait for each other.",
+    "symmetric_memory": "torch's symmetric memory: buffers that all ranks can address.",
+    "cuda_graph": "Calls recorded once and replayed.",
+}
+EVIDENCE = {
+    "trace": "seen at work in the profiler's trace",
+    "sass": "in the machine code that the ranks built",
+    "source": "named by the source",
+}
+ISOLATION_MEANINGS = {
+    "vm": "A virtual machine of its own for each run. Not built yet.",
+    "bwrap+cgroup+seccomp": "Namespaces, a filter of system calls, enforced limits.",
+    "bwrap": "Namespaces. Limits are watched, or there is no filter of system calls.",
+    "none": "For development. Never ranked.",
+}
+
+
+@functools.cache
+def judging() -> Mapping[str, Any]:
+    """The judge's constants, as it exports them."""
+    found: dict[str, Any] = json.loads(EXPORT.read_text())
+    return found
+
+
+def methodology_context(scored: int) -> dict[str, object]:
+    known = judging()
+    interval = scores.wilson_interval(EXAMPLE_SHARE, scored)
+    return {
+        "sections": [{"anchor": anchor, "title": title} for anchor, title in SECTIONS],
+        "judge_version": CURRENT_JUDGE,
+        "known": known,
+        "paces": [_pace(device, known) for device in DEVICES],
+        "example_share": EXAMPLE_SHARE,
+        "example_low": interval.low if interval else None,
+        "example_high": interval.high if interval else None,
+        "verdicts": verdict_rows(),
+        **set_rows(),
+    }
+
+
+def set_table(name: str) -> Table:
+    """One of TABLES."""
+    rows: Sequence[Mapping[str, object]]
+    known = judging()
+    if name == "limits":
+        rows = [{"device": one, **known["paces"][one], **known["limits"][one]} for one in DEVICES]
+    elif name == "verdicts":
+        rows = verdict_rows()
+    else:
+        rows = set_rows()[name]
+    return Table.of(tuple(rows[0]), rows)
+
+
+def set_rows() -> dict[str, list[dict[str, str]]]:
+    """The closed sets whose members have a name and a meaning, no more."""
+    known = judging()
+    return {
+        "trust": _pairs(verdicts.TRUST_MEANINGS, Trust.values),
+        "isolation": _pairs(ISOLATION_MEANINGS, [name for name, _ in reversed(ISOLATIONS)]),
+        "flags": _pairs(FLAGS, FLAGS),
+        "patterns": _pairs(PATTERNS, known["patterns"]),
+        "mechanisms": _pairs(MECHANISMS, known["mechanisms"]),
+        "evidence": _pairs(EVIDENCE, known["evidence"]),
+        "floors": [
+            {"name": words.name, "code": code, "counted": words.counted, "means": words.means}
+            for code, words in FLOOR_WORDS.items()
+        ],
+    }
+
+
+def verdict_rows() -> list[dict[str, object]]:
+    return [
+        {
+            "name": name,
+            "means": verdicts.MEANINGS[name],
+            "counts": name in COUNTED_VERDICTS,
+            "mode": failure_mode(name),
+        }
+        for name, _ in VERDICTS
+    ]
+
+
+def _pairs(meanings: Mapping[str, str], names: Iterable[str]) -> list[dict[str, str]]:
+    """A name that has no words yet is shown alone."""
+    return [{"name": name, "means": meanings.get(name, "")} for name in names]
+
+
+def _pace(device: str, known: Mapping[str, Any]) -> dict[str, object]:
+    """A row of the table of limits; times in seconds."""
+    pace, limits = known["paces"][device], known["limits"][device]
+    numbers = [
+        cells.count_cell(pace["many_calls"]),
+        cells.count_cell(pace["least_bursts"]),
+        cells.decimal_cell(pace["most_timed_s"], 0),
+        cells.decimal_cell(limits["build_s"], 0),
+        cells.decimal_cell(limits["verify_s"], 0),
+        cells.bytes_cell(limits["memory_bytes"]),
+        cells.count_cell(limits["processes"]),
+        cells.bytes_cell(limits["scratch_bytes"]),
+    ]
+    return {"name": DEVICES[device], "cells": cells.joined(numbers)}

@@ -1,0 +1,40 @@
+"""Addresses that are nearly right lead to those that are."""
+
+from __future__ import annotations
+
+from urllib.parse import quote
+
+from django.http import Http404, HttpRequest, HttpResponseBase, HttpResponsePermanentRedirect
+from django.urls import get_script_prefix, resolve
+from django.views.decorators.http import require_safe
+
+from leaderboard.models import Problem
+from leaderboard.problem_pages import problem
+from leaderboard.problem_pages.problems import address_of
+
+
+@require_safe
+def problem_page(
+    request: HttpRequest, number: int, slug: str, form: str = "html"
+) -> HttpResponseBase:
+    """The number says which problem is meant, whatever the slug."""
+    try:
+        return problem.problem(request, number=number, slug=slug, form=form)
+    except Http404:
+        found = Problem.objects.filter(number=number).first()
+        if found is None or found.slug == slug:
+            raise
+        return _led(request, address_of(found) + ("" if form == "html" else f".{form}"))
+
+
+@require_safe
+def without_slash(request: HttpRequest, way: str) -> HttpResponseBase:
+    """No page ends in a slash; what is none without it either is not found."""
+    bare = way.strip("/")
+    resolve(f"/{bare}")
+    return _led(request, get_script_prefix() + quote(bare))
+
+
+def _led(request: HttpRequest, address: str) -> HttpResponsePermanentRedirect:
+    query = request.META.get("QUERY_STRING", "")
+    return HttpResponsePermanentRedirect(f"{address}?{query}" if query else address)

@@ -1,0 +1,135 @@
+"""The staff's view: everything can be read, little can be changed, nothing can be deleted."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from django.contrib import admin
+from django.db.models import Model, QuerySet
+from django.forms import ModelForm
+from django.http import HttpRequest
+
+from leaderboard.models import (
+    ApiToken,
+    AuditEntry,
+    Decline,
+    Hardware,
+    Kernel,
+    LanguageModel,
+    Moderation,
+    Problem,
+    PublishedResult,
+    Run,
+    Submission,
+    Visibility,
+    WorkerHost,
+)
+from leaderboard.staff import moderation
+
+if TYPE_CHECKING:
+    ModelAdmin = admin.ModelAdmin[Any]
+    Form = ModelForm[Any]
+else:  # at run time Django's classes take no parameters
+    ModelAdmin, Form = admin.ModelAdmin, ModelForm
+
+
+class ReadOnly(ModelAdmin):
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return False
+
+    def has_change_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
+        return False
+
+    def has_delete_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
+        return False
+
+
+class Editable(ReadOnly):
+    """Some fields may be changed, by staff who have that permission."""
+
+    editable: tuple[str, ...] = ()
+
+    def has_change_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
+        return super(ReadOnly, self).has_change_permission(request, obj)
+
+    def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> list[str]:
+        fields = [field.name for field in self.model._meta.fields]
+        return [name for name in fields if name not in self.editable]
+
+    def save_model(self, request: HttpRequest, obj: Any, form: Form, change: bool) -> None:
+        """Through moderation.py, which keeps the audit log."""
+        assert request.user.is_authenticated
+        changed = {name: form.cleaned_data[name] for name in form.changed_data}
+        if changed:
+            moderation.edit(obj, request.user, **changed)
+
+
+@admin.register(Submission)
+class SubmissionAdmin(Editable):
+    editable = ("visibility", "moderation", "moderation_reason")
+    list_display = ("id", "model", "harness", "owner", "visibility", "trust", "moderation")
+    list_filter = ("moderation", "visibility", "harness")
+
+    def save_model(self, request: HttpRequest, obj: Submission, form: Form, change: bool) -> None:
+        assert request.user.is_authenticated
+        if "visibility" in form.changed_data:
+            moderation.show(obj, request.user, Visibility(obj.visibility))
+        if {"moderation", "moderation_reason"} & set(form.changed_data):
+            state = Moderation(obj.moderation)
+            moderation.moderate(obj, request.user, state, obj.moderation_reason)
+
+
+@admin.register(ApiToken)
+class ApiTokenAdmin(ReadOnly):
+    list_display = ("prefix", "scope", "name", "owner", "created_at", "expires_at", "revoked_at")
+    exclude = ("digest",)
+    actions = ("revoke",)
+
+    @admin.action(description="Revoke the chosen tokens", permissions=["view"])
+    def revoke(self, request: HttpRequest, tokens: QuerySet[ApiToken]) -> None:
+        assert request.user.is_authenticated
+        for token in tokens:
+            moderation.revoke(token, request.user)
+
+
+@admin.register(LanguageModel)
+class LanguageModelAdmin(Editable):
+    editable = ("name", "vendor", "is_baseline")
+    list_display = ("name", "vendor", "slug", "is_baseline")
+
+
+@admin.register(Hardware)
+class HardwareAdmin(Editable):
+    editable = ("title", "facts")
+    list_display = ("slug", "title", "device", "max_world_size")
+
+
+@admin.register(Run)
+class RunAdmin(ReadOnly):
+    list_display = ("id", "status", "verdict", "hardware", "tries", "host", "created_at")
+    list_filter = ("status", "verdict", "hardware")
+    exclude = ("report_packed", "lease_token")
+    show_full_result_count = False
+
+
+@admin.register(Problem)
+class ProblemAdmin(ReadOnly):
+    list_display = ("number", "slug", "category_title", "scored")
+
+
+@admin.register(WorkerHost)
+class WorkerHostAdmin(ReadOnly):
+    list_display = ("host", "queue", "isolation", "judge_version", "last_seen_at")
+
+
+@admin.register(Decline)
+class DeclineAdmin(ReadOnly):
+    list_display = ("run", "host", "reason", "declined_at")
+
+
+@admin.register(AuditEntry)
+class AuditEntryAdmin(ReadOnly):
+    list_display = ("at", "actor", "action", "subject")
+
+
+admin.site.register((Kernel, PublishedResult), ReadOnly)

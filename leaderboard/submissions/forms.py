@@ -1,0 +1,183 @@
+"""Forms of the pages that need a login. They check shape; `intake` decides what is accepted."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+from django import forms
+from django.http import QueryDict
+
+from leaderboard.kit.request_error import Refusal
+from leaderboard.models import Hardware, Harness, Problem, Scope, Submission, Visibility
+from leaderboard.models.choices import BACKENDS, DTYPES, PROFILES, Choices
+from leaderboard.models.submissions import MAX_COST_USD, MAX_LINK, MAX_NOTES, MAX_STEP_BUDGET
+from leaderboard.submissions.editing import EDITABLE, visibilities
+
+LIFETIMES = [("30", "30 days"), ("90", "90 days"), ("365", "one year"), ("", "never expires")]
+SIZES = [("tiny", "tiny"), ("standard", "standard"), ("large", "large")]
+USUAL = ("", "the usual")
+FIXED = (
+    "Public or not is settled once judging began, so that nobody is ranked by what went well."
+    " Handed in again, kernels are judged anew."
+)
+
+
+class TokenForm(forms.Form):
+    name = forms.CharField(max_length=80, help_text="What it is for, as in “nightly upload”.")
+    scope = forms.ChoiceField(
+        choices=[(Scope.SUBMIT.value, "submit and read"), (Scope.READ.value, "read")]
+    )
+    lifetime = forms.ChoiceField(choices=LIFETIMES, required=False, label="Expires after")
+
+    @property
+    def lifetime_or_none(self) -> timedelta | None:
+        days = self.cleaned_data["lifetime"]
+        return timedelta(days=int(days)) if days else None
+
+
+def blame(form: forms.Form, refusal: Refusal) -> None:
+    """Say what is refused at the fields that it is about."""
+    for name, said in refusal.fields.items():
+        if name in form.fields:
+            form.add_error(name, f"{said[:1].upper()}{said[1:]}.")
+
+
+class LongText(forms.CharField):
+    """A text area, whose line ends browsers send as CR LF."""
+
+    def __init__(self, *, rows: int, **kwargs: Any) -> None:
+        attributes = {"rows": rows, "spellcheck": "false", "autocomplete": "off"}
+        super().__init__(required=False, widget=forms.Textarea(attrs=attributes), **kwargs)
+
+    def to_python(self, value: str | None) -> str:
+        return super().to_python(value and value.replace("\r\n", "\n")) or ""
+
+
+class ToldForm(forms.Form):
+    """What a submission says of itself, when it is handed in and afterwards."""
+
+    step_budget = forms.IntegerField(
+        required=False,
+        min_value=1,
+        max_value=MAX_STEP_BUDGET,
+        label="Step budget",
+        help_text="How many steps an agentic harness could take; others have none.",
+    )
+    cost_usd = forms.FloatField(
+        required=False,
+        min_value=0,
+        max_value=MAX_COST_USD,
+        label="Cost, US$",
+        help_text="What making all these kernels cost, if you know it.",
+    )
+    visibility = forms.ChoiceField(
+        choices=Visibility.choices,
+        initial=Visibility.PUBLIC,
+        help_text="Public results are ranked; unlisted ones have an address only. Whether it is"
+        " public cannot be changed once judging begins.",
+    )
+    link = forms.CharField(
+        required=False,
+        max_length=MAX_LINK,
+        widget=forms.URLInput(attrs={"placeholder": "https://"}),
+        help_text="A page about it: a paper, a repository.",
+    )
+    notes = LongText(
+        rows=4,
+        max_length=MAX_NOTES,
+        help_text="What readers should know: the prompt, settings of the model. Plain text.",
+    )
+
+
+class EditForm(ToldForm):
+    """What of a submission its owner may change."""
+
+    def __init__(self, submission: Submission, data: QueryDict | None = None) -> None:
+        super().__init__(data, initial={name: getattr(submission, name) for name in EDITABLE})
+        allowed = visibilities(submission)
+        shown = self.fields["visibility"]
+        assert isinstance(shown, forms.ChoiceField)
+        shown.choices = [(one.value, one.label) for one in allowed]
+        if len(allowed) < len(Visibility):
+            shown.help_text = FIXED
+        shown.disabled = len(allowed) == 1
+        if submission.harness != Harness.AGENTIC:
+            del self.fields["step_budget"]
+
+    @property
+    def short(self) -> list[forms.BoundField]:
+        names = ("step_budget", "cost_usd", "link", "visibility")
+        return [self[name] for name in names if name in self.fields]
+
+
+class SubmitForm(ToldForm):
+    """One kernel (problem and source) or an archive, never both."""
+
+    model = forms.CharField(
+        max_length=80,
+        required=False,
+        help_text="The language model that wrote the kernels. The name of a published tree in an"
+        " archive says it too.",
+    )
+    vendor = forms.CharField(max_length=80, required=False)
+    harness = forms.ChoiceField(
+        choices=[(n, n) for n in Harness.values], help_text="How the model was asked."
+    )
+    problem = forms.ChoiceField(required=False, choices=())
+    backend = forms.ChoiceField(required=False, choices=[("", "Choose…"), *BACKENDS])
+    attempt = forms.IntegerField(
+        required=False, min_value=1, max_value=100, help_text="Which sample this is, from 1."
+    )
+    source = LongText(rows=14, strip=False, help_text="The whole file. It defines solution(…).")
+    archive = forms.FileField(
+        required=False,
+        label="Archive",
+        help_text="A .zip or .tar.gz of files named <number>_<slug>_<backend>.py.",
+    )
+    hardware = forms.ChoiceField(required=False, choices=())
+    world_size = forms.IntegerField(required=False, min_value=2, max_value=64, label="Ranks")
+    size = forms.ChoiceField(required=False, choices=[USUAL, *SIZES])
+    dtype = forms.ChoiceField(required=False, choices=[USUAL, *DTYPES], label="Type")
+    profile = forms.ChoiceField(required=False, choices=[USUAL, *PROFILES], label="Inputs")
+
+    def __init__(self, *args: object, **kwargs: object) -> None:
+        super().__init__(*args, **kwargs)  # type: ignore[arg-type]
+        self._offer("problem", [("", "Choose…"), *_problems()])
+        self._offer("hardware", [USUAL, *Hardware.objects.values_list("slug", "title")])
+
+    def _offer(self, name: str, choices: Choices) -> None:
+        field = self.fields[name]
+        assert isinstance(field, forms.ChoiceField)
+        field.choices = choices
+
+    def clean(self) -> dict[str, object]:
+        data = dict(super().clean() or {})
+        has_source, has_archive = bool(data.get("source")), bool(data.get("archive"))
+        if has_source == has_archive:
+            raise forms.ValidationError(
+                "Give either one kernel's source or an archive: one of them, not both."
+            )
+        if has_source:
+            for name in ("model", "problem", "backend"):
+                if not data.get(name):
+                    self.add_error(name, "One kernel needs this; an archive says it in its names.")
+        return data
+
+    @property
+    def who(self) -> list[forms.BoundField]:
+        names = ("model", "vendor", "harness", "step_budget", "cost_usd", "link", "visibility")
+        return [self[name] for name in names]
+
+    @property
+    def kernel(self) -> list[forms.BoundField]:
+        return [self[name] for name in ("problem", "backend", "attempt")]
+
+    @property
+    def setting(self) -> list[forms.BoundField]:
+        return [self[name] for name in ("hardware", "world_size", "size", "dtype", "profile")]
+
+
+def _problems() -> Choices:
+    rows = Problem.objects.order_by("number").values_list("number", "title")
+    return [(str(number), f"{number}. {title}") for number, title in rows]

@@ -1,0 +1,52 @@
+"""What a submission may say of itself, when it is handed in and afterwards."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import urlsplit
+
+from leaderboard.kit.request_error import Refusal
+from leaderboard.models import Harness
+from leaderboard.models.submissions import MAX_COST_USD
+
+# Printable, but of no address.
+NEVER_IN_LINKS = frozenset(' "<>\\^`{|}')
+
+
+def check_told(harness: str, told: Mapping[str, Any]) -> None:
+    """`told` by names of columns; what is left out is not looked at. Raises Refusal."""
+    if told.get("step_budget") is not None and harness != Harness.AGENTIC:
+        raise Refusal(
+            "bad_step_budget",
+            "Only an agentic harness has a step budget.",
+            "Leave step_budget out, or say harness=agentic.",
+            fields={"step_budget": "only with harness=agentic"},
+        )
+    cost = told.get("cost_usd")
+    if cost is not None and not (math.isfinite(cost) and 0 <= cost <= MAX_COST_USD):
+        raise Refusal(
+            "bad_cost",
+            f"A cost lies between 0 and {MAX_COST_USD:.0f} US dollars.",
+            "Give what making all kernels of the submission cost, or leave it out.",
+            fields={"cost_usd": f"0 to {MAX_COST_USD:.0f}"},
+        )
+    if told.get("link") and not is_link(told["link"]):
+        raise Refusal(
+            "bad_link",
+            "The link is not an address of a page.",
+            "Give one like https://example.org/paper: in ASCII, without a user's name.",
+            fields={"link": "an address that begins with https://"},
+        )
+
+
+def is_link(text: str) -> bool:
+    """Whether readers may be led there and see where that is."""
+    try:
+        parts = urlsplit(text)
+    except ValueError:
+        return False
+    is_plain = text.isascii() and text.isprintable() and not NEVER_IN_LINKS & set(text)
+    is_whole = text.startswith("https://") and bool(parts.hostname)
+    return is_plain and is_whole and "@" not in parts.netloc

@@ -1,0 +1,201 @@
+"""What a handed-in kernel must be before it is stored: text, for a known problem, with an entry."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+
+from leaderboard.kit.request_error import Refusal
+from leaderboard.models import Problem
+from leaderboard.models.choices import BACKENDS
+from leaderboard.submissions.archives import MAX_SOURCE_BYTES, Member, shown
+from leaderboard.submissions.trees import (
+    BACKEND,
+    Tree,
+    backend_called,
+    is_withdrawn,
+    published_number,
+    slug_today,
+    tree_of,
+)
+
+ENTRY = "solution"
+MAX_ATTEMPT = 100
+_BACKENDS = [value for value, _ in BACKENDS]
+_NAME = re.compile(
+    rf"(?:(?P<number>\d{{1,4}})_)?(?P<slug>[a-z]\w*?)(?:_(?P<backend>{BACKEND}))?\.py", re.ASCII
+)
+_ATTEMPT = re.compile(r"attempt_(\d{1,3})")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Candidate:
+    """A kernel as it was handed in. `problem` is a number or a slug, `slug` must agree with it.
+
+    `where` is what messages call it: the file's path, or the field that held it. `tree` is what the
+    name of a published tree says of it.
+    """
+
+    problem: str
+    backend: str
+    source: str
+    attempt: int = 1
+    slug: str | None = None
+    where: str = "source"
+    tree: Tree | None = None
+
+    @property
+    def is_withdrawn(self) -> bool:
+        numbered = self.tree and self.slug
+        return bool(numbered) and is_withdrawn(int(self.problem), str(self.slug))
+
+
+def from_members(members: Sequence[Member], attempt: int) -> list[Candidate]:
+    """Candidates of an archive or a folder; raises Refusal naming every file that is none.
+
+    A folder `attempt_3` says which attempt its files are; elsewhere it is `attempt`.
+    """
+    found, refused = [], {}
+    for member in members:
+        try:
+            found.append(from_member(member, attempt))
+        except Refusal as refusal:
+            refused[shown(str(member.path))] = refusal
+    if refused:
+        raise combined(refused)
+    return found
+
+
+def from_member(member: Member, attempt: int) -> Candidate:
+    name, tree = _NAME.fullmatch(member.path.name), tree_of(member.path)
+    backend = name and (name["backend"] or (tree and tree.backend))
+    if not name or not backend:
+        raise Refusal(
+            "bad_file_name",
+            f"{shown(member.path.name)} is not called <number>_<slug>_<backend>.py.",
+            f"Rename or remove it: 1_allreduce_cuda.py. Backends are {', '.join(_BACKENDS)}.",
+        )
+    folders = [match for part in member.path.parts[:-1] if (match := _ATTEMPT.fullmatch(part))]
+    return Candidate(
+        problem=str(int(name["number"])) if name["number"] else name["slug"],
+        slug=name["slug"] if name["number"] else None,
+        backend=backend_called(backend),
+        source=decoded(member.data),
+        attempt=int(folders[-1][1]) if folders else attempt,
+        where=shown(str(member.path)),
+        tree=tree,
+    )
+
+
+def decoded(data: bytes) -> str:
+    """A source as text; raises Refusal."""
+    if len(data) > MAX_SOURCE_BYTES:
+        limit = f"{MAX_SOURCE_BYTES >> 10} KiB"
+        fix = "Remove what the kernel does not need."
+        raise Refusal("too_large", f"The source is larger than {limit}.", fix, status=413)
+    try:
+        text = data.decode()
+    except UnicodeDecodeError as error:
+        raise Refusal(
+            "not_utf8", f"The source is not UTF-8 (byte {error.start}).", "Save it as UTF-8."
+        ) from None
+    if "\0" in text:
+        raise Refusal("nul_byte", "The source holds a NUL byte.", "Send Python source text.")
+    return text
+
+
+def checked_problem(candidate: Candidate, problems: Mapping[str, Problem]) -> Problem:
+    """The problem of a candidate that may be stored; `problems` by number and slug."""
+    problem = _problem_of(candidate, problems)
+    if not 1 <= candidate.attempt <= MAX_ATTEMPT:
+        fix = f"Number attempts from 1 to {MAX_ATTEMPT}."
+        raise Refusal("bad_attempt", f"There is no attempt {candidate.attempt}.", fix)
+    if not has_entry(candidate.source):
+        raise Refusal(
+            "no_entry_point",
+            f"The source never defines `{ENTRY}`.",
+            f"Define `def {ENTRY}(...)` with the parameters of the problem's reference.",
+        )
+    return problem
+
+
+def _problem_of(candidate: Candidate, problems: Mapping[str, Problem]) -> Problem:
+    problem = problems.get(candidate.problem)
+    if candidate.slug is None or (problem and problem.slug == candidate.slug):
+        if problem is None:
+            raise _unknown_problem(candidate, problems)
+        return problem
+    if candidate.tree and (earlier := _earlier_number(candidate, problems)):
+        return earlier
+    if problem is None:
+        raise _unknown_problem(candidate, problems)
+    raise Refusal(
+        "name_disagrees",
+        f"Problem {problem.number} is {problem.slug}, not {shown(candidate.slug)}.",
+        f"{_nearest(candidate, problems)}Call the file"
+        f" {problem.number}_{problem.slug}_{candidate.backend}.py if it is for that one.",
+    )
+
+
+def _earlier_number(candidate: Candidate, problems: Mapping[str, Problem]) -> Problem | None:
+    """The problem that the published trees have under this number and name."""
+    number = int(candidate.problem)
+    problem = problems.get(slug_today(number, str(candidate.slug)))
+    return problem if problem and published_number(problem.number) == number else None
+
+
+def has_entry(source: str) -> bool:
+    """Whether a source defines `solution` somewhere.
+
+    One that does not parse passes if it names it: that it cannot be built is the judge's to say.
+    """
+    try:
+        tree = ast.parse(source)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return re.search(rf"\b{ENTRY}\b", source) is not None
+    return any(_binds_entry(node) for node in ast.walk(tree))
+
+
+def _binds_entry(node: ast.AST) -> bool:
+    match node:
+        case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
+            return name == ENTRY
+        case ast.Name(id=name, ctx=ast.Store()):
+            return name == ENTRY
+        case ast.alias(name=name, asname=asname):
+            return (asname or name) in (ENTRY, "*")
+    return False
+
+
+def combined(refused: Mapping[str, Refusal]) -> Refusal:
+    """One refusal of several: the reader mends all of them at once."""
+    first = next(iter(refused.values()))
+    if len(refused) == 1:
+        return first
+    return Refusal(
+        first.code,
+        f"{len(refused)} kernels cannot be accepted; nothing was stored.",
+        "Mend those named and send all again.",
+        status=max(refusal.status for refusal in refused.values()),
+        fields={where: f"{each.message} {each.fix}" for where, each in refused.items()},
+    )
+
+
+def _unknown_problem(candidate: Candidate, problems: Mapping[str, Problem]) -> Refusal:
+    name = candidate.problem if candidate.slug is None else f"{candidate.problem}_{candidate.slug}"
+    return Refusal(
+        "unknown_problem",
+        f"There is no problem {shown(name)!r}.",
+        f"{_nearest(candidate, problems)}Give a number or a slug from /api/v1/problems.",
+        fields={"problem": "unknown"},
+    )
+
+
+def _nearest(candidate: Candidate, problems: Mapping[str, Problem]) -> str:
+    """The problems whose names are most like a candidate's, as a question."""
+    near = get_close_matches(candidate.slug or candidate.problem, problems, n=3, cutoff=0.5)
+    names = [f"{problems[slug].number}_{slug}" if candidate.slug else slug for slug in near]
+    return f"Did you mean {' or '.join(names)}? " if names else ""

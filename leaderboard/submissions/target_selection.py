@@ -1,0 +1,120 @@
+"""Chooses what a kernel is judged on: what the submitter asked for, else the usual setting."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+
+from leaderboard.kit.request_error import Refusal
+from leaderboard.models import Hardware, Problem
+from leaderboard.submissions.archives import shown
+from leaderboard.submissions.queue import Setting
+from leaderboard.submissions.sources import Candidate
+from leaderboard.submissions.trees import Tree
+
+CPU_BACKENDS = ("pytorch", "cpp")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Usual:
+    world_size: int
+    size: str
+    dtype: str
+
+
+USUAL = {
+    "cpu": Usual(world_size=2, size="tiny", dtype="float32"),
+    "cuda": Usual(world_size=4, size="standard", dtype="bfloat16"),
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Wish:
+    """What a submitter asked for; None leaves it to the site."""
+
+    device: str | None = None
+    hardware: str | None = None
+    world_size: int | None = None
+    size: str | None = None
+    dtype: str | None = None
+    profile: str | None = None
+
+
+def setting_for(
+    candidate: Candidate, problem: Problem, wish: Wish, known: Sequence[Hardware]
+) -> Setting:
+    """Raises Refusal where the problem, the backend or the `known` hardware cannot do it."""
+    device = wish.device or ("cpu" if candidate.backend in CPU_BACKENDS else "cuda")
+    usual = _usual(candidate, problem, wish, known, device)
+    world_size = wish.world_size or usual.world_size
+    size, dtype = wish.size or usual.size, wish.dtype or usual.dtype
+    able = ["cpu", "cuda"] if candidate.backend in CPU_BACKENDS else ["cuda"]
+    _check("device", device, able, f"{candidate.backend} kernels")
+    for name, value, allowed in (
+        ("world_size", world_size, problem.payload["world_sizes"]),
+        ("size", size, problem.payload["sizes"]),
+        ("dtype", dtype, problem.payload["tolerances"]),
+    ):
+        _check(name, value, allowed, problem.slug)
+    return Setting(
+        hardware=_hardware(known, wish.hardware, device, world_size, candidate.tree),
+        device=device,
+        world_size=world_size,
+        size=size,
+        dtype=dtype,
+        profile=wish.profile or "hardened",
+    )
+
+
+def _usual(
+    candidate: Candidate, problem: Problem, wish: Wish, known: Sequence[Hardware], device: str
+) -> Usual:
+    """What is not asked for: as a published tree says, with its ranks where some host has them."""
+    usual, tree = USUAL[device], candidate.tree
+    if tree is None or device != "cuda":
+        return usual
+    hosts = [h for h in known if h.device == device and wish.hardware in (None, h.slug)]
+    most = max((host.max_world_size for host in hosts), default=0)
+    ranks = tree.world_size or usual.world_size
+    is_had = ranks <= most and ranks in problem.payload["world_sizes"]
+    return replace(
+        usual,
+        world_size=ranks if is_had else usual.world_size,
+        dtype=tree.dtype or usual.dtype,
+    )
+
+
+def _hardware(
+    known: Sequence[Hardware], slug: str | None, device: str, world_size: int, tree: Tree | None
+) -> str:
+    """The class of hardware asked for, else a published tree's, else the smallest: of those that
+    have the device and the ranks."""
+    fitting = {
+        hardware.slug: hardware.max_world_size
+        for hardware in known
+        if hardware.device == device and hardware.max_world_size >= world_size
+    }
+    if slug is not None:
+        _check("hardware", slug, sorted(fitting), f"{world_size} ranks on {device}")
+        return slug
+    if not fitting:
+        raise Refusal(
+            "no_hardware",
+            f"No host of this site has run {world_size} ranks on {device} yet.",
+            "See /api/v1/status for the hardware there is.",
+            fields={"device": f"no {device} host with {world_size} ranks"},
+        )
+    if tree and tree.hardware in fitting:
+        return tree.hardware
+    return min(fitting, key=lambda name: (fitting[name], name))
+
+
+def _check(name: str, value: object, allowed: Collection[object], subject: str) -> None:
+    if value not in allowed:
+        choices = ", ".join(str(item) for item in allowed) or "none yet"
+        raise Refusal(
+            f"bad_{name}",
+            f"{name} {shown(str(value))} does not go with {subject}.",
+            f"Choose {name} from: {choices}.",
+            fields={name: f"one of: {choices}"},
+        )

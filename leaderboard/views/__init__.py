@@ -1,1 +1,0 @@
-"""Pages, one module for each part of the site."""
