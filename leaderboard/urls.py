@@ -10,7 +10,7 @@ from leaderboard.compare_pages import compare
 from leaderboard.delivery.pages import View
 from leaderboard.model_pages import model, submission
 from leaderboard.problem_pages import problems
-from leaderboard.publishing import badge_pages, feeds, snapshot_pages
+from leaderboard.publishing import badges, feeds, snapshot_pages
 from leaderboard.run_pages import bundles, kernel, run
 from leaderboard.site_pages import about, figure_pages, hardware, redirects, search, site_map
 
@@ -51,8 +51,8 @@ urlpatterns = [
     *twins("search", search.search, "search"),
     path("opensearch.xml", search.opensearch, name="opensearch"),
     path("feed.atom", feeds.feed, name="feed"),
-    path("badges/models/<slug:slug>.svg", badge_pages.model, name="model-badge"),
-    path("badges/submissions/<int:number>.svg", badge_pages.submission, name="submission-badge"),
+    path("badges/models/<slug:slug>.svg", badges.model, name="model-badge"),
+    path("badges/submissions/<int:number>.svg", badges.submission, name="submission-badge"),
     path("sitemap.xml", site_map.sitemap, name="sitemap"),
     path("robots.txt", site_map.robots, name="robots"),
     *twins("snapshots", snapshot_pages.listed, "snapshots"),

@@ -11,6 +11,7 @@ from django.http import HttpRequest
 from leaderboard.delivery.pages import BadQuery, choice
 from leaderboard.metrics import scores
 from leaderboard.metrics.scores import Score
+from leaderboard.models.catalogue import category_slug
 from leaderboard.read_model import boards
 from leaderboard.read_model.boards import Entry, Setting
 from leaderboard.read_model.filters import (
@@ -22,7 +23,6 @@ from leaderboard.read_model.filters import (
 )
 from leaderboard.read_model.published_claims import Claim, entry_of, every_claim
 from leaderboard.read_model.scopes import Scope, scope
-from leaderboard.submissions.published_results import category_slug
 
 # What a kind of parallelism divides among GPUs. A category that no family names is with the others.
 FAMILIES: Mapping[str, tuple[str, ...]] = {

@@ -140,6 +140,11 @@ class Hardware(models.Model):
         return self.title
 
 
+def category_slug(title: str) -> str:
+    """Return the category that a publication calls `title`: `FSDP / ZeRO` is fsdp_zero."""
+    return re.sub(r"[^a-z0-9]+", "_", title.lower()).strip("_")
+
+
 class Publication(models.Model):
     """Where published claims come from. `payload` holds what does not fit a row, as given.
 

@@ -1,9 +1,15 @@
-"""Badges: a place on the leaderboard as a small picture for other people's pages."""
+"""Draws badges: a place on the leaderboard as a small SVG for other people's pages."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
+from django.http import Http404, HttpRequest, HttpResponse
+from django.template.loader import render_to_string
+from django.views.decorators.http import require_safe
+
+from leaderboard.delivery.pages import Stored, answer_kept, packed
 from leaderboard.models import LanguageModel, Moderation, Problem, Submission, Visibility
 from leaderboard.read_model import boards, columns
 from leaderboard.read_model.columns import Placed
@@ -76,3 +82,29 @@ def said(row: Placed | None) -> str:
     share = row.entry.score.pass_at_1
     passed = "pass@1 –" if share is None else f"pass@1 {100 * share:.0f} %"
     return f"{passed} · place {row.place}" if row.place else passed
+
+
+@require_safe
+def model(request: HttpRequest, slug: str) -> HttpResponse:
+    return _badge(request, lambda: of_model(slug))
+
+
+@require_safe
+def submission(request: HttpRequest, number: int) -> HttpResponse:
+    return _badge(request, lambda: of_submission(number))
+
+
+def _badge(request: HttpRequest, told: Callable[[], tuple[str, str] | None]) -> HttpResponse:
+    def make(*, etag: str) -> Stored:
+        found = told()
+        if found is None:
+            raise Http404
+        name, says = found
+        head, tail = parts(says)
+        context = {
+            **{"name": name, "head": head, "tail": tail, "parts": (head, tail)},
+            "width": head.width + tail.width,
+        }
+        return packed(render_to_string("badge.svg", context), "svg", etag)
+
+    return answer_kept(request, request.path, make)

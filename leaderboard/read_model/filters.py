@@ -17,9 +17,9 @@ from leaderboard.models import Harness
 from leaderboard.models.choices import BACKENDS
 from leaderboard.read_model import boards
 from leaderboard.read_model.boards import Entry, Setting
+from leaderboard.read_model.judge_constants import judge_constants
 from leaderboard.read_model.published_claims import Claim, entry_of, published
 from leaderboard.read_model.scopes import Scope, scope
-from leaderboard.site_pages.methodology import judging
 
 BOARD_PARAMETERS = (
     *("p", "category", "harness", "source", "backend", "mechanism", "nccl", "trust"),
@@ -243,7 +243,7 @@ def kernel_filters(request: HttpRequest, found: Scope) -> tuple[Filter, ...]:
     """What says which problems, submissions and kernels count."""
     titles = list(found.titles.items())
     sources = [(name, name) for name in found.sources]
-    tags = [(tag, words(tag)) for tag in judging()["mechanisms"]]
+    tags = [(tag, words(tag)) for tag in judge_constants()["mechanisms"]]
     folded = (
         choice_filter(request, "source", "Source codebase", sources, "Any codebase"),
         choice_filter(request, "backend", "Backend", BACKENDS, "Any backend"),

@@ -1,20 +1,103 @@
-"""Bundles to download: what it takes to repeat a run. Kept like pages: packing takes time."""
+"""Packs and serves what repeats one run, as a ZIP with the same bytes whoever asks for it."""
 
 from __future__ import annotations
 
 import functools
 import gzip
+import io
+import json
 import uuid
-from collections.abc import Callable
+import zipfile
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
 
 from django.http import Http404, HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
 
 from leaderboard.delivery.pages import Stored, answer_kept, may_see
+from leaderboard.kit.visible import visible
 from leaderboard.models import Run, Visibility
-from leaderboard.run_pages.bundle import bundle
 from leaderboard.run_pages.kernel import runs_of, shown_run, uses_of, with_report
+from leaderboard.run_pages.reproduce import command, found_in_words, job_of, setting_in_words
 from leaderboard.run_pages.run_figures import run_called
+
+COMPARE = Path(__file__).parent / "bundled" / "compare.py"
+# ZIP's own epoch: a time of ours would make other bytes of the same content.
+EPOCH = (1980, 1, 1, 0, 0, 0)
+MOST_REPORT_BYTES = 16 << 20
+
+
+def folder_of(run: Run) -> str:
+    return f"pkb-{run.kernel.problem.slug}-{run.kernel.source_id[:10]}"
+
+
+def bundle(run: Run, source: str, report: Mapping[str, Any] | None) -> bytes:
+    """`kernel.py` and what was asked and found of it. A report that is huge, which only timelines
+    make it, goes without them."""
+    files = {
+        "README.md": readme(run, is_judged=report is not None),
+        "kernel.py": source,
+        "job.json": _json(job_of(run)),
+        "compare.py": COMPARE.read_text(),
+    }
+    if report is not None:
+        whole = _json(report)
+        short = len(whole.encode()) > MOST_REPORT_BYTES
+        files["report.json"] = _json({**report, "timelines": []}) if short else whole
+    made = io.BytesIO()
+    with zipfile.ZipFile(made, "w", zipfile.ZIP_DEFLATED, compresslevel=6) as archive:
+        for name, text in sorted(files.items()):
+            entry = zipfile.ZipInfo(f"{folder_of(run)}/{name}", EPOCH)
+            entry.external_attr = 0o644 << 16
+            entry.compress_type = zipfile.ZIP_DEFLATED
+            archive.writestr(entry, text.encode())
+    return made.getvalue()
+
+
+def readme(run: Run, *, is_judged: bool) -> str:
+    kernel = run.kernel
+    expected = f"Expected: **{found_in_words(run)}**." if is_judged else "It had not been judged."
+    lines = [
+        f"# {kernel.problem}: kernel {kernel.source_id[:12]}",
+        "",
+        f"By {_plain(kernel.submission.model.name)} ({kernel.submission.harness}),"
+        f" attempt {kernel.attempt}, step {kernel.step}. Run {run.id}.",
+        "",
+        f"{expected} On {setting_in_words(run)}.",
+        "",
+        "kernel.py is a program that somebody handed in: judge it with this project's judge, which",
+        "runs it in a sandbox, or read it before you run it.",
+        "",
+        "## Repeat it",
+        "",
+        "In a clone of the PKB Leaderboard, on the hardware named above, with this kernel.py:",
+        "",
+        f"    {command(run)}",
+        "",
+        "or let `python <this folder>/compare.py` judge it and say how the result differs.",
+        "",
+        "## Files",
+        "",
+        f"- `kernel.py`: the source, SHA-256 {kernel.source_id}",
+        "- `job.json`: what the judge was asked",
+        *(["- `report.json`: everything that it found"] if is_judged else []),
+        "- `compare.py`: judges again and compares; Python's standard library only",
+        "",
+    ]
+    return "\n".join(lines)
+
+
+def _plain(name: str) -> str:
+    """A submitter's text in Markdown: one line, without what starts a link, an image or markup."""
+    return "".join(
+        " " if c in "\n\t" else f"\\{c}" if c in r"\`*_[]<>#!|" else c for c in visible(name)
+    )
+
+
+def _json(value: Mapping[str, Any]) -> str:
+    return json.dumps(value, indent=1, sort_keys=True, ensure_ascii=False) + "\n"
+
 
 ZIP = "application/zip"
 

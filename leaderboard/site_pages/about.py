@@ -17,9 +17,10 @@ from leaderboard.kit.links import url
 from leaderboard.models import Problem, Publication, Run, Status, WorkerHost
 from leaderboard.models.runs import FINAL
 from leaderboard.problem_pages.problems import address_of
+from leaderboard.read_model.judge_constants import judge_constants
 from leaderboard.read_model.queue_counts import MOST_COUNTED, by_hardware, counted, of_each
 from leaderboard.run_pages.kernel import LINE_READS, RUN_COLUMNS, run_line
-from leaderboard.site_pages.methodology import SETS, TABLES, judging, methodology_context, set_table
+from leaderboard.site_pages.methodology import SETS, TABLES, methodology_context, set_table
 
 Row = Mapping[str, Any]
 NEWEST = 20
@@ -46,7 +47,7 @@ def methodology(request: HttpRequest) -> Page:
             **context,
             "citation": publication.citation if publication else "",
         },
-        data={**counts, **facts, "judging": judging()},
+        data={**counts, **facts, "judging": judge_constants()},
         table=set_table(choice(request, "table", TABLES, TABLES[0])),
         crumbs=(Crumb(text="Leaderboard", url=url("board")), Crumb(text="Methodology")),
     )

@@ -25,8 +25,8 @@ from leaderboard.models import (
     Visibility,
 )
 from leaderboard.models.choices import BACKENDS, Harness
+from leaderboard.read_model.judge_constants import judge_constants
 from leaderboard.run_pages.mechanisms import name_of
-from leaderboard.site_pages.methodology import judging
 
 MOST = 20
 LONGEST = 80
@@ -148,7 +148,7 @@ def _sources(text: str, names: Iterable[str]) -> list[Found]:
 
 def _filters(text: str) -> list[Found]:
     """Backends, mechanisms and harnesses, by which the board can be narrowed."""
-    tags = judging()["mechanisms"]
+    tags = judge_constants()["mechanisms"]
     known = [("backend", name, name) for name, _ in BACKENDS]
     known += [("mechanism", tag, name_of(tag)) for tag in tags]
     known += [("harness", name, name) for name in Harness.values]

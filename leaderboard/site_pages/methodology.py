@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-import functools
-import json
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
 from typing import Any
-
-from django.conf import settings
 
 from leaderboard.delivery import cells
 from leaderboard.delivery.pages import Table
@@ -17,8 +12,8 @@ from leaderboard.metrics.failures import failure_mode
 from leaderboard.metrics.floors import FLOOR_WORDS
 from leaderboard.models import Trust
 from leaderboard.models.choices import COUNTED_VERDICTS, CURRENT_JUDGE, ISOLATIONS, VERDICTS
+from leaderboard.read_model.judge_constants import judge_constants
 
-EXPORT = Path(settings.BASE_DIR) / "fixtures" / "judging.json"
 EXAMPLE_SHARE = 0.3
 # What the page's CSV can be of; each of SETS is in the page's context.
 SETS = ("verdicts", "flags", "patterns", "mechanisms", "evidence", "isolation", "trust", "floors")
@@ -93,15 +88,8 @@ ISOLATION_MEANINGS = {
 }
 
 
-@functools.cache
-def judging() -> Mapping[str, Any]:
-    """The judge's constants, as it exports them."""
-    found: dict[str, Any] = json.loads(EXPORT.read_text())
-    return found
-
-
 def methodology_context(scored: int) -> dict[str, object]:
-    known = judging()
+    known = judge_constants()
     interval = scores.wilson_interval(EXAMPLE_SHARE, scored)
     return {
         "sections": [{"anchor": anchor, "title": title} for anchor, title in SECTIONS],
@@ -119,7 +107,7 @@ def methodology_context(scored: int) -> dict[str, object]:
 def set_table(name: str) -> Table:
     """One of TABLES."""
     rows: Sequence[Mapping[str, object]]
-    known = judging()
+    known = judge_constants()
     if name == "limits":
         rows = [{"device": one, **known["paces"][one], **known["limits"][one]} for one in DEVICES]
     elif name == "verdicts":
@@ -131,7 +119,7 @@ def set_table(name: str) -> Table:
 
 def set_rows() -> dict[str, list[dict[str, str]]]:
     """The closed sets whose members have a name and a meaning, no more."""
-    known = judging()
+    known = judge_constants()
     return {
         "trust": _pairs(verdicts.TRUST_MEANINGS, Trust.values),
         "isolation": _pairs(ISOLATION_MEANINGS, [name for name, _ in reversed(ISOLATIONS)]),

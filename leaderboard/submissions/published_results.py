@@ -18,6 +18,7 @@ from leaderboard.models import (
     Publication,
     PublishedResult,
 )
+from leaderboard.models.catalogue import category_slug
 
 PKB = Path(settings.BASE_DIR) / "fixtures" / "published" / "pkb-results.json"
 SLUG = "parallelkernelbench-2026"
@@ -75,8 +76,3 @@ def _date(text: str) -> str:
     if not ISO_DATE.fullmatch(text):
         raise ValueError(f"{text!r} is no year, month or day in ISO 8601")
     return text
-
-
-def category_slug(title: str) -> str:
-    """`FSDP / ZeRO` is the category fsdp_zero."""
-    return re.sub(r"[^a-z0-9]+", "_", title.lower()).strip("_")

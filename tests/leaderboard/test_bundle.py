@@ -19,7 +19,7 @@ from django.test.utils import CaptureQueriesContext
 from evaluator.codec import decode
 from evaluator.report import Report, Verdict
 from leaderboard.models import DataVersion, Run, Submission, Visibility
-from leaderboard.run_pages import bundle as bundles
+from leaderboard.run_pages import bundles
 from leaderboard.run_pages.reproduce import citation, command, setting_in_words, tex
 from tests.leaderboard import factory, gpu_report
 

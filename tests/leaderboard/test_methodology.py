@@ -9,6 +9,7 @@ import pytest
 from django.test import Client
 
 from leaderboard.models.choices import CURRENT_JUDGE, ISOLATIONS, TRIALS, VERDICTS
+from leaderboard.read_model.judge_constants import judge_constants
 from leaderboard.site_pages import methodology
 
 pytestmark = pytest.mark.django_db
@@ -36,7 +37,7 @@ def test_links_from_the_board_lead_to_a_section(page: str, client: Client) -> No
 
 
 def test_it_names_every_verdict_flag_mechanism_and_level(page: str) -> None:
-    known = methodology.judging()
+    known = judge_constants()
     names = [*known["mechanisms"], *known["patterns"], *methodology.FLAGS]
     names += [name for name, _ in (*VERDICTS, *ISOLATIONS)]
     assert not [name for name in names if f"<code>{name}</code>" not in page]
@@ -44,7 +45,7 @@ def test_it_names_every_verdict_flag_mechanism_and_level(page: str) -> None:
 
 
 def test_everything_of_a_closed_set_has_words() -> None:
-    known = methodology.judging()
+    known = judge_constants()
     assert set(methodology.MECHANISMS) == set(known["mechanisms"])
     assert set(methodology.PATTERNS) == set(known["patterns"])
     assert set(methodology.EVIDENCE) == set(known["evidence"])
@@ -53,7 +54,7 @@ def test_everything_of_a_closed_set_has_words() -> None:
 
 
 def test_numbers_come_from_the_judge(page: str, client: Client) -> None:
-    known = methodology.judging()
+    known = judge_constants()
     assert f"{known['timing']['warmup_calls']} calls that are not timed" in page
     assert f"from {known['timing']['resamples']} bootstrap draws" in page
     assert client.get("/methodology.json").json()["judging"] == known
@@ -68,7 +69,7 @@ def test_every_table_is_csv_too(page: str, client: Client) -> None:
     assert [row["name"] for row in verdicts] == [name for name, _ in VERDICTS]
     text = client.get("/methodology.csv?table=limits").text
     limits = {row["device"]: row for row in csv.DictReader(text.splitlines())}
-    known = methodology.judging()
+    known = judge_constants()
     assert float(limits["cpu"]["build_s"]) == known["limits"]["cpu"]["build_s"]
     assert float(limits["cuda"]["least_bursts"]) == known["paces"]["cuda"]["least_bursts"]
     assert client.get("/methodology.csv?table=prices").status_code == 400
