@@ -11,7 +11,7 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
-from evaluator.report import Verdict
+from evaluator.messages.report import Verdict
 from leaderboard.models import LanguageModel, Problem, ProblemStanding, Run, Standing, Submission
 from leaderboard.models.choices import CURRENT_JUDGE
 from leaderboard.scores import Interval

@@ -10,7 +10,7 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
-from evaluator.report import Verdict
+from evaluator.messages.report import Verdict
 from leaderboard import moderation
 from leaderboard.models import Problem, PublishedResult, Submission
 from leaderboard.taxonomy import FAMILIES, OTHERS, families

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from evaluator.report import Verdict
+from evaluator.messages.report import Verdict
 from leaderboard import verdicts
 from leaderboard.display import MOST_COLOURED, highlighted
 from leaderboard.mechanisms import source_marks

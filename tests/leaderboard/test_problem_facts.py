@@ -6,7 +6,7 @@ import copy
 
 from django.test import Client
 
-from evaluator.roofline import Floors
+from evaluator.timing.roofline import Floors
 from leaderboard.baselines import row_alone
 from leaderboard.floors import FLOOR_WORDS
 from leaderboard.models import Problem

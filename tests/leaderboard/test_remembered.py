@@ -12,7 +12,7 @@ from django.contrib.auth.models import User
 from django.core.cache import cache
 from django.test import Client
 
-from evaluator.report import Verdict
+from evaluator.messages.report import Verdict
 from leaderboard import board_cells, boards, matrix, moderation
 from leaderboard.models import (
     Moderation,

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evaluator.report import Verdict
+from evaluator.messages.report import Verdict
 from leaderboard import scores
 from leaderboard.failures import FAILURE_MODES, failure_mode
 from leaderboard.scores import Attempts

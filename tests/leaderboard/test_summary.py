@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from django.db.models import Model
 
-from evaluator.report import Isolation, Verdict
-from evaluator.roofline import Floors
+from evaluator.messages.report import Isolation, Verdict
+from evaluator.timing.roofline import Floors
 from leaderboard import evaluation, frames, moderation, summary
 from leaderboard.cell_columns import AT, Columns, Packed, unpack_cells, unpack_results
 from leaderboard.models import (
