@@ -22,7 +22,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from evaluator import Job, Verdict
 from evaluator.evaluate import evaluate
-from evaluator.standby import Standby
+from evaluator.judge.prefork import Standby
 
 KERNEL = """\
 import torch.distributed as dist

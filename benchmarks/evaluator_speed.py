@@ -27,13 +27,13 @@ from provenance import provenance
 from reports_file import REFERENCES, append, by_hand
 
 import problems
-from evaluator import sandbox
-from evaluator.codec import encode
 from evaluator.evaluate import evaluate
-from evaluator.host import Host, host_for
-from evaluator.job import Backend, Device, Dtype, Job, limits_of
-from evaluator.report import Report
-from evaluator.standby import Standby
+from evaluator.host.host import Host, host_for
+from evaluator.judge.prefork import Standby
+from evaluator.messages.codec import encode
+from evaluator.messages.job import Backend, Device, Dtype, Job, limits_of
+from evaluator.messages.report import Report
+from evaluator.sandbox import sandbox
 from tests.evaluator.kernel_files import named
 
 KINDS = {

@@ -29,7 +29,7 @@ from torch.utils import cpp_extension
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from evaluator.builds import HEADERS, PARALLEL_NVCC, named_in_source, share_builds
+from evaluator.rank.builds import HEADERS, PARALLEL_NVCC, named_in_source, share_builds
 
 CUDA_HOME = Path(os.environ.get("CUDA_HOME", "/usr/local/cuda"))
 SOURCE = """

@@ -31,11 +31,11 @@ from acceptance_checks import PLAIN, Check, checks_of
 from provenance import provenance
 from reports_file import append, by_hand
 
-from evaluator.codec import encode
 from evaluator.evaluate import Cancelled, evaluate
-from evaluator.report import Report
-from evaluator.sandbox import REPOSITORY
-from evaluator.standby import Standby
+from evaluator.judge.prefork import Standby
+from evaluator.messages.codec import encode
+from evaluator.messages.report import Report
+from evaluator.sandbox.sandbox import REPOSITORY
 from tests.evaluator.kernel_files import KernelFile, all_in, named
 
 GRACE_S = 40.0

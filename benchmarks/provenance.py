@@ -8,8 +8,8 @@ import sys
 from datetime import UTC, datetime
 from typing import Any
 
-from evaluator.report import JUDGE_VERSION
-from evaluator.sandbox import REPOSITORY
+from evaluator.messages.report import JUDGE_VERSION
+from evaluator.sandbox.sandbox import REPOSITORY
 
 
 def provenance() -> dict[str, Any]:

@@ -11,10 +11,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from evaluator.codec import encode
-from evaluator.gpus import offered
-from evaluator.job import Device, Job
-from evaluator.report import Report
+from evaluator.host.gpus import offered
+from evaluator.messages.codec import encode
+from evaluator.messages.job import Device, Job
+from evaluator.messages.report import Report
 from tests.evaluator.kernel_files import KernelFile, all_in
 
 JUDGED_ON = ("world_size", "size", "dtype", "profile", "device")

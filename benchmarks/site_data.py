@@ -18,8 +18,7 @@ from django.core.management import call_command
 from django.db import connection, transaction
 from django.utils import timezone
 
-from evaluator.profiling.mechanism import Evidence, Mechanism, Tag
-from evaluator.report import (
+from evaluator.messages.report import (
     Environment,
     Isolation,
     OutputCheck,
@@ -29,7 +28,8 @@ from evaluator.report import (
     Trial,
     Verdict,
 )
-from evaluator.roofline import Floors
+from evaluator.profiling.mechanism import Evidence, Mechanism, Tag
+from evaluator.timing.roofline import Floors
 from leaderboard.models import (
     DataVersion,
     Hardware,

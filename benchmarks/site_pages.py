@@ -225,7 +225,7 @@ def storing(kernel: Any, *, is_folded: bool) -> tuple[float, float]:
     from site_data import report
 
     from evaluator import Verdict
-    from evaluator.codec import encode
+    from evaluator.messages.codec import encode
     from leaderboard.models import Run
     from leaderboard.read_model import summary
     from leaderboard.runs import evaluation

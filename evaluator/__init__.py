@@ -1,7 +1,7 @@
 """Judges one kernel against one problem. The seam: Job in, Report out, `evaluate` between them."""
 
-from evaluator.job import Backend, Device, Dtype, Job, Limits, Profile, limits_of
-from evaluator.report import (
+from evaluator.messages.job import Backend, Device, Dtype, Job, Limits, Profile, limits_of
+from evaluator.messages.report import (
     Environment,
     EvaluatorError,
     Isolation,

@@ -9,13 +9,13 @@ from pathlib import Path
 
 from evaluator.calibration.calibrate import calibrate
 from evaluator.calibration.measurements import pretty as pretty_calibration
-from evaluator.codec import encode
 from evaluator.evaluate import evaluate
-from evaluator.gpus import offered
-from evaluator.job import Backend, Device, Dtype, Job, Profile, limits_of
+from evaluator.host.gpus import offered
+from evaluator.messages.codec import encode
+from evaluator.messages.job import Backend, Device, Dtype, Job, Profile, limits_of
+from evaluator.messages.report import EvaluatorError, Progress, Verdict
 from evaluator.pretty import pretty
-from evaluator.report import EvaluatorError, Progress, Verdict
-from evaluator.selfcheck import check_host
+from evaluator.sandbox.selfcheck import check_host
 
 
 def main(argv: list[str] | None = None) -> int:

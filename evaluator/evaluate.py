@@ -12,10 +12,10 @@ import threading
 from collections.abc import Callable, Iterator
 from typing import IO
 
-from evaluator import protocol
-from evaluator.job import Backend, Device, Job
-from evaluator.report import EvaluatorError, Phase, Progress, Report
-from evaluator.standby import Standby
+from evaluator.judge.prefork import Standby
+from evaluator.messages import protocol
+from evaluator.messages.job import Backend, Device, Job
+from evaluator.messages.report import EvaluatorError, Phase, Progress, Report
 
 OnProgress = Callable[[Progress], bool]
 OVERHEAD_S = 300.0

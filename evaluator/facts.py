@@ -11,9 +11,10 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from evaluator import interval, roofline, scan, timing
-from evaluator.job import Device, Job, limits_of
+from evaluator.diagnosis import scan
+from evaluator.messages.job import Device, Job, limits_of
 from evaluator.profiling.mechanism import Evidence, Tag
+from evaluator.timing import interval, roofline, timing
 
 PACE = ("many_calls", "least_bursts", "most_timed_s")
 PATH = Path(__file__).parents[1] / "fixtures" / "judging.json"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from evaluator.report import Report, Trial
+from evaluator.messages.report import Report, Trial
 
 
 def pretty(report: Report) -> str:

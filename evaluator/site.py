@@ -10,10 +10,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from evaluator.codec import decode, encode
-from evaluator.job import Job
-from evaluator.paths import neutral
-from evaluator.report import EvaluatorError, Progress, Report
+from evaluator.messages.codec import decode, encode
+from evaluator.messages.job import Job
+from evaluator.messages.report import EvaluatorError, Progress, Report
+from evaluator.sandbox.paths import neutral
 
 TIMEOUT_S = 20.0
 RETRY_PAUSES_S = (1, 2, 5, 10, 20, 30, 60, 60, 60, 60)

@@ -18,17 +18,17 @@ from typing import Any
 from celery import Celery
 from celery.signals import worker_init, worker_process_init, worker_process_shutdown, worker_ready
 
-from evaluator.codec import encode
 from evaluator.evaluate import Cancelled, evaluate
-from evaluator.gpus import offered
-from evaluator.hardware import environment
-from evaluator.lifeline import die_with_parent
-from evaluator.report import JUDGE_VERSION, DirtyHost, EvaluatorError, Isolation, Progress
-from evaluator.sandbox import REPOSITORY
-from evaluator.selfcheck import check_host
+from evaluator.host.gpus import offered
+from evaluator.host.parent_death import die_with_parent
+from evaluator.judge.prefork import Standby
+from evaluator.messages.codec import encode
+from evaluator.messages.report import JUDGE_VERSION, DirtyHost, EvaluatorError, Isolation, Progress
+from evaluator.sandbox.hardware import environment
+from evaluator.sandbox.sandbox import REPOSITORY
+from evaluator.sandbox.selfcheck import check_host
+from evaluator.sandbox.support import LACKS, LACKS_SEPARATOR
 from evaluator.site import Lease, LeaseLost, Site
-from evaluator.standby import Standby
-from evaluator.support import LACKS, LACKS_SEPARATOR
 
 logger = logging.getLogger(__name__)
 

@@ -18,15 +18,15 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
-from evaluator import gpus
 from evaluator.calibration.measurements import Calibration, Missed, Said, measured, merged
-from evaluator.codec import decode
-from evaluator.host import MULTICAST_OFF, Host
-from evaluator.leftovers import own_folder
-from evaluator.limits import limits_of
-from evaluator.report import EvaluatorError, GpuState
-from evaluator.sandbox import REPOSITORY
-from evaluator.text import plain_text
+from evaluator.host import gpus
+from evaluator.host.host import MULTICAST_OFF, Host
+from evaluator.host.leftovers import own_folder
+from evaluator.messages.codec import decode
+from evaluator.messages.report import EvaluatorError, GpuState
+from evaluator.messages.text import plain_text
+from evaluator.sandbox.sandbox import REPOSITORY
+from evaluator.timing.limits import limits_of
 
 # One process that sees all GPUs; then one for each GPU, named by its rank.
 PEERS = "peers"

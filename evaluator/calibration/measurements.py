@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from itertools import groupby
 from operator import attrgetter
 
-from evaluator.limits import HardwareLimits
-from evaluator.report import GpuState
+from evaluator.messages.report import GpuState
+from evaluator.timing.limits import HardwareLimits
 
 MICROSECONDS, GIGABYTES, TERAFLOPS = "us", "GB/s", "TFLOP/s"
 # Of all ranks together, not of one GPU or pair.

@@ -32,9 +32,9 @@ from evaluator.calibration.on_gpus import (
     of_one_gpu,
     turns_of_pairs,
 )
-from evaluator.codec import encode
-from evaluator.lifeline import die_with_parent
-from evaluator.text import plain_text
+from evaluator.host.parent_death import die_with_parent
+from evaluator.messages.codec import encode
+from evaluator.messages.text import plain_text
 
 EXCHANGES = 100
 SIGNALS = 200

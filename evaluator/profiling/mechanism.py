@@ -18,8 +18,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
+from evaluator.messages.text import plain_text
 from evaluator.profiling.timeline import SYMMETRIC_MEMORY, EventKind, RankTimeline, TimelineEvent
-from evaluator.text import plain_text
 
 MAX_DETAIL_CHARS = 80
 MAX_COUNT = 2**53

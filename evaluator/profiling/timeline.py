@@ -20,7 +20,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from evaluator.text import plain_text
+from evaluator.messages.text import plain_text
 
 MAX_BYTES = 2 << 20
 MAX_EVENTS = 2000

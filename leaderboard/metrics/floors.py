@@ -1,6 +1,6 @@
 """The least time of a call, computed from a problem's cost and a GPU's datasheet. No Django.
 
-The judge computes the same for every run it times (evaluator/roofline.py); a test holds both
+The judge computes the same for every run it times (evaluator/timing/roofline.py); a test holds both
 together. Costs in the catalogue are those of bfloat16.
 """
 

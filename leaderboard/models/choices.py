@@ -6,8 +6,8 @@ from enum import StrEnum
 
 from django.db import models
 
-from evaluator.job import Backend, Device, Dtype, Job, Profile
-from evaluator.report import JUDGE_VERSION, Isolation, Phase, Verdict
+from evaluator.messages.job import Backend, Device, Dtype, Job, Profile
+from evaluator.messages.report import JUDGE_VERSION, Isolation, Phase, Verdict
 
 Choices = list[tuple[str, str]]
 

@@ -17,18 +17,8 @@ from django.db import transaction
 from django.db.models import F, Q, QuerySet
 from django.utils import timezone
 
-from evaluator import (
-    Backend,
-    Device,
-    Dtype,
-    Job,
-    Profile,
-    Progress,
-    Report,
-    Verdict,
-    limits_of,
-)
-from evaluator.codec import encode
+from evaluator import Backend, Device, Dtype, Job, Profile, Progress, Report, Verdict, limits_of
+from evaluator.messages.codec import encode
 from leaderboard.kit.prepared import Given, ask, change, pipelined
 from leaderboard.kit.request_error import Refusal
 from leaderboard.models import DataVersion, Decline, Run, Status, Submission, Trust

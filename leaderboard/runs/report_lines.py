@@ -17,7 +17,7 @@ from django.db import models
 from django.utils import timezone
 
 from evaluator import Backend, Device, Dtype, Isolation, Profile, Report
-from evaluator.codec import decode
+from evaluator.messages.codec import decode
 from leaderboard.kit.request_error import Refusal
 from leaderboard.models import Hardware, Kernel, LanguageModel, Problem, Run, Submission
 from leaderboard.models.catalogue import model_slug

@@ -8,7 +8,7 @@ import zlib
 from typing import Any
 
 from evaluator import Report
-from evaluator.codec import DecodeError, decode, encode
+from evaluator.messages.codec import DecodeError, decode, encode
 from leaderboard.kit.request_error import Refusal
 from leaderboard.models import Run
 from leaderboard.models.runs import TIMES

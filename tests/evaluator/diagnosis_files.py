@@ -6,8 +6,8 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from evaluator.diagnose import Diagnosis
-from evaluator.report import Phase, RankLog, Verdict
+from evaluator.diagnosis.diagnose import Diagnosis
+from evaluator.messages.report import Phase, RankLog, Verdict
 
 FOLDER = Path(__file__).with_name("diagnosis")
 KEYS = (

@@ -14,7 +14,7 @@ from typing import TypeVar
 
 import pytest
 
-from evaluator import cgroup
+from evaluator.host import cgroup
 
 T = TypeVar("T")
 CGROUPS = Path("/sys/fs/cgroup")

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from evaluator.evaluate import OnProgress, evaluate
-from evaluator.job import Job
-from evaluator.report import Report
-from evaluator.standby import Standby
+from evaluator.judge.prefork import Standby
+from evaluator.messages.job import Job
+from evaluator.messages.report import Report
 
 _TUNED = str(Path(__file__).with_name("tuned_judge.py"))
 

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from evaluator.job import Backend, Device, Dtype, Job, Limits, Profile, limits_of
-from evaluator.report import Report, Verdict
+from evaluator.messages.job import Backend, Device, Dtype, Job, Limits, Profile, limits_of
+from evaluator.messages.report import Report, Verdict
 
 HERE = Path(__file__).parent
 ON_GPUS = {"device": Device.CUDA, "dtype": Dtype.BFLOAT16, "size": "standard"}

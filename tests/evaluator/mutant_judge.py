@@ -6,10 +6,13 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from evaluator import control, logs, ranks, sandbox, seccomp, standby
-from evaluator.judge_rank import JudgeRank
-from evaluator.panel import Panel
-from evaluator.report import OutputCheck, Verdict
+from evaluator.buffers import control
+from evaluator.judge import prefork as standby
+from evaluator.messages.report import OutputCheck, Verdict
+from evaluator.oracle.group import Panel
+from evaluator.oracle.rank import JudgeRank
+from evaluator.sandbox import logs, sandbox, seccomp
+from evaluator.sandbox import rank_group as ranks
 from tests.evaluator.tuned_judge import hurried
 
 

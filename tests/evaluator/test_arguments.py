@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 import torch
 
-from evaluator.claims import CallFault
-from evaluator.memory import Memory
-from evaluator.runner import Slot, Work
-from evaluator.slab import Cursor, SlotLayout, lay_out
+from evaluator.buffers.memory import Memory
+from evaluator.buffers.slab import Cursor, SlotLayout, lay_out
+from evaluator.rank.failure_claim import CallFault
+from evaluator.rank.runner import Slot, Work
 from problems.calls import widened
 from problems.values import linear, named_outputs, rebuilt, sparse, tensors
 

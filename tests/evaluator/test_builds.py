@@ -16,7 +16,7 @@ import pytest
 import torch
 from torch.utils import cpp_extension
 
-from evaluator.builds import (
+from evaluator.rank.builds import (
     HEADERS,
     named_in_source,
     needs_thunderkittens,

@@ -26,11 +26,11 @@ from evaluator.calibration.measurements import (
     share,
 )
 from evaluator.calibration.on_gpus import turns_of_pairs
-from evaluator.codec import decode, encode
-from evaluator.gpus import Gpu
-from evaluator.host import Host
-from evaluator.limits import HardwareLimits, limits_of
-from evaluator.report import GpuState
+from evaluator.host.gpus import Gpu
+from evaluator.host.host import Host
+from evaluator.messages.codec import decode, encode
+from evaluator.messages.report import GpuState
+from evaluator.timing.limits import HardwareLimits, limits_of
 
 GPUS = tuple(
     Gpu(index=i, minor=i, uuid=f"GPU-{i}", name="NVIDIA H200", memory_bytes=141 << 30)

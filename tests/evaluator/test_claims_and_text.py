@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 
 import evaluator
-from evaluator.claims import CAUSES, CLAIMABLE, CallFault, claim_of, read_claim
-from evaluator.logs import LogCollector
-from evaluator.report import Verdict
-from evaluator.scan import PATTERNS, lines_of, scan_source
-from evaluator.text import plain_text
+from evaluator.diagnosis.scan import PATTERNS, lines_of, scan_source
+from evaluator.messages.report import Verdict
+from evaluator.messages.text import plain_text
+from evaluator.rank.failure_claim import CAUSES, CLAIMABLE, CallFault, claim_of, read_claim
+from evaluator.sandbox.logs import LogCollector
 
 BUILD = ("import", Verdict.BUILD_ERROR)
 IMPORT = ("import", Verdict.IMPORT_ERROR)
@@ -111,7 +111,7 @@ def test_every_claimable_verdict_counts_against_the_kernel() -> None:
 
 
 def test_every_cause_that_a_rank_claims_is_known() -> None:
-    sources = "".join(path.read_text() for path in Path(evaluator.__file__).parent.glob("*.py"))
+    sources = "".join(path.read_text() for path in Path(evaluator.__file__).parent.rglob("*.py"))
     claimed = re.findall(r'CallFault\(\s*"\w+",\s*"(\w+)"', sources)
     assert len(claimed) >= 6
     assert set(claimed) <= CAUSES

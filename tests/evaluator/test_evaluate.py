@@ -22,10 +22,10 @@ from evaluator import (
     Report,
     Verdict,
 )
-from evaluator.codec import decode
 from evaluator.evaluate import Cancelled, evaluate
-from evaluator.job import Backend
-from evaluator.sandbox import REPOSITORY
+from evaluator.messages.codec import decode
+from evaluator.messages.job import Backend
+from evaluator.sandbox.sandbox import REPOSITORY
 from tests.evaluator.judging import judged
 
 ALLREDUCE = """\

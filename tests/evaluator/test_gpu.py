@@ -15,10 +15,10 @@ from typing import Any
 
 import pytest
 
-from evaluator import gpus
-from evaluator.job import Device, Dtype, limits_of
-from evaluator.report import RankLog, Report, Verdict
-from evaluator.scan import PATTERNS, scan_source
+from evaluator.diagnosis.scan import PATTERNS, scan_source
+from evaluator.host import gpus
+from evaluator.messages.job import Device, Dtype, limits_of
+from evaluator.messages.report import RankLog, Report, Verdict
 from tests.evaluator.host_traces import nothing_left_behind
 from tests.evaluator.judging import HURRIED, STANDBY, judged, let_go
 from tests.evaluator.kernel_files import KernelFile, all_in, named, read

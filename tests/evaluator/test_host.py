@@ -12,13 +12,13 @@ from pathlib import Path
 
 import pytest
 
-from evaluator import gpus, host
-from evaluator.cores import divide
-from evaluator.gpus import Gpu
-from evaluator.host import Host, foreign_processes, host_for
-from evaluator.job import Device, Job
-from evaluator.leftovers import FOLDER_PREFIX
-from evaluator.report import DirtyHost, EvaluatorError
+from evaluator.host import gpus, host
+from evaluator.host.cores import divide
+from evaluator.host.gpus import Gpu
+from evaluator.host.host import Host, foreign_processes, host_for
+from evaluator.host.leftovers import FOLDER_PREFIX
+from evaluator.messages.job import Device, Job
+from evaluator.messages.report import DirtyHost, EvaluatorError
 
 JOB = Job(problem="allreduce", source="x", world_size=2, device=Device.CUDA)
 

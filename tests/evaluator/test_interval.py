@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from evaluator.interval import PROCESS_SHARE, speedup_interval
+from evaluator.timing.interval import PROCESS_SHARE, speedup_interval
 
 TRIES = 400
 

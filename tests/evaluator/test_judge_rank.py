@@ -11,10 +11,10 @@ import pytest
 import torch
 
 from evaluator import Job, Profile, Verdict
-from evaluator.control import CONTROL_BYTES, Control, sealed_memfd
-from evaluator.judge_rank import JudgeRank
-from evaluator.report import EvaluatorError, OutputCheck
-from evaluator.slab import GUARD_BYTES, Place
+from evaluator.buffers.control import CONTROL_BYTES, Control, sealed_memfd
+from evaluator.buffers.slab import GUARD_BYTES, Place
+from evaluator.messages.report import EvaluatorError, OutputCheck
+from evaluator.oracle.rank import JudgeRank
 from problems import ProblemModule
 from problems.calls import Outputs
 from problems.context import RankContext

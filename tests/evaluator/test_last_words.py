@@ -8,14 +8,14 @@ import sys
 import time
 from pathlib import Path
 
-from evaluator.report import RankLog
-from evaluator.spawn import WHERE_SIGNAL
-from evaluator.stacks import stacks
+from evaluator.diagnosis.stacks import stacks
+from evaluator.messages.report import RankLog
+from evaluator.rank.launcher import WHERE_SIGNAL
 
 HANGS = """
 import sys, time
 import torch, torch.distributed as dist
-from evaluator import last_words
+from evaluator.rank import hang_report as last_words
 
 last_words.prepare()
 dist.init_process_group("gloo", init_method="file://" + sys.argv[1], rank=0, world_size=1)

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from evaluator import cgroup
-from evaluator.leftovers import FOLDER_PREFIX, own_folder, remove_leftovers
+from evaluator.host import cgroup
+from evaluator.host.leftovers import FOLDER_PREFIX, own_folder, remove_leftovers
 
 
 def dead_pid() -> int:

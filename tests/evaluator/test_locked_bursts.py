@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from evaluator import Verdict
-from evaluator.locks import opener
+from evaluator.buffers.input_locks import opener
 from problems import ProblemModule
 from problems.trials import TrialSpec
 from tests.evaluator.test_judge_rank import MODULE, Scene

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 import torch
 
-from evaluator import memory
-from evaluator.locks import SPAN_BYTES, Lock, Span, kernel_for, make_lock, opener
-from evaluator.memory import Memory
-from evaluator.slab import GUARD_BYTES, Place
-from evaluator.timing import LOCK_PLACES, LOCKED_WORDS
+from evaluator.buffers import memory
+from evaluator.buffers.input_locks import SPAN_BYTES, Lock, Span, kernel_for, make_lock, opener
+from evaluator.buffers.memory import Memory
+from evaluator.buffers.slab import GUARD_BYTES, Place
+from evaluator.timing.timing import LOCK_PLACES, LOCKED_WORDS
 from problems.spec import EXACT, Tolerance
 
 TOLERANCE = Tolerance(atol=1e-2, rtol=1e-2)

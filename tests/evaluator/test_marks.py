@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 import torch
 
-from evaluator.marks import WATCHED, Marks, watch
-from evaluator.slab import Place
+from evaluator.buffers.slab import Place
+from evaluator.oracle.canaries import WATCHED, Marks, watch
 
 CPU = torch.device("cpu")
 MARKS = Marks(secret=b"secret", rank=0)

@@ -8,7 +8,8 @@ import socket
 import pytest
 import torch
 
-from evaluator import memory, spawn
+from evaluator.buffers import memory
+from evaluator.rank import launcher as spawn
 
 CPU = torch.device("cpu")
 

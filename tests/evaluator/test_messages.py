@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from evaluator import Job, Report, Timing, Trial, Verdict
-from evaluator.codec import DecodeError, decode, encode
-from evaluator.report import Environment, Isolation, OutputCheck, Phase, RankLog
+from evaluator.messages.codec import DecodeError, decode, encode
+from evaluator.messages.report import Environment, Isolation, OutputCheck, Phase, RankLog
 
 TIMING = Timing(
     kernel_us=50.0,

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from evaluator.codec import decode, encode
 from evaluator.evaluate import Cancelled
-from evaluator.report import Report, Verdict
-from evaluator.sandbox import REPOSITORY
+from evaluator.messages.codec import decode, encode
+from evaluator.messages.report import Report, Verdict
+from evaluator.sandbox.sandbox import REPOSITORY
 from tests.evaluator.host_traces import nothing_left_behind
 from tests.evaluator.judging import HURRIED, STANDBY, judged, let_go
 from tests.evaluator.kernel_files import KernelFile, MalformedHeader, all_in, named, read

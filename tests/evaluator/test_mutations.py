@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from evaluator.evaluate import evaluate
-from evaluator.report import EvaluatorError, Report, Verdict
-from evaluator.standby import Standby
+from evaluator.judge.prefork import Standby
+from evaluator.messages.report import EvaluatorError, Report, Verdict
 from tests.evaluator import host_traces
 from tests.evaluator.kernel_files import named
 from tests.evaluator.mutant_judge import MUTATIONS

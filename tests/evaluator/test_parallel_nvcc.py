@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from torch.utils import cpp_extension
 
-from evaluator.builds import HEADERS, PARALLEL_NVCC, named_in_source
+from evaluator.rank.builds import HEADERS, PARALLEL_NVCC, named_in_source
 from tests.evaluator.test_builds import OPERATORS, replace_program
 
 pytestmark = pytest.mark.nvcc

@@ -10,14 +10,14 @@ from pathlib import Path
 
 import pytest
 
-from evaluator.findings import Findings
-from evaluator.job import Job
-from evaluator.paths import Names, _own, named, neutral
-from evaluator.ranks import Fault
-from evaluator.report import Environment, Isolation, Phase, RankLog, Verdict
-from evaluator.sandbox import REPOSITORY
+from evaluator.diagnosis.stacks import stacks
+from evaluator.judge.findings import Findings
+from evaluator.messages.job import Job
+from evaluator.messages.report import Environment, Isolation, Phase, RankLog, Verdict
+from evaluator.sandbox.paths import Names, _own, named, neutral
+from evaluator.sandbox.rank_group import Fault
+from evaluator.sandbox.sandbox import REPOSITORY
 from evaluator.site import Lease, Site
-from evaluator.stacks import stacks
 
 HOME = Path("/var/people/ann")
 VENV = HOME / "pkb/.venv"

@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 import torch
 
-from evaluator.profiling import rank as profile_rank
 from evaluator.profiling.mechanism import read_instructions
-from evaluator.profiling.rank import ROUNDS, device_code, record
 from evaluator.profiling.timeline import MAX_BYTES, MAX_EVENTS, EventKind, read_timeline
+from evaluator.rank import profiler as profile_rank
+from evaluator.rank.profiler import ROUNDS, device_code, record
 
 SASS = Path(__file__).parent / "traces" / "sm90a.sass"
 

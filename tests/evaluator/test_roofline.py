@@ -13,9 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import problems
-from evaluator.job import Dtype
-from evaluator.limits import HardwareLimits, limits_of
-from evaluator.roofline import (
+from evaluator.messages.job import Dtype
+from evaluator.timing.limits import HardwareLimits, limits_of
+from evaluator.timing.roofline import (
     FEWER_FLOPS,
     MARGIN,
     Floors,

@@ -12,11 +12,12 @@ import time
 
 import pytest
 
-from evaluator import cgroup, sandbox, seccomp
-from evaluator.control import CONTROL_BYTES, Command, Control, sealed_memfd
-from evaluator.job import Limits
-from evaluator.report import Isolation
-from evaluator.selfcheck import check_host
+from evaluator.buffers.control import CONTROL_BYTES, Command, Control, sealed_memfd
+from evaluator.host import cgroup
+from evaluator.messages.job import Limits
+from evaluator.messages.report import Isolation
+from evaluator.sandbox import sandbox, seccomp
+from evaluator.sandbox.selfcheck import check_host
 from tests.evaluator.host_traces import is_running
 
 needs_bwrap = pytest.mark.skipif(sandbox.find_bwrap() is None, reason="bubblewrap is not installed")
@@ -75,8 +76,8 @@ def test_killing_reaches_daemons_and_leaves_no_cgroup() -> None:
 def test_a_killed_parent_takes_its_sandbox_along() -> None:
     code = (
         "import os,sys,time\n"
-        "from evaluator import sandbox\n"
-        "from evaluator.job import Limits\n"
+        "from evaluator.sandbox import sandbox\n"
+        "from evaluator.messages.job import Limits\n"
         "box = sandbox.launch(['-c', 'import time; time.sleep(600)'], limits=Limits(),"
         " settings={}, fds=[], output_fd=2)\n"
         "print(box.init_pid, flush=True)\n"

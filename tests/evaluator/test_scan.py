@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from evaluator.scan import MOST_LINES, lines_of, scan_source
+from evaluator.diagnosis.scan import MOST_LINES, lines_of, scan_source
 
 SOURCE = """import gc
 import torch.distributed as dist

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from evaluator.diagnose import Diagnosis, refine
-from evaluator.report import Phase, RankLog, Verdict
-from evaluator.stacks import MISMATCHED, Entered, Frame, stacks, standstill
+from evaluator.diagnosis.diagnose import Diagnosis, refine
+from evaluator.diagnosis.stacks import MISMATCHED, Entered, Frame, stacks, standstill
+from evaluator.messages.report import Phase, RankLog, Verdict
 
 C10D = "/usr/lib/python3/site-packages/torch/distributed/distributed_c10d.py"
 OWN = "/tmp/rank0/submission.py"

@@ -16,9 +16,9 @@ import pytest
 import problems
 from evaluator import EvaluatorError, Isolation, Job, Verdict
 from evaluator.evaluate import evaluate
-from evaluator.processes import tree
-from evaluator.staff import MOST_RUNS, Staff
-from evaluator.standby import Standby
+from evaluator.host.processes import tree
+from evaluator.judge.pool import MOST_RUNS, Staff
+from evaluator.judge.prefork import Standby
 from tests.evaluator import tuned_judge
 from tests.evaluator.host_traces import is_running
 from tests.evaluator.kernel_files import named
@@ -161,4 +161,4 @@ def _with_torch(standby: Standby) -> list[int]:
 
 
 def _is_sandbox(pid: int) -> bool:
-    return "evaluator.spawn" in Path(f"/proc/{pid}/cmdline").read_text(errors="replace")
+    return "evaluator.rank.launcher" in Path(f"/proc/{pid}/cmdline").read_text(errors="replace")

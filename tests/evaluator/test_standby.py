@@ -14,10 +14,11 @@ from pathlib import Path
 
 import pytest
 
-from evaluator import EvaluatorError, Job, Limits, Verdict, protocol
+from evaluator import EvaluatorError, Job, Limits, Verdict
 from evaluator.evaluate import Cancelled, evaluate
-from evaluator.sandbox import REPOSITORY
-from evaluator.standby import Standby
+from evaluator.judge.prefork import Standby
+from evaluator.messages import protocol
+from evaluator.sandbox.sandbox import REPOSITORY
 from tests.evaluator.host_traces import is_running, nothing_left_behind
 
 JOB = Job(problem="allreduce", source="def solution(x): return x")
@@ -113,8 +114,8 @@ def test_one_that_was_killed_is_replaced(standby: Standby) -> None:
 
 def test_a_judge_that_dies_before_it_has_read_its_job_is_our_fault() -> None:
     code = (
-        "import sys; from evaluator import judge, standby; judge.main = lambda: 1;"
-        "standby.main(int(sys.argv[1]))"
+        "import sys; from evaluator.judge import prefork, process; process.main = lambda: 1;"
+        "prefork.main(int(sys.argv[1]))"
     )
     long = Job(problem="allreduce", source="# " + "x" * 200_000)
     with Standby(warm=False, program=("-c", code)) as deadly:
@@ -137,7 +138,7 @@ def test_its_judges_die_with_it(tmp_path: Path) -> None:
 def test_who_is_asked_to_end_first_keeps_what_it_starts() -> None:
     code = (
         "import os, signal, sys\n"
-        "from evaluator.lifeline import undisturbed\n"
+        "from evaluator.host.parent_death import undisturbed\n"
         "signal.signal(signal.SIGTERM, lambda *_: sys.exit(7))\n"
         "with undisturbed():\n"
         "    os.kill(os.getpid(), signal.SIGTERM)\n"
@@ -151,7 +152,7 @@ def test_who_is_asked_to_end_first_keeps_what_it_starts() -> None:
 def test_it_dies_with_who_started_it() -> None:
     code = (
         "import os, signal\n"
-        "from evaluator.standby import Standby\n"
+        "from evaluator.judge.prefork import Standby\n"
         "standby = Standby(warm=False)\n"
         "standby.start()\n"
         "print(standby._process.pid, flush=True)\n"

@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from evaluator import gpus
-from evaluator.gpus import Gpu
-from evaluator.host import Host
-from evaluator.job import Backend, Device, Job
-from evaluator.support import LACKS, lacking
+from evaluator.host import gpus
+from evaluator.host.gpus import Gpu
+from evaluator.host.host import Host
+from evaluator.messages.job import Backend, Device, Job
+from evaluator.sandbox.support import LACKS, lacking
 from problems.spec import Problem, Requirements
 
 JOB = Job(problem="allreduce", source="x", size="standard", device=Device.CUDA)

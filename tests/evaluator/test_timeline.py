@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evaluator.codec import decode, encode
+from evaluator.messages.codec import decode, encode
 from evaluator.profiling.timeline import (
     DEVICES,
     MAX_BYTES,

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from evaluator.interval import speedup_interval
-from evaluator.job import Device
-from evaluator.timing import PACES, Samples, enough, summarise
+from evaluator.messages.job import Device
+from evaluator.timing.interval import speedup_interval
+from evaluator.timing.timing import PACES, Samples, enough, summarise
 
 CALLS = 16
 EMPTY_US = 300.0

@@ -13,11 +13,11 @@ import pytest
 from celery.signals import worker_process_shutdown
 
 from evaluator import EvaluatorError, Job, Phase, Progress, Report, worker
-from evaluator.codec import encode
 from evaluator.evaluate import Cancelled, OnProgress
-from evaluator.report import Isolation
+from evaluator.judge.prefork import Standby
+from evaluator.messages.codec import encode
+from evaluator.messages.report import Isolation
 from evaluator.site import LeaseLost, Site
-from evaluator.standby import Standby
 from tests.evaluator.host_traces import is_running
 from tests.evaluator.test_messages import REPORT
 

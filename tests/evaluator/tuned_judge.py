@@ -6,10 +6,13 @@ import os
 import sys
 from dataclasses import replace
 
-from evaluator import judge, staff, standby, timing
-from evaluator.cores import Cores
-from evaluator.host import Host, host_for
-from evaluator.job import Device, Job
+from evaluator.host.cores import Cores
+from evaluator.host.host import Host, host_for
+from evaluator.judge import pool as staff
+from evaluator.judge import prefork as standby
+from evaluator.judge import process as judge
+from evaluator.messages.job import Device, Job
+from evaluator.timing import timing
 
 
 def hurried() -> None:

@@ -12,7 +12,7 @@ from django.contrib.auth.models import User
 from django.db import transaction
 from django.utils import timezone
 
-from evaluator.report import (
+from evaluator.messages.report import (
     Environment,
     Isolation,
     OutputCheck,

@@ -10,7 +10,7 @@ from typing import Any
 
 from django.core.management import call_command
 
-from evaluator.report import Verdict
+from evaluator.messages.report import Verdict
 from leaderboard.models import Moderation, Submission, Visibility
 from leaderboard.publishing import snapshots
 from tests.leaderboard import factory

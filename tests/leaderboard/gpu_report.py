@@ -6,10 +6,10 @@ import random
 from dataclasses import replace
 from typing import Any
 
+from evaluator.messages.report import Environment, GpuState, Report
 from evaluator.profiling.mechanism import Evidence, Mechanism, Tag
 from evaluator.profiling.timeline import EventKind, RankTimeline, TimelineEvent
-from evaluator.report import Environment, GpuState, Report
-from evaluator.roofline import Floors
+from evaluator.timing.roofline import Floors
 from leaderboard.models import Run
 from tests.leaderboard import factory
 

@@ -7,8 +7,8 @@ from typing import Any
 
 from django.utils import timezone
 
-from evaluator.codec import encode
-from evaluator.report import Phase, Progress, Verdict
+from evaluator.messages.codec import encode
+from evaluator.messages.report import Phase, Progress, Verdict
 from leaderboard.models import Run
 from leaderboard.runs import evaluation
 from leaderboard.runs.hosts import Hello

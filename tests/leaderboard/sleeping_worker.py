@@ -12,9 +12,9 @@ from collections.abc import Callable
 
 from evaluator import worker
 from evaluator.evaluate import Cancelled
-from evaluator.job import Job
-from evaluator.report import Environment, Isolation, Phase, Progress, Report, Verdict
-from evaluator.standby import Standby
+from evaluator.judge.prefork import Standby
+from evaluator.messages.job import Job
+from evaluator.messages.report import Environment, Isolation, Phase, Progress, Report, Verdict
 
 STEP_S = 0.1
 

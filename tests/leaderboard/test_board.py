@@ -11,7 +11,7 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
-from evaluator.report import Verdict
+from evaluator.messages.report import Verdict
 from leaderboard.metrics.scores import Interval
 from leaderboard.metrics.tallies import tally_of
 from leaderboard.metrics.ties import tie_groups

@@ -16,8 +16,8 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
-from evaluator.codec import decode
-from evaluator.report import Report, Verdict
+from evaluator.messages.codec import decode
+from evaluator.messages.report import Report, Verdict
 from leaderboard.models import DataVersion, Run, Submission, Visibility
 from leaderboard.run_pages import bundles
 from leaderboard.run_pages.reproduce import citation, command, setting_in_words, tex

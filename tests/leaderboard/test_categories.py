@@ -10,7 +10,7 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
-from evaluator.report import Verdict
+from evaluator.messages.report import Verdict
 from leaderboard.board_pages.taxonomy import FAMILIES, OTHERS, families
 from leaderboard.models import Problem, PublishedResult, Submission
 from leaderboard.staff import moderation

@@ -13,7 +13,7 @@ from django.db.migrations.executor import MigrationExecutor
 from django.db.migrations.state import ProjectState
 from django.utils import timezone
 
-from evaluator.report import Verdict
+from evaluator.messages.report import Verdict
 from leaderboard.models import (
     ApiToken,
     AuditEntry,

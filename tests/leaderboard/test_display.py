@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from evaluator.report import Verdict
+from evaluator.messages.report import Verdict
 from leaderboard.kit.highlighting import MOST_COLOURED, highlighted
 from leaderboard.kit.visible import visible
 from leaderboard.metrics import verdicts

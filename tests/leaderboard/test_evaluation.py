@@ -9,8 +9,8 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from evaluator.codec import encode
-from evaluator.report import RankLog, Report, Verdict
+from evaluator.messages.codec import encode
+from evaluator.messages.report import RankLog, Report, Verdict
 from leaderboard.kit.request_error import Refusal
 from leaderboard.models import (
     DataVersion,

@@ -7,8 +7,8 @@ from dataclasses import asdict
 
 import pytest
 
-from evaluator import limits, roofline
-from evaluator.job import Dtype
+from evaluator.messages.job import Dtype
+from evaluator.timing import limits, roofline
 from leaderboard.metrics import floors
 from leaderboard.runs.catalogue import EXPORT, read_file
 from problems.spec import Cost

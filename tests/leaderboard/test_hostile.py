@@ -9,7 +9,7 @@ import re
 import pytest
 from django.test import Client
 
-from evaluator.report import RankLog, Verdict
+from evaluator.messages.report import RankLog, Verdict
 from leaderboard.models import Run
 from tests.leaderboard import factory
 

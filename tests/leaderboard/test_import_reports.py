@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 from django.core.management import CommandError, call_command
 
-from evaluator.job import Backend, Job, source_digest
-from evaluator.report import GpuState, Isolation, Verdict
+from evaluator.messages.job import Backend, Job, source_digest
+from evaluator.messages.report import GpuState, Isolation, Verdict
 from leaderboard.models import (
     DataVersion,
     Hardware,

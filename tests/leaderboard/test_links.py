@@ -13,7 +13,7 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
-from evaluator.report import Verdict
+from evaluator.messages.report import Verdict
 from leaderboard.models import DataVersion, Run, Submission, Visibility
 from leaderboard.publishing import badges
 from leaderboard.publishing.news import MOST

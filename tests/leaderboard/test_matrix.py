@@ -15,7 +15,7 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
-from evaluator.report import Verdict
+from evaluator.messages.report import Verdict
 from leaderboard.board_pages import matrix as views
 from leaderboard.board_pages import matrix_rows
 from leaderboard.delivery.pages import packed

@@ -10,9 +10,9 @@ import pytest
 from django.db import DatabaseError, connection
 from django.db.migrations.executor import MigrationExecutor
 
+from evaluator.messages.report import Verdict
 from evaluator.profiling.mechanism import Evidence, Mechanism, Tag
-from evaluator.report import Verdict
-from evaluator.roofline import Floors
+from evaluator.timing.roofline import Floors
 from leaderboard.models import Problem, ProblemStanding, Run, Standing, Summary
 from tests.leaderboard import factory
 

@@ -8,9 +8,9 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
+from evaluator.messages.report import Verdict
 from evaluator.profiling.mechanism import Evidence, Mechanism, Tag
-from evaluator.report import Verdict
-from evaluator.roofline import Floors
+from evaluator.timing.roofline import Floors
 from leaderboard.models import Kernel, LanguageModel, Problem, Run, Submission, Summary, Trust
 from leaderboard.read_model import boards
 from leaderboard.read_model.boards import Narrowing

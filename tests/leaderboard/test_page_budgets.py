@@ -18,7 +18,7 @@ from django.db.models.sql.compiler import SQLCompiler
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
-from evaluator.report import Verdict
+from evaluator.messages.report import Verdict
 from leaderboard.kit.links import url
 from leaderboard.models import Problem
 from tests.leaderboard import factory

@@ -11,7 +11,7 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
-from evaluator.report import Verdict
+from evaluator.messages.report import Verdict
 from leaderboard.models import DataVersion, Run
 from tests.leaderboard import factory
 from tests.leaderboard.running import NO_TRITON, decline

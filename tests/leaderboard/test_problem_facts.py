@@ -6,7 +6,7 @@ import copy
 
 from django.test import Client
 
-from evaluator.roofline import Floors
+from evaluator.timing.roofline import Floors
 from leaderboard.metrics.floors import FLOOR_WORDS
 from leaderboard.models import Problem
 from leaderboard.problem_pages.problem_facts import health_groups, requirements

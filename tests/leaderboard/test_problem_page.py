@@ -12,9 +12,9 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
+from evaluator.messages.report import Verdict
 from evaluator.profiling.mechanism import Evidence, Mechanism, Tag
-from evaluator.report import Verdict
-from evaluator.roofline import Floors
+from evaluator.timing.roofline import Floors
 from leaderboard.models import DataVersion, Hardware, LanguageModel, Problem, Run, Submission
 from leaderboard.problem_pages.problems import address_of
 from leaderboard.read_model import problem_results

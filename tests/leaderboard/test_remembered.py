@@ -12,7 +12,7 @@ from django.contrib.auth.models import User
 from django.core.cache import cache
 from django.test import Client
 
-from evaluator.report import Verdict
+from evaluator.messages.report import Verdict
 from leaderboard.board_pages import board_cells, matrix_rows
 from leaderboard.kit.memoised import digest
 from leaderboard.models import (

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evaluator.report import Verdict
+from evaluator.messages.report import Verdict
 from leaderboard.metrics import scores
 from leaderboard.metrics.failures import FAILURE_MODES, failure_mode
 from leaderboard.metrics.scores import Attempts

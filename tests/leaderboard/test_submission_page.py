@@ -12,7 +12,7 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
-from evaluator.report import Verdict
+from evaluator.messages.report import Verdict
 from leaderboard.charts import submissions as charts
 from leaderboard.charts.submissions import Series, Trail
 from leaderboard.model_pages import submission_kernels

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from django.db.models import Model
 
-from evaluator.report import Isolation, Verdict
-from evaluator.roofline import Floors
+from evaluator.messages.report import Isolation, Verdict
+from evaluator.timing.roofline import Floors
 from leaderboard.metrics.tallies import cell_of
 from leaderboard.models import (
     Moderation,

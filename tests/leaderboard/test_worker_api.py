@@ -11,8 +11,8 @@ from django.utils import timezone
 from rest_framework.test import APIClient
 
 from evaluator import Verdict
-from evaluator.codec import encode
-from evaluator.report import Phase, Progress
+from evaluator.messages.codec import encode
+from evaluator.messages.report import Phase, Progress
 from leaderboard.api.access import SubmitThrottle
 from leaderboard.models import (
     Run,

@@ -7,7 +7,9 @@ import sys
 
 import torch.distributed as dist
 
-if loaded := [name for name in sys.modules if name in ("evaluator.judge", "evaluator.evaluate")]:
+if loaded := [
+    name for name in sys.modules if name in ("evaluator.judge.process", "evaluator.evaluate")
+]:
     raise RuntimeError(f"escaped: {loaded} live in this process")
 for thing in gc.get_objects():
     try:

@@ -1,0 +1,79 @@
+"""Small CUDA kernels of our own: compiled by the judge, launched by a rank, both by ctypes.
+
+The judge compiles once with the NVRTC that comes with torch; a rank only loads what it is given.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Sequence
+from ctypes import byref, c_char_p, c_longlong, c_size_t, c_uint, c_void_p
+from functools import cache
+from pathlib import Path
+
+import torch
+
+from evaluator.buffers.cuda_memory import call_driver, driver
+from evaluator.messages.report import EvaluatorError
+
+Argument = torch.Tensor | int
+
+
+@cache
+def compiled(source: str, device: torch.device) -> str:
+    """The PTX of a source without includes, for GPUs like this one."""
+    program, size = c_void_p(), c_size_t()
+    major, minor = torch.cuda.get_device_capability(device)
+    options = (c_char_p * 1)(f"--gpu-architecture=compute_{major}{minor}".encode())
+    _call_compiler("Create", byref(program), source.encode(), None, 0, None, None)
+    _call_compiler("Compile", program, 1, options)
+    _call_compiler("GetPTXSize", program, byref(size))
+    text = ctypes.create_string_buffer(size.value)
+    _call_compiler("GetPTX", program, text)
+    _call_compiler("Destroy", byref(program))
+    return text.value.decode()
+
+
+@cache
+def load(ptx: str, name: str) -> c_void_p:
+    """A kernel in this process' context."""
+    module, function = c_void_p(), c_void_p()
+    call_driver("cuModuleLoadData", byref(module), ptx.encode())
+    call_driver("cuModuleGetFunction", byref(function), module, name.encode())
+    return function
+
+
+def launcher(
+    kernel: c_void_p, *, grid: int, block: int, arguments: Sequence[Argument], device: int
+) -> Callable[[], None]:
+    """What launches a kernel on a GPU's current stream, again and again; its arguments are pointers
+    and numbers of 64 bits. All that can be done before is done before: launches are timed."""
+    values = [_passed(argument) for argument in arguments]
+    pointers = (c_void_p * len(values))(*(ctypes.addressof(value) for value in values))
+    one, launch, stream = c_uint(1), driver().cuLaunchKernel, torch._C._cuda_getCurrentRawStream
+    fixed = (kernel, c_uint(grid), one, one, c_uint(block), one, one, c_uint(0))
+
+    def go(_kept: object = (values, arguments)) -> None:
+        if status := launch(*fixed, c_void_p(stream(device)), pointers, None):
+            raise EvaluatorError(f"the GPU driver answered cuLaunchKernel with error {status}")
+
+    return go
+
+
+def _passed(argument: Argument) -> c_void_p | c_longlong:
+    if isinstance(argument, torch.Tensor):
+        return c_void_p(argument.data_ptr())
+    return c_longlong(argument)
+
+
+@cache
+def _compiler() -> ctypes.CDLL:
+    """What torch itself compiles with: its library depends on NVRTC, and brings its names."""
+    return ctypes.CDLL(str(Path(torch.__file__).parent / "lib" / "libcaffe2_nvrtc.so"))
+
+
+def _call_compiler(name: str, *arguments: object) -> None:
+    full = f"nvrtc{name}" if name.startswith("Get") else f"nvrtc{name}Program"
+    status: int = getattr(_compiler(), full)(*arguments)
+    if status:
+        raise EvaluatorError(f"NVRTC answered {full} with error {status}")

@@ -1,0 +1,77 @@
+"""GPU memory that processes share by file descriptor: CUDA's virtual memory calls, by ctypes.
+
+Descriptors of cuMemCreate cross namespaces, which handles of cudaIpc do not. The size of an
+allocation is fixed: whoever holds a descriptor cannot shrink what others have mapped. Structures
+and numbers are those of cuda.h (CUDA 11.2 or newer). The caller has made a device current.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from ctypes import byref, c_int, c_size_t, c_ubyte, c_ulonglong, c_void_p
+from functools import cache
+
+from evaluator.messages.report import EvaluatorError
+
+_PINNED, _ON_DEVICE, _POSIX_FD, _READ_WRITE = 1, 1, 1, 3
+_NO_FLAGS = c_ulonglong(0)
+
+
+class _Location(ctypes.Structure):
+    _fields_ = (("type", c_int), ("id", c_int))
+
+
+class _Properties(ctypes.Structure):
+    _fields_ = (
+        ("type", c_int),
+        ("handle_types", c_int),
+        ("location", _Location),
+        ("windows_only", c_void_p),
+        ("flags", c_ubyte * 8),
+    )
+
+
+class _Access(ctypes.Structure):
+    _fields_ = (("location", _Location), ("flags", c_int))
+
+
+def create(device: int, nbytes: int) -> tuple[int, int]:
+    """Allocate on a GPU; returns a descriptor and the size in bytes, rounded up to whole pages."""
+    properties = _Properties(_PINNED, _POSIX_FD, _Location(_ON_DEVICE, device))
+    page = c_size_t()
+    call_driver("cuMemGetAllocationGranularity", byref(page), byref(properties), c_int(0))
+    size = -(-nbytes // page.value) * page.value
+    handle, fd = c_ulonglong(), c_int(-1)
+    call_driver("cuMemCreate", byref(handle), c_size_t(size), byref(properties), _NO_FLAGS)
+    call_driver("cuMemExportToShareableHandle", byref(fd), handle, c_int(_POSIX_FD), _NO_FLAGS)
+    call_driver("cuMemRelease", handle)  # the descriptor keeps the memory
+    return fd.value, size
+
+
+def map_fd(device: int, fd: int, size: int) -> int:
+    """Map an allocation into this process; its address on the GPU."""
+    handle, address = c_ulonglong(), c_ulonglong()
+    call_driver("cuMemImportFromShareableHandle", byref(handle), c_void_p(fd), c_int(_POSIX_FD))
+    none = c_size_t(0)
+    call_driver("cuMemAddressReserve", byref(address), c_size_t(size), none, _NO_FLAGS, _NO_FLAGS)
+    call_driver("cuMemMap", address, c_size_t(size), none, handle, _NO_FLAGS)
+    access = _Access(_Location(_ON_DEVICE, device), _READ_WRITE)
+    call_driver("cuMemSetAccess", address, c_size_t(size), byref(access), c_size_t(1))
+    call_driver("cuMemRelease", handle)
+    return address.value
+
+
+def unmap(address: int, size: int) -> None:
+    call_driver("cuMemUnmap", c_ulonglong(address), c_size_t(size))
+    call_driver("cuMemAddressFree", c_ulonglong(address), c_size_t(size))
+
+
+@cache
+def driver() -> ctypes.CDLL:
+    return ctypes.CDLL("libcuda.so.1")
+
+
+def call_driver(name: str, *arguments: object) -> None:
+    status: int = getattr(driver(), name)(*arguments)
+    if status:
+        raise EvaluatorError(f"the GPU driver answered {name} with error {status}")

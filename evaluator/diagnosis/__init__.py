@@ -1,0 +1,3 @@
+"""Finds the cause of a failure in its text. Imported by the judge, the sandbox and, for the words
+of their own failures, by ranks.
+"""

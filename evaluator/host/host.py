@@ -1,0 +1,108 @@
+"""What one run uses of this host: its GPUs, which it has for itself while it is timed."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from evaluator.host import gpus
+from evaluator.host.cores import Cores, share
+from evaluator.host.gpus import Gpu
+from evaluator.host.leftovers import judges
+from evaluator.host.processes import ancestry
+from evaluator.messages.job import Device, Job
+from evaluator.messages.report import DirtyHost
+
+POLL_S = 0.00004
+CLEAN_S = 60.0
+CLEAN_POLL_S = 0.05
+# Multimem through a switch can take a host's GPUs out of service: whoever runs hosts turns it on.
+MULTICAST_OFF = {
+    "NCCL_NVLS_ENABLE": "0",
+    "TORCH_SYMM_MEM_DISABLE_MULTICAST": "1",
+    "NVSHMEM_DISABLE_NVLS": "1",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Host:
+    """The part of this host that a run may use. `poll_s` 0 means that the judge waits spinning."""
+
+    gpus: tuple[Gpu, ...]
+    threads: int
+    poll_s: float
+    cores: Cores | None = None
+
+    @property
+    def settings(self) -> dict[str, str]:
+        """The environment of every rank, the judge's own too."""
+        cores = str(os.cpu_count() or 1)
+        own = {"OMP_NUM_THREADS": str(self.threads), "MAX_JOBS": cores}
+        if not self.gpus:
+            return own
+        multicast = {name: os.environ.get(name, off) for name, off in MULTICAST_OFF.items()}
+        return {**own, **multicast, **gpus.visible(self.gpus)}
+
+    @property
+    def device_files(self) -> list[str]:
+        return gpus.device_files(self.gpus) if self.gpus else []
+
+    @contextlib.contextmanager
+    def building(self) -> Iterator[None]:
+        """Other runs may build on the same GPUs, but none may be timed."""
+        with _locked(self.gpus, fcntl.LOCK_SH):
+            yield
+
+    @contextlib.contextmanager
+    def alone(self) -> Iterator[None]:
+        """No other run is on these GPUs, but for builds that wait. Raises DirtyHost for others."""
+        with _locked(self.gpus, fcntl.LOCK_EX):
+            if strangers := foreign_processes(self.gpus):
+                raise DirtyHost(f"processes {sorted(strangers)} are on this run's GPUs")
+            yield
+
+    def wait_until_clean(self) -> None:
+        """Until nothing of this run is left on its GPUs. Raises DirtyHost where something stays."""
+        deadline = time.monotonic() + CLEAN_S
+        while self.gpus and (left := foreign_processes(self.gpus)):
+            if time.monotonic() > deadline:
+                raise DirtyHost(f"processes {sorted(left)} stay on this run's GPUs")
+            time.sleep(CLEAN_POLL_S)
+
+
+def host_for(job: Job) -> Host:
+    """The first GPUs that this host offers, as many as there are ranks; maybe too few."""
+    threads = max(1, (os.cpu_count() or 1) // job.world_size)
+    if job.device is Device.CPU:
+        return Host(gpus=(), threads=threads, poll_s=POLL_S)
+    return Host(
+        gpus=gpus.offered()[: job.world_size],
+        threads=threads,
+        poll_s=0.0,
+        cores=share(job.world_size),
+    )
+
+
+def foreign_processes(own_gpus: Sequence[Gpu]) -> set[int]:
+    """The pids on these GPUs that belong to no judge of this host."""
+    known = judges()
+    return {pid for pid in gpus.processes(own_gpus) if not known & set(ancestry(pid))}
+
+
+@contextlib.contextmanager
+def _locked(own_gpus: Sequence[Gpu], kind: int) -> Iterator[None]:
+    """Hold the lock of each GPU, taken in the same order by everybody."""
+    with contextlib.ExitStack() as stack:
+        for gpu in sorted(own_gpus, key=lambda gpu: gpu.uuid):
+            path = Path(tempfile.gettempdir(), f"pkb-{gpu.uuid}.lock")
+            fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666)
+            stack.callback(os.close, fd)
+            fcntl.flock(fd, kind)
+            stack.callback(fcntl.flock, fd, fcntl.LOCK_UN)  # forks have the descriptor too
+        yield

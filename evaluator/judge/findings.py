@@ -1,0 +1,65 @@
+"""What a run has found so far, and the report that it makes of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from evaluator.diagnosis.diagnose import Diagnosis, flags_of, refine, sentence
+from evaluator.diagnosis.scan import lines_of
+from evaluator.messages.job import Job
+from evaluator.messages.report import GpuState, Phase, RankLog, Report, Timing, Trial, Verdict
+from evaluator.profiling.mechanism import Mechanism
+from evaluator.profiling.timeline import RankTimeline
+from evaluator.sandbox.paths import neutral
+from evaluator.sandbox.rank_group import Fault
+from evaluator.timing.roofline import Floors
+
+
+@dataclass(kw_only=True)
+class Findings:
+    """What is known so far; a run that ends early keeps it."""
+
+    trials: list[Trial] = field(default_factory=list)
+    timing: Timing | None = None
+    flags: list[str] = field(default_factory=list)
+    phase: Phase = Phase.BUILD
+    phase_s: dict[str, float] = field(default_factory=dict)
+    panel_s: Mapping[str, float] = field(default_factory=dict)
+    logs: tuple[RankLog, ...] = ()
+    gpus: tuple[GpuState, ...] = ()
+    floors: Floors | None = None
+    timelines: tuple[RankTimeline, ...] = ()
+    mechanisms: tuple[Mechanism, ...] = ()
+
+    def report(self, job: Job, fault: Fault | None, known: dict[str, Any]) -> Report:
+        """`fault` is what ended the run early, if anything did."""
+        told = self._told(fault) if fault else Diagnosis(verdict=Verdict.OK)
+        return Report(
+            verdict=told.verdict,
+            message=neutral(sentence(fault, told, self.timing)),
+            kernel_digest=job.kernel_digest,
+            phase=self.phase if fault else None,
+            cause=told.cause,
+            evidence=told.evidence and neutral(told.evidence),
+            ranks=told.ranks,
+            flags=tuple(dict.fromkeys([*self.flags, *flags_of(job, known["isolation"])])),
+            flag_lines={flag: tuple(at) for flag, at in lines_of(job.source).items()},
+            trials=tuple(self.trials),
+            timing=self.timing,
+            phase_s=self.phase_s,
+            panel_s=self.panel_s,
+            gpus=self.gpus,
+            floors=self.floors,
+            timelines=self.timelines,
+            mechanisms=self.mechanisms,
+            logs=tuple(replace(log, text=neutral(log.text)) for log in self.logs),
+            **known,
+        )
+
+    def _told(self, fault: Fault) -> Diagnosis:
+        """What the logs add to the fault."""
+        return refine(
+            fault.verdict, fault.cause, fault.evidence, self.logs, self.phase, ranks=fault.ranks
+        )

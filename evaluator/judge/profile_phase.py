@@ -1,0 +1,46 @@
+"""The profile phase: what a rank shows of a few calls, once the verdict is known. Never scored."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Sequence
+from dataclasses import replace
+
+from evaluator.buffers.control import Command
+from evaluator.judge.run_context import Bench
+from evaluator.profiling.mechanism import mechanisms, reaches_peers, read_instructions, uses_nccl
+from evaluator.profiling.timeline import EventKind, RankTimeline, align, read_timeline
+from evaluator.sandbox.rank_group import Fault
+
+PROFILED_CALLS = 2
+KEPT_EVENTS = 400
+
+
+def profile(bench: Bench) -> None:
+    """Fill in timelines and mechanisms; a kernel that fails here has none, and is as good."""
+    source = bench.job.source
+    raws: list[bytes] = []
+    code = b""
+    with contextlib.suppress(Fault):
+        calls = tuple(range(min(PROFILED_CALLS, bench.panel.burst_calls)))
+        raws = bench.submission.ask(Command.PROFILE, calls)
+        code = bench.submission.ask(Command.DEVICE_CODE)[0]
+    unknown = EventKind.KERNEL if reaches_peers(source) else EventKind.COMPUTE
+    read = [read_timeline(raw, rank, unknown=unknown) for rank, raw in enumerate(raws)]
+    timelines = align([timeline for timeline in read if timeline is not None])
+    findings = bench.findings
+    findings.mechanisms = mechanisms(source, read_instructions(code) or {}, timelines)
+    findings.timelines = tuple(_shortened(timelines))
+    if uses_nccl(timelines):
+        findings.flags.append("uses_nccl")
+
+
+def _shortened(timelines: Sequence[RankTimeline]) -> list[RankTimeline]:
+    return [
+        replace(
+            timeline,
+            events=timeline.events[:KEPT_EVENTS],
+            dropped_events=timeline.dropped_events + len(timeline.events[KEPT_EVENTS:]),
+        )
+        for timeline in timelines
+    ]

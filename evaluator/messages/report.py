@@ -1,0 +1,240 @@
+"""The message out of the evaluator. A report that makes no sense cannot be built."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from evaluator.profiling.mechanism import Mechanism
+from evaluator.profiling.timeline import RankTimeline
+from evaluator.timing.roofline import Floors, utilisation
+
+JUDGE_VERSION = "6"
+
+
+class EvaluatorError(Exception):
+    """Our fault or the host's: retried, never counted against a model."""
+
+
+class DirtyHost(EvaluatorError):
+    """The GPUs are not this host's judges' alone, or stay occupied: it must judge no more."""
+
+
+class Verdict(StrEnum):
+    OK = "ok"
+    BUILD_ERROR = "build_error"
+    IMPORT_ERROR = "import_error"
+    MISSING_ENTRY_POINT = "missing_entry_point"
+    RUNTIME_ERROR = "runtime_error"
+    SHAPE_MISMATCH = "shape_mismatch"
+    DTYPE_MISMATCH = "dtype_mismatch"
+    NONFINITE_OUTPUT = "nonfinite_output"
+    OUTPUT_MISMATCH = "output_mismatch"
+    LATE_OUTPUT = "late_output"
+    INPUT_CONTRACT_BROKEN = "input_contract_broken"
+    HOST_UNSUPPORTED = "host_unsupported"
+    TIMEOUT = "timeout"
+    OOM = "oom"
+    RESOURCE_LIMIT = "resource_limit"
+    PROTOCOL_VIOLATION = "protocol_violation"
+    FASTER_THAN_LIGHT = "faster_than_light"
+    INFRA_ERROR = "infra_error"
+    CANCELLED = "cancelled"
+
+    @property
+    def counts(self) -> bool:
+        """Whether this verdict says anything about the kernel (and so about the model)."""
+        return self not in (Verdict.HOST_UNSUPPORTED, Verdict.INFRA_ERROR, Verdict.CANCELLED)
+
+
+class Phase(StrEnum):
+    """Where a run is, or where it ended."""
+
+    BUILD = "build"
+    VERIFY = "verify"
+    TIMED = "timed"
+    PROFILE = "profile"
+    TEARDOWN = "teardown"
+
+
+class Isolation(StrEnum):
+    """How far a submission is kept from the host; measured at start, weakest first."""
+
+    NONE = "none"
+    BWRAP = "bwrap"
+    BWRAP_CGROUP_SECCOMP = "bwrap+cgroup+seccomp"
+    VM = "vm"
+
+    def at_least(self, other: Isolation) -> bool:
+        order = list(Isolation)
+        return order.index(self) >= order.index(other)
+
+
+@dataclass(frozen=True, kw_only=True)
+class OutputCheck:
+    """One output of one rank in a trial; `max_error` in units of the tolerance (1.0: the limit)."""
+
+    rank: int
+    output: str
+    elements: int
+    mismatched: int
+    max_error: float | None
+    verdict: Verdict = Verdict.OK
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.mismatched <= self.elements:
+            raise ValueError("mismatched must lie between 0 and elements")
+        if self.mismatched and self.verdict is Verdict.OK:
+            raise ValueError("an output with mismatches cannot be ok")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Trial:
+    """One seeded set of inputs in the correctness check; `m` and `n` are the problem's sizes."""
+
+    trial: int
+    m: int
+    n: int
+    note: str
+    checks: tuple[OutputCheck, ...]
+
+    @property
+    def passed(self) -> bool:
+        return all(check.verdict is Verdict.OK for check in self.checks)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Timing:
+    """Judge's wall time of a burst, less that of an empty one (`empty_us`), divided by its calls,
+    in microseconds; medians over bursts.
+
+    `speedup` is baseline over kernel with a 95 % bootstrap interval. `*_single_us` are bursts
+    of one call: they show whether calls inside a burst were merged. `rank_us` is each rank's own
+    median and `*_events_us` the slowest rank's mean, which is what PKB's own harness reports: both
+    advisory only, because ranks tell them of themselves.
+    """
+
+    kernel_us: float
+    baseline_us: float
+    speedup: float
+    speedup_low: float
+    speedup_high: float
+    kernel_single_us: float
+    baseline_single_us: float
+    empty_us: float
+    burst_calls: int
+    warmup_calls: int
+    timed_calls: int
+    kernel_bursts_us: tuple[float, ...]
+    baseline_bursts_us: tuple[float, ...]
+    rank_us: tuple[float, ...] = ()
+    kernel_events_us: float | None = None
+    baseline_events_us: float | None = None
+
+    def __post_init__(self) -> None:
+        if (
+            min(self.kernel_us, self.baseline_us, self.kernel_single_us, self.baseline_single_us)
+            <= 0
+        ):
+            raise ValueError("times must be positive")
+        if not 0 < self.speedup_low <= self.speedup <= self.speedup_high:
+            raise ValueError("the speedup must lie inside its interval")
+        if not self.kernel_bursts_us or not self.baseline_bursts_us:
+            raise ValueError("a timing needs its raw burst samples")
+
+    @property
+    def distinguishable(self) -> bool:
+        """Whether the interval excludes 1.0x."""
+        return not self.speedup_low <= 1.0 <= self.speedup_high
+
+
+@dataclass(frozen=True, kw_only=True)
+class RankLog:
+    """What a rank printed, cut to its head and tail. Attacker-controlled text."""
+
+    rank: int
+    text: str
+    dropped_bytes: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class GpuState:
+    """A GPU at one moment, as its driver describes it."""
+
+    name: str
+    sm_mhz: int
+    memory_mhz: int
+    temperature_c: int
+    power_w: float
+    throttle_reasons: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Environment:
+    """Where the run happened: library versions, processor, accelerator, host settings."""
+
+    hardware: str
+    host: str
+    versions: Mapping[str, str]
+    settings: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Report:
+    """Everything one evaluation found. Sizes of texts are capped by the evaluator.
+
+    `flag_lines` are lines of the source that flags come from, numbered from 1. `panel_s` is how
+    long of the phases the judge waited for its own ranks, by what it had them do.
+    """
+
+    verdict: Verdict
+    message: str
+    problem: str
+    problem_digest: str
+    kernel_digest: str
+    isolation: Isolation
+    environment: Environment
+    judge_version: str = JUDGE_VERSION
+    phase: Phase | None = None
+    cause: str | None = None
+    evidence: str | None = None
+    ranks: tuple[int, ...] = ()
+    flags: tuple[str, ...] = ()
+    flag_lines: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    trials: tuple[Trial, ...] = ()
+    timing: Timing | None = None
+    phase_s: Mapping[str, float] = field(default_factory=dict)
+    panel_s: Mapping[str, float] = field(default_factory=dict)
+    gpus: tuple[GpuState, ...] = ()
+    floors: Floors | None = None
+    timelines: tuple[RankTimeline, ...] = ()
+    mechanisms: tuple[Mechanism, ...] = ()
+    logs: tuple[RankLog, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.verdict is Verdict.OK:
+            if self.timing is None or not self.trials:
+                raise ValueError("an ok report needs its trials and its timing")
+            if not all(trial.passed for trial in self.trials):
+                raise ValueError("an ok report cannot hold a failed trial")
+        elif self.timing is not None and self.verdict is not Verdict.FASTER_THAN_LIGHT:
+            raise ValueError(f"a {self.verdict} report cannot carry a timing")
+        if not self.message:
+            raise ValueError("a report says why in one sentence")
+
+    @property
+    def utilisation(self) -> float | None:
+        """The bound over the kernel's time, where both are known."""
+        if self.floors is None or self.timing is None:
+            return None
+        return utilisation(self.floors, self.timing.kernel_us)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Progress:
+    """Where a running evaluation is: `done` of `total` steps of a phase."""
+
+    phase: Phase
+    done: int = 0
+    total: int = 0

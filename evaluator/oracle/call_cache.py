@@ -1,0 +1,85 @@
+"""What the judge's rank knows of the calls that it has made."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor
+
+from evaluator.buffers.input_locks import Span
+from evaluator.buffers.slab import Place, SlotLayout
+from problems.calls import Outputs
+from problems.values import tensors
+
+_CHUNK_BYTES = 1 << 22
+
+
+@dataclass(kw_only=True)
+class Call:
+    """One call's private truth: its inputs, and the expected outputs and mutated arguments.
+
+    `names` are the outputs' and then the mutated arguments', as `truth` holds them; `keys` is what
+    the problem needs to know of answers that are as good as the truth.
+    """
+
+    inputs: dict[str, object]
+    names: tuple[str, ...]
+    truth: Outputs
+    keys: Outputs
+    layout: SlotLayout | None = None
+
+    @property
+    def span(self) -> Span | None:
+        """All of its inputs."""
+        return Span.over(self.layout.inputs) if self.layout else None
+
+    def placed(self) -> Iterator[tuple[str, Place, Tensor]]:
+        """Each tensor of its inputs: the argument's name, and where it lies."""
+        assert self.layout is not None
+        places = iter(self.layout.inputs)
+        for name, value in self.inputs.items():
+            for tensor in tensors(value):
+                yield name, next(places), tensor
+
+    def overwritten(
+        self, snapshot: Tensor, mutates: tuple[str, ...]
+    ) -> Iterator[tuple[str, Tensor]]:
+        """Inputs that must not change and did: the name, and offsets of the first bytes that
+        differ."""
+        for name, place, tensor in self.placed():
+            seen = place.region(snapshot)
+            if name not in mutates and not torch.equal(seen, as_bytes(tensor)):
+                yield name, first_differences(seen, as_bytes(tensor)) + place.offset
+
+    def answers(self, mutates: tuple[str, ...]) -> list[tuple[Place, Tensor]]:
+        """Where a right call leaves what: outputs, then arguments that it changes."""
+        assert self.layout is not None
+        placed = list(self.placed())
+        changed = [place for wanted in mutates for name, place, _ in placed if name == wanted]
+        return list(zip((*self.layout.outputs, *changed), self.truth, strict=True))
+
+
+def first_differences(one: Tensor, other: Tensor) -> Tensor:
+    """Where they are, of the first few million bytes that have any: int64."""
+    for start in range(0, len(one), _CHUNK_BYTES):
+        part = slice(start, start + _CHUNK_BYTES)
+        offsets = (one[part] != other[part]).nonzero().squeeze(1)
+        if len(offsets):
+            return offsets + start
+    return torch.empty(0, dtype=torch.int64)
+
+
+def as_bytes(value: Tensor) -> Tensor:
+    return value.contiguous().view(-1).view(torch.uint8)
+
+
+@dataclass(kw_only=True)
+class Bank:
+    """Calls laid out together in a slab: one per correctness trial, or a burst's worth."""
+
+    calls: list[Call]
+    guards: list[tuple[int, int]] = field(default_factory=list)
+    nbytes: int = 0
+    filled_sides: set[str] = field(default_factory=set)

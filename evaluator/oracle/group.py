@@ -1,0 +1,269 @@
+"""The judge's ranks as one: forks them, gives all the same command, collects every answer."""
+
+from __future__ import annotations
+
+import contextlib
+import multiprocessing
+import os
+import random
+import shutil
+import signal
+import time
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from multiprocessing.connection import Connection
+from multiprocessing.reduction import recv_handle, send_handle
+from typing import Any
+
+import torch
+
+import problems
+from evaluator.host.host import Host
+from evaluator.host.leftovers import own_folder
+from evaluator.host.parent_death import die_with_parent
+from evaluator.messages.job import Device, Job
+from evaluator.messages.report import EvaluatorError, OutputCheck
+from evaluator.oracle.worker_process import Assignment, Seat, serve
+from evaluator.rank.launcher import Task
+from evaluator.sandbox.rank_group import GpuFull
+from evaluator.timing.timing import PACES
+from problems.trials import TrialSpec, correctness_trials, timed_trial
+
+ANSWER_TIMEOUT_S = 300.0
+GROWTH = 1.25
+AHEAD_BYTES = 4 << 30
+
+
+class Panel:
+    """W trusted processes, one a rank, for one run after another. Every method between `begin` and
+    `end` is a command that all of them carry out."""
+
+    def __init__(self, world_size: int, device: Device, host: Host) -> None:
+        self._chooser = random.SystemRandom()
+        self._folder = own_folder()
+        self._pipes: list[Connection] = []
+        self._pids: list[int] = []
+        self._host = host
+        self.is_idle = True
+        store = f"{self._folder}/rendezvous"
+        first = Seat(rank=0, world_size=world_size, device=device, store=store, cores=host.cores)
+        for rank in range(world_size):
+            self._fork(replace(first, rank=rank))
+
+    def begin(self, job: Job, secret: bytes, controls: Mapping[str, Sequence[int]]) -> None:
+        """A run. `controls` are the descriptors of each side's control pages."""
+        self.name = _find(job)
+        self.module = problems.load(self.name)
+        self.job, self._secret, self._made = job, secret, 0
+        self._sides = tuple(controls)
+        self._plans: dict[str, list[Any]] = {}
+        self._nbytes: dict[str, int] = {}
+        self._size = 0
+        self._burst_calls = 1
+        self._spent_s: defaultdict[str, float] = defaultdict(float)
+        assigned = Assignment(
+            job=replace(job, source=""), problem=self.name, secret=secret, sides=self._sides
+        )
+        self._tell("begin", assigned)
+        for rank, pipe in enumerate(self._pipes):
+            for own in controls.values():
+                send_handle(pipe, own[rank], 0)
+
+    def end(self) -> None:
+        """Forget the run."""
+        self._all("end")
+
+    @property
+    def spent_s(self) -> dict[str, float]:
+        """How long the run waited for this panel, by command."""
+        return {name: round(seconds, 4) for name, seconds in self._spent_s.items()}
+
+    @property
+    def mutates(self) -> bool:
+        return bool(self.module.problem.mutates)
+
+    @property
+    def burst_calls(self) -> int:
+        return self._burst_calls
+
+    @property
+    def trials(self) -> list[tuple[str, TrialSpec]]:
+        return [(f"trial {spec.trial}", spec) for spec in self._specs]
+
+    def task(self, source: str | None) -> Task:
+        """What a side's ranks are to call; `source` None means the reference."""
+        size = self.module.problem.sizes[self.job.size]
+        return Task(problem=self.name, m=size.m, n=size.n, entry=source)
+
+    def prepare_all(self) -> None:
+        """Make the trials, as many as fit, and a first burst, so that the slabs can be sized."""
+        self._answers("begin")
+        problem, job = self.module.problem, self.job
+        self._specs = correctness_trials(problem, job.size, job.profile, job.trials, self._secret)
+        for key, _ in self.trials:
+            if sum(self._nbytes.values()) < AHEAD_BYTES:
+                self.make_ready(key)
+        self._burst_calls = PACES[job.device].burst_calls(self._nbytes[self.trials[0][0]])
+        self.refresh()
+        self._size = int(max(self._nbytes.values()) * GROWTH)
+
+    def make_ready(self, key: str) -> None:
+        """Make a trial that is not there yet."""
+        if key not in self._plans:
+            self._prepare(key, [dict(self.trials)[key]], check_reference=True)
+
+    def drop(self, key: str) -> None:
+        self._all("drop", key)
+
+    def make_slabs(self) -> dict[str, list[tuple[int, int]]]:
+        """A slab for each side and rank: its descriptor, which is the caller's, and its bytes."""
+        slabs: dict[str, list[tuple[int, int]]] = {side: [] for side in self._sides}
+        answers = self._all("attach", self._size)
+        for pipe, made in zip(self._pipes, answers, strict=True):
+            for side, (_, nbytes) in zip(self._sides, made, strict=True):
+                slabs[side].append((recv_handle(pipe), nbytes))
+        return slabs
+
+    def plans(self, key: str) -> list[Any]:
+        return self._plans[key]
+
+    def refresh(self) -> bool:
+        """Fresh inputs and answers for the timed burst; True where the layout changed."""
+        before = self._plans.get("timed")
+        first = self.job.trials + self._made
+        self._made += self._burst_calls
+        specs = [
+            timed_trial(self.module.problem, self.job.size, first + offset)
+            for offset in range(self._burst_calls)
+        ]
+        self._prepare("timed", specs, check_reference=False)
+        return before is not None and before != self._plans["timed"]
+
+    def shorten_burst(self, calls: int) -> None:
+        """From the next refresh on, at most so many calls."""
+        self._burst_calls = min(self._burst_calls, calls)
+
+    def shuffled_burst(self) -> tuple[int, ...]:
+        return tuple(self._chooser.sample(range(self._burst_calls), self._burst_calls))
+
+    def clear(self, key: str, side: str) -> None:
+        self._all("clear", key, side)
+
+    def lock(self, key: str, burst: tuple[int, ...]) -> list[Any]:
+        """Each call of a burst opens with the answer of the one before, and no other is locked.
+        What a side's ranks have to be told of that."""
+        return self._all("lock", key, burst)
+
+    def is_calm(self) -> bool:
+        """Whether the GPUs are idle, at last after some waiting. A processor always is."""
+        return self.job.device is Device.CPU or all(self._all("is_calm"))
+
+    def release(
+        self, side: str, indices: tuple[int, ...], sequence: int, max_skew_s: float = 0.0
+    ) -> None:
+        """Inputs and go for every rank."""
+        skews_s = (self._chooser.uniform(0, max_skew_s) for _ in self._pipes)
+        self._send(("release", (side, indices, sequence, skew_s)) for skew_s in skews_s)
+        self._answers("release")
+
+    def watch_for_end(self, side: str, sequence: int) -> None:
+        """Have the judge's ranks wait, spinning, for the end of a burst; `ended` must follow."""
+        self._tell("finish", side, sequence)
+
+    def ended(self) -> tuple[int, list[int]]:
+        """When the burst's last GPU was done, and the ranks that ticked before theirs was."""
+        answers = self._answers("finish")
+        early = [rank for rank, (_, left) in enumerate(answers) if left]
+        return max(when for when, _ in answers), early
+
+    def check(self, key: str, side: str, called: tuple[int, ...] = (0,)) -> list[OutputCheck]:
+        """Every output of every rank and of the calls that were made, compared."""
+        answers = self._all("check", key, side, called)
+        return [check for calls in answers for checks in calls for check in checks]
+
+    def close(self) -> None:
+        for pipe in self._pipes:
+            pipe.close()
+        for pid in self._pids:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+            os.waitpid(pid, 0)
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    def _prepare(self, key: str, specs: list[TrialSpec], *, check_reference: bool) -> None:
+        answers = self._all("prepare", key, specs, check_reference)
+        self._plans[key] = [plan for plan, _ in answers]
+        self._nbytes[key] = max(nbytes for _, nbytes in answers)
+        if self._size and self._nbytes[key] > self._size:
+            raise EvaluatorError(f"the inputs of {key} outgrew their slab")
+
+    def _all(self, name: str, *arguments: object) -> list[Any]:
+        self._tell(name, *arguments)
+        return self._answers(name)
+
+    def _tell(self, name: str, *arguments: object) -> None:
+        self._send((name, arguments) for _ in self._pipes)
+
+    def _send(self, messages: Iterable[tuple[str, tuple[object, ...]]]) -> None:
+        """One to each rank; none is idle until all have answered."""
+        self.is_idle = False
+        for pipe, message in zip(self._pipes, messages, strict=True):
+            pipe.send(message)
+
+    def _answers(self, name: str) -> list[Any]:
+        answers, began = [], time.monotonic()
+        for rank, pipe in enumerate(self._pipes):
+            if not pipe.poll(ANSWER_TIMEOUT_S):
+                raise EvaluatorError(f"the judge's rank {rank} gave no answer to {name}")
+            try:
+                status, value = pipe.recv()
+            except EOFError:
+                raise EvaluatorError(f"the judge's rank {rank} died during {name}") from None
+            if status == "full":
+                raise GpuFull(f"the judge's rank {rank} has too little memory: {value}")
+            if status != "ok":
+                raise EvaluatorError(f"the judge's rank {rank} failed in {name}: {value}")
+            answers.append(value)
+        self.is_idle = True
+        self._spent_s[name] += time.monotonic() - began
+        return answers
+
+    def _fork(self, seat: Seat) -> None:
+        ours, theirs = multiprocessing.Pipe()
+        judge_pid = os.getpid()
+        pid = os.fork()
+        if pid:
+            theirs.close()
+            self._pipes.append(ours)
+            self._pids.append(pid)
+            return
+        status = 1
+        try:
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)
+            die_with_parent(judge_pid)
+            for pipe in [ours, *self._pipes]:
+                pipe.close()
+            os.environ.update(self._host.settings)
+            serve(seat, theirs)
+            status = 0
+        finally:
+            os._exit(status)
+
+
+def _find(job: Job) -> str:
+    """The problem's dotted name; raises EvaluatorError where the job asks for nothing known."""
+    try:
+        name = problems.find(job.problem)
+    except problems.UnknownProblem as error:
+        raise EvaluatorError(str(error)) from None
+    problem = problems.load(name).problem
+    if job.size not in problem.sizes:
+        raise EvaluatorError(f"{name} has no size {job.size!r}, only {', '.join(problem.sizes)}")
+    if job.world_size not in problem.world_sizes:
+        known = ", ".join(map(str, problem.world_sizes))
+        raise EvaluatorError(f"{name} is asked for world sizes {known}, not {job.world_size}")
+    return name
+
+
+torch.set_num_threads(1)

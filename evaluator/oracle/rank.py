@@ -1,0 +1,296 @@
+"""The judge's own process for one rank: makes its inputs, its oracle answers, and its comparisons.
+
+Forked from the judge, outside every sandbox; it shares with a submission nothing but the slab. The
+W of them run the reference among themselves in float64 to know the answers before anybody is asked.
+"""
+
+from __future__ import annotations
+
+import itertools
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import torch
+import torch.distributed as dist
+
+from evaluator.buffers import memory
+from evaluator.buffers.control import Control
+from evaluator.buffers.input_locks import Lock, kernel_for, make_lock
+from evaluator.buffers.memory import Memory
+from evaluator.buffers.slab import Cursor, Place, lay_out
+from evaluator.messages.job import Job, Profile
+from evaluator.messages.report import EvaluatorError, OutputCheck, Verdict
+from evaluator.oracle.call_cache import Bank, Call, as_bytes, first_differences
+from evaluator.oracle.canaries import Marks, Watch, watch
+from evaluator.oracle.gpu_idle import is_calm
+from problems import ProblemModule
+from problems.calls import Outputs, keys_of_ties, mutated, true_answer
+from problems.calls import call as answers
+from problems.comparison import compare
+from problems.context import RankContext
+from problems.spec import Tolerance
+from problems.trials import TrialSpec
+
+LARGE_BYTES = 4 << 30
+FLUSH_BYTES = 256 << 20  # several times the cache of any GPU
+CPU = torch.device("cpu")
+
+
+@dataclass(kw_only=True)
+class JudgeRank:
+    job: Job
+    rank: int
+    module: ProblemModule
+    secret: bytes
+    controls: dict[str, Control]
+    device: torch.device = CPU
+    groups: Mapping[str, dist.ProcessGroup] = field(default_factory=dict)
+    banks: dict[str, Bank] = field(default_factory=dict)
+    memories: list[Memory] = field(default_factory=list)
+    slabs: dict[str, torch.Tensor] = field(default_factory=dict)
+    output_dtypes: tuple[torch.dtype, ...] = ()
+    inputs_ready: list[list[tuple[int, torch.Tensor]]] = field(default_factory=list)
+    outputs_cleared: list[tuple[Place, ...]] = field(default_factory=list)
+    watched: list[Watch] = field(default_factory=list)
+    locks: dict[int, Lock] = field(default_factory=dict)
+
+    @cached_property
+    def marks(self) -> Marks:
+        return Marks(secret=self.secret, rank=self.rank)
+
+    @property
+    def tolerance(self) -> Tolerance:
+        return self.module.problem.tolerance(self.job.profile, self.job.dtype)
+
+    def prepare(self, key: str, specs: list[TrialSpec], check_reference: bool) -> Any:
+        """Make a bank's calls; returns (plan, bytes needed). Collective over the judge's ranks."""
+        bank = Bank(calls=[self._make_call(spec, check_reference) for spec in specs])
+        cursor = Cursor()
+        for call in bank.calls:
+            shapes = [tuple(out.shape) for out in call.truth[: len(self.output_dtypes)]]
+            outputs = list(zip(shapes, self.output_dtypes, strict=True))
+            call.layout = lay_out(cursor, call.inputs, outputs, self.module.problem.mutates)
+        bank.nbytes, bank.guards = cursor.close(), cursor.guards
+        self.banks[key] = bank
+        slots = [call.layout.node() for call in bank.calls if call.layout is not None]
+        return {"slots": slots}, bank.nbytes
+
+    def attach(self, nbytes: int) -> list[tuple[int, int]]:
+        """Make a slab for each side; their descriptors and sizes in bytes."""
+        if nbytes > LARGE_BYTES and self.device.type == "cuda":
+            torch.cuda.empty_cache()  # an oracle's working memory is too much to keep
+        made = []
+        for side in self.controls:
+            fd, slab = memory.create(self.device, nbytes)
+            self.memories.append(slab)
+            self.slabs[side] = slab.everything
+            if self.device.type == "cuda":
+                slab.everything.zero_()  # this process may have held answers there
+            made.append((fd, slab.nbytes))
+        return made
+
+    def end(self) -> None:
+        """Forget the run, and give its memory back."""
+        secrets = (self.inputs_ready, self.outputs_cleared, self.watched, self.locks)
+        for kept in (self.banks, self.slabs, *secrets):
+            kept.clear()
+        for slab in self.memories:
+            memory.close(slab)
+        self.memories.clear()
+        if self.device.type == "cuda":
+            torch.cuda.empty_cache()
+
+    def drop(self, key: str) -> None:
+        """Forget a bank that has been judged."""
+        self.inputs_ready = []
+        del self.banks[key]
+
+    def clear(self, key: str, side: str) -> None:
+        """Make a slab ready for a bank: guard bands, poison where outputs belong, no inputs yet."""
+        bank, slab = self.banks[key], self.slabs[side]
+        if side not in bank.filled_sides:
+            bank.filled_sides.add(side)
+            for start, end in bank.guards:
+                slab[start:end] = self._guard[: end - start]
+        self.inputs_ready, self.outputs_cleared = [], []
+        for call in bank.calls:
+            assert call.layout is not None
+            ready = [(place.offset, as_bytes(tensor)) for _, place, tensor in call.placed()]
+            self.inputs_ready.append(ready)
+            self.outputs_cleared.append(call.layout.outputs)
+            for place in call.layout.outputs:
+                self.marks.fill(place.region(slab), place.dtype)
+
+    def lock(self, key: str, indices: tuple[int, ...]) -> dict[str, Any]:
+        """From now on each of these calls opens with the answer of the one before, on both sides,
+        unless others are as good; no other call is locked. Returns what ranks have to be told."""
+        self.locks.clear()
+        calls = [] if self.module.settle else self.banks[key].calls
+        for before, after in itertools.pairwise(indices if calls else ()):
+            answers = calls[before].answers(self.module.problem.mutates)
+            if lock := make_lock(calls[after].span, answers, self.tolerance):
+                self.locks[after] = lock
+        nodes = [self.locks[index].node if index in self.locks else None for index in indices]
+        return {"locks": nodes, "kernel": kernel_for(self.device)}
+
+    def release(self, side: str, indices: tuple[int, ...], sequence: int, skew_s: float) -> None:
+        """Write the inputs of the cleared bank's calls and say go at once: they are secret until
+        they are needed."""
+        slab = self.slabs[side]
+        for index in indices:
+            if lock := self.locks.get(index):
+                lock.write(slab, self.inputs_ready[index])
+                continue
+            for offset, value in self.inputs_ready[index]:
+                slab[offset : offset + len(value)] = value
+        if self.device.type == "cuda":
+            outputs = [place for index in indices for place in self.outputs_cleared[index]]
+            self.watched = watch(self.marks, outputs, self.device)
+            self._scratch.zero_()  # pushes the inputs out of the GPU's cache
+            torch.cuda.synchronize()
+        if skew_s:
+            time.sleep(skew_s)
+        self.controls[side].release(sequence)
+
+    def is_calm(self) -> bool:
+        """Wait until nobody else computes on this GPU; False where somebody goes on and on."""
+        return self.device.type != "cuda" or is_calm(self._scratch[:1])
+
+    def finish(self, side: str, sequence: int) -> tuple[int, int]:
+        """Wait until the rank ticks, then look at the GPU itself; returns when that was done, in
+        nanoseconds, and how many of some secret places were still unwritten.
+
+        A rank that ticks while its GPU still works gains nothing: this look takes its turn after
+        that work, or finds a place that it has not come to.
+        """
+        while not self.controls[side].has_done(sequence):
+            pass
+        left = sum(int(places.unwritten(self.slabs[side])) for places in self.watched)
+        torch.cuda.synchronize()
+        return time.perf_counter_ns(), left
+
+    def check(self, key: str, side: str, called: tuple[int, ...]) -> list[list[OutputCheck]]:
+        """Snapshot a slab at once, then judge the snapshot; per call, one check per output."""
+        bank = self.banks[key]
+        snapshot = self.slabs[side][: bank.nbytes].clone()
+        for start, end in bank.guards:
+            if self._is_broken(snapshot, start, end):
+                return [[self._fault("guard band", Verdict.PROTOCOL_VIOLATION)]]
+        found: list[list[OutputCheck]] = []
+        for index in called:
+            own = self._check_call(bank.calls[index], snapshot, self.locks.get(index))
+            found.append(own)
+            if self.locks and any(check.verdict is not Verdict.OK for check in own):
+                break  # nobody knows what the next call was given
+        return found
+
+    def _is_broken(self, snapshot: torch.Tensor, start: int, end: int) -> bool:
+        """Whether a guard band is; what a lock that opened with another key left is none."""
+        band, guard = snapshot[start:end], self._guard[: end - start]
+        if torch.equal(band, guard):
+            return False
+        offsets = first_differences(band, guard) + start
+        return not any(lock.span.covers(offsets) for lock in self.locks.values())
+
+    def _check_call(
+        self, call: Call, snapshot: torch.Tensor, lock: Lock | None
+    ) -> list[OutputCheck]:
+        problem = self.module.problem
+        checks = []
+        for name, offsets in call.overwritten(snapshot, problem.mutates):
+            # Then the answer before was not there yet, and the lock opened with another key.
+            is_early = lock is not None and lock.span.covers(offsets)
+            broken = Verdict.LATE_OUTPUT if is_early else Verdict.INPUT_CONTRACT_BROKEN
+            checks.append(self._fault(call.names[0] if is_early else name, broken))
+        views = [place.on(snapshot) for place, _ in call.answers(problem.mutates)]
+        got = self._settled(tuple(views), call.truth, call.keys)
+        for position, (name, expected) in enumerate(zip(call.names, call.truth, strict=True)):
+            is_output = position < len(self.output_dtypes)
+            unwritten = self.marks.unwritten(views[position]) if is_output else 0
+            if unwritten:
+                late = Verdict.LATE_OUTPUT
+                checks.append(self._fault(name, late, unwritten, expected.numel()))
+            else:
+                checks.append(self._compare(name, got[position], expected))
+        return checks
+
+    def _compare(self, name: str, got: torch.Tensor, expected: torch.Tensor) -> OutputCheck:
+        found = compare(got, expected, self.tolerance)
+        verdict = Verdict.OK
+        if found.nonfinite:
+            verdict = Verdict.NONFINITE_OUTPUT
+        elif found.mismatched:
+            verdict = Verdict.OUTPUT_MISMATCH
+        return OutputCheck(
+            rank=self.rank,
+            output=name,
+            elements=found.elements,
+            mismatched=found.mismatched,
+            max_error=found.max_error,
+            verdict=verdict,
+        )
+
+    def _fault(self, name: str, verdict: Verdict, bad: int = 1, of: int = 1) -> OutputCheck:
+        return OutputCheck(
+            rank=self.rank,
+            output=name,
+            elements=of,
+            mismatched=bad,
+            max_error=None,
+            verdict=verdict,
+        )
+
+    def _make_call(self, spec: TrialSpec, check_reference: bool) -> Call:
+        module, job = self.module, self.job
+        context = RankContext(
+            rank=self.rank,
+            world_size=job.world_size,
+            number=module.problem.number,
+            spec=spec,
+            profile=job.profile,
+            secret=self.secret,
+            dtype=getattr(torch, job.dtype),
+            device=self.device,
+        )
+        inputs = module.make_inputs(context, module.dims(spec.m, spec.n, job.world_size))
+        named = true_answer(module, inputs, self.groups)
+        names, truth = tuple(n for n, _ in named), self._here(t for _, t in named)
+        is_upstream = job.profile is Profile.UPSTREAM
+        keys = () if is_upstream else keys_of_ties(module, inputs, self.groups)
+        if check_reference or is_upstream:
+            own = self._here(answers(module.reference, module.problem, inputs, self.groups))
+            count = len(own) - len(mutated(module.problem, inputs))
+            self.output_dtypes = tuple(out.dtype for out in own[:count])
+            if is_upstream:
+                truth = own
+            self._check_reference(self._settled(own, truth, keys), truth)
+        return Call(inputs=inputs, names=names, truth=truth, keys=keys)
+
+    def _here(self, answer: Iterable[torch.Tensor]) -> Outputs:
+        """On this rank's device, as a submission's answers are; a reference may leave its on the
+        CPU."""
+        return tuple(tensor.to(self.device) for tensor in answer)
+
+    def _settled(self, got: Outputs, truth: Outputs, keys: Outputs) -> Outputs:
+        """The truth in place of every answer that is as good."""
+        return self.module.settle(got, truth, keys) if self.module.settle and keys else got
+
+    def _check_reference(
+        self, own: tuple[torch.Tensor, ...], truth: tuple[torch.Tensor, ...]
+    ) -> None:
+        """The reference itself must pass: otherwise the fault is ours, whatever the kernel does."""
+        for position, (got, expected) in enumerate(zip(own, truth, strict=True)):
+            check = self._compare(f"answer {position}", got, expected)
+            if check.verdict is not Verdict.OK:
+                raise EvaluatorError(f"the reference fails its own oracle: {check}")
+
+    @cached_property
+    def _scratch(self) -> torch.Tensor:
+        return torch.empty(FLUSH_BYTES, dtype=torch.uint8, device=self.device)
+
+    @cached_property
+    def _guard(self) -> torch.Tensor:
+        return self.marks.guard(self.device)

@@ -1,0 +1,63 @@
+"""What a rank prints when it is asked where it is: its stacks and its last collectives.
+
+Asked by a signal, because a rank that hangs inside a library runs no Python. Untrusted like all
+that a rank prints.
+"""
+
+from __future__ import annotations
+
+import faulthandler
+import json
+import os
+import signal
+import sys
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+import torch.distributed as dist
+
+from evaluator.rank.launcher import WHERE_SIGNAL
+
+
+def prepare() -> None:
+    """Answer the signal from now on. The stacks are printed by the signal's own handler, the
+    collectives by a thread that the handler wakes."""
+    wake, wake_end = os.pipe()
+    os.set_blocking(wake_end, False)
+    signal.signal(WHERE_SIGNAL, lambda *_: None)
+    signal.set_wakeup_fd(wake_end, warn_on_full_buffer=False)
+    faulthandler.enable()
+    faulthandler.register(WHERE_SIGNAL, all_threads=True, chain=True)
+    threading.Thread(target=_answer, args=[wake], daemon=True, name="last words").start()
+
+
+def _answer(wake: int) -> None:
+    while os.read(wake, 1):
+        for line in last_collectives():
+            sys.stderr.write(f"{line}\n")
+
+
+def last_collectives() -> Iterator[str]:
+    """One line a process group: the last collective that this rank has entered in it."""
+    if not dist.is_initialized():
+        return
+    last: dict[str, dict[str, Any]] = {}
+    for entry in _recorded():
+        last[str(entry.get("process_group", ["?"])[0])] = entry
+    for name, entry in last.items():
+        operation = str(entry.get("profiling_name", "?")).rpartition(":")[2]
+        seq, state = entry.get("collective_seq_id"), entry.get("state")
+        yield f"last collective: {operation} seq={seq} group={name} state={state}"
+
+
+def _recorded() -> list[dict[str, Any]]:
+    """What torch's flight recorders hold; empty where this version has none."""
+    c10d: Any = torch._C._distributed_c10d
+    entries: list[dict[str, Any]] = []
+    for name in ("_dump_nccl_trace_json", "_dump_fr_trace_json"):
+        dump = getattr(c10d, name, None)
+        if dump is not None and not entries:
+            entries = json.loads(dump()).get("entries", [])
+    return entries

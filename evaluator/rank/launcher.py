@@ -1,0 +1,133 @@
+"""First program inside a sandbox: imports torch once, receives its buffers, forks the ranks.
+
+Trusted code in an untrusted place: it runs before the submission does, and nothing that it says
+later is believed.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import signal
+import socket
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from evaluator.messages.codec import decode, encode
+
+WHERE_SIGNAL = signal.SIGUSR1
+
+
+@dataclass(frozen=True, kw_only=True)
+class Task:
+    """What a side's ranks are to call: `entry` is the text of a submission, or None for the
+    reference of `problem`; the lengths of the problem's mesh follow from the sizes `m` and `n`."""
+
+    problem: str
+    m: int
+    n: int
+    entry: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class RankSetup:
+    """What the ranks of one side need to know; sent by the judge with the descriptors. `cores` are
+    each rank's, if any."""
+
+    task: Task
+    world_size: int
+    threads: int
+    device: str = "cpu"
+    cores: tuple[tuple[int, ...], ...] = ()
+
+
+def main(channel_fd: int, *, import_early: bool) -> int:
+    """Wait for the setup and, per rank, a slab channel, a control page and a log; run the ranks."""
+    if import_early:
+        _import_runner()
+    channel = socket.socket(fileno=channel_fd)
+    setup, fds = _receive(channel)
+    run_rank = _import_runner()
+    children: dict[int, int] = {}
+    for rank in range(setup.world_size):
+        pid = os.fork()
+        if pid == 0:
+            channel.close()
+            own = fds[3 * rank : 3 * rank + 3]
+            for fd in set(fds) - set(own):
+                os.close(fd)
+            _redirect_output(own[2])
+            if setup.cores:
+                os.sched_setaffinity(0, setup.cores[rank])
+            run_rank(setup, rank, socket.socket(fileno=own[0]), control_fd=own[1])
+            os._exit(0)
+        children[pid] = rank
+    for fd in fds:
+        os.close(fd)
+    _wait_for_an_end(channel, children)
+    return 1
+
+
+def _import_runner() -> Callable[..., None]:
+    """Imports torch: once, before the ranks are forked."""
+    from evaluator.rank.runner import run_rank
+
+    return run_rank
+
+
+def _wait_for_an_end(channel: socket.socket, children: dict[int, int]) -> None:
+    """Until a rank ends, which is told to the judge, or until the judge is gone.
+
+    A byte from the judge asks every rank where it is.
+    """
+    pidfds = {os.pidfd_open(pid): pid for pid in children}
+    while True:
+        ready, _, _ = select.select([channel.fileno(), *pidfds], [], [])
+        for pidfd in ready:
+            if pidfd in pidfds:
+                pid, status = os.waitpid(pidfds[pidfd], 0)
+                note = {"rank": children[pid], "code": os.waitstatus_to_exitcode(status)}
+                channel.sendall(json.dumps(note).encode())
+                return
+        if not channel.recv(1):
+            return
+        for pid in children:
+            os.kill(pid, WHERE_SIGNAL)
+
+
+def send(channel: socket.socket, setup: RankSetup, fds: Sequence[int]) -> None:
+    """Judge's end: the setup, then a slab channel, a control page and a log per rank."""
+    text = json.dumps(encode(setup)).encode()
+    channel.sendall(len(text).to_bytes(8, "little") + text)
+    socket.send_fds(channel, [b"."], list(fds))
+
+
+def send_slab(channel: socket.socket, fd: int, nbytes: int) -> None:
+    socket.send_fds(channel, [nbytes.to_bytes(8, "little")], [fd])
+
+
+def receive_slab(channel: socket.socket) -> tuple[int, int]:
+    """A rank's end: the descriptor of its slab, and how many bytes it has."""
+    size, (fd,), _, _ = socket.recv_fds(channel, 8, 1)
+    return fd, int.from_bytes(size, "little")
+
+
+def _receive(channel: socket.socket) -> tuple[RankSetup, list[int]]:
+    header = channel.recv(8, socket.MSG_WAITALL)
+    length = int.from_bytes(header, "little")
+    text = channel.recv(length, socket.MSG_WAITALL)
+    setup = decode(RankSetup, json.loads(text))
+    _, fds, _, _ = socket.recv_fds(channel, 1, 3 * setup.world_size)
+    return setup, list(fds)
+
+
+def _redirect_output(log_fd: int) -> None:
+    os.dup2(log_fd, 1)
+    os.dup2(log_fd, 2)
+    os.close(log_fd)
+
+
+if __name__ == "__main__":
+    sys.exit(main(int(sys.argv[1]), import_early="early" in sys.argv[2:]))

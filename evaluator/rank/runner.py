@@ -1,0 +1,283 @@
+"""One rank of a submission or of the reference: join the group, map the slab, call, tick.
+
+It shares its process with the submission, so nothing here protects anything: it only makes honest
+submissions work. The judge believes none of it.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import socket
+import sys
+import tempfile
+import time
+import traceback
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from itertools import repeat
+from pathlib import Path
+from typing import Any
+
+import torch
+import torch.distributed as dist
+
+import problems
+from evaluator.buffers import memory
+from evaluator.buffers.control import Command, Control
+from evaluator.buffers.input_locks import opener
+from evaluator.buffers.memory import Memory
+from evaluator.messages.codec import decode
+from evaluator.rank import hang_report as last_words
+from evaluator.rank.builds import share_builds, uses_extensions
+from evaluator.rank.failure_claim import CallFault, claim_of
+from evaluator.rank.launcher import RankSetup, Task, receive_slab
+from problems.mesh import join_world, mesh_groups
+from problems.values import linear, named_outputs, sparse, tensors
+
+Solution = Callable[..., object]
+Groups = Mapping[str, dist.ProcessGroup]
+Openers = Iterable[Callable[[], object]]
+SCRATCH = Path(tempfile.gettempdir())
+ALL_OPEN: Openers = repeat(int)  # which does nothing
+
+
+def run_rank(setup: RankSetup, rank: int, slab_channel: socket.socket, control_fd: int) -> None:
+    """Serve the judge's commands until the sandbox is killed, or claim a failure and wait."""
+    control, stage = Control(control_fd), "import"
+    try:
+        last_words.prepare()
+        control.wait_go()
+        device = _join(setup, rank)
+        work = _work(setup.task, setup.world_size, rank)
+        control.done(0)
+        stage = "call"
+        slab: Memory | None = None
+        slots, openers, armed = list[Slot](), ALL_OPEN, False
+        while True:
+            command, indices = control.wait_go(armed=armed)
+            armed = command is Command.CALL and not indices
+            if command is Command.CALL:
+                elapsed_ns = STOPWATCHES[device.type](device)
+                for index, unlock in zip(indices, openers, strict=False):
+                    unlock()
+                    slot = slots[index]
+                    given = slot.given()
+                    slot.store(work.solution(*given), given)
+                    openers = ALL_OPEN  # in bursts to come
+                control.done(elapsed_ns())
+                continue
+            if command is Command.TAKE:
+                work = _work_after(slab, control, setup, rank)
+                slots, slab = [], None
+            elif command is Command.LOCK:
+                openers = _openers(slab, control)
+            elif command is Command.LOAD_PLAN:
+                slab = slab or memory.open_fd(device, *receive_slab(slab_channel))
+                slots = [Slot(slab, work, node) for node in control.read_plan()["slots"]]
+                _keep_to(control.core, setup.cores[rank] if setup.cores else ())
+            else:
+                asked = [slots[index] for index in indices]
+                control.write_answer(_answer(command, asked, work, device, rank))
+            control.done(0)
+    except BaseException as error:  # noqa: BLE001 - a submission may raise anything
+        _give_up(control, claim_of(error, stage))
+
+
+def _give_up(control: Control, claim: bytes) -> None:
+    """The judge ends it."""
+    traceback.print_exc()
+    control.fail(claim)
+    while True:
+        time.sleep(60)
+
+
+def _keep_to(core: int | None, others: tuple[int, ...]) -> None:
+    """This thread alone: those that it has started stay where they are."""
+    if wanted := {core} if core is not None else others:
+        os.sched_setaffinity(0, wanted)
+
+
+def _openers(slab: Memory | None, control: Control) -> Openers:
+    """For the calls of the next burst, and for it alone."""
+    assert slab is not None
+    plan = control.read_plan()
+    return [opener(slab, node, plan["kernel"]) if node else int for node in plan["locks"]]
+
+
+def _answer(
+    command: Command, calls: list[Slot], work: Work, device: torch.device, rank: int
+) -> bytes:
+    """What the judge asks of a kernel whose verdict is known already."""
+    from evaluator.rank.profiler import device_code, record
+
+    def call_all() -> None:
+        for slot in calls:
+            given = slot.given()
+            slot.store(work.solution(*given), given)
+
+    if command is Command.PROFILE:
+        return record(call_all, device.type)
+    return device_code() if rank == 0 else b""  # the ranks share what they built
+
+
+def _wall(device: torch.device) -> Callable[[], int]:
+    began = time.perf_counter_ns()
+    return lambda: time.perf_counter_ns() - began
+
+
+def _events(device: torch.device) -> Callable[[], int]:
+    """The GPU's own time; whoever asks for it waits until everything on the GPU is done."""
+    event: Any = torch.cuda.Event
+    began, ended = event(enable_timing=True), event(enable_timing=True)
+    began.record(torch.cuda.current_stream(device))
+
+    def elapsed_ns() -> int:
+        ended.record(torch.cuda.current_stream(device))
+        torch.cuda.synchronize(device)
+        return int(began.elapsed_time(ended) * 1e6)
+
+    return elapsed_ns
+
+
+# What a rank says of its time: nanoseconds from a start until all that was begun is done.
+STOPWATCHES: Mapping[str, Callable[[torch.device], Callable[[], int]]] = {
+    "cpu": _wall,
+    "cuda": _events,
+}
+
+
+def _join(setup: RankSetup, rank: int) -> torch.device:
+    os.environ.update(
+        RANK=str(rank),
+        LOCAL_RANK=str(rank),
+        WORLD_SIZE=str(setup.world_size),
+        LOCAL_WORLD_SIZE=str(setup.world_size),
+        MASTER_ADDR="127.0.0.1",
+        MASTER_PORT="29500",
+    )
+    torch.set_num_threads(setup.threads)
+    return join_world(setup.device, str(SCRATCH / "rendezvous"), rank, setup.world_size)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Work:
+    """What this rank calls, its groups, and what the problem's outputs are called."""
+
+    solution: Solution
+    groups: Groups
+    names: tuple[str, ...]
+
+
+def _work(task: Task, world_size: int, rank: int) -> Work:
+    """Collective over the side's ranks."""
+    module = problems.load(task.problem)
+    dims = module.dims(task.m, task.n, world_size)
+    groups = mesh_groups(module.problem.mesh, dims, rank, world_size)
+    solution = module.reference if task.entry is None else _entry(task.entry)
+    return Work(solution=solution, groups=groups, names=module.problem.outputs)
+
+
+def _work_after(slab: Memory | None, control: Control, setup: RankSetup, rank: int) -> Work:
+    """The next task of a reference's rank, which lets the memory of the last one go."""
+    if slab is not None:
+        memory.close(slab)
+    torch.cuda.empty_cache()
+    return _work(decode(Task, control.read_plan()), setup.world_size, rank)
+
+
+def _entry(source: str) -> Solution:
+    if uses_extensions(source):
+        from torch.utils import cpp_extension
+
+        share_builds(cpp_extension)
+    path = SCRATCH / f"rank{os.environ['RANK']}" / "submission.py"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(source)
+    spec = importlib.util.spec_from_file_location("submission", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["submission"] = module
+    spec.loader.exec_module(module)
+    solution = getattr(module, "solution", None)
+    if not callable(solution):
+        raise CallFault("missing_entry_point", "no_solution", "the source defines no solution()")
+    return solution  # type: ignore[no-any-return]
+
+
+class Slot:
+    """The arguments of one call and the places of its outputs, as views on the slab."""
+
+    def __init__(self, slab: Memory, work: Work, node: dict[str, Any]) -> None:
+        self.arguments = [_argument(slab, work.groups, item) for item in node["arguments"]]
+        self._outputs = [_view(slab, item) for item in node["outputs"]]
+        self._names = work.names
+        self._changed = [(i, tensors(self.arguments[i])) for i in node["changed"]]
+
+    def given(self) -> list[object]:
+        """The arguments of the next call; a list that one empties is whole for the one after."""
+        return [list(a) if isinstance(a, list) else a for a in self.arguments]
+
+    def store(self, result: object, given: list[object]) -> None:
+        """Copy what a call returned and replaced to where it belongs; raises CallFault."""
+        self._store(result)
+        for position, views in self._changed:
+            for view, now in zip(views, tensors(given[position]), strict=True):
+                if now is not view:  # an entry of a list may be replaced instead of written to
+                    _fill("changed argument", view, now)
+
+    def _store(self, result: object) -> None:
+        try:
+            returned = named_outputs(self._names, result)
+        except TypeError as error:
+            raise CallFault("runtime_error", "output_type", str(error)) from None
+        except ValueError as error:
+            raise CallFault("shape_mismatch", "output_count", str(error)) from None
+        if len(returned) != len(self._outputs):
+            raise CallFault(
+                "shape_mismatch",
+                "output_count",
+                f"{len(returned)} tensors returned, {len(self._outputs)} expected",
+            )
+        for place, (name, tensor) in zip(self._outputs, returned, strict=True):
+            _fill(name, place, tensor)
+
+
+def _fill(name: str, place: torch.Tensor, tensor: torch.Tensor) -> None:
+    if tensor.shape != place.shape:
+        raise CallFault(
+            "shape_mismatch",
+            "output_shape",
+            f"{name} has shape {tuple(tensor.shape)}, {tuple(place.shape)} expected",
+        )
+    if tensor.dtype != place.dtype:
+        raise CallFault(
+            "dtype_mismatch", "output_dtype", f"{name} is {tensor.dtype}, {place.dtype} expected"
+        )
+    place.copy_(tensor)
+
+
+def _argument(slab: Memory, groups: Groups, node: dict[str, Any]) -> object:
+    def built(nodes: list[dict[str, Any]]) -> list[Any]:
+        return [_argument(slab, groups, item) for item in nodes]
+
+    match node:
+        case {"tensor": place}:
+            return _view(slab, place)
+        case {"items": items, "tuple": is_tuple}:
+            return tuple(built(items)) if is_tuple else built(items)
+        case {"linear": [weight, *bias]}:
+            return linear(_view(slab, weight["tensor"]), *(built(bias) or [None]))
+        case {"sparse": parts, "shape": shape}:
+            indices, values = built(parts)
+            return sparse(indices, values, shape)
+        case {"size": lengths}:
+            return torch.Size(lengths)
+        case {"group": axis}:
+            return groups[axis]
+    return node["value"]
+
+
+def _view(slab: Memory, place: dict[str, Any]) -> torch.Tensor:
+    return slab.tensor(place["offset"], tuple(place["shape"]), getattr(torch, place["dtype"]))

@@ -1,0 +1,96 @@
+"""Collects what ranks print, without ever waiting for them and without keeping more than a cap."""
+
+from __future__ import annotations
+
+import os
+import select
+import threading
+from collections import deque
+from dataclasses import dataclass, field
+
+from evaluator.messages.report import RankLog
+from evaluator.messages.text import plain_text
+
+READ_BYTES = 64 << 10
+PAUSE_S = 0.01
+
+
+@dataclass
+class _Capped:
+    """The head and the tail of a stream, each at most `half` bytes."""
+
+    half: int
+    head: bytearray = field(default_factory=bytearray)
+    tail: deque[bytes] = field(default_factory=deque)
+    tail_bytes: int = 0
+    dropped_bytes: int = 0
+
+    def add(self, chunk: bytes) -> None:
+        room = self.half - len(self.head)
+        self.head += chunk[:room]
+        if rest := chunk[room:]:
+            self.tail.append(rest)
+            self.tail_bytes += len(rest)
+        while self.tail_bytes > self.half:
+            first = self.tail.popleft()
+            excess = min(len(first), self.tail_bytes - self.half)
+            self.tail_bytes -= excess
+            self.dropped_bytes += excess
+            if len(first) > excess:
+                self.tail.appendleft(first[excess:])
+
+    def text(self) -> str:
+        gap = f"\n… {self.dropped_bytes} bytes not kept …\n".encode() if self.dropped_bytes else b""
+        return plain_text(bytes(self.head) + gap + b"".join(self.tail))
+
+
+class LogCollector:
+    """Drains one pipe per rank in a thread; a flood slows down only the rank that causes it."""
+
+    def __init__(self, cap_bytes: int) -> None:
+        self._cap_bytes = cap_bytes
+        self._streams: dict[int, _Capped] = {}
+        self._ranks: dict[int, int] = {}
+        self._stop = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def open_pipe(self, rank: int) -> int:
+        """The write end for `rank` (-1: the sandbox itself); its caller closes it."""
+        read, write = os.pipe()
+        os.set_blocking(read, False)
+        self._ranks[read] = rank
+        self._streams[rank] = _Capped(half=self._cap_bytes // 2)
+        return write
+
+    def start(self) -> None:
+        self._thread = threading.Thread(target=self._drain, daemon=True)
+        self._thread.start()
+
+    def finish(self) -> tuple[RankLog, ...]:
+        """Stop, take what is still in the pipes and return every log that is not empty."""
+        self._stop.set()
+        if self._thread is not None:
+            self._thread.join()
+        for fd in list(self._ranks):
+            self._take(fd)
+            os.close(fd)
+        self._ranks.clear()
+        return tuple(
+            RankLog(rank=rank, text=stream.text(), dropped_bytes=stream.dropped_bytes)
+            for rank, stream in sorted(self._streams.items())
+            if stream.head
+        )
+
+    def _drain(self) -> None:
+        open_fds = set(self._ranks)
+        while open_fds and not self._stop.wait(PAUSE_S):
+            ready, _, _ = select.select(list(open_fds), [], [], 0)
+            open_fds -= {fd for fd in ready if not self._take(fd)}
+
+    def _take(self, fd: int) -> bool:
+        try:
+            chunk = os.read(fd, READ_BYTES)
+        except BlockingIOError:
+            return True
+        self._streams[self._ranks[fd]].add(chunk)
+        return bool(chunk)

@@ -1,0 +1,284 @@
+"""The sandboxed ranks of one side (submission or reference), as the judge handles them."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import socket
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from evaluator.buffers.control import CONTROL_BYTES, Command, Control, sealed_memfd
+from evaluator.host.host import Host
+from evaluator.messages.codec import encode
+from evaluator.messages.job import Job, Limits
+from evaluator.messages.report import EvaluatorError, Isolation, Phase, RankLog, Verdict
+from evaluator.messages.text import plain_text
+from evaluator.rank import launcher as spawn
+from evaluator.rank.failure_claim import read_claim
+from evaluator.sandbox import sandbox
+from evaluator.sandbox.logs import LogCollector
+
+BUILD_POLL_S = 0.002
+HEALTH_EVERY_S = 0.02
+CLAIM_GRACE_S = 0.2
+LAST_WORDS_S = 0.5
+PROFILE_S = 45.0
+
+
+class Fault(Exception):
+    """A side's ranks misbehaved: the submitter's verdict, or our error if it is the reference."""
+
+    def __init__(self, verdict: Verdict, cause: str, message: str, **where: Any) -> None:
+        super().__init__(message)
+        self.verdict, self.cause, self.message = verdict, cause, message
+        self.ranks: tuple[int, ...] = tuple(where.get("ranks", ()))
+        self.evidence: str | None = where.get("evidence")
+
+
+class GpuFull(EvaluatorError):
+    """The judge or the reference finds too little memory on a GPU."""
+
+
+@dataclass(kw_only=True)
+class Ranks:
+    """W ranks in one sandbox. Started before the judge imports torch, so that imports overlap."""
+
+    side: str
+    limits: Limits
+    sandbox: sandbox.Sandbox
+    channel: socket.socket
+    logs: LogCollector
+    slab_channels: list[socket.socket]
+    control_fds: list[int]
+    controls: list[Control]
+    poll_s: float
+    phase: Phase = Phase.BUILD
+    waited_s: float = 0.0
+    is_started: bool = False
+
+    @property
+    def isolation(self) -> Isolation:
+        return self.sandbox.isolation
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether every rank has done what it was told, or was told nothing yet."""
+        is_done = all(control.is_done and not control.claim for control in self.controls)
+        return is_done and self.sandbox.is_alive
+
+    def start(self, setup: spawn.RankSetup) -> None:
+        """The ranks join their group and import their entry."""
+        self.is_started = True
+        logs = [self.logs.open_pipe(rank) for rank in range(setup.world_size)]
+        self.logs.start()
+        ends = [socket.socketpair() for _ in range(setup.world_size)]
+        self.slab_channels = [ours for ours, _ in ends]
+        theirs = [their.detach() for _, their in ends]
+        own = zip(theirs, self.control_fds, logs, strict=True)
+        with contextlib.suppress(BrokenPipeError):
+            spawn.send(self.channel, setup, [fd for three in own for fd in three])
+        for fd in theirs + logs:
+            os.close(fd)
+        self._command(Command.CALL)
+
+    def take(self, task: spawn.Task) -> None:
+        """Ranks that have served before get another task; they are the reference's."""
+        for control in self.controls:
+            control.pin(None)
+            control.write_plan(encode(task))
+        self._command(Command.TAKE)
+
+    def give_slabs(self, slabs: Sequence[tuple[int, int]]) -> None:
+        """Send every rank its slab, to be mapped with the first plan; closes the descriptors."""
+        for channel, (fd, nbytes) in zip(self.slab_channels, slabs, strict=True):
+            with contextlib.suppress(BrokenPipeError):
+                spawn.send_slab(channel, fd, nbytes)
+            os.close(fd)
+
+    def pin(self, cores: Sequence[int]) -> None:
+        """The ranks' main threads keep to these processors from the next plan on."""
+        for control, core in zip(self.controls, cores, strict=True):
+            control.pin(core)
+
+    def load(self, plans: Sequence[dict[str, Any]]) -> None:
+        """Give every rank a new plan of its slab and wait until all have taken it."""
+        self._hand(Command.LOAD_PLAN, plans)
+
+    def lock(self, plans: Sequence[dict[str, Any]]) -> None:
+        """Tell every rank how the calls of its next burst open one after the other."""
+        self._hand(Command.LOCK, plans)
+
+    def ask(self, command: Command, indices: tuple[int, ...] = ()) -> list[bytes]:
+        """What every rank says to a question: untrusted bytes."""
+        self._command(command, indices)
+        self.wait()
+        return [control.answer for control in self.controls]
+
+    @contextlib.contextmanager
+    def paused(self) -> Iterator[None]:
+        """All processes of the side stand still in here."""
+        stopped = self.sandbox.pause()
+        try:
+            yield
+        finally:
+            self.sandbox.resume(stopped)
+
+    def arm(self) -> None:
+        """An empty burst: it wakes the ranks, so that none sleeps when the clock starts."""
+        self.begin(())
+        self.wait()
+
+    def begin(self, indices: tuple[int, ...]) -> None:
+        """One burst on every rank, back to back, over inputs that are there already."""
+        self._command(Command.CALL, indices)
+
+    def stage(self, command: Command, indices: tuple[int, ...] = ()) -> int:
+        """Prepare a command on every rank; its sequence number, which the release must carry."""
+        if any(control.is_ahead for control in self.controls):
+            self.check_health()
+        for control in self.controls:
+            control.stage(command, indices)
+        return max([control.next_sequence() for control in self.controls])
+
+    def wait(self) -> None:
+        """Until every rank says it is done; raises Fault on a claim, death, limit or deadline."""
+        began = time.monotonic()
+        deadline = began + self._limit_s() - self.waited_s
+        next_health = began + HEALTH_EVERY_S
+        poll_s = BUILD_POLL_S if self.phase is Phase.BUILD else self.poll_s
+        while not all(control.is_done for control in self.controls):
+            now = time.monotonic()
+            if now > next_health:
+                self.check_health()
+                next_health = now + HEALTH_EVERY_S
+            if now > deadline:
+                silent = [r for r, control in enumerate(self.controls) if not control.is_done]
+                raise self._timeout(silent)
+            if poll_s:
+                time.sleep(poll_s)
+        self.waited_s += time.monotonic() - began
+
+    def enter(self, phase: Phase) -> None:
+        """Begin a phase, with a time limit of its own."""
+        self.phase, self.waited_s = phase, 0.0
+
+    def check_health(self) -> None:
+        """Raise Fault for a rank that claims a failure, is ahead, passed a limit, or is gone."""
+        if any(control.claim for control in self.controls):
+            raise self._claimed()
+        for rank, control in enumerate(self.controls):
+            if control.is_ahead:
+                message = f"rank {rank} ticked for a call that was never asked for"
+                raise Fault(Verdict.PROTOCOL_VIOLATION, "tick", message, ranks=(rank,))
+        exceeded = self.sandbox.exceeded()
+        if exceeded == "memory":
+            limit_mib = self.limits.memory_bytes >> 20
+            raise Fault(Verdict.OOM, "memory", f"the ranks used more than {limit_mib} MiB")
+        if exceeded == "processes":
+            message = f"the ranks started more than {self.limits.processes} processes"
+            raise Fault(Verdict.RESOURCE_LIMIT, "processes", message)
+        if not self.sandbox.is_alive:
+            raise self._death()
+
+    def kill(self) -> tuple[RankLog, ...]:
+        """End the side: everything in the sandbox dies; returns what the ranks printed."""
+        try:
+            self.sandbox.kill()
+        finally:
+            for channel in (self.channel, *self.slab_channels):
+                channel.close()
+            for fd in self.control_fds:
+                os.close(fd)
+        return self.logs.finish()
+
+    def _hand(self, command: Command, plans: Sequence[dict[str, Any]]) -> None:
+        for control, plan in zip(self.controls, plans, strict=True):
+            control.write_plan(plan)
+        self._command(command)
+        self.wait()
+
+    def _command(self, command: Command, indices: tuple[int, ...] = ()) -> None:
+        sequence = self.stage(command, indices)
+        for control in self.controls:
+            control.release(sequence)
+
+    def _limit_s(self) -> float:
+        return {
+            Phase.BUILD: self.limits.build_s,
+            Phase.VERIFY: self.limits.verify_s,
+            Phase.PROFILE: PROFILE_S,
+        }.get(self.phase, self.limits.timed_s)
+
+    def _claimed(self) -> Fault:
+        """The failure that ranks claim; of several in the build, the compiler's own."""
+        if self.phase is Phase.BUILD:
+            time.sleep(CLAIM_GRACE_S)
+        claims = {r: read_claim(own) for r, c in enumerate(self.controls) if (own := c.claim)}
+        rank = min(claims, key=lambda r: (claims[r].verdict is not Verdict.BUILD_ERROR, r))
+        found = claims[rank]
+        where = {"ranks": tuple(claims), "evidence": found.text}
+        return Fault(found.verdict, found.cause, f"rank {rank}: {found.text}", **where)
+
+    def _timeout(self, silent: list[int]) -> Fault:
+        with contextlib.suppress(OSError):
+            self.channel.send(b"?")  # every rank prints where it is
+            time.sleep(LAST_WORDS_S)
+        names = ", ".join(map(str, silent))
+        message = f"no answer from rank {names} within {self._limit_s():g} s of {self.phase}"
+        cause = "deadlock" if self.phase is not Phase.BUILD else "build"
+        return Fault(Verdict.TIMEOUT, cause, message, ranks=silent)
+
+    def _death(self) -> Fault:
+        """The sandbox ended by itself. What it says of how is evidence, not truth."""
+        self.channel.setblocking(False)
+        note: dict[str, Any] = {}
+        with contextlib.suppress(OSError, ValueError, RecursionError):
+            note = json.loads(self.channel.recv(4096))
+        code = note.get("code") if isinstance(note, dict) else None
+        rank = note.get("rank") if isinstance(note, dict) else None
+        ranks = (rank,) if isinstance(rank, int) and 0 <= rank < len(self.controls) else ()
+        ended = f"exit code {code}" if isinstance(code, int) else "no exit code"
+        cause = f"signal_{-code}" if isinstance(code, int) and code < 0 else "exit"
+        message = f"a rank ended during {self.phase} ({ended})"
+        return Fault(Verdict.RUNTIME_ERROR, cause, plain_text(message, 200), ranks=ranks)
+
+
+def launch(side: str, job: Job, host: Host, *, import_early: bool) -> Ranks:
+    """Start a side's sandbox; its ranks wait for `start`.
+
+    They import torch at once, or with `import_early` false when they are started.
+    """
+    ours, theirs = socket.socketpair()
+    logs = LogCollector(job.limits.log_bytes)
+    output = logs.open_pipe(-1)
+    box = sandbox.launch(
+        [
+            "-m",
+            "evaluator.rank.launcher",
+            str(theirs.fileno()),
+            *(["early"] if import_early else []),
+        ],
+        limits=job.limits,
+        settings=host.settings,
+        fds=[theirs.fileno()],
+        output_fd=output,
+        devices=host.device_files,
+    )
+    theirs.close()
+    os.close(output)
+    fds = [sealed_memfd("control", CONTROL_BYTES) for _ in range(job.world_size)]
+    return Ranks(
+        side=side,
+        limits=job.limits,
+        sandbox=box,
+        channel=ours,
+        logs=logs,
+        slab_channels=[],
+        control_fds=fds,
+        controls=[Control(fd) for fd in fds],
+        poll_s=host.poll_s,
+    )

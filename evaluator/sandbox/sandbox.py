@@ -1,0 +1,291 @@
+"""Runs a program where it can reach nothing: bubblewrap, seccomp, a cgroup leaf, limits."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import resource
+import select
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from evaluator.host import cgroup, processes
+from evaluator.host.leftovers import own_folder
+from evaluator.host.parent_death import die_with_parent
+from evaluator.messages.job import Limits
+from evaluator.messages.report import EvaluatorError, Isolation
+from evaluator.sandbox import seccomp
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+NOBODY = 65534
+REAP_S = 5.0
+PAUSE_S = 2.0
+PASSED_SETTINGS = (
+    "NCCL_NVLS_ENABLE",
+    "NCCL_CUMEM_ENABLE",
+    "TORCH_SYMM_MEM_DISABLE_MULTICAST",
+    "CUDA_HOME",
+    "LD_LIBRARY_PATH",
+    "THUNDERKITTENS_ROOT",
+)
+READABLE = (
+    "/usr",
+    "/etc/ld.so.cache",
+    "/etc/alternatives",
+    "/sys/devices/system/cpu",
+    "/sys/devices/system/node",
+)
+
+
+@dataclass(kw_only=True)
+class Sandbox:
+    """A running sandbox. `init_pidfd` is its first process: when that dies, all in it dies.
+    `scratch` is a folder outside that is its own, where it has no /tmp of its own."""
+
+    process: subprocess.Popen[bytes]
+    isolation: Isolation
+    leaf: cgroup.Leaf | None
+    limits: Limits
+    init_pidfd: int | None = None
+    init_pid: int | None = None
+    scratch: str | None = None
+
+    @property
+    def is_alive(self) -> bool:
+        return self.process.poll() is None
+
+    def kill(self, timeout_s: float = 30.0) -> None:
+        """Kill everything inside and wait until it is gone; raises EvaluatorError if it stays."""
+        if self.init_pidfd is not None:
+            with contextlib.suppress(ProcessLookupError):
+                signal.pidfd_send_signal(self.init_pidfd, signal.SIGKILL)
+        elif self.isolation is Isolation.NONE:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self.process.pid, signal.SIGKILL)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self.process.wait(REAP_S)  # bubblewrap reaps its child; killed, it would leave a zombie
+        self.process.kill()
+        self.process.wait()
+        if self.scratch is not None:
+            shutil.rmtree(self.scratch, ignore_errors=True)
+        if self.init_pidfd is not None:
+            gone, _, _ = select.select([self.init_pidfd], [], [], timeout_s)
+            os.close(self.init_pidfd)
+            self.init_pidfd = None
+            if not gone:
+                raise EvaluatorError("the sandbox did not die within its time")
+        if self.leaf is not None and not self.leaf.remove(timeout_s):
+            raise EvaluatorError("the sandbox's cgroup still holds processes")
+
+    def pause(self) -> list[int]:
+        """Stop every process inside; returns their pids for `resume`. Raises EvaluatorError where
+        they do not stop in time."""
+        deadline = time.monotonic() + PAUSE_S
+        while True:
+            inside = self._processes()
+            running = [pid for pid in inside if processes.may_run(pid)]
+            if not running:
+                return inside
+            if time.monotonic() > deadline:
+                raise EvaluatorError("the sandbox's processes did not stop")
+            for pid in running:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGSTOP)
+
+    @staticmethod
+    def resume(stopped: Sequence[int]) -> None:
+        for pid in stopped:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGCONT)
+
+    def _processes(self) -> list[int]:
+        if self.leaf is not None:
+            return self.leaf.processes
+        return sorted(processes.tree(self.init_pid)) if self.init_pid is not None else []
+
+    def exceeded(self) -> str | None:
+        """`memory` or `processes` when the submission passed that limit, else None."""
+        if self.leaf is not None:
+            if self.leaf.oom_kills:
+                return "memory"
+            return "processes" if self.leaf.refused_forks else None
+        if self.init_pid is None:
+            return None
+        inside = processes.tree(self.init_pid)
+        if sum(inside.values()) > self.limits.memory_bytes:
+            return "memory"
+        return "processes" if len(inside) > self.limits.processes else None
+
+
+def find_bwrap() -> str | None:
+    """bubblewrap's path: `PKB_BWRAP`, or the one on PATH."""
+    return os.environ.get("PKB_BWRAP") or shutil.which("bwrap")
+
+
+def launch(
+    program: Sequence[str],
+    *,
+    limits: Limits,
+    settings: dict[str, str],
+    fds: Sequence[int],
+    output_fd: int,
+    devices: Sequence[str] = (),
+) -> Sandbox:
+    """Start `program` (run by this Python) inside the best isolation that this host offers.
+
+    `fds` are inherited at the same numbers; stdout and stderr go to `output_fd`. `devices` are
+    paths below /dev. Call it from a thread that outlives the sandbox: its death kills the sandbox.
+    """
+    bwrap = find_bwrap()
+    scratch = "/tmp" if bwrap else own_folder()
+    environment = _environment(settings, scratch)
+    if bwrap is None:
+        argv, prepare = [sys.executable, *program], _before_exec(limits, None)
+        process = _popen(argv, environment, fds, output_fd, prepare)
+        none = Isolation.NONE
+        return Sandbox(process=process, isolation=none, leaf=None, limits=limits, scratch=scratch)
+    leaf = cgroup.create_leaf(limits.memory_bytes, limits.processes)
+    info_read, info_write = os.pipe()
+    own = [info_write]
+    argv = [bwrap, *_bwrap_arguments(environment, limits, devices), "--info-fd", str(info_write)]
+    if seccomp.is_supported():
+        own.append(seccomp.program_fd())
+        argv += ["--seccomp", str(own[-1])]
+    argv += ["--", sys.executable, *program]
+    try:
+        process = _popen(argv, {}, [*fds, *own], output_fd, _before_exec(limits, leaf))
+    finally:
+        for fd in own:
+            os.close(fd)
+    level = Isolation.BWRAP_CGROUP_SECCOMP if leaf and len(own) == 2 else Isolation.BWRAP
+    sandbox = Sandbox(process=process, isolation=level, leaf=leaf, limits=limits)
+    _follow_init(sandbox, info_read)
+    return sandbox
+
+
+def _popen(
+    argv: list[str],
+    environment: dict[str, str],
+    fds: Sequence[int],
+    output_fd: int,
+    before_exec: Callable[[], None],
+) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(
+        argv,
+        env=environment,
+        pass_fds=fds,
+        stdin=subprocess.DEVNULL,
+        stdout=output_fd,
+        stderr=output_fd,
+        start_new_session=True,
+        preexec_fn=before_exec,  # noqa: PLW1509 - one call, no Python locks
+    )
+
+
+def _follow_init(sandbox: Sandbox, info_read: int) -> None:
+    """Learn the sandbox's first process from bubblewrap and hold on to it by pidfd."""
+    with os.fdopen(info_read) as info:
+        text = info.read()
+    try:
+        sandbox.init_pid = int(json.loads(text)["child-pid"])
+        sandbox.init_pidfd = os.pidfd_open(sandbox.init_pid)
+    except (ValueError, KeyError, ProcessLookupError):
+        if sandbox.is_alive:
+            return
+        sandbox.kill()
+        raise EvaluatorError("bubblewrap could not start a sandbox on this host") from None
+
+
+def _before_exec(limits: Limits, leaf: cgroup.Leaf | None) -> Callable[[], None]:
+    launcher_pid = os.getpid()
+
+    def prepare() -> None:
+        die_with_parent(launcher_pid)
+        if leaf is not None:
+            leaf.join()
+        hard = int(limits.build_s + limits.verify_s + limits.timed_s) * 8
+        resource.setrlimit(resource.RLIMIT_CPU, (hard, hard))
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        resource.setrlimit(resource.RLIMIT_NOFILE, (4096, 4096))
+        resource.setrlimit(resource.RLIMIT_FSIZE, (limits.scratch_bytes, limits.scratch_bytes))
+        if os.getuid() != 0:
+            resource.setrlimit(resource.RLIMIT_NPROC, (limits.processes, limits.processes))
+
+    return prepare
+
+
+def _bwrap_arguments(
+    environment: dict[str, str], limits: Limits, devices: Sequence[str]
+) -> list[str]:
+    arguments = [
+        *("--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-net"),
+        *("--unshare-cgroup-try", "--disable-userns", "--die-with-parent", "--new-session"),
+        *("--uid", str(NOBODY), "--gid", str(NOBODY), "--cap-drop", "ALL"),
+        *("--hostname", "sandbox", "--clearenv"),
+    ]
+    scratch = str(limits.scratch_bytes)
+    arguments += ["--proc", "/proc", "--dev", "/dev"]
+    arguments += ["--size", scratch, "--tmpfs", "/dev/shm", "--size", scratch, "--tmpfs", "/tmp"]
+    for path in _readable_paths():  # after /tmp, below which this repository may lie
+        arguments += ["--ro-bind", path, path]
+    for name in ("bin", "sbin", "lib", "lib32", "lib64"):
+        if Path("/", name).is_symlink():
+            arguments += ["--symlink", f"usr/{name}", f"/{name}"]
+        elif Path("/", name).exists():
+            arguments += ["--ro-bind", f"/{name}", f"/{name}"]
+    if devices:  # NCCL and CUDA look there for how the GPUs are linked
+        arguments += ["--ro-bind", "/sys", "/sys"]
+    for device in devices:
+        arguments += ["--dev-bind", device, device]
+    for name, value in environment.items():
+        arguments += ["--setenv", name, value]
+    arguments += _covered_proc() if devices else ["--remount-ro", "/proc"]
+    return [*arguments, "--remount-ro", "/dev", "--remount-ro", "/", "--chdir", "/tmp"]
+
+
+def _covered_proc() -> list[str]:
+    """Everything of /proc read-only but the processes: CUDA does not start where it cannot name its
+    threads. Started by root, the sandbox's user owns the rest: a kernel setting is a way out."""
+    entries = [entry for entry in Path("/proc").iterdir() if not entry.name.isdigit()]
+    writable = [
+        e for e in entries if not e.is_symlink() and (e.is_dir() or e.stat().st_mode & 0o222)
+    ]
+    return [part for e in sorted(writable) for part in ("--ro-bind", str(e), str(e))]
+
+
+def _readable_paths() -> list[str]:
+    """The allow-list: system libraries, this interpreter, and the public code that ranks import."""
+    own = [sys.base_prefix, sys.prefix, str(REPOSITORY / "evaluator"), str(REPOSITORY / "problems")]
+    extra = [path for path in os.environ.get("PKB_SANDBOX_READABLE", "").split(":") if path]
+    system = [path for path in READABLE if Path(path).exists()]
+    return list(dict.fromkeys([*system, *own, *extra]))
+
+
+def _environment(settings: dict[str, str], scratch: str) -> dict[str, str]:
+    path = f"{Path(sys.executable).parent}:{os.environ.get('CUDA_HOME', '/usr/local/cuda')}/bin"
+    passed = {name: os.environ[name] for name in PASSED_SETTINGS if name in os.environ}
+    return {
+        "PATH": f"{path}:/usr/bin:/bin",
+        "HOME": scratch,
+        "USER": "nobody",
+        "TMPDIR": scratch,
+        "LANG": "C.UTF-8",
+        "PYTHONPATH": f"{REPOSITORY}:{REPOSITORY / 'evaluator' / 'compat'}",
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "PYTHONUNBUFFERED": "1",
+        "TORCH_EXTENSIONS_DIR": f"{scratch}/extensions",
+        "TORCHINDUCTOR_CACHE_DIR": f"{scratch}/inductor",
+        "TRITON_CACHE_DIR": f"{scratch}/triton",
+        "GLOO_SOCKET_IFNAME": "lo",
+        "NCCL_SOCKET_IFNAME": "lo",
+        "KINETO_LOG_LEVEL": "99",  # torch 2.13 logs every start of its profiler
+        **passed,
+        **settings,
+    }
