@@ -13,6 +13,8 @@ from evaluator.messages.report import (
     Verdict,
 )
 
+__version__ = "0.1.0"
+
 __all__ = [
     "Backend",
     "Device",
@@ -29,5 +31,6 @@ __all__ = [
     "Timing",
     "Trial",
     "Verdict",
+    "__version__",
     "limits_of",
 ]

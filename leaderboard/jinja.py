@@ -7,6 +7,7 @@ from collections.abc import Callable, Hashable
 from typing import Any
 from urllib.parse import quote
 
+from django.conf import settings
 from django.template import defaultfilters
 from django.templatetags.static import static
 from jinja2 import Environment, StrictUndefined
@@ -63,6 +64,7 @@ def environment(**options: Any) -> Environment:
     made = Quick(**{**options, "undefined": StrictUndefined})
     made.filters.update(FILTERS)
     made.globals.update(FRAME, url=url, static=functools.cache(static))
+    made.globals["software_version"] = settings.SOFTWARE_VERSION
     made.globals["part"] = functools.partial(_part, made)
     return made
 

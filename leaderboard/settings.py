@@ -6,6 +6,7 @@ from pathlib import Path
 
 from csp.constants import NONE, SELF
 
+from evaluator import __version__
 from leaderboard.kit import environment as env
 from leaderboard.kit.secret_key_file import kept_key
 
@@ -19,6 +20,8 @@ SECRET_KEY = (env.text("SECRET_KEY", "") if DEBUG else env.text("SECRET_KEY")) o
 ALLOWED_HOSTS = env.words("ALLOWED_HOSTS", "localhost,127.0.0.1,[::1]")
 CSRF_TRUSTED_ORIGINS = env.words("CSRF_TRUSTED_ORIGINS")
 PKB_PUBLIC_URL = env.text("PKB_PUBLIC_URL", "").rstrip("/")
+
+SOFTWARE_VERSION = __version__
 
 INSTALLED_APPS = [
     "django.contrib.admin",
@@ -148,7 +151,7 @@ REST_FRAMEWORK = {
 SPECTACULAR_SETTINGS = {
     "TITLE": "PKB Leaderboard API",
     "DESCRIPTION": "Read results, submit kernels, follow their evaluation. See docs/api.md.",
-    "VERSION": "1",
+    "VERSION": SOFTWARE_VERSION,
     "SERVE_INCLUDE_SCHEMA": False,
     "SERVE_PUBLIC": True,
     "COMPONENT_SPLIT_REQUEST": True,

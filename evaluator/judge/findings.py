@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from evaluator import __version__
 from evaluator.diagnosis.diagnose import Diagnosis, flags_of, refine, sentence
 from evaluator.diagnosis.scan import lines_of
 from evaluator.messages.job import Job
@@ -55,6 +56,7 @@ class Findings:
             timelines=self.timelines,
             mechanisms=self.mechanisms,
             logs=tuple(replace(log, text=neutral(log.text)) for log in self.logs),
+            software_version=__version__,
             **known,
         )
 

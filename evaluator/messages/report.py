@@ -186,6 +186,7 @@ class Report:
 
     `flag_lines` are lines of the source that flags come from, numbered from 1. `panel_s` is how
     long of the phases the judge waited for its own ranks, by what it had them do.
+    `software_version` is the release that judged; None in reports made before 0.1.0.
     """
 
     verdict: Verdict
@@ -211,6 +212,7 @@ class Report:
     timelines: tuple[RankTimeline, ...] = ()
     mechanisms: tuple[Mechanism, ...] = ()
     logs: tuple[RankLog, ...] = ()
+    software_version: str | None = None
 
     def __post_init__(self) -> None:
         if self.verdict is Verdict.OK:

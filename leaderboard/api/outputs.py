@@ -230,6 +230,7 @@ class QueueOut(serializers.Serializer[Any]):
 
 
 class StatusOut(serializers.Serializer[Any]):
+    software_version = serializers.CharField()
     data_version = serializers.IntegerField()
     queues = QueueOut(many=True)
 

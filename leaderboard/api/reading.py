@@ -7,6 +7,7 @@ import json
 from typing import Any
 from uuid import UUID
 
+from django.conf import settings
 from django.db.models import Count, OuterRef, QuerySet, Subquery
 from django.db.models.functions import Coalesce
 from django.http import Http404
@@ -263,7 +264,7 @@ def leaderboard(request: Request) -> Response:
 @extend_schema(responses=outputs.StatusOut, operation_id="read_status")
 @api_view(["GET"])
 def status(request: Request) -> Response:
-    """How long the queues are and which hosts are alive."""
+    """Which version the site has, how long the queues are and which hosts are alive."""
     now = timezone.now()
     hosts = list(WorkerHost.objects.alive().values_list("queue", flat=True))
     told = ("title", "device", "max_world_size")
@@ -279,4 +280,8 @@ def status(request: Request) -> Response:
         for row in by_hardware().values(*told, "slug", "queued", "running", "oldest")
         for oldest in [row["oldest"]]
     ]
-    return Response({"data_version": DataVersion.objects.current(), "queues": queues})
+    versions = {
+        "software_version": settings.SOFTWARE_VERSION,
+        "data_version": DataVersion.objects.current(),
+    }
+    return Response({**versions, "queues": queues})

@@ -288,7 +288,7 @@ def bad_query(error: BadQuery, form: str) -> HttpResponse:
 def code_version() -> str:
     """Changes with the code, templates and styles, so that a new release never shows old bodies."""
     root = Path(settings.BASE_DIR)
-    digest = hashlib.sha256()
+    digest = hashlib.sha256(settings.SOFTWARE_VERSION.encode())
     for pattern in ("leaderboard/**/*.py", "templates/**/*.html", "static/[cj]*s/*"):
         for path in sorted(root.glob(pattern)):
             digest.update(path.read_bytes())

@@ -47,6 +47,12 @@ def test_a_report_survives_json() -> None:
     assert decode(Report, json.loads(json.dumps(encode(REPORT)))) == REPORT
 
 
+def test_a_report_from_before_the_first_release_names_none() -> None:
+    message: dict[str, Any] = encode(REPORT)
+    del message["software_version"]
+    assert decode(Report, message).software_version is None
+
+
 def test_a_job_survives_json_and_knows_its_kernel() -> None:
     job = Job(problem="allreduce", source="def solution(x): return x")
     again = decode(Job, json.loads(json.dumps(encode(job))))
