@@ -1,1 +1,4 @@
-"""The site: submissions in, results out. It never loads torch."""
+"""Stores, ranks and explains what was judged: the site.
+
+Imported by commands, gunicorn and tests; never loads torch.
+"""

@@ -158,16 +158,36 @@ def test_modules_and_files_that_docs_name_exist() -> None:
     assert not [name for name in named if not (ROOT / name).exists()]
 
 
-def test_the_tree_in_architecture_names_every_module() -> None:
-    tree = (ROOT / "docs" / "architecture.md").read_text()
-    modules = [
-        *ROOT.glob("evaluator/**/*.py"),
-        *ROOT.glob("leaderboard/*.py"),
-        *ROOT.glob("problems/*.py"),
-    ]
-    modules += ROOT.glob("tooling/*.py")
-    names = {path.name for path in modules} - {"__init__.py", "__main__.py"}
-    assert not [name for name in sorted(names) if not re.search(rf"\b{name}\b", tree)]
+def _rooms() -> list[Path]:
+    """The folders of Python modules in the judge and on the site."""
+    inits = [path for name in ("evaluator", "leaderboard") for path in (ROOT / name).rglob("*.py")]
+    return sorted({path.parent for path in inits})
+
+
+def test_the_tour_names_every_room() -> None:
+    tour = (ROOT / "docs" / "architecture.md").read_text()
+    under = [room for room in _rooms() if len(room.relative_to(ROOT).parts) == 2]
+    assert len(under) > 30
+    assert not [room for room in under if f"`{room.relative_to(ROOT)}/`" not in tour]
+
+
+def test_the_tour_names_nothing_that_is_gone() -> None:
+    tour = (ROOT / "docs" / "architecture.md").read_text()
+    tops = "|".join(path.name for path in ROOT.iterdir() if path.is_dir() and path.name[0] != ".")
+    named = set(re.findall(rf"\b((?:{tops})/[\w./-]*\w)", tour))
+    assert len(named) > 50
+    assert not [name for name in named if not _exists(name)]
+
+
+def _exists(name: str) -> bool:
+    return any((folder / name).exists() for folder in (ROOT, ROOT / "leaderboard"))
+
+
+@pytest.mark.parametrize("room", _rooms(), ids=lambda room: str(room.relative_to(ROOT)))
+def test_a_room_says_what_it_holds_and_who_may_import_it(room: Path) -> None:
+    said = ast.get_docstring(ast.parse((room / "__init__.py").read_text())) or ""
+    assert 1 <= len(re.findall(r"\.(?=\s|$)", said)) <= 2
+    assert re.search(r"\bImported by\b", said)
 
 
 def test_nothing_names_a_path_of_somebodys_machine() -> None:

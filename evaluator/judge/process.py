@@ -144,6 +144,7 @@ def _end(submission: Ranks, findings: Findings) -> None:
 
 def preload() -> None:
     """Import what every judge imports, torch among it; judges forked from here start with it."""
+    from evaluator.oracle import group  # noqa: F401
 
 
 class Judge:

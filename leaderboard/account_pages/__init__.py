@@ -1,1 +1,4 @@
-"""Shows a user their tokens and submissions, and takes uploads and changes. Imported by urls."""
+"""Shows a user their tokens and submissions, and takes uploads and changes.
+
+Imported by urls.
+"""

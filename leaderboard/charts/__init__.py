@@ -1,4 +1,4 @@
-"""Figures as plain Plotly specifications: data in, a JSON-able dict out. A module for each page.
+"""Draws figures as plain Plotly specifications: data in, a dict out that JSON can hold.
 
-Specs carry no theme; the drawing script adds ink, grid and font from the page's style sheet.
+Imported by figures and the page rooms; imports metrics and kit only.
 """

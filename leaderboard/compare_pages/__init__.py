@@ -1,4 +1,4 @@
 """Shows submissions and kernels side by side.
 
-Imported by urls and by page rooms that link there.
+Imported by urls and model_pages.
 """

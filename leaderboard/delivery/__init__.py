@@ -1,4 +1,5 @@
-"""Turns what a page holds into bytes: HTML, JSON and CSV at one address, cached by data version.
+"""Turns what a page holds into HTML, JSON and CSV at one address, and keeps finished answers under
+the data version.
 
-Imported by read_model, figures and every page room; imports kit, models and metrics.
+Imported by read_model, publishing, figures, the page rooms and api.
 """

@@ -1,4 +1,4 @@
-"""Frames the figures of pages: the frame in a page, the tables beside a drawing.
+"""Frames figures: the frame in a page, the page of their own, the tables beside them.
 
-Imported by page rooms, which draw with charts.
+Imported by the page rooms.
 """

@@ -1,5 +1,5 @@
-"""Holds small helpers that several rooms need; each says by whom.
+"""Holds small helpers of several rooms, each of which says by whom it is used.
 
-Imported by every room; imports none. `secret_key_file` needs the standard library only: `make up`
-imports it before anything is installed.
+Imported by every room and imports none; `make up` imports `secret_key_file` before anything is
+installed.
 """

@@ -1,0 +1,4 @@
+"""Holds the commands of `manage.py`.
+
+Imported by Django.
+"""

@@ -1,4 +1,5 @@
-"""Computes what boards say of kernels, from plain values: scores, ties, failure modes, bounds.
+"""Computes what boards say of kernels from plain values, without database or request: scores, ties,
+failure modes, bounds.
 
-Pure: no database and no request. Imported by every room but kit and models.
+Imported by every room but kit and models.
 """

@@ -1,4 +1,7 @@
-"""The tables. Invariants are constraints; questions are QuerySet methods."""
+"""Declares the tables: invariants are constraints, questions are QuerySet methods.
+
+Imported by every room but kit, metrics and charts.
+"""
 
 from leaderboard.models.access import ApiToken, AuditEntry, Scope, WorkerHost
 from leaderboard.models.catalogue import (

@@ -1,4 +1,4 @@
-"""Publishes data for use elsewhere: snapshots, citations, feeds, badges.
+"""Publishes data for use elsewhere: snapshots, citations, feed, badges.
 
 Imported by urls, commands and page rooms that offer a citation.
 """

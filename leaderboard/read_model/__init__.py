@@ -1,4 +1,4 @@
-"""Keeps and reads the rows that pages show: summaries, boards, published claims, filters, scopes.
+"""Keeps and reads what pages show: summary rows, boards, published claims, filters, scopes.
 
-Imported by page rooms, api, publishing and staff; submissions and runs call one function each.
+Imported by the page rooms, api, publishing and staff; submissions and runs use one function each.
 """

@@ -1,4 +1,5 @@
-"""Connects the site with the evaluator: leases, heartbeats, reports, hosts, the catalogue.
+"""Connects the site with the evaluator: leases, heartbeats, reports, hosts, the catalogue; the only
+writer of results.
 
-The only writer of runs and results. Imported by api, publishing and commands.
+Imported by api and commands.
 """

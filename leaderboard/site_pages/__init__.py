@@ -1,4 +1,5 @@
-"""Shows the site itself: methodology, status, hardware, search, site map, any figure by its name.
+"""Shows the site itself: methodology, status, hardware, search, site map, and any figure by its
+name.
 
-Imported by urls and by no other room.
+Imported by urls.
 """

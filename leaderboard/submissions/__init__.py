@@ -1,4 +1,5 @@
-"""Takes in what people hand in: archives, trees and sources, all of an upload or nothing.
+"""Takes in what people hand in, all of an upload or nothing, and is the only writer of submissions
+and kernels.
 
-The only writer of submissions and kernels. Imported by runs, account pages, api and commands.
+Imported by runs, account_pages, api and commands.
 """

@@ -11,9 +11,9 @@ from django.conf import settings
 from django.test import Client
 
 from evaluator import Isolation, Job, Phase, __version__
-from evaluator.findings import Findings
-from evaluator.ranks import Fault
-from evaluator.report import Environment, Verdict
+from evaluator.judge.findings import Findings
+from evaluator.messages.report import Environment, Verdict
+from evaluator.sandbox.rank_group import Fault
 
 ROOT = Path(settings.BASE_DIR)
 

@@ -1,0 +1,4 @@
+"""Holds one command a module.
+
+Imported by Django.
+"""

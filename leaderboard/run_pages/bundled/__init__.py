@@ -1,1 +1,4 @@
-"""Files that go into a bundle as they are; the site does not run them."""
+"""Holds files that go into a bundle as they are.
+
+Imported by nothing here: whoever unpacks a bundle runs them.
+"""
