@@ -14,6 +14,10 @@ PATH = Path(__file__).parents[1] / "docs" / "problem-health.md"
 HEAD = """\
 # Problem health
 
+This page tells how well the correctness check of each benchmark problem separates wrong kernels
+from right ones. A row names the wrong answers that a check accepts, the right ones that it rejects,
+and the room that its tolerance leaves on either side.
+
 Written by `python -m problems audit`; do not edit. Every problem is asked what it says to answers
 that skip the work (zeros, a constant, an input handed back, no communication, one rank left out,
 another trial's answer, 1 % of the rows stale, inputs cut to the mantissa of the next smaller
