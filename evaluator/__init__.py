@@ -1,9 +1,9 @@
 """Judges one kernel against one problem. The seam: Job in, Report out, `evaluate` between them."""
 
+from evaluator.messages.faults import EvaluatorError
 from evaluator.messages.job import Backend, Device, Dtype, Job, Limits, Profile, limits_of
 from evaluator.messages.report import (
     Environment,
-    EvaluatorError,
     Isolation,
     Phase,
     Progress,

@@ -29,7 +29,7 @@ NOT_FOR_PEOPLE = {
 }
 # They try whether a submission could read there.
 MAY_NAME_PATHS = (
-    ROOT / "evaluator" / "sandbox" / "probe.py",
+    ROOT / "evaluator" / "probes" / "isolation.py",
     ROOT / "tests" / "evaluator" / "misbehaving",
 )
 # Spelled in pieces, because this file is searched too.
