@@ -18,6 +18,7 @@ from django.core.management import call_command
 from django.db import connection, transaction
 from django.utils import timezone
 
+from evaluator.messages.profile import Evidence, Mechanism, Tag
 from evaluator.messages.report import (
     Environment,
     Isolation,
@@ -28,8 +29,7 @@ from evaluator.messages.report import (
     Trial,
     Verdict,
 )
-from evaluator.profiling.mechanism import Evidence, Mechanism, Tag
-from evaluator.timing.roofline import Floors
+from evaluator.messages.roofline_bounds import RooflineBounds
 from leaderboard.models import (
     DataVersion,
     Hardware,
@@ -189,7 +189,7 @@ def report(
         flags=("uses_nccl",) if Tag.NCCL in tags else (),
         trials=tuple(_trial(number, is_ok) for number in range(2)),
         timing=_timing(speedup) if is_ok else None,
-        floors=Floors(wire_us=20.0, hbm_us=12.0, flops_us=3.0, latency_us=4.0),
+        floors=RooflineBounds(wire_us=20.0, hbm_us=12.0, flops_us=3.0, latency_us=4.0),
         mechanisms=tuple(
             Mechanism(tag=tag, evidence=Evidence.SOURCE, detail="named") for tag in tags
         ),

@@ -1,9 +1,12 @@
-"""Judges one kernel against one problem. The seam: Job in, Report out, `evaluate` between them."""
+"""Judges one kernel against one problem: Job in, Report out, `evaluate` between them.
 
+Imported by the site for its messages, and by whoever judges from Python.
+"""
+
+from evaluator.messages.faults import EvaluatorError
 from evaluator.messages.job import Backend, Device, Dtype, Job, Limits, Profile, limits_of
 from evaluator.messages.report import (
     Environment,
-    EvaluatorError,
     Isolation,
     Phase,
     Progress,

@@ -12,8 +12,9 @@ from evaluator.calibration.measurements import pretty as pretty_calibration
 from evaluator.evaluate import evaluate
 from evaluator.host.gpus import offered
 from evaluator.messages.codec import encode
+from evaluator.messages.faults import EvaluatorError
 from evaluator.messages.job import Backend, Device, Dtype, Job, Profile, limits_of
-from evaluator.messages.report import EvaluatorError, Progress, Verdict
+from evaluator.messages.report import Progress, Verdict
 from evaluator.pretty import pretty
 from evaluator.sandbox.selfcheck import check_host
 

@@ -14,8 +14,9 @@ from typing import IO
 
 from evaluator.judge.prefork import Standby
 from evaluator.messages import protocol
+from evaluator.messages.faults import EvaluatorError
 from evaluator.messages.job import Backend, Device, Job
-from evaluator.messages.report import EvaluatorError, Phase, Progress, Report
+from evaluator.messages.report import Phase, Progress, Report
 
 OnProgress = Callable[[Progress], bool]
 OVERHEAD_S = 300.0

@@ -13,7 +13,7 @@ from typing import Any
 
 from evaluator.diagnosis import scan
 from evaluator.messages.job import Device, Job, limits_of
-from evaluator.profiling.mechanism import Evidence, Tag
+from evaluator.messages.profile import Evidence, Tag
 from evaluator.timing import interval, roofline, timing
 
 PACE = ("many_calls", "least_bursts", "most_timed_s")

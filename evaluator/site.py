@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from evaluator.messages.codec import decode, encode
+from evaluator.messages.faults import EvaluatorError
 from evaluator.messages.job import Job
-from evaluator.messages.report import EvaluatorError, Progress, Report
+from evaluator.messages.report import Progress, Report
 from evaluator.sandbox.paths import neutral
 
 TIMEOUT_S = 20.0

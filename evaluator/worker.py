@@ -23,7 +23,8 @@ from evaluator.host.gpus import offered
 from evaluator.host.parent_death import die_with_parent
 from evaluator.judge.prefork import Standby
 from evaluator.messages.codec import encode
-from evaluator.messages.report import JUDGE_VERSION, DirtyHost, EvaluatorError, Isolation, Progress
+from evaluator.messages.faults import DirtyHost, EvaluatorError
+from evaluator.messages.report import JUDGE_VERSION, Isolation, Progress
 from evaluator.sandbox.hardware import environment
 from evaluator.sandbox.sandbox import REPOSITORY
 from evaluator.sandbox.selfcheck import check_host

@@ -14,7 +14,7 @@ from pathlib import Path
 import torch
 
 from evaluator.buffers.cuda_memory import call_driver, driver
-from evaluator.messages.report import EvaluatorError
+from evaluator.messages.faults import EvaluatorError
 
 Argument = torch.Tensor | int
 

@@ -11,7 +11,7 @@ import ctypes
 from ctypes import byref, c_int, c_size_t, c_ubyte, c_ulonglong, c_void_p
 from functools import cache
 
-from evaluator.messages.report import EvaluatorError
+from evaluator.messages.faults import EvaluatorError
 
 _PINNED, _ON_DEVICE, _POSIX_FD, _READ_WRITE = 1, 1, 1, 3
 _NO_FLAGS = c_ulonglong(0)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import torch
 
 from evaluator.buffers import cuda_memory
-from evaluator.buffers.control import sealed_memfd
+from evaluator.buffers.control_page import sealed_memfd
 
 
 @dataclass(frozen=True, kw_only=True)

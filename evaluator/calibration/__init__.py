@@ -1,1 +1,1 @@
-"""What the GPUs of a host reach, measured beside their datasheet."""
+"""Measures what the GPUs of a host reach, beside their datasheet. Imported by the command line."""

@@ -23,7 +23,8 @@ from evaluator.host import gpus
 from evaluator.host.host import MULTICAST_OFF, Host
 from evaluator.host.leftovers import own_folder
 from evaluator.messages.codec import decode
-from evaluator.messages.report import EvaluatorError, GpuState
+from evaluator.messages.faults import EvaluatorError
+from evaluator.messages.report import GpuState
 from evaluator.messages.text import plain_text
 from evaluator.sandbox.sandbox import REPOSITORY
 from evaluator.timing.limits import limits_of

@@ -10,9 +10,9 @@ from evaluator.diagnosis import log_patterns
 from evaluator.diagnosis.log_patterns import Sighting, Signs, first_sighting, last_failure
 from evaluator.diagnosis.scan import scan_source
 from evaluator.diagnosis.stacks import stacks, standstill
+from evaluator.messages.faults import Fault
 from evaluator.messages.job import Job
 from evaluator.messages.report import Isolation, OutputCheck, Phase, RankLog, Timing, Verdict
-from evaluator.sandbox.rank_group import Fault
 
 SEVERITY = (
     Verdict.PROTOCOL_VIOLATION,

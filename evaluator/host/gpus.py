@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from itertools import permutations
 from typing import Any
 
-from evaluator.messages.report import EvaluatorError, GpuState
+from evaluator.messages.faults import EvaluatorError
+from evaluator.messages.report import GpuState
 
 # What a program needs of /dev besides its GPUs.
 # nvmlGpuP2PCapsIndex_t of nvml.h; the library's own names for them are tuples in some versions.

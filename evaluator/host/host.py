@@ -16,8 +16,8 @@ from evaluator.host.cores import Cores, share
 from evaluator.host.gpus import Gpu
 from evaluator.host.leftovers import judges
 from evaluator.host.processes import ancestry
+from evaluator.messages.faults import DirtyHost
 from evaluator.messages.job import Device, Job
-from evaluator.messages.report import DirtyHost
 
 POLL_S = 0.00004
 CLEAN_S = 60.0

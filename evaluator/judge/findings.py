@@ -9,13 +9,12 @@ from typing import Any
 from evaluator import __version__
 from evaluator.diagnosis.diagnose import Diagnosis, flags_of, refine, sentence
 from evaluator.diagnosis.scan import lines_of
+from evaluator.messages.faults import Fault
 from evaluator.messages.job import Job
+from evaluator.messages.profile import Mechanism, RankTimeline
 from evaluator.messages.report import GpuState, Phase, RankLog, Report, Timing, Trial, Verdict
-from evaluator.profiling.mechanism import Mechanism
-from evaluator.profiling.timeline import RankTimeline
+from evaluator.messages.roofline_bounds import RooflineBounds
 from evaluator.sandbox.paths import neutral
-from evaluator.sandbox.rank_group import Fault
-from evaluator.timing.roofline import Floors
 
 
 @dataclass(kw_only=True)
@@ -30,7 +29,7 @@ class Findings:
     panel_s: Mapping[str, float] = field(default_factory=dict)
     logs: tuple[RankLog, ...] = ()
     gpus: tuple[GpuState, ...] = ()
-    floors: Floors | None = None
+    floors: RooflineBounds | None = None
     timelines: tuple[RankTimeline, ...] = ()
     mechanisms: tuple[Mechanism, ...] = ()
 

@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from evaluator.host.host import Host, host_for
+from evaluator.messages.faults import EvaluatorError
 from evaluator.messages.job import Job
-from evaluator.messages.report import EvaluatorError
 from evaluator.sandbox import rank_group as ranks
 from evaluator.sandbox.rank_group import Ranks
 

@@ -23,7 +23,7 @@ from typing import IO, Self
 
 from evaluator.host.parent_death import die_with_parent
 from evaluator.judge import process as judge
-from evaluator.messages.report import EvaluatorError
+from evaluator.messages.faults import EvaluatorError
 from evaluator.sandbox.sandbox import REPOSITORY
 
 TEARDOWN_S = 40.0

@@ -23,14 +23,15 @@ from evaluator.judge.pool import SUBMISSION, Staff, hire
 from evaluator.judge.profile_phase import profile
 from evaluator.judge.run_context import Bench, Emit, trial_burst
 from evaluator.judge.timed_phase import time_both
+from evaluator.messages.faults import Fault, GpuFull
 from evaluator.messages.job import Job
 from evaluator.messages.protocol import read_job, send_error, send_progress, send_report
 from evaluator.messages.report import Phase, Progress, Report, Trial, Verdict
 from evaluator.sandbox import support
 from evaluator.sandbox.hardware import environment
-from evaluator.sandbox.rank_group import Fault, GpuFull, Ranks
+from evaluator.sandbox.rank_group import Ranks
 from evaluator.timing.limits import limits_of
-from evaluator.timing.roofline import floors, is_faster_than_light
+from evaluator.timing.roofline import exceeds_roofline, roofline_bounds, unbeatable_us
 
 CORES_PER_RANK = 4
 LULL_S, IDLE_S = 0.3, 600.0
@@ -100,11 +101,13 @@ def _check_bound(bench: Bench) -> Fault | None:
     cost = module.cost(
         module.dims(size.m, size.n, job.world_size), job.world_size, job.dtype.itemsize
     )
-    bench.findings.floors = found = floors(cost, job.dtype, limits, timing.burst_calls)
-    if not is_faster_than_light(found, timing.kernel_us):
+    bench.findings.floors = found = roofline_bounds(cost, job.dtype, limits, timing.burst_calls)
+    if not exceeds_roofline(found, timing.kernel_us):
         return None
     bench.findings.phase = Phase.TIMED
-    message = f"{timing.kernel_us:.1f} us a call, where this hardware needs {found.light_us:.1f}"
+    message = (
+        f"{timing.kernel_us:.1f} us a call, where this hardware needs {unbeatable_us(found):.1f}"
+    )
     return Fault(Verdict.FASTER_THAN_LIGHT, "bound", message)
 
 

@@ -6,11 +6,12 @@ import contextlib
 from collections.abc import Sequence
 from dataclasses import replace
 
-from evaluator.buffers.control import Command
+from evaluator.buffers.control_page import Command
 from evaluator.judge.run_context import Bench
+from evaluator.messages.faults import Fault
+from evaluator.messages.profile import EventKind, RankTimeline
 from evaluator.profiling.mechanism import mechanisms, reaches_peers, read_instructions, uses_nccl
-from evaluator.profiling.timeline import EventKind, RankTimeline, align, read_timeline
-from evaluator.sandbox.rank_group import Fault
+from evaluator.profiling.timeline import align, read_timeline
 
 PROFILED_CALLS = 2
 KEPT_EVENTS = 400

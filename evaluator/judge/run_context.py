@@ -10,15 +10,16 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import TYPE_CHECKING
 
-from evaluator.buffers.control import Command
+from evaluator.buffers.control_page import Command
 from evaluator.host import gpus, processes
 from evaluator.host.host import Host
 from evaluator.judge.findings import Findings
 from evaluator.judge.pool import SUBMISSION, Staff
+from evaluator.messages.faults import EvaluatorError, Fault, GpuFull
 from evaluator.messages.job import Device, Job
-from evaluator.messages.report import EvaluatorError, Phase, Progress, Verdict
-from evaluator.rank.launcher import RankSetup
-from evaluator.sandbox.rank_group import Fault, GpuFull, Ranks
+from evaluator.messages.rank_setup import RankSetup
+from evaluator.messages.report import Phase, Progress, Verdict
+from evaluator.sandbox.rank_group import Ranks
 
 if TYPE_CHECKING:
     from evaluator.oracle.group import Panel

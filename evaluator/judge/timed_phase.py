@@ -6,12 +6,13 @@ import contextlib
 import statistics
 import time
 
-from evaluator.buffers.control import Command
+from evaluator.buffers.control_page import Command
 from evaluator.diagnosis.diagnose import first_fault
 from evaluator.host import gpus
 from evaluator.judge.run_context import Bench, blame, timed_burst_ns
+from evaluator.messages.faults import Fault
 from evaluator.messages.report import Verdict
-from evaluator.sandbox.rank_group import Fault, Ranks
+from evaluator.sandbox.rank_group import Ranks
 from evaluator.timing import timing
 from evaluator.timing.timing import PACES
 

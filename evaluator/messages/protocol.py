@@ -8,8 +8,9 @@ import traceback
 from typing import IO
 
 from evaluator.messages.codec import decode, encode
+from evaluator.messages.faults import DirtyHost, EvaluatorError
 from evaluator.messages.job import Job
-from evaluator.messages.report import DirtyHost, EvaluatorError, Progress, Report
+from evaluator.messages.report import Progress, Report
 
 
 def read_job(stream: IO[str]) -> Job | None:

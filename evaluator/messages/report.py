@@ -6,19 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from evaluator.profiling.mechanism import Mechanism
-from evaluator.profiling.timeline import RankTimeline
-from evaluator.timing.roofline import Floors, utilisation
+from evaluator.messages.profile import Mechanism, RankTimeline
+from evaluator.messages.roofline_bounds import RooflineBounds
 
 JUDGE_VERSION = "6"
-
-
-class EvaluatorError(Exception):
-    """Our fault or the host's: retried, never counted against a model."""
-
-
-class DirtyHost(EvaluatorError):
-    """The GPUs are not this host's judges' alone, or stay occupied: it must judge no more."""
 
 
 class Verdict(StrEnum):
@@ -208,7 +199,7 @@ class Report:
     phase_s: Mapping[str, float] = field(default_factory=dict)
     panel_s: Mapping[str, float] = field(default_factory=dict)
     gpus: tuple[GpuState, ...] = ()
-    floors: Floors | None = None
+    floors: RooflineBounds | None = None
     timelines: tuple[RankTimeline, ...] = ()
     mechanisms: tuple[Mechanism, ...] = ()
     logs: tuple[RankLog, ...] = ()
@@ -230,7 +221,7 @@ class Report:
         """The bound over the kernel's time, where both are known."""
         if self.floors is None or self.timing is None:
             return None
-        return utilisation(self.floors, self.timing.kernel_us)
+        return self.floors.utilisation(self.timing.kernel_us)
 
 
 @dataclass(frozen=True, kw_only=True)

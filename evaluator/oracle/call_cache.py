@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
-from evaluator.buffers.input_locks import Span
+from evaluator.buffers.input_locks import span_over
+from evaluator.buffers.scrambling import Span
 from evaluator.buffers.slab import Place, SlotLayout
 from problems.calls import Outputs
 from problems.values import tensors
@@ -33,7 +34,7 @@ class Call:
     @property
     def span(self) -> Span | None:
         """All of its inputs."""
-        return Span.over(self.layout.inputs) if self.layout else None
+        return span_over(self.layout.inputs) if self.layout else None
 
     def placed(self) -> Iterator[tuple[str, Place, Tensor]]:
         """Each tensor of its inputs: the argument's name, and where it lies."""

@@ -22,11 +22,11 @@ import problems
 from evaluator.host.host import Host
 from evaluator.host.leftovers import own_folder
 from evaluator.host.parent_death import die_with_parent
+from evaluator.messages.faults import EvaluatorError, GpuFull
 from evaluator.messages.job import Device, Job
-from evaluator.messages.report import EvaluatorError, OutputCheck
+from evaluator.messages.rank_setup import Task
+from evaluator.messages.report import OutputCheck
 from evaluator.oracle.worker_process import Assignment, Seat, serve
-from evaluator.rank.launcher import Task
-from evaluator.sandbox.rank_group import GpuFull
 from evaluator.timing.timing import PACES
 from problems.trials import TrialSpec, correctness_trials, timed_trial
 

@@ -21,8 +21,9 @@ from evaluator.buffers.control import Control
 from evaluator.buffers.input_locks import Lock, kernel_for, make_lock
 from evaluator.buffers.memory import Memory
 from evaluator.buffers.slab import Cursor, Place, lay_out
+from evaluator.messages.faults import EvaluatorError
 from evaluator.messages.job import Job, Profile
-from evaluator.messages.report import EvaluatorError, OutputCheck, Verdict
+from evaluator.messages.report import OutputCheck, Verdict
 from evaluator.oracle.call_cache import Bank, Call, as_bytes, first_differences
 from evaluator.oracle.canaries import Marks, Watch, watch
 from evaluator.oracle.gpu_idle import is_calm

@@ -1,1 +1,3 @@
-"""What a kernel shows of itself once its verdict is known: timelines, and how its bytes move."""
+"""Reads what ranks recorded once the verdict is known: timelines, and how bytes move.
+Imported by the judge and, for what they record, by ranks.
+"""

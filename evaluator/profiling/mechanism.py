@@ -15,44 +15,20 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from enum import StrEnum
 
+from evaluator.messages.profile import (
+    EventKind,
+    Evidence,
+    Mechanism,
+    RankTimeline,
+    Tag,
+    TimelineEvent,
+)
 from evaluator.messages.text import plain_text
-from evaluator.profiling.timeline import SYMMETRIC_MEMORY, EventKind, RankTimeline, TimelineEvent
+from evaluator.profiling.timeline import SYMMETRIC_MEMORY
 
 MAX_DETAIL_CHARS = 80
 MAX_COUNT = 2**53
-
-
-class Tag(StrEnum):
-    NCCL = "nccl"
-    GLOO = "gloo"
-    NVSHMEM = "nvshmem"
-    COPY_ENGINE = "copy_engine"
-    SM_LOAD_STORE = "sm_load_store"
-    TMA = "tma"
-    MULTIMEM = "multimem"
-    SIGNAL_PADS = "signal_pads"
-    SYMMETRIC_MEMORY = "symmetric_memory"
-    CUDA_GRAPH = "cuda_graph"
-
-
-class Evidence(StrEnum):
-    """Strongest first."""
-
-    TRACE = "trace"
-    SASS = "sass"
-    SOURCE = "source"
-
-
-@dataclass(frozen=True, kw_only=True)
-class Mechanism:
-    """A tag and one kind of evidence for it; `detail` says in a few words what was found."""
-
-    tag: Tag
-    evidence: Evidence
-    detail: str
 
 
 _NAMES = (

@@ -17,9 +17,9 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
-from enum import StrEnum
+from dataclasses import replace
 
+from evaluator.messages.profile import EventKind, RankTimeline, TimelineEvent
 from evaluator.messages.text import plain_text
 
 MAX_BYTES = 2 << 20
@@ -31,53 +31,6 @@ DEVICES = ("cuda", "cpu")
 RECORDED_KINDS = ("kernel", "memcpy", "memset", "op")
 _MAX_COUNT = 2**53
 _MAX_STREAM = 2**31
-
-
-class EventKind(StrEnum):
-    COMPUTE = "compute"
-    COMMUNICATION = "communication"
-    COPY = "copy"
-    MEMSET = "memset"
-    KERNEL = "kernel"
-
-
-@dataclass(frozen=True, kw_only=True)
-class TimelineEvent:
-    """`start_us` from the timeline's origin; `stream` is a CUDA stream, or a thread of a CPU."""
-
-    name: str
-    kind: EventKind
-    start_us: float
-    duration_us: float
-    stream: int
-    nbytes: int | None = None
-
-    @property
-    def end_us(self) -> float:
-        return self.start_us + self.duration_us
-
-
-@dataclass(frozen=True, kw_only=True)
-class RankTimeline:
-    """One rank's events by start, and sums over them.
-
-    `span_us` is from the first start to the last end; in `idle_us` of it nothing ran, in
-    `overlap_us` communication and compute at once, in `unknown_us` a kernel of unknown kind. Time
-    that several events share counts once. `origin_ns` is Unix time by the host's clock.
-    """
-
-    rank: int
-    device: str
-    origin_ns: int
-    events: tuple[TimelineEvent, ...]
-    dropped_events: int
-    graph_launches: int
-    compute_us: float
-    communication_us: float
-    overlap_us: float
-    unknown_us: float
-    idle_us: float
-    span_us: float
 
 
 # torch's own kernels on symmetric memory, by the name right before their arguments.

@@ -27,10 +27,6 @@ PARALLEL_NVCC = COMPAT / "parallel_nvcc.py"
 BUILD_FAILED = "Error building extension"  # how torch begins what it says of a compiler's error
 
 _EXTENSIONS = re.compile(r"\bcpp_extension\b|\bcuda_helpers\b")
-_KITTENS = re.compile(
-    r"#\s*include\s*[<\"](?:kittens\.cuh|prototype\.cuh|pyutils/)|\bTKParallelTensor\b"
-    r"|\bparallelkittens_runtime\b"
-)
 # What a build looks at besides its arguments.
 _SETTINGS = ("TORCH_CUDA_ARCH_LIST", "CC", "CXX", "CUDA_HOME", "PYTORCH_NVCC")
 _NO_INFLUENCE = {"build_directory", "verbose", "keep_intermediates"}
@@ -50,16 +46,6 @@ _FRONTEND = re.compile(
 def uses_extensions(source: str) -> bool:
     """Whether a submission may build an extension, so that `share_builds` is worth its import."""
     return _EXTENSIONS.search(source) is not None
-
-
-def needs_thunderkittens(source: str) -> bool:
-    """Of a submission or of its CUDA source: whether it includes ThunderKittens' headers."""
-    return _KITTENS.search(source) is not None
-
-
-def thunderkittens_root() -> Path:
-    """Where published ParallelKittens kernels look for ThunderKittens."""
-    return Path(os.environ.get("THUNDERKITTENS_ROOT", "/opt/thunderkittens"))
 
 
 def share_builds(cpp_extension: Any) -> None:

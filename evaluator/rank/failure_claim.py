@@ -1,37 +1,19 @@
-"""What a rank may say of its own failure: a closed list, read by the judge as untrusted text.
-
-A claim can only end the run of the submission that makes it, and only with a verdict that counts
-against it, so a forged one gains nothing.
-"""
+"""Says of a failure of this rank what it is, as a claim that the judge reads as untrusted text."""
 
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 
-from evaluator.diagnosis.log_patterns import AFTERMATH, MESSAGES, ROOTS, first_sighting
+from evaluator.diagnosis.log_patterns import (
+    AFTERMATH,
+    MAX_EVIDENCE,
+    MESSAGES,
+    ROOTS,
+    first_sighting,
+)
 from evaluator.messages.report import Verdict
 from evaluator.messages.text import plain_text
 
-CLAIMABLE = frozenset(
-    {
-        Verdict.BUILD_ERROR,
-        Verdict.IMPORT_ERROR,
-        Verdict.MISSING_ENTRY_POINT,
-        Verdict.RUNTIME_ERROR,
-        Verdict.SHAPE_MISMATCH,
-        Verdict.DTYPE_MISMATCH,
-        Verdict.OOM,
-    }
-)
-CAUSES = frozenset(
-    {
-        *("exception", "import", "api", "no_solution"),
-        *("output_type", "output_count", "output_shape", "output_dtype"),
-        *(sign.cause for sign in ROOTS + MESSAGES + AFTERMATH),
-    }
-)
-MAX_TEXT = 500
 MAX_READ_CHARS = 1 << 20
 
 
@@ -43,13 +25,6 @@ class CallFault(Exception):
         self.verdict, self.cause, self.text = verdict, cause, text
 
 
-@dataclass(frozen=True, kw_only=True)
-class Claim:
-    verdict: Verdict
-    cause: str
-    text: str
-
-
 def claim_of(error: BaseException, stage: str) -> bytes:
     """The claim for an exception; `stage` is `import` while the module loads, then `call`."""
     if isinstance(error, CallFault):
@@ -57,7 +32,7 @@ def claim_of(error: BaseException, stage: str) -> bytes:
     else:
         verdict, cause, text = _classify(error, stage)
     return json.dumps(
-        {"verdict": verdict, "cause": cause, "text": plain_text(text, MAX_TEXT)}
+        {"verdict": verdict, "cause": cause, "text": plain_text(text, MAX_EVIDENCE)}
     ).encode()
 
 
@@ -79,16 +54,3 @@ def _classify(error: BaseException, stage: str) -> tuple[str, str, str]:
         return at_stage, "exception", text
     line = sighting.line if sighting.line.startswith(name) else f"{name}: {sighting.line}"
     return sighting.sign.verdict or at_stage, sighting.sign.cause, line
-
-
-def read_claim(claim: bytes) -> Claim:
-    """The claim of a rank; anything malformed or not claimable is a plain runtime error."""
-    try:
-        fields = json.loads(claim)
-        verdict = Verdict(str(fields["verdict"]))
-        cause, text = str(fields["cause"]), str(fields["text"])
-    except (ValueError, KeyError, TypeError, RecursionError):
-        return Claim(verdict=Verdict.RUNTIME_ERROR, cause="claim", text="unreadable claim")
-    if verdict not in CLAIMABLE or cause not in CAUSES:
-        return Claim(verdict=Verdict.RUNTIME_ERROR, cause="claim", text=plain_text(text, MAX_TEXT))
-    return Claim(verdict=verdict, cause=cause, text=plain_text(text, MAX_TEXT))

@@ -18,7 +18,7 @@ from typing import Any
 import torch
 import torch.distributed as dist
 
-from evaluator.rank.launcher import WHERE_SIGNAL
+from evaluator.messages.rank_setup import HANG_REPORT_SIGNAL
 
 
 def prepare() -> None:
@@ -26,10 +26,10 @@ def prepare() -> None:
     collectives by a thread that the handler wakes."""
     wake, wake_end = os.pipe()
     os.set_blocking(wake_end, False)
-    signal.signal(WHERE_SIGNAL, lambda *_: None)
+    signal.signal(HANG_REPORT_SIGNAL, lambda *_: None)
     signal.set_wakeup_fd(wake_end, warn_on_full_buffer=False)
     faulthandler.enable()
-    faulthandler.register(WHERE_SIGNAL, all_threads=True, chain=True)
+    faulthandler.register(HANG_REPORT_SIGNAL, all_threads=True, chain=True)
     threading.Thread(target=_answer, args=[wake], daemon=True, name="last words").start()
 
 

@@ -24,14 +24,15 @@ import torch.distributed as dist
 
 import problems
 from evaluator.buffers import memory
-from evaluator.buffers.control import Command, Control
-from evaluator.buffers.input_locks import opener
+from evaluator.buffers.control_page import Command
 from evaluator.buffers.memory import Memory
 from evaluator.messages.codec import decode
+from evaluator.messages.rank_setup import RankSetup, Task, receive_slab
 from evaluator.rank import hang_report as last_words
 from evaluator.rank.builds import share_builds, uses_extensions
+from evaluator.rank.control import RankControl
 from evaluator.rank.failure_claim import CallFault, claim_of
-from evaluator.rank.launcher import RankSetup, Task, receive_slab
+from evaluator.rank.input_opener import input_opener
 from problems.mesh import join_world, mesh_groups
 from problems.values import linear, named_outputs, sparse, tensors
 
@@ -44,7 +45,7 @@ ALL_OPEN: Openers = repeat(int)  # which does nothing
 
 def run_rank(setup: RankSetup, rank: int, slab_channel: socket.socket, control_fd: int) -> None:
     """Serve the judge's commands until the sandbox is killed, or claim a failure and wait."""
-    control, stage = Control(control_fd), "import"
+    control, stage = RankControl(control_fd), "import"
     try:
         last_words.prepare()
         control.wait_go()
@@ -70,7 +71,7 @@ def run_rank(setup: RankSetup, rank: int, slab_channel: socket.socket, control_f
             if command is Command.TAKE:
                 work = _work_after(slab, control, setup, rank)
                 slots, slab = [], None
-            elif command is Command.LOCK:
+            elif command is Command.CHAIN:
                 openers = _openers(slab, control)
             elif command is Command.LOAD_PLAN:
                 slab = slab or memory.open_fd(device, *receive_slab(slab_channel))
@@ -84,7 +85,7 @@ def run_rank(setup: RankSetup, rank: int, slab_channel: socket.socket, control_f
         _give_up(control, claim_of(error, stage))
 
 
-def _give_up(control: Control, claim: bytes) -> None:
+def _give_up(control: RankControl, claim: bytes) -> None:
     """The judge ends it."""
     traceback.print_exc()
     control.fail(claim)
@@ -98,11 +99,11 @@ def _keep_to(core: int | None, others: tuple[int, ...]) -> None:
         os.sched_setaffinity(0, wanted)
 
 
-def _openers(slab: Memory | None, control: Control) -> Openers:
+def _openers(slab: Memory | None, control: RankControl) -> Openers:
     """For the calls of the next burst, and for it alone."""
     assert slab is not None
     plan = control.read_plan()
-    return [opener(slab, node, plan["kernel"]) if node else int for node in plan["locks"]]
+    return [input_opener(slab, node, plan["kernel"]) if node else int for node in plan["locks"]]
 
 
 def _answer(
@@ -178,7 +179,7 @@ def _work(task: Task, world_size: int, rank: int) -> Work:
     return Work(solution=solution, groups=groups, names=module.problem.outputs)
 
 
-def _work_after(slab: Memory | None, control: Control, setup: RankSetup, rank: int) -> Work:
+def _work_after(slab: Memory | None, control: RankControl, setup: RankSetup, rank: int) -> Work:
     """The next task of a reference's rank, which lets the memory of the last one go."""
     if slab is not None:
         memory.close(slab)

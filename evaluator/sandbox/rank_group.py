@@ -11,36 +11,26 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from evaluator.buffers.control import CONTROL_BYTES, Command, Control, sealed_memfd
+from evaluator.buffers.control import Control
+from evaluator.buffers.control_page import CONTROL_BYTES, Command, sealed_memfd
+from evaluator.diagnosis.claim_reader import read_claim
 from evaluator.host.host import Host
 from evaluator.messages.codec import encode
+from evaluator.messages.faults import Fault
 from evaluator.messages.job import Job, Limits
-from evaluator.messages.report import EvaluatorError, Isolation, Phase, RankLog, Verdict
+from evaluator.messages.rank_setup import RankSetup, Task, send_setup, send_slab
+from evaluator.messages.report import Isolation, Phase, RankLog, Verdict
 from evaluator.messages.text import plain_text
-from evaluator.rank import launcher as spawn
-from evaluator.rank.failure_claim import read_claim
 from evaluator.sandbox import sandbox
 from evaluator.sandbox.logs import LogCollector
 
+# A module path and no import: nothing trusted loads the ranks' code.
+LAUNCHER = "evaluator.rank.launcher"
 BUILD_POLL_S = 0.002
 HEALTH_EVERY_S = 0.02
 CLAIM_GRACE_S = 0.2
 LAST_WORDS_S = 0.5
 PROFILE_S = 45.0
-
-
-class Fault(Exception):
-    """A side's ranks misbehaved: the submitter's verdict, or our error if it is the reference."""
-
-    def __init__(self, verdict: Verdict, cause: str, message: str, **where: Any) -> None:
-        super().__init__(message)
-        self.verdict, self.cause, self.message = verdict, cause, message
-        self.ranks: tuple[int, ...] = tuple(where.get("ranks", ()))
-        self.evidence: str | None = where.get("evidence")
-
-
-class GpuFull(EvaluatorError):
-    """The judge or the reference finds too little memory on a GPU."""
 
 
 @dataclass(kw_only=True)
@@ -70,7 +60,7 @@ class Ranks:
         is_done = all(control.is_done and not control.claim for control in self.controls)
         return is_done and self.sandbox.is_alive
 
-    def start(self, setup: spawn.RankSetup) -> None:
+    def start(self, setup: RankSetup) -> None:
         """The ranks join their group and import their entry."""
         self.is_started = True
         logs = [self.logs.open_pipe(rank) for rank in range(setup.world_size)]
@@ -80,12 +70,12 @@ class Ranks:
         theirs = [their.detach() for _, their in ends]
         own = zip(theirs, self.control_fds, logs, strict=True)
         with contextlib.suppress(BrokenPipeError):
-            spawn.send(self.channel, setup, [fd for three in own for fd in three])
+            send_setup(self.channel, setup, [fd for three in own for fd in three])
         for fd in theirs + logs:
             os.close(fd)
         self._command(Command.CALL)
 
-    def take(self, task: spawn.Task) -> None:
+    def take(self, task: Task) -> None:
         """Ranks that have served before get another task; they are the reference's."""
         for control in self.controls:
             control.pin(None)
@@ -96,7 +86,7 @@ class Ranks:
         """Send every rank its slab, to be mapped with the first plan; closes the descriptors."""
         for channel, (fd, nbytes) in zip(self.slab_channels, slabs, strict=True):
             with contextlib.suppress(BrokenPipeError):
-                spawn.send_slab(channel, fd, nbytes)
+                send_slab(channel, fd, nbytes)
             os.close(fd)
 
     def pin(self, cores: Sequence[int]) -> None:
@@ -110,7 +100,7 @@ class Ranks:
 
     def lock(self, plans: Sequence[dict[str, Any]]) -> None:
         """Tell every rank how the calls of its next burst open one after the other."""
-        self._hand(Command.LOCK, plans)
+        self._hand(Command.CHAIN, plans)
 
     def ask(self, command: Command, indices: tuple[int, ...] = ()) -> list[bytes]:
         """What every rank says to a question: untrusted bytes."""

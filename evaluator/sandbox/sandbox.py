@@ -19,8 +19,9 @@ from pathlib import Path
 from evaluator.host import cgroup, processes
 from evaluator.host.leftovers import own_folder
 from evaluator.host.parent_death import die_with_parent
+from evaluator.messages.faults import EvaluatorError
 from evaluator.messages.job import Limits
-from evaluator.messages.report import EvaluatorError, Isolation
+from evaluator.messages.report import Isolation
 from evaluator.sandbox import seccomp
 
 REPOSITORY = Path(__file__).resolve().parents[2]

@@ -11,8 +11,9 @@ from pathlib import Path
 
 from evaluator.host.gpus import Gpu, offered
 from evaluator.host.host import Host
+from evaluator.messages.faults import EvaluatorError
 from evaluator.messages.job import Device, Limits, limits_of
-from evaluator.messages.report import EvaluatorError, Isolation
+from evaluator.messages.report import Isolation
 from evaluator.sandbox import sandbox, seccomp
 
 TIMEOUT_S = 120.0
@@ -66,7 +67,7 @@ def _check_gpus(gpus: tuple[Gpu, ...]) -> tuple[Probe, ...]:
     if len(gpus) < 2:
         return ()
     host = Host(gpus=gpus, threads=1, poll_s=0.0)
-    program = ["-m", "evaluator.sandbox.gpu_probe", "{answers}", str(len(gpus))]
+    program = ["-m", "evaluator.probes.gpu", "{answers}", str(len(gpus))]
     with host.alone():
         box, found = _answers(program, limits_of(Device.CUDA), host)
         box.kill()
@@ -85,7 +86,7 @@ def _merged(probes: list[Probe], ranks: int) -> Probe:
 
 def _run_probe() -> tuple[Isolation, tuple[Probe, ...]]:
     limits = Limits(memory_bytes=512 << 20, processes=64, scratch_bytes=16 << 20)
-    box, probes = _answers(["-m", "evaluator.sandbox.probe", "{answers}"], limits, None)
+    box, probes = _answers(["-m", "evaluator.probes.isolation", "{answers}"], limits, None)
     if not probes:
         raise EvaluatorError("the probe gave no answer")
     refused = box.leaf.refused_forks if box.leaf else None

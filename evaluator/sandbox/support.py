@@ -10,8 +10,8 @@ from pathlib import Path
 
 from evaluator.host import gpus
 from evaluator.host.host import Host
+from evaluator.host.thunderkittens import needs_thunderkittens, thunderkittens_root
 from evaluator.messages.job import Backend, Device, Job
-from evaluator.rank.builds import needs_thunderkittens, thunderkittens_root
 from problems.spec import Problem
 
 # Set by a worker from what `check_host` found: names of probes that failed in a sandbox.

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from evaluator.buffers import control
+from evaluator.buffers import control_page
 from evaluator.judge import prefork as standby
 from evaluator.messages.report import OutputCheck, Verdict
 from evaluator.oracle.group import Panel
@@ -42,7 +42,7 @@ def no_fresh_inputs() -> None:
 
 
 def no_seals() -> None:
-    _replace(control, "SEALS", 0)
+    _replace(control_page, "SEALS", 0)
 
 
 def no_timed_comparison() -> None:

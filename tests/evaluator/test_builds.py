@@ -16,13 +16,8 @@ import pytest
 import torch
 from torch.utils import cpp_extension
 
-from evaluator.rank.builds import (
-    HEADERS,
-    named_in_source,
-    needs_thunderkittens,
-    share_builds,
-    uses_extensions,
-)
+from evaluator.host.thunderkittens import needs_thunderkittens
+from evaluator.rank.builds import HEADERS, named_in_source, share_builds, uses_extensions
 
 RANKS = 3
 FORK = multiprocessing.get_context("fork")

@@ -11,10 +11,11 @@ from pathlib import Path
 import pytest
 
 import evaluator
+from evaluator.diagnosis.claim_reader import CAUSES, CLAIMABLE, read_claim
 from evaluator.diagnosis.scan import PATTERNS, lines_of, scan_source
 from evaluator.messages.report import Verdict
 from evaluator.messages.text import plain_text
-from evaluator.rank.failure_claim import CAUSES, CLAIMABLE, CallFault, claim_of, read_claim
+from evaluator.rank.failure_claim import CallFault, claim_of
 from evaluator.sandbox.logs import LogCollector
 
 BUILD = ("import", Verdict.BUILD_ERROR)

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from evaluator.diagnosis.claim_reader import CAUSES, CLAIMABLE
 from evaluator.diagnosis.diagnose import Diagnosis, refine
 from evaluator.diagnosis.log_patterns import AFTERMATH, CRASHES, ROOTS, last_failure
 from evaluator.messages.report import Phase, RankLog, Verdict
-from evaluator.rank.failure_claim import CAUSES, CLAIMABLE
 from tests.evaluator.diagnosis_files import Case, cases
 
 CASES = cases()

@@ -17,8 +17,8 @@ from evaluator.host.cores import divide
 from evaluator.host.gpus import Gpu
 from evaluator.host.host import Host, foreign_processes, host_for
 from evaluator.host.leftovers import FOLDER_PREFIX
+from evaluator.messages.faults import DirtyHost, EvaluatorError
 from evaluator.messages.job import Device, Job
-from evaluator.messages.report import DirtyHost, EvaluatorError
 
 JOB = Job(problem="allreduce", source="x", world_size=2, device=Device.CUDA)
 

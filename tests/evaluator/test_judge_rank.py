@@ -11,9 +11,11 @@ import pytest
 import torch
 
 from evaluator import Job, Profile, Verdict
-from evaluator.buffers.control import CONTROL_BYTES, Control, sealed_memfd
+from evaluator.buffers.control import Control
+from evaluator.buffers.control_page import CONTROL_BYTES, sealed_memfd
 from evaluator.buffers.slab import GUARD_BYTES, Place
-from evaluator.messages.report import EvaluatorError, OutputCheck
+from evaluator.messages.faults import EvaluatorError
+from evaluator.messages.report import OutputCheck
 from evaluator.oracle.rank import JudgeRank
 from problems import ProblemModule
 from problems.calls import Outputs

@@ -9,8 +9,8 @@ import time
 from pathlib import Path
 
 from evaluator.diagnosis.stacks import stacks
+from evaluator.messages.rank_setup import HANG_REPORT_SIGNAL
 from evaluator.messages.report import RankLog
-from evaluator.rank.launcher import WHERE_SIGNAL
 
 HANGS = """
 import sys, time
@@ -39,7 +39,7 @@ def test_the_stack_and_the_last_collective_are_told(tmp_path: Path) -> None:
         assert rank.stdout is not None
         assert rank.stdout.readline() == b"ready\n"
         for times in (1, 2):
-            os.kill(rank.pid, WHERE_SIGNAL)
+            os.kill(rank.pid, HANG_REPORT_SIGNAL)
             _wait_for(said, "last collective", times)
         assert rank.poll() is None
         rank.kill()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from evaluator import Verdict
-from evaluator.buffers.input_locks import opener
+from evaluator.rank.input_opener import input_opener
 from problems import ProblemModule
 from problems.trials import TrialSpec
 from tests.evaluator.test_judge_rank import MODULE, Scene
@@ -24,7 +24,7 @@ class LockedScene(Scene):
         self.judge.release("submission", (0, 1), 1, 0.0)
 
     def open_second(self) -> None:
-        opener(self.judge.memories[0], self.node, "")()
+        input_opener(self.judge.memories[0], self.node, "")()
         layout = self.judge.banks["key"].calls[1].layout
         assert layout is not None
         self.layout = layout

@@ -11,9 +11,11 @@ import pytest
 import torch
 
 from evaluator.buffers import memory
-from evaluator.buffers.input_locks import SPAN_BYTES, Lock, Span, kernel_for, make_lock, opener
+from evaluator.buffers.input_locks import SPAN_BYTES, Lock, kernel_for, make_lock, span_over
 from evaluator.buffers.memory import Memory
+from evaluator.buffers.scrambling import Span
 from evaluator.buffers.slab import GUARD_BYTES, Place
+from evaluator.rank.input_opener import input_opener
 from evaluator.timing.timing import LOCK_PLACES, LOCKED_WORDS
 from problems.spec import EXACT, Tolerance
 
@@ -35,7 +37,7 @@ class Scene:
     def opened(self, answer: torch.Tensor) -> bool:
         """Whether such an answer opens the lock; the scene is used up."""
         self.answer.copy_(answer)
-        opener(self.slab, self.lock.node, kernel_for(self.slab.device))()
+        input_opener(self.slab, self.lock.node, kernel_for(self.slab.device))()
         return torch.equal(self.inputs, self.original)
 
 
@@ -48,7 +50,7 @@ def scene(
     os.close(fd)
     inputs = slab.tensor(given.offset, given.shape, given.dtype)
     original = torch.randn(given.shape, dtype=given.dtype).to(device)
-    lock = make_lock(Span.over((given,)), [(answer, truth.to(device))], TOLERANCE)
+    lock = make_lock(span_over((given,)), [(answer, truth.to(device))], TOLERANCE)
     assert lock is not None
     lock.write(slab.everything, [(given.offset, original.view(-1).view(torch.uint8))])
     return Scene(slab, slab.tensor(answer.offset, answer.shape, dtype), inputs, original, lock)
@@ -95,7 +97,7 @@ def test_a_span_leaves_everything_around_it_alone() -> None:
     places = tuple(
         Place(offset=offset, shape=(1000,), dtype=torch.float32) for offset in (65536, 262144)
     )
-    lock = make_lock(Span.over(places), [(places[0], torch.randn(1000))], TOLERANCE)
+    lock = make_lock(span_over(places), [(places[0], torch.randn(1000))], TOLERANCE)
     assert lock is not None
     slab = torch.zeros(1 << 20, dtype=torch.uint8)
     lock.write(slab, [(place.offset, torch.zeros(4000, dtype=torch.uint8)) for place in places])
@@ -108,7 +110,7 @@ def test_more_than_a_span_is_written_as_it_is() -> None:
     whole = Place(offset=256, shape=(SPAN_BYTES + 1000,), dtype=torch.uint8)
     behind = Place(offset=SPAN_BYTES + 65536, shape=(1000,), dtype=torch.uint8)
     answer = Place(offset=0, shape=(1000,), dtype=torch.float32)
-    lock = make_lock(Span.over((whole, behind)), [(answer, torch.randn(1000))], TOLERANCE)
+    lock = make_lock(span_over((whole, behind)), [(answer, torch.randn(1000))], TOLERANCE)
     assert lock is not None
     slab = torch.zeros(behind.offset + 1000, dtype=torch.uint8)
     ones = torch.ones(whole.nbytes, dtype=torch.uint8)
@@ -153,7 +155,7 @@ def test_nothing_is_locked_without_inputs_or_floating_point_answers() -> None:
     truth, span = torch.randn(1000), Span(offset=0, count=1, step=1)
     assert make_lock(span, [(answer, truth)], EXACT)
     assert make_lock(span, [(indices, torch.arange(1000))], EXACT) is None
-    assert make_lock(Span.over((empty,)), [(answer, truth)], EXACT) is None
+    assert make_lock(span_over((empty,)), [(answer, truth)], EXACT) is None
 
 
 @pytest.mark.gpu(1)

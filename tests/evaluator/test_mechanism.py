@@ -11,11 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evaluator.messages.codec import decode, encode
+from evaluator.messages.profile import Evidence, Mechanism, RankTimeline, Tag
 from evaluator.profiling.mechanism import (
     FAMILIES,
-    Evidence,
-    Mechanism,
-    Tag,
     instruction_counts,
     mechanisms,
     reaches_peers,
@@ -23,7 +21,7 @@ from evaluator.profiling.mechanism import (
     uses_nccl,
     without_comments,
 )
-from evaluator.profiling.timeline import RankTimeline, read_timeline
+from evaluator.profiling.timeline import read_timeline
 
 TRACES = Path(__file__).parent / "traces"
 SOURCE_LIMIT_BYTES = 256 << 10

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from evaluator.buffers import memory
-from evaluator.rank import launcher as spawn
+from evaluator.messages.rank_setup import receive_slab, send_slab
 
 CPU = torch.device("cpu")
 
@@ -17,9 +17,9 @@ CPU = torch.device("cpu")
 def test_what_one_writes_the_other_reads() -> None:
     fd, ours = memory.create(CPU, 1 << 16)
     one, other = socket.socketpair()
-    spawn.send_slab(one, fd, ours.nbytes)
+    send_slab(one, fd, ours.nbytes)
     os.close(fd)
-    theirs = memory.open_fd(CPU, *spawn.receive_slab(other))
+    theirs = memory.open_fd(CPU, *receive_slab(other))
     theirs.tensor(256, (2, 3), torch.bfloat16).fill_(1.5)
     assert torch.equal(ours.tensor(256, (6,), torch.bfloat16), torch.full((6,), 1.5).bfloat16())
     assert ours.everything.shape == (1 << 16,)

@@ -14,7 +14,8 @@ import pytest
 
 from evaluator.evaluate import evaluate
 from evaluator.judge.prefork import Standby
-from evaluator.messages.report import EvaluatorError, Report, Verdict
+from evaluator.messages.faults import EvaluatorError
+from evaluator.messages.report import Report, Verdict
 from tests.evaluator import host_traces
 from tests.evaluator.kernel_files import named
 from tests.evaluator.mutant_judge import MUTATIONS

@@ -12,10 +12,10 @@ import pytest
 
 from evaluator.diagnosis.stacks import stacks
 from evaluator.judge.findings import Findings
+from evaluator.messages.faults import Fault
 from evaluator.messages.job import Job
 from evaluator.messages.report import Environment, Isolation, Phase, RankLog, Verdict
 from evaluator.sandbox.paths import Names, _own, named, neutral
-from evaluator.sandbox.rank_group import Fault
 from evaluator.sandbox.sandbox import REPOSITORY
 from evaluator.site import Lease, Site
 

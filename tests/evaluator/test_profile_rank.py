@@ -13,8 +13,9 @@ from typing import Any
 import pytest
 import torch
 
+from evaluator.messages.profile import EventKind
 from evaluator.profiling.mechanism import read_instructions
-from evaluator.profiling.timeline import MAX_BYTES, MAX_EVENTS, EventKind, read_timeline
+from evaluator.profiling.timeline import MAX_BYTES, MAX_EVENTS, read_timeline
 from evaluator.rank import profiler as profile_rank
 from evaluator.rank.profiler import ROUNDS, device_code, record
 

@@ -12,10 +12,12 @@ import time
 
 import pytest
 
-from evaluator.buffers.control import CONTROL_BYTES, Command, Control, sealed_memfd
+from evaluator.buffers.control import Control
+from evaluator.buffers.control_page import CONTROL_BYTES, Command, sealed_memfd
 from evaluator.host import cgroup
 from evaluator.messages.job import Limits
 from evaluator.messages.report import Isolation
+from evaluator.rank.control import RankControl
 from evaluator.sandbox import sandbox, seccomp
 from evaluator.sandbox.selfcheck import check_host
 from tests.evaluator.host_traces import is_running
@@ -157,7 +159,7 @@ def test_the_filter_is_well_formed() -> None:
 
 def test_a_rank_and_the_judge_meet_on_the_control_page() -> None:
     fd = sealed_memfd("test", CONTROL_BYTES)
-    judge, rank = Control(fd), Control(fd)
+    judge, rank = Control(fd), RankControl(fd)
     judge.write_plan({"slots": []})
     judge.stage(Command.CALL, (3, 1, 2))
     judge.release(judge.next_sequence())

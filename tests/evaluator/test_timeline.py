@@ -11,13 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evaluator.messages.codec import decode, encode
+from evaluator.messages.profile import EventKind, RankTimeline
 from evaluator.profiling.timeline import (
     DEVICES,
     MAX_BYTES,
     MAX_EVENTS,
     MAX_NAME_CHARS,
-    EventKind,
-    RankTimeline,
     align,
     kind_of,
     read_timeline,

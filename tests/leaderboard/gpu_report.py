@@ -6,10 +6,16 @@ import random
 from dataclasses import replace
 from typing import Any
 
+from evaluator.messages.profile import (
+    EventKind,
+    Evidence,
+    Mechanism,
+    RankTimeline,
+    Tag,
+    TimelineEvent,
+)
 from evaluator.messages.report import Environment, GpuState, Report
-from evaluator.profiling.mechanism import Evidence, Mechanism, Tag
-from evaluator.profiling.timeline import EventKind, RankTimeline, TimelineEvent
-from evaluator.timing.roofline import Floors
+from evaluator.messages.roofline_bounds import RooflineBounds
 from leaderboard.models import Run
 from tests.leaderboard import factory
 
@@ -38,7 +44,7 @@ def make_gpu_report(run: Run, speedup: float = 1.42, **changes: Any) -> Report:
     )
     made: dict[str, Any] = {
         "timing": timing,
-        "floors": Floors(wire_us=33.6, hbm_us=21.3, flops_us=12.25, latency_us=1.8),
+        "floors": RooflineBounds(wire_us=33.6, hbm_us=21.3, flops_us=12.25, latency_us=1.8),
         "timelines": tuple(make_timeline(rank) for rank in ranks),
         "mechanisms": (
             Mechanism(tag=Tag.NCCL, evidence=Evidence.TRACE, detail=f"8 x {REDUCE}"[:80]),

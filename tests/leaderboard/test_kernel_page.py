@@ -11,8 +11,8 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
+from evaluator.messages.profile import EventKind
 from evaluator.messages.report import RankLog, Verdict
-from evaluator.profiling.timeline import EventKind
 from leaderboard.models import Kernel, Run, Source, Visibility
 from leaderboard.run_pages.lineage import lineage, previous
 from tests.leaderboard import factory, gpu_report

@@ -10,9 +10,9 @@ import pytest
 from django.db import DatabaseError, connection
 from django.db.migrations.executor import MigrationExecutor
 
+from evaluator.messages.profile import Evidence, Mechanism, Tag
 from evaluator.messages.report import Verdict
-from evaluator.profiling.mechanism import Evidence, Mechanism, Tag
-from evaluator.timing.roofline import Floors
+from evaluator.messages.roofline_bounds import RooflineBounds
 from leaderboard.models import Problem, ProblemStanding, Run, Standing, Summary
 from tests.leaderboard import factory
 
@@ -20,7 +20,7 @@ BEFORE = [("leaderboard", "0003_decline")]
 WITH_JSON = [("leaderboard", "0010_run_verdict")]
 JSON_PARTS = [("leaderboard", "0018_judged_baselines")]
 OLD_ENTRY = ("attempt", "run", "verdict", "cause", "speedup")
-FLOORS = Floors(wire_us=7.0, hbm_us=3.0, flops_us=1.0, latency_us=2.0)
+FLOORS = RooflineBounds(wire_us=7.0, hbm_us=3.0, flops_us=1.0, latency_us=2.0)
 TMA = Mechanism(tag=Tag.TMA, evidence=Evidence.SASS, detail="UTMALDG")
 
 

@@ -8,9 +8,9 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
+from evaluator.messages.profile import Evidence, Mechanism, Tag
 from evaluator.messages.report import Verdict
-from evaluator.profiling.mechanism import Evidence, Mechanism, Tag
-from evaluator.timing.roofline import Floors
+from evaluator.messages.roofline_bounds import RooflineBounds
 from leaderboard.models import Kernel, LanguageModel, Problem, Run, Submission, Summary, Trust
 from leaderboard.read_model import boards
 from leaderboard.read_model.boards import Narrowing
@@ -26,7 +26,7 @@ def judged_with(
     attempt = 1 + Kernel.objects.filter(submission=submission, problem=problem).count()
     source = f"{factory.SOURCE}# {submission.pk} {problem.number} {attempt}\n"
     run = factory.make_run(factory.make_kernel(submission, problem, source=source, attempt=attempt))
-    floors = Floors(wire_us=10.0, hbm_us=5.0, flops_us=1.0, latency_us=2.0)
+    floors = RooflineBounds(wire_us=10.0, hbm_us=5.0, flops_us=1.0, latency_us=2.0)
     found: dict[str, Any] = {"mechanisms": (mechanism,), "flags": flags, "floors": floors}
     return factory.finish(run, factory.make_report(run, speedup=2.0, **found))
 

@@ -6,7 +6,7 @@ import copy
 
 from django.test import Client
 
-from evaluator.timing.roofline import Floors
+from evaluator.messages.roofline_bounds import RooflineBounds
 from leaderboard.metrics.floors import FLOOR_WORDS
 from leaderboard.models import Problem
 from leaderboard.problem_pages.problem_facts import health_groups, requirements
@@ -71,7 +71,7 @@ def test_a_baseline_of_other_code_says_so(problem: Problem, client: Client) -> N
 
 
 def test_what_limits_a_kernel_has_one_name_on_every_page(problem: Problem, client: Client) -> None:
-    floors = Floors(wire_us=1.0, hbm_us=1.0, flops_us=0.5, latency_us=9.0)
+    floors = RooflineBounds(wire_us=1.0, hbm_us=1.0, flops_us=0.5, latency_us=9.0)
     run = factory.make_run(factory.make_kernel(factory.make_submission(), problem))
     factory.finish(run, factory.make_report(run, floors=floors))
     kernel = client.get(f"/kernels/{run.kernel.source_id}").content.decode()

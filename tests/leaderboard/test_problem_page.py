@@ -12,9 +12,9 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
+from evaluator.messages.profile import Evidence, Mechanism, Tag
 from evaluator.messages.report import Verdict
-from evaluator.profiling.mechanism import Evidence, Mechanism, Tag
-from evaluator.timing.roofline import Floors
+from evaluator.messages.roofline_bounds import RooflineBounds
 from leaderboard.models import DataVersion, Hardware, LanguageModel, Problem, Run, Submission
 from leaderboard.problem_pages.problems import address_of
 from leaderboard.read_model import problem_results
@@ -38,7 +38,7 @@ def judged_on_gpus(submission: Submission, problem: Problem, speedup: float, **w
     report = factory.make_report(
         run,
         speedup=speedup,
-        floors=Floors(wire_us=10.0, hbm_us=1.0, flops_us=0.5, latency_us=0.9),
+        floors=RooflineBounds(wire_us=10.0, hbm_us=1.0, flops_us=0.5, latency_us=0.9),
         mechanisms=(Mechanism(tag=Tag.TMA, evidence=Evidence.SASS, detail="x"),),
     )
     return factory.finish(run, report)

@@ -11,7 +11,7 @@ import pytest
 from django.db.models import Model
 
 from evaluator.messages.report import Isolation, Verdict
-from evaluator.timing.roofline import Floors
+from evaluator.messages.roofline_bounds import RooflineBounds
 from leaderboard.metrics.tallies import cell_of
 from leaderboard.models import (
     Moderation,
@@ -249,7 +249,7 @@ def test_standings_of_many_results_agree_with_pandas(db: None) -> None:
                 submission, draw.choice(problems), verdict, draw.uniform(0.3, 3)
             ).kernel
             again = factory.make_run(kernel, size=draw.choice(("tiny", "standard")))
-            floors = Floors(
+            floors = RooflineBounds(
                 wire_us=draw.uniform(1, 9), hbm_us=draw.uniform(1, 9), flops_us=2, latency_us=0
             )
             report = factory.make_report(again, speedup=draw.uniform(0.3, 3), floors=floors)

@@ -1,1 +1,3 @@
-"""The names that published PKB kernels import: other people's interface, our code."""
+"""The names that published PKB kernels import: other people's interface, our code. Imported by
+submissions alone.
+"""

@@ -6,7 +6,7 @@ import os
 from collections.abc import Sequence
 from types import ModuleType
 
-from evaluator.rank.builds import needs_thunderkittens, thunderkittens_root
+from evaluator.host.thunderkittens import needs_thunderkittens, thunderkittens_root
 
 PUBLISHED_ARCHITECTURE = "9.0"
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from evaluator.messages.profile import Evidence, Mechanism, Tag
 from evaluator.messages.report import Environment, RankLog, Verdict
-from evaluator.profiling.mechanism import Evidence, Mechanism, Tag
 from leaderboard.models import (
     DataVersion,
     Hardware,

@@ -1,6 +1,6 @@
 """Runs inside a sandbox with GPUs and tries what kernels need there. One JSON line an attempt.
 
-`python -m evaluator.sandbox.gpu_probe <answer fd> <ranks>`: W ranks, forked before CUDA starts, as
+`python -m evaluator.probes.gpu <answer fd> <ranks>`: W ranks, forked before CUDA starts, as
 a run's.
 """
 

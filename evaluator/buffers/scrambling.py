@@ -1,0 +1,111 @@
+"""Scrambles words of the inputs of a call with a key of 64 bits, and back: the same on both sides.
+
+The key is the sum of a constant for each of some elements of another answer that lies above its
+threshold; a word is combined by exclusive or with a stream of SplitMix64 that begins at the key
+(Steele, Lea and Flood, "Fast splittable pseudorandom number generators", OOPSLA 2014). On a GPU
+both steps are one launch: its cost is part of every call.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+
+import torch
+
+from evaluator.timing.timing import LOCK_PLACES
+
+DTYPES = (torch.bfloat16, torch.float16, torch.float32, torch.float64)
+BLOCK = 256
+_GOLDEN, _FIRST, _SECOND = 0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB
+
+# What `key_of` and `key_stream` compute, in one launch: a lock's cost is part of every call.
+SOURCE = f"""
+typedef unsigned long long u64;
+__device__ u64 mixed(u64 x) {{
+  x = (x ^ (x >> 30)) * {_FIRST}ull;
+  x = (x ^ (x >> 27)) * {_SECOND}ull;
+  return x ^ (x >> 31);
+}}
+__device__ double element(const void *answer, int dtype, long long at) {{
+  if (dtype == 3) return ((const double *)answer)[at];
+  if (dtype == 2) return ((const float *)answer)[at];
+  unsigned short bits = ((const unsigned short *)answer)[at];
+  float wide;
+  if (dtype == 1) asm("cvt.f32.f16 %0, %1;" : "=f"(wide) : "h"(bits));
+  else wide = __uint_as_float((unsigned int)bits << 16);
+  return wide;
+}}
+extern "C" __global__ void open_lock(const void *answer, long long dtype, const long long *elements,
+    const double *thresholds, u64 *words, long long count, long long step) {{
+  __shared__ u64 key;
+  if (threadIdx.x == 0) key = 0;
+  __syncthreads();
+  unsigned int place = threadIdx.x;
+  if (place < {LOCK_PLACES} && element(answer, dtype, elements[place]) > thresholds[place])
+    atomicAdd(&key, mixed(place + 1));
+  __syncthreads();
+  u64 word = (u64)blockIdx.x * blockDim.x + threadIdx.x;
+  if (word < count) words[word * step] ^= mixed(key + (word + 1) * {_GOLDEN}ull);
+}}
+"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Span:
+    """Bytes of a slab from `offset` on: `count` times `step` words of eight bytes, of each step of
+    which the first is scrambled."""
+
+    offset: int
+    count: int
+    step: int
+
+    @property
+    def end(self) -> int:
+        return self.offset + 8 * self.count * self.step
+
+    def covers(self, offsets: torch.Tensor) -> bool:
+        """Whether all these bytes of the slab are of words that are scrambled."""
+        words = (offsets - self.offset) // 8
+        is_inside = (offsets >= self.offset) & (offsets < self.end)
+        return bool((is_inside & (words % self.step == 0)).all())
+
+    def words(self, own: torch.Tensor) -> torch.Tensor:
+        """The words to scramble, int64 [count], of the span's own bytes, uint8."""
+        return own.view(torch.int64)[:: self.step]
+
+
+def key_of(above: torch.Tensor) -> torch.Tensor:
+    """The sum of a constant for each place that is above its threshold: int64, []."""
+    return torch.where(above, _weights(above.device), 0).sum()
+
+
+def key_stream(key: torch.Tensor, count: int) -> torch.Tensor:
+    """What a key scrambles words with: int64, [count]."""
+    return _mixed(key + _counters(count, key.device))
+
+
+@cache
+def _weights(device: torch.device) -> torch.Tensor:
+    return _mixed(torch.arange(1, LOCK_PLACES + 1, device=device))
+
+
+@cache
+def _counters(count: int, device: torch.device) -> torch.Tensor:
+    return torch.arange(1, count + 1, device=device) * signed(_GOLDEN)
+
+
+def _mixed(x: torch.Tensor) -> torch.Tensor:
+    """Each bit depends on all bits of x: the finalizer of SplitMix64 (Steele et al., 2014)."""
+    x = (x ^ _shifted(x, 30)) * signed(_FIRST)
+    x = (x ^ _shifted(x, 27)) * signed(_SECOND)
+    return x ^ _shifted(x, 31)
+
+
+def _shifted(x: torch.Tensor, bits: int) -> torch.Tensor:
+    """To the right, zeros from the left."""
+    return (x >> bits) & ((1 << (64 - bits)) - 1)
+
+
+def signed(number: int) -> int:
+    return number - (1 << 64) if number >> 63 else number

@@ -1,0 +1,29 @@
+"""Defines what ends a run before its report is whole: the submitter's fault, or ours."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from evaluator.messages.report import Verdict
+
+
+class EvaluatorError(Exception):
+    """Our fault or the host's: retried, never counted against a model."""
+
+
+class DirtyHost(EvaluatorError):
+    """The GPUs are not this host's judges' alone, or stay occupied: it must judge no more."""
+
+
+class GpuFull(EvaluatorError):
+    """The judge or the reference finds too little memory on a GPU."""
+
+
+class Fault(Exception):
+    """A side's ranks misbehaved: the submitter's verdict, or our error if it is the reference."""
+
+    def __init__(self, verdict: Verdict, cause: str, message: str, **where: Any) -> None:
+        super().__init__(message)
+        self.verdict, self.cause, self.message = verdict, cause, message
+        self.ranks: tuple[int, ...] = tuple(where.get("ranks", ()))
+        self.evidence: str | None = where.get("evidence")

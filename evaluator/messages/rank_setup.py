@@ -1,0 +1,62 @@
+"""Carries a side's setup, descriptors and slabs from the judge to the ranks in a sandbox."""
+
+from __future__ import annotations
+
+import json
+import signal
+import socket
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from evaluator.messages.codec import decode, encode
+
+HANG_REPORT_SIGNAL = signal.SIGUSR1
+
+
+@dataclass(frozen=True, kw_only=True)
+class Task:
+    """What a side's ranks are to call: `entry` is the text of a submission, or None for the
+    reference of `problem`; the lengths of the problem's mesh follow from the sizes `m` and `n`."""
+
+    problem: str
+    m: int
+    n: int
+    entry: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class RankSetup:
+    """What the ranks of one side need to know; sent by the judge with the descriptors. `cores` are
+    each rank's, if any."""
+
+    task: Task
+    world_size: int
+    threads: int
+    device: str = "cpu"
+    cores: tuple[tuple[int, ...], ...] = ()
+
+
+def send_setup(channel: socket.socket, setup: RankSetup, fds: Sequence[int]) -> None:
+    """Judge's end: the setup, then a slab channel, a control page and a log per rank."""
+    text = json.dumps(encode(setup)).encode()
+    channel.sendall(len(text).to_bytes(8, "little") + text)
+    socket.send_fds(channel, [b"."], list(fds))
+
+
+def send_slab(channel: socket.socket, fd: int, nbytes: int) -> None:
+    socket.send_fds(channel, [nbytes.to_bytes(8, "little")], [fd])
+
+
+def receive_slab(channel: socket.socket) -> tuple[int, int]:
+    """A rank's end: the descriptor of its slab, and how many bytes it has."""
+    size, (fd,), _, _ = socket.recv_fds(channel, 8, 1)
+    return fd, int.from_bytes(size, "little")
+
+
+def receive_setup(channel: socket.socket) -> tuple[RankSetup, list[int]]:
+    header = channel.recv(8, socket.MSG_WAITALL)
+    length = int.from_bytes(header, "little")
+    text = channel.recv(length, socket.MSG_WAITALL)
+    setup = decode(RankSetup, json.loads(text))
+    _, fds, _, _ = socket.recv_fds(channel, 1, 3 * setup.world_size)
+    return setup, list(fds)
