@@ -13,7 +13,7 @@ from django.test import Client
 from evaluator import Isolation, Job, Phase, __version__
 from evaluator.judge.findings import Findings
 from evaluator.messages.report import Environment, Verdict
-from evaluator.sandbox.rank_group import Fault
+from evaluator.messages.faults import Fault
 
 ROOT = Path(settings.BASE_DIR)
 
