@@ -2,7 +2,7 @@
 
 Method: judge a PyTorch all-reduce (problem 1, tiny, W = 2, float32, hardened), and the same with
 wrong answers, several times on an otherwise idle machine and take medians: by a judge that starts
-from nothing, as on the command line, and by forks of a warm standby, as in a worker. The floor is
+from nothing, as on the command line, and by forks of a warm prefork, as in a worker. The floor is
 what no judge can avoid here: two processes importing torch at once (submission, reference), and W
 ranks joining a gloo group; it is measured in the same session, without our code. Overhead = wall -
 floor; it includes every trial and every timed call.
@@ -22,7 +22,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from evaluator import Job, Verdict
 from evaluator.evaluate import evaluate
-from evaluator.judge.prefork import Standby
+from evaluator.judge.prefork import PreforkServer
 
 KERNEL = """\
 import torch.distributed as dist
@@ -77,9 +77,9 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=5)
     runs = parser.parse_args().runs
     _show("cold, right", *_judged(runs, KERNEL, Verdict.OK, None))
-    with Standby(warm=True) as standby:
-        _show("warm, wrong", *_judged(runs, WRONG, Verdict.OUTPUT_MISMATCH, standby))
-        wall, phases = _judged(runs, KERNEL, Verdict.OK, standby)
+    with PreforkServer(warm=True) as prefork:
+        _show("warm, wrong", *_judged(runs, WRONG, Verdict.OUTPUT_MISMATCH, prefork))
+        wall, phases = _judged(runs, KERNEL, Verdict.OK, prefork)
     _show("warm, right", wall, phases)
     imports = statistics.median(import_s(2) for _ in range(runs))
     joins = statistics.median(gloo_s() for _ in range(runs))
@@ -89,7 +89,7 @@ def main() -> None:
 
 
 def _judged(
-    runs: int, source: str, expected: Verdict, standby: Standby | None
+    runs: int, source: str, expected: Verdict, prefork: PreforkServer | None
 ) -> tuple[float, dict[str, float]]:
     """Median wall seconds of an evaluation and of its phases, after one that is not counted."""
     job = Job(problem="allreduce", source=source, world_size=WORLD_SIZE)
@@ -97,7 +97,7 @@ def _judged(
     phases: dict[str, list[float]] = {}
     for run in range(runs + 1):
         began = time.perf_counter()
-        report = evaluate(job, standby=standby)
+        report = evaluate(job, prefork=prefork)
         assert report.verdict is expected, report.message
         if run == 0:
             continue

@@ -1,6 +1,6 @@
 """Where the time of evaluations on GPUs goes: `python benchmarks/evaluator_speed.py OUT.json`.
 
-Method: kernels of every kind are judged one after the other by forks of one warm standby, as in a
+Method: kernels of every kind are judged one after the other by forks of one warm prefork, as in a
 worker, with every check on; wall seconds of `evaluate` and of its phases. With `--references` the
 submissions are the references of all problems (or of `--only`), and the sum of their walls is what
 judging all of them takes. What no judge can avoid is measured beside it: a sandbox that does
@@ -29,7 +29,7 @@ from reports_file import REFERENCES, append, by_hand
 import problems
 from evaluator.evaluate import evaluate
 from evaluator.host.host import Host, host_for
-from evaluator.judge.prefork import Standby
+from evaluator.judge.prefork import PreforkServer
 from evaluator.messages.codec import encode
 from evaluator.messages.job import Backend, Device, Dtype, Job, limits_of
 from evaluator.messages.report import Report
@@ -114,10 +114,10 @@ def jobs(given: argparse.Namespace) -> Iterator[tuple[str, Job]]:
         )
 
 
-def judged(job: Job, standby: Standby, keep: Callable[[Report], None]) -> dict[str, Any]:
+def judged(job: Job, prefork: PreforkServer, keep: Callable[[Report], None]) -> dict[str, Any]:
     began = time.perf_counter()
     try:
-        found = evaluate(job, standby=standby)
+        found = evaluate(job, prefork=prefork)
         report = encode(found)
     except Exception as error:  # noqa: BLE001 - one kernel's failure must not hide the others
         failed = f"{type(error).__name__}: {str(error)[-1000:]}"
@@ -156,12 +156,12 @@ def main() -> None:
         document["floor_s"] = floor_s(host_for(wanted[0][1]), given.world_size)
         for name, seconds in document["floor_s"].items():
             print(f"{name:<40} {seconds:6.2f} s", flush=True)
-    with Standby(warm=True) as standby:
-        standby.start()
+    with PreforkServer(warm=True) as prefork:
+        prefork.start()
         for name, job in wanted:
             if name in results or time.monotonic() - began > given.budget_s:
                 continue
-            results[name] = judged(job, standby, keeper(given, name, job))
+            results[name] = judged(job, prefork, keeper(given, name, job))
             print(_line(name, results[name]), flush=True)
             given.out.write_text(json.dumps(document, indent=1) + "\n")
     total_s = sum(result["wall_s"] for result in results.values())

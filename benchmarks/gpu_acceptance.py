@@ -1,7 +1,7 @@
 """Every GPU kernel of the tests through the judge: `gpu_acceptance.py OUT [--only NAME,...]`.
 
 Method: the kernels of tests/evaluator/gpu, honest ones first, one after the other by `evaluate` and
-one warm standby, as in a worker. OUT/acceptance.json holds what is known after each of them.
+one warm prefork, as in a worker. OUT/acceptance.json holds what is known after each of them.
 A header's own number of ranks counts; `--world-size` is for those that name neither it nor ranks.
 With `--size` honest kernels alone are judged, at that size.
 Checked besides what the headers say: the times of two sleeping kernels differ as their sleeps do,
@@ -32,7 +32,7 @@ from provenance import provenance
 from reports_file import append, by_hand
 
 from evaluator.evaluate import Cancelled, evaluate
-from evaluator.judge.prefork import Standby
+from evaluator.judge.prefork import PreforkServer
 from evaluator.messages.codec import encode
 from evaluator.messages.report import Report
 from evaluator.sandbox.sandbox import REPOSITORY
@@ -110,14 +110,14 @@ def _on_ranks(kernel: KernelFile, world_size: int | None) -> KernelFile:
 
 
 def judged(
-    kernel: KernelFile, standby: Standby, deadline: float, keep: Callable[[Report], None]
+    kernel: KernelFile, prefork: PreforkServer, deadline: float, keep: Callable[[Report], None]
 ) -> dict[str, Any] | None:
     """The result as JSON; None where it was stopped at the deadline (of the monotonic clock)."""
     limits = {name: min(most, getattr(kernel.limits, name)) for name, most in MOST_S.items()}
     job = replace(kernel.job, limits=replace(kernel.limits, **limits))
     began = time.monotonic()
     try:
-        report = evaluate(job, lambda _: time.monotonic() > deadline, standby)
+        report = evaluate(job, lambda _: time.monotonic() > deadline, prefork)
     except Cancelled:
         return None
     except Exception as error:  # noqa: BLE001 - one kernel's failure must not hide the others
@@ -192,8 +192,8 @@ def _run(acceptance: Acceptance, given: argparse.Namespace) -> None:
     began = time.monotonic()
     only = [name for name in given.only.split(",") if name]
     present = len(list(Path("/dev").glob("nvidia[0-9]*")))
-    with Standby(warm=True) as standby:
-        standby.start()
+    with PreforkServer(warm=True) as prefork:
+        prefork.start()
         wanted = at_size(given.size, only, given.world_size) if given.size else None
         for name, kernel in wanted or turns(only, given.world_size):
             if done := acceptance.results.get(name):
@@ -202,7 +202,7 @@ def _run(acceptance: Acceptance, given: argparse.Namespace) -> None:
             result = None
             if kernel.world_size <= present and time.monotonic() - began < given.budget_s:
                 keep = keeper(given.reports, name, kernel)
-                result = judged(kernel, standby, began + given.budget_s + GRACE_S, keep)
+                result = judged(kernel, prefork, began + given.budget_s + GRACE_S, keep)
             if result is None:
                 acceptance.left_out.append(name)
             else:

@@ -1,6 +1,6 @@
 """Judges one kernel against one problem: Job in, Report out, `evaluate` between them.
 
-Imported by the site for its messages, and by whoever judges from Python.
+Imported by the site, which may know only what is named here and the messages.
 """
 
 from evaluator.messages.faults import EvaluatorError

@@ -1,4 +1,5 @@
-"""Command line: `python -m evaluator run <problem> <kernel.py>` and `python -m evaluator check`."""
+"""Runs the command line: `python -m evaluator run <problem> <kernel.py>` and `python -m evaluator
+check`."""
 
 from __future__ import annotations
 
@@ -20,7 +21,8 @@ from evaluator.sandbox.selfcheck import check_host
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Exit status: 0 for verdict ok, 1 for another verdict, 2 for a wrong call or our own fault."""
+    """Return the exit status: 0 for verdict ok, 1 for another verdict, 2 for a wrong call or our
+    own fault."""
     arguments = _parser().parse_args(argv)
     if arguments.command == "check":
         return _check(arguments.json)

@@ -1,4 +1,4 @@
-"""The story in one screen: check the job, start a judge, follow it, return its report.
+"""Judges one kernel: checks the job, starts a judge, follows it, returns its report.
 
 Standard library only: torch lives in the judge's process and in the ranks.
 """
@@ -12,7 +12,7 @@ import threading
 from collections.abc import Callable, Iterator
 from typing import IO
 
-from evaluator.judge.prefork import Standby
+from evaluator.judge.prefork import PreforkServer
 from evaluator.messages import protocol
 from evaluator.messages.faults import EvaluatorError
 from evaluator.messages.job import Backend, Device, Job
@@ -20,18 +20,18 @@ from evaluator.messages.report import Phase, Progress, Report
 
 OnProgress = Callable[[Progress], bool]
 OVERHEAD_S = 300.0
-TICK_S = 0.5
+POLL_S = 0.5
 CPU_BACKENDS = frozenset({Backend.PYTORCH, Backend.CPP})
 
 
 class Cancelled(Exception):
-    """The evaluation was stopped because its caller asked for it."""
+    """Says that the evaluation was stopped because its caller asked for it."""
 
 
 def evaluate(
-    job: Job, on_progress: OnProgress | None = None, standby: Standby | None = None
+    job: Job, on_progress: OnProgress | None = None, prefork: PreforkServer | None = None
 ) -> Report:
-    """Judge one kernel in fresh processes; who judges many keeps a warm `standby` for them.
+    """Judge one kernel in fresh processes; who judges many keeps a warm `prefork` for them.
 
     `on_progress` is called from this thread at least twice a second; when it returns True, all is
     stopped and Cancelled is raised. Raises EvaluatorError for what is not the submitter's fault.
@@ -39,7 +39,7 @@ def evaluate(
     if job.device is Device.CPU and job.backend not in CPU_BACKENDS:
         raise EvaluatorError(f"the {job.backend} backend needs a GPU; this run asked for the CPU")
     with contextlib.ExitStack() as stack:
-        forks = standby or stack.enter_context(Standby(warm=False))
+        forks = prefork or stack.enter_context(PreforkServer(warm=False))
         judge = stack.enter_context(forks.judge())
         limits = job.limits
         allowed_s = OVERHEAD_S + limits.build_s + limits.verify_s + limits.timed_s
@@ -58,7 +58,8 @@ def evaluate(
 
 
 def _follow(channel: IO[str], on_progress: OnProgress | None) -> Report:
-    """Messages until the report; `on_progress` hears of each, and of silence twice a second."""
+    """Read messages until the report; `on_progress` hears of each, and of silence twice a
+    second."""
     progress = Progress(phase=Phase.BUILD)
     for line in _lines(channel.fileno()):
         if line is not None:
@@ -74,10 +75,10 @@ def _follow(channel: IO[str], on_progress: OnProgress | None) -> Report:
 
 
 def _lines(fd: int) -> Iterator[str | None]:
-    """Lines as they come; None after each `TICK_S` without one."""
+    """Yield lines as they come; None after each `POLL_S` without one."""
     rest = b""
     while True:
-        ready, _, _ = select.select([fd], [], [], TICK_S)
+        ready, _, _ = select.select([fd], [], [], POLL_S)
         if not ready:
             yield None
             continue

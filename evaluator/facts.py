@@ -1,4 +1,4 @@
-"""The judge's constants as JSON: the site may know nothing of the judge but its messages.
+"""Exports the judge's constants as JSON: the site may know nothing of the judge but its messages.
 
 `python -m evaluator.facts` writes the file, and a test compares it with the code. Standard library
 only.
@@ -16,11 +16,11 @@ from evaluator.messages.job import Device, Job, limits_of
 from evaluator.messages.profile import Evidence, Tag
 from evaluator.timing import interval, roofline, timing
 
-PACE = ("many_calls", "least_bursts", "most_timed_s")
 PATH = Path(__file__).parents[1] / "fixtures" / "judging.json"
 
 
 def facts() -> dict[str, Any]:
+    """Return the constants that the site explains, as JSON values."""
     return {
         "trials": Job.trials,
         "timing": {
@@ -39,7 +39,11 @@ def facts() -> dict[str, Any]:
             "noisy_drift": timing.NOISY_DRIFT,
         },
         "paces": {
-            device.value: {name: getattr(pace, name) for name in PACE}
+            device.value: {
+                "many_calls": pace.many_calls,
+                "least_bursts": pace.least_batches,
+                "most_timed_s": pace.most_timed_s,
+            }
             for device, pace in timing.PACES.items()
         },
         "limits": {device.value: asdict(limits_of(device)) for device in Device},
@@ -51,6 +55,7 @@ def facts() -> dict[str, Any]:
 
 
 def text() -> str:
+    """Return them as the text of the file."""
     return json.dumps(facts(), indent=1) + "\n"
 
 

@@ -1,4 +1,4 @@
-"""A report as a few lines for a terminal."""
+"""Prints a report as a few lines for a terminal."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from evaluator.messages.report import Report, Trial
 
 
 def pretty(report: Report) -> str:
+    """Return the lines."""
     lines = [f"\n{report.verdict.upper()}  {report.problem}: {report.message}"]
     if report.evidence:
         lines.append(f"  evidence: {report.evidence}")
@@ -14,7 +15,7 @@ def pretty(report: Report) -> str:
         time = report.timing
         lines.append(
             f"  kernel {time.kernel_us:.1f} us, reference {time.baseline_us:.1f} us"
-            f" (medians of {len(time.kernel_bursts_us)} bursts of {time.burst_calls} calls,"
+            f" (medians of {len(time.kernel_bursts_us)} batches of {time.burst_calls} calls,"
             f" {time.warmup_calls} warm-up calls)"
         )
         lines.append(

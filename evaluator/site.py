@@ -1,4 +1,4 @@
-"""A judging host's side of the site's worker API: plain HTTP with a narrow token, no database."""
+"""Speaks the site's worker API for a judging host: plain HTTP with a narrow token, no database."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ RETRY_PAUSES_S = (1, 2, 5, 10, 20, 30, 60, 60, 60, 60)
 
 
 class LeaseLost(Exception):
-    """The site has given this run to somebody else, or ended it: drop everything."""
+    """Says that the site has given this run to somebody else, or ended it: drop everything."""
 
 
 class Refused(EvaluatorError):
-    """The site says that the request itself is wrong: asking again would not help."""
+    """Says that the request itself is wrong, as the site sees it: asking again would not help."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Lease:
-    """The right to report on one run until the site hears nothing for a while."""
+    """Holds the right to report on one run until the site hears nothing for a while."""
 
     run_id: str
     token: str
@@ -40,7 +40,7 @@ class Lease:
 
 @dataclass(frozen=True, kw_only=True)
 class Site:
-    """The site at `url`, spoken to with a worker token."""
+    """Speaks to the site at `url` with a worker token."""
 
     url: str
     token: str
@@ -50,7 +50,7 @@ class Site:
         return float(self._post("hello", dict(host))["poll_s"])
 
     def claim(self, run_id: str, host: Mapping[str, object]) -> Lease | None:
-        """The run's job under a lease, or None where it is not to be had."""
+        """Return the run's job under a lease, or None where it is not to be had."""
         try:
             answer = self._post(f"runs/{run_id}/claim", dict(host))
         except LeaseLost:
@@ -68,6 +68,7 @@ class Site:
         return bool(answer["cancel"])
 
     def finish(self, lease: Lease, report: Report) -> None:
+        """Send the report. Raises LeaseLost where the run is no longer this host's."""
         self._retried(lease, "finish", {"report": encode(report)})
 
     def fail(self, lease: Lease, error: str) -> None:
@@ -75,7 +76,7 @@ class Site:
         self._retried(lease, "fail", {"error": neutral(error)[-4000:]})
 
     def _retried(self, lease: Lease, action: str, body: dict[str, object]) -> None:
-        """A result is not lost to a site that restarts: try for some minutes."""
+        """Try for some minutes: a result is not lost to a site that restarts."""
         for pause_s in RETRY_PAUSES_S:
             try:
                 self._lease_post(lease, action, body)

@@ -1,8 +1,8 @@
-"""The Celery application of a judging host.
+"""Runs the Celery application of a judging host.
 
-A message is only a doorbell: it names a run, and the site decides by a claim whether this host may
-judge it. Start it with `celery -A evaluator.worker worker -Q <queue> -c 1`; PKB_SITE_URL and
-PKB_WORKER_TOKEN are required, the broker is CELERY_BROKER_URL or the folders below PKB_STATE_DIR.
+A message only names a run, and the site decides by a claim whether this host may judge it. Start it
+with `celery -A evaluator.worker worker -Q <queue> -c 1`; PKB_SITE_URL and PKB_WORKER_TOKEN are
+required, the broker is CELERY_BROKER_URL or the folders below PKB_STATE_DIR.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from celery.signals import worker_init, worker_process_init, worker_process_shut
 from evaluator.evaluate import Cancelled, evaluate
 from evaluator.host.gpus import offered
 from evaluator.host.parent_death import die_with_parent
-from evaluator.judge.prefork import Standby
+from evaluator.judge.prefork import PreforkServer
 from evaluator.messages.codec import encode
 from evaluator.messages.faults import DirtyHost, EvaluatorError
 from evaluator.messages.report import JUDGE_VERSION, Isolation, Progress
@@ -36,11 +36,12 @@ logger = logging.getLogger(__name__)
 DEFAULT_QUEUE = "cpu"
 PROGRESS_EVERY_S = 1.0
 MEASURED = "PKB_MEASURED_ISOLATION"
-STANDBY = Standby(warm=True)
+PREFORK = PreforkServer(warm=True)
 
 
 def broker_settings() -> dict[str, Any]:
-    """Celery's broker: CELERY_BROKER_URL, or folders that need no server (one machine only)."""
+    """Return Celery's broker: CELERY_BROKER_URL, or folders that need no server (one machine
+    only)."""
     url = os.environ.get("CELERY_BROKER_URL", "filesystem://")
     if url != "filesystem://":
         return {"broker_url": url}
@@ -93,7 +94,7 @@ def evaluate_run(run_id: str) -> None:
 def judge_leased(site: Site, lease: Lease) -> None:
     """Judge under a lease: heartbeats on the way, then exactly one of finish, fail or silence."""
     try:
-        report = evaluate(lease.job, _Heartbeat(site, lease), STANDBY)
+        report = evaluate(lease.job, _Heartbeat(site, lease), PREFORK)
         site.finish(lease, report)
     except LeaseLost:
         logger.warning("run %s is somebody else's now", lease.run_id)
@@ -130,7 +131,7 @@ class _Heartbeat:
 
 
 def host_isolation() -> Isolation:
-    """The level measured when the worker started; its pool processes inherit it."""
+    """Return the level measured when the worker started; its pool processes inherit it."""
     return Isolation(os.environ.get(MEASURED, Isolation.NONE))
 
 
@@ -153,20 +154,22 @@ def measure_isolation(**_: object) -> None:
 
 @worker_ready.connect  # type: ignore[untyped-decorator]
 def announce(**_: object) -> None:
+    """Say hello to the site from now on, in a thread."""
     threading.Thread(target=_say_hello, args=[site_from_environment()], daemon=True).start()
 
 
 @worker_process_init.connect  # type: ignore[untyped-decorator]
 def prepare_pool_process(**_: object) -> None:
-    """A pool process whose worker was killed must not go on judging; a live one is ready to."""
+    """Tie a pool process to its worker, so that it does not go on judging alone, and make it
+    ready."""
     die_with_parent(os.getppid())
-    STANDBY.start()
+    PREFORK.start()
 
 
 @worker_process_shutdown.connect  # type: ignore[untyped-decorator]
 def end_pool_process(**_: object) -> None:
-    """A judge that waits for the next job removes what it made."""
-    STANDBY.close()
+    """End the judge that waits for the next job, so that it removes what it made."""
+    PREFORK.close()
 
 
 def _say_hello(site: Site) -> None:

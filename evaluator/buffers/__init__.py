@@ -1,3 +1,2 @@
-"""The memory that judge and ranks share, and how tensors lie in it. Imported by the judge, the
-oracle, the sandbox and, beside a submission, by ranks.
-"""
+"""Lays out and maps the memory that judge and ranks share. Imported by the judge, the oracle,
+the sandbox and, but for the judge's half, by ranks."""

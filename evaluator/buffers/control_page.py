@@ -31,7 +31,7 @@ class Command(IntEnum):
     LOAD_PLAN = 1
     PROFILE = 2
     DEVICE_CODE = 3
-    TAKE = 4
+    TASK = 4
     CHAIN = 5
 
 

@@ -1,4 +1,4 @@
-"""Small CUDA kernels of our own: compiled by the judge, launched by a rank, both by ctypes.
+"""Compiles and launches small CUDA kernels of our own by ctypes.
 
 The judge compiles once with the NVRTC that comes with torch; a rank only loads what it is given.
 """
@@ -21,7 +21,8 @@ Argument = torch.Tensor | int
 
 @cache
 def compiled(source: str, device: torch.device) -> str:
-    """The PTX of a source without includes, for GPUs like this one."""
+    """Return the PTX of a source without includes, for GPUs like this one. Raises EvaluatorError
+    where NVRTC refuses it."""
     program, size = c_void_p(), c_size_t()
     major, minor = torch.cuda.get_device_capability(device)
     options = (c_char_p * 1)(f"--gpu-architecture=compute_{major}{minor}".encode())
@@ -36,7 +37,8 @@ def compiled(source: str, device: torch.device) -> str:
 
 @cache
 def load(ptx: str, name: str) -> c_void_p:
-    """A kernel in this process' context."""
+    """Load a kernel into this process' context. Raises EvaluatorError where the driver refuses
+    it."""
     module, function = c_void_p(), c_void_p()
     call_driver("cuModuleLoadData", byref(module), ptx.encode())
     call_driver("cuModuleGetFunction", byref(function), module, name.encode())
@@ -46,8 +48,11 @@ def load(ptx: str, name: str) -> c_void_p:
 def launcher(
     kernel: c_void_p, *, grid: int, block: int, arguments: Sequence[Argument], device: int
 ) -> Callable[[], None]:
-    """What launches a kernel on a GPU's current stream, again and again; its arguments are pointers
-    and numbers of 64 bits. All that can be done before is done before: launches are timed."""
+    """Return what launches a kernel on a GPU's current stream, again and again.
+
+    Arguments are tensors, passed as pointers, and numbers of 64 bits. All that can be done before
+    is done before: launches are timed. A launch raises EvaluatorError where the driver refuses it.
+    """
     values = [_passed(argument) for argument in arguments]
     pointers = (c_void_p * len(values))(*(ctypes.addressof(value) for value in values))
     one, launch, stream = c_uint(1), driver().cuLaunchKernel, torch._C._cuda_getCurrentRawStream
@@ -68,7 +73,7 @@ def _passed(argument: Argument) -> c_void_p | c_longlong:
 
 @cache
 def _compiler() -> ctypes.CDLL:
-    """What torch itself compiles with: its library depends on NVRTC, and brings its names."""
+    """Load what torch itself compiles with: its library depends on NVRTC, and brings its names."""
     return ctypes.CDLL(str(Path(torch.__file__).parent / "lib" / "libcaffe2_nvrtc.so"))
 
 

@@ -1,8 +1,9 @@
-"""GPU memory that processes share by file descriptor: CUDA's virtual memory calls, by ctypes.
+"""Shares GPU memory between processes by file descriptor: CUDA's virtual memory calls, by ctypes.
 
 Descriptors of cuMemCreate cross namespaces, which handles of cudaIpc do not. The size of an
 allocation is fixed: whoever holds a descriptor cannot shrink what others have mapped. Structures
-and numbers are those of cuda.h (CUDA 11.2 or newer). The caller has made a device current.
+and numbers are those of cuda.h (CUDA 11.2 or newer). The caller has made a device current. Every
+function raises EvaluatorError where the driver refuses a call.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ class _Access(ctypes.Structure):
 
 
 def create(device: int, nbytes: int) -> tuple[int, int]:
-    """Allocate on a GPU; returns a descriptor and the size in bytes, rounded up to whole pages."""
+    """Allocate on a GPU; return a descriptor and the size in bytes, rounded up to whole pages."""
     properties = _Properties(_PINNED, _POSIX_FD, _Location(_ON_DEVICE, device))
     page = c_size_t()
     call_driver("cuMemGetAllocationGranularity", byref(page), byref(properties), c_int(0))
@@ -49,7 +50,7 @@ def create(device: int, nbytes: int) -> tuple[int, int]:
 
 
 def map_fd(device: int, fd: int, size: int) -> int:
-    """Map an allocation into this process; its address on the GPU."""
+    """Map an allocation of `size` bytes into this process; return its address on the GPU."""
     handle, address = c_ulonglong(), c_ulonglong()
     call_driver("cuMemImportFromShareableHandle", byref(handle), c_void_p(fd), c_int(_POSIX_FD))
     none = c_size_t(0)
@@ -62,16 +63,19 @@ def map_fd(device: int, fd: int, size: int) -> int:
 
 
 def unmap(address: int, size: int) -> None:
+    """Unmap what `map_fd` has mapped."""
     call_driver("cuMemUnmap", c_ulonglong(address), c_size_t(size))
     call_driver("cuMemAddressFree", c_ulonglong(address), c_size_t(size))
 
 
 @cache
 def driver() -> ctypes.CDLL:
+    """Load the GPU driver's library, once."""
     return ctypes.CDLL("libcuda.so.1")
 
 
 def call_driver(name: str, *arguments: object) -> None:
+    """Call the driver. Raises EvaluatorError with the number of its error."""
     status: int = getattr(driver(), name)(*arguments)
     if status:
         raise EvaluatorError(f"the GPU driver answered {name} with error {status}")

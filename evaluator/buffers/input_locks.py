@@ -1,6 +1,7 @@
-"""Inputs of a burst that open one after the other: each only with the answer of the call before.
+"""Locks the inputs of a timed batch so that they open one after the other, each with the answer
+before.
 
-All inputs of a burst lie in the slab when its clock starts, so a submission could compute several
+All inputs of a batch lie in the slab when its clock starts, so a submission could compute several
 calls as one. Therefore words of the inputs of every call but the first are scrambled with a key of
 64 bits, which the answer of the call before spells: whether each of some secret elements of it lies
 above a threshold near it. Every rank undoes that on its own stream, as a part of the call. Nothing
@@ -30,10 +31,12 @@ _SMALL = 0.1  # of the root mean square: less may be an element that is always z
 _SAMPLE = 1 << 16
 _LEAST_SHARE = 2.0**-10
 
+Chain = dict[str, Any]  # JSON for a rank: how the calls of a batch open
+
 
 def span_over(places: tuple[Place, ...]) -> Span | None:
-    """From the first input to the last, with the guard bands between, or as many bytes of that
-    as are enough; None without inputs."""
+    """Return the bytes from the first input to the last, with the guard bands between, or as many
+    of them as are enough; None without inputs."""
     filled = [place for place in places if place.nbytes]
     if not filled:
         return None
@@ -45,15 +48,15 @@ def span_over(places: tuple[Place, ...]) -> Span | None:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Lock:
-    """The judge's side: what a key scrambles, and all that a rank is told."""
+class InputLock:
+    """Holds what a key scrambles, the key, and all that a rank is told."""
 
     span: Span
     key: int
     node: dict[str, Any]
 
     def write(self, slab: torch.Tensor, inputs: Iterable[tuple[int, torch.Tensor]]) -> None:
-        """Write inputs, each bytes and their offset, which nobody may see before they are
+        """Write inputs, each bytes (uint8) and their offset, which nobody may see before they are
         scrambled."""
         start, end = self.span.offset, self.span.end
         own = slab[start:end].clone()  # with its guard bands
@@ -68,9 +71,9 @@ class Lock:
 
 def make_lock(
     span: Span | None, answers: list[tuple[Place, torch.Tensor]], tolerance: Tolerance
-) -> Lock | None:
-    """Lock a span by the largest of some answers; None where there is nothing to lock, or where no
-    answer has enough elements that nobody can guess."""
+) -> InputLock | None:
+    """Return a lock of a span that opens with the largest of some answers; None where there is
+    nothing to lock, or where no answer has enough elements that nobody can guess."""
     known = [(place, truth) for place, truth in answers if place.dtype in DTYPES]
     place, truth = max(known, key=lambda one: one[1].numel(), default=(None, None))
     if span is None or place is None or truth is None or truth.numel() < LOCK_PLACES:
@@ -93,23 +96,23 @@ def make_lock(
         "thresholds": _text(thresholds),
         "span": [span.offset, span.count, span.step],
     }
-    return Lock(span=span, key=int(key_of(above)), node=node)
+    return InputLock(span=span, key=int(key_of(above)), node=node)
 
 
 def kernel_for(device: torch.device) -> str:
-    """What ranks on such a device run to open locks: PTX, or nothing on a processor."""
+    """Return what ranks on such a device run to open locks: PTX, or nothing on a processor."""
     return cuda_kernel.compiled(SOURCE, device) if device.type == "cuda" else ""
 
 
 def _drawn(count: int, total: int) -> torch.Tensor:
-    """At most so many numbers below `total`, of a few none twice: two thresholds of one element
-    would tell on which sides they lie. int64, [count or less]."""
+    """Draw at most so many numbers below `total`, of a few none twice: int64, [count or less]. Two
+    thresholds of one element would tell on which sides they lie."""
     few = total <= 8 * count
     return _random(total).argsort()[:count] if few else _random(count).remainder(total)
 
 
 def _random(count: int) -> torch.Tensor:
-    """Numbers that nobody can foresee: int64, not negative, [count]."""
+    """Draw numbers that nobody can foresee: int64, not negative, [count]."""
     drawn = torch.frombuffer(bytearray(os.urandom(8 * count)), dtype=torch.int64)
     return drawn & signed((1 << 63) - 1)
 

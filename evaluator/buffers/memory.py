@@ -1,4 +1,4 @@
-"""The memory of a slab, shared by descriptor: a sealed memfd, or cuMem on a GPU."""
+"""Maps the memory of a slab, shared by descriptor: a sealed memfd, or cuMem on a GPU."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from evaluator.buffers.control_page import sealed_memfd
 
 @dataclass(frozen=True, kw_only=True)
 class Memory:
-    """Mapped memory. Tensors on it have storages of their own, which end where they end."""
+    """Holds mapped memory. Tensors on it have storages of their own, which end where they end."""
 
     device: torch.device
     nbytes: int
@@ -22,6 +22,7 @@ class Memory:
     mapped: mmap.mmap | None = field(default=None, repr=False)
 
     def tensor(self, offset: int, shape: tuple[int, ...], dtype: torch.dtype) -> torch.Tensor:
+        """Return a tensor on the bytes from `offset` on, in bytes."""
         count = torch.Size(shape).numel()
         if count == 0:
             return torch.empty(shape, dtype=dtype, device=self.device)
@@ -34,12 +35,12 @@ class Memory:
 
     @property
     def everything(self) -> torch.Tensor:
-        """All bytes: uint8, [nbytes]."""
+        """Return all bytes: uint8, [nbytes]."""
         return self.tensor(0, (self.nbytes,), torch.uint8)
 
 
 class _Region:
-    """Bytes on a GPU, as torch takes them over without a copy."""
+    """Describes bytes on a GPU, as torch takes them over without a copy."""
 
     def __init__(self, address: int, nbytes: int) -> None:
         self.__cuda_array_interface__ = {
@@ -51,7 +52,8 @@ class _Region:
 
 
 def create(device: torch.device, nbytes: int) -> tuple[int, Memory]:
-    """A fresh slab of at least `nbytes`, and the descriptor by which another process maps it."""
+    """Make a fresh slab of at least `nbytes`; return the descriptor by which another process maps
+    it, and the slab."""
     if device.type == "cuda":
         fd, nbytes = cuda_memory.create(device.index, nbytes)
     else:

@@ -53,8 +53,8 @@ extern "C" __global__ void open_lock(const void *answer, long long dtype, const 
 
 @dataclass(frozen=True, kw_only=True)
 class Span:
-    """Bytes of a slab from `offset` on: `count` times `step` words of eight bytes, of each step of
-    which the first is scrambled."""
+    """Describes bytes of a slab from `offset` on: `count` times `step` words of eight bytes, of
+    each step of which the first is scrambled."""
 
     offset: int
     count: int
@@ -62,26 +62,28 @@ class Span:
 
     @property
     def end(self) -> int:
+        """Return the offset behind the last byte."""
         return self.offset + 8 * self.count * self.step
 
     def covers(self, offsets: torch.Tensor) -> bool:
-        """Whether all these bytes of the slab are of words that are scrambled."""
+        """Return whether all these bytes of the slab (int64, offsets) are of words that are
+        scrambled."""
         words = (offsets - self.offset) // 8
         is_inside = (offsets >= self.offset) & (offsets < self.end)
         return bool((is_inside & (words % self.step == 0)).all())
 
     def words(self, own: torch.Tensor) -> torch.Tensor:
-        """The words to scramble, int64 [count], of the span's own bytes, uint8."""
+        """Return the words to scramble, int64 [count], of the span's own bytes, uint8."""
         return own.view(torch.int64)[:: self.step]
 
 
 def key_of(above: torch.Tensor) -> torch.Tensor:
-    """The sum of a constant for each place that is above its threshold: int64, []."""
+    """Return the sum of a constant for each place that is above its threshold: int64, []."""
     return torch.where(above, _weights(above.device), 0).sum()
 
 
 def key_stream(key: torch.Tensor, count: int) -> torch.Tensor:
-    """What a key scrambles words with: int64, [count]."""
+    """Return what a key scrambles words with: int64, [count]."""
     return _mixed(key + _counters(count, key.device))
 
 
@@ -96,16 +98,17 @@ def _counters(count: int, device: torch.device) -> torch.Tensor:
 
 
 def _mixed(x: torch.Tensor) -> torch.Tensor:
-    """Each bit depends on all bits of x: the finalizer of SplitMix64 (Steele et al., 2014)."""
+    """Mix words so that each bit depends on all bits of x: the finalizer of SplitMix64."""
     x = (x ^ _shifted(x, 30)) * signed(_FIRST)
     x = (x ^ _shifted(x, 27)) * signed(_SECOND)
     return x ^ _shifted(x, 31)
 
 
 def _shifted(x: torch.Tensor, bits: int) -> torch.Tensor:
-    """To the right, zeros from the left."""
+    """Shift to the right, with zeros from the left."""
     return (x >> bits) & ((1 << (64 - bits)) - 1)
 
 
 def signed(number: int) -> int:
+    """Return the number of 64 bits as torch's int64 holds it."""
     return number - (1 << 64) if number >> 63 else number

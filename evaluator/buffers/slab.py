@@ -1,6 +1,6 @@
-"""Where a call's tensors lie in a rank's slab: regions between guard bands, described by a plan.
+"""Lays out a call's tensors in a rank's slab: regions between guard bands, described by a plan.
 
-Pure layout, no memory: the judge's ranks use it, and a submission's ranks read it as a plan.
+Pure layout, no memory: the oracle's ranks use it, and a submission's ranks read it as a plan.
 """
 
 from __future__ import annotations
@@ -16,10 +16,12 @@ from problems.values import tensors
 GUARD_BYTES = 64 << 10
 ALIGNMENT = 256
 
+Plan = dict[str, Any]  # JSON for a rank: where calls lie in its slab
+
 
 @dataclass(frozen=True, kw_only=True)
 class Place:
-    """A tensor's region: `offset` in bytes from the start of the slab."""
+    """Holds a tensor's region: `offset` in bytes from the start of the slab."""
 
     offset: int
     shape: tuple[int, ...]
@@ -27,17 +29,19 @@ class Place:
 
     @property
     def nbytes(self) -> int:
+        """Return the region's length in bytes."""
         return self.dtype.itemsize * torch.Size(self.shape).numel()
 
     def region(self, slab: torch.Tensor) -> torch.Tensor:
-        """Its own of a slab's bytes."""
+        """Return its own of a slab's bytes: uint8, [nbytes]."""
         return slab[self.offset : self.offset + self.nbytes]
 
     def on(self, slab: torch.Tensor) -> torch.Tensor:
-        """The tensor, a view on a slab's bytes."""
+        """Return the tensor, a view on a slab's bytes."""
         return self.region(slab).view(self.dtype).view(self.shape)
 
     def node(self) -> dict[str, Any]:
+        """Return the JSON that a rank finds the tensor by."""
         return {
             "offset": self.offset,
             "shape": list(self.shape),
@@ -47,8 +51,8 @@ class Place:
 
 @dataclass(frozen=True, kw_only=True)
 class SlotLayout:
-    """One call: the places of its input tensors in argument order, and of its outputs. Arguments
-    that a call changes are named by position: what replaces them there is copied back."""
+    """Holds one call's places: its input tensors in argument order, and its outputs. Arguments that
+    a call changes are named by position: what replaces them there is copied back."""
 
     inputs: tuple[Place, ...]
     outputs: tuple[Place, ...]
@@ -56,6 +60,7 @@ class SlotLayout:
     changed: tuple[int, ...]
 
     def node(self) -> dict[str, Any]:
+        """Return the JSON that a rank builds the call from."""
         outputs = [place.node() for place in self.outputs]
         changed = list(self.changed)
         return {"arguments": list(self.arguments), "outputs": outputs, "changed": changed}
@@ -69,6 +74,7 @@ class Cursor:
     guards: list[tuple[int, int]] = field(default_factory=list)
 
     def place(self, shape: tuple[int, ...], dtype: torch.dtype) -> Place:
+        """Return the next region that holds such a tensor, aligned to ALIGNMENT bytes."""
         offset = -(-(self.end + GUARD_BYTES) // ALIGNMENT) * ALIGNMENT
         place = Place(offset=offset, shape=shape, dtype=dtype)
         self.guards.append((self.end, offset))
@@ -76,7 +82,7 @@ class Cursor:
         return place
 
     def close(self) -> int:
-        """The slab's size in bytes, the last guard band included."""
+        """Return the slab's size in bytes, the last guard band included."""
         self.guards.append((self.end, self.end + GUARD_BYTES))
         return self.end + GUARD_BYTES
 
@@ -87,6 +93,7 @@ def lay_out(
     outputs: list[tuple[tuple[int, ...], torch.dtype]],
     mutates: tuple[str, ...] = (),
 ) -> SlotLayout:
+    """Place a call's inputs and outputs (shapes and dtypes), one behind the other."""
     places: list[Place] = []
     arguments = tuple(_argument_node(cursor, value, places) for value in inputs.values())
     return SlotLayout(
@@ -98,7 +105,8 @@ def lay_out(
 
 
 def _argument_node(cursor: Cursor, value: object, places: list[Place]) -> dict[str, Any]:
-    """How a rank builds the argument anew; tensors are placed in the order of `tensors(value)`."""
+    """Describe how a rank builds the argument anew; tensors are placed in the order of
+    `tensors(value)`."""
     if isinstance(value, torch.Tensor) and not value.is_sparse:
         places.append(cursor.place(tuple(value.shape), value.dtype))
         return {"tensor": places[-1].node()}

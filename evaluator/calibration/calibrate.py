@@ -51,7 +51,8 @@ METHOD = (
 
 @dataclass(kw_only=True)
 class Crew:
-    """The measuring processes of one calibration: what they said, and how their GPUs fared."""
+    """Runs the measuring processes of one calibration; holds what they said and how their GPUs
+    fared."""
 
     folder: Path
     host: Host
@@ -86,7 +87,7 @@ class Crew:
     def _wait(
         self, processes: Mapping[str, subprocess.Popen[bytes]], limit_s: float
     ) -> dict[str, str]:
-        """Why those had to be stopped that did not end, by name."""
+        """Return why those had to be stopped that did not end, by name."""
         deadline, reason = time.monotonic() + limit_s, f"it took more than {limit_s:.0f} s"
         while running := [name for name, process in processes.items() if process.poll() is None]:
             failed = [name for name, process in processes.items() if process.returncode]
@@ -141,7 +142,7 @@ def calibrate(world_size: int) -> Calibration:
 
 
 def summary(crew: Crew, *, wall_s: float) -> Calibration:
-    """Raises EvaluatorError where nothing was found."""
+    """Summarise what the processes said. Raises EvaluatorError where nothing was found."""
     found = merged(said.found for said in crew.said if said.found is not None)
     missed = {said.missed.what: said.missed.reason for said in crew.said if said.missed is not None}
     if not found:
@@ -164,7 +165,7 @@ def summary(crew: Crew, *, wall_s: float) -> Calibration:
 
 
 def lines_of(path: Path) -> list[Said]:
-    """What a process said; the last line of one that was killed may be torn."""
+    """Read what a process said; the last line of one that was killed may be torn."""
     said = []
     if path.exists():
         for line in path.read_text().splitlines():
@@ -174,7 +175,7 @@ def lines_of(path: Path) -> list[Said]:
 
 
 def programs(names: Iterable[str], crew: Crew) -> dict[str, list[str]]:
-    """What to run for PEERS or a rank, by name."""
+    """Return what to run for PEERS or a rank, by name."""
     arguments = [str(len(crew.host.gpus)), str(crew.folder), str(os.getpid())]
     program = [sys.executable, "-m", "evaluator.calibration.rank"]
     return {name: [*program, *arguments, name] for name in names}

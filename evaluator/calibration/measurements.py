@@ -1,4 +1,4 @@
-"""What a calibration says: its messages, how samples become numbers, and both as a table.
+"""Defines what a calibration says: its messages, how samples become numbers, and both as a table.
 
 Standard library only.
 """
@@ -21,7 +21,8 @@ EVERYWHERE = "all"
 
 @dataclass(frozen=True, kw_only=True)
 class Quantity:
-    """Something to measure; `stated` is the attribute of HardwareLimits to hold it against."""
+    """Names something to measure; `stated` is the attribute of HardwareLimits to hold it
+    against."""
 
     title: str
     unit: str
@@ -49,7 +50,7 @@ QUANTITIES: Mapping[str, Quantity] = {
 
 @dataclass(frozen=True, kw_only=True)
 class Found:
-    """Samples that one process took. `where` is a GPU, a pair, or EVERYWHERE."""
+    """Holds samples that one process took. `where` is a GPU, a pair, or EVERYWHERE."""
 
     quantity: str
     where: str
@@ -58,7 +59,7 @@ class Found:
 
 @dataclass(frozen=True, kw_only=True)
 class Missed:
-    """Why something could not be measured."""
+    """Says why something could not be measured."""
 
     what: str
     reason: str
@@ -66,7 +67,7 @@ class Missed:
 
 @dataclass(frozen=True, kw_only=True)
 class Said:
-    """One line of a measuring process."""
+    """Holds one line of a measuring process."""
 
     found: Found | None = None
     missed: Missed | None = None
@@ -75,7 +76,7 @@ class Said:
 
 @dataclass(frozen=True, kw_only=True)
 class Measurement:
-    """`best` is the highest rate or the shortest time of all samples."""
+    """Sums up samples; `best` is the highest rate or the shortest time of all of them."""
 
     quantity: str
     where: str
@@ -88,8 +89,8 @@ class Measurement:
 
 @dataclass(frozen=True, kw_only=True)
 class Calibration:
-    """`unmeasured` is what could not be measured, and why. `states` are the GPUs at those moments,
-    of several a second, at which each drew the most power."""
+    """Holds all that was measured. `unmeasured` is what could not be, and why; `states` are the
+    GPUs at those moments, of several a second, at which each drew the most power."""
 
     world_size: int
     gpus: tuple[str, ...]
@@ -105,7 +106,8 @@ class Calibration:
 
 
 def merged(found: Iterable[Found]) -> tuple[Found, ...]:
-    """One Found for each quantity and place: of every sample, what the slowest process has."""
+    """Return one Found for each quantity and place: of every sample, what the slowest process
+    has."""
     together: dict[tuple[str, str], list[tuple[float, ...]]] = {}
     for own in found:
         together.setdefault((own.quantity, own.where), []).append(own.samples)
@@ -116,6 +118,7 @@ def merged(found: Iterable[Found]) -> tuple[Found, ...]:
 
 
 def measured(found: Found, limits: HardwareLimits | None) -> Measurement:
+    """Return the median and the best of the samples, beside the datasheet's number."""
     quantity = QUANTITIES[found.quantity]
     stated = limits is not None and quantity.stated is not None
     return Measurement(
@@ -130,7 +133,8 @@ def measured(found: Found, limits: HardwareLimits | None) -> Measurement:
 
 
 def share(measurement: Measurement) -> float | None:
-    """Of what the datasheet states, by the median; 1.0 is all of it."""
+    """Return the share of what the datasheet states, by the median: 1.0 is all of it; None where it
+    states nothing."""
     if measurement.datasheet is None:
         return None
     if measurement.unit == MICROSECONDS:
@@ -139,7 +143,8 @@ def share(measurement: Measurement) -> float | None:
 
 
 def pretty(calibration: Calibration) -> str:
-    """One line for each quantity, with the slowest and the fastest place where there are more."""
+    """Return a table with one line for each quantity, with the slowest and the fastest place where
+    there are more."""
     versions = ", ".join(f"{name} {text}" for name, text in calibration.versions.items())
     lines = [
         f"{', '.join(calibration.gpus)}; driver {calibration.driver or 'unknown'}",
@@ -179,6 +184,7 @@ def _number(value: float) -> str:
 
 
 def _slowest(quantity: str, samples: Sequence[Sequence[float]]) -> tuple[float, ...]:
-    """Processes that took part in the same exchanges have as many samples, unless one died."""
+    """Return the slowest of each sample. Processes that took part in the same steps have as many,
+    unless one died."""
     worse = max if QUANTITIES[quantity].unit == MICROSECONDS else min
     return tuple(worse(same) for same in zip(*samples, strict=False))

@@ -1,4 +1,4 @@
-"""What one process can measure of GPUs by itself: links by copies, memory, products, launches."""
+"""Measures what one process can of GPUs by itself: links by copies, memory, products, launches."""
 
 from __future__ import annotations
 
@@ -20,11 +20,13 @@ Measure = Callable[[], list[float]]
 
 
 def event() -> torch.cuda.Event:
+    """Return a CUDA event that takes times."""
     return torch.cuda.Event(enable_timing=True)  # type: ignore[no-untyped-call]
 
 
 def event_us(call: Callable[[], object], samples: int, calls: int = 1) -> list[float]:
-    """Per call, by events on the current stream, after three samples' worth of warm-up."""
+    """Return microseconds per call, by events on the current stream, after three samples' worth of
+    warm-up."""
     for _ in range(3 * calls):
         call()
     torch.cuda.synchronize()
@@ -39,14 +41,18 @@ def event_us(call: Callable[[], object], samples: int, calls: int = 1) -> list[f
 
 
 def gb_s(nbytes: float, times_us: list[float]) -> list[float]:
+    """Return the rates in GB/s at which so many bytes take these microseconds."""
     return [nbytes / us / 1e3 for us in times_us]
 
 
 def block(nbytes: int, gpu: int) -> torch.Tensor:
+    """Return random bytes on a GPU: uint8, [nbytes]."""
     return torch.empty(nbytes, dtype=torch.uint8, device=torch.device("cuda", gpu)).random_()
 
 
 def link_gb_s(source: int, target: int) -> list[float]:
+    """Return the rates in GB/s of copies from one GPU to another. Raises RuntimeError where it
+    cannot reach it."""
     if not torch.cuda.can_device_access_peer(source, target):
         raise RuntimeError("this GPU cannot reach the other's memory")
     given = block(LINK_BYTES, source)
@@ -57,13 +63,15 @@ def link_gb_s(source: int, target: int) -> list[float]:
 
 
 def turns_of_pairs(world_size: int) -> list[tuple[int, int]]:
-    """Every source with every target, so ordered that of W in a row no two share either."""
+    """Return every source with every target, in an order in which no two of W in a row share
+    either."""
     gpus = range(world_size)
     return [(source, (source + step) % world_size) for step in gpus[1:] for source in gpus]
 
 
 def links_gb_s(world_size: int) -> list[float]:
-    """Bytes received per GPU and time. A copy takes part in a stream of each of its two GPUs."""
+    """Return the rates in GB/s at which each GPU receives while all pairs copy. A copy takes part
+    in a stream of each of its two GPUs."""
     pairs = turns_of_pairs(world_size)
     given = {pair: block(LINK_BYTES, pair[0]) for pair in pairs}
     got = {pair: block(LINK_BYTES, pair[1]) for pair in pairs}
@@ -91,6 +99,7 @@ def _wait_for_all(world_size: int) -> None:
 
 
 def of_one_gpu() -> Iterator[tuple[str, Measure]]:
+    """Yield what is measured on one GPU alone: the quantity, and what takes its samples."""
     yield "hbm_copy", partial(_memory_gb_s, _copied, 2)
     yield "hbm_read", partial(_memory_gb_s, _summed, 1)
     yield "bfloat16", partial(_product_tflop_s, torch.bfloat16, SIDE)
@@ -106,7 +115,7 @@ def of_one_gpu() -> Iterator[tuple[str, Measure]]:
 def _memory_gb_s(
     prepared: Callable[[torch.Tensor], Callable[[], object]], passes: int
 ) -> list[float]:
-    """`passes` is how often the memory of MEMORY_BYTES is read or written."""
+    """Return rates in GB/s; `passes` is how often the memory of MEMORY_BYTES is read or written."""
     values = torch.empty(MEMORY_BYTES // 4, device="cuda").normal_()
     return gb_s(passes * MEMORY_BYTES, event_us(prepared(values), samples=20))
 
@@ -121,7 +130,7 @@ def _summed(values: torch.Tensor) -> Callable[[], object]:
 
 
 def _product_tflop_s(dtype: torch.dtype, side: int, precision: str = "highest") -> list[float]:
-    """`precision` is what float32 may lose: `high` allows TF32."""
+    """Return rates in TFLOP/s; `precision` is what float32 may lose: `high` allows TF32."""
     torch.set_float32_matmul_precision(precision)
     left, right = (torch.randn(side, side, device="cuda").to(dtype) for _ in range(2))
     out = torch.empty_like(left)

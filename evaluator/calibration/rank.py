@@ -36,7 +36,7 @@ from evaluator.host.parent_death import die_with_parent
 from evaluator.messages.codec import encode
 from evaluator.messages.text import plain_text
 
-EXCHANGES = 100
+LATENCY_STEPS = 100
 SIGNALS = 200
 ANSWERS = 20_000
 JOIN_S = 60.0
@@ -63,7 +63,8 @@ Tell = Callable[[Said], None]
 
 
 def main(name: str, world_size: int, folder: Path, parent_pid: int) -> None:
-    """`name` is a rank, or PEERS for what one process measures of all GPUs."""
+    """Measure as a rank, or for PEERS what one process measures of all GPUs; write findings below
+    `folder`."""
     die_with_parent(parent_pid)
     with (folder / f"{name}.jsonl").open("w", buffering=1) as lines:
         tell = partial(_tell, lines)
@@ -74,12 +75,14 @@ def main(name: str, world_size: int, folder: Path, parent_pid: int) -> None:
 
 
 def measure_links(tell: Tell, world_size: int) -> None:
+    """Measure the copies between each pair of GPUs, and between all at once."""
     for source, target in turns_of_pairs(world_size):
         attempt(tell, "link", f"{source} to {target}", partial(link_gb_s, source, target))
     attempt(tell, "links", EVERYWHERE, partial(links_gb_s, world_size))
 
 
 def measure_rank(tell: Tell, rank: int, world_size: int, store: Path) -> None:
+    """Measure this GPU alone, then together with the other ranks'. Collective over the ranks."""
     torch.cuda.set_device(rank)
     if rank == 0:
         tell(Said(versions=_versions()))
@@ -113,6 +116,7 @@ def measure_rank(tell: Tell, rank: int, world_size: int, store: Path) -> None:
 
 
 def attempt(tell: Tell, quantity: str, where: str, measure: Measure) -> None:
+    """Tell the samples of a quantity, or why there are none."""
     try:
         tell(Said(found=Found(quantity=quantity, where=where, samples=tuple(measure()))))
     except Exception as error:  # noqa: BLE001 - its reason is the result, and the rest goes on
@@ -146,11 +150,11 @@ def _all_to_all_gb_s(rank: int, world_size: int) -> list[float]:
 
 def _all_reduce_us() -> list[float]:
     one = torch.zeros(1, device="cuda")
-    return event_us(lambda: dist.all_reduce(one), samples=30, calls=EXCHANGES)
+    return event_us(lambda: dist.all_reduce(one), samples=30, calls=LATENCY_STEPS)
 
 
 def _symmetric_words(rank: int) -> tuple[torch.Tensor, Any]:
-    """Zeros that every rank can write, and the handle to the others'."""
+    """Return zeros that every rank can write, and the handle to the others'."""
     import torch.distributed._symmetric_memory as symmetric
 
     words = symmetric.empty(1024, dtype=torch.int32, device=torch.device("cuda", rank))
@@ -162,7 +166,7 @@ def _symmetric_words(rank: int) -> tuple[torch.Tensor, Any]:
 
 
 def _barrier_us(handle: Any) -> list[float]:
-    return event_us(lambda: handle.barrier(channel=0), samples=30, calls=EXCHANGES)
+    return event_us(lambda: handle.barrier(channel=0), samples=30, calls=LATENCY_STEPS)
 
 
 def _signal_kernels_us(rank: int, handle: Any) -> list[float]:

@@ -1,4 +1,4 @@
-"""nvcc with its device and its host pass side by side: `parallel_nvcc.py NVCC ARGUMENT...`.
+"""Runs nvcc with its device and its host pass side by side: `parallel_nvcc.py NVCC ARGUMENT...`.
 
 nvcc itself says which commands it would run; here each starts as soon as the files that it reads
 are there. The host pass names the module, and the device pass reads the name: it is given to both
@@ -29,6 +29,7 @@ Environment = dict[str, str]
 
 
 def main(nvcc: str, arguments: list[str]) -> int:
+    """Compile, and return the exit status that nvcc alone would have had."""
     with tempfile.TemporaryDirectory(prefix="nvcc-") as scratch:
         environment = {**os.environ, "TMPDIR": scratch}
         commands = plan(nvcc, arguments, environment)
@@ -44,7 +45,7 @@ def main(nvcc: str, arguments: list[str]) -> int:
 
 
 def plan(nvcc: str, arguments: list[str], environment: Environment) -> list[str]:
-    """The commands that nvcc would run; adds the settings that it would run them with."""
+    """Return the commands that nvcc would run; add the settings that it would run them with."""
     told = subprocess.run(
         [nvcc, "-dryrun", *arguments], env=environment, capture_output=True, text=True, check=False
     )
@@ -59,7 +60,8 @@ def plan(nvcc: str, arguments: list[str], environment: Environment) -> list[str]
 
 
 def run(commands: list[str], environment: Environment) -> int:
-    """Each as soon as it can, the last after all others; the first status that is not 0."""
+    """Run each command as soon as it can, the last after all others; return the first status that
+    is not 0."""
     writers: dict[str, Future[int]] = {}
     started: list[Future[int]] = []
 
@@ -86,7 +88,8 @@ def _is_as_known(commands: list[str]) -> bool:
 
 
 def _module_name(arguments: list[str]) -> str:
-    """As nvcc forms it: unique for a source and how it is compiled, and part of an identifier."""
+    """Name the module as nvcc does: unique for a source and how it is compiled, and part of an
+    identifier."""
     source = next(argument for argument in arguments if argument.endswith(".cu"))
     text = repr(arguments).encode() + Path(source).read_bytes()
     digest, word = hashlib.sha256(text).hexdigest(), re.sub(r"\W", "_", Path(source).name)
@@ -94,7 +97,8 @@ def _module_name(arguments: list[str]) -> str:
 
 
 def _is_in_use(name: str, scratch: Path) -> bool:
-    """Whether the host pass took the name: were it to choose another, kernels would be missing."""
+    """Return whether the host pass took the name: were it to choose another, kernels would be
+    missing."""
     return any(name in path.read_text(errors="replace") for path in scratch.glob("*.cudafe1.cpp"))
 
 

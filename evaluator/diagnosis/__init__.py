@@ -1,3 +1,2 @@
-"""Finds the cause of a failure in its text. Imported by the judge, the sandbox and, for the words
-of their own failures, by ranks.
-"""
+"""Finds the cause of a failure in its text. Imported by the judge, the sandbox, the exported
+facts and, for the words of their own failures, by ranks."""

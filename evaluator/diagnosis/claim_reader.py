@@ -35,13 +35,15 @@ CAUSES = frozenset(
 
 @dataclass(frozen=True, kw_only=True)
 class Claim:
+    """Holds what a rank says of its failure, found claimable."""
+
     verdict: Verdict
     cause: str
     text: str
 
 
 def read_claim(claim: bytes) -> Claim:
-    """The claim of a rank; anything malformed or not claimable is a plain runtime error."""
+    """Return the claim of a rank; anything malformed or not claimable is a plain runtime error."""
     try:
         fields = json.loads(claim)
         verdict = Verdict(str(fields["verdict"]))

@@ -1,4 +1,4 @@
-"""From evidence to a verdict with its reason in one sentence."""
+"""Turns evidence into a verdict with its reason in one sentence."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SEVERITY = (
 
 
 def first_fault(checks: Sequence[OutputCheck], where: str) -> Fault:
-    """The gravest verdict among the failed checks, naming every rank that shows it."""
+    """Return the gravest verdict among the failed checks, naming every rank that shows it."""
     verdict = next(v for v in SEVERITY if any(check.verdict is v for check in checks))
     shown = [check for check in checks if check.verdict is verdict]
     ranks = sorted({check.rank for check in shown})
@@ -55,11 +55,11 @@ def _describe(check: OutputCheck) -> str:
     return f"{share} of {what} are wrong{error}"
 
 
-def sentence(fault: Fault | None, told: Diagnosis, timing: Timing | None) -> str:
-    """The verdict's reason, for people."""
+def sentence(fault: Fault | None, found: Diagnosis, timing: Timing | None) -> str:
+    """Return the verdict's reason, for people."""
     if fault is not None:
-        if fault.verdict is Verdict.TIMEOUT and told.evidence:
-            return f"{fault.message}: {told.evidence}"
+        if fault.verdict is Verdict.TIMEOUT and found.evidence:
+            return f"{fault.message}: {found.evidence}"
         return fault.message
     assert timing is not None
     gain = (
@@ -81,7 +81,8 @@ def flags_of(job: Job, isolation: Isolation) -> tuple[str, ...]:
 
 @dataclass(frozen=True, kw_only=True)
 class Diagnosis:
-    """Why a run failed: the cause, the line that shows it first, and the ranks that show it."""
+    """Holds why a run failed: the cause, the line that shows it first, and the ranks that show
+    it."""
 
     verdict: Verdict
     cause: str | None = None
@@ -98,7 +99,7 @@ def refine(
     *,
     ranks: Sequence[int] = (),
 ) -> Diagnosis:
-    """What the ranks' logs add to what the judge knows of a failure.
+    """Add what the ranks' logs show to what the judge knows of a failure.
 
     A claim is short and may be a rank's that only noticed another's end. A log is as untrusted as a
     claim, and can do no more: its verdicts all count against the kernel, and the judge's own
@@ -136,7 +137,8 @@ def _is_death(cause: str) -> bool:
 
 
 def _telling(cause: str, phase: Phase) -> Sequence[Signs]:
-    """The signs that say more than a cause does, group by group: the next where none shows."""
+    """Return the signs that say more than a cause does, group by group: the next where none
+    shows."""
     if _is_death(cause):
         # A kernel that was built has got over what its build printed.
         is_built = phase is not Phase.BUILD
@@ -150,7 +152,7 @@ def _telling(cause: str, phase: Phase) -> Sequence[Signs]:
 
 
 def _relevant(text: str, cause: str) -> str:
-    """The whole log, unless an error in it may be one that the kernel got over."""
+    """Return the whole log, unless an error in it may be one that the kernel got over."""
     if _is_death(cause) or cause in _BY_CAUSE:
         return text
     failure = last_failure(text)
@@ -159,7 +161,7 @@ def _relevant(text: str, cause: str) -> str:
 
 
 def _seen(logs: Sequence[RankLog], signs: Signs, cause: str) -> dict[int, Sighting]:
-    """What each rank shows first, without those that only noticed another's end."""
+    """Return what each rank shows first, without those that only noticed another's end."""
     found = {
         log.rank: sighting
         for log in logs
@@ -189,7 +191,7 @@ def _told(known: Diagnosis, seen: Mapping[int, Sighting], logs: Sequence[RankLog
 
 
 def _stamp(text: str, sighting: Sighting) -> str | None:
-    """When a rank's log first shows a cause, where the line that does so is dated."""
+    """Return when a rank's log first shows a cause, where the line that does so is dated."""
     stamps = [
         stamp[1]
         for line in text.splitlines()
@@ -199,7 +201,8 @@ def _stamp(text: str, sighting: Sighting) -> str | None:
 
 
 def _placed(sighting: Sighting, logs: Sequence[RankLog], rank: int) -> str:
-    """The line that shows a cause; that of a crash names the line of the submission's source."""
+    """Return the line that shows a cause; that of a crash names the line of the submission's
+    source."""
     if not sighting.sign.cause.startswith("signal_"):
         return sighting.line
     own = [stack.own_frame for stack in stacks(logs) if stack.rank == rank]

@@ -1,4 +1,4 @@
-"""How failures show in text: what compilers, CUDA, Triton and torch print, and the cause it means.
+"""Lists how failures show in text: what compilers, CUDA, Triton and torch print, and its cause.
 
 The text is the submission's own, so a forged line can only change what is said of a failure.
 """
@@ -17,7 +17,7 @@ MAX_EVIDENCE = 500
 
 @dataclass(frozen=True, kw_only=True)
 class Sign:
-    """One way in which a cause shows. `verdict` None: the stage decides."""
+    """Describes one way in which a cause shows. `verdict` None: the stage decides."""
 
     cause: str
     pattern: re.Pattern[str]
@@ -26,7 +26,7 @@ class Sign:
 
 @dataclass(frozen=True, kw_only=True)
 class Sighting:
-    """A sign in a text, with the line that shows it; `at` is where it begins."""
+    """Holds a sign in a text, with the line that shows it; `at` is where it begins."""
 
     sign: Sign
     at: int
@@ -37,7 +37,8 @@ Signs = tuple[Sign, ...]
 
 
 def first_sighting(text: str, signs: Iterable[Sign]) -> Sighting | None:
-    """The sign that shows first in a text; source lines that a traceback quotes show nothing."""
+    """Return the sign that shows first in a text; source lines that a traceback quotes show
+    nothing."""
     found = [sighting for sign in signs if (sighting := _sighting(text, sign))]
     return min(found, key=lambda sighting: sighting.at, default=None)
 
@@ -56,7 +57,7 @@ def _is_quoted(text: str, begin: int) -> bool:
 
 
 def _line(text: str, begin: int, match: re.Match[str]) -> str:
-    """The line of a match, and what the sign marks as `told` further down."""
+    """Return the line of a match, and what the sign marks as `told` further down."""
     end = text.find("\n", match.start())
     line = text[max(begin, match.start() - 200) : end if end >= 0 else None].strip()
     told = match.groupdict().get("told")
@@ -193,7 +194,7 @@ _JOINERS = (
 
 
 def last_failure(text: str) -> str:
-    """The last traceback of a log with those that it grew from; "" where there is none."""
+    """Return the last traceback of a log with those that it grew from; "" where there is none."""
     head = "Traceback (most recent call last):\n"
     at = text.rfind(head)
     while at > 0 and text[:at].rstrip().endswith(_JOINERS):

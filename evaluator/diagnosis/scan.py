@@ -1,4 +1,5 @@
-"""Static patterns in a submission's source. They annotate a report and never decide a verdict."""
+"""Finds static patterns in a submission's source. They annotate a report and never decide a
+verdict."""
 
 from __future__ import annotations
 
@@ -26,11 +27,12 @@ _COMPILED = {flag: re.compile(pattern) for flag, pattern in PATTERNS.items()}
 
 
 def scan_source(source: str) -> tuple[str, ...]:
+    """Return the flags whose patterns the source shows."""
     return tuple(flag for flag, pattern in _COMPILED.items() if pattern.search(source))
 
 
 def lines_of(source: str) -> dict[str, list[int]]:
-    """For each flag found, the first lines that show it (from 1), at most MOST_LINES."""
+    """Return for each flag found the first lines that show it (from 1), at most MOST_LINES."""
     found: dict[str, list[int]] = {}
     for number, line in enumerate(source.split("\n"), start=1):
         for flag, pattern in _COMPILED.items():

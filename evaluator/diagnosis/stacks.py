@@ -1,4 +1,5 @@
-"""Where ranks stood when they were killed: faulthandler's dumps in their logs, made one sentence.
+"""Reads where ranks stood when they were killed: faulthandler's dumps in their logs, made one
+sentence.
 
 A log also says which collective its rank entered last in each process group, with its number in the
 group: `last collective: all_reduce seq=5 group=0 state=started`. All of it is attacker-controlled.
@@ -47,6 +48,8 @@ PAIRWISE = frozenset({"send", "recv", "isend", "irecv", "batch_isend_irecv", "wa
 
 @dataclass(frozen=True, kw_only=True)
 class Frame:
+    """Holds one frame of a stack."""
+
     file: str
     line: int | None
     function: str
@@ -58,7 +61,8 @@ class Frame:
 
 @dataclass(frozen=True, kw_only=True)
 class Entered:
-    """A collective that a rank has entered; only NCCL's recorder says when one is `completed`."""
+    """Holds a collective that a rank has entered; only NCCL's recorder says when one is
+    `completed`."""
 
     call: str
     seq: int
@@ -71,7 +75,8 @@ class Entered:
 
 @dataclass(frozen=True, kw_only=True)
 class RankStack:
-    """A rank when it was killed; the innermost frame is first, `entered` holds one a group."""
+    """Holds a rank when it was killed; the innermost frame is first, `entered` holds one a
+    group."""
 
     rank: int
     frames: tuple[Frame, ...]
@@ -79,19 +84,19 @@ class RankStack:
 
     @property
     def pending(self) -> tuple[Entered, ...]:
-        """What a rank has entered and, as far as its log says, not completed."""
+        """Return what a rank has entered and, as far as its log says, not completed."""
         return tuple(entered for entered in self.entered if entered.state != "completed")
 
     @property
     def waits_in(self) -> str | None:
-        """The call of torch.distributed that a rank is inside of."""
+        """Return the call of torch.distributed that a rank is inside of, if any."""
         inner = [frame for frame in self.frames if "/torch/distributed/" in frame.file]
         known = COLLECTIVES | PAIRWISE
         return next((frame.function for frame in inner if frame.function in known), None)
 
     @property
     def is_idle(self) -> bool:
-        """Whether it had done what it was asked for and waited for the judge."""
+        """Return whether it had done what it was asked for and waited for the judge."""
         if not self.frames:
             return False
         inner = self.frames[0]
@@ -99,13 +104,14 @@ class RankStack:
 
     @property
     def own_frame(self) -> Frame | None:
-        """The innermost frame of the submission's own source."""
+        """Return the innermost frame of the submission's own source, if any."""
         own = (frame for frame in self.frames if frame.file.endswith("/submission.py"))
         return next(own, None)
 
 
 def stacks(logs: Sequence[RankLog]) -> tuple[RankStack, ...]:
-    """What each rank's log holds of its end; ranks whose log holds nothing of it are left out."""
+    """Return what each rank's log holds of its end; ranks whose log holds nothing of it are left
+    out."""
     found = (
         RankStack(rank=log.rank, frames=_frames(log.text), entered=_entered(log.text))
         for log in logs
@@ -123,7 +129,7 @@ def _entered(text: str) -> tuple[Entered, ...]:
 
 
 def _frames(text: str) -> tuple[Frame, ...]:
-    """Of the threads dumped last the one that serves the judge; it began first, so is listed
+    """Read, of the threads dumped last, the one that serves the judge; it began first, so is listed
     last."""
     blocks = [block["frames"] for block in _BLOCK.finditer(text)]
     serving = [block for block in blocks if " in run_rank" in block] or blocks
@@ -139,14 +145,14 @@ def _frames(text: str) -> tuple[Frame, ...]:
 
 @dataclass(frozen=True, kw_only=True)
 class Standstill:
-    """Why no rank went on. `cause` None: none is seen to wait for another."""
+    """Says why no rank went on. `cause` None: none is seen to wait for another."""
 
     cause: str | None
     sentence: str
 
 
 def standstill(found: Sequence[RankStack]) -> Standstill | None:
-    """Where the ranks of a run that stood still wait; None where nothing is known of it."""
+    """Return where the ranks of a run that stood still wait; None where nothing is known of it."""
     if not found:
         return None
     places: dict[str, list[int]] = defaultdict(list)
@@ -186,7 +192,7 @@ def _named(ranks: Sequence[int]) -> str:
 
 
 def _clash(found: Sequence[RankStack]) -> str | None:
-    """The ranks that met each other in different collectives, or in different numbers of them.
+    """Name the ranks that met each other in different collectives, or in different numbers of them.
 
     A rank that is behind is no clash while it is still on its way.
     """
@@ -204,7 +210,7 @@ def _clash(found: Sequence[RankStack]) -> str | None:
 
 
 def _by_group(found: Sequence[RankStack]) -> dict[str, dict[tuple[str, int], list[int]]]:
-    """For each group the collectives that ranks entered last, with these ranks."""
+    """Return for each group the collectives that ranks entered last, with these ranks."""
     groups: dict[str, dict[tuple[str, int], list[int]]] = {}
     for stack in found:
         for entered in stack.entered:

@@ -1,3 +1,2 @@
-"""The judging host: its GPUs, cores, cgroups and processes. Imported by the judge, the oracle, the
-sandbox, calibration and the ways in at the top.
-"""
+"""Describes and reserves the judging host: its GPUs, cores, cgroups and processes. Imported by
+all folders above it."""

@@ -1,4 +1,4 @@
-"""Hard limits on a sandbox's memory and processes, by a leaf of cgroup v2 or of v1."""
+"""Limits a sandbox's memory and processes, by a leaf of cgroup v2 or of v1."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ PREFIX = "pkb-"
 
 @dataclass(frozen=True, kw_only=True)
 class Leaf:
-    """A cgroup of one sandbox. `memory` and `pids` are the same folder on v2."""
+    """Holds a cgroup of one sandbox. `memory` and `pids` are the same folder on v2."""
 
     memory: Path
     pids: Path
@@ -27,15 +27,18 @@ class Leaf:
 
     @property
     def processes(self) -> list[int]:
+        """Return the pids inside."""
         return [int(pid) for pid in (self.pids / "cgroup.procs").read_text().split()]
 
     @property
     def oom_kills(self) -> int:
+        """Return how many processes were killed for memory."""
         name = "memory.events" if self.version == 2 else "memory.oom_control"
         return _counter(self.memory / name, "oom_kill")
 
     @property
     def refused_forks(self) -> int:
+        """Return how many forks were refused."""
         return _counter(self.pids / "pids.events", "max")
 
     def remove(self, timeout_s: float = 10.0) -> bool:
@@ -56,7 +59,7 @@ class Leaf:
 
 
 def create_leaf(memory_bytes: int, processes: int) -> Leaf | None:
-    """A fresh limited leaf below this process's cgroup, or None where the host delegates none."""
+    """Make a fresh limited leaf below this process's cgroup; None where the host delegates none."""
     name = f"{PREFIX}{os.getpid()}-{secrets.token_hex(4)}"
     try:
         if parent := _v2_parent():
@@ -68,7 +71,7 @@ def create_leaf(memory_bytes: int, processes: int) -> Leaf | None:
 
 
 def parents() -> tuple[Path, ...]:
-    """The folders that leaves are made in."""
+    """Return the folders that leaves are made in."""
     parent = _v2_parent()
     return (parent,) if parent else _v1_parents()
 
@@ -92,7 +95,7 @@ def _create_v1(memory: Path, pids: Path, memory_bytes: int, processes: int) -> L
 
 
 def _v2_parent() -> Path | None:
-    """This process's cgroup, or the root, where children may have both controllers."""
+    """Return this process's cgroup, or the root, where children may have both controllers."""
     if not (ROOT / "cgroup.controllers").exists():
         return None
     for folder in (ROOT / _own_path("").lstrip("/"), ROOT):
@@ -107,7 +110,8 @@ def _v1_parents() -> tuple[Path, ...]:
 
 
 def _own_path(controller: str) -> str:
-    """This process's cgroup in the v1 hierarchy of `controller`, or in v2 for the empty name."""
+    """Return this process's cgroup in the v1 hierarchy of `controller`, or in v2 for the empty
+    name."""
     for line in Path("/proc/self/cgroup").read_text().splitlines():
         _, controllers, path = line.split(":", 2)
         if controller in controllers.split(","):

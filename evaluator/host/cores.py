@@ -1,4 +1,4 @@
-"""Which processor cores the judge and the ranks of a timed run keep to.
+"""Divides processor cores between the judge and the ranks of a timed run.
 
 Short kernels are as fast as their rank launches them, and how fast that is depends on the core and
 on who else uses it. So the same core launches for the submission and for the reference, and nobody
@@ -18,8 +18,8 @@ NEIGHBOURS = 2
 
 @dataclass(frozen=True, kw_only=True)
 class Cores:
-    """Processors as the system numbers them, by rank: `launching` is for a rank's main thread while
-    it is timed, `helping` for all its others, `watching` for the judge's own rank."""
+    """Holds processors as the system numbers them, by rank: `launching` is for a rank's main thread
+    while it is timed, `helping` for all its others, `watching` for the oracle's own rank."""
 
     judge: int
     watching: tuple[int, ...]
@@ -28,11 +28,12 @@ class Cores:
 
 
 def share(world_size: int) -> Cores | None:
-    """What each gets of the processors that this process may use; None where they are too few."""
+    """Divide the processors that this process may use; None where they are too few."""
     return divide(world_size, os.sched_getaffinity(0))
 
 
 def divide(world_size: int, processors: Iterable[int]) -> Cores | None:
+    """Divide these processors between the judge and W ranks; None where they are too few."""
     pairs: dict[int, list[int]] = {}
     for processor in sorted(processors):
         pairs.setdefault(processor // NEIGHBOURS, []).append(processor)

@@ -1,4 +1,4 @@
-"""The GPUs of this host as its driver describes them (NVML): which there are, how they fare."""
+"""Describes the GPUs of this host as its driver does (NVML): which there are, how they fare."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SHARED_DEVICES = ("/dev/nvidiactl", "/dev/nvidia-uvm", "/dev/nvidia-uvm-tools")
 
 @dataclass(frozen=True, kw_only=True)
 class Gpu:
-    """`index` counts as NVML does; `minor` is the number of its device file."""
+    """Identifies a GPU. `index` counts as NVML does; `minor` is the number of its device file."""
 
     index: int
     minor: int
@@ -30,11 +30,12 @@ class Gpu:
 
     @property
     def device_file(self) -> str:
+        """Return the path of its device file."""
         return f"/dev/nvidia{self.minor}"
 
 
 def present() -> tuple[Gpu, ...]:
-    """Every GPU of this host; none where there is no driver."""
+    """Return every GPU of this host; none where there is no driver."""
     with _nvml() as nvml:
         if nvml is None:
             return ()
@@ -52,7 +53,7 @@ def present() -> tuple[Gpu, ...]:
 
 
 def offered() -> tuple[Gpu, ...]:
-    """The GPUs that this host judges on: those that PKB_GPUS names by index, or all.
+    """Return the GPUs that this host judges on: those that PKB_GPUS names by index, or all.
 
     Raises EvaluatorError where it names one that is not there.
     """
@@ -68,29 +69,31 @@ def offered() -> tuple[Gpu, ...]:
 
 
 def device_files(gpus: Sequence[Gpu]) -> list[str]:
-    """What a sandbox for these GPUs may see of /dev."""
+    """Return what a sandbox for these GPUs may see of /dev."""
     own = [gpu.device_file for gpu in gpus]
     return [*own, *(path for path in SHARED_DEVICES if os.path.exists(path))]
 
 
 def visible(gpus: Sequence[Gpu]) -> dict[str, str]:
-    """Settings with which CUDA counts these GPUs, and no other, from 0."""
+    """Return settings with which CUDA counts these GPUs, and no other, from 0."""
     uuids = ",".join(gpu.uuid for gpu in gpus)
     return {"CUDA_VISIBLE_DEVICES": uuids, "CUDA_DEVICE_ORDER": "PCI_BUS_ID"}
 
 
 def states(gpus: Sequence[Gpu]) -> tuple[GpuState, ...]:
-    """Clocks, temperature, power and reasons for slowing down, now."""
+    """Return clocks, temperature, power and reasons for slowing down, now."""
     with _nvml() as nvml:
         return () if nvml is None else tuple(_state(nvml, gpu) for gpu in gpus)
 
 
 def driver_version() -> str | None:
+    """Return the driver's version; None where there is no driver."""
     with _nvml() as nvml:
         return None if nvml is None else _text(nvml.nvmlSystemGetDriverVersion())
 
 
 def used_bytes(gpus: Sequence[Gpu]) -> list[int]:
+    """Return the bytes of memory in use on each GPU."""
     with _nvml() as nvml:
         if nvml is None:
             return []
@@ -98,7 +101,7 @@ def used_bytes(gpus: Sequence[Gpu]) -> list[int]:
 
 
 def unlinked(gpus: Sequence[Gpu]) -> list[tuple[int, int]]:
-    """The pairs, by index, of which one cannot read or write the other's memory."""
+    """Return the pairs, by index, of which one cannot read or write the other's memory."""
     with _nvml() as nvml:
         if nvml is None:
             return []
@@ -114,12 +117,12 @@ def unlinked(gpus: Sequence[Gpu]) -> list[tuple[int, int]]:
 
 
 def processes(gpus: Sequence[Gpu]) -> set[int]:
-    """The pids that hold one of these GPUs, as the driver counts them."""
+    """Return the pids that hold one of these GPUs, as the driver counts them."""
     return {pid for gpu in gpus for pid in held_bytes(gpu)}
 
 
 def held_bytes(gpu: Gpu) -> dict[int, int]:
-    """What each process holds of a GPU's memory, by pid."""
+    """Return what each process holds of a GPU's memory, in bytes by pid."""
     with _nvml() as nvml:
         if nvml is None:
             return {}
@@ -162,7 +165,7 @@ def _text(value: str | bytes) -> str:
 
 @contextlib.contextmanager
 def _nvml() -> Iterator[Any]:
-    """The library, initialised, or None where there is no driver to ask."""
+    """Yield the library, initialised, or None where there is no driver to ask."""
     import pynvml
 
     try:

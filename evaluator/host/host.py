@@ -1,4 +1,4 @@
-"""What one run uses of this host: its GPUs, which it has for itself while it is timed."""
+"""Reserves what one run uses of this host: its GPUs, which it has for itself while it is timed."""
 
 from __future__ import annotations
 
@@ -32,7 +32,8 @@ MULTICAST_OFF = {
 
 @dataclass(frozen=True, kw_only=True)
 class Host:
-    """The part of this host that a run may use. `poll_s` 0 means that the judge waits spinning."""
+    """Describes the part of this host that a run may use. `poll_s` 0 means that the judge waits
+    spinning."""
 
     gpus: tuple[Gpu, ...]
     threads: int
@@ -41,7 +42,7 @@ class Host:
 
     @property
     def settings(self) -> dict[str, str]:
-        """The environment of every rank, the judge's own too."""
+        """Return the environment of every rank, the oracle's too."""
         cores = str(os.cpu_count() or 1)
         own = {"OMP_NUM_THREADS": str(self.threads), "MAX_JOBS": cores}
         if not self.gpus:
@@ -51,24 +52,27 @@ class Host:
 
     @property
     def device_files(self) -> list[str]:
+        """Return what its sandboxes may see of /dev."""
         return gpus.device_files(self.gpus) if self.gpus else []
 
     @contextlib.contextmanager
     def building(self) -> Iterator[None]:
-        """Other runs may build on the same GPUs, but none may be timed."""
+        """Let other runs build on the same GPUs meanwhile, but none be timed."""
         with _locked(self.gpus, fcntl.LOCK_SH):
             yield
 
     @contextlib.contextmanager
     def alone(self) -> Iterator[None]:
-        """No other run is on these GPUs, but for builds that wait. Raises DirtyHost for others."""
+        """Keep every other run off these GPUs, but for builds that wait. Raises DirtyHost for other
+        processes."""
         with _locked(self.gpus, fcntl.LOCK_EX):
             if strangers := foreign_processes(self.gpus):
                 raise DirtyHost(f"processes {sorted(strangers)} are on this run's GPUs")
             yield
 
     def wait_until_clean(self) -> None:
-        """Until nothing of this run is left on its GPUs. Raises DirtyHost where something stays."""
+        """Wait until nothing of this run is left on its GPUs. Raises DirtyHost where something
+        stays."""
         deadline = time.monotonic() + CLEAN_S
         while self.gpus and (left := foreign_processes(self.gpus)):
             if time.monotonic() > deadline:
@@ -77,7 +81,7 @@ class Host:
 
 
 def host_for(job: Job) -> Host:
-    """The first GPUs that this host offers, as many as there are ranks; maybe too few."""
+    """Return the first GPUs that this host offers, as many as there are ranks; maybe too few."""
     threads = max(1, (os.cpu_count() or 1) // job.world_size)
     if job.device is Device.CPU:
         return Host(gpus=(), threads=threads, poll_s=POLL_S)
@@ -90,7 +94,7 @@ def host_for(job: Job) -> Host:
 
 
 def foreign_processes(own_gpus: Sequence[Gpu]) -> set[int]:
-    """The pids on these GPUs that belong to no judge of this host."""
+    """Return the pids on these GPUs that belong to no judge of this host."""
     known = judges()
     return {pid for pid in gpus.processes(own_gpus) if not known & set(ancestry(pid))}
 

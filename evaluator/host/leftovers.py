@@ -15,19 +15,21 @@ FOLDER_PREFIX = "pkb-judge-"
 
 
 def own_folder() -> str:
-    """A fresh temporary folder that names its owner, so that others know when it is left over."""
+    """Make a fresh temporary folder that names its owner, so that others know when it is left
+    over."""
     return tempfile.mkdtemp(prefix=f"{FOLDER_PREFIX}{os.getpid()}-")
 
 
 def judges() -> set[int]:
-    """The pids of the judges that run on this host."""
+    """Return the pids of the judges that run on this host."""
     folders = Path(tempfile.gettempdir()).glob(f"{FOLDER_PREFIX}*")
     owners = {path.name.removeprefix(FOLDER_PREFIX).partition("-")[0] for path in folders}
     return {int(owner) for owner in owners if owner.isdigit()}
 
 
 def remove_leftovers() -> None:
-    """Whatever carries the pid of a process that is gone; a leaf that still holds one stays."""
+    """Remove whatever carries the pid of a process that is gone; a leaf that still holds one
+    stays."""
     for path in _of_the_dead(Path(tempfile.gettempdir()), FOLDER_PREFIX):
         shutil.rmtree(path, ignore_errors=True)
     for parent in cgroup.parents():

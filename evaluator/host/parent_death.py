@@ -13,7 +13,7 @@ _PR_SET_PDEATHSIG = 1
 
 
 def die_with_parent(parent_pid: int) -> None:
-    """The kernel kills this process when the thread that started it ends (prctl(2)).
+    """Have the kernel kill this process when the thread that started it ends (prctl(2)).
 
     Ends it at once where `parent_pid` is already gone. Takes no Python locks, so it may stand
     between fork and exec.
@@ -25,7 +25,7 @@ def die_with_parent(parent_pid: int) -> None:
 
 @contextlib.contextmanager
 def undisturbed() -> Iterator[None]:
-    """A polite request to end this process waits until the block has kept what it starts."""
+    """Delay a polite request to end this process until the block has kept what it starts."""
     waiting: list[int] = []
     usual = signal.signal(signal.SIGTERM, lambda number, _: waiting.append(number))
     try:

@@ -1,4 +1,4 @@
-"""What /proc says of processes: who descends from whom, who may run, how much memory they hold."""
+"""Reads in /proc who descends from whom, who may run, and how much memory processes hold."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ _STATE, _PARENT, _RSS_PAGES = 0, 1, 21
 
 
 def may_run(pid: int) -> bool:
-    """Whether the process is neither stopped nor gone."""
+    """Return whether the process is neither stopped nor gone."""
     fields = _fields(pid)
     return fields is not None and fields[_STATE] in _MAY_RUN
 
 
 def ancestry(pid: int) -> Iterator[int]:
-    """The process itself, its parent, and so on."""
+    """Yield the process itself, its parent, and so on."""
     while pid > 0:
         yield pid
         fields = _fields(pid)
@@ -27,7 +27,7 @@ def ancestry(pid: int) -> Iterator[int]:
 
 
 def tree(root_pid: int) -> dict[int, int]:
-    """Resident bytes of each process from `root_pid` down."""
+    """Return the resident bytes of each process from `root_pid` down."""
     page = os.sysconf("SC_PAGE_SIZE")
     parents: dict[int, int] = {}
     rss_bytes: dict[int, int] = {}
@@ -42,7 +42,7 @@ def tree(root_pid: int) -> dict[int, int]:
 
 
 def _fields(pid: int) -> list[str] | None:
-    """Those behind the name, which may hold anything; None where the process is gone."""
+    """Read those behind the name, which may hold anything; None where the process is gone."""
     with contextlib.suppress(OSError):
         fields = Path("/proc", str(pid), "stat").read_text().rpartition(")")[2].split()
         return fields if len(fields) > _RSS_PAGES else None

@@ -13,10 +13,11 @@ _HEADERS = re.compile(
 
 
 def needs_thunderkittens(source: str) -> bool:
-    """Of a submission or of its CUDA source: whether it includes ThunderKittens' headers."""
+    """Return whether a submission, or its CUDA source, includes ThunderKittens' headers."""
     return _HEADERS.search(source) is not None
 
 
 def thunderkittens_root() -> Path:
-    """Where published ParallelKittens kernels look for ThunderKittens."""
+    """Return where published ParallelKittens kernels look for ThunderKittens:
+    THUNDERKITTENS_ROOT."""
     return Path(os.environ.get("THUNDERKITTENS_ROOT", "/opt/thunderkittens"))

@@ -1,3 +1,2 @@
-"""The trusted judge: runs the phases of a job and decides its verdict. Imported by the ways in at
-the top.
-"""
+"""Runs the phases of a job, trusted, and decides its verdict. Imported by the ways in at the
+top."""

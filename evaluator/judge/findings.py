@@ -1,4 +1,4 @@
-"""What a run has found so far, and the report that it makes of it."""
+"""Collects what a run finds, and makes the report of it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from evaluator.sandbox.paths import neutral
 
 @dataclass(kw_only=True)
 class Findings:
-    """What is known so far; a run that ends early keeps it."""
+    """Holds what is known so far; a run that ends early keeps it."""
 
     trials: list[Trial] = field(default_factory=list)
     timing: Timing | None = None
@@ -29,21 +29,21 @@ class Findings:
     panel_s: Mapping[str, float] = field(default_factory=dict)
     logs: tuple[RankLog, ...] = ()
     gpus: tuple[GpuState, ...] = ()
-    floors: RooflineBounds | None = None
+    bounds: RooflineBounds | None = None
     timelines: tuple[RankTimeline, ...] = ()
     mechanisms: tuple[Mechanism, ...] = ()
 
     def report(self, job: Job, fault: Fault | None, known: dict[str, Any]) -> Report:
-        """`fault` is what ended the run early, if anything did."""
-        told = self._told(fault) if fault else Diagnosis(verdict=Verdict.OK)
+        """Make the report; `fault` is what ended the run early, if anything did."""
+        diagnosis = self._diagnosed(fault) if fault else Diagnosis(verdict=Verdict.OK)
         return Report(
-            verdict=told.verdict,
-            message=neutral(sentence(fault, told, self.timing)),
+            verdict=diagnosis.verdict,
+            message=neutral(sentence(fault, diagnosis, self.timing)),
             kernel_digest=job.kernel_digest,
             phase=self.phase if fault else None,
-            cause=told.cause,
-            evidence=told.evidence and neutral(told.evidence),
-            ranks=told.ranks,
+            cause=diagnosis.cause,
+            evidence=diagnosis.evidence and neutral(diagnosis.evidence),
+            ranks=diagnosis.ranks,
             flags=tuple(dict.fromkeys([*self.flags, *flags_of(job, known["isolation"])])),
             flag_lines={flag: tuple(at) for flag, at in lines_of(job.source).items()},
             trials=tuple(self.trials),
@@ -51,7 +51,7 @@ class Findings:
             phase_s=self.phase_s,
             panel_s=self.panel_s,
             gpus=self.gpus,
-            floors=self.floors,
+            floors=self.bounds,
             timelines=self.timelines,
             mechanisms=self.mechanisms,
             logs=tuple(replace(log, text=neutral(log.text)) for log in self.logs),
@@ -59,8 +59,8 @@ class Findings:
             **known,
         )
 
-    def _told(self, fault: Fault) -> Diagnosis:
-        """What the logs add to the fault."""
+    def _diagnosed(self, fault: Fault) -> Diagnosis:
+        """Add what the logs show to the fault."""
         return refine(
             fault.verdict, fault.cause, fault.evidence, self.logs, self.phase, ranks=fault.ranks
         )

@@ -1,4 +1,4 @@
-"""What serves one run after another: the judge's own ranks, and sandboxes that wait for a run.
+"""Keeps what serves one run after another: the oracle's ranks, and sandboxes that wait for a run.
 
 A submission's is always new. So is the reference's where cores are many: a process that has served
 many runs launches kernels more slowly than a new one. Where they are few it serves the next run,
@@ -18,11 +18,11 @@ from typing import TYPE_CHECKING
 from evaluator.host.host import Host, host_for
 from evaluator.messages.faults import EvaluatorError
 from evaluator.messages.job import Job
-from evaluator.sandbox import rank_group as ranks
-from evaluator.sandbox.rank_group import Ranks
+from evaluator.sandbox import rank_group
+from evaluator.sandbox.rank_group import RankGroup
 
 if TYPE_CHECKING:
-    from evaluator.oracle.group import Panel
+    from evaluator.oracle.group import OracleGroup
 
 SUBMISSION, REFERENCE = "submission", "reference"
 # A process has a limit of processor time, and a leak a chance to grow.
@@ -30,19 +30,21 @@ MOST_RUNS = 200
 
 
 @dataclass(kw_only=True)
-class Staff:
-    """`job` is what it was hired for; of it only what a sandbox is made of counts. Of the sides in
-    `waiting` a sandbox imports torch for the next run."""
+class WorkerPool:
+    """Holds the processes of a judge. `job` is what they were started for; of it only what a
+    sandbox is made of counts. Of the sides in `waiting` a sandbox imports torch for the next run.
+    """
 
     job: Job
     host: Host
-    reference: Ranks
-    panel: Panel
-    waiting: dict[str, Ranks] = field(default_factory=dict)
+    reference: RankGroup
+    oracle: OracleGroup
+    waiting: dict[str, RankGroup] = field(default_factory=dict)
     runs: int = 0
     is_free: bool = True
 
     def fits(self, job: Job) -> bool:
+        """Return whether these processes can serve the job."""
         mine, wanted = self.job, job
         is_alike = (mine.device, mine.world_size, mine.limits) == (
             wanted.device,
@@ -52,14 +54,14 @@ class Staff:
         is_able = self.is_free and self.reference.is_idle and self.runs < MOST_RUNS
         return is_able and is_alike
 
-    def admit(self) -> Ranks:
-        """The next submission's sandbox. Where cores are many, the run after it gets sandboxes that
-        have imported torch when it comes."""
+    def acquire(self) -> RankGroup:
+        """Return the next submission's sandbox. Where cores are many, the run after it gets
+        sandboxes that have imported torch when it comes."""
         self.runs, self.is_free = self.runs + 1, False
-        admitted = self._next(SUBMISSION)
+        acquired = self._next(SUBMISSION)
         if self.host.cores:
             self.prepare()
-        return admitted
+        return acquired
 
     def prepare(self) -> None:
         """Have sandboxes import torch for the next run, unless some have."""
@@ -67,27 +69,27 @@ class Staff:
             if side not in self.waiting:
                 self.waiting[side] = _launch(side, self.job, self.host)
 
-    def rest(self) -> None:
-        """Forget the run. Who is still at work for it, or fails to, is of no more use."""
+    def release(self) -> None:
+        """Forget the run. What is still at work for it, or fails to forget, is of no more use."""
         if self.host.cores and self.reference.is_started:
             self.reference.kill()
             self.reference = self._next(REFERENCE)
-        if self.panel.is_idle and self.reference.is_idle:
+        if self.oracle.is_idle and self.reference.is_idle:
             with contextlib.suppress(EvaluatorError):
-                self.panel.end()
+                self.oracle.end()
                 self.is_free = True
 
     def close(self) -> None:
         """End all of it; the processors are everybody's again."""
         with contextlib.ExitStack() as stack:
-            stack.callback(self.panel.close)
+            stack.callback(self.oracle.close)
             for own in (self.reference, *self.waiting.values()):
                 stack.callback(own.kill)
         if self.host.cores:
             os.sched_setaffinity(0, range(os.cpu_count() or 1))
 
-    def _next(self, side: str) -> Ranks:
-        """The sandbox that waits, or a new one if none does any more."""
+    def _next(self, side: str) -> RankGroup:
+        """Take the sandbox that waits, or a new one if none does any more."""
         found = self.waiting.pop(side, None)
         if found is not None and not found.sandbox.is_alive:
             found.kill()
@@ -95,28 +97,28 @@ class Staff:
         return found or _launch(side, self.job, self.host)
 
 
-def hire(job: Job) -> Staff:
+def start_pool(job: Job) -> WorkerPool:
     """Start both sandboxes, which import torch, and then the judge's own ranks."""
     host = host_for(job)
     submission = _launch(SUBMISSION, job, host)
     reference = _launch(REFERENCE, job, host, import_early=has_idle_core())
     with _helping(host):
-        from evaluator.oracle.group import Panel  # imports torch where no warm standby has
+        from evaluator.oracle.group import OracleGroup  # imports torch where no warm prefork has
 
-        panel = Panel(job.world_size, job.device, host)
+        oracle = OracleGroup(job.world_size, job.device, host)
     waiting = {SUBMISSION: submission}
-    return Staff(job=job, host=host, reference=reference, panel=panel, waiting=waiting)
+    return WorkerPool(job=job, host=host, reference=reference, oracle=oracle, waiting=waiting)
 
 
-def _launch(side: str, job: Job, host: Host, *, import_early: bool = True) -> Ranks:
+def _launch(side: str, job: Job, host: Host, *, import_early: bool = True) -> RankGroup:
     with _helping(host):
-        return ranks.launch(side, job, host, import_early=import_early)
+        return rank_group.launch(side, job, host, import_early=import_early)
 
 
 @contextlib.contextmanager
 def _helping(host: Host) -> Iterator[None]:
-    """Whoever launches keeps away from the processors that launch kernels, and so do those whom it
-    launches; afterwards to the judge's own."""
+    """Keep whoever launches away from the processors that launch kernels, and so those whom it
+    launches; afterwards on the judge's own."""
     if host.cores:
         os.sched_setaffinity(0, chain.from_iterable(host.cores.helping))
     yield
@@ -125,8 +127,8 @@ def _helping(host: Host) -> Iterator[None]:
 
 
 def has_idle_core() -> bool:
-    """Whether the reference can import torch beside the submission without slowing it down. If not,
-    it waits: most kernels that fail never need it."""
+    """Return whether the reference can import torch beside the submission without slowing it down.
+    If not, it waits: most kernels that fail never need it."""
     running = int(Path("/proc/loadavg").read_text().split()[3].partition("/")[0])
     others = running - 2  # this process, which soon waits, and the submission's first
     return others < (os.cpu_count() or 1)

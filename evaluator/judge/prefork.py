@@ -1,4 +1,4 @@
-"""A process that forks judges: warm, it has imported torch before the first job comes.
+"""Forks judges from a process that, when warm, has imported torch before the first job comes.
 
 Importing torch takes a judge two seconds of a processor that the submission wants for the same. A
 judge that has reported is kept for the next job, as what serves it need not start again; one that
@@ -22,7 +22,7 @@ from functools import partial
 from typing import IO, Self
 
 from evaluator.host.parent_death import die_with_parent
-from evaluator.judge import process as judge
+from evaluator.judge import process as judge_process
 from evaluator.messages.faults import EvaluatorError
 from evaluator.sandbox.sandbox import REPOSITORY
 
@@ -32,7 +32,7 @@ _REQUEST_BYTES = 1 << 20
 
 @dataclass(frozen=True, kw_only=True)
 class JudgeProcess:
-    """A judge that waits for jobs on `jobs`; its messages come from `messages`."""
+    """Holds a judge that waits for jobs on `jobs`; its messages come from `messages`."""
 
     pid: int
     pidfd: int
@@ -43,10 +43,11 @@ class JudgeProcess:
 
     @property
     def is_alive(self) -> bool:
+        """Return whether the process still runs."""
         return not select.select([self.pidfd], [], [], 0)[0]
 
     def kill(self) -> None:
-        """The judge and its ranks. Its sandboxes die with it."""
+        """Kill the judge and the oracle's ranks. Its sandboxes die with it."""
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self.pid, signal.SIGKILL)
 
@@ -67,8 +68,9 @@ class JudgeProcess:
         os.close(self.pidfd)
 
 
-class Standby:
-    """Supervisor's end. The process starts with the first judge, or before by `start`.
+class PreforkServer:
+    """Starts judges, on the supervisor's side. The server starts with the first judge, or before by
+    `start`.
 
     It dies with the thread that started it, and every judge with it. `program` is what serves.
     """
@@ -89,7 +91,7 @@ class Standby:
         self.close()
 
     def start(self) -> socket.socket:
-        """The channel to the process, which is started where it does not run."""
+        """Return the channel to the server, which is started where it does not run."""
         if self._channel is not None and self._process is not None and self._process.poll() is None:
             return self._channel
         self.close()
@@ -106,14 +108,15 @@ class Standby:
             )
         return self._channel
 
-    def let_go(self) -> None:
+    def end_kept(self) -> None:
         """End the judge that is kept for the next job, and all that serves it."""
         kept, self._kept = self._kept, None
         if kept is not None:
             kept.end()
 
     def close(self) -> None:
-        self.let_go()
+        """End the server and every judge."""
+        self.end_kept()
         if self._channel is not None:
             self._channel.close()
         if self._process is not None:
@@ -123,7 +126,8 @@ class Standby:
 
     @contextlib.contextmanager
     def judge(self) -> Iterator[JudgeProcess]:
-        """A judge for one job. A warm standby keeps it on leaving, unless an exception is why."""
+        """Yield a judge for one job. A warm server keeps it on leaving, unless an exception is why.
+        Raises EvaluatorError where the server is gone."""
         process = self._take_kept() or self._new_judge(_environment())
         try:
             yield process
@@ -137,7 +141,7 @@ class Standby:
 
     def _take_kept(self) -> JudgeProcess | None:
         if self._kept and not (self._kept.is_alive and self._kept.environment == _environment()):
-            self.let_go()
+            self.end_kept()
         kept, self._kept = self._kept, None
         return kept
 
@@ -206,7 +210,7 @@ def serve(channel: socket.socket) -> None:
 
 
 def _become_judge(parent_pid: int, environment: dict[str, str], fds: list[int]) -> None:
-    """Never returns."""
+    """Run a judge on these descriptors. Never returns."""
     status = 1
     try:
         os.setsid()
@@ -217,15 +221,16 @@ def _become_judge(parent_pid: int, environment: dict[str, str], fds: list[int]) 
         for number, fd in enumerate(fds):
             os.dup2(fd, number)
             os.close(fd)
-        status = judge.main()
+        status = judge_process.main()
     finally:
         os._exit(status)
 
 
 def main(channel_fd: int, *mode: str) -> None:
+    """Serve on a descriptor; with `warm` in the mode, import torch first."""
     channel = socket.socket(fileno=channel_fd)
     if "warm" in mode:
-        judge.preload()
+        judge_process.preload()
     serve(channel)
 
 

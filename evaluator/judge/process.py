@@ -1,4 +1,4 @@
-"""The trusted judge, a process of its own: it owns inputs, clock, oracle, verdict.
+"""Runs the trusted judge, a process of its own, which owns the inputs, the clock and the verdict.
 
 Reads a Job a line from stdin; writes a JSON object a line to stdout: progress, then a report, and
 the next job may come; or an error, and it ends.
@@ -19,9 +19,9 @@ from evaluator.diagnosis.diagnose import first_fault
 from evaluator.host.leftovers import remove_leftovers
 from evaluator.host.parent_death import undisturbed
 from evaluator.judge.findings import Findings
-from evaluator.judge.pool import SUBMISSION, Staff, hire
+from evaluator.judge.pool import SUBMISSION, WorkerPool, start_pool
 from evaluator.judge.profile_phase import profile
-from evaluator.judge.run_context import Bench, Emit, trial_burst
+from evaluator.judge.run_context import Emit, RunContext, trial_call
 from evaluator.judge.timed_phase import time_both
 from evaluator.messages.faults import Fault, GpuFull
 from evaluator.messages.job import Job
@@ -29,119 +29,123 @@ from evaluator.messages.protocol import read_job, send_error, send_progress, sen
 from evaluator.messages.report import Phase, Progress, Report, Trial, Verdict
 from evaluator.sandbox import support
 from evaluator.sandbox.hardware import environment
-from evaluator.sandbox.rank_group import Ranks
+from evaluator.sandbox.rank_group import RankGroup
 from evaluator.timing.limits import limits_of
 from evaluator.timing.roofline import exceeds_roofline, roofline_bounds, unbeatable_us
 
 CORES_PER_RANK = 4
-LULL_S, IDLE_S = 0.3, 600.0
+PREPARE_AFTER_S, IDLE_S = 0.3, 600.0
 
 
-def judge(job: Job, emit: Emit, staff: Staff) -> Report:
+def judge(job: Job, emit: Emit, pool: WorkerPool) -> Report:
     """Judge one kernel; raises EvaluatorError for what is not the submitter's fault."""
     findings = Findings()
     began = time.monotonic()
     remove_leftovers()
     with contextlib.ExitStack() as stack:
         with undisturbed():
-            submission = staff.admit()
+            submission = pool.acquire()
             stack.callback(_end, submission, findings)
-        panel = staff.panel
-        both = (submission, staff.reference)
+        oracle = pool.oracle
+        both = (submission, pool.reference)
         controls = {side.side: side.control_fds for side in both}
-        panel.begin(job, secrets.token_bytes(16), controls)
-        bench = Bench(job=job, staff=staff, submission=submission, findings=findings, emit=emit)
-        stack.callback(bench.close_slabs)
+        oracle.begin(job, secrets.token_bytes(16), controls)
+        context = RunContext(
+            job=job, pool=pool, submission=submission, findings=findings, emit=emit
+        )
+        stack.callback(context.close_slabs)
         findings.phase_s["setup"] = round(time.monotonic() - began, 4)
-        fault = _run_phases(bench) or _check_bound(bench)
+        fault = _run_phases(context) or _check_bound(context)
         teardown = time.monotonic()
         known = {
-            "environment": environment(bench.host.gpus),
-            "isolation": bench.submission.isolation,
-            "problem": panel.module.slug,
-            "problem_digest": panel.module.digest,
+            "environment": environment(context.host.gpus),
+            "isolation": context.submission.isolation,
+            "problem": oracle.module.slug,
+            "problem_digest": oracle.module.digest,
         }
-    findings.panel_s = panel.spent_s
-    staff.rest()
-    bench.host.wait_until_clean()
+    findings.panel_s = oracle.spent_s
+    pool.release()
+    context.host.wait_until_clean()
     findings.phase_s[Phase.TEARDOWN] = round(time.monotonic() - teardown, 4)
     return findings.report(job, fault, known)
 
 
-def _run_phases(bench: Bench) -> Fault | None:
+def _run_phases(context: RunContext) -> Fault | None:
     try:
-        if lacking := support.lacking(bench.job, bench.panel.module.problem, bench.host):
+        if lacking := support.lacking(context.job, context.oracle.module.problem, context.host):
             raise Fault(Verdict.HOST_UNSUPPORTED, "host", lacking)
-        with bench.host.building(), bench.phase(Phase.BUILD):
-            _build(bench)
-        with bench.host.alone():
-            with bench.phase(Phase.VERIFY):
-                _verify(bench)
-            with bench.phase(Phase.TIMED):
-                time_both(bench)
-            bench.submission.check_health()
-            with bench.phase(Phase.PROFILE):
-                profile(bench)
+        with context.host.building(), context.phase(Phase.BUILD):
+            _build(context)
+        with context.host.alone():
+            with context.phase(Phase.VERIFY):
+                _verify(context)
+            with context.phase(Phase.TIMED):
+                time_both(context)
+            context.submission.check_health()
+            with context.phase(Phase.PROFILE):
+                profile(context)
     except Fault as fault:
-        bench.findings.timing = None
+        context.findings.timing = None
         return fault
     except GpuFull as full:
-        bench.findings.timing = None
-        return bench.who_filled_the_gpu(full)
+        context.findings.timing = None
+        return context.fault_of_full_gpu(full)
     return None
 
 
-def _check_bound(bench: Bench) -> Fault | None:
-    """What no kernel can be: faster than the hardware. Somebody has to look at it."""
-    job, module, timing = bench.job, bench.panel.module, bench.findings.timing
-    limits = limits_of(bench.host.gpus[0].name) if bench.host.gpus else None
+def _check_bound(context: RunContext) -> Fault | None:
+    """Return a fault for what no kernel can be: faster than the hardware. Somebody has to look at
+    it."""
+    job, module, timing = context.job, context.oracle.module, context.findings.timing
+    limits = limits_of(context.host.gpus[0].name) if context.host.gpus else None
     if limits is None or timing is None:
         return None
     size = module.problem.sizes[job.size]
     cost = module.cost(
         module.dims(size.m, size.n, job.world_size), job.world_size, job.dtype.itemsize
     )
-    bench.findings.floors = found = roofline_bounds(cost, job.dtype, limits, timing.burst_calls)
+    context.findings.bounds = found = roofline_bounds(cost, job.dtype, limits, timing.burst_calls)
     if not exceeds_roofline(found, timing.kernel_us):
         return None
-    bench.findings.phase = Phase.TIMED
+    context.findings.phase = Phase.TIMED
     message = (
         f"{timing.kernel_us:.1f} us a call, where this hardware needs {unbeatable_us(found):.1f}"
     )
     return Fault(Verdict.FASTER_THAN_LIGHT, "bound", message)
 
 
-def _build(bench: Bench) -> None:
-    """The ranks join and import while the judge's own make inputs and answers."""
-    sides, enough_cores = [bench.submission], CORES_PER_RANK * bench.job.world_size
-    if bench.reference.is_started or (os.cpu_count() or 1) >= enough_cores:
-        sides = [bench.reference, bench.submission]
+def _build(context: RunContext) -> None:
+    """Have the ranks join and import while the oracle's make inputs and answers."""
+    sides, enough_cores = [context.submission], CORES_PER_RANK * context.job.world_size
+    if context.reference.is_started or (os.cpu_count() or 1) >= enough_cores:
+        sides = [context.reference, context.submission]
     for side in sides:
-        bench.start(side)
-    bench.panel.prepare_all()
-    bench.slabs = bench.panel.make_slabs()
+        context.start(side)
+    context.oracle.prepare_all()
+    context.slabs = context.oracle.make_slabs()
     for side in sides:
-        bench.greet(side)
-    bench.give_slabs(bench.submission)
+        context.wait_ready(side)
+    context.give_slabs(context.submission)
 
 
-def _verify(bench: Bench) -> None:
-    """Trials in lockstep: fresh inputs, poisoned outputs, skewed starts, every element compared."""
-    for done, (key, spec) in enumerate(bench.panel.trials):
-        bench.panel.make_ready(key)
-        bench.submission.load(bench.panel.plans(key))
-        bench.panel.clear(key, SUBMISSION)
-        trial_burst(bench.submission, bench.panel)
-        checks = bench.panel.check(key, SUBMISSION)
+def _verify(context: RunContext) -> None:
+    """Judge the trials in lockstep: fresh inputs, poisoned outputs, skewed starts, every element
+    compared."""
+    for done, (key, spec) in enumerate(context.oracle.trials):
+        context.oracle.make_ready(key)
+        context.submission.load(context.oracle.plans(key))
+        context.oracle.clear(key, SUBMISSION)
+        trial_call(context.submission, context.oracle)
+        checks = context.oracle.check(key, SUBMISSION)
         trial = Trial(trial=done, m=spec.m, n=spec.n, note=spec.note, checks=tuple(checks))
-        bench.findings.trials.append(trial)
+        context.findings.trials.append(trial)
         if not trial.passed:
             raise first_fault(trial.checks, f"trial {done} ({spec.note})")
-        bench.panel.drop(key)
-        bench.emit(Progress(phase=Phase.VERIFY, done=done + 1, total=len(bench.panel.trials)))
+        context.oracle.drop(key)
+        context.emit(Progress(phase=Phase.VERIFY, done=done + 1, total=len(context.oracle.trials)))
 
 
-def _end(submission: Ranks, findings: Findings) -> None:
+def _end(submission: RankGroup, findings: Findings) -> None:
     findings.logs = submission.kill()
 
 
@@ -151,37 +155,39 @@ def preload() -> None:
 
 
 class Judge:
-    """A judge's process between its runs."""
+    """Keeps a judge's process between its runs."""
 
     def __init__(self, channel: IO[str]) -> None:
         self._channel = channel
-        self._staff: Staff | None = None
+        self._pool: WorkerPool | None = None
 
     def serve(self, jobs: IO[str]) -> None:
-        """Job after job, until there are no more. Raises what is not a submitter's fault."""
+        """Judge job after job, until there are no more. Raises what is not a submitter's fault."""
         while job := self._next(jobs):
-            if self._staff is None:
+            if self._pool is None:
                 with undisturbed():
-                    self._staff = hire(job)
-            report = judge(job, lambda p: send_progress(self._channel, p), self._staff)
+                    self._pool = start_pool(job)
+            report = judge(job, lambda p: send_progress(self._channel, p), self._pool)
             send_report(self._channel, report)
 
     def close(self) -> None:
-        if self._staff is not None:
-            self._staff.close()
-            self._staff = None
+        """End what serves the runs."""
+        if self._pool is not None:
+            self._pool.close()
+            self._pool = None
 
     def _next(self, jobs: IO[str]) -> Job | None:
-        """Staff that has long waited for a job, or does not fit the one that comes, is let go."""
-        if self._staff is not None and not self._staff.is_free:
+        """Read the next job. Ends a pool that has long waited for one, or does not fit the one that
+        comes."""
+        if self._pool is not None and not self._pool.is_free:
             self.close()
-        if self._staff is not None and not _comes(jobs, LULL_S):
+        if self._pool is not None and not _comes(jobs, PREPARE_AFTER_S):
             with undisturbed():
-                self._staff.prepare()
+                self._pool.prepare()
             if not _comes(jobs, IDLE_S):
                 self.close()
         job = read_job(jobs)
-        if self._staff is not None and job is not None and not self._staff.fits(job):
+        if self._pool is not None and job is not None and not self._pool.fits(job):
             self.close()
         return job
 
@@ -191,7 +197,7 @@ def _comes(jobs: IO[str], within_s: float) -> bool:
 
 
 def main() -> int:
-    """Judges in a process of its own; the supervisor in `evaluate` reads what it prints."""
+    """Judge in a process of its own; the supervisor in `evaluate` reads what it prints."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     # Nothing that is imported or run here may print into the channel to the supervisor.
     channel = os.fdopen(os.dup(1), "w")

@@ -1,4 +1,5 @@
-"""The profile phase: what a rank shows of a few calls, once the verdict is known. Never scored."""
+"""Runs the profile phase: what a rank shows of a few calls, once the verdict is known. Never
+scored."""
 
 from __future__ import annotations
 
@@ -7,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from evaluator.buffers.control_page import Command
-from evaluator.judge.run_context import Bench
+from evaluator.judge.run_context import RunContext
 from evaluator.messages.faults import Fault
 from evaluator.messages.profile import EventKind, RankTimeline
 from evaluator.profiling.mechanism import mechanisms, reaches_peers, read_instructions, uses_nccl
@@ -17,19 +18,19 @@ PROFILED_CALLS = 2
 KEPT_EVENTS = 400
 
 
-def profile(bench: Bench) -> None:
+def profile(context: RunContext) -> None:
     """Fill in timelines and mechanisms; a kernel that fails here has none, and is as good."""
-    source = bench.job.source
+    source = context.job.source
     raws: list[bytes] = []
     code = b""
     with contextlib.suppress(Fault):
-        calls = tuple(range(min(PROFILED_CALLS, bench.panel.burst_calls)))
-        raws = bench.submission.ask(Command.PROFILE, calls)
-        code = bench.submission.ask(Command.DEVICE_CODE)[0]
+        calls = tuple(range(min(PROFILED_CALLS, context.oracle.batch_calls)))
+        raws = context.submission.ask(Command.PROFILE, calls)
+        code = context.submission.ask(Command.DEVICE_CODE)[0]
     unknown = EventKind.KERNEL if reaches_peers(source) else EventKind.COMPUTE
     read = [read_timeline(raw, rank, unknown=unknown) for rank, raw in enumerate(raws)]
     timelines = align([timeline for timeline in read if timeline is not None])
-    findings = bench.findings
+    findings = context.findings
     findings.mechanisms = mechanisms(source, read_instructions(code) or {}, timelines)
     findings.timelines = tuple(_shortened(timelines))
     if uses_nccl(timelines):

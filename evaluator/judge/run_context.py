@@ -1,4 +1,4 @@
-"""What is alive during a run, and what every phase does with it."""
+"""Holds what is alive during a run, and does with it what every phase needs."""
 
 from __future__ import annotations
 
@@ -14,48 +14,52 @@ from evaluator.buffers.control_page import Command
 from evaluator.host import gpus, processes
 from evaluator.host.host import Host
 from evaluator.judge.findings import Findings
-from evaluator.judge.pool import SUBMISSION, Staff
+from evaluator.judge.pool import SUBMISSION, WorkerPool
 from evaluator.messages.faults import EvaluatorError, Fault, GpuFull
 from evaluator.messages.job import Device, Job
 from evaluator.messages.rank_setup import RankSetup
 from evaluator.messages.report import Phase, Progress, Verdict
-from evaluator.sandbox.rank_group import Ranks
+from evaluator.sandbox.rank_group import RankGroup
 
 if TYPE_CHECKING:
-    from evaluator.oracle.group import Panel
+    from evaluator.oracle.group import OracleGroup
 
 Emit = Callable[[Progress], None]
 Slabs = dict[str, list[tuple[int, int]]]
 MAX_SKEW_S = 0.002
-HOARD = 0.5
+MAJOR_SHARE = 0.5
 
 
 @dataclass(kw_only=True)
-class Bench:
-    """Everything alive during a run: two sandboxed sides and the judge's own ranks."""
+class RunContext:
+    """Holds everything alive during a run: two sandboxed sides and the oracle."""
 
     job: Job
-    staff: Staff
-    submission: Ranks
+    pool: WorkerPool
+    submission: RankGroup
     findings: Findings
     emit: Emit
     slabs: Slabs = field(default_factory=dict)
     is_reference_called: bool = False
 
     @property
-    def reference(self) -> Ranks:
-        return self.staff.reference
+    def reference(self) -> RankGroup:
+        """Return the reference's ranks."""
+        return self.pool.reference
 
     @property
-    def panel(self) -> Panel:
-        return self.staff.panel
+    def oracle(self) -> OracleGroup:
+        """Return the oracle's ranks."""
+        return self.pool.oracle
 
     @property
     def host(self) -> Host:
-        return self.staff.host
+        """Return the part of the host that the run uses."""
+        return self.pool.host
 
     @contextlib.contextmanager
     def phase(self, phase: Phase) -> Iterator[None]:
+        """Begin a phase on both sides, and record how long the block takes."""
         self.findings.phase = phase
         self.submission.enter(phase)
         self.reference.enter(phase)
@@ -66,12 +70,13 @@ class Bench:
         finally:
             self.findings.phase_s[phase] = round(time.monotonic() - began, 4)
 
-    def start(self, side: Ranks) -> None:
-        """The side's ranks join their group and import their entry; `greet` waits for them."""
+    def start(self, side: RankGroup) -> None:
+        """Have the side's ranks join their group and import their entry; `wait_ready` waits for
+        them."""
         self.is_reference_called |= side is self.reference
-        task = self.panel.task(self.job.source if side is self.submission else None)
+        task = self.oracle.task(self.job.source if side is self.submission else None)
         if side.is_started:
-            side.take(task)
+            side.give_task(task)
             return
         setup = RankSetup(
             task=task,
@@ -82,30 +87,30 @@ class Bench:
         )
         side.start(setup)
 
-    def greet(self, side: Ranks) -> None:
+    def wait_ready(self, side: RankGroup) -> None:
         """Wait until the side's ranks are ready."""
         with blame(side):
             side.wait()
 
-    def give_slabs(self, side: Ranks) -> None:
-        """Not before they are needed: what a run that ends early has not asked for would be there
-        for the next."""
+    def give_slabs(self, side: RankGroup) -> None:
+        """Give the side its slabs. Not before they are needed: what a run that ends early has not
+        asked for would be there for the next."""
         side.give_slabs(self.slabs.pop(side.side))
 
     def close_slabs(self) -> None:
-        """Those that nobody came to need."""
+        """Close those that nobody came to need."""
         for fd, _ in chain.from_iterable(self.slabs.values()):
             os.close(fd)
         self.slabs = {}
 
-    def who_filled_the_gpu(self, full: GpuFull) -> Fault:
-        """The submission, if it holds most of one; this host is too small if the inputs alone do
-        not fit. Raises the error itself where it is neither."""
+    def fault_of_full_gpu(self, full: GpuFull) -> Fault:
+        """Return the fault of the submission, if it holds most of a GPU, or of this host, which is
+        too small if the inputs alone do not fit. Raises the error itself where it is neither."""
         root = self.submission.sandbox.process.pid
         for gpu in self.host.gpus:
             held = gpus.held_bytes(gpu).items()
             own_bytes = sum(nbytes for pid, nbytes in held if root in processes.ancestry(pid))
-            if own_bytes > HOARD * gpu.memory_bytes:
+            if own_bytes > MAJOR_SHARE * gpu.memory_bytes:
                 message = (
                     f"the ranks hold {own_bytes >> 30} GiB of GPU {gpu.index}, and others need some"
                 )
@@ -116,26 +121,29 @@ class Bench:
         return Fault(Verdict.HOST_UNSUPPORTED, "gpu_memory", message)
 
 
-def trial_burst(side: Ranks, panel: Panel) -> None:
-    """One call of every rank, which do not start at the same moment."""
+def trial_call(side: RankGroup, oracle: OracleGroup) -> None:
+    """Make one call of every rank, which do not start at the same moment."""
     side.arm()
-    panel.release(side.side, (0,), side.stage(Command.CALL, (0,)), MAX_SKEW_S)
+    oracle.release(side.side, (0,), side.stage(Command.CALL, (0,)), MAX_SKEW_S)
     side.wait()
 
 
-def timed_burst_ns(side: Ranks, panel: Panel, burst: tuple[int, ...]) -> int:
-    """Judge's wall time of a burst, from the moment when the ranks may go on until the last is done
-    and its GPU too. They stand still while their inputs are written."""
+def timed_batch_ns(side: RankGroup, oracle: OracleGroup, batch: tuple[int, ...]) -> int:
+    """Return the judge's wall time of a batch, in nanoseconds.
+
+    It runs from the moment when the ranks may go on until the last is done and its GPU too; they
+    stand still while their inputs are written. Raises Fault where a rank signals done too early.
+    """
     side.arm()
-    sequence = side.stage(Command.CALL, burst)
-    watches = panel.job.device is Device.CUDA
+    sequence = side.stage(Command.CALL, batch)
+    watches = oracle.job.device is Device.CUDA
     with side.paused():
-        panel.release(side.side, burst, sequence)
+        oracle.release(side.side, batch, sequence)
         if watches:
-            panel.watch_for_end(side.side, sequence)
+            oracle.watch_for_end(side.side, sequence)
         began_ns = time.perf_counter_ns()
     side.wait()
-    ended_ns, early = panel.ended() if watches else (time.perf_counter_ns(), [])
+    ended_ns, early = oracle.ended() if watches else (time.perf_counter_ns(), [])
     if early:
         message = f"rank {early[0]} said it was done before its GPU had written every output"
         raise Fault(Verdict.LATE_OUTPUT, "unwritten", message, ranks=early)
@@ -143,8 +151,9 @@ def timed_burst_ns(side: Ranks, panel: Panel, burst: tuple[int, ...]) -> int:
 
 
 @contextlib.contextmanager
-def blame(side: Ranks) -> Iterator[None]:
-    """The reference runs our code: whatever happens to it is never the submitter's fault."""
+def blame(side: RankGroup) -> Iterator[None]:
+    """Attribute faults: the reference runs our code, so whatever happens to it is never the
+    submitter's."""
     try:
         yield
     except Fault as fault:

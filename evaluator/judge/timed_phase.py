@@ -1,4 +1,4 @@
-"""The timed phase: bursts of the submission and of the reference, every answer compared."""
+"""Runs the timed phase: batches of the submission and of the reference, every answer compared."""
 
 from __future__ import annotations
 
@@ -9,70 +9,71 @@ import time
 from evaluator.buffers.control_page import Command
 from evaluator.diagnosis.diagnose import first_fault
 from evaluator.host import gpus
-from evaluator.judge.run_context import Bench, blame, timed_burst_ns
+from evaluator.judge.run_context import RunContext, blame, timed_batch_ns
 from evaluator.messages.faults import Fault
 from evaluator.messages.report import Verdict
-from evaluator.sandbox.rank_group import Ranks
+from evaluator.sandbox.rank_group import RankGroup
 from evaluator.timing import timing
 from evaluator.timing.timing import PACES
 
 SINGLE_ROUNDS, MORE_SINGLE_ROUNDS, SINGLE_CALLS = 1, 4, 16
 
 
-def time_both(bench: Bench) -> None:
-    """Bursts of both sides in ABBA order over inputs that neither has seen before the burst."""
-    panel, samples = bench.panel, timing.Samples(burst_calls=bench.panel.burst_calls)
-    if not bench.is_reference_called:
-        bench.start(bench.reference)
-        bench.greet(bench.reference)
-    bench.give_slabs(bench.reference)
-    _load_timed(bench)
-    _warm_up(bench, samples)
-    if bench.host.cores:  # not before: threads that calls start inherit where their starter is
-        for side in (bench.submission, bench.reference):
-            side.pin(bench.host.cores.launching)
-        _load_timed(bench)
+def time_both(context: RunContext) -> None:
+    """Time batches of both sides in ABBA order over inputs that neither has seen before the
+    batch."""
+    oracle, samples = context.oracle, timing.Samples(batch_calls=context.oracle.batch_calls)
+    if not context.is_reference_called:
+        context.start(context.reference)
+        context.wait_ready(context.reference)
+    context.give_slabs(context.reference)
+    _load_timed(context)
+    _warm_up(context, samples)
+    if context.host.cores:  # not before: threads that calls start inherit where their starter is
+        for side in (context.submission, context.reference):
+            side.pin(context.host.cores.launching)
+        _load_timed(context)
     for round_number in range(SINGLE_ROUNDS):
-        _round(bench, samples, round_number, single=True)
-    pace = PACES[bench.job.device]
+        _round(context, samples, round_number, single=True)
+    pace = PACES[context.job.device]
     # The reference's calls decide: nothing that the kernel does may choose how it is timed.
-    panel.shorten_burst(pace.long_enough(statistics.median(samples.baseline_single_us)))
-    samples.burst_calls = panel.burst_calls
+    oracle.shorten_batch(pace.long_enough(statistics.median(samples.baseline_single_us)))
+    samples.batch_calls = oracle.batch_calls
     began, rounds = time.monotonic(), 0
-    while not timing.enough(rounds, panel.burst_calls, time.monotonic() - began, pace):
-        _round(bench, samples, rounds, single=False)
+    while not timing.enough(rounds, oracle.batch_calls, time.monotonic() - began, pace):
+        _round(context, samples, rounds, single=False)
         rounds += 1
-        bench.emit(timing.progress(rounds, panel.burst_calls, pace))
+        context.emit(timing.progress(rounds, oracle.batch_calls, pace))
     if timing.is_faster_only_together(samples.per_call()):
         for round_number in range(MORE_SINGLE_ROUNDS):
-            _round(bench, samples, round_number, single=True)
-    bench.findings.gpus = gpus.states(bench.host.gpus)
-    bench.findings.timing, flags = timing.summarise(samples)
-    bench.findings.flags += flags
+            _round(context, samples, round_number, single=True)
+    context.findings.gpus = gpus.states(context.host.gpus)
+    context.findings.timing, flags = timing.summarise(samples)
+    context.findings.flags += flags
 
 
-def _load_timed(bench: Bench) -> None:
-    for side in (bench.submission, bench.reference):
+def _load_timed(context: RunContext) -> None:
+    for side in (context.submission, context.reference):
         with blame(side):
-            side.load(bench.panel.plans("timed"))
+            side.load(context.oracle.plans("timed"))
 
 
-def _warm_up(bench: Bench, samples: timing.Samples) -> None:
-    """Untimed calls of both sides, side by side. Inputs stay, unless calls change them."""
-    panel, sides = bench.panel, (bench.submission, bench.reference)
-    burst = tuple(range(panel.burst_calls))
-    began, pace = time.monotonic(), PACES[bench.job.device]
+def _warm_up(context: RunContext, samples: timing.Samples) -> None:
+    """Make untimed calls of both sides, side by side. Inputs stay, unless calls change them."""
+    oracle, sides = context.oracle, (context.submission, context.reference)
+    batch = tuple(range(oracle.batch_calls))
+    began, pace = time.monotonic(), PACES[context.job.device]
     while samples.warmup_calls < timing.WARMUP_CALLS or not _has_passed(began, pace.least_warmup_s):
         for side in sides:
-            if panel.mutates or not samples.warmup_calls:
-                panel.clear("timed", side.side)
-                panel.release(side.side, burst, side.stage(Command.CALL, burst))
+            if oracle.mutates or not samples.warmup_calls:
+                oracle.clear("timed", side.side)
+                oracle.release(side.side, batch, side.stage(Command.CALL, batch))
             else:
-                side.begin(burst)
+                side.begin(batch)
         for side in sides:
             with blame(side):
                 side.wait()
-        samples.warmup_calls += len(burst)
+        samples.warmup_calls += len(batch)
         if _has_passed(began, pace.most_warmup_s):
             return
 
@@ -81,48 +82,54 @@ def _has_passed(began: float, seconds: float) -> bool:
     return time.monotonic() - began >= seconds
 
 
-def _round(bench: Bench, samples: timing.Samples, round_number: int, *, single: bool) -> None:
-    """Fresh inputs, one burst of each side (or single calls), then every output of the submission
-    compared. The reference has been right in all trials: that it is at work for this run, too, one
-    round shows."""
-    if bench.panel.refresh():
-        _load_timed(bench)
-    burst = bench.panel.shuffled_burst()
+def _round(
+    context: RunContext, samples: timing.Samples, round_number: int, *, single: bool
+) -> None:
+    """Time fresh inputs, one batch of each side (or single calls), and compare every output.
+
+    That of the reference only in single calls: it has been right in all trials, and that it is at
+    work for this run, too, one round shows.
+    """
+    if context.oracle.refresh():
+        _load_timed(context)
+    batch = context.oracle.shuffled_batch()
     if single:
-        burst = burst[:SINGLE_CALLS]
-    bursts = [(index,) for index in burst] if single else [burst]
-    locks = bench.panel.lock("timed", () if single else burst)
+        batch = batch[:SINGLE_CALLS]
+    batches = [(index,) for index in batch] if single else [batch]
+    locks = context.oracle.chain_inputs("timed", () if single else batch)
     samples.is_open |= any(node is None for plan in locks for node in plan["locks"][1:])
-    sides = [bench.submission, bench.reference]
+    sides = [context.submission, context.reference]
     for side in sides if round_number % 2 == 0 else reversed(sides):
-        bench.panel.clear("timed", side.side)
+        context.oracle.clear("timed", side.side)
         if not single:
-            side.lock(locks)
-        walls_us = [_timed_us(bench, side, own) for own in bursts]
-        is_kernel = side is bench.submission
+            side.chain_inputs(locks)
+        walls_us = [_timed_us(context, side, own) for own in batches]
+        is_kernel = side is context.submission
         samples.add(is_kernel, walls_us, single=single)
         if not single:
             samples.add_rank_times(is_kernel, [own.rank_ns for own in side.controls])
         if is_kernel or single:
-            _check_round(bench, side, burst, round_number)
+            _check_round(context, side, batch, round_number)
         if not is_kernel:
-            samples.empty_us.append(_timed_us(bench, side, ()))
+            samples.empty_us.append(_timed_us(context, side, ()))
 
 
-def _timed_us(bench: Bench, side: Ranks, burst: tuple[int, ...]) -> float:
-    """Microseconds of a burst. The other side stands still in the meantime."""
-    other = bench.reference if side is bench.submission else bench.submission
+def _timed_us(context: RunContext, side: RankGroup, batch: tuple[int, ...]) -> float:
+    """Return the microseconds of a batch. The other side stands still in the meantime."""
+    other = context.reference if side is context.submission else context.submission
     with contextlib.ExitStack() as stack:
         stack.enter_context(other.paused())
-        if not bench.panel.is_calm():
+        if not context.oracle.is_gpu_idle():
             message = "a GPU is busy for long while no call is going on"
             raise Fault(Verdict.PROTOCOL_VIOLATION, "busy_gpu", message)
         stack.enter_context(blame(side))
-        return timed_burst_ns(side, bench.panel, burst) / 1e3
+        return timed_batch_ns(side, context.oracle, batch) / 1e3
 
 
-def _check_round(bench: Bench, side: Ranks, called: tuple[int, ...], round_number: int) -> None:
-    checks = bench.panel.check("timed", side.side, called)
+def _check_round(
+    context: RunContext, side: RankGroup, called: tuple[int, ...], round_number: int
+) -> None:
+    checks = context.oracle.check("timed", side.side, called)
     if any(check.verdict is not Verdict.OK for check in checks):
         with blame(side):
             raise first_fault(checks, f"timed round {round_number}")

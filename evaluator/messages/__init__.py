@@ -1,3 +1,2 @@
-"""The messages that cross a process or a network. Imported by every folder, and by the site as the
-only one; imports nothing of the package.
-"""
+"""Defines the messages that cross a process or a network, and how they are written. Imported by
+every folder, and by the site, which knows nothing else of the package; imports nothing of it."""

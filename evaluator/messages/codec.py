@@ -1,4 +1,4 @@
-"""Frozen dataclasses to and from JSON values, checked against their annotations.
+"""Turns frozen dataclasses into JSON values and back, checked against their annotations.
 
 The messages that cross a process or a network are decoded here and nowhere else, so a field that is
 missing, unknown or of another type is refused before any code sees it.
@@ -18,11 +18,11 @@ T = TypeVar("T")
 
 
 class DecodeError(ValueError):
-    """A message does not have the shape that its dataclass declares."""
+    """Says that a message does not have the shape that its dataclass declares."""
 
 
 def encode(value: Any) -> Any:
-    """The JSON value of a dataclass; tuples become lists, enums their text."""
+    """Return the JSON value of a dataclass; tuples become lists, enums their text."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return {f.name: encode(getattr(value, f.name)) for f in dataclasses.fields(value)}
     if isinstance(value, StrEnum):

@@ -8,19 +8,21 @@ from evaluator.messages.report import Verdict
 
 
 class EvaluatorError(Exception):
-    """Our fault or the host's: retried, never counted against a model."""
+    """Says that the fault is ours or the host's: retried, never counted against a model."""
 
 
 class DirtyHost(EvaluatorError):
-    """The GPUs are not this host's judges' alone, or stay occupied: it must judge no more."""
+    """Says that the GPUs are not this host's judges' alone, or stay occupied: it must judge no
+    more."""
 
 
 class GpuFull(EvaluatorError):
-    """The judge or the reference finds too little memory on a GPU."""
+    """Says that the oracle or the reference finds too little memory on a GPU."""
 
 
 class Fault(Exception):
-    """A side's ranks misbehaved: the submitter's verdict, or our error if it is the reference."""
+    """Says that a side's ranks misbehaved: the submitter's verdict, or our error if it is the
+    reference."""
 
     def __init__(self, verdict: Verdict, cause: str, message: str, **where: Any) -> None:
         super().__init__(message)

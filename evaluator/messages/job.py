@@ -1,4 +1,4 @@
-"""The message into the evaluator: one kernel, one problem, how to judge it."""
+"""Defines the message into the evaluator: one kernel, one problem, how to judge it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from enum import StrEnum
 
 
 class Backend(StrEnum):
-    """The language a kernel is written in."""
+    """Names the language a kernel is written in."""
 
     PYTORCH = "pytorch"
     CPP = "cpp"
@@ -18,31 +18,37 @@ class Backend(StrEnum):
 
 
 class Profile(StrEnum):
-    """Where inputs come from: PKB's generator, or random inputs that no constant can satisfy."""
+    """Names where inputs come from: PKB's generator, or random inputs that no constant can
+    satisfy."""
 
     UPSTREAM = "upstream"
     HARDENED = "hardened"
 
 
 class Device(StrEnum):
+    """Names what a run is judged on."""
+
     CPU = "cpu"
     CUDA = "cuda"
 
 
 class Dtype(StrEnum):
+    """Names the type of a run's floating-point inputs."""
+
     FLOAT32 = "float32"
     BFLOAT16 = "bfloat16"
     FLOAT16 = "float16"
 
     @property
     def itemsize(self) -> int:
-        """Bytes of an element."""
+        """Return the bytes of an element."""
         return 4 if self is Dtype.FLOAT32 else 2
 
 
 @dataclass(frozen=True, kw_only=True)
 class Limits:
-    """What a submission may use. Passing one of them is the submitter's verdict, never an error."""
+    """Holds what a submission may use. Passing one of them is the submitter's verdict, never an
+    error."""
 
     build_s: float = 300.0
     verify_s: float = 120.0
@@ -54,7 +60,8 @@ class Limits:
 
 
 def limits_of(device: Device) -> Limits:
-    """A host with GPUs gives more: CUDA and its compilers take gigabytes a rank."""
+    """Return the limits of a device. A host with GPUs gives more: CUDA and its compilers take
+    gigabytes a rank."""
     if device is Device.CPU:
         return Limits()
     return Limits(memory_bytes=96 << 30, processes=4096, scratch_bytes=8 << 30)
@@ -62,7 +69,10 @@ def limits_of(device: Device) -> Limits:
 
 @dataclass(frozen=True, kw_only=True)
 class Job:
-    """One evaluation. `problem` is a slug such as `allreduce`; `source` the kernel's text."""
+    """Asks for one evaluation. `problem` is a slug such as `allreduce`; `source` the kernel's text.
+
+    Raises ValueError where a number is out of its range.
+    """
 
     problem: str
     source: str
@@ -85,9 +95,10 @@ class Job:
 
     @property
     def kernel_digest(self) -> str:
-        """SHA-256 of the source: a kernel's identity."""
+        """Return the SHA-256 of the source: a kernel's identity."""
         return source_digest(self.source)
 
 
 def source_digest(source: str) -> str:
+    """Return the SHA-256 of a source, in hexadecimal."""
     return hashlib.sha256(source.encode()).hexdigest()

@@ -7,6 +7,8 @@ from enum import StrEnum
 
 
 class EventKind(StrEnum):
+    """Names what an event of a timeline did; `profiling/timeline.py` has the rule."""
+
     COMPUTE = "compute"
     COMMUNICATION = "communication"
     COPY = "copy"
@@ -16,7 +18,8 @@ class EventKind(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class TimelineEvent:
-    """`start_us` from the timeline's origin; `stream` is a CUDA stream, or a thread of a CPU."""
+    """Holds one event; `start_us` is from the timeline's origin, `stream` a CUDA stream or a thread
+    of a CPU."""
 
     name: str
     kind: EventKind
@@ -27,12 +30,13 @@ class TimelineEvent:
 
     @property
     def end_us(self) -> float:
+        """Return when it ended, in microseconds from the origin."""
         return self.start_us + self.duration_us
 
 
 @dataclass(frozen=True, kw_only=True)
 class RankTimeline:
-    """One rank's events by start, and sums over them.
+    """Holds one rank's events by start, and sums over them.
 
     `span_us` is from the first start to the last end; in `idle_us` of it nothing ran, in
     `overlap_us` communication and compute at once, in `unknown_us` a kernel of unknown kind. Time
@@ -54,6 +58,8 @@ class RankTimeline:
 
 
 class Tag(StrEnum):
+    """Names a way in which a kernel moves bytes between GPUs."""
+
     NCCL = "nccl"
     GLOO = "gloo"
     NVSHMEM = "nvshmem"
@@ -67,7 +73,7 @@ class Tag(StrEnum):
 
 
 class Evidence(StrEnum):
-    """Strongest first."""
+    """Names what shows a mechanism, strongest first."""
 
     TRACE = "trace"
     SASS = "sass"
@@ -76,7 +82,7 @@ class Evidence(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class Mechanism:
-    """A tag and one kind of evidence for it; `detail` says in a few words what was found."""
+    """Holds a tag and one kind of evidence for it; `detail` says in a few words what was found."""
 
     tag: Tag
     evidence: Evidence

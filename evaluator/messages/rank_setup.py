@@ -15,7 +15,7 @@ HANG_REPORT_SIGNAL = signal.SIGUSR1
 
 @dataclass(frozen=True, kw_only=True)
 class Task:
-    """What a side's ranks are to call: `entry` is the text of a submission, or None for the
+    """Names what a side's ranks are to call: `entry` is the text of a submission, or None for the
     reference of `problem`; the lengths of the problem's mesh follow from the sizes `m` and `n`."""
 
     problem: str
@@ -26,8 +26,8 @@ class Task:
 
 @dataclass(frozen=True, kw_only=True)
 class RankSetup:
-    """What the ranks of one side need to know; sent by the judge with the descriptors. `cores` are
-    each rank's, if any."""
+    """Holds what the ranks of one side need to know; sent by the judge with the descriptors.
+    `cores` are each rank's, if any."""
 
     task: Task
     world_size: int
@@ -37,23 +37,25 @@ class RankSetup:
 
 
 def send_setup(channel: socket.socket, setup: RankSetup, fds: Sequence[int]) -> None:
-    """Judge's end: the setup, then a slab channel, a control page and a log per rank."""
+    """Send the setup, then a slab channel, a control page and a log per rank."""
     text = json.dumps(encode(setup)).encode()
     channel.sendall(len(text).to_bytes(8, "little") + text)
     socket.send_fds(channel, [b"."], list(fds))
 
 
 def send_slab(channel: socket.socket, fd: int, nbytes: int) -> None:
+    """Send the descriptor of a rank's slab, and how many bytes it has."""
     socket.send_fds(channel, [nbytes.to_bytes(8, "little")], [fd])
 
 
 def receive_slab(channel: socket.socket) -> tuple[int, int]:
-    """A rank's end: the descriptor of its slab, and how many bytes it has."""
+    """Receive the descriptor of this rank's slab, and how many bytes it has."""
     size, (fd,), _, _ = socket.recv_fds(channel, 8, 1)
     return fd, int.from_bytes(size, "little")
 
 
 def receive_setup(channel: socket.socket) -> tuple[RankSetup, list[int]]:
+    """Receive the setup, and three descriptors per rank in the order of `send_setup`."""
     header = channel.recv(8, socket.MSG_WAITALL)
     length = int.from_bytes(header, "little")
     text = channel.recv(length, socket.MSG_WAITALL)

@@ -1,4 +1,4 @@
-"""The message out of the evaluator. A report that makes no sense cannot be built."""
+"""Defines the message out of the evaluator. A report that makes no sense cannot be built."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ JUDGE_VERSION = "6"
 
 
 class Verdict(StrEnum):
+    """Names what a run came to."""
+
     OK = "ok"
     BUILD_ERROR = "build_error"
     IMPORT_ERROR = "import_error"
@@ -35,12 +37,12 @@ class Verdict(StrEnum):
 
     @property
     def counts(self) -> bool:
-        """Whether this verdict says anything about the kernel (and so about the model)."""
+        """Return whether this verdict says anything about the kernel (and so about the model)."""
         return self not in (Verdict.HOST_UNSUPPORTED, Verdict.INFRA_ERROR, Verdict.CANCELLED)
 
 
 class Phase(StrEnum):
-    """Where a run is, or where it ended."""
+    """Names where a run is, or where it ended."""
 
     BUILD = "build"
     VERIFY = "verify"
@@ -50,7 +52,7 @@ class Phase(StrEnum):
 
 
 class Isolation(StrEnum):
-    """How far a submission is kept from the host; measured at start, weakest first."""
+    """Names how far a submission is kept from the host; measured at start, weakest first."""
 
     NONE = "none"
     BWRAP = "bwrap"
@@ -58,13 +60,15 @@ class Isolation(StrEnum):
     VM = "vm"
 
     def at_least(self, other: Isolation) -> bool:
+        """Return whether this level is the other or a stronger one."""
         order = list(Isolation)
         return order.index(self) >= order.index(other)
 
 
 @dataclass(frozen=True, kw_only=True)
 class OutputCheck:
-    """One output of one rank in a trial; `max_error` in units of the tolerance (1.0: the limit)."""
+    """Holds one output of one rank in a trial; `max_error` in units of the tolerance (1.0: the
+    limit)."""
 
     rank: int
     output: str
@@ -82,7 +86,8 @@ class OutputCheck:
 
 @dataclass(frozen=True, kw_only=True)
 class Trial:
-    """One seeded set of inputs in the correctness check; `m` and `n` are the problem's sizes."""
+    """Holds one seeded set of inputs in the correctness check; `m` and `n` are the problem's
+    sizes."""
 
     trial: int
     m: int
@@ -92,18 +97,19 @@ class Trial:
 
     @property
     def passed(self) -> bool:
+        """Return whether every output of every rank was right."""
         return all(check.verdict is Verdict.OK for check in self.checks)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Timing:
-    """Judge's wall time of a burst, less that of an empty one (`empty_us`), divided by its calls,
-    in microseconds; medians over bursts.
+    """Holds the judge's wall times of timed batches ("bursts" in the names that reports store).
 
-    `speedup` is baseline over kernel with a 95 % bootstrap interval. `*_single_us` are bursts
-    of one call: they show whether calls inside a burst were merged. `rank_us` is each rank's own
-    median and `*_events_us` the slowest rank's mean, which is what PKB's own harness reports: both
-    advisory only, because ranks tell them of themselves.
+    Each is a batch's time less that of an empty one (`empty_us`), divided by its calls, in
+    microseconds; medians over batches. `speedup` is baseline over kernel with a 95 % bootstrap
+    interval. `*_single_us` are batches of one call: they show whether calls inside a batch were
+    merged. `rank_us` is each rank's own median and `*_events_us` the slowest rank's mean, which is
+    what PKB's own harness reports: both advisory only, because ranks tell them of themselves.
     """
 
     kernel_us: float
@@ -136,13 +142,13 @@ class Timing:
 
     @property
     def distinguishable(self) -> bool:
-        """Whether the interval excludes 1.0x."""
+        """Return whether the interval excludes 1.0x."""
         return not self.speedup_low <= 1.0 <= self.speedup_high
 
 
 @dataclass(frozen=True, kw_only=True)
 class RankLog:
-    """What a rank printed, cut to its head and tail. Attacker-controlled text."""
+    """Holds what a rank printed, cut to its head and tail. Attacker-controlled text."""
 
     rank: int
     text: str
@@ -151,7 +157,7 @@ class RankLog:
 
 @dataclass(frozen=True, kw_only=True)
 class GpuState:
-    """A GPU at one moment, as its driver describes it."""
+    """Describes a GPU at one moment, as its driver does."""
 
     name: str
     sm_mhz: int
@@ -163,7 +169,7 @@ class GpuState:
 
 @dataclass(frozen=True, kw_only=True)
 class Environment:
-    """Where the run happened: library versions, processor, accelerator, host settings."""
+    """Describes where the run happened: library versions, processor, accelerator, host settings."""
 
     hardware: str
     host: str
@@ -173,11 +179,12 @@ class Environment:
 
 @dataclass(frozen=True, kw_only=True)
 class Report:
-    """Everything one evaluation found. Sizes of texts are capped by the evaluator.
+    """Holds everything one evaluation found. Sizes of texts are capped by the evaluator.
 
     `flag_lines` are lines of the source that flags come from, numbered from 1. `panel_s` is how
-    long of the phases the judge waited for its own ranks, by what it had them do.
-    `software_version` is the release that judged; None in reports made before 0.1.0.
+    many seconds of the phases the judge waited for the oracle's ranks, by command.
+    `software_version` is the release that judged; None in reports made before 0.1.0. Raises
+    ValueError where parts contradict each other.
     """
 
     verdict: Verdict
@@ -218,7 +225,7 @@ class Report:
 
     @property
     def utilisation(self) -> float | None:
-        """The bound over the kernel's time, where both are known."""
+        """Return the bound over the kernel's time, where both are known."""
         if self.floors is None or self.timing is None:
             return None
         return self.floors.utilisation(self.timing.kernel_us)
@@ -226,7 +233,7 @@ class Report:
 
 @dataclass(frozen=True, kw_only=True)
 class Progress:
-    """Where a running evaluation is: `done` of `total` steps of a phase."""
+    """Says where a running evaluation is: `done` of `total` steps of a phase."""
 
     phase: Phase
     done: int = 0

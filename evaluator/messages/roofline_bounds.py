@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, kw_only=True)
 class RooflineBounds:
-    """Least microseconds of one call, each as if nothing else took time."""
+    """Holds the least microseconds of one call, each as if nothing else took time."""
 
     wire_us: float
     hbm_us: float

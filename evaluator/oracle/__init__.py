@@ -1,1 +1,2 @@
-"""The judge's own ranks: they make inputs and true answers, and compare. Imported by the judge."""
+"""Makes inputs and true answers in processes of its own, trusted, and compares. Imported by the
+judge."""

@@ -1,4 +1,4 @@
-"""What the judge's rank knows of the calls that it has made."""
+"""Keeps what an oracle's rank knows of the calls that it has made."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _CHUNK_BYTES = 1 << 22
 
 @dataclass(kw_only=True)
 class Call:
-    """One call's private truth: its inputs, and the expected outputs and mutated arguments.
+    """Holds one call's private truth: its inputs, and the expected outputs and mutated arguments.
 
     `names` are the outputs' and then the mutated arguments', as `truth` holds them; `keys` is what
     the problem needs to know of answers that are as good as the truth.
@@ -33,11 +33,11 @@ class Call:
 
     @property
     def span(self) -> Span | None:
-        """All of its inputs."""
+        """Return the bytes over all of its inputs."""
         return span_over(self.layout.inputs) if self.layout else None
 
     def placed(self) -> Iterator[tuple[str, Place, Tensor]]:
-        """Each tensor of its inputs: the argument's name, and where it lies."""
+        """Yield each tensor of its inputs: the argument's name, where it lies, and the tensor."""
         assert self.layout is not None
         places = iter(self.layout.inputs)
         for name, value in self.inputs.items():
@@ -47,15 +47,15 @@ class Call:
     def overwritten(
         self, snapshot: Tensor, mutates: tuple[str, ...]
     ) -> Iterator[tuple[str, Tensor]]:
-        """Inputs that must not change and did: the name, and offsets of the first bytes that
-        differ."""
+        """Yield inputs that must not change and did: the name, and offsets (int64) of the first
+        bytes that differ."""
         for name, place, tensor in self.placed():
             seen = place.region(snapshot)
             if name not in mutates and not torch.equal(seen, as_bytes(tensor)):
                 yield name, first_differences(seen, as_bytes(tensor)) + place.offset
 
     def answers(self, mutates: tuple[str, ...]) -> list[tuple[Place, Tensor]]:
-        """Where a right call leaves what: outputs, then arguments that it changes."""
+        """Return where a right call leaves what: outputs, then arguments that it changes."""
         assert self.layout is not None
         placed = list(self.placed())
         changed = [place for wanted in mutates for name, place, _ in placed if name == wanted]
@@ -63,7 +63,7 @@ class Call:
 
 
 def first_differences(one: Tensor, other: Tensor) -> Tensor:
-    """Where they are, of the first few million bytes that have any: int64."""
+    """Return the offsets of bytes that differ, of the first few million that have any: int64."""
     for start in range(0, len(one), _CHUNK_BYTES):
         part = slice(start, start + _CHUNK_BYTES)
         offsets = (one[part] != other[part]).nonzero().squeeze(1)
@@ -73,12 +73,14 @@ def first_differences(one: Tensor, other: Tensor) -> Tensor:
 
 
 def as_bytes(value: Tensor) -> Tensor:
+    """Return a tensor's bytes: uint8, [nbytes]."""
     return value.contiguous().view(-1).view(torch.uint8)
 
 
 @dataclass(kw_only=True)
-class Bank:
-    """Calls laid out together in a slab: one per correctness trial, or a burst's worth."""
+class CallCache:
+    """Holds calls laid out together in a slab: one of a correctness trial, or those of a timed
+    batch."""
 
     calls: list[Call]
     guards: list[tuple[int, int]] = field(default_factory=list)

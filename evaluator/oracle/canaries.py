@@ -1,4 +1,5 @@
-"""Patterns that only the judge knows: between tensors, and where no output was written yet."""
+"""Draws patterns that only the judge knows: between tensors, and where no output was written
+yet."""
 
 from __future__ import annotations
 
@@ -18,14 +19,14 @@ _GUARD_MARGIN = 2  # a band is at most so many times GUARD_BYTES long, with its 
 
 
 @dataclass(frozen=True, kw_only=True)
-class Marks:
-    """One rank's, from the judge's secret."""
+class Canaries:
+    """Derives one rank's patterns from the judge's secret."""
 
     secret: bytes
     rank: int
 
     def guard(self, device: torch.device) -> torch.Tensor:
-        """The bytes of a guard band: uint8, longer than any band."""
+        """Return the bytes of a guard band: uint8, longer than any band."""
         generator = torch.Generator().manual_seed(self._number("guard"))
         drawn = torch.randint(0, 256, (_GUARD_MARGIN * GUARD_BYTES,), generator=generator)
         return drawn.to(device, torch.uint8)
@@ -35,14 +36,14 @@ class Marks:
         view.view(_BITS[dtype.itemsize]).fill_(self.poison(dtype))
 
     def unwritten(self, got: torch.Tensor) -> int:
-        """Elements that still hold the poison. An integer of one byte may do so honestly."""
+        """Count elements that still hold the poison. An integer of one byte may do so honestly."""
         dtype = got.dtype
         if dtype.itemsize == 1 and dtype is not torch.bool:
             return 0
         return int((got.view(_BITS[dtype.itemsize]) == self.poison(dtype)).sum())
 
     def poison(self, dtype: torch.dtype) -> int:
-        """The bits of an unwritten element: a secret NaN payload, or a secret integer."""
+        """Return the bits of an unwritten element: a secret NaN payload, or a secret integer."""
         secret = self._number(f"poison {dtype}")
         if dtype is torch.bool:
             return 2 + secret % 250
@@ -60,21 +61,23 @@ class Marks:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Watch:
-    """Some elements of one dtype: the offsets of their bytes in a slab, int64 [elements, bytes],
-    and those bytes while nothing is written, uint8 [bytes]."""
+class WatchedElements:
+    """Holds some elements of one dtype: the offsets of their bytes in a slab, int64 [elements,
+    bytes], and those bytes while nothing is written, uint8 [bytes]."""
 
     offsets: torch.Tensor
     poison: torch.Tensor
 
     def unwritten(self, slab: torch.Tensor) -> torch.Tensor:
-        """How many of them still are."""
+        """Count those that are still unwritten: int64, []."""
         return (slab[self.offsets] == self.poison).all(dim=1).sum()
 
 
-def watch(marks: Marks, outputs: Iterable[Place], device: torch.device) -> list[Watch]:
-    """The last element of every output and some that nobody can guess. Integers of one byte are
-    left out: theirs may be right."""
+def watched_elements(
+    canaries: Canaries, outputs: Iterable[Place], device: torch.device
+) -> list[WatchedElements]:
+    """Choose the last element of every output and some that nobody can guess. Integers of one byte
+    are left out: theirs may be right."""
     starts: dict[torch.dtype, list[int]] = {}
     for place in outputs:
         size = place.dtype.itemsize
@@ -85,6 +88,8 @@ def watch(marks: Marks, outputs: Iterable[Place], device: torch.device) -> list[
     found = []
     for dtype, own in starts.items():
         offsets = torch.tensor(own).unsqueeze(1) + torch.arange(dtype.itemsize)
-        poison = torch.tensor([marks.poison(dtype)], dtype=_BITS[dtype.itemsize])
-        found.append(Watch(offsets=offsets.to(device), poison=poison.view(torch.uint8).to(device)))
+        poison = torch.tensor([canaries.poison(dtype)], dtype=_BITS[dtype.itemsize])
+        found.append(
+            WatchedElements(offsets=offsets.to(device), poison=poison.view(torch.uint8).to(device))
+        )
     return found

@@ -1,4 +1,4 @@
-"""The judge's ranks as one: forks them, gives all the same command, collects every answer."""
+"""Runs W oracle workers as one: gives all of them the same command, and collects every answer."""
 
 from __future__ import annotations
 
@@ -10,15 +10,17 @@ import shutil
 import signal
 import time
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from multiprocessing.connection import Connection
 from multiprocessing.reduction import recv_handle, send_handle
-from typing import Any
+from typing import Any, TypeVar, TypeVarTuple
 
 import torch
 
 import problems
+from evaluator.buffers.input_locks import Chain
+from evaluator.buffers.slab import Plan
 from evaluator.host.host import Host
 from evaluator.host.leftovers import own_folder
 from evaluator.host.parent_death import die_with_parent
@@ -26,18 +28,28 @@ from evaluator.messages.faults import EvaluatorError, GpuFull
 from evaluator.messages.job import Device, Job
 from evaluator.messages.rank_setup import Task
 from evaluator.messages.report import OutputCheck
-from evaluator.oracle.worker_process import Assignment, Seat, serve
+from evaluator.oracle.rank import OracleRank
+from evaluator.oracle.worker_process import Assignment, Order, WorkerSetup, serve
 from evaluator.timing.timing import PACES
 from problems.trials import TrialSpec, correctness_trials, timed_trial
+
+T = TypeVar("T")
+Ts = TypeVarTuple("Ts")
 
 ANSWER_TIMEOUT_S = 300.0
 GROWTH = 1.25
 AHEAD_BYTES = 4 << 30
+# Reports store the time of each command under the name that it had in their first version.
+_STORED_NAMES = {"chain_inputs": "lock", "is_gpu_idle": "is_calm"}
 
 
-class Panel:
-    """W trusted processes, one a rank, for one run after another. Every method between `begin` and
-    `end` is a command that all of them carry out."""
+class OracleGroup:
+    """Holds W trusted processes, one a rank, for one run after another.
+
+    Every method between `begin` and `end` is a command that all of them carry out. Each raises
+    EvaluatorError where a worker fails, dies or gives no answer, and GpuFull where it finds too
+    little memory.
+    """
 
     def __init__(self, world_size: int, device: Device, host: Host) -> None:
         self._chooser = random.SystemRandom()
@@ -47,64 +59,71 @@ class Panel:
         self._host = host
         self.is_idle = True
         store = f"{self._folder}/rendezvous"
-        first = Seat(rank=0, world_size=world_size, device=device, store=store, cores=host.cores)
+        first = WorkerSetup(
+            rank=0, world_size=world_size, device=device, store=store, cores=host.cores
+        )
         for rank in range(world_size):
             self._fork(replace(first, rank=rank))
 
     def begin(self, job: Job, secret: bytes, controls: Mapping[str, Sequence[int]]) -> None:
-        """A run. `controls` are the descriptors of each side's control pages."""
+        """Begin a run. `controls` are the descriptors of the control pages, by side and rank."""
         self.name = _find(job)
         self.module = problems.load(self.name)
         self.job, self._secret, self._made = job, secret, 0
         self._sides = tuple(controls)
-        self._plans: dict[str, list[Any]] = {}
+        self._plans: dict[str, list[Plan]] = {}
         self._nbytes: dict[str, int] = {}
         self._size = 0
-        self._burst_calls = 1
+        self._batch_calls = 1
         self._spent_s: defaultdict[str, float] = defaultdict(float)
-        assigned = Assignment(
-            job=replace(job, source=""), problem=self.name, secret=secret, sides=self._sides
-        )
-        self._tell("begin", assigned)
+        own_job = replace(job, source="")
+        assigned = Assignment(job=own_job, problem=self.name, secret=secret, sides=self._sides)
+        self._send(assigned for _ in self._pipes)
         for rank, pipe in enumerate(self._pipes):
             for own in controls.values():
                 send_handle(pipe, own[rank], 0)
 
     def end(self) -> None:
         """Forget the run."""
-        self._all("end")
+        self._all(OracleRank.end)
 
     @property
     def spent_s(self) -> dict[str, float]:
-        """How long the run waited for this panel, by command."""
-        return {name: round(seconds, 4) for name, seconds in self._spent_s.items()}
+        """Return the seconds that the run waited for these workers, by command."""
+        return {
+            _STORED_NAMES.get(name, name): round(seconds, 4)
+            for name, seconds in self._spent_s.items()
+        }
 
     @property
     def mutates(self) -> bool:
+        """Return whether a call changes some of its arguments."""
         return bool(self.module.problem.mutates)
 
     @property
-    def burst_calls(self) -> int:
-        return self._burst_calls
+    def batch_calls(self) -> int:
+        """Return how many calls a timed batch has."""
+        return self._batch_calls
 
     @property
     def trials(self) -> list[tuple[str, TrialSpec]]:
+        """Return the correctness trials, each with its key."""
         return [(f"trial {spec.trial}", spec) for spec in self._specs]
 
     def task(self, source: str | None) -> Task:
-        """What a side's ranks are to call; `source` None means the reference."""
+        """Return what a side's ranks are to call; `source` None means the reference."""
         size = self.module.problem.sizes[self.job.size]
         return Task(problem=self.name, m=size.m, n=size.n, entry=source)
 
     def prepare_all(self) -> None:
-        """Make the trials, as many as fit, and a first burst, so that the slabs can be sized."""
+        """Make the trials, as many as fit, and a first batch, so that the slabs can be sized."""
         self._answers("begin")
         problem, job = self.module.problem, self.job
         self._specs = correctness_trials(problem, job.size, job.profile, job.trials, self._secret)
         for key, _ in self.trials:
             if sum(self._nbytes.values()) < AHEAD_BYTES:
                 self.make_ready(key)
-        self._burst_calls = PACES[job.device].burst_calls(self._nbytes[self.trials[0][0]])
+        self._batch_calls = PACES[job.device].batch_calls(self._nbytes[self.trials[0][0]])
         self.refresh()
         self._size = int(max(self._nbytes.values()) * GROWTH)
 
@@ -114,75 +133,85 @@ class Panel:
             self._prepare(key, [dict(self.trials)[key]], check_reference=True)
 
     def drop(self, key: str) -> None:
-        self._all("drop", key)
+        """Forget the calls of a key."""
+        self._all(OracleRank.drop, key)
 
     def make_slabs(self) -> dict[str, list[tuple[int, int]]]:
-        """A slab for each side and rank: its descriptor, which is the caller's, and its bytes."""
+        """Make a slab for each side and rank; return its descriptor and its bytes."""
         slabs: dict[str, list[tuple[int, int]]] = {side: [] for side in self._sides}
-        answers = self._all("attach", self._size)
+        answers = self._all(OracleRank.attach, self._size)
         for pipe, made in zip(self._pipes, answers, strict=True):
             for side, (_, nbytes) in zip(self._sides, made, strict=True):
                 slabs[side].append((recv_handle(pipe), nbytes))
         return slabs
 
-    def plans(self, key: str) -> list[Any]:
+    def plans(self, key: str) -> list[Plan]:
+        """Return where the calls of a key lie in each rank's slab."""
         return self._plans[key]
 
     def refresh(self) -> bool:
-        """Fresh inputs and answers for the timed burst; True where the layout changed."""
+        """Make fresh inputs and answers for the timed batch; True where the layout changed."""
         before = self._plans.get("timed")
         first = self.job.trials + self._made
-        self._made += self._burst_calls
+        self._made += self._batch_calls
         specs = [
             timed_trial(self.module.problem, self.job.size, first + offset)
-            for offset in range(self._burst_calls)
+            for offset in range(self._batch_calls)
         ]
         self._prepare("timed", specs, check_reference=False)
         return before is not None and before != self._plans["timed"]
 
-    def shorten_burst(self, calls: int) -> None:
-        """From the next refresh on, at most so many calls."""
-        self._burst_calls = min(self._burst_calls, calls)
+    def shorten_batch(self, calls: int) -> None:
+        """Make at most so many calls, from the next refresh on."""
+        self._batch_calls = min(self._batch_calls, calls)
 
-    def shuffled_burst(self) -> tuple[int, ...]:
-        return tuple(self._chooser.sample(range(self._burst_calls), self._burst_calls))
+    def shuffled_batch(self) -> tuple[int, ...]:
+        """Return the slots of a timed batch in an order that nobody can foresee."""
+        return tuple(self._chooser.sample(range(self._batch_calls), self._batch_calls))
 
     def clear(self, key: str, side: str) -> None:
-        self._all("clear", key, side)
+        """Make each rank's slab ready for the calls of a key."""
+        self._all(OracleRank.clear, key, side)
 
-    def lock(self, key: str, burst: tuple[int, ...]) -> list[Any]:
-        """Each call of a burst opens with the answer of the one before, and no other is locked.
-        What a side's ranks have to be told of that."""
-        return self._all("lock", key, burst)
+    def chain_inputs(self, key: str, batch: tuple[int, ...]) -> list[Chain]:
+        """Have each call of a batch open with the answer of the one before, and no other locked.
 
-    def is_calm(self) -> bool:
-        """Whether the GPUs are idle, at last after some waiting. A processor always is."""
-        return self.job.device is Device.CPU or all(self._all("is_calm"))
+        Returns what each rank of a side has to be told of that.
+        """
+        return self._all(OracleRank.chain_inputs, key, batch)
+
+    def is_gpu_idle(self) -> bool:
+        """Return whether the GPUs are idle, after some waiting at most. A processor always is."""
+        return self.job.device is Device.CPU or all(self._all(OracleRank.is_gpu_idle))
 
     def release(
         self, side: str, indices: tuple[int, ...], sequence: int, max_skew_s: float = 0.0
     ) -> None:
-        """Inputs and go for every rank."""
+        """Write the inputs and say go to every rank, to each after at most `max_skew_s` more."""
         skews_s = (self._chooser.uniform(0, max_skew_s) for _ in self._pipes)
-        self._send(("release", (side, indices, sequence, skew_s)) for skew_s in skews_s)
-        self._answers("release")
+        self._send(
+            Order(OracleRank.release, (side, indices, sequence, skew_s)) for skew_s in skews_s
+        )
+        self._answers(OracleRank.release.__name__)
 
     def watch_for_end(self, side: str, sequence: int) -> None:
-        """Have the judge's ranks wait, spinning, for the end of a burst; `ended` must follow."""
-        self._tell("finish", side, sequence)
+        """Have the workers wait, spinning, for the end of a batch; `ended` must follow."""
+        self._tell(OracleRank.finish, side, sequence)
 
     def ended(self) -> tuple[int, list[int]]:
-        """When the burst's last GPU was done, and the ranks that ticked before theirs was."""
-        answers = self._answers("finish")
+        """Return when the last GPU was done, in nanoseconds, and the ranks that said so too
+        early."""
+        answers = self._answers(OracleRank.finish.__name__)
         early = [rank for rank, (_, left) in enumerate(answers) if left]
         return max(when for when, _ in answers), early
 
     def check(self, key: str, side: str, called: tuple[int, ...] = (0,)) -> list[OutputCheck]:
-        """Every output of every rank and of the calls that were made, compared."""
-        answers = self._all("check", key, side, called)
+        """Compare every output of every rank and of the calls that were made."""
+        answers = self._all(OracleRank.check, key, side, called)
         return [check for calls in answers for checks in calls for check in checks]
 
     def close(self) -> None:
+        """End the workers and remove their folder."""
         for pipe in self._pipes:
             pipe.close()
         for pid in self._pids:
@@ -192,21 +221,22 @@ class Panel:
         shutil.rmtree(self._folder, ignore_errors=True)
 
     def _prepare(self, key: str, specs: list[TrialSpec], *, check_reference: bool) -> None:
-        answers = self._all("prepare", key, specs, check_reference)
+        answers = self._all(OracleRank.prepare, key, specs, check_reference)
         self._plans[key] = [plan for plan, _ in answers]
         self._nbytes[key] = max(nbytes for _, nbytes in answers)
         if self._size and self._nbytes[key] > self._size:
             raise EvaluatorError(f"the inputs of {key} outgrew their slab")
 
-    def _all(self, name: str, *arguments: object) -> list[Any]:
-        self._tell(name, *arguments)
-        return self._answers(name)
+    def _all(self, command: Callable[[OracleRank, *Ts], T], *arguments: *Ts) -> list[T]:
+        """Have every worker carry out a command; return their answers by rank."""
+        self._tell(command, *arguments)
+        return self._answers(command.__name__)
 
-    def _tell(self, name: str, *arguments: object) -> None:
-        self._send((name, arguments) for _ in self._pipes)
+    def _tell(self, command: Callable[[OracleRank, *Ts], object], *arguments: *Ts) -> None:
+        self._send(Order(command, arguments) for _ in self._pipes)
 
-    def _send(self, messages: Iterable[tuple[str, tuple[object, ...]]]) -> None:
-        """One to each rank; none is idle until all have answered."""
+    def _send(self, messages: Iterable[Assignment | Order]) -> None:
+        """Send one to each rank; none is idle until all have answered."""
         self.is_idle = False
         for pipe, message in zip(self._pipes, messages, strict=True):
             pipe.send(message)
@@ -229,7 +259,7 @@ class Panel:
         self._spent_s[name] += time.monotonic() - began
         return answers
 
-    def _fork(self, seat: Seat) -> None:
+    def _fork(self, setup: WorkerSetup) -> None:
         ours, theirs = multiprocessing.Pipe()
         judge_pid = os.getpid()
         pid = os.fork()
@@ -245,14 +275,15 @@ class Panel:
             for pipe in [ours, *self._pipes]:
                 pipe.close()
             os.environ.update(self._host.settings)
-            serve(seat, theirs)
+            serve(setup, theirs)
             status = 0
         finally:
             os._exit(status)
 
 
 def _find(job: Job) -> str:
-    """The problem's dotted name; raises EvaluatorError where the job asks for nothing known."""
+    """Return the problem's dotted name. Raises EvaluatorError where the job asks for nothing
+    known."""
     try:
         name = problems.find(job.problem)
     except problems.UnknownProblem as error:

@@ -1,6 +1,6 @@
-"""The judge's own process for one rank: makes its inputs, its oracle answers, and its comparisons.
+"""Makes one rank's inputs and true answers, and compares what a submission left.
 
-Forked from the judge, outside every sandbox; it shares with a submission nothing but the slab. The
+Forked from the judge, outside every sandbox, it shares with a submission nothing but the slab. The
 W of them run the reference among themselves in float64 to know the answers before anybody is asked.
 """
 
@@ -11,22 +11,21 @@ import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
 
 import torch
 import torch.distributed as dist
 
 from evaluator.buffers import memory
 from evaluator.buffers.control import Control
-from evaluator.buffers.input_locks import Lock, kernel_for, make_lock
+from evaluator.buffers.input_locks import Chain, InputLock, kernel_for, make_lock
 from evaluator.buffers.memory import Memory
-from evaluator.buffers.slab import Cursor, Place, lay_out
+from evaluator.buffers.slab import Cursor, Place, Plan, lay_out
 from evaluator.messages.faults import EvaluatorError
 from evaluator.messages.job import Job, Profile
 from evaluator.messages.report import OutputCheck, Verdict
-from evaluator.oracle.call_cache import Bank, Call, as_bytes, first_differences
-from evaluator.oracle.canaries import Marks, Watch, watch
-from evaluator.oracle.gpu_idle import is_calm
+from evaluator.oracle.call_cache import Call, CallCache, as_bytes, first_differences
+from evaluator.oracle.canaries import Canaries, WatchedElements, watched_elements
+from evaluator.oracle.gpu_idle import is_gpu_idle
 from problems import ProblemModule
 from problems.calls import Outputs, keys_of_ties, mutated, true_answer
 from problems.calls import call as answers
@@ -41,7 +40,9 @@ CPU = torch.device("cpu")
 
 
 @dataclass(kw_only=True)
-class JudgeRank:
+class OracleRank:
+    """Holds one rank of a run; its public methods are the commands of the oracle group."""
+
     job: Job
     rank: int
     module: ProblemModule
@@ -49,38 +50,40 @@ class JudgeRank:
     controls: dict[str, Control]
     device: torch.device = CPU
     groups: Mapping[str, dist.ProcessGroup] = field(default_factory=dict)
-    banks: dict[str, Bank] = field(default_factory=dict)
+    caches: dict[str, CallCache] = field(default_factory=dict)
     memories: list[Memory] = field(default_factory=list)
     slabs: dict[str, torch.Tensor] = field(default_factory=dict)
     output_dtypes: tuple[torch.dtype, ...] = ()
     inputs_ready: list[list[tuple[int, torch.Tensor]]] = field(default_factory=list)
     outputs_cleared: list[tuple[Place, ...]] = field(default_factory=list)
-    watched: list[Watch] = field(default_factory=list)
-    locks: dict[int, Lock] = field(default_factory=dict)
+    watched: list[WatchedElements] = field(default_factory=list)
+    locks: dict[int, InputLock] = field(default_factory=dict)
 
     @cached_property
-    def marks(self) -> Marks:
-        return Marks(secret=self.secret, rank=self.rank)
+    def canaries(self) -> Canaries:
+        """Return this rank's secret patterns."""
+        return Canaries(secret=self.secret, rank=self.rank)
 
     @property
     def tolerance(self) -> Tolerance:
+        """Return the problem's tolerance for this job."""
         return self.module.problem.tolerance(self.job.profile, self.job.dtype)
 
-    def prepare(self, key: str, specs: list[TrialSpec], check_reference: bool) -> Any:
-        """Make a bank's calls; returns (plan, bytes needed). Collective over the judge's ranks."""
-        bank = Bank(calls=[self._make_call(spec, check_reference) for spec in specs])
+    def prepare(self, key: str, specs: list[TrialSpec], check_reference: bool) -> tuple[Plan, int]:
+        """Make the calls of a key; return the plan and the bytes needed. Collective."""
+        cache = CallCache(calls=[self._make_call(spec, check_reference) for spec in specs])
         cursor = Cursor()
-        for call in bank.calls:
+        for call in cache.calls:
             shapes = [tuple(out.shape) for out in call.truth[: len(self.output_dtypes)]]
             outputs = list(zip(shapes, self.output_dtypes, strict=True))
             call.layout = lay_out(cursor, call.inputs, outputs, self.module.problem.mutates)
-        bank.nbytes, bank.guards = cursor.close(), cursor.guards
-        self.banks[key] = bank
-        slots = [call.layout.node() for call in bank.calls if call.layout is not None]
-        return {"slots": slots}, bank.nbytes
+        cache.nbytes, cache.guards = cursor.close(), cursor.guards
+        self.caches[key] = cache
+        slots = [call.layout.node() for call in cache.calls if call.layout is not None]
+        return {"slots": slots}, cache.nbytes
 
     def attach(self, nbytes: int) -> list[tuple[int, int]]:
-        """Make a slab for each side; their descriptors and sizes in bytes."""
+        """Make a slab for each side; return their descriptors and sizes in bytes."""
         if nbytes > LARGE_BYTES and self.device.type == "cuda":
             torch.cuda.empty_cache()  # an oracle's working memory is too much to keep
         made = []
@@ -96,7 +99,7 @@ class JudgeRank:
     def end(self) -> None:
         """Forget the run, and give its memory back."""
         secrets = (self.inputs_ready, self.outputs_cleared, self.watched, self.locks)
-        for kept in (self.banks, self.slabs, *secrets):
+        for kept in (self.caches, self.slabs, *secrets):
             kept.clear()
         for slab in self.memories:
             memory.close(slab)
@@ -105,31 +108,35 @@ class JudgeRank:
             torch.cuda.empty_cache()
 
     def drop(self, key: str) -> None:
-        """Forget a bank that has been judged."""
+        """Forget calls that have been judged."""
         self.inputs_ready = []
-        del self.banks[key]
+        del self.caches[key]
 
     def clear(self, key: str, side: str) -> None:
-        """Make a slab ready for a bank: guard bands, poison where outputs belong, no inputs yet."""
-        bank, slab = self.banks[key], self.slabs[side]
-        if side not in bank.filled_sides:
-            bank.filled_sides.add(side)
-            for start, end in bank.guards:
+        """Write guard bands, and poison where outputs belong; the calls have no inputs yet."""
+        cache, slab = self.caches[key], self.slabs[side]
+        if side not in cache.filled_sides:
+            cache.filled_sides.add(side)
+            for start, end in cache.guards:
                 slab[start:end] = self._guard[: end - start]
         self.inputs_ready, self.outputs_cleared = [], []
-        for call in bank.calls:
+        for call in cache.calls:
             assert call.layout is not None
             ready = [(place.offset, as_bytes(tensor)) for _, place, tensor in call.placed()]
             self.inputs_ready.append(ready)
             self.outputs_cleared.append(call.layout.outputs)
             for place in call.layout.outputs:
-                self.marks.fill(place.region(slab), place.dtype)
+                self.canaries.fill(place.region(slab), place.dtype)
 
-    def lock(self, key: str, indices: tuple[int, ...]) -> dict[str, Any]:
-        """From now on each of these calls opens with the answer of the one before, on both sides,
-        unless others are as good; no other call is locked. Returns what ranks have to be told."""
+    def chain_inputs(self, key: str, indices: tuple[int, ...]) -> Chain:
+        """Have each of these calls open with the answer of the one before, on both sides, from now
+        on.
+
+        Not where other answers are as good; no other call is locked. Returns what ranks have to be
+        told.
+        """
         self.locks.clear()
-        calls = [] if self.module.settle else self.banks[key].calls
+        calls = [] if self.module.settle else self.caches[key].calls
         for before, after in itertools.pairwise(indices if calls else ()):
             answers = calls[before].answers(self.module.problem.mutates)
             if lock := make_lock(calls[after].span, answers, self.tolerance):
@@ -138,8 +145,8 @@ class JudgeRank:
         return {"locks": nodes, "kernel": kernel_for(self.device)}
 
     def release(self, side: str, indices: tuple[int, ...], sequence: int, skew_s: float) -> None:
-        """Write the inputs of the cleared bank's calls and say go at once: they are secret until
-        they are needed."""
+        """Write the inputs of the cleared calls and say go at once: they are secret until they are
+        needed."""
         slab = self.slabs[side]
         for index in indices:
             if lock := self.locks.get(index):
@@ -149,23 +156,23 @@ class JudgeRank:
                 slab[offset : offset + len(value)] = value
         if self.device.type == "cuda":
             outputs = [place for index in indices for place in self.outputs_cleared[index]]
-            self.watched = watch(self.marks, outputs, self.device)
+            self.watched = watched_elements(self.canaries, outputs, self.device)
             self._scratch.zero_()  # pushes the inputs out of the GPU's cache
             torch.cuda.synchronize()
         if skew_s:
             time.sleep(skew_s)
         self.controls[side].release(sequence)
 
-    def is_calm(self) -> bool:
+    def is_gpu_idle(self) -> bool:
         """Wait until nobody else computes on this GPU; False where somebody goes on and on."""
-        return self.device.type != "cuda" or is_calm(self._scratch[:1])
+        return self.device.type != "cuda" or is_gpu_idle(self._scratch[:1])
 
     def finish(self, side: str, sequence: int) -> tuple[int, int]:
-        """Wait until the rank ticks, then look at the GPU itself; returns when that was done, in
-        nanoseconds, and how many of some secret places were still unwritten.
+        """Wait until the rank signals done, then look at the GPU itself.
 
-        A rank that ticks while its GPU still works gains nothing: this look takes its turn after
-        that work, or finds a place that it has not come to.
+        Returns when that was done, in nanoseconds, and how many of some secret places were still
+        unwritten. A rank that signals while its GPU still works gains nothing: this look takes its
+        turn after that work, or finds a place that it has not come to.
         """
         while not self.controls[side].has_done(sequence):
             pass
@@ -174,22 +181,22 @@ class JudgeRank:
         return time.perf_counter_ns(), left
 
     def check(self, key: str, side: str, called: tuple[int, ...]) -> list[list[OutputCheck]]:
-        """Snapshot a slab at once, then judge the snapshot; per call, one check per output."""
-        bank = self.banks[key]
-        snapshot = self.slabs[side][: bank.nbytes].clone()
-        for start, end in bank.guards:
+        """Copy a slab at once, then judge the copy; return per call one check per output."""
+        cache = self.caches[key]
+        snapshot = self.slabs[side][: cache.nbytes].clone()
+        for start, end in cache.guards:
             if self._is_broken(snapshot, start, end):
                 return [[self._fault("guard band", Verdict.PROTOCOL_VIOLATION)]]
         found: list[list[OutputCheck]] = []
         for index in called:
-            own = self._check_call(bank.calls[index], snapshot, self.locks.get(index))
+            own = self._check_call(cache.calls[index], snapshot, self.locks.get(index))
             found.append(own)
             if self.locks and any(check.verdict is not Verdict.OK for check in own):
                 break  # nobody knows what the next call was given
         return found
 
     def _is_broken(self, snapshot: torch.Tensor, start: int, end: int) -> bool:
-        """Whether a guard band is; what a lock that opened with another key left is none."""
+        """Return whether a guard band is; what a lock that opened with another key left is none."""
         band, guard = snapshot[start:end], self._guard[: end - start]
         if torch.equal(band, guard):
             return False
@@ -197,7 +204,7 @@ class JudgeRank:
         return not any(lock.span.covers(offsets) for lock in self.locks.values())
 
     def _check_call(
-        self, call: Call, snapshot: torch.Tensor, lock: Lock | None
+        self, call: Call, snapshot: torch.Tensor, lock: InputLock | None
     ) -> list[OutputCheck]:
         problem = self.module.problem
         checks = []
@@ -210,7 +217,7 @@ class JudgeRank:
         got = self._settled(tuple(views), call.truth, call.keys)
         for position, (name, expected) in enumerate(zip(call.names, call.truth, strict=True)):
             is_output = position < len(self.output_dtypes)
-            unwritten = self.marks.unwritten(views[position]) if is_output else 0
+            unwritten = self.canaries.unwritten(views[position]) if is_output else 0
             if unwritten:
                 late = Verdict.LATE_OUTPUT
                 checks.append(self._fault(name, late, unwritten, expected.numel()))
@@ -220,18 +227,14 @@ class JudgeRank:
 
     def _compare(self, name: str, got: torch.Tensor, expected: torch.Tensor) -> OutputCheck:
         found = compare(got, expected, self.tolerance)
-        verdict = Verdict.OK
-        if found.nonfinite:
-            verdict = Verdict.NONFINITE_OUTPUT
-        elif found.mismatched:
-            verdict = Verdict.OUTPUT_MISMATCH
+        wrong = Verdict.OUTPUT_MISMATCH if found.mismatched else Verdict.OK
         return OutputCheck(
             rank=self.rank,
             output=name,
             elements=found.elements,
             mismatched=found.mismatched,
             max_error=found.max_error,
-            verdict=verdict,
+            verdict=Verdict.NONFINITE_OUTPUT if found.nonfinite else wrong,
         )
 
     def _fault(self, name: str, verdict: Verdict, bad: int = 1, of: int = 1) -> OutputCheck:
@@ -271,18 +274,18 @@ class JudgeRank:
         return Call(inputs=inputs, names=names, truth=truth, keys=keys)
 
     def _here(self, answer: Iterable[torch.Tensor]) -> Outputs:
-        """On this rank's device, as a submission's answers are; a reference may leave its on the
-        CPU."""
+        """Move answers to this rank's device; a reference may leave its on the CPU."""
         return tuple(tensor.to(self.device) for tensor in answer)
 
     def _settled(self, got: Outputs, truth: Outputs, keys: Outputs) -> Outputs:
-        """The truth in place of every answer that is as good."""
+        """Put the truth in place of every answer that is as good."""
         return self.module.settle(got, truth, keys) if self.module.settle and keys else got
 
     def _check_reference(
         self, own: tuple[torch.Tensor, ...], truth: tuple[torch.Tensor, ...]
     ) -> None:
-        """The reference itself must pass: otherwise the fault is ours, whatever the kernel does."""
+        """Raise EvaluatorError unless the reference itself passes: then the fault is ours, whatever
+        the kernel does."""
         for position, (got, expected) in enumerate(zip(own, truth, strict=True)):
             check = self._compare(f"answer {position}", got, expected)
             if check.verdict is not Verdict.OK:
@@ -294,4 +297,4 @@ class JudgeRank:
 
     @cached_property
     def _guard(self) -> torch.Tensor:
-        return self.marks.guard(self.device)
+        return self.canaries.guard(self.device)

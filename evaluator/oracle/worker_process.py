@@ -1,12 +1,13 @@
-"""One of the judge's ranks as a process: forked once, it serves one run after another."""
+"""Serves one oracle rank as a process of its own: forked once, for one run after another."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from multiprocessing.reduction import recv_handle, send_handle
+from typing import Any
 
 import torch
 
@@ -14,13 +15,13 @@ import problems
 from evaluator.buffers.control import Control
 from evaluator.host.cores import Cores
 from evaluator.messages.job import Job
-from evaluator.oracle.rank import JudgeRank
+from evaluator.oracle.rank import OracleRank
 from problems.mesh import join_world, mesh_groups
 
 
 @dataclass(frozen=True, kw_only=True)
-class Seat:
-    """Where a rank of the judge's sits; `store` is the file at which they meet."""
+class WorkerSetup:
+    """Says which rank a process serves; `store` is the file at which the ranks meet."""
 
     rank: int
     world_size: int
@@ -31,7 +32,8 @@ class Seat:
 
 @dataclass(frozen=True, kw_only=True)
 class Assignment:
-    """A run: the secret that its inputs come from, and the sides, each with a control page."""
+    """Begins a run: the secret that its inputs come from, and the sides, each with a control page
+    whose descriptors follow."""
 
     job: Job
     problem: str
@@ -39,67 +41,81 @@ class Assignment:
     sides: tuple[str, ...]
 
 
-def serve(seat: Seat, commands: Connection) -> None:
-    """Obey the judge until its end of the pipe closes; answers ("ok", value) or ("error", text)."""
+@dataclass(frozen=True)
+class Order:
+    """Asks for a method of OracleRank, sent by reference, with its arguments."""
+
+    command: Callable[..., Any]
+    arguments: tuple[object, ...]
+
+
+def serve(setup: WorkerSetup, orders: Connection) -> None:
+    """Obey the judge until its end of the pipe closes.
+
+    Answers ("ok", value), ("full", text) where memory is too little, or ("error", text).
+    """
     torch.set_num_threads(1)
-    _spread(seat)
-    device = join_world(seat.device, seat.store, seat.rank, seat.world_size)
-    own: JudgeRank | None = None
+    _spread(setup)
+    device = join_world(setup.device, setup.store, setup.rank, setup.world_size)
+    own: OracleRank | None = None
     while True:
         try:
-            name, arguments = commands.recv()
+            order: Assignment | Order = orders.recv()
         except EOFError:
             return
         answer = None
         try:
-            if name == "begin":
-                _spread(seat)
-                own = _begin(seat, device, arguments[0], commands)
+            if isinstance(order, Assignment):
+                _spread(setup)
+                own = _begin(setup, device, order, orders)
             else:
-                answer = getattr(own, name)(*arguments)
+                answer = order.command(own, *order.arguments)
         except Exception as error:  # noqa: BLE001 - a process boundary: the judge raises it again
             is_full = isinstance(error, torch.OutOfMemoryError)
-            commands.send(("full" if is_full else "error", f"{type(error).__name__}: {error}"))
+            orders.send(("full" if is_full else "error", f"{type(error).__name__}: {error}"))
             continue
-        commands.send(("ok", answer))
-        if name == "attach":
-            _hand_over(commands, [fd for fd, _ in answer or ()])
-            _watch(seat)
+        orders.send(("ok", answer))
+        if isinstance(order, Order) and order.command is OracleRank.attach:
+            _hand_over(orders, [fd for fd, _ in answer or ()])
+            _keep_to_watching_core(setup)
 
 
-def _spread(seat: Seat) -> None:
-    """Joining and connecting, this thread spins for answers of NCCL's own threads. They stay on the
-    processors that they were started on, which have to be more than the one it spins on."""
-    if seat.cores:
-        os.sched_setaffinity(0, seat.cores.helping[seat.rank])
+def _spread(setup: WorkerSetup) -> None:
+    """Use all of this rank's cores.
+
+    Joining and connecting, this thread spins for answers of NCCL's own threads. They stay on the
+    processors that they were started on, which have to be more than the one it spins on.
+    """
+    if setup.cores:
+        os.sched_setaffinity(0, setup.cores.helping[setup.rank])
 
 
-def _watch(seat: Seat) -> None:
-    """From now on this thread watches for ends of bursts, on a processor of its own."""
-    if seat.cores:
-        os.sched_setaffinity(0, {seat.cores.watching[seat.rank]})
+def _keep_to_watching_core(setup: WorkerSetup) -> None:
+    """Watch for the ends of batches from now on, on a processor of this thread's own."""
+    if setup.cores:
+        os.sched_setaffinity(0, {setup.cores.watching[setup.rank]})
 
 
 def _begin(
-    seat: Seat, device: torch.device, assigned: Assignment, commands: Connection
-) -> JudgeRank:
-    """Collective over the judge's ranks."""
+    setup: WorkerSetup, device: torch.device, assigned: Assignment, orders: Connection
+) -> OracleRank:
+    """Receive the control pages and make the rank of a run. Collective over the oracle's ranks."""
     job, module = assigned.job, problems.load(assigned.problem)
     controls = {}
     for side in assigned.sides:
-        fd = recv_handle(commands)
+        fd = recv_handle(orders)
         controls[side] = Control(fd)
         os.close(fd)
     size = module.problem.sizes[job.size]
-    dims = module.dims(size.m, size.n, seat.world_size)
-    return JudgeRank(
+    dims = module.dims(size.m, size.n, setup.world_size)
+    return OracleRank(
         job=job,
-        rank=seat.rank,
+        rank=setup.rank,
         module=module,
         secret=assigned.secret,
         controls=controls,
         device=device,
-        groups=mesh_groups(module.problem.mesh, dims, seat.rank, seat.world_size),
+        groups=mesh_groups(module.problem.mesh, dims, setup.rank, setup.world_size),
     )
 
 

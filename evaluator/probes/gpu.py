@@ -1,7 +1,7 @@
-"""Runs inside a sandbox with GPUs and tries what kernels need there. One JSON line an attempt.
+"""Tries inside a sandbox with GPUs what kernels need there. One JSON line an attempt.
 
-`python -m evaluator.probes.gpu <answer fd> <ranks>`: W ranks, forked before CUDA starts, as
-a run's.
+`python -m evaluator.probes.gpu <answer fd> <ranks>`: W ranks, forked before CUDA starts, as a
+run's.
 """
 
 from __future__ import annotations
@@ -43,6 +43,7 @@ extern "C" int run(float* x, int n) {
 
 
 def main(answer_fd: int, world_size: int) -> int:
+    """Let W ranks try everything, and write what they find; return 0."""
     for name in ATTEMPTS:  # what stays so where a rank dies or hangs
         _tell(answer_fd, name, False, NO_ANSWER)
     for rank in range(world_size):
@@ -55,7 +56,7 @@ def main(answer_fd: int, world_size: int) -> int:
 
 
 def _try_all(answer_fd: int, rank: int, world_size: int) -> None:
-    """The same attempts in the same order on every rank: most are collective."""
+    """Make the same attempts in the same order on every rank: most are collective."""
     try:
         join_world("cuda", "/tmp/gpu-probe", rank, world_size, timeout_s=30.0)
     except Exception as error:  # noqa: BLE001 - every failure is an answer
@@ -71,7 +72,7 @@ def _try_all(answer_fd: int, rank: int, world_size: int) -> None:
 
 
 def _tell(answer_fd: int, name: str, passed: bool, detail: str) -> None:
-    """A line shorter than a pipe's atomic write, so that ranks' lines do not mix."""
+    """Write a line shorter than a pipe's atomic write, so that ranks' lines do not mix."""
     line = json.dumps({"name": name, "passed": passed, "detail": detail[:200]})
     os.write(answer_fd, f"{line}\n".encode())
 
@@ -119,13 +120,13 @@ def _symmetric_world(rank: int, world_size: int) -> str | None:
 
 
 def _symmetric_neighbours(rank: int, world_size: int) -> str | None:
-    """The inner axis of a mesh of two: ranks 0, 1 and 2, 3 and so on."""
+    """Try the inner axis of a mesh of two: ranks 0, 1 and 2, 3 and so on."""
     pairs = [[first, first + 1] for first in range(0, world_size - 1, 2)]
     return _symmetric_in(pairs, rank)
 
 
 def _symmetric_strided(rank: int, world_size: int) -> str | None:
-    """The outer axis of that mesh: ranks 0, 2, ... and 1, 3, ..."""
+    """Try the outer axis of that mesh: ranks 0, 2, ... and 1, 3, ..."""
     lines = [list(range(first, world_size, 2)) for first in range(2)]
     return _symmetric_in([line for line in lines if len(line) > 1], rank)
 

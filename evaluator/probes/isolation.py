@@ -1,4 +1,4 @@
-"""Runs inside a sandbox and tries to get out; every attempt must fail. One JSON line an attempt."""
+"""Tries to get out of a sandbox from inside; every attempt must fail. One JSON line an attempt."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ FORKS = 200
 
 
 def main(answer_fd: int) -> int:
+    """Make every attempt, and write how it went; return 0."""
     with os.fdopen(answer_fd, "w") as answers:
         for name, attempt in ATTEMPTS.items():
             try:
@@ -88,7 +89,7 @@ def _see_environment() -> str | None:
 
 
 def _fork_many() -> str | None:
-    """Whether forks are refused is counted from outside; here they only have to end."""
+    """Fork and end what was forked: whether forks are refused is counted from outside."""
     children = []
     try:
         for _ in range(FORKS):

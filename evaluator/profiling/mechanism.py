@@ -1,12 +1,12 @@
-"""How a kernel moves bytes between GPUs: a closed list of tags, each with what shows it.
+"""Finds how a kernel moves bytes between GPUs: a closed list of tags, each with what shows it.
 
 `source` means that the text names it (comments left out), `sass` that the machine code which the
 ranks built holds its instructions, `trace` that it was seen at work. The last two are what ranks
 say of themselves, and nobody has to believe it: all of this annotates, nothing decides a verdict.
 
 Machine code cannot tell a load from a peer's memory from a load of one's own, so its loads, stores,
-TMA copies and signals count only where the source has a way to a peer's memory. A multimem store
-is an ordinary store to a multicast address; machine code shows multimem by its loads alone.
+TMA copies and signals count only where the source has a way to a peer's memory. A multimem store is
+an ordinary store to a multicast address; machine code shows multimem by its loads alone.
 """
 
 from __future__ import annotations
@@ -102,7 +102,8 @@ _C_COMMENT = re.compile(r"//[^\n]*|/\*[\s\S]*?(?:\*/|\Z)")
 def mechanisms(
     source: str, instructions: Mapping[str, int], timelines: Sequence[RankTimeline]
 ) -> tuple[Mechanism, ...]:
-    """Every tag that shows, in the order of `Tag`, with each kind of evidence, strongest first."""
+    """Return every tag that shows, in the order of `Tag`, with each kind of evidence, strongest
+    first."""
     code = without_comments(source)
     found = [*_in_trace(timelines), *_in_sass(code, instructions, timelines)]
     found += _in_source(code, timelines)
@@ -111,17 +112,17 @@ def mechanisms(
 
 
 def uses_nccl(timelines: Iterable[RankTimeline]) -> bool:
-    """Whether a kernel of NCCL was seen on some rank. A rank could hide one."""
+    """Return whether a kernel of NCCL was seen on some rank. A rank could hide one."""
     return any(_is_nccl(event) for timeline in timelines for event in timeline.events)
 
 
 def reaches_peers(source: str) -> bool:
-    """Whether the source names a way for its own code to another GPU's memory."""
+    """Return whether the source names a way for its own code to another GPU's memory."""
     return re.search(_REACH, without_comments(source)) is not None
 
 
 def without_comments(source: str) -> str:
-    """Python without comments and docstrings; triple-quoted text also without C's comments.
+    """Return Python without comments and docstrings; triple-quoted text also without C's comments.
 
     Lines keep their numbers. It need not parse, and takes time linear in its length.
     """
@@ -129,7 +130,7 @@ def without_comments(source: str) -> str:
 
 
 def instruction_counts(sass: Iterable[str]) -> dict[str, int]:
-    """How many instructions of each family the lines of a disassembly hold; one may be in two."""
+    """Count the instructions of each family in the lines of a disassembly; one may be in two."""
     found = Counter(match[1] for line in sass if (match := _INSTRUCTION.match(line)))
     return {
         family: sum(times for name, times in found.items() if pattern.match(name))
@@ -138,7 +139,8 @@ def instruction_counts(sass: Iterable[str]) -> dict[str, int]:
 
 
 def read_instructions(raw: bytes) -> Mapping[str, int] | None:
-    """The counts that a rank wrote of what it built; None where it says none. Untrusted bytes."""
+    """Read the counts that a rank wrote of what it built; None where it says none. Untrusted
+    bytes."""
     try:
         message = json.loads(raw[: 64 << 10].decode("utf-8", "replace"))
     except (ValueError, RecursionError):
@@ -204,8 +206,8 @@ def _is_peer_copy(event: TimelineEvent) -> bool:
 def _in_sass(
     code: str, counts: Mapping[str, int], timelines: Sequence[RankTimeline]
 ) -> Iterator[Mechanism]:
-    """What the built code shows of each tag. Every kernel loads and stores: that says something
-    only where nothing else can have moved the bytes."""
+    """Yield what the built code shows of each tag. Every kernel loads and stores: that says
+    something only where nothing else can have moved the bytes."""
     tma = counts.get("tma_load", 0) + counts.get("tma_store", 0)
     multimem = counts.get("multimem", 0)
     plain = counts.get("global_load", 0) + counts.get("global_store", 0)
@@ -227,8 +229,8 @@ def _built(tag: Tag, count: int, what: str) -> Mechanism:
 
 
 def _has_addresses(code: str, timelines: Sequence[RankTimeline]) -> bool:
-    """Whether its own kernels can hold a peer's address. A peer's buffer as a tensor may be for
-    the copy engine alone, where that was seen at work."""
+    """Return whether its own kernels can hold a peer's address. A peer's buffer as a tensor may be
+    for the copy engine alone, where that was seen at work."""
     if re.search(_ADDRESSES, code):
         return True
     by_engine = any(_is_peer_copy(event) for line in timelines for event in line.events)

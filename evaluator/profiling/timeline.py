@@ -1,6 +1,7 @@
-"""What ran on one rank during a few calls, and how far its communication hid behind computing.
+"""Reads what ran on one rank during a few calls, and how far its communication hid behind
+computing.
 
-The events are what a rank says of itself (`rank.py`): untrusted bytes, shown and never
+The events are what a rank says of itself (`rank/profiler.py`): untrusted bytes, shown and never
 scored. Names decide an event's kind, because a profiler tells no more:
 
 * `communication`: NCCL's and NVSHMEM's kernels, those of torch's symmetric memory, copies between
@@ -52,7 +53,8 @@ _CPU_COPIES = ("aten::copy_", "aten::clone", "aten::contiguous", "aten::to", "at
 def read_timeline(
     raw: bytes, rank: int, *, unknown: EventKind = EventKind.KERNEL
 ) -> RankTimeline | None:
-    """The timeline in what a rank recorded; None where it recorded none or wrote anything else.
+    """Read the timeline in what a rank recorded; None where it recorded none or wrote anything
+    else.
 
     `unknown` is the kind of kernels that no name explains: `compute` where the source has no way to
     another GPU's memory (`mechanism.reaches_peers`), so that they cannot communicate.
@@ -87,10 +89,10 @@ def read_timeline(
 
 
 def align(timelines: Sequence[RankTimeline]) -> tuple[RankTimeline, ...]:
-    """The same on one clock, from the earliest rank's origin on; unchanged if clocks disagree.
+    """Put timelines on one clock, from the earliest rank's origin on; unchanged if clocks disagree.
 
-    Ranks of one host share its clock. One that says to have begun a second apart from another
-    was not profiled together with it, or lies.
+    Ranks of one host share its clock. One that says to have begun a second apart from another was
+    not profiled together with it, or lies.
     """
     origins = [timeline.origin_ns for timeline in timelines]
     if not origins or max(origins) - min(origins) > MAX_SKEW_US * 1e3:
@@ -107,7 +109,7 @@ def _since(timeline: RankTimeline, origin_ns: int) -> RankTimeline:
 
 
 def kind_of(name: str, recorded_kind: str, *, is_peer: bool, unknown: EventKind) -> EventKind:
-    """The kind of an event, by the rule at the head of this module."""
+    """Return the kind of an event, by the rule at the head of this module."""
     match recorded_kind:
         case "memset":
             return EventKind.MEMSET
@@ -126,7 +128,7 @@ def kind_of(name: str, recorded_kind: str, *, is_peer: bool, unknown: EventKind)
 
 
 def _parsed(raw: bytes) -> dict[str, object]:
-    """The object in `raw`, empty where there is none."""
+    """Return the object in `raw`, empty where there is none."""
     if len(raw) > MAX_BYTES:
         return {}
     try:
@@ -137,7 +139,7 @@ def _parsed(raw: bytes) -> dict[str, object]:
 
 
 def _event(row: object, unknown: EventKind) -> TimelineEvent | None:
-    """`[name, recorded kind, start_us, duration_us, stream, bytes or null, is_peer]`."""
+    """Read `[name, recorded kind, start_us, duration_us, stream, bytes or null, is_peer]`."""
     if not isinstance(row, list) or len(row) != 7:
         return None
     name, recorded_kind, start, duration, stream_id, nbytes, is_peer = row
@@ -159,7 +161,8 @@ def _event(row: object, unknown: EventKind) -> TimelineEvent | None:
 
 
 def _time_us(value: object) -> float | None:
-    """A time that a call can take, to the nanosecond. NaN is none, and a bool is no number."""
+    """Return a time that a call can take, to the nanosecond. NaN is none, and a bool is no
+    number."""
     if type(value) not in (int, float) or not 0 <= value <= MAX_US:  # type: ignore[operator]
         return None
     return round(float(value), 3)  # type: ignore[arg-type]
@@ -172,7 +175,8 @@ def _whole(value: object, limit: int) -> int | None:
 
 
 def _union(events: Iterable[TimelineEvent], *kinds: EventKind) -> list[tuple[float, float]]:
-    """The disjoint intervals in which one of `kinds` ran; `events` come in order of their start."""
+    """Return the disjoint intervals in which one of `kinds` ran; `events` come in order of their
+    start."""
     merged: list[tuple[float, float]] = []
     for event in events:
         if event.kind not in kinds:
@@ -189,5 +193,5 @@ def _length(intervals: Iterable[tuple[float, float]]) -> float:
 
 
 def _at_least_0(difference_us: float) -> float:
-    """A difference of sums, which rounding may have put below zero."""
+    """Return a difference of sums, which rounding may have put below zero."""
     return max(0.0, round(difference_us, 3))

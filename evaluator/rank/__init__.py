@@ -1,3 +1,2 @@
-"""The code that runs beside a submission in its sandbox, never trusted. Imported by nobody else:
-the sandbox starts it by its module path.
-"""
+"""Runs beside a submission in its sandbox and is never trusted. Imported by nobody else: the
+sandbox starts it by its module path."""

@@ -1,7 +1,7 @@
-"""One build of an extension for all ranks, with the headers that it uses instead of all of torch's.
+"""Builds an extension once for all ranks, with the headers that it uses instead of all of torch's.
 
 Runs in the submission's processes: it makes honest submissions quick and protects nothing. torch's
-module is handed in, so that the judge may read this module without torch.
+module is handed in, so that reading this one needs no torch.
 """
 
 from __future__ import annotations
@@ -44,7 +44,8 @@ _FRONTEND = re.compile(
 
 
 def uses_extensions(source: str) -> bool:
-    """Whether a submission may build an extension, so that `share_builds` is worth its import."""
+    """Return whether a submission may build an extension, so that `share_builds` is worth its
+    import."""
     return _EXTENSIONS.search(source) is not None
 
 
@@ -91,7 +92,7 @@ def _key(wanted: Mapping[str, Any]) -> str:
 
 
 def _text(wanted: Mapping[str, Any]) -> str:
-    """All source text, given inline (`load_inline`) or as files (`load`)."""
+    """Return all source text, given inline (`load_inline`) or as files (`load`)."""
     inline = [*_listed(wanted.get("cpp_sources")), *_listed(wanted.get("cuda_sources"))]
     files = [Path(path).read_text(errors="replace") for path in _listed(wanted.get("sources"))]
     return "\n".join([*inline, *files])
@@ -103,7 +104,7 @@ def _listed(given: Any) -> list[str]:
 
 @contextlib.contextmanager
 def _alone_in(folder: Path) -> Iterator[None]:
-    """Nobody else is; whoever dies in there leaves."""
+    """Keep every other process out of the folder; whoever dies in there leaves."""
     folder.mkdir(parents=True, exist_ok=True)
     with Path(folder, "turn").open("a") as turn:
         fcntl.flock(turn, fcntl.LOCK_EX)
@@ -113,8 +114,8 @@ def _alone_in(folder: Path) -> Iterator[None]:
 def _build(
     cpp_extension: Any, load: Callable[..., Any], wanted: Mapping[str, Any], folder: Path
 ) -> Any:
-    """The loaded module. What does not build with few headers gets all of torch's and plain nvcc:
-    it is built or refused as torch alone would do it."""
+    """Build and load the module. What does not build with few headers gets all of torch's and plain
+    nvcc: it is built or refused as torch alone would do it."""
 
     def attempt(place: Path, includes: list[str]) -> Any:
         arguments = copy.deepcopy(dict(wanted))
@@ -148,14 +149,15 @@ def _build(
 
 
 def _emptied(folder: Path) -> Path:
-    """Of what somebody left who died at this build."""
+    """Remove what somebody left who died at this build; return the empty folder."""
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir()
     return folder
 
 
 def named_in_source(source: str, operators: Path) -> str:
-    """A header with the operators that the source calls; `operators` is torch's folder of them."""
+    """Return a header with the operators that the source calls; `operators` is torch's folder of
+    them."""
     names = set(_QUALIFIED.findall(source))
     if _UNQUALIFIED.search(source):
         names.update(_CALLED.findall(source))
@@ -171,7 +173,7 @@ def named_in_source(source: str, operators: Path) -> str:
 
 
 def _nvcc(cpp_extension: Any) -> str | None:
-    """The command that runs nvcc's passes side by side; None where there is no nvcc, or the
+    """Return the command that runs nvcc's passes side by side; None where there is no nvcc, or the
     submission has chosen its own."""
     home = cpp_extension.CUDA_HOME
     if home is None or "PYTORCH_NVCC" in os.environ:

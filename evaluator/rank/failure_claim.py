@@ -18,7 +18,7 @@ MAX_READ_CHARS = 1 << 20
 
 
 class CallFault(Exception):
-    """A fault that the runner found itself, already classified."""
+    """Says that the runner itself found a fault, already classified."""
 
     def __init__(self, verdict: str, cause: str, text: str) -> None:
         super().__init__(text)
@@ -26,7 +26,8 @@ class CallFault(Exception):
 
 
 def claim_of(error: BaseException, stage: str) -> bytes:
-    """The claim for an exception; `stage` is `import` while the module loads, then `call`."""
+    """Return the claim for an exception, as JSON; `stage` is `import` while the module loads, then
+    `call`."""
     if isinstance(error, CallFault):
         verdict, cause, text = error.verdict, error.cause, error.text
     else:
@@ -37,8 +38,8 @@ def claim_of(error: BaseException, stage: str) -> bytes:
 
 
 def _classify(error: BaseException, stage: str) -> tuple[str, str, str]:
-    """Verdict, cause and telling line of an exception, by what compilers, CUDA and torch say in it
-    and by its type."""
+    """Return verdict, cause and telling line of an exception, by what compilers, CUDA and torch say
+    in it and by its type."""
     name = type(error).__name__
     text = f"{name}: {str(error)[:MAX_READ_CHARS]}"
     at_stage = Verdict.IMPORT_ERROR if stage == "import" else Verdict.RUNTIME_ERROR

@@ -1,4 +1,4 @@
-"""What a rank prints when it is asked where it is: its stacks and its last collectives.
+"""Prints the stacks of a rank and its last collectives when it is asked where it is.
 
 Asked by a signal, because a rank that hangs inside a library runs no Python. Untrusted like all
 that a rank prints.
@@ -30,7 +30,7 @@ def prepare() -> None:
     signal.set_wakeup_fd(wake_end, warn_on_full_buffer=False)
     faulthandler.enable()
     faulthandler.register(HANG_REPORT_SIGNAL, all_threads=True, chain=True)
-    threading.Thread(target=_answer, args=[wake], daemon=True, name="last words").start()
+    threading.Thread(target=_answer, args=[wake], daemon=True, name="hang report").start()
 
 
 def _answer(wake: int) -> None:
@@ -40,7 +40,7 @@ def _answer(wake: int) -> None:
 
 
 def last_collectives() -> Iterator[str]:
-    """One line a process group: the last collective that this rank has entered in it."""
+    """Yield one line a process group: the last collective that this rank has entered in it."""
     if not dist.is_initialized():
         return
     last: dict[str, dict[str, Any]] = {}
@@ -53,7 +53,7 @@ def last_collectives() -> Iterator[str]:
 
 
 def _recorded() -> list[dict[str, Any]]:
-    """What torch's flight recorders hold; empty where this version has none."""
+    """Return what torch's flight recorders hold; empty where this version has none."""
     c10d: Any = torch._C._distributed_c10d
     entries: list[dict[str, Any]] = []
     for name in ("_dump_nccl_trace_json", "_dump_fr_trace_json"):

@@ -14,7 +14,8 @@ from evaluator.buffers.scrambling import BLOCK, DTYPES, Span, key_of, key_stream
 
 
 def input_opener(slab: Memory, node: dict[str, Any], kernel: str) -> Callable[[], None]:
-    """A rank's side: what undoes a lock, on the stream that the call before was made on."""
+    """Return what undoes a lock, on the stream that the call before was made on. `node` and
+    `kernel` are what the judge tells of it."""
     place, (offset, count, step) = node["answer"], node["span"]
     dtype = getattr(torch, place["dtype"])
     answer = slab.tensor(place["offset"], tuple(place["shape"]), dtype).reshape(-1)

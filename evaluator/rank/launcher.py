@@ -1,7 +1,7 @@
-"""First program inside a sandbox: imports torch once, receives its buffers, forks the ranks.
+"""Starts the ranks as the first program in a sandbox: imports torch once, receives buffers, forks.
 
-Trusted code in an untrusted place: it runs before the submission does, and nothing that it says
-later is believed.
+Our code in an untrusted place: it runs before the submission does, and nothing that it says later
+is believed.
 """
 
 from __future__ import annotations
@@ -44,14 +44,14 @@ def main(channel_fd: int, *, import_early: bool) -> int:
 
 
 def _import_runner() -> Callable[..., None]:
-    """Imports torch: once, before the ranks are forked."""
+    """Import torch: once, before the ranks are forked."""
     from evaluator.rank.runner import run_rank
 
     return run_rank
 
 
 def _wait_for_an_end(channel: socket.socket, children: dict[int, int]) -> None:
-    """Until a rank ends, which is told to the judge, or until the judge is gone.
+    """Wait until a rank ends, which is told to the judge, or until the judge is gone.
 
     A byte from the judge asks every rank where it is.
     """

@@ -1,7 +1,7 @@
-"""What a rank records of itself in the profile pass: events of a few calls, and what it built.
+"""Records of this rank, in the profile pass, the events of a few calls, and what it built.
 
-It runs beside the submission, so all of it may be forged; `timeline.py` and `mechanism.py` read it
-as untrusted bytes. Nothing here may end a run: a failure becomes an answer that holds no events.
+It runs beside the submission, so all of it may be forged; `profiling/` reads it as untrusted bytes.
+Nothing here may end a run: a failure becomes an answer that holds no events.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def record(calls: Callable[[], None], device: str) -> bytes:
 
 
 def device_code() -> bytes:
-    """How many instructions of each family the binaries hold that this sandbox built, as JSON.
+    """Count the instructions of each family in the binaries that this sandbox built; return JSON.
 
     Ranks share their build folders: asking one rank is enough.
     """
@@ -116,7 +116,7 @@ def _settle(is_cuda: bool) -> None:
 
 
 def _profiler(is_cuda: bool) -> Any:
-    """torch's profiler without torch.profiler around it, whose start imports 800 modules: 2 s.
+    """Use torch's profiler without torch.profiler around it, whose start imports 800 modules: 2 s.
 
     Where this torch can tell (from 2.10 on) it is asked for the bytes and devices of copies.
     """
@@ -133,7 +133,8 @@ def _profiler(is_cuda: bool) -> Any:
 
 
 def _device_rows(events: Iterable[Any], origin_ns: int) -> Iterator[Row]:
-    """Kernels, copies and fills of the GPU; not the annotations that torch shows beside them."""
+    """Yield kernels, copies and fills of the GPU; not the annotations that torch shows beside
+    them."""
     for event in events:
         if event.device_type().name != "CUDA" or _asked(event, "is_user_annotation", False):
             continue
@@ -150,7 +151,8 @@ def _device_rows(events: Iterable[Any], origin_ns: int) -> Iterator[Row]:
 
 
 def _cpu_rows(events: Iterable[Any], origin_ns: int) -> Iterator[Row]:
-    """The operators that no other contains, and collectives, which run on threads of their own."""
+    """Yield the operators that no other contains, and collectives, which run on threads of their
+    own."""
     streams: dict[int, int] = {}
     ends_ns: dict[int, int] = {}
     for event in events:
@@ -171,17 +173,17 @@ def _times(event: Any, name: str, kind: str, origin_ns: int) -> tuple[str, str, 
 
 
 def _asked(event: Any, method: str, otherwise: Any) -> Any:
-    """What an event says where this version of torch lets it."""
+    """Return what an event says where this version of torch lets it."""
     return getattr(event, method, lambda: otherwise)()
 
 
 def _facts(metadata: str) -> dict[str, int]:
-    """The whole numbers in an event's metadata: JSON without its outer braces."""
+    """Return the whole numbers in an event's metadata: JSON without its outer braces."""
     return {key: int(value) for key, value in re.findall(r'"(\w+)": (\d+)\b(?!\.)', metadata)}
 
 
 def _encoded(message: dict[str, Any]) -> bytes:
-    """At most MAX_EVENTS events, and fewer where they would not fit into MAX_BYTES."""
+    """Encode at most MAX_EVENTS events, and fewer where they would not fit into MAX_BYTES."""
     rows: list[Row] = message["events"]
     kept = rows[:MAX_EVENTS]
     while True:
@@ -193,7 +195,7 @@ def _encoded(message: dict[str, Any]) -> bytes:
 
 
 def _disassembler() -> str | None:
-    """CUDA's own, or the one that Triton brings along."""
+    """Find CUDA's own, or the one that Triton brings along."""
     folders = [os.environ.get("CUDA_HOME", "/usr/local/cuda") + "/bin"]
     triton = importlib.util.find_spec("triton")
     for place in (triton.submodule_search_locations or []) if triton else []:
@@ -213,7 +215,8 @@ def _binaries() -> list[Path]:
 
 
 def _disassembled(tool: str, binaries: Iterable[Path]) -> Generator[str, None, None]:
-    """Lines of machine code of the binaries, as far as time and size for all of them reach."""
+    """Yield lines of machine code of the binaries, as far as time and size for all of them
+    reach."""
     deadline, left_bytes = time.monotonic() + DISASSEMBLY_S, MAX_SASS_BYTES
     for path in binaries:
         left_s = deadline - time.monotonic()

@@ -1,4 +1,5 @@
-"""One rank of a submission or of the reference: join the group, map the slab, call, tick.
+"""Runs one rank of a submission or of the reference: joins the group, maps the slab, calls, signals
+done.
 
 It shares its process with the submission, so nothing here protects anything: it only makes honest
 submissions work. The judge believes none of it.
@@ -28,7 +29,7 @@ from evaluator.buffers.control_page import Command
 from evaluator.buffers.memory import Memory
 from evaluator.messages.codec import decode
 from evaluator.messages.rank_setup import RankSetup, Task, receive_slab
-from evaluator.rank import hang_report as last_words
+from evaluator.rank import hang_report
 from evaluator.rank.builds import share_builds, uses_extensions
 from evaluator.rank.control import RankControl
 from evaluator.rank.failure_claim import CallFault, claim_of
@@ -47,7 +48,7 @@ def run_rank(setup: RankSetup, rank: int, slab_channel: socket.socket, control_f
     """Serve the judge's commands until the sandbox is killed, or claim a failure and wait."""
     control, stage = RankControl(control_fd), "import"
     try:
-        last_words.prepare()
+        hang_report.prepare()
         control.wait_go()
         device = _join(setup, rank)
         work = _work(setup.task, setup.world_size, rank)
@@ -65,10 +66,10 @@ def run_rank(setup: RankSetup, rank: int, slab_channel: socket.socket, control_f
                     slot = slots[index]
                     given = slot.given()
                     slot.store(work.solution(*given), given)
-                    openers = ALL_OPEN  # in bursts to come
+                    openers = ALL_OPEN  # in batches to come
                 control.done(elapsed_ns())
                 continue
-            if command is Command.TAKE:
+            if command is Command.TASK:
                 work = _work_after(slab, control, setup, rank)
                 slots, slab = [], None
             elif command is Command.CHAIN:
@@ -86,7 +87,7 @@ def run_rank(setup: RankSetup, rank: int, slab_channel: socket.socket, control_f
 
 
 def _give_up(control: RankControl, claim: bytes) -> None:
-    """The judge ends it."""
+    """Claim a failure, and wait for the judge to end it."""
     traceback.print_exc()
     control.fail(claim)
     while True:
@@ -94,13 +95,13 @@ def _give_up(control: RankControl, claim: bytes) -> None:
 
 
 def _keep_to(core: int | None, others: tuple[int, ...]) -> None:
-    """This thread alone: those that it has started stay where they are."""
+    """Keep this thread alone to these processors: those that it has started stay where they are."""
     if wanted := {core} if core is not None else others:
         os.sched_setaffinity(0, wanted)
 
 
 def _openers(slab: Memory | None, control: RankControl) -> Openers:
-    """For the calls of the next burst, and for it alone."""
+    """Return what opens the inputs of each call of the next batch, and of it alone."""
     assert slab is not None
     plan = control.read_plan()
     return [input_opener(slab, node, plan["kernel"]) if node else int for node in plan["locks"]]
@@ -109,7 +110,7 @@ def _openers(slab: Memory | None, control: RankControl) -> Openers:
 def _answer(
     command: Command, calls: list[Slot], work: Work, device: torch.device, rank: int
 ) -> bytes:
-    """What the judge asks of a kernel whose verdict is known already."""
+    """Return what the judge asks of a kernel whose verdict is known already."""
     from evaluator.rank.profiler import device_code, record
 
     def call_all() -> None:
@@ -128,7 +129,7 @@ def _wall(device: torch.device) -> Callable[[], int]:
 
 
 def _events(device: torch.device) -> Callable[[], int]:
-    """The GPU's own time; whoever asks for it waits until everything on the GPU is done."""
+    """Take the GPU's own time; whoever asks for it waits until everything on the GPU is done."""
     event: Any = torch.cuda.Event
     began, ended = event(enable_timing=True), event(enable_timing=True)
     began.record(torch.cuda.current_stream(device))
@@ -163,7 +164,7 @@ def _join(setup: RankSetup, rank: int) -> torch.device:
 
 @dataclass(frozen=True, kw_only=True)
 class Work:
-    """What this rank calls, its groups, and what the problem's outputs are called."""
+    """Holds what this rank calls, its groups, and what the problem's outputs are called."""
 
     solution: Solution
     groups: Groups
@@ -171,7 +172,7 @@ class Work:
 
 
 def _work(task: Task, world_size: int, rank: int) -> Work:
-    """Collective over the side's ranks."""
+    """Load what the task names. Collective over the side's ranks."""
     module = problems.load(task.problem)
     dims = module.dims(task.m, task.n, world_size)
     groups = mesh_groups(module.problem.mesh, dims, rank, world_size)
@@ -180,7 +181,7 @@ def _work(task: Task, world_size: int, rank: int) -> Work:
 
 
 def _work_after(slab: Memory | None, control: RankControl, setup: RankSetup, rank: int) -> Work:
-    """The next task of a reference's rank, which lets the memory of the last one go."""
+    """Load the next task of a reference's rank, which lets the memory of the last one go."""
     if slab is not None:
         memory.close(slab)
     torch.cuda.empty_cache()
@@ -208,7 +209,7 @@ def _entry(source: str) -> Solution:
 
 
 class Slot:
-    """The arguments of one call and the places of its outputs, as views on the slab."""
+    """Holds the arguments of one call and the places of its outputs, as views on the slab."""
 
     def __init__(self, slab: Memory, work: Work, node: dict[str, Any]) -> None:
         self.arguments = [_argument(slab, work.groups, item) for item in node["arguments"]]
@@ -217,7 +218,8 @@ class Slot:
         self._changed = [(i, tensors(self.arguments[i])) for i in node["changed"]]
 
     def given(self) -> list[object]:
-        """The arguments of the next call; a list that one empties is whole for the one after."""
+        """Return the arguments of the next call; a list that one empties is whole for the one
+        after."""
         return [list(a) if isinstance(a, list) else a for a in self.arguments]
 
     def store(self, result: object, given: list[object]) -> None:

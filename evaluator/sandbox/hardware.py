@@ -1,4 +1,5 @@
-"""Where a run happens: the processor or accelerator, the host, the versions of what matters."""
+"""Describes where a run happens: the processor or accelerator, the host, the versions of what
+matters."""
 
 from __future__ import annotations
 
@@ -21,7 +22,7 @@ PACKAGES = ("torch", "triton", "numpy", "ninja", "nvidia-nccl-cu13", "nvidia-cud
 
 @cache
 def environment(own_gpus: tuple[Gpu, ...] = ()) -> Environment:
-    """The processor stands for the hardware where no GPUs are given."""
+    """Describe this host. The processor stands for the hardware where no GPUs are given."""
     versions = {"python": platform.python_version(), "kernel": platform.release()}
     if own_gpus and (driver := gpus.driver_version()):
         versions["driver"] = driver
@@ -40,12 +41,12 @@ def environment(own_gpus: tuple[Gpu, ...] = ()) -> Environment:
 
 
 def gpu_name(own_gpus: Sequence[Gpu]) -> str:
-    """Such as `4 x NVIDIA H200`."""
+    """Return a name such as `4 x NVIDIA H200`."""
     return f"{len(own_gpus)} x {own_gpus[0].name}"
 
 
 def cpu_name() -> str:
-    """Such as `2 x AMD EPYC 7B13`."""
+    """Return a name such as `2 x AMD EPYC 7B13`."""
     model = platform.machine()
     info = Path("/proc/cpuinfo")
     if sys.platform == "linux" and info.exists():

@@ -17,7 +17,7 @@ PAUSE_S = 0.01
 
 @dataclass
 class _Capped:
-    """The head and the tail of a stream, each at most `half` bytes."""
+    """Keeps the head and the tail of a stream, each at most `half` bytes."""
 
     half: int
     head: bytearray = field(default_factory=bytearray)
@@ -26,6 +26,7 @@ class _Capped:
     dropped_bytes: int = 0
 
     def add(self, chunk: bytes) -> None:
+        """Take more of the stream."""
         room = self.half - len(self.head)
         self.head += chunk[:room]
         if rest := chunk[room:]:
@@ -40,6 +41,7 @@ class _Capped:
                 self.tail.appendleft(first[excess:])
 
     def text(self) -> str:
+        """Return what is kept, with a line for what is not."""
         gap = f"\n… {self.dropped_bytes} bytes not kept …\n".encode() if self.dropped_bytes else b""
         return plain_text(bytes(self.head) + gap + b"".join(self.tail))
 
@@ -55,7 +57,7 @@ class LogCollector:
         self._thread: threading.Thread | None = None
 
     def open_pipe(self, rank: int) -> int:
-        """The write end for `rank` (-1: the sandbox itself); its caller closes it."""
+        """Return the write end for `rank` (-1: the sandbox itself); its caller closes it."""
         read, write = os.pipe()
         os.set_blocking(read, False)
         self._ranks[read] = rank
@@ -63,6 +65,7 @@ class LogCollector:
         return write
 
     def start(self) -> None:
+        """Begin to drain the pipes that are open."""
         self._thread = threading.Thread(target=self._drain, daemon=True)
         self._thread.start()
 

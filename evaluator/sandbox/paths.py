@@ -1,4 +1,5 @@
-"""Paths of the judging host as readers see them: which file it is, and not in whose folder."""
+"""Names files of the judging host as readers see them: which file it is, and not in whose
+folder."""
 
 from __future__ import annotations
 
@@ -15,7 +16,7 @@ Names = Sequence[tuple[str, str]]
 
 
 def neutral(text: str, names: Names | None = None) -> str:
-    """Untrusted `text` with `evaluator/rank/runner.py` for this host's path of it, and so on."""
+    """Replace this host's path in untrusted `text`, by `evaluator/rank/runner.py` and so on."""
     for folder, name in _own() if names is None else names:
         text = text.replace(folder, name)
     return text
@@ -34,7 +35,7 @@ def _own() -> Names:
 
 
 def _home() -> Path | None:
-    """None of a user whom this host does not know, as in a container."""
+    """Return the user's folder; None of a user whom this host does not know, as in a container."""
     try:
         return Path.home()
     except RuntimeError:
@@ -49,7 +50,8 @@ def named(
     prefixes: Sequence[Path],
     home: Path | None,
 ) -> Names:
-    """Inner folders before those that they lie in; links as they are written and as they lead."""
+    """Return inner folders before those that they lie in; links as they are written and as they
+    lead."""
     found = {
         **dict.fromkeys(packages, "site-packages/"),
         **{folder: f"lib/{folder.name}/" for folder in library},

@@ -1,4 +1,4 @@
-"""The sandboxed ranks of one side (submission or reference), as the judge handles them."""
+"""Handles the sandboxed ranks of one side (submission or reference) for the judge."""
 
 from __future__ import annotations
 
@@ -29,13 +29,14 @@ LAUNCHER = "evaluator.rank.launcher"
 BUILD_POLL_S = 0.002
 HEALTH_EVERY_S = 0.02
 CLAIM_GRACE_S = 0.2
-LAST_WORDS_S = 0.5
+HANG_REPORT_S = 0.5
 PROFILE_S = 45.0
 
 
 @dataclass(kw_only=True)
-class Ranks:
-    """W ranks in one sandbox. Started before the judge imports torch, so that imports overlap."""
+class RankGroup:
+    """Holds W ranks in one sandbox. Started before the judge imports torch, so that imports
+    overlap."""
 
     side: str
     limits: Limits
@@ -52,16 +53,17 @@ class Ranks:
 
     @property
     def isolation(self) -> Isolation:
+        """Return the level of the sandbox."""
         return self.sandbox.isolation
 
     @property
     def is_idle(self) -> bool:
-        """Whether every rank has done what it was told, or was told nothing yet."""
+        """Return whether every rank has done what it was told, or was told nothing yet."""
         is_done = all(control.is_done and not control.claim for control in self.controls)
         return is_done and self.sandbox.is_alive
 
     def start(self, setup: RankSetup) -> None:
-        """The ranks join their group and import their entry."""
+        """Have the ranks join their group and import their entry."""
         self.is_started = True
         logs = [self.logs.open_pipe(rank) for rank in range(setup.world_size)]
         self.logs.start()
@@ -75,12 +77,12 @@ class Ranks:
             os.close(fd)
         self._command(Command.CALL)
 
-    def take(self, task: Task) -> None:
-        """Ranks that have served before get another task; they are the reference's."""
+    def give_task(self, task: Task) -> None:
+        """Give ranks that have served before another task; they are the reference's."""
         for control in self.controls:
             control.pin(None)
             control.write_plan(encode(task))
-        self._command(Command.TAKE)
+        self._command(Command.TASK)
 
     def give_slabs(self, slabs: Sequence[tuple[int, int]]) -> None:
         """Send every rank its slab, to be mapped with the first plan; closes the descriptors."""
@@ -90,7 +92,7 @@ class Ranks:
             os.close(fd)
 
     def pin(self, cores: Sequence[int]) -> None:
-        """The ranks' main threads keep to these processors from the next plan on."""
+        """Keep the ranks' main threads to these processors from the next plan on."""
         for control, core in zip(self.controls, cores, strict=True):
             control.pin(core)
 
@@ -98,19 +100,19 @@ class Ranks:
         """Give every rank a new plan of its slab and wait until all have taken it."""
         self._hand(Command.LOAD_PLAN, plans)
 
-    def lock(self, plans: Sequence[dict[str, Any]]) -> None:
-        """Tell every rank how the calls of its next burst open one after the other."""
+    def chain_inputs(self, plans: Sequence[dict[str, Any]]) -> None:
+        """Tell every rank how the calls of its next batch open one after the other."""
         self._hand(Command.CHAIN, plans)
 
     def ask(self, command: Command, indices: tuple[int, ...] = ()) -> list[bytes]:
-        """What every rank says to a question: untrusted bytes."""
+        """Return what every rank says to a question: untrusted bytes."""
         self._command(command, indices)
         self.wait()
         return [control.answer for control in self.controls]
 
     @contextlib.contextmanager
     def paused(self) -> Iterator[None]:
-        """All processes of the side stand still in here."""
+        """Stop all processes of the side while the block runs."""
         stopped = self.sandbox.pause()
         try:
             yield
@@ -118,12 +120,12 @@ class Ranks:
             self.sandbox.resume(stopped)
 
     def arm(self) -> None:
-        """An empty burst: it wakes the ranks, so that none sleeps when the clock starts."""
+        """Run an empty batch: it wakes the ranks, so that none sleeps when the clock starts."""
         self.begin(())
         self.wait()
 
     def begin(self, indices: tuple[int, ...]) -> None:
-        """One burst on every rank, back to back, over inputs that are there already."""
+        """Begin one batch on every rank, back to back, over inputs that are there already."""
         self._command(Command.CALL, indices)
 
     def stage(self, command: Command, indices: tuple[int, ...] = ()) -> int:
@@ -135,7 +137,8 @@ class Ranks:
         return max([control.next_sequence() for control in self.controls])
 
     def wait(self) -> None:
-        """Until every rank says it is done; raises Fault on a claim, death, limit or deadline."""
+        """Wait until every rank says it is done. Raises Fault on a claim, death, limit or
+        deadline."""
         began = time.monotonic()
         deadline = began + self._limit_s() - self.waited_s
         next_health = began + HEALTH_EVERY_S
@@ -162,7 +165,7 @@ class Ranks:
             raise self._claimed()
         for rank, control in enumerate(self.controls):
             if control.is_ahead:
-                message = f"rank {rank} ticked for a call that was never asked for"
+                message = f"rank {rank} signalled done for a call that was never asked for"
                 raise Fault(Verdict.PROTOCOL_VIOLATION, "tick", message, ranks=(rank,))
         exceeded = self.sandbox.exceeded()
         if exceeded == "memory":
@@ -204,7 +207,7 @@ class Ranks:
         }.get(self.phase, self.limits.timed_s)
 
     def _claimed(self) -> Fault:
-        """The failure that ranks claim; of several in the build, the compiler's own."""
+        """Return the failure that ranks claim; of several in the build, the compiler's own."""
         if self.phase is Phase.BUILD:
             time.sleep(CLAIM_GRACE_S)
         claims = {r: read_claim(own) for r, c in enumerate(self.controls) if (own := c.claim)}
@@ -216,14 +219,15 @@ class Ranks:
     def _timeout(self, silent: list[int]) -> Fault:
         with contextlib.suppress(OSError):
             self.channel.send(b"?")  # every rank prints where it is
-            time.sleep(LAST_WORDS_S)
+            time.sleep(HANG_REPORT_S)
         names = ", ".join(map(str, silent))
         message = f"no answer from rank {names} within {self._limit_s():g} s of {self.phase}"
         cause = "deadlock" if self.phase is not Phase.BUILD else "build"
         return Fault(Verdict.TIMEOUT, cause, message, ranks=silent)
 
     def _death(self) -> Fault:
-        """The sandbox ended by itself. What it says of how is evidence, not truth."""
+        """Return the fault of a sandbox that ended by itself. What it says of how is evidence, not
+        truth."""
         self.channel.setblocking(False)
         note: dict[str, Any] = {}
         with contextlib.suppress(OSError, ValueError, RecursionError):
@@ -237,7 +241,7 @@ class Ranks:
         return Fault(Verdict.RUNTIME_ERROR, cause, plain_text(message, 200), ranks=ranks)
 
 
-def launch(side: str, job: Job, host: Host, *, import_early: bool) -> Ranks:
+def launch(side: str, job: Job, host: Host, *, import_early: bool) -> RankGroup:
     """Start a side's sandbox; its ranks wait for `start`.
 
     They import torch at once, or with `import_early` false when they are started.
@@ -261,7 +265,7 @@ def launch(side: str, job: Job, host: Host, *, import_early: bool) -> Ranks:
     theirs.close()
     os.close(output)
     fds = [sealed_memfd("control", CONTROL_BYTES) for _ in range(job.world_size)]
-    return Ranks(
+    return RankGroup(
         side=side,
         limits=job.limits,
         sandbox=box,

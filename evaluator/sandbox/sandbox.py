@@ -47,7 +47,7 @@ READABLE = (
 
 @dataclass(kw_only=True)
 class Sandbox:
-    """A running sandbox. `init_pidfd` is its first process: when that dies, all in it dies.
+    """Holds a running sandbox. `init_pidfd` is its first process: when that dies, all in it dies.
     `scratch` is a folder outside that is its own, where it has no /tmp of its own."""
 
     process: subprocess.Popen[bytes]
@@ -60,6 +60,7 @@ class Sandbox:
 
     @property
     def is_alive(self) -> bool:
+        """Return whether its program still runs."""
         return self.process.poll() is None
 
     def kill(self, timeout_s: float = 30.0) -> None:
@@ -102,6 +103,7 @@ class Sandbox:
 
     @staticmethod
     def resume(stopped: Sequence[int]) -> None:
+        """Let processes that `pause` stopped go on."""
         for pid in stopped:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGCONT)
@@ -112,7 +114,7 @@ class Sandbox:
         return sorted(processes.tree(self.init_pid)) if self.init_pid is not None else []
 
     def exceeded(self) -> str | None:
-        """`memory` or `processes` when the submission passed that limit, else None."""
+        """Return `memory` or `processes` when the submission passed that limit, else None."""
         if self.leaf is not None:
             if self.leaf.oom_kills:
                 return "memory"
@@ -126,7 +128,7 @@ class Sandbox:
 
 
 def find_bwrap() -> str | None:
-    """bubblewrap's path: `PKB_BWRAP`, or the one on PATH."""
+    """Return bubblewrap's path: `PKB_BWRAP`, or the one on PATH; None where there is none."""
     return os.environ.get("PKB_BWRAP") or shutil.which("bwrap")
 
 
@@ -252,8 +254,9 @@ def _bwrap_arguments(
 
 
 def _covered_proc() -> list[str]:
-    """Everything of /proc read-only but the processes: CUDA does not start where it cannot name its
-    threads. Started by root, the sandbox's user owns the rest: a kernel setting is a way out."""
+    """Bind everything of /proc read-only but the processes: CUDA does not start where it cannot
+    name its threads. Started by root, the sandbox's user owns the rest: a kernel setting is a way
+    out."""
     entries = [entry for entry in Path("/proc").iterdir() if not entry.name.isdigit()]
     writable = [
         e for e in entries if not e.is_symlink() and (e.is_dir() or e.stat().st_mode & 0o222)
@@ -262,7 +265,8 @@ def _covered_proc() -> list[str]:
 
 
 def _readable_paths() -> list[str]:
-    """The allow-list: system libraries, this interpreter, and the public code that ranks import."""
+    """Return the allow-list: system libraries, this interpreter, and the public code that ranks
+    import."""
     own = [sys.base_prefix, sys.prefix, str(REPOSITORY / "evaluator"), str(REPOSITORY / "problems")]
     extra = [path for path in os.environ.get("PKB_SANDBOX_READABLE", "").split(":") if path]
     system = [path for path in READABLE if Path(path).exists()]

@@ -1,4 +1,4 @@
-"""A seccomp filter for submissions, assembled as classic BPF: known-dangerous calls answer EPERM.
+"""Assembles a seccomp filter for submissions as classic BPF: known-dangerous calls answer EPERM.
 
 Sources: linux/seccomp.h and linux/bpf_common.h for the encodings, the x86-64 system call table for
 the numbers. Other architectures get no filter, and so a lower isolation level.
@@ -63,11 +63,13 @@ _DENY = 0x00050000 | errno.EPERM
 
 
 def is_supported() -> bool:
+    """Return whether this host's processor has a filter."""
     return platform.machine() == "x86_64"
 
 
 def program() -> bytes:
-    """The filter's instructions: refuse foreign architectures, deny the list, allow the rest."""
+    """Return the filter's instructions: refuse foreign architectures, deny the list, allow the
+    rest."""
     lines = [
         _instruction(_LOAD_WORD, _OFFSET_ARCHITECTURE),
         _instruction(_JUMP_EQUAL, _AUDIT_ARCH_X86_64, if_true=1),
@@ -83,7 +85,7 @@ def program() -> bytes:
 
 
 def program_fd() -> int:
-    """The filter in an inheritable memfd, as bubblewrap's `--seccomp` wants it."""
+    """Return the filter in an inheritable memfd, as bubblewrap's `--seccomp` wants it."""
     fd = os.memfd_create("seccomp", 0)
     os.write(fd, program())
     os.lseek(fd, 0, os.SEEK_SET)

@@ -1,4 +1,5 @@
-"""What isolation this host really reaches: a probe tries to get out of a sandbox and must fail."""
+"""Finds what isolation this host really reaches: a probe tries to get out of a sandbox and must
+fail."""
 
 from __future__ import annotations
 
@@ -21,6 +22,8 @@ TIMEOUT_S = 120.0
 
 @dataclass(frozen=True, kw_only=True)
 class Probe:
+    """Holds how one attempt went."""
+
     name: str
     passed: bool
     detail: str
@@ -28,7 +31,7 @@ class Probe:
 
 @dataclass(frozen=True, kw_only=True)
 class HostCheck:
-    """`isolation` is the level at which every probe passed."""
+    """Holds what the probes found; `isolation` is the level at which every one of them passed."""
 
     isolation: Isolation
     probes: tuple[Probe, ...]
@@ -37,7 +40,7 @@ class HostCheck:
 
     @property
     def lacks(self) -> tuple[str, ...]:
-        """What kernels may need and this host's GPUs cannot do in a sandbox."""
+        """Return what kernels may need and this host's GPUs cannot do in a sandbox."""
         return tuple(probe.name for probe in self.gpu_probes if not probe.passed)
 
 
@@ -63,7 +66,8 @@ def _check_isolation() -> HostCheck:
 
 
 def _check_gpus(gpus: tuple[Gpu, ...]) -> tuple[Probe, ...]:
-    """Each attempt with the first rank's failure, if any rank failed; nothing without two GPUs."""
+    """Return each attempt with the first rank's failure, if any rank failed; nothing without two
+    GPUs."""
     if len(gpus) < 2:
         return ()
     host = Host(gpus=gpus, threads=1, poll_s=0.0)
@@ -76,7 +80,7 @@ def _check_gpus(gpus: tuple[Gpu, ...]) -> tuple[Probe, ...]:
 
 
 def _merged(probes: list[Probe], ranks: int) -> Probe:
-    """An attempt's first line stands for ranks that gave no answer."""
+    """Sum up an attempt's lines; the first stands for ranks that gave no answer."""
     silent, *answers = probes
     failed = [probe for probe in answers if not probe.passed]
     if failed:
@@ -100,7 +104,8 @@ def _run_probe() -> tuple[Isolation, tuple[Probe, ...]]:
 def _answers(
     program: list[str], limits: Limits, host: Host | None
 ) -> tuple[sandbox.Sandbox, list[Probe]]:
-    """What a program says in a sandbox; `{answers}` in it becomes the descriptor to say it to."""
+    """Return what a program says in a sandbox; `{answers}` in it becomes the descriptor to say it
+    to."""
     read, write = os.pipe()
     null = os.open(os.devnull, os.O_RDWR)
     try:

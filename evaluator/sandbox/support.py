@@ -1,4 +1,4 @@
-"""What a kernel or a problem needs of a host and this one lacks: never the kernel's fault."""
+"""Finds what a kernel or a problem needs of a host and this one lacks: never the kernel's fault."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _NEEDED_BY_SOURCE = {
 
 
 def lacking(job: Job, problem: Problem, host: Host) -> str | None:
-    """The first thing that is missing, in one sentence; None where nothing is."""
+    """Return the first thing that is missing, in one sentence; None where nothing is."""
     if job.device is Device.CPU:
         return None
     return _lacking_gpus(job, problem, host) or _lacking_tools(job) or _lacking_ability(job)
@@ -59,7 +59,7 @@ def _lacking_tools(job: Job) -> str | None:
 
 
 def _lacking_ability(job: Job) -> str | None:
-    """What does not work in a sandbox of this host, and the source names."""
+    """Name what does not work in a sandbox of this host, and the source names."""
     for lack in filter(None, os.environ.get(LACKS, "").split(LACKS_SEPARATOR)):
         pattern = _NEEDED_BY_SOURCE.get(lack.partition(",")[0])
         if pattern is None or re.search(pattern, job.source):

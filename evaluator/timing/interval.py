@@ -1,4 +1,4 @@
-"""How far a speedup can be trusted: its 95 % interval. Standard library only."""
+"""Estimates how far a speedup can be trusted: its 95 % interval. Standard library only."""
 
 from __future__ import annotations
 
@@ -15,11 +15,12 @@ _NORMAL = statistics.NormalDist().inv_cdf(0.975)
 
 
 def speedup_interval(kernel: Sequence[float], baseline: Sequence[float]) -> tuple[float, float]:
-    """95 % interval of median(baseline) / median(kernel), of times round by round.
+    """Return the 95 % interval of median(baseline) / median(kernel), of times round by round.
 
     Rounds are resampled with what both sides took in them, because what slows a host down for a
-    while slows both. That understates how few rounds scatter, for which Student's factor makes up;
-    what processes differ by is added as an error of its own.
+    while slows both (percentile bootstrap of paired samples: Efron and Tibshirani, "An Introduction
+    to the Bootstrap", 1993). That understates how few rounds scatter, for which Student's factor
+    makes up; what processes differ by is added as an error of its own.
     """
     chooser = random.Random(0)
     rounds = list(zip(kernel, baseline, strict=True))
@@ -40,8 +41,9 @@ def _log_ratio(rounds: Sequence[tuple[float, float]]) -> float:
 
 
 def _few_rounds_factor(rounds: int) -> float:
-    """By how much a bootstrap of so many rounds is too narrow: Student's quantile over the normal
-    one, by three terms of its expansion, and the bias of a standard deviation."""
+    """Return by how much a bootstrap of so many rounds is too narrow: Student's quantile over the
+    normal one, by three terms of its expansion (Abramowitz and Stegun, 26.7.5), and the bias of a
+    standard deviation."""
     freedom, z = max(1, rounds - 1), _NORMAL
     student = (
         z

@@ -1,4 +1,4 @@
-"""What the vendors state for the accelerators of a judging host. Standard library only.
+"""Lists what the vendors state for the accelerators of a judging host. Standard library only.
 
 Rates are those of data without structured sparsity, at the clock that the datasheet assumes. A GPU
 may clock a few per cent higher: Hopper's matrix rates are given for 1.83 GHz, and H200s run at up
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, kw_only=True)
 class MatrixRates:
-    """Dense TFLOP/s by type of the inputs, on matrix units where the GPU has some for it.
+    """Holds dense TFLOP/s by type of the inputs, on matrix units where the GPU has some for it.
 
     `tensorfloat32` is what float32 inputs reach when they may lose mantissa bits; `float32` keeps
     them. None where the GPU has no such unit.
@@ -28,7 +28,8 @@ class MatrixRates:
 
 @dataclass(frozen=True, kw_only=True)
 class HardwareLimits:
-    """Of each GPU of a node. `link_gb_s` is one way, all links to other GPUs together.
+    """Holds the limits of each GPU of a node. `link_gb_s` is one way, all links to other GPUs
+    together.
 
     `l2_bytes` is what the driver reports. `latency_us` is the least time from a GPU's write until
     another GPU sees it; None where nobody has measured it.
@@ -128,5 +129,6 @@ _BY_NAME = {
 
 
 def limits_of(gpu_name: str) -> HardwareLimits | None:
-    """Of a GPU as its driver names it, such as `NVIDIA H200`; None for what is not listed."""
+    """Return the limits of a GPU as its driver names it, such as `NVIDIA H200`; None for what is
+    not listed."""
     return _BY_NAME.get(gpu_name.strip().removeprefix("NVIDIA "))

@@ -1,7 +1,8 @@
-"""The least time that hardware allows a call, and whether a measured time can be true.
+"""Bounds from below the time that hardware allows a call, and finds times that cannot be true.
 
-Standard library only. Floors are for data of the run's dtype on a node whose switch does not reduce
-or multicast, with the datasheet's rates.
+Standard library only. The roofline model (Williams, Waterman and Patterson, CACM 52(4), 2009) with
+the wire as a further roof, for data of the run's dtype on a node whose switch does not reduce or
+multicast, with the datasheet's rates.
 """
 
 from __future__ import annotations
@@ -25,13 +26,13 @@ FEWER_FLOPS = 4.0
 def roofline_bounds(
     cost: Cost, dtype: Dtype, limits: HardwareLimits, batch_calls: int
 ) -> RooflineBounds:
-    """For a call among `batch_calls` back to back that begin with cold caches.
+    """Return the bounds of a call among `batch_calls` back to back that begin with cold caches.
 
     When the clock stops, up to one L2 of outputs need not have reached memory. A latency that is
-    not known counts as 0.
+    not known counts as 0. Raises ValueError for less than one call.
     """
     if batch_calls < 1:
-        raise ValueError(f"a burst has at least one call, not {batch_calls}")
+        raise ValueError(f"a batch has at least one call, not {batch_calls}")
     written_late = limits.l2_bytes / batch_calls
     return RooflineBounds(
         wire_us=cost.wire_bytes / (limits.link_gb_s * 1e3),
@@ -59,7 +60,7 @@ def exceeds_roofline(bounds: RooflineBounds, kernel_us: float) -> bool:
 
 
 def _matrix_tflop_s(dtype: Dtype, limits: HardwareLimits) -> float:
-    """The highest rate at which inputs of this dtype can be multiplied.
+    """Return the highest rate at which inputs of this dtype can be multiplied.
 
     float32 counts as TF32, which every way to float32's accuracy on matrix units stays below.
     Faster formats of 8 bits lose accuracy that the tolerances ask for.

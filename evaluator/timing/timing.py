@@ -1,4 +1,4 @@
-"""From burst samples to a speedup with its interval. Standard library only."""
+"""Turns the times of batches into a speedup with its interval. Standard library only."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ MAX_RANK_NS = 1 << 50
 
 @dataclass(frozen=True, kw_only=True)
 class Pace:
-    """How the timed phase goes on a kind of device.
+    """Describes how the timed phase goes on a kind of device.
 
-    A burst begins with what the judge does not want to time: a rank that wakes up, a GPU that turns
+    A batch begins with what the judge does not want to time: a rank that wakes up, a GPU that turns
     from the judge's inputs to the rank's calls. Many calls make that small; where they would take
-    more than `ample_bytes`, each takes long enough, and `few_calls` do; nor need a burst take much
+    more than `ample_bytes`, each takes long enough, and `few_calls` do; nor need a batch take much
     longer than `ample_us`, for which `least_calls` may be enough.
     """
 
@@ -42,18 +42,18 @@ class Pace:
     ample_bytes: int
     ample_us: float
     most_bytes: int
-    least_bursts: int
+    least_batches: int
     least_warmup_s: float
     most_warmup_s: float
     most_timed_s: float
 
-    def burst_calls(self, call_bytes: int) -> int:
-        """Calls in a burst whose inputs and outputs take `call_bytes` each."""
+    def batch_calls(self, call_bytes: int) -> int:
+        """Return how many calls a batch has whose inputs and outputs take `call_bytes` each."""
         usual = self.many_calls if call_bytes * self.many_calls <= self.ample_bytes else 0
         return usual or min(self.few_calls, max(1, self.most_bytes // call_bytes))
 
     def long_enough(self, call_us: float) -> int:
-        """Calls of `call_us` each that make a burst long enough: in powers of two from
+        """Return how many calls of `call_us` each make a batch long enough: in powers of two from
         `least_calls` on, so that the same reference has the same number again."""
         calls = self.least_calls
         while calls * call_us < self.ample_us and calls < self.many_calls:
@@ -69,7 +69,7 @@ PACES = {
         ample_bytes=1 << 30,
         ample_us=0.0,
         most_bytes=4 << 30,
-        least_bursts=7,
+        least_batches=7,
         least_warmup_s=0.0,
         most_warmup_s=10.0,
         most_timed_s=30.0,
@@ -81,7 +81,7 @@ PACES = {
         ample_bytes=2 << 30,
         ample_us=4000.0,
         most_bytes=16 << 30,
-        least_bursts=15,
+        least_batches=15,
         least_warmup_s=0.3,
         most_warmup_s=1.5,
         most_timed_s=5.0,
@@ -91,15 +91,14 @@ PACES = {
 
 @dataclass(kw_only=True)
 class Samples:
-    """Wall times of whole bursts in microseconds; `single` are bursts of one call.
+    """Collects wall times of whole batches in microseconds; `single` are batches of one call.
 
-    `empty_us` are bursts of no call, by the reference: what a burst costs beside its calls.
-    `is_open` says that inputs of several calls of a burst could be read at once.
-    `rank_us` and `baseline_rank_us` have one entry per burst too, with what each rank says of
-    itself.
+    `empty_us` are batches of no call, by the reference: what a batch costs beside its calls.
+    `is_open` says that inputs of several calls of a batch could be read at once. `rank_us` and
+    `baseline_rank_us` have one entry per batch too, with what each rank says of itself.
     """
 
-    burst_calls: int
+    batch_calls: int
     kernel_us: list[float] = field(default_factory=list)
     baseline_us: list[float] = field(default_factory=list)
     kernel_single_us: list[float] = field(default_factory=list)
@@ -111,27 +110,28 @@ class Samples:
     baseline_rank_us: list[list[float]] = field(default_factory=list)
 
     def add(self, is_kernel: bool, walls_us: list[float], *, single: bool) -> None:
+        """Add batches of the kernel or of the reference."""
         if is_kernel:
             (self.kernel_single_us if single else self.kernel_us).extend(walls_us)
         else:
             (self.baseline_single_us if single else self.baseline_us).extend(walls_us)
 
     def add_rank_times(self, is_kernel: bool, rank_ns: Sequence[float]) -> None:
-        """What the ranks say of this burst; untrusted, so cut to a sane number."""
+        """Add what the ranks say of this batch; untrusted, so cut to a sane number."""
         told = self.rank_us if is_kernel else self.baseline_rank_us
-        told.append([min(ns, MAX_RANK_NS) / 1e3 / self.burst_calls for ns in rank_ns])
+        told.append([min(ns, MAX_RANK_NS) / 1e3 / self.batch_calls for ns in rank_ns])
 
     def per_call(self) -> CallTimes:
-        """Without what a burst costs beside its calls, but never less than a share of it: an empty
-        burst may take longer than one that is over soon."""
+        """Take off what a batch costs beside its calls, but never more than leaves a share of it:
+        an empty batch may take longer than one that is over soon."""
         empty_us = statistics.median(self.empty_us) if self.empty_us else 0.0
 
         def each(walls_us: list[float], calls: int) -> tuple[float, ...]:
             return tuple(max(us - empty_us, LEAST_SHARE * us) / calls for us in walls_us)
 
         return CallTimes(
-            kernel_us=each(self.kernel_us, self.burst_calls),
-            baseline_us=each(self.baseline_us, self.burst_calls),
+            kernel_us=each(self.kernel_us, self.batch_calls),
+            baseline_us=each(self.baseline_us, self.batch_calls),
             kernel_single_us=each(self.kernel_single_us, 1),
             baseline_single_us=each(self.baseline_single_us, 1),
             empty_us=empty_us,
@@ -140,8 +140,8 @@ class Samples:
 
 @dataclass(frozen=True, kw_only=True)
 class CallTimes:
-    """Microseconds of a call, one entry per burst; `empty_us` is the median of empty bursts. A gain
-    is what the kernel's call takes less than the reference's, in bursts and alone."""
+    """Holds microseconds of a call, one entry per batch; `empty_us` is the median of empty batches.
+    A gain is what the kernel's call takes less than the reference's, in batches and alone."""
 
     kernel_us: tuple[float, ...]
     baseline_us: tuple[float, ...]
@@ -151,17 +151,19 @@ class CallTimes:
 
     @property
     def gain_us(self) -> float:
+        """Return the gain in batches, by medians."""
         return statistics.median(self.baseline_us) - statistics.median(self.kernel_us)
 
     @property
     def gain_alone_us(self) -> float:
+        """Return the gain of calls alone, by medians."""
         return statistics.median(self.baseline_single_us) - statistics.median(self.kernel_single_us)
 
 
 def summarise(samples: Samples) -> tuple[Timing, tuple[str, ...]]:
-    """The timing and its flags.
+    """Return the timing and its flags.
 
-    Where single calls suggest that calls inside a burst were merged, they are the score: a kernel
+    Where single calls suggest that calls inside a batch were merged, they are the score: a kernel
     that needs all inputs at once gains nothing from getting them together.
     """
     flags = ["open_bursts"] if samples.is_open else []
@@ -187,9 +189,9 @@ def summarise(samples: Samples) -> tuple[Timing, tuple[str, ...]]:
         kernel_single_us=statistics.median(calls.kernel_single_us),
         baseline_single_us=statistics.median(calls.baseline_single_us),
         empty_us=calls.empty_us,
-        burst_calls=samples.burst_calls,
+        burst_calls=samples.batch_calls,
         warmup_calls=samples.warmup_calls,
-        timed_calls=len(samples.kernel_us) * samples.burst_calls,
+        timed_calls=len(samples.kernel_us) * samples.batch_calls,
         kernel_bursts_us=tuple(round(us, 3) for us in calls.kernel_us),
         baseline_bursts_us=tuple(round(us, 3) for us in calls.baseline_us),
         rank_us=rank_us,
@@ -199,25 +201,28 @@ def summarise(samples: Samples) -> tuple[Timing, tuple[str, ...]]:
     return timing, tuple(flags)
 
 
-def enough(bursts: int, burst_calls: int, elapsed_s: float, pace: Pace) -> bool:
-    """Whether the timed phase has its calls and its time, or has used all the time it may."""
-    has_calls = bursts * burst_calls >= TIMED_CALLS and bursts >= pace.least_bursts
-    is_late = bursts >= LEAST_ROUNDS and elapsed_s >= pace.most_timed_s
+def enough(batches: int, batch_calls: int, elapsed_s: float, pace: Pace) -> bool:
+    """Return whether the timed phase has its calls and its time, or has used all the time it
+    may."""
+    has_calls = batches * batch_calls >= TIMED_CALLS and batches >= pace.least_batches
+    is_late = batches >= LEAST_ROUNDS and elapsed_s >= pace.most_timed_s
     return is_late or (has_calls and elapsed_s >= MIN_TIMED_S)
 
 
-def progress(bursts: int, burst_calls: int, pace: Pace) -> Progress:
-    total = max(TIMED_CALLS, pace.least_bursts * burst_calls)
-    return Progress(phase=Phase.TIMED, done=min(bursts * burst_calls, total), total=total)
+def progress(batches: int, batch_calls: int, pace: Pace) -> Progress:
+    """Return how far the timed phase is."""
+    total = max(TIMED_CALLS, pace.least_batches * batch_calls)
+    return Progress(phase=Phase.TIMED, done=min(batches * batch_calls, total), total=total)
 
 
 def _slowest_mean(rank_us: list[list[float]]) -> float | None:
-    """The mean of the rank whose mean is longest: how PKB's own harness sums up its events."""
+    """Return the mean of the rank whose mean is longest: how PKB's own harness sums up its
+    events."""
     return max((statistics.fmean(own) for own in zip(*rank_us, strict=True)), default=None)
 
 
 def _is_noisy(baseline_us: Sequence[float]) -> bool:
-    """The reference is the canary: it does the same in every burst."""
+    """Return whether the reference's times scatter or drift: it does the same in every batch."""
     if len(baseline_us) < 4:
         return False
     low, median, high = statistics.quantiles(baseline_us, n=4)
@@ -227,8 +232,8 @@ def _is_noisy(baseline_us: Sequence[float]) -> bool:
 
 
 def is_faster_only_together(calls: CallTimes) -> bool:
-    """Whether a kernel beats the reference in bursts, and not when its calls come one by one, where
-    it loses more than the reference by a time that noise hardly explains."""
+    """Return whether a kernel beats the reference in batches, and not when its calls come one by
+    one, where it loses more than the reference by a time that noise hardly explains."""
     lost_us = calls.gain_us - calls.gain_alone_us
     if calls.gain_alone_us > 0 or lost_us <= ONLY_TOGETHER_US:
         return False
@@ -237,8 +242,8 @@ def is_faster_only_together(calls: CallTimes) -> bool:
 
 
 def _looks_merged(calls: CallTimes) -> bool:
-    """A kernel loses far more than the reference when its calls come one by one, in proportion and
-    in time: a launch that nothing hides costs the shortest kernels most."""
+    """Return whether a kernel loses far more than the reference when its calls come one by one, in
+    proportion and in time: a launch that nothing hides costs the shortest kernels most."""
     kernel, baseline = statistics.median(calls.kernel_us), statistics.median(calls.baseline_us)
     kernel_alone = statistics.median(calls.kernel_single_us)
     baseline_alone = statistics.median(calls.baseline_single_us)

@@ -1,44 +1,44 @@
-"""Forks judges that lack a defence: `python mutant_judge.py <mutation>` and what standby takes."""
+"""Forks judges that lack a defence: `python mutant_judge.py <mutation>` and what prefork takes."""
 
 from __future__ import annotations
 
+import functools
 import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from evaluator.buffers import control_page
-from evaluator.judge import prefork as standby
+from evaluator.judge import prefork
 from evaluator.messages.report import OutputCheck, Verdict
-from evaluator.oracle.group import Panel
-from evaluator.oracle.rank import JudgeRank
-from evaluator.sandbox import logs, sandbox, seccomp
-from evaluator.sandbox import rank_group as ranks
+from evaluator.oracle.group import OracleGroup
+from evaluator.oracle.rank import OracleRank
+from evaluator.sandbox import logs, rank_group, sandbox, seccomp
 from tests.evaluator.tuned_judge import hurried
 
 
 def no_poison() -> None:
     """Outputs keep what the call before left in them."""
-    clear = JudgeRank.clear
+    clear = OracleRank.clear
 
-    def clear_all_but_outputs(self: JudgeRank, key: str, side: str) -> None:
-        bank, slab = self.banks[key], self.slabs[side]
-        places = [place for call in bank.calls if call.layout for place in call.layout.outputs]
+    def clear_all_but_outputs(self: OracleRank, key: str, side: str) -> None:
+        cache, slab = self.caches[key], self.slabs[side]
+        places = [place for call in cache.calls if call.layout for place in call.layout.outputs]
         kept = [slab[place.offset : place.offset + place.nbytes].clone() for place in places]
         clear(self, key, side)
         for place, old in zip(places, kept, strict=True):
             slab[place.offset : place.offset + place.nbytes] = old
 
-    _replace(JudgeRank, "clear", clear_all_but_outputs)
+    _replace(OracleRank, "clear", clear_all_but_outputs)
 
 
 def no_fresh_inputs() -> None:
-    """Every timed burst has the inputs of the first."""
-    refresh = Panel.refresh
+    """Every timed batch has the inputs of the first."""
+    refresh = OracleGroup.refresh
 
-    def refresh_once(self: Panel) -> bool:
+    def refresh_once(self: OracleGroup) -> bool:
         return "timed" not in self._plans and refresh(self)
 
-    _replace(Panel, "refresh", refresh_once)
+    _replace(OracleGroup, "refresh", refresh_once)
 
 
 def no_seals() -> None:
@@ -47,12 +47,12 @@ def no_seals() -> None:
 
 def no_timed_comparison() -> None:
     """Outputs of the timed phase are believed."""
-    check = Panel.check
+    check = OracleGroup.check
 
-    def check_trials(self: Panel, key: str, *given: Any) -> list[OutputCheck]:
+    def check_trials(self: OracleGroup, key: str, *given: Any) -> list[OutputCheck]:
         return [] if key == "timed" else check(self, key, *given)
 
-    _replace(Panel, "check", check_trials)
+    _replace(OracleGroup, "check", check_trials)
 
 
 def no_guard_bands() -> None:
@@ -64,23 +64,23 @@ def no_input_comparison() -> None:
 
 
 def no_locks() -> None:
-    """All inputs of a burst can be read when it begins."""
+    """All inputs of a batch can be read when it begins."""
 
-    def nothing(self: JudgeRank, key: str, indices: tuple[int, ...]) -> dict[str, Any]:
+    def nothing(self: OracleRank, key: str, indices: tuple[int, ...]) -> dict[str, Any]:
         return {"locks": [None] * len(indices), "kernel": ""}
 
-    _replace(JudgeRank, "lock", nothing)
+    _replace(OracleRank, "chain_inputs", nothing)
 
 
 def only_rank_zero_compared() -> None:
     """A wrong answer keeps its rank from the next inputs, so that goes, too."""
     no_locks()
-    check = Panel.check
+    check = OracleGroup.check
 
-    def check_rank_zero(self: Panel, key: str, *given: Any) -> list[OutputCheck]:
+    def check_rank_zero(self: OracleGroup, key: str, *given: Any) -> list[OutputCheck]:
         return [found for found in check(self, key, *given) if found.rank == 0]
 
-    _replace(Panel, "check", check_rank_zero)
+    _replace(OracleGroup, "check", check_rank_zero)
 
 
 def no_seccomp() -> None:
@@ -99,7 +99,7 @@ def no_log_cap() -> None:
     def uncapped(limits: Any) -> logs.LogCollector:
         return logs.LogCollector(1 << 30)
 
-    _replace(ranks, "LogCollector", uncapped)
+    _replace(rank_group, "LogCollector", uncapped)
 
 
 def no_kill() -> None:
@@ -131,12 +131,12 @@ MUTATIONS: dict[str, Callable[[], None]] = {
 
 def _forgive(verdict: Verdict) -> None:
     """Every check that would give `verdict` is left out."""
-    check = Panel.check
+    check = OracleGroup.check
 
-    def forgiving(self: Panel, key: str, *given: Any) -> list[OutputCheck]:
+    def forgiving(self: OracleGroup, key: str, *given: Any) -> list[OutputCheck]:
         return [found for found in check(self, key, *given) if found.verdict is not verdict]
 
-    _replace(Panel, "check", forgiving)
+    _replace(OracleGroup, "check", forgiving)
 
 
 def _without_arguments(*gone: str) -> None:
@@ -154,11 +154,13 @@ def _without_arguments(*gone: str) -> None:
 
 def _replace(owner: object, name: str, value: object) -> None:
     """Fails where the judge no longer has what a mutation means to remove."""
-    getattr(owner, name)
+    was = getattr(owner, name)
+    if isinstance(owner, type) and callable(value):  # commands cross processes by their names
+        functools.update_wrapper(value, was)
     setattr(owner, name, value)
 
 
 if __name__ == "__main__":
     hurried()
     MUTATIONS[sys.argv[1]]()
-    standby.main(int(sys.argv[2]), *sys.argv[3:])
+    prefork.main(int(sys.argv[2]), *sys.argv[3:])

@@ -20,7 +20,7 @@ from evaluator.host import gpus
 from evaluator.messages.job import Device, Dtype, limits_of
 from evaluator.messages.report import RankLog, Report, Verdict
 from tests.evaluator.host_traces import nothing_left_behind
-from tests.evaluator.judging import HURRIED, STANDBY, judged, let_go
+from tests.evaluator.judging import HURRIED, PREFORK, end_kept, judged
 from tests.evaluator.kernel_files import KernelFile, all_in, named, read
 from tests.evaluator.test_messages import REPORT
 
@@ -47,16 +47,16 @@ def _marks(kernel: KernelFile) -> list[pytest.MarkDecorator]:
 @pytest.fixture(scope="module")
 def warm() -> None:
     """What a first evaluation opens for good is not left behind by the kernel that follows it."""
-    STANDBY.start()
+    PREFORK.start()
     HURRIED.start()
-    with let_go():
+    with end_kept():
         _judge(ALL_REDUCE)
 
 
 @pytest.mark.usefixtures("warm")
 @pytest.mark.parametrize("kernel", _parameters(HONEST))
 def test_an_honest_kernel_is_ok(kernel: KernelFile, tmp_path: Path) -> None:
-    with _gpus_given_back(), nothing_left_behind(tmp_path), let_go():
+    with _gpus_given_back(), nothing_left_behind(tmp_path), end_kept():
         _judge(kernel)
 
 
@@ -65,7 +65,7 @@ def test_an_honest_kernel_is_ok(kernel: KernelFile, tmp_path: Path) -> None:
 def test_a_misbehaving_kernel_gets_its_verdict_and_harms_nothing(
     kernel: KernelFile, tmp_path: Path
 ) -> None:
-    with _gpus_given_back(), nothing_left_behind(tmp_path), let_go():
+    with _gpus_given_back(), nothing_left_behind(tmp_path), end_kept():
         _judge(kernel)
     if kernel.threatens:
         _judge(ALL_REDUCE)

@@ -14,7 +14,7 @@ from evaluator.messages.codec import decode, encode
 from evaluator.messages.report import Report, Verdict
 from evaluator.sandbox.sandbox import REPOSITORY
 from tests.evaluator.host_traces import nothing_left_behind
-from tests.evaluator.judging import HURRIED, STANDBY, judged, let_go
+from tests.evaluator.judging import HURRIED, PREFORK, end_kept, judged
 from tests.evaluator.kernel_files import KernelFile, MalformedHeader, all_in, named, read
 
 MISBEHAVING = all_in("misbehaving")
@@ -38,12 +38,12 @@ def _marks(kernel: KernelFile) -> list[pytest.MarkDecorator]:
 def _warm() -> Iterator[None]:
     """What a first evaluation opens for good is not left behind by the kernel that follows it; and
     whatever threatened the host, an honest kernel is ok afterwards."""
-    STANDBY.start()
+    PREFORK.start()
     HURRIED.start()
-    with let_go():
+    with end_kept():
         _judge(ALL_REDUCE)
     yield
-    with let_go():
+    with end_kept():
         _judge(ALL_REDUCE)
 
 
@@ -51,19 +51,19 @@ def _warm() -> Iterator[None]:
 def test_a_misbehaving_kernel_gets_its_verdict_and_harms_nothing(
     kernel: KernelFile, tmp_path: Path
 ) -> None:
-    with nothing_left_behind(tmp_path), let_go():
+    with nothing_left_behind(tmp_path), end_kept():
         _judge(kernel)
 
 
 @pytest.mark.parametrize("kernel", _parameters(HONEST))
 def test_an_honest_kernel_is_ok(kernel: KernelFile, tmp_path: Path) -> None:
-    with nothing_left_behind(tmp_path), let_go():
+    with nothing_left_behind(tmp_path), end_kept():
         _judge(kernel)
 
 
 def test_a_cancelled_run_leaves_nothing_behind(tmp_path: Path) -> None:
     began = time.monotonic()
-    with nothing_left_behind(tmp_path), let_go(), pytest.raises(Cancelled):
+    with nothing_left_behind(tmp_path), end_kept(), pytest.raises(Cancelled):
         judged(named("misbehaving", "daemon").job, lambda _: time.monotonic() - began > 3)
 
 

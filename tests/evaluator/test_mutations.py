@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from evaluator.evaluate import evaluate
-from evaluator.judge.prefork import Standby
+from evaluator.judge.prefork import PreforkServer
 from evaluator.messages.faults import EvaluatorError
 from evaluator.messages.report import Report, Verdict
 from tests.evaluator import host_traces
@@ -83,8 +83,8 @@ def test_without_the_kill_a_daemon_outlives_its_run(tmp_path: Path) -> None:
 
 def _mutant_report(mutation: str, kernel: str) -> Report:
     """The kernel's report by a judge without a defence; the rest of the evaluator is as always."""
-    with Standby(warm=False, program=(str(MUTANT), mutation)) as mutant:
-        return evaluate(named("misbehaving", kernel).job, standby=mutant)
+    with PreforkServer(warm=False, program=(str(MUTANT), mutation)) as mutant:
+        return evaluate(named("misbehaving", kernel).job, prefork=mutant)
 
 
 @contextlib.contextmanager

@@ -26,7 +26,7 @@ from evaluator.timing.roofline import (
 from problems.spec import Cost
 
 BASELINES = Path(__file__).parents[2] / "fixtures" / "baselines-h200x4.json"
-BURST_CALLS = 16
+BATCH_CALLS = 16
 ITEM_BYTES = {Dtype.FLOAT32: 4, Dtype.BFLOAT16: 2, Dtype.FLOAT16: 2}
 LISTED = (
     "NVIDIA H200",
@@ -41,7 +41,7 @@ costs = st.builds(
     Cost, wire_bytes=amounts, flops=amounts, hbm_bytes=amounts, exchanges=st.integers(0, 100)
 )
 dtypes = st.sampled_from(Dtype)
-bursts = st.integers(1, 1000)
+batches = st.integers(1, 1000)
 times_us = st.floats(min_value=1e-3, max_value=1e12)
 names_of_gpus = st.sampled_from(LISTED)
 
@@ -59,11 +59,11 @@ def floor(**changes: float) -> RooflineBounds:
 def test_an_h200_moves_and_multiplies_as_its_datasheet_says() -> None:
     cost = Cost(wire_bytes=450e3, flops=989.5e6, hbm_bytes=4800e3 * 1000, exchanges=3)
     limits = replace(listed(), latency_us=0.5)
-    found = roofline_bounds(cost, Dtype.BFLOAT16, limits, batch_calls=BURST_CALLS)
+    found = roofline_bounds(cost, Dtype.BFLOAT16, limits, batch_calls=BATCH_CALLS)
     assert found.wire_us == pytest.approx(1.0)
     assert found.flops_us == pytest.approx(1.0)
     assert found.latency_us == pytest.approx(1.5)
-    assert found.hbm_us == pytest.approx(1000 - (60 << 20) / BURST_CALLS / 4800e3)
+    assert found.hbm_us == pytest.approx(1000 - (60 << 20) / BATCH_CALLS / 4800e3)
 
 
 def test_float32_is_held_against_the_rate_of_tf32() -> None:
@@ -92,7 +92,7 @@ def test_the_limiter_is_the_largest_floor(limiter: str) -> None:
     assert found.bound_us == 2.0
 
 
-@given(costs, dtypes, names_of_gpus, bursts)
+@given(costs, dtypes, names_of_gpus, batches)
 def test_floors_are_finite_and_never_negative(
     cost: Cost, dtype: Dtype, gpu: str, batch_calls: int
 ) -> None:
@@ -104,8 +104,8 @@ def test_floors_are_finite_and_never_negative(
     assert unbeatable_us(found) <= found.bound_us
 
 
-@given(costs, names_of_gpus, bursts)
-def test_a_burst_saves_no_more_memory_traffic_than_one_l2(
+@given(costs, names_of_gpus, batches)
+def test_a_batch_saves_no_more_memory_traffic_than_one_l2(
     cost: Cost, gpu: str, batch_calls: int
 ) -> None:
     limits = listed(gpu)
@@ -116,8 +116,8 @@ def test_a_burst_saves_no_more_memory_traffic_than_one_l2(
     assert moved >= (asked - limits.l2_bytes) * (1 - 1e-9) - 1
 
 
-@given(costs, names_of_gpus, bursts, bursts)
-def test_longer_bursts_hide_less(cost: Cost, gpu: str, one: int, other: int) -> None:
+@given(costs, names_of_gpus, batches, batches)
+def test_longer_batches_hide_less(cost: Cost, gpu: str, one: int, other: int) -> None:
     short, long = sorted((one, other))
     few = roofline_bounds(cost, Dtype.BFLOAT16, listed(gpu), short)
     many = roofline_bounds(cost, Dtype.BFLOAT16, listed(gpu), long)
@@ -125,7 +125,7 @@ def test_longer_bursts_hide_less(cost: Cost, gpu: str, one: int, other: int) -> 
     assert few.wire_us == many.wire_us
 
 
-@given(costs, st.floats(1.0, 100.0), dtypes, bursts)
+@given(costs, st.floats(1.0, 100.0), dtypes, batches)
 def test_more_work_never_has_a_lower_floor(
     cost: Cost, times: float, dtype: Dtype, batch_calls: int
 ) -> None:
@@ -140,7 +140,7 @@ def test_more_work_never_has_a_lower_floor(
     assert unbeatable_us(slower) >= unbeatable_us(less) * (1 - 1e-9)
 
 
-@given(costs, dtypes, bursts, times_us, st.floats(1.0, 1e6))
+@given(costs, dtypes, batches, times_us, st.floats(1.0, 1e6))
 def test_who_is_slower_than_a_possible_time_is_possible_too(
     cost: Cost, dtype: Dtype, batch_calls: int, kernel_us: float, times: float
 ) -> None:
@@ -164,13 +164,13 @@ def test_arithmetic_may_be_saved_by_another_algorithm_but_not_left_out() -> None
     assert found.utilisation(80.0) == pytest.approx(1.25)
 
 
-def test_calls_of_a_burst_may_wait_for_their_exchanges_at_once() -> None:
+def test_calls_of_a_batch_may_wait_for_their_exchanges_at_once() -> None:
     found = floor(latency_us=100.0, wire_us=1.0)
     assert found.limiter == "latency"
     assert not exceeds_roofline(found, 2.0)
 
 
-def test_times_and_bursts_that_make_no_sense_are_refused() -> None:
+def test_times_and_batches_that_make_no_sense_are_refused() -> None:
     for kernel_us in (0.0, -1.0, math.nan):
         with pytest.raises(ValueError, match="must be positive"):
             exceeds_roofline(floor(wire_us=1.0), kernel_us)
@@ -221,7 +221,7 @@ def test_every_problem_has_floors_at_every_size(name: str) -> None:
             dims = module.dims(size.m, size.n, world_size)
             for dtype, item_bytes in ITEM_BYTES.items():
                 cost = module.cost(dims, world_size, item_bytes)
-                found = roofline_bounds(cost, dtype, listed(), BURST_CALLS)
+                found = roofline_bounds(cost, dtype, listed(), BATCH_CALLS)
                 parts = (found.wire_us, found.hbm_us, found.flops_us, found.latency_us)
                 assert all(math.isfinite(part) and part >= 0 for part in parts)
                 assert found.bound_us > 0
@@ -242,4 +242,4 @@ def floors_of_reference(slug: str, document: dict[str, Any]) -> RooflineBounds:
     dtype, gpu = Dtype(document["dtype"]), document["gpus"][0].partition(",")[0]
     dims = module.dims(size.m, size.n, world_size)
     cost = module.cost(dims, world_size, ITEM_BYTES[dtype])
-    return roofline_bounds(cost, dtype, listed(gpu), BURST_CALLS)
+    return roofline_bounds(cost, dtype, listed(gpu), BATCH_CALLS)

@@ -181,7 +181,7 @@ def test_a_rank_and_the_judge_meet_on_the_control_page() -> None:
     os.close(fd)
 
 
-def test_a_burst_has_a_limit() -> None:
+def test_a_batch_has_a_limit() -> None:
     fd = sealed_memfd("test", CONTROL_BYTES)
     with pytest.raises(ValueError, match="at most"):
         Control(fd).stage(Command.CALL, tuple(range(2000)))

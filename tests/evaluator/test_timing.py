@@ -18,10 +18,10 @@ def samples(
     single_us: float | None = None,
     baseline_single_us: float | None = None,
 ) -> Samples:
-    """Bursts of calls that take so long, each with what a burst costs besides."""
+    """Batches of calls that take so long, each with what a batch costs besides."""
     noise = [0.98, 1.0, 1.02, 0.99, 1.01, 1.0, 1.0, 0.97, 1.03]
     return Samples(
-        burst_calls=CALLS,
+        batch_calls=CALLS,
         kernel_us=[EMPTY_US + CALLS * kernel_us * n for n in noise],
         baseline_us=[EMPTY_US + CALLS * baseline_us * n for n in reversed(noise)],
         kernel_single_us=[EMPTY_US + (single_us or kernel_us) * n for n in noise],
@@ -62,7 +62,7 @@ def test_merged_calls_are_flagged_and_scored_one_by_one() -> None:
     assert timing.speedup == pytest.approx(300.0 / 240.0)
 
 
-def test_a_kernel_that_is_faster_in_bursts_alone_is_scored_one_by_one() -> None:
+def test_a_kernel_that_is_faster_in_batches_alone_is_scored_one_by_one() -> None:
     timing, flags = summarise(samples(121.0, 185.0, single_us=634.0, baseline_single_us=619.0))
     assert "superbatch_suspect" in flags
     assert timing.speedup == pytest.approx(619.0 / 634.0)
@@ -96,7 +96,7 @@ def test_a_rank_that_claims_far_too_little_time_is_flagged() -> None:
 
 
 @pytest.mark.parametrize(
-    ("bursts", "elapsed_s", "expected"),
+    ("batches", "elapsed_s", "expected"),
     [
         (1, 0.1, False),
         (60, 0.1, False),
@@ -107,41 +107,41 @@ def test_a_rank_that_claims_far_too_little_time_is_flagged() -> None:
     ],
 )
 def test_a_timed_phase_has_both_calls_and_time(
-    bursts: int, elapsed_s: float, expected: bool
+    batches: int, elapsed_s: float, expected: bool
 ) -> None:
-    assert enough(bursts, 16, elapsed_s, PACES[Device.CPU]) is expected
+    assert enough(batches, 16, elapsed_s, PACES[Device.CPU]) is expected
 
 
-def test_a_burst_on_a_gpu_is_long_where_memory_allows() -> None:
+def test_a_batch_on_a_gpu_is_long_where_memory_allows() -> None:
     pace = PACES[Device.CUDA]
-    calls = [pace.burst_calls(nbytes) for nbytes in (1 << 10, 4 << 20, 64 << 20, 2 << 30, 28 << 30)]
+    calls = [pace.batch_calls(nbytes) for nbytes in (1 << 10, 4 << 20, 64 << 20, 2 << 30, 28 << 30)]
     assert calls == [64, 64, 16, 8, 1]
 
 
 @pytest.mark.parametrize(
     ("call_us", "calls"), [(40.0, 64), (100.0, 64), (150.0, 32), (300.0, 16), (900.0, 8)]
 )
-def test_a_burst_need_not_be_longer_than_makes_its_beginning_small(
+def test_a_batch_need_not_be_longer_than_makes_its_beginning_small(
     call_us: float, calls: int
 ) -> None:
     assert PACES[Device.CUDA].long_enough(call_us) == calls
     assert PACES[Device.CPU].long_enough(call_us) == PACES[Device.CPU].many_calls
 
 
-def test_what_a_burst_costs_beside_its_calls_is_taken_off_both() -> None:
+def test_what_a_batch_costs_beside_its_calls_is_taken_off_both() -> None:
     timing, _ = summarise(samples(50.0, 100.0))
     assert [timing.kernel_us, timing.baseline_us] == pytest.approx([50.0, 100.0])
     assert timing.empty_us == EMPTY_US
 
 
-def test_a_burst_shorter_than_an_empty_one_still_has_a_time() -> None:
+def test_a_batch_shorter_than_an_empty_one_still_has_a_time() -> None:
     own = samples(50.0, 100.0)
     own.kernel_us = [200.0] * 9
     timing, _ = summarise(own)
     assert timing.kernel_us == pytest.approx(0.25 * 200.0 / CALLS)
 
 
-def test_merged_calls_are_found_where_an_empty_burst_takes_longer() -> None:
+def test_merged_calls_are_found_where_an_empty_batch_takes_longer() -> None:
     own = samples(50.0, 700.0, single_us=800.0)
     own.kernel_us, own.empty_us = [1360.0] * 9, [1400.0] * 5
     timing, flags = summarise(own)

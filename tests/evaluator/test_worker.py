@@ -14,7 +14,7 @@ from celery.signals import worker_process_shutdown
 
 from evaluator import EvaluatorError, Job, Phase, Progress, Report, worker
 from evaluator.evaluate import Cancelled, OnProgress
-from evaluator.judge.prefork import Standby
+from evaluator.judge.prefork import PreforkServer
 from evaluator.messages.codec import encode
 from evaluator.messages.report import Isolation
 from evaluator.site import LeaseLost, Site
@@ -89,9 +89,9 @@ def site(fake: FakeSite, monkeypatch: pytest.MonkeyPatch) -> Site:
 
 
 def evaluation(monkeypatch: pytest.MonkeyPatch, result: Report | Exception) -> None:
-    def run(job: Job, on_progress: OnProgress, standby: Standby) -> Report:
+    def run(job: Job, on_progress: OnProgress, prefork: PreforkServer) -> Report:
         assert job == JOB
-        assert standby is worker.STANDBY
+        assert prefork is worker.PREFORK
         for phase in (Phase.BUILD, Phase.VERIFY):
             if on_progress(Progress(phase=phase)):
                 raise Cancelled
@@ -239,8 +239,8 @@ def test_the_embedded_broker_needs_no_server(
 
 
 def test_a_pool_process_that_ends_leaves_no_judge(monkeypatch: pytest.MonkeyPatch) -> None:
-    with Standby(warm=True) as own:
-        monkeypatch.setattr(worker, "STANDBY", own)
+    with PreforkServer(warm=True) as own:
+        monkeypatch.setattr(worker, "PREFORK", own)
         own.start()
         with own.judge() as judge:
             pass

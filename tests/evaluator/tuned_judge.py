@@ -1,4 +1,4 @@
-"""Forks judges tuned for tests: `python tuned_judge.py <tuning>` and what standby takes."""
+"""Forks judges tuned for tests: `python tuned_judge.py <tuning>` and what prefork takes."""
 
 from __future__ import annotations
 
@@ -8,9 +8,7 @@ from dataclasses import replace
 
 from evaluator.host.cores import Cores
 from evaluator.host.host import Host, host_for
-from evaluator.judge import pool as staff
-from evaluator.judge import prefork as standby
-from evaluator.judge import process as judge
+from evaluator.judge import pool, prefork, process
 from evaluator.messages.job import Device, Job
 from evaluator.timing import timing
 
@@ -18,33 +16,33 @@ from evaluator.timing import timing
 def hurried() -> None:
     """Warms up and times less, for kernels whose times nobody reads; makes nothing for a next run
     that may not come."""
-    judge.LULL_S = 3600.0
+    process.PREPARE_AFTER_S = 3600.0
     timing.WARMUP_CALLS = 32
     timing.TIMED_CALLS = 64
-    timing.PACES[Device.CPU] = replace(timing.PACES[Device.CPU], least_bursts=1)
+    timing.PACES[Device.CPU] = replace(timing.PACES[Device.CPU], least_batches=1)
     timing.MIN_TIMED_S = 0.0
 
 
 def sharing() -> None:
     """Leaves the other processor to the test beside it: most kernels never need the reference."""
-    staff.has_idle_core = lambda: False
+    pool.has_idle_core = lambda: False
 
 
 def impatient() -> None:
     """Lets go soon whoever serves runs."""
-    judge.LULL_S, judge.IDLE_S = 0.1, 0.5
+    process.PREPARE_AFTER_S, process.IDLE_S = 0.1, 0.5
 
 
 def unhurried() -> None:
     """Has the next submission's sandbox early, and keeps it."""
-    judge.LULL_S = 0.1
+    process.PREPARE_AFTER_S = 0.1
     sharing()
 
 
 def spacious() -> None:
     """Divides processors among ranks, however few there are."""
     hurried()
-    staff.host_for = _with_cores  # type: ignore[attr-defined]
+    pool.host_for = _with_cores  # type: ignore[attr-defined]
 
 
 def _with_cores(job: Job) -> Host:
@@ -59,4 +57,4 @@ TUNINGS = {f.__name__: f for f in (hurried, sharing, impatient, unhurried, spaci
 
 if __name__ == "__main__":
     TUNINGS[sys.argv[1]]()
-    standby.main(int(sys.argv[2]), *sys.argv[3:])
+    prefork.main(int(sys.argv[2]), *sys.argv[3:])

@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 from evaluator import worker
 from evaluator.evaluate import Cancelled
-from evaluator.judge.prefork import Standby
+from evaluator.judge.prefork import PreforkServer
 from evaluator.messages.job import Job
 from evaluator.messages.report import Environment, Isolation, Phase, Progress, Report, Verdict
 
@@ -22,7 +22,7 @@ STEP_S = 0.1
 def sleep(
     job: Job,
     on_progress: Callable[[Progress], bool] | None = None,
-    standby: Standby | None = None,
+    prefork: PreforkServer | None = None,
 ) -> Report:
     found = re.search(r"# ([0-9.]+) s", job.source)
     steps = round(float(found[1]) / STEP_S) if found else 1
@@ -44,5 +44,5 @@ def sleep(
 
 
 worker.evaluate = sleep  # type: ignore[attr-defined]
-worker.STANDBY = Standby(warm=False)
+worker.PREFORK = PreforkServer(warm=False)
 app = worker.app

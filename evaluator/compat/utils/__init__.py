@@ -1,3 +1,2 @@
-"""The names that published PKB kernels import: other people's interface, our code. Imported by
-submissions alone.
-"""
+"""Gives the names that published PKB kernels import: other people's interface, our code.
+Imported by submissions alone."""

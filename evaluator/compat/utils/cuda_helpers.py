@@ -1,4 +1,4 @@
-"""`compile_cuda_extension`, as published PKB kernels call it, on torch's `load_inline`."""
+"""Gives `compile_cuda_extension`, as published PKB kernels call it, on torch's `load_inline`."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def compile_cuda_extension(
 
 
 def _architecture() -> str:
-    """That of the GPU here, with what only its generation has (`a`, since Hopper): all that
+    """Name that of the GPU here, with what only its generation has (`a`, since Hopper): all that
     compiles without compiles with it, and the binary is for this GPU alone."""
     import torch
 

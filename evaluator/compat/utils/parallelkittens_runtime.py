@@ -27,7 +27,8 @@ def create_parallel_tensor(
     *,
     multicast: bool = True,
 ) -> Any:
-    """A new TKParallelTensor of the extension; its `data_` is this rank's part, of `shape`."""
+    """Make a TKParallelTensor of the extension; its `data_` is this rank's part, of `shape`.
+    Collective."""
     lengths = [int(length) for length in shape]
     return ext.TKParallelTensor(lengths, dtype, dist.get_rank(), dist.get_world_size(), multicast)
 
@@ -39,7 +40,7 @@ def get_or_create_parallel_tensor(
     *,
     multicast: bool = True,
 ) -> Any:
-    """The one TKParallelTensor of this extension, shape, dtype and kind."""
+    """Return the one TKParallelTensor of this extension, shape, dtype and kind. Collective."""
     key = (id(ext), tuple(int(length) for length in shape), dtype, bool(multicast))
     if key not in _kept:
         _kept[key] = (ext, create_parallel_tensor(ext, shape, dtype, multicast=multicast))
@@ -47,7 +48,8 @@ def get_or_create_parallel_tensor(
 
 
 def get_or_create_barrier(ext: Any, *, num_devices: int = NUM_DEVICES) -> Any:
-    """The one barrier of this many devices: int32, [BARRIER_ELEMS], multicast."""
+    """Return the one barrier of this many devices: int32, [BARRIER_ELEMS], multicast.
+    Collective."""
     key = ("barrier", int(num_devices))
     if key not in _kept:
         _kept[key] = (ext, create_parallel_tensor(ext, [BARRIER_ELEMS], torch.int32))

@@ -13,7 +13,8 @@ import triton.language as tl  # type: ignore[import-not-found]
 
 
 def _take(old: int, new: int, order: str) -> tl.constexpr:
-    """PTX that each thread spins in until it has changed its own word, seen by all GPUs at once."""
+    """Return PTX that each thread spins in until it has changed its own word, seen by all GPUs at
+    once."""
     return tl.constexpr(
         f"""{{
             .reg .pred again;
@@ -33,7 +34,7 @@ _WAIT_BEFORE_READS = _take(1, 0, "acquire")
 
 @triton.jit  # type: ignore[untyped-decorator]
 def get_tid() -> tl.tensor:
-    """x, y and z of this thread in its block."""
+    """Return x, y and z of this thread in its block."""
     return tl.inline_asm_elementwise(
         "mov.u32 $0, %tid.x; mov.u32 $1, %tid.y; mov.u32 $2, %tid.z;",
         "=r,=r,=r",
@@ -46,7 +47,7 @@ def get_tid() -> tl.tensor:
 
 @triton.jit  # type: ignore[untyped-decorator]
 def get_ntid() -> tl.tensor:
-    """How many threads a block has along x, y and z."""
+    """Return how many threads a block has along x, y and z."""
     return tl.inline_asm_elementwise(
         "mov.u32 $0, %ntid.x; mov.u32 $1, %ntid.y; mov.u32 $2, %ntid.z;",
         "=r,=r,=r",
@@ -59,6 +60,7 @@ def get_ntid() -> tl.tensor:
 
 @triton.jit  # type: ignore[untyped-decorator]
 def get_flat_tid() -> tl.tensor:
+    """Return the number of this thread in its block."""
     x, y, z = get_tid()
     width, height, _ = get_ntid()
     return (z * height + y) * width + x
@@ -66,13 +68,14 @@ def get_flat_tid() -> tl.tensor:
 
 @triton.jit  # type: ignore[untyped-decorator]
 def get_flat_bid() -> tl.tensor:
+    """Return the number of this block in its grid."""
     plane = tl.program_id(2) * tl.num_programs(1) + tl.program_id(1)
     return plane * tl.num_programs(0) + tl.program_id(0)
 
 
 @triton.jit  # type: ignore[untyped-decorator]
 def sync_threads() -> None:
-    """All threads of a block arrive, and see what the others wrote.
+    """Wait until all threads of a block arrive, and see what the others wrote.
 
     Triton's own: the compiler knows that a warp has to be in it as one. In a loop it gives threads
     that signal and those that do not a `bar.sync` each where that is written as assembly.
@@ -88,7 +91,8 @@ def _check(sem: tl.constexpr) -> None:
 
 @triton.jit  # type: ignore[untyped-decorator]
 def send_signal(addrs: tl.tensor, sem: tl.constexpr) -> None:
-    """`addrs`: words of others' pads, one for each thread; they are read as unsigned 32 bits."""
+    """Take words of others' pads, one for each thread, from 0 to 1; `addrs` are read as unsigned 32
+    bits."""
     _check(sem)
     tl.inline_asm_elementwise(
         _SEND if sem == "relaxed" else _SEND_AFTER_WRITES,
@@ -102,7 +106,7 @@ def send_signal(addrs: tl.tensor, sem: tl.constexpr) -> None:
 
 @triton.jit  # type: ignore[untyped-decorator]
 def wait_signal(addrs: tl.tensor, sem: tl.constexpr) -> None:
-    """`addrs`: words of this rank's own pad, one for each thread."""
+    """Take words of this rank's own pad, one for each thread, from 1 back to 0."""
     _check(sem)
     tl.inline_asm_elementwise(
         _WAIT if sem == "relaxed" else _WAIT_BEFORE_READS,
@@ -122,7 +126,8 @@ def blockwise_barrier(
     world_size: tl.tensor,
     sem: tl.constexpr,
 ) -> None:
-    """Blocks of the same number wait for each other on all ranks; blocks of a rank do not.
+    """Wait for the blocks of the same number on all ranks; blocks of a rank do not wait for each
+    other.
 
     `signal_pad_ptrs` is the address of the ranks' pads' addresses; `block_id` None is this block.
     Thread i of a block signals rank i and waits for it, so the others need `sync_threads` after it;

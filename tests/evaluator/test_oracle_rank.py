@@ -16,7 +16,7 @@ from evaluator.buffers.control_page import CONTROL_BYTES, sealed_memfd
 from evaluator.buffers.slab import GUARD_BYTES, Place
 from evaluator.messages.faults import EvaluatorError
 from evaluator.messages.report import OutputCheck
-from evaluator.oracle.rank import JudgeRank
+from evaluator.oracle.rank import OracleRank
 from problems import ProblemModule
 from problems.calls import Outputs
 from problems.context import RankContext
@@ -66,7 +66,7 @@ class Scene:
     def __init__(
         self, module: ProblemModule = MODULE, specs: Sequence[TrialSpec] = (SPEC,)
     ) -> None:
-        self.judge = JudgeRank(
+        self.judge = OracleRank(
             job=Job(problem="double", source="x"),
             rank=0,
             module=module,
@@ -77,7 +77,7 @@ class Scene:
         ((fd, _),) = self.judge.attach(nbytes)
         os.close(fd)
         self.refill()
-        layout = self.judge.banks["key"].calls[0].layout
+        layout = self.judge.caches["key"].calls[0].layout
         assert layout is not None
         self.layout = layout
         self.slab = self.judge.slabs["submission"]
@@ -192,7 +192,7 @@ def test_upstream_is_compared_with_the_reference_itself() -> None:
     scene = Scene()
     scene.judge.job = replace(scene.judge.job, profile=Profile.UPSTREAM)
     scene.judge.prepare("key", [SPEC], True)
-    (call,) = scene.judge.banks["key"].calls
+    (call,) = scene.judge.caches["key"].calls
     assert call.truth[0].dtype is torch.float32
     assert scene.judge.tolerance.absolute
 
@@ -230,19 +230,20 @@ def test_an_answer_as_good_as_the_truth_passes_where_the_problem_says_so() -> No
 def test_poison_of_a_float_is_nan_with_a_secret_payload(dtype: torch.dtype) -> None:
     judge = Scene().judge
     bits = {2: torch.int16, 4: torch.int32, 8: torch.int64}[dtype.itemsize]
-    poison = torch.tensor([judge.marks.poison(dtype)], dtype=bits)
+    poison = torch.tensor([judge.canaries.poison(dtype)], dtype=bits)
     assert poison.view(dtype).isnan().all()
     assert (poison != torch.tensor([float("nan")], dtype=dtype).view(bits)).all()
 
 
 def test_an_integer_of_one_byte_may_equal_the_poison() -> None:
     judge = Scene().judge
-    poisoned = torch.full((4,), judge.marks.poison(torch.uint8), dtype=torch.uint8)
-    assert judge.marks.unwritten(poisoned) == 0
+    poisoned = torch.full((4,), judge.canaries.poison(torch.uint8), dtype=torch.uint8)
+    assert judge.canaries.unwritten(poisoned) == 0
     assert (
-        judge.marks.unwritten(poisoned.fill_(judge.marks.poison(torch.bool)).view(torch.bool)) == 4
+        judge.canaries.unwritten(poisoned.fill_(judge.canaries.poison(torch.bool)).view(torch.bool))
+        == 4
     )
 
 
 def test_poison_of_a_bool_is_no_bool() -> None:
-    assert Scene().judge.marks.poison(torch.bool) > 1
+    assert Scene().judge.canaries.poison(torch.bool) > 1

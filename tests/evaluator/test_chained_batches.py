@@ -1,4 +1,4 @@
-"""What the judge sees in a burst whose calls open one after the other."""
+"""What the judge sees in a batch whose calls open one after the other."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from evaluator import Verdict
 from evaluator.rank.input_opener import input_opener
 from problems import ProblemModule
 from problems.trials import TrialSpec
-from tests.evaluator.test_judge_rank import MODULE, Scene
+from tests.evaluator.test_oracle_rank import MODULE, Scene
 
 SPECS = [TrialSpec(trial=trial, m=64, n=32, note="") for trial in (0, 1)]
 
@@ -19,13 +19,13 @@ class LockedScene(Scene):
     def __init__(self, module: ProblemModule = MODULE) -> None:
         super().__init__(module, SPECS)
         self.judge.clear("key", "submission")
-        first, self.node = self.judge.lock("key", (0, 1))["locks"]
+        first, self.node = self.judge.chain_inputs("key", (0, 1))["locks"]
         assert first is None
         self.judge.release("submission", (0, 1), 1, 0.0)
 
     def open_second(self) -> None:
         input_opener(self.judge.memories[0], self.node, "")()
-        layout = self.judge.banks["key"].calls[1].layout
+        layout = self.judge.caches["key"].calls[1].layout
         assert layout is not None
         self.layout = layout
 
@@ -34,7 +34,7 @@ class LockedScene(Scene):
         return [{check.verdict for check in checks} - {Verdict.OK} for checks in found]
 
 
-def test_a_burst_that_is_answered_call_by_call_passes() -> None:
+def test_a_batch_that_is_answered_call_by_call_passes() -> None:
     scene = LockedScene()
     scene.answer()
     scene.open_second()
@@ -54,7 +54,7 @@ def test_a_lock_that_opened_before_the_answer_was_there_is_a_late_one() -> None:
     assert Verdict.INPUT_CONTRACT_BROKEN not in scene.both()[1]
 
 
-def test_after_a_wrong_call_of_a_burst_none_is_looked_at() -> None:
+def test_after_a_wrong_call_of_a_batch_none_is_looked_at() -> None:
     scene = LockedScene()
     scene.answer()
     scene.view(scene.layout.outputs[0]).mul_(2.0)
@@ -67,7 +67,7 @@ def test_where_other_answers_are_as_good_nothing_is_locked() -> None:
     module = replace(MODULE, keys=lambda *_: (), settle=lambda got, truth, keys: got)
     scene = Scene(module, SPECS)
     scene.judge.clear("key", "submission")
-    assert scene.judge.lock("key", (0, 1))["locks"] == [None, None]
+    assert scene.judge.chain_inputs("key", (0, 1))["locks"] == [None, None]
 
 
 def test_a_guard_band_that_a_kernel_wrote_is_broken_all_the_same() -> None:

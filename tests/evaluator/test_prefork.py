@@ -16,7 +16,7 @@ import pytest
 
 from evaluator import EvaluatorError, Job, Limits, Verdict
 from evaluator.evaluate import Cancelled, evaluate
-from evaluator.judge.prefork import Standby
+from evaluator.judge.prefork import PreforkServer
 from evaluator.messages import protocol
 from evaluator.sandbox.sandbox import REPOSITORY
 from tests.evaluator.host_traces import is_running, nothing_left_behind
@@ -26,27 +26,27 @@ GONE_WITHIN_S = 10.0
 
 
 @pytest.fixture
-def standby() -> Iterator[Standby]:
-    with Standby(warm=False) as own:
+def prefork() -> Iterator[PreforkServer]:
+    with PreforkServer(warm=False) as own:
         yield own
 
 
 def test_a_warm_one_has_torch_and_one_thread() -> None:
     """A fork copies the calling thread alone, so locks of others would be held for good."""
-    with Standby(warm=True) as standby:
-        with standby.judge() as judge:
+    with PreforkServer(warm=True) as prefork:
+        with prefork.judge() as judge:
             assert "libtorch" in Path(f"/proc/{judge.pid}/maps").read_text()
-        parent = Path(f"/proc/{_pid(standby)}")
+        parent = Path(f"/proc/{_pid(prefork)}")
         assert len(list((parent / "task").iterdir())) == 1
 
 
-def test_it_forks_judge_after_judge(standby: Standby) -> None:
+def test_it_forks_judge_after_judge(prefork: PreforkServer) -> None:
     for _ in range(2):
-        assert evaluate(JOB, standby=standby).verdict is Verdict.OUTPUT_MISMATCH
+        assert evaluate(JOB, prefork=prefork).verdict is Verdict.OUTPUT_MISMATCH
 
 
-def test_two_judges_at_once_have_their_own_streams(standby: Standby) -> None:
-    with standby.judge() as first, standby.judge() as second:
+def test_two_judges_at_once_have_their_own_streams(prefork: PreforkServer) -> None:
+    with prefork.judge() as first, prefork.judge() as second:
         assert first.pid != second.pid
         protocol.write_job(second.jobs, Job(problem="no such problem", source=""))
         answer = protocol.parse(second.messages.readline())
@@ -56,60 +56,60 @@ def test_two_judges_at_once_have_their_own_streams(standby: Standby) -> None:
 
 def test_a_warm_one_keeps_the_judge_for_the_next_job(tmp_path: Path) -> None:
     other_size = replace(JOB, limits=Limits(processes=200))
-    with nothing_left_behind(tmp_path), Standby(warm=True) as standby:
+    with nothing_left_behind(tmp_path), PreforkServer(warm=True) as prefork:
         kept = []
         for job in (JOB, JOB, other_size):
-            report = evaluate(job, standby=standby)
+            report = evaluate(job, prefork=prefork)
             assert report.verdict is Verdict.OUTPUT_MISMATCH
-            kept.append(_kept(standby))
+            kept.append(_kept(prefork))
         assert len(set(kept)) == 1
         os.kill(kept[0], signal.SIGTERM)
         _wait_until_gone(kept[0])
-        assert evaluate(JOB, standby=standby).verdict is Verdict.OUTPUT_MISMATCH
+        assert evaluate(JOB, prefork=prefork).verdict is Verdict.OUTPUT_MISMATCH
 
 
 def test_a_kept_judge_that_did_not_hear_the_signal_ends_too(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with nothing_left_behind(tmp_path), Standby(warm=True) as standby:
-        evaluate(JOB, standby=standby)
+    with nothing_left_behind(tmp_path), PreforkServer(warm=True) as prefork:
+        evaluate(JOB, prefork=prefork)
         monkeypatch.setattr(signal, "pidfd_send_signal", lambda *_: None)
         began = time.monotonic()
-        standby.let_go()
+        prefork.end_kept()
         assert time.monotonic() - began < GONE_WITHIN_S
 
 
 def test_a_judge_that_failed_is_not_kept() -> None:
-    with Standby(warm=True) as standby:
-        evaluate(JOB, standby=standby)
-        first = _kept(standby)
+    with PreforkServer(warm=True) as prefork:
+        evaluate(JOB, prefork=prefork)
+        first = _kept(prefork)
         with pytest.raises(EvaluatorError, match="no problem is called"):
-            evaluate(Job(problem="no such problem", source=""), standby=standby)
+            evaluate(Job(problem="no such problem", source=""), prefork=prefork)
         _wait_until_gone(first)
-        assert evaluate(JOB, standby=standby).verdict is Verdict.OUTPUT_MISMATCH
+        assert evaluate(JOB, prefork=prefork).verdict is Verdict.OUTPUT_MISMATCH
         with pytest.raises(Cancelled):
-            evaluate(JOB, lambda _: True, standby)
-        assert standby._kept is None
+            evaluate(JOB, lambda _: True, prefork)
+        assert prefork._kept is None
 
 
 def test_a_judge_that_was_made_ready_elsewhere_is_not_used(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    with Standby(warm=True) as standby:
-        with standby.judge() as first:
+    with PreforkServer(warm=True) as prefork:
+        with prefork.judge() as first:
             pass
         monkeypatch.setenv("PKB_SANDBOX_READABLE", "/usr/share")
-        with standby.judge() as judge:
+        with prefork.judge() as judge:
             assert judge.pid != first.pid
             _wait_until_gone(first.pid)
 
 
-def test_one_that_was_killed_is_replaced(standby: Standby) -> None:
-    standby.start()
-    os.kill(_pid(standby), signal.SIGKILL)
-    _wait_until_gone(_pid(standby))
+def test_one_that_was_killed_is_replaced(prefork: PreforkServer) -> None:
+    prefork.start()
+    os.kill(_pid(prefork), signal.SIGKILL)
+    _wait_until_gone(_pid(prefork))
     with pytest.raises(EvaluatorError, match="no problem is called"):
-        evaluate(Job(problem="no such problem", source=""), standby=standby)
+        evaluate(Job(problem="no such problem", source=""), prefork=prefork)
 
 
 def test_a_judge_that_dies_before_it_has_read_its_job_is_our_fault() -> None:
@@ -118,19 +118,19 @@ def test_a_judge_that_dies_before_it_has_read_its_job_is_our_fault() -> None:
         "prefork.main(int(sys.argv[1]))"
     )
     long = Job(problem="allreduce", source="# " + "x" * 200_000)
-    with Standby(warm=False, program=("-c", code)) as deadly:
+    with PreforkServer(warm=False, program=("-c", code)) as deadly:
         for job in (JOB, long):
             with pytest.raises(EvaluatorError, match="ended without a report"):
-                evaluate(job, standby=deadly)
+                evaluate(job, prefork=deadly)
 
 
 def test_its_judges_die_with_it(tmp_path: Path) -> None:
     with (
         nothing_left_behind(tmp_path),
-        Standby(warm=False) as standby,
-        standby.judge() as judge,
+        PreforkServer(warm=False) as prefork,
+        prefork.judge() as judge,
     ):
-        os.kill(_pid(standby), signal.SIGKILL)
+        os.kill(_pid(prefork), signal.SIGKILL)
         gone, _, _ = select.select([judge.pidfd], [], [], GONE_WITHIN_S)
         assert gone
 
@@ -152,10 +152,10 @@ def test_who_is_asked_to_end_first_keeps_what_it_starts() -> None:
 def test_it_dies_with_who_started_it() -> None:
     code = (
         "import os, signal\n"
-        "from evaluator.judge.prefork import Standby\n"
-        "standby = Standby(warm=False)\n"
-        "standby.start()\n"
-        "print(standby._process.pid, flush=True)\n"
+        "from evaluator.judge.prefork import PreforkServer\n"
+        "prefork = PreforkServer(warm=False)\n"
+        "prefork.start()\n"
+        "print(prefork._process.pid, flush=True)\n"
         "os.kill(os.getpid(), signal.SIGKILL)\n"
     )
     done = _run(code)
@@ -168,14 +168,14 @@ def _run(code: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-def _kept(standby: Standby) -> int:
-    assert standby._kept is not None
-    return standby._kept.pid
+def _kept(prefork: PreforkServer) -> int:
+    assert prefork._kept is not None
+    return prefork._kept.pid
 
 
-def _pid(standby: Standby) -> int:
-    assert standby._process is not None
-    return standby._process.pid
+def _pid(prefork: PreforkServer) -> int:
+    assert prefork._process is not None
+    return prefork._process.pid
 
 
 def _wait_until_gone(pid: int) -> None:

@@ -17,8 +17,8 @@ import problems
 from evaluator import EvaluatorError, Isolation, Job, Verdict
 from evaluator.evaluate import evaluate
 from evaluator.host.processes import tree
-from evaluator.judge.pool import MOST_RUNS, Staff
-from evaluator.judge.prefork import Standby
+from evaluator.judge.pool import MOST_RUNS, WorkerPool
+from evaluator.judge.prefork import PreforkServer
 from tests.evaluator import tuned_judge
 from tests.evaluator.host_traces import is_running
 from tests.evaluator.kernel_files import named
@@ -30,8 +30,8 @@ HOSTILE = ("deadlock", "segfault", "kills_everything", "late_thread_into_slab", 
 
 
 @pytest.fixture(scope="module")
-def standby() -> Iterator[Standby]:
-    with Standby(warm=True, program=(TUNED, "hurried")) as own:
+def prefork() -> Iterator[PreforkServer]:
+    with PreforkServer(warm=True, program=(TUNED, "hurried")) as own:
         yield own
 
 
@@ -40,85 +40,85 @@ def _reference(problem: str) -> Job:
     return Job(problem=problem, source=f"from problems.{name} import reference as solution\n")
 
 
-def _below(standby: Standby) -> set[int]:
+def _below(prefork: PreforkServer) -> set[int]:
     """The kept judge and what serves it."""
-    assert standby._kept is not None
-    return set(tree(standby._kept.pid))
+    assert prefork._kept is not None
+    return set(tree(prefork._kept.pid))
 
 
-def test_the_same_processes_serve_run_after_run(standby: Standby) -> None:
+def test_the_same_processes_serve_run_after_run(prefork: PreforkServer) -> None:
     served = set()
     for problem in ("allreduce", "clip_grad_norm_ep", "ddp", "allreduce"):
-        report = evaluate(_reference(problem), standby=standby)
+        report = evaluate(_reference(problem), prefork=prefork)
         assert report.verdict is Verdict.OK, report.message
-        served.add(frozenset(_below(standby)))
+        served.add(frozenset(_below(prefork)))
         assert report.panel_s["prepare"] > 0
     assert len(served) == 1
 
 
 def test_where_cores_are_many_the_reference_is_as_new_as_the_submission() -> None:
-    with Standby(warm=True, program=(TUNED, "spacious")) as standby:
+    with PreforkServer(warm=True, program=(TUNED, "spacious")) as prefork:
         served = []
         for _ in range(2):
-            assert evaluate(_reference("allreduce"), standby=standby).verdict is Verdict.OK
-            served.append(_below(standby))
+            assert evaluate(_reference("allreduce"), prefork=prefork).verdict is Verdict.OK
+            served.append(_below(prefork))
         kept = set.intersection(*served)
         assert len(kept) == 1 + JOB.world_size
         assert not any(map(_is_sandbox, kept))
 
 
 @pytest.mark.parametrize("name", HOSTILE)
-def test_nothing_of_a_hostile_run_is_there_in_the_next(name: str, standby: Standby) -> None:
+def test_nothing_of_a_hostile_run_is_there_in_the_next(name: str, prefork: PreforkServer) -> None:
     hostile = named("misbehaving", name)
     honest = replace(_reference("allreduce"), limits=hostile.limits)
-    assert evaluate(honest, standby=standby).verdict is Verdict.OK
-    before = _below(standby)
-    assert evaluate(hostile.job, standby=standby).verdict in hostile.verdicts
-    assert _below(standby) <= before
-    assert evaluate(honest, standby=standby).verdict is Verdict.OK
+    assert evaluate(honest, prefork=prefork).verdict is Verdict.OK
+    before = _below(prefork)
+    assert evaluate(hostile.job, prefork=prefork).verdict in hostile.verdicts
+    assert _below(prefork) <= before
+    assert evaluate(honest, prefork=prefork).verdict is Verdict.OK
 
 
 def test_without_bubblewrap_neither_side_meets_the_other(
-    standby: Standby, monkeypatch: pytest.MonkeyPatch
+    prefork: PreforkServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("PKB_BWRAP", raising=False)
     monkeypatch.setenv("PATH", "")
     for _ in range(2):
-        report = evaluate(_reference("allreduce"), standby=standby)
+        report = evaluate(_reference("allreduce"), prefork=prefork)
         assert report.verdict is Verdict.OK, report.message
         assert report.isolation is Isolation.NONE
 
 
 def test_in_a_lull_the_next_submission_gets_a_sandbox_that_has_imported_torch() -> None:
-    with Standby(warm=True, program=(TUNED, "unhurried")) as standby:
-        assert evaluate(JOB, standby=standby).verdict is Verdict.OUTPUT_MISMATCH
+    with PreforkServer(warm=True, program=(TUNED, "unhurried")) as prefork:
+        assert evaluate(JOB, prefork=prefork).verdict is Verdict.OUTPUT_MISMATCH
         deadline = time.monotonic() + GONE_WITHIN_S
-        while not (ready := _with_torch(standby)) and time.monotonic() < deadline:
+        while not (ready := _with_torch(prefork)) and time.monotonic() < deadline:
             time.sleep(0.05)
         assert ready
         for pid in ready:
-            assert evaluate(JOB, standby=standby).verdict is Verdict.OUTPUT_MISMATCH
+            assert evaluate(JOB, prefork=prefork).verdict is Verdict.OUTPUT_MISMATCH
             assert not is_running(pid)
 
 
-def test_who_has_died_meanwhile_is_replaced(standby: Standby) -> None:
+def test_who_has_died_meanwhile_is_replaced(prefork: PreforkServer) -> None:
     job = _reference("allreduce")
-    assert evaluate(job, standby=standby).verdict is Verdict.OK
-    assert standby._kept is not None
-    inside = [pid for pid in _below(standby) if _is_sandbox(pid)]
+    assert evaluate(job, prefork=prefork).verdict is Verdict.OK
+    assert prefork._kept is not None
+    inside = [pid for pid in _below(prefork) if _is_sandbox(pid)]
     assert inside
     for pid in inside:
         os.kill(pid, signal.SIGKILL)
     time.sleep(0.2)
-    assert evaluate(job, standby=standby).verdict is Verdict.OK
+    assert evaluate(job, prefork=prefork).verdict is Verdict.OK
 
 
 def test_who_waits_for_long_is_let_go() -> None:
-    with Standby(warm=True, program=(TUNED, "impatient")) as standby:
+    with PreforkServer(warm=True, program=(TUNED, "impatient")) as prefork:
         for _ in range(2):
-            assert evaluate(JOB, standby=standby).verdict is Verdict.OUTPUT_MISMATCH
-            assert standby._kept is not None
-            judge, deadline = standby._kept.pid, time.monotonic() + GONE_WITHIN_S
+            assert evaluate(JOB, prefork=prefork).verdict is Verdict.OUTPUT_MISMATCH
+            assert prefork._kept is not None
+            judge, deadline = prefork._kept.pid, time.monotonic() + GONE_WITHIN_S
             while len(tree(judge)) > 1 and time.monotonic() < deadline:
                 time.sleep(0.05)
             assert set(tree(judge)) == {judge}
@@ -143,19 +143,19 @@ class FakePanel(SimpleNamespace):
 )
 def test_only_who_is_done_with_a_run_gets_another(state: dict[str, Any], is_free: bool) -> None:
     given: Any = SimpleNamespace(is_idle=state.get("reference_is_idle", True))
-    panel: Any = FakePanel(is_idle=state.get("panel_is_idle", True), fails="fails" in state)
+    oracle: Any = FakePanel(is_idle=state.get("panel_is_idle", True), fails="fails" in state)
     host: Any = SimpleNamespace(cores=None)
-    staff = Staff(job=JOB, host=host, reference=given, panel=panel)
-    staff.runs, staff.is_free = state.get("runs", 1), False
-    staff.rest()
-    assert staff.fits(JOB) is is_free
-    assert not staff.fits(replace(JOB, world_size=4))
+    pool = WorkerPool(job=JOB, host=host, reference=given, oracle=oracle)
+    pool.runs, pool.is_free = state.get("runs", 1), False
+    pool.release()
+    assert pool.fits(JOB) is is_free
+    assert not pool.fits(replace(JOB, world_size=4))
 
 
-def _with_torch(standby: Standby) -> list[int]:
+def _with_torch(prefork: PreforkServer) -> list[int]:
     """The waiting sandbox: nobody has asked the reference to import yet."""
     maps = {
-        pid: Path(f"/proc/{pid}/maps").read_text() for pid in filter(_is_sandbox, _below(standby))
+        pid: Path(f"/proc/{pid}/maps").read_text() for pid in filter(_is_sandbox, _below(prefork))
     }
     return [pid for pid, text in maps.items() if "libtorch" in text]
 

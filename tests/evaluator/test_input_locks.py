@@ -1,4 +1,4 @@
-"""Inputs of a burst open with the answer of the call before, and with nothing else."""
+"""Inputs of a batch open with the answer of the call before, and with nothing else."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from evaluator.buffers import memory
-from evaluator.buffers.input_locks import SPAN_BYTES, Lock, kernel_for, make_lock, span_over
+from evaluator.buffers.input_locks import SPAN_BYTES, InputLock, kernel_for, make_lock, span_over
 from evaluator.buffers.memory import Memory
 from evaluator.buffers.scrambling import Span
 from evaluator.buffers.slab import GUARD_BYTES, Place
@@ -32,7 +32,7 @@ class Scene:
     answer: torch.Tensor
     inputs: torch.Tensor
     original: torch.Tensor
-    lock: Lock
+    lock: InputLock
 
     def opened(self, answer: torch.Tensor) -> bool:
         """Whether such an answer opens the lock; the scene is used up."""

@@ -15,9 +15,9 @@ from evaluator.messages.report import RankLog
 HANGS = """
 import sys, time
 import torch, torch.distributed as dist
-from evaluator.rank import hang_report as last_words
+from evaluator.rank import hang_report
 
-last_words.prepare()
+hang_report.prepare()
 dist.init_process_group("gloo", init_method="file://" + sys.argv[1], rank=0, world_size=1)
 dist.all_reduce(torch.ones(3))
 

@@ -1,4 +1,4 @@
-"""What the judge looks for at once when a burst ends."""
+"""What the judge looks for at once when a batch ends."""
 
 from __future__ import annotations
 
@@ -6,23 +6,23 @@ import pytest
 import torch
 
 from evaluator.buffers.slab import Place
-from evaluator.oracle.canaries import WATCHED, Marks, watch
+from evaluator.oracle.canaries import WATCHED, Canaries, watched_elements
 
 CPU = torch.device("cpu")
-MARKS = Marks(secret=b"secret", rank=0)
+CANARIES = Canaries(secret=b"secret", rank=0)
 
 
 def _cleared(places: list[Place]) -> torch.Tensor:
     slab = torch.zeros(1 << 12, dtype=torch.uint8)
     for place in places:
-        MARKS.fill(slab[place.offset : place.offset + place.nbytes], place.dtype)
+        CANARIES.fill(slab[place.offset : place.offset + place.nbytes], place.dtype)
     return slab
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float32, torch.int64, torch.bool])
 def test_an_output_that_nobody_wrote_is_seen(dtype: torch.dtype) -> None:
     places = [Place(offset=256, shape=(5, 4), dtype=dtype)]
-    (found,) = watch(MARKS, places, CPU)
+    (found,) = watched_elements(CANARIES, places, CPU)
     slab = _cleared(places)
     assert int(found.unwritten(slab)) == 1 + WATCHED
     slab[256 : 256 + places[0].nbytes] = 0
@@ -34,7 +34,7 @@ def test_the_last_element_is_always_watched() -> None:
     slab = _cleared(places)
     slab[: 99 * 4] = 0
     for _ in range(20):
-        assert int(watch(MARKS, places, CPU)[0].unwritten(slab)) >= 1
+        assert int(watched_elements(CANARIES, places, CPU)[0].unwritten(slab)) >= 1
 
 
 def test_dtypes_are_watched_apart_and_what_may_be_right_is_not() -> None:
@@ -44,10 +44,10 @@ def test_dtypes_are_watched_apart_and_what_may_be_right_is_not() -> None:
         Place(offset=512, shape=(4,), dtype=torch.uint8),
         Place(offset=768, shape=(0, 3), dtype=torch.float32),
     ]
-    assert [own.poison.numel() for own in watch(MARKS, places, CPU)] == [4, 2]
+    assert [own.poison.numel() for own in watched_elements(CANARIES, places, CPU)] == [4, 2]
 
 
 def test_two_ranks_have_different_marks() -> None:
-    other = Marks(secret=b"secret", rank=1)
-    assert other.poison(torch.float32) != MARKS.poison(torch.float32)
-    assert not torch.equal(other.guard(CPU), MARKS.guard(CPU))
+    other = Canaries(secret=b"secret", rank=1)
+    assert other.poison(torch.float32) != CANARIES.poison(torch.float32)
+    assert not torch.equal(other.guard(CPU), CANARIES.guard(CPU))
