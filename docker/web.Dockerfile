@@ -1,5 +1,6 @@
 # The site: gunicorn, management commands, no torch.
-FROM python:3.11-slim-bookworm
+ARG PYTHON_IMAGE=python:3.11.15-slim-bookworm
+FROM ${PYTHON_IMAGE}
 
 ENV PYTHONDONTWRITEBYTECODE=1 PYTHONUNBUFFERED=1 PKB_STATE_DIR=/state
 WORKDIR /srv/pkb

@@ -76,6 +76,27 @@ def test_the_processes_that_images_start_exist() -> None:
         assert (ROOT / module).is_file()
 
 
+def test_images_have_exact_versions_that_a_variable_replaces() -> None:
+    texts = {path.name: path.read_text() for path in DOCKER.glob("*")}
+    named = re.findall(r"^ARG (\w+_IMAGE)=(\S+)$", "\n".join(texts.values()), re.M)
+    named += re.findall(r"\$\{(\w+_IMAGE):-([^}]+)\}", texts["compose.yml"])
+    assert len(dict(named)) == len(set(named)) == 4
+    assert all(re.search(r":\d+\.\d+(\.\d+)?-", image) for _, image in named)
+    froms = [line.split()[0] for name in DOCKERFILES for line in _instructions(name, "FROM ")]
+    outside = [service["image"] for service in _services().values() if "image" in service]
+    assert all(image.startswith("${") for image in [*froms, *outside])
+
+
+def test_nothing_of_ours_runs_as_root_and_the_worker_has_no_privilege() -> None:
+    for name in DOCKERFILES:
+        stages = len(_instructions(name, "FROM "))
+        assert _instructions(name, "USER ") == ["pkb"] * stages
+    worker = _services()["worker"]
+    assert worker["cap_drop"] == ["ALL"]
+    assert "no-new-privileges:true" in worker["security_opt"]
+    assert not {"cap_add", "privileged", "user"} & set(worker)
+
+
 def test_compose_builds_from_files_and_targets_that_exist() -> None:
     builds = [service["build"] for service in _services().values() if "build" in service]
     assert len(builds) >= 3
