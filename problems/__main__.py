@@ -71,14 +71,19 @@ def _new(arguments: argparse.Namespace) -> int:
 
 def _check(arguments: argparse.Namespace) -> int:
     """Exit status 1 when a rule complains."""
-    from problems.checks import complaints
+    from problems.checks import complaints, due
 
-    found = 0
-    for name, complaint in complaints(_names(arguments)):
+    names, found = _names(arguments), 0
+    for name, complaint in complaints(names):
         found += 1
         print(f"{name}: {complaint}")
-    print(f"{found} complaints" if found else "every rule is kept")
-    return 1 if found else 0
+    if found:
+        print(f"{found} complaints")
+        return 1
+    print("every rule is kept")
+    for command in due(names):
+        print(f"still due: {command}")
+    return 0
 
 
 def _screen(arguments: argparse.Namespace) -> int:

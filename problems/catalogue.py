@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import inspect
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -29,6 +29,13 @@ def stored() -> dict[str, Any]:
     """The exported document; raises FileNotFoundError before the first export."""
     document: dict[str, Any] = json.loads(PATH.read_text())
     return document
+
+
+def unexported(names: Sequence[str]) -> list[str]:
+    """Return the slugs of those problems whose entry in the exported document is not today's."""
+    exported = {entry["slug"]: entry for entry in stored()["problems"]} if PATH.exists() else {}
+    found, modules = health.stored(), [problems.load(name) for name in names]
+    return [m.slug for m in modules if exported.get(m.slug) != _entry(m, found.get(m.slug, {}))]
 
 
 def write(document: dict[str, Any]) -> None:

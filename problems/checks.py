@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 import problems
+from problems.catalogue import unexported
+from problems.health import unaudited
 from problems.rank_rules import RANK_RULES
 from problems.ranks import RankFailure, RankPool
 from problems.rules import RULES
@@ -30,3 +32,13 @@ def complaints(names: Sequence[str]) -> Iterator[tuple[str, str]]:
                     except RankFailure as failure:
                         last = str(failure).strip().splitlines()[-1]
                         yield name, f"on {world_size} ranks: {last}"
+
+
+def due(names: Sequence[str]) -> Iterator[str]:
+    """Yield the commands that keep the fixtures up to these problems, each with why it is due.
+
+    Ask it of problems that keep the rules: `cost` of another may raise."""
+    if slugs := unaudited(names):
+        yield f"python -m problems audit {' '.join(slugs)} (no audit of this code is kept)"
+    if slugs := unexported(names):
+        yield f"python -m problems export (the catalogue lacks what is new of {', '.join(slugs)})"

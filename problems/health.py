@@ -23,6 +23,7 @@ import problems
 from problems import ProblemModule
 from problems.ranks import RankFailure, RankPool
 from problems.screen import TRIALS, Finding, screen
+from problems.trials import PROFILES
 
 PATH = Path(__file__).parents[1] / "fixtures" / "problem-health.json"
 TIMEOUT_S = 600.0
@@ -154,6 +155,18 @@ def stored() -> dict[str, dict[str, Any]]:
     """Slug -> profile -> what the last audit found; empty before the first one."""
     found: dict[str, dict[str, Any]] = json.loads(PATH.read_text()) if PATH.exists() else {}
     return found
+
+
+def unaudited(names: Sequence[str]) -> list[str]:
+    """Return the slugs of those problems whose code is not what the last audit of each profile
+    screened."""
+    found, modules = stored(), [problems.load(name) for name in names]
+    return [m.slug for m in modules if not _is_audited(m, found.get(m.slug, {}))]
+
+
+def _is_audited(module: ProblemModule, found: Mapping[str, Any]) -> bool:
+    of_this_code = {p for p, part in found.items() if part["behaviour"] == behaviour(module)}
+    return of_this_code >= set(PROFILES)
 
 
 def store(slug: str, found: Health) -> None:

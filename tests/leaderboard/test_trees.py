@@ -240,5 +240,5 @@ def test_every_problem_has_its_two_numbers_and_its_bare_name() -> None:
                 problem=problem, slug=slug, backend="cuda", source=GOOD.decode(), tree=tree
             )
             assert checked_problem(candidate, known) is row
-    assert len(rows) == 87
+    assert len(rows) >= 87
     assert published_number(87) == 88

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 import problems
+from problems import checks, health
 from problems.__main__ import main
 from problems.catalogue import catalogue, stored
 
@@ -54,3 +57,23 @@ def test_the_notice_credits_every_source() -> None:
     notice = (problems.FOLDER.parent / "NOTICE").read_text()
     sources = {problems.load(name).problem.source for name in problems.names()}
     assert not [source for source in sources if source not in notice]
+
+
+def test_a_check_says_what_is_due(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(checks, "complaints", lambda names: iter(()))
+    assert main(["check", "allreduce", "reduce"]) == 0
+    assert capsys.readouterr().out == "every rule is kept\n"
+    kept = health.stored()
+    kept["reduce"]["upstream"]["behaviour"] = "of other code"
+    del kept["allreduce"]["hardened"]
+    other = tmp_path / "problem-health.json"
+    other.write_text(json.dumps(kept))
+    monkeypatch.setattr(health, "PATH", other)
+    assert main(["check", "allreduce", "reduce", "scatter"]) == 0
+    assert capsys.readouterr().out.splitlines() == [
+        "every rule is kept",
+        "still due: python -m problems audit allreduce reduce (no audit of this code is kept)",
+        "still due: python -m problems export (the catalogue lacks what is new of allreduce)",
+    ]
