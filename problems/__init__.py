@@ -1,4 +1,4 @@
-"""The problem set: one module per problem, one folder per category: the folders are the registry.
+"""Find and load problems: one module each, in the folder of its category, is the registry.
 
 Importing this package needs the standard library only; `load` imports torch.
 """
@@ -45,12 +45,12 @@ _NUMBER = re.compile(r"^    number=(\d+),$", re.MULTILINE)
 
 
 class UnknownProblem(LookupError):
-    """No problem has this slug, number or dotted name."""
+    """Raised where no problem has this slug, number or dotted name."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ProblemModule:
-    """A loaded problem file. `oracle` is the reference unless the file defines another one.
+    """Hold a loaded problem file. `oracle` is the reference unless the file defines another one.
 
     Where several answers are right, `keys` (with the parameters of the reference) computes what
     `settle(got, truth, keys)` needs to put `truth` in place of every answer that is as good.
@@ -74,18 +74,21 @@ class ProblemModule:
 
     @property
     def digest(self) -> str:
-        """SHA-256 of the file: results of another digest are results of another problem."""
+        """Return the file's SHA-256: results of another digest are results of another problem."""
         return hashlib.sha256(self.path.read_bytes()).hexdigest()
 
 
 def names() -> list[str]:
-    """Dotted names below `problems`, such as `tensor_parallel.gemm_allreduce`, by number."""
+    """Return dotted names below `problems`, such as `tensor_parallel.gemm_allreduce`, by number."""
     numbers = _numbers()
     return sorted(numbers, key=numbers.__getitem__)
 
 
 def find(text: str) -> str:
-    """The dotted name that a slug, a number or a dotted name stands for; raises UnknownProblem."""
+    """Return the dotted name that a slug, a number or a dotted name stands for.
+
+    Raises UnknownProblem, whose text suggests near ones.
+    """
     for name, number in _numbers().items():
         if text in (name, name.partition(".")[2], str(number)):
             return name
@@ -97,7 +100,7 @@ def find(text: str) -> str:
 
 @cache
 def load(name: str) -> ProblemModule:
-    """Import the problem of a dotted name (see `find`)."""
+    """Import the problem of a dotted name (see `find`); raises UnknownProblem."""
     if name not in _numbers():
         raise UnknownProblem(f"no problem is called {name!r}: use find() for slugs and numbers")
     category, _, slug = name.partition(".")
@@ -119,7 +122,7 @@ def load(name: str) -> ProblemModule:
 
 @cache
 def _numbers() -> Mapping[str, int]:
-    """Dotted name -> number, read from the text so that no problem has to be imported."""
+    """Map dotted names to numbers, read from the text so that no problem has to be imported."""
     found = {}
     for category in CATEGORIES:
         for path in sorted((FOLDER / category).glob("[!_]*.py")):

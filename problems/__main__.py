@@ -1,4 +1,4 @@
-"""Command line: list, start, check, screen, audit and export the problems."""
+"""List, start, check, screen, audit and export the problems from the command line."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def _new(arguments: argparse.Namespace) -> int:
 
 
 def _check(arguments: argparse.Namespace) -> int:
-    """Exit status 1 when a rule complains."""
+    """Print what rules complain of, or what is still due; return 1 when one complains."""
     from problems.checks import complaints, due
 
     names, found = _names(arguments), 0
@@ -87,7 +87,7 @@ def _check(arguments: argparse.Namespace) -> int:
 
 
 def _screen(arguments: argparse.Namespace) -> int:
-    """Exit status 1 when a finding is not as it should be, or a problem cannot be screened."""
+    """Print surprises; return 1 for a finding not as it should be, or a problem that fails."""
     from problems.ranks import RankFailure, RankPool
 
     device = "cuda" if arguments.cuda else "cpu"
@@ -104,7 +104,7 @@ def _screen(arguments: argparse.Namespace) -> int:
 
 
 def _screen_one(ranks: RankPool, name: str, arguments: argparse.Namespace) -> int:
-    """How many findings are not as they should be."""
+    """Print what is found of one problem; return how many findings are not as they should be."""
     from problems.health import merged
     from problems.screen import screen
 
@@ -122,7 +122,7 @@ def _screen_one(ranks: RankPool, name: str, arguments: argparse.Namespace) -> in
 
 
 def _audit(arguments: argparse.Namespace) -> int:
-    """Exit status 1 when a scored problem errs under `hardened`, or cannot be screened."""
+    """Screen and store; return 1 when a scored problem errs under `hardened`, or any fails."""
     from problems import health, health_table
     from problems.ranks import RankFailure
 

@@ -1,4 +1,4 @@
-"""Answers that the screen tries: cheap wrong ones, and honest ones that round in other ways."""
+"""Give the screen answers to try: cheap wrong ones, and honest ones that round in other ways."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from problems.values import equal_tensors, tensors
 
 @dataclass(frozen=True, kw_only=True)
 class Scene:
-    """One trial on one rank: its inputs, and what an answer is compared with."""
+    """Hold one trial on one rank: its inputs, and the truth that an answer is compared with."""
 
     module: ProblemModule
     context: RankContext
@@ -39,7 +39,7 @@ class Scene:
         return call(self.module.reference, self.module.problem, used, self.groups)
 
     def settled(self, got: Outputs) -> Outputs:
-        """The answer with the truth wherever it is as good as the truth."""
+        """Return the answer with the truth wherever it is as good as the truth."""
         shapes = [t.shape for t in got] == [t.shape for t in self.truth]
         if self.module.settle is None or not self.keys or not shapes:
             return got
@@ -51,7 +51,7 @@ def _zeros(scene: Scene, others: list[Scene]) -> Outputs:
 
 
 def _constant(scene: Scene, others: list[Scene]) -> Outputs:
-    """The mean of another trial's answer, or its first element where that is no float."""
+    """Fill with the mean of another trial's answer, or its first element where that is no float."""
     return tuple(
         torch.full_like(truth, _typical(other).item())
         for truth, other in zip(scene.truth, others[0].truth, strict=True)
@@ -81,7 +81,7 @@ def _local_only(scene: Scene, others: list[Scene]) -> Outputs:
 
 
 def _skip_one_rank(scene: Scene, others: list[Scene]) -> Outputs:
-    """The last rank contributes zeros in place of everything that is its own."""
+    """Let the last rank contribute zeros in place of everything that is its own."""
     context = scene.context
     if context.rank != context.world_size - 1:
         return scene.reference()
@@ -101,12 +101,12 @@ def _is_real(value: Tensor) -> bool:
 
 
 def _zeroed_float(value: Tensor) -> Tensor:
-    """Integers stay: sizes and ids that others rely on would break the exchange itself."""
+    """Zero floats only: sizes and ids that others rely on would break the exchange itself."""
     return torch.zeros_like(value) if _is_real(value) else value
 
 
 def _another_trial(scene: Scene, others: list[Scene]) -> Outputs:
-    """The answer of another trial of these shapes; zeros where there is none."""
+    """Return the answer of another trial of these shapes; zeros where there is none."""
     shapes = [t.shape for t in scene.truth]
     for other in others:
         if [t.shape for t in other.truth] == shapes:
@@ -115,7 +115,7 @@ def _another_trial(scene: Scene, others: list[Scene]) -> Outputs:
 
 
 def _stale_rows(scene: Scene, others: list[Scene]) -> Outputs:
-    """Right but for the last 1 % of rows, which hold another trial's values, or zeros."""
+    """Put another trial's values, or zeros, into the last 1 % of rows of the truth."""
     mixed = []
     pairs = zip(scene.truth, _another_trial(scene, others), strict=True)
     for truth, stale in pairs:
@@ -127,7 +127,10 @@ def _stale_rows(scene: Scene, others: list[Scene]) -> Outputs:
 
 
 def _low_precision(scene: Scene, others: list[Scene]) -> Outputs | None:
-    """The reference on inputs that lost most of their mantissa, as if sent or multiplied so."""
+    """Call the reference on inputs that lost most of their mantissa, as if sent so.
+
+    Returns None where cutting changes no input of any rank.
+    """
     cut = mapped(scene.inputs, truncated)
     differs = any(not equal_tensors(value, cut[name]) for name, value in scene.inputs.items())
     # Ranks that decided by their own values would call the reference alone and hang the others.

@@ -1,4 +1,4 @@
-"""Calling a problem's function and seeing everything it may change."""
+"""Call a problem's function and see everything that it may change."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ Outputs = tuple[Tensor, ...]
 
 
 def mapped(inputs: Inputs, change: Callable[[Tensor], Tensor]) -> dict[str, object]:
-    """The inputs with every tensor replaced; everything else as it is."""
+    """Return the inputs with every tensor replaced; everything else as it is."""
     return {name: rebuilt(value, change) for name, value in inputs.items()}
 
 
 def widened(value: Tensor) -> Tensor:
-    """A float64 or complex128 copy, or a plain copy of integers: what an oracle computes with."""
+    """Return a float64 or complex128 copy, or a plain one of integers, for an oracle."""
     if value.is_complex():
         return value.to(torch.complex128, copy=True)
     return value.to(torch.float64, copy=True) if value.is_floating_point() else value.clone()
@@ -35,7 +35,7 @@ def call(
     inputs: Inputs,
     groups: Mapping[str, ProcessGroup],
 ) -> Outputs:
-    """Outputs, then the tensors of arguments that `problem.mutates` names, as they are afterwards.
+    """Return outputs, then the tensors of arguments in `problem.mutates` as they are afterwards.
 
     Works on copies of those arguments, so `inputs` stay as they are.
     """
@@ -49,14 +49,14 @@ def call(
 def true_answer(
     module: ProblemModule, inputs: Inputs, groups: Mapping[str, ProcessGroup]
 ) -> list[tuple[str, Tensor]]:
-    """The oracle's outputs and changed arguments, from widened inputs, with their names."""
+    """Return the oracle's outputs and changed arguments, from widened inputs, with their names."""
     return named_call(module.oracle, module.problem, mapped(inputs, widened), groups)
 
 
 def keys_of_ties(
     module: ProblemModule, inputs: Inputs, groups: Mapping[str, ProcessGroup]
 ) -> Outputs:
-    """What `settle` needs to know; nothing where only one answer is right."""
+    """Return the tensors that `settle` needs; none where only one answer is right."""
     return module.keys(*arguments(mapped(inputs, widened), groups)) if module.keys else ()
 
 
@@ -66,7 +66,7 @@ def named_call(
     inputs: Inputs,
     groups: Mapping[str, ProcessGroup],
 ) -> list[tuple[str, Tensor]]:
-    """As `call`, with the name of every tensor, and on the inputs themselves."""
+    """Do as `call`, with the name of every tensor, and on the inputs themselves."""
     outputs = named_outputs(problem.outputs, function(*arguments(inputs, groups)))
     changed = [(name, tensor) for name in problem.mutates for tensor in tensors(inputs[name])]
     return outputs + changed

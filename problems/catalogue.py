@@ -1,4 +1,4 @@
-"""The problem set as one JSON document: what the site shows and stores about each problem."""
+"""Export the problem set as one JSON document, which the site shows and stores."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ COST_ITEMSIZE = 2  # bfloat16
 
 
 def catalogue() -> dict[str, Any]:
-    """Every problem, with what the last audit found."""
+    """Return the document of every problem, with what the last audit found, ready for JSON."""
     found = health.stored()
     modules = [problems.load(name) for name in problems.names()]
     return {"version": VERSION, "problems": [_entry(m, found.get(m.slug, {})) for m in modules]}
 
 
 def stored() -> dict[str, Any]:
-    """The exported document; raises FileNotFoundError before the first export."""
+    """Read the exported document; raises FileNotFoundError before the first export."""
     document: dict[str, Any] = json.loads(PATH.read_text())
     return document
 
@@ -44,7 +44,7 @@ def write(document: dict[str, Any]) -> None:
 
 
 def reference_source(module: ProblemModule) -> str:
-    """The reference with its private helpers and the imports they use: a text that runs alone."""
+    """Return the reference, its private helpers and their imports: a text that runs alone."""
     text = module.path.read_text()
     body = ast.parse(text).body
     helpers = [n for n in body if isinstance(n, ast.FunctionDef) and n.name.startswith("_")]
@@ -85,7 +85,7 @@ def _entry(module: ProblemModule, found: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _health(found: Mapping[str, Any]) -> dict[str, Any]:
-    """By profile the findings and how they were made; nothing before the first audit."""
+    """Return by profile the findings and how they were made; nothing before the first audit."""
     return {
         profile: {key: value for key, value in part.items() if key != "behaviour"}
         for profile, part in found.items()
@@ -93,8 +93,10 @@ def _health(found: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _baselines(module: ProblemModule) -> list[dict[str, Any]]:
-    """What benchmarks/references_on_gpus.py measured; `current` where the code is still the same.
-    Failures are left out."""
+    """Return the times that benchmarks/references_on_gpus.py measured, failures left out.
+
+    `current` says that the code is still the same.
+    """
     rows = []
     for path in sorted(PATH.parent.glob("baselines-*.json")):
         document: dict[str, Any] = json.loads(path.read_text())
@@ -110,7 +112,8 @@ def _plain(value: object) -> object:
 
 
 def _signature(module: ProblemModule) -> list[dict[str, str | None]]:
-    """A default of None means a required argument; Python's None is the text "None"."""
+    """List the reference's arguments. A default of None means a required one; Python's None is
+    the text "None"."""
     return [
         {
             "name": name,

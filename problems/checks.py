@@ -1,4 +1,4 @@
-"""Every rule for some problems, on this machine alone: what `python -m problems check` does."""
+"""Try every rule on some problems, on this machine alone, for `python -m problems check`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ WORLD_SIZES = (2, 4)
 
 
 def complaints(names: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """Name and complaint. A rule that a problem makes raise is a complaint as well."""
+    """Yield name and complaint. A rule that a problem makes raise is a complaint as well."""
     for name in names:
         module = problems.load(name)
         for title, rule in RULES.items():

@@ -1,4 +1,4 @@
-"""Whether an output is right, against a float64 (or exact integer) oracle."""
+"""Compare outputs with a float64 (or exact integer) oracle, in units of a tolerance."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ CHUNK_ELEMENTS = 1 << 22  # float64 temporaries of a chunk stay within 128 MiB
 
 @dataclass(frozen=True, kw_only=True)
 class Comparison:
-    """`max_error` is in units of the tolerance (1.0 is the limit); None where no unit exists: exact
-    outputs that differ, and outputs without finite elements. `nonfinite` counts NaN and Inf where
-    the oracle has none; they are mismatches too."""
+    """Tell how far an output is off. `max_error` is in units of the tolerance (1.0 is the limit);
+    None where no unit exists: exact outputs that differ, and outputs without finite elements.
+    `nonfinite` counts NaN and Inf where the oracle has none; they are mismatches too."""
 
     elements: int
     mismatched: int
@@ -61,13 +61,15 @@ def compare(got: Tensor, expected: Tensor, tolerance: Tolerance) -> Comparison:
 
 
 def limits(expected: Tensor, tolerance: Tolerance, unit: float) -> Tensor:
-    """How far an answer may lie from each of these. `unit` is 1.0 where the tolerance is absolute,
-    else the root mean square of them all."""
+    """Return how far an answer may lie from each of these, in their shape.
+
+    `unit` is 1.0 where the tolerance is absolute, else the root mean square of them all.
+    """
     return tolerance.atol * unit + tolerance.rtol * expected.abs()
 
 
 def rms(values: Tensor) -> float:
-    """Root mean square of the finite values; 0.0 when there are none."""
+    """Return the root mean square of the finite values; 0.0 when there are none."""
     total, finite_elements = 0.0, 0
     for part in torch.split(values.reshape(-1), CHUNK_ELEMENTS):
         wide = part.double()  # isfinite does not know float8
@@ -94,7 +96,7 @@ def _compare_exactly(got: Tensor, expected: Tensor) -> Comparison:
 
 
 def _errors(got: Tensor, expected: Tensor, tolerance: Tolerance, unit: float) -> tuple[Tensor, int]:
-    """Errors in units of the tolerance where both are finite, and how many of the rest disagree."""
+    """Return errors in tolerances where both are finite, and how many of the rest disagree."""
     both = got.isfinite() & expected.isfinite()
     same = (got == expected) | (got.isnan() & expected.isnan())
     got, expected = got[both], expected[both]

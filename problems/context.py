@@ -1,4 +1,4 @@
-"""One rank's view of a trial, and the only source of randomness for inputs.
+"""Give a rank its view of a trial, and the only source of randomness for its inputs.
 
 Two profiles. `upstream` repeats PKB's generator: one stream per rank, seeded 42 + 1000*number +
 rank + 1000003*trial, and published values wherever nothing was drawn. `hardened` draws everything,
@@ -40,7 +40,7 @@ class RankContext:
 
     @property
     def turn(self) -> int:
-        """What shapes may depend on: the trial, but nothing while timed."""
+        """Return the number that shapes may depend on: the trial, but 0 while timed."""
         return 0 if self.spec.timed else self.spec.trial
 
     @property
@@ -48,7 +48,7 @@ class RankContext:
         return self.profile == "hardened"
 
     def randn(self, *shape: int, shared: bool = False, dtype: torch.dtype | None = None) -> Tensor:
-        """Normal values in `dtype`, by default the run's; `shared`: the same on every rank.
+        """Draw normal values in `dtype`, by default the run's; `shared`: the same on every rank.
 
         Hardened values carry the trial's scale and mean and a hidden gain of their own, so that a
         rank cannot estimate another rank's norm from its own.
@@ -65,23 +65,23 @@ class RankContext:
         return values.mul_(self.spec.scale * gain).add_(self.spec.shift).to(dtype)
 
     def rand(self, *shape: int, shared: bool = False, dtype: torch.dtype | None = None) -> Tensor:
-        """Uniform values in [0, 1), in `dtype` or the run's. Trials do not scale or shift them."""
+        """Draw uniform values in [0, 1), in `dtype` or the run's; trials do not change them."""
         stream = self._stream(shared) if self._hardened else self._upstream()
         dtype = dtype or self.dtype
         return torch.rand(shape, generator=stream, dtype=dtype, device=self.device)
 
     def randint(self, low: int, high: int, *shape: int, shared: bool = False) -> Tensor:
-        """Uniform int64 values in low..high-1, which PKB draws too (see `integers` otherwise)."""
+        """Draw uniform int64 values in low..high-1, as PKB does too (see `integers` otherwise)."""
         stream = self._stream(shared) if self._hardened else self._upstream()
         return torch.randint(low, high, shape, generator=stream, device=self.device)
 
     def randperm(self, length: int, *, shared: bool = False) -> Tensor:
-        """0..length-1 in random order, which PKB draws too (see `sample` otherwise)."""
+        """Draw 0..length-1 in random order, as PKB does too (see `sample` otherwise)."""
         stream = self._stream(shared) if self._hardened else self._upstream()
         return torch.randperm(length, generator=stream, device=self.device)
 
     def linear(self, inside: int, outside: int) -> nn.Linear:
-        """A layer from `inside` to `outside` features with bias, in the run dtype.
+        """Make a layer from `inside` to `outside` features with bias, in the run dtype.
 
         Upstream: torch's default initialisation, from the generator of the CPU wherever the rest
         is drawn. Hardened: normal weights of the same spread, and biases ten times as large.
@@ -98,20 +98,21 @@ class RankContext:
         return linear(weight.to(self.device, self.dtype), bias.to(self.device, self.dtype))
 
     def reseed_upstream(self, offset: int) -> None:
-        """Upstream: draw on from 42 + 1000*number + 1000003*trial + offset. PKB adds the rank, but
-        for some tensors it adds something else. Hardened draws stay as they are."""
+        """Draw on, under upstream, from 42 + 1000*number + 1000003*trial + offset: for some tensors
+        PKB adds something else than the rank. Hardened draws stay as they are."""
         for device in {self.device.type, "cpu"}:
             self._streams.pop(f"upstream {device}", None)
             self._seeded(f"upstream {device}", self._upstream_seed + offset, device)
 
     def filled(self, value: float, *shape: int, shared: bool = False) -> Tensor:
-        """Upstream: that constant. Hardened: random values as `randn` draws them."""
+        """Return that constant (upstream) or random values as `randn` draws them (hardened)."""
         if self._hardened:
             return self.randn(*shape, shared=shared)
         return torch.full(shape, value, dtype=self.dtype, device=self.device)
 
     def varied(self, published: Tensor, *, spread: float = 1.0, shared: bool = False) -> Tensor:
-        """Upstream: the published values in the run dtype. Hardened: normal, of that spread."""
+        """Return the published values in the run dtype (upstream) or normal ones of that standard
+        deviation (hardened)."""
         if not self._hardened:
             return published.to(self.device, self.dtype)
         stream = self._stream(shared)
@@ -119,21 +120,21 @@ class RankContext:
         return (spread * values).to(self.dtype)
 
     def integers(self, published: Tensor, low: int, high: int, *, shared: bool = False) -> Tensor:
-        """Upstream: the published int64 values. Hardened: as many, uniform in low..high-1."""
+        """Return the published int64 values (upstream) or as many, uniform in low..high-1."""
         if not self._hardened:
             return published.to(self.device)
         stream = self._stream(shared)
         return torch.randint(low, high, published.shape, generator=stream, device=self.device)
 
     def sample(self, published: Tensor, population: int, *, shared: bool = False) -> Tensor:
-        """Upstream: the published ids. Hardened: as many distinct ones out of 0..population-1."""
+        """Return the published ids (upstream) or as many distinct ones out of 0..population-1."""
         if not self._hardened:
             return published.to(self.device)
         order = torch.randperm(population, generator=self._stream(shared), device=self.device)
         return order[: published.numel()].view_as(published)
 
     def choose(self, published: T, options: Sequence[T]) -> T:
-        """Upstream: the published value. Hardened: one option, the same on every rank.
+        """Return the published value (upstream) or one option, the same on every rank (hardened).
 
         The options take turns from a secret start, so few trials meet all of them. The first one
         is timed: it has to be as hard to guess around as the others.
@@ -144,11 +145,11 @@ class RankContext:
         return options[0 if self.spec.timed else (start + self.spec.trial) % len(options)]
 
     def pick(self, published: T, hardened: T) -> T:
-        """Either of two ready values; draw both in any case, each in its place."""
+        """Return the first (upstream) or second value; draw both in any case, each in its place."""
         return hardened if self._hardened else published
 
     def group(self, axis: str) -> GroupRef:
-        """A stand-in for the process group along an axis of the problem's mesh, or `world`."""
+        """Return a stand-in for the process group along an axis of the mesh, or `world`."""
         return GroupRef(axis=axis)
 
     @property

@@ -1,6 +1,6 @@
-"""The audit: the screen of every problem over many seeds, kept in the fixtures and the docs.
+"""Audit problems: screen each over many seeds and keep what is found in the fixtures.
 
-What is kept per problem and profile: which answers are accepted, the largest error of honest ones
+Kept are, per problem and profile: which answers are accepted, the largest error of honest ones
 and the smallest of wrong ones in tolerances, and a digest of the code that was screened.
 """
 
@@ -32,8 +32,8 @@ BEHAVIOUR = {"number", "mutates", "mesh", "m_step", "n_step", "sizes", "toleranc
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """How one profile is screened. A seed is one seeded set of inputs on all ranks; every secret
-    gives as many of them as the screen has trials."""
+    """Say how one profile is screened. A seed is one seeded set of inputs on all ranks; every
+    secret gives as many of them as the screen has trials."""
 
     profile: str
     size: str
@@ -48,7 +48,7 @@ class Plan:
 
 @dataclass(frozen=True, kw_only=True)
 class Health:
-    """What one plan found of one problem."""
+    """Hold the findings of one plan about one problem."""
 
     behaviour: str
     plan: Plan
@@ -57,8 +57,8 @@ class Health:
 
 
 def plans(seeds: int, *, cuda: bool) -> list[Plan]:
-    """Hardened inputs are screened at `tiny`. Upstream ones know no secret, so once is enough, at
-    PKB's own size; on GPUs they are PKB's own values, too."""
+    """Return a plan for each profile. Hardened inputs are screened at `tiny`; upstream ones know no
+    secret, so once is enough, at PKB's own size; on GPUs they are PKB's own values, too."""
     device, few, many = ("cuda", (4,), (4,)) if cuda else ("cpu", (2,), (2, 4))
     published = TRIALS["upstream"]
     return [
@@ -70,8 +70,10 @@ def plans(seeds: int, *, cuda: bool) -> list[Plan]:
 def audit(
     names: Sequence[str], plan: Plan, jobs: int
 ) -> Iterable[tuple[str, Health | RankFailure]]:
-    """Slug and health of each problem, as they become ready; `jobs` problems run at once. One that
-    fails does not end the audit of the others."""
+    """Yield slug and health of each problem, as they become ready; `jobs` problems run at once.
+
+    One that fails yields its RankFailure and does not end the audit of the others.
+    """
     teams = [
         [RankPool(w, timeout_s=TIMEOUT_S, device=plan.device) for w in plan.world_sizes]
         for _ in range(jobs)
@@ -100,7 +102,10 @@ def audit(
 
 
 def audit_problem(team: Sequence[RankPool], name: str, plan: Plan) -> Health:
-    """Every secret on every member of the team; the worst round counts. Raises RankFailure."""
+    """Screen with every secret on every pool of the team; the worst round counts.
+
+    Raises RankFailure.
+    """
     rounds = [
         screen(ranks, name, plan.profile, size=plan.size, secret=f"audit {number}".encode())
         for ranks in team
@@ -115,7 +120,7 @@ def audit_problem(team: Sequence[RankPool], name: str, plan: Plan) -> Health:
 
 
 def merged(rounds: Sequence[Sequence[Finding]]) -> list[Finding]:
-    """One finding per answer. The worst round counts: the one that errs, or comes nearest to it."""
+    """Return one finding per answer, of the worst round: the one that errs, or comes nearest."""
     return [_worst(same) for same in zip(*rounds, strict=True)]
 
 
@@ -127,9 +132,9 @@ def _worst(same: Sequence[Finding]) -> Finding:
 
 
 def behaviour(module: ProblemModule) -> str:
-    """SHA-256 of what the screen depends on: the code and those fields of `Problem`, no texts.
+    """Return the SHA-256 of the code and fields of `Problem` that the screen depends on, no texts.
 
-    Of source text, because another Python makes another tree of it.
+    Source text is hashed, because another Python makes another tree of it.
     """
     text, parts = module.path.read_text(), []
     for node in ast.parse(text).body:
@@ -143,7 +148,7 @@ def behaviour(module: ProblemModule) -> str:
 
 
 def _lines_without(text: str, node: ast.FunctionDef, left_out: Sequence[ast.stmt]) -> str:
-    """A function's source lines, decorators included, but for those of some statements."""
+    """Return a function's source lines, decorators included, but for some statements'."""
     first = min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
     kept = set(range(first, (node.end_lineno or first) + 1))
     for statement in left_out:
@@ -152,7 +157,7 @@ def _lines_without(text: str, node: ast.FunctionDef, left_out: Sequence[ast.stmt
 
 
 def stored() -> dict[str, dict[str, Any]]:
-    """Slug -> profile -> what the last audit found; empty before the first one."""
+    """Read findings of the last audit by slug and profile; empty before the first one."""
     found: dict[str, dict[str, Any]] = json.loads(PATH.read_text()) if PATH.exists() else {}
     return found
 
@@ -193,12 +198,12 @@ def _plain(health: Health) -> dict[str, Any]:
 
 
 def _finite(errors: Mapping[str, float]) -> dict[str, float | None]:
-    """JSON knows no infinity: None where an error has no unit."""
+    """Write None where an error has no unit, as JSON knows no infinity."""
     return {d: float(f"{error:.3g}") if isfinite(error) else None for d, error in errors.items()}
 
 
 def margins(findings: Iterable[Mapping[str, Any]]) -> tuple[float, float]:
-    """The worst honest error and the cheapest wrong one, in tolerances."""
+    """Return the worst honest error and the cheapest wrong one, in tolerances."""
     worst_honest, cheapest_wrong = 0.0, inf
     for row in findings:
         errors = [inf if error is None else error for error in row["errors"].values()]

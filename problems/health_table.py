@@ -1,4 +1,4 @@
-"""docs/problem-health.md: what each profile's check lets pass, problem by problem."""
+"""Write docs/problem-health.md, which says of each problem what each profile lets pass."""
 
 from __future__ import annotations
 

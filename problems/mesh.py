@@ -1,4 +1,4 @@
-"""The world, its groups along a problem's mesh, and their place in the arguments of a call."""
+"""Make the world and its groups along a problem's mesh, and put them into a call's arguments."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def join_world(
 def mesh_groups(
     axes: tuple[str, ...], d: Dims, rank: int, world_size: int
 ) -> Mapping[str, dist.ProcessGroup]:
-    """This rank's group along every axis, and `world`. Every rank must call it.
+    """Return this rank's group along every axis, and `world`. Every rank must call it.
 
     Ranks are laid out row-major: the last axis is consecutive ranks. Raises ValueError when the
     axes' lengths do not multiply to the world size.
@@ -73,12 +73,12 @@ def _groups(
 def arguments(
     inputs: Mapping[str, object], groups: Mapping[str, dist.ProcessGroup]
 ) -> Iterable[object]:
-    """The positional arguments of a call: inputs with every GroupRef replaced by the real group."""
+    """Return a call's positional arguments: inputs with every GroupRef replaced by its group."""
     return [groups[v.axis] if isinstance(v, GroupRef) else v for v in inputs.values()]
 
 
 def _lines(places: list[tuple[int, ...]], axis: int) -> list[list[int]]:
-    """Ranks that differ in one coordinate only, one list per line through the mesh."""
+    """Return ranks that differ in one coordinate only, one list per line through the mesh."""
     lines: dict[tuple[int, ...], list[int]] = {}
     for rank, place in enumerate(places):
         lines.setdefault(place[:axis] + place[axis + 1 :], []).append(rank)

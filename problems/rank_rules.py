@@ -1,4 +1,4 @@
-"""What must hold for every problem when its reference runs on gloo ranks. See also rules."""
+"""State rules that every problem keeps when its reference runs on gloo ranks. See also rules."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ TCP_INFO_BYTES_RECEIVED = 128  # offset of tcpi_bytes_received in Linux's struct
 
 @dataclass(frozen=True, kw_only=True)
 class Stage:
-    """A problem on one rank, ready to be called."""
+    """Hold a problem on one rank, ready to be called."""
 
     module: ProblemModule
     inputs: Inputs
@@ -40,7 +40,7 @@ class Stage:
 
 
 def reference_equals_oracle(ranks: RankPool, name: str) -> list[str]:
-    """One tiny call in each run dtype and profile, against the oracle and our own tolerance, or
+    """Compare one tiny call in each run dtype and profile with the oracle, by our own tolerance, or
     PKB's where the inputs are PKB's: some of those let rounding decide whole values."""
     return [
         f"{profile}, rank {rank} of {ranks.world_size}: {fault}"
@@ -51,7 +51,7 @@ def reference_equals_oracle(ranks: RankPool, name: str) -> list[str]:
 
 
 def reference_receives_its_cost(ranks: RankPool, name: str) -> list[str]:
-    """No reference moves fewer bytes than the least that `cost` says must move."""
+    """Complain of a reference that moves fewer bytes than `cost` says must move."""
     module = problems.load(name)
     size, world_size = module.problem.sizes["tiny"], ranks.world_size
     least = module.cost(module.dims(size.m, size.n, world_size), world_size, 4).wire_bytes
@@ -62,7 +62,7 @@ def reference_receives_its_cost(ranks: RankPool, name: str) -> list[str]:
 
 
 def settle_bears_anything(ranks: RankPool, name: str) -> list[str]:
-    """`settle` reads what a submission wrote: it must neither raise nor make nonsense right."""
+    """Complain of a `settle` that raises at, or makes right, nonsense that a submission wrote."""
     if problems.load(name).settle is None:
         return []
     return [fault for faults in ranks.run(_settle_faults, name) for fault in faults]
@@ -124,7 +124,7 @@ def _oracle_faults(rank: int, world_size: int, name: str, profile: str) -> list[
 
 
 def _call_faults(stage: Stage, tolerances: Sequence[Tolerance]) -> list[str]:
-    """What is wrong with one call of the reference, where no tolerance accepts it."""
+    """Complain of one call of the reference that no tolerance accepts."""
     problem = stage.module.problem
     used = mapped(stage.inputs, torch.clone)
     returned = stage.module.reference(*arguments(used, stage.groups))
@@ -166,14 +166,14 @@ def _settle_faults(rank: int, world_size: int, name: str) -> list[str]:
 
 
 def _filled(like: Tensor, value: int | None) -> Tensor:
-    """None stands for NaN, and for zero where the values are integers."""
+    """Fill with `value`; None stands for NaN, and for zero where the values are integers."""
     if like.is_floating_point():
         return torch.full_like(like, nan if value is None else value, dtype=torch.float32)
     return torch.full_like(like, min(value or 0, torch.iinfo(like.dtype).max))
 
 
 def _bytes_received(rank: int, world_size: int, name: str) -> int:
-    """By this rank's sockets during one call of the reference, as the kernel counts them."""
+    """Count bytes on this rank's sockets during one call of the reference, as the kernel does."""
     module = problems.load(name)
     stage = _stage(rank, world_size, module, timed_trial(module.problem, "tiny", 0))
     used = arguments(stage.inputs, stage.groups)

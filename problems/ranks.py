@@ -1,4 +1,4 @@
-"""W processes joined by gloo on this machine, for the screen and the tests.
+"""Run tasks on W processes joined by gloo on this machine, for the screen and the tests.
 
 They are forked from one server process that has imported torch once, and stay alive between calls.
 """
@@ -24,12 +24,12 @@ T = TypeVar("T")
 
 
 class RankFailure(RuntimeError):
-    """A rank raised, died or did not answer; the text is its traceback."""
+    """Raised where a rank raised, died or did not answer; the text is its traceback."""
 
 
 class RankPool:
-    """Use as a context manager, or call `close`. A failed call ends the processes; the next one
-    starts new ones. With `device` cuda every rank has a GPU, and NCCL joins them."""
+    """Keep ranks; use it as a context manager, or call `close`. A failed call ends the processes,
+    the next one starts new ones. With `device` cuda every rank has a GPU, and NCCL joins them."""
 
     def __init__(self, world_size: int, *, timeout_s: float = 60.0, device: str = "cpu") -> None:
         self.world_size, self.device = world_size, device
@@ -40,7 +40,7 @@ class RankPool:
     def run(
         self, task: Callable[Concatenate[int, int, P], T], *args: P.args, **kwargs: P.kwargs
     ) -> list[T]:
-        """`task(rank, world_size, ...)` on every rank at once; its results by rank.
+        """Call `task(rank, world_size, ...)` on every rank at once and return its results by rank.
 
         The task and its arguments are pickled: give functions of a module. Raises RankFailure.
         """

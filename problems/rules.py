@@ -1,4 +1,4 @@
-"""What must hold for every problem file, as far as one process can tell. See also rank_rules.
+"""State rules that every problem file keeps, as far as one process can tell. See also rank_rules.
 
 A rule takes a problem and returns its complaints, none when all is well.
 """
@@ -53,7 +53,7 @@ def file_shape(module: ProblemModule) -> Complaints:
 
 
 def reference_runs_alone(module: ProblemModule) -> Complaints:
-    """The text shown to models needs torch and nothing else."""
+    """Complain of a text for models that needs more than torch."""
     space: dict[str, object] = {}
     exec(compile(reference_source(module), module.slug, "exec"), space)
     known = set(space) | set(dir(builtins))
@@ -200,7 +200,7 @@ def cost_is_positive_and_grows(module: ProblemModule) -> Complaints:
 
 
 def large_is_bound_by_data(module: ProblemModule) -> Complaints:
-    """Ten launches long on NVLink 4, or the problem says why no size is."""
+    """Complain of a `large` under ten launches on NVLink 4 where no reason is given for it."""
     size = module.problem.sizes["large"]
     cost = module.cost(module.dims(size.m, size.n, 4), 4, 2)
     least_s = max(
@@ -255,7 +255,7 @@ def inputs_of(
 
 
 def shapes_of(inputs: Inputs) -> Inputs:
-    """Shapes of tensors, values of everything else."""
+    """Return shapes of tensors, and values of everything else."""
     return {
         name: [t.shape for t in tensors(value)] if tensors(value) else value
         for name, value in inputs.items()
@@ -276,7 +276,7 @@ def _nested_code(code: CodeType) -> list[CodeType]:
 
 
 def _grows(small: Cost, big: Cost, may_be_constant: bool) -> bool:
-    """At least nowhere less, and more memory or more on the wire."""
+    """Tell that nothing is less, and memory or bytes on the wire are more."""
     moved, moved_then = (c.hbm_bytes + c.wire_bytes for c in (small, big))
     return (
         small.wire_bytes <= big.wire_bytes

@@ -1,4 +1,4 @@
-"""The trivial-answer screen: what a problem's inputs and tolerance let pass.
+"""Screen a problem with trivial answers, to see what its inputs and tolerance let pass.
 
 Wrong answers that cost little must be rejected, honest ones that only round differently accepted.
 `hardened` compares with the float64 oracle; `upstream` with the reference itself and PKB's
@@ -33,19 +33,19 @@ TRIALS = {"upstream": 2, "hardened": 6}
 
 @dataclass(frozen=True, kw_only=True)
 class Outcome:
-    """`error` is the worst one, in tolerances, infinite where no unit exists; `why` rejected."""
+    """Hold the worst `error` in tolerances, infinite where no unit exists, and `why` rejected."""
 
     error: float = 0.0
     why: str | None = None
 
     def worse_of(self, other: Outcome) -> Outcome:
-        """The larger error; the first reason."""
+        """Return the larger error with the first reason."""
         return Outcome(error=max(self.error, other.error), why=self.why or other.why)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Finding:
-    """What became of an answer. `accepted`: a wrong one passed everywhere in some dtype, or an
+    """Say what became of an answer. `accepted`: a wrong one passed everywhere in some dtype, or an
     honest one did in every dtype; None where the problem offers no such answer.
 
     `errors` holds per dtype the worst error over trials, ranks and outputs, in tolerances.
@@ -76,7 +76,7 @@ class Setting:
 def screen(
     ranks: RankPool, name: str, profile: str, *, size: str = "tiny", secret: bytes = b"screen"
 ) -> list[Finding]:
-    """Every answer on every rank in every trial, in each of DTYPES."""
+    """Try every answer on every rank in every trial, in each of DTYPES; return a finding each."""
     outcomes = {}
     for dtype in DTYPES[profile]:
         setting = Setting(
@@ -95,7 +95,7 @@ def screen(
 
 
 def outcomes_on_rank(rank: int, world_size: int, setting: Setting) -> dict[str, Outcome]:
-    """What this rank sees of every answer over all trials, but of those that do not apply."""
+    """Return this rank's outcome over all trials of every answer that applies."""
     scenes = _scenes(rank, world_size, setting)
     tolerance = scenes[0].module.problem.tolerance(setting.profile, setting.dtype)
     found: dict[str, Outcome] = {}
@@ -113,7 +113,7 @@ def outcomes_on_rank(rank: int, world_size: int, setting: Setting) -> dict[str, 
 
 
 def outcome(got: Outputs, truth: Outputs, tolerance: Tolerance) -> Outcome:
-    """All outputs of one call compared."""
+    """Compare all outputs of one call."""
     if len(got) != len(truth):
         return Outcome(error=inf, why=f"{len(got)} outputs instead of {len(truth)}")
     worst = Outcome()
@@ -175,7 +175,7 @@ def _scene(
 
 
 def _finding(profile: str, answer: str, outcomes: Mapping[str, list[Outcome | None]]) -> Finding:
-    """`outcomes` holds, for every dtype, what each rank saw; None where the answer is not one."""
+    """Judge an answer by each rank's outcome for every dtype; None where the answer is not one."""
     honest = answer in HONEST
     seen = {d: [o for o in by_rank if o] for d, by_rank in outcomes.items() if any(by_rank)}
     errors = {dtype: max(o.error for o in by_rank) for dtype, by_rank in seen.items()}

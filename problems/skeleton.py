@@ -1,4 +1,4 @@
-"""The text that a new problem starts from: it runs, and `check` says what is still missing."""
+"""Start a new problem from a text that runs; `check` says what is still missing."""
 
 from __future__ import annotations
 
@@ -53,7 +53,10 @@ def cost(d: Dims, world_size: int, itemsize: int) -> Cost:
 
 
 def create(category: str, slug: str) -> Path:
-    """Write the file of a new problem, under the next free number; raises ValueError."""
+    """Write the file of a new problem, under the next free number, and return its path.
+
+    Raises ValueError for an unknown category, and for a slug that is taken or no module name.
+    """
     if category not in problems.CATEGORIES:
         raise ValueError(f"no category {category!r}: use {', '.join(problems.CATEGORIES)}")
     if not re.fullmatch(r"[a-z][a-z0-9_]*", slug):

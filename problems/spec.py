@@ -1,4 +1,4 @@
-"""The vocabulary a problem file is written in. Standard library only."""
+"""Define the vocabulary that problem files are written in. Standard library only."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 @dataclass(frozen=True, kw_only=True)
 class Tolerance:
-    """An output x passes where |x - ref| <= atol * rms(ref) + rtol * |ref|.
+    """Let an output x pass where |x - ref| <= atol * rms(ref) + rtol * |ref|.
 
     With `absolute`, atol stands for itself, as in torch.allclose.
     """
@@ -25,7 +25,7 @@ UPSTREAM_TOLERANCE = Tolerance(atol=1e-2, rtol=1e-2, absolute=True)
 
 
 def tolerances(*, float32: float, bfloat16: float, float16: float) -> Mapping[str, Tolerance]:
-    """One number per run dtype, for both parts of its tolerance."""
+    """Return a tolerance per run dtype from one number each, for both of its parts."""
     limits = {"float32": float32, "bfloat16": bfloat16, "float16": float16}
     return {dtype: Tolerance(atol=limit, rtol=limit) for dtype, limit in limits.items()}
 
@@ -35,7 +35,7 @@ DEFAULT_TOLERANCES = tolerances(float32=1e-4, bfloat16=3e-2, float16=4e-3)
 
 @dataclass(frozen=True, kw_only=True)
 class Size:
-    """PKB's two size arguments."""
+    """Hold PKB's two size arguments."""
 
     m: int
     n: int
@@ -50,8 +50,8 @@ def sizes(
     large: tuple[int, int] = (8192, 8192),
     more: Mapping[str, tuple[int, int]] = MappingProxyType({}),
 ) -> Mapping[str, Size]:
-    """(m, n) for a CPU, PKB's 1024 x 1024, (m, n) that is bound by bandwidth, and `more` of them
-    where results were published over a range."""
+    """Name sizes: (m, n) for a CPU, PKB's 1024 x 1024, (m, n) that is bound by bandwidth, and
+    `more` of them where results were published over a range."""
     named = {"tiny": tiny, "standard": (1024, 1024), "large": large, **more}
     return {name: Size(m=m, n=n) for name, (m, n) in named.items()}
 
@@ -61,14 +61,14 @@ DEFAULT_SIZES = sizes()
 
 @dataclass(frozen=True, kw_only=True)
 class GroupRef:
-    """Stands for a process group in `make_inputs`; the runner passes the real one."""
+    """Stand for a process group in `make_inputs`; the runner passes the real one."""
 
     axis: str
 
 
 @dataclass(frozen=True, kw_only=True)
 class Requirements:
-    """What a host must offer besides the ranks. `memory_gib` is per GPU, at size `standard`, for
+    """List what a host must offer besides ranks. `memory_gib` is per GPU, at size `standard`, for
     judging in bfloat16: inputs, outputs, the reference's working memory and the oracle's."""
 
     peer_access: bool = True
@@ -78,7 +78,7 @@ class Requirements:
 
 @dataclass(frozen=True, kw_only=True)
 class Problem:
-    """What a reader, the site and the evaluator need to know before running anything.
+    """Tell a reader, the site and the evaluator all they need before anything runs.
 
     `summary` is one line, `statement` is what a model is asked. `mesh` names the axes of the
     process mesh, whose lengths are entries of `dims` (the axis `world` spans every rank). `mutates`
@@ -115,13 +115,13 @@ class Problem:
         return self.unscored_reason is None
 
     def tolerance(self, profile: str, dtype: str) -> Tolerance:
-        """What the judge compares with: PKB's own check under `upstream`, ours otherwise."""
+        """Return the judge's tolerance: PKB's own check under `upstream`, ours otherwise."""
         return UPSTREAM_TOLERANCE if profile == "upstream" else self.tolerances[dtype]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Cost:
-    """Least work one rank must do: bytes received, operations, memory bytes moved."""
+    """Count the least work of a rank: bytes received, operations, memory bytes moved."""
 
     wire_bytes: float
     flops: float
@@ -130,7 +130,7 @@ class Cost:
 
 
 class Dims(SimpleNamespace):
-    """The named sizes of one instance of a problem; every value is an integer."""
+    """Name the sizes of one instance of a problem; every value is an integer."""
 
     if TYPE_CHECKING:
 

@@ -1,4 +1,4 @@
-"""Collectives that lie, and honest ones that round in another order. For the screen only.
+"""Substitute collectives that lie, and honest ones that round otherwise, for the screen.
 
 References look `torch.distributed`'s functions up when called, so replacing them there is enough.
 """
@@ -22,7 +22,7 @@ SUM = dist.ReduceOp.SUM
 
 @contextmanager
 def local_only() -> Iterator[None]:
-    """Every collective copies what this rank has, and nothing is sent."""
+    """Let every collective copy what this rank has, while nothing is sent."""
     silent: dict[str, Any] = dict.fromkeys(("all_reduce", "broadcast", "reduce"), _keep)
     with patch.multiple(
         dist,
@@ -39,7 +39,7 @@ def local_only() -> Iterator[None]:
 
 @contextmanager
 def reversed_reduction() -> Iterator[None]:
-    """Sums over ranks go from the last rank to the first, and round to the dtype at each step."""
+    """Let sums over ranks go from the last rank to the first, rounded to the dtype at each step."""
     all_gather, all_reduce, reduce = dist.all_gather_into_tensor, dist.all_reduce, dist.reduce
 
     def total(tensor: Tensor, group: Group) -> Tensor:
@@ -80,8 +80,8 @@ def reversed_reduction() -> Iterator[None]:
 
 
 class SplitProducts(TorchFunctionMode):
-    """Matrix products in four parts of the inner dimension, each rounded to the dtype, and full
-    sums in four parts: what split-K kernels and tiles do."""
+    """Split matrix products into four parts of the inner dimension, each rounded to the dtype, and
+    full sums into four, as split-K kernels and tiles do."""
 
     def __torch_function__(
         self,
@@ -111,8 +111,8 @@ _SAME_SIZE = {2: torch.int16, 4: torch.int32, 8: torch.int64}
 
 
 def truncated(value: Tensor) -> Tensor:
-    """A copy cut to the mantissa of the next smaller format: bfloat16's of float32, float8 e4m3's
-    of 16 bits. Integers and formats without a smaller one stay."""
+    """Return a copy cut to the mantissa of the next smaller format: bfloat16's of float32, float8
+    e4m3's of 16 bits. Integers and formats without a smaller one stay."""
     if value.is_complex():
         return torch.view_as_complex(truncated(torch.view_as_real(value)))
     if value.dtype not in KEPT_MANTISSA_BITS:
@@ -124,7 +124,7 @@ def truncated(value: Tensor) -> Tensor:
 
 
 def _keep(tensor: Tensor, *_: object, **__: object) -> None:
-    """This rank's own values stay where the result is expected."""
+    """Keep this rank's own values where the result is expected."""
 
 
 def _local_all_gather(output: Tensor, tensor: Tensor, group: Group = None) -> None:
@@ -138,7 +138,7 @@ def _local_reduce_scatter(output: Tensor, tensor: Tensor, group: Group = None) -
 
 
 def _local_all_to_all(output: Tensor, tensor: Tensor, *_: object, **__: object) -> None:
-    """As much of what would be sent as there is room for, and zeros after it."""
+    """Copy as much of what would be sent as there is room for, and zeros after it."""
     own = tensor.reshape(-1)[: output.numel()]
     output.copy_(torch.cat([own, own.new_zeros(output.numel() - len(own))]).view(output.shape))
 
@@ -155,7 +155,7 @@ def _local_gather(tensor: Tensor, parts: Sequence[Tensor] | None = None, **_: ob
 
 
 def _local_exchange(operations: Sequence[dist.P2POp]) -> list[dist.Work]:
-    """What this rank sends arrives at itself, in order; zeros where it sends nothing."""
+    """Hand what this rank sends to itself, in order; zeros where it sends nothing."""
     sent = [operation.tensor for operation in operations if operation.op is dist.isend]
     received = [operation.tensor for operation in operations if operation.op is dist.irecv]
     for to, source in zip_longest(received, sent):

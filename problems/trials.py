@@ -1,4 +1,4 @@
-"""Which inputs a kernel is judged on: one TrialSpec per seeded set. Standard library only."""
+"""Choose the inputs that kernels are judged on, a TrialSpec per set. Standard library only."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SHIFT = 0.5
 
 @dataclass(frozen=True, kw_only=True)
 class TrialSpec:
-    """`scale` and `shift` transform the standard normal draws of the hardened profile.
+    """Describe one seeded set of inputs. `scale` and `shift` transform normal draws if hardened.
 
     In a `timed` trial, parameters and shapes are the same for every trial number.
     """
@@ -31,7 +31,7 @@ class TrialSpec:
 def correctness_trials(
     problem: Problem, size: str, profile: str, count: int, secret: bytes
 ) -> tuple[TrialSpec, ...]:
-    """The published shape first; `hardened` adds scales, shifted means and hidden odd shapes.
+    """Return the published shape first; `hardened` adds scales, shifted means and odd shapes.
 
     Raises ValueError for a size or profile that does not exist.
     """
@@ -47,13 +47,13 @@ def correctness_trials(
 
 
 def timed_trial(problem: Problem, size: str, trial: int) -> TrialSpec:
-    """The published shape at scale one; give trials that the correctness check did not use."""
+    """Return the published shape at scale one; give a trial that no correctness check used."""
     published = _published(problem, size)
     return TrialSpec(trial=trial, m=published.m, n=published.n, note="timed", timed=True)
 
 
 def secret_int(secret: bytes, *parts: object) -> int:
-    """A 63-bit number that nobody without the secret can predict, the same for the same parts."""
+    """Derive a 63-bit number from the parts that nobody without the secret can predict."""
     text = "/".join(str(part) for part in parts).encode()
     return int.from_bytes(hashlib.sha256(secret + b"/" + text).digest()[:8], "big") >> 1
 
@@ -81,7 +81,7 @@ def _hardened_trial(problem: Problem, published: Size, trial: int, secret: bytes
 
 
 def _hidden_length(length: int, step: int | None, secret: bytes, *parts: object) -> int:
-    """An odd multiple of `step` from half of `length` up to below it, so that buffers fit."""
+    """Choose an odd multiple of `step`, at least half of `length` and below it: buffers fit."""
     if step is None:
         return length
     top = (length - 1) // step

@@ -1,4 +1,4 @@
-"""Arguments and outputs as trees of tensors: looking into them, and building them anew."""
+"""Look into arguments and outputs as trees of tensors, and build them anew."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 
 def linear(weight: Tensor, bias: Tensor | None) -> nn.Linear:
-    """A layer around these very tensors, [out, in] and [out]; nothing is copied or initialised."""
+    """Make a layer of these very tensors, [out, in] and [out], none copied or initialised."""
     layer = nn.Linear(1, 1, bias=False, device="meta")
     layer.out_features, layer.in_features = weight.shape
     layer.weight = nn.Parameter(weight, requires_grad=False)
@@ -19,15 +19,15 @@ def linear(weight: Tensor, bias: Tensor | None) -> nn.Linear:
 
 
 def sparse(indices: Tensor, values: Tensor, shape: Sequence[int]) -> Tensor:
-    """A coalesced COO tensor around these very tensors; `indices` must be sorted and distinct."""
+    """Make a coalesced COO tensor of these very tensors; `indices` must be sorted and distinct."""
     return torch.sparse_coo_tensor(
         indices, values, torch.Size(shape), is_coalesced=True, check_invariants=False
     )
 
 
 def tensors(value: object) -> tuple[Tensor, ...]:
-    """The dense tensors of a value, in order: layers give their parameters, sparse tensors their
-    indices and values, lists and tuples those of their items, anything else none."""
+    """Return the dense tensors of a value, in order: layers give their parameters, sparse tensors
+    their indices and values, lists and tuples those of their items, anything else none."""
     if isinstance(value, Tensor):
         return (value.indices(), value.values()) if value.is_sparse else (value,)
     if isinstance(value, nn.Linear):
@@ -38,13 +38,13 @@ def tensors(value: object) -> tuple[Tensor, ...]:
 
 
 def equal_tensors(one: object, other: object) -> bool:
-    """Whether the tensors of two trees are the same, element by element."""
+    """Return True where the tensors of two trees are the same, element by element."""
     pairs = zip(tensors(one), tensors(other), strict=True)
     return all(torch.equal(a, b) for a, b in pairs)
 
 
 def rebuilt(value: object, change: Callable[[Tensor], Tensor]) -> object:
-    """The same tree with every tensor changed. A sparse tensor keeps a copy of its indices."""
+    """Return the tree with every tensor changed. A sparse tensor keeps a copy of its indices."""
     if isinstance(value, Tensor):
         if value.is_sparse:
             return sparse(value.indices().clone(), change(value.values()), value.shape)
@@ -58,7 +58,7 @@ def rebuilt(value: object, change: Callable[[Tensor], Tensor]) -> object:
 
 
 def named_outputs(names: Sequence[str], returned: object) -> list[tuple[str, Tensor]]:
-    """What a call returned, as flat pairs; the items of a list named `x` are `x[0]`, `x[1]`, ...
+    """Flatten what a call returned into pairs; items of a list named `x` are `x[0]`, `x[1]`, ...
 
     A dict is read by `names`. None and shapes, which some published kernels return between tensors,
     are no outputs. Raises ValueError for a wrong number of outputs, TypeError for no tensor.

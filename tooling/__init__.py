@@ -1,1 +1,1 @@
-"""What `make` does: install, start, stop, check. Standard library only: it makes the .venv."""
+"""Install, start, stop and check for `make`. Standard library only: it makes the .venv."""

@@ -1,4 +1,4 @@
-"""`python -m tooling <command>`; `make <command>` calls this."""
+"""Run `python -m tooling <command>`, which `make <command>` calls."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def clean() -> None:
 
 
 def screenshots() -> None:
-    """Pictures of the running site, by a process that has the virtual environment."""
+    """Take pictures of the running site, in a process that has the virtual environment."""
     install.virtual_environment(development=True)
     up.up()
     subprocess.run([places.PYTHON, "-m", "tooling.screenshots"], cwd=places.ROOT, check=True)

@@ -1,4 +1,4 @@
-"""Talks to a site's public API with the standard library."""
+"""Talk to a site's public API with the standard library."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ FINAL_STATES = ("done", "failed", "cancelled")
 
 
 class NoAnswer(Failure):
-    """The site cannot be reached (yet)."""
+    """Raised where the site cannot be reached (yet)."""
 
 
 class Refused(Failure):
-    """The site answered with an error."""
+    """Raised where the site answered with an error."""
 
     def __init__(self, what: str, status: int, text: str) -> None:
         super().__init__(f"{what} answered {status}: {text}")
@@ -36,7 +36,10 @@ def call(
     body: Mapping[str, object] | None = None,
     headers: Mapping[str, str] | None = None,
 ) -> dict[str, Any]:
-    """GET, or POST where there is a body; raises Refused or NoAnswer."""
+    """Send a GET, or a POST where there is a body, and return the JSON of the answer.
+
+    Raises Refused or NoAnswer.
+    """
     request = urllib.request.Request(url, headers={"Accept": "application/json", **(headers or {})})
     if token is not None:
         request.add_header("Authorization", f"Bearer {token}")
@@ -68,7 +71,7 @@ def wait_until(what: str, condition: Callable[[], str | None], timeout_s: float)
 
 
 def follow(site: str, run_id: str, token: str, timeout_s: float) -> dict[str, Any]:
-    """Wait for the end of a run; raises Failure when it takes longer."""
+    """Wait for the end of a run and return it; raises Failure when it takes longer."""
     deadline_s = time.monotonic() + timeout_s
     while time.monotonic() < deadline_s:
         run = call(f"{site}/api/v1/runs/{run_id}", token)

@@ -1,4 +1,4 @@
-"""One line per step with its time, and commands whose output goes to a log unless they fail."""
+"""Print a line per step with its time, and run commands whose output a log keeps."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ TAIL_LINES = 25
 
 
 class Failure(Exception):
-    """Something a person has to mend; the text says what and how."""
+    """Raised for something a person has to mend; the text says what and how."""
 
 
 @contextmanager
@@ -50,6 +50,6 @@ def run_logged(name: str, command: Sequence[str], env: Mapping[str, str] | None 
 
 
 def tail(log: Path) -> str:
-    """The last lines of a log, and where the rest stands."""
+    """Return the last lines of a log, and where the rest stands."""
     lines = log.read_text(errors="replace").splitlines()[-TAIL_LINES:]
     return "\n".join([*lines, f"(all of it: {log})"])

@@ -1,4 +1,4 @@
-"""`make down`: stop what `make up` started, and nothing else."""
+"""Stop what `make up` started, and nothing else: `make down`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from tooling.console import step
 
 
 def down() -> None:
-    """The worker first, so that the site can still note an evaluation that it gives back."""
+    """Stop the worker, then the site, which can still note an evaluation that it gives back."""
     for name in (services.WORKER, services.SITE):
         with step(name) as notes:
             stopped = processes.stop(name)

@@ -1,4 +1,4 @@
-"""Has one honest kernel judged through the public API, as anybody outside would."""
+"""Have one honest kernel judged through the public API, as anybody outside would."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ TIMEOUT_S = 180.0
 
 
 def judge_example(site: str, token: str, judged_by: str) -> tuple[str, str]:
-    """One line about the verdict, and the address of its page.
+    """Submit the example and return a line about the verdict, and the address of its page.
 
     The idempotency key holds the kernel and `judged_by`, the fingerprint of the code: an unchanged
     tree shows the verdict that it has, a changed one judges again. A run that ended without a

@@ -1,4 +1,4 @@
-"""Makes the virtual environment and installs what is pinned, and Debian packages where it may."""
+"""Make the virtual environment, install what is pinned, and Debian packages where it may."""
 
 from __future__ import annotations
 
@@ -45,13 +45,13 @@ def _requirement_files(*, development: bool) -> list[str]:
 
 
 def _stamp(name: str) -> Path:
-    """A file that exists when these very requirements are installed."""
+    """Return the path of a file that exists when these very requirements are installed."""
     text = (places.REQUIREMENTS / name).read_bytes() + CONSTRAINTS.read_bytes()
     return places.VENV / "installed" / f"{name}-{hashlib.sha256(text).hexdigest()[:16]}"
 
 
 def _create() -> None:
-    """Raises Failure when this Python cannot make virtual environments."""
+    """Make `.venv` anew; raises Failure when this Python cannot make virtual environments."""
     shutil.rmtree(places.VENV, ignore_errors=True)
     if not _has_ensurepip() and not debian_packages([f"python3.{sys.version_info.minor}-venv"]):
         raise Failure(

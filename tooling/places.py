@@ -1,4 +1,4 @@
-"""Where things are, relative to the root of the repository."""
+"""Name the places of things, relative to the root of the repository."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ EXAMPLE_KERNEL = ROOT / "fixtures" / "kernels" / "1_allreduce_pytorch.py"
 
 
 def program(name: str) -> str:
-    """A program of the virtual environment."""
+    """Return the path of a program of the virtual environment."""
     return str(BIN / name)
 
 
 def state() -> Path:
-    """Everything a running site writes: `$PKB_STATE_DIR`, by default `.local`."""
+    """Return the folder of all that a running site writes: `$PKB_STATE_DIR`, else `.local`."""
     return Path(os.environ.get("PKB_STATE_DIR") or ROOT / ".local").resolve()
 
 
@@ -29,7 +29,7 @@ def logs() -> Path:
 
 
 def private_folder(name: str) -> Path:
-    """A folder of the state that only its owner may enter."""
+    """Make a folder of the state that only its owner may enter, and return its path."""
     folder = state() / name
     folder.mkdir(parents=True, exist_ok=True)
     folder.chmod(0o700)

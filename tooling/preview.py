@@ -1,4 +1,4 @@
-"""The picture that other sites show beside a link to ours: from preview.html, headless Chromium."""
+"""Draw the picture that other sites show beside a link to ours, by headless Chromium."""
 
 from __future__ import annotations
 

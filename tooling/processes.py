@@ -1,4 +1,4 @@
-"""Long-lived processes with a record on disk, so that a later command can find and stop them.
+"""Start long-lived processes with a record on disk, by which later commands find and stop them.
 
 A record holds the process's start time and the boot it belongs to: a recycled pid is never taken
 for the process that once had it.
@@ -23,7 +23,7 @@ BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
 @dataclass(frozen=True, kw_only=True)
 class Record:
-    """A started process, leader of its own group. `fingerprint` tells what it was started from."""
+    """Record a process, leader of its group; `fingerprint` tells what it was started from."""
 
     pid: int
     start_ticks: int
@@ -68,7 +68,7 @@ def start(
 
 
 def find(name: str) -> Record | None:
-    """The record of a process that still runs, or None."""
+    """Return the record of a process that still runs, or None."""
     try:
         record = Record(**json.loads(_path(name).read_text()))
     except (FileNotFoundError, ValueError, TypeError):
@@ -91,7 +91,7 @@ def stop(name: str, *, patience_s: float = 20.0) -> Record | None:
 
 
 def start_ticks(pid: int) -> int | None:
-    """When a process started, in clock ticks since boot; None when it is gone or a zombie."""
+    """Return a process's start in clock ticks since boot; None when it is gone or a zombie."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_text()
     except (FileNotFoundError, ProcessLookupError):

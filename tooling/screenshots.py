@@ -1,4 +1,4 @@
-"""Pictures of the running site for the docs: real pages, real data, headless Chromium."""
+"""Take pictures of the running site for the docs: real pages, real data, headless Chromium."""
 
 from __future__ import annotations
 

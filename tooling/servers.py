@@ -1,4 +1,4 @@
-"""A PostgreSQL and a Redis for the length of a `with` block, on free ports, in own folders."""
+"""Start a PostgreSQL and a Redis for a `with` block, on free ports, in folders of their own."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _LIBC = ctypes.CDLL(None)
 
 
 def postgresql_folder() -> Path | None:
-    """Where the newest installed PostgreSQL keeps its programs."""
+    """Return the folder of the newest installed PostgreSQL's programs, None without one."""
     found = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"), key=_major_version)
     if found:
         return found[-1].parent
@@ -42,7 +42,7 @@ def postgresql_folder() -> Path | None:
 
 @contextmanager
 def postgresql() -> Iterator[str]:
-    """Yields a DATABASE_URL whose user may create databases. Nothing survives the block."""
+    """Yield a DATABASE_URL whose user may create databases. Nothing survives the block."""
     programs = postgresql_folder()
     if programs is None:
         raise Failure("PostgreSQL is not installed: apt-get install postgresql")
@@ -64,7 +64,7 @@ def postgresql() -> Iterator[str]:
 
 @contextmanager
 def redis() -> Iterator[str]:
-    """Yields a broker URL. Nothing survives the block."""
+    """Yield a broker URL. Nothing survives the block."""
     program = shutil.which("redis-server")
     if program is None:
         raise Failure("Redis is not installed: apt-get install redis-server")
@@ -80,7 +80,7 @@ def redis() -> Iterator[str]:
 
 
 def free_port(preferred: int = 0, *, attempts: int = 1) -> int:
-    """The first free port of `preferred` and its successors; 0 lets the system choose.
+    """Return the first free port of `preferred` and its successors; 0 lets the system choose.
 
     Raises Failure when every one of them is taken.
     """
@@ -96,7 +96,7 @@ def free_port(preferred: int = 0, *, attempts: int = 1) -> int:
 
 
 def _unprivileged_user() -> str | None:
-    """PostgreSQL refuses to run as root; None keeps the current user."""
+    """Return a user for PostgreSQL where we are root, which it refuses; None keeps ours."""
     if os.geteuid() != 0:
         return None
     names = {entry.pw_name for entry in pwd.getpwall()}

@@ -1,4 +1,4 @@
-"""The site and the worker that `make up` keeps running: how to start them, when to restart them."""
+"""Start the site and the worker that `make up` keeps running, and restart them when stale."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ STARTED_WITH = (
 
 
 def environment() -> dict[str, str]:
-    """What every process of the site is started with: as in production, on plain HTTP and in few
-    seconds."""
+    """Return the environment of every process of the site: as in production, but on plain HTTP
+    and within seconds."""
     return {
         **os.environ,
         "DEBUG": os.environ.get("DEBUG") or "0",
@@ -53,7 +53,7 @@ def environment() -> dict[str, str]:
 
 
 def _own_key() -> dict[str, str]:
-    """Where the key stands that sessions are signed with, made once if none is given."""
+    """Name the file of the key that sessions are signed with, made once if none is given."""
     if os.environ.get("SECRET_KEY") or os.environ.get("SECRET_KEY_FILE"):
         return {}
     return {"SECRET_KEY_FILE": str(kept_key(places.state()))}
@@ -69,7 +69,7 @@ def manage(*words: str) -> None:
 
 
 def manage_and_read(*words: str, stdin: str = "") -> str:
-    """What a management command prints on its standard output; raises Failure."""
+    """Return what a management command prints on its standard output; raises Failure."""
     done = subprocess.run(
         [places.PYTHON, "manage.py", *words],
         cwd=places.ROOT,
@@ -85,12 +85,12 @@ def manage_and_read(*words: str, stdin: str = "") -> str:
 
 
 def ensure_snapshot() -> str:
-    """Something to cite from the start: the public data frozen, once."""
+    """Freeze the public data once, so that there is something to cite from the start."""
     return manage_and_read("make_snapshot", "--if-none").splitlines()[-1]
 
 
 def ensure_owner() -> str:
-    """An account that may do everything; says where its password stands."""
+    """Make an account that may do everything, once; return its name and its password's place."""
     path = places.private_folder("secrets") / f"{OWNER}_password"
     if not path.exists():
         _write_secret(path, secrets.token_urlsafe(16))
@@ -99,7 +99,7 @@ def ensure_owner() -> str:
 
 
 def start_site() -> tuple[str, str]:
-    """The site's address, and whether it was reused, restarted or started."""
+    """Start the site; return its address, and whether it was reused, restarted or started."""
     fingerprint, wanted = code_fingerprint(), os.environ.get("PKB_PORT")
     running = processes.find(SITE)
     if running and running.fingerprint == fingerprint and wanted in (None, str(running.port)):
@@ -117,7 +117,7 @@ def start_site() -> tuple[str, str]:
 
 
 def start_worker(site: str) -> str:
-    """What is known of the worker: reused or started, its queue, the isolation that it reaches."""
+    """Start the worker; say if it was reused, its queue, and the isolation that it reaches."""
     isolation = _isolation()
     fingerprint = f"{code_fingerprint()} {site} {isolation}"
     running = processes.find(WORKER)
@@ -139,7 +139,7 @@ def start_worker(site: str) -> str:
 
 
 def token(site: str, scope: str) -> str:
-    """A token of `make up`'s own, kept in a file that only its owner can read.
+    """Return a token of `make up`'s own, kept in a file that only its owner can read.
 
     A token that this site does not know (its database is another one now) is replaced.
     """
@@ -168,7 +168,7 @@ def _knows(site: str, text: str) -> bool:
 
 
 def _is_listed(site: str, record: processes.Record) -> str | None:
-    """Whether the site has heard from a host of our queue."""
+    """Return True where the site has heard from a host of our queue."""
     _insist_on(WORKER, record)
     queues = client.call(f"{site}/api/v1/status")["queues"]
     is_alive = any(row["hardware"] == QUEUE and row["hosts_alive"] for row in queues)
@@ -176,7 +176,7 @@ def _is_listed(site: str, record: processes.Record) -> str | None:
 
 
 def _isolation() -> str:
-    """The level that a sandbox of this host really reaches."""
+    """Ask for the level that a sandbox of this host really reaches."""
     command = [places.PYTHON, "-m", "evaluator", "check", "--json"]
     done = subprocess.run(command, cwd=places.ROOT, capture_output=True, text=True, check=False)
     if done.returncode:
@@ -197,7 +197,7 @@ def _insist_on(name: str, record: processes.Record) -> None:
 
 
 def code_fingerprint() -> str:
-    """Changes with the code, the settings and the database that a process was started with."""
+    """Return a digest of the code, the settings and the database that a process starts with."""
     digest = hashlib.sha256(str(Path(places.PYTHON).resolve()).encode())
     for name, value in sorted(os.environ.items()):
         if name.startswith(STARTED_WITH) and name != "PKB_PORT":

@@ -1,4 +1,4 @@
-"""`make test`: lint, types, import contracts, tests on the embedded default and on servers."""
+"""Run `make test`: lint, types, import contracts, tests on the default and on servers."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ SITE_SETTINGS = ("DATABASE_URL", "CELERY_BROKER_URL")
 
 @dataclass(frozen=True, kw_only=True)
 class Outcome:
-    """One line of the closing table."""
+    """Hold one line of the closing table."""
 
     name: str
     failed: bool
@@ -54,7 +54,7 @@ def run_suite(*, only_static: bool) -> None:
 
 
 def rewrite() -> None:
-    """`make format`."""
+    """Rewrite files in the house format, for `make format`."""
     install.virtual_environment(development=True)
     for command in (
         ["ruff", "check", "--fix", "--quiet", "."],
@@ -73,7 +73,7 @@ def _static_checks() -> Iterator[tuple[str, list[str]]]:
 
 
 def _tests() -> list[Outcome]:
-    """The site on real servers, then everything on the embedded default.
+    """Test the site on real servers, then everything on the embedded default.
 
     Tests that time something run one at a time, the others share the processors.
     """
@@ -98,7 +98,7 @@ def _tests() -> list[Outcome]:
 
 @contextmanager
 def _servers() -> Iterator[dict[str, str]]:
-    """The settings of both servers, or none where one of them cannot be had."""
+    """Yield the settings of both servers, or none where one of them cannot be had."""
     if servers.postgresql_folder() is None or shutil.which("redis-server") is None:
         yield {}
         return

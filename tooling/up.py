@@ -1,4 +1,4 @@
-"""`make up`: from a fresh clone to a judged kernel on its page."""
+"""Lead from a fresh clone to a judged kernel on its page: `make up`."""
 
 from __future__ import annotations
 
