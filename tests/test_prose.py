@@ -1,0 +1,32 @@
+"""Docstrings say what a function does for its caller: they begin with a verb, not with a question."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+# The packages whose docstrings keep the rule.
+PACKAGES = ("problems", "tooling")
+QUESTIONS = {"What", "Whether", "Of", "By", "How", "Where", "Which", "Who", "Why", "When"}
+
+
+def _docstrings(path: Path) -> Iterator[tuple[str, str]]:
+    """Yield the name and the docstring of each function and class of a module that has one."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            text = ast.get_docstring(node)
+            if text:
+                yield node.name, text
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_no_docstring_begins_with_a_question(package: str) -> None:
+    paths = sorted((ROOT / package).rglob("*.py"))
+    found = [(path.name, *told) for path in paths for told in _docstrings(path)]
+    assert found
+    first = {(path, name): text.split()[0].strip(",.:;") for path, name, text in found}
+    assert not [where for where, word in first.items() if word in QUESTIONS]
