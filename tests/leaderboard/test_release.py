@@ -12,8 +12,8 @@ from django.test import Client
 
 from evaluator import Isolation, Job, Phase, __version__
 from evaluator.judge.findings import Findings
-from evaluator.messages.report import Environment, Verdict
 from evaluator.messages.faults import Fault
+from evaluator.messages.report import Environment, Verdict
 
 ROOT = Path(settings.BASE_DIR)
 
