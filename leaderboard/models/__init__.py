@@ -1,4 +1,4 @@
-"""The tables. Invariants are constraints; questions are QuerySet methods."""
+"""Defines the tables. Invariants are constraints; questions are QuerySet methods."""
 
 from leaderboard.models.access import ApiToken, AuditEntry, Scope, WorkerHost
 from leaderboard.models.catalogue import (
