@@ -1,1 +1,1 @@
-"""Files that go into a bundle as they are; the site does not run them."""
+"""Holds files that go into a bundle as they are; the site does not run them."""
