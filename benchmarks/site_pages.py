@@ -233,7 +233,7 @@ def storing(kernel: Any, *, is_folded: bool) -> tuple[float, float]:
     names = ("problem_digest", "hardware", "world_size", "size", "dtype", "profile", "device")
     old = Run.objects.filter(kernel=kernel).defer("report_packed")[0]
     run = Run.objects.create(kernel=kernel, **{name: getattr(old, name) for name in names})
-    lease = evaluation.claim(run.pk, "host-1")
+    lease = evaluation.lease(run.pk, "host-1")
     found = encode(report(Verdict.OK, (), run, random.lognormvariate(0.0, 0.6)))
     fold_in = summary.fold_in if is_folded else lambda run: None
     began = time.perf_counter()

@@ -1,4 +1,4 @@
-"""The doorbell: tells a worker of a run's hardware class that there is something to claim.
+"""Tells a worker of a run's hardware class that there is something to lease.
 
 The run's row is the truth, so a message that is lost, doubled or never sent costs a sweep interval.
 """
@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import logging
 from pathlib import Path
-from typing import Any
 from uuid import UUID
 
 from celery import Celery
@@ -17,8 +16,8 @@ TASK = "evaluator.evaluate_run"
 log = logging.getLogger(__name__)
 
 
-def transport_options(url: str, folder: Path) -> dict[str, Any]:
-    """Options of the broker; the embedded one keeps its messages in folders, made here."""
+def transport_options(url: str, folder: Path) -> dict[str, object]:
+    """Return options of the broker; the embedded one keeps its messages in folders, made here."""
     if not url.startswith("filesystem:"):
         return {"socket_connect_timeout": 2, "socket_timeout": 10}
     queue, control = folder / "queue", folder / "control"
@@ -49,7 +48,7 @@ app = make_app()
 
 
 def ring(run_id: UUID, queue: str) -> bool:
-    """Whether the broker took the message; the sweep rings again where it did not."""
+    """Send the message; return False if the broker did not take it: the sweep sends again."""
     try:
         app.send_task(TASK, args=[str(run_id)], queue=queue, retry=False)
     except Exception:

@@ -1,4 +1,4 @@
-"""The language of the site's templates: Jinja2, and the words they may use in it."""
+"""Configures the language of the site's templates: Jinja2, and the words they may use in it."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Quick(Environment):
     """Looks into a dict first, which takes a tenth of asking it for an attribute in vain. What
     dicts have themselves stays theirs, whatever the keys are that somebody sent."""
 
-    def getattr(self, obj: Any, attribute: str) -> Any:
+    def getattr(self, obj: object, attribute: str) -> object:
         if type(obj) is dict and attribute in obj and attribute not in OF_DICTS:
             return obj[attribute]
         try:
@@ -60,7 +60,7 @@ class Quick(Environment):
 
 
 def environment(**options: Any) -> Environment:
-    """A name that a page does not know is an error, not an empty place."""
+    """Return the environment; a name that a page does not know is an error, no empty place."""
     made = Quick(**{**options, "undefined": StrictUndefined})
     made.filters.update(FILTERS)
     made.globals.update(FRAME, url=url, static=functools.cache(static))
@@ -70,12 +70,12 @@ def environment(**options: Any) -> Environment:
 
 
 def _part(made: Environment, name: str, /, **values: Hashable) -> Markup:
-    """A template that knows nothing but these values, and so is drawn once for them."""
+    """Render a template that knows nothing but these values, and so is drawn once for them."""
     return _drawn(made, prefix(), name, **values)
 
 
 # Of what pages show little changes from one version of the data to the next.
 @functools.lru_cache(maxsize=512)
 def _drawn(made: Environment, start: str, name: str, /, **values: Hashable) -> Markup:
-    """Addresses begin with `start`. The template escapes, so what it made is markup."""
+    """Render with addresses that begin with `start`. The template escapes, so this is markup."""
     return Markup(made.get_template(name).render(values))

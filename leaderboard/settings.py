@@ -1,4 +1,4 @@
-"""Settings, all from the environment: docs/settings.md lists every one."""
+"""Reads all settings from the environment: docs/settings.md lists every one."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from csp.constants import NONE, SELF
 
 from evaluator import __version__
 from leaderboard.kit import environment as env
-from leaderboard.kit.secret_key_file import kept_key
+from leaderboard.kit.secret_key_file import secret_key_path
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 STATE_DIR = Path(env.text("PKB_STATE_DIR", str(BASE_DIR / ".local"))).resolve()
 
 DEBUG = env.flag("DEBUG", default=True)
 SECRET_KEY = (env.text("SECRET_KEY", "") if DEBUG else env.text("SECRET_KEY")) or (
-    kept_key(STATE_DIR).read_text()
+    secret_key_path(STATE_DIR).read_text()
 )
 ALLOWED_HOSTS = env.words("ALLOWED_HOSTS", "localhost,127.0.0.1,[::1]")
 CSRF_TRUSTED_ORIGINS = env.words("CSRF_TRUSTED_ORIGINS")

@@ -1,4 +1,4 @@
-"""Addresses of the site. A page of data has twins at the same path: `.json`, of a table `.csv`."""
+"""Lists the addresses of the site. A page of data has twins: `.json`, and of a table `.csv`."""
 
 from django.contrib import admin
 from django.contrib.auth.views import LoginView, LogoutView
@@ -10,13 +10,13 @@ from leaderboard.compare_pages import compare
 from leaderboard.delivery.pages import View
 from leaderboard.model_pages import model, submission
 from leaderboard.problem_pages import problems
-from leaderboard.publishing import badges, feeds, snapshot_pages
+from leaderboard.publishing import badges, feed, snapshot_pages
 from leaderboard.run_pages import bundles, kernel, run
 from leaderboard.site_pages import about, figure_pages, hardware, redirects, search, site_map
 
 
 def twins(route: str, view: View, name: str, *, stem: str = "") -> list[URLPattern]:
-    """`stem` is where the twins of the front page live, whose own path is empty."""
+    """Return a page's routes; `stem` is where the front page, whose path is empty, has twins."""
     made = [path(route, view, name=name)]
     for form in ("json", "csv"):
         made.append(path(f"{stem or route}.{form}", view, {"form": form}, name=f"{name}-{form}"))
@@ -50,7 +50,7 @@ urlpatterns = [
     *twins("compare", compare.compare, "compare"),
     *twins("search", search.search, "search"),
     path("opensearch.xml", search.opensearch, name="opensearch"),
-    path("feed.atom", feeds.feed, name="feed"),
+    path("feed.atom", feed.feed, name="feed"),
     path("badges/models/<slug:slug>.svg", badges.model, name="model-badge"),
     path("badges/submissions/<int:number>.svg", badges.submission, name="submission-badge"),
     path("sitemap.xml", site_map.sitemap, name="sitemap"),

@@ -1,4 +1,4 @@
-"""What gunicorn serves."""
+"""Builds the application that gunicorn serves."""
 
 import contextlib
 import ctypes

@@ -9,7 +9,7 @@ import secrets
 import subprocess
 from pathlib import Path
 
-from leaderboard.kit.secret_key_file import kept_key
+from leaderboard.kit.secret_key_file import secret_key_path
 from tooling import client, places, processes, servers
 from tooling.console import Failure, run_logged, tail
 
@@ -56,7 +56,7 @@ def _own_key() -> dict[str, str]:
     """Name the file of the key that sessions are signed with, made once if none is given."""
     if os.environ.get("SECRET_KEY") or os.environ.get("SECRET_KEY_FILE"):
         return {}
-    return {"SECRET_KEY_FILE": str(kept_key(places.state()))}
+    return {"SECRET_KEY_FILE": str(secret_key_path(places.state()))}
 
 
 def is_debug() -> bool:

@@ -1,8 +1,6 @@
-"""A user's tokens and submissions."""
+"""Shows a user's tokens and submissions, and makes and revokes tokens."""
 
 from __future__ import annotations
-
-from typing import Any
 
 from django.contrib.auth.decorators import login_required
 from django.db.models import Count
@@ -42,6 +40,7 @@ def account(request: HttpRequest) -> HttpResponse:
 
 
 def issue(request: HttpRequest, form: TokenForm) -> str:
+    """Make a token as the form says and return its text, which is shown this once."""
     assert request.user.is_authenticated
     data = form.cleaned_data
     _, text = ApiToken.objects.issue(
@@ -56,13 +55,13 @@ def issue(request: HttpRequest, form: TokenForm) -> str:
 @login_required
 @require_POST
 def revoke_token(request: HttpRequest, number: int) -> HttpResponse:
-    """Somebody else's token does not exist as far as this reader is told."""
+    """Revoke one of this user's tokens; raise Http404 for somebody else's."""
     if not ApiToken.objects.filter(pk=number, owner_id=request.user.pk).revoke():
         raise Http404
     return redirect("account")
 
 
-def token_rows(request: HttpRequest) -> list[dict[str, Any]]:
+def token_rows(request: HttpRequest) -> list[dict[str, object]]:
     now = timezone.now()
     rows = []
     for token in ApiToken.objects.filter(owner_id=request.user.pk):
@@ -79,8 +78,8 @@ def token_rows(request: HttpRequest) -> list[dict[str, Any]]:
     return rows
 
 
-def submission_rows(request: HttpRequest) -> list[dict[str, Any]]:
-    """Newest first, which has to be said: grouping drops the order of a model."""
+def submission_rows(request: HttpRequest) -> list[dict[str, object]]:
+    """Return the newest first, which has to be said: grouping drops the order of a model."""
     own = Submission.objects.filter(owner_id=request.user.pk).order_by("-id")
     found = own.annotate(kernel_count=Count("kernels"))
     names = ("pk", "harness", "visibility", "created_at", "model__name", "kernel_count")

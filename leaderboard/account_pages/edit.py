@@ -1,8 +1,6 @@
-"""The page on which a submission's owner changes what it says of itself."""
+"""Serves the page on which a submission's owner changes what it says of itself."""
 
 from __future__ import annotations
-
-from typing import Any
 
 from django.contrib.auth.decorators import login_required
 from django.core.exceptions import PermissionDenied
@@ -11,11 +9,11 @@ from django.shortcuts import redirect, render
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods
 
-from leaderboard.kit.request_error import Refusal
+from leaderboard.kit.request_error import RequestError
 from leaderboard.model_pages.submission import submission_called
 from leaderboard.models import AuditEntry, Submission, Visibility
 from leaderboard.submissions import editing
-from leaderboard.submissions.forms import EditForm, blame
+from leaderboard.submissions.forms import EditForm, add_field_errors
 
 MOST_CHANGES = 20
 
@@ -24,7 +22,7 @@ MOST_CHANGES = 20
 @login_required
 @require_http_methods(["GET", "POST"])
 def edit(request: HttpRequest, number: int) -> HttpResponse:
-    """Somebody else's private submission does not exist as far as this reader is told."""
+    """Show or take the form; somebody else's private submission does not exist for this reader."""
     found, _ = submission_called(number)
     if not editing.may_edit(request.user, found):
         raise Http404 if found.visibility == Visibility.PRIVATE else PermissionDenied
@@ -36,9 +34,9 @@ def edit(request: HttpRequest, number: int) -> HttpResponse:
     assert request.user.is_authenticated
     try:
         editing.edit(found, request.user, form.cleaned_data)
-    except Refusal as refusal:
-        blame(form, refusal)
-        return _page(request, found, form, refusal=refusal, status=refusal.status)
+    except RequestError as error:
+        add_field_errors(form, error)
+        return _page(request, found, form, error=error, status=error.status)
     return redirect(found)
 
 
@@ -47,21 +45,21 @@ def _page(
     found: Submission,
     form: EditForm,
     *,
-    refusal: Refusal | None = None,
+    error: RequestError | None = None,
     status: int = 200,
 ) -> HttpResponse:
     context = {
         "section": "account",
         "submission": found,
         "form": form,
-        "refusal": refusal,
+        "error": error,
         "changes": changes_of(found, form),
     }
     return render(request, "edit.html", context, status=status)
 
 
-def changes_of(found: Submission, form: EditForm) -> list[dict[str, Any]]:
-    """The newest, one row for each value."""
+def changes_of(found: Submission, form: EditForm) -> list[dict[str, object]]:
+    """Return the newest changes, one row for each value."""
     labels = {field.name: field.label for field in form}
     entries = AuditEntry.objects.filter(subject=f"{found._meta.verbose_name} {found.pk}")
     return [

@@ -1,4 +1,4 @@
-"""The form that hands kernels in; `intake` decides, as it does for the API."""
+"""Serves the form that hands kernels in; `intake` decides, as it does for the API."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from django.shortcuts import redirect, render
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods
 
-from leaderboard.kit.request_error import Refusal
+from leaderboard.kit.request_error import RequestError
 from leaderboard.models import Harness, Visibility
 from leaderboard.submissions.archives import read_archive
-from leaderboard.submissions.forms import SubmitForm, blame
-from leaderboard.submissions.intake import About, Accepted, accept
+from leaderboard.submissions.forms import SubmitForm, add_field_errors
+from leaderboard.submissions.intake import Accepted, Metadata, accept
 from leaderboard.submissions.sources import Candidate, decoded, from_members
-from leaderboard.submissions.target_selection import Wish
+from leaderboard.submissions.target_selection import TargetRequest
 
 
 @never_cache
@@ -31,19 +31,19 @@ def submit(request: HttpRequest) -> HttpResponse:
         return _page(request, form, status=400)
     try:
         accepted = hand_in(request, form)
-    except Refusal as refusal:
-        blame(form, refusal)
-        return _page(request, form, refusal=refusal, status=refusal.status)
+    except RequestError as error:
+        add_field_errors(form, error)
+        return _page(request, form, error=error, status=error.status)
     if len(accepted.runs) == 1:
         return redirect(accepted.runs[0].get_absolute_url())
     return redirect(accepted.submission.get_absolute_url())
 
 
 def hand_in(request: HttpRequest, form: SubmitForm) -> Accepted:
-    """Raises Refusal."""
+    """Store what a valid form holds. Raises RequestError."""
     assert request.user.is_authenticated
     data = form.cleaned_data
-    about = About(
+    metadata = Metadata(
         model=data["model"],
         vendor=data["vendor"],
         harness=Harness(data["harness"]),
@@ -54,12 +54,13 @@ def hand_in(request: HttpRequest, form: SubmitForm) -> Accepted:
         link=data["link"],
     )
     wanted = ("hardware", "world_size", "size", "dtype", "profile")
-    wish = Wish(**{name: data[name] or None for name in wanted})
+    requested = TargetRequest(**{name: data[name] or None for name in wanted})
     key = request.POST.get("key", "")[:200] or None
-    return accept(request.user, about, candidates(data), wish, idempotency_key=key)
+    return accept(request.user, metadata, candidates(data), requested, idempotency_key=key)
 
 
 def candidates(data: dict[str, Any]) -> list[Candidate]:
+    """Return the kernels in a form's cleaned `data`. Raises RequestError."""
     attempt = data["attempt"] or 1
     if data["archive"]:
         return from_members(read_archive(data["archive"].file), attempt)
@@ -73,14 +74,14 @@ def _page(
     request: HttpRequest,
     form: SubmitForm | None = None,
     *,
-    refusal: Refusal | None = None,
+    error: RequestError | None = None,
     status: int = 200,
 ) -> HttpResponse:
-    """A refused form keeps its key: mending it makes another request, sending it twice does not."""
+    """Render the form. A refused one keeps its key: only mending it makes another request."""
     context = {
         "section": "submit",
         "form": form,
-        "refusal": refusal,
+        "error": error,
         "key": request.POST.get("key") or uuid.uuid4().hex,
         "origin": request.build_absolute_uri("/")[:-1],
     }

@@ -1,4 +1,4 @@
-"""Who may call what, and how often. Nothing here touches the session."""
+"""Decides who may call what, and how often. Nothing here touches the session."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:  # rest_framework.views imports this module while it is itself
 
 
 class TokenAuthentication(BaseAuthentication):
-    """`Authorization: Bearer <token>`. The token of a worker has no user."""
+    """Reads `Authorization: Bearer <token>`. The token of a worker has no user."""
 
     def authenticate(
         self, request: Request
@@ -45,7 +45,7 @@ def scope_of(request: Request) -> str | None:
 
 
 class ReadOrSubmit(BasePermission):
-    """Anybody reads what is public; writing needs a token with the scope `submit`."""
+    """Lets anybody read what is public; writing needs a token with the scope `submit`."""
 
     message = "This needs a token with the scope `submit`."
 

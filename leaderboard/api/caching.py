@@ -1,11 +1,11 @@
-"""Answers that stay true until the data version changes are named by it."""
+"""Names answers by the data version, until whose change they stay true."""
 
 from __future__ import annotations
 
 import functools
 import hashlib
 from collections.abc import Callable
-from typing import Any, Concatenate
+from typing import Concatenate
 
 from django.utils.cache import patch_vary_headers
 from django.utils.http import parse_etags
@@ -19,10 +19,10 @@ View = Callable[Concatenate[Request, ...], Response]
 
 
 def versioned(view: View) -> View:
-    """304 where the asker has this data version; with a token the answer is for its owner only."""
+    """Answer 304 to who has this data version; with a token the answer is its owner's only."""
 
     @functools.wraps(view)
-    def answer(request: Request, *args: Any, **kwargs: Any) -> Response:
+    def answer(request: Request, *args: object, **kwargs: object) -> Response:
         if request.auth is not None:
             response = view(request, *args, **kwargs)
             response["Cache-Control"] = "private, no-cache"

@@ -1,9 +1,8 @@
-"""Every error of the API in one shape: {"error": {code, message, fix, fields?}}."""
+"""Answers every error of the API in one shape: {"error": {code, message, fix, fields?}}."""
 
 from __future__ import annotations
 
 import math
-from typing import Any
 
 from django.core.exceptions import SuspiciousOperation
 from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
@@ -12,7 +11,7 @@ from rest_framework import exceptions
 from rest_framework.response import Response
 from rest_framework.views import set_rollback
 
-from leaderboard.kit.request_error import Refusal
+from leaderboard.kit.request_error import RequestError
 from leaderboard.submissions.archives import shown
 
 _TOKEN_FIX = "Send `Authorization: Bearer <token>`; tokens are made at /account."
@@ -31,21 +30,21 @@ _KNOWN: dict[type[exceptions.APIException], tuple[str, str]] = {
 }
 
 
-def handle(error: Exception, context: dict[str, Any]) -> Response | None:
-    """None leaves the error to Django, which logs it and answers 500."""
-    refusal, headers = _as_refusal(error), {}
-    if refusal is None:
+def handle(error: Exception, context: dict[str, object]) -> Response | None:
+    """Return the answer to an error; None leaves it to Django, which logs it and answers 500."""
+    answer, headers = _as_request_error(error), {}
+    if answer is None:
         return None
     if isinstance(error, exceptions.NotAuthenticated | exceptions.AuthenticationFailed):
         headers["WWW-Authenticate"] = "Bearer"
     if wait_s := getattr(error, "wait", None):
         headers["Retry-After"] = str(math.ceil(wait_s))
     set_rollback()
-    return Response(refusal.body, status=refusal.status, headers=headers)
+    return Response(answer.body, status=answer.status, headers=headers)
 
 
-def _as_refusal(error: Exception) -> Refusal | None:
-    if isinstance(error, Refusal):
+def _as_request_error(error: Exception) -> RequestError | None:
+    if isinstance(error, RequestError):
         return error
     if isinstance(error, Http404):
         error = exceptions.NotFound()
@@ -54,18 +53,18 @@ def _as_refusal(error: Exception) -> Refusal | None:
     if isinstance(error, exceptions.ValidationError):
         fields = dict(_flat(error.detail))
         message = "Some fields cannot be accepted."
-        return Refusal("invalid", message, "Mend the fields named.", fields=fields)
+        return RequestError("invalid", message, "Mend the fields named.", fields=fields)
     if isinstance(error, exceptions.Throttled):
         fix = "Wait as many seconds as Retry-After says."
-        return Refusal("throttled", str(error.detail), fix, status=429)
+        return RequestError("throttled", str(error.detail), fix, status=429)
     if not isinstance(error, exceptions.APIException):
         return None
     code, fix = _KNOWN.get(type(error), (str(error.default_code), "See /api/v1/schema."))
-    return Refusal(code, str(error.detail), fix, status=error.status_code)
+    return RequestError(code, str(error.detail), fix, status=error.status_code)
 
 
-def _flat(detail: Any, name: str = "") -> list[tuple[str, str]]:
-    """The nested details of a serializer as (`field.part`, sentence)."""
+def _flat(detail: object, name: str = "") -> list[tuple[str, str]]:
+    """Return the nested details of a serializer as (`field.part`, sentence)."""
     if isinstance(detail, dict):
         items = [(shown(f"{name}.{key}").strip("."), value) for key, value in detail.items()]
         return [pair for key, value in items for pair in _flat(value, key)]
@@ -76,12 +75,14 @@ def _flat(detail: Any, name: str = "") -> list[tuple[str, str]]:
 
 def unknown_address(request: HttpRequest) -> HttpResponse:
     fix = "See /api/v1/schema for the addresses there are."
-    return JsonResponse(Refusal("not_found", "There is no such address.", fix).body, status=404)
+    return JsonResponse(
+        RequestError("not_found", "There is no such address.", fix).body, status=404
+    )
 
 
 def server_error(request: HttpRequest) -> HttpResponse:
-    """The answer to a fault of ours: JSON below /api/, a page elsewhere."""
+    """Answer a fault of ours: JSON below /api/, a page elsewhere."""
     if not request.path.startswith("/api/"):
         return server_error_page(request)
     message, fix = "The site failed to answer.", "Try again; the fault has been logged."
-    return JsonResponse(Refusal("server_error", message, fix).body, status=500)
+    return JsonResponse(RequestError("server_error", message, fix).body, status=500)

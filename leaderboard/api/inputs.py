@@ -1,14 +1,18 @@
-"""What the API takes. A field that is not known is refused: a typing error must not pass unseen."""
+"""Defines what the API takes. An unknown field is refused: a typing error must not pass unseen."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from rest_framework import serializers
+from rest_framework.request import Request
 
 from leaderboard.models import Harness, Visibility
 from leaderboard.models.choices import BACKENDS, DEVICES, DTYPES, ISOLATIONS, PROFILES
 from leaderboard.models.submissions import MAX_COST_USD, MAX_LINK, MAX_NOTES, MAX_STEP_BUDGET
+
+# Fields by name, each with the Python value of its kind.
+Validated = dict[str, Any]
 
 
 class Input(serializers.Serializer[Any]):
@@ -20,8 +24,16 @@ class Input(serializers.Serializer[Any]):
         return super().to_internal_value(data)
 
 
+def validated(shape: type[Input], request: Request) -> Validated:
+    """Return the fields of a request's body; raise ValidationError naming those that are wrong."""
+    given = shape(data=request.data)
+    given.is_valid(raise_exception=True)
+    fields: Validated = given.validated_data
+    return fields
+
+
 class SubmissionIn(Input):
-    """One kernel (`problem`, `backend`, `source`) or an `archive` of
+    """Takes one kernel (`problem`, `backend`, `source`) or an `archive` of
     `<number>_<slug>_<backend>.py` files, and what is said of it. The name of a published tree in
     the archive says what is left out."""
 
@@ -47,7 +59,7 @@ class SubmissionIn(Input):
     dtype = serializers.ChoiceField(choices=DTYPES, required=False)
     profile = serializers.ChoiceField(choices=PROFILES, required=False)
 
-    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
+    def validate(self, attrs: dict[str, object]) -> dict[str, object]:
         single = {"problem", "backend", "source"}
         if "archive" in attrs:
             if both := single & set(attrs):
@@ -62,7 +74,7 @@ class SubmissionIn(Input):
 
 
 class EditIn(Input):
-    """What is left out stays as it is."""
+    """Takes new values; what is left out stays as it is."""
 
     visibility = serializers.ChoiceField(choices=Visibility.choices, required=False)
     step_budget = serializers.IntegerField(

@@ -1,22 +1,29 @@
-"""What the API answers. The schema is made of the same serializers."""
+"""Defines what the API answers. The schema is made of the same serializers."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Protocol
 
 from django.utils import timezone
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 from rest_framework.request import Request
 
-from leaderboard.models import Decline, Run, Status
+from leaderboard.models import Decline, Run, Source, Status, Submission
 from leaderboard.models.runs import TIMES
+from leaderboard.submissions.intake import Accepted
+
+Shape = serializers.Serializer[Any]
 
 
-class Output(serializers.Serializer[Any]):
-    """Read-only, and able to say where a row's page is."""
+class Addressed(Protocol):
+    def get_absolute_url(self) -> str: ...
 
-    def address_of(self, row: Any) -> str:
+
+class Output(Shape):
+    """Writes a row, and can say where its page is."""
+
+    def address_of(self, row: Addressed) -> str:
         request: Request = self.context["request"]
         return request.build_absolute_uri(row.get_absolute_url())
 
@@ -64,12 +71,12 @@ class SubmissionOut(Output):
     kernel_count = serializers.IntegerField()
     url = serializers.SerializerMethodField()
 
-    def get_url(self, row: Any) -> str:
+    def get_url(self, row: Submission) -> str:
         return self.address_of(row)
 
 
 class RunLineOut(Output):
-    """A run as a line of a list."""
+    """Describes a run as a line of a list."""
 
     id = serializers.UUIDField()
     problem = serializers.CharField(source="kernel.problem.slug")
@@ -106,21 +113,21 @@ RUN_LINE_READS = [
 ]
 
 
-class ProgressOut(serializers.Serializer[Any]):
+class ProgressOut(Shape):
     done = serializers.IntegerField(source="progress_done")
     total = serializers.IntegerField(source="progress_total")
 
 
-class DeclineOut(serializers.Serializer[Any]):
-    """A host that cannot judge the run, and why."""
+class DeclineOut(Shape):
+    """Names a host that cannot judge the run, and why."""
 
     host = serializers.CharField()
     reason = serializers.CharField()
     declined_at = serializers.DateTimeField()
 
 
-class TimingOut(serializers.Serializer[Any]):
-    """Microseconds a call, and how many times as fast with a 95 % interval."""
+class TimingOut(Shape):
+    """Gives microseconds a call, and how many times as fast with a 95 % interval."""
 
     kernel_us = serializers.FloatField()
     baseline_us = serializers.FloatField()
@@ -130,7 +137,7 @@ class TimingOut(serializers.Serializer[Any]):
 
 
 class RunOut(RunLineOut):
-    """A run with all that is known of it but the report."""
+    """Describes a run with all that is known of it but the report."""
 
     progress = ProgressOut(source="*")
     queue_position = serializers.SerializerMethodField()
@@ -154,7 +161,7 @@ class RunOut(RunLineOut):
     environment = serializers.JSONField(allow_null=True)
 
     def get_queue_position(self, run: Run) -> int | None:
-        """1 is next."""
+        """Return its place in the queue; 1 is next."""
         return Run.objects.ahead_of(run) + 1 if run.status == Status.QUEUED else None
 
     def get_waiting_s(self, run: Run) -> int | None:
@@ -163,8 +170,8 @@ class RunOut(RunLineOut):
         return int((timezone.now() - run.created_at).total_seconds())
 
     @extend_schema_field(DeclineOut(many=True))
-    def get_declines(self, run: Run) -> list[Any]:
-        """Newest first."""
+    def get_declines(self, run: Run) -> list[object]:
+        """Return the declines of a run, newest first."""
         return list(DeclineOut(Decline.objects.told(run), many=True).data)
 
     @extend_schema_field(TimingOut(allow_null=True))
@@ -174,8 +181,8 @@ class RunOut(RunLineOut):
         return {name: getattr(run, name) for name in TIMES}
 
 
-class KernelUseOut(serializers.Serializer[Any]):
-    """Where a source was handed in."""
+class KernelUseOut(Shape):
+    """Says where a source was handed in."""
 
     submission = serializers.IntegerField(source="submission_id")
     model = serializers.CharField(source="submission.model.name")
@@ -192,11 +199,11 @@ class KernelOut(Output):
     uses = serializers.SerializerMethodField()
     url = serializers.SerializerMethodField()
 
-    def get_url(self, row: Any) -> str:
+    def get_url(self, row: Source) -> str:
         return self.address_of(row)
 
     @extend_schema_field(KernelUseOut(many=True))
-    def get_uses(self, row: Any) -> list[Any]:
+    def get_uses(self, row: Source) -> list[object]:
         return list(KernelUseOut(self.context["uses"], many=True).data)
 
 
@@ -214,11 +221,11 @@ class AcceptedOut(Output):
     url = serializers.SerializerMethodField()
     runs = AcceptedRunOut(many=True)
 
-    def get_url(self, accepted: Any) -> str:
+    def get_url(self, accepted: Accepted) -> str:
         return self.address_of(accepted.submission)
 
 
-class QueueOut(serializers.Serializer[Any]):
+class QueueOut(Shape):
     hardware = serializers.CharField()
     title = serializers.CharField()
     device = serializers.CharField()
@@ -229,25 +236,25 @@ class QueueOut(serializers.Serializer[Any]):
     oldest_waiting_s = serializers.IntegerField(allow_null=True)
 
 
-class StatusOut(serializers.Serializer[Any]):
+class StatusOut(Shape):
     software_version = serializers.CharField()
     data_version = serializers.IntegerField()
     queues = QueueOut(many=True)
 
 
-class BoardOut(serializers.Serializer[Any]):
+class BoardOut(Shape):
     setting = serializers.DictField(allow_null=True)
     rows = serializers.ListField(child=serializers.DictField())
 
 
-class ErrorDetailOut(serializers.Serializer[Any]):
+class ErrorDetailOut(Shape):
     code = serializers.CharField()
     message = serializers.CharField()
     fix = serializers.CharField()
 
 
-class ErrorOut(serializers.Serializer[Any]):
-    """The one shape of an error; `fields` names what in the request has to be mended, if known."""
+class ErrorOut(Shape):
+    """Describes an error; `fields` names what in the request has to be mended, if known."""
 
     error = ErrorDetailOut()
 

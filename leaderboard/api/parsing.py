@@ -1,23 +1,23 @@
-"""Request bodies."""
+"""Parses the bodies of requests."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import IO
 
 from rest_framework.exceptions import ParseError
 from rest_framework.parsers import JSONParser
 
 
 class ObjectParser(JSONParser):
-    """JSON whose outermost value is an object; nesting that exhausts the stack is refused."""
+    """Parses JSON whose outermost value is an object; refuses nesting that exhausts the stack."""
 
     def parse(
         self,
-        stream: Any,
+        stream: IO[bytes],
         media_type: str | None = None,
-        parser_context: Mapping[str, Any] | None = None,
-    ) -> dict[str, Any]:
+        parser_context: Mapping[str, object] | None = None,
+    ) -> dict[str, object]:
         try:
             value = super().parse(stream, media_type, parser_context)
         except RecursionError:

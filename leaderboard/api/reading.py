@@ -1,14 +1,15 @@
-"""What anybody may read; a token shows its owner's private submissions as well."""
+"""Answers what anybody may read; a token shows its owner's private submissions as well."""
 
 from __future__ import annotations
 
 import hashlib
 import json
+from collections import Counter
 from typing import Any
 from uuid import UUID
 
 from django.conf import settings
-from django.db.models import Count, OuterRef, QuerySet, Subquery
+from django.db.models import Count, Model, OuterRef, QuerySet, Subquery
 from django.db.models.functions import Coalesce
 from django.http import Http404
 from django.shortcuts import get_object_or_404
@@ -25,7 +26,7 @@ from rest_framework.views import APIView
 from leaderboard.api import outputs
 from leaderboard.api.caching import versioned
 from leaderboard.delivery.pages import BadQuery, choice
-from leaderboard.kit.request_error import Refusal
+from leaderboard.kit.request_error import RequestError
 from leaderboard.models import (
     DataVersion,
     Hardware,
@@ -38,6 +39,7 @@ from leaderboard.models import (
     WorkerHost,
 )
 from leaderboard.models.runs import RunQuerySet
+from leaderboard.models.submissions import SubmissionQuerySet
 from leaderboard.read_model import baselines, problem_results
 from leaderboard.read_model.columns import DEFAULT_SORT, SORTS, as_record, placed
 from leaderboard.read_model.filters import BOARD_PARAMETERS, board_query
@@ -68,7 +70,7 @@ class NewestOfFew(NewestFirst):
 
 def _page(
     request: Request,
-    rows: QuerySet[Any],
+    rows: QuerySet[Model],
     shape: type[outputs.Output],
     pages: CursorPagination | None = None,
 ) -> Response:
@@ -96,11 +98,11 @@ def problems(request: Request) -> Response:
 @api_view(["GET"])
 @versioned
 def problem(request: Request, name: str) -> Response:
-    """By number or slug."""
+    """Find a problem by number or slug."""
     found = Problem.objects.called(name)
     if found is None:
         fix = "Give a number or a slug from /api/v1/problems."
-        raise Refusal("unknown_problem", "There is no such problem.", fix, status=404)
+        raise RequestError("unknown_problem", "There is no such problem.", fix, status=404)
     judged = baselines.judged_of(problem_results.stood_of(found), None)
     return Response({**found.payload, "judged_baselines": [one.record for one in judged]})
 
@@ -110,13 +112,13 @@ def problem(request: Request, name: str) -> Response:
 @versioned
 def categories(request: Request) -> Response:
     rows = Problem.objects.values_list("category", "category_title", "scored")
-    named: dict[str, dict[str, Any]] = {}
-    for slug, title, scored in rows:
-        counts = {"slug": slug, "title": title, "problems": 0, "scored": 0}
-        entry = named.setdefault(slug, counts)
-        entry["problems"] += 1
-        entry["scored"] += scored
-    return Response(outputs.CategoryOut(list(named.values()), many=True).data)
+    every = Counter((slug, title) for slug, title, _ in rows)
+    scored = Counter((slug, title) for slug, title, is_scored in rows if is_scored)
+    found = [
+        {"slug": slug, "title": title, "problems": count, "scored": scored[slug, title]}
+        for (slug, title), count in every.items()
+    ]
+    return Response(outputs.CategoryOut(found, many=True).data)
 
 
 @extend_schema(responses=outputs.LanguageModelOut(many=True), operation_id="list_models")
@@ -140,7 +142,7 @@ def submission(request: Request, number: int) -> Response:
     return Response(outputs.SubmissionOut(found, context={"request": request}).data)
 
 
-def _submissions(rows: Any) -> Any:
+def _submissions(rows: SubmissionQuerySet) -> QuerySet[Submission]:
     own = Kernel.objects.filter(submission=OuterRef("pk")).order_by()
     count = Subquery(own.values("submission").annotate(n=Count("pk")).values("n"))
     return rows.select_related("model").annotate(kernel_count=Coalesce(count, 0))
@@ -150,7 +152,7 @@ def _submissions(rows: Any) -> Any:
 @api_view(["GET"])
 @versioned
 def kernel(request: Request, digest: str) -> Response:
-    """By the SHA-256 of its source."""
+    """Find a kernel by the SHA-256 of its source."""
     seen = Submission.objects.reachable_by(request.user)
     uses = Kernel.objects.filter(source=digest, submission__in=seen)
     rows = uses.select_related("submission__model", "problem", "source").defer("problem__payload")
@@ -188,8 +190,10 @@ def _lines(rows: RunQuerySet) -> RunQuerySet:
     return rows.with_names().only(*outputs.RUN_LINE_READS)
 
 
-def _ended(rows: QuerySet[Run], column: str, status: str | None, verdict: str | None) -> Any:
-    """Those with this status and this verdict, which the column holds: one may tell the other."""
+def _ended(
+    rows: QuerySet[Run], column: str, status: str | None, verdict: str | None
+) -> QuerySet[Run]:
+    """Return those with this status and this verdict, held by `column`: one may tell the other."""
     if verdict is None:
         verdict = next((each for each, ended in ENDED_AS.items() if ended == status), None)
     if verdict is not None:
@@ -203,14 +207,14 @@ def _ended(rows: QuerySet[Run], column: str, status: str | None, verdict: str | 
 
 def _number(text: str, name: str) -> int:
     if not (text.isascii() and text.isdigit() and len(text) < 10):
-        raise Refusal("bad_query", f"{name} is not a number.", f"Give the id of a {name}.")
+        raise RequestError("bad_query", f"{name} is not a number.", f"Give the id of a {name}.")
     return int(text)
 
 
 @extend_schema(responses=outputs.RunOut, operation_id="read_run")
 @api_view(["GET"])
 def run(request: Request, run_id: UUID) -> Response:
-    """Meant to be asked every 2 s while the run is open: an ETag makes that cheap."""
+    """Describe a run. Meant to be asked every 2 s while it is open: an ETag makes that cheap."""
     rows = Run.objects.reachable_by(request.user).with_names()
     found = get_object_or_404(rows, pk=run_id)
     data = dict(outputs.RunOut(found, context={"request": request}).data)
@@ -234,11 +238,11 @@ def run(request: Request, run_id: UUID) -> Response:
 )
 @api_view(["GET"])
 def report(request: Request, run_id: UUID) -> Response:
-    """With every trial, every burst and the logs."""
+    """Return the report with every trial, every burst and the logs."""
     found = get_object_or_404(Run.objects.reachable_by(request.user), pk=run_id)
     if found.report is None:
         fix = "Wait until the run's status is done."
-        raise Refusal("no_report", "This run has no report.", fix, status=404)
+        raise RequestError("no_report", "This run has no report.", fix, status=404)
     return Response(found.report)
 
 
@@ -250,12 +254,12 @@ def report(request: Request, run_id: UUID) -> Response:
 @api_view(["GET"])
 @versioned
 def leaderboard(request: Request) -> Response:
-    """Takes the parameters of the page /, and says what it shows."""
+    """Take the parameters of the page /, and say what it shows."""
     try:
         sort = choice(request._request, "sort", SORTS, DEFAULT_SORT)
         query = board_query(request._request)
     except BadQuery as error:
-        raise Refusal("bad_query", error.message, error.fix) from None
+        raise RequestError("bad_query", error.message, error.fix) from None
     rows = placed([*query.judged(), *query.claimed(query.claims())], sort)
     setting = vars(query.setting) if query.setting else None
     return Response({"setting": setting, "rows": [as_record(row) for row in rows]})
@@ -264,20 +268,20 @@ def leaderboard(request: Request) -> Response:
 @extend_schema(responses=outputs.StatusOut, operation_id="read_status")
 @api_view(["GET"])
 def status(request: Request) -> Response:
-    """Which version the site has, how long the queues are and which hosts are alive."""
+    """Say which version the site has, how long the queues are and which hosts are alive."""
     now = timezone.now()
     hosts = list(WorkerHost.objects.alive().values_list("queue", flat=True))
-    told = ("title", "device", "max_world_size")
+    columns = ("title", "device", "max_world_size")
     queues = [
         {
-            **{name: row[name] for name in told},
+            **{name: row[name] for name in columns},
             "hardware": row["slug"],
             "queued": row["queued"],
             "running": row["running"],
             "hosts_alive": hosts.count(row["slug"]),
             "oldest_waiting_s": int((now - oldest).total_seconds()) if oldest else None,
         }
-        for row in by_hardware().values(*told, "slug", "queued", "running", "oldest")
+        for row in by_hardware().values(*columns, "slug", "queued", "running", "oldest")
         for oldest in [row["oldest"]]
     ]
     versions = {

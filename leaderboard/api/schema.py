@@ -1,8 +1,6 @@
-"""What drf-spectacular cannot find out by itself."""
+"""Describes to drf-spectacular what it cannot find out by itself."""
 
 from __future__ import annotations
-
-from typing import Any
 
 from drf_spectacular.extensions import OpenApiAuthenticationExtension
 from drf_spectacular.views import SpectacularJSONAPIView
@@ -12,7 +10,7 @@ class TokenScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-ca
     target_class = "leaderboard.api.access.TokenAuthentication"
     name = "token"
 
-    def get_security_definition(self, auto_schema: Any) -> dict[str, str]:
+    def get_security_definition(self, auto_schema: object) -> dict[str, str]:
         return {"type": "http", "scheme": "bearer"}
 
 

@@ -1,4 +1,4 @@
-"""Addresses of the API."""
+"""Lists the addresses of the API."""
 
 from django.urls import path, re_path
 

@@ -1,33 +1,42 @@
-"""What a host that judges may call, with a token of the scope `worker`."""
+"""Answers hosts that judge, which have a token of the scope `worker`."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Concatenate
+from typing import Concatenate
 from uuid import UUID
 
 from django.conf import settings
+from django.http import HttpResponseBase
 from drf_spectacular.utils import extend_schema
 from rest_framework.decorators import api_view, permission_classes, throttle_classes
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from leaderboard.api.access import WorkerOnly
-from leaderboard.api.inputs import ClaimIn, FailIn, FinishIn, HeartbeatIn, HelloIn, Input
+from leaderboard.api.inputs import (
+    ClaimIn,
+    FailIn,
+    FinishIn,
+    HeartbeatIn,
+    HelloIn,
+    Input,
+    Validated,
+    validated,
+)
 from leaderboard.runs import evaluation
-from leaderboard.runs.hosts import Hello, greet
+from leaderboard.runs.hosts import Hello, record_hello
 
-Handler = Callable[Concatenate[dict[str, Any], ...], dict[str, Any]]
+View = Callable[..., HttpResponseBase]
+Handler = Callable[Concatenate[Validated, ...], dict[str, object]]
 
 
-def worker_call(shape: type[Input]) -> Callable[[Handler], Callable[..., Any]]:
-    """A POST whose body has this shape and whose answer is the dict that the handler returns."""
+def worker_call(shape: type[Input]) -> Callable[[Handler], View]:
+    """Make a POST whose body has this shape and whose answer is what the handler returns."""
 
-    def decorate(handler: Handler) -> Callable[..., Any]:
-        def view(request: Request, /, **parts: Any) -> Response:
-            given = shape(data=request.data)
-            given.is_valid(raise_exception=True)
-            return Response(handler(given.validated_data, **parts))
+    def decorate(handler: Handler) -> View:
+        def view(request: Request, /, **parts: UUID) -> Response:
+            return Response(handler(validated(shape, request), **parts))
 
         view.__name__, view.__doc__ = handler.__name__, handler.__doc__
         guarded = permission_classes([WorkerOnly])(throttle_classes([])(view))
@@ -38,15 +47,15 @@ def worker_call(shape: type[Input]) -> Callable[[Handler], Callable[..., Any]]:
 
 
 @worker_call(HelloIn)
-def hello(fields: dict[str, Any]) -> dict[str, Any]:
-    """I am alive. The site sweeps its queue each time."""
-    greet(Hello(**fields))
+def hello(fields: Validated) -> dict[str, object]:
+    """Say that a host is alive. The site sweeps its queue each time."""
+    record_hello(Hello(**fields))
     return {"heartbeat_s": settings.PKB_HEARTBEAT_S, "poll_s": settings.PKB_POLL_S}
 
 
 @worker_call(ClaimIn)
-def claim(fields: dict[str, Any], run_id: UUID) -> dict[str, Any]:
-    lease = evaluation.claim(run_id, fields["host"])
+def claim(fields: Validated, run_id: UUID) -> dict[str, object]:
+    lease = evaluation.lease(run_id, fields["host"])
     return {
         "job": lease.encoded_job,
         "lease_token": lease.token,
@@ -56,19 +65,19 @@ def claim(fields: dict[str, Any], run_id: UUID) -> dict[str, Any]:
 
 
 @worker_call(HeartbeatIn)
-def heartbeat(fields: dict[str, Any], run_id: UUID) -> dict[str, Any]:
+def heartbeat(fields: Validated, run_id: UUID) -> dict[str, object]:
     cancel = evaluation.heartbeat(run_id, fields["lease_token"], fields["progress"])
     return {"cancel": cancel}
 
 
 @worker_call(FinishIn)
-def finish(fields: dict[str, Any], run_id: UUID) -> dict[str, Any]:
+def finish(fields: Validated, run_id: UUID) -> dict[str, object]:
     evaluation.finish(run_id, fields["lease_token"], fields["report"])
     return {}
 
 
 @worker_call(FailIn)
-def fail(fields: dict[str, Any], run_id: UUID) -> dict[str, Any]:
-    """The evaluation failed for a reason that is not the kernel's."""
+def fail(fields: Validated, run_id: UUID) -> dict[str, object]:
+    """Report that the evaluation failed for a reason that is not the kernel's."""
     evaluation.fail(run_id, fields["lease_token"], fields["error"])
     return {}

@@ -1,8 +1,7 @@
-"""What a token with the scope `submit` may do."""
+"""Does what a token with the scope `submit` may: hand in, edit, cancel."""
 
 from __future__ import annotations
 
-from typing import Any
 from uuid import UUID
 
 from django.contrib.auth.models import AbstractBaseUser
@@ -16,19 +15,19 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from leaderboard.api import outputs
-from leaderboard.api.inputs import EditIn, SubmissionIn
+from leaderboard.api.inputs import EditIn, SubmissionIn, Validated, validated
 from leaderboard.api.parsing import ObjectParser
 from leaderboard.api.reading import submission, submissions
-from leaderboard.kit.request_error import Refusal
+from leaderboard.kit.request_error import RequestError
 from leaderboard.models import Harness, Run, Submission, Visibility
 from leaderboard.runs import evaluation
 from leaderboard.submissions import editing
 from leaderboard.submissions.archives import read_archive
-from leaderboard.submissions.intake import About, accept
+from leaderboard.submissions.intake import Metadata, accept
 from leaderboard.submissions.sources import Candidate, decoded, from_members
-from leaderboard.submissions.target_selection import Wish
+from leaderboard.submissions.target_selection import TargetRequest
 
-WISHES = ("device", "hardware", "world_size", "size", "dtype", "profile")
+TARGET_FIELDS = ("device", "hardware", "world_size", "size", "dtype", "profile")
 
 
 @extend_schema(
@@ -57,17 +56,15 @@ WISHES = ("device", "hardware", "world_size", "size", "dtype", "profile")
 def submissions_or_submit(request: Request) -> Response:
     if request.method != "POST":
         return submissions(request)
-    given = SubmissionIn(data=request.data)
-    given.is_valid(raise_exception=True)
-    if isinstance(request.data, QueryDict) and "archive" not in given.validated_data:
+    fields = validated(SubmissionIn, request)
+    if isinstance(request.data, QueryDict) and "archive" not in fields:
         # A form is decoded with replacements, so a source in it need not be the one that was sent.
         raise ValidationError({"archive": ["A form carries an archive; send one source as JSON."]})
-    fields: dict[str, Any] = given.validated_data
     accepted = accept(
         _user(request),
-        _about(fields),
+        _metadata(fields),
         _candidates(fields),
-        Wish(**{name: fields[name] for name in WISHES if name in fields}),
+        TargetRequest(**{name: fields[name] for name in TARGET_FIELDS if name in fields}),
         idempotency_key=_idempotency_key(request),
     )
     body = outputs.AcceptedOut(accepted, context={"request": request}).data
@@ -86,25 +83,23 @@ def submissions_or_submit(request: Request) -> Response:
 @extend_schema(methods=["GET"], responses=outputs.SubmissionOut, operation_id="read_submission")
 @api_view(["GET", "PATCH"])
 def submission_or_edit(request: Request, number: int) -> Response:
-    """Its owner, and staff, may change what it says of itself: never its kernels and results."""
+    """Let its owner, and staff, change what it says of itself: never its kernels and results."""
     if request.method == "PATCH":
         found = get_object_or_404(Submission.objects.reachable_by(request.user), pk=number)
         if not editing.may_edit(request.user, found):
             raise PermissionDenied("Only the submission's owner may edit it.")
-        given = EditIn(data=request.data)
-        given.is_valid(raise_exception=True)
-        editing.edit(found, _user(request), given.validated_data)
+        editing.edit(found, _user(request), validated(EditIn, request))
     return submission(request, number)
 
 
 def _user(request: Request) -> AbstractBaseUser:
-    """The permission has seen to it that somebody sends this."""
+    """Return the user; the permission has seen to it that somebody sends this."""
     assert isinstance(request.user, AbstractBaseUser)
     return request.user
 
 
-def _about(fields: dict[str, Any]) -> About:
-    return About(
+def _metadata(fields: Validated) -> Metadata:
+    return Metadata(
         model=fields.get("model", ""),
         harness=Harness(fields["harness"]),
         vendor=fields.get("vendor", ""),
@@ -116,7 +111,7 @@ def _about(fields: dict[str, Any]) -> About:
     )
 
 
-def _candidates(fields: dict[str, Any]) -> list[Candidate]:
+def _candidates(fields: Validated) -> list[Candidate]:
     attempt = fields.get("attempt", 1)
     if "archive" in fields:
         return from_members(read_archive(fields["archive"].file), attempt)
@@ -130,7 +125,7 @@ def _candidates(fields: dict[str, Any]) -> list[Candidate]:
 def _idempotency_key(request: Request) -> str | None:
     key = request.headers.get("Idempotency-Key")
     if key is not None and not (0 < len(key) <= 200 and key.isascii() and key.isprintable()):
-        raise Refusal(
+        raise RequestError(
             "bad_idempotency_key",
             "The Idempotency-Key is not 1 to 200 printable ASCII characters.",
             "Use a fresh UUID for each new request.",
@@ -141,7 +136,7 @@ def _idempotency_key(request: Request) -> str | None:
 @extend_schema(request=None, responses=outputs.RunOut, operation_id="cancel_run")
 @api_view(["POST"])
 def cancel(request: Request, run_id: UUID) -> Response:
-    """For the submission's owner while the run waits, and for staff.
+    """End a run: for the submission's owner while the run waits, and for staff.
 
     Who could end a run that goes badly would be judged by the lucky ones.
     """

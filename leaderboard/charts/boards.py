@@ -1,4 +1,4 @@
-"""How the rows of a board compare: curves over p and k, speedups, utilisation, failure modes."""
+"""Draws how rows of a board compare: curves over p and k, speedups, utilisation, failure modes."""
 
 from __future__ import annotations
 
@@ -34,7 +34,8 @@ OFF_A_PLOT = " (published plot)"
 
 @dataclass(frozen=True, kw_only=True)
 class Curve:
-    """fast_p over thresholds p; a published one was read off a plot and is drawn dotted.
+    """Holds fast_p over thresholds p, shares from 0 to 1, of one row; a published one was read off
+    a plot and is drawn dotted.
 
     Curves of one model share its colour.
     """
@@ -47,7 +48,7 @@ class Curve:
 
     @property
     def origin(self) -> str:
-        """What follows its name."""
+        """Return the words to put behind its name."""
         return OFF_A_PLOT if self.published else ""
 
 
@@ -59,8 +60,8 @@ class ModeCounts:
 
 @dataclass(frozen=True, kw_only=True)
 class Chances:
-    """pass@k and fast_p@k of one row for each k of `samples`; a published one is drawn dotted, and
-    has no `fast` where p is not 1."""
+    """Holds pass@k and fast_p@k of one row, shares from 0 to 1, for each k of `samples`; a
+    published one is drawn dotted, and has no `fast` where p is not 1."""
 
     model: str
     name: str
@@ -72,7 +73,7 @@ class Chances:
 
 @dataclass(frozen=True, kw_only=True)
 class Spread:
-    """The fastest right kernel of each problem that a row solved."""
+    """Holds the speedup of the fastest correct kernel of each problem that a row solved."""
 
     model: str
     name: str
@@ -82,7 +83,7 @@ class Spread:
 
 @dataclass(frozen=True, kw_only=True)
 class ByCategory:
-    """A number, or None, for each category."""
+    """Holds a share from 0 to 1, or None, for each category."""
 
     model: str
     name: str
@@ -91,7 +92,7 @@ class ByCategory:
 
 @dataclass(frozen=True, kw_only=True)
 class Style:
-    """`nth` counts the rows of one model, which share its colour."""
+    """Says how a row is drawn; `nth` counts the rows of one model, which share its colour."""
 
     colour: str
     symbol: str
@@ -99,7 +100,7 @@ class Style:
 
 
 def styles(models: Sequence[str], order: Sequence[str] = ()) -> list[Style]:
-    """One for each row, by its model. Figures with one `order` of models give each one colour."""
+    """Return a style for each row. Figures with one `order` of models give each one colour."""
     places = palette_places([*order, *models])
     made = []
     for at, model in enumerate(models):
@@ -110,10 +111,10 @@ def styles(models: Sequence[str], order: Sequence[str] = ()) -> list[Style]:
 
 
 def palette_places(models: Iterable[str]) -> dict[str, tuple[int, int]]:
-    """Where in the palette each finds its colour, and how often the palette was used up before.
+    """Return for each model its index in the palette, and how often the palette was used up before.
 
-    A name has a place of its own, so that most models look the same wherever they are drawn; who
-    finds it taken gets the next that is free. Grey, the last, is nobody's own.
+    A name hashes to its index, so that most models look the same wherever they are drawn; who finds
+    it taken gets the next that is free. Grey, the last, is nobody's own.
     """
     own = grey = len(COLOURS) - 1
     found: dict[str, tuple[int, int]] = {}
@@ -125,7 +126,7 @@ def palette_places(models: Iterable[str]) -> dict[str, tuple[int, int]]:
 
 
 def fast_p_curves(curves: Sequence[Curve], p: float = 1.0, order: Sequence[str] = ()) -> Spec:
-    """`p` is marked beside 1."""
+    """Draw per cent of problems over the threshold p; the asked `p` is marked beside 1."""
     looks = styles([curve.model for curve in curves], order)
     data = [
         {
@@ -161,6 +162,7 @@ def fast_p_curves(curves: Sequence[Curve], p: float = 1.0, order: Sequence[str] 
 
 
 def failure_modes(rows: Sequence[ModeCounts]) -> Spec:
+    """Draw the kernels of each row as one bar, parted by failure mode, in per cent."""
     names = labels([row.name for row in rows])
     data = [
         {
@@ -190,8 +192,8 @@ def failure_modes(rows: Sequence[ModeCounts]) -> Spec:
 
 
 def chances(rows: Sequence[Chances], p: float, order: Sequence[str] = ()) -> Spec:
-    """Solid: right. Dashed: right and fast. Both of a row in its colour, both dotted if published,
-    where open points are fast."""
+    """Draw per cent of problems over k. Solid: correct. Dashed: correct and faster than p. Both of
+    a row in its colour, both dotted if published, where open points are the fast ones."""
     each = zip(rows, styles([row.model for row in rows], order), strict=True)
     return {
         "data": [line for row, style in each for line in _lines(row, style, p)],
@@ -230,7 +232,7 @@ def _lines(row: Chances, style: Style, p: float) -> list[Spec]:
 
 
 def spreads(rows: Sequence[Spread], order: Sequence[str] = ()) -> Spec:
-    """A box for each row, with a point for each problem."""
+    """Draw a box of speedups for each row, with a point for each problem; log axis."""
     looks = styles([row.model for row in rows], order)
     names = labels([row.name for row in rows])
     data = [
@@ -265,7 +267,7 @@ def spreads(rows: Sequence[Spread], order: Sequence[str] = ()) -> Spec:
 def utilisations(
     rows: Sequence[ByCategory], categories: Sequence[str], order: Sequence[str] = ()
 ) -> Spec:
-    """A point for each row and category, in per cent."""
+    """Draw a point for each row and category, in per cent of the roofline."""
     looks = styles([row.model for row in rows], order)
     data = [
         {

@@ -1,4 +1,4 @@
-"""Where models succeed: a heat map of categories by models."""
+"""Draws where models succeed: a heat map of categories by models."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SCALE = (
 
 
 def heat_map(rows: Sequence[ByCategory], categories: Sequence[str], metric: str) -> Spec:
-    """Per cent in every cell; an empty cell is a share that nobody knows."""
+    """Draw per cent in every cell; an empty cell is a share that nobody knows."""
     values = [[_per_cent(row.values[i]) for row in rows] for i in range(len(categories))]
     trace = {
         "type": "heatmap",

@@ -1,4 +1,4 @@
-"""What all figures share: colours, labels, numbers.
+"""Gives all figures the same colours, labels and numbers.
 
 Names come from submitters, and Plotly reads a little HTML in labels, so every name goes through
 `label`.
@@ -27,18 +27,20 @@ CLOSE = 2.5
 
 
 def height_px(rows: int) -> int:
-    """Room for a label on every row."""
+    """Return a height with room for a label on every row."""
     return max(350, 18 * rows + 90)
 
 
 def label(name: str) -> str:
+    """Return a submitter's name as a label: short, escaped, hidden characters written out."""
     name = visible(name)
     short = name if len(name) <= LABEL_LENGTH else name[: LABEL_LENGTH - 1] + "…"
     return html.escape(short, quote=False)
 
 
 def labels(names: Sequence[str]) -> list[str]:
-    """Each once, as Plotly draws what has one name on an axis in one place: `a`, `a, 2`."""
+    """Return a distinct label for each name (`a`, `a, 2`), because Plotly draws what has one name
+    on an axis in one place."""
     made: dict[str, None] = {}
     for name in names:
         own, nth = label(name), 1
@@ -50,12 +52,12 @@ def labels(names: Sequence[str]) -> list[str]:
 
 
 def significant(number: float) -> float:
-    """Four significant digits: more is noise and weight."""
+    """Round to four significant digits: more is noise and weight."""
     return float(f"{number:.4g}")
 
 
 def marker(nth: int) -> Spec:
-    """That of the nth series, told apart by colour and by shape."""
+    """Return the marker of the nth series, which differs in colour and in shape."""
     return {
         "color": COLOURS[nth % len(COLOURS)],
         "symbol": SYMBOLS[nth % len(SYMBOLS)],
@@ -64,7 +66,7 @@ def marker(nth: int) -> Spec:
 
 
 def line_at(*, x: float | None = None, y: float | None = None) -> Spec:
-    """A dotted line across the plot at a value that means something."""
+    """Draw a dotted line across the plot at a value that means something."""
     across = (
         {"x0": x, "x1": x, "y0": 0, "y1": 1, "yref": "paper"}
         if x is not None
@@ -74,7 +76,7 @@ def line_at(*, x: float | None = None, y: float | None = None) -> Spec:
 
 
 def speedup_axis(speedups: Iterable[float], title: str = "speedup, ×") -> Spec:
-    """Logarithmic, with all of these and 1 on it, and marks wherever they lie."""
+    """Return a logarithmic axis with all of these and 1 on it, and ticks wherever they lie."""
     known = [1.0, *speedups]
     low, high = min(known), max(known)
     marks = CLOSE_MARKS if high / low <= CLOSE else MARKS

@@ -1,4 +1,4 @@
-"""What a class of hardware reaches of its datasheet."""
+"""Draws what a class of hardware reaches of its datasheet."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from leaderboard.charts.drawing import (
 
 @dataclass(frozen=True, kw_only=True)
 class Share:
-    """Parts of the datasheet's number, 1.0 being all of it."""
+    """Holds shares of the datasheet's number, 1.0 being all of it."""
 
     name: str
     median: float

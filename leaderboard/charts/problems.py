@@ -1,4 +1,4 @@
-"""Problems beside each other, and how one scales: rooflines, spreads of speedups, crossings."""
+"""Draws problems beside each other, and how one scales: rooflines, spreads, crossings."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 @dataclass(frozen=True, kw_only=True)
 class Reach:
-    """One problem under a roofline: where it lies, what reference and best kernel attain."""
+    """Places one problem under a roofline: where it lies, what reference and best kernel attain."""
 
     name: str
     x: float
@@ -38,7 +38,7 @@ class Reach:
 
 @dataclass(frozen=True, kw_only=True)
 class Limit:
-    """A line that no kernel passes, over the whole width: y = `level` * x ** `slope`."""
+    """Describes a line that no kernel passes, over the whole width: y = `level` * x ** `slope`."""
 
     name: str
     level: float
@@ -54,7 +54,7 @@ class Axes:
 
 @dataclass(frozen=True, kw_only=True)
 class Spread:
-    """The best speedup of each submission on one problem."""
+    """Holds the best speedup of each submission on one problem."""
 
     name: str
     speedups: tuple[float, ...]
@@ -62,7 +62,7 @@ class Spread:
 
 @dataclass(frozen=True, kw_only=True)
 class Line:
-    """A submission's speedup over x, which grows; `best` is that of all submissions together."""
+    """Holds a submission's speedup over x, which grows; `best` is that of all together."""
 
     name: str
     points: tuple[tuple[float, float], ...]
@@ -104,7 +104,7 @@ def decades(traces: Iterable[Spec]) -> Spec:
 
 
 def _limit(limit: Limit, width: tuple[float, float], limits: Sequence[Limit]) -> Spec:
-    """Drawn as far as no other limit lies below it."""
+    """Draw a limit as far as no other one lies below it."""
     steps = [width[0] * (width[1] / width[0]) ** (i / 60) for i in range(61)]
     values = [limit.level * x**limit.slope for x in steps]
     lowest = [min(other.level * x**other.slope for other in limits) for x in steps]
@@ -123,7 +123,7 @@ def _limit(limit: Limit, width: tuple[float, float], limits: Sequence[Limit]) ->
 
 
 def _joined(solved: Sequence[Reach]) -> Spec:
-    """Thin lines from each reference to its best kernel, broken in between."""
+    """Draw thin lines from each reference to its best kernel, broken in between."""
     both = [(reach, reach.baseline, reach.best) for reach in solved if reach.baseline]
     xs = [value for reach, _, _ in both for value in (significant(reach.x),) * 2 + (None,)]
     ys = [
@@ -159,7 +159,7 @@ def _reached(reaches: Sequence[Reach], name: str, colour: str, symbol: str, axes
 
 
 def spreads(rows: Sequence[Spread]) -> Spec:
-    """A strip for each problem, its best speedup marked; log axis."""
+    """Draw a strip of speedups for each problem, the best one marked; log axis."""
     names = [label(row.name) for row in rows]
     every = [
         (name, speedup)
@@ -186,7 +186,7 @@ def spreads(rows: Sequence[Spread]) -> Spec:
 
 
 def rows_called(names: Sequence[str]) -> Spec:
-    """Part of a layout: a row for each name, the first on top."""
+    """Return the part of a layout that gives each name a row, the first on top."""
     return {
         "yaxis": {
             "categoryorder": "array",
@@ -200,7 +200,7 @@ def rows_called(names: Sequence[str]) -> Spec:
 
 
 def axis_beside(rows: int, speedups: Iterable[float]) -> Spec:
-    """Beside so many rows."""
+    """Return the axis of speedups for a figure of so many rows: above them where they are many."""
     axis = speedup_axis(speedups)
     return {**axis, "side": "top"} if rows > TALL_ROWS else axis
 
@@ -225,8 +225,8 @@ def speedup_lines(
     ticks: Sequence[tuple[float, str]],
     crossed: Sequence[tuple[float, str]] = (),
 ) -> Spec:
-    """`ticks` name values of x. The line at 1 is the reference with NCCL, which the best kernel
-    crosses at each of `crossed`."""
+    """Draw speedups over x, whose values `ticks` name; log axes. The line at 1 is the reference
+    with NCCL, which the best kernel crosses at each of `crossed`."""
     data = []
     for i, line in enumerate(lines):
         colour = QUIET if line.best else COLOURS[i % (len(COLOURS) - 1)]
@@ -258,13 +258,13 @@ def speedup_lines(
 
 
 def _crossed(x: float, text: str) -> Spec:
-    """On top of a line across. Plotly wants the logarithm here, and the value itself of a line."""
+    """Annotate a line across. Plotly wants the logarithm here, and the value itself of a line."""
     place = {"x": significant(math.log10(x)), "y": 1, "yref": "paper", "yanchor": "bottom"}
     return {"text": f"as fast as NCCL at {text}", "showarrow": False, **place}
 
 
 def crossings(points: Sequence[tuple[float, float]]) -> list[float]:
-    """Where a line through these points, straight in logarithms, passes a speedup of 1."""
+    """Return each x where the line through these points, straight in logarithms, passes 1."""
     found = []
     for (x0, y0), (x1, y1) in pairwise(points):
         a, b = math.log(y0), math.log(y1)

@@ -1,4 +1,4 @@
-"""What one run measured: bursts, errors, what ran when."""
+"""Draws what one run measured: bursts, errors, timelines."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ KIND_NAMES = {"kernel": "other kernel"}
 
 @dataclass(frozen=True, kw_only=True)
 class Margin:
-    """Largest error of one rank in one trial, in units of the tolerance."""
+    """Holds the largest error of one rank in one trial, in units of the tolerance."""
 
     trial: int
     rank: int
@@ -44,7 +44,7 @@ class Margin:
 
 
 def burst_samples(kernel_us: Sequence[float], baseline_us: Sequence[float]) -> Spec:
-    """Every timed burst in the order it ran, microseconds a call."""
+    """Draw every timed burst in the order it ran, microseconds a call."""
     series = (
         ("reference", baseline_us, BASELINE_COLOUR, "square"),
         ("kernel", kernel_us, KERNEL_COLOUR, "circle"),
@@ -105,7 +105,7 @@ def error_margins(margins: Sequence[Margin], floor: float = 1e-6) -> Spec:
 
 @dataclass(frozen=True, kw_only=True)
 class Bin:
-    """Bursts between two times a call."""
+    """Counts the bursts between two times a call, of kernel and reference."""
 
     low_us: float
     high_us: float
@@ -115,7 +115,7 @@ class Bin:
 
 @dataclass(frozen=True, kw_only=True)
 class Event:
-    """Something that ran on one rank; `lane` is the number of its stream or, on a CPU, thread."""
+    """Describes what ran on one rank; `lane` numbers its stream or, on a CPU, thread."""
 
     rank: int
     queue: str
@@ -127,7 +127,7 @@ class Event:
 
 
 def burst_bins(kernel_us: Sequence[float], baseline_us: Sequence[float]) -> list[Bin]:
-    """Bins of equal ratio: a step to the right is a factor, wherever it is."""
+    """Return bins of equal ratio over both samples: a step to the right is a factor."""
     samples = [*kernel_us, *baseline_us]
     bins = max(LEAST_BINS, min(MOST_BINS, len(samples) // 4))
     low, high = 0.995 * min(samples), 1.005 * max(samples)
@@ -147,8 +147,8 @@ def burst_bins(kernel_us: Sequence[float], baseline_us: Sequence[float]) -> list
 
 
 def burst_histogram(bins: Sequence[Bin]) -> Spec:
-    """How many bursts took how long; outlines, because the two may lie on each other. A step begins
-    where its bin does, and the last one ends on the ground."""
+    """Draw how many bursts took how long, as outlines, because the two may lie on each other. A
+    step begins where its bin does, and the last one ends on the ground."""
     last = bins[-1]
     edges = [significant(found.low_us) for found in bins]
     ranges = [f"{significant(found.low_us)} to {significant(found.high_us)} µs" for found in bins]
@@ -187,14 +187,14 @@ def burst_histogram(bins: Sequence[Bin]) -> Spec:
 
 
 def span_of(events: Sequence[Event]) -> list[float] | None:
-    """What is drawn: the profiler begins long before the first event."""
+    """Return the µs of the first and last event: the profiler begins long before the first."""
     ends = [event.start_us + event.duration_us for event in events]
     starts = [event.start_us for event in events]
     return [round(min(starts), 2), round(max(ends), 2)] if events else None
 
 
 def timeline(events: Sequence[Event]) -> Spec:
-    """Bars by rank and stream, a colour and a pattern for each kind of event."""
+    """Draw bars by rank and stream, a colour and a pattern for each kind of event."""
     lanes = sorted({(event.rank, event.lane, event.queue) for event in events})
     names = {lane: f"rank {lane[0]} · {lane[2]} {lane[1]}" for lane in lanes}
     data = []

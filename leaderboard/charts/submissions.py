@@ -1,4 +1,4 @@
-"""The kernels of one submission, and all submissions of one model."""
+"""Draws the kernels of one submission, and all submissions of one model."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Speedup:
 
 @dataclass(frozen=True, kw_only=True)
 class Series:
-    """The best speedup of one submission on each problem that it solved."""
+    """Holds the best speedup of one submission on each problem that it solved."""
 
     name: str
     points: tuple[tuple[str, float], ...]
@@ -36,7 +36,7 @@ class Series:
 
 @dataclass(frozen=True, kw_only=True)
 class Trail:
-    """The best speedup up to each step; a typical one is drawn above the others."""
+    """Holds the best speedup up to each step; a typical one is drawn above the others."""
 
     name: str
     best: tuple[float | None, ...]
@@ -44,7 +44,7 @@ class Trail:
 
 
 def speedups(kernels: Sequence[Speedup]) -> Spec:
-    """One submission's correct kernels, fastest first, with their 95 % intervals."""
+    """Draw one submission's correct kernels, fastest first, with their 95 % intervals."""
     ordered = sorted(kernels, key=lambda kernel: kernel.speedup, reverse=True)
     trace = {
         "type": "scatter",
@@ -77,7 +77,7 @@ def speedups(kernels: Sequence[Speedup]) -> Spec:
 
 
 def speedups_by_problem(series: Sequence[Series]) -> Spec:
-    """A row for each problem, the fastest first; a mark for each submission."""
+    """Draw a row for each problem, the fastest first; a mark for each submission."""
     best: dict[str, float] = {}
     for one in series:
         for name, speedup in one.points:
@@ -110,7 +110,7 @@ def speedups_by_problem(series: Sequence[Series]) -> Spec:
 
 
 def progress(trails: Sequence[Trail]) -> Spec:
-    """Best speedup so far over the steps of agentic attempts."""
+    """Draw the best speedup so far over the steps of agentic attempts."""
     data = []
     every = (speedup for trail in trails for speedup in trail.best)
     for trail in sorted(trails, key=lambda trail: trail.typical):

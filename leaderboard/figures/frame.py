@@ -1,4 +1,4 @@
-"""What all figures share: the frame in a page, and the page of their own with its twins."""
+"""Frames a figure in a page, and gives it a page of its own with its twins."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from leaderboard.models import Submission, Visibility
 
 @dataclass(frozen=True, kw_only=True)
 class Drawn:
-    """A figure with its data.
+    """Holds a figure with its data.
 
     Rows of `table` begin with a name. `crumbs` lead to the page it belongs to, `under` tells the
     setting and filters; `title` and `says` replace the figure's own where the data has more to say.
@@ -37,7 +37,7 @@ Draw = Callable[[HttpRequest], Drawn]
 
 @dataclass(frozen=True, kw_only=True)
 class Figure:
-    """`reads` names the query parameters that `draw` looks at."""
+    """Describes a figure; `reads` names the query parameters that `draw` looks at."""
 
     name: str
     title: str
@@ -58,6 +58,8 @@ class Figure:
 def figure(
     name: str, title: str, says: str, *reads: str, tall: bool = False
 ) -> Callable[[Draw], Figure]:
+    """Return a decorator that makes a Figure of a function that draws it."""
+
     def decorate(draw: Draw) -> Figure:
         return Figure(name=name, title=title, says=says, reads=reads, draw=draw, tall=tall)
 
@@ -65,7 +67,7 @@ def figure(
 
 
 def framed(one: Figure, query: str, *, title: str = "", says: str = "") -> dict[str, object]:
-    """The frame in a page, which computes nothing: scripts and readers ask for the data."""
+    """Return the context of the frame, which computes nothing: scripts ask for the data."""
     tail = f"?{query}" if query else ""
     return {
         "name": one.name,
@@ -79,7 +81,7 @@ def framed(one: Figure, query: str, *, title: str = "", says: str = "") -> dict[
 
 
 def page_of(one: Figure, request: HttpRequest) -> Page:
-    """Of a submission that is not for all, for those who may see it."""
+    """Return the figure's own page, for those who may see the submission that it is of."""
     drawn = one.draw(request)
     shown = framed(one, canonical_query(request, one.reads), title=drawn.title, says=drawn.says)
     of = drawn.submission

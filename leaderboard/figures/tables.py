@@ -1,4 +1,4 @@
-"""Tables of what boards and their figures draw: a name first in every row."""
+"""Tabulates what boards and their figures draw: a name first in every row."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from leaderboard.metrics.failures import FAILURE_MODES
 
 
 def curve_table(curves: Sequence[Curve]) -> Table:
-    """Per cent of problems at every threshold that any of the curves has."""
+    """Return per cent of problems at every threshold that any of the curves has."""
     points = sorted({point for curve in curves for point in curve.thresholds})
     rows = []
     for curve in curves:
@@ -61,7 +61,7 @@ def spread_table(found: Sequence[Spread]) -> Table:
 
 
 def category_table(found: Sequence[ByCategory], titles: Sequence[str]) -> Table:
-    """A row for each category, in per cent."""
+    """Return a row for each category, in per cent."""
     rows = [
         [title, *(None if row.values[i] is None else 100 * row.values[i] for row in found)]  # type: ignore[operator]
         for i, title in enumerate(titles)

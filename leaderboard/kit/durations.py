@@ -1,4 +1,4 @@
-"""How long something took or waits, for people."""
+"""Writes for people how long something took or waits. Used by pages of runs and by templates."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ UNITS = ((86_400, "d"), (3600, "h"), (60, "min"), (1, "s"))
 
 
 def spelt(seconds: float) -> str:
-    """Its largest unit and the one below: `3 min 20 s`. As static/js/run.js writes it."""
+    """Return the largest unit and the one below: `3 min 20 s`. As static/js/run.js writes it."""
     rest, parts = int(seconds), []
     for size, unit in UNITS:
         count, rest = divmod(rest, size)

@@ -1,13 +1,14 @@
-"""Settings from the environment, each with a clear complaint when it cannot be read."""
+"""Reads settings from the environment, each with a clear complaint. Used by settings."""
 
 from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from django.core.exceptions import ImproperlyConfigured
+
+from leaderboard.kit.json_types import JsonDict
 
 TRUE, FALSE = ("1", "true", "yes", "on"), ("0", "false", "no", "off")
 SQLITE_OPTIONS = {
@@ -24,7 +25,7 @@ POSTGRESQL_OPTIONS = {"server_side_binding": True, "prepare_threshold": 2}
 
 
 def text(name: str, default: str | None = None) -> str:
-    """`NAME`, or what stands in the file that `NAME_FILE` names."""
+    """Return `NAME`, or the contents of the file `NAME_FILE`. Raises ImproperlyConfigured."""
     if path := os.environ.get(f"{name}_FILE"):
         try:
             return Path(path).read_text().strip()
@@ -55,8 +56,9 @@ def words(name: str, default: str = "") -> list[str]:
     return [word.strip() for word in text(name, default).split(",") if word.strip()]
 
 
-def database(url: str) -> dict[str, Any]:
-    """Django's description of `sqlite:///path` or `postgresql://user:password@host:port/name`.
+def database(url: str) -> JsonDict:
+    """Return Django's description of `sqlite:///path` or
+    `postgresql://user:password@host:port/name`; raise ImproperlyConfigured for another address.
 
     Query parameters of a PostgreSQL address become connection options (`?sslmode=require`).
     """
@@ -68,8 +70,8 @@ def database(url: str) -> dict[str, Any]:
                 "DATABASE_URL: say sqlite:///relative or sqlite:////absolute"
             )
         engine = "django.db.backends.sqlite3"
-        kept = {"CONN_MAX_AGE": 600}  # opening one takes as long as answering from the cache
-        return {"ENGINE": engine, "NAME": path, "OPTIONS": SQLITE_OPTIONS, **kept}
+        options = {"CONN_MAX_AGE": 600}  # opening one takes as long as answering from the cache
+        return {"ENGINE": engine, "NAME": path, "OPTIONS": SQLITE_OPTIONS, **options}
     if parts.scheme not in ("postgresql", "postgres"):
         raise ImproperlyConfigured(
             f"DATABASE_URL starts with {parts.scheme!r}: use postgresql://user@host/name or "

@@ -1,4 +1,4 @@
-"""Sources as HTML."""
+"""Renders sources as HTML. Used by pages of kernels and problems."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Marks = Mapping[int, Sequence[str]]
 
 
 def highlighted(source: str, marks: Marks | None = None) -> SafeString:
-    """A Python source with a line number and an anchor `L-12` for every line.
+    """Return a Python source as HTML with a line number and an anchor `L-12` for every line.
 
     A source too long to colour quickly is shown plain. Lines in `marks` carry what is said of them.
     """
@@ -32,13 +32,13 @@ def highlighted(source: str, marks: Marks | None = None) -> SafeString:
 
 @functools.cache
 def _formatter() -> HtmlFormatter[str]:
-    """Once, as it makes its style sheet first. It keeps nothing of what it has formatted."""
+    """Make the formatter, with its style sheet, once. It keeps nothing of what it formats."""
     return HtmlFormatter(linenos="inline", lineanchors="L", anchorlinenos=True)
 
 
 def _marked(made: str, marks: Marks) -> str:
-    """Each line of a source is one line of `made`, and no element reaches over its end; the last
-    two close the whole."""
+    """Return the lines of `made` with their marks. Each line of a source is one line of it, and no
+    element reaches over its end; the last two close the whole."""
     lines = made.split("\n")
     for number, said in marks.items():
         if 0 < number <= len(lines) - 2:

@@ -1,4 +1,4 @@
-"""Addresses of the site's pages, as quick as a table of hundreds of links needs them."""
+"""Makes addresses of the site's pages, as quickly as a table of hundreds of links needs them."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ _PREFIX: ContextVar[str] = ContextVar("_PREFIX", default="")
 
 
 def prefix() -> str:
-    """What addresses begin with."""
+    """Return the path that all addresses begin with."""
     return _PREFIX.get() or get_script_prefix()
 
 
 @contextlib.contextmanager
 def one_prefix() -> Iterator[None]:
-    """While a page is made Django is asked once what addresses begin with: 3 us each time."""
+    """Ask Django only once, while a page is made, what addresses begin with: 3 us each time."""
     token = _PREFIX.set(get_script_prefix())
     try:
         yield
@@ -34,18 +34,18 @@ def one_prefix() -> Iterator[None]:
 
 
 def url(name: str, *args: object) -> str:
-    """As Django's `reverse`, which takes 50 us for each; a route is asked for once."""
+    """Return what Django's `reverse` does in 50 us for each; a route is asked for once."""
     return _address(prefix(), name, *args)
 
 
 def kernel_at(digest: str, run: object) -> str:
-    """A kernel's page with this run at its head; the newest where there is none."""
+    """Return a kernel's page with this run at its head; the newest where there is none."""
     return url("kernel", digest) + (f"?run={run}" if run else "")
 
 
 @functools.lru_cache(maxsize=4096, typed=True)
 def _address(prefix: str, name: str, *args: object) -> str:
-    """A prefix is a part of what `reverse` says."""
+    """Return an address, memoised by its prefix too, which is a part of what `reverse` says."""
     kinds = tuple(map(type, args))
     texts = tuple(map(str, args))
     if all(kind in _SAMPLES for kind in kinds) and all(map(_PLAIN.fullmatch, texts)):
@@ -55,7 +55,7 @@ def _address(prefix: str, name: str, *args: object) -> str:
 
 @functools.cache
 def _route(prefix: str, name: str, kinds: tuple[type, ...]) -> str:
-    """With `%s` for each argument."""
+    """Return the route's address with `%s` for each argument."""
     route = reverse(name, args=[_SAMPLES[kind] for kind in kinds]).replace("%", "%%")
     for kind in kinds:
         route = route.replace(str(_SAMPLES[kind]), "%s", 1)

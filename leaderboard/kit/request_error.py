@@ -1,13 +1,13 @@
-"""A request that cannot be granted: what is wrong and how to mend it."""
+"""Says why a request cannot be granted and how to mend it. Used by what takes requests in."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 
-class Refusal(Exception):
-    """The request's fault. `code` is for programs, `message` and `fix` for people."""
+class RequestError(Exception):
+    """Reports a fault of the request. `code` is for programs, `message` and `fix` for people,
+    `fields` says by name which part is wrong; `status` is that of HTTP."""
 
     def __init__(
         self,
@@ -26,9 +26,9 @@ class Refusal(Exception):
         self.fields = dict(fields or {})
 
     @property
-    def body(self) -> dict[str, Any]:
-        """The one shape of an error."""
-        error: dict[str, Any] = {"code": self.code, "message": self.message, "fix": self.fix}
+    def body(self) -> dict[str, object]:
+        """Return {"error": {code, message, fix, fields?}}, the one shape of an error."""
+        error: dict[str, object] = {"code": self.code, "message": self.message, "fix": self.fix}
         if self.fields:
             error["fields"] = self.fields
         return {"error": error}

@@ -1,4 +1,4 @@
-"""The secret key of a site that was given none. Standard library only: `make up` has no more."""
+"""Makes the secret key of a site that has none. Standard library only: `make up` has no more."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import tempfile
 from pathlib import Path
 
 
-def kept_key(folder: Path) -> Path:
-    """Where the key stands, made on first use and readable by its owner only."""
+def secret_key_path(folder: Path) -> Path:
+    """Return the file that holds the key, made on first use and readable by its owner only."""
     path = folder / "secret_key"
     if not path.exists():
         folder.mkdir(parents=True, exist_ok=True)

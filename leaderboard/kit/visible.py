@@ -1,4 +1,4 @@
-"""Text from submissions, made honest to look at."""
+"""Shows what text from submissions hides. Used wherever such a text is drawn."""
 
 from __future__ import annotations
 
@@ -15,5 +15,5 @@ _HIDDEN = re.compile(
 
 
 def visible(text: str) -> str:
-    """Hidden and reordering characters written out, as in `[U+202E]`. Still to be escaped."""
+    """Write out hidden and reordering characters, as in `[U+202E]`. Still to be escaped."""
     return _HIDDEN.sub(lambda found: f"[U+{ord(found[0]):04X}]", text.replace("\r\n", "\n"))

@@ -1,4 +1,4 @@
-"""How kernels fail, in PKB's words. Pure."""
+"""Classifies how kernels fail, in PKB's words. Pure."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _MODE_OF_CAUSE = {"shape": "tensor shape error", "api": "attribute / name / API 
 
 
 def failure_mode(verdict: str, cause: str | None = None) -> str | None:
-    """The failure mode, in PKB's words; None for a verdict that says nothing of the kernel."""
+    """Return one of FAILURE_MODES; None for a verdict that says nothing of the kernel."""
     if verdict == "runtime_error" and cause in _MODE_OF_CAUSE:
         return _MODE_OF_CAUSE[cause]
     return _MODE_OF_VERDICT.get(verdict)

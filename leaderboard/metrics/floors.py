@@ -1,7 +1,7 @@
-"""The least time of a call, computed from a problem's cost and a GPU's datasheet. No Django.
+"""Computes the roofline bounds of a call from a problem's cost and a GPU's datasheet. No Django.
 
-The judge computes the same for every run it times (evaluator/timing/roofline.py); a test holds both
-together. Costs in the catalogue are those of bfloat16.
+Pages, CSV and API call each bound a floor. The judge computes the same for every run it times; a
+test holds both together. Costs in the catalogue are those of bfloat16.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 DATASHEETS = Path(__file__).resolve().parents[2] / "fixtures" / "datasheets.json"
 # A burst of the judge has this many calls; its last outputs need not have left the L2 in time.
@@ -21,7 +21,7 @@ DTYPE = "bfloat16"
 
 
 class FloorWords(NamedTuple):
-    """How pages call a floor, what a cost counts for it, and that in a sentence."""
+    """Says how pages call a floor, what a cost counts for it, and that in a sentence."""
 
     name: str
     counted: str
@@ -46,8 +46,9 @@ LIMITER_WORDS = {code: words.name for code, words in FLOOR_WORDS.items()}
 
 @dataclass(frozen=True, kw_only=True)
 class Limits:
-    """Of each GPU of a node. `link_gb_s` is one way, all links together; `latency_us` is the least
-    time until another GPU sees a write, None where nobody has measured it."""
+    """Holds the rates of each GPU of a node. `link_gb_s` is one way, all links together;
+    `latency_us` is the least time until another GPU sees a write, None where nobody has measured
+    it."""
 
     gpu: str
     link_gb_s: float
@@ -59,7 +60,7 @@ class Limits:
 
     @property
     def slug(self) -> str:
-        """`h200-sxm`; for addresses."""
+        """Return `h200-sxm`, for addresses."""
         return re.sub(r"[^a-z0-9]+", "-", self.gpu.lower())
 
     @property
@@ -69,7 +70,7 @@ class Limits:
 
 @dataclass(frozen=True, kw_only=True)
 class Floors:
-    """Least microseconds of a call, each as if nothing else took time."""
+    """Holds the least microseconds of a call, each as if nothing else took time."""
 
     wire_us: float
     hbm_us: float
@@ -94,8 +95,9 @@ class Floors:
         }
 
 
-def floors(cost: Mapping[str, Any], limits: Limits) -> Floors:
-    """For a call among BURST_CALLS that begin with cold caches."""
+def floors(cost: Mapping[str, float], limits: Limits) -> Floors:
+    """Return the bounds of a call among BURST_CALLS that begin with cold caches. `cost` has
+    `wire_bytes`, `hbm_bytes`, `flops` and `exchanges` of one call."""
     written_late = limits.l2_bytes / BURST_CALLS
     latency_us = limits.latency_us
     return Floors(
@@ -108,7 +110,7 @@ def floors(cost: Mapping[str, Any], limits: Limits) -> Floors:
 
 @functools.cache
 def datasheets() -> dict[str, Limits]:
-    """By the name that a driver gives the GPU, without its vendor."""
+    """Return the limits of each GPU by the name that a driver gives it, without its vendor."""
     gpus = json.loads(DATASHEETS.read_text())["gpus"]
     return {name: Limits(**facts) for name, facts in gpus.items()}
 
@@ -118,10 +120,10 @@ def limits_called(slug: str) -> Limits | None:
 
 
 def limits_of(gpu: str) -> Limits | None:
-    """Of a GPU as a driver or a host names it: `NVIDIA H200`, `4 x NVIDIA H200`."""
+    """Return those of a GPU as a driver or a host names it: `NVIDIA H200`, `4 x NVIDIA H200`."""
     return datasheets().get(gpu_called(gpu).removeprefix("NVIDIA "))
 
 
 def gpu_called(title: str) -> str:
-    """`NVIDIA H200`, of `4 x NVIDIA H200`; other titles are whole."""
+    """Return `NVIDIA H200`, of `4 x NVIDIA H200`; other titles whole."""
     return re.sub(r"^\d+ x ", "", title.strip())

@@ -1,4 +1,4 @@
-"""What a board says about a set of kernels: pass@k, fast_p@k, geometric mean, coverage, place.
+"""Scores a set of kernels as boards do: pass@k, fast_p@k, geometric mean, coverage, place.
 
 Pure arithmetic on counts. Every share is over *all* scored problems, attempted or not, so leaving
 problems out never helps; an attempt that was not made counts as one that failed.
@@ -25,10 +25,10 @@ _IS_POSITIVE = (0.0).__lt__
 
 @dataclass(frozen=True, kw_only=True)
 class Attempts:
-    """What is known of one problem: attempts judged, and the speedup of each correct one.
+    """Holds what is known of one problem: attempts judged, and the speedup of each correct one.
 
     `lows` are the lower ends of the speedups' intervals; without them the speedups themselves
-    count.
+    count. Raises ValueError where these contradict each other.
     """
 
     problem: int
@@ -51,11 +51,11 @@ class Attempts:
 
     @property
     def sure(self) -> tuple[float, ...]:
-        """What each speedup surely is."""
+        """Return the lower end of each speedup."""
         return self.lows or self.speedups
 
     def faster_than(self, p: float) -> int:
-        """Attempts whose whole interval lies above p: chance alone must not make one fast."""
+        """Count those whose whole interval lies above p: chance alone must not make one fast."""
         return sum(map(float(p).__lt__, self.sure))
 
 
@@ -66,10 +66,10 @@ class Interval(NamedTuple):
 
 # Boards make these by the hundred, and tuples are made five times as fast as dataclasses.
 class Score(NamedTuple):
-    """One row of a board. A share is None where fewer than k samples a problem were drawn.
+    """Holds one row of a board. A share is None where fewer than k samples a problem were drawn.
 
-    Some kernels that are `likely_faster` than p are not told apart from it and so are not among the
-    `faster` ones; `likely_fast_at_1` is fast_p@1 with them.
+    Some kernels that are `likely_faster` than p are not distinguishable from it and so are not
+    among the `faster` ones; `likely_fast_at_1` is fast_p@1 with them.
     """
 
     scored: int
@@ -90,9 +90,9 @@ class Score(NamedTuple):
 
 @functools.lru_cache(maxsize=4096)
 def pass_at_k(n: int, c: int, k: int) -> float:
-    """Chance that k of n attempts, drawn without replacement, hold one of the c correct.
+    """Return the chance that k of n attempts, drawn without replacement, hold one of the c correct.
 
-    Unbiased (Chen et al. 2021). With fewer than k attempts the missing ones count as failed.
+    Unbiased (Chen et al. 2021). Missing attempts count as failed. Raises ValueError for odd counts.
     """
     if k < 1 or not 0 <= c <= n:
         raise ValueError(f"needs k >= 1 and 0 <= c <= n, not n={n}, c={c}, k={k}")
@@ -101,12 +101,12 @@ def pass_at_k(n: int, c: int, k: int) -> float:
 
 
 def share_passing(results: Iterable[Attempts], scored: int, k: int) -> float | None:
-    """pass@k over `scored` problems; None where nothing is scored."""
+    """Return pass@k over `scored` problems; None where nothing is scored."""
     return _share((pass_at_k(r.made, r.correct, k) for r in results), scored)
 
 
 def share_fast(results: Iterable[Attempts], scored: int, k: int, p: float) -> float | None:
-    """fast_p@k: correct *and* surely more than p times as fast as the reference."""
+    """Return fast_p@k: correct *and* surely more than p times as fast as the reference."""
     return _share((pass_at_k(r.made, r.faster_than(p), k) for r in results), scored)
 
 
@@ -120,14 +120,14 @@ def geometric_mean(values: Iterable[float]) -> float | None:
 
 
 def geometric_mean_speedup(results: Iterable[Attempts]) -> float | None:
-    """Over problems with a correct kernel; a problem counts once however many attempts it has."""
+    """Average over problems with a correct kernel; each counts once, whatever its attempts."""
     per_problem = (geometric_mean(result.speedups) for result in results)
     return geometric_mean(mean for mean in per_problem if mean is not None)
 
 
 @functools.lru_cache(maxsize=4096)
 def wilson_interval(share: float, n: int) -> Interval | None:
-    """95 % score interval of a share of n problems.
+    """Return the 95 % score interval of a share of n problems.
 
     Problems with several attempts have values between 0 and 1 and so at most the variance of a
     coin: for them the interval is wider than it need be, never narrower.
@@ -145,7 +145,7 @@ def wilson_interval(share: float, n: int) -> Interval | None:
 
 
 class Sums(NamedTuple):
-    """Over problems: all that a score needs besides how many of them are scored.
+    """Adds up over problems all that a score needs besides how many of them are scored.
 
     `log_speedup` adds up the logarithm of each solved problem's mean speedup.
     """
@@ -163,8 +163,8 @@ class Sums(NamedTuple):
 
 
 class Counts(NamedTuple):
-    """Of one problem: attempts made, correct, surely and likely faster than p (the latter as
-    published tables count), and the mean logarithm of the speedups, None where none is correct."""
+    """Counts attempts at a problem: made, correct, surely and likely faster than p (the latter as
+    published tables do), and the mean logarithm of the speedups, None where none is correct."""
 
     made: int
     correct: int
@@ -178,7 +178,7 @@ def counts(result: Attempts, p: float = 1.0) -> Counts:
 
 
 def counts_of(made: int, speedups: Sequence[float], sure: Sequence[float], p: float) -> Counts:
-    """Of attempts made, what the correct ones are faster than the reference and surely so."""
+    """Count attempts by their speedups and the lower ends (`sure`) of these."""
     right, is_above = len(speedups), float(p).__lt__
     return Counts(
         made,
@@ -194,7 +194,7 @@ def sums(results: Iterable[Attempts], *, k: int = 1, p: float = 1.0) -> Sums:
 
 
 def sums_of(columns: Sequence[Sequence[Any]], *, k: int) -> Sums:
-    """Of the fields of Counts, each by problem."""
+    """Add up the columns of Counts, each of which has a value for every problem."""
     made, right, faster, likely, logs = columns or ((),) * 5
 
     def total(passing: Sequence[int], drawn: int) -> float:
@@ -216,13 +216,13 @@ def sums_of(columns: Sequence[Sequence[Any]], *, k: int) -> Sums:
 
 @functools.lru_cache(maxsize=4096)
 def chance_gains(made: int, correct: int, k: int) -> tuple[float, ...]:
-    """What pass@k gains from each further correct attempt, on a grid: sums of such are exact."""
+    """Return what each further correct attempt adds to pass@k, rounded so that sums are exact."""
     chances = [round(pass_at_k(made, c, k) * 2.0**40) / 2.0**40 for c in range(correct + 1)]
     return tuple(after - before for before, after in pairwise(chances))
 
 
 def score(results: Sequence[Attempts], scored: int, *, k: int = 1, p: float = 1.0) -> Score:
-    """`k` is how many attempts a problem the submission drew: beyond it nothing is known."""
+    """Score `scored` problems of `k` attempts each; raise ValueError for too many or one twice."""
     if len({result.problem for result in results}) != len(results):
         raise ValueError("a problem may occur only once")
     if len(results) > scored:
@@ -231,7 +231,7 @@ def score(results: Sequence[Attempts], scored: int, *, k: int = 1, p: float = 1.
 
 
 def score_of(summed: Sums, scored: int, *, k: int, p: float = 1.0) -> Score:
-    """`k` and `p` are those of the sums."""
+    """Return the score of these sums, which were made with the same `k` and `p`."""
     share = summed.pass_at_1 / scored if scored else None
     return Score(
         scored=scored,
@@ -254,7 +254,7 @@ def score_of(summed: Sums, scored: int, *, k: int, p: float = 1.0) -> Score:
 def fast_curve(
     results: Sequence[Attempts], scored: int, thresholds: Iterable[float], k: int = 1
 ) -> list[float | None]:
-    """`share_fast` at every threshold, in one go over the kernels instead of one for each."""
+    """Return `share_fast` at every threshold, in one go over the kernels."""
     gains: list[tuple[float, float]] = []
     for result in results:
         fastest_first = sorted(result.sure, reverse=True)
@@ -271,19 +271,19 @@ def fast_curve(
 # ten times as long as to look it up.
 @functools.lru_cache(maxsize=4096)
 def _rounded(value: float | None) -> float | None:
-    """Numbers that differ by less are equal."""
+    """Round, so that numbers that differ by less are equal."""
     return None if value is None else round(value, TIE_DIGITS)
 
 
 def in_order(
     rows: Iterable[Row], value: Callable[[Row], float | None], *, descending: bool = True
 ) -> list[Row]:
-    """Best first and stable; rows without a value come last in either direction."""
+    """Sort best first and stably; rows without a value come last in either direction."""
     return known_first([(_rounded(value(row)), row) for row in rows], descending=descending)
 
 
 def known_first(pairs: Sequence[tuple[Any, Row]], *, descending: bool) -> list[Row]:
-    """By what stands before each row, stable; rows behind None come last in either direction."""
+    """Sort stably by what stands before each row; rows behind None come last either way."""
     known = [pair for pair in pairs if pair[0] is not None]
     known.sort(key=itemgetter(0), reverse=descending)
     return [row for _, row in known] + [row for before, row in pairs if before is None]

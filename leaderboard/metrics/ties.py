@@ -1,4 +1,4 @@
-"""Which rows of a board are told apart. Pure."""
+"""Groups the rows of a board that are not distinguishable. Pure."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from leaderboard.metrics.scores import Interval
 
 
 def tie_groups(intervals: Sequence[Interval | None]) -> list[int | None]:
-    """The group of each row, rows given best first.
+    """Return the group of each row, rows given best first.
 
-    A group begins with its best row and holds the rows after it whose intervals overlap that of
-    the best. A row that is told apart from its neighbours is in no group.
+    A group begins with its best row and holds the rows after it whose intervals overlap that of the
+    best. A row that is distinguishable from its neighbours is in no group.
     """
     groups: list[int | None] = []
     leader: Interval | None = None

@@ -1,4 +1,4 @@
-"""What the closed sets of the judge mean, in a reader's words."""
+"""Says in a reader's words what the closed sets of the judge mean."""
 
 from __future__ import annotations
 
@@ -37,19 +37,19 @@ TRUST_MEANINGS = {
 
 
 def state(verdict: str | None) -> str:
-    """`ok`, `bad` or `open`: how a verdict is drawn, next to its word."""
+    """Return `ok`, `bad` or `open`: how a verdict is drawn, next to its word."""
     if verdict == "ok":
         return "ok"
     return "open" if verdict is None or verdict in NEUTRAL else "bad"
 
 
 def words(name: str) -> str:
-    """`output_mismatch` as a reader says it."""
+    """Return `output mismatch` for `output_mismatch`."""
     return name.replace("_", " ").replace("-", " ")
 
 
 def sentence(message: str, verdict: str | None) -> str:
-    """The judge's reason as a page writes it: with a capital, and units as everywhere else."""
+    """Return the judge's reason as pages write it: with a capital, and their units."""
     if verdict in MEASURED:
         message = re.sub(r"(\d)x\b", r"\1×", re.sub(r"(\d) us\b", r"\1 µs", message))
     return message[:1].upper() + message[1:]

@@ -1,11 +1,10 @@
-"""Who may do what, which hosts are alive, and what staff did."""
+"""Stores who may do what, which hosts are alive, and what staff did."""
 
 from __future__ import annotations
 
 import hashlib
 import secrets
 from datetime import timedelta
-from typing import Any
 
 from django.conf import settings
 from django.contrib.auth.models import AbstractBaseUser
@@ -13,6 +12,7 @@ from django.db import models
 from django.db.models import Q
 from django.utils import timezone
 
+from leaderboard.kit.json_types import JsonDict
 from leaderboard.models.choices import ISOLATIONS, one_of
 
 TOKEN_MARK = "pkb_"
@@ -20,7 +20,7 @@ PREFIX_LENGTH = len(TOKEN_MARK) + 8
 
 
 class Scope(models.TextChoices):
-    """`submit` may read as well; `worker` may only claim and report runs."""
+    """Limits a token: `submit` may read as well; `worker` may only lease and report runs."""
 
     READ = "read"
     SUBMIT = "submit"
@@ -36,7 +36,7 @@ class ApiTokenQuerySet(models.QuerySet["ApiToken"]):
         owner: AbstractBaseUser | None = None,
         lifetime: timedelta | None = None,
     ) -> tuple[ApiToken, str]:
-        """A new token and its text, which is shown this once and kept nowhere."""
+        """Store a new token; return it with its text, which is shown once and never stored."""
         text = TOKEN_MARK + secrets.token_urlsafe(32)
         token = self.create(
             prefix=text[:PREFIX_LENGTH],
@@ -53,16 +53,17 @@ class ApiTokenQuerySet(models.QuerySet["ApiToken"]):
         return self.filter(unexpired, revoked_at=None)
 
     def matching(self, text: str) -> ApiToken | None:
-        """The valid token with this text, with its owner."""
+        """Return the valid token with this text, with its owner."""
         digest = hashlib.sha256(text.encode(errors="replace")).hexdigest()
         return self.valid().select_related("owner").filter(digest=digest).first()
 
     def revoke(self) -> int:
+        """Revoke those that are not revoked yet; return how many."""
         return self.filter(revoked_at=None).update(revoked_at=timezone.now())
 
 
 class ApiToken(models.Model):
-    """256 random bits, kept as their first characters and their SHA-256."""
+    """Holds the first characters and the SHA-256 of 256 random bits."""
 
     prefix = models.CharField(max_length=PREFIX_LENGTH)
     digest = models.CharField(max_length=64, unique=True)
@@ -99,7 +100,7 @@ class WorkerHostQuerySet(models.QuerySet["WorkerHost"]):
 
 
 class WorkerHost(models.Model):
-    """A host that says hello; one row per host and queue."""
+    """Records a host that says hello; one row per host and queue."""
 
     host = models.CharField(max_length=200)
     queue = models.CharField(max_length=32)
@@ -124,13 +125,13 @@ class WorkerHost(models.Model):
 
 
 class AuditEntry(models.Model):
-    """What staff did, and owners to what they had handed in. Never changed."""
+    """Records what staff did, and owners to what they had handed in. Never changed."""
 
     at = models.DateTimeField(auto_now_add=True)
     actor = models.ForeignKey(settings.AUTH_USER_MODEL, models.PROTECT, null=True)
     action = models.CharField(max_length=64)
     subject = models.CharField(max_length=200)
-    detail: models.JSONField[dict[str, Any], dict[str, Any]] = models.JSONField(default=dict)
+    detail: models.JSONField[JsonDict, JsonDict] = models.JSONField(default=dict)
 
     class Meta:
         ordering = ("-id",)

@@ -1,4 +1,4 @@
-"""Triggers that keep what the site promised to keep, on SQLite and on PostgreSQL."""
+"""Makes triggers that keep what the site promised to keep, on SQLite and on PostgreSQL."""
 
 from __future__ import annotations
 

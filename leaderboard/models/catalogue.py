@@ -1,9 +1,8 @@
-"""What is judged, on what, and what others claim: rows that commands keep in step with files."""
+"""Stores what is judged, on what, and what others claim: rows kept in step with files."""
 
 from __future__ import annotations
 
 import re
-from typing import Any
 
 from django.db import OperationalError, connections, models
 from django.db.backends.base.base import BaseDatabaseWrapper
@@ -11,6 +10,7 @@ from django.db.models import F, Q
 from django.db.models.fields.json import KT
 from django.utils.text import slugify
 
+from leaderboard.kit.json_types import JsonDict
 from leaderboard.models.choices import DEVICES, Harness, one_of
 
 
@@ -19,16 +19,16 @@ class ProblemQuerySet(models.QuerySet["Problem"]):
         return self.filter(scored=True)
 
     def called(self, text: str) -> Problem | None:
-        """The problem that a number or a slug names."""
+        """Return the problem that a number or a slug names."""
         if text.isascii() and text.isdigit() and len(text) < 6:
             return self.filter(number=int(text)).first()
         return self.filter(slug=text).first()
 
 
 class Problem(models.Model):
-    """One row of the catalogue. `payload` is its whole entry in fixtures/problems.json; the
-    database keeps apart what lists of problems show of it: `source`, and as JSON
-    `costs` and `baselines`.
+    """Holds one row of the catalogue. `payload` is its whole entry in fixtures/problems.json; the
+    database keeps apart what lists of problems show of it: `source`, and as JSON `costs` and
+    `baselines`.
 
     `digest` is the SHA-256 of the problem's file: results of another digest do not count.
     """
@@ -42,7 +42,7 @@ class Problem(models.Model):
     digest = models.CharField(max_length=64)
     scored = models.BooleanField()
     unscored_reason = models.TextField(null=True, blank=True)  # noqa: DJ001  None means scored
-    payload: models.JSONField[dict[str, Any], dict[str, Any]] = models.JSONField()
+    payload: models.JSONField[JsonDict, JsonDict] = models.JSONField()
     source = models.GeneratedField(
         expression=KT("payload__source"), output_field=models.TextField(), db_persist=True
     )
@@ -70,25 +70,25 @@ class Problem(models.Model):
 
 
 def model_slug(name: str) -> str:
-    """`GPT-5.5` is `gpt-5-5`; empty where a name has nothing that an address can hold."""
+    """Return `gpt-5-5` for `GPT-5.5`; empty where a name has nothing that an address can hold."""
     return slugify(re.sub(r"[./]", "-", name))[:80].strip("-")
 
 
 class LanguageModelQuerySet(models.QuerySet["LanguageModel"]):
     def visible(self) -> LanguageModelQuerySet:
-        """Models that something public is known of: a private submission must not reveal a name."""
+        """Return the models with something public: a private submission must reveal no name."""
         public = Q(submissions__visibility="public")
         return self.filter(public | Q(published__isnull=False)).distinct()
 
     def named(self, name: str, vendor: str) -> LanguageModel:
-        """The model of this name, made if there is none; a known one keeps what is recorded."""
+        """Return the model of this name, made if it is new; a known one stays as recorded."""
         slug = model_slug(name)
         found, _ = self.get_or_create(slug=slug, defaults={"name": name, "vendor": vendor})
         return found
 
 
 class LanguageModel(models.Model):
-    """What wrote the kernels; its slug is its identity.
+    """Names what wrote the kernels; its slug is its identity.
 
     A baseline is no language model: the reference itself, or a hand-written library, to compare
     with. Boards show it without a place.
@@ -115,15 +115,13 @@ class LanguageModel(models.Model):
 
 
 class Hardware(models.Model):
-    """A class of hosts, which is also the name of its queue: `cpu`, `h200x4`."""
+    """Describes a class of hosts; its slug is also the name of its queue: `cpu`, `h200x4`."""
 
     slug = models.SlugField(max_length=32, primary_key=True)
     title = models.CharField(max_length=200)
     device = models.CharField(max_length=8, choices=DEVICES)
     max_world_size = models.PositiveSmallIntegerField()
-    facts: models.JSONField[dict[str, Any], dict[str, Any]] = models.JSONField(
-        default=dict, blank=True
-    )
+    facts: models.JSONField[JsonDict, JsonDict] = models.JSONField(default=dict, blank=True)
 
     class Meta:
         ordering = ("slug",)
@@ -146,7 +144,7 @@ def category_slug(title: str) -> str:
 
 
 class Publication(models.Model):
-    """Where published claims come from. `payload` holds what does not fit a row, as given.
+    """Says where published claims come from. `payload` holds what does not fit a row, as given.
 
     `date` is a year, a month or a day in ISO 8601, as exact as the source is.
     """
@@ -154,14 +152,14 @@ class Publication(models.Model):
     slug = models.SlugField(max_length=64, unique=True)
     date = models.CharField(max_length=10, null=True)  # noqa: DJ001  None: not known
     citation = models.TextField()
-    payload: models.JSONField[dict[str, Any], dict[str, Any]] = models.JSONField()
+    payload: models.JSONField[JsonDict, JsonDict] = models.JSONField()
 
     def __str__(self) -> str:
         return self.slug
 
 
 class PublishedResult(models.Model):
-    """A claim: of `problems` problems this many were solved. Category None is the claimed total."""
+    """Records a claim: of `problems` problems so many were solved. Category None is the total."""
 
     publication = models.ForeignKey(Publication, models.CASCADE, related_name="results")
     model = models.ForeignKey(LanguageModel, models.PROTECT, related_name="published")
@@ -207,9 +205,9 @@ def _data_version(connection: BaseDatabaseWrapper) -> int:
 
 class DataVersionQuerySet(models.QuerySet["DataVersion"]):
     def current(self, asked: int | None = None) -> int:
-        """Asked by every request, so not made by the ORM, which takes five times as long; and in
-        place of Django's question to an old connection whether it still works. `asked` is what the
-        same request was told before."""
+        """Return the version; 0 before the first. Asked by every request, so not made by the ORM,
+        which takes five times as long; and in place of Django's question to an old connection
+        whether it still works. `asked` is what the same request was told before."""
         connection = connections[self.db]
         connection.health_check_done = True  # type: ignore[attr-defined]
         if asked is not None:

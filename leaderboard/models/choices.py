@@ -1,4 +1,4 @@
-"""The closed sets that columns hold; those of the judge come from the evaluator itself."""
+"""Lists the closed sets that columns hold; those of the judge come from the evaluator itself."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ COUNTED_VERDICTS = tuple(verdict.value for verdict in Verdict if verdict.counts)
 
 
 class Status(models.TextChoices):
-    """Where a run is."""
+    """Says where a run is."""
 
     QUEUED = "queued"
     RUNNING = "running"
@@ -44,7 +44,7 @@ class Status(models.TextChoices):
 
 
 class Harness(models.TextChoices):
-    """How a language model was asked."""
+    """Says how a language model was asked."""
 
     ZERO_SHOT = "zero-shot"
     REPEATED = "repeated"
@@ -53,7 +53,7 @@ class Harness(models.TextChoices):
 
 
 class Visibility(models.TextChoices):
-    """Who may see a submission: its owner, whoever has the address, everybody."""
+    """Says who may see a submission: its owner, whoever has the address, everybody."""
 
     PRIVATE = "private"
     UNLISTED = "unlisted"
@@ -61,7 +61,7 @@ class Visibility(models.TextChoices):
 
 
 class Trust(models.TextChoices):
-    """How far numbers are backed: somebody says so, authors published it, it was run here."""
+    """Says how far numbers are backed: somebody says so, authors published it, it was run here."""
 
     SELF_REPORTED = "self-reported"
     PUBLISHED = "published"
@@ -69,7 +69,7 @@ class Trust(models.TextChoices):
 
 
 class Moderation(models.TextChoices):
-    """What staff decided. Disputed and invalidated keep their evidence and leave the rankings."""
+    """Says what staff decided. All but accepted ones keep their evidence and leave the rankings."""
 
     ACCEPTED = "accepted"
     DISPUTED = "disputed"
@@ -77,6 +77,6 @@ class Moderation(models.TextChoices):
 
 
 def one_of(field: str, choices: Choices, name: str) -> models.CheckConstraint:
-    """A CHECK that a column holds one of its choices (or NULL, where it may)."""
+    """Return a CHECK that a column holds one of its choices (or NULL, where it may)."""
     allowed = [value for value, _ in choices]
     return models.CheckConstraint(condition=models.Q(**{f"{field}__in": allowed}), name=name)

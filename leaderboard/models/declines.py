@@ -1,4 +1,4 @@
-"""Hosts that said of a run that they lack what it needs."""
+"""Stores which hosts said of a run that they lack what it needs."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ TOLD = ("host", "reason", "declined_at")
 
 class DeclineQuerySet(models.QuerySet["Decline"]):
     def keep(self, run: Run, reason: str) -> None:
-        """That the host which has this run cannot judge it, and why: one line, without NUL."""
+        """Store why the host that has this run cannot judge it: one line, without NUL."""
         line = visible(" ".join(reason.split()))[:REASON_LIMIT] or "it gave no reason"
-        told = {"reason": line, "declined_at": timezone.now()}
-        self.update_or_create(host=run.host, run=run, defaults=told)
+        values = {"reason": line, "declined_at": timezone.now()}
+        self.update_or_create(host=run.host, run=run, defaults=values)
 
     def forget(self, host: str, queue: str) -> None:
         """Let a host be asked again; what it said of runs that have ended stays."""
@@ -40,7 +40,7 @@ def _told() -> QuerySet[Decline, tuple[Any, ...]]:
 
 
 class Decline(models.Model):
-    """A host does not get a run that it declined, until its hello tells of something new."""
+    """Keeps a run that a host declined from it, until its hello tells of something new."""
 
     run = models.ForeignKey(Run, models.PROTECT, related_name="declines")
     host = models.CharField(max_length=200)

@@ -1,16 +1,16 @@
-"""Evaluations of kernels."""
+"""Stores the evaluations of kernels."""
 
 from __future__ import annotations
 
 import json
 import uuid
 import zlib
-from typing import Any
 
 from django.db import models
 from django.db.models import Case, F, Q, When
 from django.db.models.functions import Coalesce
 
+from leaderboard.kit.json_types import JsonDict
 from leaderboard.kit.links import url
 from leaderboard.models.catalogue import Hardware
 from leaderboard.models.choices import (
@@ -58,7 +58,7 @@ class RunQuerySet(models.QuerySet["Run"]):
         return self.filter(status=Status.RUNNING)
 
     def counted(self) -> RunQuerySet:
-        """Runs whose verdict says something about the kernel of the problem as it now stands."""
+        """Return runs whose verdict says something of the kernel of today's problem."""
         return self.filter(
             status=Status.DONE,
             verdict__in=COUNTED_VERDICTS,
@@ -72,18 +72,19 @@ class RunQuerySet(models.QuerySet["Run"]):
         return self.filter(IS_PUBLIC)
 
     def listed_for(self, viewer: Viewer) -> RunQuerySet:
-        """What lists show to a viewer."""
+        """Return what lists show to a viewer."""
         if getattr(viewer, "is_staff", False):
             return self
         return self.filter(Q(IS_PUBLIC) | Q(kernel__submission__owner=viewer.pk))
 
     def few(self) -> RunQuerySet:
-        """For a question about few of all runs: `asked` and `ended` are creation and verdict, but
-        in no index, by which a database would walk over all runs until it has met enough."""
+        """Prepare for a question about few of all runs: `asked` and `ended` are creation and
+        verdict, but in no index, by which a database would walk over all runs until it has met
+        enough."""
         return self.annotate(asked=_unindexed("created_at"), ended=_unindexed("verdict"))
 
     def with_names(self) -> RunQuerySet:
-        """With what a line about a run shows; without the report."""
+        """Read with each run what a line about it shows, without the report."""
         named = self.select_related("kernel__problem", "kernel__submission__model")
         return named.defer("report_packed", "kernel__problem__payload")
 
@@ -91,7 +92,7 @@ class RunQuerySet(models.QuerySet["Run"]):
         return self.exclude(declines__host=host)
 
     def ahead_of(self, run: Run) -> int:
-        """How many queued runs of the same hardware were asked for earlier.
+        """Count the queued runs of the same hardware that were asked for earlier.
 
         One that a host declined does not count: nobody has to wait for it.
         """
@@ -104,9 +105,9 @@ class RunQuerySet(models.QuerySet["Run"]):
 
 
 class Run(models.Model):
-    """One evaluation of one kernel.
+    """Records one evaluation of one kernel.
 
-    While it runs, `lease_token` fences off every worker but the last that claimed it, and
+    While it runs, `lease_token` fences off every worker but the last that leased it, and
     `lease_until` says when it is given up for lost. A finished run is never changed.
 
     `bound_us` is the least time that the hardware allows a call, `limiter` what sets it, and
@@ -155,9 +156,7 @@ class Run(models.Model):
     mechanisms: models.JSONField[list[str], list[str]] = models.JSONField(default=list)
     isolation = models.CharField(max_length=32, choices=ISOLATIONS, null=True)  # noqa: DJ001
     judge_version = models.CharField(max_length=32, null=True)  # noqa: DJ001
-    environment: models.JSONField[dict[str, Any] | None, dict[str, Any] | None] = models.JSONField(
-        null=True
-    )
+    environment: models.JSONField[JsonDict | None, JsonDict | None] = models.JSONField(null=True)
     report_packed = models.BinaryField(null=True)
 
     objects = RunQuerySet.as_manager()
@@ -242,13 +241,13 @@ class Run(models.Model):
 
     @property
     def has_counted_verdict(self) -> bool:
-        """Whether RunQuerySet.counted finds it while its version of the problem is current."""
+        """Return True if RunQuerySet.counted finds it while its problem stays as it is."""
         is_judged = self.status == Status.DONE and self.verdict in COUNTED_VERDICTS
         return is_judged and self.isolation != "none"
 
     @property
-    def report(self) -> dict[str, Any] | None:
-        """The whole report as its JSON value, or None where there is none."""
+    def report(self) -> JsonDict | None:
+        """Return the whole report as its JSON value, or None where there is none."""
         if self.report_packed is None:
             return None
         return dict(json.loads(zlib.decompress(self.report_packed)))

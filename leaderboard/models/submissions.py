@@ -1,4 +1,4 @@
-"""What was handed in: submissions, their kernels, the sources by digest."""
+"""Stores what was handed in: submissions, their kernels, the sources by digest."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ RANKED = Q(visibility=Visibility.PUBLIC, moderation=Moderation.ACCEPTED)
 
 
 class AppendOnlyError(Exception):
-    """Somebody asked to delete what the site promised to keep."""
+    """Refuses to delete what the site promised to keep."""
 
 
 class SubmissionQuerySet(models.QuerySet["Submission"]):
@@ -39,26 +39,26 @@ class SubmissionQuerySet(models.QuerySet["Submission"]):
         return self.filter(RANKED)
 
     def reachable_by(self, viewer: Viewer) -> SubmissionQuerySet:
-        """What a viewer with the address may see."""
+        """Return what a viewer with the address may see."""
         if getattr(viewer, "is_staff", False):
             return self
         return self.filter(~Q(visibility=Visibility.PRIVATE) | Q(owner=viewer.pk))
 
     def listed_for(self, viewer: Viewer) -> SubmissionQuerySet:
-        """What lists show to a viewer."""
+        """Return what lists show to a viewer."""
         if getattr(viewer, "is_staff", False):
             return self
         return self.filter(Q(visibility=Visibility.PUBLIC) | Q(owner=viewer.pk))
 
 
 class Submission(models.Model):
-    """All kernels of one language model and harness handed in together: one row of a board.
+    """Groups all kernels of one language model and harness handed in together: one row of a board.
 
     `k` is how many attempts a problem were drawn. `step_budget` belongs to agentic harnesses.
-    `cost_usd` is what its submitter says that making all its kernels cost.
-    `link` leads to a page about it, such as a paper.
-    `edited_at` is when somebody last changed what it says of itself.
-    An idempotency key with the digest of its request makes a repeated request harmless.
+    `cost_usd` is what its submitter says that making all its kernels cost, in US dollars. `link`
+    leads to a page about it, such as a paper. `edited_at` is when somebody last changed what it
+    says of itself. An idempotency key with the digest of its request makes a repeated request
+    harmless.
     """
 
     model = models.ForeignKey(LanguageModel, models.PROTECT, related_name="submissions")
@@ -122,7 +122,7 @@ class Submission(models.Model):
 
 class SourceQuerySet(models.QuerySet["Source"]):
     def keep(self, *texts: str) -> list[Source]:
-        """The rows of these texts, those made that there were none of."""
+        """Return the rows of these texts, in their order; those that are new are stored."""
         rows = [_packed(text) for text in texts]
         # In one order, so that two uploads of the same texts wait for each other instead of for
         # ever.
@@ -137,7 +137,7 @@ def _packed(text: str) -> Source:
 
 
 class Source(models.Model):
-    """A kernel's text, once however often it is handed in."""
+    """Stores a kernel's text, once however often it is handed in."""
 
     digest = models.CharField(max_length=64, primary_key=True)
     packed = models.BinaryField()
@@ -167,7 +167,7 @@ class KernelQuerySet(models.QuerySet["Kernel"]):
 
 
 class Kernel(models.Model):
-    """One source for one problem within a submission. `step` is a revision of an attempt."""
+    """Records one source for a problem in a submission. `step` is a revision of an attempt."""
 
     submission = models.ForeignKey(Submission, models.PROTECT, related_name="kernels")
     problem = models.ForeignKey(Problem, models.PROTECT, related_name="kernels")

@@ -21,8 +21,8 @@ PADDING_PX, NARROW_PX, USUAL_PX, WIDE_PX = 6, 4.6, 7.0, 10.6
 
 
 @dataclass(frozen=True, kw_only=True)
-class Part:
-    """A box of the badge; lengths in px."""
+class BadgeBox:
+    """Describes a box of the badge; lengths in px."""
 
     text: str
     left: float
@@ -37,9 +37,9 @@ class Part:
         return self.width - 2 * PADDING_PX
 
 
-def parts(says: str) -> tuple[Part, Part]:
-    head = Part(text=NAME, left=0, width=width_px(NAME))
-    return head, Part(text=says, left=head.width, width=width_px(says))
+def boxes(says: str) -> tuple[BadgeBox, BadgeBox]:
+    head = BadgeBox(text=NAME, left=0, width=width_px(NAME))
+    return head, BadgeBox(text=says, left=head.width, width=width_px(says))
 
 
 def width_px(text: str) -> float:
@@ -48,7 +48,7 @@ def width_px(text: str) -> float:
 
 
 def of_model(slug: str) -> tuple[str, str] | None:
-    """The model's name, and what its best submission reached; None where none is public."""
+    """Return the model's name, and what its best submission reached; None where none is public."""
     model = LanguageModel.objects.visible().filter(slug=slug).first()
     if model is None:
         return None
@@ -57,6 +57,7 @@ def of_model(slug: str) -> tuple[str, str] | None:
 
 
 def of_submission(number: int) -> tuple[str, str] | None:
+    """Return the model's name, and what the submission reached; None where it is not public."""
     known = Submission.objects.filter(pk=number, visibility=Visibility.PUBLIC)
     found = known.select_related("model").first()
     if found is None:
@@ -68,7 +69,7 @@ def of_submission(number: int) -> tuple[str, str] | None:
 
 
 def default_board() -> list[Placed]:
-    """The rows of the front page without claims, best first."""
+    """Return the rows of the front page without claims, best first."""
     settings = boards.known_settings()
     if not settings:
         return []
@@ -94,15 +95,15 @@ def submission(request: HttpRequest, number: int) -> HttpResponse:
     return _badge(request, lambda: of_submission(number))
 
 
-def _badge(request: HttpRequest, told: Callable[[], tuple[str, str] | None]) -> HttpResponse:
+def _badge(request: HttpRequest, describe: Callable[[], tuple[str, str] | None]) -> HttpResponse:
     def make(*, etag: str) -> Stored:
-        found = told()
+        found = describe()
         if found is None:
             raise Http404
         name, says = found
-        head, tail = parts(says)
+        head, tail = boxes(says)
         context = {
-            **{"name": name, "head": head, "tail": tail, "parts": (head, tail)},
+            **{"name": name, "head": head, "tail": tail, "boxes": (head, tail)},
             "width": head.width + tail.width,
         }
         return packed(render_to_string("badge.svg", context), "svg", etag)

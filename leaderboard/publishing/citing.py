@@ -1,4 +1,4 @@
-"""How to cite a page or a snapshot: what `_cite.html` shows."""
+"""Says how to cite a page or a snapshot: what `_cite.html` shows."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ AUTHORS = "PKB Leaderboard contributors"
 
 
 def live(url: str, seen: date) -> dict[str, str]:
-    """The context `cite` of a page whose numbers change."""
+    """Return the context `cite` of a page whose numbers change."""
     return {
         "text": f"{AUTHORS} ({seen.year}). {TITLE}. Results as of {seen.isoformat()}. {url}",
         "bibtex": _bibtex(
@@ -26,6 +26,7 @@ def live(url: str, seen: date) -> dict[str, str]:
 
 
 def of_snapshot(snapshot: Snapshot, url: str) -> dict[str, str]:
+    """Return the context `cite` of a snapshot."""
     made, title = snapshot.created_at.date(), f"{TITLE}, snapshot {snapshot.tag}"
     # A snapshot may be called by its day.
     dated = title if made.isoformat() in title else f"{title}, {made.isoformat()}"

@@ -18,7 +18,6 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import chain, count, islice
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 from django.db import connection, transaction
@@ -28,7 +27,7 @@ from leaderboard.delivery.pages import code_version
 from leaderboard.models import DataVersion, Snapshot
 from leaderboard.models.choices import CURRENT_JUDGE
 from leaderboard.publishing import snapshot_tables, snapshots
-from leaderboard.publishing.snapshot_tables import CHUNK, Row, Table
+from leaderboard.publishing.snapshot_tables import CHUNK, SnapshotTable, TableRow
 
 TAG = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 TYPES = {
@@ -43,12 +42,12 @@ TYPES = {
 }
 
 
-class CannotMake(Exception):
-    """The text says why."""
+class SnapshotError(Exception):
+    """Says why a snapshot cannot be made."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Written:
+class WrittenFile:
     name: str
     bytes: int
     sha256: str
@@ -56,12 +55,12 @@ class Written:
 
 
 def make(tag: str) -> Snapshot:
-    """Write a new snapshot, all of it or nothing. Raises CannotMake."""
+    """Write a new snapshot, all of it or nothing. Raises SnapshotError."""
     if not TAG.fullmatch(tag):
-        raise CannotMake("A tag is up to 64 of A-Z, a-z, 0-9, - and _, such as 2026-11.")
+        raise SnapshotError("A tag is up to 64 of A-Z, a-z, 0-9, - and _, such as 2026-11.")
     folder = snapshots.folder(tag)
     if _is_given(tag):
-        raise CannotMake(f"There is a snapshot {tag} already; it stays as it is.")
+        raise SnapshotError(f"There is a snapshot {tag} already; it stays as it is.")
     folder.parent.mkdir(parents=True, exist_ok=True)
     partial = Path(tempfile.mkdtemp(prefix=".", dir=folder.parent))
     try:
@@ -76,7 +75,7 @@ def make(tag: str) -> Snapshot:
 
 
 def free_tag(wanted: str) -> str:
-    """This tag, or with a number behind it where it was given before."""
+    """Return this tag, or with a number behind it where it was given before."""
     numbered = (f"{wanted}-{number}" for number in count(2))
     return next(tag for tag in chain([wanted], numbered) if not _is_given(tag))
 
@@ -87,7 +86,7 @@ def _is_given(tag: str) -> bool:
 
 @contextlib.contextmanager
 def _at_one_moment() -> Iterator[None]:
-    """A transaction that sees the same rows from its first query to its last."""
+    """Open a transaction that sees the same rows from its first query to its last."""
     is_outermost = not connection.in_atomic_block
     with transaction.atomic():
         if is_outermost and connection.vendor == "postgresql":
@@ -97,7 +96,7 @@ def _at_one_moment() -> Iterator[None]:
 
 
 def _written(tag: str, folder: Path) -> Snapshot:
-    """No time of writing stands in any file: the same data make the same bytes."""
+    """Write all files without any time of writing: the same data make the same bytes."""
     version = DataVersion.objects.current()
     tables = [file for table in snapshot_tables.TABLES for file in _table(folder, table)]
     manifest = {
@@ -119,7 +118,7 @@ def _written(tag: str, folder: Path) -> Snapshot:
     )
 
 
-def _table(folder: Path, table: Table) -> list[Written]:
+def _table(folder: Path, table: SnapshotTable) -> list[WrittenFile]:
     lines, columns = folder / f"{table.name}.jsonl.gz", folder / f"{table.name}.parquet"
     schema = pa.schema([(name, TYPES[kind]) for name, kind in table.kinds.items()])
     written = 0
@@ -136,29 +135,29 @@ def _table(folder: Path, table: Table) -> list[Written]:
     return [_described(path, rows=written) for path in (lines, columns)]
 
 
-def _chunks(rows: Iterable[Row]) -> Iterator[list[Row]]:
+def _chunks(rows: Iterable[TableRow]) -> Iterator[list[TableRow]]:
     left = iter(rows)
     while chunk := list(islice(left, CHUNK)):
         yield chunk
 
 
-def _plain(table: Table, row: Row) -> dict[str, Any]:
-    """As JSON has it: text for times and identifiers, None for what is no number."""
+def _plain(table: SnapshotTable, row: TableRow) -> dict[str, object]:
+    """Return a row as JSON has it: text for times and identifiers, None for what is no number."""
     pairs = zip(table.kinds.items(), row, strict=True)
     return {name: _value(kind, value) for (name, kind), value in pairs}
 
 
-def _value(kind: str, value: Any) -> Any:
+def _value(kind: str, value: object) -> object:
     if value is None:
         return None
     if kind == "text":
         return str(value)
-    if kind == "time":
+    if isinstance(value, datetime):
         return value.astimezone(UTC).isoformat(timespec="microseconds")
     return _finite(value)
 
 
-def _finite(value: Any) -> Any:
+def _finite(value: object) -> object:
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, dict):
@@ -168,18 +167,18 @@ def _finite(value: Any) -> Any:
     return value
 
 
-def _flat(table: Table, row: dict[str, Any]) -> dict[str, Any]:
-    """As Parquet has it: times as such, nested values as JSON text."""
+def _flat(table: SnapshotTable, row: dict[str, object]) -> dict[str, object]:
+    """Return a row as Parquet has it: times as such, nested values as JSON text."""
     made = {}
     for name, kind in table.kinds.items():
         value = row[name]
         if value is not None and kind == "time":
-            value = datetime.fromisoformat(value)
+            value = datetime.fromisoformat(str(value))
         made[name] = json.dumps(value) if value is not None and kind == "json" else value
     return made
 
 
-def _described(path: Path, rows: int | None = None) -> Written:
+def _described(path: Path, rows: int | None = None) -> WrittenFile:
     with path.open("rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
-    return Written(name=path.name, bytes=path.stat().st_size, sha256=digest, rows=rows)
+    return WrittenFile(name=path.name, bytes=path.stat().st_size, sha256=digest, rows=rows)

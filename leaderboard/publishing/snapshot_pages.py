@@ -1,10 +1,9 @@
-"""Frozen data: which there are, what they hold, and the files themselves."""
+"""Shows the snapshots: which there are, what they hold, and the files themselves."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 
 from django.http import FileResponse, Http404, HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import get_object_or_404
@@ -12,6 +11,7 @@ from django.utils.http import parse_etags
 from django.views.decorators.http import require_safe
 
 from leaderboard.delivery.pages import Crumb, Page, Table, origin, public_page
+from leaderboard.kit.json_types import JsonDict
 from leaderboard.kit.links import url
 from leaderboard.models import Snapshot
 from leaderboard.publishing import citing, snapshots
@@ -64,9 +64,9 @@ def snapshot(request: HttpRequest, tag: str) -> Page:
     )
 
 
-def tables_of(files: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The files of each table, the manifest left out."""
-    tables: dict[str, dict[str, Any]] = {}
+def tables_of(files: Iterable[JsonDict]) -> list[JsonDict]:
+    """Return the files of each table, the manifest left out."""
+    tables: dict[str, JsonDict] = {}
     for file in files:
         name = file["name"].partition(".")[0]
         if file["name"] != snapshots.MANIFEST:
@@ -76,7 +76,7 @@ def tables_of(files: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
     return list(tables.values())
 
 
-def record(found: Snapshot) -> dict[str, Any]:
+def record(found: Snapshot) -> dict[str, object]:
     return {
         "tag": found.tag,
         "created_at": found.created_at,
@@ -90,7 +90,7 @@ def record(found: Snapshot) -> dict[str, Any]:
 
 @require_safe
 def file(request: HttpRequest, tag: str, name: str) -> HttpResponseBase:
-    """Streamed, and only what the snapshot's row records."""
+    """Stream a file of a snapshot: only what the snapshot's row records."""
     known = snapshots.file_called(get_object_or_404(Snapshot, pk=tag), name)
     path = snapshots.folder(tag) / known["name"] if known else None
     if known is None or path is None or not path.is_file():

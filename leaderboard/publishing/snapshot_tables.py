@@ -1,4 +1,4 @@
-"""What a snapshot holds: the public board as tables of plain values, in an order that stays.
+"""Reads what a snapshot holds: the public board as tables of plain values, in an order that stays.
 
 docs/data.md says what each column means.
 """
@@ -7,9 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass
-from typing import Any
 
-from django.db.models import BooleanField, ExpressionWrapper, Q, QuerySet
+from django.db.models import BooleanField, ExpressionWrapper, Model, Q, QuerySet
 
 from leaderboard.models import (
     Kernel,
@@ -27,19 +26,19 @@ from leaderboard.models.runs import SETTING as SETTING_ORDER
 from leaderboard.read_model import boards
 from leaderboard.read_model.columns import DEFAULT_SORT, Placed, placed
 
-Row = tuple[Any, ...]
+TableRow = tuple[object, ...]
 # A column's kind, and where a row of the database has it if not under its own name.
 Fields = Mapping[str, str | tuple[str, str]]
 CHUNK = 1000
 
 
 @dataclass(frozen=True, kw_only=True)
-class Table:
-    """`kinds` by column: text, int, float, flag, time, texts, ints or json."""
+class SnapshotTable:
+    """Describes a table; `kinds` by column: text, int, float, flag, time, texts, ints or json."""
 
     name: str
     kinds: Mapping[str, str]
-    rows: Callable[[], Iterator[Row]]
+    rows: Callable[[], Iterator[TableRow]]
 
 
 SETTING: Fields = {
@@ -171,47 +170,47 @@ PLACES = {
 LEFT_OUT = ("logs", "environment", "verdict", "message", "evidence", "flags", "mechanisms")
 
 
-def _flag(condition: Q) -> ExpressionWrapper[Any]:
+def _flag(condition: Q) -> ExpressionWrapper[Q]:
     return ExpressionWrapper(condition, output_field=BooleanField())
 
 
-def _submissions() -> QuerySet[Any]:
+def _submissions() -> QuerySet[Submission]:
     ranked = _flag(Q(moderation=Moderation.ACCEPTED))
     return Submission.objects.filter(visibility=Visibility.PUBLIC).annotate(ranked=ranked)
 
 
-def _kernels() -> QuerySet[Any]:
+def _kernels() -> QuerySet[Kernel]:
     return Kernel.objects.filter(submission__visibility=Visibility.PUBLIC)
 
 
-def _runs() -> QuerySet[Any]:
-    """Those that are finished: a snapshot must not depend on how far others are."""
+def _runs() -> QuerySet[Run]:
+    """Return the finished runs: a snapshot must not depend on how far others are."""
     ended = Run.objects.filter(kernel__submission__visibility=Visibility.PUBLIC, status__in=FINAL)
     return ended.annotate(counts=_flag(Q(pk__in=Run.objects.counted().values("pk"))))
 
 
-def _summaries() -> QuerySet[Any]:
+def _summaries() -> QuerySet[Summary]:
     ranked = _flag(Q(submission__moderation=Moderation.ACCEPTED, problem__scored=True))
     public = Summary.objects.filter(submission__visibility=Visibility.PUBLIC)
     return public.annotate(ranked=ranked)
 
 
-def _reports() -> Iterator[Row]:
+def _reports() -> Iterator[TableRow]:
     done = _runs().exclude(report_packed=None).order_by("pk").only("report_packed")
     for run in done.iterator(chunk_size=CHUNK // 10):
-        report = run.report
+        report = run.report or {}
         yield str(run.pk), {name: report[name] for name in report if name not in LEFT_OUT}
 
 
-def _places() -> Iterator[Row]:
-    """Every board as the site shows it first: one setting after the other, best first."""
+def _places() -> Iterator[TableRow]:
+    """Yield every board as the site shows it first: one setting after the other, best first."""
     scored = Problem.objects.scored().count()
     for setting in sorted(boards.known_settings(), key=str):
         for row in placed(boards.judged(setting, scored), DEFAULT_SORT):
             yield tuple(asdict(setting).values()) + _standing(row)
 
 
-def _standing(row: Placed) -> Row:
+def _standing(row: Placed) -> TableRow:
     entry, score = row.entry, row.entry.score
     interval = score.pass_at_1_interval
     return (
@@ -223,15 +222,19 @@ def _standing(row: Placed) -> Row:
     )
 
 
-def _of(name: str, fields: Fields, query: Callable[[], QuerySet[Any]], *order: str) -> Table:
+def _of(
+    name: str, fields: Fields, query: Callable[[], QuerySet[Model]], *order: str
+) -> SnapshotTable:
     named = {key: (f, key) if isinstance(f, str) else f for key, f in fields.items()}
     paths = [path for _, path in named.values()]
 
-    def rows() -> Iterator[Row]:
+    def rows() -> Iterator[TableRow]:
         found = query().order_by(*(order or ("pk",)))
         return iter(found.values_list(*paths).iterator(chunk_size=CHUNK))
 
-    return Table(name=name, kinds={key: kind for key, (kind, _) in named.items()}, rows=rows)
+    return SnapshotTable(
+        name=name, kinds={key: kind for key, (kind, _) in named.items()}, rows=rows
+    )
 
 
 TABLES = (
@@ -240,8 +243,8 @@ TABLES = (
     _of("submissions", SUBMISSIONS, _submissions),
     _of("kernels", KERNELS, _kernels),
     _of("runs", RUNS, _runs),
-    Table(name="reports", kinds={"run": "text", "report": "json"}, rows=_reports),
+    SnapshotTable(name="reports", kinds={"run": "text", "report": "json"}, rows=_reports),
     _of("summaries", SUMMARIES, _summaries, "submission_id", "problem_id", *SETTING_ORDER),
-    Table(name="places", kinds=PLACES, rows=_places),
+    SnapshotTable(name="places", kinds=PLACES, rows=_places),
     _of("claims", CLAIMS, PublishedResult.objects.all, "publication_id", "pk"),
 )

@@ -1,12 +1,12 @@
-"""Where snapshots lie, and what of them may be fetched."""
+"""Says where snapshots lie, and what of them may be fetched."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 from django.conf import settings
 
+from leaderboard.kit.json_types import JsonDict
 from leaderboard.models import Snapshot
 
 MANIFEST = "MANIFEST.json"
@@ -33,12 +33,12 @@ def folder(tag: str) -> Path:
     return Path(settings.STATE_DIR) / "snapshots" / tag
 
 
-def file_called(snapshot: Snapshot, name: str) -> dict[str, Any] | None:
-    """What is recorded of a file: nothing else of the folder is ever served."""
+def file_called(snapshot: Snapshot, name: str) -> JsonDict | None:
+    """Return what is recorded of a file: nothing else of the folder is ever served."""
     return next((file for file in snapshot.files if file["name"] == name), None)
 
 
 def manifest_digest(snapshot: Snapshot) -> str:
-    """The one hash that stands for all files, whose own hashes the manifest lists."""
+    """Return the one SHA-256 that stands for all files, which the manifest lists; else empty."""
     found = file_called(snapshot, MANIFEST)
     return str(found["sha256"]) if found else ""

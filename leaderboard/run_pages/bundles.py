@@ -8,14 +8,14 @@ import io
 import json
 import uuid
 import zipfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 from django.http import Http404, HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
 
 from leaderboard.delivery.pages import Stored, answer_kept, may_see
+from leaderboard.kit.json_types import JsonObject, Report
 from leaderboard.kit.visible import visible
 from leaderboard.models import Run, Visibility
 from leaderboard.run_pages.kernel import runs_of, shown_run, uses_of, with_report
@@ -32,9 +32,9 @@ def folder_of(run: Run) -> str:
     return f"pkb-{run.kernel.problem.slug}-{run.kernel.source_id[:10]}"
 
 
-def bundle(run: Run, source: str, report: Mapping[str, Any] | None) -> bytes:
-    """`kernel.py` and what was asked and found of it. A report that is huge, which only timelines
-    make it, goes without them."""
+def bundle(run: Run, source: str, report: Report | None) -> bytes:
+    """Return a ZIP of `kernel.py` and what was asked and found of it. A report that is huge, which
+    only timelines make it, goes without them."""
     files = {
         "README.md": readme(run, is_judged=report is not None),
         "kernel.py": source,
@@ -89,13 +89,13 @@ def readme(run: Run, *, is_judged: bool) -> str:
 
 
 def _plain(name: str) -> str:
-    """A submitter's text in Markdown: one line, without what starts a link, an image or markup."""
+    """Return a text for Markdown: one line, without what starts a link, an image or markup."""
     return "".join(
         " " if c in "\n\t" else f"\\{c}" if c in r"\`*_[]<>#!|" else c for c in visible(name)
     )
 
 
-def _json(value: Mapping[str, Any]) -> str:
+def _json(value: JsonObject) -> str:
     return json.dumps(value, indent=1, sort_keys=True, ensure_ascii=False) + "\n"
 
 
@@ -104,7 +104,7 @@ ZIP = "application/zip"
 
 @require_safe
 def of_kernel(request: HttpRequest, digest: str) -> HttpResponse:
-    """Of the run that the kernel's page shows, or of the newest where none has a verdict."""
+    """Serve the run that the kernel's page shows, or the newest where none has a verdict."""
 
     def found() -> Run | None:
         uses, _ = uses_of(request, digest)

@@ -1,20 +1,19 @@
-"""What the trials of a run found: largest errors by rank and by output, and what failed where."""
+"""Shows what trials found: largest errors by rank and by output, and what failed where."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from leaderboard.delivery import cells
+from leaderboard.kit.json_types import Report
 from leaderboard.metrics.verdicts import words
 from leaderboard.run_pages.run_figures import worst_errors
 
-Report = Mapping[str, Any]
 MOST_FAILURES = 100
 
 
 def correctness(trials: Sequence[Report]) -> dict[str, object]:
-    """Context of `_trials.html`."""
+    """Return the context of `_trials.html`."""
     ranks = sorted({check["rank"] for trial in trials for check in trial["checks"]})
     failures = failed_checks(trials)
     return {
@@ -50,7 +49,7 @@ def trial_rows(trials: Sequence[Report], ranks: Sequence[int]) -> list[dict[str,
 
 
 def output_rows(trials: Sequence[Report]) -> list[dict[str, object]]:
-    """One line for each output over all trials and ranks, where there is more than one."""
+    """Return one line for each output over all trials and ranks, where there is more than one."""
     found: dict[str, list[Report]] = {}
     for trial in trials:
         for check in trial["checks"]:

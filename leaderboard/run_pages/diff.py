@@ -1,4 +1,4 @@
-"""Two texts compared line by line, for a page: what was removed, added, and kept.
+"""Compares two texts line by line, for a page: what was removed, added, and left as it was.
 
 Lines that occur once in both texts are matched first, and the stretches between them again in the
 same way: that reads well for code. Work is capped, whatever a submitter wrote: past the cap a
@@ -26,8 +26,8 @@ Pair = tuple[int, int]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Row:
-    """A line with its number in either text; `sign` is "-", "+", " ", or GAP for lines left out."""
+class DiffLine:
+    """Holds a line with its numbers; `sign` is "-", "+", " ", or GAP for lines left out."""
 
     sign: str
     old: int | None
@@ -37,9 +37,9 @@ class Row:
 
 @dataclass(frozen=True, kw_only=True)
 class Diff:
-    """`left_out` lines at the end were too many to show, or even to compare."""
+    """Holds the lines to show; `left_out` at the end were too many to show, or to compare."""
 
-    rows: tuple[Row, ...]
+    rows: tuple[DiffLine, ...]
     added: int
     removed: int
     same: int
@@ -51,6 +51,7 @@ class Diff:
 
 
 def compared(old: str, new: str) -> Diff:
+    """Return the difference of two texts, of any length, in bounded time."""
     before, after = _lines(old), _lines(new)
     every = list(_rows(before[:MOST_LINES], after[:MOST_LINES]))
     signs = Counter(row.sign for row in every)
@@ -71,7 +72,7 @@ def _lines(text: str) -> list[str]:
 
 
 def matched(old: Sequence[str], new: Sequence[str]) -> list[Pair]:
-    """Positions of equal lines, rising in both texts."""
+    """Return the positions of equal lines, rising in both texts."""
     found: list[Pair] = []
     work = MOST_WORK
     todo: list[Stretch] = [(0, len(old), 0, len(new))]
@@ -97,7 +98,7 @@ def matched(old: Sequence[str], new: Sequence[str]) -> list[Pair]:
 def _trimmed(
     old: Sequence[str], new: Sequence[str], stretch: Stretch
 ) -> tuple[int, int, int, int, list[Pair]]:
-    """The stretch without what is equal at its beginning and end, and the pairs of that."""
+    """Return the stretch without what is equal at its beginning and end, and the pairs of that."""
     low, high, start, end = stretch
     pairs = []
     while low < high and start < end and old[low] == new[start]:
@@ -123,7 +124,7 @@ def _once(old: Sequence[str], new: Sequence[str], stretch: Stretch) -> list[Pair
 
 
 def _rising(pairs: Sequence[Pair]) -> list[Pair]:
-    """The longest part of `pairs`, which rise in the first text, that rises in the second."""
+    """Return the longest part of `pairs`, rising in the first text, that rises in the second."""
     tails: list[int] = []
     at: list[int] = []
     before: list[int | None] = []
@@ -145,20 +146,20 @@ def _closest(old: Sequence[str], new: Sequence[str], low: int, start: int) -> It
             yield low + block.a + step, start + block.b + step
 
 
-def _rows(old: Sequence[str], new: Sequence[str]) -> Iterator[Row]:
+def _rows(old: Sequence[str], new: Sequence[str]) -> Iterator[DiffLine]:
     i = j = 0
     for low, start in [*matched(old, new), (len(old), len(new))]:
         for at in range(i, low):
-            yield Row(sign="-", old=at + 1, new=None, text=_cut(old[at]))
+            yield DiffLine(sign="-", old=at + 1, new=None, text=_cut(old[at]))
         for at in range(j, start):
-            yield Row(sign="+", old=None, new=at + 1, text=_cut(new[at]))
+            yield DiffLine(sign="+", old=None, new=at + 1, text=_cut(new[at]))
         if low < len(old):
-            yield Row(sign=" ", old=low + 1, new=start + 1, text=_cut(old[low]))
+            yield DiffLine(sign=" ", old=low + 1, new=start + 1, text=_cut(old[low]))
         i, j = low + 1, start + 1
 
 
-def _collapsed(rows: Sequence[Row]) -> Iterator[Row]:
-    """Without equal lines that are far from any change; one that would save one line stays."""
+def _collapsed(rows: Sequence[DiffLine]) -> Iterator[DiffLine]:
+    """Leave out equal lines that are far from any change; one that would save one line stays."""
     changed = [index for index, row in enumerate(rows) if row.sign != " "]
     near: set[int] = set()
     for index in changed:
@@ -170,7 +171,7 @@ def _collapsed(rows: Sequence[Row]) -> Iterator[Row]:
             until += 1
         if until - index > 1:
             text = f"{until - index:,} unchanged lines"
-            yield Row(sign=GAP, old=None, new=None, text=text)
+            yield DiffLine(sign=GAP, old=None, new=None, text=text)
             index = until
         else:
             yield rows[index]

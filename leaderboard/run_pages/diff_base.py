@@ -1,4 +1,4 @@
-"""What a kernel's page compares its source with, as its address says: `?diff=`."""
+"""Finds the source with which a kernel's page compares its own, as its address says: `?diff=`."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ A_DIGEST = "the SHA-256 of another kernel"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Other:
-    """The older side. `owner_id` is None where everybody may read it."""
+class DiffBase:
+    """Holds the older side. `owner_id` is None where everybody may read it."""
 
     name: str
     text: str
@@ -29,8 +29,10 @@ class Other:
     owner_id: int | None = None
 
 
-def other_side(request: HttpRequest, kernel: Kernel, siblings: Sequence[Sibling]) -> Other | None:
-    """What the address asks for; None where it asks for nothing.
+def requested_base(
+    request: HttpRequest, kernel: Kernel, siblings: Sequence[Sibling]
+) -> DiffBase | None:
+    """Return the base that the address asks for; None where it asks for nothing.
 
     Raises BadQuery, in the same words for a kernel that is not there and one that is not shown.
     """
@@ -49,22 +51,22 @@ def other_side(request: HttpRequest, kernel: Kernel, siblings: Sequence[Sibling]
     return found
 
 
-def differences(other: Other, source: str) -> Diff:
-    """Of the texts as they are shown, so that line numbers are those of the page."""
-    return compared(visible(other.text), visible(source))
+def differences(base: DiffBase, source: str) -> Diff:
+    """Compare the texts as they are shown, so that line numbers are those of the page."""
+    return compared(visible(base.text), visible(source))
 
 
-def _reference(kernel: Kernel) -> Other:
+def _reference(kernel: Kernel) -> DiffBase:
     problem = kernel.problem
     page = url("problem", problem.number, problem.slug)
     text = problem.payload["reference_source"]
-    return Other(name="the reference", text=text, url=f"{page}#reference")
+    return DiffBase(name="the reference", text=text, url=f"{page}#reference")
 
 
-def _before(kernel: Kernel, before: Sibling) -> Other:
+def _before(kernel: Kernel, before: Sibling) -> DiffBase:
     submission = kernel.submission
     is_private = submission.visibility == Visibility.PRIVATE
-    return Other(
+    return DiffBase(
         name=f"attempt {before.attempt}, step {before.step}",
         text=Source.objects.get(pk=before.digest).text,
         url=kernel_at(before.digest, before.run),
@@ -72,8 +74,10 @@ def _before(kernel: Kernel, before: Sibling) -> Other:
     )
 
 
-def _kernel_called(request: HttpRequest, digest: str, siblings: Sequence[Sibling]) -> Other | None:
-    """A public use of it is named before an unlisted one, and a private one to its owner only."""
+def _kernel_called(
+    request: HttpRequest, digest: str, siblings: Sequence[Sibling]
+) -> DiffBase | None:
+    """Name a public use before an unlisted one, and a private one to its owner only."""
     uses = Kernel.objects.filter(source=digest).select_related("submission__model", "source")
     shared = uses.exclude(submission__visibility=Visibility.PRIVATE)
     found = shared.order_by("submission__visibility", "pk").first()
@@ -83,7 +87,7 @@ def _kernel_called(request: HttpRequest, digest: str, siblings: Sequence[Sibling
         owner_id = found.submission.owner_id if found else None
     if found is None:
         return None
-    return Other(
+    return DiffBase(
         name=f"kernel {digest[:10]} by {found.submission.model.name}",
         text=found.source.text,
         url=kernel_at(digest, next((one.run for one in siblings if one.digest == digest), None)),

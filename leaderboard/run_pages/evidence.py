@@ -1,11 +1,11 @@
-"""What a finished run shows: the verdict, how fast it was, and everything that backs both."""
+"""Shows a finished run: the verdict, how fast it was, and everything that backs both."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from leaderboard.delivery import cells
+from leaderboard.kit.json_types import Report
 from leaderboard.metrics.verdicts import MEANINGS, sentence, state, words
 from leaderboard.models import Run
 from leaderboard.run_pages.correctness import correctness
@@ -14,7 +14,6 @@ from leaderboard.run_pages.mechanisms import mechanism_rows
 from leaderboard.run_pages.run_figures import burst_figures, margin_figure, timeline_figure
 from leaderboard.run_pages.speed import rank_facts, speed
 
-Report = Mapping[str, Any]
 # Parts of the page in the order of reading: the name in the context, the anchor, the words.
 PARTS = (
     ("speed", "speed", "Speed"),
@@ -35,12 +34,12 @@ PARTS = (
 
 
 def contents(context: Mapping[str, object]) -> list[dict[str, str]]:
-    """The links to what a page has; parts without content are not there."""
+    """Return the links to what a page has; parts without content are not there."""
     return [{"anchor": anchor, "text": text} for name, anchor, text in PARTS if context.get(name)]
 
 
 def run_facts(run: Run) -> dict[str, object]:
-    """A run in words; every text in it may come from a submission."""
+    """Return a run in words; every text in it may come from a submission."""
     return {
         "id": str(run.id),
         "url": run.get_absolute_url(),
@@ -66,8 +65,7 @@ def run_facts(run: Run) -> dict[str, object]:
 
 
 def evidence(run: Run | None, report: Report | None) -> dict[str, object]:
-    """Context of `_verdict.html` and `_evidence.html`. A run that failed for our reasons has no
-    report."""
+    """Return the context of `_verdict.html` and `_evidence.html`; a run may have no report."""
     if run is None:
         return {"run": None, "speed": None}
     report = report or {}
@@ -87,7 +85,7 @@ def evidence(run: Run | None, report: Report | None) -> dict[str, object]:
 
 
 def environment(report: Report) -> list[dict[str, object]]:
-    """Groups of facts: where, with which versions, under which settings, how long."""
+    """Group the facts: where, with which versions, under which settings, how long."""
     found = report.get("environment")
     if not found:
         return []

@@ -1,10 +1,9 @@
-"""The page of a kernel's source; its address is the SHA-256 of the text."""
+"""Serves the page of a kernel's source; its address is the SHA-256 of the text."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict
-from typing import Any
 
 from django.db.models import QuerySet
 from django.http import Http404, HttpRequest
@@ -19,7 +18,7 @@ from leaderboard.models import Kernel, Moderation, Run, Source, Submission, Visi
 from leaderboard.problem_pages.problems import address_of
 from leaderboard.read_model.boards import SETTING_FIELDS
 from leaderboard.run_pages.diff import Diff
-from leaderboard.run_pages.diff_base import Other, differences, other_side
+from leaderboard.run_pages.diff_base import DiffBase, differences, requested_base
 from leaderboard.run_pages.evidence import contents, evidence
 from leaderboard.run_pages.lineage import Sibling, lineage
 from leaderboard.run_pages.mechanisms import source_marks
@@ -54,8 +53,8 @@ def kernel(request: HttpRequest, digest: str) -> Page:
     # Results compare within one setting only.
     setting = {name: getattr(shown, name) for name in SETTING_FIELDS} if shown else {}
     siblings = lineage(use, setting)
-    other = other_side(request, use, siblings)
-    diff = differences(other, source) if other else None
+    base = requested_base(request, use, siblings)
+    diff = differences(base, source) if base else None
     run = str(shown.pk) if shown and str(shown.pk) == request.GET.get("run") else ""
     address = kernel_at(digest, run)
     context = {
@@ -66,7 +65,7 @@ def kernel(request: HttpRequest, digest: str) -> Page:
         "uses": [_use(use) for use in uses],
         "runs": [_run_row(run) for run in runs],
         "source": _source(source, source_marks(report)),
-        "diff": _difference(other, diff) if other and diff else None,
+        "diff": _difference(base, diff) if base and diff else None,
         "compare": _compare(request, siblings, run),
         "lineage": _lineage(siblings, digest, "" if private else _beside(digest, shown)),
         "reproduce": reproduction(shown or next(iter(runs), None), bundle_url(digest, run)),
@@ -79,14 +78,14 @@ def kernel(request: HttpRequest, digest: str) -> Page:
         data=lambda: _data(uses, runs, source, siblings, diff),
         table=_table(choice(request, "table", ["attempts"]), siblings, runs),
         unlisted=use.submission.visibility != Visibility.PUBLIC,
-        private=private or (other is not None and other.owner_id is not None),
-        owner_id=other.owner_id if other and not private else use.submission.owner_id,
+        private=private or (base is not None and base.owner_id is not None),
+        owner_id=base.owner_id if base and not private else use.submission.owner_id,
         crumbs=_crumbs(use),
     )
 
 
 def uses_of(request: HttpRequest, digest: str) -> tuple[list[Kernel], bool]:
-    """Where a source was handed in, as far as this reader may know, and whether that is private.
+    """Return where a source was handed in, as far as this reader may know, and if that is private.
 
     An unlisted submission is not given away by a public one with the same source.
     """
@@ -109,7 +108,7 @@ def _uses() -> QuerySet[Kernel]:
 
 
 def runs_of(uses: Sequence[Kernel]) -> list[Run]:
-    """The newest first, without their reports."""
+    """Return the newest runs first, without their reports."""
     known = {use.pk: use for use in uses}
     if len(known) == 1:
         runs = ask(_runs, kernel=uses[0].pk)
@@ -125,13 +124,13 @@ def _runs() -> QuerySet[Run]:
 
 
 def bundle_url(digest: str, run: str) -> str:
-    """Of what a page shows whose address names a run, or none."""
+    """Return the address of the bundle of what a page shows whose address names a run, or none."""
     return f"{url('run', run) if run else url('kernel', digest)}/bundle.zip"
 
 
 def shown_run(runs: Sequence[Run], wanted: str = "") -> Run | None:
-    """The one wanted, or else the newest that says something of the kernel, or else the newest
-    that has ended."""
+    """Return the run wanted, or else the newest that says something of the kernel, or else the
+    newest that has ended."""
     ended = [run for run in runs if run.verdict]
     if named := [run for run in ended if str(run.pk) == wanted]:
         return named[0]
@@ -140,7 +139,7 @@ def shown_run(runs: Sequence[Run], wanted: str = "") -> Run | None:
 
 
 def with_report(run: Run | None) -> Run | None:
-    """The same run with its report and its source."""
+    """Return the same run with its report and its source."""
     if run is None:
         return None
     (found,) = ask(_reported, run=run.pk)
@@ -152,7 +151,7 @@ def _reported() -> QuerySet[Run]:
     return Run.objects.select_related("kernel__source").filter(pk=Given("run", Run._meta.pk))
 
 
-def run_line(run: Run) -> dict[str, Any]:
+def run_line(run: Run) -> dict[str, object]:
     return {
         "id": str(run.id),
         "url": run.get_absolute_url(),
@@ -170,7 +169,7 @@ def run_line(run: Run) -> dict[str, Any]:
     }
 
 
-def _run_row(run: Run) -> dict[str, Any]:
+def _run_row(run: Run) -> dict[str, object]:
     return {**run_line(run), "cells": cells.decimal_cell(run.speedup, 2)}
 
 
@@ -195,19 +194,19 @@ def _compare(request: HttpRequest, siblings: Sequence[Sibling], run: str) -> dic
     return {"asked": asked, "has_previous": has_previous, "run": run}
 
 
-def _difference(other: Other, diff: Diff) -> dict[str, object]:
-    return {"name": other.name, "url": other.url, "diff": diff}
+def _difference(base: DiffBase, diff: Diff) -> dict[str, object]:
+    return {"name": base.name, "url": base.url, "diff": diff}
 
 
 def _beside(digest: str, shown: Run | None) -> str:
-    """Where this kernel stands beside another, in the setting of the run that is shown. Private
-    ones are not to be put side by side."""
+    """Return where this kernel stands beside another, in the setting of the run that is shown.
+    Private ones are not to be put side by side."""
     tail = f"&run={shown.pk}" if shown else ""
     return f"{url('compare')}?kernels={{}},{digest}{tail}"
 
 
 def _lineage(siblings: Sequence[Sibling], digest: str, beside: str) -> list[dict[str, object]]:
-    """Nothing where a kernel stands alone."""
+    """Return rows for siblings; none where a kernel stands alone."""
     return [
         {
             **vars(sibling),

@@ -1,4 +1,4 @@
-"""The attempts and steps that a kernel stands among: what its model wrote for the same problem."""
+"""Finds the attempts and steps beside a kernel: what its model wrote for the same problem."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MOST_SIBLINGS, MOST_RESULTS, MOST_STEPS = 100, 1_000, 1 << 16
 
 @dataclass(frozen=True, kw_only=True)
 class Sibling:
-    """A kernel with its newest result in one setting; `is_here` marks the one asked about."""
+    """Holds a kernel with its newest result in one setting; `is_here` marks the one asked about."""
 
     attempt: int
     step: int
@@ -30,8 +30,8 @@ class Sibling:
     is_here: bool
 
 
-def lineage(kernel: Kernel, setting: Mapping[str, Any]) -> list[Sibling]:
-    """The nearest attempts and steps of the same submission and problem, in their order.
+def lineage(kernel: Kernel, setting: Mapping[str, object]) -> list[Sibling]:
+    """Return the nearest attempts and steps of the same submission and problem, in their order.
 
     Results of another setting would not compare, so `setting` says which runs to look at.
     """
@@ -73,6 +73,6 @@ def _distance() -> Abs:
 
 
 def previous(siblings: Sequence[Sibling]) -> Sibling | None:
-    """The step before the one asked about, or the last step of the attempt before."""
+    """Return the step before the one asked about, or the last step of the attempt before."""
     here = next((i for i, sibling in enumerate(siblings) if sibling.is_here), 0)
     return siblings[here - 1] if here else None

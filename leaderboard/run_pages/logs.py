@@ -1,12 +1,11 @@
-"""What ranks printed, with their last words first. All of it is written by submitters."""
+"""Shows what ranks printed, the tail of each log first. All of it is written by submitters."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from typing import Any
 
-Report = Mapping[str, Any]
+from leaderboard.kit.json_types import Report
+
 MOST_LINES = 30
 MOST_CHARS = 4_000
 
@@ -18,8 +17,8 @@ _END = re.compile(
 )
 
 
-def last_words(text: str) -> str | None:
-    """From the last exception or the first stack on; None where a log tells no end.
+def log_tail(text: str) -> str | None:
+    """Return a log from its last exception or its first stack on; None where it tells no end.
 
     Stacks come one a thread, so the first counts; of exceptions the last one does.
     """
@@ -33,7 +32,7 @@ def last_words(text: str) -> str | None:
 
 
 def log_rows(report: Report) -> list[dict[str, object]]:
-    """One for each rank that printed; the first is open where something went wrong."""
+    """Return a row for each rank that printed; the first is open where something went wrong."""
     failed = report.get("verdict") != "ok"
     printed = [log for log in report.get("logs", ()) if log["text"]]
     return [
@@ -41,7 +40,7 @@ def log_rows(report: Report) -> list[dict[str, object]]:
             "who": f"Rank {log['rank']}" if log["rank"] >= 0 else "Sandbox",
             "text": log["text"],
             "dropped_bytes": log["dropped_bytes"],
-            "last": last_words(log["text"]) if failed else None,
+            "last": log_tail(log["text"]) if failed else None,
             "open": failed and i == 0,
         }
         for i, log in enumerate(printed)

@@ -1,23 +1,15 @@
-"""How bytes moved between GPUs, as a report says, and which lines of the source it speaks of."""
+"""Shows how bytes moved between GPUs by a report, and which lines of the source it names."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable
 
+from leaderboard.kit.json_types import Report
+from leaderboard.metrics.mechanisms import mechanism_name
 from leaderboard.metrics.verdicts import words
-from leaderboard.run_pages.logs import last_words
+from leaderboard.run_pages.logs import log_tail
 
-Report = Mapping[str, Any]
-NAMES = {
-    "nccl": "NCCL",
-    "gloo": "gloo",
-    "nvshmem": "NVSHMEM",
-    "sm_load_store": "loads and stores by kernels",
-    "tma": "TMA",
-    "cuda_graph": "CUDA graph",
-}
 EVIDENCE = {"trace": "seen in the trace", "sass": "in the machine code", "source": "in the source"}
 MOST_MARKS = 100
 
@@ -26,12 +18,8 @@ _AT_LINE = re.compile(r"line (\d{1,7}): ")
 _BLAMED = re.compile(r"submission\.py(?:\", line| line) (\d{1,7})\b")
 
 
-def name_of(tag: str) -> str:
-    return NAMES.get(tag, words(tag))
-
-
 def mechanism_rows(report: Report) -> list[dict[str, object]]:
-    """A row for each tag, with each kind of evidence for it."""
+    """Return a row for each tag, with each kind of evidence for it."""
     rows: dict[str, list[dict[str, object]]] = {}
     for found in report.get("mechanisms", ()):
         at = _AT_LINE.match(found["detail"]) if found["evidence"] == "source" else None
@@ -41,12 +29,12 @@ def mechanism_rows(report: Report) -> list[dict[str, object]]:
             "line": int(at[1]) if at else None,
         }
         rows.setdefault(found["tag"], []).append(shown)
-    return [{"name": name_of(tag), "evidence": shown} for tag, shown in rows.items()]
+    return [{"name": mechanism_name(tag), "evidence": shown} for tag, shown in rows.items()]
 
 
 def source_marks(report: Report) -> dict[int, list[str]]:
-    """What a report says of single lines: flags and mechanisms that they show, and failures that
-    name them."""
+    """Return what a report says of single lines, by number: flags and mechanisms that they show,
+    and failures that name them."""
     marks: dict[int, list[str]] = {}
     for flag, lines in report.get("flag_lines", {}).items():
         for line in lines:
@@ -54,19 +42,19 @@ def source_marks(report: Report) -> dict[int, list[str]]:
     for found in report.get("mechanisms", ()):
         at = _AT_LINE.match(found["detail"]) if found["evidence"] == "source" else None
         if at:
-            _mark(marks, int(at[1]), name_of(found["tag"]))
+            _mark(marks, int(at[1]), mechanism_name(found["tag"]))
     if report.get("verdict", "ok") != "ok":
-        for text in _told(report):
+        for text in _failure_texts(report):
             for number in _BLAMED.findall(text):
                 _mark(marks, int(number), "named by the failure")
     return dict(sorted(marks.items())[:MOST_MARKS])
 
 
-def _told(report: Report) -> Iterable[str]:
+def _failure_texts(report: Report) -> Iterable[str]:
     yield report.get("message") or ""
     yield report.get("evidence") or ""
     for log in report.get("logs", ()):
-        yield last_words(log["text"]) or ""
+        yield log_tail(log["text"]) or ""
 
 
 def _mark(marks: dict[int, list[str]], line: int, text: str) -> None:

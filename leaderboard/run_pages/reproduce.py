@@ -1,4 +1,4 @@
-"""How a reader repeats a run, and how a paper names the kernel."""
+"""Says how a reader repeats a run, and how a paper names the kernel."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ _TEX = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciic
 _TEX |= {character: f"\\{character}" for character in "&%$#_{}"}
 
 
-def job_of(run: Run) -> dict[str, Any]:
-    """What the judge was asked, in the words of its job."""
+def job_of(run: Run) -> dict[str, object]:
+    """Return what the judge was asked, in the words of its job."""
     return {
         "problem": run.kernel.problem.slug,
         "problem_digest": run.problem_digest,
@@ -35,7 +35,7 @@ def job_of(run: Run) -> dict[str, Any]:
 
 
 def command(run: Run) -> str:
-    """For a shell in a clone of this project, with the source as `kernel.py`."""
+    """Return a command for a shell in a clone of this project, with the source as `kernel.py`."""
     flags = {
         "world-size": run.world_size,
         "size": run.size,
@@ -44,12 +44,12 @@ def command(run: Run) -> str:
         "device": run.device,
         "backend": run.kernel.backend,
     }
-    told = " ".join(f"--{name} {value}" for name, value in flags.items())
-    return f"python -m evaluator run {run.kernel.problem.slug} kernel.py {told}"
+    options = " ".join(f"--{name} {value}" for name, value in flags.items())
+    return f"python -m evaluator run {run.kernel.problem.slug} kernel.py {options}"
 
 
 def reproduction(run: Run | None, bundle_url: str) -> dict[str, str] | None:
-    """Context of `_reproduce.html`."""
+    """Return the context of `_reproduce.html`."""
     if run is None:
         return None
     expected, setting = found_in_words(run), setting_in_words(run)
@@ -62,7 +62,7 @@ def reproduction(run: Run | None, bundle_url: str) -> dict[str, str] | None:
 
 
 def found_in_words(run: Run) -> str:
-    """`1.30× of the reference (95 % interval 1.25× to 1.37×)`, or the verdict."""
+    """Return `1.30× of the reference (95 % interval 1.25× to 1.37×)`, or the verdict."""
     if run.speedup is None:
         return words(run.verdict) if run.verdict else "not judged yet"
     low, high = cells.ratio_text(run.speedup_low), cells.ratio_text(run.speedup_high)
@@ -70,14 +70,14 @@ def found_in_words(run: Run) -> str:
 
 
 def setting_in_words(run: Run) -> str:
-    """As boards say it; without the judge's version while nobody has judged it."""
+    """Return the setting as boards say it, without a judge's version while nobody judged it."""
     place: dict[str, Any] = {name: getattr(run, name) for name in SETTING_FIELDS}
     setting = Setting(**place)
     return setting.told(but="" if run.judge_version else "judge_version")
 
 
 def citation(kernel: Kernel, run: Run | None, url: str) -> dict[str, str]:
-    """`text` and `bibtex` of a kernel; its hash says which, whatever happens to the address."""
+    """Return `text` and `bibtex`; the hash says which kernel, whatever happens to the address."""
     digest, problem = kernel.source_id, kernel.problem
     model = visible(kernel.submission.model.name)
     when = run.finished_at or run.created_at if run else kernel.submission.created_at
@@ -100,5 +100,5 @@ def citation(kernel: Kernel, run: Run | None, url: str) -> dict[str, str]:
 
 
 def tex(text: str) -> str:
-    """Text that a submitter wrote, harmless in a .bib file."""
+    """Return text that a submitter wrote, harmless in a .bib file."""
     return re.sub(r"[\\~^&%$#_{}]", lambda found: _TEX[found[0]], text.replace("\n", " "))

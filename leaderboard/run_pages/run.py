@@ -1,19 +1,21 @@
-"""The page of a run: followed while it goes on, its evidence afterwards."""
+"""Serves the page of a run, with its CSV: followed while it goes on, its evidence afterwards."""
 
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping
+from itertools import zip_longest
 
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponseBase
 from django.utils import timezone
 
-from leaderboard.delivery.pages import Crumb, Page, choice, public_page
+from leaderboard.delivery.pages import Crumb, Page, Table, choice, public_page
 from leaderboard.kit.durations import spelt
+from leaderboard.kit.json_types import JsonDict, JsonObject, Report
 from leaderboard.kit.links import kernel_at, url
 from leaderboard.kit.prepared import Given, ask
+from leaderboard.metrics.floors import FLOOR_WORDS
 from leaderboard.models import Decline, Run, Status, Visibility
 from leaderboard.models.choices import PHASES
 from leaderboard.models.runs import FINAL
@@ -21,8 +23,19 @@ from leaderboard.problem_pages.problems import address_of
 from leaderboard.run_pages.evidence import contents, evidence, run_facts
 from leaderboard.run_pages.reproduce import reproduction
 from leaderboard.run_pages.run_figures import run_called
-from leaderboard.run_pages.run_tables import TABLES, run_table
 
+ReportRows = Iterator[list[object]]
+CHECK_COLUMNS = ("trial", "rank", "output", "verdict", "elements", "mismatched", "max_error")
+BURST_COLUMNS = ("burst", "kernel_us", "baseline_us")
+LIMIT_COLUMNS = ("limit", "us")
+SUMS = (
+    *("span_us", "compute_us", "communication_us", "overlap_us", "unknown_us", "idle_us"),
+    *("graph_launches", "dropped_events"),
+)
+RANK_COLUMNS = ("rank", "call_us", *SUMS)
+GPU_STATE = ("name", "sm_mhz", "memory_mhz", "temperature_c", "power_w")
+GPU_COLUMNS = ("gpu", *GPU_STATE, "throttle_reasons")
+MECHANISM_COLUMNS = ("tag", "evidence", "detail")
 # Profiling is optional and teardown takes no visible time: readers see these.
 SHOWN_PHASES = ("queued", "build", "verify", "timed")
 
@@ -76,7 +89,7 @@ finished = public_page("table")(page_of)
 followed = public_page("table", live=True)(page_of)
 
 
-def _facts(found: Run, record: Mapping[str, Any]) -> dict[str, object]:
+def _facts(found: Run, record: JsonObject) -> dict[str, object]:
     submission, problem = found.kernel.submission, found.kernel.problem
     return {
         **run_facts(found),
@@ -92,8 +105,8 @@ def _facts(found: Run, record: Mapping[str, Any]) -> dict[str, object]:
     }
 
 
-def run_record(found: Run, queue_position: int | None) -> dict[str, Any]:
-    """What the page asks for while it waits; the same keys as in the API."""
+def run_record(found: Run, queue_position: int | None) -> JsonDict:
+    """Return what the page asks for while it waits; the same keys as in the API."""
     until = found.started_at or found.finished_at or timezone.now()
     return {
         "id": str(found.id),
@@ -118,3 +131,58 @@ def phase_steps(found: Run) -> list[dict[str, object]]:
         {"key": key, "text": key.capitalize(), "past": step < reached, "here": step == reached}
         for step, key in enumerate(SHOWN_PHASES)
     ]
+
+
+def run_table(name: str, report: Report) -> Table:
+    """Return one of TABLES, or without a name every output of every rank in every trial."""
+    columns, rows = TABLES.get(name, (CHECK_COLUMNS, check_rows))
+    return Table(columns=columns, rows=rows(report))
+
+
+def check_rows(report: Report) -> ReportRows:
+    for trial in report["trials"]:
+        for check in trial["checks"]:
+            yield [trial["trial"], *(check[name] for name in CHECK_COLUMNS[1:])]
+
+
+def burst_rows(report: Report) -> ReportRows:
+    timing = report.get("timing")
+    if timing:
+        pairs = zip_longest(timing["kernel_bursts_us"], timing["baseline_bursts_us"])
+        for number, pair in enumerate(pairs, start=1):
+            yield [number, *pair]
+
+
+def limit_rows(report: Report) -> ReportRows:
+    """Yield the least times that the hardware allows. A host without a datasheet has none."""
+    floors = report.get("floors")
+    if floors:
+        yield from ([name, floors[f"{name}_us"]] for name in FLOOR_WORDS)
+
+
+def rank_rows(report: Report) -> ReportRows:
+    own_us = (report.get("timing") or {}).get("rank_us", ())
+    profiled = {timeline["rank"]: timeline for timeline in report.get("timelines", ())}
+    for rank in sorted({*range(len(own_us)), *profiled}):
+        timeline = profiled.get(rank, {})
+        us = own_us[rank] if rank < len(own_us) else None
+        yield [rank, us, *(timeline.get(name) for name in SUMS)]
+
+
+def gpu_rows(report: Report) -> ReportRows:
+    for number, gpu in enumerate(report.get("gpus", ())):
+        yield [number, *(gpu[name] for name in GPU_STATE), " ".join(gpu["throttle_reasons"])]
+
+
+def mechanism_rows(report: Report) -> ReportRows:
+    for found in report.get("mechanisms", ()):
+        yield [found[name] for name in MECHANISM_COLUMNS]
+
+
+TABLES: Mapping[str, tuple[tuple[str, ...], Callable[[Report], ReportRows]]] = {
+    "bursts": (BURST_COLUMNS, burst_rows),
+    "limits": (LIMIT_COLUMNS, limit_rows),
+    "ranks": (RANK_COLUMNS, rank_rows),
+    "gpus": (GPU_COLUMNS, gpu_rows),
+    "mechanisms": (MECHANISM_COLUMNS, mechanism_rows),
+}

@@ -1,11 +1,10 @@
-"""Figures of one run: bursts, errors, timelines."""
+"""Draws the figures of one run: bursts, errors, timelines."""
 
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 from django.db.models import QuerySet
 from django.http import Http404, HttpRequest
@@ -15,12 +14,12 @@ from leaderboard.charts.drawing import Spec
 from leaderboard.charts.runs import Bin, Event, Margin
 from leaderboard.delivery.pages import Crumb, Table
 from leaderboard.figures.frame import Drawn, figure, framed
+from leaderboard.kit.json_types import Report
 from leaderboard.kit.links import url
 from leaderboard.kit.prepared import Given, ask
 from leaderboard.kit.visible import visible
 from leaderboard.models import Run
 
-Report = Mapping[str, Any]
 MOST_EVENTS = 2_000
 
 
@@ -97,7 +96,7 @@ def burst_figures(run: Run, timing: Report | None) -> list[dict[str, object]]:
 
 
 def margin_figure(run: Run, trials: Sequence[Report]) -> dict[str, object] | None:
-    """One trial is a row of a table, not a picture."""
+    """Frame the errors of several trials: one trial is a row of a table, not a picture."""
     errors = (check["max_error"] for trial in trials for check in trial["checks"])
     is_told = len(trials) > 1 and any(error is not None for error in errors)
     return framed(margins, f"run={run.id}") if is_told else None
@@ -131,7 +130,7 @@ def bin_table(bins: Sequence[Bin]) -> Table:
 
 
 def longest_events(timelines: Sequence[Report], most: int) -> list[Event]:
-    """At most so many over all ranks, in the order in which they began."""
+    """Return at most so many events over all ranks, in the order in which they began."""
     found = [
         Event(
             rank=timeline["rank"],
@@ -181,7 +180,7 @@ def margin_table(margins: Sequence[Margin]) -> Table:
 
 
 def worst_errors(trials: Sequence[Report]) -> dict[tuple[int, int], tuple[float | None, bool]]:
-    """(trial, rank) -> its largest error in units of the tolerance, and whether all passed."""
+    """Return by (trial, rank) the largest error over the tolerance, and whether all passed."""
     found: dict[tuple[int, int], tuple[float | None, bool]] = {}
     for trial in trials:
         for check in trial["checks"]:
@@ -193,7 +192,7 @@ def worst_errors(trials: Sequence[Report]) -> dict[tuple[int, int], tuple[float 
 
 
 def run_called(text: str) -> Run:
-    """The run with its report. Raises Http404 for what is no run's id."""
+    """Return the run with its report. Raises Http404 for what is no run's id."""
     try:
         key = uuid.UUID(text)
     except ValueError:
@@ -209,7 +208,7 @@ def _called() -> QuerySet[Run]:
     return named.defer("kernel__problem__payload").filter(pk=Given("run", Run._meta.pk))
 
 
-def _run_of(request: HttpRequest) -> tuple[Run, dict[str, Any]]:
+def _run_of(request: HttpRequest) -> tuple[Run, Report]:
     run = run_called(request.GET.get("run", ""))
     report = run.report
     if report is None:

@@ -1,19 +1,17 @@
-"""How fast a run was: beside the reference, beside the hardware's limits, and rank by rank."""
+"""Shows how fast a run was: beside the reference, beside the hardware's limits, by rank."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from leaderboard.delivery import cells
+from leaderboard.kit.json_types import Report
 from leaderboard.metrics.floors import FLOOR_WORDS, LIMITER_WORDS
 from leaderboard.metrics.verdicts import words
 
-Report = Mapping[str, Any]
-
 
 def speed(report: Report) -> dict[str, object] | None:
-    """Context of `_speed.html`; None where nothing was timed."""
+    """Return the context of `_speed.html`; None where nothing was timed."""
     timing = report.get("timing")
     if not timing:
         return None
@@ -28,13 +26,13 @@ def speed(report: Report) -> dict[str, object] | None:
 
 
 def own_ratio(timing: Report) -> float | None:
-    """The speedup that PKB's own harness would report: from times that ranks tell themselves."""
+    """Return the speedup that PKB's own harness would report, from times that ranks tell."""
     kernel_us, baseline_us = timing["kernel_events_us"], timing["baseline_events_us"]
     return baseline_us / kernel_us if kernel_us and baseline_us else None
 
 
 def bound(floors: Mapping[str, float] | None, timing: Report) -> dict[str, object]:
-    """The floors as bars against what was measured. A host without a datasheet has none."""
+    """Return the floors as bars against what was measured. A host without a datasheet has none."""
     if not floors:
         return {"floors": None}
     least_us = {name: floors[f"{name}_us"] for name in FLOOR_WORDS}
@@ -45,8 +43,8 @@ def bound(floors: Mapping[str, float] | None, timing: Report) -> dict[str, objec
     def row(name: str, says: str, us: float, **marks: bool) -> dict[str, object]:
         made = (cells.decimal_cell(us, 2), cells.decimal_cell(100 * us / kernel_us))
         width = f"{100 * us / longest_us:.2f}"
-        told = {"name": name, "says": says, "cells": cells.joined(made), "width": width}
-        return {**told, "is_bound": False, "measured": False, **marks}
+        shown = {"name": name, "says": says, "cells": cells.joined(made), "width": width}
+        return {**shown, "is_bound": False, "measured": False, **marks}
 
     rows = [
         row(words.name.capitalize(), words.means, least_us[code], is_bound=code == limiter)
@@ -63,7 +61,7 @@ def bound(floors: Mapping[str, float] | None, timing: Report) -> dict[str, objec
 
 
 def rank_facts(report: Report) -> dict[str, object] | None:
-    """Context of `_ranks.html`: each rank's own times, and what ran on it while it was profiled."""
+    """Return the context of `_ranks.html`: each rank's times, and what ran while profiled."""
     own_us = (report.get("timing") or {}).get("rank_us", ())
     profiled = {timeline["rank"]: timeline for timeline in report.get("timelines", ())}
     gpus = report.get("gpus", ())
@@ -80,7 +78,7 @@ def rank_facts(report: Report) -> dict[str, object] | None:
 
 
 def skew(own_us: Sequence[float]) -> dict[str, object] | None:
-    """How far the slowest rank is behind the fastest."""
+    """Return the slowest rank and how far it is behind the fastest, as a share."""
     if len(own_us) < 2 or min(own_us) <= 0:
         return None
     slowest = max(range(len(own_us)), key=lambda rank: own_us[rank])
@@ -88,7 +86,7 @@ def skew(own_us: Sequence[float]) -> dict[str, object] | None:
 
 
 def hidden(timelines: Sequence[Report]) -> float | None:
-    """The share of communication that ran while something was computed, over all ranks."""
+    """Return the share of communication that ran while something was computed, over all ranks."""
     communication_us = sum(timeline["communication_us"] for timeline in timelines)
     overlap_us = sum(timeline["overlap_us"] for timeline in timelines)
     return overlap_us / communication_us if communication_us > 0 else None

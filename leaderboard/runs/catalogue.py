@@ -5,13 +5,12 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from django.conf import settings
 from django.db import transaction
 
+from leaderboard.kit.json_types import JsonDict, JsonObject
 from leaderboard.models import DataVersion, Problem
 from leaderboard.read_model import summary
 from leaderboard.runs.hosts import register
@@ -24,11 +23,11 @@ COLUMNS = (
 
 
 class CatalogueError(Exception):
-    """The catalogue cannot be read; the text says what is wrong with it."""
+    """Says why the catalogue cannot be read."""
 
 
-def read_file(path: Path) -> list[dict[str, Any]]:
-    """Raises CatalogueError."""
+def read_file(path: Path) -> list[JsonDict]:
+    """Return the problems of an exported catalogue; raise CatalogueError."""
     try:
         text = path.read_text()
     except OSError as error:
@@ -36,8 +35,8 @@ def read_file(path: Path) -> list[dict[str, Any]]:
     return _entries(text, str(path))
 
 
-def read_code() -> list[dict[str, Any]]:
-    """Export the problem files anew and read that; raises CatalogueError.
+def read_code() -> list[JsonDict]:
+    """Export the problem files anew and return that catalogue; raise CatalogueError.
 
     A process of its own does it, because problem files load torch.
     """
@@ -50,7 +49,7 @@ def read_code() -> list[dict[str, Any]]:
     return read_file(EXPORT)
 
 
-def _entries(text: str, name: str) -> list[dict[str, Any]]:
+def _entries(text: str, name: str) -> list[JsonDict]:
     try:
         data = json.loads(text)
         version, entries = data["version"], data["problems"]
@@ -65,8 +64,8 @@ def _entries(text: str, name: str) -> list[dict[str, Any]]:
     return list(entries)
 
 
-def sync(entries: list[dict[str, Any]]) -> list[int]:
-    """Store the entries; returns the numbers of those that are new or changed.
+def sync(entries: list[JsonDict]) -> list[int]:
+    """Store the entries; return the numbers of those that are new or changed.
 
     A problem that is no longer listed stays, unscored: its results are kept. Where a digest
     changed, results of the old one no longer count, so the summary is made anew.
@@ -90,5 +89,5 @@ def sync(entries: list[dict[str, Any]]) -> list[int]:
     return [entry["number"] for entry in changed] + [problem.number for problem in left]
 
 
-def _differs(problem: Problem | None, entry: Mapping[str, Any]) -> bool:
+def _differs(problem: Problem | None, entry: JsonObject) -> bool:
     return problem is None or problem.payload != entry or problem.scored != entry["scored"]

@@ -1,4 +1,4 @@
-"""The seam to the evaluator: runs go out as jobs under a lease, reports come back as results.
+"""Exchanges jobs and reports with workers: runs go out under a lease, reports come back as results.
 
 Every change of a run's state is one conditional UPDATE, so that of two workers, sweeps or cancels
 at the same moment one wins and the others learn of it.
@@ -20,45 +20,45 @@ from django.utils import timezone
 from evaluator import Backend, Device, Dtype, Job, Profile, Progress, Report, Verdict, limits_of
 from evaluator.messages.codec import encode
 from leaderboard.kit.prepared import Given, ask, change, pipelined
-from leaderboard.kit.request_error import Refusal
+from leaderboard.kit.request_error import RequestError
 from leaderboard.models import DataVersion, Decline, Run, Status, Submission, Trust
 from leaderboard.models.runs import MAX_TRIES, RunQuerySet
 from leaderboard.read_model import summary
 from leaderboard.runs.reports import check_subject, clean, columns_of, decoded
 
-NO_LEASE: dict[str, Any] = {"lease_token": None, "lease_until": None}
-NO_PROGRESS: dict[str, Any] = {"phase": None, "progress_done": 0, "progress_total": 0}
+NO_LEASE: dict[str, object] = {"lease_token": None, "lease_until": None}
+NO_PROGRESS: dict[str, object] = {"phase": None, "progress_done": 0, "progress_total": 0}
 ERROR_LIMIT = 10_000
 
 
 @dataclass(frozen=True, kw_only=True)
 class Lease:
-    """A claimed run: the job, and the token that every later call about it must carry."""
+    """Holds a leased run: the job, and the token that every later call about it must carry."""
 
     job: Job
     token: str
     tries: int
 
     @property
-    def encoded_job(self) -> dict[str, Any]:
+    def encoded_job(self) -> dict[str, object]:
         return dict(encode(self.job))
 
 
-class Fenced(Refusal):
-    """The run is not this worker's, or no longer."""
+class Fenced(RequestError):
+    """Reports that the run is not this worker's, or no longer."""
 
     def __init__(self) -> None:
         message = "The run is finished or belongs to another worker."
         super().__init__("fenced", message, "Stop the evaluation and drop it.", status=409)
 
 
-def claim(run_id: UUID, host: str) -> Lease:
-    """Take a run that waits, or whose worker went silent, and that this host has not declined;
-    raises Fenced when there is none."""
+def lease(run_id: UUID, host: str) -> Lease:
+    """Lease a run that waits, or whose worker went silent, and that this host has not declined;
+    raise Fenced where there is none."""
     now, token = timezone.now(), secrets.token_urlsafe(32)
     free = Q(status=Status.QUEUED) | Q(status=Status.RUNNING, lease_until__lt=now)
     wanted = Run.objects.not_declined_by(host).filter(tries__lt=MAX_TRIES, cancel_requested=False)
-    claimed = wanted.filter(free, pk=run_id).update(
+    leased = wanted.filter(free, pk=run_id).update(
         status=Status.RUNNING,
         host=host,
         tries=F("tries") + 1,
@@ -67,17 +67,18 @@ def claim(run_id: UUID, host: str) -> Lease:
         started_at=now,
         **NO_PROGRESS,
     )
-    if not claimed:
+    if not leased:
         raise Fenced
     run = Run.objects.with_names().select_related("kernel__source").get(pk=run_id)
     return Lease(job=_job(run), token=token, tries=run.tries)
 
 
 def heartbeat(run_id: UUID, token: str, progress: object) -> bool:
-    """Extend the lease and note the progress; whether the run shall be cancelled."""
+    """Extend the lease and store the progress; return True if the run shall be cancelled. Raises
+    Fenced, and RequestError for a progress that is none."""
     step = decoded(Progress, progress, "progress")
     if not 0 <= step.done <= step.total < 1 << 31:
-        raise Refusal("bad_progress", "done must lie between 0 and total.", "Mend the worker.")
+        raise RequestError("bad_progress", "done must lie between 0 and total.", "Mend the worker.")
     changed = _leased(run_id, token).update(
         lease_until=_lease_end(timezone.now()),
         phase=step.phase,
@@ -92,7 +93,7 @@ def heartbeat(run_id: UUID, token: str, progress: object) -> bool:
 def finish(run_id: UUID, token: str, report: object) -> None:
     """Store a report, its summary and the new data version together, or nothing of them.
 
-    Raises Fenced for a worker that lost its lease and Refusal for a report about something else.
+    Raises Fenced for a worker that lost its lease, RequestError for a report about something else.
     """
     found = decoded(Report, report, "report")
     run = next(iter(ask(_with_names, run=run_id)), None)
@@ -138,9 +139,9 @@ def _locked() -> QuerySet[Submission, tuple[Any, ...]]:
 
 
 def fail(run_id: UUID, token: str, error: str) -> None:
-    """Our fault: wait for another try, at most MAX_TRIES in all. Raises Fenced.
+    """Let a run wait for another try after a fault of ours, MAX_TRIES in all. Raises Fenced.
 
-    The bell does not ring at once: a host that just failed would take the run again.
+    Workers are not told at once: a host that just failed would take the run again.
     """
     now = timezone.now()
     with transaction.atomic():
@@ -149,7 +150,7 @@ def fail(run_id: UUID, token: str, error: str) -> None:
 
 
 def _decline(run: Run, token: str, reason: str) -> None:
-    """Wait for another host, as if this one had never claimed the run. Raises Fenced."""
+    """Let a run wait for another host, as if this one had never leased it. Raises Fenced."""
     leased = _leased(run.pk, token)
     unclaimed = {"status": Status.QUEUED, "host": "", "started_at": None, "rung_at": None}
     with transaction.atomic():
@@ -163,9 +164,9 @@ def _decline(run: Run, token: str, reason: str) -> None:
 
 
 def cancel(run: Run, *, even_running: bool = True) -> None:
-    """End a waiting run at once; tell the worker of a running one, if those may be ended too.
+    """End a waiting run at once; ask the worker of a running one to, if those may be ended too.
 
-    Raises Refusal.
+    Raises RequestError for a run that is finished, or runs and may not be ended.
     """
     message = "Cancelled before it ran."
     with transaction.atomic():
@@ -177,14 +178,14 @@ def cancel(run: Run, *, even_running: bool = True) -> None:
             return
         running = Run.objects.filter(pk=run.pk, status=Status.RUNNING)
         if not even_running and running.exists():
-            raise Refusal(
+            raise RequestError(
                 "already_running",
                 "The run is being judged, and what comes of it counts.",
                 "It ends by itself within its limits of time.",
                 status=409,
             )
         if not running.update(cancel_requested=True):
-            raise Refusal(
+            raise RequestError(
                 "already_finished",
                 "The run is finished.",
                 "Results are kept; ask for the submission to be withdrawn instead.",
@@ -193,7 +194,7 @@ def cancel(run: Run, *, even_running: bool = True) -> None:
 
 
 def give_up_lost(now: datetime) -> int:
-    """Queue again every run whose lease ended without a word."""
+    """Queue again every run whose lease ended without a word; return how many."""
     lost = Run.objects.running().filter(lease_until__lt=now)
     given_up = 0
     for run_id, token, host in lost.values_list("id", "lease_token", "host"):
@@ -204,7 +205,7 @@ def give_up_lost(now: datetime) -> int:
 
 
 def _give_up(leased: RunQuerySet, error: str, now: datetime, rung_at: datetime | None) -> int:
-    """One run out of its worker's hands: cancelled, queued again, or failed for good."""
+    """Take a run out of its worker's hands: cancelled, queued again, or failed for good."""
     error = clean(error)[:ERROR_LIMIT]
     queued = {"status": Status.QUEUED, "phase": None, "rung_at": rung_at, "last_error": error}
     going_on = leased.filter(tries__lt=MAX_TRIES, cancel_requested=False)
@@ -226,7 +227,7 @@ def _give_up(leased: RunQuerySet, error: str, now: datetime, rung_at: datetime |
     return int(failed)
 
 
-def _cancelled(message: str, now: datetime) -> dict[str, Any]:
+def _cancelled(message: str, now: datetime) -> dict[str, object]:
     return {
         "status": Status.CANCELLED,
         "verdict": Verdict.CANCELLED,

@@ -1,4 +1,4 @@
-"""Hosts that judge: who is alive, and the sweep that each of their hellos does."""
+"""Keeps track of the hosts that judge, and sweeps the queue with each of their hellos."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from django.db.models import Q
 from django.utils import timezone
 
 from leaderboard.celery import ring
-from leaderboard.kit.request_error import Refusal
+from leaderboard.kit.request_error import RequestError
 from leaderboard.models import Decline, Hardware, Run, WorkerHost
 from leaderboard.runs.evaluation import give_up_lost
 
@@ -22,12 +22,12 @@ CPU_WORLD_SIZE = 8
 # A host judges one run at a time, so the bell need not ring for more than the next few.
 RINGS_PER_HOST = 2
 # What a hello tells of the host that its verdicts may depend on.
-TOLD = ("hardware", "isolation", "judge_version", "versions")
+VERDICT_FACTS = ("hardware", "isolation", "judge_version", "versions")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Hello:
-    """What a host says of itself."""
+    """Holds what a host says of itself."""
 
     host: str
     queue: str
@@ -37,27 +37,30 @@ class Hello:
     versions: dict[str, str]
 
 
-def greet(hello: Hello) -> None:
-    """Note that a host is alive, and do the sweep. Raises Refusal for a queue with a wrong name.
+def record_hello(hello: Hello) -> None:
+    """Store that a host is alive, and do the sweep. Raises RequestError for a queue with a wrong
+    name.
 
     A host that tells of something new, or was silent, may be able to judge what it declined.
     """
     register(hello.queue, hello.hardware)
     host, queue = hello.host, hello.queue
-    told = {name: getattr(hello, name) for name in TOLD}
-    if WorkerHost.objects.alive().filter(host=host, queue=queue).values(*TOLD).first() != told:
+    facts = {name: getattr(hello, name) for name in VERDICT_FACTS}
+    known = WorkerHost.objects.alive().filter(host=host, queue=queue)
+    if known.values(*VERDICT_FACTS).first() != facts:
         Decline.objects.forget(host, queue)
-    told["last_seen_at"] = timezone.now()
-    WorkerHost.objects.update_or_create(host=host, queue=queue, defaults=told)
+    facts["last_seen_at"] = timezone.now()
+    WorkerHost.objects.update_or_create(host=host, queue=queue, defaults=facts)
     sweep()
 
 
 def register(queue: str, title: str) -> Hardware:
-    """The class of hardware that listens to a queue, made if it is new."""
+    """Return the class of hardware that listens to a queue, made if it is new. Raises RequestError
+    for a queue with a wrong name."""
     match = _QUEUE.fullmatch(queue)
     count = int(match["count"] or CPU_WORLD_SIZE) if match else 0
     if match is None or not 2 <= count <= 64 or len(queue) > 32:
-        raise Refusal(
+        raise RequestError(
             "bad_queue",
             f"{queue[:64]!r} does not name a class of hardware.",
             "Call a queue cpu, or <device>x<count> with a count from 2 to 64: h200x4.",
@@ -70,9 +73,9 @@ def register(queue: str, title: str) -> Hardware:
 
 
 def sweep() -> int:
-    """Queue again what silent workers left, and ring for runs whose bell was lost.
+    """Queue again what silent workers left, and tell workers of waiting runs that they missed.
 
-    Returns how often it rang. Only for what a living host may take.
+    Returns for how many runs they were told; only for what a living host may take.
     """
     now = timezone.now()
     give_up_lost(now)

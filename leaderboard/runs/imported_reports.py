@@ -27,7 +27,7 @@ from leaderboard.models import (
     Visibility,
 )
 from leaderboard.read_model import summary
-from leaderboard.runs.report_lines import BadLine, Judged, checked, read
+from leaderboard.runs.report_lines import CheckedLine, ReportLineError, checked, read
 
 SHIPPED = Path(settings.BASE_DIR) / "fixtures" / "reports"
 OWNER = "pkb"
@@ -37,7 +37,7 @@ SHARED = ("vendor", "baseline", "k")
 
 @dataclass(frozen=True, kw_only=True)
 class Loaded:
-    """`stale` says of each run of another version of its problem where it stands."""
+    """Counts what was stored; `stale` says where runs of other versions of a problem stand."""
 
     submissions: int
     runs: int
@@ -45,7 +45,7 @@ class Loaded:
 
 
 def load(path: Path) -> Loaded | None:
-    """Store a file, all of it or nothing; None where it was stored before. Raises BadLine."""
+    """Store all of a file, or nothing; None where it was stored before. Raises ReportLineError."""
     lines = read(path)
     digest = hashlib.sha256("\n".join(lines).encode()).hexdigest()
     with transaction.atomic():
@@ -66,24 +66,26 @@ def _owner() -> AbstractBaseUser:
     return users.filter(username=OWNER).first() or users.create_user(username=OWNER)
 
 
-def _grouped(every: Iterable[Judged]) -> list[list[Judged]]:
-    """By submission; raises BadLine for a line that contradicts an earlier one of its own."""
-    groups: dict[tuple[str, str, str], list[Judged]] = {}
-    kernels: dict[tuple[object, ...], Judged] = {}
+def _grouped(every: Iterable[CheckedLine]) -> list[list[CheckedLine]]:
+    """Group by submission; raise ReportLineError where a line contradicts an earlier one."""
+    groups: dict[tuple[str, str, str], list[CheckedLine]] = {}
+    kernels: dict[tuple[object, ...], CheckedLine] = {}
     for judged in every:
         line = judged.line
         group = groups.setdefault(line.whose, [])
         group.append(judged)
         for name in SHARED:
             if getattr(line, name) != getattr(group[0].line, name):
-                raise BadLine(f"{judged.where}: {name} differs from {group[0].where}")
+                raise ReportLineError(f"{judged.where}: {name} differs from {group[0].where}")
         same = kernels.setdefault((*line.whose, *judged.place), judged)
         if (line.source, line.backend) != (same.line.source, same.line.backend):
-            raise BadLine(f"{judged.where}: another kernel than {same.where} has in its place")
+            raise ReportLineError(
+                f"{judged.where}: another kernel than {same.where} has in its place"
+            )
     return list(groups.values())
 
 
-def _store(owner: AbstractBaseUser, group: Sequence[Judged], key: str, digest: str) -> None:
+def _store(owner: AbstractBaseUser, group: Sequence[CheckedLine], key: str, digest: str) -> None:
     line = group[0].line
     is_verified = any(judged.line.counts for judged in group)
     submission = Submission.objects.create(
@@ -113,8 +115,8 @@ def _store(owner: AbstractBaseUser, group: Sequence[Judged], key: str, digest: s
         summary.rewrite(submission.pk, problem_id)
 
 
-def _model(judged: Judged) -> LanguageModel:
-    """Whether it is a baseline is said of models that nothing was known of."""
+def _model(judged: CheckedLine) -> LanguageModel:
+    """Return the model, which becomes a baseline, or none, where nothing was known of it."""
     line = judged.line
     model = LanguageModel.objects.named(line.model, line.vendor)
     unknown = LanguageModel.objects.filter(pk=model.pk, submissions=None, published=None)
@@ -122,11 +124,11 @@ def _model(judged: Judged) -> LanguageModel:
     model.refresh_from_db()
     if model.is_baseline != line.baseline:
         kind = "a baseline" if model.is_baseline else "no baseline"
-        raise BadLine(f"{judged.where}: {model.name} is recorded as {kind}")
+        raise ReportLineError(f"{judged.where}: {model.name} is recorded as {kind}")
     return model
 
 
-def _finish(judged: Judged) -> None:
+def _finish(judged: CheckedLine) -> None:
     took_s = sum(max(seconds, 0.0) for seconds in judged.line.report.phase_s.values())
     began_at = judged.finished_at - timedelta(seconds=min(took_s, 86_400.0))
     Run.objects.filter(pk=judged.run.pk).update(

@@ -1,4 +1,4 @@
-"""Reports that a judge made elsewhere, as lines of a file: read and checked, nothing stored yet."""
+"""Reads and checks reports that a judge made elsewhere, as lines of a file; stores no result."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from django.core.exceptions import ValidationError
 from django.db import models
@@ -18,7 +18,8 @@ from django.utils import timezone
 
 from evaluator import Backend, Device, Dtype, Isolation, Profile, Report
 from evaluator.messages.codec import decode
-from leaderboard.kit.request_error import Refusal
+from leaderboard.kit.json_types import JsonObject
+from leaderboard.kit.request_error import RequestError
 from leaderboard.models import Hardware, Kernel, LanguageModel, Problem, Run, Submission
 from leaderboard.models.catalogue import model_slug
 from leaderboard.runs.hosts import register
@@ -26,12 +27,12 @@ from leaderboard.runs.reports import check_subject, columns_of
 from leaderboard.submissions.sources import Candidate, checked_problem, decoded
 
 
-class BadLine(Exception):
-    """Nothing of the file can be stored; the text names the line and what is wrong with it."""
+class ReportLineError(Exception):
+    """Names the line and what is wrong with it; nothing of the file can be stored."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class JudgedOn:
+class LineJob:
     hardware: str
     world_size: int
     size: str
@@ -41,8 +42,8 @@ class JudgedOn:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Line:
-    """A kernel, whose it is, and its report. `judged_at` is ISO 8601 with an offset."""
+class ReportLine:
+    """Holds a kernel, whose it is, and its report. `judged_at` is ISO 8601 with an offset."""
 
     model: str
     vendor: str
@@ -55,13 +56,13 @@ class Line:
     step: int
     backend: Backend
     source: str
-    job: JudgedOn
+    job: LineJob
     judged_at: str
     report: Report
 
     @property
     def whose(self) -> tuple[str, str, str]:
-        """What makes lines of a file one submission."""
+        """Return what makes lines of a file one submission."""
         return self.model, self.harness, self.notes
 
     @property
@@ -70,15 +71,15 @@ class Line:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Judged:
-    """A line that may be stored. `where` is its file and number; neither row is saved yet."""
+class CheckedLine:
+    """Holds a line that may be stored. `where` is its file and number; neither row is saved yet."""
 
     where: str
-    line: Line
+    line: ReportLine
     kernel: Kernel
     run: Run
     finished_at: datetime
-    columns: Mapping[str, Any]
+    columns: JsonObject
 
     @property
     def is_stale(self) -> bool:
@@ -90,27 +91,27 @@ class Judged:
 
 
 def read(path: Path) -> list[str]:
-    """The lines of a file; raises BadLine."""
+    """Return the lines of a file, unpacked where it ends in .gz; raise ReportLineError."""
     try:
         data = path.read_bytes()
         text = (gzip.decompress(data) if path.suffix == ".gz" else data).decode()
     except (OSError, EOFError, ValueError) as error:
-        raise BadLine(f"{path} cannot be read: {error}") from None
+        raise ReportLineError(f"{path} cannot be read: {error}") from None
     lines = text.removesuffix("\n").split("\n")
     if lines == [""]:
-        raise BadLine(f"{path} is empty")
+        raise ReportLineError(f"{path} is empty")
     return lines
 
 
-def checked(path: Path, lines: Sequence[str]) -> Iterator[Judged]:
-    """Each line, with its hardware made if it is new; raises BadLine."""
+def checked(path: Path, lines: Sequence[str]) -> Iterator[CheckedLine]:
+    """Yield each line, with its hardware made if it is new; raise ReportLineError."""
     problems = {problem.slug: problem for problem in Problem.objects.all()}
     for number, text in enumerate(lines, 1):
         where = f"{path}:{number}"
         try:
             yield _checked(where, text, problems)
-        except (Refusal, ValidationError, ValueError) as error:
-            raise BadLine(f"{where}: {_reason(error)}") from None
+        except (RequestError, ValidationError, ValueError) as error:
+            raise ReportLineError(f"{where}: {_reason(error)}") from None
 
 
 def _reason(error: Exception) -> str:
@@ -119,10 +120,10 @@ def _reason(error: Exception) -> str:
     return str(error)
 
 
-def _checked(where: str, text: str, problems: Mapping[str, Problem]) -> Judged:
-    """Raises Refusal, ValidationError or ValueError for a line that is wrong."""
-    told = json.loads(text, parse_constant=_refuse_constant, parse_float=_finite)
-    line = decode(Line, told, "line")
+def _checked(where: str, text: str, problems: Mapping[str, Problem]) -> CheckedLine:
+    """Check one line; raise RequestError, ValidationError or ValueError where it is wrong."""
+    value = json.loads(text, parse_constant=_refuse_constant, parse_float=_finite)
+    line = decode(ReportLine, value, "line")
     _check_texts(line)
     source = decoded(line.source.encode())
     candidate = Candidate(
@@ -143,7 +144,7 @@ def _checked(where: str, text: str, problems: Mapping[str, Problem]) -> Judged:
     run.hardware = _hardware(line, columns["environment"])
     _check_fields(kernel, "attempt", "step", "backend")
     _check_fields(run, *asked, "problem_digest")
-    return Judged(
+    return CheckedLine(
         where=where,
         line=line,
         kernel=kernel,
@@ -158,12 +159,12 @@ def _refuse_constant(name: str) -> NoReturn:
 
 
 def _finite(text: str) -> float:
-    """What JSON writes in digits may still be too large."""
+    """Refuse a number that JSON writes in digits and that is too large for a float."""
     number = float(text)
     return number if math.isfinite(number) else _refuse_constant(text)
 
 
-def _check_texts(line: Line) -> None:
+def _check_texts(line: ReportLine) -> None:
     if not all(map(_is_plain, (line.model, line.vendor, line.notes))):
         raise ValueError("model, vendor and notes must hold what a database takes")
     if not model_slug(line.model):
@@ -177,7 +178,7 @@ def _check_texts(line: Line) -> None:
 
 
 def _is_plain(text: str) -> bool:
-    """Without NUL and halves of surrogate pairs."""
+    """Return True for text without NUL and halves of surrogate pairs."""
     return "\0" not in text and text == text.encode(errors="replace").decode()
 
 
@@ -185,8 +186,8 @@ def _check_fields(row: models.Model, *names: str) -> None:
     row.clean_fields(exclude={field.name for field in row._meta.fields} - set(names))
 
 
-def _hardware(line: Line, environment: Mapping[str, Any]) -> Hardware:
-    """The class of hardware that the line names, made from what its report tells if it is new."""
+def _hardware(line: ReportLine, environment: JsonObject) -> Hardware:
+    """Return the hardware that the line names, made from what its report tells if it is new."""
     hardware = register(line.job.hardware, environment["hardware"][:200])
     if hardware.device != line.job.device or line.job.world_size > hardware.max_world_size:
         raise ValueError(
@@ -194,8 +195,8 @@ def _hardware(line: Line, environment: Mapping[str, Any]) -> Hardware:
         )
     if "environment" not in hardware.facts:
         gpus = [gpu.name for gpu in line.report.gpus]
-        told = {name: environment[name] for name in ("hardware", "versions")}
-        hardware.facts = {**hardware.facts, "environment": {**told, "gpus": gpus}}
+        facts = {name: environment[name] for name in ("hardware", "versions")}
+        hardware.facts = {**hardware.facts, "environment": {**facts, "gpus": gpus}}
         hardware.save(update_fields=["facts"])
     return hardware
 

@@ -1,18 +1,20 @@
-"""What a worker sends, read and turned into columns of a run."""
+"""Reads what a worker sends, and turns it into columns of a run."""
 
 from __future__ import annotations
 
 import json
 import math
 import zlib
-from typing import Any
+from typing import Any, TypeVar
 
 from evaluator import Report
 from evaluator.messages.codec import DecodeError, decode, encode
-from leaderboard.kit.request_error import Refusal
+from leaderboard.kit.json_types import JsonDict
+from leaderboard.kit.request_error import RequestError
 from leaderboard.models import Run
 from leaderboard.models.runs import TIMES
 
+Message = TypeVar("Message")
 # Columns that a report fills as they are.
 FOUND = (
     *("verdict", "phase", "message", "cause", "evidence", "flags", "ranks"),
@@ -20,30 +22,30 @@ FOUND = (
 )
 
 
-def decoded(kind: type[Any], value: object, name: str) -> Any:
-    """A message of the evaluator's. Raises Refusal."""
+def decoded(kind: type[Message], value: object, name: str) -> Message:
+    """Return a message of the evaluator's; raise RequestError `bad_<name>`."""
     try:
         return decode(kind, value, name)
     except DecodeError as error:
         fix = "Run the same version of the evaluator as the site."
-        raise Refusal(f"bad_{name}", clean(str(error)), fix) from None
+        raise RequestError(f"bad_{name}", clean(str(error)), fix) from None
 
 
 def check_subject(run: Run, report: Report) -> None:
-    """Raises Refusal unless the report is about this kernel and this version of its problem."""
+    """Raise RequestError unless the report is about this kernel and this version of its problem."""
     expected = (run.kernel.problem.slug, run.problem_digest, run.kernel.source_id)
     if (report.problem, report.problem_digest, report.kernel_digest) != expected:
-        raise Refusal(
+        raise RequestError(
             "wrong_subject",
             "The report is about another kernel, another problem or another version of it.",
             "Bring the host's problem files to the version that the site has.",
         )
 
 
-def columns_of(report: Report) -> dict[str, Any]:
-    """Raises Refusal for a time that is none."""
-    told = clean(encode(report))
-    timing = told["timing"] or dict.fromkeys(TIMES)
+def columns_of(report: Report) -> JsonDict:
+    """Return the columns of a run that a report fills; raise RequestError for a wrong time."""
+    message = clean(encode(report))
+    timing = message["timing"] or dict.fromkeys(TIMES)
     floors = report.floors
     numbers = {
         **{name: timing[name] for name in TIMES},
@@ -51,18 +53,18 @@ def columns_of(report: Report) -> dict[str, Any]:
         "utilisation": report.utilisation,
     }
     if not all(0 <= number < math.inf for number in numbers.values() if number is not None):
-        raise Refusal("bad_report", "A time is not finite.", "Mend the worker.")
+        raise RequestError("bad_report", "A time is not finite.", "Mend the worker.")
     return {
         **numbers,
-        **{name: told[name] for name in FOUND},
+        **{name: message[name] for name in FOUND},
         "limiter": floors.limiter if floors else None,
-        "mechanisms": sorted({found["tag"] for found in told["mechanisms"]}),
-        "report_packed": zlib.compress(json.dumps(told).encode(), 6),
+        "mechanisms": sorted({found["tag"] for found in message["mechanisms"]}),
+        "report_packed": zlib.compress(json.dumps(message).encode(), 6),
     }
 
 
 def clean(value: Any) -> Any:
-    """A JSON value whose texts any database takes: without NUL and lone surrogates."""
+    """Return a JSON value with texts that any database takes: without NUL and lone surrogates."""
     if isinstance(value, str):
         return value.encode(errors="replace").decode().replace("\0", "\ufffd")
     if isinstance(value, dict):

@@ -1,10 +1,9 @@
-"""Pages about the site itself: how it judges, and what it is doing now."""
+"""Shows how the site judges, and what it is doing now."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import Any
 
 from django.conf import settings
 from django.db.models import F, prefetch_related_objects
@@ -13,6 +12,7 @@ from django.utils import timezone
 
 from leaderboard.delivery import cells
 from leaderboard.delivery.pages import Crumb, Page, Table, choice, public_page
+from leaderboard.kit.json_types import JsonDict, JsonObject
 from leaderboard.kit.links import url
 from leaderboard.models import Problem, Publication, Run, Status, WorkerHost
 from leaderboard.models.runs import FINAL
@@ -22,7 +22,6 @@ from leaderboard.read_model.queue_counts import MOST_COUNTED, by_hardware, count
 from leaderboard.run_pages.kernel import LINE_READS, RUN_COLUMNS, run_line
 from leaderboard.site_pages.methodology import SETS, TABLES, methodology_context, set_table
 
-Row = Mapping[str, Any]
 NEWEST = 20
 QUEUE_COLUMNS = ("hardware_id", "queued", "running", "finished")
 HOST_COLUMNS = (
@@ -86,13 +85,13 @@ def status(request: HttpRequest) -> Page:
 
 
 def status_tables(
-    queues: Sequence[Row], hosts: Sequence[Row], recent: Sequence[Row]
+    queues: Sequence[JsonObject], hosts: Sequence[JsonObject], recent: Sequence[JsonObject]
 ) -> dict[str, Table]:
-    """By what `?table=` calls them."""
-    told = [{**host, "versions": _in_one_cell(host["versions"])} for host in hosts]
+    """Return the tables by what `?table=` calls them."""
+    shown = [{**host, "versions": _in_one_cell(host["versions"])} for host in hosts]
     return {
         "queues": Table.of(QUEUE_COLUMNS, queues),
-        "hosts": Table.of(HOST_COLUMNS, told),
+        "hosts": Table.of(HOST_COLUMNS, shown),
         "recent": Table.of(RECENT_COLUMNS, recent),
     }
 
@@ -101,9 +100,9 @@ def _in_one_cell(versions: Mapping[str, str]) -> str:
     return ", ".join(f"{name} {version}" for name, version in sorted(versions.items()))
 
 
-def queue_rows(now: datetime) -> list[dict[str, Any]]:
-    """Every class of hardware with runs that wait, go on, or ended in the last day: `finished`,
-    of which no more than MOST_COUNTED are counted."""
+def queue_rows(now: datetime) -> list[JsonDict]:
+    """Return every class of hardware with runs that wait, go on, or ended in the last day:
+    `finished`, of which no more than MOST_COUNTED are counted."""
     today = of_each().filter(status__in=FINAL, finished_at__gte=now - timedelta(days=1))
     found = by_hardware().annotate(finished=counted(today, MOST_COUNTED)).order_by("pk")
     names = ("queued", "running", "finished", "oldest")
@@ -111,13 +110,13 @@ def queue_rows(now: datetime) -> list[dict[str, Any]]:
     return [dict(row) for row in rows if row["queued"] or row["running"] or row["finished"]]
 
 
-def _drawn(queue: dict[str, Any]) -> dict[str, object]:
+def _drawn(queue: JsonDict) -> dict[str, object]:
     counts = map(cells.count_cell, (queue["queued"], queue["running"]))
     return {"name": queue["hardware_id"], "cells": cells.joined(counts)}
 
 
-def host_rows(now: datetime, queue: str | None = None) -> list[dict[str, Any]]:
-    """Hosts of one queue, or all."""
+def host_rows(now: datetime, queue: str | None = None) -> list[JsonDict]:
+    """Return the hosts of one queue, or all."""
     hosts = WorkerHost.objects.all() if queue is None else WorkerHost.objects.filter(queue=queue)
     silent_before = now - timedelta(seconds=settings.PKB_HOST_SILENCE_S)
     return [
@@ -142,7 +141,7 @@ def newest_public_runs() -> list[Run]:
     return newest
 
 
-def recent_row(run: Run) -> dict[str, Any]:
+def recent_row(run: Run) -> dict[str, object]:
     return {
         **run_line(run),
         "declined": declined(run),
@@ -152,6 +151,6 @@ def recent_row(run: Run) -> dict[str, Any]:
 
 
 def declined(run: Run) -> str:
-    """Why a run waits, where a host could not judge it."""
+    """Say why a run waits, where a host could not judge it."""
     newest = next(iter(run.declines.all()), None) if run.status == Status.QUEUED else None
     return str(newest or "")

@@ -1,4 +1,4 @@
-"""Figures: which a page has, and a page with its data for each. A module for each kind of page."""
+"""Lists all figures, and serves for each a page with its data."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the search box finds: what is public, and little of it at a time."""
+"""Finds what is public for the search box, and little of it at a time."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from django.db.models.functions import Lower
 
 from leaderboard.kit.links import url
 from leaderboard.kit.prepared import Given, ask
+from leaderboard.metrics.mechanisms import mechanism_name
 from leaderboard.metrics.verdicts import words
 from leaderboard.models import (
     Hardware,
@@ -26,7 +27,6 @@ from leaderboard.models import (
 )
 from leaderboard.models.choices import BACKENDS, Harness
 from leaderboard.read_model.judge_constants import judge_constants
-from leaderboard.run_pages.mechanisms import name_of
 
 MOST = 20
 LONGEST = 80
@@ -43,7 +43,7 @@ Row = tuple[Any, ...]
 
 @dataclass(frozen=True, kw_only=True)
 class Found:
-    """`exact`: what was asked for is its whole name or number, or the start of its digest."""
+    """Holds a result. `exact`: what was asked for is its name or number, or starts its digest."""
 
     kind: str
     title: str
@@ -53,7 +53,7 @@ class Found:
 
 
 def find(asked: str) -> list[Found]:
-    """At most MOST of each kind, exact ones first; at most four queries."""
+    """Return at most MOST of each kind, exact ones first; at most four queries."""
     text = " ".join(asked.casefold().split())
     if not text or "\0" in text:
         return []
@@ -69,20 +69,20 @@ def find(asked: str) -> list[Found]:
 
 
 def hexadecimal(text: str) -> str | None:
-    """The start of a digest or of a run's id, where that is long enough to tell something."""
+    """Return the start of a digest or of a run's id, where it is long enough to tell something."""
     digits = text.removeprefix("sha256:").replace("-", "")
     long_enough = FEWEST_DIGITS <= len(digits) <= DIGEST_DIGITS
     return digits if long_enough and _HEX.fullmatch(digits) else None
 
 
 def sole(found: Sequence[Found]) -> Found | None:
-    """The only thing found, where it is exactly what was asked for."""
+    """Return the only thing found, where it is exactly what was asked for."""
     return found[0] if len(found) == 1 and found[0].exact else None
 
 
 def _problems(text: str, number: int | None) -> list[Found]:
-    """Every word occurs in number, title, slug or category. First those in whose title a word
-    begins as each that was asked for: `all` is in every normALisation."""
+    """Find problems with every word in number, title, slug or category. First those in whose title
+    a word begins as each that was asked for: `all` is in every normALisation."""
     found, near = [], set[str]()
     categories: dict[str, str] = {}
     sources = set[str]()
@@ -103,7 +103,7 @@ def _problems(text: str, number: int | None) -> list[Found]:
 
 
 def words_of(text: str) -> list[str]:
-    """`ring-attention` and `ring_attention` are two words, as in titles."""
+    """Split into words as titles do: `ring-attention` and `ring_attention` are two."""
     return re.findall(r"[^-_\s]+", text) or [text]
 
 
@@ -113,6 +113,7 @@ def _every_problem() -> QuerySet[Problem, Row]:
 
 
 def begins(title: str, text: str) -> bool:
+    """Return True if each word of `text` is the start of one in `title`."""
     starts = _WORD.findall(title)
     return all(any(start.startswith(word) for start in starts) for word in words_of(text))
 
@@ -132,7 +133,7 @@ def _categories(text: str, titles: Mapping[str, str]) -> list[Found]:
 
 
 def _sources(text: str, names: Iterable[str]) -> list[Found]:
-    """Codebases, with or without who owns them: `Megatron` is NVIDIA/Megatron-LM."""
+    """Find codebases, with or without who owns them: `Megatron` is NVIDIA/Megatron-LM."""
     return [
         Found(
             kind="Source codebase",
@@ -147,10 +148,10 @@ def _sources(text: str, names: Iterable[str]) -> list[Found]:
 
 
 def _filters(text: str) -> list[Found]:
-    """Backends, mechanisms and harnesses, by which the board can be narrowed."""
+    """Find backends, mechanisms and harnesses, by which the board can be filtered."""
     tags = judge_constants()["mechanisms"]
     known = [("backend", name, name) for name, _ in BACKENDS]
-    known += [("mechanism", tag, name_of(tag)) for tag in tags]
+    known += [("mechanism", tag, mechanism_name(tag)) for tag in tags]
     known += [("harness", name, name) for name in Harness.values]
     return [
         Found(
@@ -219,7 +220,7 @@ def _submissions(number: int) -> list[Found]:
 
 
 def _kernels(digits: str) -> list[Found]:
-    """A range instead of a pattern: every database finds it in the index."""
+    """Find kernels by a range instead of a pattern: every database finds it in the index."""
     rows = Kernel.objects.filter(source__gte=digits, source__lt=f"{digits}g")
     public = rows.alias(seen_by=Lower("submission__visibility")).filter(seen_by=PUBLIC)
     public = public.order_by("source_id", "problem_id")

@@ -1,8 +1,8 @@
-"""What kernels are judged on: what it reaches, who has it, how much was judged there."""
+"""Shows what kernels are judged on: what it reaches, who has it, how much was judged there."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from django.db.models import Count, QuerySet, Sum
@@ -13,6 +13,7 @@ from django.utils.safestring import SafeString
 
 from leaderboard.delivery import cells
 from leaderboard.delivery.pages import Crumb, Page, Table, choice, public_page
+from leaderboard.kit.json_types import JsonDict, JsonObject
 from leaderboard.kit.prepared import ask, given
 from leaderboard.metrics import floors
 from leaderboard.models import Hardware, ProblemStanding, Standing, WorkerHost
@@ -62,8 +63,8 @@ def hardware_list(request: HttpRequest) -> Page:
     )
 
 
-def known_hardware() -> list[dict[str, Any]]:
-    """What hosts have said hello with, then what only was measured."""
+def known_hardware() -> list[JsonDict]:
+    """Return what hosts have said hello with, then what only was measured."""
     rows = [
         {
             "slug": row.slug,
@@ -83,26 +84,26 @@ def known_hardware() -> list[dict[str, Any]]:
     ]
 
 
-def measured_only(slug: str, data: Mapping[str, Any]) -> dict[str, Any]:
+def measured_only(slug: str, data: JsonObject) -> JsonDict:
     gpus = data["gpus"]
     title = f"{len(gpus)} x {gpus[0]}"
     facts = {"slug": slug, "title": title, "device": "cuda", "ranks": data["world_size"]}
     return {**facts, "calibration": data, "versions": calibration.versions(data)}
 
 
-def medians(data: Mapping[str, Any] | None) -> dict[str, float | None]:
-    """What a GPU reaches, of the quantities of the list."""
+def medians(data: JsonObject | None) -> dict[str, float | None]:
+    """Return what a GPU reaches, of the quantities of the list."""
     reached = {row.quantity: row.median for row in calibration.reached(data)} if data else {}
     return {column: reached.get(name) for name, column in SHOWN.items()}
 
 
-def judged_on(slug: str | None) -> dict[str, list[dict[str, Any]]]:
-    """Ranked submissions, problems and attempts judged, by hardware and there by version of the
-    judge, the newest first; two queries."""
+def judged_on(slug: str | None) -> dict[str, list[JsonDict]]:
+    """Return ranked submissions, problems and attempts judged, by hardware and there by version of
+    the judge, the newest first; two queries."""
     only = {} if slug is None else {"hardware_id": slug}
     shape = tuple(only)
     problems = {tuple(place): count for *place, count in ask(_problems, shape, **only)}
-    found: dict[str, list[dict[str, Any]]] = {}
+    found: dict[str, list[JsonDict]] = {}
     for own, judge, submissions, attempts in ask(_submissions, shape, **only):
         values = (judge, submissions, problems.get((own, judge), 0), attempts)
         found.setdefault(own, []).append(dict(zip(COUNTS, values, strict=True)))
@@ -123,7 +124,7 @@ def _problems(only: tuple[str, ...]) -> QuerySet[ProblemStanding, tuple[Any, ...
     return place.annotate(problems=Count("problem", distinct=True))
 
 
-def _list_row(record: Mapping[str, Any]) -> dict[str, object]:
+def _list_row(record: JsonObject) -> dict[str, object]:
     numbers = [
         cells.count_cell(record["ranks"]),
         *(cells.any_cell(record[name]) for name in SHOWN.values()),
@@ -139,7 +140,7 @@ def _list_row(record: Mapping[str, Any]) -> dict[str, object]:
     }
 
 
-def _counts(row: Mapping[str, Any]) -> SafeString:
+def _counts(row: JsonObject) -> SafeString:
     return cells.joined(cells.count_cell(row[name]) for name in COUNTS[1:])
 
 
@@ -186,11 +187,11 @@ def hardware(request: HttpRequest, slug: str) -> Page:
 
 
 def tables_of(
-    data: Mapping[str, Any],
-    judged: Sequence[Mapping[str, Any]],
-    hosts: Sequence[Mapping[str, Any]],
+    data: JsonObject,
+    judged: Sequence[JsonObject],
+    hosts: Sequence[JsonObject],
 ) -> dict[str, Table]:
-    """By what `?table=` calls them."""
+    """Return the tables by what `?table=` calls them."""
     clocks = [
         {"gpu": number, **state, "throttle_reasons": " ".join(state["throttle_reasons"])}
         for number, state in enumerate(data.get("states", ()))
@@ -203,21 +204,18 @@ def tables_of(
     }
 
 
-def versions(
-    hosts: Sequence[Mapping[str, Any]], told_before: Mapping[str, Any]
-) -> list[dict[str, str]]:
-    """Of what living hosts say, several where they differ; else what reports or the calibration
-    told."""
-    told: dict[str, set[str]] = {}
+def versions(hosts: Sequence[JsonObject], recorded: JsonObject) -> list[dict[str, str]]:
+    """Return what living hosts say, several where they differ; else what is recorded."""
+    found: dict[str, set[str]] = {}
     for host in hosts:
         for name, value in host["versions"].items() if host["alive"] else ():
-            told.setdefault(name, set()).add(str(value))
-    told = told or {name: {str(value)} for name, value in told_before.items()}
-    return [{"name": name, "value": ", ".join(sorted(told[name]))} for name in sorted(told)]
+            found.setdefault(name, set()).add(str(value))
+    found = found or {name: {str(value)} for name, value in recorded.items()}
+    return [{"name": name, "value": ", ".join(sorted(found[name]))} for name in sorted(found)]
 
 
-def alike(known: Mapping[str, Any], every: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Other classes with the same GPU that were measured."""
+def alike(known: JsonObject, every: Sequence[JsonObject]) -> list[str]:
+    """Return other classes with the same GPU that were measured."""
     limits = floors.limits_of(known["title"])
     return [
         row["slug"]
@@ -226,7 +224,7 @@ def alike(known: Mapping[str, Any], every: Sequence[Mapping[str, Any]]) -> list[
     ]
 
 
-def calibration_context(slug: str, data: Mapping[str, Any]) -> dict[str, object]:
+def calibration_context(slug: str, data: JsonObject) -> dict[str, object]:
     rows = calibration.reached(data)
     return {
         "measured": str(data["date"])[:10],
@@ -249,8 +247,8 @@ def _reached_row(row: calibration.Reached) -> dict[str, object]:
     return {"title": row.title, "unit": row.unit, "cells": cells.joined(numbers)}
 
 
-def pair_rows(data: Mapping[str, Any]) -> dict[str, object] | None:
-    """A row for each sender, a column for each receiver; None where no pair was measured."""
+def pair_rows(data: JsonObject) -> dict[str, object] | None:
+    """Return a row for each sender, a column for each receiver; None where no pair was measured."""
     found = calibration.pairs(data)
     if not found:
         return None
@@ -264,7 +262,7 @@ def pair_rows(data: Mapping[str, Any]) -> dict[str, object] | None:
     return {"gpus": gpus, "rows": rows}
 
 
-def _state_row(number: int, state: Mapping[str, Any]) -> dict[str, object]:
+def _state_row(number: int, state: JsonObject) -> dict[str, object]:
     numbers = (state["sm_mhz"], state["memory_mhz"], state["temperature_c"], state["power_w"])
     return {
         "number": number,

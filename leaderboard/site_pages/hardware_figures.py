@@ -1,4 +1,4 @@
-"""What hardware reaches, as a figure."""
+"""Draws what hardware reaches."""
 
 from __future__ import annotations
 

@@ -1,12 +1,12 @@
-"""What the methodology page tells: the judge's constants, and its closed sets in words."""
+"""Explains on the methodology page the judge's constants, and its closed sets in words."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
 
 from leaderboard.delivery import cells
 from leaderboard.delivery.pages import Table
+from leaderboard.kit.json_types import JsonObject
 from leaderboard.metrics import scores, verdicts
 from leaderboard.metrics.failures import failure_mode
 from leaderboard.metrics.floors import FLOOR_WORDS
@@ -105,7 +105,7 @@ def methodology_context(scored: int) -> dict[str, object]:
 
 
 def set_table(name: str) -> Table:
-    """One of TABLES."""
+    """Return one of TABLES."""
     rows: Sequence[Mapping[str, object]]
     known = judge_constants()
     if name == "limits":
@@ -118,7 +118,7 @@ def set_table(name: str) -> Table:
 
 
 def set_rows() -> dict[str, list[dict[str, str]]]:
-    """The closed sets whose members have a name and a meaning, no more."""
+    """Return the closed sets whose members have a name and a meaning, no more."""
     known = judge_constants()
     return {
         "trust": _pairs(verdicts.TRUST_MEANINGS, Trust.values),
@@ -147,12 +147,12 @@ def verdict_rows() -> list[dict[str, object]]:
 
 
 def _pairs(meanings: Mapping[str, str], names: Iterable[str]) -> list[dict[str, str]]:
-    """A name that has no words yet is shown alone."""
+    """Pair names with their meanings; a name that has no words yet is shown alone."""
     return [{"name": name, "means": meanings.get(name, "")} for name in names]
 
 
-def _pace(device: str, known: Mapping[str, Any]) -> dict[str, object]:
-    """A row of the table of limits; times in seconds."""
+def _pace(device: str, known: JsonObject) -> dict[str, object]:
+    """Return a row of the table of limits; times in seconds."""
     pace, limits = known["paces"][device], known["limits"][device]
     numbers = [
         cells.count_cell(pace["many_calls"]),

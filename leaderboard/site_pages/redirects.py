@@ -1,4 +1,4 @@
-"""Addresses that are nearly right lead to those that are."""
+"""Redirects addresses that are nearly right to those that are."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from leaderboard.problem_pages.problems import address_of
 def problem_page(
     request: HttpRequest, number: int, slug: str, form: str = "html"
 ) -> HttpResponseBase:
-    """The number says which problem is meant, whatever the slug."""
+    """Serve the problem with this number, whatever the slug."""
     try:
         return problem.problem(request, number=number, slug=slug, form=form)
     except Http404:
@@ -29,7 +29,7 @@ def problem_page(
 
 @require_safe
 def without_slash(request: HttpRequest, way: str) -> HttpResponseBase:
-    """No page ends in a slash; what is none without it either is not found."""
+    """Redirect to the page without the slash; raise Http404 where there is none."""
     bare = way.strip("/")
     resolve(f"/{bare}")
     return _led(request, get_script_prefix() + quote(bare))

@@ -1,4 +1,4 @@
-"""The search box, and how other programs may ask it."""
+"""Serves the search box, and says how other programs may ask it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ COLUMNS = ("kind", "title", "note", "url", "exact")
 
 @require_safe
 def search(request: HttpRequest, form: str = "html") -> HttpResponseBase:
-    """Leads straight to the only thing that was asked for by name."""
+    """Show what was found, or lead straight to the only thing that was asked for by name."""
     found = find(request.GET.get("q", "")[:LONGEST])
     only = sole(found)
     if only and form == "html":

@@ -1,4 +1,4 @@
-"""What crawlers ask for: which pages there are."""
+"""Tells crawlers which pages there are."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ class Address:
 
 
 class Everything(Sitemap):  # type: ignore[type-arg]
-    """Pages, categories, problems, models, hardware and ranked submissions; what these link to is
-    found from there."""
+    """Lists pages, categories, problems, models, hardware and ranked submissions; what these link
+    to is found from there."""
 
     def __init__(self, site: str) -> None:
         self.protocol, self.domain = urlsplit(site)[:2]
@@ -63,7 +63,7 @@ class Everything(Sitemap):  # type: ignore[type-arg]
 
 
 def models_and_hardware() -> tuple[list[str], list[str]]:
-    """Their slugs, by one query; hardware that only was measured has a page too."""
+    """Return their slugs, by one query; hardware that only was measured has a page too."""
     models = LanguageModel.objects.visible().order_by().values_list("slug", Value(0))
     hosts = Hardware.objects.order_by().values_list("slug", Value(1))
     slugs: tuple[list[str], list[str]] = ([], [])
@@ -74,7 +74,7 @@ def models_and_hardware() -> tuple[list[str], list[str]]:
 
 @require_safe
 def sitemap(request: HttpRequest) -> HttpResponse:
-    """Addresses here are whole ones, so there is none where the site does not know its own."""
+    """Serve the site map; its addresses are whole, so none where the site knows not its own."""
     site = origin(request)
     if not site:
         raise Http404

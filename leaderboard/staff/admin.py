@@ -1,4 +1,4 @@
-"""The staff's view: everything can be read, little can be changed, nothing can be deleted."""
+"""Shows staff everything in Django's admin, where little can be changed and nothing be deleted."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class ReadOnly(ModelAdmin):
 
 
 class Editable(ReadOnly):
-    """Some fields may be changed, by staff who have that permission."""
+    """Lets staff who have that permission change some fields."""
 
     editable: tuple[str, ...] = ()
 
@@ -57,7 +57,7 @@ class Editable(ReadOnly):
         return [name for name in fields if name not in self.editable]
 
     def save_model(self, request: HttpRequest, obj: Any, form: Form, change: bool) -> None:
-        """Through moderation.py, which keeps the audit log."""
+        """Save through moderation.py, which keeps the audit log."""
         assert request.user.is_authenticated
         changed = {name: form.cleaned_data[name] for name in form.changed_data}
         if changed:

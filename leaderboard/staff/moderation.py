@@ -1,14 +1,12 @@
-"""What staff may change, each change with an entry in the audit log. Results are never changed."""
+"""Changes what staff may change, each with an entry in the audit log; results never."""
 
 from __future__ import annotations
-
-from typing import Any
 
 from django.contrib.auth.models import AbstractBaseUser
 from django.db import transaction
 from django.db.models import Model
 
-from leaderboard.kit.request_error import Refusal
+from leaderboard.kit.request_error import RequestError
 from leaderboard.models import (
     ApiToken,
     AuditEntry,
@@ -25,9 +23,9 @@ from leaderboard.read_model import problem_aggregates
 def moderate(
     submission: Submission, actor: AbstractBaseUser, moderation: Moderation, reason: str
 ) -> None:
-    """Accept, dispute or invalidate a submission. The reason is public. Raises Refusal."""
+    """Accept, dispute or invalidate a submission. The reason is public. Raises RequestError."""
     if (moderation == Moderation.ACCEPTED) != (not reason.strip()):
-        raise Refusal(
+        raise RequestError(
             "bad_reason",
             "A disputed or invalidated submission needs a public reason; an accepted one has none.",
             "Say why, or leave the reason empty to accept.",
@@ -39,7 +37,7 @@ def show(submission: Submission, actor: AbstractBaseUser, visibility: Visibility
     change(submission, actor, "show", visibility=visibility)
 
 
-def edit(row: LanguageModel | Hardware, actor: AbstractBaseUser, **values: Any) -> None:
+def edit(row: LanguageModel | Hardware, actor: AbstractBaseUser, **values: object) -> None:
     change(row, actor, "edit", **values)
 
 
@@ -49,8 +47,8 @@ def revoke(token: ApiToken, actor: AbstractBaseUser) -> None:
             _note(actor, "revoke", f"token {token.prefix}", {})
 
 
-def change(row: Model, actor: AbstractBaseUser, action: str, **values: Any) -> None:
-    """With what pages and boards read of it, and what it was in the audit log."""
+def change(row: Model, actor: AbstractBaseUser, action: str, **values: object) -> None:
+    """Change these values of a row with what pages and boards read of it, and log what it was."""
     rows = type(row)._default_manager.filter(pk=row.pk)
     with transaction.atomic():
         before = {name: getattr(rows.select_for_update().get(), name) for name in values}
@@ -66,5 +64,5 @@ def change(row: Model, actor: AbstractBaseUser, action: str, **values: Any) -> N
         DataVersion.objects.bump()
 
 
-def _note(actor: AbstractBaseUser, action: str, subject: str, detail: dict[str, Any]) -> None:
+def _note(actor: AbstractBaseUser, action: str, subject: str, detail: dict[str, object]) -> None:
     AuditEntry.objects.create(actor_id=actor.pk, action=action, subject=subject, detail=detail)

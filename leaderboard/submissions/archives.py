@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import IO
 
-from leaderboard.kit.request_error import Refusal
+from leaderboard.kit.request_error import RequestError
 
 MAX_SOURCE_BYTES = 256 << 10
 MAX_MEMBERS = 1000
@@ -37,7 +37,8 @@ class Member:
 
 
 def read_archive(file: IO[bytes]) -> list[Member]:
-    """The files of a zip or tar.gz, without hidden ones. Raises Refusal."""
+    """Return the files of a zip or tar.gz, without hidden ones. Raises RequestError (400, or 413
+    where it is too large)."""
     mark = file.read(4)
     file.seek(0)
     if mark[:2] == b"\x1f\x8b":
@@ -45,15 +46,16 @@ def read_archive(file: IO[bytes]) -> list[Member]:
     elif mark[:4] in (b"PK\x03\x04", b"PK\x05\x06"):
         members = _zip_members(file)
     else:
-        raise _refused("The file is neither a zip nor a tar.gz.")
+        raise _archive_error("The file is neither a zip nor a tar.gz.")
     try:
         return _collected(members)
     except _BROKEN as error:
-        raise _refused(f"The archive is damaged: {shown(str(error))}.") from None
+        raise _archive_error(f"The archive is damaged: {shown(str(error))}.") from None
 
 
 def read_folder(folder: Path) -> list[Member]:
-    """The Python files below a folder of this machine; links are not followed. Raises Refusal.
+    """Return the Python files below a folder of this machine; links are not followed. Raises
+    RequestError.
 
     Paths begin with the folder's own name, which says as much as the names below it.
     """
@@ -61,7 +63,7 @@ def read_folder(folder: Path) -> list[Member]:
     paths = sorted(path for path in folder.rglob("*.py") if path.is_file())
     links = [path for path in paths if path.is_symlink()]
     if links:
-        raise _refused(f"{shown(str(links[0]))} is a link.")
+        raise _archive_error(f"{shown(str(links[0]))} is a link.")
     return _collected(
         Member(path=PurePosixPath(path.relative_to(folder.parent).as_posix()), data=_capped(path))
         for path in paths
@@ -80,14 +82,14 @@ def _collected(members: Iterator[Member]) -> list[Member]:
         total += len(member.data)
         if len(member.data) > MAX_SOURCE_BYTES:
             limit = f"{MAX_SOURCE_BYTES >> 10} KiB"
-            raise _refused(f"{shown(str(member.path))} is larger than {limit}.", "too_large")
+            raise _archive_error(f"{shown(str(member.path))} is larger than {limit}.", "too_large")
         if total > MAX_TOTAL_BYTES:
-            raise _refused(f"It holds more than {MAX_TOTAL_BYTES >> 20} MiB.", "too_large")
+            raise _archive_error(f"It holds more than {MAX_TOTAL_BYTES >> 20} MiB.", "too_large")
         if member.path in found:
-            raise _refused(f"{shown(str(member.path))} occurs twice.", "duplicate_file")
+            raise _archive_error(f"{shown(str(member.path))} occurs twice.", "duplicate_file")
         found[member.path] = member
     if not found:
-        raise _refused("It holds no file.", "empty_archive")
+        raise _archive_error("It holds no file.", "empty_archive")
     return list(found.values())
 
 
@@ -101,11 +103,11 @@ def _zip_members(file: IO[bytes]) -> Iterator[Member]:
             path = _checked_path(entry.orig_filename)
             kind = stat.S_IFMT(entry.external_attr >> 16)
             if kind not in (0, stat.S_IFREG, stat.S_IFDIR):
-                raise _refused(f"{shown(str(path))} is a link or a device.", "not_a_file")
+                raise _archive_error(f"{shown(str(path))} is a link or a device.", "not_a_file")
             if entry.flag_bits & 0x1:
-                raise _refused(f"{shown(str(path))} is encrypted.", "encrypted")
+                raise _archive_error(f"{shown(str(path))} is encrypted.", "encrypted")
             if entry.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
-                raise _refused(f"{shown(str(path))} is packed in an unusual way.")
+                raise _archive_error(f"{shown(str(path))} is packed in an unusual way.")
             if entry.is_dir() or _is_hidden(path):
                 continue
             with archive.open(entry) as member:
@@ -123,7 +125,7 @@ def _tar_members(file: IO[bytes]) -> Iterator[Member]:
     with gzip.GzipFile(fileobj=file) as packed:
         data = packed.read(MAX_TOTAL_BYTES + 1)
     if len(data) > MAX_TOTAL_BYTES:
-        raise _refused(f"It holds more than {MAX_TOTAL_BYTES >> 20} MiB.", "too_large")
+        raise _archive_error(f"It holds more than {MAX_TOTAL_BYTES >> 20} MiB.", "too_large")
     _check_ratio(len(data), size)
     with tarfile.open(fileobj=io.BytesIO(data), mode="r:") as archive:
         for count, entry in enumerate(archive, start=1):
@@ -132,7 +134,7 @@ def _tar_members(file: IO[bytes]) -> Iterator[Member]:
             if entry.isdir() or (entry.isreg() and _is_hidden(path)):
                 continue
             if not entry.isreg() or entry.issparse():
-                raise _refused(f"{shown(str(path))} is a link or a device.", "not_a_file")
+                raise _archive_error(f"{shown(str(path))} is a link or a device.", "not_a_file")
             member = archive.extractfile(entry)
             yield Member(path=path, data=member.read(MAX_SOURCE_BYTES + 1) if member else b"")
 
@@ -141,30 +143,30 @@ def _checked_path(name: str) -> PurePosixPath:
     path = PurePosixPath(name)
     unsafe = path.is_absolute() or ".." in path.parts or "\\" in name or ":" in name
     if unsafe or not name.isprintable() or not path.parts or len(name) > 512:
-        raise _refused(f"{shown(name)} is not a path inside the archive.", "bad_path")
+        raise _archive_error(f"{shown(name)} is not a path inside the archive.", "bad_path")
     return path
 
 
 def _is_hidden(path: PurePosixPath) -> bool:
-    """What desktop systems add without being asked: .DS_Store, __MACOSX."""
+    """Recognise what desktop systems add without being asked: .DS_Store, __MACOSX."""
     return any(part.startswith(".") or part == "__MACOSX" for part in path.parts)
 
 
 def _check_count(count: int) -> None:
     if count > MAX_MEMBERS:
-        raise _refused(f"It holds more than {MAX_MEMBERS} members.", "too_many_files")
+        raise _archive_error(f"It holds more than {MAX_MEMBERS} members.", "too_many_files")
 
 
 def _check_ratio(unpacked: int, packed: int) -> None:
     if unpacked > RATIO_FROM_BYTES and unpacked > MAX_RATIO * packed:
-        raise _refused(f"It unpacks to more than {MAX_RATIO} times its size.", "too_large")
+        raise _archive_error(f"It unpacks to more than {MAX_RATIO} times its size.", "too_large")
 
 
 def shown(text: str) -> str:
-    """Somebody else's text, short and printable, for a message."""
+    """Return somebody else's text, short and printable, for a message."""
     clean = "".join(char if char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in text)
     return clean if len(clean) <= 120 else f"{clean[:119]}…"
 
 
-def _refused(message: str, code: str = "bad_archive") -> Refusal:
-    return Refusal(code, message, _FIX, status=413 if code == "too_large" else 400)
+def _archive_error(message: str, code: str = "bad_archive") -> RequestError:
+    return RequestError(code, message, _FIX, status=413 if code == "too_large" else 400)

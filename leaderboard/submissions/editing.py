@@ -1,4 +1,4 @@
-"""What a submission's owner may change of it afterwards: what it says, never what it scores."""
+"""Changes what a submission says of itself afterwards: never its kernels, never results."""
 
 from __future__ import annotations
 
@@ -9,23 +9,23 @@ from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 from django.db import transaction
 from django.utils import timezone
 
-from leaderboard.kit.request_error import Refusal
+from leaderboard.kit.request_error import RequestError
 from leaderboard.models import Moderation, Run, Status, Submission, Visibility
 from leaderboard.staff.moderation import change
-from leaderboard.submissions.metadata import check_told
+from leaderboard.submissions.metadata import check_metadata
 
 EDITABLE = ("visibility", "step_budget", "cost_usd", "link", "notes")
 HIDDEN = (Visibility.PRIVATE, Visibility.UNLISTED)
 
 
 def may_edit(user: AbstractBaseUser | AnonymousUser, submission: Submission) -> bool:
-    """Its owner, and staff."""
+    """Return True for the submission's owner, and for staff."""
     is_staff = bool(getattr(user, "is_staff", False))
     return user.is_authenticated and (is_staff or user.pk == submission.owner_id)
 
 
 def visibilities(submission: Submission) -> tuple[Visibility, ...]:
-    """Those that it may have.
+    """Return those that the submission may have.
 
     Who could hide what has been judged, or publish it, would be ranked by what went well.
     """
@@ -38,13 +38,14 @@ def visibilities(submission: Submission) -> tuple[Visibility, ...]:
 
 
 def has_been_judged(submission: Submission) -> bool:
-    """Whether a judge has begun with any of its kernels."""
+    """Return True if a judge has begun with any of its kernels."""
     waiting = {"status__in": (Status.QUEUED, Status.CANCELLED), "tries": 0}
     return Run.objects.filter(kernel__submission=submission.pk).exclude(**waiting).exists()
 
 
 def edit(submission: Submission, actor: AbstractBaseUser, values: Mapping[str, Any]) -> None:
-    """`values` by names of EDITABLE; those that are as they were change nothing. Raises Refusal."""
+    """Store new `values`, by names of EDITABLE, with an entry in the audit log; those that are as
+    they were change nothing. Raises RequestError."""
     with transaction.atomic():
         row = Submission.objects.select_for_update().get(pk=submission.pk)
         changed = {name: value for name, value in values.items() if value != getattr(row, name)}
@@ -55,12 +56,12 @@ def edit(submission: Submission, actor: AbstractBaseUser, values: Mapping[str, A
 
 
 def _check(row: Submission, changed: Mapping[str, Any]) -> None:
-    check_told(row.harness, changed)
+    check_metadata(row.harness, changed)
     if "visibility" not in changed:
         return
     allowed = visibilities(row)
     if changed["visibility"] not in allowed:
-        raise Refusal(
+        raise RequestError(
             "visibility_fixed",
             f"The submission stays {' or '.join(allowed)}: it has been judged or disputed.",
             "Hand the kernels in again to have them judged anew, or ask this site's staff.",

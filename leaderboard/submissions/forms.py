@@ -1,4 +1,4 @@
-"""Forms of the pages that need a login. They check shape; `intake` decides what is accepted."""
+"""Defines forms of pages that need a login. They check shape; `intake` decides the rest."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 from django import forms
 from django.http import QueryDict
 
-from leaderboard.kit.request_error import Refusal
+from leaderboard.kit.request_error import RequestError
 from leaderboard.models import Hardware, Harness, Problem, Scope, Submission, Visibility
 from leaderboard.models.choices import BACKENDS, DTYPES, PROFILES, Choices
 from leaderboard.models.submissions import MAX_COST_USD, MAX_LINK, MAX_NOTES, MAX_STEP_BUDGET
@@ -36,15 +36,15 @@ class TokenForm(forms.Form):
         return timedelta(days=int(days)) if days else None
 
 
-def blame(form: forms.Form, refusal: Refusal) -> None:
-    """Say what is refused at the fields that it is about."""
-    for name, said in refusal.fields.items():
+def add_field_errors(form: forms.Form, error: RequestError) -> None:
+    """Show what an error says of single fields beside these."""
+    for name, said in error.fields.items():
         if name in form.fields:
             form.add_error(name, f"{said[:1].upper()}{said[1:]}.")
 
 
 class LongText(forms.CharField):
-    """A text area, whose line ends browsers send as CR LF."""
+    """Takes text from an area, whose line ends browsers send as CR LF."""
 
     def __init__(self, *, rows: int, **kwargs: Any) -> None:
         attributes = {"rows": rows, "spellcheck": "false", "autocomplete": "off"}
@@ -54,8 +54,8 @@ class LongText(forms.CharField):
         return super().to_python(value and value.replace("\r\n", "\n")) or ""
 
 
-class ToldForm(forms.Form):
-    """What a submission says of itself, when it is handed in and afterwards."""
+class MetadataForm(forms.Form):
+    """Takes what a submission says of itself, when it is handed in and afterwards."""
 
     step_budget = forms.IntegerField(
         required=False,
@@ -90,8 +90,8 @@ class ToldForm(forms.Form):
     )
 
 
-class EditForm(ToldForm):
-    """What of a submission its owner may change."""
+class EditForm(MetadataForm):
+    """Takes what the owner of a submission may change of it."""
 
     def __init__(self, submission: Submission, data: QueryDict | None = None) -> None:
         super().__init__(data, initial={name: getattr(submission, name) for name in EDITABLE})
@@ -111,8 +111,8 @@ class EditForm(ToldForm):
         return [self[name] for name in names if name in self.fields]
 
 
-class SubmitForm(ToldForm):
-    """One kernel (problem and source) or an archive, never both."""
+class SubmitForm(MetadataForm):
+    """Takes one kernel (problem and source) or an archive, never both."""
 
     model = forms.CharField(
         max_length=80,

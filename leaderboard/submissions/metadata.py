@@ -1,4 +1,4 @@
-"""What a submission may say of itself, when it is handed in and afterwards."""
+"""Checks what a submission says of itself, when it is handed in and afterwards."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import urlsplit
 
-from leaderboard.kit.request_error import Refusal
+from leaderboard.kit.request_error import RequestError
 from leaderboard.models import Harness
 from leaderboard.models.submissions import MAX_COST_USD
 
@@ -15,25 +15,25 @@ from leaderboard.models.submissions import MAX_COST_USD
 NEVER_IN_LINKS = frozenset(' "<>\\^`{|}')
 
 
-def check_told(harness: str, told: Mapping[str, Any]) -> None:
-    """`told` by names of columns; what is left out is not looked at. Raises Refusal."""
-    if told.get("step_budget") is not None and harness != Harness.AGENTIC:
-        raise Refusal(
+def check_metadata(harness: str, fields: Mapping[str, Any]) -> None:
+    """Check `fields` by names of columns; others are not looked at. Raises RequestError."""
+    if fields.get("step_budget") is not None and harness != Harness.AGENTIC:
+        raise RequestError(
             "bad_step_budget",
             "Only an agentic harness has a step budget.",
             "Leave step_budget out, or say harness=agentic.",
             fields={"step_budget": "only with harness=agentic"},
         )
-    cost = told.get("cost_usd")
+    cost = fields.get("cost_usd")
     if cost is not None and not (math.isfinite(cost) and 0 <= cost <= MAX_COST_USD):
-        raise Refusal(
+        raise RequestError(
             "bad_cost",
             f"A cost lies between 0 and {MAX_COST_USD:.0f} US dollars.",
             "Give what making all kernels of the submission cost, or leave it out.",
             fields={"cost_usd": f"0 to {MAX_COST_USD:.0f}"},
         )
-    if told.get("link") and not is_link(told["link"]):
-        raise Refusal(
+    if fields.get("link") and not is_link(fields["link"]):
+        raise RequestError(
             "bad_link",
             "The link is not an address of a page.",
             "Give one like https://example.org/paper: in ASCII, without a user's name.",
@@ -42,7 +42,7 @@ def check_told(harness: str, told: Mapping[str, Any]) -> None:
 
 
 def is_link(text: str) -> bool:
-    """Whether readers may be led there and see where that is."""
+    """Return True if readers may be led there and see where that is."""
     try:
         parts = urlsplit(text)
     except ValueError:

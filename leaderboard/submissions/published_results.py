@@ -6,11 +6,11 @@ import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 from django.conf import settings
 from django.db import transaction
 
+from leaderboard.kit.json_types import JsonDict
 from leaderboard.models import (
     DataVersion,
     Harness,
@@ -27,14 +27,15 @@ COUNTS = ("correct_at_1", "correct_at_3", "fast_at_1", "fast_at_3")
 
 
 def load(path: Path = PKB) -> int:
-    """Store the claims of the file in place of those stored before; returns how many there are."""
+    """Store the claims of the file in place of those stored before; return how many there are.
+    Raises ValueError for a date that is none."""
     data = json.loads(path.read_text())
-    told = {"citation": data["cite"], "date": _date(data["date"]), "payload": data}
+    values = {"citation": data["cite"], "date": _date(data["date"]), "payload": data}
     with transaction.atomic():
-        publication, made = Publication.objects.get_or_create(slug=SLUG, defaults=told)
+        publication, made = Publication.objects.get_or_create(slug=SLUG, defaults=values)
         if not made and publication.payload == data:
             return publication.results.count()
-        Publication.objects.filter(pk=publication.pk).update(**told)
+        Publication.objects.filter(pk=publication.pk).update(**values)
         publication.results.all().delete()
         models = {
             name: LanguageModel.objects.named(name, data["vendors"][name])
@@ -49,9 +50,9 @@ def load(path: Path = PKB) -> int:
     return len(rows)
 
 
-def _claims(data: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
-    """The model's name and the columns of each claim."""
-    places: list[tuple[str | None, dict[str, Any]]] = [(None, data["total"])]
+def _claims(data: JsonDict) -> Iterator[tuple[str, dict[str, object]]]:
+    """Yield the model's name and the columns of each claim."""
+    places: list[tuple[str | None, JsonDict]] = [(None, data["total"])]
     places += [(category_slug(title), cells) for title, cells in data["categories"].items()]
     for category, cells in places:
         for name in data["models"]:
@@ -72,7 +73,7 @@ def _claims(data: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def _date(text: str) -> str:
-    """As exact as the source: a year, a month or a day; raises ValueError for anything else."""
+    """Return a year, a month or a day, as exact as the source; raise ValueError otherwise."""
     if not ISO_DATE.fullmatch(text):
         raise ValueError(f"{text!r} is no year, month or day in ISO 8601")
     return text

@@ -1,4 +1,4 @@
-"""Asks for evaluations: a queued run for a kernel and a setting, and the bell."""
+"""Asks for evaluations: stores a queued run for each kernel and target, and tells workers of it."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from leaderboard.models import Kernel, Run
 
 
 @dataclass(frozen=True, kw_only=True)
-class Setting:
-    """What a kernel is judged on."""
+class Target:
+    """Says what a kernel is judged on."""
 
     hardware: str
     device: str
@@ -25,22 +25,22 @@ class Setting:
     profile: str
 
 
-def enqueue(kernels: Iterable[tuple[Kernel, Setting]]) -> list[Run]:
-    """Make a queued run of each kernel; the bell rings once the caller's transaction holds."""
+def enqueue(kernels: Iterable[tuple[Kernel, Target]]) -> list[Run]:
+    """Store a queued run of each kernel; workers are told once the caller's transaction holds."""
     now = timezone.now()
     runs = [
         Run(
             kernel=kernel,
             problem_digest=kernel.problem.digest,
-            hardware_id=setting.hardware,
-            device=setting.device,
-            world_size=setting.world_size,
-            size=setting.size,
-            dtype=setting.dtype,
-            profile=setting.profile,
+            hardware_id=target.hardware,
+            device=target.device,
+            world_size=target.world_size,
+            size=target.size,
+            dtype=target.dtype,
+            profile=target.profile,
             rung_at=now,
         )
-        for kernel, setting in kernels
+        for kernel, target in kernels
     ]
     Run.objects.bulk_create(runs)
     for run in runs:

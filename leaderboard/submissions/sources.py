@@ -1,4 +1,4 @@
-"""What a handed-in kernel must be before it is stored: text, for a known problem, with an entry."""
+"""Checks a handed-in kernel before it is stored: text, for a known problem, with an entry point."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 
-from leaderboard.kit.request_error import Refusal
+from leaderboard.kit.request_error import RequestError
 from leaderboard.models import Problem
 from leaderboard.models.choices import BACKENDS
 from leaderboard.submissions.archives import MAX_SOURCE_BYTES, Member, shown
@@ -33,7 +33,8 @@ _ATTEMPT = re.compile(r"attempt_(\d{1,3})")
 
 @dataclass(frozen=True, kw_only=True)
 class Candidate:
-    """A kernel as it was handed in. `problem` is a number or a slug, `slug` must agree with it.
+    """Holds a kernel as it was handed in. `problem` is a number or a slug, `slug` must agree with
+    it.
 
     `where` is what messages call it: the file's path, or the field that held it. `tree` is what the
     name of a published tree says of it.
@@ -54,26 +55,28 @@ class Candidate:
 
 
 def from_members(members: Sequence[Member], attempt: int) -> list[Candidate]:
-    """Candidates of an archive or a folder; raises Refusal naming every file that is none.
+    """Return the candidates of an archive or a folder; raise RequestError naming every file that is
+    none.
 
     A folder `attempt_3` says which attempt its files are; elsewhere it is `attempt`.
     """
-    found, refused = [], {}
+    found, errors = [], {}
     for member in members:
         try:
             found.append(from_member(member, attempt))
-        except Refusal as refusal:
-            refused[shown(str(member.path))] = refusal
-    if refused:
-        raise combined(refused)
+        except RequestError as error:
+            errors[shown(str(member.path))] = error
+    if errors:
+        raise combined(errors)
     return found
 
 
 def from_member(member: Member, attempt: int) -> Candidate:
+    """Return the candidate that a file is, by its name; raise RequestError."""
     name, tree = _NAME.fullmatch(member.path.name), tree_of(member.path)
     backend = name and (name["backend"] or (tree and tree.backend))
     if not name or not backend:
-        raise Refusal(
+        raise RequestError(
             "bad_file_name",
             f"{shown(member.path.name)} is not called <number>_<slug>_<backend>.py.",
             f"Rename or remove it: 1_allreduce_cuda.py. Backends are {', '.join(_BACKENDS)}.",
@@ -91,30 +94,30 @@ def from_member(member: Member, attempt: int) -> Candidate:
 
 
 def decoded(data: bytes) -> str:
-    """A source as text; raises Refusal."""
+    """Return a source as text; raise RequestError if it is too large, not UTF-8, or holds NUL."""
     if len(data) > MAX_SOURCE_BYTES:
         limit = f"{MAX_SOURCE_BYTES >> 10} KiB"
         fix = "Remove what the kernel does not need."
-        raise Refusal("too_large", f"The source is larger than {limit}.", fix, status=413)
+        raise RequestError("too_large", f"The source is larger than {limit}.", fix, status=413)
     try:
         text = data.decode()
     except UnicodeDecodeError as error:
-        raise Refusal(
+        raise RequestError(
             "not_utf8", f"The source is not UTF-8 (byte {error.start}).", "Save it as UTF-8."
         ) from None
     if "\0" in text:
-        raise Refusal("nul_byte", "The source holds a NUL byte.", "Send Python source text.")
+        raise RequestError("nul_byte", "The source holds a NUL byte.", "Send Python source text.")
     return text
 
 
 def checked_problem(candidate: Candidate, problems: Mapping[str, Problem]) -> Problem:
-    """The problem of a candidate that may be stored; `problems` by number and slug."""
+    """Return a candidate's problem, of `problems` by number and slug. Raises RequestError."""
     problem = _problem_of(candidate, problems)
     if not 1 <= candidate.attempt <= MAX_ATTEMPT:
         fix = f"Number attempts from 1 to {MAX_ATTEMPT}."
-        raise Refusal("bad_attempt", f"There is no attempt {candidate.attempt}.", fix)
+        raise RequestError("bad_attempt", f"There is no attempt {candidate.attempt}.", fix)
     if not has_entry(candidate.source):
-        raise Refusal(
+        raise RequestError(
             "no_entry_point",
             f"The source never defines `{ENTRY}`.",
             f"Define `def {ENTRY}(...)` with the parameters of the problem's reference.",
@@ -132,7 +135,7 @@ def _problem_of(candidate: Candidate, problems: Mapping[str, Problem]) -> Proble
         return earlier
     if problem is None:
         raise _unknown_problem(candidate, problems)
-    raise Refusal(
+    raise RequestError(
         "name_disagrees",
         f"Problem {problem.number} is {problem.slug}, not {shown(candidate.slug)}.",
         f"{_nearest(candidate, problems)}Call the file"
@@ -141,14 +144,14 @@ def _problem_of(candidate: Candidate, problems: Mapping[str, Problem]) -> Proble
 
 
 def _earlier_number(candidate: Candidate, problems: Mapping[str, Problem]) -> Problem | None:
-    """The problem that the published trees have under this number and name."""
+    """Return the problem that the published trees have under this number and name."""
     number = int(candidate.problem)
     problem = problems.get(slug_today(number, str(candidate.slug)))
     return problem if problem and published_number(problem.number) == number else None
 
 
 def has_entry(source: str) -> bool:
-    """Whether a source defines `solution` somewhere.
+    """Return True if a source defines `solution` somewhere.
 
     One that does not parse passes if it names it: that it cannot be built is the judge's to say.
     """
@@ -170,23 +173,23 @@ def _binds_entry(node: ast.AST) -> bool:
     return False
 
 
-def combined(refused: Mapping[str, Refusal]) -> Refusal:
-    """One refusal of several: the reader mends all of them at once."""
-    first = next(iter(refused.values()))
-    if len(refused) == 1:
+def combined(errors: Mapping[str, RequestError]) -> RequestError:
+    """Return one error of several: the reader mends all of them at once."""
+    first = next(iter(errors.values()))
+    if len(errors) == 1:
         return first
-    return Refusal(
+    return RequestError(
         first.code,
-        f"{len(refused)} kernels cannot be accepted; nothing was stored.",
+        f"{len(errors)} kernels cannot be accepted; nothing was stored.",
         "Mend those named and send all again.",
-        status=max(refusal.status for refusal in refused.values()),
-        fields={where: f"{each.message} {each.fix}" for where, each in refused.items()},
+        status=max(error.status for error in errors.values()),
+        fields={where: f"{each.message} {each.fix}" for where, each in errors.items()},
     )
 
 
-def _unknown_problem(candidate: Candidate, problems: Mapping[str, Problem]) -> Refusal:
+def _unknown_problem(candidate: Candidate, problems: Mapping[str, Problem]) -> RequestError:
     name = candidate.problem if candidate.slug is None else f"{candidate.problem}_{candidate.slug}"
-    return Refusal(
+    return RequestError(
         "unknown_problem",
         f"There is no problem {shown(name)!r}.",
         f"{_nearest(candidate, problems)}Give a number or a slug from /api/v1/problems.",
@@ -195,7 +198,7 @@ def _unknown_problem(candidate: Candidate, problems: Mapping[str, Problem]) -> R
 
 
 def _nearest(candidate: Candidate, problems: Mapping[str, Problem]) -> str:
-    """The problems whose names are most like a candidate's, as a question."""
+    """Ask, as a question, for the problems whose names are most like a candidate's."""
     near = get_close_matches(candidate.slug or candidate.problem, problems, n=3, cutoff=0.5)
     names = [f"{problems[slug].number}_{slug}" if candidate.slug else slug for slug in near]
     return f"Did you mean {' or '.join(names)}? " if names else ""

@@ -1,14 +1,14 @@
-"""Chooses what a kernel is judged on: what the submitter asked for, else the usual setting."""
+"""Selects what a kernel is judged on: what the submitter asked for, else the default setting."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
-from leaderboard.kit.request_error import Refusal
+from leaderboard.kit.request_error import RequestError
 from leaderboard.models import Hardware, Problem
 from leaderboard.submissions.archives import shown
-from leaderboard.submissions.queue import Setting
+from leaderboard.submissions.queue import Target
 from leaderboard.submissions.sources import Candidate
 from leaderboard.submissions.trees import Tree
 
@@ -16,21 +16,21 @@ CPU_BACKENDS = ("pytorch", "cpp")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Usual:
+class Default:
     world_size: int
     size: str
     dtype: str
 
 
-USUAL = {
-    "cpu": Usual(world_size=2, size="tiny", dtype="float32"),
-    "cuda": Usual(world_size=4, size="standard", dtype="bfloat16"),
+DEFAULTS = {
+    "cpu": Default(world_size=2, size="tiny", dtype="float32"),
+    "cuda": Default(world_size=4, size="standard", dtype="bfloat16"),
 }
 
 
 @dataclass(frozen=True, kw_only=True)
-class Wish:
-    """What a submitter asked for; None leaves it to the site."""
+class TargetRequest:
+    """Holds what a submitter asked for; None leaves it to the site."""
 
     device: str | None = None
     hardware: str | None = None
@@ -40,14 +40,15 @@ class Wish:
     profile: str | None = None
 
 
-def setting_for(
-    candidate: Candidate, problem: Problem, wish: Wish, known: Sequence[Hardware]
-) -> Setting:
-    """Raises Refusal where the problem, the backend or the `known` hardware cannot do it."""
-    device = wish.device or ("cpu" if candidate.backend in CPU_BACKENDS else "cuda")
-    usual = _usual(candidate, problem, wish, known, device)
-    world_size = wish.world_size or usual.world_size
-    size, dtype = wish.size or usual.size, wish.dtype or usual.dtype
+def target_for(
+    candidate: Candidate, problem: Problem, requested: TargetRequest, known: Sequence[Hardware]
+) -> Target:
+    """Return the target of a candidate. Raises RequestError where the problem, the backend or the
+    `known` hardware cannot do it."""
+    device = requested.device or ("cpu" if candidate.backend in CPU_BACKENDS else "cuda")
+    default = _default(candidate, problem, requested, known, device)
+    world_size = requested.world_size or default.world_size
+    size, dtype = requested.size or default.size, requested.dtype or default.dtype
     able = ["cpu", "cuda"] if candidate.backend in CPU_BACKENDS else ["cuda"]
     _check("device", device, able, f"{candidate.backend} kernels")
     for name, value, allowed in (
@@ -56,39 +57,43 @@ def setting_for(
         ("dtype", dtype, problem.payload["tolerances"]),
     ):
         _check(name, value, allowed, problem.slug)
-    return Setting(
-        hardware=_hardware(known, wish.hardware, device, world_size, candidate.tree),
+    return Target(
+        hardware=_hardware(known, requested.hardware, device, world_size, candidate.tree),
         device=device,
         world_size=world_size,
         size=size,
         dtype=dtype,
-        profile=wish.profile or "hardened",
+        profile=requested.profile or "hardened",
     )
 
 
-def _usual(
-    candidate: Candidate, problem: Problem, wish: Wish, known: Sequence[Hardware], device: str
-) -> Usual:
-    """What is not asked for: as a published tree says, with its ranks where some host has them."""
-    usual, tree = USUAL[device], candidate.tree
+def _default(
+    candidate: Candidate,
+    problem: Problem,
+    requested: TargetRequest,
+    known: Sequence[Hardware],
+    device: str,
+) -> Default:
+    """Return the rest: as a published tree says, with its ranks where some host has them."""
+    default, tree = DEFAULTS[device], candidate.tree
     if tree is None or device != "cuda":
-        return usual
-    hosts = [h for h in known if h.device == device and wish.hardware in (None, h.slug)]
+        return default
+    hosts = [h for h in known if h.device == device and requested.hardware in (None, h.slug)]
     most = max((host.max_world_size for host in hosts), default=0)
-    ranks = tree.world_size or usual.world_size
+    ranks = tree.world_size or default.world_size
     is_had = ranks <= most and ranks in problem.payload["world_sizes"]
     return replace(
-        usual,
-        world_size=ranks if is_had else usual.world_size,
-        dtype=tree.dtype or usual.dtype,
+        default,
+        world_size=ranks if is_had else default.world_size,
+        dtype=tree.dtype or default.dtype,
     )
 
 
 def _hardware(
     known: Sequence[Hardware], slug: str | None, device: str, world_size: int, tree: Tree | None
 ) -> str:
-    """The class of hardware asked for, else a published tree's, else the smallest: of those that
-    have the device and the ranks."""
+    """Return the class of hardware asked for, else a published tree's, else the smallest: of those
+    that have the device and the ranks."""
     fitting = {
         hardware.slug: hardware.max_world_size
         for hardware in known
@@ -98,7 +103,7 @@ def _hardware(
         _check("hardware", slug, sorted(fitting), f"{world_size} ranks on {device}")
         return slug
     if not fitting:
-        raise Refusal(
+        raise RequestError(
             "no_hardware",
             f"No host of this site has run {world_size} ranks on {device} yet.",
             "See /api/v1/status for the hardware there is.",
@@ -112,7 +117,7 @@ def _hardware(
 def _check(name: str, value: object, allowed: Collection[object], subject: str) -> None:
     if value not in allowed:
         choices = ", ".join(str(item) for item in allowed) or "none yet"
-        raise Refusal(
+        raise RequestError(
             f"bad_{name}",
             f"{name} {shown(str(value))} does not go with {subject}.",
             f"Choose {name} from: {choices}.",

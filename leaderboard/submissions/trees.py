@@ -1,4 +1,4 @@
-"""What names say in a tree of kernels as PKB's generator writes and publishes it:
+"""Reads what names say in a tree of kernels as PKB's generator writes and publishes it:
 
 `solutions_<backend>_<precision>_<hardware>_<provider>_<model>/<number>_<slug>_<backend>.py`, or
 `solutions_<backend>/` where an agent wrote them.
@@ -41,7 +41,7 @@ _WITHDRAWN = {"46_fsdp_adamw_sharded", "47_fsdp_adamw_sharded"}
 
 @dataclass(frozen=True, kw_only=True)
 class Tree:
-    """What a folder's name says of the kernels in it, where their uploader says nothing else."""
+    """Holds what a folder's name says of its kernels, where their uploader says nothing else."""
 
     backend: str
     dtype: str | None = None
@@ -52,11 +52,12 @@ class Tree:
 
 
 def backend_called(name: str) -> str:
+    """Return the backend that a published name stands for: `pk` is parallelkittens."""
     return ALIASES.get(name, name)
 
 
 def tree_of(path: PurePosixPath) -> Tree | None:
-    """The innermost tree that a file lies in."""
+    """Return the innermost tree that a file lies in."""
     found = [match for part in path.parts[:-1] if (match := _TREE.fullmatch(part))]
     return _read(found[-1]) if found else None
 
@@ -79,15 +80,15 @@ def _read(name: re.Match[str]) -> Tree:
 
 
 def published_number(number: int) -> int:
-    """The number that a problem has in published trees: there was one more before the 33rd."""
+    """Return a problem's number in published trees: there was one more before the 33rd."""
     return number + 1 if number >= _FIRST_MOVED else number
 
 
 def slug_today(number: int, slug: str) -> str:
-    """What the problem is called that a published tree calls `<number>_<slug>`."""
+    """Return today's slug of the problem that a published tree calls `<number>_<slug>`."""
     return _RENAMED.get(f"{number}_{slug}", slug)
 
 
 def is_withdrawn(number: int, slug: str) -> bool:
-    """Whether PKB has published kernels for this problem and taken it out of the benchmark."""
+    """Return True if PKB published kernels for this problem and has withdrawn it since."""
     return f"{number}_{slug}" in _WITHDRAWN

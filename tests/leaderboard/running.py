@@ -28,7 +28,7 @@ def report_of(run: Run, verdict: Verdict = Verdict.OK, **changes: Any) -> dict[s
 
 def decline(run: Run, host: str = "host-1", reason: str = NO_TRITON) -> None:
     """A host claims the run, gets somewhere, and finds that it cannot judge it."""
-    lease = evaluation.claim(run.id, host)
+    lease = evaluation.lease(run.id, host)
     evaluation.heartbeat(run.id, lease.token, PROGRESS)
     report = report_of(run, Verdict.HOST_UNSUPPORTED, trials=(), message=reason)
     evaluation.finish(run.id, lease.token, report)

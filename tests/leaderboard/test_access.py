@@ -13,7 +13,7 @@ from django.utils import timezone
 from rest_framework.test import APIClient
 
 from leaderboard.api.access import ReadThrottle, SubmitThrottle
-from leaderboard.kit.request_error import Refusal
+from leaderboard.kit.request_error import RequestError
 from leaderboard.models import (
     ApiToken,
     AuditEntry,
@@ -114,7 +114,7 @@ def test_only_staff_may_end_a_run_that_is_under_way(
     run: Run, api: Api, name: str, status: int, is_asked_for: bool
 ) -> None:
     user, _ = User.objects.get_or_create(username=name, defaults={"is_staff": name == "staff"})
-    evaluation.claim(run.id, "host-1")
+    evaluation.lease(run.id, "host-1")
     answer = api(user, Scope.SUBMIT).post(f"/api/v1/{CANCEL.format(run=run.id)}", format="json")
     assert answer.status_code == status
     assert Run.objects.get().cancel_requested is is_asked_for
@@ -171,7 +171,7 @@ def test_moderation_leaves_the_rankings_keeps_the_evidence_and_is_logged(
 ) -> None:
     factory.finish(run, factory.make_report(run))
     submission = run.kernel.submission
-    with pytest.raises(Refusal):
+    with pytest.raises(RequestError):
         moderation.moderate(submission, staff, Moderation.DISPUTED, " ")
     moderation.moderate(submission, staff, Moderation.DISPUTED, "Reads the oracle.")
     assert not Summary.objects.ranked().exists()

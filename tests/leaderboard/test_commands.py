@@ -156,7 +156,7 @@ def test_a_token_needs_an_owner_or_must_not_have_one(db: None, words: list[str])
 def test_the_sweep_can_be_done_by_hand(run: Run, bells: Bells) -> None:
     from leaderboard.runs import hosts
 
-    hosts.greet(HELLO)
+    hosts.record_hello(HELLO)
     Run.objects.update(rung_at=None)
     bells.clear()
     assert _say("sweep") == "rang for 1 runs"

@@ -14,7 +14,7 @@ from leaderboard.run_pages.diff import (
     MOST_CHARS,
     MOST_LINES,
     MOST_ROWS,
-    Row,
+    DiffLine,
     compared,
     matched,
 )
@@ -57,9 +57,9 @@ def test_a_changed_line_stands_in_its_surroundings_and_the_rest_is_folded() -> N
     new = [*old[:20], "changed", *old[21:]]
     diff = compared("\n".join(old) + "\n", "\n".join(new) + "\n")
     assert [row.sign for row in diff.rows] == [GAP, *"   ", "-", "+", *"   ", GAP]
-    assert diff.rows[0] == Row(sign=GAP, old=None, new=None, text="17 unchanged lines")
-    assert diff.rows[4] == Row(sign="-", old=21, new=None, text="line 20")
-    assert diff.rows[5] == Row(sign="+", old=None, new=21, text="changed")
+    assert diff.rows[0] == DiffLine(sign=GAP, old=None, new=None, text="17 unchanged lines")
+    assert diff.rows[4] == DiffLine(sign="-", old=21, new=None, text="line 20")
+    assert diff.rows[5] == DiffLine(sign="+", old=None, new=21, text="changed")
 
 
 def test_a_function_that_moved_in_stays_whole() -> None:

@@ -109,7 +109,7 @@ def test_a_run_is_stored_as_a_worker_would_have_had_it_stored(
     run: Run, problem: Problem, write: Write
 ) -> None:
     line = _line(problem)
-    lease = evaluation.claim(run.pk, "host-1")
+    lease = evaluation.lease(run.pk, "host-1")
     told = {**line["report"], "kernel_digest": run.kernel.source_id}
     evaluation.finish(run.pk, lease.token, told)
     run.refresh_from_db()

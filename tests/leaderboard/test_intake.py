@@ -13,7 +13,7 @@ from django.core.management import CommandError, call_command
 from django.test import Client
 from rest_framework.test import APIClient
 
-from leaderboard.kit.request_error import Refusal
+from leaderboard.kit.request_error import RequestError
 from leaderboard.models import (
     Hardware,
     Harness,
@@ -23,7 +23,7 @@ from leaderboard.models import (
     Submission,
 )
 from leaderboard.submissions import archives, intake, sources
-from leaderboard.submissions.target_selection import Wish
+from leaderboard.submissions.target_selection import TargetRequest
 from tests.leaderboard.conftest import Bells
 from tests.leaderboard.uploads import (
     ABOUT,
@@ -245,13 +245,13 @@ def test_a_failure_half_way_stores_nothing(
 
     monkeypatch.setattr(intake, "enqueue", broken)
     member = archives.Member(path=PurePosixPath(NAME), data=GOOD)
-    about = intake.About(model="M", harness=Harness.HUMAN)
+    metadata = intake.Metadata(model="M", harness=Harness.HUMAN)
     with pytest.raises(RuntimeError):
-        intake.accept(owner, about, sources.from_members([member], 1), Wish())
+        intake.accept(owner, metadata, sources.from_members([member], 1), TargetRequest())
     assert stored() == [0, 0, 0, 0, 0]
 
 
 def test_no_kernel_at_all_is_refused(problem: Problem, owner: User) -> None:
-    about = intake.About(model="M", harness=Harness.HUMAN)
-    with pytest.raises(Refusal, match="no kernel"):
-        intake.accept(owner, about, [], Wish())
+    metadata = intake.Metadata(model="M", harness=Harness.HUMAN)
+    with pytest.raises(RequestError, match="no kernel"):
+        intake.accept(owner, metadata, [], TargetRequest())

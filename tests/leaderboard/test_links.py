@@ -16,7 +16,7 @@ from django.test.utils import CaptureQueriesContext
 from evaluator.messages.report import Verdict
 from leaderboard.models import DataVersion, Run, Submission, Visibility
 from leaderboard.publishing import badges
-from leaderboard.publishing.news import MOST
+from leaderboard.publishing.feed import MOST
 from leaderboard.read_model import calibration
 from tests.leaderboard import factory
 

@@ -23,9 +23,9 @@ from leaderboard.models import (
 from leaderboard.models.runs import RunQuerySet
 from leaderboard.runs import evaluation, hosts
 from leaderboard.runs.evaluation import Fenced
-from leaderboard.submissions.intake import About, accept
+from leaderboard.submissions.intake import Metadata, accept
 from leaderboard.submissions.sources import Candidate
-from leaderboard.submissions.target_selection import Wish
+from leaderboard.submissions.target_selection import TargetRequest
 from tests.leaderboard import factory
 from tests.leaderboard.conftest import Bells
 from tests.leaderboard.running import HELLO, fresh, lapse, report_of
@@ -33,7 +33,7 @@ from tests.leaderboard.running import HELLO, fresh, lapse, report_of
 
 @pytest.mark.django_db(transaction=True)
 def test_of_many_workers_one_gets_the_run(run: Run) -> None:
-    got, lost = _race(lambda name: evaluation.claim(run.id, name))
+    got, lost = _race(lambda name: evaluation.lease(run.id, name))
     assert (len(got), len(lost)) == (1, 7)
     found = fresh(run)
     assert (found.tries, found.lease_token) == (1, got[0].token)
@@ -41,16 +41,16 @@ def test_of_many_workers_one_gets_the_run(run: Run) -> None:
 
 @pytest.mark.django_db(transaction=True)
 def test_of_many_workers_one_takes_over_a_lapsed_lease(run: Run) -> None:
-    evaluation.claim(run.id, "dead")
+    evaluation.lease(run.id, "dead")
     lapse(run)
-    got, _ = _race(lambda name: evaluation.claim(run.id, name))
+    got, _ = _race(lambda name: evaluation.lease(run.id, name))
     assert len(got) == 1
     assert fresh(run).tries == 2
 
 
 @pytest.mark.django_db(transaction=True)
 def test_of_many_reports_under_one_lease_one_is_stored(run: Run) -> None:
-    lease = evaluation.claim(run.id, "host-1")
+    lease = evaluation.lease(run.id, "host-1")
     report = report_of(run)
     got, lost = _race(lambda _: evaluation.finish(run.id, lease.token, report))
     assert (len(got), len(lost)) == (1, 7)
@@ -63,7 +63,7 @@ def test_runs_of_one_submission_that_end_together_are_all_summed_up(problem: Pro
     work: dict[str, tuple[Run, str, dict[str, Any]]] = {}
     for attempt in range(1, 9):
         run = factory.make_run(factory.make_kernel(submission, problem, attempt=attempt))
-        lease = evaluation.claim(run.id, "host-1")
+        lease = evaluation.lease(run.id, "host-1")
         work[f"worker-{attempt - 1}"] = (run, lease.token, report_of(run))
     before = DataVersion.objects.current()
     got, _ = _race(lambda name: evaluation.finish(work[name][0].id, *work[name][1:]))
@@ -77,9 +77,9 @@ def test_runs_of_one_submission_that_end_together_are_all_summed_up(problem: Pro
 def test_requests_at_the_same_moment_are_told_apart_by_their_key(
     problem: Problem, key: str | None
 ) -> None:
-    owner, about = factory.make_user(), About(model="M", harness=Harness.HUMAN)
+    owner, metadata = factory.make_user(), Metadata(model="M", harness=Harness.HUMAN)
     one = [Candidate(problem="1", backend="pytorch", source=factory.SOURCE)]
-    got, _ = _race(lambda _: accept(owner, about, one, Wish(), idempotency_key=key))
+    got, _ = _race(lambda _: accept(owner, metadata, one, TargetRequest(), idempotency_key=key))
     assert len(got) == 8
     assert sum(accepted.is_new for accepted in got) == (1 if key else 8)
     assert Submission.objects.count() == Run.objects.count() == (1 if key else 8)
@@ -92,7 +92,7 @@ def test_a_cancel_while_a_worker_gives_its_run_back_is_never_lost(
     run: Run, ending: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A cancel that comes right after the first change that the giving back tries."""
-    lease = evaluation.claim(run.id, "host-1")
+    lease = evaluation.lease(run.id, "host-1")
     lapse(run)
     update, cancels = RunQuerySet.update, [Thread(target=_cancel, args=[run])]
 
@@ -124,7 +124,7 @@ def _cancel(run: Run) -> None:
 
 @pytest.mark.django_db(transaction=True)
 def test_of_many_sweeps_one_rings(run: Run, bells: Bells) -> None:
-    hosts.greet(HELLO)
+    hosts.record_hello(HELLO)
     bells.clear()
     Run.objects.filter(pk=run.pk).update(rung_at=None)
     _race(lambda _: hosts.sweep())

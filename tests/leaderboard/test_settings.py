@@ -14,7 +14,7 @@ from django.db import connection
 from django.test import Client
 
 from leaderboard.kit import environment as env
-from leaderboard.kit.secret_key_file import kept_key
+from leaderboard.kit.secret_key_file import secret_key_path
 from leaderboard.models import LanguageModel
 
 
@@ -76,9 +76,9 @@ def test_settings_that_cannot_be_read_are_named(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_a_development_key_is_made_once_and_is_private(tmp_path: Path) -> None:
-    key = kept_key(tmp_path).read_text()
+    key = secret_key_path(tmp_path).read_text()
     assert len(key) >= 50
-    assert kept_key(tmp_path).read_text() == key
+    assert secret_key_path(tmp_path).read_text() == key
     assert (tmp_path / "secret_key").stat().st_mode & 0o077 == 0
     assert [path.name for path in tmp_path.iterdir()] == ["secret_key"]
 

@@ -166,7 +166,7 @@ def test_hostile_names_stay_text(board: dict[str, Submission]) -> None:
 
 
 def test_what_is_no_number_becomes_none() -> None:
-    table = snapshot_tables.Table(
+    table = snapshot_tables.SnapshotTable(
         name="t", kinds={"a": "float", "b": "json"}, rows=lambda: iter(())
     )
     row = snapshot_files._plain(table, (math.nan, {"c": [math.inf, 1.0]}))
@@ -220,7 +220,7 @@ def test_an_empty_site_makes_an_empty_snapshot() -> None:
 
 
 @pytest.mark.parametrize("table", snapshot_tables.TABLES, ids=lambda table: table.name)
-def test_every_column_is_explained(table: snapshot_tables.Table) -> None:
+def test_every_column_is_explained(table: snapshot_tables.SnapshotTable) -> None:
     part = DOCS.read_text().partition(f"### {table.name}\n")[2].partition("\n### ")[0]
     assert part
     assert not [name for name in table.kinds if f"`{name}`" not in part]

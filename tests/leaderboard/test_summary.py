@@ -45,7 +45,7 @@ def test_results_of_an_older_version_of_a_problem_do_not_count(run: Run) -> None
 
 def test_a_result_without_isolation_is_never_ranked(run: Run) -> None:
     Submission.objects.update(trust=Trust.SELF_REPORTED)
-    lease = evaluation.claim(run.id, "host-1")
+    lease = evaluation.lease(run.id, "host-1")
     evaluation.finish(run.id, lease.token, {**report_of(run), "isolation": "none"})
     assert fresh(run).verdict == Verdict.OK
     assert Submission.objects.get().trust == Trust.SELF_REPORTED

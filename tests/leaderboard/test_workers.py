@@ -23,7 +23,7 @@ from leaderboard.models import ApiToken, Hardware, Kernel, Problem, Run, Scope, 
 from leaderboard.models.runs import FINAL
 from leaderboard.runs import evaluation
 from leaderboard.submissions import queue
-from leaderboard.submissions.queue import Setting
+from leaderboard.submissions.queue import Target
 from tests.leaderboard import factory
 
 ROOT = Path(site_settings.BASE_DIR)
@@ -117,13 +117,13 @@ def _wait(condition: Callable[[], Any], complaint: str) -> None:
 
 
 def _enqueue(hardware: Hardware, problem: Problem, seconds: list[float]) -> list[Run]:
-    setting = Setting(hardware=hardware.slug, **factory.SETTING)
+    target = Target(hardware=hardware.slug, **factory.SETTING)
     submission = factory.make_submission(k=len(seconds))
-    kernels: list[tuple[Kernel, Setting]] = []
+    kernels: list[tuple[Kernel, Target]] = []
     for attempt, length_s in enumerate(seconds, start=1):
         source = f"{factory.SOURCE}# {length_s} s\n"
         kernel = factory.make_kernel(submission, problem, source=source, attempt=attempt)
-        kernels.append((kernel, setting))
+        kernels.append((kernel, target))
     return queue.enqueue(kernels)
 
 

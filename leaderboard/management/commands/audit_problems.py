@@ -20,7 +20,7 @@ class Command(BaseCommand):
         parser.add_argument("--jobs", type=int, default=1)
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """In a process of its own, because the screen loads torch."""
+        """Audit in a process of its own, because the screen loads torch."""
         given = ["--seeds", str(options["seeds"]), "--jobs", str(options["jobs"])]
         command = [sys.executable, "-m", "problems", "audit", *options["problem"], *given]
         done = subprocess.run(command, cwd=settings.BASE_DIR, check=False)

@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-from typing import Any
-
 from django.core.management.base import BaseCommand
 
 from leaderboard.submissions import published_results
@@ -10,5 +8,5 @@ from leaderboard.submissions import published_results
 class Command(BaseCommand):
     help = "Load the results that the benchmark's authors published, as claims. Safe to repeat."
 
-    def handle(self, *args: Any, **options: Any) -> None:
+    def handle(self, *args: object, **options: object) -> None:
         self.stdout.write(f"{published_results.load()} published claims")

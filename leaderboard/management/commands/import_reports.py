@@ -8,7 +8,7 @@ from django.core.management.base import BaseCommand, CommandError
 from django.db import transaction
 
 from leaderboard.runs import imported_reports
-from leaderboard.runs.report_lines import BadLine
+from leaderboard.runs.report_lines import ReportLineError
 
 
 class Command(BaseCommand):
@@ -27,7 +27,7 @@ class Command(BaseCommand):
         try:
             with transaction.atomic():
                 loaded = [(path, imported_reports.load(path)) for path in paths]
-        except BadLine as error:
+        except ReportLineError as error:
             raise CommandError(f"{error}\nnothing was stored") from None
         for path, found in loaded:
             if found is None:

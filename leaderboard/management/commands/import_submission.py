@@ -7,14 +7,14 @@ from typing import Any
 from django.contrib.auth import get_user_model
 from django.core.management.base import BaseCommand, CommandError
 
-from leaderboard.kit.request_error import Refusal
+from leaderboard.kit.request_error import RequestError
 from leaderboard.models import Harness, Visibility
 from leaderboard.submissions.archives import read_folder
-from leaderboard.submissions.intake import About, accept
+from leaderboard.submissions.intake import Metadata, accept
 from leaderboard.submissions.sources import from_members
-from leaderboard.submissions.target_selection import Wish
+from leaderboard.submissions.target_selection import TargetRequest
 
-WISHES = ("device", "hardware", "size", "dtype", "profile")
+TARGET_FIELDS = ("device", "hardware", "size", "dtype", "profile")
 
 
 class Command(BaseCommand):
@@ -30,13 +30,13 @@ class Command(BaseCommand):
         parser.add_argument("--harness", required=True, choices=Harness.values)
         parser.add_argument("--vendor", default="")
         parser.add_argument("--notes", default="")
-        parser.add_argument("--link", default="", help="https://… of a page about it")
+        parser.add_argument("--link", default="", help="https://… of a page metadata it")
         parser.add_argument("--cost-usd", type=float, help="what making all its kernels cost")
         parser.add_argument("--visibility", choices=Visibility.values, default="public")
         parser.add_argument("--owner", default="operator", help="user name, made if it is new")
         parser.add_argument("--attempt", type=int, default=1)
         parser.add_argument("--world-size", type=int)
-        for name in WISHES:
+        for name in TARGET_FIELDS:
             parser.add_argument(f"--{name}")
         parser.add_argument("--without-runs", action="store_true", help="store only")
 
@@ -44,7 +44,7 @@ class Command(BaseCommand):
         if not options["folder"].is_dir():
             raise CommandError(f"{options['folder']} is not a folder")
         owner, _ = get_user_model().objects.get_or_create(username=options["owner"])
-        about = About(
+        metadata = Metadata(
             model=options["model"],
             harness=Harness(options["harness"]),
             vendor=options["vendor"],
@@ -53,19 +53,21 @@ class Command(BaseCommand):
             link=options["link"],
             cost_usd=options["cost_usd"],
         )
-        wish = Wish(world_size=options["world_size"], **{name: options[name] for name in WISHES})
+        requested = TargetRequest(
+            world_size=options["world_size"], **{name: options[name] for name in TARGET_FIELDS}
+        )
         try:
             accepted = accept(
                 owner,
-                about,
+                metadata,
                 from_members(read_folder(options["folder"]), options["attempt"]),
-                wish,
+                requested,
                 idempotency_key=f"folder {options['folder'].resolve()}"[:200],
                 with_runs=not options["without_runs"],
             )
-        except Refusal as refusal:
-            detail = "".join(f"\n  {name}: {text}" for name, text in refusal.fields.items())
-            raise CommandError(f"{refusal}{detail}") from None
+        except RequestError as error:
+            detail = "".join(f"\n  {name}: {text}" for name, text in error.fields.items())
+            raise CommandError(f"{error}{detail}") from None
         word = "stored" if accepted.is_new else "already stored"
         runs = len(accepted.runs)
         self.stdout.write(f"submission {accepted.submission.pk} {word}, {runs} runs")

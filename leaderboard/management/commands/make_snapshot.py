@@ -30,7 +30,7 @@ class Command(BaseCommand):
             tag = snapshot_files.free_tag(datetime.now(UTC).date().isoformat())
         try:
             made = snapshot_files.make(tag)
-        except snapshot_files.CannotMake as error:
+        except snapshot_files.SnapshotError as error:
             raise CommandError(str(error)) from None
         for file in made.files:
             self.stdout.write(f"{file['sha256']}  {file['name']}")

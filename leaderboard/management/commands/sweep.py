@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-from typing import Any
-
 from django.core.management.base import BaseCommand
 
 from leaderboard.runs import hosts
@@ -13,5 +11,5 @@ class Command(BaseCommand):
         "of a worker does the same, so this is for sites whose workers are all down."
     )
 
-    def handle(self, *args: Any, **options: Any) -> None:
+    def handle(self, *args: object, **options: object) -> None:
         self.stdout.write(f"rang for {hosts.sweep()} runs")

@@ -41,7 +41,7 @@ def main(arguments: list[str]) -> int:
 
 
 def judged(job: Values) -> str:
-    """What the evaluator prints; empty where it could not judge."""
+    """Return what the evaluator prints; empty where it could not judge."""
     command = [sys.executable, "-m", "evaluator", "run", job["problem"], str(HERE / "kernel.py")]
     for flag in FLAGS:
         command += [f"--{flag.replace('_', '-')}", str(job[flag])]
@@ -74,7 +74,7 @@ def number(timing: Values | None, name: str) -> str:
 
 
 def meet(one: Values | None, other: Values | None) -> bool:
-    """Whether the 95 % intervals of the speedups have a point in common."""
+    """Return True if the 95 % intervals of the speedups have a point in common."""
     if not one or not other:
         return not one and not other
     above = one["speedup_low"] > other["speedup_high"]

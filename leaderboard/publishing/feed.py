@@ -1,17 +1,24 @@
-"""What is new: kernels that are the fastest for their problem, and submissions on the board."""
+"""Serves the Atom feed of what is new: kernels that became the fastest for their problem, and
+submissions on the board."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, NamedTuple
 from uuid import UUID
 
 from django.db.models import Case, Exists, OuterRef, QuerySet, When
+from django.http import HttpRequest, HttpResponse
+from django.utils.feedgenerator import Atom1Feed
+from django.views.decorators.http import require_safe
 
 from leaderboard.delivery.cells import ratio_text
+from leaderboard.delivery.pages import Stored, answer_kept, origin, packed
 from leaderboard.kit.links import url
 from leaderboard.kit.prepared import ask
+from leaderboard.kit.visible import visible
 from leaderboard.models import ProblemStanding, Standing, Submission
 from leaderboard.read_model.boards import SETTING_FIELDS, Setting
 from leaderboard.read_model.filters import said
@@ -24,7 +31,7 @@ IS_RANKED = Case(When(**SHOWN, then=True), default=False)
 
 
 class Record(NamedTuple):
-    """The fastest kernel for a problem in one setting."""
+    """Describes the fastest kernel for a problem in one setting."""
 
     problem_id: int
     problem__title: str
@@ -41,8 +48,8 @@ class Record(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Item:
-    """`model` is as its submitter wrote it."""
+class FeedItem:
+    """Describes an item; `model` is as its submitter wrote it."""
 
     kind: str
     what: str
@@ -52,13 +59,13 @@ class Item:
     at: datetime
 
 
-def newest() -> list[Item]:
-    """The last MOST of both, newest first."""
+def newest() -> list[FeedItem]:
+    """Return the last MOST of both, newest first."""
     items = [*records(), *arrivals()]
     return sorted(items, key=lambda item: item.at, reverse=True)[:MOST]
 
 
-def records() -> list[Item]:
+def records() -> list[FeedItem]:
     """The newest of the kernels that are the fastest for a problem in their setting."""
     return [_record(Record(*row)) for row in ask(_records)]
 
@@ -68,9 +75,9 @@ def _records() -> QuerySet[ProblemStanding, tuple[Any, ...]]:
     return won.order_by("-run__finished_at", "pk").values_list(*Record._fields)[:MOST]
 
 
-def _record(row: Record) -> Item:
+def _record(row: Record) -> FeedItem:
     setting = Setting(**{name: getattr(row, name) for name in SETTING_FIELDS})
-    return Item(
+    return FeedItem(
         kind="record",
         what=f"{row.problem_id}. {row.problem__title}: {ratio_text(row.best_speedup)}",
         model=row.run__kernel__submission__model__name,
@@ -80,9 +87,9 @@ def _record(row: Record) -> Item:
     )
 
 
-def arrivals() -> list[Item]:
+def arrivals() -> list[FeedItem]:
     return [
-        Item(
+        FeedItem(
             kind="submission",
             what=f"Submission {number}, {harness}",
             model=model,
@@ -99,3 +106,36 @@ def _arrivals() -> QuerySet[Submission, tuple[Any, ...]]:
     ours = Submission.objects.ranked().filter(Exists(judged), model__is_baseline=False)
     named = ours.values_list("pk", "harness", "model__name", "k", "created_at")
     return named.order_by("-pk")[:MOST]
+
+
+@require_safe
+def feed(request: HttpRequest) -> HttpResponse:
+    def make(*, etag: str) -> Stored:
+        return packed(as_atom(newest(), origin(request)), "atom", etag)
+
+    return answer_kept(request, request.path, make)
+
+
+def as_atom(items: Iterable[FeedItem], site: str) -> str:
+    """Return the XML, with characters that it forbids written out, or a name could spoil it."""
+    made = Atom1Feed(
+        title="PKB Leaderboard",
+        subtitle="Kernels that became the fastest for their problem, and new submissions.",
+        description="",
+        link=f"{site}{url('board')}",
+        feed_url=f"{site}{url('feed')}",
+        language="en-gb",
+    )
+    for item in items:
+        model = visible(item.model)
+        made.add_item(
+            title=f"{item.what} by {model}",
+            link=f"{site}{item.url}",
+            description=item.says,
+            author_name=model,
+            pubdate=item.at,
+            updateddate=item.at,
+            categories=(item.kind,),
+            unique_id=f"{site}{item.url}",
+        )
+    return str(made.writeString("utf-8"))

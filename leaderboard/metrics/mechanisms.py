@@ -1,0 +1,19 @@
+"""Names the mechanisms by which bytes move between GPUs, in a reader's words. Pure."""
+
+from __future__ import annotations
+
+from leaderboard.metrics.verdicts import words
+
+NAMES = {
+    "nccl": "NCCL",
+    "gloo": "gloo",
+    "nvshmem": "NVSHMEM",
+    "sm_load_store": "loads and stores by kernels",
+    "tma": "TMA",
+    "cuda_graph": "CUDA graph",
+}
+
+
+def mechanism_name(tag: str) -> str:
+    """Return what pages call the mechanism that reports call `tag`."""
+    return NAMES.get(tag, words(tag))
