@@ -2,7 +2,7 @@
 
 Method: judge a PyTorch all-reduce (problem 1, tiny, W = 2, float32, hardened), and the same with
 wrong answers, several times on an otherwise idle machine and take medians: by a judge that starts
-from nothing, as on the command line, and by forks of a warm prefork, as in a worker. The floor is
+from nothing, as on the command line, and by forks of a warm server, as in a worker. The floor is
 what no judge can avoid here: two processes importing torch at once (submission, reference), and W
 ranks joining a gloo group; it is measured in the same session, without our code. Overhead = wall -
 floor; it includes every trial and every timed call.

@@ -1,6 +1,6 @@
 """Where the time of evaluations on GPUs goes: `python benchmarks/evaluator_speed.py OUT.json`.
 
-Method: kernels of every kind are judged one after the other by forks of one warm prefork, as in a
+Method: kernels of every kind are judged one after the other by forks of one warm server, as in a
 worker, with every check on; wall seconds of `evaluate` and of its phases. With `--references` the
 submissions are the references of all problems (or of `--only`), and the sum of their walls is what
 judging all of them takes. What no judge can avoid is measured beside it: a sandbox that does

@@ -1,7 +1,7 @@
 """Every GPU kernel of the tests through the judge: `gpu_acceptance.py OUT [--only NAME,...]`.
 
 Method: the kernels of tests/evaluator/gpu, honest ones first, one after the other by `evaluate` and
-one warm prefork, as in a worker. OUT/acceptance.json holds what is known after each of them.
+one warm server, as in a worker. OUT/acceptance.json holds what is known after each of them.
 A header's own number of ranks counts; `--world-size` is for those that name neither it nor ranks.
 With `--size` honest kernels alone are judged, at that size.
 Checked besides what the headers say: the times of two sleeping kernels differ as their sleeps do,

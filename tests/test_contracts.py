@@ -42,6 +42,15 @@ def test_the_supervisor_loads_neither_torch_nor_a_web_framework(module: str) -> 
     }
 
 
+def test_a_rank_loads_nothing_of_the_judge() -> None:
+    loaded = _loaded(
+        "import evaluator.rank.launcher, evaluator.rank.runner, evaluator.rank.profiler"
+    )
+    assert "evaluator.rank.runner" in loaded
+    trusted = ("evaluator.judge", "evaluator.oracle", "evaluator.sandbox")
+    assert not [name for name in loaded if name.startswith(trusted)]
+
+
 def test_the_problem_list_is_read_without_torch() -> None:
     assert "torch" not in _loaded("import problems; problems.names()")
 

@@ -103,7 +103,9 @@ def start_pool(job: Job) -> WorkerPool:
     submission = _launch(SUBMISSION, job, host)
     reference = _launch(REFERENCE, job, host, import_early=has_idle_core())
     with _helping(host):
-        from evaluator.oracle.group import OracleGroup  # imports torch where no warm prefork has
+        from evaluator.oracle.group import (
+            OracleGroup,
+        )  # imports torch where no warm prefork server has
 
         oracle = OracleGroup(job.world_size, job.device, host)
     waiting = {SUBMISSION: submission}
