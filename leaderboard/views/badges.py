@@ -9,7 +9,7 @@ from django.template.loader import render_to_string
 from django.views.decorators.http import require_safe
 
 from leaderboard import badges
-from leaderboard.pages import Stored, answer_kept, packed
+from leaderboard.pages import Stored, answer_public, packed
 
 
 @require_safe
@@ -35,4 +35,4 @@ def _badge(request: HttpRequest, told: Callable[[], tuple[str, str] | None]) -> 
         }
         return packed(render_to_string("badge.svg", context), "svg", etag)
 
-    return answer_kept(request, request.path, make)
+    return answer_public(request, request.path, make)

@@ -1,4 +1,4 @@
-"""Bundles to download: what it takes to repeat a run. Kept like pages: packing takes time."""
+"""Bundles to download: what it takes to repeat a run. Cached like pages: packing takes time."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from django.views.decorators.http import require_safe
 
 from leaderboard.bundle import bundle
 from leaderboard.models import Run, Visibility
-from leaderboard.pages import Stored, answer_kept, may_see
+from leaderboard.pages import Stored, answer_public, may_see
 from leaderboard.views.figures.runs import run_called
 from leaderboard.views.kernels import runs_of, shown_run, uses_of, with_report
 
@@ -38,7 +38,7 @@ def of_run(request: HttpRequest, run_id: uuid.UUID) -> HttpResponse:
 
 def _answer(request: HttpRequest, name: str, found: Callable[[], Run | None]) -> HttpResponse:
     make = functools.partial(_make, request, found)
-    response = answer_kept(request, f"zip {request.path}", make)
+    response = answer_public(request, f"zip {request.path}", make)
     response["Content-Disposition"] = f'attachment; filename="{name}.zip"'
     return response
 

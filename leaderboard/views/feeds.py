@@ -10,7 +10,7 @@ from django.views.decorators.http import require_safe
 
 from leaderboard.links import url
 from leaderboard.news import Item, newest
-from leaderboard.pages import Stored, answer_kept, origin, packed
+from leaderboard.pages import Stored, answer_public, origin, packed
 from leaderboard.visible import visible
 
 
@@ -19,7 +19,7 @@ def feed(request: HttpRequest) -> HttpResponse:
     def make(*, etag: str) -> Stored:
         return packed(as_atom(newest(), origin(request)), "atom", etag)
 
-    return answer_kept(request, request.path, make)
+    return answer_public(request, request.path, make)
 
 
 def as_atom(items: Iterable[Item], site: str) -> str:

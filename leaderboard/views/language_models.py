@@ -16,7 +16,7 @@ from leaderboard.claims import Claim, entry_of, every_claim
 from leaderboard.columns import CSV_COLUMNS, Placed, as_record, csv_rows, known_to_any, placed
 from leaderboard.filters import setting_query
 from leaderboard.links import url
-from leaderboard.models import LanguageModel, Problem, Standing
+from leaderboard.models import LanguageModel, LeaderboardRow, Problem
 from leaderboard.pages import Crumb, Page, Table, public_page
 from leaderboard.side_by_side import LETTERS
 from leaderboard.verdicts import state, words
@@ -49,7 +49,7 @@ def model(request: HttpRequest, slug: str) -> Page:
     if found is None:
         raise Http404
     known = catalogue()
-    judged = Standing.objects.ranked().filter(submission__model=found)
+    judged = LeaderboardRow.objects.ranked().filter(submission__model=found)
     each = boards.each_in_its_setting(judged, known.scored)
     entries = [one.entry for one in each]
     settings = {one.entry.submission: one.setting for one in each}

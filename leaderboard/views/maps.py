@@ -16,7 +16,7 @@ from django.views.decorators.http import require_safe
 from leaderboard import calibration
 from leaderboard.links import url
 from leaderboard.models import Hardware, LanguageModel, Problem, Submission
-from leaderboard.pages import Stored, answer_kept, origin, packed
+from leaderboard.pages import Stored, answer_public, origin, packed
 
 PAGES = (
     *("board", "categories", "matrix", "compare", "problems", "hardware-list", "methodology"),
@@ -83,7 +83,7 @@ def sitemap(request: HttpRequest) -> HttpResponse:
         found = {"urlset": Everything(site).get_urls()}
         return packed(render_to_string("sitemap.xml", found), "sitemap", etag)
 
-    return answer_kept(request, request.path, make)
+    return answer_public(request, request.path, make)
 
 
 @require_safe

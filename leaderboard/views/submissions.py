@@ -6,8 +6,9 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from django.db.models import Count, QuerySet, Subquery
+from django.db.models import Count, Subquery
 from django.http import Http404, HttpRequest
+from django.shortcuts import get_object_or_404
 
 from leaderboard import cells, scores
 from leaderboard.boards import Setting
@@ -17,7 +18,6 @@ from leaderboard.models import Problem, Submission, Visibility
 from leaderboard.models.choices import VERDICTS
 from leaderboard.pages import Crumb, Page, Table, canonical_query, choice, public_page
 from leaderboard.paging import PAGE, part_of
-from leaderboard.prepared import Given, ask
 from leaderboard.standings import Totals
 from leaderboard.submission_kernels import (
     Ended,
@@ -91,7 +91,7 @@ def model_url(found: Submission) -> str:
 
 
 def score_in(totals: Totals | None, scored: int, k: int) -> scores.Score:
-    return scores.score_of(totals.summed, scored, k=k) if totals else scores.score([], scored, k=k)
+    return scores.score_of(totals.sums, scored, k=k) if totals else scores.score([], scored, k=k)
 
 
 def score_record(score: scores.Score) -> dict[str, Any]:
@@ -101,17 +101,12 @@ def score_record(score: scores.Score) -> dict[str, Any]:
 
 def submission_called(number: int) -> tuple[Submission, int]:
     """One query: the submission, and how many problems are scored."""
-    is_key = number.bit_length() < BITS_OF_A_KEY
-    found = next(iter(ask(_called, number=number) if is_key else ()), None)
-    if found is None:
+    if number.bit_length() >= BITS_OF_A_KEY:
         raise Http404
-    return found, vars(found)["scored"] or 0
-
-
-def _called() -> QuerySet[Submission]:
     counted = Problem.objects.scored().order_by().values("scored").annotate(n=Count("pk"))
-    known = Submission.objects.select_related("model").filter(pk=Given("number"))
-    return known.annotate(scored=Subquery(counted.values("n")))
+    known = Submission.objects.select_related("model")
+    found = get_object_or_404(known.annotate(scored=Subquery(counted.values("n"))), pk=number)
+    return found, vars(found)["scored"] or 0
 
 
 def _row(record: dict[str, Any]) -> list[object]:

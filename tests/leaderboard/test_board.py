@@ -12,11 +12,17 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from evaluator.report import Verdict
-from leaderboard.models import LanguageModel, Problem, ProblemStanding, Run, Standing, Submission
+from leaderboard.models import (
+    LanguageModel,
+    LeaderboardRow,
+    Problem,
+    ProblemAggregate,
+    Run,
+    Submission,
+)
 from leaderboard.models.choices import CURRENT_JUDGE
 from leaderboard.scores import Interval
 from leaderboard.standings import columns_of
-from leaderboard.tallies import tally_of
 from leaderboard.ties import tie_groups
 from tests.leaderboard import factory
 
@@ -203,7 +209,7 @@ def attempt(number: int, row: int) -> dict[str, Any]:
 
 
 def fill(models: int, problems: int) -> None:
-    """Standings as they are kept, without the runs that they sum up."""
+    """Leaderboard rows as they are stored, without the runs that they sum up."""
     numbers = range(1, problems + 1)
     for number in numbers:
         factory.make_problem(number, f"problem{number}", f"kind{number % 4}")
@@ -229,16 +235,16 @@ def fill(models: int, problems: int) -> None:
     )
     setting = {name: factory.SETTING[name] for name in ("world_size", "size", "dtype", "profile")}
     setting |= {"hardware_id": "cpu", "judge_version": CURRENT_JUDGE}
-    Standing.objects.bulk_create(
-        Standing(
+    LeaderboardRow.objects.bulk_create(
+        LeaderboardRow(
             submission=submission,
             **setting,
-            **columns_of([tally_of(n, f"kind{n % 4}", [attempt(n, row)] * 3) for n in numbers], 3),
+            **columns_of([(n, f"kind{n % 4}", [attempt(n, row)] * 3) for n in numbers], 3),
         )
         for row, submission in enumerate(made)
     )
     counts = dict.fromkeys(("solved", "made", "correct", "faster", "baseline_runs"), 0)
-    ProblemStanding.objects.create(problem_id=1, submissions=models, modes=[], **setting, **counts)
+    ProblemAggregate.objects.create(problem_id=1, submissions=models, modes={}, **setting, **counts)
 
 
 def test_a_board_of_200_models_is_light_and_asks_little(client: Client) -> None:

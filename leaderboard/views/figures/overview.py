@@ -13,7 +13,6 @@ from leaderboard.charts import problems as charts
 from leaderboard.charts.boards import ModeCounts
 from leaderboard.charts.drawing import Spec
 from leaderboard.charts.problems import Axes, Limit, Reach, Spread
-from leaderboard.failures import FAILURE_MODES
 from leaderboard.floors import Limits
 from leaderboard.links import url
 from leaderboard.models import Problem
@@ -218,7 +217,7 @@ def spread_table(rows: Sequence[Spread]) -> Table:
 
 def modes_by_problem(found: Listed) -> list[ModeCounts]:
     return [
-        ModeCounts(name=str(problem), counts=dict(zip(FAILURE_MODES, judged.modes, strict=True)))
+        ModeCounts(name=str(problem), counts=judged.modes)
         for problem in found.shown
         if (judged := found.judged.get(problem.number)) is not None and judged.submissions
     ]
