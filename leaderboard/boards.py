@@ -85,6 +85,8 @@ class Narrowing(TypedDict, total=False):
     submission: int
 
 
+# What of a Narrowing is part of a Narrow.
+OF_KERNELS = tuple(Narrow.__dataclass_fields__)
 FIELDS = (
     "submission_id",
     "submission__model__name",
@@ -124,13 +126,7 @@ def judged(
         where["submission"] = submission
     if narrowing.get("verified"):
         where["submission__trust"] = Trust.VERIFIED.value
-    narrow = Narrow(
-        category=narrowing.get("category", ""),
-        problems=narrowing.get("problems"),
-        backend=narrowing.get("backend", ""),
-        mechanism=narrowing.get("mechanism", ""),
-        nccl_free=narrowing.get("nccl_free", False),
-    )
+    narrow = Narrow(**{name: narrowing[name] for name in OF_KERNELS if name in narrowing})  # type: ignore[literal-required]
     names = _read_for(narrow, p)
     found = ask(_ranked, tuple(where), (*names, *ahead), **where)
     if harness := narrowing.get("harness"):

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import compress
 from typing import Any, NamedTuple
 
-from leaderboard.failures import CORRECT
+from leaderboard.failures import CORRECT, failure_mode
 from leaderboard.scores import Attempts
-from leaderboard.tallies import EVERYTHING, Narrow, Outcome, Row, distance, outcome_of
+from leaderboard.tallies import EVERYTHING, Narrow, Outcome, Row, distance
 
 # As a LeaderboardRow stores it: see `outcomes_of`.
 Outcomes = Mapping[str, Any]
@@ -16,24 +16,30 @@ Outcomes = Mapping[str, Any]
 
 def outcomes_of(rows: Iterable[tuple[int, str, Sequence[Row]]]) -> dict[str, Any]:
     """Return how every attempt ended, of different problems in their order with the `attempts` of
-    their Summary. `kinds` names each Outcome once, and each problem its attempts by their place
+    their Summary. `kinds` names each kind of Outcome, and each problem its attempts by their place
     there, with the numbers of the correct ones in the same order."""
-    places: dict[Outcome, int] = {}
+    places: dict[tuple[Any, ...], int] = {}
     problems = []
     for problem, category, attempts in rows:
         correct = [row for row in attempts if row["speedup"] is not None]
-        ended = map(outcome_of, attempts)
         problems.append(
             {
                 "problem": problem,
                 "category": category,
-                "kinds": [places.setdefault(outcome, len(places)) for outcome in ended],
+                "kinds": [places.setdefault(_kind(row), len(places)) for row in attempts],
                 "speedups": [row["speedup"] for row in correct],
                 "lows": [row["low"] for row in correct],
                 "utilisations": [row["utilisation"] for row in correct],
             }
         )
-    return {"kinds": [outcome._asdict() for outcome in places], "problems": problems}
+    kinds = [Outcome(failure_mode(*kind[:2]), *kind[2:])._asdict() for kind in places]
+    return {"kinds": kinds, "problems": problems}
+
+
+def _kind(row: Row) -> tuple[Any, ...]:
+    """Return what an Outcome is made of."""
+    told = (row["verdict"], row["cause"], row["backend"])
+    return (*told, tuple(row["mechanisms"]), row["nccl"])
 
 
 class Part(NamedTuple):

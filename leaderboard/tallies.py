@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -105,7 +104,9 @@ def cell_of(
     """Return what a matrix shows; None where no kernel counts."""
     if not narrow.covers(problem, category):
         return None
-    own = [row for row in attempts if narrow.is_by_problem or narrow.admits(outcome_of(row))]
+    own = attempts
+    if not narrow.is_by_problem:
+        own = [row for row in attempts if narrow.admits(outcome_of(row))]
     if not own:
         return None
     correct = [row for row in own if row["speedup"] is not None]
@@ -142,13 +143,4 @@ def _mode(row: Row) -> str | None:
 
 
 def outcome_of(row: Row) -> Outcome:
-    kind = (row["verdict"], row["cause"], row["backend"])
-    return _outcome(*kind, tuple(row["mechanisms"]), row["nccl"])
-
-
-# Summing up a submission asks this a thousand times, of a few dozen kinds.
-@functools.lru_cache(maxsize=1024)
-def _outcome(
-    verdict: str, cause: str | None, backend: str, mechanisms: tuple[str, ...], nccl: bool
-) -> Outcome:
-    return Outcome(failure_mode(verdict, cause), backend, mechanisms, nccl)
+    return Outcome(_mode(row), row["backend"], tuple(row["mechanisms"]), row["nccl"])
