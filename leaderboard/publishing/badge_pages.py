@@ -8,7 +8,7 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.template.loader import render_to_string
 from django.views.decorators.http import require_safe
 
-from leaderboard.delivery.pages import Stored, answer_kept, packed
+from leaderboard.delivery.pages import Stored, answer_public, packed
 from leaderboard.publishing import badges
 
 
@@ -35,4 +35,4 @@ def _badge(request: HttpRequest, told: Callable[[], tuple[str, str] | None]) -> 
         }
         return packed(render_to_string("badge.svg", context), "svg", etag)
 
-    return answer_kept(request, request.path, make)
+    return answer_public(request, request.path, make)

@@ -8,7 +8,7 @@ from django.http import HttpRequest, HttpResponse
 from django.utils.feedgenerator import Atom1Feed
 from django.views.decorators.http import require_safe
 
-from leaderboard.delivery.pages import Stored, answer_kept, origin, packed
+from leaderboard.delivery.pages import Stored, answer_public, origin, packed
 from leaderboard.kit.links import url
 from leaderboard.kit.visible import visible
 from leaderboard.publishing.news import Item, newest
@@ -19,7 +19,7 @@ def feed(request: HttpRequest) -> HttpResponse:
     def make(*, etag: str) -> Stored:
         return packed(as_atom(newest(), origin(request)), "atom", etag)
 
-    return answer_kept(request, request.path, make)
+    return answer_public(request, request.path, make)
 
 
 def as_atom(items: Iterable[Item], site: str) -> str:

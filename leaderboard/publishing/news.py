@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import NamedTuple
 from uuid import UUID
 
-from django.db.models import Case, Exists, OuterRef, QuerySet, When
+from django.db.models import Case, Exists, OuterRef, When
 
 from leaderboard.delivery.cells import ratio_text
 from leaderboard.kit.links import url
-from leaderboard.kit.prepared import ask
-from leaderboard.models import ProblemStanding, Standing, Submission
+from leaderboard.models import LeaderboardRow, ProblemAggregate, Submission
 from leaderboard.read_model.boards import SETTING_FIELDS, Setting
 from leaderboard.read_model.filters import said
 
@@ -60,12 +59,9 @@ def newest() -> list[Item]:
 
 def records() -> list[Item]:
     """The newest of the kernels that are the fastest for a problem in their setting."""
-    return [_record(Record(*row)) for row in ask(_records)]
-
-
-def _records() -> QuerySet[ProblemStanding, tuple[Any, ...]]:
-    won = ProblemStanding.objects.filter(IS_RANKED, problem__scored=True, solved__gte=1)
-    return won.order_by("-run__finished_at", "pk").values_list(*Record._fields)[:MOST]
+    won = ProblemAggregate.objects.filter(IS_RANKED, problem__scored=True, solved__gte=1)
+    rows = won.order_by("-run__finished_at", "pk").values_list(*Record._fields)[:MOST]
+    return [_record(Record(*row)) for row in rows]
 
 
 def _record(row: Record) -> Item:
@@ -81,6 +77,9 @@ def _record(row: Record) -> Item:
 
 
 def arrivals() -> list[Item]:
+    judged = LeaderboardRow.objects.filter(submission=OuterRef("pk"))
+    ours = Submission.objects.ranked().filter(Exists(judged), model__is_baseline=False)
+    named = ours.values_list("pk", "harness", "model__name", "k", "created_at")
     return [
         Item(
             kind="submission",
@@ -90,12 +89,5 @@ def arrivals() -> list[Item]:
             url=url("submission", number),
             at=at,
         )
-        for number, harness, model, k, at in ask(_arrivals)
+        for number, harness, model, k, at in named.order_by("-pk")[:MOST]
     ]
-
-
-def _arrivals() -> QuerySet[Submission, tuple[Any, ...]]:
-    judged = Standing.objects.filter(submission=OuterRef("pk"))
-    ours = Submission.objects.ranked().filter(Exists(judged), model__is_baseline=False)
-    named = ours.values_list("pk", "harness", "model__name", "k", "created_at")
-    return named.order_by("-pk")[:MOST]

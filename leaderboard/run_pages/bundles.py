@@ -1,4 +1,4 @@
-"""Bundles to download: what it takes to repeat a run. Kept like pages: packing takes time."""
+"""Bundles to download: what it takes to repeat a run. Cached like pages: packing takes time."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from collections.abc import Callable
 from django.http import Http404, HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
 
-from leaderboard.delivery.pages import Stored, answer_kept, may_see
+from leaderboard.delivery.pages import Stored, answer_public, may_see
 from leaderboard.models import Run, Visibility
 from leaderboard.run_pages.bundle import bundle
 from leaderboard.run_pages.kernel import runs_of, shown_run, uses_of, with_report
@@ -38,7 +38,7 @@ def of_run(request: HttpRequest, run_id: uuid.UUID) -> HttpResponse:
 
 def _answer(request: HttpRequest, name: str, found: Callable[[], Run | None]) -> HttpResponse:
     make = functools.partial(_make, request, found)
-    response = answer_kept(request, f"zip {request.path}", make)
+    response = answer_public(request, f"zip {request.path}", make)
     response["Content-Disposition"] = f'attachment; filename="{name}.zip"'
     return response
 

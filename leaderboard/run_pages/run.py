@@ -6,14 +6,12 @@ import uuid
 from collections.abc import Mapping
 from typing import Any
 
-from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponseBase
 from django.utils import timezone
 
 from leaderboard.delivery.pages import Crumb, Page, choice, public_page
 from leaderboard.kit.durations import spelt
 from leaderboard.kit.links import kernel_at, url
-from leaderboard.kit.prepared import Given, ask
 from leaderboard.models import Decline, Run, Status, Visibility
 from leaderboard.models.choices import PHASES
 from leaderboard.models.runs import FINAL
@@ -29,12 +27,8 @@ SHOWN_PHASES = ("queued", "build", "verify", "timed")
 
 def run(request: HttpRequest, run_id: uuid.UUID, form: str = "html") -> HttpResponseBase:
     """A finished run never changes, so its page is kept like any other."""
-    is_final = any(status in FINAL for (status,) in ask(_status, run=run_id))
+    is_final = Run.objects.filter(pk=run_id, status__in=FINAL).exists()
     return (finished if is_final else followed)(request, form=form, run_id=run_id)
-
-
-def _status() -> QuerySet[Run, tuple[str]]:
-    return Run.objects.filter(pk=Given("run", Run._meta.pk)).values_list("status")
 
 
 def page_of(request: HttpRequest, run_id: uuid.UUID) -> Page:

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from django.db.models import QuerySet
 from django.http import Http404, HttpRequest
+from django.shortcuts import get_object_or_404
 
 from leaderboard.charts import runs as charts
 from leaderboard.charts.drawing import Spec
@@ -16,7 +16,6 @@ from leaderboard.charts.runs import Bin, Event, Margin
 from leaderboard.delivery.pages import Crumb, Table
 from leaderboard.figures.frame import Drawn, figure, framed
 from leaderboard.kit.links import url
-from leaderboard.kit.prepared import Given, ask
 from leaderboard.kit.visible import visible
 from leaderboard.models import Run
 
@@ -198,15 +197,8 @@ def run_called(text: str) -> Run:
         key = uuid.UUID(text)
     except ValueError:
         raise Http404 from None
-    found = ask(_called, run=key)
-    if not found:
-        raise Http404
-    return found[0]
-
-
-def _called() -> QuerySet[Run]:
     named = Run.objects.select_related("kernel__problem", "kernel__submission__model")
-    return named.defer("kernel__problem__payload").filter(pk=Given("run", Run._meta.pk))
+    return get_object_or_404(named.defer("kernel__problem__payload"), pk=key)
 
 
 def _run_of(request: HttpRequest) -> tuple[Run, dict[str, Any]]:
