@@ -129,23 +129,23 @@ def ask(address: str, etag: str = "") -> tuple[int, dict[str, str], bytes]:
 
 
 def forget() -> None:
-    """Empty the cache of pages, and the answers that are kept in front of Django."""
-    from django.core.cache import cache
+    """Empty the cache of finished answers."""
+    from leaderboard.delivery.cached_answers import CACHED
 
-    from leaderboard.delivery.cached_answers import KEPT
-
-    cache.clear()
-    KEPT.clear()
+    CACHED.clear()
 
 
 def forget_all() -> None:
-    """Also what was drawn, linked and counted for earlier pages: caches with a bound."""
+    """Empty the caches with a bound too: what was drawn, linked and counted for earlier pages."""
+    from leaderboard.read_model import boards
+
     forget()
-    for known in _remembered():
+    boards._MEMOISED.clear()
+    for known in _memoised():
         known.cache_clear()
 
 
-def _remembered() -> list[Any]:
+def _memoised() -> list[Any]:
     """The caches with a bound that functions of the site have."""
     ours = [module for name, module in sys.modules.items() if name.startswith("leaderboard")]
     found = [value for module in ours for value in list(vars(module).values())]
@@ -200,27 +200,28 @@ def measure(name: str, address: str, repeats: int) -> Page:
     )
 
 
-def folding(repeats: int) -> dict[str, float]:
-    """One more result, at another speed than any before it: what folding it in adds to the time in
-    which it is stored, that time, and how long until the front page shows it."""
+def updating(repeats: int) -> dict[str, float]:
+    """Return milliseconds of one more result, at another speed than any before it: what the
+    incremental update adds to the time in which it is stored, that time, and how long until the
+    front page shows it."""
     from leaderboard.models import Kernel
 
     kernels = Kernel.objects.select_related("problem").order_by("pk")[: repeats * 97 : 97]
     added, stored, shown = [], [], []
     for kernel in kernels:
-        alone, _ = storing(kernel, is_folded=False)
-        whole, until_shown = storing(kernel, is_folded=True)
+        alone, _ = storing(kernel, is_updated=False)
+        whole, until_shown = storing(kernel, is_updated=True)
         added.append(whole - alone)
         stored.append(whole)
         shown.append(until_shown)
     return {
-        "summary and standing, ms": statistics.median(added),
+        "incremental update, ms": statistics.median(added),
         "whole finish, ms": statistics.median(stored),
         "finish and next front page, ms": statistics.median(shown),
     }
 
 
-def storing(kernel: Any, *, is_folded: bool) -> tuple[float, float]:
+def storing(kernel: Any, *, is_updated: bool) -> tuple[float, float]:
     """Milliseconds until a new result of a kernel is stored, and until the front page is there."""
     from site_data import report
 
@@ -235,9 +236,9 @@ def storing(kernel: Any, *, is_folded: bool) -> tuple[float, float]:
     run = Run.objects.create(kernel=kernel, **{name: getattr(old, name) for name in names})
     lease = evaluation.lease(run.pk, "host-1")
     found = encode(report(Verdict.OK, (), run, random.lognormvariate(0.0, 0.6)))
-    fold_in = summary.fold_in if is_folded else lambda run: None
+    update = summary.update if is_updated else lambda run: None
     began = time.perf_counter()
-    with mock.patch.object(summary, "fold_in", fold_in):
+    with mock.patch.object(summary, "update", update):
         evaluation.finish(run.pk, lease.token, found)
     done = time.perf_counter()
     ask("/")
@@ -285,7 +286,7 @@ def main() -> None:
     found["loaded"] = [name for name in UNWANTED if name in sys.modules]
     found["this process, MB"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     if not asked.only:
-        found["folding"] = folding(asked.repeats)
+        found["update"] = updating(asked.repeats)
         found["load"] = load(pages[0].address)
     print(json.dumps({k: v for k, v in found.items() if k != "pages"}, indent=1))
     if asked.out:

@@ -56,7 +56,7 @@ Sides = tuple[Columns, Columns]
 def board(request: HttpRequest) -> Page:
     sort = choice(request, "sort", SORTS, DEFAULT_SORT)
     query = board_query(request)
-    ours, claims = query.judged(ahead=None), query.claims()
+    ours, claims = query.judged(), query.claims()
     rows = placed([*ours, *query.claimed(claims)], sort)
     ranked = [row for row in rows if kind_of(row.entry) == "judged"]
     part = part_of(request, ranked, ROWS_A_PAGE, PARAMETERS)

@@ -30,7 +30,7 @@ def board_row(
 ) -> SafeString:
     """`tie` says where in its bracket it stands; a `comparable` board has boxes to tick. `tail`
     ends addresses of submissions."""
-    entry = row.entry.plain
+    entry = row.entry
     start = _to_place(kind_of(entry), row.place, tie)
     return SafeString(f"{start}{_after_place(entry, left, right, comparable, tail)}")
 
@@ -42,7 +42,6 @@ def _to_place(kind: str, place: str | None, tie: str) -> str:
     return start + format_html('<td class="{}">{}{}</td>', where, place or "", TIED if tie else "")
 
 
-@functools.lru_cache(maxsize=512)
 def _after_place(entry: Entry, left: Columns, right: Columns, comparable: bool, tail: str) -> str:
     """Nothing here depends on other rows."""
     kind = kind_of(entry)

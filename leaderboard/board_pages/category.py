@@ -41,7 +41,7 @@ def category(request: HttpRequest, slug: str) -> Page:
     if not problems:
         raise Http404
     scored, title = sum(problem.scored for problem in problems), problems[0].category_title
-    entries = boards.judged(setting, scored, category=slug, ahead=None) if setting else []
+    entries = boards.judged(setting, scored, category=slug) if setting else []
     rows = placed([*entries, *map(entry_of, published(category=slug))], "fast1")
     records = [problem_record(problem, setting) for problem in problems]
     where = canonical_query(request, (*SETTING_FILTERS,))

@@ -12,9 +12,9 @@ from django.utils.safestring import SafeString
 
 from leaderboard.delivery import cells
 from leaderboard.kit.links import url
-from leaderboard.metrics.failures import FAILURE_MODES
+from leaderboard.metrics.failures import CORRECT, ENDINGS
 from leaderboard.read_model.boards import Cell, Entry
-from leaderboard.read_model.details import Marked, Marks, marked
+from leaderboard.read_model.details import Marked
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,8 +31,9 @@ FASTER = Mark(code="y", glyph="↑", words="right and faster")
 UNSURE = Mark(code="x", glyph="≈", words="right, not surely faster")
 HALF = Mark(code="w", glyph="⇓", words="right, less than half as fast")
 FAILURES: Mapping[str, Mark] = {
-    mode: Mark(code=code, glyph=code.upper(), words=mode)
-    for mode, code in zip(FAILURE_MODES, "csnrmd", strict=False)
+    ending.mode: Mark(code=ending.letter, glyph=ending.letter.upper(), words=ending.mode)
+    for ending in ENDINGS
+    if ending.mode != CORRECT
 }
 LEGEND: tuple[Mark, ...] = (TWICE, FASTER, UNSURE, HALF, *FAILURES.values())
 # Nothing was judged there; with an edge where a category begins.
@@ -84,17 +85,17 @@ def mark_of(cell: Marked) -> Mark | None:
     return UNSURE if cell.best_speedup >= 0.5 else HALF
 
 
-def row_cells(submission: int, marks: Marks, groups: Numbers, query: str) -> SafeString:
-    """`query` is what leads to the same attempt of the same setting."""
-    start = escape(url("attempt", submission, 0).removesuffix("0"))
-    return _row_cells(start, escape(f"?{query}" if query else ""), marks, groups)
-
-
-# Few rows change from one version of the data to the next, and few cells of them.
+# The rows that two parts of a matrix show, few of which change from one version of the data to the
+# next.
 @functools.lru_cache(maxsize=64)
-def _row_cells(start: str, end: str, marks: Marks, groups: Numbers) -> SafeString:
-    """What is written into a cell is a mark of ours or a number, or was escaped before."""
-    found = {cell.problem: cell for cell in marked(marks)}
+def row_cells(
+    submission: int, marks: tuple[Marked, ...], groups: Numbers, query: str
+) -> SafeString:
+    """Return the cells of a row. `query` is what leads to the same attempt of the same setting."""
+    start = escape(url("attempt", submission, 0).removesuffix("0"))
+    end = escape(f"?{query}" if query else "")
+    # What is written into a cell is a mark of ours or a number, or was escaped before.
+    found = {cell.problem: cell for cell in marks}
     in_digits = sum(map(len, groups)) <= FEW_COLUMNS
     made = []
     for number, is_first in ((number, number == group[0]) for group in groups for number in group):
@@ -107,7 +108,6 @@ def _row_cells(start: str, end: str, marks: Marks, groups: Numbers) -> SafeStrin
     return SafeString("".join(made))
 
 
-@functools.lru_cache(maxsize=8192)
 def _around(cell: Marked, edge: bool, in_digits: bool) -> tuple[str, str] | None:
     """What stands before and after the address of a cell's run; None where nothing was judged."""
     mark = mark_of(cell)

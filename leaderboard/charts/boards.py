@@ -17,17 +17,9 @@ from leaderboard.charts.drawing import (
     significant,
     speedup_axis,
 )
-from leaderboard.metrics.failures import FAILURE_MODES
+from leaderboard.metrics.failures import ENDINGS, FAILURE_MODES
 
-MODE_COLOURS = dict(
-    zip(
-        FAILURE_MODES,
-        ("#D55E00", "#E69F00", "#CC79A7", "#8C8C8C", "#56B4E9", "#5A4FA2", "#009E73"),
-        strict=True,
-    )
-)
-
-
+MODE_COLOURS = {ending.mode: ending.colour for ending in ENDINGS}
 DASHES = ("solid", "longdash", "dashdot")
 OFF_A_PLOT = " (published plot)"
 

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 from urllib.parse import urlencode
 
-from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponseBase
 from django.shortcuts import redirect
 from django.utils.safestring import SafeString
@@ -29,7 +28,6 @@ from leaderboard.compare_pages.side_by_side import LETTERS, Asked, Bounds, Line
 from leaderboard.delivery import cells
 from leaderboard.delivery.pages import BadQuery, Crumb, Page, Table, canonical_query, public_page
 from leaderboard.kit.links import url
-from leaderboard.kit.prepared import ask
 from leaderboard.kit.visible import visible
 from leaderboard.metrics.verdicts import words
 from leaderboard.models import Problem, Run
@@ -48,7 +46,7 @@ FEWEST_SELECTS = 3
 MOST_NAMED = 12
 NUMBER_OR_SLUG = "the number of any public submission or the slug of any model that has one"
 # Read with the board, because who is compared is only known then.
-DETAILS = ("cells", "kernels")
+DETAILS = ("cells",)
 
 
 @require_safe
@@ -114,17 +112,13 @@ def submissions(request: HttpRequest) -> Page:
 
 def scored_problems() -> tuple[list[Asked], dict[str, str]]:
     """In the order of the catalogue, and the titles of their categories."""
-    rows = ask(_scored)
+    fields = ("number", "slug", "title", "category", "category_title")
+    rows = Problem.objects.scored().values_list(*fields)
     problems = [
         Asked(number=number, title=title, url=url("problem", number, slug), category=own)
         for number, slug, title, own, _ in rows
     ]
     return problems, {own: title for *_, own, title in rows}
-
-
-def _scored() -> QuerySet[Problem, tuple[Any, ...]]:
-    fields = ("number", "slug", "title", "category", "category_title")
-    return Problem.objects.scored().values_list(*fields)
 
 
 def shown(sides: Sequence[Placed], absent: Sequence[str]) -> bool:

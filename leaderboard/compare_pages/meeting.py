@@ -11,7 +11,7 @@ from django.db.models import Count, F, OuterRef, Q, Subquery
 from leaderboard.compare_pages.side_by_side import LETTERS
 from leaderboard.delivery.pages import Elsewhere
 from leaderboard.kit.links import url
-from leaderboard.models import PublishedResult, Standing, Submission
+from leaderboard.models import LeaderboardRow, PublishedResult, Submission
 from leaderboard.read_model.boards import SETTING_FIELDS, Setting
 from leaderboard.read_model.filters import SETTING_FILTERS, said, setting_query
 
@@ -27,11 +27,11 @@ def judged_where(names: Iterable[str]) -> Places:
     asked = [name for name in dict.fromkeys(names) if NAME.fullmatch(name)]
     numbers = [int(name) for name in asked if name.isdecimal() and len(name) <= DIGITS_OF_A_KEY]
     named = Q(pk__in=numbers) | Q(model__slug__in=asked)
-    alike = {name: OuterRef(f"standings__{name}") for name in SETTING_FIELDS}
-    there = Standing.objects.ranked().filter(**alike).exclude(submission=OuterRef("pk"))
+    alike = {name: OuterRef(f"leaderboard_rows__{name}") for name in SETTING_FIELDS}
+    there = LeaderboardRow.objects.ranked().filter(**alike).exclude(submission=OuterRef("pk"))
     counted = there.order_by().values("hardware").annotate(others=Count("pk")).values("others")
     rows = Submission.objects.ranked().filter(named)
-    fields = (f"standings__{name}" for name in SETTING_FIELDS)
+    fields = (f"leaderboard_rows__{name}" for name in SETTING_FIELDS)
     found: dict[str, dict[Setting, int]] = {}
     rows = rows.annotate(slug=F("model__slug"), others=Subquery(counted))
     for pk, slug, others, *values in rows.values_list("pk", "slug", "others", *fields):

@@ -1,7 +1,7 @@
-"""What public pages share: one address as HTML, JSON and CSV, kept under the data version.
+"""Makes answers of public pages: one address as HTML, JSON and CSV, named by the data version.
 
-A view says what a page holds. Here it becomes bytes once per data version; later readers get those
-bytes, or 304. Nothing here touches the session or the user unless a page belongs to somebody.
+A view says what a page holds; here it becomes bytes, or 304. cached_answers.py repeats them until
+the data changes. Nothing here touches the session or the user unless a page belongs to somebody.
 """
 
 from __future__ import annotations
@@ -19,7 +19,6 @@ from typing import Any, Self
 from urllib.parse import parse_qsl, urlencode
 
 from django.conf import settings
-from django.core.cache import cache
 from django.core.serializers.json import DjangoJSONEncoder
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import redirect
@@ -41,7 +40,6 @@ TYPES = {
     "sitemap": "application/xml; charset=utf-8",
 }
 FRONT_PAGE_TWIN = "/leaderboard"
-KEEP_S = 86_400
 # The hardware that a form was made for: of no page's address, so that it never stays in one.
 DRAWN = "drawn"
 # Where a request holds the data version that was read for it before Django saw it.
@@ -119,7 +117,7 @@ View = Callable[..., HttpResponseBase]
 
 
 def public_page(*parameters: str, live: bool = False) -> Callable[[Build], View]:
-    """A page that reads only these query parameters; a live one is never kept."""
+    """A page that reads only these query parameters; a live one is never cached."""
 
     def decorate(build: Build) -> View:
         @require_safe
@@ -130,7 +128,7 @@ def public_page(*parameters: str, live: bool = False) -> Callable[[Build], View]
             try:
                 if live:
                     return answer(request, make(etag=None), cached="no-cache")
-                return answer_kept(request, f"{form} {request.path}?{query}", make)
+                return answer_public(request, f"{form} {request.path}?{query}", make)
             except BadQuery as error:
                 return bad_query(error, form)
             except Elsewhere as other:
@@ -145,19 +143,18 @@ def public_page(*parameters: str, live: bool = False) -> Callable[[Build], View]
     return decorate
 
 
-def answer_kept(
+def answer_public(
     request: HttpRequest, address: str, make: Callable[..., Stored | HttpResponse]
 ) -> HttpResponse:
-    """The body kept for this address and data version, made if there is none."""
+    """Return what is made for this address, named by it and by the data version, or 304 to who has
+    that. A response is passed on as it is: it belongs to somebody."""
     digest = hashlib.sha256(f"{origin(request)} {address}".encode()).hexdigest()[:24]
     version = DataVersion.objects.current(asked=request.META.get(ASKED))
     etag = f'W/"{version}-{code_version()}-{digest}"'
-    stored = cache.get(f"page:{etag}")
-    if stored is None:
+    if etag in parse_etags(request.headers.get("If-None-Match", "")):
+        stored: Stored | HttpResponse = Stored(body=b"", content_type="", etag=etag)
+    else:
         stored = make(etag=etag)
-        if isinstance(stored, HttpResponse):
-            return stored
-        cache.set(f"page:{etag}", stored, KEEP_S)
     return answer(request, stored, cached=PUBLIC)
 
 

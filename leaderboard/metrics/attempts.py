@@ -1,7 +1,8 @@
-"""Runs as a Summary lists them, and what it says of all. Pure."""
+"""List runs as a Summary does, and sum them up. Pure."""
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 from uuid import UUID
@@ -37,7 +38,8 @@ class Judged(NamedTuple):
 
 
 def entry_of(run: Judged) -> Entry:
-    """A run that was too fast to be true keeps its verdict and loses its numbers."""
+    """Return a run as a Summary lists it; one that was too fast to be true keeps its verdict and
+    loses its numbers."""
     is_correct = run.verdict == "ok"
     return {
         "attempt": run.kernel__attempt,
@@ -56,23 +58,24 @@ def entry_of(run: Judged) -> Entry:
 
 
 def uses_nccl(flags: Iterable[str], mechanisms: Iterable[str]) -> bool:
-    """Whether NCCL was named in the source or seen at work."""
+    """Return whether NCCL was named in the source or seen at work."""
     return "uses_nccl" in flags or "nccl" in mechanisms
 
 
-# What a Summary holds besides its place.
-SUMMED = (
-    *("made", "correct", "best_speedup", "best_low", "utilisation", "best_run_id"),
-    *("modes", "attempts"),
-)
-
-
 def summed(attempts: Sequence[Entry]) -> dict[str, Any]:
+    """Return what a Summary holds besides its place."""
     correct = [entry for entry in attempts if entry["speedup"] is not None]
     best = max(correct, key=lambda entry: entry["speedup"], default={})
-    best_run = UUID(best["run"]) if best else None
-    values = (
-        *(len(attempts), len(correct), best.get("speedup"), best.get("low")),
-        *(best.get("utilisation"), best_run, modes_of(attempts), attempts),
-    )
-    return dict(zip(SUMMED, values, strict=True))
+    taken = [us for entry in attempts if (us := entry["baseline_us"]) is not None]
+    return {
+        "made": len(attempts),
+        "correct": len(correct),
+        "best_speedup": best.get("speedup"),
+        "best_low": best.get("low"),
+        "utilisation": best.get("utilisation"),
+        "best_run_id": UUID(best["run"]) if best else None,
+        # To the nanosecond.
+        "baseline_us": round(statistics.median(taken), 3) if taken else None,
+        "modes": modes_of(attempts),
+        "attempts": list(attempts),
+    }

@@ -1,35 +1,51 @@
-"""Classifies how kernels fail, in PKB's words. Pure."""
+"""Classifies how kernels fail, in PKB's words. Pure.
+
+A further failure mode is one more row of ENDINGS; stored counts go by name, so that old ones stay
+true. `static/css/site.css` colours its letter in the matrix.
+"""
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 CORRECT = "correct"
-FAILURE_MODES = (
-    "nvcc/syntax errors",
-    "tensor shape error",
-    "attribute / name / API typo",
-    "runtime error",
-    "output mismatch",
-    "deadlock",
-    CORRECT,
+
+
+class Ending(NamedTuple):
+    """How an attempt may end: its `letter` in the matrix, its `colour` in figures, and the verdicts
+    that mean it."""
+
+    mode: str
+    letter: str
+    colour: str
+    verdicts: tuple[str, ...]
+
+
+# The further an attempt came, the later.
+ENDINGS = (
+    Ending("nvcc/syntax errors", "c", "#D55E00", ("build_error",)),
+    Ending("tensor shape error", "s", "#E69F00", ("shape_mismatch", "dtype_mismatch")),
+    Ending(
+        "attribute / name / API typo",
+        "n",
+        "#CC79A7",
+        ("import_error", "missing_entry_point"),
+    ),
+    Ending("runtime error", "r", "#8C8C8C", ("runtime_error", "oom", "resource_limit")),
+    Ending(
+        "output mismatch",
+        "m",
+        "#56B4E9",
+        (
+            *("output_mismatch", "nonfinite_output", "late_output", "input_contract_broken"),
+            *("faster_than_light", "protocol_violation"),
+        ),
+    ),
+    Ending("deadlock", "d", "#5A4FA2", ("timeout",)),
+    Ending(CORRECT, "", "#009E73", ("ok",)),
 )
-_MODE_OF_VERDICT = {
-    "build_error": "nvcc/syntax errors",
-    "shape_mismatch": "tensor shape error",
-    "dtype_mismatch": "tensor shape error",
-    "import_error": "attribute / name / API typo",
-    "missing_entry_point": "attribute / name / API typo",
-    "runtime_error": "runtime error",
-    "oom": "runtime error",
-    "resource_limit": "runtime error",
-    "output_mismatch": "output mismatch",
-    "nonfinite_output": "output mismatch",
-    "late_output": "output mismatch",
-    "input_contract_broken": "output mismatch",
-    "faster_than_light": "output mismatch",
-    "protocol_violation": "output mismatch",
-    "timeout": "deadlock",
-    "ok": "correct",
-}
+FAILURE_MODES = tuple(ending.mode for ending in ENDINGS)
+_MODE_OF_VERDICT = {verdict: ending.mode for ending in ENDINGS for verdict in ending.verdicts}
 _MODE_OF_CAUSE = {"shape": "tensor shape error", "api": "attribute / name / API typo"}
 
 

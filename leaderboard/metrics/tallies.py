@@ -1,16 +1,14 @@
-"""What boards know of one submission at one problem in one setting. Pure."""
+"""Count the attempts of one submission at one problem in one setting, as boards do. Pure."""
 
 from __future__ import annotations
 
-import functools
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Any, NamedTuple
 
-from leaderboard.metrics import scores
 from leaderboard.metrics.failures import FAILURE_MODES, failure_mode
-from leaderboard.metrics.scores import Attempts, Counts
 
 Row = Mapping[str, Any]
 
@@ -39,7 +37,7 @@ class Cell(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """How an attempt ended, and what filters tell kernels apart by."""
+    """How an attempt ended, and what filters distinguish kernels by."""
 
     mode: str | None
     backend: str
@@ -62,17 +60,17 @@ class Narrow:
 
     @property
     def is_by_problem(self) -> bool:
-        """Whether every kernel of a problem counts that is looked at."""
+        """Return whether every kernel counts of a problem that is looked at."""
         return not (self.backend or self.mechanism or self.nccl_free)
 
     @property
     def of_all_kinds(self) -> Narrow:
-        """The same problems, at which every kernel counts."""
+        """Return the same problems, at which every kernel counts."""
         return Narrow(category=self.category, problems=self.problems)
 
     @property
     def is_by_category(self) -> bool:
-        """Whether it asks for nothing but a category, or for all."""
+        """Return whether it asks for nothing but a category, or for all."""
         return self.is_by_problem and self.problems is None
 
     def covers(self, problem: int, category: str) -> bool:
@@ -90,60 +88,34 @@ class Narrow:
 EVERYTHING = Narrow()
 
 
-class Tally(NamedTuple):
-    """`utilisations` are of the correct attempts; `modes` counts all by FAILURE_MODES."""
-
-    cell: Cell
-    counts: Counts
-    results: Attempts
-    utilisations: tuple[float | None, ...]
-    outcomes: tuple[str, ...]
-    modes: tuple[int, ...]
+def modes_of(attempts: Iterable[Row]) -> dict[str, int]:
+    """Return how many attempts of a Summary ended in each failure mode, those that occur."""
+    return in_order(Counter(map(_mode, attempts)))
 
 
-def tally_of(problem: int, category: str, attempts: Sequence[Row]) -> Tally:
-    """Of a Summary's `attempts`."""
-    correct = [row for row in attempts if row["speedup"] is not None]
-    results = Attempts(
-        problem=problem,
-        category=category,
-        made=len(attempts),
-        speedups=tuple(row["speedup"] for row in correct),
-        lows=tuple(row["low"] for row in correct),
-    )
-    return Tally(
-        cell=_cell(problem, category, attempts, attempts),
-        counts=scores.counts(results),
-        results=results,
-        utilisations=tuple(row["utilisation"] for row in correct),
-        outcomes=tuple(map(outcome_text, attempts)),
-        modes=modes_of(attempts),
-    )
-
-
-def modes_of(attempts: Iterable[Row]) -> tuple[int, ...]:
-    """How many attempts ended in each of FAILURE_MODES."""
-    counts = Counter(map(_mode, attempts))
-    return tuple(counts[mode] for mode in FAILURE_MODES)
+def in_order(modes: Mapping[Any, int]) -> dict[str, int]:
+    """Return counts by failure mode in the order of FAILURE_MODES, without those of zero."""
+    return {mode: n for mode in FAILURE_MODES if (n := modes.get(mode))}
 
 
 def cell_of(
     problem: int, category: str, attempts: Sequence[Row], narrow: Narrow = EVERYTHING
 ) -> Cell | None:
-    """None where no kernel counts."""
+    """Return what a matrix shows; None where no kernel counts."""
     if not narrow.covers(problem, category):
         return None
-    own = [row for row in attempts if narrow.admits(outcome_of(outcome_text(row)))]
-    return _cell(problem, category, attempts, own) if own else None
-
-
-def _cell(problem: int, category: str, every: Sequence[Row], own: Sequence[Row]) -> Cell:
-    told = max(own, key=_how_far)
+    own = attempts
+    if not narrow.is_by_problem:
+        own = [row for row in attempts if narrow.admits(outcome_of(row))]
+    if not own:
+        return None
+    correct = [row for row in own if row["speedup"] is not None]
+    told = max(correct, key=itemgetter("speedup")) if correct else max(own, key=_how_far)
     return Cell(
         problem=problem,
         category=category,
-        made=len(every),
-        correct=sum(row["speedup"] is not None for row in own),
+        made=len(attempts),
+        correct=len(correct),
         best_speedup=told["speedup"],
         best_low=told["low"],
         verdict=told["verdict"],
@@ -157,12 +129,12 @@ def _cell(problem: int, category: str, every: Sequence[Row], own: Sequence[Row])
     )
 
 
-def _how_far(row: Row) -> tuple[float, int]:
-    return (row["speedup"] or 0.0, distance(_mode(row)))
+def _how_far(row: Row) -> int:
+    return distance(_mode(row))
 
 
 def distance(mode: str | None) -> int:
-    """How far an attempt came; a verdict without a mode says least."""
+    """Return how far an attempt came; a verdict without a mode says least."""
     return FAILURE_MODES.index(mode) if mode else -1
 
 
@@ -170,13 +142,5 @@ def _mode(row: Row) -> str | None:
     return failure_mode(row["verdict"], row["cause"])
 
 
-def outcome_text(row: Row) -> str:
-    """An Outcome in one word of a text, which is quickly compared."""
-    nccl = "nccl" if row["nccl"] else ""
-    return "|".join((_mode(row) or "", row["backend"], " ".join(row["mechanisms"]), nccl))
-
-
-@functools.lru_cache(maxsize=4096)
-def outcome_of(text: str) -> Outcome:
-    mode, backend, mechanisms, nccl = text.split("|")
-    return Outcome(mode or None, backend, tuple(mechanisms.split()), bool(nccl))
+def outcome_of(row: Row) -> Outcome:
+    return Outcome(_mode(row), row["backend"], tuple(row["mechanisms"]), row["nccl"])

@@ -6,7 +6,7 @@ SQLite drops triggers with the table that a later migration rebuilds: such a mig
 
 from django.db import migrations
 
-from leaderboard.models.append_only import create, drop
+from leaderboard.migrations._append_only import create, drop
 
 
 class Migration(migrations.Migration):

@@ -1,4 +1,4 @@
-"""What stored reports tell besides times becomes columns of runs and part of the summary."""
+"""What stored reports tell besides times becomes columns of runs."""
 
 import json
 import zlib
@@ -6,7 +6,7 @@ import zlib
 from django.conf import settings
 from django.db import migrations, models
 
-from leaderboard.models.append_only import create, drop
+from leaderboard.migrations._append_only import create, drop
 
 BATCH = 500
 FLOORS = ("wire", "hbm", "flops", "latency")
@@ -26,24 +26,6 @@ def fill_runs(apps, editor):
                 values["utilisation"] = values["bound_us"] / run.kernel_us
         if floors or values["mechanisms"]:
             runs.filter(pk=run.pk).update(**values)
-
-
-def fill_summaries(apps, editor):
-    alias = editor.connection.alias
-    runs = apps.get_model("leaderboard", "Run").objects.using(alias).select_related("kernel")
-    summaries = apps.get_model("leaderboard", "Summary").objects.using(alias)
-    for row in summaries.only("attempts").iterator(BATCH):
-        known = runs.defer("report_packed").in_bulk([entry["run"] for entry in row.attempts])
-        by_id = {str(pk): run for pk, run in known.items()}
-        for entry in row.attempts:
-            run, is_correct = by_id[entry["run"]], entry["speedup"] is not None
-            entry["low"] = run.speedup_low if is_correct else None
-            entry["utilisation"] = run.utilisation if is_correct else None
-            entry["backend"] = run.kernel.backend
-            entry["mechanisms"] = run.mechanisms
-            entry["nccl"] = "uses_nccl" in run.flags or "nccl" in run.mechanisms
-            entry["kernel"] = run.kernel.source_id
-        summaries.filter(pk=row.pk).update(attempts=row.attempts)
 
 
 class Migration(migrations.Migration):
@@ -120,6 +102,5 @@ class Migration(migrations.Migration):
             constraint=models.CheckConstraint(condition=models.Q(('tag', ''), _negated=True), name='snapshot_has_tag'),
         ),
         migrations.RunPython(fill_runs, migrations.RunPython.noop),
-        migrations.RunPython(fill_summaries, migrations.RunPython.noop),
         migrations.RunPython(create, drop),
     ]

@@ -1,64 +1,13 @@
-"""What boards and lists of problems add up, kept so that a result changes little of it.
-
-0008 fills the standings of problems.
-"""
-
-import json
+"""What boards and lists of problems add up, for `migrate` to fill at its end."""
 
 import django.db.models.deletion
 from django.db import migrations, models
 from django.db.models.fields.json import KT
 
-from leaderboard.read_model.leaderboard_rows import columns_of
-from leaderboard.metrics.tallies import modes_of, tally_of
-
 SETTING = ("hardware_id", "world_size", "size", "dtype", "profile", "judge_version")
 SETTING_FIELDS = ("hardware", *SETTING[1:])
 DTYPES = [(name, name) for name in ("float32", "bfloat16", "float16")]
 PROFILES = [(name, name) for name in ("upstream", "hardened")]
-BATCH = 500
-
-
-def fill(apps, editor):
-    alias = editor.connection.alias
-    kinds = ("Problem", "Standing", "Submission", "Summary")
-    rows = {name: apps.get_model("leaderboard", name).objects.using(alias) for name in kinds}
-    fill_summaries(rows["Summary"])
-    categories = dict(rows["Problem"].filter(scored=True).values_list("pk", "category"))
-    for submission, k in list(rows["Submission"].order_by("pk").values_list("pk", "k")):
-        fill_standings(rows, submission, k, categories)
-
-
-def fill_summaries(summaries):
-    for pk, attempts in summaries.order_by("pk").values_list("pk", "former").iterator(BATCH):
-        correct = [entry for entry in attempts if entry["speedup"] is not None]
-        best = max(correct, key=lambda entry: entry["speedup"], default={})
-        summaries.filter(pk=pk).update(
-            best_low=best.get("low"),
-            utilisation=best.get("utilisation"),
-            modes=modes_of(attempts),
-            attempts=attempts,
-        )
-
-
-def fill_standings(rows, submission, k, categories):
-    groups = {}
-    for row in rows["Summary"].filter(submission=submission).order_by("problem_id"):
-        if category := categories.get(row.problem_id):
-            setting = tuple(getattr(row, name) for name in SETTING)
-            tally = tally_of(row.problem_id, category, row.attempts)
-            groups.setdefault(setting, []).append(tally)
-    for setting, tallies in sorted(groups.items()):
-        place = dict(zip(SETTING, setting, strict=True))
-        columns = columns_of(tallies, k)
-        # Text since 0011.
-        values = {name: json.loads(columns[name]) for name in ("total", "by_category")}
-        rows["Standing"].create(submission_id=submission, **place, **(columns | values))
-
-
-def back(apps, editor):
-    summaries = apps.get_model("leaderboard", "Summary").objects.using(editor.connection.alias)
-    summaries.update(former=models.F("attempts"))
 
 
 def setting():
@@ -139,6 +88,5 @@ class Migration(migrations.Migration):
                 ],
             },
         ),
-        migrations.RunPython(fill, back),
         migrations.RemoveField("summary", "former"),
     ]

@@ -1,8 +1,5 @@
-"""Totals of standings as the text that pages read, in the bytes that a rebuild writes."""
+"""Totals of standings as the text that pages read."""
 
-import json
-
-import orjson
 from django.db import migrations, models
 
 
@@ -18,18 +15,6 @@ class ToText(migrations.AlterField):
         self.database_forwards(app_label, editor, before, after)
 
 
-def tidy(apps, editor):
-    standings = apps.get_model("leaderboard", "Standing").objects.using(editor.connection.alias)
-    rows = standings.order_by("pk").values_list("pk", "total", "by_category")
-    for pk, total, by_category in list(rows):
-        sorted_ = dict(sorted(json.loads(by_category).items()))
-        standings.filter(pk=pk).update(total=_text(json.loads(total)), by_category=_text(sorted_))
-
-
-def _text(value):
-    return orjson.dumps(value).decode()
-
-
 class Migration(migrations.Migration):
     dependencies = [
         ("leaderboard", "0010_run_verdict"),
@@ -38,5 +23,4 @@ class Migration(migrations.Migration):
     operations = [
         ToText("standing", "total", models.TextField()),
         ToText("standing", "by_category", models.TextField()),
-        migrations.RunPython(tidy, migrations.RunPython.noop),
     ]

@@ -19,7 +19,7 @@ from leaderboard.kit.links import url
 from leaderboard.metrics import scores
 from leaderboard.metrics.verdicts import state, words
 from leaderboard.model_pages.model_figures import model_figures
-from leaderboard.models import LanguageModel, Problem, Standing
+from leaderboard.models import LanguageModel, LeaderboardRow, Problem
 from leaderboard.read_model import boards
 from leaderboard.read_model.boards import Cell, Entry, Shown
 from leaderboard.read_model.columns import (
@@ -58,7 +58,7 @@ def model(request: HttpRequest, slug: str) -> Page:
     if found is None:
         raise Http404
     known = catalogue()
-    judged = Standing.objects.ranked().filter(submission__model=found)
+    judged = LeaderboardRow.objects.ranked().filter(submission__model=found)
     each = boards.each_in_its_setting(judged, known.scored)
     entries = [one.entry for one in each]
     settings = {one.entry.submission: one.setting for one in each}

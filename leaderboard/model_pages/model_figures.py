@@ -15,7 +15,7 @@ from leaderboard.delivery.pages import Crumb, Table
 from leaderboard.figures.frame import Drawn, figure, framed
 from leaderboard.figures.tables import mode_table
 from leaderboard.kit.links import url
-from leaderboard.models import LanguageModel, Problem, Standing
+from leaderboard.models import LanguageModel, LeaderboardRow, Problem
 from leaderboard.read_model import boards
 from leaderboard.read_model.boards import Entry
 
@@ -32,7 +32,7 @@ def asked(request: HttpRequest) -> tuple[LanguageModel, list[Entry], Titles]:
     if found is None:
         raise Http404
     problems = list(Problem.objects.values_list("number", "title", "scored"))
-    judged = Standing.objects.ranked().filter(submission__model=found)
+    judged = LeaderboardRow.objects.ranked().filter(submission__model=found)
     scored = sum(is_scored for _, _, is_scored in problems)
     entries = [one.entry for one in boards.each_in_its_setting(judged, scored)]
     return found, entries, {number: f"{number}. {title}" for number, title, _ in problems}

@@ -6,8 +6,9 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from django.db.models import Count, QuerySet, Subquery
+from django.db.models import Count, Subquery
 from django.http import Http404, HttpRequest
+from django.shortcuts import get_object_or_404
 
 from leaderboard.board_pages.matrix import row_url
 from leaderboard.compare_pages.meeting import compare_url
@@ -15,7 +16,6 @@ from leaderboard.delivery import cells
 from leaderboard.delivery.pages import Crumb, Page, Table, canonical_query, choice, public_page
 from leaderboard.delivery.paging import PAGE, part_of
 from leaderboard.kit.links import kernel_at, url
-from leaderboard.kit.prepared import Given, ask
 from leaderboard.metrics import scores
 from leaderboard.metrics.verdicts import state, words
 from leaderboard.model_pages.submission_figures import submission_figures
@@ -92,7 +92,7 @@ def model_url(found: Submission) -> str:
 
 
 def score_in(totals: Totals | None, scored: int, k: int) -> scores.Score:
-    return scores.score_of(totals.summed, scored, k=k) if totals else scores.score([], scored, k=k)
+    return scores.score_of(totals.sums, scored, k=k) if totals else scores.score([], scored, k=k)
 
 
 def score_record(score: scores.Score) -> dict[str, Any]:
@@ -102,17 +102,12 @@ def score_record(score: scores.Score) -> dict[str, Any]:
 
 def submission_called(number: int) -> tuple[Submission, int]:
     """One query: the submission, and how many problems are scored."""
-    is_key = number.bit_length() < BITS_OF_A_KEY
-    found = next(iter(ask(_called, number=number) if is_key else ()), None)
-    if found is None:
+    if number.bit_length() >= BITS_OF_A_KEY:
         raise Http404
-    return found, vars(found)["scored"] or 0
-
-
-def _called() -> QuerySet[Submission]:
     counted = Problem.objects.scored().order_by().values("scored").annotate(n=Count("pk"))
-    known = Submission.objects.select_related("model").filter(pk=Given("number"))
-    return known.annotate(scored=Subquery(counted.values("n")))
+    known = Submission.objects.select_related("model")
+    found = get_object_or_404(known.annotate(scored=Subquery(counted.values("n"))), pk=number)
+    return found, vars(found)["scored"] or 0
 
 
 def _row(record: dict[str, Any]) -> list[object]:

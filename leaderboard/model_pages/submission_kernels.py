@@ -10,12 +10,12 @@ from itertools import starmap
 from statistics import median
 from typing import Any, NamedTuple, TypeVar
 
-from django.db.models import Exists, OuterRef, Q, QuerySet, Subquery
+import orjson
+from django.db.models import Exists, OuterRef, Q, Subquery
 from django.db.models.functions import Coalesce
 
-from leaderboard.kit.prepared import Given, ask, given
 from leaderboard.metrics.failures import failure_mode
-from leaderboard.models import Kernel, ProblemStanding, Run, Standing, Submission
+from leaderboard.models import Kernel, LeaderboardRow, ProblemAggregate, Run, Submission
 from leaderboard.models.choices import COUNTED_VERDICTS
 from leaderboard.read_model.boards import SETTING_FIELDS, Setting
 from leaderboard.read_model.leaderboard_rows import Totals
@@ -97,35 +97,27 @@ class Progress:
 def standings_of(found: Submission) -> dict[Setting, Totals]:
     """One query: in each of its settings, also if boards leave it out. First the one that boards
     begin with, then those where most of its problems were judged."""
-    rows = ask(_standings, submission=found.pk)
+    own = LeaderboardRow.objects.filter(submission=found)
+    own = own.annotate(usual=Subquery(ProblemAggregate.objects.all().usual()))
+    names = (*SETTING_FIELDS, "usual", "total")
+    rows = own.order_by("-attempted", *SETTING_FIELDS).values_list(*names)
     made = [
         (Setting(**dict(zip(SETTING_FIELDS, place, strict=True))), usual, total)
         for *place, usual, total in rows
     ]
     made.sort(key=lambda one: vars(one[0]) != one[1])
-    return {setting: Totals.unpack(total) for setting, _, total in made}
-
-
-def _standings() -> QuerySet[Standing, tuple[Any, ...]]:
-    own = Standing.objects.filter(submission_id=Given("submission"))
-    own = own.annotate(usual=Subquery(ProblemStanding.objects.all().usual()))
-    names = (*SETTING_FIELDS, "usual", "total")
-    return own.order_by("-attempted", *SETTING_FIELDS).values_list(*names)
+    return {setting: Totals.of(orjson.loads(total)) for setting, _, total in made}
 
 
 def ended(found: Submission, setting: Setting | None) -> list[Ended]:
     """One narrow query, as a submission may hold a hundred attempts at each problem: other settings
     are looked through for those kernels alone that have no run in this one."""
     here = vars(setting) if setting else {}
-    return list(starmap(Ended, ask(_ended, tuple(here), submission=found.pk, **here)))
-
-
-def _ended(here: Sequence[str]) -> QuerySet[Kernel, tuple[Any, ...]]:
-    """Not by a join: PostgreSQL would share it out among workers that first read all kernels."""
+    # Not by a join: PostgreSQL would share it out among workers that first read all kernels.
     newest = Run.objects.filter(kernel=OuterRef("pk")).order_by("-created_at", "-id")
-    told = [Subquery(newest.filter(**given(names)).values("verdict")[:1]) for names in (here, ())]
-    own = Kernel.objects.filter(submission_id=Given("submission")).annotate(told=Coalesce(*told))
-    return own.order_by(*READING_ORDER).values_list(*KERNEL, "told")
+    told = [Subquery(runs.values("verdict")[:1]) for runs in (newest.filter(**here), newest)]
+    own = Kernel.objects.filter(submission=found).annotate(told=Coalesce(*told))
+    return list(starmap(Ended, own.order_by(*READING_ORDER).values_list(*KERNEL, "told")))
 
 
 def kernels_of(
@@ -135,21 +127,15 @@ def kernels_of(
     if among is not None and not among:
         return []
     here = vars(setting) if setting else {}
-    named = {f"kernel_{number}": pk for number, pk in enumerate(among or ())}
-    only = None if among is None else tuple(named)
-    rows = ask(_judged, tuple(here), only, submission=found.pk, **here, **named)
-    return list(starmap(Judged, _first_of_each(rows)))
-
-
-def _judged(here: Sequence[str], only: Sequence[str] | None) -> QuerySet[Kernel, tuple[Any, ...]]:
-    kernels = Kernel.objects.filter(submission_id=Given("submission"))
-    if only is not None:
-        kernels = kernels.filter(pk__in=map(Given, only))
+    kernels = Kernel.objects.filter(submission=found)
+    if among is not None:
+        kernels = kernels.filter(pk__in=among)
     if here:
-        is_here = Q(**{f"runs__{name}": value for name, value in given(here).items()})
-        judged_here = Run.objects.filter(kernel=OuterRef("pk"), **given(here))
+        is_here = Q(**{f"runs__{name}": value for name, value in here.items()})
+        judged_here = Run.objects.filter(kernel=OuterRef("pk"), **here)
         kernels = kernels.filter(is_here | ~Exists(judged_here))
-    return kernels.order_by(*READING_ORDER, "-runs__created_at", "-runs__id").values_list(*JUDGED)
+    rows = kernels.order_by(*READING_ORDER, "-runs__created_at", "-runs__id").values_list(*JUDGED)
+    return list(starmap(Judged, _first_of_each(rows)))
 
 
 def _first_of_each(rows: Iterable[tuple[Any, ...]]) -> Iterable[tuple[Any, ...]]:

@@ -17,7 +17,7 @@ from leaderboard.models.declines import Decline
 from leaderboard.models.runs import Run
 from leaderboard.models.snapshots import Snapshot
 from leaderboard.models.submissions import Kernel, Source, Submission
-from leaderboard.models.summaries import ProblemStanding, Standing, Summary
+from leaderboard.models.summaries import LeaderboardRow, ProblemAggregate, Summary
 
 __all__ = [
     "ApiToken",
@@ -28,16 +28,16 @@ __all__ = [
     "Harness",
     "Kernel",
     "LanguageModel",
+    "LeaderboardRow",
     "Moderation",
     "Problem",
-    "ProblemStanding",
+    "ProblemAggregate",
     "Publication",
     "PublishedResult",
     "Run",
     "Scope",
     "Snapshot",
     "Source",
-    "Standing",
     "Status",
     "Submission",
     "Summary",

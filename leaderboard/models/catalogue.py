@@ -196,11 +196,28 @@ class PublishedResult(models.Model):
         return f"{self.model_id} {self.harness} {self.category or 'total'}"
 
 
+# What is made of runs (models/summaries.py) is in this format: raise it with every change of what
+# their columns mean. `migrate` then makes them anew.
+SUMMARY_FORMAT = 1
+
+
+class OutdatedSummaryError(Exception):
+    """The rows that pages read were written in another format than this code reads."""
+
+    def __init__(self, found: int) -> None:
+        super().__init__(
+            f"the summary is of format {found}, this release reads {SUMMARY_FORMAT}: "
+            "run `manage.py rebuild_summary`"
+        )
+
+
 def _data_version(connection: BaseDatabaseWrapper) -> int:
     with connection.cursor() as cursor:
-        cursor.execute("SELECT number FROM leaderboard_dataversion WHERE id = 1")
-        row = cursor.fetchone()
-    return int(row[0]) if row else 0
+        cursor.execute("SELECT number, summary_format FROM leaderboard_dataversion WHERE id = 1")
+        number, found = cursor.fetchone() or (0, SUMMARY_FORMAT)
+    if found != SUMMARY_FORMAT:
+        raise OutdatedSummaryError(found)
+    return int(number)
 
 
 class DataVersionQuerySet(models.QuerySet["DataVersion"]):
@@ -223,13 +240,15 @@ class DataVersionQuerySet(models.QuerySet["DataVersion"]):
     def bump(self) -> None:
         """Say, in the transaction that changes it, that what the public sees has changed."""
         if not self.filter(pk=1).update(number=F("number") + 1):
-            self.get_or_create(pk=1)
+            self.get_or_create(pk=1, defaults={"summary_format": SUMMARY_FORMAT})
 
 
 class DataVersion(models.Model):
-    """At most one row. Public pages are cached under its number."""
+    """At most one row. Public pages are cached under its number, and are made only of a summary in
+    the format of this release."""
 
     number = models.PositiveBigIntegerField(default=1)
+    summary_format = models.PositiveIntegerField(default=0)
 
     objects = DataVersionQuerySet.as_manager()
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from django.db import models
-from django.db.models import Q, QuerySet
+from django.db.models import Q
 from django.utils import timezone
 
-from leaderboard.kit.prepared import Given, ask
 from leaderboard.kit.visible import visible
 from leaderboard.models.runs import OPEN, Run
 
@@ -31,12 +30,7 @@ class DeclineQuerySet(models.QuerySet["Decline"]):
 
     def told(self, run: Run) -> list[dict[str, Any]]:
         """The newest of a run, as API and pages tell them."""
-        return [dict(zip(TOLD, row, strict=True)) for row in ask(_told, run=run.pk)]
-
-
-def _told() -> QuerySet[Decline, tuple[Any, ...]]:
-    own = Decline.objects.filter(run_id=Given("run", Run._meta.pk))
-    return own.values_list(*TOLD)[:MOST_TOLD]
+        return list(self.filter(run=run).values(*TOLD)[:MOST_TOLD])
 
 
 class Decline(models.Model):

@@ -1,4 +1,4 @@
-"""What is written with each result, so that pages need not look at runs.
+"""Store with each result what pages read, so that they need not look at runs.
 
 Keys have no index of their own where another begins with them, or nobody looks from that end: each
 would be written too.
@@ -6,7 +6,8 @@ would be written too.
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, TypeVar
 
 from django.db import models
 from django.db.models import Case, F, Min, Q, Sum, When
@@ -21,7 +22,20 @@ SETTING_FIELDS = tuple(name.removesuffix("_id") for name in SETTING)
 HARDENED, STANDARD = "hardened", "standard"
 
 
-class SummaryQuerySet(models.QuerySet["Summary"]):
+Row = TypeVar("Row", bound=models.Model)
+
+
+class WrittenQuerySet(models.QuerySet[Row]):
+    def put(self, place: Mapping[str, Any], columns: Mapping[str, Any] | None) -> None:
+        """Store these columns in the one row at that place; None leaves no row there."""
+        own = self.filter(**place)
+        if columns is None:
+            own.delete()
+        elif not own.update(**columns):
+            self.create(**place, **columns)
+
+
+class SummaryQuerySet(WrittenQuerySet["Summary"]):
     def shown(self) -> SummaryQuerySet:
         """Of public and undisputed submissions, also at problems that are not scored."""
         return self.filter(
@@ -40,8 +54,9 @@ class Summary(models.Model):
     verdict, cause, speedup, low, utilisation, baseline_us, backend, mechanisms, nccl, kernel}.
     There `low` is the lower end of the speedup's interval, `baseline_us` what the reference took
     beside it, `kernel` the digest of the source. What belongs to a time is None unless the kernel
-    is correct. `made` and `correct` count attempts, `modes` by FAILURE_MODES; from `best_speedup`
-    to `best_run` it tells of the fastest correct one.
+    is correct. `made` and `correct` count attempts, `modes` by failure mode, those that occur;
+    from `best_speedup` to `best_run` it tells of the fastest correct one. `baseline_us` is the
+    median of what the reference took beside the correct ones.
     """
 
     submission = models.ForeignKey(
@@ -60,7 +75,8 @@ class Summary(models.Model):
     best_low = models.FloatField(null=True)
     utilisation = models.FloatField(null=True)
     best_run = models.ForeignKey(Run, models.PROTECT, null=True, related_name="+", db_index=False)
-    modes: models.JSONField[list[int], list[int]] = models.JSONField()
+    baseline_us = models.FloatField(null=True)
+    modes: models.JSONField[dict[str, int], dict[str, int]] = models.JSONField()
     # Last, because SQLite reads a row only as far as it has to.
     attempts: models.JSONField[list[dict[str, Any]], list[dict[str, Any]]] = models.JSONField()
 
@@ -98,25 +114,28 @@ class Summary(models.Model):
         return [entry["speedup"] for entry in self.attempts if entry["speedup"] is not None]
 
 
-class StandingQuerySet(models.QuerySet["Standing"]):
-    def ranked(self) -> StandingQuerySet:
+class LeaderboardRowQuerySet(WrittenQuerySet["LeaderboardRow"]):
+    def ranked(self) -> LeaderboardRowQuerySet:
         """What boards show: public and undisputed submissions."""
         return self.filter(
             submission__visibility=Visibility.PUBLIC, submission__moderation=Moderation.ACCEPTED
         )
 
 
-class Standing(models.Model):
+class LeaderboardRow(models.Model):
     """One submission in one setting, over all scored problems: the row that a board reads.
 
-    Made of the Summary rows, with them. `attempted` counts problems, `made` attempts; `total` and
-    `by_category` hold Totals as JSON (leaderboard_rows.py), `by_threshold` what of them
-    depends on p (thresholds.py), the rest its problems (cell_columns.py).
-    `solved` has a letter for each number of a problem: 1 solved, 0 tried, else a space.
+    Made of the Summary rows, with them. `attempted` counts problems, `made` attempts. `solved` has
+    a letter for each number of a problem: 1 solved, 0 tried, else a space. The rest is JSON, each
+    column read as a whole: `total` and, by category, `by_category` hold Totals
+    (leaderboard_rows.py), `by_threshold` what of them depends on p
+    (thresholds.py), `cells` a list by problem for each field of a Cell
+    (tallies.py), `outcomes` how every attempt ended (kernel_filters.py).
+    `digest` is the SHA-256 of `outcomes`.
     """
 
     submission = models.ForeignKey(
-        Submission, models.PROTECT, related_name="standings", db_index=False
+        Submission, models.PROTECT, related_name="leaderboard_rows", db_index=False
     )
     hardware = models.ForeignKey(Hardware, models.PROTECT, db_index=False)
     world_size = models.PositiveSmallIntegerField()
@@ -126,39 +145,40 @@ class Standing(models.Model):
     judge_version = models.CharField(max_length=32)
     attempted = models.PositiveSmallIntegerField()
     made = models.PositiveIntegerField()
+    digest = models.CharField(max_length=64)
     total = models.TextField()
     solved = models.TextField()
-    by_threshold = models.BinaryField()
     by_category = models.TextField()
+    by_threshold = models.TextField()
     cells = models.TextField()
-    kernels = models.TextField()
     outcomes = models.TextField()
-    speedups = models.BinaryField()
 
-    objects = StandingQuerySet.as_manager()
+    objects = LeaderboardRowQuerySet.as_manager()
 
     class Meta:
         ordering = ("submission_id", *SETTING)
         # Which settings there are is told by the index alone.
         indexes = (
             models.Index(
-                fields=(*SETTING_FIELDS, "submission", "attempted"), name="standing_board"
+                fields=(*SETTING_FIELDS, "submission", "attempted"), name="leaderboard_row_board"
             ),
         )
         constraints = (
             models.UniqueConstraint(
                 fields=("submission", *SETTING_FIELDS),
-                name="standing_once",
+                name="leaderboard_row_once",
             ),
-            models.CheckConstraint(condition=Q(attempted__gte=1), name="standing_has_problems"),
+            models.CheckConstraint(
+                condition=Q(attempted__gte=1), name="leaderboard_row_has_problems"
+            ),
         )
 
     def __str__(self) -> str:
         return f"{self.submission_id} on {self.hardware_id}: {self.attempted} problems"
 
 
-class ProblemStandingQuerySet(models.QuerySet["ProblemStanding"]):
-    def settings(self) -> models.QuerySet[ProblemStanding, tuple[Any, ...]]:
+class ProblemAggregateQuerySet(WrittenQuerySet["ProblemAggregate"]):
+    def settings(self) -> models.QuerySet[ProblemAggregate, tuple[Any, ...]]:
         """Which settings have results at scored problems: values of SETTING, whether these are
         processors, and how many submissions tried how many problems. Hardened inputs first, then
         GPUs, then the most used, the standard size and the newest judge: the first is that of a
@@ -177,27 +197,25 @@ class ProblemStandingQuerySet(models.QuerySet["ProblemStanding"]):
             is_hardened, "is_processor", "-tried", is_standard, *newest, *SETTING
         )
 
-    def usual(self) -> models.QuerySet[ProblemStanding, Any]:
+    def usual(self) -> models.QuerySet[ProblemAggregate, Any]:
         """The first of the settings, as JSON by the names of SETTING."""
         return self.settings().values(usual=JSONObject(**{name: name for name in SETTING}))[:1]
 
 
-class ProblemStanding(models.Model):
+class ProblemAggregate(models.Model):
     """One problem in one setting, over public and undisputed submissions: the row that lists of
     problems read.
 
     Made of the Summary rows, with them and whenever staff change what boards show. Baselines are
     counted nowhere. `submissions` tried it, with `made` attempts of which `correct` are right
-    (`modes` by FAILURE_MODES); `solved` of them did so, `faster` surely faster than the reference.
+    (`modes` by failure mode); `solved` of them did so, `faster` surely faster than the reference.
     `run` is of the fastest correct kernel, else of the reference judged as a submission;
     `utilisation` is of that kernel, `usual_utilisation` the median over those that solved it.
     `baseline_us` is what the reference took beside `baseline_runs` correct kernels, those of
     baselines too: of each submission the median, and of these the median and the quartiles.
-    `parts` is what each submission adds (problem_parts.py), so that the next result
-    need not read their summaries.
     """
 
-    problem = models.ForeignKey(Problem, models.PROTECT, related_name="standings")
+    problem = models.ForeignKey(Problem, models.PROTECT, related_name="aggregates")
     hardware = models.ForeignKey(Hardware, models.PROTECT, db_index=False)
     world_size = models.PositiveSmallIntegerField()
     size = models.CharField(max_length=32)
@@ -213,28 +231,27 @@ class ProblemStanding(models.Model):
     made = models.PositiveIntegerField()
     correct = models.PositiveIntegerField()
     faster = models.PositiveIntegerField()
-    modes: models.JSONField[list[int], list[int]] = models.JSONField()
+    modes: models.JSONField[dict[str, int], dict[str, int]] = models.JSONField()
     baseline_runs = models.PositiveIntegerField()
     baseline_us = models.FloatField(null=True)
     baseline_low_us = models.FloatField(null=True)
     baseline_high_us = models.FloatField(null=True)
-    parts = models.BinaryField()
 
-    objects = ProblemStandingQuerySet.as_manager()
+    objects = ProblemAggregateQuerySet.as_manager()
 
     class Meta:
         ordering = ("problem_id", *SETTING)
         constraints = (
             models.UniqueConstraint(
-                fields=(*SETTING_FIELDS, "problem"), name="problem_standing_once"
+                fields=(*SETTING_FIELDS, "problem"), name="problem_aggregate_once"
             ),
             models.CheckConstraint(
                 condition=Q(solved=0, best_speedup=None)
                 | Q(solved__gte=1, best_speedup__gt=0, run__isnull=False),
-                name="problem_standing_best_is_solved",
+                name="problem_aggregate_best_is_solved",
             ),
             models.CheckConstraint(
-                condition=Q(solved__lte=F("submissions")), name="problem_standing_counts_fit"
+                condition=Q(solved__lte=F("submissions")), name="problem_aggregate_counts_fit"
             ),
         )
 

@@ -16,7 +16,6 @@ from leaderboard.figures.frame import Drawn, figure, framed
 from leaderboard.figures.tables import mode_table
 from leaderboard.kit.links import url
 from leaderboard.metrics import floors
-from leaderboard.metrics.failures import FAILURE_MODES
 from leaderboard.metrics.floors import Limits
 from leaderboard.models import Problem
 from leaderboard.read_model.baselines import gpu_of
@@ -218,7 +217,7 @@ def spread_table(rows: Sequence[Spread]) -> Table:
 
 def modes_by_problem(found: Listed) -> list[ModeCounts]:
     return [
-        ModeCounts(name=str(problem), counts=dict(zip(FAILURE_MODES, judged.modes, strict=True)))
+        ModeCounts(name=str(problem), counts=judged.modes)
         for problem in found.shown
         if (judged := found.judged.get(problem.number)) is not None and judged.submissions
     ]

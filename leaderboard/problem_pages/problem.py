@@ -9,12 +9,12 @@ from typing import Any, NamedTuple
 import orjson
 from django.db.models import OuterRef, QuerySet, Subquery, TextField
 from django.db.models.functions import Cast, JSONObject
-from django.http import Http404, HttpRequest
+from django.http import HttpRequest
+from django.shortcuts import get_object_or_404
 
 from leaderboard.delivery import cells
 from leaderboard.delivery.pages import Crumb, Page, canonical_query, choice, public_page
 from leaderboard.kit.links import kernel_at, url
-from leaderboard.kit.prepared import Given, ask
 from leaderboard.metrics import floors, scores
 from leaderboard.metrics.floors import LIMITER_WORDS, Limits
 from leaderboard.metrics.verdicts import state, words
@@ -48,9 +48,7 @@ NOTHING: Mapping[str, object] = {
 
 @public_page("attempts", "gpu", "table", *SETTING_FILTERS)
 def problem(request: HttpRequest, number: int, slug: str) -> Page:
-    found = next(iter(ask(_called, slug=slug)), None)
-    if found is None or found.number != number:
-        raise Http404
+    found = get_object_or_404(_with_neighbours(), number=number, slug=slug)
     text = vars(found)["text"]
     found.payload = orjson.loads(text)
     every = choice(request, "attempts", ["all"]) == "all"
@@ -279,13 +277,12 @@ def measured(stood: Sequence[Stood], limits: Limits) -> tuple[Times, Times]:
     return references, kernels
 
 
-def _called() -> QuerySet[Problem]:
-    """With what links `before` and `after` it are made of, and the payload as text."""
+def _with_neighbours() -> QuerySet[Problem]:
+    """Return problems with links to those `before` and `after`, and their payload as text."""
     others = Problem.objects.values(link=JSONObject(number="number", slug="slug", title="title"))
     before = others.filter(number__lt=OuterRef("number")).order_by("-number")[:1]
     after = others.filter(number__gt=OuterRef("number")).order_by("number")[:1]
-    own = Problem.objects.filter(slug=Given("slug")).defer("payload")
-    own = own.annotate(text=Cast("payload", TextField()))
+    own = Problem.objects.defer("payload").annotate(text=Cast("payload", TextField()))
     return own.annotate(before=Subquery(before), after=Subquery(after))
 
 

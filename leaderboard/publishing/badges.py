@@ -9,7 +9,7 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.template.loader import render_to_string
 from django.views.decorators.http import require_safe
 
-from leaderboard.delivery.pages import Stored, answer_kept, packed
+from leaderboard.delivery.pages import Stored, answer_public, packed
 from leaderboard.models import LanguageModel, Moderation, Problem, Submission, Visibility
 from leaderboard.read_model import boards, columns
 from leaderboard.read_model.columns import Placed
@@ -108,4 +108,4 @@ def _badge(request: HttpRequest, describe: Callable[[], tuple[str, str] | None])
         }
         return packed(render_to_string("badge.svg", context), "svg", etag)
 
-    return answer_kept(request, request.path, make)
+    return answer_public(request, request.path, make)

@@ -6,20 +6,19 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import NamedTuple
 from uuid import UUID
 
-from django.db.models import Case, Exists, OuterRef, QuerySet, When
+from django.db.models import Case, Exists, OuterRef, When
 from django.http import HttpRequest, HttpResponse
 from django.utils.feedgenerator import Atom1Feed
 from django.views.decorators.http import require_safe
 
 from leaderboard.delivery.cells import ratio_text
-from leaderboard.delivery.pages import Stored, answer_kept, origin, packed
+from leaderboard.delivery.pages import Stored, answer_public, origin, packed
 from leaderboard.kit.links import url
-from leaderboard.kit.prepared import ask
 from leaderboard.kit.visible import visible
-from leaderboard.models import ProblemStanding, Standing, Submission
+from leaderboard.models import LeaderboardRow, ProblemAggregate, Submission
 from leaderboard.read_model.boards import SETTING_FIELDS, Setting
 from leaderboard.read_model.filters import said
 
@@ -67,12 +66,9 @@ def newest() -> list[FeedItem]:
 
 def records() -> list[FeedItem]:
     """The newest of the kernels that are the fastest for a problem in their setting."""
-    return [_record(Record(*row)) for row in ask(_records)]
-
-
-def _records() -> QuerySet[ProblemStanding, tuple[Any, ...]]:
-    won = ProblemStanding.objects.filter(IS_RANKED, problem__scored=True, solved__gte=1)
-    return won.order_by("-run__finished_at", "pk").values_list(*Record._fields)[:MOST]
+    won = ProblemAggregate.objects.filter(IS_RANKED, problem__scored=True, solved__gte=1)
+    rows = won.order_by("-run__finished_at", "pk").values_list(*Record._fields)[:MOST]
+    return [_record(Record(*row)) for row in rows]
 
 
 def _record(row: Record) -> FeedItem:
@@ -88,6 +84,9 @@ def _record(row: Record) -> FeedItem:
 
 
 def arrivals() -> list[FeedItem]:
+    judged = LeaderboardRow.objects.filter(submission=OuterRef("pk"))
+    ours = Submission.objects.ranked().filter(Exists(judged), model__is_baseline=False)
+    named = ours.values_list("pk", "harness", "model__name", "k", "created_at")
     return [
         FeedItem(
             kind="submission",
@@ -97,15 +96,8 @@ def arrivals() -> list[FeedItem]:
             url=url("submission", number),
             at=at,
         )
-        for number, harness, model, k, at in ask(_arrivals)
+        for number, harness, model, k, at in named.order_by("-pk")[:MOST]
     ]
-
-
-def _arrivals() -> QuerySet[Submission, tuple[Any, ...]]:
-    judged = Standing.objects.filter(submission=OuterRef("pk"))
-    ours = Submission.objects.ranked().filter(Exists(judged), model__is_baseline=False)
-    named = ours.values_list("pk", "harness", "model__name", "k", "created_at")
-    return named.order_by("-pk")[:MOST]
 
 
 @require_safe
@@ -113,7 +105,7 @@ def feed(request: HttpRequest) -> HttpResponse:
     def make(*, etag: str) -> Stored:
         return packed(as_atom(newest(), origin(request)), "atom", etag)
 
-    return answer_kept(request, request.path, make)
+    return answer_public(request, request.path, make)
 
 
 def as_atom(items: Iterable[FeedItem], site: str) -> str:

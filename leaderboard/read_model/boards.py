@@ -1,27 +1,26 @@
-"""Standings and published claims as rows of a board, within one setting."""
+"""Make rows of a board of what was judged here, within one setting."""
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypedDict, Unpack
 
+import orjson
 from django.db.models import QuerySet, Subquery, TextField
 from django.db.models.functions import Cast
 from django.urls import reverse
 
-from leaderboard.kit.memoised import digest, once
 from leaderboard.kit.prepared import ask, given
-from leaderboard.metrics import scores
-from leaderboard.metrics.scores import Score
+from leaderboard.metrics import scores, thresholds
 from leaderboard.metrics.tallies import EVERYTHING, Cell, Narrow
-from leaderboard.models import ProblemStanding, Standing, Trust
-from leaderboard.models.summaries import StandingQuerySet
-from leaderboard.read_model import board_sums
-from leaderboard.read_model.board_sums import Reading, reading, reading_of_baselines
+from leaderboard.models import LeaderboardRow, ProblemAggregate, Trust
+from leaderboard.models.summaries import LeaderboardRowQuerySet
+from leaderboard.read_model import leaderboard_rows
 from leaderboard.read_model.details import Details
 from leaderboard.read_model.entries import Entry, alone
+from leaderboard.read_model.kernel_filters import parts_of
 from leaderboard.read_model.leaderboard_rows import Totals
 
 __all__ = [
@@ -35,6 +34,7 @@ __all__ = [
 ]
 
 
+Row = tuple[Any, ...]
 IN_WORDS = {"world_size": "{} ranks", "profile": "{} inputs", "judge_version": "judge {}"}
 
 
@@ -62,8 +62,8 @@ SETTING_FIELDS = tuple(Setting.__dataclass_fields__)
 
 
 def known_settings() -> list[Setting]:
-    """With ranked results; the first is that of a board whose address asks for none."""
-    found = ask(ProblemStanding.objects.settings)
+    """Return those with ranked results; boards begin with the first."""
+    found = ask(ProblemAggregate.objects.settings)
     return [Setting(**dict(zip(SETTING_FIELDS, place, strict=True))) for *place, _, _ in found]
 
 
@@ -86,6 +86,8 @@ class Narrowing(TypedDict, total=False):
     submission: int
 
 
+# What of a Narrowing is part of a Narrow.
+OF_KERNELS = tuple(Narrow.__dataclass_fields__)
 FIELDS = (
     "submission_id",
     "submission__model__name",
@@ -96,20 +98,18 @@ FIELDS = (
     "submission__trust",
     "created",
     "submission__cost_usd",
+    "submission__k",
 )
-HARNESS, BASELINE = (
-    FIELDS.index(name) for name in ("submission__harness", "submission__model__is_baseline")
+HARNESS, BASELINE, K = (
+    FIELDS.index(name)
+    for name in ("submission__harness", "submission__model__is_baseline", "submission__k")
 )
-
-# What is not among the names asked for is left out of a query. Text takes a fifth of the time that
-# Django takes for 200 moments.
-ANNOTATED = {
-    "created": Cast("submission__created_at", TextField()),
-    board_sums.RECORD: board_sums.RECORD_AT,
-}
-
-# All that a page of one model or submission shows of a Standing's details.
-WHOLE = ("cells", "kernels", "speedups", "by_category")
+# Text takes a fifth of the time that Django takes for 200 moments.
+CREATED = Cast("submission__created_at", TextField())
+# All that a page of one model shows of the details of its rows.
+WHOLE = ("cells", "by_category")
+# Nothing is known at another p than this without looking further than at totals.
+USUAL_P = 1.0
 
 
 def judged(
@@ -117,72 +117,114 @@ def judged(
     scored: int,
     *,
     p: float = 1.0,
-    ahead: Sequence[str] | None = (),
+    ahead: Sequence[str] = (),
     **narrowing: Unpack[Narrowing],
 ) -> list[Entry]:
-    """`scored` is how many problems the shares are of: those of the category, if one is given.
-    `ahead` names columns of the details that are read along; None makes entries without."""
+    """Return the rows that boards show. `scored` is how many problems the shares are of: those of
+    the category, if one is given. `ahead` names columns of the details that are read along."""
     where = {**vars(setting)}
     if submission := narrowing.get("submission"):
         where["submission"] = submission
     if narrowing.get("verified"):
         where["submission__trust"] = Trust.VERIFIED.value
-    narrow = Narrow(
-        category=narrowing.get("category", ""),
-        problems=narrowing.get("problems"),
-        backend=narrowing.get("backend", ""),
-        mechanism=narrowing.get("mechanism", ""),
-        nccl_free=narrowing.get("nccl_free", False),
-    )
-    asked, of_baselines = (make(narrow, p) for make in (reading, reading_of_baselines))
-    found = ask(_board, tuple(where), (*asked.names, *(ahead or ())), **where, **asked.values)
+    narrow = Narrow(**{name: narrowing[name] for name in OF_KERNELS if name in narrowing})  # type: ignore[literal-required]
+    names = _read_for(narrow, p)
+    found = ask(_ranked, tuple(where), (*names, *ahead), **where)
     if harness := narrowing.get("harness"):
         found = [row for row in found if row[HARNESS] == harness or row[BASELINE]]
-    plain = _plain_of_long if asked.is_long else _plain
-    start = len(FIELDS) + 1
-    end = start + len(asked.names)
-    made = (plain(of_baselines if row[BASELINE] else asked, scored, p, row[:end]) for row in found)
-    entries = [entry for entry in made if entry]
-    if ahead is None:
-        return entries
-    read = zip(*(row[start:] for row in found), strict=True)
-    columns = zip((*asked.names, *ahead), read, strict=False)
-    numbers = [row[0] for row in found]
-    known = {name: dict(zip(numbers, values, strict=True)) for name, values in columns}
+    known = _by_submission(found, (*names, *ahead))
+    if names == COUNTED:
+        counted = _counted(found, narrow, p)
+        known["solved"] = {number: one.solved for number, one in counted.items()}
+        totals = {number: one.totals for number, one in counted.items()}
+    else:
+        own = slice(len(FIELDS), len(FIELDS) + len(names))
+        totals = {row[0]: _stored_totals(row[own], narrow.category, p) for row in found}
     details = Details(where=where, narrow=narrow, known=known)
-    whole = details.of_all_kinds()
-    return [entry.with_details(whole if entry.baseline else details) for entry in entries]
+    of_baselines = details.of_all_kinds()
+    return [
+        _entry(row, summed, scored, p, of_baselines if row[BASELINE] else details)
+        for row in found
+        if (summed := totals[row[0]])
+    ]
 
 
-# Of few rows the database says something else in the next version of the data.
+def _ranked(where: Iterable[str], names: Iterable[str]) -> QuerySet[LeaderboardRow, Row]:
+    rows = LeaderboardRow.objects.ranked().filter(**given(where)).annotate(created=CREATED)
+    return rows.order_by("submission_id").values_list(*FIELDS, *names)
+
+
+def _by_submission(rows: Sequence[Row], names: Sequence[str]) -> dict[str, dict[int, Any]]:
+    """Return the columns behind FIELDS by their names."""
+    columns = zip(*(row[len(FIELDS) :] for row in rows), strict=True)
+    numbers = [row[0] for row in rows]
+    return {
+        name: dict(zip(numbers, values, strict=True))
+        for name, values in zip(names, columns, strict=False)
+    }
+
+
+def _read_for(narrow: Narrow, p: float) -> tuple[str, ...]:
+    """Return the columns that totals are made of."""
+    if not narrow.is_by_category or (narrow.category and p != USUAL_P):
+        return COUNTED
+    if narrow.category:
+        return ("by_category",)
+    return ("total",) if p == USUAL_P else ("total", "by_threshold")
+
+
+# Few rows differ from one version of the data to the next.
 @functools.lru_cache(maxsize=512)
-def _plain(asked: Reading, scored: int, p: float, row: tuple[Any, ...]) -> Entry | None:
-    """None where no kernel counts."""
-    k = row[len(FIELDS)]
-    summed = asked.sum_up(k, *row[len(FIELDS) + 1 :])
-    if summed is None:
-        return None
-    totals, sums = summed
-    return _entry(row, totals, scores.score_of(sums, scored, k=k, p=p))
+def _stored_totals(columns: tuple[str, ...], category: str, p: float) -> Totals | None:
+    """Return the totals that a row holds; None where it has nothing in the category."""
+    stored = orjson.loads(columns[0])
+    if category:
+        stored = stored.get(category)
+        return Totals.of(stored) if stored else None
+    totals = Totals.of(stored)
+    if p == USUAL_P:
+        return totals
+    fast = thresholds.at(p, orjson.loads(columns[1]))
+    return totals._replace(sums=totals.sums._replace(**fast._asdict()))
 
 
-def _plain_of_long(asked: Reading, scored: int, p: float, row: tuple[Any, ...]) -> Entry | None:
-    """The same, remembered by a digest in place of the long columns."""
-    short = len(FIELDS) + 1
-    held = _held(asked, scored, p, row[:short], digest(row[short:]))
-    return once(held, lambda: _plain.__wrapped__(asked, scored, p, row))
+class Counted(NamedTuple):
+    """What a filter leaves of a row: totals, None where no kernel counts, and problems solved."""
+
+    totals: Totals | None
+    solved: str
 
 
-# Five filters on 200 submissions.
-@functools.lru_cache(maxsize=1024)
-def _held(*made_of: Hashable) -> list[Entry | None]:
-    """Room for the entry that these values make."""
-    return []
+# Counting every attempt takes 1 ms a row, so what was made of the same outcomes is remembered: here
+# five filters on 200 submissions. Threads may use it at once, so nothing iterates over it.
+Key = tuple[str, int, Narrow, float]
+COUNTED = ("pk", "digest")
+_MEMOISED: dict[Key, Counted] = {}
+MOST_MEMOISED = 1024
 
 
-def _board(where: Iterable[str], names: Sequence[str]) -> QuerySet[Standing, tuple[Any, ...]]:
-    found = Standing.objects.ranked().filter(**given(where)).annotate(**ANNOTATED)
-    return found.order_by("submission_id").values_list(*FIELDS, "submission__k", *names)
+def _counted(rows: Sequence[Row], narrow: Narrow, p: float) -> dict[int, Counted]:
+    """Count the attempts that a filter leaves of rows of FIELDS and COUNTED, by submission."""
+    keys: dict[int, tuple[int, Key]] = {}
+    for row in rows:
+        pk, digest = row[len(FIELDS) :][:2]
+        own = narrow.of_all_kinds if row[BASELINE] else narrow
+        keys[pk] = (row[0], (digest, row[K], own, p))
+    found = {pk: _MEMOISED.get(key) for pk, (_, key) in keys.items()}
+    missing = [pk for pk, known in found.items() if known is None]
+    stored = LeaderboardRow.objects.filter(pk__in=missing).values_list("pk", "outcomes")
+    if len(_MEMOISED) + len(missing) > MOST_MEMOISED:
+        _MEMOISED.clear()
+    for pk, outcomes in stored if missing else ():
+        key = keys[pk][1]
+        found[pk] = _MEMOISED[key] = _count(outcomes, *key[1:])
+    return {keys[pk][0]: known for pk, known in found.items() if known}
+
+
+def _count(outcomes: str, k: int, narrow: Narrow, p: float) -> Counted:
+    parts = list(parts_of(orjson.loads(outcomes), narrow))
+    totals = leaderboard_rows.totals_of(parts, k, p) if parts else None
+    return Counted(totals, leaderboard_rows.letters(parts))
 
 
 class Shown(NamedTuple):
@@ -193,37 +235,31 @@ class Shown(NamedTuple):
     is_usual: bool
 
 
-def each_in_its_setting(standings: StandingQuerySet, scored: int) -> list[Shown]:
-    """Every submission once, in the setting that boards begin with, or else where most of its
-    problems were judged; one query."""
-    usual = Subquery(ProblemStanding.objects.all().usual())
-    told = (*FIELDS, "submission__k", "total", "attempted", "usual", *SETTING_FIELDS)
-    first = len(told) - len(SETTING_FIELDS)
-    best: dict[int, tuple[Any, ...]] = {}
-    rank: dict[int, tuple[bool, int]] = {}
-    for row in standings.annotate(**ANNOTATED, usual=usual).values_list(*told, *WHOLE):
-        setting = dict(zip(SETTING_FIELDS, row[first:], strict=False))
-        mine = (setting == row[first - 1], row[first - 2])
-        if row[0] not in rank or mine > rank[row[0]]:
-            best[row[0]], rank[row[0]] = row, mine
-    columns = zip(
-        WHOLE, zip(*(row[len(told) :] for row in best.values()), strict=True), strict=False
-    )
-    known = {name: dict(zip(best, values, strict=True)) for name, values in columns}
+def each_in_its_setting(rows: LeaderboardRowQuerySet, scored: int) -> list[Shown]:
+    """Return every submission once, in the setting that boards begin with, or else where most of
+    its problems were judged; one query."""
+    usual = Subquery(ProblemAggregate.objects.all().usual())
+    names = (*WHOLE, "total", "attempted", "usual", *SETTING_FIELDS)
+    best: dict[int, tuple[tuple[bool, int], Row, Setting]] = {}
+    found = rows.annotate(created=CREATED, usual=usual).values_list(*FIELDS, *names)
+    for row in found:
+        attempted, usual_here, *place = row[-len(SETTING_FIELDS) - 2 :]
+        setting = Setting(**dict(zip(SETTING_FIELDS, place, strict=True)))
+        rank = (vars(setting) == usual_here, attempted)
+        if row[0] not in best or rank > best[row[0]][0]:
+            best[row[0]] = rank, row, setting
+    known = _by_submission([row for _, row, _ in best.values()], names)
     details = Details(where={}, narrow=EVERYTHING, known=known)
-    made = []
-    for number, row in best.items():
-        k, total = row[len(FIELDS) : len(FIELDS) + 2]
-        totals = Totals.unpack(total)
-        entry = _entry(row, totals, scores.score_of(totals.summed, scored, k=k))
-        setting = dict(zip(SETTING_FIELDS, row[first:], strict=False))
-        made.append(Shown(Setting(**setting), entry.with_details(details), rank[number][0]))
-    return made
+    return [
+        Shown(setting, _entry(row, totals, scored, USUAL_P, details), is_usual)
+        for (is_usual, _), row, setting in best.values()
+        for totals in [Totals.of(orjson.loads(known["total"][row[0]]))]
+    ]
 
 
-def _entry(row: Sequence[Any], totals: Totals, score: Score) -> Entry:
-    """`row` begins with FIELDS."""
-    submission, model, slug, vendor, baseline, harness, trust, created, cost = row[: len(FIELDS)]
+def _entry(row: Row, totals: Totals, scored: int, p: float, details: Details) -> Entry:
+    """Return the row of a board that FIELDS and totals make."""
+    submission, model, slug, vendor, baseline, harness, trust, created, cost, k = row[: len(FIELDS)]
     return Entry(
         model=model,
         slug=slug,
@@ -232,13 +268,14 @@ def _entry(row: Sequence[Any], totals: Totals, score: Score) -> Entry:
         trust=trust,
         url=f"{_submissions_url()}{submission}",
         date=_moment(created),
-        score=score,
-        ended=totals.modes,
+        score=scores.score_of(totals.sums, scored, k=k, p=p),
+        modes=totals.modes,
         backends=tuple(totals.backends),
         utilisation=totals.utilisation,
         cost_usd=cost,
         baseline=baseline,
         submission=submission,
+        details=details,
     )
 
 

@@ -1,9 +1,9 @@
-"""What a board need not read of its rows: their cells, their results, their categories."""
+"""Read what a board need not know of its rows: their cells, their results, their categories."""
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Hashable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from operator import or_
 from typing import Any, NamedTuple, Self
@@ -11,21 +11,13 @@ from typing import Any, NamedTuple, Self
 import orjson
 from django.db.models import Q, QuerySet
 
-from leaderboard.kit.memoised import digest, once
 from leaderboard.kit.prepared import Given, ask, given
 from leaderboard.metrics.scores import Attempts
-from leaderboard.metrics.tallies import Cell, Narrow, cell_of, outcome_of
-from leaderboard.models import Standing, Summary
+from leaderboard.metrics.tallies import Cell, Narrow, cell_of
+from leaderboard.models import LeaderboardRow, Summary
 from leaderboard.models.runs import SETTING
-from leaderboard.read_model.cell_columns import (
-    Columns,
-    Packed,
-    unpack_cells,
-    unpack_results,
-    unpack_some,
-)
-from leaderboard.read_model.kernel_filters import Part, parts_of
-from leaderboard.read_model.leaderboard_rows import letters
+from leaderboard.read_model.kernel_filters import parts_of
+from leaderboard.read_model.leaderboard_rows import cells_in
 
 
 class Marked(NamedTuple):
@@ -37,91 +29,65 @@ class Marked(NamedTuple):
     mode: str | None
 
 
-# A text holds them as they are stored, for `marked`.
-Marks = str | tuple[Marked, ...]
-Read = dict[str, dict[int, Any]]
-
-
 @dataclass(frozen=True, kw_only=True)
 class Details:
-    """Of the ranked standings `where` these columns have these values, one a submission, or of some
-    of them: columns of all are read when one of them is asked for. `known` are columns that were
-    read already, by submission."""
+    """Of the ranked rows `where` these columns have these values, one a submission, or of those of
+    some `submissions`: a column is read of all of them when it is asked for of one. `known` are
+    columns that were read already, by submission."""
 
     where: Mapping[str, Any]
     narrow: Narrow
-    known: Read
+    known: dict[str, dict[int, Any]]
     submissions: tuple[int, ...] = ()
 
     def alone(self, submissions: Iterable[int]) -> Self:
         return replace(self, submissions=tuple(submissions), known=dict(self.known))
 
     def of_all_kinds(self) -> Self:
-        """With every kernel; what one of the two reads both know."""
+        """Return the details with every kernel; what one of the two reads both know."""
         return replace(self, narrow=self.narrow.of_all_kinds)
 
-    def _read(self, submission: int, *names: str) -> list[Any]:
-        """One query for all rows, unless it was asked before."""
-        if missing := [name for name in names if name not in self.known]:
+    def _read(self, submission: int, name: str) -> Any:
+        """Return a column; one query for all rows, unless it was asked for before."""
+        if name not in self.known:
             some = {f"own{n}": number for n, number in enumerate(self.submissions)}
-            shape = (tuple(self.where), tuple(some), tuple(missing))
-            rows = ask(_columns, *shape, **self.where, **some)
-            found = {row[0]: row[1:] for row in rows}
-            for index, name in enumerate(missing):
-                self.known[name] = {key: row[index] for key, row in found.items()}
-        return [self.known[name][submission] for name in names]
+            rows = ask(_columns, tuple(self.where), tuple(some), name, **self.where, **some)
+            self.known[name] = dict(rows)
+        return self.known[name][submission]
 
     def by_category(self, submission: int) -> Mapping[str, Any]:
-        (text,) = self._read(submission, "by_category")
-        return dict(orjson.loads(text))
+        return dict(orjson.loads(self._read(submission, "by_category")))
+
+    def solved(self, submission: int) -> str:
+        return str(self._read(submission, "solved"))
 
     def cells(self, submission: int) -> tuple[Cell, ...]:
         if not self.narrow.is_by_problem:
             return self._narrowed.get(submission, ())
-        every = unpack_cells(*self._read(submission, "cells", "kernels"))
+        every = cells_in(self._read(submission, "cells"))
         return tuple(cell for cell in every if self.narrow.covers(cell.problem, cell.category))
 
-    def marks(self, submission: int) -> Marks:
-        if not self.narrow.is_by_problem:
-            held = _marks_held(self.narrow, digest(self._packed(submission)))
-            return once(held, lambda: tuple(map(mark_of, self._parts(submission))))
-        (text,) = self._read(submission, "cells")
-        return str(text)
-
-    def solved(self, submission: int) -> str:
+    def marks(self, submission: int) -> tuple[Marked, ...]:
+        """Return what a matrix shows; also of problems that are not looked at."""
         if self.narrow.is_by_problem:
-            (text,) = self._read(submission, "solved")
-            return str(text)
-        held = _solved_held(self.narrow, digest(self._packed(submission)))
-        return once(held, lambda: self._solved_among(submission))
-
-    def _solved_among(self, submission: int) -> str:
-        parts = self._parts(submission)
-        return letters({part.problem: len(part.speedups) for part in parts})
+            return _marks_in(self._read(submission, "cells"))
+        parts = parts_of(orjson.loads(self._read(submission, "outcomes")), self.narrow)
+        return tuple(Marked(part.problem, *part.best, part.told.mode) for part in parts)
 
     def results(self, submission: int) -> tuple[Attempts, ...]:
-        if self.narrow.is_by_problem:
-            return results_of(self.narrow, *self._read(submission, "cells", "speedups"))
-        return tuple(part.results for part in self._parts(submission))
-
-    def _packed(self, submission: int) -> list[Any]:
-        return self._read(submission, "cells", "outcomes", "speedups")
-
-    def _parts(self, submission: int) -> Iterator[Part]:
-        return parts_of(without_kernels(*self._packed(submission)), self.narrow)
+        parts = parts_of(orjson.loads(self._read(submission, "outcomes")), self.narrow)
+        return tuple(part.results for part in parts)
 
     @functools.cached_property
     def _narrowed(self) -> dict[int, tuple[Cell, ...]]:
-        """From every attempt: a standing does not say which kernel is the best of each kind."""
-        standings = Standing.objects.ranked().filter(**self.where)
-        if self.submissions:
-            standings = standings.filter(submission__in=self.submissions)
-        setting = standings.values(*SETTING).first()
+        """From every attempt: a row does not say which kernel is the best of each kind."""
+        own = LeaderboardRow.objects.ranked().filter(**self.where)
+        own = own.filter(submission__in=self.submissions) if self.submissions else own
+        setting = own.values(*SETTING).first()
         if setting is None:
             return {}
-        rows = Summary.objects.filter(
-            **setting, problem__scored=True, submission__in=standings.values("submission_id")
-        )
+        whose = own.values("submission_id")
+        rows = Summary.objects.filter(**setting, problem__scored=True, submission__in=whose)
         made: dict[int, list[Cell]] = {}
         columns = ("submission_id", "problem_id", "problem__category", "attempts")
         found = rows.order_by("problem_id").values_list(*columns)
@@ -131,41 +97,18 @@ class Details:
         return {submission: tuple(cells) for submission, cells in made.items()}
 
 
-# Of five filters on 200 submissions, and the rows that two parts of a matrix show.
-@functools.lru_cache(maxsize=1024)
-def _solved_held(*made_of: Hashable) -> list[str]:
-    """Room for what a filter on kernels leaves of the problems solved."""
-    return []
-
-
+# The rows that two parts of a matrix show, few of which change from one version of the data to the
+# next.
 @functools.lru_cache(maxsize=64)
-def _marks_held(*made_of: Hashable) -> list[tuple[Marked, ...]]:
-    """Room for the marks that it leaves."""
-    return []
+def _marks_in(cells: str) -> tuple[Marked, ...]:
+    columns = orjson.loads(cells)
+    return tuple(map(Marked, *(columns[name] for name in Marked._fields)))
 
 
 def _columns(
-    where: tuple[str, ...], some: tuple[str, ...], names: tuple[str, ...]
-) -> QuerySet[Standing, tuple[Any, ...]]:
-    rows = Standing.objects.ranked().filter(**given(where)).order_by()
+    where: Iterable[str], some: Iterable[str], name: str
+) -> QuerySet[LeaderboardRow, tuple[Any, ...]]:
+    rows = LeaderboardRow.objects.ranked().filter(**given(where)).order_by()
     if some:
-        rows = rows.filter(functools.reduce(or_, (Q(submission=Given(name)) for name in some)))
-    return rows.values_list("submission_id", *names)
-
-
-def marked(marks: Marks) -> Iterable[Marked]:
-    return map(Marked, *unpack_some(marks, Marked._fields)) if isinstance(marks, str) else marks
-
-
-def mark_of(part: Part) -> Marked:
-    speedup, low = max(zip(part.speedups, part.lows, strict=True), default=(None, None))
-    return Marked(part.problem, speedup, low, outcome_of(part.told).mode)
-
-
-def without_kernels(cells: str, outcomes: str, speedups: bytes | memoryview) -> Columns:
-    return Columns.unpack(Packed(cells, "[]", outcomes, speedups))
-
-
-def results_of(narrow: Narrow, cells: str, speedups: bytes | memoryview) -> tuple[Attempts, ...]:
-    every = unpack_results(cells, speedups)
-    return tuple(one for one in every if narrow.covers(one.problem, one.category))
+        rows = rows.filter(functools.reduce(or_, (Q(submission=Given(own)) for own in some)))
+    return rows.values_list("submission_id", name)

@@ -179,8 +179,8 @@ class BoardQuery:
     def harness(self) -> str:
         return self.chosen["harness"]
 
-    def judged(self, ahead: Sequence[str] | None = ()) -> list[Entry]:
-        """`ahead` names details that are read along; None where none will be asked for."""
+    def judged(self, ahead: Sequence[str] = ()) -> list[Entry]:
+        """Return the rows that boards show; `ahead` names details that are read along."""
         if self.setting is None:
             return []
         return boards.judged(

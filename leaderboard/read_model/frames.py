@@ -1,4 +1,4 @@
-"""Runs as pandas frames: for export, and to prove summary and standings right by another way.
+"""Runs as pandas frames: for export, and to prove what is made of them right by another way.
 
 A web worker never loads this module.
 """
@@ -13,11 +13,10 @@ import numpy as np
 import pandas as pd
 
 from leaderboard.metrics import thresholds
-from leaderboard.models import ProblemStanding, Run, Standing, Submission, Summary
+from leaderboard.models import LeaderboardRow, ProblemAggregate, Run, Submission, Summary
 from leaderboard.models.runs import SETTING
-from leaderboard.read_model.cell_columns import unpack_cells, unpack_results
-from leaderboard.read_model.leaderboard_rows import SUMS, Totals
-from leaderboard.read_model.problem_parts import Parts
+from leaderboard.read_model.kernel_filters import parts_of
+from leaderboard.read_model.leaderboard_rows import SUMS, Totals, cells_in
 
 NAMES = {
     "kernel__submission_id": "submission_id",
@@ -34,7 +33,6 @@ TOTALS = [*SUMS, "utilisation"]
 FACTS = ["made", "correct", "best_speedup"]
 CELL_FACTS = [*FACTS, "best_low", "speedups", "lows"]
 PROBLEM = ["problem_id", *SETTING]
-PART = ["baseline", "made", "correct", "best_speedup", "best_low", "utilisation"]
 PROBLEM_COUNTS = ["submissions", "solved", "made", "correct", "faster", "baseline_runs"]
 PROBLEM_FACTS = [*PROBLEM_COUNTS, "best_speedup", "utilisation", "usual_utilisation", "baseline_us"]
 NUMBERS = ("speedup", "speedup_low", "utilisation", "baseline_us")
@@ -79,7 +77,7 @@ def stored() -> pd.DataFrame:
 
 
 def stood(row: list[str]) -> pd.DataFrame:
-    """What standings should sum up to: `row`, ROW or IN_CATEGORY, as index, TOTALS as columns."""
+    """Return what leaderboard rows should sum up to: TOTALS by `row`, ROW or IN_CATEGORY."""
     attempts = counted_attempts()
     attempts = attempts[attempts["scored"].astype(bool)].sort_values("speedup", ascending=False)
     attempts = attempts.assign(
@@ -127,10 +125,10 @@ def _chance(made: int, right: int, k: int) -> float:
 
 
 def standing() -> pd.DataFrame:
-    """What standings do sum up to, in the shape of `stood(ROW)`."""
+    """What leaderboard rows do sum up to, in the shape of `stood(ROW)`."""
     rows = [
-        (*row, *_told(Totals.unpack(text)))
-        for *row, text in Standing.objects.values_list(*ROW, "total")
+        (*row, *_told(Totals.of(json.loads(text))))
+        for *row, text in LeaderboardRow.objects.values_list(*ROW, "total")
     ]
     return pd.DataFrame.from_records(rows, columns=[*ROW, *TOTALS]).set_index(ROW)
 
@@ -138,8 +136,8 @@ def standing() -> pd.DataFrame:
 def standing_in_categories() -> pd.DataFrame:
     """And what in each category, in that of `stood(IN_CATEGORY)`."""
     rows = [
-        (*row, category, *_told(Totals(*totals)))
-        for *row, text in Standing.objects.values_list(*ROW, "by_category")
+        (*row, category, *_told(Totals.of(totals)))
+        for *row, text in LeaderboardRow.objects.values_list(*ROW, "by_category")
         for category, totals in json.loads(text).items()
     ]
     return pd.DataFrame.from_records(rows, columns=[*IN_CATEGORY, *TOTALS]).set_index(IN_CATEGORY)
@@ -150,7 +148,7 @@ def _told(totals: Totals) -> tuple[float | None, ...]:
 
 
 def celled() -> pd.DataFrame:
-    """What the cells of standings should hold: PLACE as index, CELL_FACTS as columns."""
+    """What the cells of leaderboard rows should hold: PLACE as index, CELL_FACTS as columns."""
     attempts = counted_attempts()
     attempts = attempts[attempts["scored"].astype(bool)]
     fastest_first = attempts.sort_values(["speedup", "speedup_low"], ascending=False)
@@ -167,9 +165,9 @@ def celled() -> pd.DataFrame:
 def cells() -> pd.DataFrame:
     """What they do hold, in the shape of `celled`."""
     rows = []
-    columns = (*ROW, "cells", "kernels", "speedups")
-    for submission, *setting, text, kernels, packed in Standing.objects.values_list(*columns):
-        pairs = zip(unpack_cells(text, kernels), unpack_results(text, packed), strict=True)
+    stored = LeaderboardRow.objects.values_list(*ROW, "cells", "outcomes")
+    for submission, *setting, text, outcomes in stored:
+        pairs = zip(cells_in(text), parts_of(json.loads(outcomes)), strict=True)
         for cell, known in pairs:
             facts = (cell.made, cell.correct, cell.best_speedup, cell.best_low)
             sums = (math.fsum(known.speedups), math.fsum(known.lows))
@@ -178,7 +176,7 @@ def cells() -> pd.DataFrame:
 
 
 def above_threshold() -> pd.DataFrame:
-    """What standings should count at a p that is not 1: ROW as index."""
+    """What leaderboard rows should count at a p that is not 1: ROW as index."""
     attempts = counted_attempts()
     attempts = attempts[attempts["scored"].astype(bool)]
     attempts = attempts.assign(
@@ -196,10 +194,9 @@ def above_threshold() -> pd.DataFrame:
 
 def stored_above_threshold() -> pd.DataFrame:
     """What they do count, in the shape of `above_threshold`."""
-    at = thresholds.place_of(SOME_P)
     rows = []
-    for *row, packed in Standing.objects.values_list(*ROW, "by_threshold"):
-        found = thresholds.unpack(packed[at : at + thresholds.RECORD.size])
+    for *row, text in LeaderboardRow.objects.values_list(*ROW, "by_threshold"):
+        found = thresholds.at(SOME_P, json.loads(text))
         rows.append((*row, *(getattr(found, name) for name in ABOVE)))
     return pd.DataFrame.from_records(rows, columns=[*ROW, *ABOVE]).set_index(ROW)
 
@@ -213,7 +210,7 @@ def shown_attempts() -> pd.DataFrame:
 
 
 def parted() -> pd.DataFrame:
-    """What each submission should add to standings of problems: PLACE as index, PART as columns."""
+    """Return what each submission should add to aggregates of problems, by PLACE."""
     groups = shown_attempts().groupby(PLACE, sort=False)
     return groups.agg(
         baseline=("baseline", "max"),
@@ -225,18 +222,8 @@ def parted() -> pd.DataFrame:
     )
 
 
-def parts() -> pd.DataFrame:
-    """What it does add, in the shape of `parted`."""
-    rows = [
-        (submission, problem, *setting, *facts)
-        for problem, *setting, packed in ProblemStanding.objects.values_list(*PROBLEM, "parts")
-        for submission, *facts in zip(*Parts.unpack(packed)[: 1 + len(PART)], strict=True)
-    ]
-    return pd.DataFrame.from_records(rows, columns=[*PLACE, *PART]).set_index(PLACE)
-
-
 def problems_stood() -> pd.DataFrame:
-    """What standings of problems should hold: PROBLEM as index, PROBLEM_FACTS as columns."""
+    """What aggregates of problems should hold: PROBLEM as index, PROBLEM_FACTS as columns."""
     found = parted().reset_index()
     every = found[PROBLEM].drop_duplicates().set_index(PROBLEM)
     fastest = found[~found["baseline"]].assign(faster=found["best_low"].gt(1.0))
@@ -260,7 +247,7 @@ def problems_stood() -> pd.DataFrame:
 def problems_stored() -> pd.DataFrame:
     """What they do hold, in the shape of `problems_stood`."""
     columns = [*PROBLEM, *PROBLEM_FACTS]
-    return _frame(ProblemStanding.objects.values_list(*columns), columns).set_index(PROBLEM)
+    return _frame(ProblemAggregate.objects.values_list(*columns), columns).set_index(PROBLEM)
 
 
 def differences() -> list[str]:
@@ -271,7 +258,6 @@ def differences() -> list[str]:
         *_differences(stood(IN_CATEGORY), standing_in_categories(), TOTALS),
         *_differences(celled(), cells(), CELL_FACTS),
         *_differences(above_threshold(), stored_above_threshold(), ABOVE),
-        *_differences(parted(), parts(), PART),
         *_differences(problems_stood(), problems_stored(), PROBLEM_FACTS),
     ]
 

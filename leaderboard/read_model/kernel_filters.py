@@ -1,30 +1,64 @@
-"""Problems of a standing with the attempts that a filter on kernels leaves. Pure."""
+"""Problems of a leaderboard row with the attempts that a filter on kernels leaves. Pure."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import compress
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from leaderboard.metrics.failures import CORRECT
+from leaderboard.metrics.failures import CORRECT, failure_mode
 from leaderboard.metrics.scores import Attempts
-from leaderboard.metrics.tallies import Narrow, distance, outcome_of
-from leaderboard.read_model.cell_columns import AT, PLACE, RATES, Columns
+from leaderboard.metrics.tallies import EVERYTHING, Narrow, Outcome, Row, distance
+
+# As a LeaderboardRow stores it: see `outcomes_of`.
+Outcomes = Mapping[str, Any]
+
+
+def outcomes_of(rows: Iterable[tuple[int, str, Sequence[Row]]]) -> dict[str, Any]:
+    """Return how every attempt ended, of different problems in their order with the `attempts` of
+    their Summary. `kinds` names each kind of Outcome, and each problem its attempts by their place
+    there, with the numbers of the correct ones in the same order."""
+    places: dict[tuple[Any, ...], int] = {}
+    problems = []
+    for problem, category, attempts in rows:
+        correct = [row for row in attempts if row["speedup"] is not None]
+        problems.append(
+            {
+                "problem": problem,
+                "category": category,
+                "kinds": [places.setdefault(_kind(row), len(places)) for row in attempts],
+                "speedups": [row["speedup"] for row in correct],
+                "lows": [row["low"] for row in correct],
+                "utilisations": [row["utilisation"] for row in correct],
+            }
+        )
+    kinds = [Outcome(failure_mode(*kind[:2]), *kind[2:])._asdict() for kind in places]
+    return {"kinds": kinds, "problems": problems}
+
+
+def _kind(row: Row) -> tuple[Any, ...]:
+    """Return what an Outcome is made of."""
+    told = (row["verdict"], row["cause"], row["backend"])
+    return (*told, tuple(row["mechanisms"]), row["nccl"])
 
 
 class Part(NamedTuple):
-    """A problem with the `outcomes` that count; `told` is the one of the fastest correct attempt
-    or, where none is correct, of the one that came furthest."""
+    """A problem with the failure modes in which the attempts that count `ended`; `told` is the
+    outcome of the fastest correct one or, where none is correct, of the one that came furthest."""
 
     problem: int
     category: str
     made: int
     speedups: tuple[float, ...]
     lows: tuple[float, ...]
-    outcomes: list[str]
-    told: str
+    ended: Sequence[str | None]
+    told: Outcome
     utilisation: float | None
+
+    @property
+    def best(self) -> tuple[float | None, float | None]:
+        """Return the highest speedup, and the lower end of its interval."""
+        return max(zip(self.speedups, self.lows, strict=True), default=(None, None))
 
     @property
     def results(self) -> Attempts:
@@ -37,46 +71,33 @@ class Part(NamedTuple):
         )
 
 
-def parts_of(columns: Columns, narrow: Narrow) -> Iterator[Part]:
-    """By problem; those without a kernel that counts are left out."""
-    kinds = list(map(outcome_of, columns.kinds))
+def parts_of(stored: Outcomes, narrow: Narrow = EVERYTHING) -> Iterator[Part]:
+    """Yield the problems in their order, without those that have no kernel that counts."""
+    kinds = [Outcome(**{**one, "mechanisms": tuple(one["mechanisms"])}) for one in stored["kinds"]]
     admits = list(map(narrow.admits, kinds))
     if not any(admits):
         return
-    right = [kind.mode == CORRECT for kind in kinds]
-    ranks = [distance(kind.mode) for kind in kinds]
-    for (problem, category, made), every, rates in _by_problem(columns):
-        own = [kind for kind in every if admits[kind]]
-        if not own or not narrow.covers(problem, category):
+    modes = [kind.mode for kind in kinds]
+    right = [mode == CORRECT for mode in modes]
+    ranks = list(map(distance, modes))
+    for one in stored["problems"]:
+        own = [kind for kind in one["kinds"] if admits[kind]]
+        if not own or not narrow.covers(one["problem"], one["category"]):
             continue
-        counting = [admits[kind] for kind in every if right[kind]]
-        speedups, lows, known = _compressed(rates, counting)
+        counting = [admits[kind] for kind in one["kinds"] if right[kind]]
+        speedups = tuple(compress(one["speedups"], counting))
         best = speedups.index(max(speedups)) if speedups else None
         solved = [kind for kind in own if right[kind]]
         told = max(own, key=ranks.__getitem__) if best is None else solved[best]
         yield Part(
-            problem,
-            category,
-            made,
-            speedups,
-            lows,
-            [columns.kinds[kind] for kind in own],
-            columns.kinds[told],
-            None if best is None or math.isnan(known[best]) else known[best],
+            problem=one["problem"],
+            category=one["category"],
+            made=len(one["kinds"]),
+            speedups=speedups,
+            lows=tuple(compress(one["lows"], counting)),
+            ended=[modes[kind] for kind in own],
+            told=kinds[told],
+            utilisation=None
+            if best is None
+            else list(compress(one["utilisations"], counting))[best],
         )
-
-
-def _by_problem(
-    columns: Columns,
-) -> Iterator[tuple[tuple[int, str, int], list[int], Sequence[float]]]:
-    attempt, rate = 0, 0
-    places = zip(*(columns.numbers[AT[name]] for name in PLACE), strict=True)
-    for problem, category, made, correct in places:
-        last, end = attempt + made, rate + RATES * correct
-        yield (problem, category, made), columns.outcomes[attempt:last], columns.rates[rate:end]
-        attempt, rate = last, end
-
-
-def _compressed(rates: Sequence[float], wanted: Sequence[bool]) -> list[tuple[float, ...]]:
-    n = len(wanted)
-    return [tuple(compress(rates[i * n : (i + 1) * n], wanted)) for i in range(RATES)]

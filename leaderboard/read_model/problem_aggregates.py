@@ -1,172 +1,131 @@
-"""What each problem came to in each setting, over the submissions that boards show."""
+"""Aggregate each problem in each setting over the submissions that boards show."""
 
 from __future__ import annotations
 
-import math
 import statistics
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import partial
-from itertools import filterfalse, groupby
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import groupby
+from operator import attrgetter
 from typing import Any, NamedTuple
+from uuid import UUID
 
-from django.db.models import FilteredRelation, Q, QuerySet
+import orjson
+from django.db.models import FilteredRelation, Q, QuerySet, TextField
+from django.db.models.functions import Cast
 
-from leaderboard.kit.prepared import Given, ask, change, given, send
-from leaderboard.models import Problem, ProblemStanding, Summary
+from leaderboard.kit.prepared import ask, given
+from leaderboard.metrics.tallies import in_order
+from leaderboard.models import Problem, ProblemAggregate, Summary
 from leaderboard.models.runs import SETTING
 from leaderboard.read_model.boards import Setting
-from leaderboard.read_model.problem_parts import Best, Parts
 
-WHERE = (*SETTING, "problem_id")
-# What a Summary has of a Best: its last field is made of the attempts.
-SUMMED = (*Best._fields[:-1], "attempts")
-Row = tuple[Any, ...]
+WHERE = ("problem_id", *SETTING)
 
 
-class Locked(NamedTuple):
-    """A row that nobody else changes before the caller's transaction has ended."""
+class Best(NamedTuple):
+    """What a submission's Summary adds to a problem."""
 
-    pk: int
-    parts: bytes | memoryview
-
-
-def lock(place: Mapping[str, Any]) -> Callable[[], Locked]:
-    """Asks for the row of WHERE; what comes back waits for it, and makes a new one if need be.
-    Submissions that end together must see each other, so one waits there for the other."""
-    where = {name: place[name] for name in WHERE}
-    return partial(_locked, where, send(_row, **where))
-
-
-def _locked(where: Mapping[str, Any], found: Callable[[], Sequence[Row]]) -> Locked:
-    known = found()
-    if not known:
-        counts = ("submissions", "solved", "made", "correct", "faster", "baseline_runs")
-        none = dict.fromkeys(counts, 0)
-        empty = ProblemStanding(**where, **none, modes=[], parts=b"")
-        ProblemStanding.objects.bulk_create([empty], ignore_conflicts=True)
-        known = ask(_row, **where)
-    return Locked._make(known[0])
+    submission__model__is_baseline: bool
+    made: int
+    correct: int
+    best_speedup: float | None
+    best_low: float | None
+    utilisation: float | None
+    best_run_id: UUID | None
+    baseline_us: float | None
+    modes: Mapping[str, int]
 
 
-def put(row: Locked, submission_id: int, is_baseline: bool, own: Mapping[str, Any] | None) -> None:
-    """A submission's part in place of what it was: what its Summary holds, or None, which leaves it
-    out."""
-    parts = Parts.unpack(row.parts)
-    known = (submission_id, is_baseline, *map(own.get, SUMMED[2:])) if own else None
-    parts.put(submission_id, _best(known) if known else None)
-    _store(row.pk, parts)
+# `modes` as text, for a quicker reader.
+SUMMED = (*Best._fields[:-1], Cast("modes", TextField()))
 
 
 def refresh(problem_id: int, setting: Mapping[str, Any]) -> None:
-    """Of one problem in one setting, from the summary, in the caller's transaction."""
-    place = {"problem_id": problem_id, **setting}
-    row = lock(place)()
-    _store(row.pk, Parts.of(map(_best, ask(_summaries, **place))))
+    """Aggregate one problem in one setting anew, in the caller's transaction."""
+    # Submissions that end together must see each other, so one waits here for the other.
+    list(Problem.objects.select_for_update(no_key=True).filter(pk=problem_id).values_list("pk"))
+    where = {"problem_id": problem_id, **setting}
+    ProblemAggregate.objects.put(where, columns_of(map(_best, ask(_shown, **where))))
 
 
-def _store(pk: int, parts: Parts) -> None:
-    columns = _columns(parts)
-    if columns is None:
-        ProblemStanding.objects.filter(pk=pk).delete()
-    else:
-        change(_standing, columns=tuple(columns), pk=pk, **columns)
+def _shown() -> QuerySet[Summary, tuple[Any, ...]]:
+    rows = Summary.objects.shown().filter(**given(WHERE)).order_by("submission_id")
+    return rows.values_list(*SUMMED)
 
 
-def _row() -> QuerySet[ProblemStanding, Row]:
-    own = ProblemStanding.objects.filter(**given(WHERE)).order_by()
-    return own.select_for_update().values_list("pk", "parts")
-
-
-def _summaries() -> QuerySet[Summary, Row]:
-    found = Summary.objects.shown().filter(**given(WHERE)).order_by("submission_id")
-    return found.values_list(*SUMMED)
-
-
-def _best(row: Row) -> Best:
-    """To the nanosecond: those of all submissions are read and written with each result."""
-    *facts, attempts = row
-    taken = [us for entry in attempts if (us := entry["baseline_us"]) is not None]
-    return Best._make((*facts, round(statistics.median(taken), 3) if taken else None))
-
-
-def _standing() -> QuerySet[ProblemStanding]:
-    return ProblemStanding.objects.filter(pk=Given("pk"))
+def _best(row: tuple[Any, ...]) -> Best:
+    return Best._make((*row[:-1], orjson.loads(row[-1])))
 
 
 def refresh_of(submissions: Iterable[int]) -> None:
-    """Of all that these submissions have to do with, when staff show or hide them."""
+    """Aggregate all that these submissions have to do with, when staff show or hide them."""
     touched = Summary.objects.filter(submission__in=list(submissions))
-    for *setting, problem_id in sorted(set(touched.order_by().values_list(*WHERE))):
+    for problem_id, *setting in sorted(set(touched.order_by().values_list(*WHERE))):
         refresh(problem_id, dict(zip(SETTING, setting, strict=True)))
 
 
 def refresh_all() -> None:
-    ProblemStanding.objects.all().delete()
-    ProblemStanding.objects.bulk_create(_every(), batch_size=500)
+    ProblemAggregate.objects.all().delete()
+    ProblemAggregate.objects.bulk_create(_every(), batch_size=500)
 
 
-def _every() -> Iterator[ProblemStanding]:
-    ranked = Summary.objects.shown().order_by(*WHERE, "submission_id")
-    rows = ranked.values_list(*WHERE, *SUMMED).iterator()
-    for place, group in groupby(rows, key=lambda row: row[: len(WHERE)]):
+def _every() -> Iterator[ProblemAggregate]:
+    rows = Summary.objects.shown().order_by(*WHERE, "submission_id")
+    found = rows.values_list(*WHERE, *SUMMED).iterator()
+    for place, group in groupby(found, key=lambda row: row[: len(WHERE)]):
         columns = columns_of(_best(row[len(WHERE) :]) for row in group)
-        if columns:
-            yield ProblemStanding(**dict(zip(WHERE, place, strict=True)), **columns)
+        yield ProblemAggregate(**dict(zip(WHERE, place, strict=True)), **(columns or {}))
 
 
 def place_of(setting: Setting | None) -> dict[str, Any]:
-    """A setting as `beside` takes it; none has no standing."""
+    """Return a setting as `beside` takes it; none has no aggregate."""
     return {**vars(setting)} if setting else {"hardware_id": ""}
 
 
 def beside(problems: QuerySet[Problem], setting: Mapping[str, Any]) -> QuerySet[Problem]:
-    """With `here`, the ProblemStanding of each in this setting, as far as there is one."""
-    where = Q(**{f"standings__{name}": value for name, value in setting.items()})
-    return problems.annotate(here=FilteredRelation("standings", condition=where))
+    """Return problems with `here`, the ProblemAggregate of each in this setting, if it has one."""
+    where = Q(**{f"aggregates__{name}": value for name, value in setting.items()})
+    return problems.annotate(here=FilteredRelation("aggregates", condition=where))
 
 
-def columns_of(rows: Iterable[Best]) -> dict[str, Any] | None:
-    """What a ProblemStanding holds besides its place; None of no rows."""
-    return _columns(Parts.of(rows))
-
-
-def _columns(parts: Parts) -> dict[str, Any] | None:
-    if not parts.submission:
+def columns_of(summaries: Iterable[Best]) -> dict[str, Any] | None:
+    """Return what a ProblemAggregate holds besides its place; None of no rows."""
+    rows = list(summaries)
+    if not rows:
         return None
-    models = parts.of_models()
-    solved, used = _known(models.best_speedup), _known(models.utilisation)
-    best = max(solved, default=None)
-    at = None if best is None else models.best_speedup.index(best)
-    every_run = map(parts.run, reversed(range(len(parts.submission))))
+    models = [row for row in rows if not row.submission__model__is_baseline]
+    solved = [row for row in models if row.best_speedup is not None]
+    best = max(solved, key=attrgetter("best_speedup"), default=None)
+    used = [row.utilisation for row in models if row.utilisation is not None]
+    references = [row.best_run_id for row in rows if row.best_run_id]
     return {
-        "parts": parts.pack(),
-        "submissions": len(models.submission),
-        "made": sum(models.made),
-        "correct": sum(models.correct),
-        "faster": sum(map((1.0).__lt__, models.best_low)),
-        "modes": models.modes_added(),
+        "submissions": len(models),
         "solved": len(solved),
-        "best_speedup": best,
-        "utilisation": None if at is None else _one(models.utilisation[at : at + 1]),
+        "best_speedup": best and best.best_speedup,
+        "utilisation": best and best.utilisation,
         "usual_utilisation": statistics.median(used) if used else None,
-        "run_id": next(filter(None, every_run), None) if at is None else models.run(at),
-        "baseline_runs": sum(parts.correct),
-        **_reference(_known(parts.baseline_us)),
+        "run_id": best.best_run_id if best else next(reversed(references), None),
+        "made": sum(row.made for row in models),
+        "correct": sum(row.correct for row in models),
+        "faster": sum(row.best_low > 1.0 for row in models if row.best_low is not None),
+        "modes": in_order(_added(row.modes for row in models)),
+        "baseline_runs": sum(row.correct for row in rows),
+        **_reference([row.baseline_us for row in rows if row.baseline_us is not None]),
     }
 
 
-def _known(numbers: Iterable[float]) -> list[float]:
-    return list(filterfalse(math.isnan, numbers))
-
-
-def _one(numbers: Iterable[float]) -> float | None:
-    return next(iter(_known(numbers)), None)
+def _added(modes: Iterable[Mapping[str, int]]) -> dict[str, int]:
+    found: dict[str, int] = {}
+    for own in modes:
+        for mode, n in own.items():
+            found[mode] = found.get(mode, 0) + n
+    return found
 
 
 def _reference(taken: Sequence[float]) -> dict[str, float | None]:
-    """The median of times, and their quartiles."""
+    """Return the median of times, and their quartiles."""
     names = ("baseline_low_us", "baseline_us", "baseline_high_us")
     if len(taken) < 2:
-        return dict.fromkeys(names, _one(taken))
+        return dict.fromkeys(names, next(iter(taken), None))
     cuts = statistics.quantiles(taken, n=4, method="inclusive")
     return dict(zip(names, cuts, strict=True))

@@ -9,14 +9,12 @@ from typing import Any, NamedTuple
 from uuid import UUID
 
 import orjson
-from django.db.models import F, QuerySet
+from django.db.models import F
 from django.http import HttpRequest
 
-from leaderboard.kit.prepared import ask, given
-from leaderboard.models import Hardware, Problem, ProblemStanding, Standing
+from leaderboard.models import Hardware, LeaderboardRow, Problem, ProblemAggregate
 from leaderboard.read_model import boards
 from leaderboard.read_model.boards import Setting
-from leaderboard.read_model.cell_columns import unpack_some
 from leaderboard.read_model.filters import SETTING_FILTERS, Filter, choice_filter, setting_filters
 from leaderboard.read_model.problem_aggregates import beside, place_of
 
@@ -27,7 +25,7 @@ LIST_FILTERS = ("category", "source", *YES_NO, *SETTING_FILTERS)
 
 
 class Stood(NamedTuple):
-    """What one problem came to in one setting, as a ProblemStanding says."""
+    """What one problem came to in one setting, as a ProblemAggregate says."""
 
     submissions: int = 0
     solved: int = 0
@@ -37,12 +35,12 @@ class Stood(NamedTuple):
 
 
 class Judged(NamedTuple):
-    """More of one problem in one setting, for figures: its attempts by FAILURE_MODES, the
+    """More of one problem in one setting, for figures: its attempts by failure mode, the
     time of the fastest kernel, and what the reference took beside all of them."""
 
     submissions: int
     solved: int
-    modes: list[int]
+    modes: Mapping[str, int]
     run__kernel_us: float | None
     baseline_us: float | None
 
@@ -117,21 +115,16 @@ def listed(request: HttpRequest) -> Listed:
 
 def with_standings(setting: Setting | None) -> tuple[Any, ...]:
     """Problems without their payload, and `here_` what each came to."""
-    where = place_of(setting)
-    return tuple(ask(_beside, tuple(where), **where))
-
-
-def _beside(where: Sequence[str]) -> QuerySet[Problem]:
-    found = beside(Problem.objects.all(), given(where))
+    found = beside(Problem.objects.all(), place_of(setting))
     here = {f"here_{name}": F(f"here__{name}") for name in Stood._fields}
-    return found.defer("payload").annotate(**here)
+    return tuple(found.defer("payload").annotate(**here))
 
 
 def judged_by_problem(setting: Setting | None) -> dict[int, Judged]:
     """One query."""
     if setting is None:
         return {}
-    own = ProblemStanding.objects.filter(**asdict(setting), problem__scored=True)
+    own = ProblemAggregate.objects.filter(**asdict(setting), problem__scored=True)
     rows = own.order_by("problem_id").values_list("problem_id", *Judged._fields)
     return {number: Judged(*told) for number, *told in rows}
 
@@ -141,10 +134,11 @@ def speedups_by_problem(setting: Setting | None) -> dict[int, list[float]]:
     found: dict[int, list[float]] = {}
     if setting is None:
         return found
-    models = Standing.objects.ranked().filter(submission__model__is_baseline=False)
+    models = LeaderboardRow.objects.ranked().filter(submission__model__is_baseline=False)
     own = models.filter(**asdict(setting)).order_by("submission_id")
     for text in own.values_list("cells", flat=True):
-        for number, speedup in zip(*unpack_some(text, ("problem", "best_speedup")), strict=True):
+        cells = orjson.loads(text)
+        for number, speedup in zip(cells["problem"], cells["best_speedup"], strict=True):
             if speedup is not None:
                 found.setdefault(number, []).append(speedup)
     return found

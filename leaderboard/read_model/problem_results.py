@@ -14,8 +14,9 @@ from django.db.models.functions import Cast
 
 from leaderboard.kit.prepared import Given, ask, given
 from leaderboard.metrics import scores
-from leaderboard.metrics.failures import CORRECT, FAILURE_MODES
-from leaderboard.models import Problem, ProblemStanding, Summary
+from leaderboard.metrics.failures import CORRECT
+from leaderboard.metrics.tallies import in_order
+from leaderboard.models import Problem, ProblemAggregate, Summary
 from leaderboard.models.summaries import SummaryQuerySet
 from leaderboard.read_model.boards import SETTING_FIELDS, Setting
 
@@ -34,7 +35,7 @@ FASTEST_FIRST = F("best_speedup").desc(nulls_last=True)
 
 
 class Stood(NamedTuple):
-    """What the problem came to in one setting, as a ProblemStanding says."""
+    """What the problem came to in one setting, as a ProblemAggregate says."""
 
     hardware_id: str
     world_size: int
@@ -48,7 +49,7 @@ class Stood(NamedTuple):
     faster: int
     made: int
     correct: int
-    modes: list[int]
+    modes: Mapping[str, int]
     run__kernel_us: float | None
     baseline_runs: int
     baseline_us: float | None
@@ -61,7 +62,7 @@ class Stood(NamedTuple):
 
     @property
     def commonest_failure(self) -> tuple[str, int] | None:
-        found = Counter(dict(zip(FAILURE_MODES, self.modes, strict=False)))
+        found = Counter(in_order(self.modes))
         del found[CORRECT]
         return next(((mode, n) for mode, n in found.most_common(1) if n), None)
 
@@ -101,8 +102,8 @@ def stood_of(problem: Problem) -> list[Stood]:
     return list(map(Stood._make, ask(_stood, problem=problem.number)))
 
 
-def _stood() -> QuerySet[ProblemStanding, tuple[Any, ...]]:
-    own = ProblemStanding.objects.filter(problem_id=Given("problem"))
+def _stood() -> QuerySet[ProblemAggregate, tuple[Any, ...]]:
+    own = ProblemAggregate.objects.filter(problem=Given("problem"))
     return own.values_list(*Stood._fields)
 
 
@@ -116,7 +117,7 @@ def rows_of(problem: Problem, setting: Setting | None, most: int | None = None) 
     """One query: references, then the best of the submissions, as many as `most`."""
     if setting is None:
         return []
-    where = {"problem_id": problem.number, **vars(setting)}
+    where = {"problem": problem.number, **vars(setting)}
     rows = list(map(Row._make, ask(_rows, tuple(where), most, **where)))
     return [
         *(row for row in rows if row.is_reference),
@@ -126,7 +127,7 @@ def rows_of(problem: Problem, setting: Setting | None, most: int | None = None) 
     ]
 
 
-def _rows(where: Sequence[str], most: int | None) -> QuerySet[Summary, tuple[Any, ...]]:
+def _rows(where: Iterable[str], most: int | None) -> QuerySet[Summary, tuple[Any, ...]]:
     own = Summary.objects.shown().filter(**given(where))
     if most is not None:
         models = own.filter(submission__model__is_baseline=False)
@@ -174,5 +175,5 @@ def mode_rows(problem: Problem, setting: Setting | None) -> dict[str, Mapping[st
     groups: dict[str, Counter[str]] = {}
     for model, harness, modes in own.order_by("submission_id").values_list(*names):
         found = groups.setdefault(f"{model} ({harness})", Counter())
-        found.update({mode: n for mode, n in zip(FAILURE_MODES, modes, strict=True) if n})
+        found.update(modes)
     return dict(sorted(groups.items(), key=lambda pair: -sum(pair[1].values())))

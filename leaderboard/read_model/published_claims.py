@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 import orjson
@@ -56,22 +56,25 @@ def _decoded(payload: str) -> Mapping[str, Any]:
 
 def published(*, category: str | None, harness: str = "") -> list[Claim]:
     """Claims for a category; None are those for all problems."""
-    return _claims(category is None, category=category, harness=harness)
+    return _claims(category=category, **({"harness": harness} if harness else {}))
 
 
 def every_claim(*, harness: str = "", model: int | None = None) -> list[Claim]:
     """For every category, and for all problems."""
-    return _claims(False, harness=harness, model=model)
+    where = {"harness": harness, "model": model}
+    return _claims(**{name: value for name, value in where.items() if value})
 
 
-def _claims(is_total: bool, **where: str | int | None) -> list[Claim]:
-    known = {name: value for name, value in where.items() if value}
-    return list(map(Claim._make, ask(_published, is_total, tuple(known), **known)))
+def _claims(**where: str | int | None) -> list[Claim]:
+    given_values = tuple(name for name, value in where.items() if value is not None)
+    absent = tuple(name for name, value in where.items() if value is None)
+    return list(map(Claim._make, ask(_published, given_values, absent, **where)))
 
 
-def _published(is_total: bool, where: Sequence[str]) -> QuerySet[PublishedResult, tuple[Any, ...]]:
-    rows = PublishedResult.objects.filter(**given(where))
-    rows = rows.filter(category=None) if is_total else rows
+def _published(
+    where: Iterable[str], absent: Iterable[str]
+) -> QuerySet[PublishedResult, tuple[Any, ...]]:
+    rows = PublishedResult.objects.filter(**given(where), **dict.fromkeys(absent))
     return rows.values_list(*SAID, Cast("publication__payload", TextField()))
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from django.http import Http404, HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
 
-from leaderboard.delivery.pages import Stored, answer_kept, may_see
+from leaderboard.delivery.pages import Stored, answer_public, may_see
 from leaderboard.kit.json_types import JsonObject, Report
 from leaderboard.kit.visible import visible
 from leaderboard.models import Run, Visibility
@@ -121,7 +121,7 @@ def of_run(request: HttpRequest, run_id: uuid.UUID) -> HttpResponse:
 
 def _answer(request: HttpRequest, name: str, found: Callable[[], Run | None]) -> HttpResponse:
     make = functools.partial(_make, request, found)
-    response = answer_kept(request, f"zip {request.path}", make)
+    response = answer_public(request, f"zip {request.path}", make)
     response["Content-Disposition"] = f'attachment; filename="{name}.zip"'
     return response
 

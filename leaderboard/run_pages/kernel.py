@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import asdict
 
-from django.db.models import QuerySet
 from django.http import Http404, HttpRequest
 
 from leaderboard.delivery import cells
 from leaderboard.delivery.pages import Crumb, Page, Table, choice, origin, public_page
 from leaderboard.kit.highlighting import Marks, highlighted
 from leaderboard.kit.links import kernel_at, url
-from leaderboard.kit.prepared import Given, ask
 from leaderboard.metrics.verdicts import state, words
 from leaderboard.models import Kernel, Moderation, Run, Source, Submission, Visibility
 from leaderboard.problem_pages.problems import address_of
@@ -89,7 +87,8 @@ def uses_of(request: HttpRequest, digest: str) -> tuple[list[Kernel], bool]:
 
     An unlisted submission is not given away by a public one with the same source.
     """
-    uses = ask(_uses, digest=digest)
+    found = Kernel.objects.filter(source_id=digest).select_related("problem", "submission__model")
+    uses = list(found.only(*USE_READS).order_by("submission_id", "attempt", "step"))
     for visibility in (Visibility.PUBLIC, Visibility.UNLISTED):
         if open_to_all := [use for use in uses if use.submission.visibility == visibility]:
             return open_to_all, False
@@ -101,26 +100,13 @@ def uses_of(request: HttpRequest, digest: str) -> tuple[list[Kernel], bool]:
     return [use for use in uses if use.submission_id in seen], True
 
 
-def _uses() -> QuerySet[Kernel]:
-    found = Kernel.objects.filter(source_id=Given("digest"))
-    found = found.select_related("problem", "submission__model").only(*USE_READS)
-    return found.order_by("submission_id", "attempt", "step")
-
-
 def runs_of(uses: Sequence[Kernel]) -> list[Run]:
     """Return the newest runs first, without their reports."""
     known = {use.pk: use for use in uses}
-    if len(known) == 1:
-        runs = ask(_runs, kernel=uses[0].pk)
-    else:  # Not prepared, or every number of uses would be kept as a query of its own.
-        runs = list(Run.objects.filter(kernel__in=known).only(*RUN_READS)[:MOST_RUNS])
+    runs = list(Run.objects.filter(kernel__in=known).only(*RUN_READS)[:MOST_RUNS])
     for run in runs:
         run.kernel = known[run.kernel_id]
     return runs
-
-
-def _runs() -> QuerySet[Run]:
-    return Run.objects.filter(kernel_id=Given("kernel")).only(*RUN_READS)[:MOST_RUNS]
 
 
 def bundle_url(digest: str, run: str) -> str:
@@ -142,13 +128,9 @@ def with_report(run: Run | None) -> Run | None:
     """Return the same run with its report and its source."""
     if run is None:
         return None
-    (found,) = ask(_reported, run=run.pk)
+    found = Run.objects.select_related("kernel__source").get(pk=run.pk)
     found.kernel.problem, found.kernel.submission = run.kernel.problem, run.kernel.submission
     return found
-
-
-def _reported() -> QuerySet[Run]:
-    return Run.objects.select_related("kernel__source").filter(pk=Given("run", Run._meta.pk))
 
 
 def run_line(run: Run) -> dict[str, object]:

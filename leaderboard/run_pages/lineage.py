@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from django.db.models import F, IntegerField, QuerySet
+from django.db.models import F, QuerySet
 from django.db.models.functions import Abs
 
-from leaderboard.kit.prepared import Given, ask, given
 from leaderboard.models import Kernel
 
-PLACE = ("submission_id", "problem_id", "attempt", "step")
 MOST_SIBLINGS, MOST_RESULTS, MOST_STEPS = 100, 1_000, 1 << 16
 
 
@@ -35,10 +33,8 @@ def lineage(kernel: Kernel, setting: Mapping[str, object]) -> list[Sibling]:
 
     Results of another setting would not compare, so `setting` says which runs to look at.
     """
-    place = {name: getattr(kernel, name) for name in PLACE}
-    near = ask(_near, tuple(setting), **place)
     found: dict[int, Sibling] = {}
-    for attempt, step, backend, digest, pk, run, verdict, speedup, *where in near:
+    for attempt, step, backend, digest, pk, run, verdict, speedup, *where in _near(kernel, setting):
         counts = verdict is not None and where == list(setting.values())
         if pk in found and (found[pk].verdict is not None or not counts):
             continue
@@ -56,20 +52,16 @@ def lineage(kernel: Kernel, setting: Mapping[str, object]) -> list[Sibling]:
     return sorted(shown, key=lambda sibling: (sibling.attempt, sibling.step))
 
 
-def _near(setting: Sequence[str]) -> QuerySet[Kernel, tuple[Any, ...]]:
+def _near(kernel: Kernel, setting: Iterable[str]) -> QuerySet[Kernel, tuple[Any, ...]]:
     results = (f"runs__{name}" for name in ("pk", "verdict", "speedup", *setting))
-    of_both = given(("submission_id", "problem_id"))
+    # In steps, as if each attempt had MOST_STEPS.
+    attempts, steps = F("attempt") - kernel.attempt, F("step") - kernel.step
+    distance = Abs(attempts * MOST_STEPS + steps)
     return (
-        Kernel.objects.filter(**of_both)
-        .order_by(_distance(), "-runs__created_at", "-runs__id")
+        Kernel.objects.filter(submission=kernel.submission_id, problem=kernel.problem_id)
+        .order_by(distance, "-runs__created_at", "-runs__id")
         .values_list("attempt", "step", "backend", "source_id", "pk", *results)
     )[:MOST_RESULTS]
-
-
-def _distance() -> Abs:
-    """In steps, as if each attempt had MOST_STEPS."""
-    attempts, steps = (F(name) - Given(name, IntegerField()) for name in ("attempt", "step"))
-    return Abs(attempts * MOST_STEPS + steps)
 
 
 def previous(siblings: Sequence[Sibling]) -> Sibling | None:

@@ -6,7 +6,6 @@ import uuid
 from collections.abc import Callable, Iterator, Mapping
 from itertools import zip_longest
 
-from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponseBase
 from django.utils import timezone
 
@@ -14,7 +13,6 @@ from leaderboard.delivery.pages import Crumb, Page, Table, choice, public_page
 from leaderboard.kit.durations import spelt
 from leaderboard.kit.json_types import JsonDict, JsonObject, Report
 from leaderboard.kit.links import kernel_at, url
-from leaderboard.kit.prepared import Given, ask
 from leaderboard.metrics.floors import FLOOR_WORDS
 from leaderboard.models import Decline, Run, Status, Visibility
 from leaderboard.models.choices import PHASES
@@ -42,12 +40,8 @@ SHOWN_PHASES = ("queued", "build", "verify", "timed")
 
 def run(request: HttpRequest, run_id: uuid.UUID, form: str = "html") -> HttpResponseBase:
     """A finished run never changes, so its page is kept like any other."""
-    is_final = any(status in FINAL for (status,) in ask(_status, run=run_id))
+    is_final = Run.objects.filter(pk=run_id, status__in=FINAL).exists()
     return (finished if is_final else followed)(request, form=form, run_id=run_id)
-
-
-def _status() -> QuerySet[Run, tuple[str]]:
-    return Run.objects.filter(pk=Given("run", Run._meta.pk)).values_list("status")
 
 
 def page_of(request: HttpRequest, run_id: uuid.UUID) -> Page:

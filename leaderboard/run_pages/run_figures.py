@@ -6,8 +6,8 @@ import uuid
 from collections.abc import Sequence
 from dataclasses import replace
 
-from django.db.models import QuerySet
 from django.http import Http404, HttpRequest
+from django.shortcuts import get_object_or_404
 
 from leaderboard.charts import runs as charts
 from leaderboard.charts.drawing import Spec
@@ -16,7 +16,6 @@ from leaderboard.delivery.pages import Crumb, Table
 from leaderboard.figures.frame import Drawn, figure, framed
 from leaderboard.kit.json_types import Report
 from leaderboard.kit.links import url
-from leaderboard.kit.prepared import Given, ask
 from leaderboard.kit.visible import visible
 from leaderboard.models import Run
 
@@ -197,15 +196,8 @@ def run_called(text: str) -> Run:
         key = uuid.UUID(text)
     except ValueError:
         raise Http404 from None
-    found = ask(_called, run=key)
-    if not found:
-        raise Http404
-    return found[0]
-
-
-def _called() -> QuerySet[Run]:
     named = Run.objects.select_related("kernel__problem", "kernel__submission__model")
-    return named.defer("kernel__problem__payload").filter(pk=Given("run", Run._meta.pk))
+    return get_object_or_404(named.defer("kernel__problem__payload"), pk=key)
 
 
 def _run_of(request: HttpRequest) -> tuple[Run, Report]:

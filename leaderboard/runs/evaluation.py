@@ -9,17 +9,15 @@ from __future__ import annotations
 import secrets
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any
 from uuid import UUID
 
 from django.conf import settings
 from django.db import transaction
-from django.db.models import F, Q, QuerySet
+from django.db.models import F, Q
 from django.utils import timezone
 
 from evaluator import Backend, Device, Dtype, Job, Profile, Progress, Report, Verdict, limits_of
 from evaluator.messages.codec import encode
-from leaderboard.kit.prepared import Given, ask, change, pipelined
 from leaderboard.kit.request_error import RequestError
 from leaderboard.models import DataVersion, Decline, Run, Status, Submission, Trust
 from leaderboard.models.runs import MAX_TRIES, RunQuerySet
@@ -96,7 +94,7 @@ def finish(run_id: UUID, token: str, report: object) -> None:
     Raises Fenced for a worker that lost its lease, RequestError for a report about something else.
     """
     found = decoded(Report, report, "report")
-    run = next(iter(ask(_with_names, run=run_id)), None)
+    run = Run.objects.with_names().filter(pk=run_id).first()
     if run is None:
         raise Fenced
     check_subject(run, found)
@@ -109,33 +107,18 @@ def finish(run_id: UUID, token: str, report: object) -> None:
     columns = {**columns_of(found), **NO_LEASE, "status": status}
     with transaction.atomic():
         # Two runs of one submission that end together must see each other in the summary.
-        ((trust,),) = ask(_locked, submission=run.kernel.submission_id)
+        own = Submission.objects.filter(pk=run.kernel.submission_id)
+        trust = own.select_for_update().values_list("trust", flat=True).get()
         columns["finished_at"] = timezone.now()
         for name, value in columns.items():
             setattr(run, name, value)
-        with pipelined():
-            own = {"run": run_id, "token": token, **columns}
-            stored = change(_leased_by, columns=tuple(columns), **own)
-            summary.fold_in(run)
-        if not stored():
+        if not _leased(run_id, token).update(**columns):
             raise Fenced
+        summary.update(run)
         if run.has_counted_verdict and trust != Trust.VERIFIED:
-            Submission.objects.filter(pk=run.kernel.submission_id).update(trust=Trust.VERIFIED)
+            own.update(trust=Trust.VERIFIED)
         DataVersion.objects.bump()
     return None
-
-
-def _with_names() -> RunQuerySet:
-    return Run.objects.with_names().filter(pk=Given("run", Run._meta.pk)).order_by()
-
-
-def _leased_by() -> RunQuerySet:
-    return _leased(Given("run", Run._meta.pk), Given("token"))
-
-
-def _locked() -> QuerySet[Submission, tuple[Any, ...]]:
-    own = Submission.objects.filter(pk=Given("submission")).order_by()
-    return own.select_for_update().values_list("trust")
 
 
 def fail(run_id: UUID, token: str, error: str) -> None:
@@ -237,7 +220,7 @@ def _cancelled(message: str, now: datetime) -> dict[str, object]:
     }
 
 
-def _leased(run_id: UUID | Given, token: str | Given | None) -> RunQuerySet:
+def _leased(run_id: UUID, token: str | None) -> RunQuerySet:
     return Run.objects.filter(pk=run_id, status=Status.RUNNING, lease_token=token)
 
 

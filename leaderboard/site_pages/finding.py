@@ -6,14 +6,12 @@ import re
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 from urllib.parse import urlencode
 
-from django.db.models import Q, QuerySet
+from django.db.models import Q
 from django.db.models.functions import Lower
 
 from leaderboard.kit.links import url
-from leaderboard.kit.prepared import Given, ask
 from leaderboard.metrics.mechanisms import mechanism_name
 from leaderboard.metrics.verdicts import words
 from leaderboard.models import (
@@ -38,7 +36,6 @@ _NUMBER = re.compile(r"(?:(problem|submission) *)?#?([0-9]{1,9})")
 # Beside a range it is asked of `Lower(visibility)`, which no index holds: SQLite would rather read
 # everything that is public than the range.
 PUBLIC = Visibility.PUBLIC
-Row = tuple[Any, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,7 +83,9 @@ def _problems(text: str, number: int | None) -> list[Found]:
     found, near = [], set[str]()
     categories: dict[str, str] = {}
     sources = set[str]()
-    for own, slug, title, category_slug, category, scored, source in ask(_every_problem):
+    fields = ("number", "slug", "title", "category", "category_title", "scored", "source")
+    every = Problem.objects.values_list(*fields)
+    for own, slug, title, category_slug, category, scored, source in every:
         categories[category_slug] = category
         sources.add(source or "")
         exact = text in (slug, title.casefold()) or number == own
@@ -105,11 +104,6 @@ def _problems(text: str, number: int | None) -> list[Found]:
 def words_of(text: str) -> list[str]:
     """Split into words as titles do: `ring-attention` and `ring_attention` are two."""
     return re.findall(r"[^-_\s]+", text) or [text]
-
-
-def _every_problem() -> QuerySet[Problem, Row]:
-    fields = ("number", "slug", "title", "category", "category_title", "scored", "source")
-    return Problem.objects.values_list(*fields)
 
 
 def begins(title: str, text: str) -> bool:
@@ -167,6 +161,7 @@ def _filters(text: str) -> list[Found]:
 
 
 def _hardware(text: str) -> list[Found]:
+    rows = Hardware.objects.filter(Q(slug__icontains=text) | Q(title__icontains=text))
     return [
         Found(
             kind="Hardware",
@@ -175,17 +170,13 @@ def _hardware(text: str) -> list[Found]:
             url=url("hardware", slug),
             exact=text in (slug, title.casefold()),
         )
-        for slug, title in ask(_hardware_named, text=text)
+        for slug, title in rows.values_list("slug", "title")[:MOST]
     ]
 
 
-def _hardware_named() -> QuerySet[Hardware, Row]:
-    own = Given("text")
-    named = Q(slug__icontains=own) | Q(title__icontains=own)
-    return Hardware.objects.filter(named).values_list("slug", "title")[:MOST]
-
-
 def _models(text: str) -> list[Found]:
+    named = Q(name__icontains=text) | Q(slug__icontains=text) | Q(vendor__icontains=text)
+    known = LanguageModel.objects.visible().filter(named)
     return [
         Found(
             kind="Model",
@@ -194,15 +185,8 @@ def _models(text: str) -> list[Found]:
             url=url("model", slug),
             exact=text in (name.casefold(), slug),
         )
-        for name, vendor, slug in ask(_models_named, text=text)
+        for name, vendor, slug in known.values_list("name", "vendor", "slug")[:MOST]
     ]
-
-
-def _models_named() -> QuerySet[LanguageModel, Row]:
-    own = Given("text")
-    named = Q(name__icontains=own) | Q(slug__icontains=own) | Q(vendor__icontains=own)
-    known = LanguageModel.objects.visible().filter(named)
-    return known.values_list("name", "vendor", "slug")[:MOST]
 
 
 def _submissions(number: int) -> list[Found]:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
-from django.db.models import Count, QuerySet, Sum
+from django.db.models import Count, Sum
 from django.http import Http404, HttpRequest
 from django.urls import reverse
 from django.utils import timezone
@@ -14,9 +13,8 @@ from django.utils.safestring import SafeString
 from leaderboard.delivery import cells
 from leaderboard.delivery.pages import Crumb, Page, Table, choice, public_page
 from leaderboard.kit.json_types import JsonDict, JsonObject
-from leaderboard.kit.prepared import ask, given
 from leaderboard.metrics import floors
-from leaderboard.models import Hardware, ProblemStanding, Standing, WorkerHost
+from leaderboard.models import Hardware, LeaderboardRow, ProblemAggregate, WorkerHost
 from leaderboard.read_model import calibration
 from leaderboard.site_pages.about import host_rows
 from leaderboard.site_pages.hardware_figures import limit_figures
@@ -30,6 +28,7 @@ SHOWN = {
     "barrier": "barrier_us",
 }
 COUNTS = ("judge_version", "submissions", "problems", "attempts")
+JUDGED_BY = ("hardware_id", "judge_version")
 LIST_COLUMNS = (*FACTS, *SHOWN.values(), *COUNTS)
 COLUMNS = (*calibration.FIELDS,)
 STATE_COLUMNS = (
@@ -101,27 +100,20 @@ def judged_on(slug: str | None) -> dict[str, list[JsonDict]]:
     """Return ranked submissions, problems and attempts judged, by hardware and there by version of
     the judge, the newest first; two queries."""
     only = {} if slug is None else {"hardware_id": slug}
-    shape = tuple(only)
-    problems = {tuple(place): count for *place, count in ask(_problems, shape, **only)}
+    judged = ProblemAggregate.objects.filter(problem__scored=True, **only).order_by()
+    counts = judged.values_list(*JUDGED_BY).annotate(problems=Count("problem", distinct=True))
+    problems = {(own, judge): count for own, judge, count in counts}
+    ranked = LeaderboardRow.objects.ranked().filter(**only).order_by().values_list(*JUDGED_BY)
+    rows = ranked.annotate(submissions=Count("submission", distinct=True), attempts=Sum("made"))
     found: dict[str, list[JsonDict]] = {}
-    for own, judge, submissions, attempts in ask(_submissions, shape, **only):
+    for own, judge, submissions, attempts in rows:
         values = (judge, submissions, problems.get((own, judge), 0), attempts)
         found.setdefault(own, []).append(dict(zip(COUNTS, values, strict=True)))
-    for rows in found.values():
-        rows.sort(key=lambda row: (len(row["judge_version"]), row["judge_version"]), reverse=True)
+    for own_rows in found.values():
+        own_rows.sort(
+            key=lambda row: (len(row["judge_version"]), row["judge_version"]), reverse=True
+        )
     return found
-
-
-def _submissions(only: tuple[str, ...]) -> QuerySet[Standing, tuple[Any, ...]]:
-    own = Standing.objects.ranked().filter(**given(only)).order_by()
-    place = own.values_list("hardware_id", "judge_version")
-    return place.annotate(submissions=Count("submission", distinct=True), attempts=Sum("made"))
-
-
-def _problems(only: tuple[str, ...]) -> QuerySet[ProblemStanding, tuple[Any, ...]]:
-    own = ProblemStanding.objects.filter(problem__scored=True, **given(only)).order_by()
-    place = own.values_list("hardware_id", "judge_version")
-    return place.annotate(problems=Count("problem", distinct=True))
 
 
 def _list_row(record: JsonObject) -> dict[str, object]:

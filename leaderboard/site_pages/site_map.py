@@ -13,7 +13,7 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.template.loader import render_to_string
 from django.views.decorators.http import require_safe
 
-from leaderboard.delivery.pages import Stored, answer_kept, origin, packed
+from leaderboard.delivery.pages import Stored, answer_public, origin, packed
 from leaderboard.kit.links import url
 from leaderboard.models import Hardware, LanguageModel, Problem, Submission
 from leaderboard.read_model import calibration
@@ -83,7 +83,7 @@ def sitemap(request: HttpRequest) -> HttpResponse:
         found = {"urlset": Everything(site).get_urls()}
         return packed(render_to_string("sitemap.xml", found), "sitemap", etag)
 
-    return answer_kept(request, request.path, make)
+    return answer_public(request, request.path, make)
 
 
 @require_safe

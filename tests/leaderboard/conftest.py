@@ -15,7 +15,7 @@ from django.db import connections
 from rest_framework.response import Response
 from rest_framework.test import APIClient
 
-from leaderboard.delivery.cached_answers import KEPT
+from leaderboard.delivery.cached_answers import CACHED
 from leaderboard.models import ApiToken, Hardware, Problem, Run, Scope
 from tests.leaderboard import factory
 from tests.leaderboard.uploads import URL, Send
@@ -49,9 +49,10 @@ def bells(monkeypatch: pytest.MonkeyPatch) -> Bells:
 
 
 @pytest.fixture(autouse=True)
-def _fresh_cache() -> None:
+def _fresh_caches() -> None:
+    """Of answers, and of how often somebody asked the API."""
     cache.clear()
-    KEPT.clear()
+    CACHED.clear()
 
 
 @pytest.fixture

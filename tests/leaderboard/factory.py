@@ -168,7 +168,7 @@ def finish(run: Run, report: Report) -> Run:
             **columns_of(report),
         )
         run.refresh_from_db()
-        summary.fold_in(run)
+        summary.update(run)
         DataVersion.objects.bump()
     return run
 

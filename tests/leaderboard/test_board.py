@@ -13,15 +13,20 @@ from django.test.utils import CaptureQueriesContext
 
 from evaluator.messages.report import Verdict
 from leaderboard.metrics.scores import Interval
-from leaderboard.metrics.tallies import tally_of
 from leaderboard.metrics.ties import tie_groups
-from leaderboard.models import LanguageModel, Problem, ProblemStanding, Run, Standing, Submission
+from leaderboard.models import (
+    LanguageModel,
+    LeaderboardRow,
+    Problem,
+    ProblemAggregate,
+    Run,
+    Submission,
+)
 from leaderboard.models.choices import CURRENT_JUDGE
 from leaderboard.read_model.leaderboard_rows import columns_of
 from tests.leaderboard import factory
 
 pytestmark = pytest.mark.django_db
-
 COMPRESSED_BYTES = 60_000
 
 
@@ -203,7 +208,7 @@ def attempt(number: int, row: int) -> dict[str, Any]:
 
 
 def fill(models: int, problems: int) -> None:
-    """Standings as they are kept, without the runs that they sum up."""
+    """Leaderboard rows as they are stored, without the runs that they sum up."""
     numbers = range(1, problems + 1)
     for number in numbers:
         factory.make_problem(number, f"problem{number}", f"kind{number % 4}")
@@ -229,16 +234,16 @@ def fill(models: int, problems: int) -> None:
     )
     setting = {name: factory.SETTING[name] for name in ("world_size", "size", "dtype", "profile")}
     setting |= {"hardware_id": "cpu", "judge_version": CURRENT_JUDGE}
-    Standing.objects.bulk_create(
-        Standing(
+    LeaderboardRow.objects.bulk_create(
+        LeaderboardRow(
             submission=submission,
             **setting,
-            **columns_of([tally_of(n, f"kind{n % 4}", [attempt(n, row)] * 3) for n in numbers], 3),
+            **columns_of([(n, f"kind{n % 4}", [attempt(n, row)] * 3) for n in numbers], 3),
         )
         for row, submission in enumerate(made)
     )
     counts = dict.fromkeys(("solved", "made", "correct", "faster", "baseline_runs"), 0)
-    ProblemStanding.objects.create(problem_id=1, submissions=models, modes=[], **setting, **counts)
+    ProblemAggregate.objects.create(problem_id=1, submissions=models, modes={}, **setting, **counts)
 
 
 def test_a_board_of_200_models_is_light_and_asks_little(client: Client) -> None:
@@ -256,8 +261,7 @@ def test_a_board_of_200_models_is_light_and_asks_little(client: Client) -> None:
     assert "Showing 101 to 200 of 200 submissions judged here" in pages[1]
     # A bracket that goes on from the page before has no beginning here.
     assert "place tie top" in pages[0]
-    first = pages[1].index('<td class="place')
-    assert pages[1][first:].startswith('<td class="place tie">')
+    assert pages[1].partition('<td class="place')[2].startswith(' tie">')
     assert len(client.get("/leaderboard.json?page=2").json()["rows"]) == 200
     assert client.get("/?page=3").status_code == 400
 

@@ -123,7 +123,7 @@ def test_nothing_is_stored_where_the_summary_fails(
     def broken(*_: object) -> None:
         raise RuntimeError("disk full")
 
-    monkeypatch.setattr(summary, "fold_in", broken)
+    monkeypatch.setattr(summary, "update", broken)
     with pytest.raises(RuntimeError):
         evaluation.finish(run.id, lease.token, report_of(run))
     assert fresh(run).status == Status.RUNNING

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from leaderboard.models import Hardware, Problem, ProblemStanding, Submission
+from leaderboard.models import Hardware, Problem, ProblemAggregate, Submission
 from leaderboard.models.choices import CURRENT_JUDGE
 from leaderboard.problem_pages.problems import address_of
 from leaderboard.read_model import frames, summary
@@ -56,9 +56,9 @@ def test_the_median_beside_kernels_is_kept_for_every_setting(judged: Problem) ->
     # The quartiles of 90, 100, 110.126 and 150.
     assert found == pytest.approx([97.5, 105.063, 120.0945])
     assert frames.differences() == []
-    kept = list(ProblemStanding.objects.order_by("hardware").values())
+    kept = list(ProblemAggregate.objects.order_by("hardware").values())
     summary.rebuild()
-    made = list(ProblemStanding.objects.order_by("hardware").values())
+    made = list(ProblemAggregate.objects.order_by("hardware").values())
     assert [row | {"id": 0} for row in made] == [row | {"id": 0} for row in kept]
 
 

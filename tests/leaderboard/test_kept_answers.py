@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -223,4 +224,32 @@ def test_an_answer_for_all_is_made_once_for_those_who_ask_together(
         asked = [pool.submit(ask, "/together", served, **headers) for _ in range(4)]
     assert {one.result().body for one in asked} == {b"the board"}
     assert len(makers) == made
-    cached_answers.KEPT.clear()
+    cached_answers.CACHED.clear()
+
+
+def test_threads_may_change_the_cache_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each thread notes answers at addresses of its own, so that the oldest make room all the time;
+    a server would answer 500 to whoever was asking when that fails."""
+    monkeypatch.setattr(DataVersion.objects, "current", lambda: 7)
+    monkeypatch.setattr(cached_answers, "MOST_BYTES", 100 * cached_answers.HEADERS_BYTES)
+
+    def echo(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+        says = {"Cache-Control": PUBLIC, "Vary": "Accept-Encoding", "ETag": 'W/"7-"'}
+        found = HttpResponse(environ["QUERY_STRING"], headers=says)
+        start_response("200 OK", list(found.items()))
+        return found
+
+    def asked(queries: Iterable[str]) -> list[bytes]:
+        return [ask(f"/?{query}", served).body for query in queries]
+
+    served = cached_answers.repeat_public(echo)
+    queries = [[f"{thread}&{n}" for n in range(250)] for thread in range(8)]
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        with ThreadPoolExecutor(len(queries)) as pool:
+            bodies = list(pool.map(asked, queries))
+    finally:
+        sys.setswitchinterval(interval)
+    assert bodies == [[one.encode() for one in own] for own in queries]
+    cached_answers.CACHED.clear()

@@ -2,23 +2,35 @@
 
 from __future__ import annotations
 
-import json
+import ast
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
+from django.core.management import call_command
 from django.db import DatabaseError, connection
 from django.db.migrations.executor import MigrationExecutor
+from django.test import Client
 
 from evaluator.messages.profile import Evidence, Mechanism, Tag
 from evaluator.messages.report import Verdict
 from evaluator.messages.roofline_bounds import RooflineBounds
-from leaderboard.models import Problem, ProblemStanding, Run, Standing, Summary
+from leaderboard.models import (
+    DataVersion,
+    LeaderboardRow,
+    Problem,
+    ProblemAggregate,
+    Run,
+    Summary,
+    summaries,
+)
+from leaderboard.models.catalogue import SUMMARY_FORMAT, OutdatedSummaryError
 from tests.leaderboard import factory
 
+FOLDER = Path(summaries.__file__).parent.parent / "migrations"
 BEFORE = [("leaderboard", "0003_decline")]
-WITH_JSON = [("leaderboard", "0010_run_verdict")]
-JSON_PARTS = [("leaderboard", "0018_judged_baselines")]
+PACKED = [("leaderboard", "0019_packed_parts")]
 OLD_ENTRY = ("attempt", "run", "verdict", "cause", "speedup")
 FLOORS = RooflineBounds(wire_us=7.0, hbm_us=3.0, flops_us=1.0, latency_us=2.0)
 TMA = Mechanism(tag=Tag.TMA, evidence=Evidence.SASS, detail="UTMALDG")
@@ -28,8 +40,7 @@ TMA = Mechanism(tag=Tag.TMA, evidence=Evidence.SASS, detail="UTMALDG")
 def newest(transactional_db: None) -> Iterator[None]:
     """The database ends as it began, whatever the test did."""
     yield
-    executor = MigrationExecutor(connection)
-    executor.migrate(executor.loader.graph.leaf_nodes("leaderboard"))
+    call_command("migrate", verbosity=0)
 
 
 @pytest.mark.usefixtures("newest")
@@ -48,53 +59,68 @@ def test_results_of_before_are_carried_over(problem: Problem) -> None:
     for row in old.objects.all():
         row.attempts = [{name: entry[name] for name in OLD_ENTRY} for entry in row.attempts]
         row.save()
-    executor = MigrationExecutor(connection)
-    executor.migrate(executor.loader.graph.leaf_nodes("leaderboard"))
+    call_command("migrate", verbosity=0)
     assert _stored() == expected
     with pytest.raises(DatabaseError, match="append-only"):
         Run.objects.update(message="")
 
 
 @pytest.mark.usefixtures("newest")
-def test_totals_become_the_text_that_a_rebuild_writes() -> None:
-    submission = factory.make_submission(k=2)
-    for number, category in enumerate(("tensor", "data"), 1):
-        factory.make_judged(submission, factory.make_problem(number, f"p{number}", category))
-    expected = _stored()
-    executor = MigrationExecutor(connection)
-    executor.migrate(WITH_JSON)
-    old = executor.loader.project_state(WITH_JSON).apps.get_model("leaderboard", "Standing")
-    row = old.objects.get()
-    assert list(row.by_category)
-    row.by_category = dict(sorted(row.by_category.items(), reverse=True))
-    row.save()
-    executor = MigrationExecutor(connection)
-    executor.migrate(executor.loader.graph.leaf_nodes("leaderboard"))
-    assert _stored() == expected
-
-
-@pytest.mark.usefixtures("newest")
-def test_parts_of_problems_are_numbers_for_what_was_json(problem: Problem) -> None:
-    fast, slow = factory.make_submission("Fast"), factory.make_submission("Slow")
-    run = factory.make_judged(fast, problem, speedup=2.0)
+def test_packed_rows_are_made_anew_of_the_runs(problem: Problem) -> None:
+    fast, slow = factory.make_submission("Fast", k=2), factory.make_submission("Slow")
+    factory.make_judged(fast, problem, speedup=2.0)
     factory.make_judged(slow, problem, Verdict.TIMEOUT)
+    factory.make_judged(slow, factory.make_problem(2, "p2", "data"))
     expected = _stored()
     executor = MigrationExecutor(connection)
-    executor.migrate(JSON_PARTS)
-    old = executor.loader.project_state(JSON_PARTS).apps.get_model("leaderboard", "ProblemStanding")
-    first, second = json.loads(old.objects.get().parts)
-    assert first[:3] + first[4:5] + first[7:8] == [fast.pk, False, 1, 2.0, str(run.pk)]
-    assert second[:8] == [slow.pk, False, 1, 0, None, None, None, None]
-    executor = MigrationExecutor(connection)
-    executor.migrate(executor.loader.graph.leaf_nodes("leaderboard"))
+    executor.migrate(PACKED)
+    apps = executor.loader.project_state(PACKED).apps
+    apps.get_model("leaderboard", "Standing").objects.create(
+        submission_id=fast.pk,
+        hardware_id="cpu",
+        **{name: factory.SETTING[name] for name in ("world_size", "size", "dtype", "profile")},
+        **{"judge_version": "0", "attempted": 1, "made": 1, "total": "[[", "by_category": "{}"},
+        **{"solved": "", "cells": "", "kernels": "", "outcomes": ""},
+        **{"by_threshold": b"", "speedups": b""},
+    )
+    version = DataVersion.objects.values_list("number", flat=True).get()
+    call_command("migrate", verbosity=0)
     assert _stored() == expected
+    assert DataVersion.objects.current() == version + 1
+    call_command("migrate", verbosity=0)
+    assert DataVersion.objects.current() == version + 1
+
+
+@pytest.mark.parametrize("form", ["/", "/matrix", "/problems.json", "/leaderboard.csv"])
+def test_rows_in_another_format_are_refused_until_they_are_made_anew(
+    form: str, run: Run, client: Client
+) -> None:
+    factory.finish(run, factory.make_report(run))
+    before = client.get(form).content
+    for found in (0, SUMMARY_FORMAT + 1):
+        DataVersion.objects.update(summary_format=found)
+        with pytest.raises(OutdatedSummaryError, match=f"format {found}.*rebuild_summary"):
+            client.get(form)
+    call_command("rebuild_summary", verbosity=0)
+    assert client.get(form).content == before
+
+
+def test_migrations_use_no_code_that_may_change() -> None:
+    for path in sorted(FOLDER.glob("*.py")):
+        nodes = list(ast.walk(ast.parse(path.read_text())))
+        names = [one.module or "" for one in nodes if isinstance(one, ast.ImportFrom)]
+        names += [name.name for one in nodes if isinstance(one, ast.Import) for name in one.names]
+        ours = {name for name in names if name.split(".")[0] in ("leaderboard", "evaluator")}
+        assert ours <= {"leaderboard.migrations._append_only"}, path.name
 
 
 def _stored() -> dict[str, list[Any]]:
-    columns = [field.attname for field in Standing._meta.fields if field.name != "id"]
-    return {
-        "runs": [dict(row) for row in Run.objects.order_by("created_at").values()],
-        "summaries": [dict(row) for row in Summary.objects.values()],
-        "standings": [dict(row) for row in Standing.objects.values(*columns)],
-        "parts": list(ProblemStanding.objects.order_by("problem_id").values_list("parts")),
+    kinds = (Summary, LeaderboardRow, ProblemAggregate)
+    made = {
+        kind.__name__: [
+            {name: value for name, value in row.items() if name != "id"}
+            for row in kind._default_manager.values()
+        ]
+        for kind in kinds
     }
+    return {"runs": [dict(row) for row in Run.objects.order_by("created_at").values()], **made}

@@ -14,7 +14,6 @@ from evaluator.messages.roofline_bounds import RooflineBounds
 from leaderboard.models import Kernel, LanguageModel, Problem, Run, Submission, Summary, Trust
 from leaderboard.read_model import boards
 from leaderboard.read_model.boards import Narrowing
-from leaderboard.read_model.details import marked
 from tests.leaderboard import factory
 
 
@@ -87,7 +86,7 @@ def test_marks_and_letters_say_what_the_cells_say(narrowing: Narrowing, problem:
     (entry,) = boards.alone(boards.judged(setting, 2, ahead=("solved",), **narrowing))
     cells = {cell.problem: cell for cell in entry.cells}
     assert cells
-    assert [tuple(mark) for mark in marked(entry.marks) if mark.problem in cells] == [
+    assert [tuple(mark) for mark in entry.marks if mark.problem in cells] == [
         (cell.problem, cell.best_speedup, cell.best_low, cell.mode) for cell in cells.values()
     ]
     for number, cell in cells.items():

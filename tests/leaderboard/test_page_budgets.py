@@ -12,14 +12,11 @@ from pathlib import Path
 import brotli
 import pytest
 from django.conf import settings
-from django.core.cache import cache
 from django.db import connection
-from django.db.models.sql.compiler import SQLCompiler
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from evaluator.messages.report import Verdict
-from leaderboard.kit.links import url
 from leaderboard.models import Problem
 from tests.leaderboard import factory
 
@@ -58,7 +55,6 @@ def crowd(problem: Problem) -> None:
 def queries_of(address: str, client: Client) -> int:
     """Besides the one for the data version, and what a process asks the database once."""
     client.get(address)
-    cache.clear()
     with CaptureQueriesContext(connection) as queries:
         assert client.get(address).status_code == 200
         return sum("dataversion" not in query["sql"] for query in queries)
@@ -87,26 +83,6 @@ def test_a_row_is_a_few_bytes(address: str, most: int, client: Client) -> None:
     """Beyond what a page without rows weighs."""
     empty = gzip_bytes(f"{address}?harness=human", client)
     assert (gzip_bytes(address, client) - empty) / ROWS < most
-
-
-@pytest.mark.parametrize("page", ["kernel", "run", "problem", "submission", "feed", "compare"])
-def test_a_page_made_again_writes_no_sql(
-    page: str, problem: Problem, client: Client, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    run = factory.make_judged(factory.make_submission(), problem)
-    named: dict[str, list[object]] = {
-        "kernel": [run.kernel.source_id],
-        "run": [run.pk],
-        "problem": [problem.number, problem.slug],
-        "submission": [run.kernel.submission_id],
-        "feed": [],
-        "compare": [],
-    }
-    address = url(page, *named[page])
-    first = client.get(address).content
-    cache.clear()
-    monkeypatch.setattr(SQLCompiler, "as_sql", None)
-    assert client.get(address).content == first
 
 
 @pytest.mark.usefixtures("crowd")

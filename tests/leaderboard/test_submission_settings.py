@@ -11,7 +11,7 @@ from leaderboard.models import (
     Hardware,
     Kernel,
     Problem,
-    ProblemStanding,
+    ProblemAggregate,
     Run,
     Source,
     Submission,
@@ -162,8 +162,8 @@ def test_of_settings_that_are_used_as_much_the_newest_judges_is_first(problem: P
     where = {name: factory.SETTING[name] for name in ("world_size", "size", "dtype", "profile")}
     Hardware.objects.get_or_create(slug="cpu")
     for judge, submissions in (("3", 1), ("10", 1), ("9", 1), ("11", 0)):
-        ProblemStanding.objects.create(
-            **{**where, **counts, "hardware_id": "cpu", "problem": problem, "modes": []},
+        ProblemAggregate.objects.create(
+            **{**where, **counts, "hardware_id": "cpu", "problem": problem, "modes": {}},
             judge_version=judge,
             submissions=submissions,
         )

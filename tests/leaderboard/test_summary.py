@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import random
-import struct
 from typing import Any
 
 import pytest
@@ -14,25 +13,25 @@ from evaluator.messages.report import Isolation, Verdict
 from evaluator.messages.roofline_bounds import RooflineBounds
 from leaderboard.metrics.tallies import cell_of
 from leaderboard.models import (
+    LeaderboardRow,
     Moderation,
     Problem,
-    ProblemStanding,
+    ProblemAggregate,
     Run,
-    Standing,
     Submission,
     Summary,
     Trust,
     Visibility,
 )
 from leaderboard.read_model import frames, summary
-from leaderboard.read_model.cell_columns import AT, Columns, Packed, unpack_cells, unpack_results
-from leaderboard.read_model.problem_parts import Parts
+from leaderboard.read_model.kernel_filters import parts_of
+from leaderboard.read_model.leaderboard_rows import cells_in
 from leaderboard.runs import evaluation
 from leaderboard.staff import moderation
 from tests.leaderboard import factory
 from tests.leaderboard.running import fresh, report_of
 
-KINDS: tuple[type[Model], ...] = (Summary, Standing, ProblemStanding)
+KINDS: tuple[type[Model], ...] = (Summary, LeaderboardRow, ProblemAggregate)
 NEVER_DONE = (Verdict.INFRA_ERROR, Verdict.CANCELLED)
 
 
@@ -75,13 +74,11 @@ def test_the_last_step_of_an_attempt_counts_whenever_it_was_judged(problem: Prob
     assert frames.differences() == []
 
 
-def test_an_attempt_that_no_longer_counts_leaves_the_others(problem: Problem) -> None:
+def test_attempts_that_no_longer_count_leave_every_table(problem: Problem) -> None:
     submission = factory.make_submission(k=2)
     runs = [factory.make_judged(submission, problem, speedup=speedup) for speedup in (2.0, 1.5)]
     Problem.objects.update(digest="0" * 64)
-    summary.fold_in(runs[0])
-    assert [row.best_speedup for row in Summary.objects.all()] == [1.5]
-    summary.fold_in(runs[1])
+    summary.update(runs[0])
     assert not any(_stored(kind) for kind in KINDS)
 
 
@@ -101,7 +98,7 @@ def test_settings_are_never_mixed(problem: Problem) -> None:
         run = factory.make_run(kernel, **change)
         factory.finish(run, factory.make_report(run))
     assert [row.made for row in Summary.objects.all()] == [1, 1, 1, 1]
-    assert len(ProblemStanding.objects.settings()) == 4
+    assert len(ProblemAggregate.objects.settings()) == 4
 
 
 def test_rebuilding_the_summary_changes_nothing(problem: Problem) -> None:
@@ -122,39 +119,37 @@ def test_pandas_finds_a_wrong_summary(run: Run) -> None:
     assert len(frames.differences()) == 1
 
 
-def test_pandas_finds_a_wrong_standing(run: Run) -> None:
+def test_pandas_finds_a_wrong_leaderboard_row(run: Run) -> None:
     factory.finish(run, factory.make_report(run))
-    row = Standing.objects.get()
+    row = LeaderboardRow.objects.get()
     total, in_categories = json.loads(row.total), json.loads(row.by_category)
-    total[0][2] += 0.5
-    Standing.objects.update(total=json.dumps(total))
+    total["sums"]["pass_at_1"] += 0.5
+    LeaderboardRow.objects.update(total=json.dumps(total))
     assert len(frames.differences()) == 1
-    in_categories["tensor"][1] = 0.5
-    Standing.objects.update(total=row.total, by_category=json.dumps(in_categories))
+    in_categories["tensor"]["utilisation"] = 0.5
+    LeaderboardRow.objects.update(total=row.total, by_category=json.dumps(in_categories))
     assert len(frames.differences()) == 1
-    Standing.objects.all().delete()
+    LeaderboardRow.objects.all().delete()
     assert len(frames.differences()) == 4
 
 
 def test_pandas_finds_a_wrong_threshold(run: Run) -> None:
     factory.finish(run, factory.make_report(run, speedup=2.0))
-    row = Standing.objects.get()
+    row = LeaderboardRow.objects.get()
     assert frames.differences() == []
-    Standing.objects.update(by_threshold=bytes(len(row.by_threshold)))
+    nothing = {name: [0.0] * len(values) for name, values in json.loads(row.by_threshold).items()}
+    LeaderboardRow.objects.update(by_threshold=json.dumps(nothing))
     assert len(frames.differences()) == 1
 
 
-def test_pandas_finds_a_wrong_standing_of_a_problem(run: Run) -> None:
+def test_pandas_finds_a_wrong_aggregate_of_a_problem(run: Run) -> None:
     factory.finish(run, factory.make_report(run))
-    row = ProblemStanding.objects.get()
-    ProblemStanding.objects.update(usual_utilisation=0.9)
+    ProblemAggregate.objects.update(usual_utilisation=0.9)
     assert len(frames.differences()) == 1
-    parts = Parts.unpack(row.parts)
-    parts.made[0] += 1
-    ProblemStanding.objects.update(usual_utilisation=None, parts=parts.pack())
+    ProblemAggregate.objects.update(usual_utilisation=None, made=2)
     assert len(frames.differences()) == 1
-    ProblemStanding.objects.all().delete()
-    assert len(frames.differences()) == 2
+    ProblemAggregate.objects.all().delete()
+    assert len(frames.differences()) == 1
 
 
 @pytest.mark.parametrize("hidden", ["moderation", "visibility", "baseline"])
@@ -163,7 +158,7 @@ def test_what_staff_take_off_the_board_leaves_its_problems(hidden: str, problem:
     slow, fast = factory.make_submission("Slow"), factory.make_submission("Fast")
     factory.make_judged(slow, problem, speedup=1.2)
     best = factory.make_judged(fast, problem, speedup=2.5)
-    shown = _stored(ProblemStanding)
+    shown = _stored(ProblemAggregate)
     staff = factory.make_user("staff")
     if hidden == "moderation":
         moderation.moderate(fast, staff, Moderation.DISPUTED, "It copies.")
@@ -171,15 +166,15 @@ def test_what_staff_take_off_the_board_leaves_its_problems(hidden: str, problem:
         moderation.show(fast, staff, Visibility.UNLISTED)
     else:
         moderation.edit(fast.model, staff, is_baseline=True)
-    row = ProblemStanding.objects.get()
+    row = ProblemAggregate.objects.get()
     assert (row.submissions, row.solved, row.best_speedup) == (1, 1, 1.2)
-    assert (row.made, row.correct, row.faster, sum(row.modes)) == (1, 1, 1, 1)
+    assert (row.made, row.correct, row.faster, sum(row.modes.values())) == (1, 1, 1, 1)
     assert row.run_id != best.pk
     assert frames.differences() == []
     moderation.moderate(fast, staff, Moderation.ACCEPTED, "")
     moderation.show(fast, staff, Visibility.PUBLIC)
     moderation.edit(fast.model, staff, is_baseline=False)
-    assert _stored(ProblemStanding) == shown
+    assert _stored(ProblemAggregate) == shown
     assert shown[0][7:9] == (2, 2)
 
 
@@ -187,56 +182,54 @@ def test_a_reference_alone_is_timed_and_solves_nothing(problem: Problem) -> None
     reference = factory.make_submission("PyTorch + NCCL")
     run = factory.make_judged(reference, problem, speedup=1.0)
     moderation.edit(reference.model, reference.owner, is_baseline=True)
-    row = ProblemStanding.objects.get()
+    row = ProblemAggregate.objects.get()
     assert (row.submissions, row.solved, row.best_speedup, row.run_id) == (0, 0, None, run.pk)
     assert frames.differences() == []
     moderation.show(reference, reference.owner, Visibility.PRIVATE)
-    assert not ProblemStanding.objects.exists()
+    assert not ProblemAggregate.objects.exists()
 
 
-def test_a_hidden_result_changes_no_standing_of_a_problem(problem: Problem) -> None:
+def test_a_hidden_result_changes_no_aggregate_of_a_problem(problem: Problem) -> None:
     factory.make_judged(factory.make_submission("Seen"), problem, speedup=1.2)
-    before = _stored(ProblemStanding)
+    before = _stored(ProblemAggregate)
     hidden = factory.make_submission("Secret", visibility=Visibility.PRIVATE)
     factory.make_judged(hidden, problem, speedup=9.0)
-    assert _stored(ProblemStanding) == before
+    assert _stored(ProblemAggregate) == before
 
 
 def test_pandas_finds_wrong_cells(run: Run) -> None:
     factory.finish(run, factory.make_report(run))
-    row = Standing.objects.get()
+    row = LeaderboardRow.objects.get()
     columns = json.loads(row.cells)
-    columns[AT["best_speedup"]] = [3.0]
-    Standing.objects.update(cells=json.dumps(columns))
+    columns["best_speedup"] = [3.0]
+    LeaderboardRow.objects.update(cells=json.dumps(columns))
     assert len(frames.differences()) == 1
-    Standing.objects.update(cells=row.cells, speedups=struct.pack("<3d", 2.5, 1.5, 0.1))
+    outcomes = json.loads(row.outcomes)
+    outcomes["problems"][0] |= {"speedups": [2.5], "lows": [1.5]}
+    LeaderboardRow.objects.update(cells=row.cells, outcomes=json.dumps(outcomes))
     assert len(frames.differences()) == 1
 
 
-def test_a_standing_says_what_the_summary_says(db: None) -> None:
+def test_a_leaderboard_row_says_what_the_summary_says(db: None) -> None:
     submission = factory.make_submission(k=3)
     for number in (2, 1):
         problem = factory.make_problem(number, f"problem{number}")
         for speedup, verdict in ((1.2, Verdict.OK), (1.0, Verdict.TIMEOUT), (2.5, Verdict.OK)):
             factory.make_judged(submission, problem, verdict, speedup)
-    row = Standing.objects.get()
+    row = LeaderboardRow.objects.get()
     rows = Summary.objects.order_by("problem_id")
-    assert unpack_cells(row.cells, row.kernels) == tuple(
+    assert cells_in(row.cells) == tuple(
         cell_of(one.problem_id, one.problem.category, one.attempts) for one in rows
     )
-    for one, known in zip(rows, unpack_results(row.cells, row.speedups), strict=True):
+    parts = list(parts_of(json.loads(row.outcomes)))
+    for one, known in zip(rows, parts, strict=True):
         assert list(known.speedups) == one.speedups == [1.2, 2.5]
         assert known.made == row.made / 2 == 3
-    columns = Columns.unpack(Packed(row.cells, row.kernels, row.outcomes, row.speedups))
-    assert [sum(modes) for modes in columns.numbers[AT["modes"]]] == [3, 3]
-    assert [columns.kinds[kind].split("|")[0] for kind in columns.outcomes] == [
-        "correct",
-        "deadlock",
-        "correct",
-    ] * 2
+    assert [part.ended for part in parts] == [["correct", "deadlock", "correct"]] * 2
+    assert json.loads(row.total)["modes"] == {"deadlock": 2, "correct": 4}
 
 
-def test_standings_of_many_results_agree_with_pandas(db: None) -> None:
+def test_rows_of_many_results_agree_with_pandas(db: None) -> None:
     """Three problems, one of them not scored; attempts, steps of time and settings at random."""
     draw = random.Random(7)
     problems = [factory.make_problem(n, f"p{n}", category) for n, category in enumerate("aab", 1)]
@@ -255,19 +248,19 @@ def test_standings_of_many_results_agree_with_pandas(db: None) -> None:
             report = factory.make_report(again, speedup=draw.uniform(0.3, 3), floors=floors)
             factory.finish(again, report)
     assert frames.differences() == []
-    assert {row.attempted for row in Standing.objects.all()} <= {1, 2}
+    assert {row.attempted for row in LeaderboardRow.objects.all()} <= {1, 2}
     before = [_stored(kind) for kind in KINDS]
     assert all(before)
     summary.rebuild()
     assert [_stored(kind) for kind in KINDS] == before
 
 
-def test_a_problem_that_is_no_longer_scored_leaves_the_standings(run: Run) -> None:
+def test_a_problem_that_is_no_longer_scored_leaves_the_leaderboard_rows(run: Run) -> None:
     factory.finish(run, factory.make_report(run))
     Problem.objects.update(scored=False, unscored_reason="No reference.")
     summary.rebuild()
     assert Summary.objects.count() == 1
-    assert not Standing.objects.exists()
+    assert not LeaderboardRow.objects.exists()
 
 
 def _stored(kind: type[Model]) -> list[tuple[Any, ...]]:

@@ -46,7 +46,7 @@ GPUS = {"hardware_id": "h200x2", "device": "cuda", "dtype": "bfloat16", "size": 
 
 def make_site() -> dict[str, str]:
     """An agentic submission, a hostile one, a baseline, a claim; addresses by name."""
-    DataVersion.objects.get_or_create(pk=1)
+    DataVersion.objects.bump()
     Hardware.objects.get_or_create(
         slug="h200x2", defaults={"title": "2 x NVIDIA H200", "device": "cuda", "max_world_size": 2}
     )
