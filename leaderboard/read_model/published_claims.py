@@ -10,7 +10,7 @@ import orjson
 from django.db.models import QuerySet, TextField
 from django.db.models.functions import Cast
 
-from leaderboard.kit.links import prefix, url
+from leaderboard.kit.links import url
 from leaderboard.kit.prepared import ask, given
 from leaderboard.metrics import scores
 from leaderboard.metrics.scores import Score
@@ -79,14 +79,8 @@ def _published(
 
 
 def entry_of(claim: Claim) -> Entry:
-    """k is 3 where the claim has a number for three samples; speedups were not published."""
-    return _entry(prefix(), claim._replace(payload=""))
-
-
-# One object in every request, so that boards find what they drew of it.
-@functools.lru_cache(maxsize=512)
-def _entry(start: str, claim: Claim) -> Entry:
-    """`start` is what addresses begin with."""
+    """Return a claim as a row; k is 3 where it has a number for three samples. Speedups were not
+    published."""
     n = claim.problems
     share = claim.correct_at_1 / n
     at_3, fast_at_3 = claim.correct_at_3, claim.fast_at_3
