@@ -1,6 +1,9 @@
-"""Names the site's one Django app and loads its admin."""
+"""Names the site's one Django app, loads its admin, and keeps what pages read in today's format."""
+
+from typing import Any
 
 from django.apps import AppConfig
+from django.db.models.signals import post_migrate
 
 
 class LeaderboardConfig(AppConfig):
@@ -8,5 +11,14 @@ class LeaderboardConfig(AppConfig):
     verbose_name = "PKB Leaderboard"
 
     def ready(self) -> None:
-        """Register the admin, which Django would look for at the top only."""
+        """Register the admin, which Django would look for at the top only, and the rebuild."""
         from leaderboard.staff import admin  # noqa: F401
+
+        post_migrate.connect(_rebuild_if_outdated, sender=self)
+
+
+def _rebuild_if_outdated(**_: Any) -> None:
+    """Rebuild what pages read where an older release wrote it in another format."""
+    from leaderboard.read_model import summary  # needs the models, which come after this module
+
+    summary.rebuild_if_outdated()
