@@ -50,12 +50,15 @@ class Migration(migrations.Migration):
     ]
 
     operations = [
-        migrations.RunPython(clear, clear),
+        migrations.RunPython(clear, migrations.RunPython.noop),
         migrations.DeleteModel("Standing"),
         migrations.DeleteModel("ProblemStanding"),
         # No format that a release has: what is stored was written by another one.
         migrations.AddField("dataversion", "summary_format", models.PositiveIntegerField(default=0)),
+        # Last again, for SQLite; there is no row that could lose it.
+        migrations.RemoveField("summary", "attempts"),
         migrations.AddField("summary", "baseline_us", models.FloatField(null=True)),
+        migrations.AddField("summary", "attempts", models.JSONField(default=list), preserve_default=False),
         migrations.CreateModel(
             name="LeaderboardRow",
             fields=[
@@ -112,4 +115,5 @@ class Migration(migrations.Migration):
                 ],
             },
         ),
+        migrations.RunPython(migrations.RunPython.noop, clear),
     ]

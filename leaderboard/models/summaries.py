@@ -35,6 +35,20 @@ class WrittenQuerySet(models.QuerySet[Row]):
             self.create(**place, **columns)
 
 
+class InSetting(models.Model):
+    """Declares the columns SETTING, which a row of every summary has."""
+
+    hardware = models.ForeignKey(Hardware, models.PROTECT, db_index=False)
+    world_size = models.PositiveSmallIntegerField()
+    size = models.CharField(max_length=32)
+    dtype = models.CharField(max_length=16, choices=DTYPES)
+    profile = models.CharField(max_length=16, choices=PROFILES)
+    judge_version = models.CharField(max_length=32)
+
+    class Meta:
+        abstract = True
+
+
 class SummaryQuerySet(WrittenQuerySet["Summary"]):
     def shown(self) -> SummaryQuerySet:
         """Of public and undisputed submissions, also at problems that are not scored."""
@@ -47,7 +61,7 @@ class SummaryQuerySet(WrittenQuerySet["Summary"]):
         return self.shown().filter(problem__scored=True)
 
 
-class Summary(models.Model):
+class Summary(InSetting):
     """One submission on one problem in one setting; written with the results it sums up.
 
     `attempts` lists, by attempt and of the latest counted run of its last step: {attempt, run,
@@ -63,12 +77,6 @@ class Summary(models.Model):
         Submission, models.PROTECT, related_name="summaries", db_index=False
     )
     problem = models.ForeignKey(Problem, models.PROTECT, related_name="summaries", db_index=False)
-    hardware = models.ForeignKey(Hardware, models.PROTECT, db_index=False)
-    world_size = models.PositiveSmallIntegerField()
-    size = models.CharField(max_length=32)
-    dtype = models.CharField(max_length=16, choices=DTYPES)
-    profile = models.CharField(max_length=16, choices=PROFILES)
-    judge_version = models.CharField(max_length=32)
     made = models.PositiveSmallIntegerField()
     correct = models.PositiveSmallIntegerField()
     best_speedup = models.FloatField(null=True)
@@ -122,7 +130,7 @@ class LeaderboardRowQuerySet(WrittenQuerySet["LeaderboardRow"]):
         )
 
 
-class LeaderboardRow(models.Model):
+class LeaderboardRow(InSetting):
     """One submission in one setting, over all scored problems: the row that a board reads.
 
     Made of the Summary rows, with them. `attempted` counts problems, `made` attempts. `solved` has
@@ -137,12 +145,6 @@ class LeaderboardRow(models.Model):
     submission = models.ForeignKey(
         Submission, models.PROTECT, related_name="leaderboard_rows", db_index=False
     )
-    hardware = models.ForeignKey(Hardware, models.PROTECT, db_index=False)
-    world_size = models.PositiveSmallIntegerField()
-    size = models.CharField(max_length=32)
-    dtype = models.CharField(max_length=16, choices=DTYPES)
-    profile = models.CharField(max_length=16, choices=PROFILES)
-    judge_version = models.CharField(max_length=32)
     attempted = models.PositiveSmallIntegerField()
     made = models.PositiveIntegerField()
     digest = models.CharField(max_length=64)
@@ -202,7 +204,7 @@ class ProblemAggregateQuerySet(WrittenQuerySet["ProblemAggregate"]):
         return self.settings().values(usual=JSONObject(**{name: name for name in SETTING}))[:1]
 
 
-class ProblemAggregate(models.Model):
+class ProblemAggregate(InSetting):
     """One problem in one setting, over public and undisputed submissions: the row that lists of
     problems read.
 
@@ -216,12 +218,6 @@ class ProblemAggregate(models.Model):
     """
 
     problem = models.ForeignKey(Problem, models.PROTECT, related_name="aggregates")
-    hardware = models.ForeignKey(Hardware, models.PROTECT, db_index=False)
-    world_size = models.PositiveSmallIntegerField()
-    size = models.CharField(max_length=32)
-    dtype = models.CharField(max_length=16, choices=DTYPES)
-    profile = models.CharField(max_length=16, choices=PROFILES)
-    judge_version = models.CharField(max_length=32)
     submissions = models.PositiveIntegerField()
     solved = models.PositiveIntegerField()
     best_speedup = models.FloatField(null=True)

@@ -6,19 +6,20 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import compress
 from typing import Any, NamedTuple
 
-from leaderboard.metrics.failures import CORRECT, failure_mode
+from leaderboard.metrics.failures import CORRECT
 from leaderboard.metrics.scores import Attempts
-from leaderboard.metrics.tallies import EVERYTHING, Narrow, Outcome, Row, distance
+from leaderboard.metrics.tallies import EVERYTHING, Narrow, Outcome, Row, distance, outcome_of
 
 # As a LeaderboardRow stores it: see `outcomes_of`.
 Outcomes = Mapping[str, Any]
 
 
-def outcomes_of(rows: Iterable[tuple[int, str, Sequence[Row]]]) -> dict[str, Any]:
+def outcomes_of(rows: Iterable[tuple[int, str, Sequence[Row]]]) -> Outcomes:
     """Return how every attempt ended, of different problems in their order with the `attempts` of
-    their Summary. `kinds` names each kind of Outcome, and each problem its attempts by their place
-    there, with the numbers of the correct ones in the same order."""
-    places: dict[tuple[Any, ...], int] = {}
+    their Summary. `kinds` names each kind of Outcome in the order of their first attempts, and each
+    problem its attempts by their place there, with the numbers of the correct ones in the same
+    order."""
+    places: dict[Outcome, int] = {}
     problems = []
     for problem, category, attempts in rows:
         correct = [row for row in attempts if row["speedup"] is not None]
@@ -26,20 +27,31 @@ def outcomes_of(rows: Iterable[tuple[int, str, Sequence[Row]]]) -> dict[str, Any
             {
                 "problem": problem,
                 "category": category,
-                "kinds": [places.setdefault(_kind(row), len(places)) for row in attempts],
+                "kinds": [places.setdefault(outcome_of(row), len(places)) for row in attempts],
                 "speedups": [row["speedup"] for row in correct],
                 "lows": [row["low"] for row in correct],
                 "utilisations": [row["utilisation"] for row in correct],
             }
         )
-    kinds = [Outcome(failure_mode(*kind[:2]), *kind[2:])._asdict() for kind in places]
-    return {"kinds": kinds, "problems": problems}
+    return {"kinds": [kind._asdict() for kind in places], "problems": problems}
 
 
-def _kind(row: Row) -> tuple[Any, ...]:
-    """Return what an Outcome is made of."""
-    told = (row["verdict"], row["cause"], row["backend"])
-    return (*told, tuple(row["mechanisms"]), row["nccl"])
+def exchanged(stored: Outcomes, problem: int, own: Outcomes) -> Outcomes:
+    """Return `stored` with `own`, which is of this problem or of none, in place of what it says of
+    it: the same as `outcomes_of` returns of all."""
+    kinds = [*_kinds(stored), *_kinds(own)]
+    others = [(one, 0) for one in stored["problems"] if one["problem"] != problem]
+    mine = [(one, len(stored["kinds"])) for one in own["problems"]]
+    places: dict[Outcome, int] = {}
+    problems = [
+        {**one, "kinds": [places.setdefault(kinds[k + first], len(places)) for k in one["kinds"]]}
+        for one, first in sorted([*others, *mine], key=lambda pair: pair[0]["problem"])
+    ]
+    return {"kinds": [kind._asdict() for kind in places], "problems": problems}
+
+
+def _kinds(stored: Outcomes) -> list[Outcome]:
+    return [Outcome(**{**one, "mechanisms": tuple(one["mechanisms"])}) for one in stored["kinds"]]
 
 
 class Part(NamedTuple):
@@ -73,7 +85,7 @@ class Part(NamedTuple):
 
 def parts_of(stored: Outcomes, narrow: Narrow = EVERYTHING) -> Iterator[Part]:
     """Yield the problems in their order, without those that have no kernel that counts."""
-    kinds = [Outcome(**{**one, "mechanisms": tuple(one["mechanisms"])}) for one in stored["kinds"]]
+    kinds = _kinds(stored)
     admits = list(map(narrow.admits, kinds))
     if not any(admits):
         return

@@ -7,6 +7,7 @@ import statistics
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
+from operator import itemgetter
 from typing import Any, NamedTuple, Self
 
 import orjson
@@ -14,9 +15,19 @@ import orjson
 from leaderboard.metrics import scores, thresholds
 from leaderboard.metrics.scores import Sums
 from leaderboard.metrics.tallies import Cell, Row, cell_of, in_order
-from leaderboard.read_model.kernel_filters import Part, outcomes_of, parts_of
+from leaderboard.read_model.kernel_filters import (
+    Outcomes,
+    Part,
+    exchanged,
+    outcomes_of,
+    parts_of,
+)
 
 SUMS = Sums._fields
+# Its number, its category, and the `attempts` of its Summary.
+Problem = tuple[int, str, Sequence[Row]]
+# The columns `outcomes` and `cells` of a row that is not there yet.
+NO_ROW = ('{"kinds":[],"problems":[]}', orjson.dumps({name: [] for name in Cell._fields}).decode())
 
 
 class Totals(NamedTuple):
@@ -37,16 +48,35 @@ class Totals(NamedTuple):
         return {**self._asdict(), "sums": self.sums._asdict()}
 
 
-def columns_of(rows: Iterable[tuple[int, str, Sequence[Row]]], k: int) -> dict[str, Any]:
-    """Return what a LeaderboardRow holds besides its place: of problems, their categories and the
-    `attempts` of their Summary. `k` is how many attempts a problem were drawn."""
-    rows = sorted(rows, key=lambda row: row[0])
-    outcomes = outcomes_of(rows)
+def columns_of(problems: Iterable[Problem], k: int) -> dict[str, Any]:
+    """Return what a LeaderboardRow holds besides its place. `k` is how many attempts a problem were
+    drawn."""
+    rows = sorted(problems, key=itemgetter(0))
+    return _columns(outcomes_of(rows), _cells(rows), k)
+
+
+def columns_with(stored: tuple[str, str], own: Problem, k: int) -> dict[str, Any] | None:
+    """Return these columns with one problem in place of what it was, or without it where it has no
+    attempts left; None where no problem is left. `stored` are `outcomes` and `cells`."""
+    number, _, attempts = own
+    rows = [own] if attempts else []
+    outcomes = exchanged(orjson.loads(stored[0]), number, outcomes_of(rows))
+    if not outcomes["problems"]:
+        return None
+    others = [cell for cell in cells_in(stored[1]) if cell.problem != number]
+    return _columns(outcomes, sorted([*others, *_cells(rows)]), k)
+
+
+def _cells(rows: Iterable[Problem]) -> list[Cell]:
+    return [cell for row in rows if (cell := cell_of(*row))]
+
+
+def _columns(outcomes: Outcomes, cells: Sequence[Cell], k: int) -> dict[str, Any]:
+    """Return the columns of problems in their order."""
     parts = list(parts_of(outcomes))
     by_category: dict[str, list[Part]] = {}
     for part in parts:
         by_category.setdefault(part.category, []).append(part)
-    cells = [cell for row in rows if (cell := cell_of(*row))]
     columns = {
         "total": totals_of(parts, k).stored,
         "by_category": {
