@@ -7,14 +7,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import orjson
+from django.db import DEFAULT_DB_ALIAS
 from django.db.models import OuterRef, QuerySet, Subquery, TextField
 from django.db.models.functions import Cast, JSONObject
-from django.http import HttpRequest
-from django.shortcuts import get_object_or_404
+from django.http import Http404, HttpRequest
 
 from leaderboard.delivery import cells
 from leaderboard.delivery.pages import Crumb, Page, canonical_query, choice, public_page
 from leaderboard.kit.links import kernel_at, url
+from leaderboard.kit.prepared import Given, ask
 from leaderboard.metrics import floors, scores
 from leaderboard.metrics.floors import LIMITER_WORDS, Limits
 from leaderboard.metrics.verdicts import state, words
@@ -36,6 +37,11 @@ from leaderboard.read_model.problem_results import (
     kernel_records,
 )
 
+# What this page needs of a problem besides its payload.
+COLUMNS = (
+    *("number", "slug", "category", "category_title", "title", "summary", "digest"),
+    *("scored", "unscored_reason", "source", "costs", "baselines"),
+)
 # Kernels, and attempts.
 MOST_SHOWN = 25
 NOTHING: Mapping[str, object] = {
@@ -48,8 +54,12 @@ NOTHING: Mapping[str, object] = {
 
 @public_page("attempts", "gpu", "table", *SETTING_FILTERS)
 def problem(request: HttpRequest, number: int, slug: str) -> Page:
-    found = get_object_or_404(_with_neighbours(), number=number, slug=slug)
-    text = vars(found)["text"]
+    # By its slug, as no database takes every number.
+    row = next(iter(ask(_with_neighbours, slug=slug)), (None,))
+    if row[0] != number:
+        raise Http404
+    *columns, text, before, after = row
+    found = Problem.from_db(DEFAULT_DB_ALIAS, COLUMNS, columns)
     found.payload = orjson.loads(text)
     every = choice(request, "attempts", ["all"]) == "all"
     facts = choice(request, "table", problem_tables.FACTS)
@@ -68,7 +78,8 @@ def problem(request: HttpRequest, number: int, slug: str) -> Page:
         "every_url": f"?{query}&attempts=all" if query else "?attempts=all",
         **results_context(here, rows, setting_tail(setting, known), every),
         "figures": problem_figures(found, stood, setting, query),
-        **neighbours(found),
+        "before": _neighbour(before),
+        "after": _neighbour(after),
         "problem": found,
         "source": found.payload.get("source", ""),
         "baselines": Baselines(text, judged, setting),
@@ -277,17 +288,14 @@ def measured(stood: Sequence[Stood], limits: Limits) -> tuple[Times, Times]:
     return references, kernels
 
 
-def _with_neighbours() -> QuerySet[Problem]:
-    """Return problems with links to those `before` and `after`, and their payload as text."""
+def _with_neighbours() -> QuerySet[Problem, tuple[Any, ...]]:
+    """Return COLUMNS of a problem, its payload as text, and links to those before and after it."""
     others = Problem.objects.values(link=JSONObject(number="number", slug="slug", title="title"))
     before = others.filter(number__lt=OuterRef("number")).order_by("-number")[:1]
     after = others.filter(number__gt=OuterRef("number")).order_by("number")[:1]
-    own = Problem.objects.defer("payload").annotate(text=Cast("payload", TextField()))
-    return own.annotate(before=Subquery(before), after=Subquery(after))
-
-
-def neighbours(found: Problem) -> dict[str, object]:
-    return {name: _neighbour(vars(found)[name]) for name in ("before", "after")}
+    own = Problem.objects.filter(slug=Given("slug")).order_by()
+    text = Cast("payload", TextField())
+    return own.values_list(*COLUMNS, text, Subquery(before), Subquery(after))
 
 
 def _neighbour(link: Mapping[str, Any] | None) -> dict[str, object] | None:
