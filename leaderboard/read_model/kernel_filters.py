@@ -8,13 +8,13 @@ from typing import Any, NamedTuple
 
 from leaderboard.metrics.failures import CORRECT, failure_mode
 from leaderboard.metrics.scores import Attempts
-from leaderboard.metrics.tallies import EVERYTHING, Narrow, Outcome, Row, distance
+from leaderboard.metrics.tallies import EVERYTHING, AttemptRow, Narrow, Outcome, distance
 
 # As a LeaderboardRow stores it: see `outcomes_of`.
 Outcomes = Mapping[str, Any]
 
 
-def outcomes_of(rows: Iterable[tuple[int, str, Sequence[Row]]]) -> dict[str, Any]:
+def outcomes_of(rows: Iterable[tuple[int, str, Sequence[AttemptRow]]]) -> dict[str, Any]:
     """Return how every attempt ended, of different problems in their order with the `attempts` of
     their Summary. `kinds` names each kind of Outcome, and each problem its attempts by their place
     there, with the numbers of the correct ones in the same order."""
@@ -36,7 +36,7 @@ def outcomes_of(rows: Iterable[tuple[int, str, Sequence[Row]]]) -> dict[str, Any
     return {"kinds": kinds, "problems": problems}
 
 
-def _kind(row: Row) -> tuple[Any, ...]:
+def _kind(row: AttemptRow) -> tuple[Any, ...]:
     """Return what an Outcome is made of."""
     told = (row["verdict"], row["cause"], row["backend"])
     return (*told, tuple(row["mechanisms"]), row["nccl"])

@@ -13,7 +13,7 @@ import orjson
 
 from leaderboard.metrics import scores, thresholds
 from leaderboard.metrics.scores import Sums
-from leaderboard.metrics.tallies import Cell, Row, cell_of, in_order
+from leaderboard.metrics.tallies import AttemptRow, Cell, cell_of, in_order
 from leaderboard.read_model.kernel_filters import Part, outcomes_of, parts_of
 
 SUMS = Sums._fields
@@ -37,7 +37,7 @@ class Totals(NamedTuple):
         return {**self._asdict(), "sums": self.sums._asdict()}
 
 
-def columns_of(rows: Iterable[tuple[int, str, Sequence[Row]]], k: int) -> dict[str, Any]:
+def columns_of(rows: Iterable[tuple[int, str, Sequence[AttemptRow]]], k: int) -> dict[str, Any]:
     """Return what a LeaderboardRow holds besides its place: of problems, their categories and the
     `attempts` of their Summary. `k` is how many attempts a problem were drawn."""
     rows = sorted(rows, key=lambda row: row[0])
