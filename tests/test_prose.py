@@ -10,7 +10,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 # The packages whose docstrings keep the rule.
-PACKAGES = ("problems", "tooling")
+PACKAGES = ("problems", "evaluator", "leaderboard", "tooling")
 QUESTIONS = {"What", "Whether", "Of", "By", "How", "Where", "Which", "Who", "Why", "When"}
 
 

@@ -103,7 +103,7 @@ def problem(request: Request, name: str) -> Response:
     if found is None:
         fix = "Give a number or a slug from /api/v1/problems."
         raise RequestError("unknown_problem", "There is no such problem.", fix, status=404)
-    judged = baselines.judged_of(problem_results.stood_of(found), None)
+    judged = baselines.reference_times(problem_results.totals_by_setting(found), None)
     return Response({**found.payload, "judged_baselines": [one.record for one in judged]})
 
 

@@ -14,7 +14,7 @@ from leaderboard.board_pages.board_cells import Columns, board_row, brackets, da
 from leaderboard.board_pages.board_figures import board_figures
 from leaderboard.delivery import cells
 from leaderboard.delivery.pages import Page, Table, canonical_query, choice, origin, public_page
-from leaderboard.delivery.paging import PAGE, Part, part_of
+from leaderboard.delivery.paging import PAGE, PagePart, part_of
 from leaderboard.kit.links import url
 from leaderboard.metrics.verdicts import words
 from leaderboard.publishing import citing
@@ -95,7 +95,7 @@ def cite(request: HttpRequest, address: str) -> dict[str, str] | None:
     return citing.live(page, timezone.localdate()) if site else None
 
 
-def counted(query: BoardQuery, rows: Sequence[Placed], part: Part[Placed]) -> dict[str, object]:
+def counted(query: BoardQuery, rows: Sequence[Placed], part: PagePart[Placed]) -> dict[str, object]:
     """How many rows there are of what, and where they come from, in words."""
     judged = sum(not row.entry.claimed and not row.entry.baseline for row in rows)
     claimed = sum(row.entry.claimed for row in rows)
@@ -123,7 +123,7 @@ def in_words(setting: Setting | None) -> str:
 
 
 def table_context(
-    rows: Sequence[Placed], part: Part[Placed], columns: Sides, tail: str
+    rows: Sequence[Placed], part: PagePart[Placed], columns: Sides, tail: str
 ) -> dict[str, object]:
     left, right = columns
     kinds = [kind_of(row.entry) for row in rows]

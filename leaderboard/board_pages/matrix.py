@@ -27,7 +27,7 @@ from leaderboard.delivery.pages import (
     canonical_query,
     public_page,
 )
-from leaderboard.delivery.paging import PAGE, Part, part_of, part_url
+from leaderboard.delivery.paging import PAGE, PagePart, part_of, part_url
 from leaderboard.kit.links import url
 from leaderboard.read_model import boards
 from leaderboard.read_model.boards import Entry, Setting
@@ -90,7 +90,7 @@ def models_by_problems(request: HttpRequest) -> Page:
     )
 
 
-def in_words(part: Part[Placed], total: int) -> str:
+def in_words(part: PagePart[Placed], total: int) -> str:
     if not part.links:
         return said(total, "submission")
     return f"{part.start + 1} to {part.start + len(part.rows)} of {said(total, 'submission')}"

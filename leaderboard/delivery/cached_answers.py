@@ -32,7 +32,7 @@ OF_PEOPLE = ("HTTP_COOKIE", "HTTP_AUTHORIZATION")
 
 @dataclass(frozen=True, kw_only=True)
 class CachedAnswer:
-    """An answer as it left, with every header that middlewares gave it."""
+    """Holds an answer as it left, with every header that middlewares gave it."""
 
     version: str
     etag: str
@@ -41,8 +41,8 @@ class CachedAnswer:
 
 
 class AnswerCache:
-    """Answers by address, at most MOST_BYTES of them. Threads may use it at once: reading is one
-    look into a dict, and only one thread changes it at a time."""
+    """Holds answers by address, at most MOST_BYTES of them. Threads may use it at once: reading is
+    one look into a dict, and only one thread changes it at a time."""
 
     def __init__(self) -> None:
         self._changing = Lock()
@@ -51,7 +51,7 @@ class AnswerCache:
         self.get: Callable[[Address], CachedAnswer | None] = self._known.get
 
     def put(self, address: Address, answer: CachedAnswer) -> None:
-        """Keep an answer as the newest; the oldest ones make room for it."""
+        """Store an answer as the newest; the oldest ones make room for it."""
         with self._changing:
             self._drop(address)
             self._known[address] = answer

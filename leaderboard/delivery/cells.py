@@ -1,4 +1,4 @@
-"""Numbers as text and as table cells.
+"""Writes numbers as text and as table cells.
 
 Cells accept numbers and None only: a number cannot carry markup, so joining cells in Python is safe
 and about twenty times faster than a template filter for each. `SafeString` does what `mark_safe`
@@ -37,12 +37,12 @@ def joined(cells: Iterable[SafeString]) -> SafeString:
 
 
 def share_cell(value: Number, interval: Interval | None = None) -> SafeString:
-    """Per cent, a bar of that length and a whisker for the interval."""
+    """Return per cent, a bar of that length and a whisker for the interval."""
     return _bar_cell(value, interval, "", None)
 
 
 def fast_cell(value: Number, interval: Interval | None, likely: Number, unsure: int) -> SafeString:
-    """A share whose bar goes on, pale, as far as `likely`: with `unsure` more kernels, whose
+    """Return a share whose bar goes on, pale, as far as `likely`: with `unsure` more kernels, whose
     intervals hold the threshold."""
     more = 100 * (_checked(likely) or 0.0)
     says = f"{more:.1f} % with {unsure:d} not told apart" if unsure else ""
@@ -51,7 +51,7 @@ def fast_cell(value: Number, interval: Interval | None, likely: Number, unsure: 
 
 @_drawn_once
 def _bar_cell(value: Number, interval: Interval | None, says: str, likely: Number) -> SafeString:
-    """`says` is made of numbers in this module, and follows the interval in the title."""
+    """Draw a share; `says`, made of numbers in this module, follows the interval in the title."""
     number, pale_to = _checked(value), _checked(likely)
     if number is None:
         return _MISSING_CELL
@@ -78,7 +78,7 @@ def _per_cent(share: float) -> float:
 
 @_drawn_once
 def heat_cell(value: Number) -> SafeString:
-    """A share from 0 to 1 as per cent, tinted in eleven steps."""
+    """Return a share from 0 to 1 as per cent, tinted in eleven steps."""
     number = _checked(value)
     if number is None:
         return _MISSING_CELL
@@ -88,7 +88,7 @@ def heat_cell(value: Number) -> SafeString:
 
 @_drawn_once
 def tinted_cell(value: Number, part: Number) -> SafeString:
-    """A number, tinted in eleven steps by a share from 0 to 1."""
+    """Return a number, tinted in eleven steps by a share from 0 to 1."""
     number, share = _checked(value), _checked(part)
     if number is None or share is None:
         return _cell(value, significant)
@@ -98,7 +98,7 @@ def tinted_cell(value: Number, part: Number) -> SafeString:
 
 @_drawn_once
 def interval_cell(value: Number, low: Number, high: Number) -> SafeString:
-    """A speedup with its 95 % interval below it."""
+    """Return a speedup with its 95 % interval below it."""
     number, least, most = _checked(value), _checked(low), _checked(high)
     if number is None or least is None or most is None:
         return ratio_cell(value)
@@ -110,14 +110,14 @@ def interval_cell(value: Number, low: Number, high: Number) -> SafeString:
 
 @_drawn_once
 def per_cent_cell(value: Number) -> SafeString:
-    """A share without a bar; the head of its column says that it is per cent."""
+    """Return a share without a bar; the head of its column says that it is per cent."""
     return _cell(value, lambda number: f"{100 * number:.1f}")
 
 
 def floor_cell(
     amount: Number, us: Number, *, text: Callable[[Number], str], binds: bool
 ) -> SafeString:
-    """What a call must move or do at least, and the time for it below; set off where it binds."""
+    """Return the least that a call must move or do, and the time for it; set off where it binds."""
     kind = " binds" if binds else ""
     return SafeString(
         f'<td class="num{kind}">{text(_checked(amount))}'
@@ -126,14 +126,14 @@ def floor_cell(
 
 
 def _least_text(us: Number) -> str:
-    """What is too short to matter is not written out."""
+    """Return the time in words, but nothing shorter than 0.01 µs."""
     number = _checked(us)
     return "< 0.01 µs" if number is not None and number < 0.01 else microseconds_text(number)
 
 
 @_drawn_once
 def reached_cell(us: Number, bound_us: Number, how: str = "") -> SafeString:
-    """A measured time, and below it how much of the bound that is, and how it was measured."""
+    """Return a measured time, below it how much of the bound that is, and how it was measured."""
     taken, least = _checked(us), _checked(bound_us)
     if not taken or least is None:
         return _cell(us, microseconds_text)
@@ -182,7 +182,7 @@ def fraction_cell(part: Number, whole: Number) -> SafeString:
 
 
 def any_cell(value: object) -> SafeString:
-    """Text, escaped, or a number to three significant digits."""
+    """Return text, escaped, or a number to three significant digits."""
     if isinstance(value, str):
         return format_html("<td><bdi>{}</bdi></td>", visible(value))
     number = _checked(value)
@@ -192,7 +192,7 @@ def any_cell(value: object) -> SafeString:
 
 @_drawn_once
 def change_cell(first: Number, then: Number) -> SafeString:
-    """`3 → 5`: problems solved with one attempt and with k; a mean has one decimal."""
+    """Return `3 → 5`: problems solved with one attempt and with k; a mean has one decimal."""
     before, after = _checked(first), _checked(then)
     if before is None:
         return _MISSING_CELL
@@ -206,7 +206,7 @@ def _plain(number: float) -> str:
 
 
 def unit_marks(*counts: int) -> SafeString:
-    """A small square for each thing counted, one class `u0`, `u1`, ... for each of the counts."""
+    """Return a small square for each thing counted, with class `u0`, `u1`, ... for each count."""
     kinds = [kind for kind, count in enumerate(counts) for _ in range(count)]
     squares = "".join(
         f'<rect class="u{kind:d}" x="{11 * (i % _MARKS_A_ROW)}" y="{11 * (i // _MARKS_A_ROW)}"'
@@ -222,7 +222,7 @@ def unit_marks(*counts: int) -> SafeString:
 
 @_drawn_once
 def margin_cell(value: Number, passed: bool) -> SafeString:
-    """An error in units of the tolerance; said in words too where it failed."""
+    """Return an error in units of the tolerance; said in words too where it failed."""
     number = _checked(value)
     state = "pass" if passed else "fail"
     text = MISSING if number is None else significant(number)
@@ -235,7 +235,7 @@ def share_text(value: Number) -> str:
 
 
 def ratio_text(value: Number) -> str:
-    """`1.30×`; three significant digits."""
+    """Return `1.30×`; three significant digits."""
     number = _checked(value)
     return MISSING if number is None else f"{significant(number)}×"
 
@@ -254,12 +254,12 @@ def bytes_text(value: Number) -> str:
 
 
 def count_text(value: Number) -> str:
-    """`2.15 G`; for operations."""
+    """Return `2.15 G`; for operations."""
     return _scaled(value, 1000, _COUNT_UNITS)
 
 
 def significant(number: float) -> str:
-    """Three significant digits without an exponent where that is readable."""
+    """Return three significant digits, without an exponent where that is readable."""
     if 1.0 <= number < 10.0:  # most are, and need no logarithm
         return f"{number:.2f}"
     if number == 0:
@@ -289,7 +289,7 @@ def _cell(value: Number, text: Callable[[float], str]) -> SafeString:
 
 
 def _checked(value: object) -> float | None:
-    """A finite number or None; anything else is a mistake of ours.
+    """Return a finite number or None.
 
     Raises TypeError: a string here could carry markup.
     """

@@ -1,4 +1,4 @@
-"""What every request passes."""
+"""Refuses requests that are too large."""
 
 from __future__ import annotations
 

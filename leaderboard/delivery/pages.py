@@ -15,7 +15,7 @@ import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self
+from typing import Self
 from urllib.parse import parse_qsl, urlencode
 
 from django.conf import settings
@@ -26,6 +26,7 @@ from django.template.loader import render_to_string
 from django.utils.http import parse_etags
 from django.views.decorators.http import require_safe
 
+from leaderboard.kit.json_types import JsonObject
 from leaderboard.kit.links import one_prefix
 from leaderboard.models import DataVersion
 
@@ -47,7 +48,7 @@ ASKED = "leaderboard.data_version"
 
 
 class BadQuery(Exception):
-    """A query parameter that cannot be read; the reader is told which values can."""
+    """Reports a query parameter that cannot be read; the answer says which values can."""
 
     def __init__(self, name: str, value: str, allowed: Sequence[str]) -> None:
         super().__init__(name)
@@ -56,8 +57,8 @@ class BadQuery(Exception):
 
 
 class Elsewhere(Exception):
-    """What was meant is the same page with these parameters too, or with these alone the page at
-    `path`."""
+    """Redirects to the same page with these parameters too, or to the page at `path` with these
+    alone."""
 
     def __init__(self, query: str, path: str = "") -> None:
         super().__init__()
@@ -66,14 +67,14 @@ class Elsewhere(Exception):
 
 @dataclass(frozen=True, kw_only=True)
 class Table:
-    """The CSV twin."""
+    """Holds the CSV of a page."""
 
     columns: tuple[str, ...]
     rows: Iterable[Sequence[object]]
 
     @classmethod
-    def of(cls, columns: tuple[str, ...], records: Iterable[Mapping[str, Any]]) -> Self:
-        """What these say in the columns, which is read when rows are asked for."""
+    def of(cls, columns: tuple[str, ...], records: Iterable[JsonObject]) -> Self:
+        """Return the records' values in the columns, each made when its row is asked for."""
         rows = ([record[name] for name in columns] for record in records)
         return cls(columns=columns, rows=rows)
 
@@ -86,7 +87,8 @@ class Crumb:
 
 @dataclass(frozen=True, kw_only=True)
 class Page:
-    """`owner_id` None: for anybody. Otherwise only its owner and staff may see it.
+    """Describes a page. `owner_id` None: for anybody. Otherwise only its owner and staff may see
+    it.
 
     `context` and `data` may be functions that make them: what costs much is then made for its own
     form only. Search engines are asked to leave out what is `unlisted`.
@@ -105,7 +107,7 @@ class Page:
 
 @dataclass(frozen=True, kw_only=True)
 class Stored:
-    """A finished body, compressed; `etag` is what it was made from."""
+    """Holds a finished body, compressed; `etag` names what it was made from."""
 
     body: bytes
     content_type: str
@@ -117,12 +119,12 @@ View = Callable[..., HttpResponseBase]
 
 
 def public_page(*parameters: str, live: bool = False) -> Callable[[Build], View]:
-    """A page that reads only these query parameters; a live one is never cached."""
+    """Serve a page that reads only these query parameters; a live one is never cached."""
 
     def decorate(build: Build) -> View:
         @require_safe
         @functools.wraps(build)
-        def view(request: HttpRequest, form: str = "html", **parts: Any) -> HttpResponseBase:
+        def view(request: HttpRequest, form: str = "html", **parts: object) -> HttpResponseBase:
             query = canonical_query(request, (*parameters, DRAWN))
             make = functools.partial(_make, build, request, form, query, parts)
             try:
@@ -175,7 +177,7 @@ def answer(request: HttpRequest, stored: Stored | HttpResponse, *, cached: str) 
 
 
 def packed(body: str, form: str, etag: str | None) -> Stored:
-    """Without an etag of its own a body is named by its content."""
+    """Compress a body; without an etag of its own it is named by its content."""
     raw = body.encode()
     name = etag or f'W/"{hashlib.sha256(raw).hexdigest()[:32]}"'
     compressed = gzip.compress(raw, compresslevel=3, mtime=0)
@@ -187,7 +189,7 @@ def _make(
     request: HttpRequest,
     form: str,
     query: str,
-    parts: Mapping[str, Any],
+    parts: Mapping[str, object],
     *,
     etag: str | None,
 ) -> Stored | HttpResponse:
@@ -221,7 +223,7 @@ def rendered(page: Page, form: str, path: str, query: str, site: str) -> str:
 
 
 def frame(page: Page, path: str, query: str) -> dict[str, object]:
-    """A page's context with what the frame around it needs."""
+    """Return a page's context with what the frame around it needs."""
     stem = FRONT_PAGE_TWIN if path == "/" else path
     tail = f"?{query}" if query else ""
     forms = ["json", "csv"] if page.table else ["json"]
@@ -237,7 +239,7 @@ def frame(page: Page, path: str, query: str) -> dict[str, object]:
 
 
 def origin(request: HttpRequest) -> str:
-    """Where readers find the site, as `https://name`; empty where a request may claim any host."""
+    """Return the site's address, `https://name`; empty where a request may claim any host."""
     if settings.PKB_PUBLIC_URL:
         return str(settings.PKB_PUBLIC_URL)
     if "*" in settings.ALLOWED_HOSTS:
@@ -246,7 +248,7 @@ def origin(request: HttpRequest) -> str:
 
 
 def as_csv(table: Table) -> str:
-    """Text that a spreadsheet would run as a formula is quoted with an apostrophe."""
+    """Return the CSV; text that a spreadsheet would run as a formula begins with an apostrophe."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(table.columns)
@@ -261,7 +263,7 @@ def _inert(value: object) -> object:
 
 
 def canonical_query(request: HttpRequest, parameters: Sequence[str]) -> str:
-    """Known parameters in a fixed order; others do not make another page."""
+    """Return the known parameters in a fixed order; others do not make another page."""
     found = ((name, request.GET.get(name, "")) for name in parameters)
     return urlencode([(name, value) for name, value in found if value])
 
@@ -283,7 +285,7 @@ def bad_query(error: BadQuery, form: str) -> HttpResponse:
 
 @functools.cache
 def code_version() -> str:
-    """Changes with the code, templates and styles, so that a new release never shows old bodies."""
+    """Return a digest of code, templates and styles: a new release never shows old bodies."""
     root = Path(settings.BASE_DIR)
     digest = hashlib.sha256(settings.SOFTWARE_VERSION.encode())
     for pattern in ("leaderboard/**/*.py", "templates/**/*.html", "static/[cj]*s/*"):

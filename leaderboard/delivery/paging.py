@@ -1,4 +1,4 @@
-"""A long table in parts, each with an address."""
+"""Splits a long table into parts, each with an address."""
 
 from __future__ import annotations
 
@@ -10,23 +10,25 @@ from django.http import HttpRequest
 
 from leaderboard.delivery.pages import canonical_query, choice
 
-Row = TypeVar("Row")
+Item = TypeVar("Item")
 PAGE = "page"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Part(Generic[Row]):
-    """`start` is how many rows come before; `links` lead to the other parts, by their `rel`."""
+class PagePart(Generic[Item]):
+    """Holds a part. `start` is how many rows come before; `links` lead to the other parts, by their
+    `rel`."""
 
-    rows: Sequence[Row]
+    rows: Sequence[Item]
     start: int
     links: tuple[dict[str, str], ...]
 
 
 def part_of(
-    request: HttpRequest, rows: Sequence[Row], size: int, parameters: Sequence[str]
-) -> Part[Row]:
-    """The part that `page` asks for, of so many rows; links keep the other `parameters`."""
+    request: HttpRequest, rows: Sequence[Item], size: int, parameters: Sequence[str]
+) -> PagePart[Item]:
+    """Return the part that `page` asks for, of at most `size` rows; links keep the other
+    `parameters`. Raises BadQuery for a part that is not there."""
     last = max(1, -(-len(rows) // size))
     number = int(choice(request, PAGE, [str(n + 1) for n in range(last)], "1"))
     kept = canonical_query(request, [name for name in parameters if name != PAGE])
@@ -37,7 +39,7 @@ def part_of(
     back = [link("first", "First", 1), link("prev", "Previous", number - 1)] if number > 1 else []
     on = [link("next", "Next", number + 1), link("last", "Last", last)] if number < last else []
     start = (number - 1) * size
-    return Part(rows=rows[start : start + size], start=start, links=(*back, *on))
+    return PagePart(rows=rows[start : start + size], start=start, links=(*back, *on))
 
 
 def part_url(path: str, kept: str, number: int) -> str:

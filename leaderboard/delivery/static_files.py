@@ -1,16 +1,15 @@
-"""How static files are kept where brotli, which takes ten seconds, is not worth it."""
+"""Stores static files where brotli, which takes ten seconds, is not worth it."""
 
 from __future__ import annotations
 
 import functools
-from typing import Any
 
 from whitenoise.compress import Compressor
 from whitenoise.storage import CompressedManifestStaticFilesStorage
 
 
-def gzipped() -> Any:
-    """Hashed and compressed like others, by gzip alone."""
+def gzipped() -> CompressedManifestStaticFilesStorage:
+    """Return a storage whose files are hashed and compressed like others, by gzip alone."""
     storage = CompressedManifestStaticFilesStorage()
     storage.create_compressor = functools.partial(Compressor, use_brotli=False)
     return storage

@@ -1,19 +1,20 @@
-"""List runs as a Summary does, and sum them up. Pure."""
+"""Lists runs as a Summary does, and sums them up. Pure."""
 
 from __future__ import annotations
 
 import statistics
 from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 from uuid import UUID
 
+from leaderboard.kit.json_types import JsonDict
 from leaderboard.metrics.tallies import modes_of
 
-Entry = dict[str, Any]
+Entry = JsonDict
 
 
-class Judged(NamedTuple):
-    """A counted run, as much of it as a summary needs; fields are named as queries name them."""
+class JudgedRun(NamedTuple):
+    """Holds of a counted run as much as a summary needs; fields are named as queries name them."""
 
     kernel__submission_id: int
     kernel__problem_id: int
@@ -37,7 +38,7 @@ class Judged(NamedTuple):
     kernel__source_id: str
 
 
-def entry_of(run: Judged) -> Entry:
+def entry_of(run: JudgedRun) -> Entry:
     """Return a run as a Summary lists it; one that was too fast to be true keeps its verdict and
     loses its numbers."""
     is_correct = run.verdict == "ok"
@@ -62,7 +63,7 @@ def uses_nccl(flags: Iterable[str], mechanisms: Iterable[str]) -> bool:
     return "uses_nccl" in flags or "nccl" in mechanisms
 
 
-def summed(attempts: Sequence[Entry]) -> dict[str, Any]:
+def summed(attempts: Sequence[Entry]) -> JsonDict:
     """Return what a Summary holds besides its place."""
     correct = [entry for entry in attempts if entry["speedup"] is not None]
     best = max(correct, key=lambda entry: entry["speedup"], default={})

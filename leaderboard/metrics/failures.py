@@ -12,8 +12,8 @@ CORRECT = "correct"
 
 
 class Ending(NamedTuple):
-    """How an attempt may end: its `letter` in the matrix, its `colour` in figures, and the verdicts
-    that mean it."""
+    """Describes how an attempt may end: its `letter` in the matrix, its `colour` in figures, and
+    the verdicts that mean it."""
 
     mode: str
     letter: str

@@ -16,7 +16,7 @@ from itertools import pairwise, repeat
 from operator import itemgetter
 from typing import Any, NamedTuple, TypeVar
 
-Row = TypeVar("Row")
+Item = TypeVar("Item")
 
 Z_95 = 1.959963984540054
 TIE_DIGITS = 9
@@ -276,13 +276,13 @@ def _rounded(value: float | None) -> float | None:
 
 
 def in_order(
-    rows: Iterable[Row], value: Callable[[Row], float | None], *, descending: bool = True
-) -> list[Row]:
+    rows: Iterable[Item], value: Callable[[Item], float | None], *, descending: bool = True
+) -> list[Item]:
     """Sort best first and stably; rows without a value come last in either direction."""
     return known_first([(_rounded(value(row)), row) for row in rows], descending=descending)
 
 
-def known_first(pairs: Sequence[tuple[Any, Row]], *, descending: bool) -> list[Row]:
+def known_first(pairs: Sequence[tuple[Any, Item]], *, descending: bool) -> list[Item]:
     """Sort stably by what stands before each row; rows behind None come last either way."""
     known = [pair for pair in pairs if pair[0] is not None]
     known.sort(key=itemgetter(0), reverse=descending)
@@ -290,7 +290,7 @@ def known_first(pairs: Sequence[tuple[Any, Row]], *, descending: bool) -> list[R
 
 
 def places(values: Sequence[float | None]) -> list[str | None]:
-    """Places of values, highest first: "1", "2=" for a tie, None where nothing is known."""
+    """Return the places of values, highest first: "1", "2=" for a tie, None for no value."""
     rounded = list(map(_rounded, values))
     count = Counter(value for value in rounded if value is not None)
     place, place_of = 1, dict[float | None, str]()

@@ -1,4 +1,4 @@
-"""Count the attempts of one submission at one problem in one setting, as boards do. Pure."""
+"""Counts the attempts of one submission at one problem in one setting, as boards do. Pure."""
 
 from __future__ import annotations
 
@@ -8,16 +8,18 @@ from dataclasses import dataclass
 from operator import itemgetter
 from typing import Any, NamedTuple
 
+from leaderboard.kit.json_types import JsonObject
 from leaderboard.metrics.failures import FAILURE_MODES, failure_mode
 
-Row = Mapping[str, Any]
+# As a Summary lists it: see metrics/attempts.py.
+AttemptRow = JsonObject
 
 
 class Cell(NamedTuple):
-    """A submission at a problem, as a matrix shows it.
+    """Holds a submission at a problem, as a matrix shows it.
 
-    `made` and `correct` count attempts. From `verdict` on it tells of the fastest correct attempt
-    or, where none is correct, of the one that came furthest.
+    `made` and `correct` count attempts. From `verdict` on it describes the fastest correct attempt
+    or, where none is correct, the one that came furthest.
     """
 
     problem: int
@@ -37,7 +39,7 @@ class Cell(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """How an attempt ended, and what filters distinguish kernels by."""
+    """Holds how an attempt ended, and what filters distinguish kernels by."""
 
     mode: str | None
     backend: str
@@ -47,7 +49,8 @@ class Outcome(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Narrow:
-    """Which problems are looked at (all where `problems` is None), and which kernels count there.
+    """Says which problems are looked at (all where `problems` is None), and which kernels count
+    there.
 
     Others stay attempts that were made, and count as failed.
     """
@@ -88,7 +91,7 @@ class Narrow:
 EVERYTHING = Narrow()
 
 
-def modes_of(attempts: Iterable[Row]) -> dict[str, int]:
+def modes_of(attempts: Iterable[AttemptRow]) -> dict[str, int]:
     """Return how many attempts of a Summary ended in each failure mode, those that occur."""
     return in_order(Counter(map(_mode, attempts)))
 
@@ -99,7 +102,7 @@ def in_order(modes: Mapping[Any, int]) -> dict[str, int]:
 
 
 def cell_of(
-    problem: int, category: str, attempts: Sequence[Row], narrow: Narrow = EVERYTHING
+    problem: int, category: str, attempts: Sequence[AttemptRow], narrow: Narrow = EVERYTHING
 ) -> Cell | None:
     """Return what a matrix shows; None where no kernel counts."""
     if not narrow.covers(problem, category):
@@ -129,7 +132,7 @@ def cell_of(
     )
 
 
-def _how_far(row: Row) -> int:
+def _how_far(row: AttemptRow) -> int:
     return distance(_mode(row))
 
 
@@ -138,9 +141,9 @@ def distance(mode: str | None) -> int:
     return FAILURE_MODES.index(mode) if mode else -1
 
 
-def _mode(row: Row) -> str | None:
+def _mode(row: AttemptRow) -> str | None:
     return failure_mode(row["verdict"], row["cause"])
 
 
-def outcome_of(row: Row) -> Outcome:
+def outcome_of(row: AttemptRow) -> Outcome:
     return Outcome(_mode(row), row["backend"], tuple(row["mechanisms"]), row["nccl"])

@@ -1,4 +1,4 @@
-"""fast_p for every threshold that a board may ask for, added up ahead. Pure."""
+"""Adds up fast_p ahead, for every threshold that a board may ask for. Pure."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ DIGITS = 9
 
 
 class Fast(NamedTuple):
-    """What of Sums depends on p."""
+    """Holds the part of Sums that depends on p."""
 
     fast_at_1: float
     fast_at_k: float
@@ -25,7 +25,7 @@ class Fast(NamedTuple):
     likely_faster: int
 
 
-def curves(results: Iterable[Attempts], k: int) -> dict[str, list[Any]]:
+def curves(results: Iterable[Attempts], k: int) -> dict[str, list[float]]:
     """Return for each field of Fast its value at each of THRESHOLDS, of results at different
     problems; in one go over the kernels."""
     columns = [[0.0] * (len(THRESHOLDS) + 1) for _ in Fast._fields]

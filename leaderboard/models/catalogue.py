@@ -202,7 +202,7 @@ SUMMARY_FORMAT = 1
 
 
 class OutdatedSummaryError(Exception):
-    """The rows that pages read were written in another format than this code reads."""
+    """Reports stored summaries in another format than this code reads."""
 
     def __init__(self, found: int) -> None:
         super().__init__(
@@ -244,8 +244,8 @@ class DataVersionQuerySet(models.QuerySet["DataVersion"]):
 
 
 class DataVersion(models.Model):
-    """At most one row. Public pages are cached under its number, and are made only of a summary in
-    the format of this release."""
+    """Numbers the state of the data, in at most one row. Public pages are cached under its number,
+    and are made only of a summary in the format of this release."""
 
     number = models.PositiveBigIntegerField(default=1)
     summary_format = models.PositiveIntegerField(default=0)

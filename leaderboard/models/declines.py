@@ -29,7 +29,7 @@ class DeclineQuerySet(models.QuerySet["Decline"]):
         self.filter(host=host, run__hardware=queue, run__status__in=OPEN).delete()
 
     def told(self, run: Run) -> list[dict[str, Any]]:
-        """The newest of a run, as API and pages tell them."""
+        """Return the newest of a run, as API and pages show them."""
         return list(self.filter(run=run).values(*TOLD)[:MOST_TOLD])
 
 

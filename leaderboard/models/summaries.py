@@ -51,18 +51,18 @@ class InSetting(models.Model):
 
 class SummaryQuerySet(WrittenQuerySet["Summary"]):
     def shown(self) -> SummaryQuerySet:
-        """Of public and undisputed submissions, also at problems that are not scored."""
+        """Return those of public and undisputed submissions, also at problems that are not scored."""
         return self.filter(
             submission__visibility=Visibility.PUBLIC, submission__moderation=Moderation.ACCEPTED
         )
 
     def ranked(self) -> SummaryQuerySet:
-        """What boards show."""
+        """Return what boards show."""
         return self.shown().filter(problem__scored=True)
 
 
 class Summary(InSetting):
-    """One submission on one problem in one setting; written with the results it sums up.
+    """Sums up one submission on one problem in one setting; written with the results it sums up.
 
     `attempts` lists, by attempt and of the latest counted run of its last step: {attempt, run,
     verdict, cause, speedup, low, utilisation, baseline_us, backend, mechanisms, nccl, kernel}.
@@ -118,20 +118,20 @@ class Summary(InSetting):
 
     @property
     def speedups(self) -> list[float]:
-        """Of each correct attempt, in the order of attempts."""
+        """Return the speedup of each correct attempt, in the order of attempts."""
         return [entry["speedup"] for entry in self.attempts if entry["speedup"] is not None]
 
 
 class LeaderboardRowQuerySet(WrittenQuerySet["LeaderboardRow"]):
     def ranked(self) -> LeaderboardRowQuerySet:
-        """What boards show: public and undisputed submissions."""
+        """Return what boards show: those of public and undisputed submissions."""
         return self.filter(
             submission__visibility=Visibility.PUBLIC, submission__moderation=Moderation.ACCEPTED
         )
 
 
 class LeaderboardRow(InSetting):
-    """One submission in one setting, over all scored problems: the row that a board reads.
+    """Sums up one submission in one setting, over all scored problems: the row that a board reads.
 
     Made of the Summary rows, with them. `attempted` counts problems, `made` attempts. `solved` has
     a letter for each number of a problem: 1 solved, 0 tried, else a space. The rest is JSON, each
@@ -181,7 +181,7 @@ class LeaderboardRow(InSetting):
 
 class ProblemAggregateQuerySet(WrittenQuerySet["ProblemAggregate"]):
     def settings(self) -> models.QuerySet[ProblemAggregate, tuple[Any, ...]]:
-        """Which settings have results at scored problems: values of SETTING, whether these are
+        """Return which settings have results at scored problems: values of SETTING, whether these are
         processors, and how many submissions tried how many problems. Hardened inputs first, then
         GPUs, then the most used, the standard size and the newest judge: the first is that of a
         board whose address asks for none.
@@ -200,12 +200,12 @@ class ProblemAggregateQuerySet(WrittenQuerySet["ProblemAggregate"]):
         )
 
     def usual(self) -> models.QuerySet[ProblemAggregate, Any]:
-        """The first of the settings, as JSON by the names of SETTING."""
+        """Return the first of the settings, as JSON by the names of SETTING."""
         return self.settings().values(usual=JSONObject(**{name: name for name in SETTING}))[:1]
 
 
 class ProblemAggregate(InSetting):
-    """One problem in one setting, over public and undisputed submissions: the row that lists of
+    """Sums up one problem in one setting, over public and undisputed submissions: the row that lists of
     problems read.
 
     Made of the Summary rows, with them and whenever staff change what boards show. Baselines are

@@ -25,13 +25,13 @@ from leaderboard.problem_pages.problem_facts import FloorTable, Task, Times, flo
 from leaderboard.problem_pages.problem_figures import problem_figures
 from leaderboard.problem_pages.problems import address_of
 from leaderboard.read_model import baselines, boards, problem_results
-from leaderboard.read_model.baselines import Baselines, Judged, gpu_of
+from leaderboard.read_model.baselines import Baselines, ReferenceTimes, gpu_of
 from leaderboard.read_model.boards import Setting
 from leaderboard.read_model.filters import SETTING_FILTERS, said, setting_filters, setting_tail
 from leaderboard.read_model.problem_results import (
     ATTEMPT_COLUMNS,
-    Row,
-    Stood,
+    SettingTotals,
+    SubmissionRow,
     attempt_records,
     kernel_record,
     kernel_records,
@@ -63,14 +63,14 @@ def problem(request: HttpRequest, number: int, slug: str) -> Page:
     found.payload = orjson.loads(text)
     every = choice(request, "attempts", ["all"]) == "all"
     facts = choice(request, "table", problem_tables.FACTS)
-    stood = problem_results.stood_of(found)
+    stood = problem_results.totals_by_setting(found)
     known = boards.known_settings()
     setting, controls = setting_filters(request, problem_results.in_view(known, stood))
     here = next((one for one in stood if one.setting == setting), None)
     # One more than is shown: whether it is a tie with the last.
     rows = problem_results.rows_of(found, setting, None if every else MOST_SHOWN + 1)
     limits = limits_for(request, found, here)
-    judged = baselines.judged_of(stood, setting)
+    judged = baselines.reference_times(stood, setting)
     query = canonical_query(request, [*SETTING_FILTERS])
     context = {
         "filters": controls,
@@ -99,7 +99,7 @@ def problem(request: HttpRequest, number: int, slug: str) -> Page:
 
 
 def twin(
-    found: Problem, setting: Setting | None, limits: Limits, judged: Sequence[Judged]
+    found: Problem, setting: Setting | None, limits: Limits, judged: Sequence[ReferenceTimes]
 ) -> dict[str, object]:
     """Everything, where the page shows the best of it."""
     rows = problem_tables.rows_of_models(found, setting)
@@ -119,7 +119,7 @@ def crumbs() -> tuple[Crumb, ...]:
     return board, Crumb(text="Problems", url=url("problems"))
 
 
-def limits_for(request: HttpRequest, found: Problem, here: Stood | None) -> Limits:
+def limits_for(request: HttpRequest, found: Problem, here: SettingTotals | None) -> Limits:
     """The GPU asked for, else that of the setting, else that of the baseline, else the first."""
     known = {limits.slug: limits for limits in floors.datasheets().values()}
     if wanted := choice(request, "gpu", list(known)):
@@ -131,7 +131,7 @@ def limits_for(request: HttpRequest, found: Problem, here: Stood | None) -> Limi
 
 
 def results_context(
-    here: Stood | None, rows: Sequence[Row], tail: str, every: bool
+    here: SettingTotals | None, rows: Sequence[SubmissionRow], tail: str, every: bool
 ) -> dict[str, object]:
     if here is None:
         return {"said": "", **NOTHING}
@@ -148,7 +148,7 @@ def results_context(
     }
 
 
-def standing(here: Stood, rows: Sequence[Row]) -> dict[str, object]:
+def standing(here: SettingTotals, rows: Sequence[SubmissionRow]) -> dict[str, object]:
     """The facts at the head of the page: how far anybody came, and what stops the rest."""
     solved = [row for row in rows if row.best_run_id is not None]
     best = next((kernel_record(row) for row in solved if not row.is_reference), None)
@@ -172,7 +172,7 @@ def standing(here: Stood, rows: Sequence[Row]) -> dict[str, object]:
 
 class KernelRow(NamedTuple):
     place: str
-    row: Row
+    row: SubmissionRow
     tail: str
 
     @property
@@ -191,7 +191,7 @@ class AttemptRow(NamedTuple):
         return _attempt_row(dict(zip(ATTEMPT_COLUMNS, self.values, strict=True)), self.tail)
 
 
-def kernel_rows(rows: Sequence[Row], most: int | None, tail: str) -> list[KernelRow]:
+def kernel_rows(rows: Sequence[SubmissionRow], most: int | None, tail: str) -> list[KernelRow]:
     """Placed by speedup; the reference itself stands above, without a place."""
     solved = [row for row in rows if row.best_run_id is not None]
     models = [row for row in solved if not row.is_reference]
@@ -201,7 +201,7 @@ def kernel_rows(rows: Sequence[Row], most: int | None, tail: str) -> list[Kernel
     return [KernelRow(place or "", _hashable(row), tail) for row, place in shown]
 
 
-def _hashable(row: Row) -> Row:
+def _hashable(row: SubmissionRow) -> SubmissionRow:
     """What a row shows, which is not its attempts."""
     return row._replace(attempts="", best_run__mechanisms=tuple(row.best_run__mechanisms or ()))
 
@@ -251,12 +251,14 @@ def _linked(record: Mapping[str, Any], tail: str) -> dict[str, object]:
     }
 
 
-def _same_judge(stood: Sequence[Stood], here: Setting | None) -> list[Stood]:
+def _same_judge(stood: Sequence[SettingTotals], here: Setting | None) -> list[SettingTotals]:
     """Times of two versions of the judge are never in one table."""
     return [one for one in stood if here and one.setting.judge_version == here.judge_version]
 
 
-def floor_table(text: str, limits: Limits, stood: Sequence[Stood], query: str) -> FloorTable:
+def floor_table(
+    text: str, limits: Limits, stood: Sequence[SettingTotals], query: str
+) -> FloorTable:
     references, kernels = measured(stood, limits)
     return FloorTable(
         payload=text,
@@ -267,7 +269,7 @@ def floor_table(text: str, limits: Limits, stood: Sequence[Stood], query: str) -
     )
 
 
-def measured(stood: Sequence[Stood], limits: Limits) -> tuple[Times, Times]:
+def measured(stood: Sequence[SettingTotals], limits: Limits) -> tuple[Times, Times]:
     """Microseconds of the reference and of the best kernel of a model on this GPU in bfloat16, by
     size and ranks. The reference's are the medians in the settings of those kernels."""
     here = [

@@ -24,7 +24,7 @@ from leaderboard.problem_pages import scaling
 from leaderboard.read_model import boards, problem_results
 from leaderboard.read_model.boards import Setting
 from leaderboard.read_model.filters import SETTING_FILTERS, setting_filters
-from leaderboard.read_model.problem_results import Stood
+from leaderboard.read_model.problem_results import SettingTotals
 
 MOST_LINES, MOST_BARS = 6, 24
 READS = ("problem", *SETTING_FILTERS)
@@ -57,7 +57,9 @@ def asked(request: HttpRequest) -> tuple[Problem, Setting | None]:
     found = Problem.objects.filter(number=int(number)).first() if is_number else None
     if found is None:
         raise Http404
-    settings = problem_results.in_view(boards.known_settings(), problem_results.stood_of(found))
+    settings = problem_results.in_view(
+        boards.known_settings(), problem_results.totals_by_setting(found)
+    )
     setting, _ = setting_filters(request, settings)
     return found, setting
 
@@ -87,7 +89,7 @@ def by_size(request: HttpRequest) -> Drawn:
     found, setting = asked(request)
     lines = scaling.over_sizes(found, setting)
     drawn = _scaled(request, found, setting, lines, size_scale(found, setting))
-    return replace(drawn, under=setting.told(but="size") if setting else "")
+    return replace(drawn, under=setting.in_words(but="size") if setting else "")
 
 
 @figure("speedup-by-ranks", "Speedup against ranks", JOINED, *READS)
@@ -98,7 +100,7 @@ def by_ranks(request: HttpRequest) -> Drawn:
     gpu, classes = scaling.classes_like(setting)
     lines = scaling.over_ranks(found, setting, classes)
     drawn = _scaled(request, found, setting, lines, rank_scale(found))
-    under = replace(setting, hardware_id=gpu).told(but="world_size")
+    under = replace(setting, hardware_id=gpu).in_words(but="world_size")
     return replace(drawn, under=under, says=f"{drawn.says} {JOINED}".strip())
 
 
@@ -130,7 +132,7 @@ def _drawn(
 
 
 def problem_figures(
-    found: Problem, stood: Sequence[Stood], setting: Setting | None, query: str
+    found: Problem, stood: Sequence[SettingTotals], setting: Setting | None, query: str
 ) -> list[dict[str, object]]:
     """Of what there is something to show of; `query` names the setting."""
     shown = [failures] if any(one.made and one.setting == setting for one in stood) else []

@@ -9,12 +9,12 @@ from leaderboard.delivery.pages import Table
 from leaderboard.metrics.floors import Limits
 from leaderboard.models import Problem
 from leaderboard.problem_pages.problem_facts import SCREENED, floor_records
-from leaderboard.read_model.baselines import Judged, table_of
+from leaderboard.read_model.baselines import ReferenceTimes, table_of
 from leaderboard.read_model.boards import Setting
 from leaderboard.read_model.problem_results import (
     ATTEMPT_COLUMNS,
     KERNEL_COLUMNS,
-    Row,
+    SubmissionRow,
     attempt_records,
     kernel_records,
     rows_of,
@@ -28,7 +28,7 @@ HEALTH_COLUMNS = (
 )
 
 
-def rows_of_models(found: Problem, setting: Setting | None) -> list[Row]:
+def rows_of_models(found: Problem, setting: Setting | None) -> list[SubmissionRow]:
     return [row for row in rows_of(found, setting) if not row.is_reference]
 
 
@@ -44,7 +44,7 @@ def results_table(found: Problem, setting: Setting | None, *, every: bool) -> Ta
 
 
 def facts_table(
-    name: str, payload: Mapping[str, Any], limits: Limits, judged: Sequence[Judged]
+    name: str, payload: Mapping[str, Any], limits: Limits, judged: Sequence[ReferenceTimes]
 ) -> Table:
     """One of FACTS."""
     if name == "baseline":

@@ -15,7 +15,13 @@ from leaderboard.metrics import scores
 from leaderboard.models import Problem
 from leaderboard.problem_pages.overview_figures import overview_figures
 from leaderboard.read_model.filters import said
-from leaderboard.read_model.problem_list import LIST_FILTERS, Listed, Stood, listed, source_of
+from leaderboard.read_model.problem_list import (
+    LIST_FILTERS,
+    Listed,
+    ProblemTotals,
+    listed,
+    source_of,
+)
 
 # Column of a record, what heads it, its unit.
 HEADINGS = {
@@ -26,7 +32,7 @@ HEADINGS = {
     "utilisation": ("Utilisation", "% of the bound"),
 }
 SORTS = (*HEADINGS, *(f"-{key}" for key in HEADINGS))
-NOBODY = Stood()
+NOBODY = ProblemTotals()
 
 
 def address_of(problem: Problem) -> str:

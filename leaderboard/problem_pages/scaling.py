@@ -13,14 +13,14 @@ from leaderboard.metrics.floors import gpu_called
 from leaderboard.models import Hardware, Problem, Summary
 from leaderboard.models.summaries import SummaryQuerySet
 from leaderboard.read_model.boards import Setting
-from leaderboard.read_model.problem_results import ATTEMPTS, Stood
+from leaderboard.read_model.problem_results import ATTEMPTS, SettingTotals
 
 # Speedups by what is on the x axis, of each line.
 Lines = dict[str, list[tuple[Any, float]]]
 WHO = ("submission__model__name", "submission__harness")
 
 
-def sizes_vary(stood: Sequence[Stood], setting: Setting | None) -> bool:
+def sizes_vary(stood: Sequence[SettingTotals], setting: Setting | None) -> bool:
     """Whether something was solved at several sizes, all else equal."""
     if setting is None:
         return False
@@ -29,7 +29,7 @@ def sizes_vary(stood: Sequence[Stood], setting: Setting | None) -> bool:
     return setting in alike and len(alike) > 1
 
 
-def ranks_vary(stood: Sequence[Stood], setting: Setting | None) -> bool:
+def ranks_vary(stood: Sequence[SettingTotals], setting: Setting | None) -> bool:
     """Whether something was solved on several numbers of one GPU, all else equal."""
     solved = [one for one in stood if one.solved]
     here = next((one for one in solved if one.setting == setting), None)
@@ -44,7 +44,7 @@ def ranks_vary(stood: Sequence[Stood], setting: Setting | None) -> bool:
     return len(alike) > 1
 
 
-def _but_ranks(one: Stood) -> Setting:
+def _but_ranks(one: SettingTotals) -> Setting:
     return replace(one.setting, hardware_id="", world_size=0)
 
 

@@ -65,7 +65,7 @@ def newest() -> list[FeedItem]:
 
 
 def records() -> list[FeedItem]:
-    """The newest of the kernels that are the fastest for a problem in their setting."""
+    """Return the newest of the kernels that are the fastest for a problem in their setting."""
     won = ProblemAggregate.objects.filter(IS_RANKED, problem__scored=True, solved__gte=1)
     rows = won.order_by("-run__finished_at", "pk").values_list(*Record._fields)[:MOST]
     return [_record(Record(*row)) for row in rows]

@@ -1,20 +1,22 @@
-"""What the reference took: beside kernels, as the judge timed it, and alone, by an older method.
+"""Reads the reference's times: beside kernels, as the judge timed it, and alone, by an older
+method.
 
 Wall time of a call is longer than what CUDA events see of it, so the two are never mixed."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import NamedTuple
 
 import orjson
 from django.utils.safestring import SafeString
 
 from leaderboard.delivery import cells
 from leaderboard.delivery.pages import Table
+from leaderboard.kit.json_types import JsonObject
 from leaderboard.metrics.floors import DTYPE, Limits, gpu_called, limits_of
 from leaderboard.read_model.boards import Setting
-from leaderboard.read_model.problem_results import Stood
+from leaderboard.read_model.problem_results import SettingTotals
 
 COLUMNS = (
     *("timed_by", "hardware", "gpu", "size", "dtype", "ranks", "profile", "judge_version", "runs"),
@@ -23,9 +25,9 @@ COLUMNS = (
 )
 
 
-class Judged(NamedTuple):
-    """What the reference took beside `runs` correct kernels of a problem in one setting: of each
-    submission the median, and of these the median and the quartiles."""
+class ReferenceTimes(NamedTuple):
+    """Holds the reference's time beside `runs` correct kernels of a problem in one setting, in
+    microseconds: of each submission the median, and of these the median and the quartiles."""
 
     setting: Setting
     hardware: str
@@ -47,16 +49,16 @@ class Judged(NamedTuple):
 
 
 class Baselines(NamedTuple):
-    """What the part of a problem's page is drawn of: a problem as it is stored, and what was judged
-    of it, that of the page's setting first."""
+    """Holds what a problem's page draws the section of baselines from: the problem's payload as it
+    is stored, and times by the judge, those of the page's setting `here` first."""
 
     payload: str
-    judged: tuple[Judged, ...]
+    judged: tuple[ReferenceTimes, ...]
     here: Setting | None
 
     @property
     def told(self) -> dict[str, object]:
-        """What was measured alone."""
+        """Return what was measured alone: `latency_bound_reason`, rows `alone`, and `methods`."""
         payload = orjson.loads(self.payload)
         rows = payload["baselines"]
         return {
@@ -66,20 +68,22 @@ class Baselines(NamedTuple):
         }
 
 
-def judged_of(stood: Sequence[Stood], here: Setting | None) -> tuple[Judged, ...]:
-    """In every setting where something was timed; that of the page first."""
+def reference_times(
+    stood: Sequence[SettingTotals], here: Setting | None
+) -> tuple[ReferenceTimes, ...]:
+    """Return the times in every setting where something was timed; that of the page first."""
     found = []
     for one in stood:
         times = (one.baseline_us, one.baseline_low_us, one.baseline_high_us)
         us, low_us, high_us = (round(time or 0.0, 3) for time in times)
         if us:
             title, runs = one.hardware__title, one.baseline_runs
-            found.append(Judged(one.setting, title, runs, us, low_us, high_us))
+            found.append(ReferenceTimes(one.setting, title, runs, us, low_us, high_us))
     return tuple(sorted(found, key=lambda one: one.setting != here))
 
 
-def times_alone(payload: Mapping[str, Any], limits: Limits) -> dict[tuple[str, int], float]:
-    """What the reference took alone on this GPU, by size and ranks."""
+def times_alone(payload: JsonObject, limits: Limits) -> dict[tuple[str, int], float]:
+    """Return the microseconds that the reference took alone on this GPU, by size and ranks."""
     return {
         (row["size"], row["world_size"]): row["us"]
         for row in payload["baselines"]
@@ -87,23 +91,23 @@ def times_alone(payload: Mapping[str, Any], limits: Limits) -> dict[tuple[str, i
     }
 
 
-def gpu_of(alone: Mapping[str, Any]) -> str:
-    """`NVIDIA H200`, of a line with its driver and clock."""
+def gpu_of(alone: JsonObject) -> str:
+    """Return `NVIDIA H200`, of a line with its driver and clock."""
     return str(alone["gpus"][0].split(",")[0])
 
 
-def error_of(alone: Mapping[str, Any]) -> float | None:
-    """Of the reference's own answer on hardened inputs, in tolerances."""
+def error_of(alone: JsonObject) -> float | None:
+    """Return the error of the reference's own answer on hardened inputs, in tolerances."""
     found: float | None = alone["errors"].get(f"hardened {alone['dtype']}")
     return found
 
 
-def method_of(alone: Mapping[str, Any]) -> str:
-    """Without the name of the program before it."""
+def method_of(alone: JsonObject) -> str:
+    """Return how it was timed, without the name of the program before it."""
     return str(alone.get("method", "")).rpartition(": ")[2]
 
 
-def row_alone(alone: Mapping[str, Any]) -> dict[str, object]:
+def row_alone(alone: JsonObject) -> dict[str, object]:
     low_us, high_us = alone["quartiles_us"]
     error = error_of(alone)
     numbers = [
@@ -122,13 +126,13 @@ def row_alone(alone: Mapping[str, Any]) -> dict[str, object]:
     }
 
 
-def table_of(judged: Sequence[Judged], payload: Mapping[str, Any]) -> Table:
-    """What the judge timed, then what was measured alone."""
+def table_of(judged: Sequence[ReferenceTimes], payload: JsonObject) -> Table:
+    """Return the CSV: what the judge timed, then what was measured alone."""
     rows = [*map(_judged_values, judged), *map(_alone_values, payload["baselines"])]
     return Table(columns=COLUMNS, rows=rows)
 
 
-def _judged_values(one: Judged) -> list[object]:
+def _judged_values(one: ReferenceTimes) -> list[object]:
     setting = one.setting
     where = [setting.hardware_id, gpu_called(one.hardware), setting.size, setting.dtype]
     how = [setting.world_size, setting.profile, setting.judge_version]
@@ -136,7 +140,7 @@ def _judged_values(one: Judged) -> list[object]:
     return ["judge", *where, *how, *times, *[None] * 6, True]
 
 
-def _alone_values(row: Mapping[str, Any]) -> list[object]:
+def _alone_values(row: JsonObject) -> list[object]:
     where = [row["hardware"], gpu_of(row), row["size"], row["dtype"], row["world_size"]]
     found = [row["us"], *row["quartiles_us"], error_of(row), row["peak_mib"]]
     what = [*(row[name] for name in ("measured", "torch", "nccl")), method_of(row), row["current"]]

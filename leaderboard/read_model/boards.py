@@ -34,13 +34,13 @@ __all__ = [
 ]
 
 
-Row = tuple[Any, ...]
+StoredRow = tuple[Any, ...]
 IN_WORDS = {"world_size": "{} ranks", "profile": "{} inputs", "judge_version": "judge {}"}
 
 
 @dataclass(frozen=True, kw_only=True)
 class Setting:
-    """What must be equal for two times, or two verdicts, to be compared."""
+    """Holds what must be equal for two times, or two verdicts, to be compared."""
 
     hardware_id: str
     world_size: int
@@ -50,10 +50,10 @@ class Setting:
     judge_version: str
 
     def __str__(self) -> str:
-        return self.told()
+        return self.in_words()
 
-    def told(self, but: str = "") -> str:
-        """In words, all but one of the fields."""
+    def in_words(self, but: str = "") -> str:
+        """Return the setting in words, without the field named `but`."""
         kept = {name: value for name, value in vars(self).items() if name != but}
         return ", ".join(IN_WORDS.get(name, "{}").format(value) for name, value in kept.items())
 
@@ -62,18 +62,18 @@ SETTING_FIELDS = tuple(Setting.__dataclass_fields__)
 
 
 def known_settings() -> list[Setting]:
-    """Return those with ranked results; boards begin with the first."""
+    """Return the settings with ranked results; boards begin with the first."""
     found = ask(ProblemAggregate.objects.settings)
     return [Setting(**dict(zip(SETTING_FIELDS, place, strict=True))) for *place, _, _ in found]
 
 
 class Narrowing(TypedDict, total=False):
-    """What a board is narrowed to.
+    """Names the filters of a board.
 
     `category`, `problems` (numbers), `backend`, `mechanism` and `nccl_free` say which kernels
     count: others are attempts that failed, and a submission without one of those is left out.
-    `verified` leaves only what was judged here in isolation. Baselines stay under a harness that
-    is not theirs, and all of their kernels count: others are compared with them.
+    `verified` leaves only what was judged here in isolation. Baselines stay under a harness that is
+    not theirs, and all of their kernels count: others are compared with them.
     """
 
     category: str
@@ -149,12 +149,12 @@ def judged(
     ]
 
 
-def _ranked(where: Iterable[str], names: Iterable[str]) -> QuerySet[LeaderboardRow, Row]:
+def _ranked(where: Iterable[str], names: Iterable[str]) -> QuerySet[LeaderboardRow, StoredRow]:
     rows = LeaderboardRow.objects.ranked().filter(**given(where)).annotate(created=CREATED)
     return rows.order_by("submission_id").values_list(*FIELDS, *names)
 
 
-def _by_submission(rows: Sequence[Row], names: Sequence[str]) -> dict[str, dict[int, Any]]:
+def _by_submission(rows: Sequence[StoredRow], names: Sequence[str]) -> dict[str, dict[int, str]]:
     """Return the columns behind FIELDS by their names."""
     columns = zip(*(row[len(FIELDS) :] for row in rows), strict=True)
     numbers = [row[0] for row in rows]
@@ -189,13 +189,14 @@ def _stored_totals(columns: tuple[str, ...], category: str, p: float) -> Totals 
 
 
 class Counted(NamedTuple):
-    """What a filter leaves of a row: totals, None where no kernel counts, and problems solved."""
+    """Holds what a filter leaves of a row: totals, None where no kernel counts, and problems
+    solved."""
 
     totals: Totals | None
     solved: str
 
 
-# Counting every attempt takes 1 ms a row, so what was made of the same outcomes is remembered: here
+# Counting every attempt takes 1 ms a row, so what was made of the same outcomes is memoised: here
 # five filters on 200 submissions. Threads may use it at once, so nothing iterates over it.
 Key = tuple[str, int, Narrow, float]
 COUNTED = ("pk", "digest")
@@ -203,7 +204,7 @@ _MEMOISED: dict[Key, Counted] = {}
 MOST_MEMOISED = 1024
 
 
-def _counted(rows: Sequence[Row], narrow: Narrow, p: float) -> dict[int, Counted]:
+def _counted(rows: Sequence[StoredRow], narrow: Narrow, p: float) -> dict[int, Counted]:
     """Count the attempts that a filter leaves of rows of FIELDS and COUNTED, by submission."""
     keys: dict[int, tuple[int, Key]] = {}
     for row in rows:
@@ -228,7 +229,7 @@ def _count(outcomes: str, k: int, narrow: Narrow, p: float) -> Counted:
 
 
 class Shown(NamedTuple):
-    """A submission in one of its settings; `is_usual` where boards begin with that."""
+    """Holds a submission in one of its settings; `is_usual` where boards begin with that."""
 
     setting: Setting
     entry: Entry
@@ -240,7 +241,7 @@ def each_in_its_setting(rows: LeaderboardRowQuerySet, scored: int) -> list[Shown
     its problems were judged; one query."""
     usual = Subquery(ProblemAggregate.objects.all().usual())
     names = (*WHOLE, "total", "attempted", "usual", *SETTING_FIELDS)
-    best: dict[int, tuple[tuple[bool, int], Row, Setting]] = {}
+    best: dict[int, tuple[tuple[bool, int], StoredRow, Setting]] = {}
     found = rows.annotate(created=CREATED, usual=usual).values_list(*FIELDS, *names)
     for row in found:
         attempted, usual_here, *place = row[-len(SETTING_FIELDS) - 2 :]
@@ -257,7 +258,7 @@ def each_in_its_setting(rows: LeaderboardRowQuerySet, scored: int) -> list[Shown
     ]
 
 
-def _entry(row: Row, totals: Totals, scored: int, p: float, details: Details) -> Entry:
+def _entry(row: StoredRow, totals: Totals, scored: int, p: float, details: Details) -> Entry:
     """Return the row of a board that FIELDS and totals make."""
     submission, model, slug, vendor, baseline, harness, trust, created, cost, k = row[: len(FIELDS)]
     return Entry(
@@ -280,8 +281,8 @@ def _entry(row: Row, totals: Totals, scored: int, p: float, details: Details) ->
 
 
 def _moment(text: str) -> str:
-    """In ISO 8601. Databases write UTC: SQLite does not say so, PostgreSQL says `+00` and leaves
-    out the zeros that a fraction ends with."""
+    """Return the moment in ISO 8601. Databases write UTC: SQLite does not say so, PostgreSQL says
+    `+00` and leaves out the zeros that a fraction ends with."""
     seconds, dot, fraction = text[11:].removesuffix("+00").partition(".")
     return (
         f"{text[:10]}T{seconds}{dot}{fraction:0<6}+00:00" if dot else f"{text[:10]}T{seconds}+00:00"
@@ -290,5 +291,5 @@ def _moment(text: str) -> str:
 
 @functools.cache
 def _submissions_url() -> str:
-    """What stands before a submission's number: `reverse` costs more than the rest of a row."""
+    """Return what precedes a submission's number: `reverse` costs more than the rest of a row."""
     return reverse("submission", args=[0]).removesuffix("0")

@@ -1,16 +1,17 @@
-"""What GPUs reach, measured by `python -m evaluator calibrate`: files of the release, or stored
-with `manage.py load_calibration` in the facts of a class of hardware."""
+"""Reads what GPUs reach, measured by `python -m evaluator calibrate`: files of the release, or
+stored with `manage.py load_calibration` in the facts of a class of hardware."""
 
 from __future__ import annotations
 
 import functools
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from django.conf import settings
+
+from leaderboard.kit.json_types import JsonDict, JsonObject
 
 FOLDER = Path(settings.BASE_DIR) / "fixtures"
 FACT = "calibration"
@@ -40,12 +41,13 @@ FIELDS = ("quantity", "where", "unit", "samples", "median", "best", "datasheet")
 
 
 class CalibrationError(Exception):
-    """The file is not a calibration; the text says what is wrong with it."""
+    """Reports a file that is not a calibration; the text says what is wrong with it."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Reached:
-    """One quantity over the places where it was measured: the middle of their medians, the best."""
+    """Describes one quantity over the places where it was measured: the middle of their medians and
+    the best, in `unit`."""
 
     quantity: str
     title: str
@@ -61,14 +63,15 @@ class Reached:
 
 
 @functools.cache
-def of_release() -> dict[str, dict[str, Any]]:
-    """By class of hardware, as in `calibration-h200x2.json`."""
+def of_release() -> dict[str, JsonDict]:
+    """Return the calibrations of the release by class of hardware: `h200x2` names that in
+    `calibration-h200x2.json`."""
     found = sorted(FOLDER.glob("calibration-*.json"))
     return {path.stem.partition("-")[2]: read(path) for path in found}
 
 
-def read(path: Path) -> dict[str, Any]:
-    """Raises CalibrationError."""
+def read(path: Path) -> JsonDict:
+    """Return a calibration as its file has it. Raises CalibrationError."""
     try:
         data = json.loads(path.read_text())
         for row in data["measurements"]:
@@ -80,21 +83,21 @@ def read(path: Path) -> dict[str, Any]:
     return dict(data)
 
 
-def known_of(slug: str, facts: Mapping[str, Any]) -> dict[str, Any] | None:
-    """What the site's own host measured, else what came with the release."""
+def known_of(slug: str, facts: JsonObject) -> JsonDict | None:
+    """Return the calibration of the site's own host, else that of the release, else None."""
     return facts.get(FACT) or of_release().get(slug)
 
 
-def reached(data: Mapping[str, Any]) -> list[Reached]:
-    """Every quantity once."""
-    groups: dict[str, list[Mapping[str, Any]]] = {}
+def reached(data: JsonObject) -> list[Reached]:
+    """Return every quantity once, in the order of QUANTITIES."""
+    groups: dict[str, list[JsonObject]] = {}
     for row in data["measurements"]:
         groups.setdefault(row["quantity"], []).append(row)
     order = [*QUANTITIES, *(name for name in groups if name not in QUANTITIES)]
     return [_reached(name, groups[name]) for name in order if name in groups]
 
 
-def _reached(name: str, rows: Sequence[Mapping[str, Any]]) -> Reached:
+def _reached(name: str, rows: Sequence[JsonObject]) -> Reached:
     medians = sorted(float(row["median"]) for row in rows)
     is_time = rows[0]["unit"] == "us"
     pick = min if is_time else max
@@ -110,8 +113,8 @@ def _reached(name: str, rows: Sequence[Mapping[str, Any]]) -> Reached:
     )
 
 
-def pairs(data: Mapping[str, Any]) -> dict[tuple[int, int], float]:
-    """GB/s from one GPU to another, by ordered pair."""
+def pairs(data: JsonObject) -> dict[tuple[int, int], float]:
+    """Return GB/s from one GPU to another, by ordered pair."""
     found = {}
     for row in data["measurements"]:
         start, _, end = row["where"].partition(" to ")
@@ -120,15 +123,16 @@ def pairs(data: Mapping[str, Any]) -> dict[tuple[int, int], float]:
     return found
 
 
-def lacks(data: Mapping[str, Any]) -> list[str]:
-    """What kernels cannot use on this host, and what could not be measured."""
+def lacks(data: JsonObject) -> list[str]:
+    """Return, in words, features that kernels cannot use on this host, and what could not be
+    measured."""
     told = data["settings"]
     off = [name for name, value in MULTICAST_OFF.items() if told.get(name) == value]
     found = [f"NVLink multicast is off ({', '.join(off)})"] if off else []
     return found + [f"{name}: {why}" for name, why in data.get("unmeasured", {}).items()]
 
 
-def versions(data: Mapping[str, Any]) -> dict[str, str]:
-    """Of the host that was measured, with its driver's."""
+def versions(data: JsonObject) -> dict[str, str]:
+    """Return the versions of the host that was measured, with its driver's."""
     driver = {"driver": data["driver"]} if data.get("driver") else {}
     return {**data.get("versions", {}), **driver}

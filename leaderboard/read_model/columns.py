@@ -1,4 +1,4 @@
-"""The numbers of a board: how each is named, sorted, drawn and written to CSV."""
+"""Defines the numbers of a board: how each is named, sorted, drawn and written to CSV."""
 
 from __future__ import annotations
 
@@ -18,8 +18,9 @@ from leaderboard.read_model.boards import Entry
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Column:
-    """`group` is the head it stands under; `is_share` says that values are shares of the scored
-    problems, which have intervals and so tie groups; `falls` that the greatest comes first."""
+    """Describes a number of a board. `group` is the head it stands under; `is_share` says that
+    values are shares of the scored problems, which have intervals and so tie groups; `falls` that
+    the greatest comes first."""
 
     key: str
     label: str
@@ -33,7 +34,8 @@ class Column:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Words:
-    """What rows are sorted by that is no number. `falls` says that the greatest comes first."""
+    """Describes what rows are sorted by that is no number. `falls` says that the greatest comes
+    first."""
 
     key: str
     label: str
@@ -41,7 +43,7 @@ class Words:
     falls: bool = False
 
     def in_order(self, rows: Sequence[Entry], *, turned: bool) -> list[Entry]:
-        """Stable; rows without a value come last in either direction."""
+        """Sort stably; rows without a value come last in either direction."""
         pairs = [(self.value(row), row) for row in rows]
         return scores.known_first(pairs, descending=self.falls != turned)
 
@@ -168,7 +170,7 @@ SUBSCRIPTS = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
 
 
 class Placed(NamedTuple):
-    """A row of a board. `tie_group` is a number that rows which are not told apart share."""
+    """Holds a row of a board. Rows that are not distinguishable share the number `tie_group`."""
 
     place: str | None
     entry: Entry
@@ -184,13 +186,13 @@ def cells_of(entry: Entry, columns: Iterable[Column] = COLUMNS) -> SafeString:
 
 
 def known_to_any(entries: Sequence[Entry]) -> list[Column]:
-    """Columns that some row has a number in."""
+    """Return the columns that some row has a number in."""
     return [column for column in COLUMNS if any(column.value(e) is not None for e in entries)]
 
 
 def placed(entries: Iterable[Entry], sort: str) -> list[Placed]:
-    """Baselines, then what was judged, then claims; within each best first, or last first for
-    `-key`. Only what was judged holds places."""
+    """Return the rows in order: baselines, then what was judged, then claims; within each best
+    first, or last first for `-key`. Only what was judged holds places."""
     key, turned = sort.removeprefix("-"), sort.startswith("-")
     words = WORDS_BY_KEY.get(key)
     column = BY_KEY[DEFAULT_SORT if words else key]
@@ -215,7 +217,7 @@ def placed(entries: Iterable[Entry], sort: str) -> list[Placed]:
 
 
 def _ties(ordered: Sequence[Entry], column: Column, turned: bool) -> list[int | None]:
-    """The tie group of each row; only shares have any."""
+    """Return the tie group of each row; only shares have any."""
     if not column.is_share:
         return [None] * len(ordered)
     intervals = [interval_of(column.value(entry), entry) for entry in ordered]
@@ -223,7 +225,7 @@ def _ties(ordered: Sequence[Entry], column: Column, turned: bool) -> list[int | 
 
 
 def csv_rows(rows: Iterable[Placed]) -> Iterator[list[object]]:
-    """Made as they are asked for."""
+    """Return the rows of the CSV by CSV_COLUMNS, each made when it is asked for."""
     return (list(_flat(as_record(row)).values()) for row in rows)
 
 
@@ -233,7 +235,7 @@ def _flat(record: dict[str, object]) -> dict[str, object]:
 
 
 def as_record(row: Placed) -> dict[str, object]:
-    """A row of the JSON twin; keys are CSV_COLUMNS."""
+    """Return a row of the JSON form; keys are CSV_COLUMNS."""
     entry, interval = row.entry, row.entry.score.pass_at_1_interval
     fast = interval_of(entry.score.fast_at_1, entry)
     return {

@@ -1,4 +1,4 @@
-"""Read what a board need not know of its rows: their cells, their results, their categories."""
+"""Reads what few pages of a board need of its rows: cells, results, categories."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, Self
 import orjson
 from django.db.models import Q, QuerySet
 
+from leaderboard.kit.json_types import JsonObject
 from leaderboard.kit.prepared import Given, ask, given
 from leaderboard.metrics.scores import Attempts
 from leaderboard.metrics.tallies import Cell, Narrow, cell_of
@@ -21,7 +22,7 @@ from leaderboard.read_model.leaderboard_rows import cells_in
 
 
 class Marked(NamedTuple):
-    """As much of a Cell as a mark in the matrix shows."""
+    """Holds as much of a Cell as a mark in the matrix shows."""
 
     problem: int
     best_speedup: float | None
@@ -31,23 +32,23 @@ class Marked(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Details:
-    """Of the ranked rows `where` these columns have these values, one a submission, or of those of
-    some `submissions`: a column is read of all of them when it is asked for of one. `known` are
-    columns that were read already, by submission."""
+    """Reads columns of the ranked rows `where` these columns have these values, one a submission,
+    or of those of some `submissions`: a column is read of all of them when it is asked for of one.
+    `known` are columns that were read already, by submission."""
 
-    where: Mapping[str, Any]
+    where: Mapping[str, object]
     narrow: Narrow
-    known: dict[str, dict[int, Any]]
+    known: dict[str, dict[int, str]]
     submissions: tuple[int, ...] = ()
 
     def alone(self, submissions: Iterable[int]) -> Self:
         return replace(self, submissions=tuple(submissions), known=dict(self.known))
 
     def of_all_kinds(self) -> Self:
-        """Return the details with every kernel; what one of the two reads both know."""
+        """Return the details with every kernel; the two share the columns that either reads."""
         return replace(self, narrow=self.narrow.of_all_kinds)
 
-    def _read(self, submission: int, name: str) -> Any:
+    def _read(self, submission: int, name: str) -> str:
         """Return a column; one query for all rows, unless it was asked for before."""
         if name not in self.known:
             some = {f"own{n}": number for n, number in enumerate(self.submissions)}
@@ -55,11 +56,11 @@ class Details:
             self.known[name] = dict(rows)
         return self.known[name][submission]
 
-    def by_category(self, submission: int) -> Mapping[str, Any]:
+    def by_category(self, submission: int) -> JsonObject:
         return dict(orjson.loads(self._read(submission, "by_category")))
 
     def solved(self, submission: int) -> str:
-        return str(self._read(submission, "solved"))
+        return self._read(submission, "solved")
 
     def cells(self, submission: int) -> tuple[Cell, ...]:
         if not self.narrow.is_by_problem:
@@ -80,7 +81,8 @@ class Details:
 
     @functools.cached_property
     def _narrowed(self) -> dict[int, tuple[Cell, ...]]:
-        """From every attempt: a row does not say which kernel is the best of each kind."""
+        """Return the cells that a filter on kernels leaves, by submission, from every attempt: a
+        row does not say which kernel is the best of each kind."""
         own = LeaderboardRow.objects.ranked().filter(**self.where)
         own = own.filter(submission__in=self.submissions) if self.submissions else own
         setting = own.values(*SETTING).first()

@@ -1,25 +1,27 @@
-"""Hold what a row of a board says, and where the rest is read that it need not know."""
+"""Defines a row of a board, which reads its details when they are asked for."""
 
 from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, TypeVar
+from typing import TypeVar
 
+from leaderboard.kit.json_types import JsonObject
 from leaderboard.metrics import scores
 from leaderboard.metrics.scores import Attempts, Score
 from leaderboard.metrics.tallies import Cell
 from leaderboard.read_model.details import Details, Marked
 from leaderboard.read_model.leaderboard_rows import Totals
 
-Told = TypeVar("Told")
+Value = TypeVar("Value")
 
 
 # Not frozen: boards make these by the hundred, and that takes four times as long.
 @dataclass(kw_only=True, eq=False)
 class Entry:
-    """One row: a submission judged here, or a published claim, which has no results of its own.
+    """Describes one row: a submission judged here, or a published claim, which has no results of
+    its own.
 
     `date`, in ISO 8601, is the moment when a submission came; a claim's is as exact as its source.
     `utilisation` is the median over the problems solved, of the fastest kernel of each; `backends`
@@ -46,42 +48,44 @@ class Entry:
     details: Details | None = field(default=None, repr=False)
 
     def url_with(self, tail: str) -> str:
-        """In the setting that `tail` names; a claim is of none."""
+        """Return the address in the setting that `tail` names; a claim has no setting."""
         return self.url if self.claimed else self.url + tail
 
     @property
     def day(self) -> str | None:
-        """The date, no more exact than a day."""
+        """Return the date, no more exact than a day."""
         return self.date and self.date[:10]
 
-    def _told(self, read: Callable[[Details, int], Told], nothing: Told) -> Told:
-        """By its details; a claim has none."""
+    def _read(self, read: Callable[[Details, int], Value], nothing: Value) -> Value:
+        """Return what `read` finds in the details; `nothing` for a claim, which has none."""
         return read(self.details, self.submission) if self.details and self.submission else nothing
 
     @functools.cached_property
     def results(self) -> tuple[Attempts, ...]:
-        return self._told(Details.results, ())
+        return self._read(Details.results, ())
 
     @functools.cached_property
     def cells(self) -> tuple[Cell, ...]:
-        return self._told(Details.cells, ())
+        return self._read(Details.cells, ())
 
     @property
     def marks(self) -> tuple[Marked, ...]:
         """Return what a matrix shows of the cells."""
-        return self._told(Details.marks, ())
+        return self._read(Details.marks, ())
 
     @property
     def solved(self) -> str:
-        """At the number of each problem: 1 where it was solved, 0 where tried, else a space."""
-        return self._told(Details.solved, "")
+        """Return a letter at the number of each problem: 1 where it was solved, 0 where tried, else
+        a space."""
+        return self._read(Details.solved, "")
 
     @functools.cached_property
-    def _by_category(self) -> Mapping[str, Any]:
-        return self._told(Details.by_category, {})
+    def _by_category(self) -> JsonObject:
+        return self._read(Details.by_category, {})
 
     def score_in(self, category: str, scored: int) -> Score:
-        """Of one category, of an entry that was not narrowed."""
+        """Return the score of one category with `scored` problems, of an entry that no filter
+        changed."""
         found = self._by_category.get(category)
         if found is None:
             return scores.score([], scored, k=self.score.k)
@@ -89,7 +93,7 @@ class Entry:
 
 
 def alone(entries: Sequence[Entry]) -> list[Entry]:
-    """The same rows, whose cells and results are read without those of others."""
+    """Return the same rows, whose cells and results are read without those of others."""
     first = next((entry.details for entry in entries if entry.details), None)
     if first is None:
         return list(entries)

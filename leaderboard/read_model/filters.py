@@ -1,4 +1,4 @@
-"""Controls of a page whose state is its address."""
+"""Reads the controls of a page, whose state is its address."""
 
 from __future__ import annotations
 
@@ -41,14 +41,14 @@ class Option(NamedTuple):
 
 
 class Nearest(NamedTuple):
-    """A setting with results, where the one that was asked for has none."""
+    """Describes a setting with results, where the one that was asked for has none."""
 
     text: str
     query: str
 
 
 class Filter(NamedTuple):
-    """A select, at `default` where the address says nothing of it. One that is `folded` lies behind
+    """Describes a select, at `default` where the address has none. One that is `folded` lies behind
     "More filters"; what `follows` another is left to the page when that one changes."""
 
     name: str
@@ -84,7 +84,7 @@ class Slider:
 def setting_filters(
     request: HttpRequest, settings: Sequence[Setting]
 ) -> tuple[Setting | None, list[Filter]]:
-    """The first setting that the address agrees with, and one control for each part that varies."""
+    """Return the first setting that the address allows, and a control for each part that varies."""
     chosen = next(_agreeing(request, settings), None)
     controls = []
     for name, (attribute, label) in SETTING_FILTERS.items():
@@ -113,7 +113,7 @@ def setting_filters(
 
 
 def _agreeing(request: HttpRequest, settings: Iterable[Setting]) -> Iterator[Setting]:
-    """Those that are what the address says, as far as it says anything."""
+    """Yield the settings that agree with the address, as far as it names one."""
     asked = {name: request.GET.get(key, "") for key, (name, _) in SETTING_FILTERS.items()}
     for one in settings:
         if all(wanted in ("", str(getattr(one, name))) for name, wanted in asked.items()):
@@ -121,7 +121,7 @@ def _agreeing(request: HttpRequest, settings: Iterable[Setting]) -> Iterator[Set
 
 
 def nearest(request: HttpRequest, settings: Sequence[Setting]) -> Nearest:
-    """Agrees with what the address says first, and with as much of the rest as it can."""
+    """Return the one that agrees with what the address says first, and with most of the rest."""
     left = list(settings)
     for name, (attribute, _) in SETTING_FILTERS.items():
         wanted = request.GET.get(name, "")
@@ -131,27 +131,27 @@ def nearest(request: HttpRequest, settings: Sequence[Setting]) -> Nearest:
 
 
 def setting_among(request: HttpRequest, settings: Iterable[Setting]) -> Setting | None:
-    """The first that the address agrees with, or else the first."""
+    """Return the first that the address agrees with, or else the first."""
     own = list(settings)
     return next(_agreeing(request, own), next(iter(own), None))
 
 
 def setting_query(setting: Setting) -> str:
-    """What of an address asks for just this setting."""
+    """Return the part of an address that asks for just this setting."""
     parts = [(name, getattr(setting, own)) for name, (own, _) in SETTING_FILTERS.items()]
     return urlencode(parts)
 
 
 def setting_tail(setting: Setting | None, known: Sequence[Setting]) -> str:
-    """What the address of a submission ends with to show a setting: nothing for the first of those
-    known, with which boards begin."""
+    """Return what the address of a submission ends with to show a setting: nothing for the first of
+    those known, with which boards begin."""
     return "" if setting is None or setting in known[:1] else f"?{setting_query(setting)}"
 
 
 def choice_filter(
     request: HttpRequest, name: str, label: str, options: Iterable[tuple[str, str]], every: str
 ) -> Filter:
-    """A control with an option for no restriction, called `every`."""
+    """Return a control with an option for no restriction, called `every`."""
     pairs = list(options)
     value = choice(request, name, [value for value, _ in pairs])
     made = tuple(Option(value=value, text=text) for value, text in [("", every), *pairs])
@@ -164,8 +164,8 @@ def said(rows: int, noun: str) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class BoardQuery:
-    """What a board, its figures and its twins show. A link to a submission ends with `tail`, for it
-    to show this setting."""
+    """Holds what a board, its figures, its JSON and CSV show. A link to a submission ends with
+    `tail`, for it to show this setting."""
 
     scope: Scope
     setting: Setting | None
@@ -198,7 +198,7 @@ class BoardQuery:
         )
 
     def claims(self) -> list[Claim]:
-        """Claims say nothing of single kernels, so filters on those leave them out."""
+        """Return the claims; they say nothing of single kernels, so filters on those leave none."""
         if any(self.chosen[name] for name in ("source", "backend", "mechanism", "nccl", "trust")):
             return []
         return published(category=self.scope.category or None, harness=self.harness)
@@ -208,7 +208,7 @@ class BoardQuery:
 
 
 def claim_at(entry: Entry, p: float) -> Entry:
-    """With fast_p in place of fast_1: what was claimed is known at 1 only."""
+    """Return the entry with fast_p in place of fast_1: what was claimed is known at 1 only."""
     if p == entry.score.p:
         return entry
     score = entry.score._replace(p=p, fast_at_1=None, fast_at_k=None)
@@ -216,7 +216,7 @@ def claim_at(entry: Entry, p: float) -> Entry:
 
 
 def board_query(request: HttpRequest) -> BoardQuery:
-    """Two queries: the categories, and the settings that have results."""
+    """Read the address, in two queries: the categories, and the settings that have results."""
     found = scope(request, "category", "source")
     known = boards.known_settings()
     setting, settings = setting_filters(request, known)
@@ -240,7 +240,7 @@ def _folded(control: Filter) -> Filter:
 
 
 def kernel_filters(request: HttpRequest, found: Scope) -> tuple[Filter, ...]:
-    """What says which problems, submissions and kernels count."""
+    """Return the controls that say which problems, submissions and kernels count."""
     titles = list(found.titles.items())
     sources = [(name, name) for name in found.sources]
     tags = [(tag, words(tag)) for tag in judge_constants()["mechanisms"]]
@@ -264,7 +264,7 @@ def harness_filter(request: HttpRequest) -> Filter:
 
 
 def p_slider(request: HttpRequest) -> Slider:
-    """The threshold of fast_p, in steps of 1/20."""
+    """Return the threshold of fast_p, in steps of 1/20. Raises BadQuery."""
     text = request.GET.get("p", "") or "1"
     allowed = f"a number from 0 to {MOST_P} in steps of {1 / STEPS_OF_P:g}, such as 1.5"
     try:
@@ -281,7 +281,7 @@ def p_slider(request: HttpRequest) -> Slider:
 
 @dataclass(frozen=True, kw_only=True)
 class Chip:
-    """A filter that is set, and the address without it."""
+    """Describes a filter that is set, and the address without it."""
 
     label: str
     text: str
@@ -289,7 +289,7 @@ class Chip:
 
 
 def chips(controls: Iterable[Filter | Slider], path: str, query: dict[str, str]) -> list[Chip]:
-    """`query` is what the address says now."""
+    """Return a chip for each filter that is set; `query` is what the address says now."""
     made = []
     for control in controls:
         if control.name in query and control.value != control.default:

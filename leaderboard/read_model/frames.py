@@ -1,4 +1,4 @@
-"""Runs as pandas frames: for export, and to prove what is made of them right by another way.
+"""Computes summaries anew from runs as pandas frames, to prove the stored ones right.
 
 A web worker never loads this module.
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -41,14 +42,14 @@ SOME_P, TOLERANCE = 1.5, 1e-9
 
 
 def counted_runs() -> pd.DataFrame:
-    """One row a run that says something about its kernel."""
+    """Return one row a run that says something about its kernel."""
     columns = [*NAMES, "id", "finished_at", "verdict", *NUMBERS, *SETTING]
     found = _frame(Run.objects.counted().values_list(*columns), columns).rename(columns=NAMES)
     return found.assign(id=found["id"].astype(str))
 
 
 def counted_attempts() -> pd.DataFrame:
-    """Of each attempt in each setting the run that counts; numbers of correct ones only."""
+    """Return of each attempt in each setting the run that counts; numbers of correct ones only."""
     newest = counted_runs().sort_values(["step", "finished_at", "id"])
     attempts = newest.drop_duplicates([*PLACE, "attempt"], keep="last")
     correct = attempts["verdict"].eq("ok")
@@ -56,8 +57,8 @@ def counted_attempts() -> pd.DataFrame:
     return attempts.assign(correct=correct, **numbers)
 
 
-def summarised() -> pd.DataFrame:
-    """What the summary should hold: PLACE as index, FACTS as columns."""
+def expected_summaries() -> pd.DataFrame:
+    """Return what the summary should hold: PLACE as index, FACTS as columns."""
     return (
         counted_attempts()
         .groupby(PLACE)
@@ -69,14 +70,14 @@ def summarised() -> pd.DataFrame:
     )
 
 
-def stored() -> pd.DataFrame:
-    """What the summary does hold, in the shape of `summarised`."""
+def stored_summaries() -> pd.DataFrame:
+    """Return what the summary does hold, in the shape of `expected_summaries`."""
     columns = [*PLACE, *FACTS]
     frame = _frame(Summary.objects.values_list(*columns), columns).set_index(PLACE)
     return frame.astype({"best_speedup": float})
 
 
-def stood(row: list[str]) -> pd.DataFrame:
+def expected_rows(row: list[str]) -> pd.DataFrame:
     """Return what leaderboard rows should sum up to: TOTALS by `row`, ROW or IN_CATEGORY."""
     attempts = counted_attempts()
     attempts = attempts[attempts["scored"].astype(bool)].sort_values("speedup", ascending=False)
@@ -96,13 +97,13 @@ def stood(row: list[str]) -> pd.DataFrame:
     return _summed(problems.reset_index(), row, dict(Submission.objects.values_list("pk", "k")))
 
 
-def _of_the_fastest(values: pd.Series[Any]) -> float:
-    """Rows come fastest first, those without a speedup last."""
+def _of_the_fastest(values: pd.Series[float]) -> float:
+    """Return the first value: rows come fastest first, those without a speedup last."""
     return float(values.iloc[0])
 
 
 def _summed(problems: pd.DataFrame, row: list[str], drawn: dict[int, int]) -> pd.DataFrame:
-    """Over the problems of each row."""
+    """Return TOTALS over the problems of each row."""
     k = problems["submission_id"].map(drawn)
     made, right = problems["made"], problems["right"]
     problems = problems.assign(
@@ -119,36 +120,36 @@ def _summed(problems: pd.DataFrame, row: list[str], drawn: dict[int, int]) -> pd
 
 
 def _chance(made: int, right: int, k: int) -> float:
-    """That of k attempts one is right, by the product instead of binomials."""
+    """Return the chance that of k attempts one is right, by the product instead of binomials."""
     drawn_from = max(made, k)
     return 1.0 - math.prod(1.0 - k / (drawn_from - i) for i in range(right) if drawn_from > i)
 
 
-def standing() -> pd.DataFrame:
-    """What leaderboard rows do sum up to, in the shape of `stood(ROW)`."""
+def stored_rows() -> pd.DataFrame:
+    """Return what leaderboard rows do sum up to, in the shape of `expected_rows(ROW)`."""
     rows = [
-        (*row, *_told(Totals.of(json.loads(text))))
+        (*row, *_values(Totals.of(json.loads(text))))
         for *row, text in LeaderboardRow.objects.values_list(*ROW, "total")
     ]
     return pd.DataFrame.from_records(rows, columns=[*ROW, *TOTALS]).set_index(ROW)
 
 
-def standing_in_categories() -> pd.DataFrame:
-    """And what in each category, in that of `stood(IN_CATEGORY)`."""
+def stored_in_categories() -> pd.DataFrame:
+    """Return the same in each category, in the shape of `expected_rows(IN_CATEGORY)`."""
     rows = [
-        (*row, category, *_told(Totals.of(totals)))
+        (*row, category, *_values(Totals.of(totals)))
         for *row, text in LeaderboardRow.objects.values_list(*ROW, "by_category")
         for category, totals in json.loads(text).items()
     ]
     return pd.DataFrame.from_records(rows, columns=[*IN_CATEGORY, *TOTALS]).set_index(IN_CATEGORY)
 
 
-def _told(totals: Totals) -> tuple[float | None, ...]:
+def _values(totals: Totals) -> tuple[float | None, ...]:
     return (*totals.sums, totals.utilisation)
 
 
-def celled() -> pd.DataFrame:
-    """What the cells of leaderboard rows should hold: PLACE as index, CELL_FACTS as columns."""
+def expected_cells() -> pd.DataFrame:
+    """Return what cells of leaderboard rows should hold: PLACE as index, CELL_FACTS as columns."""
     attempts = counted_attempts()
     attempts = attempts[attempts["scored"].astype(bool)]
     fastest_first = attempts.sort_values(["speedup", "speedup_low"], ascending=False)
@@ -162,8 +163,8 @@ def celled() -> pd.DataFrame:
     )
 
 
-def cells() -> pd.DataFrame:
-    """What they do hold, in the shape of `celled`."""
+def stored_cells() -> pd.DataFrame:
+    """Return what they do hold, in the shape of `expected_cells`."""
     rows = []
     stored = LeaderboardRow.objects.values_list(*ROW, "cells", "outcomes")
     for submission, *setting, text, outcomes in stored:
@@ -176,7 +177,7 @@ def cells() -> pd.DataFrame:
 
 
 def above_threshold() -> pd.DataFrame:
-    """What leaderboard rows should count at a p that is not 1: ROW as index."""
+    """Return what leaderboard rows should count at a p that is not 1: ROW as index."""
     attempts = counted_attempts()
     attempts = attempts[attempts["scored"].astype(bool)]
     attempts = attempts.assign(
@@ -193,7 +194,7 @@ def above_threshold() -> pd.DataFrame:
 
 
 def stored_above_threshold() -> pd.DataFrame:
-    """What they do count, in the shape of `above_threshold`."""
+    """Return what they do count, in the shape of `above_threshold`."""
     rows = []
     for *row, text in LeaderboardRow.objects.values_list(*ROW, "by_threshold"):
         found = thresholds.at(SOME_P, json.loads(text))
@@ -202,7 +203,7 @@ def stored_above_threshold() -> pd.DataFrame:
 
 
 def shown_attempts() -> pd.DataFrame:
-    """Those of submissions that boards show, the fastest first."""
+    """Return the attempts of submissions that boards show, the fastest first."""
     ranked = dict(Submission.objects.ranked().values_list("pk", "model__is_baseline"))
     attempts = counted_attempts().query("submission_id in @ranked")
     attempts = attempts.assign(baseline=attempts["submission_id"].map(ranked).astype(bool))
@@ -222,8 +223,8 @@ def parted() -> pd.DataFrame:
     )
 
 
-def problems_stood() -> pd.DataFrame:
-    """What aggregates of problems should hold: PROBLEM as index, PROBLEM_FACTS as columns."""
+def expected_problems() -> pd.DataFrame:
+    """Return what problem aggregates should hold: PROBLEM as index, PROBLEM_FACTS as columns."""
     found = parted().reset_index()
     every = found[PROBLEM].drop_duplicates().set_index(PROBLEM)
     fastest = found[~found["baseline"]].assign(faster=found["best_low"].gt(1.0))
@@ -244,21 +245,21 @@ def problems_stood() -> pd.DataFrame:
     return every.fillna(dict.fromkeys(PROBLEM_COUNTS, 0))
 
 
-def problems_stored() -> pd.DataFrame:
-    """What they do hold, in the shape of `problems_stood`."""
+def stored_problems() -> pd.DataFrame:
+    """Return what they do hold, in the shape of `expected_problems`."""
     columns = [*PROBLEM, *PROBLEM_FACTS]
     return _frame(ProblemAggregate.objects.values_list(*columns), columns).set_index(PROBLEM)
 
 
 def differences() -> list[str]:
-    """A line for each row that is missing, surplus or wrong."""
+    """Return a line for each row that is missing, surplus or wrong."""
     return [
-        *_differences(summarised(), stored(), FACTS),
-        *_differences(stood(ROW), standing(), TOTALS),
-        *_differences(stood(IN_CATEGORY), standing_in_categories(), TOTALS),
-        *_differences(celled(), cells(), CELL_FACTS),
+        *_differences(expected_summaries(), stored_summaries(), FACTS),
+        *_differences(expected_rows(ROW), stored_rows(), TOTALS),
+        *_differences(expected_rows(IN_CATEGORY), stored_in_categories(), TOTALS),
+        *_differences(expected_cells(), stored_cells(), CELL_FACTS),
         *_differences(above_threshold(), stored_above_threshold(), ABOVE),
-        *_differences(problems_stood(), problems_stored(), PROBLEM_FACTS),
+        *_differences(expected_problems(), stored_problems(), PROBLEM_FACTS),
     ]
 
 
@@ -278,9 +279,9 @@ def _same(expected: float | None, found: float | None) -> bool:
     return math.isclose(expected, found, rel_tol=TOLERANCE, abs_tol=TOLERANCE)
 
 
-def _frame(rows: Any, columns: list[str]) -> pd.DataFrame:
+def _frame(rows: Iterable[tuple[Any, ...]], columns: list[str]) -> pd.DataFrame:
     return pd.DataFrame.from_records(list(rows), columns=columns)
 
 
-def _plain(value: Any) -> float | None:
-    return None if pd.isna(value) else float(value)
+def _plain(value: float | None) -> float | None:
+    return None if value is None or pd.isna(value) else float(value)

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import functools
 import json
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from django.conf import settings
+
+from leaderboard.kit.json_types import JsonObject
 
 EXPORT = Path(settings.BASE_DIR) / "fixtures" / "judging.json"
 
 
 @functools.cache
-def judge_constants() -> Mapping[str, Any]:
+def judge_constants() -> JsonObject:
     """Return what fixtures/judging.json holds, read once in a process."""
-    found: dict[str, Any] = json.loads(EXPORT.read_text())
+    found: JsonObject = json.loads(EXPORT.read_text())
     return found

@@ -8,13 +8,20 @@ from typing import Any, NamedTuple
 
 from leaderboard.metrics.failures import CORRECT
 from leaderboard.metrics.scores import Attempts
-from leaderboard.metrics.tallies import EVERYTHING, Narrow, Outcome, Row, distance, outcome_of
+from leaderboard.metrics.tallies import (
+    EVERYTHING,
+    AttemptRow,
+    Narrow,
+    Outcome,
+    distance,
+    outcome_of,
+)
 
 # As a LeaderboardRow stores it: see `outcomes_of`.
 Outcomes = Mapping[str, Any]
 
 
-def outcomes_of(rows: Iterable[tuple[int, str, Sequence[Row]]]) -> Outcomes:
+def outcomes_of(rows: Iterable[tuple[int, str, Sequence[AttemptRow]]]) -> Outcomes:
     """Return how every attempt ended, of different problems in their order with the `attempts` of
     their Summary. `kinds` names each kind of Outcome in the order of their first attempts, and each
     problem its attempts by their place there, with the numbers of the correct ones in the same
@@ -55,7 +62,7 @@ def _kinds(stored: Outcomes) -> list[Outcome]:
 
 
 class Part(NamedTuple):
-    """A problem with the failure modes in which the attempts that count `ended`; `told` is the
+    """Holds a problem with the failure modes in which the attempts that count `ended`; `told` is the
     outcome of the fastest correct one or, where none is correct, of the one that came furthest."""
 
     problem: int

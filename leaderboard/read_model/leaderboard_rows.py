@@ -14,7 +14,7 @@ import orjson
 
 from leaderboard.metrics import scores, thresholds
 from leaderboard.metrics.scores import Sums
-from leaderboard.metrics.tallies import Cell, Row, cell_of, in_order
+from leaderboard.metrics.tallies import AttemptRow, Cell, cell_of, in_order
 from leaderboard.read_model.kernel_filters import (
     Outcomes,
     Part,
@@ -25,13 +25,13 @@ from leaderboard.read_model.kernel_filters import (
 
 SUMS = Sums._fields
 # Its number, its category, and the `attempts` of its Summary.
-Problem = tuple[int, str, Sequence[Row]]
+Problem = tuple[int, str, Sequence[AttemptRow]]
 # The columns `outcomes` and `cells` of a row that is not there yet.
 NO_ROW = ('{"kinds":[],"problems":[]}', orjson.dumps({name: [] for name in Cell._fields}).decode())
 
 
 class Totals(NamedTuple):
-    """`modes` counts attempts by failure mode; `backends` by how many problems they are used for,
+    """Sums up problems: `modes` counts attempts by failure mode; `backends` are ordered by how many problems they are used for,
     the most used first. Stored as an object with the names of the fields."""
 
     sums: Sums

@@ -13,6 +13,7 @@ import orjson
 from django.db.models import FilteredRelation, Q, QuerySet, TextField
 from django.db.models.functions import Cast
 
+from leaderboard.kit.json_types import JsonDict
 from leaderboard.kit.prepared import ask, given
 from leaderboard.metrics.tallies import in_order
 from leaderboard.models import Problem, ProblemAggregate, Summary
@@ -23,7 +24,7 @@ WHERE = ("problem_id", *SETTING)
 
 
 class Best(NamedTuple):
-    """What a submission's Summary adds to a problem."""
+    """Holds what a submission's Summary adds to a problem."""
 
     submission__model__is_baseline: bool
     made: int
@@ -40,7 +41,7 @@ class Best(NamedTuple):
 SUMMED = (*Best._fields[:-1], Cast("modes", TextField()))
 
 
-def refresh(problem_id: int, setting: Mapping[str, Any]) -> None:
+def refresh(problem_id: int, setting: Mapping[str, object]) -> None:
     """Aggregate one problem in one setting anew, in the caller's transaction."""
     # Submissions that end together must see each other, so one waits here for the other.
     list(Problem.objects.select_for_update(no_key=True).filter(pk=problem_id).values_list("pk"))
@@ -77,18 +78,18 @@ def _every() -> Iterator[ProblemAggregate]:
         yield ProblemAggregate(**dict(zip(WHERE, place, strict=True)), **(columns or {}))
 
 
-def place_of(setting: Setting | None) -> dict[str, Any]:
+def place_of(setting: Setting | None) -> dict[str, object]:
     """Return a setting as `beside` takes it; none has no aggregate."""
     return {**vars(setting)} if setting else {"hardware_id": ""}
 
 
-def beside(problems: QuerySet[Problem], setting: Mapping[str, Any]) -> QuerySet[Problem]:
+def beside(problems: QuerySet[Problem], setting: Mapping[str, object]) -> QuerySet[Problem]:
     """Return problems with `here`, the ProblemAggregate of each in this setting, if it has one."""
     where = Q(**{f"aggregates__{name}": value for name, value in setting.items()})
     return problems.annotate(here=FilteredRelation("aggregates", condition=where))
 
 
-def columns_of(summaries: Iterable[Best]) -> dict[str, Any] | None:
+def columns_of(summaries: Iterable[Best]) -> JsonDict | None:
     """Return what a ProblemAggregate holds besides its place; None of no rows."""
     rows = list(summaries)
     if not rows:

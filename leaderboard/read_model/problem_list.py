@@ -1,4 +1,4 @@
-"""Which problems a list shows, with what was judged of each in one setting."""
+"""Reads which problems a list shows, with what was judged of each in one setting."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import orjson
 from django.db.models import F
 from django.http import HttpRequest
 
+from leaderboard.kit.json_types import JsonDict
 from leaderboard.models import Hardware, LeaderboardRow, Problem, ProblemAggregate
 from leaderboard.read_model import boards
 from leaderboard.read_model.boards import Setting
@@ -24,8 +25,8 @@ YES_NO = {"scored": ("Scored", "not scored"), "solved": ("Solved", "unsolved")}
 LIST_FILTERS = ("category", "source", *YES_NO, *SETTING_FILTERS)
 
 
-class Stood(NamedTuple):
-    """What one problem came to in one setting, as a ProblemAggregate says."""
+class ProblemTotals(NamedTuple):
+    """Holds what one problem came to in one setting, as a ProblemAggregate says."""
 
     submissions: int = 0
     solved: int = 0
@@ -34,9 +35,9 @@ class Stood(NamedTuple):
     run_id: UUID | None = None
 
 
-class Judged(NamedTuple):
-    """More of one problem in one setting, for figures: its attempts by failure mode, the
-    time of the fastest kernel, and what the reference took beside all of them."""
+class ProblemFigures(NamedTuple):
+    """Holds more of one problem in one setting, for figures: its attempts by failure mode, the
+    microseconds of the fastest kernel, and of the reference beside all of them."""
 
     submissions: int
     solved: int
@@ -51,11 +52,11 @@ class Judged(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Listed:
-    """What the address asks for. What was `judged` is read when it is asked for."""
+    """Holds the problems that the address asks for. `judged` is read when it is asked for."""
 
     every: tuple[Problem, ...]
     shown: tuple[Problem, ...]
-    stood: Mapping[int, Stood]
+    stood: Mapping[int, ProblemTotals]
     setting: Setting | None
     controls: tuple[Filter, ...]
 
@@ -69,21 +70,21 @@ class Listed:
 
     @functools.cached_property
     def hardware(self) -> str:
-        """What the GPUs are called; empty where nothing was judged."""
+        """Return the name of the GPUs; empty where nothing was judged."""
         if self.setting is None:
             return ""
         return Hardware.objects.values_list("title", flat=True).get(pk=self.setting.hardware_id)
 
     @functools.cached_property
-    def judged(self) -> Mapping[int, Judged]:
-        return judged_by_problem(self.setting)
+    def judged(self) -> Mapping[int, ProblemFigures]:
+        return figures_by_problem(self.setting)
 
     @functools.cached_property
     def speedups(self) -> Mapping[int, Sequence[float]]:
         return speedups_by_problem(self.setting)
 
     def cost(self, problem: Problem) -> dict[str, float]:
-        """The least that a rank must do, at the size and ranks of the setting."""
+        """Return the least that a rank must do, at the size and ranks of the setting."""
         return self._costs.get(problem.number, {})
 
     @functools.cached_property
@@ -94,11 +95,12 @@ class Listed:
 
 
 def listed(request: HttpRequest) -> Listed:
-    """Two queries: settings, and problems with what they came to in the one that is shown."""
+    """Read the list in two queries: settings, and problems with what they came to in the one that
+    is shown."""
     setting, controls = setting_filters(request, boards.known_settings())
-    every = with_standings(setting)
+    every = _with_totals(setting)
     stood = {
-        one.number: Stood(*(getattr(one, f"here_{name}") for name in Stood._fields))
+        one.number: ProblemTotals(*(getattr(one, f"here_{name}") for name in ProblemTotals._fields))
         for one in every
         if one.scored and one.here_submissions is not None
     }
@@ -113,24 +115,24 @@ def listed(request: HttpRequest) -> Listed:
     )
 
 
-def with_standings(setting: Setting | None) -> tuple[Any, ...]:
-    """Problems without their payload, and `here_` what each came to."""
+def _with_totals(setting: Setting | None) -> tuple[Any, ...]:
+    """Return problems without their payload, and `here_` what each came to."""
     found = beside(Problem.objects.all(), place_of(setting))
-    here = {f"here_{name}": F(f"here__{name}") for name in Stood._fields}
+    here = {f"here_{name}": F(f"here__{name}") for name in ProblemTotals._fields}
     return tuple(found.defer("payload").annotate(**here))
 
 
-def judged_by_problem(setting: Setting | None) -> dict[int, Judged]:
-    """One query."""
+def figures_by_problem(setting: Setting | None) -> dict[int, ProblemFigures]:
+    """Return the figures' numbers by the problem's number; one query."""
     if setting is None:
         return {}
     own = ProblemAggregate.objects.filter(**asdict(setting), problem__scored=True)
-    rows = own.order_by("problem_id").values_list("problem_id", *Judged._fields)
-    return {number: Judged(*told) for number, *told in rows}
+    rows = own.order_by("problem_id").values_list("problem_id", *ProblemFigures._fields)
+    return {number: ProblemFigures(*told) for number, *told in rows}
 
 
 def speedups_by_problem(setting: Setting | None) -> dict[int, list[float]]:
-    """The best of each submission that solved it; one query."""
+    """Return the best speedup of each submission that solved it, by problem; one query."""
     found: dict[int, list[float]] = {}
     if setting is None:
         return found
@@ -155,7 +157,7 @@ def list_filters(request: HttpRequest, every: Sequence[Problem]) -> list[Filter]
     return [choice_filter(request, *control) for control in named]
 
 
-def matches(problem: Problem, stood: Stood | None, wanted: Mapping[str, str]) -> bool:
+def matches(problem: Problem, stood: ProblemTotals | None, wanted: Mapping[str, str]) -> bool:
     solved = bool(stood and stood.solved)
     tests: dict[str, Callable[[str], bool]] = {
         "category": lambda value: problem.category == value,
@@ -167,10 +169,10 @@ def matches(problem: Problem, stood: Stood | None, wanted: Mapping[str, str]) ->
 
 
 def source_of(problem: Problem) -> str:
-    """The project that its code is from."""
+    """Return the project that its code is from; empty where there is none."""
     return problem.source or ""
 
 
-def baselines_of(problem: Problem) -> list[dict[str, Any]]:
-    """Times of the reference that were measured alone."""
+def baselines_of(problem: Problem) -> list[JsonDict]:
+    """Return times of the reference that were measured alone."""
     return list(orjson.loads(problem.baselines or "[]"))

@@ -1,4 +1,4 @@
-"""What was judged of one problem: best kernels, attempts, failures, and how it scales."""
+"""Reads what was judged of one problem: best kernels, attempts, failures, and how it scales."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import orjson
 from django.db.models import F, Q, QuerySet, TextField
 from django.db.models.functions import Cast
 
+from leaderboard.kit.json_types import JsonDict
 from leaderboard.kit.prepared import Given, ask, given
 from leaderboard.metrics import scores
 from leaderboard.metrics.failures import CORRECT
@@ -34,8 +35,8 @@ ATTEMPTS = Cast("attempts", TextField())
 FASTEST_FIRST = F("best_speedup").desc(nulls_last=True)
 
 
-class Stood(NamedTuple):
-    """What the problem came to in one setting, as a ProblemAggregate says."""
+class SettingTotals(NamedTuple):
+    """Holds what the problem came to in one setting, as a ProblemAggregate says."""
 
     hardware_id: str
     world_size: int
@@ -67,8 +68,8 @@ class Stood(NamedTuple):
         return next(((mode, n) for mode, n in found.most_common(1) if n), None)
 
 
-class Row(NamedTuple):
-    """A submission at the problem, with its fastest correct kernel if there is one."""
+class SubmissionRow(NamedTuple):
+    """Holds a submission at the problem, with its fastest correct kernel if there is one."""
 
     submission_id: int
     submission__harness: str
@@ -93,32 +94,34 @@ class Row(NamedTuple):
 
     @property
     def is_reference(self) -> bool:
-        """Shown, and counted nowhere."""
+        """Return True for a baseline, which is shown and counted nowhere."""
         return self.submission__model__is_baseline
 
 
-def stood_of(problem: Problem) -> list[Stood]:
-    """One query: in every setting, also where the problem is not scored."""
-    return list(map(Stood._make, ask(_stood, problem=problem.number)))
+def totals_by_setting(problem: Problem) -> list[SettingTotals]:
+    """Return the totals in every setting, also where the problem is not scored; one query."""
+    return list(map(SettingTotals._make, ask(_totals, problem=problem.number)))
 
 
-def _stood() -> QuerySet[ProblemAggregate, tuple[Any, ...]]:
+def _totals() -> QuerySet[ProblemAggregate, tuple[Any, ...]]:
     own = ProblemAggregate.objects.filter(problem=Given("problem"))
-    return own.values_list(*Stood._fields)
+    return own.values_list(*SettingTotals._fields)
 
 
-def in_view(settings: Iterable[Setting], stood: Iterable[Stood]) -> list[Setting]:
-    """The site's settings, those that this problem has results in before the others."""
+def in_view(settings: Iterable[Setting], stood: Iterable[SettingTotals]) -> list[Setting]:
+    """Return the site's settings, those that this problem has results in before the others."""
     own = {one.setting for one in stood}
     return sorted(settings, key=lambda setting: setting not in own)
 
 
-def rows_of(problem: Problem, setting: Setting | None, most: int | None = None) -> list[Row]:
-    """One query: references, then the best of the submissions, as many as `most`."""
+def rows_of(
+    problem: Problem, setting: Setting | None, most: int | None = None
+) -> list[SubmissionRow]:
+    """Return references, then the best of the submissions, as many as `most`; one query."""
     if setting is None:
         return []
     where = {"problem": problem.number, **vars(setting)}
-    rows = list(map(Row._make, ask(_rows, tuple(where), most, **where)))
+    rows = list(map(SubmissionRow._make, ask(_rows, tuple(where), most, **where)))
     return [
         *(row for row in rows if row.is_reference),
         *scores.in_order(
@@ -133,29 +136,30 @@ def _rows(where: Iterable[str], most: int | None) -> QuerySet[Summary, tuple[Any
         models = own.filter(submission__model__is_baseline=False)
         best = models.order_by(FASTEST_FIRST, "submission_id").values("pk")[:most]
         own = own.filter(Q(submission__model__is_baseline=True) | Q(pk__in=best))
-    return own.order_by("submission_id").values_list(*Row._fields[:-1], ATTEMPTS)
+    return own.order_by("submission_id").values_list(*SubmissionRow._fields[:-1], ATTEMPTS)
 
 
 def _shown(problem: Problem, setting: Setting) -> SummaryQuerySet:
     return Summary.objects.shown().filter(problem=problem, **asdict(setting))
 
 
-def kernel_records(rows: Iterable[Row]) -> list[dict[str, Any]]:
-    """The best kernel of each that has one."""
+def kernel_records(rows: Iterable[SubmissionRow]) -> list[JsonDict]:
+    """Return the best kernel of each row that has one, by KERNEL_COLUMNS."""
     return [kernel_record(row) for row in rows if row.best_run_id is not None]
 
 
-def kernel_record(row: Row) -> dict[str, Any]:
+def kernel_record(row: SubmissionRow) -> JsonDict:
     columns = (*_named(row), *row[5:-2], str(row.best_run_id))
     return dict(zip(KERNEL_COLUMNS, columns, strict=True))
 
 
-def _named(row: Row) -> tuple[str, str, int]:
+def _named(row: SubmissionRow) -> tuple[str, str, int]:
     return row.submission__model__name, row.submission__harness, row.submission_id
 
 
-def attempt_records(rows: Iterable[Row], most: int | None = None) -> list[dict[str, Any]]:
-    """Every attempt, or as many as `most`; correct ones first, the fastest first."""
+def attempt_records(rows: Iterable[SubmissionRow], most: int | None = None) -> list[JsonDict]:
+    """Return every attempt, or as many as `most`, by ATTEMPT_COLUMNS; correct ones first, the
+    fastest first."""
     names = ATTEMPT_COLUMNS[3:]
     found = [(row, entry) for row in rows for entry in orjson.loads(row.attempts)]
     best = scores.in_order(found, lambda pair: pair[1]["speedup"])[:most]
@@ -167,7 +171,8 @@ def attempt_records(rows: Iterable[Row], most: int | None = None) -> list[dict[s
 
 
 def mode_rows(problem: Problem, setting: Setting | None) -> dict[str, Mapping[str, int]]:
-    """How the attempts of each model and harness ended, the most attempts first; one query."""
+    """Count the attempts of each model and harness by failure mode, the most attempts first; one
+    query."""
     if setting is None:
         return {}
     own = _shown(problem, setting).filter(submission__model__is_baseline=False)

@@ -1,15 +1,16 @@
-"""What others published of models, as rows of a board."""
+"""Reads what others published of models, as rows of a board."""
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import orjson
 from django.db.models import QuerySet, TextField
 from django.db.models.functions import Cast
 
+from leaderboard.kit.json_types import JsonObject
 from leaderboard.kit.links import url
 from leaderboard.kit.prepared import ask, given
 from leaderboard.metrics import scores
@@ -25,7 +26,7 @@ SAID = (
 
 
 class Claim(NamedTuple):
-    """A PublishedResult, whose category None is the total. `payload` is the JSON of what its
+    """Holds a PublishedResult, whose category None is the total. `payload` is the JSON of what its
     publication says besides."""
 
     publication: int
@@ -44,23 +45,23 @@ class Claim(NamedTuple):
     payload: str
 
     @property
-    def publication_says(self) -> Mapping[str, Any]:
+    def publication_says(self) -> JsonObject:
         return _decoded(self.payload)
 
 
 @functools.lru_cache(maxsize=4)
-def _decoded(payload: str) -> Mapping[str, Any]:
-    found: Mapping[str, Any] = orjson.loads(payload)
+def _decoded(payload: str) -> JsonObject:
+    found: JsonObject = orjson.loads(payload)
     return found
 
 
 def published(*, category: str | None, harness: str = "") -> list[Claim]:
-    """Claims for a category; None are those for all problems."""
+    """Return the claims for a category; None are those for all problems."""
     return _claims(category=category, **({"harness": harness} if harness else {}))
 
 
 def every_claim(*, harness: str = "", model: int | None = None) -> list[Claim]:
-    """For every category, and for all problems."""
+    """Return the claims for every category, and for all problems."""
     where = {"harness": harness, "model": model}
     return _claims(**{name: value for name, value in where.items() if value})
 

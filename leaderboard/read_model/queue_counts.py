@@ -1,4 +1,4 @@
-"""How many runs wait, go on and have ended, by class of hardware; indexes tell, however many."""
+"""Counts how many runs wait, go on and have ended, by class of hardware, by indexes alone."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ MOST_COUNTED = 10_000
 
 
 def of_each() -> QuerySet[Run]:
-    """Runs of a Hardware in a query around it."""
+    """Return the runs of a Hardware in a query around it."""
     return Run.objects.order_by().filter(hardware=OuterRef("pk"))
 
 
 def counted(runs: QuerySet[Run], most: int | None = None) -> Subquery:
-    """How many of them, for each Hardware."""
+    """Return how many of them there are for each Hardware, counted no further than `most`."""
     return Subquery(
         runs.values("hardware")[:most],
         output_field=IntegerField(),
@@ -25,7 +25,7 @@ def counted(runs: QuerySet[Run], most: int | None = None) -> Subquery:
 
 
 def by_hardware() -> QuerySet[Hardware]:
-    """With `queued`, `running` and since when the `oldest` waits."""
+    """Return the classes with `queued`, `running` and since when the `oldest` waits."""
     waiting = of_each().filter(status="queued")
     return Hardware.objects.annotate(
         queued=counted(waiting),

@@ -1,4 +1,4 @@
-"""Which problems a page looks at."""
+"""Reads which problems a page looks at."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ from leaderboard.read_model.problem_aggregates import beside, place_of
 
 
 class Named(NamedTuple):
-    """A problem of the catalogue; `solved` is by how many submissions, where that is asked for."""
+    """Holds a problem of the catalogue; `solved` is by how many submissions, where that is asked
+    for."""
 
     number: int
     slug: str
@@ -30,8 +31,8 @@ class Named(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Scope:
-    """The problems that shares are of. `sizes` counts the scored problems of each category,
-    `totals` all of them; `every` names the problems of all categories."""
+    """Describes the problems that shares are of. `sizes` counts the scored problems of each
+    category, `totals` all of them; `every` names the problems of all categories."""
 
     category: str
     scored: int
@@ -44,13 +45,14 @@ class Scope:
 
     @property
     def problems(self) -> frozenset[int] | None:
-        """Numbers of those of the source asked for; None for all."""
+        """Return the numbers of those of the source asked for; None for all."""
         own = frozenset(one.number for one in self.every if one.source == self.source)
         return own if self.source else None
 
 
 def scope(request: HttpRequest, *asked: str, setting: Setting | None = None) -> Scope:
-    """One query: how many problems are scored in each category, and what is solved in a setting.
+    """Read in one query how many problems are scored in each category, and what is solved in a
+    setting.
 
     `asked` names those of the parameters `category` and `source` that the page reads.
     """

@@ -11,7 +11,7 @@ from django.db.models import QuerySet
 from django.db.models.functions import Lower
 
 from leaderboard.kit.prepared import Given, ask, given
-from leaderboard.metrics.attempts import Entry, Judged, entry_of, summed
+from leaderboard.metrics.attempts import Entry, JudgedRun, entry_of, summed
 from leaderboard.models import (
     DataVersion,
     LeaderboardRow,
@@ -30,7 +30,7 @@ from leaderboard.read_model.leaderboard_rows import NO_ROW, columns_of, columns_
 Setting = tuple[Any, ...]
 
 PLACE = 2 + len(SETTING)
-COLUMNS = Judged._fields
+COLUMNS = JudgedRun._fields
 # Within a place the last run of each attempt is the one that counts.
 ORDER = (*COLUMNS[:PLACE], "kernel__attempt", "kernel__step", "finished_at", "id")
 
@@ -57,7 +57,7 @@ def rewrite(submission_id: int, problem_id: int) -> None:
 def _update(submission: Submission, problem: Problem, setting: Mapping[str, Any]) -> None:
     whose = {"submission_id": submission.pk, **setting}
     place = {**whose, "problem_id": problem.pk}
-    attempts = _attempts(map(Judged._make, ask(_runs_of, **place)))
+    attempts = _attempts(map(JudgedRun._make, ask(_runs_of, **place)))
     Summary.objects.put(place, summed(attempts) if attempts else None)
     if problem.scored:
         # What other problems came to is taken from the row: their attempts would take a third of
@@ -132,16 +132,16 @@ def _setting_of(row: Summary) -> Setting:
     return tuple(getattr(row, name) for name in SETTING)
 
 
-def _judged(runs: RunQuerySet) -> Iterator[Judged]:
-    return map(Judged._make, runs.counted().order_by(*ORDER).values_list(*COLUMNS).iterator())
+def _judged(runs: RunQuerySet) -> Iterator[JudgedRun]:
+    return map(JudgedRun._make, runs.counted().order_by(*ORDER).values_list(*COLUMNS).iterator())
 
 
-def _attempts(runs: Iterable[Judged]) -> Sequence[Entry]:
+def _attempts(runs: Iterable[JudgedRun]) -> Sequence[Entry]:
     last = {run.kernel__attempt: run for run in runs}
     return [entry_of(run) for run in last.values()]
 
 
-def _summaries(runs: Iterable[Judged]) -> Iterator[Summary]:
+def _summaries(runs: Iterable[JudgedRun]) -> Iterator[Summary]:
     for place, group in groupby(runs, key=lambda run: run[:PLACE]):
         yield Summary(
             submission_id=place[0],

@@ -111,7 +111,7 @@ def _trimmed(
 
 
 def _once(old: Sequence[str], new: Sequence[str], stretch: Stretch) -> list[Pair]:
-    """Pairs of lines that occur once on each side, as many as keep their order."""
+    """Return pairs of lines that occur once on each side, as many as keep their order."""
     low, high, start, end = stretch
     before, after = Counter(old[low:high]), Counter(new[start:end])
     places = {line: j for j, line in enumerate(new[start:end], start) if after[line] == 1}

@@ -73,7 +73,7 @@ def setting_in_words(run: Run) -> str:
     """Return the setting as boards say it, without a judge's version while nobody judged it."""
     place: dict[str, Any] = {name: getattr(run, name) for name in SETTING_FIELDS}
     setting = Setting(**place)
-    return setting.told(but="" if run.judge_version else "judge_version")
+    return setting.in_words(but="" if run.judge_version else "judge_version")
 
 
 def citation(kernel: Kernel, run: Run | None, url: str) -> dict[str, str]:

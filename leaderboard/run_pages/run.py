@@ -39,7 +39,7 @@ SHOWN_PHASES = ("queued", "build", "verify", "timed")
 
 
 def run(request: HttpRequest, run_id: uuid.UUID, form: str = "html") -> HttpResponseBase:
-    """A finished run never changes, so its page is kept like any other."""
+    """Serve a run's page; a finished run never changes, so its page is cached like any other."""
     is_final = Run.objects.filter(pk=run_id, status__in=FINAL).exists()
     return (finished if is_final else followed)(request, form=form, run_id=run_id)
 

@@ -39,7 +39,7 @@ PUBLIC = Visibility.PUBLIC
 
 
 @dataclass(frozen=True, kw_only=True)
-class Found:
+class SearchHit:
     """Holds a result. `exact`: what was asked for is its name or number, or starts its digest."""
 
     kind: str
@@ -49,7 +49,7 @@ class Found:
     exact: bool
 
 
-def find(asked: str) -> list[Found]:
+def find(asked: str) -> list[SearchHit]:
     """Return at most MOST of each kind, exact ones first; at most four queries."""
     text = " ".join(asked.casefold().split())
     if not text or "\0" in text:
@@ -72,12 +72,12 @@ def hexadecimal(text: str) -> str | None:
     return digits if long_enough and _HEX.fullmatch(digits) else None
 
 
-def sole(found: Sequence[Found]) -> Found | None:
+def sole(found: Sequence[SearchHit]) -> SearchHit | None:
     """Return the only thing found, where it is exactly what was asked for."""
     return found[0] if len(found) == 1 and found[0].exact else None
 
 
-def _problems(text: str, number: int | None) -> list[Found]:
+def _problems(text: str, number: int | None) -> list[SearchHit]:
     """Find problems with every word in number, title, slug or category. First those in whose title
     a word begins as each that was asked for: `all` is in every normALisation."""
     found, near = [], set[str]()
@@ -94,7 +94,9 @@ def _problems(text: str, number: int | None) -> list[Found]:
             note = category if scored else f"{category}, not scored"
             address = url("problem", own, slug)
             named = f"{own}. {title}"
-            found.append(Found(kind="Problem", title=named, note=note, url=address, exact=exact))
+            found.append(
+                SearchHit(kind="Problem", title=named, note=note, url=address, exact=exact)
+            )
             if begins(title.casefold(), text):
                 near.add(address)
     found.sort(key=lambda one: (not one.exact, one.url not in near))
@@ -112,9 +114,9 @@ def begins(title: str, text: str) -> bool:
     return all(any(start.startswith(word) for start in starts) for word in words_of(text))
 
 
-def _categories(text: str, titles: Mapping[str, str]) -> list[Found]:
+def _categories(text: str, titles: Mapping[str, str]) -> list[SearchHit]:
     return [
-        Found(
+        SearchHit(
             kind="Category",
             title=title,
             note="",
@@ -126,10 +128,10 @@ def _categories(text: str, titles: Mapping[str, str]) -> list[Found]:
     ]
 
 
-def _sources(text: str, names: Iterable[str]) -> list[Found]:
+def _sources(text: str, names: Iterable[str]) -> list[SearchHit]:
     """Find codebases, with or without who owns them: `Megatron` is NVIDIA/Megatron-LM."""
     return [
-        Found(
+        SearchHit(
             kind="Source codebase",
             title=name,
             note="problems from it",
@@ -141,14 +143,14 @@ def _sources(text: str, names: Iterable[str]) -> list[Found]:
     ][:MOST]
 
 
-def _filters(text: str) -> list[Found]:
+def _filters(text: str) -> list[SearchHit]:
     """Find backends, mechanisms and harnesses, by which the board can be filtered."""
     tags = judge_constants()["mechanisms"]
     known = [("backend", name, name) for name, _ in BACKENDS]
     known += [("mechanism", tag, mechanism_name(tag)) for tag in tags]
     known += [("harness", name, name) for name in Harness.values]
     return [
-        Found(
+        SearchHit(
             kind=filtered.capitalize(),
             title=title,
             note=f"the leaderboard with this {filtered} only",
@@ -160,10 +162,10 @@ def _filters(text: str) -> list[Found]:
     ]
 
 
-def _hardware(text: str) -> list[Found]:
+def _hardware(text: str) -> list[SearchHit]:
     rows = Hardware.objects.filter(Q(slug__icontains=text) | Q(title__icontains=text))
     return [
-        Found(
+        SearchHit(
             kind="Hardware",
             title=slug,
             note=title,
@@ -174,11 +176,11 @@ def _hardware(text: str) -> list[Found]:
     ]
 
 
-def _models(text: str) -> list[Found]:
+def _models(text: str) -> list[SearchHit]:
     named = Q(name__icontains=text) | Q(slug__icontains=text) | Q(vendor__icontains=text)
     known = LanguageModel.objects.visible().filter(named)
     return [
-        Found(
+        SearchHit(
             kind="Model",
             title=name,
             note=vendor,
@@ -189,10 +191,10 @@ def _models(text: str) -> list[Found]:
     ]
 
 
-def _submissions(number: int) -> list[Found]:
+def _submissions(number: int) -> list[SearchHit]:
     rows = Submission.objects.filter(pk=number, visibility=PUBLIC).select_related("model")
     return [
-        Found(
+        SearchHit(
             kind="Submission",
             title=f"Submission {row.pk}",
             note=f"{row.model.name}, {row.harness}",
@@ -203,7 +205,7 @@ def _submissions(number: int) -> list[Found]:
     ]
 
 
-def _kernels(digits: str) -> list[Found]:
+def _kernels(digits: str) -> list[SearchHit]:
     """Find kernels by a range instead of a pattern: every database finds it in the index."""
     rows = Kernel.objects.filter(source__gte=digits, source__lt=f"{digits}g")
     public = rows.alias(seen_by=Lower("submission__visibility")).filter(seen_by=PUBLIC)
@@ -213,7 +215,7 @@ def _kernels(digits: str) -> list[Found]:
     for digest, title in named:
         titles[digest] = f"{titles[digest]}, {title}" if digest in titles else title
     return [
-        Found(
+        SearchHit(
             kind="Kernel",
             title=digest,
             note=title,
@@ -224,7 +226,7 @@ def _kernels(digits: str) -> list[Found]:
     ]
 
 
-def _runs(digits: str) -> list[Found]:
+def _runs(digits: str) -> list[SearchHit]:
     if len(digits) > RUN_DIGITS:
         return []
     first, last = (uuid.UUID(digits.ljust(RUN_DIGITS, end)) for end in "0f")
@@ -232,7 +234,7 @@ def _runs(digits: str) -> list[Found]:
     public = rows.alias(seen_by=Lower("kernel__submission__visibility")).filter(seen_by=PUBLIC)
     named = public.order_by("id").values_list("id", "status", "verdict", "kernel__problem__title")
     return [
-        Found(
+        SearchHit(
             kind="Run",
             title=str(run_id),
             note=f"{title}: {verdict or status}",

@@ -11,7 +11,7 @@ from leaderboard.delivery.pages import Crumb, Page, Table, origin, public_page
 from leaderboard.kit.links import url
 from leaderboard.kit.visible import visible
 from leaderboard.read_model.filters import said
-from leaderboard.site_pages.finding import FEWEST_DIGITS, LONGEST, MOST, Found, find, sole
+from leaderboard.site_pages.finding import FEWEST_DIGITS, LONGEST, MOST, SearchHit, find, sole
 
 COLUMNS = ("kind", "title", "note", "url", "exact")
 
@@ -27,9 +27,9 @@ def search(request: HttpRequest, form: str = "html") -> HttpResponseBase:
 
 
 @public_page("q", live=True)
-def results(request: HttpRequest, found: list[Found]) -> Page:
+def results(request: HttpRequest, found: list[SearchHit]) -> Page:
     asked = visible(request.GET.get("q", "")[:LONGEST])
-    groups: dict[str, list[Found]] = {}
+    groups: dict[str, list[SearchHit]] = {}
     for one in found:
         groups.setdefault(one.kind, []).append(one)
     records = [vars(one) for one in found]

@@ -13,7 +13,7 @@ from leaderboard.models import Hardware, Problem, ProblemAggregate, Submission
 from leaderboard.models.choices import CURRENT_JUDGE
 from leaderboard.problem_pages.problems import address_of
 from leaderboard.read_model import frames, summary
-from leaderboard.read_model.problem_results import stood_of
+from leaderboard.read_model.problem_results import totals_by_setting
 from tests.leaderboard import factory
 
 pytestmark = pytest.mark.django_db
@@ -50,7 +50,7 @@ def judged(problem: Problem) -> Problem:
 
 
 def test_the_median_beside_kernels_is_kept_for_every_setting(judged: Problem) -> None:
-    (gpus,) = [one for one in stood_of(judged) if one.hardware_id == "h200x4"]
+    (gpus,) = [one for one in totals_by_setting(judged) if one.hardware_id == "h200x4"]
     assert gpus.baseline_runs == 4
     found = [gpus.baseline_low_us, gpus.baseline_us, gpus.baseline_high_us]
     # The quartiles of 90, 100, 110.126 and 150.

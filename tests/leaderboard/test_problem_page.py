@@ -253,7 +253,7 @@ def test_pages_need_at_most_four_queries_besides_the_version(
 
 
 def test_failures_are_counted_by_mode(fast: Run, problem: Problem) -> None:
-    (found,) = problem_results.stood_of(problem)
+    (found,) = problem_results.totals_by_setting(problem)
     assert (found.made, found.correct, found.faster) == (3, 2, 1)
     assert found.commonest_failure == ("deadlock", 1)
     assert found._replace(modes={"correct": 3}).commonest_failure is None

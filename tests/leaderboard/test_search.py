@@ -10,7 +10,7 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from leaderboard.models import Hardware, Kernel, Problem, Run, Visibility
-from leaderboard.site_pages.finding import MOST, Found, find, hexadecimal
+from leaderboard.site_pages.finding import MOST, SearchHit, find, hexadecimal
 from tests.leaderboard import factory
 
 pytestmark = pytest.mark.django_db
@@ -23,7 +23,7 @@ def run() -> Run:
     return factory.make_judged(factory.make_submission("Model One"), factory.make_problem())
 
 
-def kinds(found: list[Found]) -> list[tuple[str, bool]]:
+def kinds(found: list[SearchHit]) -> list[tuple[str, bool]]:
     return [(one.kind, one.exact) for one in found]
 
 
