@@ -1,10 +1,10 @@
-"""The page of one problem: what stands in the way first, then the task."""
+"""Shows one problem: first how far anybody came, then the task."""
 
 from __future__ import annotations
 
 import functools
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import orjson
 from django.db.models import OuterRef, QuerySet, Subquery, TextField
@@ -14,6 +14,7 @@ from django.shortcuts import get_object_or_404
 
 from leaderboard.delivery import cells
 from leaderboard.delivery.pages import Crumb, Page, canonical_query, choice, public_page
+from leaderboard.kit.json_types import JsonObject
 from leaderboard.kit.links import kernel_at, url
 from leaderboard.metrics import floors, scores
 from leaderboard.metrics.floors import LIMITER_WORDS, Limits
@@ -39,7 +40,7 @@ from leaderboard.read_model.problem_results import (
 # Kernels, and attempts.
 MOST_SHOWN = 25
 NOTHING: Mapping[str, object] = {
-    **dict.fromkeys(("best", "told", "limiter", "failure", "failure_share", "reference_us")),
+    **dict.fromkeys(("best", "fastest", "limiter", "failure", "failure_share", "reference_us")),
     **dict.fromkeys(("solvers", "submissions", "correct", "made", "faster"), 0),
     **dict.fromkeys(("kernels", "attempts"), ()),
     **dict.fromkeys(("more_kernels", "more_attempts"), 0),
@@ -90,7 +91,7 @@ def problem(request: HttpRequest, number: int, slug: str) -> Page:
 def twin(
     found: Problem, setting: Setting | None, limits: Limits, judged: Sequence[Judged]
 ) -> dict[str, object]:
-    """Everything, where the page shows the best of it."""
+    """Return everything for the JSON twin, where the page shows the best of it."""
     rows = problem_tables.rows_of_models(found, setting)
     return {
         "problem": found.payload | {"number": found.number},
@@ -103,13 +104,14 @@ def twin(
 
 
 def crumbs() -> tuple[Crumb, ...]:
-    """Down to the list of problems."""
+    """Return the breadcrumbs down to the list of problems."""
     board = Crumb(text="Leaderboard", url=url("board"))
     return board, Crumb(text="Problems", url=url("problems"))
 
 
 def limits_for(request: HttpRequest, found: Problem, here: Stood | None) -> Limits:
-    """The GPU asked for, else that of the setting, else that of the baseline, else the first."""
+    """Return the limits of the GPU asked for, else of the setting's, else of the baseline's, else
+    of the first."""
     known = {limits.slug: limits for limits in floors.datasheets().values()}
     if wanted := choice(request, "gpu", list(known)):
         return known[wanted]
@@ -138,15 +140,15 @@ def results_context(
 
 
 def standing(here: Stood, rows: Sequence[Row]) -> dict[str, object]:
-    """The facts at the head of the page: how far anybody came, and what stops the rest."""
+    """Return the facts at the head of the page: how far anybody came, and what stops the rest."""
     solved = [row for row in rows if row.best_run_id is not None]
     best = next((kernel_record(row) for row in solved if not row.is_reference), None)
-    told = best or next(map(kernel_record, solved), None)
+    fastest = best or next(map(kernel_record, solved), None)
     failure, failed = here.commonest_failure, here.made - here.correct
     return {
         "best": best,
-        "told": told,
-        "limiter": told and LIMITER_WORDS.get(told["limiter"] or ""),
+        "fastest": fastest,
+        "limiter": fastest and LIMITER_WORDS.get(fastest["limiter"] or ""),
         "solvers": here.solved,
         "submissions": here.submissions,
         "correct": here.correct,
@@ -165,23 +167,24 @@ class KernelRow(NamedTuple):
     tail: str
 
     @property
-    def told(self) -> dict[str, object]:
+    def context(self) -> dict[str, object]:
         return _kernel_row(self)
 
 
 class AttemptRow(NamedTuple):
-    """`values` are of ATTEMPT_COLUMNS."""
+    """Holds an attempt of the table; `values` are of ATTEMPT_COLUMNS."""
 
-    values: tuple[Any, ...]
+    values: tuple[object, ...]
     tail: str
 
     @property
-    def told(self) -> dict[str, object]:
+    def context(self) -> dict[str, object]:
         return _attempt_row(dict(zip(ATTEMPT_COLUMNS, self.values, strict=True)), self.tail)
 
 
 def kernel_rows(rows: Sequence[Row], most: int | None, tail: str) -> list[KernelRow]:
-    """Placed by speedup; the reference itself stands above, without a place."""
+    """Return the best kernels placed by speedup; the reference itself stands above, without a
+    place."""
     solved = [row for row in rows if row.best_run_id is not None]
     models = [row for row in solved if not row.is_reference]
     places = scores.places([row.best_speedup for row in models])
@@ -191,7 +194,8 @@ def kernel_rows(rows: Sequence[Row], most: int | None, tail: str) -> list[Kernel
 
 
 def _hashable(row: Row) -> Row:
-    """What a row shows, which is not its attempts."""
+    """Return a row without its attempts, which the table does not show, so that it can be a cache
+    key."""
     return row._replace(attempts="", best_run__mechanisms=tuple(row.best_run__mechanisms or ()))
 
 
@@ -210,7 +214,7 @@ def _kernel_row(shown: KernelRow) -> dict[str, object]:
     }
 
 
-def attempt_rows(records: Iterable[Mapping[str, Any]], tail: str) -> list[AttemptRow]:
+def attempt_rows(records: Iterable[JsonObject], tail: str) -> list[AttemptRow]:
     return [AttemptRow(tuple(map(_fixed, record.values())), tail) for record in records]
 
 
@@ -218,7 +222,7 @@ def _fixed(value: object) -> object:
     return tuple(value) if isinstance(value, list) else value
 
 
-def _attempt_row(record: Mapping[str, Any], tail: str) -> dict[str, object]:
+def _attempt_row(record: JsonObject, tail: str) -> dict[str, object]:
     made = (cells.ratio_cell(record["speedup"]), cells.share_cell(record["utilisation"]))
     return {
         **_linked(record, tail),
@@ -227,7 +231,7 @@ def _attempt_row(record: Mapping[str, Any], tail: str) -> dict[str, object]:
     }
 
 
-def _linked(record: Mapping[str, Any], tail: str) -> dict[str, object]:
+def _linked(record: JsonObject, tail: str) -> dict[str, object]:
     return {
         **{name: record[name] for name in ("model", "harness", "backend", "attempt")},
         "mechanisms": [words(tag) for tag in record["mechanisms"]],
@@ -241,7 +245,7 @@ def _linked(record: Mapping[str, Any], tail: str) -> dict[str, object]:
 
 
 def _same_judge(stood: Sequence[Stood], here: Setting | None) -> list[Stood]:
-    """Times of two versions of the judge are never in one table."""
+    """Return results of one version of the judge: times of two are never in one table."""
     return [one for one in stood if here and one.setting.judge_version == here.judge_version]
 
 
@@ -257,8 +261,9 @@ def floor_table(text: str, limits: Limits, stood: Sequence[Stood], query: str) -
 
 
 def measured(stood: Sequence[Stood], limits: Limits) -> tuple[Times, Times]:
-    """Microseconds of the reference and of the best kernel of a model on this GPU in bfloat16, by
-    size and ranks. The reference's are the medians in the settings of those kernels."""
+    """Return the microseconds of the reference and of the best kernel of a model on this GPU in
+    bfloat16, by size and ranks. The reference's are the medians in the settings of those
+    kernels."""
     here = [
         (not one.solved, one.run__kernel_us, one)
         for one in stood
@@ -290,5 +295,5 @@ def neighbours(found: Problem) -> dict[str, object]:
     return {name: _neighbour(vars(found)[name]) for name in ("before", "after")}
 
 
-def _neighbour(link: Mapping[str, Any] | None) -> dict[str, object] | None:
+def _neighbour(link: JsonObject | None) -> dict[str, object] | None:
     return {**link, "url": url("problem", link["number"], link["slug"])} if link else None
