@@ -1,10 +1,9 @@
-"""The leaderboard."""
+"""Shows the leaderboard: submissions and published claims in one ranked table."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from itertools import groupby
-from typing import Any
 from urllib.parse import parse_qsl
 
 from django.http import HttpRequest
@@ -89,14 +88,16 @@ def board(request: HttpRequest) -> Page:
 
 
 def cite(request: HttpRequest, address: str) -> dict[str, str] | None:
-    """None where the site does not know its own address."""
+    """Return a citation of the board under these filters; None where the site does not know its own
+    address."""
     site = origin(request)
     page = f"{site}{url('board')}" + (f"?{address}" if address else "")
     return citing.live(page, timezone.localdate()) if site else None
 
 
 def counted(query: BoardQuery, rows: Sequence[Placed], part: PagePart[Placed]) -> dict[str, object]:
-    """How many rows there are of what, and where they come from, in words."""
+    """Return how many judged and claimed rows there are, and a sentence that names them and their
+    setting."""
     judged = sum(not row.entry.claimed and not row.entry.baseline for row in rows)
     claimed = sum(row.entry.claimed for row in rows)
     of = f"{part.start + 1} to {part.start + len(part.rows)} of " if part.links else ""
@@ -148,7 +149,7 @@ def table_context(
 
 
 def columns_of(rows: Iterable[Placed]) -> Sides:
-    """Those that some row has a number in."""
+    """Return the columns that some row has a number in: left of the words, and right of them."""
     columns = known_to_any([row.entry for row in rows])
     left = tuple(column for column in columns if column.group != "how")
     return left, tuple(column for column in columns if column.group == "how")
@@ -166,8 +167,8 @@ def heads(columns: Sides, sort: str, p: float, address: str) -> dict[str, object
     }
 
 
-def row_context(row: Placed, columns: Sequence[Column]) -> dict[str, Any]:
-    """A row as the page of a model shows it."""
+def row_context(row: Placed, columns: Sequence[Column]) -> dict[str, object]:
+    """Return a row as the page of a model shows it."""
     entry = row.entry
     return {
         **{name: getattr(entry, name) for name in ("model", "vendor", "harness", "url")},
@@ -192,7 +193,8 @@ def headings(columns: Iterable[Column], sort: str, p: float, address: str) -> li
 
 
 def heading(by: Column | Words, label: str, sort: str, address: str) -> dict[str, str]:
-    """Sorts by its column, and turns the order round when it does already."""
+    """Return a header that links to the board sorted by its column, in the other order where it is
+    sorted by that already."""
     turned = f"-{by.key}" if sort == by.key else by.key
     parts = (address, "" if turned == DEFAULT_SORT else f"sort={turned}")
     query = "&".join(filter(None, parts))

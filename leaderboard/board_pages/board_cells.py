@@ -1,4 +1,4 @@
-"""Rows of a board as markup. Of cells of words few differ, so each is made once."""
+"""Renders rows of a board. Of cells of words few differ, so each is made once."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ def kind_of(entry: Entry) -> str:
 def board_row(
     row: Placed, tie: str, left: Columns, right: Columns, *, comparable: bool, tail: str = ""
 ) -> SafeString:
-    """`tie` says where in its bracket it stands; a `comparable` board has boxes to tick. `tail`
-    ends addresses of submissions."""
+    """Return the markup of a row. `tie` says where in its bracket it stands; a `comparable` board
+    has boxes to tick; `tail` ends addresses of submissions."""
     entry = row.entry
     start = _to_place(kind_of(entry), row.place, tie)
     return SafeString(f"{start}{_after_place(entry, left, right, comparable, tail)}")
@@ -43,7 +43,7 @@ def _to_place(kind: str, place: str | None, tie: str) -> str:
 
 
 def _after_place(entry: Entry, left: Columns, right: Columns, comparable: bool, tail: str) -> str:
-    """Nothing here depends on other rows."""
+    """Return the part of a row that depends on no other row."""
     kind = kind_of(entry)
     made = [
         _name_cell(entry, kind, tail),
@@ -61,7 +61,8 @@ def _after_place(entry: Entry, left: Columns, right: Columns, comparable: bool, 
 
 
 def _name_cell(entry: Entry, kind: str, tail: str) -> SafeString:
-    """The head of a row judged here has an id, which its box to tick is named by."""
+    """Return the head of a row. That of a row judged here has an id, which names its box to
+    tick."""
     place = "" if entry.submission is None else f' id="s{entry.submission:d}"'
     vendor = f"<bdi>{_shown(entry.vendor)}</bdi>" if entry.vendor else ""
     number = f"no. {entry.submission:d}" if kind == "judged" else ""
@@ -78,7 +79,8 @@ def _shown(text: str) -> str:
 
 
 def brackets(rows: Sequence[Placed]) -> list[str]:
-    """Of each row: where the bracket around its tie group begins, goes on and ends."""
+    """Return for each row the class that begins, continues or ends the bracket around its tie
+    group; empty where it has none."""
     found = []
     for group, members in groupby(rows, key=lambda row: row.tie_group):
         size = len(list(members))
@@ -107,7 +109,7 @@ def date_cell(day: str | None) -> SafeString:
 
 
 def tick_cell(submission: int | None) -> SafeString:
-    """A box to tick, named by its row's head."""
+    """Return a box to tick, named by its row's head; an empty cell without a submission."""
     if submission is None:
         return words_cell("", "tick")
     return SafeString(

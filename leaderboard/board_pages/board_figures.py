@@ -1,4 +1,4 @@
-"""Figures of the leaderboard, under the board's filters."""
+"""Draws the figures of the leaderboard, under the board's filters."""
 
 from __future__ import annotations
 
@@ -140,7 +140,8 @@ def chances_say(p: float, claims: Sequence[Claim]) -> str:
 def board_figures(
     query: BoardQuery, ours: Sequence[Entry], claims: Sequence[Claim], address: str
 ) -> list[dict[str, object]]:
-    """The frames of all that have something to show; `address` is the query string."""
+    """Return the frames of all figures that have something to show; `address` is the query
+    string."""
     models = best_of(ours, MOST_BARS)
     made = []
     if models or claimed_figures.curves(claims):
@@ -158,7 +159,7 @@ def board_figures(
 
 
 def best_of(entries: Iterable[Entry], most: int) -> list[Entry]:
-    """By fast_p@1; details of others need not be read."""
+    """Return the best entries by fast_p@1, at most `most`; details of others need not be read."""
     return boards.alone(_first(entries, most))
 
 
@@ -168,21 +169,22 @@ def _first(entries: Iterable[Entry], most: int) -> list[Entry]:
 
 
 def drawn_models(entries: Iterable[Entry], claims: Iterable[Claim] = ()) -> list[str]:
-    """Of all figures of a page, in the order in which they choose colours: those that were only
-    claimed come last, so figures without claims need not know them."""
+    """Return the models of all figures of a page, in the order in which they choose colours: those
+    that were only claimed come last, so figures without claims need not know them."""
     ours = {entry.model for entry in _first(entries, MOST_BOXES)}
     return [*sorted(ours), *sorted({claim.model for claim in claims} - ours)]
 
 
 def named(entries: Sequence[Entry]) -> list[tuple[Entry, str]]:
-    """Each with a name that no other has."""
+    """Return each entry with a name that no other has."""
     names = [f"{entry.model} ({entry.harness})" for entry in entries]
     numbers = [entry.submission for entry in entries]
-    return list(zip(entries, told_apart(names, numbers), strict=True))
+    return list(zip(entries, distinguishable(names, numbers), strict=True))
 
 
-def told_apart(names: Sequence[str], submissions: Sequence[int | None]) -> list[str]:
-    """`Model (human)`, of which there are two, says which submission it is."""
+def distinguishable(names: Sequence[str], submissions: Sequence[int | None]) -> list[str]:
+    """Return the names, where several are `Model (human)` with the number of the submission in
+    them."""
     times = Counter(names)
     return [
         name if times[name] == 1 or number is None else f"{name[:-1]}, submission {number})"
@@ -191,7 +193,8 @@ def told_apart(names: Sequence[str], submissions: Sequence[int | None]) -> list[
 
 
 def fast_p_curves(entries: Sequence[Entry], claims: Sequence[Claim], scored: int) -> list[Curve]:
-    """The best entries, then the published curves (of all problems, so not for one category)."""
+    """Return curves of the best entries, then the published ones (of all problems, so not for one
+    category)."""
     ours = [
         Curve(
             model=entry.model,
@@ -207,10 +210,11 @@ def fast_p_curves(entries: Sequence[Entry], claims: Sequence[Claim], scored: int
 def chances_of(
     entries: Sequence[Entry], claims: Sequence[Claim], scored: int, p: float
 ) -> list[Chances]:
-    """Of the best rows, then published ones; none where nobody drew a second sample."""
+    """Return chances of the best rows, then published ones; none where nobody drew a second
+    sample."""
     best = best_of(entries, MOST_CURVES)
-    told = claimed_figures.chances(claims, p)
-    if max((entry.score.k for entry in best), default=1) < 2 and not told:
+    published = claimed_figures.chances(claims, p)
+    if max((entry.score.k for entry in best), default=1) < 2 and not published:
         return []
     made = []
     for entry, name in named(best):
@@ -219,7 +223,7 @@ def chances_of(
         fast = tuple(scores.share_fast(entry.results, scored, k, p) for k in ks)
         own = Chances(model=entry.model, name=name, samples=ks, passing=passing, fast=fast)
         made.append(own)
-    return made + told
+    return made + published
 
 
 def spreads_of(entries: Sequence[Entry]) -> list[Spread]:
@@ -235,7 +239,8 @@ def spreads_of(entries: Sequence[Entry]) -> list[Spread]:
 def utilisations_of(
     entries: Sequence[Entry], titles: dict[str, str]
 ) -> tuple[list[ByCategory], list[str]]:
-    """Rows, and the categories in which some row has a number."""
+    """Return rows of utilisation (shares of the bound), and the titles of the categories in which
+    some row has a number."""
     tables = [(*one, by_category(one[0])) for one in named(best_of(entries, MOST_CURVES))]
     known = [slug for slug in titles if any(slug in table for _, _, table in tables)]
     rows = [
@@ -250,7 +255,8 @@ def utilisations_of(
 
 
 def by_category(entry: Entry) -> dict[str, float]:
-    """Median utilisation of the problems solved, where there is one."""
+    """Return the median utilisation of the problems solved, by category; categories without one are
+    left out."""
     groups: dict[str, list[float]] = {}
     for cell in entry.cells:
         if cell.correct and cell.utilisation is not None:
@@ -259,7 +265,7 @@ def by_category(entry: Entry) -> dict[str, float]:
 
 
 def mode_counts(entries: Sequence[Entry], claims: Sequence[Claim]) -> list[ModeCounts]:
-    """Of the best rows, and of what was published of all problems."""
+    """Return the failures of the best rows, then those published of all problems."""
     ours = [
         ModeCounts(name=name, counts=entry.modes)
         for entry, name in named(best_of(entries, MOST_BARS))

@@ -1,10 +1,10 @@
-"""Models by category: where each succeeds, ours beside the published claims."""
+"""Shows models by category: where each succeeds, ours beside the published claims."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from django.http import HttpRequest
 from django.utils.safestring import SafeString
@@ -59,7 +59,7 @@ def categories(request: HttpRequest) -> Page:
 
 
 def tree(found: Scope, where: str) -> list[dict[str, object]]:
-    """Families of categories, with a mark for each problem: solved, scored, not scored."""
+    """Return families of categories, with a mark for each problem: solved, scored, not scored."""
     solved = Counter(one.category for one in found.every if one.scored and one.solved)
 
     def leaf(slug: str) -> dict[str, object]:
@@ -83,7 +83,7 @@ def category_url(slug: str, where: str) -> str:
 
 
 class Pick(NamedTuple):
-    """A model, and the address that shows it too, or no longer."""
+    """Describes a model to choose: `url` shows it too, or no longer if it is shown."""
 
     model: str
     url: str
@@ -91,7 +91,7 @@ class Pick(NamedTuple):
 
 
 def picker(query: CategoryQuery, address: str) -> list[Pick]:
-    """Every model."""
+    """Return every model as a link that adds it to those shown, or takes it out."""
     names = {side.slug: side.model for side in query.sides}
     shown = list(dict.fromkeys(side.slug for side in query.shown))
     rest = "&".join(part for part in address.split("&") if part and not part.startswith("models="))
@@ -106,7 +106,7 @@ def picker(query: CategoryQuery, address: str) -> list[Pick]:
 
 
 def table_context(query: CategoryQuery, where: str) -> dict[str, object]:
-    """A row for each category, two cells for each column: pass, and fast."""
+    """Return a row for each category, with two cells for each side: pass, and fast."""
     titles = query.titles
     ours = [side for side in query.shown if not side.claimed]
     theirs = [side for side in query.shown if side.claimed]
@@ -132,7 +132,7 @@ def table_context(query: CategoryQuery, where: str) -> dict[str, object]:
 
 
 def _cells(name: str, sides: Sequence[Side], sizes: Mapping[str, int] | None) -> SafeString:
-    """How many problems there are, then each side's counts; nothing without sides."""
+    """Return a cell with the number of problems, then each side's counts; nothing without sides."""
     if sizes is None:
         return cells.joined([])
     made = [cells.count_cell(sizes.get(name))]
@@ -142,7 +142,8 @@ def _cells(name: str, sides: Sequence[Side], sizes: Mapping[str, int] | None) ->
 
 
 def _changes(score: Score | None) -> list[SafeString]:
-    """As published: problems solved with one attempt, and with k."""
+    """Return problems solved with one attempt and with k, as publications give them: passing, then
+    fast."""
     if score is None or score.pass_at_1 is None:
         return [cells.change_cell(None, None)] * 2
     n = score.scored
@@ -156,7 +157,7 @@ def _times(share: float | None, n: int) -> float | None:
 
 
 def publication_context(claims: Sequence[Claim]) -> dict[str, object]:
-    """What stands below the table: where claims come from and under which setting."""
+    """Return the notes below the table: where claims come from and under which setting."""
     if not claims:
         none = "No published results have been imported."
         return {"citation": none, "note_counts": "", "setting": [], "agentic": []}
@@ -170,7 +171,7 @@ def publication_context(claims: Sequence[Claim]) -> dict[str, object]:
     }
 
 
-def _record(side: Side, name: str) -> dict[str, Any]:
+def _record(side: Side, name: str) -> dict[str, object]:
     score = side.scores[name]
     return {
         "model": side.model,

@@ -1,9 +1,9 @@
-"""One category: its problems, who does best on them, how kernels fail there."""
+"""Shows one category: its problems, who does best on them, how kernels fail there."""
 
 from __future__ import annotations
 
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 from uuid import UUID
 
@@ -17,6 +17,7 @@ from leaderboard.board_pages.taxonomy import family_of
 from leaderboard.delivery import cells
 from leaderboard.delivery.pages import Crumb, Page, Table, canonical_query, public_page
 from leaderboard.figures.frame import framed
+from leaderboard.kit.json_types import JsonDict, JsonObject
 from leaderboard.kit.links import url
 from leaderboard.kit.prepared import Given, ask, given
 from leaderboard.metrics.verdicts import words
@@ -80,8 +81,8 @@ def _where(setting: Setting | None) -> dict[str, object]:
     return {"showing": setting, "ranks": setting.world_size if setting else LIST_RANKS}
 
 
-class Asked(NamedTuple):
-    """A problem with what it came to in the setting."""
+class CategoryProblem(NamedTuple):
+    """Holds a problem with its results in the setting."""
 
     number: int
     slug: str
@@ -101,18 +102,23 @@ class Asked(NamedTuple):
     here__usual_utilisation: float | None
 
 
-def problems_of(slug: str, setting: Setting | None) -> list[Asked]:
+def problems_of(slug: str, setting: Setting | None) -> list[CategoryProblem]:
     where = place_of(setting)
-    return list(map(Asked._make, ask(_problems, tuple(where), slug=slug, **where)))
+    return list(map(CategoryProblem._make, ask(_problems, tuple(where), slug=slug, **where)))
 
 
 def _problems(where: tuple[str, ...]) -> QuerySet[Problem, tuple[Any, ...]]:
     found = beside(Problem.objects.filter(category=Given("slug")), given(where))
-    return found.annotate(also=KT("payload__also")).order_by("number").values_list(*Asked._fields)
+    return (
+        found.annotate(also=KT("payload__also"))
+        .order_by("number")
+        .values_list(*CategoryProblem._fields)
+    )
 
 
-def problem_record(problem: Asked, setting: Setting | None) -> dict[str, Any]:
-    """What became of a problem over all submissions; the best is the fastest right kernel."""
+def problem_record(problem: CategoryProblem, setting: Setting | None) -> JsonDict:
+    """Return the results at a problem over all submissions; the best is the fastest right kernel.
+    `wire_bytes` are bytes, `utilisation` is a share of the bound."""
     size, ranks = (setting.size, setting.world_size) if setting else (LIST_SIZE, LIST_RANKS)
     costs = orjson.loads(problem.costs or "{}").get(size, {}).get(str(ranks), {})
     tried, solved = (
@@ -134,7 +140,7 @@ def problem_record(problem: Asked, setting: Setting | None) -> dict[str, Any]:
     }
 
 
-def _problem_row(problem: Asked, record: Mapping[str, Any]) -> dict[str, object]:
+def _problem_row(problem: CategoryProblem, record: JsonObject) -> dict[str, object]:
     numbers = [
         cells.bytes_cell(record["wire_bytes"]),
         cells.fraction_cell(record["solved"], record["tried"] or None),
@@ -152,8 +158,9 @@ def _problem_row(problem: Asked, record: Mapping[str, Any]) -> dict[str, object]
     }
 
 
-def facts(records: Sequence[Mapping[str, Any]], scored: int) -> dict[str, object]:
-    """Medians are over the problems that somebody solved."""
+def facts(records: Sequence[JsonObject], scored: int) -> dict[str, object]:
+    """Return how many problems are scored and solved, with medians over those that somebody
+    solved."""
     speedups = [record["best_speedup"] for record in records if record["best_speedup"]]
     known = [r["utilisation"] for r in records if r["utilisation"] is not None]
     return {
@@ -166,7 +173,7 @@ def facts(records: Sequence[Mapping[str, Any]], scored: int) -> dict[str, object
 
 
 def models_context(rows: Sequence[Placed], tail: str) -> dict[str, object]:
-    """`tail` ends addresses of submissions."""
+    """Return the best models and all claims as rows; `tail` ends addresses of submissions."""
     judged = [row for row in rows if not row.entry.claimed][:MOST_MODELS]
     shown = [*judged, *(row for row in rows if row.entry.claimed)]
     known = known_to_any([row.entry for row in shown])

@@ -1,10 +1,10 @@
-"""The heat map of categories by models."""
+"""Draws the heat map of categories by models."""
 
 from __future__ import annotations
 
 from django.http import HttpRequest
 
-from leaderboard.board_pages.board_figures import told_apart
+from leaderboard.board_pages.board_figures import distinguishable
 from leaderboard.board_pages.taxonomy import (
     ALL,
     CATEGORY_PARAMETERS,
@@ -47,14 +47,14 @@ def heat_title(query: CategoryQuery) -> str:
 
 
 def heat_frame(query: CategoryQuery, address: str) -> dict[str, object] | None:
-    """The frame in the page; None where there is no model to show."""
+    """Return the frame in the page; None where there is no model to show."""
     return framed(heat_map, address, title=heat_title(query)) if query.shown else None
 
 
 def heat_rows(query: CategoryQuery) -> tuple[list[ByCategory], list[str]]:
     names = {**query.titles, ALL: "All"}
     sides = query.shown
-    apart = told_apart([side.name for side in sides], [side.submission for side in sides])
+    apart = distinguishable([side.name for side in sides], [side.submission for side in sides])
     rows = [
         ByCategory(
             model=side.model,

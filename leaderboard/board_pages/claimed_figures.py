@@ -1,15 +1,15 @@
-"""What publications tell of models, as rows of the board's figures."""
+"""Turns published claims into rows of the board's figures."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from leaderboard.charts.boards import Chances, Curve, ModeCounts
+from leaderboard.kit.json_types import JsonDict
 from leaderboard.metrics import scores
 from leaderboard.read_model.published_claims import Claim
 
-# Where a publication's file tells them.
+# Keys of a publication's file.
 CURVES, MODES = "fast_p_curve_read_off_plot", "failure_modes_zero_shot"
 
 
@@ -23,12 +23,13 @@ def curves(claims: Sequence[Claim]) -> list[Curve]:
             shares=tuple(shares),
             published=True,
         )
-        for name, shares in _told(claims, CURVES).items()
+        for name, shares in _stated(claims, CURVES).items()
     ]
 
 
 def chances(claims: Sequence[Claim], p: float) -> list[Chances]:
-    """Of one sample and of three, where both were published; how many are fast is known at 1."""
+    """Return the chances with one sample and with three, where both were published; how many are
+    fast is known at p = 1 alone."""
     return [
         Chances(
             model=claim.model,
@@ -52,19 +53,21 @@ def mode_counts(claims: Sequence[Claim]) -> list[ModeCounts]:
     order = claims[0].publication_says.get(MODES, {}).get("order", ()) if claims else ()
     return [
         ModeCounts(name=f"{name} (published)", counts=dict(zip(order, counts, strict=True)))
-        for name, counts in _told(claims, MODES).items()
+        for name, counts in _stated(claims, MODES).items()
     ]
 
 
-def _told(claims: Sequence[Claim], key: str) -> dict[str, Sequence[Any]]:
-    """What a publication tells of all problems, by the names of models that are claimed here."""
+def _stated(claims: Sequence[Claim], key: str) -> JsonDict:
+    """Return the values that a publication states under `key` for models claimed here, by model;
+    none for claims of one category, since it states them over all problems."""
     if not claims or claims[0].category is not None:
         return {}
-    told = claims[0].publication_says.get(key, {})
+    stated = claims[0].publication_says.get(key, {})
     names = dict.fromkeys(claim.model for claim in _best_first(claims))
-    return {name: told[name] for name in names if name in told}
+    return {name: stated[name] for name in names if name in stated}
 
 
 def _best_first(claims: Sequence[Claim]) -> list[Claim]:
-    """As a board places them; a publication is stored without the order of its names."""
+    """Return claims as a board places them; a publication is stored without the order of its
+    names."""
     return scores.in_order(claims, lambda claim: claim.fast_at_1)

@@ -1,4 +1,4 @@
-"""Models by problems, and the way from a cell to its attempt."""
+"""Shows models by problems, and leads from a cell to its attempt."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from django.views.decorators.http import require_safe
 from leaderboard.board_pages import matrix_rows
 from leaderboard.board_pages.matrix_rows import (
     CELL_COLUMNS,
-    Column,
     Group,
     Numbers,
+    ProblemColumn,
     RowHead,
     cell_record,
 )
@@ -105,16 +105,16 @@ def asked_for(scope: Scope) -> tuple[Named, ...]:
 
 
 @functools.lru_cache(maxsize=16)
-def grouped(problems: tuple[Named, ...], page: str, kept: str) -> tuple[Group, ...]:
-    """By category; `kept` are the other filters."""
-    columns: dict[str, list[Column]] = {}
+def grouped(problems: tuple[Named, ...], page: str, filters: str) -> tuple[Group, ...]:
+    """Return the problems by category; `filters` is the query string of the other filters."""
+    columns: dict[str, list[ProblemColumn]] = {}
     titles: dict[str, str] = {}
     for one in problems:
         titles[one.category] = one.category_title
         address = url("problem", one.number, one.slug)
-        found = Column(number=one.number, title=one.title, url=address, scored=one.scored)
+        found = ProblemColumn(number=one.number, title=one.title, url=address, scored=one.scored)
         columns.setdefault(one.category, []).append(found)
-    tail = f"&{kept}" if kept else ""
+    tail = f"&{filters}" if filters else ""
     return tuple(
         Group(title=titles[own], url=f"{page}?category={own}{tail}", columns=tuple(members))
         for own, members in columns.items()
@@ -136,7 +136,7 @@ def _row(entry: Entry, numbers: Numbers, where: str, tail: str) -> tuple[RowHead
 
 @require_safe
 def row(request: HttpRequest, submission: int) -> HttpResponse:
-    """To the part of the matrix that holds a submission, under the same filters."""
+    """Redirect to the part of the matrix that holds a submission, under the same filters."""
     try:
         rows = placed(board_query(request).judged(), DEFAULT_SORT)
     except BadQuery as error:
@@ -144,8 +144,8 @@ def row(request: HttpRequest, submission: int) -> HttpResponse:
     at = next((n for n, row in enumerate(rows) if row.entry.submission == submission), None)
     if at is None:
         raise Http404
-    kept = canonical_query(request, BOARD_PARAMETERS)
-    part = part_url(url("matrix"), kept, at // ROWS_A_PAGE + 1)
+    filters = canonical_query(request, BOARD_PARAMETERS)
+    part = part_url(url("matrix"), filters, at // ROWS_A_PAGE + 1)
     return redirect(f"{part}#s{submission}")
 
 
@@ -155,7 +155,7 @@ def row_url(submission: int, setting: Setting) -> str:
 
 @require_safe
 def attempt(request: HttpRequest, submission: int, problem: int) -> HttpResponse:
-    """To the run that a cell of the matrix shows."""
+    """Redirect to the run that a cell of the matrix shows."""
     try:
         entries = one_submission(board_query(request), submission)
     except BadQuery as error:
@@ -167,7 +167,8 @@ def attempt(request: HttpRequest, submission: int, problem: int) -> HttpResponse
 
 
 def one_submission(query: BoardQuery, number: int) -> list[Entry]:
-    """With the kernels that count, as in the matrix that a reader came from."""
+    """Return the entry of a submission with the kernels that count under the filters of the matrix;
+    none without a setting."""
     if query.setting is None:
         return []
     return boards.judged(

@@ -1,4 +1,4 @@
-"""Submissions by problems: what became of each pair, as one mark."""
+"""Renders rows of the matrix: each problem of a submission as one mark."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ from leaderboard.read_model.details import Marked
 
 @dataclass(frozen=True, kw_only=True)
 class Mark:
-    """A sign of a closed set: the class that colours it, what is drawn, what it means."""
+    """Describes a sign of a closed set: the class that colours it, its glyph and its meaning in
+    words."""
 
     code: str
     glyph: str
@@ -49,7 +50,7 @@ CELL_COLUMNS = (
 )
 
 
-class Column(NamedTuple):
+class ProblemColumn(NamedTuple):
     number: int
     title: str
     url: str
@@ -61,11 +62,11 @@ class Column(NamedTuple):
 
 
 class Group(NamedTuple):
-    """The problems of a category; `url` shows them alone."""
+    """Holds the problems of a category; `url` shows them alone."""
 
     title: str
     url: str
-    columns: tuple[Column, ...]
+    columns: tuple[ProblemColumn, ...]
 
     @property
     def short(self) -> str:
@@ -77,7 +78,8 @@ class Group(NamedTuple):
 
 
 def mark_of(cell: Marked) -> Mark | None:
-    """Faster means what it means for fast_1: with the whole interval."""
+    """Return the mark of a cell, None where it has none; faster means the same as for fast_1: with
+    the whole interval."""
     if cell.best_speedup is None or cell.best_low is None:
         return FAILURES.get(cell.mode or "")
     if cell.best_low > 1.0:
@@ -91,7 +93,7 @@ def mark_of(cell: Marked) -> Mark | None:
 def row_cells(
     submission: int, marks: tuple[Marked, ...], groups: Numbers, query: str
 ) -> SafeString:
-    """Return the cells of a row. `query` is what leads to the same attempt of the same setting."""
+    """Return the cells of a row. `query` leads to the same attempt of the same setting."""
     start = escape(url("attempt", submission, 0).removesuffix("0"))
     end = escape(f"?{query}" if query else "")
     # What is written into a cell is a mark of ours or a number, or was escaped before.
@@ -109,7 +111,8 @@ def row_cells(
 
 
 def _around(cell: Marked, edge: bool, in_digits: bool) -> tuple[str, str] | None:
-    """What stands before and after the address of a cell's run; None where nothing was judged."""
+    """Return the markup before and after the address of a cell's run; None where nothing was
+    judged."""
     mark = mark_of(cell)
     if mark is None:
         return None
@@ -124,8 +127,8 @@ def _around(cell: Marked, edge: bool, in_digits: bool) -> tuple[str, str] | None
     )
 
 
-def solved_cells(entries: Iterable[Entry], columns: Sequence[Column]) -> SafeString:
-    """How many of the rows solved each problem; baselines are no submissions to count."""
+def solved_cells(entries: Iterable[Entry], columns: Sequence[ProblemColumn]) -> SafeString:
+    """Return how many of the rows solved each problem; baselines are not counted."""
     found = [entry.solved for entry in entries if not entry.baseline]
     wide = 1 + max((column.number for column in columns), default=0)
     letters = "".join(own.ljust(wide)[:wide] for own in found)
@@ -143,7 +146,7 @@ class RowHead(NamedTuple):
 
 
 def cell_record(entry: Entry, cell: Cell) -> dict[str, object]:
-    """A row of the CSV twin; keys are CELL_COLUMNS."""
+    """Return a row of the CSV twin; keys are CELL_COLUMNS."""
     return {
         "submission": entry.submission,
         "model": entry.model,

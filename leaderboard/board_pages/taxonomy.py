@@ -1,4 +1,4 @@
-"""Categories: how they are grouped, and how rows of the board do in each of them."""
+"""Groups categories into families, and scores rows of the board in each of them."""
 
 from __future__ import annotations
 
@@ -50,7 +50,8 @@ BEST_SHOWN, MOST_MODELS = 3, 12
 
 @dataclass(frozen=True, kw_only=True)
 class Side:
-    """One row of the board as a column: `scores` by category, and over all problems under `all`."""
+    """Describes one row of the board as a column: `scores` by category, and over all problems under
+    `all`."""
 
     slug: str
     model: str
@@ -63,7 +64,7 @@ class Side:
 
     @functools.cached_property
     def scores(self) -> Mapping[str, Score]:
-        """Made for those that are shown."""
+        """Return the scores, computed for the sides that are shown only."""
         return self.score()
 
     @property
@@ -74,7 +75,7 @@ class Side:
 
 @dataclass(frozen=True, kw_only=True)
 class CategoryQuery:
-    """What the page of categories and its heat map show."""
+    """Holds the data and choices that the page of categories and its heat map show."""
 
     scope: Scope
     setting: Setting | None
@@ -88,14 +89,16 @@ class CategoryQuery:
 
     @property
     def titles(self) -> dict[str, str]:
-        """Categories of the catalogue, then those that only a publication has problems of."""
+        """Return titles of the catalogue's categories, then of those that only a publication has
+        problems of, by slug."""
         payload = self.claims[0].publication_says if self.claims else {}
         claimed = {category_slug(title): title for title in payload.get("categories", {})}
         return self.scope.titles | claimed
 
 
 def category_query(request: HttpRequest) -> CategoryQuery:
-    """Four queries: categories, settings, what was judged, what was claimed."""
+    """Return the categories, settings, judged and claimed rows that a request asks for, in four
+    queries. Raises BadQuery for a bad filter."""
     metric = choice(request, "metric", list(METRICS), "pass1")
     setting, controls = setting_filters(request, boards.known_settings())
     found = scope(request, setting=setting)
@@ -124,7 +127,8 @@ def category_query(request: HttpRequest) -> CategoryQuery:
 
 
 def chosen_models(request: HttpRequest, sides: Sequence[Side]) -> tuple[str, ...]:
-    """Slugs from `?models=a,b`. Raises BadQuery for one that has no results here."""
+    """Return the slugs of `?models=a,b`. Raises BadQuery for one that has no results here, or for
+    too many."""
     text = request.GET.get("models", "")
     chosen = tuple(dict.fromkeys(slug for slug in text.split(",") if slug))
     known = list(dict.fromkeys(side.slug for side in sides))
@@ -137,7 +141,8 @@ def chosen_models(request: HttpRequest, sides: Sequence[Side]) -> tuple[str, ...
 
 
 def shown_sides(sides: Sequence[Side], chosen: Sequence[str]) -> list[Side]:
-    """Of the models chosen; else the best submissions, and claims that tell of categories."""
+    """Return the sides of the models chosen; without any, the best submissions and the claims that
+    state results by category."""
     if chosen:
         return [side for slug in chosen for side in sides if side.slug == slug]
     ours = [side for side in sides if not side.claimed and not side.baseline][:BEST_SHOWN]
@@ -145,7 +150,7 @@ def shown_sides(sides: Sequence[Side], chosen: Sequence[str]) -> list[Side]:
 
 
 def by_model(claims: Iterable[Claim]) -> list[list[Claim]]:
-    """Claims of one publication, model and harness together."""
+    """Return the claims grouped by publication, model and harness."""
     groups: dict[tuple[int, str, str], list[Claim]] = {}
     for claim in claims:
         groups.setdefault((claim.publication, claim.slug, claim.harness), []).append(claim)
@@ -189,7 +194,7 @@ def family_of(category: str) -> str:
 
 
 def families(titles: Iterable[str]) -> dict[str, list[str]]:
-    """Categories by family, families in their order."""
+    """Return the categories of each family that has some, families in their order."""
     groups: dict[str, list[str]] = {name: [] for name in (*FAMILIES, OTHERS)}
     for category in titles:
         groups[family_of(category)].append(category)

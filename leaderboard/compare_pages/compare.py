@@ -1,9 +1,8 @@
-"""Submissions side by side."""
+"""Shows submissions side by side."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 from urllib.parse import urlencode
 
 from django.http import HttpRequest, HttpResponseBase
@@ -24,7 +23,7 @@ from leaderboard.compare_pages.meeting import (
     meeting,
     stands,
 )
-from leaderboard.compare_pages.side_by_side import LETTERS, Asked, Bounds, Line
+from leaderboard.compare_pages.side_by_side import LETTERS, Bounds, ComparedProblem, Comparison
 from leaderboard.delivery import cells
 from leaderboard.delivery.pages import BadQuery, Crumb, Page, Table, canonical_query, public_page
 from leaderboard.kit.links import url
@@ -51,8 +50,8 @@ DETAILS = ("cells",)
 
 @require_safe
 def compare(request: HttpRequest, form: str = "html") -> HttpResponseBase:
-    """Rows ticked on a board come as `with`, two fields of a form as `kernels`; both get an
-    address that says which is which."""
+    """Return the page of a comparison. Rows ticked on a board come as `with`, two fields of a form
+    as `kernels`; both are redirected to an address that says which is which."""
     ticked = [value for value in request.GET.getlist("with") if value][: len(LETTERS)]
     if ticked:
         where = [(name, request.GET[name]) for name in SETTING_FILTERS if request.GET.get(name)]
@@ -110,19 +109,20 @@ def submissions(request: HttpRequest) -> Page:
     )
 
 
-def scored_problems() -> tuple[list[Asked], dict[str, str]]:
-    """In the order of the catalogue, and the titles of their categories."""
+def scored_problems() -> tuple[list[ComparedProblem], dict[str, str]]:
+    """Return the scored problems in the order of the catalogue, and the titles of their
+    categories."""
     fields = ("number", "slug", "title", "category", "category_title")
     rows = Problem.objects.scored().values_list(*fields)
     problems = [
-        Asked(number=number, title=title, url=url("problem", number, slug), category=own)
+        ComparedProblem(number=number, title=title, url=url("problem", number, slug), category=own)
         for number, slug, title, own, _ in rows
     ]
     return problems, {own: title for *_, own, title in rows}
 
 
 def shown(sides: Sequence[Placed], absent: Sequence[str]) -> bool:
-    """Half of what was asked for would be read as the whole."""
+    """Return whether to show a comparison; half of it would be read as the whole."""
     return len(sides) > 1 and not absent
 
 
@@ -131,8 +131,9 @@ def asked_for(request: HttpRequest) -> list[str]:
 
 
 def chosen(request: HttpRequest, rows: Sequence[Placed]) -> tuple[list[Placed], list[str], Places]:
-    """A submission by its number, or a model's best by the model's slug; none twice. Beside them
-    those that are on a board, but not in this setting; if any are, also where all were judged."""
+    """Return the sides asked for: a submission by its number, or a model's best by the model's
+    slug, none twice. Beside them those that are on a board, but not in this setting; if any are,
+    also where all were judged."""
     sides: list[Placed] = []
     missing: dict[str, str] = {}
     for name in LETTERS:
@@ -161,7 +162,8 @@ def parted(
     absent: Sequence[str],
     sides: Sequence[Placed],
 ) -> dict[str, object]:
-    """Why some of those asked for are not set side by side here, and what can be."""
+    """Return why some of those asked for are not set side by side here, and which can be
+    compared."""
     met = meeting(places, settings, setting)
     apart = differences(places)
     numbers = [side.entry.submission for side in sides]
@@ -204,7 +206,7 @@ def bounds_of(sides: Sequence[Placed]) -> Bounds:
 
 
 def compared(
-    found: Sequence[Line], sides: Sequence[Placed], titles: Mapping[str, str], where: str
+    found: Sequence[Comparison], sides: Sequence[Placed], titles: Mapping[str, str], where: str
 ) -> dict[str, object]:
     overlap = side_by_side.overlap(found, len(sides))
     first, *others = list(LETTERS[: len(sides)].upper())
@@ -219,7 +221,7 @@ def compared(
     }
 
 
-def score_rows(found: Sequence[Line], sides: Sequence[Placed]) -> list[dict[str, object]]:
+def score_rows(found: Sequence[Comparison], sides: Sequence[Placed]) -> list[dict[str, object]]:
     marks = [side.entry.score for side in sides]
     overlap = side_by_side.overlap(found, len(sides))
     common = side_by_side.speedups_in_common(found, len(sides))
@@ -240,9 +242,10 @@ def score_rows(found: Sequence[Line], sides: Sequence[Placed]) -> list[dict[str,
 
 
 def category_rows(
-    found: Sequence[Line], sides: Sequence[Placed], titles: Mapping[str, str], where: str
+    found: Sequence[Comparison], sides: Sequence[Placed], titles: Mapping[str, str], where: str
 ) -> list[dict[str, object]]:
-    """`where` is the setting as the address names it."""
+    """Return a row of counts and speedups for each category; `where` is the setting as the address
+    names it."""
     rows: list[dict[str, object]] = []
     for slug, group in side_by_side.by_category(found).items():
         solved = [sum(line.solved[n] for line in group) for n in range(len(sides))]
@@ -258,9 +261,9 @@ def category_rows(
     return rows
 
 
-def record(line: Line) -> dict[str, Any]:
-    """A row of the twins; keys begin with the letter of a submission."""
-    made: dict[str, Any] = {"number": line.problem.number, "problem": line.problem.title}
+def record(line: Comparison) -> dict[str, object]:
+    """Return a row of the twins; keys begin with the letter of a submission."""
+    made: dict[str, object] = {"number": line.problem.number, "problem": line.problem.title}
     for letter, outcome in zip(LETTERS, line.outcomes, strict=False):
         for name in ("verdict", "speedup", "low", "high", "run"):
             made[f"{letter}_{name}"] = getattr(outcome, name) if outcome else None

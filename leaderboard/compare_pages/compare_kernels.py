@@ -1,16 +1,16 @@
-"""Two kernels side by side, down to the lines in which they differ."""
+"""Shows two kernels side by side, down to the lines in which they differ."""
 
 from __future__ import annotations
 
 import re
 import uuid
 from collections.abc import Sequence
-from typing import Any
 
 from django.http import Http404, HttpRequest
 
-from leaderboard.compare_pages.side_by_side import LETTERS, Outcome, are_apart
+from leaderboard.compare_pages.side_by_side import LETTERS, ComparedOutcome, are_apart
 from leaderboard.delivery.pages import BadQuery, Crumb, Page, Table, public_page
+from leaderboard.kit.json_types import JsonDict
 from leaderboard.kit.links import kernel_at, url
 from leaderboard.metrics.verdicts import state, words
 from leaderboard.models import Kernel, Run, Source, Visibility
@@ -73,7 +73,7 @@ def asked_for(request: HttpRequest) -> list[str]:
 
 
 def uses_by_digest(digests: Sequence[str]) -> dict[str, list[Kernel]]:
-    """Where each was handed in, private submissions left out whoever asks."""
+    """Return the uses of each kernel by its digest, private submissions left out whoever asks."""
     known = Kernel.objects.exclude(submission__visibility=Visibility.PRIVATE)
     found: dict[str, list[Kernel]] = {digest: [] for digest in digests}
     rows = known.filter(source__in=digests).select_related("problem", "submission__model")
@@ -83,7 +83,7 @@ def uses_by_digest(digests: Sequence[str]) -> dict[str, list[Kernel]]:
 
 
 def run_of(request: HttpRequest, digests: Sequence[str]) -> Run | None:
-    """The run of one of the two that a link was made for."""
+    """Return the run, of one of the two kernels, that a link was made for; None without one."""
     try:
         key = uuid.UUID(request.GET.get("run", ""))
     except ValueError:
@@ -93,8 +93,8 @@ def run_of(request: HttpRequest, digests: Sequence[str]) -> Run | None:
 
 
 def use_of(uses: Sequence[Kernel], asked: Run | None) -> Kernel:
-    """That of the run asked for, or else the first. A public use gives none away that is
-    unlisted."""
+    """Return the use of the run asked for, or else the first. An unlisted use is not disclosed
+    where there is a public one. Raises Http404 without uses."""
     public = [use for use in uses if use.submission.visibility == Visibility.PUBLIC]
     if not uses:
         raise Http404
@@ -108,8 +108,9 @@ def newest_runs(uses: Sequence[Kernel]) -> list[Run]:
 
 
 def comparable(digests: Sequence[str], runs: Sequence[Run], asked: Run | None) -> list[Run | None]:
-    """The run asked for, and the newest of the other in its setting; without one, the newest of
-    each in the newest setting that both were judged in. Else the newest."""
+    """Return a run of each kernel: the one asked for, and the newest of the other in its setting;
+    without one, the newest of each in the newest setting that both were judged in. Else the
+    newest."""
     runs = [asked, *runs] if asked else runs
     by_digest = {digest: [r for r in runs if r.kernel.source_id == digest] for digest in digests}
     settings = [{setting_of(run) for run in own} for own in by_digest.values()]
@@ -126,20 +127,23 @@ def setting_of(run: Run) -> Setting:
     return Setting(**{name: getattr(run, name) for name in SETTING_FIELDS})
 
 
-def ratio_of(first: Run | None, other: Run | None) -> dict[str, Any] | None:
-    """How much faster the first is, measured by the speedups of both."""
+def ratio_of(first: Run | None, other: Run | None) -> JsonDict | None:
+    """Return how much faster the first is, as the ratio of both speedups; None unless both are
+    right."""
     if not (first and other and first.speedup and other.speedup):
         return None
     if {first.verdict, other.verdict} != {"ok"}:
         return None
     outcomes = [
-        Outcome(verdict="ok", run="", speedup=r.speedup, low=r.speedup_low, high=r.speedup_high)
+        ComparedOutcome(
+            verdict="ok", run="", speedup=r.speedup, low=r.speedup_low, high=r.speedup_high
+        )
         for r in (first, other)
     ]
     return {"value": first.speedup / other.speedup, "is_apart": are_apart(*outcomes)}
 
 
-def _side(letter: str, use: Kernel, run: Run | None) -> dict[str, Any]:
+def _side(letter: str, use: Kernel, run: Run | None) -> JsonDict:
     problem = use.problem
     return {
         "letter": letter.upper(),

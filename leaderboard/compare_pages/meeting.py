@@ -1,4 +1,4 @@
-"""Where submissions that somebody asks to compare were judged, and in which setting they meet."""
+"""Finds where submissions that somebody asks to compare were judged, and a setting they share."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ Places = Mapping[str, Mapping[Setting, int]]
 
 
 def judged_where(names: Iterable[str]) -> Places:
-    """Of these numbers and slugs those of ranked submissions, in the order given; one query."""
+    """Return the settings of ranked submissions among these numbers and slugs, in the order given;
+    one query."""
     asked = [name for name in dict.fromkeys(names) if NAME.fullmatch(name)]
     numbers = [int(name) for name in asked if name.isdecimal() and len(name) <= DIGITS_OF_A_KEY]
     named = Q(pk__in=numbers) | Q(model__slug__in=asked)
@@ -43,7 +44,7 @@ def judged_where(names: Iterable[str]) -> Places:
 
 
 def lead_to_categories(asked: Sequence[str], judged: Sequence[str], where: str) -> None:
-    """Raises Elsewhere where somebody asks for a model of which only published results are known:
+    """Raise Elsewhere where somebody asks for a model of which only published results are known:
     those count problems by category, and name none."""
     names = [name for name in asked if NAME.fullmatch(name)]
     claims = PublishedResult.objects.filter(model__slug__in=names).order_by()
@@ -57,7 +58,8 @@ def lead_to_categories(asked: Sequence[str], judged: Sequence[str], where: str) 
 def meeting(
     places: Places, settings: Sequence[Setting], here: Setting | None
 ) -> dict[str, str] | None:
-    """Another setting in which most of them were judged, two at least if there are two."""
+    """Return another setting in which most of them were judged, two at least if there are two; None
+    without one."""
     counts = [sum(one in found for found in places.values()) for one in settings]
     most = max(counts, default=0)
     if most < max(1, min(2, len(places))) or settings[counts.index(most)] == here:
@@ -72,13 +74,14 @@ def meeting(
 
 
 def compare_url(names: Iterable[object], setting: Setting) -> str:
-    """With these chosen, by number or by the slug of a model, where they were judged."""
+    """Return the address of a comparison of these, by number or by the slug of a model, in a
+    setting."""
     chosen = urlencode(list(zip(LETTERS, names, strict=False)))
     return f"{url('compare')}?{chosen}&{setting_query(setting)}"
 
 
 def differences(places: Places) -> list[str]:
-    """What keeps apart two or more that never met, as `judge (5 against 3)`."""
+    """Return the parts of a setting that two or more never shared, as `judge (5 against 3)`."""
     if len(places) < 2 or not all(places.values()) or _met(places):
         return []
     made = []
@@ -97,7 +100,7 @@ def _met(places: Places) -> bool:
 
 
 def stands(places: Places, names: Collection[str]) -> list[dict[str, object]]:
-    """Of each of these where it can be compared with most others."""
+    """Return for each of these the settings where it can be compared with most others."""
     made: list[dict[str, object]] = []
     for name in names:
         own = sorted(places.get(name, {}).items(), key=lambda pair: -pair[1])[:MOST_PLACES]

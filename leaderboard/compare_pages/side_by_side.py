@@ -1,4 +1,4 @@
-"""Two to five submissions side by side, in one setting. Pure but for addresses."""
+"""Compares two to five submissions in one setting. Pure but for addresses."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ Bounds = Mapping[str, tuple[float | None, float | None]]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Asked:
-    """A problem, as much of it as a comparison shows."""
+class ComparedProblem:
+    """Describes a problem, as much of it as a comparison shows."""
 
     number: int
     title: str
@@ -25,8 +25,9 @@ class Asked:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Outcome:
-    """What became of a problem in one submission: of its fastest correct kernel, or the failure."""
+class ComparedOutcome:
+    """Holds the result of one submission at a problem: of its fastest correct kernel, or the
+    failure."""
 
     verdict: str
     run: str
@@ -45,18 +46,19 @@ class Outcome:
 
 @dataclass(frozen=True, kw_only=True)
 class Ratio:
-    """Speedup of the first over that of another; apart where their intervals do not overlap."""
+    """Holds the speedup of the first over that of another; apart where their intervals do not
+    overlap."""
 
     value: float
     is_apart: bool
 
 
 @dataclass(frozen=True, kw_only=True)
-class Line:
-    """One problem. `ratios` are to every submission but the first."""
+class Comparison:
+    """Compares the submissions at one problem; `ratios` are to every submission but the first."""
 
-    problem: Asked
-    outcomes: tuple[Outcome | None, ...]
+    problem: ComparedProblem
+    outcomes: tuple[ComparedOutcome | None, ...]
     ratios: tuple[Ratio | None, ...]
 
     @property
@@ -66,7 +68,7 @@ class Line:
 
 @dataclass(frozen=True, kw_only=True)
 class Overlap:
-    """How many problems were solved by all, by none, and by only one of them."""
+    """Counts the problems solved by all, by none, and by only one of them."""
 
     problems: int
     every: int
@@ -74,36 +76,39 @@ class Overlap:
     only: tuple[int, ...]
 
 
-def lines(problems: Iterable[Asked], sides: Sequence[Placed], bounds: Bounds) -> list[Line]:
-    """`bounds` are the intervals of runs that solved something, by the id of the run."""
+def lines(
+    problems: Iterable[ComparedProblem], sides: Sequence[Placed], bounds: Bounds
+) -> list[Comparison]:
+    """Return a comparison for each problem; `bounds` are the intervals of runs that solved
+    something, by the id of the run."""
     found = [{cell.problem: cell for cell in side.entry.cells} for side in sides]
     return [
         _line(problem, [own.get(problem.number) for own in found], bounds) for problem in problems
     ]
 
 
-def _line(problem: Asked, found: Sequence[Cell | None], bounds: Bounds) -> Line:
+def _line(problem: ComparedProblem, found: Sequence[Cell | None], bounds: Bounds) -> Comparison:
     outcomes = tuple(_outcome(cell, bounds) if cell else None for cell in found)
     first, *others = outcomes
     ratios = tuple(_ratio(first, other) for other in others)
-    return Line(problem=problem, outcomes=outcomes, ratios=ratios)
+    return Comparison(problem=problem, outcomes=outcomes, ratios=ratios)
 
 
-def _outcome(cell: Cell, bounds: Bounds) -> Outcome:
+def _outcome(cell: Cell, bounds: Bounds) -> ComparedOutcome:
     low, high = bounds.get(cell.run, (None, None)) if cell.correct else (None, None)
-    return Outcome(
+    return ComparedOutcome(
         verdict=cell.verdict, run=cell.run, speedup=cell.best_speedup, low=low, high=high
     )
 
 
-def _ratio(first: Outcome | None, other: Outcome | None) -> Ratio | None:
+def _ratio(first: ComparedOutcome | None, other: ComparedOutcome | None) -> Ratio | None:
     if not (first and other and first.speedup and other.speedup):
         return None
     return Ratio(value=first.speedup / other.speedup, is_apart=are_apart(first, other))
 
 
-def are_apart(first: Outcome, other: Outcome) -> bool:
-    """Without an interval nothing is told apart."""
+def are_apart(first: ComparedOutcome, other: ComparedOutcome) -> bool:
+    """Return whether two speedups are distinguishable; without an interval they are not."""
     if None in (first.low, first.high, other.low, other.high):
         return False
     return first.low > other.high or other.low > first.high  # type: ignore[operator]
@@ -113,7 +118,7 @@ def solving_runs(sides: Iterable[Placed]) -> list[str]:
     return [cell.run for side in sides for cell in side.entry.cells if cell.correct]
 
 
-def overlap(found: Sequence[Line], sides: int) -> Overlap:
+def overlap(found: Sequence[Comparison], sides: int) -> Overlap:
     solved = [line.solved for line in found]
     only = tuple(sum(row[n] and sum(row) == 1 for row in solved) for n in range(sides))
     return Overlap(
@@ -124,21 +129,22 @@ def overlap(found: Sequence[Line], sides: int) -> Overlap:
     )
 
 
-def speedups_in_common(found: Iterable[Line], sides: int) -> tuple[float | None, ...]:
-    """Geometric mean of each over the problems that all of them solved."""
+def speedups_in_common(found: Iterable[Comparison], sides: int) -> tuple[float | None, ...]:
+    """Return each side's geometric mean over the problems that all of them solved; None without
+    any."""
     rows = [line.outcomes for line in found if all(line.solved)]
     return tuple(scores.geometric_mean(_speedups(rows, n)) for n in range(sides))
 
 
-def _speedups(rows: Iterable[Sequence[Outcome | None]], side: int) -> Iterator[float]:
+def _speedups(rows: Iterable[Sequence[ComparedOutcome | None]], side: int) -> Iterator[float]:
     for row in rows:
         outcome = row[side]
         if outcome is not None and outcome.speedup is not None:
             yield outcome.speedup
 
 
-def by_category(found: Iterable[Line]) -> dict[str, list[Line]]:
-    groups: dict[str, list[Line]] = {}
+def by_category(found: Iterable[Comparison]) -> dict[str, list[Comparison]]:
+    groups: dict[str, list[Comparison]] = {}
     for line in found:
         groups.setdefault(line.problem.category, []).append(line)
     return groups

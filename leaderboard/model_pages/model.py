@@ -1,11 +1,10 @@
-"""The page of a language model: all its submissions, and where they are strong and weak."""
+"""Shows a language model: all its submissions, and where they are strong and weak."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 from urllib.parse import urlencode
 
 from django.http import Http404, HttpRequest
@@ -41,7 +40,7 @@ Settings = Mapping[int | None, boards.Setting]
 
 @dataclass(frozen=True, kw_only=True)
 class Known:
-    """The catalogue, as much of it as the page shows."""
+    """Holds the catalogue, as much of it as the page shows."""
 
     problems: Mapping[int, tuple[str, str]]
     titles: Mapping[str, str]
@@ -109,7 +108,7 @@ def table_context(rows: Sequence[Placed], settings: Settings) -> dict[str, objec
 
 
 def _where(entry: Entry, setting: boards.Setting | None) -> dict[str, str]:
-    """What a row is called, its setting in words, and the address of the submission in it. A claim
+    """Return a row's name, its setting in words, and the address of the submission in it. A claim
     has neither number nor setting."""
     if setting is None:
         return {"named": entry.harness, "setting": "", "url": entry.url}
@@ -122,7 +121,7 @@ def _named(entry: Entry) -> str:
 
 
 def catalogue() -> Known:
-    """One query."""
+    """Return the problems with titles and sizes of their categories, in one query."""
     problems: dict[int, tuple[str, str]] = {}
     titles: dict[str, str] = {}
     sizes: dict[str, int] = {}
@@ -141,7 +140,8 @@ def titles_of(known: Known) -> dict[int, str]:
 
 
 def compare_url(each: Sequence[Shown]) -> str:
-    """Its best submissions side by side, where several were judged in one setting."""
+    """Return the address of its best submissions side by side; empty unless several were judged in
+    one setting."""
     setting = setting_of_most(each)
     alike = [one.entry for one in each if one.setting == setting]
     if setting is None or len(alike) < 2:
@@ -152,14 +152,15 @@ def compare_url(each: Sequence[Shown]) -> str:
 
 
 def matrix_url(entries: Sequence[Entry], settings: Settings) -> str:
-    """The row of the best submission."""
+    """Return the address of the matrix at the row of the best submission; of the whole matrix
+    without one."""
     best = next((entry.submission for entry in entries), None)
     return row_url(best, settings[best]) if best else url("matrix")
 
 
 def extremes(each: Sequence[Shown], known: Known) -> dict[str, object]:
-    """The problems that the model is best and worst at in one setting, by the best kernel of any
-    submission; worst are those that it never solved, then the slowest."""
+    """Return the problems that the model is best and worst at in one setting, by the best kernel of
+    any submission; worst are those that it never solved, then the slowest."""
     setting = setting_of_most(each)
     best = best_of_each([one.entry for one in each if one.setting == setting])
     ordered = scores.in_order(best.values(), lambda pair: pair[1].best_speedup)
@@ -178,8 +179,8 @@ def extremes(each: Sequence[Shown], known: Known) -> dict[str, object]:
 
 
 def setting_of_most(each: Sequence[Shown]) -> boards.Setting | None:
-    """The one that boards begin with, if a submission is shown in it, or else the one with most
-    problems."""
+    """Return the setting that boards begin with, if a submission is shown in it, or else the one
+    with most problems; None without any."""
     usual = [one.setting for one in each if one.is_usual]
     tried = Counter[boards.Setting]()
     for one in each:
@@ -188,7 +189,7 @@ def setting_of_most(each: Sequence[Shown]) -> boards.Setting | None:
 
 
 def best_of_each(entries: Iterable[Entry]) -> dict[int, tuple[Entry, Cell]]:
-    """The best kernel of any submission, by the number of the problem."""
+    """Return the best kernel of any submission, by the number of the problem."""
     best: dict[int, tuple[Entry, Cell]] = {}
     for entry in entries:
         for cell in entry.cells:
@@ -213,15 +214,15 @@ def _extreme(entry: Entry, cell: Cell, known: Known, tail: str) -> dict[str, obj
     }
 
 
-def cell_records(entry: Entry) -> list[dict[str, Any]]:
-    """Every problem of a submission, for the JSON twin."""
+def cell_records(entry: Entry) -> list[dict[str, object]]:
+    """Return every problem of a submission, for the JSON twin."""
     return [{"submission": entry.submission, **cell._asdict()} for cell in entry.cells]
 
 
 def category_context(
     entries: Sequence[Entry], claims: Sequence[Claim], known: Known
 ) -> dict[str, object]:
-    """pass@1 by category: a column for each submission and each published claim."""
+    """Return pass@1 by category: a column for each submission and each published claim."""
     claimed: dict[str, dict[str, Claim]] = {}
     for claim in claims:
         if claim.category is not None:

@@ -1,4 +1,4 @@
-"""Figures of one language model: speedups by problem, and how its attempts end."""
+"""Draws the figures of one language model: speedups by problem, and how its attempts end."""
 
 from __future__ import annotations
 
@@ -24,7 +24,8 @@ EACH = ", each in one setting, as the table of the model says."
 
 
 def asked(request: HttpRequest) -> tuple[LanguageModel, list[Entry], Titles]:
-    """The model of `?model=<slug>` with its ranked submissions, best first."""
+    """Return the model of `?model=<slug>` with its ranked submissions, best first, and the titles
+    of problems. Raises Http404 for an unknown model."""
     slug = request.GET.get("model", "")
     found = (
         LanguageModel.objects.visible().filter(slug=slug).first() if slug.isprintable() else None
@@ -97,7 +98,7 @@ def series_of(entries: Sequence[Entry], titles: Titles) -> list[Series]:
 
 
 def series_table(series: Sequence[Series]) -> Table:
-    """A row for each problem, a column for each submission."""
+    """Return a row for each problem, a column for each submission."""
     by_name = [dict(one.points) for one in series]
     names = dict.fromkeys(name for one in series for name, _ in one.points)
     columns = ("Problem, ×", *(one.name for one in series))

@@ -1,10 +1,9 @@
-"""The page of a submission."""
+"""Shows a submission."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
 
 from django.db.models import Count, Subquery
 from django.http import Http404, HttpRequest
@@ -15,13 +14,14 @@ from leaderboard.compare_pages.meeting import compare_url
 from leaderboard.delivery import cells
 from leaderboard.delivery.pages import Crumb, Page, Table, canonical_query, choice, public_page
 from leaderboard.delivery.paging import PAGE, part_of
+from leaderboard.kit.json_types import JsonDict
 from leaderboard.kit.links import kernel_at, url
 from leaderboard.metrics import scores
 from leaderboard.metrics.verdicts import state, words
 from leaderboard.model_pages.submission_figures import submission_figures
 from leaderboard.model_pages.submission_kernels import (
     Ended,
-    Judged,
+    JudgedKernel,
     ended,
     kernels_of,
     last_steps,
@@ -86,7 +86,8 @@ def submission(request: HttpRequest, number: int) -> Page:
 
 
 def model_url(found: Submission) -> str:
-    """None of a submission that is not public: its model may be known by nothing else."""
+    """Return the address of its model; empty unless the submission is public: its model may be
+    known by nothing else."""
     is_public = found.visibility == Visibility.PUBLIC
     return url("model", found.model.slug) if is_public else ""
 
@@ -95,13 +96,14 @@ def score_in(totals: Totals | None, scored: int, k: int) -> scores.Score:
     return scores.score_of(totals.sums, scored, k=k) if totals else scores.score([], scored, k=k)
 
 
-def score_record(score: scores.Score) -> dict[str, Any]:
+def score_record(score: scores.Score) -> dict[str, object]:
     interval = score.pass_at_1_interval
     return {**score._asdict(), "pass_at_1_interval": interval and interval._asdict()}
 
 
 def submission_called(number: int) -> tuple[Submission, int]:
-    """One query: the submission, and how many problems are scored."""
+    """Return the submission, and how many problems are scored, in one query. Raises Http404 for an
+    unknown number."""
     if number.bit_length() >= BITS_OF_A_KEY:
         raise Http404
     counted = Problem.objects.scored().order_by().values("scored").annotate(n=Count("pk"))
@@ -110,15 +112,15 @@ def submission_called(number: int) -> tuple[Submission, int]:
     return found, vars(found)["scored"] or 0
 
 
-def _row(record: dict[str, Any]) -> list[object]:
+def _row(record: JsonDict) -> list[object]:
     return [*({**record, "mechanisms": " ".join(record["mechanisms"])}.values())]
 
 
 def kernel_context(
     request: HttpRequest, found: Submission, setting: Setting | None, wanted: str
 ) -> dict[str, object]:
-    """Two queries: how every attempt ended, and the part that is shown."""
-    kept = canonical_query(request, [*SETTING_FILTERS])
+    """Return how every attempt ended, and the part of them that is shown, in two queries."""
+    query = canonical_query(request, [*SETTING_FILTERS])
     kernels = ended(found, setting)
     final = last_steps(kernels)
     listed = [one for one in final if wanted in ("", one.verdict)]
@@ -126,12 +128,12 @@ def kernel_context(
     steps = {one.pk: one.steps for one in part.rows}
     shown = f"{part.start + 1} to {part.start + len(part.rows)} of " if part.links else ""
     return {
-        "verdicts": verdict_links(final, wanted, kept),
+        "verdicts": verdict_links(final, wanted, query),
         "kernels": [_drawn(one, steps[one.pk]) for one in kernels_of(found, setting, steps)],
         "links": part.links,
         "stepped": any(one.steps > 1 for one in final),
         "said": f"{shown}{said(len(listed), 'attempt')}, {said(len(kernels), 'kernel')} in all",
-        "figures": submission_figures(found, kernels, kept),
+        "figures": submission_figures(found, kernels, query),
     }
 
 
@@ -165,33 +167,33 @@ def score_context(
 
 
 def other_settings(known: Iterable[Setting], shown: Setting | None) -> list[dict[str, str]]:
-    """Links to where else it was judged."""
+    """Return links to where else it was judged."""
     return [{"text": str(one), "url": f"?{setting_query(one)}"} for one in known if one != shown]
 
 
-def verdict_links(final: Sequence[Ended], wanted: str, kept: str) -> list[dict[str, object]]:
-    """What attempts ended in, most first; each link shows those alone, of the setting `kept`."""
+def verdict_links(final: Sequence[Ended], wanted: str, query: str) -> list[dict[str, object]]:
+    """Return links that show the attempts of one verdict alone, most frequent first, each with
+    `query`."""
     counts = Counter(one.verdict for one in final if one.verdict)
     links: list[dict[str, object]] = [
-        {"url": f"?{kept}#kernels", "text": f"all {len(final)}", "current": not wanted}
+        {"url": f"?{query}#kernels", "text": f"all {len(final)}", "current": not wanted}
     ]
     for verdict, count in counts.most_common():
-        address = "&".join(filter(None, (f"?verdict={verdict}", kept)))
+        address = "&".join(filter(None, (f"?verdict={verdict}", query)))
         text = f"{words(verdict)} {count}"
         links.append({"url": f"{address}#kernels", "text": text, "current": verdict == wanted})
     return links
 
 
-def kernel_records(
-    found: Submission, setting: Setting | None, wanted: str
-) -> Iterator[dict[str, Any]]:
-    """All of them, read when the first is asked for."""
+def kernel_records(found: Submission, setting: Setting | None, wanted: str) -> Iterator[JsonDict]:
+    """Yield the records of all kernels, or of those with the verdict wanted; they are read when the
+    first is asked for."""
     for one in kernels_of(found, setting):
         if wanted in ("", one.verdict):
             yield kernel_record(one)
 
 
-def kernel_record(one: Judged) -> dict[str, Any]:
+def kernel_record(one: JudgedKernel) -> JsonDict:
     return {
         "number": one.problem,
         "problem": one.title,
@@ -206,7 +208,7 @@ def kernel_record(one: Judged) -> dict[str, Any]:
     }
 
 
-def _drawn(one: Judged, steps: int) -> dict[str, Any]:
+def _drawn(one: JudgedKernel, steps: int) -> dict[str, object]:
     numbers = (
         cells.interval_cell(one.speedup, one.speedup_low, one.speedup_high),
         cells.time_cell(one.kernel_us),

@@ -1,4 +1,4 @@
-"""Figures of one submission, and of all submissions of a model."""
+"""Draws the figures of one submission."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from leaderboard.figures.tables import mode_table
 from leaderboard.kit.links import url
 from leaderboard.model_pages.submission_kernels import (
     Ended,
-    Judged,
+    JudgedKernel,
     kernels_of,
     last_steps,
     modes_by_category,
@@ -32,8 +32,9 @@ from leaderboard.read_model.filters import SETTING_FILTERS, setting_among
 PARAMETERS = ("submission", *SETTING_FILTERS)
 
 
-def asked(request: HttpRequest) -> tuple[Submission, list[Judged]]:
-    """The submission of `?submission=<number>` with its kernels, in the setting asked for."""
+def asked(request: HttpRequest) -> tuple[Submission, list[JudgedKernel]]:
+    """Return the submission of `?submission=<number>` with its kernels, in the setting asked for.
+    Raises Http404 for an unknown number."""
     number = request.GET.get("submission", "")
     if not (number.isascii() and number.isdigit() and len(number) < 15):
         raise Http404
@@ -100,8 +101,8 @@ def _drawn(found: Submission, spec: Spec, table: Table) -> Drawn:
 def submission_figures(
     found: Submission, kernels: Sequence[Ended], query: str
 ) -> list[dict[str, object]]:
-    """Those that have something to show, unless a problem has changed since. `query` asks for a
-    setting."""
+    """Return the frames of figures that have something to show, unless a problem has changed since.
+    `query` asks for a setting."""
     verdicts = {one.verdict for one in kernels}
     shown = [progress] if any(one.step > 1 for one in kernels) else []
     shown += [failures] if not verdicts.isdisjoint(COUNTED_VERDICTS) else []
@@ -115,8 +116,8 @@ def speedup_table(found: Sequence[Speedup]) -> Table:
     return Table(columns=columns, rows=[[s.name, s.speedup, s.low, s.high] for s in found])
 
 
-def speedups_of(kernels: Iterable[Judged]) -> list[Speedup]:
-    """Every correct kernel that counts: the last step of each attempt."""
+def speedups_of(kernels: Iterable[JudgedKernel]) -> list[Speedup]:
+    """Return the speedup of every correct kernel that counts: the last step of each attempt."""
     return [
         Speedup(name=one.title, speedup=one.speedup, low=one.speedup_low, high=one.speedup_high)
         for one in last_steps(kernels)
@@ -124,13 +125,14 @@ def speedups_of(kernels: Iterable[Judged]) -> list[Speedup]:
     ]
 
 
-def mode_counts(kernels: Iterable[Judged]) -> list[ModeCounts]:
+def mode_counts(kernels: Iterable[JudgedKernel]) -> list[ModeCounts]:
     modes = modes_by_category(last_steps(kernels))
     return [ModeCounts(name=name, counts=counts) for name, counts in modes.items()]
 
 
-def trails_of(kernels: Iterable[Judged]) -> list[Trail]:
-    """The median first, then every attempt with several steps."""
+def trails_of(kernels: Iterable[JudgedKernel]) -> list[Trail]:
+    """Return the median by step first, then every attempt with several steps; nothing without such
+    attempts."""
     progress = progress_of(kernels)
     if not progress:
         return []

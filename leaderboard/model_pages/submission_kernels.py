@@ -1,4 +1,4 @@
-"""The kernels of one submission with their runs: last steps, progress by step, failures."""
+"""Reads the kernels of one submission with their runs: last steps, progress by step, failures."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import starmap
 from statistics import median
-from typing import Any, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
 import orjson
 from django.db.models import Exists, OuterRef, Q, Subquery
@@ -22,8 +22,8 @@ from leaderboard.read_model.leaderboard_rows import Totals
 
 
 class Ended(NamedTuple):
-    """A kernel and how its newest run ended: that of the submission's setting, if it has one there.
-    A problem is named by its number."""
+    """Describes a kernel and how its newest run ended: that of the submission's setting, if it has
+    one there. A problem is named by its number."""
 
     pk: int
     problem: int
@@ -33,9 +33,10 @@ class Ended(NamedTuple):
     steps: int = 1
 
 
-class Judged(NamedTuple):
-    """The same with all that is told of it. `digest` is that of the problem as it now stands,
-    `source` that of the kernel. What is of the run is None where there is none."""
+class JudgedKernel(NamedTuple):
+    """Describes a kernel with all columns of that run, which are None where there is none. `digest`
+    is that of the problem as it now stands, `source` that of the kernel; `kernel_us` is in
+    microseconds."""
 
     pk: int
     problem: int
@@ -63,17 +64,18 @@ class Judged(NamedTuple):
 
     @property
     def counts(self) -> bool:
-        """Whether its run says something of the kernel and of the problem as it now stands."""
-        is_told = self.verdict in COUNTED_VERDICTS and self.isolation != "none"
-        return is_told and self.problem_digest == self.digest
+        """Return whether its run says something of the kernel and of the problem as it now
+        stands."""
+        is_informative = self.verdict in COUNTED_VERDICTS and self.isolation != "none"
+        return is_informative and self.problem_digest == self.digest
 
     @property
     def right_speedup(self) -> float | None:
-        """None where the kernel is not right, however fast it was."""
+        """Return the speedup; None where the kernel is not right, however fast it was."""
         return self.speedup if self.counts and self.verdict == "ok" else None
 
 
-Step = TypeVar("Step", Ended, Judged)
+Step = TypeVar("Step", Ended, JudgedKernel)
 KERNEL = ("pk", "problem_id", "attempt", "step")
 READING_ORDER = ("problem_id", "attempt", "step")
 JUDGED = (
@@ -88,15 +90,16 @@ JUDGED = (
 
 @dataclass(frozen=True, kw_only=True)
 class Progress:
-    """An agentic attempt: the best speedup up to each step, None before the first right kernel."""
+    """Holds the best speedup of an agentic attempt up to each step, None before the first right
+    kernel."""
 
     name: str
     best: tuple[float | None, ...]
 
 
 def standings_of(found: Submission) -> dict[Setting, Totals]:
-    """One query: in each of its settings, also if boards leave it out. First the one that boards
-    begin with, then those where most of its problems were judged."""
+    """Return the totals in each of its settings, also if boards leave it out, in one query. First
+    the setting that boards begin with, then those where most of its problems were judged."""
     own = LeaderboardRow.objects.filter(submission=found)
     own = own.annotate(usual=Subquery(ProblemAggregate.objects.all().usual()))
     names = (*SETTING_FIELDS, "usual", "total")
@@ -110,20 +113,22 @@ def standings_of(found: Submission) -> dict[Setting, Totals]:
 
 
 def ended(found: Submission, setting: Setting | None) -> list[Ended]:
-    """One narrow query, as a submission may hold a hundred attempts at each problem: other settings
-    are looked through for those kernels alone that have no run in this one."""
+    """Return how every kernel ended, in one narrow query, as a submission may hold a hundred
+    attempts at each problem: other settings are looked through for those kernels alone that have no
+    run in this one."""
     here = vars(setting) if setting else {}
     # Not by a join: PostgreSQL would share it out among workers that first read all kernels.
     newest = Run.objects.filter(kernel=OuterRef("pk")).order_by("-created_at", "-id")
-    told = [Subquery(runs.values("verdict")[:1]) for runs in (newest.filter(**here), newest)]
-    own = Kernel.objects.filter(submission=found).annotate(told=Coalesce(*told))
-    return list(starmap(Ended, own.order_by(*READING_ORDER).values_list(*KERNEL, "told")))
+    verdicts = [Subquery(runs.values("verdict")[:1]) for runs in (newest.filter(**here), newest)]
+    own = Kernel.objects.filter(submission=found).annotate(ended_as=Coalesce(*verdicts))
+    return list(starmap(Ended, own.order_by(*READING_ORDER).values_list(*KERNEL, "ended_as")))
 
 
 def kernels_of(
     found: Submission, setting: Setting | None, among: Collection[int] | None = None
-) -> list[Judged]:
-    """One query: in the order of problem, attempt and step, those called `among` alone."""
+) -> list[JudgedKernel]:
+    """Return the kernels in the order of problem, attempt and step, those whose key is `among`
+    alone; one query."""
     if among is not None and not among:
         return []
     here = vars(setting) if setting else {}
@@ -135,19 +140,19 @@ def kernels_of(
         judged_here = Run.objects.filter(kernel=OuterRef("pk"), **here)
         kernels = kernels.filter(is_here | ~Exists(judged_here))
     rows = kernels.order_by(*READING_ORDER, "-runs__created_at", "-runs__id").values_list(*JUDGED)
-    return list(starmap(Judged, _first_of_each(rows)))
+    return list(starmap(JudgedKernel, _first_of_each(rows)))
 
 
-def _first_of_each(rows: Iterable[tuple[Any, ...]]) -> Iterable[tuple[Any, ...]]:
-    """Of those that begin with the same key."""
-    found: dict[int, tuple[Any, ...]] = {}
+def _first_of_each(rows: Iterable[tuple[object, ...]]) -> Iterable[tuple[object, ...]]:
+    """Return the first of the rows that begin with the same key."""
+    found: dict[object, tuple[object, ...]] = {}
     for row in rows:
         found.setdefault(row[0], row)
     return found.values()
 
 
 def attempts_of(kernels: Iterable[Step]) -> dict[tuple[int, int], list[Step]]:
-    """The steps of each attempt at each problem."""
+    """Return the steps of each attempt, by problem and attempt."""
     groups: dict[tuple[int, int], list[Step]] = {}
     for one in kernels:
         groups.setdefault((one.problem, one.attempt), []).append(one)
@@ -155,15 +160,16 @@ def attempts_of(kernels: Iterable[Step]) -> dict[tuple[int, int], list[Step]]:
 
 
 def last_steps(kernels: Iterable[Step]) -> list[Step]:
-    """The kernel that counts of every attempt, with the number of its steps."""
+    """Return the kernel that counts of every attempt, with the number of its steps."""
     return [
         steps[-1] if len(steps) == 1 else steps[-1]._replace(steps=len(steps))
         for steps in attempts_of(kernels).values()
     ]
 
 
-def progress_of(kernels: Iterable[Judged]) -> list[Progress]:
-    """Every attempt with more than one step; one that ended early keeps its best to the end."""
+def progress_of(kernels: Iterable[JudgedKernel]) -> list[Progress]:
+    """Return every attempt with more than one step; one that ended early holds its best to the
+    end."""
     groups = {place: s for place, s in attempts_of(kernels).items() if len(s) > 1}
     last = max((steps[-1].step for steps in groups.values()), default=0)
     made = []
@@ -179,14 +185,15 @@ def progress_of(kernels: Iterable[Judged]) -> list[Progress]:
 
 
 def typical(progress: Sequence[Progress]) -> tuple[list[int], list[float | None]]:
-    """By step: how many attempts have a right kernel, and the median of their best speedups."""
+    """Return by step how many attempts have a right kernel, and the median of their best
+    speedups."""
     steps = list(zip(*(one.best for one in progress), strict=True))
     known = [[speedup for speedup in step if speedup is not None] for step in steps]
     return [len(found) for found in known], [median(found) if found else None for found in known]
 
 
-def modes_by_category(kernels: Iterable[Judged]) -> dict[str, Mapping[str, int]]:
-    """How attempts ended, by the category of their problem."""
+def modes_by_category(kernels: Iterable[JudgedKernel]) -> dict[str, Mapping[str, int]]:
+    """Count how attempts ended, by the category of their problem."""
     groups: dict[str, Counter[str]] = {}
     for judged in kernels:
         mode = failure_mode(judged.verdict, judged.cause) if judged.verdict else None

@@ -51,7 +51,7 @@ class InSetting(models.Model):
 
 class SummaryQuerySet(WrittenQuerySet["Summary"]):
     def shown(self) -> SummaryQuerySet:
-        """Return those of public and undisputed submissions, also at problems that are not scored."""
+        """Return those of public and undisputed submissions, also at unscored problems."""
         return self.filter(
             submission__visibility=Visibility.PUBLIC, submission__moderation=Moderation.ACCEPTED
         )
@@ -181,10 +181,10 @@ class LeaderboardRow(InSetting):
 
 class ProblemAggregateQuerySet(WrittenQuerySet["ProblemAggregate"]):
     def settings(self) -> models.QuerySet[ProblemAggregate, tuple[Any, ...]]:
-        """Return which settings have results at scored problems: values of SETTING, whether these are
-        processors, and how many submissions tried how many problems. Hardened inputs first, then
-        GPUs, then the most used, the standard size and the newest judge: the first is that of a
-        board whose address asks for none.
+        """Return which settings have results at scored problems: values of SETTING, whether these
+        are processors, and how many submissions tried how many problems. Hardened inputs first,
+        then GPUs, then the most used, the standard size and the newest judge: the first is that of
+        a board whose address asks for none.
 
         A board compares within one setting only.
         """
@@ -205,8 +205,8 @@ class ProblemAggregateQuerySet(WrittenQuerySet["ProblemAggregate"]):
 
 
 class ProblemAggregate(InSetting):
-    """Sums up one problem in one setting, over public and undisputed submissions: the row that lists of
-    problems read.
+    """Sums up one problem in one setting, over public and undisputed submissions: the row that
+    lists of problems read.
 
     Made of the Summary rows, with them and whenever staff change what boards show. Baselines are
     counted nowhere. `submissions` tried it, with `made` attempts of which `correct` are right

@@ -1,4 +1,4 @@
-"""Figures of the list of problems, under its filters: rooflines, speedups, failures."""
+"""Draws the figures of the list of problems, under its filters: rooflines, speedups, failures."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def _drawn(request: HttpRequest, found: Listed, spec: Spec, table: Table) -> Dra
 
 
 def overview_figures(found: Listed, query: str) -> list[dict[str, object]]:
-    """Of what there is something to show of; `query` holds the filters."""
+    """Return the frames of figures that have something to show; `query` holds the filters."""
     stood = [found.stood[one.number] for one in found.shown if one.number in found.stood]
     timed = [one for one in found.shown if is_timed(one, found)] if limits_of(found) else []
     costs = [cost for cost in map(found.cost, timed) if cost and cost["wire_bytes"]]
@@ -104,7 +104,8 @@ def overview_figures(found: Listed, query: str) -> list[dict[str, object]]:
 
 
 def limits_of(found: Listed) -> Limits | None:
-    """Of the GPU that the times are from. Costs are in bfloat16, so other types have none."""
+    """Return the limits of the GPU that the times are from. Costs are in bfloat16, so other types
+    have none."""
     if found.setting is None:
         baselines = [b for p in found.every for b in baselines_of(p)[:1]]
         return floors.limits_of(gpu_of(baselines[0])) if baselines else None
@@ -114,8 +115,8 @@ def limits_of(found: Listed) -> Limits | None:
 
 
 def times_of(problem: Problem, found: Listed) -> tuple[float | None, float | None]:
-    """Microseconds of reference and best kernel. On a site that has judged nothing the reference's
-    are those measured alone; other times of it are no match for those of kernels."""
+    """Return the microseconds of reference and best kernel. On a site that has judged nothing the
+    reference's are those measured alone; other times of it are no match for those of kernels."""
     judged = found.judged.get(problem.number)
     if judged and judged.baseline_us is not None:
         return judged.baseline_us, judged.kernel_us
@@ -123,7 +124,7 @@ def times_of(problem: Problem, found: Listed) -> tuple[float | None, float | Non
 
 
 def is_timed(problem: Problem, found: Listed) -> bool:
-    """Whether there are such times."""
+    """Return whether there are such times."""
     stood = found.stood.get(problem.number)
     return bool(stood and stood.run_id) or measured_alone(problem, found) is not None
 
@@ -153,7 +154,7 @@ def arithmetic_reaches(found: Listed) -> list[Reach]:
 
 
 def _costs(found: Listed) -> Iterator[tuple[Problem, float, float]]:
-    """Bytes and operations of every problem that has a time; none without a GPU's limits."""
+    """Yield bytes and operations of every problem that has a time; none without a GPU's limits."""
     if limits_of(found) is None:
         return
     for problem in found.shown:
@@ -163,7 +164,7 @@ def _costs(found: Listed) -> Iterator[tuple[Problem, float, float]]:
 
 
 def _reach(problem: Problem, found: Listed, *, amount: float, x: float) -> Reach:
-    """`amount` a microsecond is the unit of the axis."""
+    """Return a problem's point on a roofline; `amount` a microsecond is the unit of the axis."""
     baseline_us, kernel_us = times_of(problem, found)
     return Reach(
         name=str(problem),

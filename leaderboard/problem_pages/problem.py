@@ -1,27 +1,23 @@
-"""The page of one problem: what stands in the way first, then the task."""
+"""Shows one problem: first how far anybody came, then the task."""
 
 from __future__ import annotations
 
 import functools
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-import orjson
-from django.db import DEFAULT_DB_ALIAS
-from django.db.models import OuterRef, QuerySet, Subquery, TextField
-from django.db.models.functions import Cast, JSONObject
 from django.http import Http404, HttpRequest
 
 from leaderboard.delivery import cells
 from leaderboard.delivery.pages import Crumb, Page, canonical_query, choice, public_page
+from leaderboard.kit.json_types import JsonObject
 from leaderboard.kit.links import kernel_at, url
-from leaderboard.kit.prepared import Given, ask
 from leaderboard.metrics import floors, scores
 from leaderboard.metrics.floors import LIMITER_WORDS, Limits
 from leaderboard.metrics.verdicts import state, words
 from leaderboard.models import Problem
 from leaderboard.problem_pages import problem_tables
-from leaderboard.problem_pages.problem_facts import FloorTable, Task, Times, floor_records
+from leaderboard.problem_pages.problem_facts import FloorTable, Task, Times, called, floor_records
 from leaderboard.problem_pages.problem_figures import problem_figures
 from leaderboard.problem_pages.problems import address_of
 from leaderboard.read_model import baselines, boards, problem_results
@@ -37,15 +33,10 @@ from leaderboard.read_model.problem_results import (
     kernel_records,
 )
 
-# What this page needs of a problem besides its payload.
-COLUMNS = (
-    *("number", "slug", "category", "category_title", "title", "summary", "digest"),
-    *("scored", "unscored_reason", "source", "costs", "baselines"),
-)
 # Kernels, and attempts.
 MOST_SHOWN = 25
 NOTHING: Mapping[str, object] = {
-    **dict.fromkeys(("best", "told", "limiter", "failure", "failure_share", "reference_us")),
+    **dict.fromkeys(("best", "fastest", "limiter", "failure", "failure_share", "reference_us")),
     **dict.fromkeys(("solvers", "submissions", "correct", "made", "faster"), 0),
     **dict.fromkeys(("kernels", "attempts"), ()),
     **dict.fromkeys(("more_kernels", "more_attempts"), 0),
@@ -54,18 +45,15 @@ NOTHING: Mapping[str, object] = {
 
 @public_page("attempts", "gpu", "table", *SETTING_FILTERS)
 def problem(request: HttpRequest, number: int, slug: str) -> Page:
-    # By its slug, as no database takes every number.
-    row = next(iter(ask(_with_neighbours, slug=slug)), (None,))
-    if row[0] != number:
+    known = called(slug)
+    if known is None or known.problem.number != number:
         raise Http404
-    *columns, text, before, after = row
-    found = Problem.from_db(DEFAULT_DB_ALIAS, COLUMNS, columns)
-    found.payload = orjson.loads(text)
+    found, text = known.problem, known.text
     every = choice(request, "attempts", ["all"]) == "all"
     facts = choice(request, "table", problem_tables.FACTS)
     stood = problem_results.totals_by_setting(found)
-    known = boards.known_settings()
-    setting, controls = setting_filters(request, problem_results.in_view(known, stood))
+    settings = boards.known_settings()
+    setting, controls = setting_filters(request, problem_results.in_view(settings, stood))
     here = next((one for one in stood if one.setting == setting), None)
     # One more than is shown: whether it is a tie with the last.
     rows = problem_results.rows_of(found, setting, None if every else MOST_SHOWN + 1)
@@ -76,10 +64,10 @@ def problem(request: HttpRequest, number: int, slug: str) -> Page:
         "filters": controls,
         "page_url": address_of(found),
         "every_url": f"?{query}&attempts=all" if query else "?attempts=all",
-        **results_context(here, rows, setting_tail(setting, known), every),
+        **results_context(here, rows, setting_tail(setting, settings), every),
         "figures": problem_figures(found, stood, setting, query),
-        "before": _neighbour(before),
-        "after": _neighbour(after),
+        "before": _neighbour(known.before),
+        "after": _neighbour(known.after),
         "problem": found,
         "source": found.payload.get("source", ""),
         "baselines": Baselines(text, judged, setting),
@@ -101,7 +89,7 @@ def problem(request: HttpRequest, number: int, slug: str) -> Page:
 def twin(
     found: Problem, setting: Setting | None, limits: Limits, judged: Sequence[ReferenceTimes]
 ) -> dict[str, object]:
-    """Everything, where the page shows the best of it."""
+    """Return everything for the JSON twin, where the page shows the best of it."""
     rows = problem_tables.rows_of_models(found, setting)
     return {
         "problem": found.payload | {"number": found.number},
@@ -114,13 +102,14 @@ def twin(
 
 
 def crumbs() -> tuple[Crumb, ...]:
-    """Down to the list of problems."""
+    """Return the breadcrumbs down to the list of problems."""
     board = Crumb(text="Leaderboard", url=url("board"))
     return board, Crumb(text="Problems", url=url("problems"))
 
 
 def limits_for(request: HttpRequest, found: Problem, here: SettingTotals | None) -> Limits:
-    """The GPU asked for, else that of the setting, else that of the baseline, else the first."""
+    """Return the limits of the GPU asked for, else of the setting's, else of the baseline's, else
+    of the first."""
     known = {limits.slug: limits for limits in floors.datasheets().values()}
     if wanted := choice(request, "gpu", list(known)):
         return known[wanted]
@@ -149,15 +138,15 @@ def results_context(
 
 
 def standing(here: SettingTotals, rows: Sequence[SubmissionRow]) -> dict[str, object]:
-    """The facts at the head of the page: how far anybody came, and what stops the rest."""
+    """Return the facts at the head of the page: how far anybody came, and what stops the rest."""
     solved = [row for row in rows if row.best_run_id is not None]
     best = next((kernel_record(row) for row in solved if not row.is_reference), None)
-    told = best or next(map(kernel_record, solved), None)
+    fastest = best or next(map(kernel_record, solved), None)
     failure, failed = here.commonest_failure, here.made - here.correct
     return {
         "best": best,
-        "told": told,
-        "limiter": told and LIMITER_WORDS.get(told["limiter"] or ""),
+        "fastest": fastest,
+        "limiter": fastest and LIMITER_WORDS.get(fastest["limiter"] or ""),
         "solvers": here.solved,
         "submissions": here.submissions,
         "correct": here.correct,
@@ -176,23 +165,24 @@ class KernelRow(NamedTuple):
     tail: str
 
     @property
-    def told(self) -> dict[str, object]:
+    def context(self) -> dict[str, object]:
         return _kernel_row(self)
 
 
 class AttemptRow(NamedTuple):
-    """`values` are of ATTEMPT_COLUMNS."""
+    """Holds an attempt of the table; `values` are of ATTEMPT_COLUMNS."""
 
-    values: tuple[Any, ...]
+    values: tuple[object, ...]
     tail: str
 
     @property
-    def told(self) -> dict[str, object]:
+    def context(self) -> dict[str, object]:
         return _attempt_row(dict(zip(ATTEMPT_COLUMNS, self.values, strict=True)), self.tail)
 
 
 def kernel_rows(rows: Sequence[SubmissionRow], most: int | None, tail: str) -> list[KernelRow]:
-    """Placed by speedup; the reference itself stands above, without a place."""
+    """Return the best kernels placed by speedup; the reference itself stands above, without a
+    place."""
     solved = [row for row in rows if row.best_run_id is not None]
     models = [row for row in solved if not row.is_reference]
     places = scores.places([row.best_speedup for row in models])
@@ -202,7 +192,8 @@ def kernel_rows(rows: Sequence[SubmissionRow], most: int | None, tail: str) -> l
 
 
 def _hashable(row: SubmissionRow) -> SubmissionRow:
-    """What a row shows, which is not its attempts."""
+    """Return a row without its attempts, which the table does not show, so that it can be a cache
+    key."""
     return row._replace(attempts="", best_run__mechanisms=tuple(row.best_run__mechanisms or ()))
 
 
@@ -221,7 +212,7 @@ def _kernel_row(shown: KernelRow) -> dict[str, object]:
     }
 
 
-def attempt_rows(records: Iterable[Mapping[str, Any]], tail: str) -> list[AttemptRow]:
+def attempt_rows(records: Iterable[JsonObject], tail: str) -> list[AttemptRow]:
     return [AttemptRow(tuple(map(_fixed, record.values())), tail) for record in records]
 
 
@@ -229,7 +220,7 @@ def _fixed(value: object) -> object:
     return tuple(value) if isinstance(value, list) else value
 
 
-def _attempt_row(record: Mapping[str, Any], tail: str) -> dict[str, object]:
+def _attempt_row(record: JsonObject, tail: str) -> dict[str, object]:
     made = (cells.ratio_cell(record["speedup"]), cells.share_cell(record["utilisation"]))
     return {
         **_linked(record, tail),
@@ -238,7 +229,7 @@ def _attempt_row(record: Mapping[str, Any], tail: str) -> dict[str, object]:
     }
 
 
-def _linked(record: Mapping[str, Any], tail: str) -> dict[str, object]:
+def _linked(record: JsonObject, tail: str) -> dict[str, object]:
     return {
         **{name: record[name] for name in ("model", "harness", "backend", "attempt")},
         "mechanisms": [words(tag) for tag in record["mechanisms"]],
@@ -252,7 +243,7 @@ def _linked(record: Mapping[str, Any], tail: str) -> dict[str, object]:
 
 
 def _same_judge(stood: Sequence[SettingTotals], here: Setting | None) -> list[SettingTotals]:
-    """Times of two versions of the judge are never in one table."""
+    """Return results of one version of the judge: times of two are never in one table."""
     return [one for one in stood if here and one.setting.judge_version == here.judge_version]
 
 
@@ -270,8 +261,9 @@ def floor_table(
 
 
 def measured(stood: Sequence[SettingTotals], limits: Limits) -> tuple[Times, Times]:
-    """Microseconds of the reference and of the best kernel of a model on this GPU in bfloat16, by
-    size and ranks. The reference's are the medians in the settings of those kernels."""
+    """Return the microseconds of the reference and of the best kernel of a model on this GPU in
+    bfloat16, by size and ranks. The reference's are the medians in the settings of those
+    kernels."""
     here = [
         (not one.solved, one.run__kernel_us, one)
         for one in stood
@@ -290,15 +282,5 @@ def measured(stood: Sequence[SettingTotals], limits: Limits) -> tuple[Times, Tim
     return references, kernels
 
 
-def _with_neighbours() -> QuerySet[Problem, tuple[Any, ...]]:
-    """Return COLUMNS of a problem, its payload as text, and links to those before and after it."""
-    others = Problem.objects.values(link=JSONObject(number="number", slug="slug", title="title"))
-    before = others.filter(number__lt=OuterRef("number")).order_by("-number")[:1]
-    after = others.filter(number__gt=OuterRef("number")).order_by("number")[:1]
-    own = Problem.objects.filter(slug=Given("slug")).order_by()
-    text = Cast("payload", TextField())
-    return own.values_list(*COLUMNS, text, Subquery(before), Subquery(after))
-
-
-def _neighbour(link: Mapping[str, Any] | None) -> dict[str, object] | None:
+def _neighbour(link: JsonObject | None) -> dict[str, object] | None:
     return {**link, "url": url("problem", link["number"], link["slug"])} if link else None

@@ -1,4 +1,7 @@
-"""What a problem's page tells besides its kernels: the task, its least cost, health."""
+"""Makes the parts of a problem's page besides its kernels: the task, its least cost, health.
+
+`called` reads the problem itself.
+"""
 
 from __future__ import annotations
 
@@ -7,10 +10,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import orjson
+from django.db import DEFAULT_DB_ALIAS
+from django.db.models import OuterRef, QuerySet, Subquery, TextField
+from django.db.models.functions import Cast, JSONObject
 from django.utils.safestring import SafeString
 
 from leaderboard.delivery import cells
 from leaderboard.kit.highlighting import highlighted
+from leaderboard.kit.json_types import JsonDict, JsonObject
+from leaderboard.kit.prepared import Given, ask
 from leaderboard.metrics.floors import (
     FLOOR_WORDS,
     LIMITER_WORDS,
@@ -19,6 +27,7 @@ from leaderboard.metrics.floors import (
     datasheets,
     floors,
 )
+from leaderboard.models import Problem
 from leaderboard.models.choices import DTYPES
 from leaderboard.read_model.baselines import times_alone
 
@@ -29,20 +38,20 @@ Timed = tuple[tuple[str, int], float]
 
 
 class Task(NamedTuple):
-    """A problem as it is stored, of which parts of its page are drawn."""
+    """Holds a problem as it is stored, of which parts of its page are drawn."""
 
     payload: str
     digest: str
     url: str
 
     @property
-    def told(self) -> dict[str, object]:
-        return _told(self.payload)
+    def facts(self) -> dict[str, object]:
+        return _facts(self.payload)
 
 
 class FloorTable(NamedTuple):
-    """What the table of floors is drawn of: a problem as it is stored, a GPU, and what was measured
-    on it. `tail` is what of an address stays with another GPU."""
+    """Holds the sources of the table of floors: a problem as it is stored, a GPU, and times
+    measured on it in microseconds. `tail` is the part of an address that stays with another GPU."""
 
     payload: str
     gpu: str
@@ -71,13 +80,13 @@ class FloorTable(NamedTuple):
         return floor_rows(orjson.loads(self.payload), self.limits, *times)
 
 
-# Three parts of the same page ask for it.
+# Memoised, as three parts of the same page ask for it.
 @functools.lru_cache(maxsize=1)
-def _told(payload: str) -> dict[str, object]:
+def _facts(payload: str) -> dict[str, object]:
     return task_context(orjson.loads(payload))
 
 
-def task_context(payload: Mapping[str, Any]) -> dict[str, object]:
+def task_context(payload: JsonObject) -> dict[str, object]:
     health = payload["health"]
     findings = [found for part in health.values() for found in part["findings"]]
     screened = [name for name in SCREENED if any(name in row.get("errors", ()) for row in findings)]
@@ -103,27 +112,26 @@ def task_context(payload: Mapping[str, Any]) -> dict[str, object]:
 
 @functools.lru_cache(maxsize=128)
 def _coloured(reference: str) -> SafeString:
-    """There are few references, and colouring one takes as long as the rest of the page."""
+    """Return a reference as highlighted markup; memoised, as there are few references and colouring
+    one takes as long as the rest of the page."""
     return highlighted(reference)
 
 
-def requirements(needs: Mapping[str, Any]) -> str:
+def requirements(needs: JsonObject) -> str:
     named = {"peer_access": "peer-to-peer access", "multicast": "NVLink multicast"}
     wanted = [text for name, text in named.items() if needs[name]]
     return ", ".join([*wanted, f"{needs['memory_gib']} GiB a GPU"])
 
 
-def screening(profile: str, part: Mapping[str, Any]) -> str:
-    """How many inputs a profile was screened with, and where."""
+def screening(profile: str, part: JsonObject) -> str:
+    """Return how many inputs a profile was screened with, and where."""
     ranks = " and ".join(map(str, part["world_sizes"]))
     where = "GPUs" if part["device"] == "cuda" else "CPU"
     return f"{profile}: {part['seeds']} seeds at size {part['size']} on {ranks} ranks ({where})"
 
 
-def health_groups(
-    listed: Sequence[Mapping[str, Any]], dtypes: Sequence[str]
-) -> list[dict[str, object]]:
-    """Wrong answers, then honest ones; a row for each answer, a finding for each profile."""
+def health_groups(listed: Sequence[JsonObject], dtypes: Sequence[str]) -> list[dict[str, object]]:
+    """Return wrong answers, then honest ones; a row for each answer, a finding for each profile."""
     groups: list[dict[str, object]] = []
     for title, honest in (("Must be rejected", False), ("Must be accepted", True)):
         rows: dict[str, list[dict[str, object]]] = {}
@@ -136,7 +144,7 @@ def health_groups(
     return groups
 
 
-def _finding(row: Mapping[str, Any], dtypes: Iterable[str]) -> dict[str, object]:
+def _finding(row: JsonObject, dtypes: Iterable[str]) -> dict[str, object]:
     errors = row.get("errors", {})
     made = [cells.significant_cell(errors.get(dtype)) for dtype in dtypes]
     return {
@@ -152,8 +160,9 @@ def _good(as_it_should_be: bool) -> str:
     return "ok" if as_it_should_be else "bad"
 
 
-def floor_records(payload: Mapping[str, Any], limits: Limits) -> list[dict[str, Any]]:
-    """The least cost and the least time of every size and number of ranks, in bfloat16."""
+def floor_records(payload: JsonObject, limits: Limits) -> list[JsonDict]:
+    """Return the least cost and the least time (microseconds) of every size and number of ranks, in
+    bfloat16."""
     records = []
     for size, by_ranks in payload.get("costs", {}).items():
         shape = {name: payload["sizes"][size][name] for name in ("m", "n")}
@@ -170,12 +179,12 @@ def _times(made: Floors) -> dict[str, object]:
 
 
 def floor_rows(
-    payload: Mapping[str, Any], limits: Limits, judged: Times, kernels: Times
+    payload: JsonObject, limits: Limits, judged: Times, kernels: Times
 ) -> list[dict[str, object]]:
-    """A group for each size, a row for each number of ranks; what was measured on this GPU beside
-    it: the reference beside kernels where it was `judged`, else alone."""
+    """Return a group for each size, a row for each number of ranks; times measured on this GPU
+    beside it, in microseconds: the reference beside kernels where it was `judged`, else alone."""
     references = {**times_alone(payload, limits), **judged}
-    groups: dict[str, dict[str, Any]] = {}
+    groups: dict[str, JsonDict] = {}
     for record in floor_records(payload, limits):
         place = (record["size"], record["ranks"])
         shape = f"{record['m']:,} × {record['n']:,}"
@@ -197,7 +206,7 @@ def floor_rows(
     return list(groups.values())
 
 
-def _floor_cells(record: Mapping[str, Any]) -> Iterable[SafeString]:
+def _floor_cells(record: JsonObject) -> Iterable[SafeString]:
     for amount, text, name in (
         ("wire_bytes", cells.bytes_text, "wire"),
         ("hbm_bytes", cells.bytes_text, "hbm"),
@@ -207,3 +216,38 @@ def _floor_cells(record: Mapping[str, Any]) -> Iterable[SafeString]:
         binds = record["limiter"] == name
         yield cells.floor_cell(record[amount], record[f"{name}_us"], text=text, binds=binds)
     yield cells.time_cell(record["bound_us"])
+
+
+class Called(NamedTuple):
+    """Holds a problem with its payload as text, and links to those before and after it."""
+
+    problem: Problem
+    text: str
+    before: JsonObject | None
+    after: JsonObject | None
+
+
+# What this page needs of a problem besides its payload.
+COLUMNS = (
+    *("number", "slug", "category", "category_title", "title", "summary", "digest"),
+    *("scored", "unscored_reason", "source", "costs", "baselines"),
+)
+
+
+def called(slug: str) -> Called | None:
+    """Return the problem of this slug; one query."""
+    for *columns, text, before, after in ask(_with_neighbours, slug=slug):
+        found = Problem.from_db(DEFAULT_DB_ALIAS, COLUMNS, columns)
+        found.payload = orjson.loads(text)
+        return Called(found, text, before, after)
+    return None
+
+
+def _with_neighbours() -> QuerySet[Problem, tuple[Any, ...]]:
+    """Return COLUMNS of a problem, its payload as text, and links to those before and after it."""
+    others = Problem.objects.values(link=JSONObject(number="number", slug="slug", title="title"))
+    before = others.filter(number__lt=OuterRef("number")).order_by("-number")[:1]
+    after = others.filter(number__gt=OuterRef("number")).order_by("number")[:1]
+    own = Problem.objects.filter(slug=Given("slug")).order_by()
+    text = Cast("payload", TextField())
+    return own.values_list(*COLUMNS, text, Subquery(before), Subquery(after))

@@ -1,11 +1,10 @@
-"""Figures of problems: how attempts at one fail, how kernels scale, and all problems together."""
+"""Draws the figures of one problem: how attempts at it fail, how kernels scale."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Any
 
 from django.http import Http404, HttpRequest
 
@@ -32,15 +31,15 @@ JOINED = (
     "A line joins the runs of one kernel, the same source by the same model and harness, over all "
     "hardware with this GPU, also where it was handed in more than once."
 )
-Scaled = Mapping[str, Sequence[tuple[Any, float]]]
+Scaled = Mapping[str, Sequence[tuple[scaling.Place, float]]]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Scale:
-    """Where sizes, or numbers of ranks, lie on an axis. Where it is `stepped`, there is nothing
-    between two of them."""
+    """Describes where sizes, or numbers of ranks, lie on an axis. Where it is `stepped`, there is
+    nothing between two of them."""
 
-    at: Mapping[Any, float]
+    at: Mapping[scaling.Place, float]
     title: str
     text: Callable[[float], str]
     unit: str
@@ -51,7 +50,8 @@ class Scale:
 
 
 def asked(request: HttpRequest) -> tuple[Problem, Setting | None]:
-    """The problem of `?problem=<number>`, and the setting asked for."""
+    """Return the problem of `?problem=<number>`, and the setting asked for. Raises Http404 for an
+    unknown number."""
     number = request.GET.get("problem", "")
     is_number = number.isascii() and number.isdigit() and len(number) < 6
     found = Problem.objects.filter(number=int(number)).first() if is_number else None
@@ -134,7 +134,7 @@ def _drawn(
 def problem_figures(
     found: Problem, stood: Sequence[SettingTotals], setting: Setting | None, query: str
 ) -> list[dict[str, object]]:
-    """Of what there is something to show of; `query` names the setting."""
+    """Return the frames of figures that have something to show; `query` names the setting."""
     shown = [failures] if any(one.made and one.setting == setting for one in stood) else []
     shown += [by_size] if scaling.sizes_vary(stood, setting) else []
     shown += [by_ranks] if scaling.ranks_vary(stood, setting) else []
@@ -143,7 +143,8 @@ def problem_figures(
 
 
 def size_scale(found: Problem, setting: Setting | None) -> Scale:
-    """By wire bytes, where every size has its own number of them; else by elements."""
+    """Return a scale by wire bytes, where every size has its own number of them; else by
+    elements."""
     ranks = str(setting.world_size) if setting else ""
     costs = {size: by.get(ranks, {}) for size, by in found.payload.get("costs", {}).items()}
     wire = {size: cost.get("wire_bytes", 0.0) for size, cost in costs.items()}
@@ -163,7 +164,7 @@ def rank_scale(found: Problem) -> Scale:
 
 
 def speedup_lines(lines: Scaled, scale: Scale) -> list[Line]:
-    """The fastest of those with several places, and last the best of all at every place, where
+    """Return the fastest lines with several places, and last the best of all at every place, where
     that is another line."""
     best: dict[float, float] = {}
     made: list[Line] = []
@@ -188,7 +189,7 @@ def line_table(lines: Sequence[Line], scale: Scale) -> Table:
 
 
 def crossing_text(best: Line, scale: Scale) -> str:
-    """Where the best kernel crosses the reference with NCCL."""
+    """Return a sentence that says where the best kernel crosses the reference with NCCL."""
     at = charts.crossings(best.points)
     word = "faster" if best.points[0][1] > 1 else "slower"
     if not at:

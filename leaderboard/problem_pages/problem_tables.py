@@ -1,11 +1,11 @@
-"""The tables of a problem's page as its CSV gives them. Rows are made as they are asked for."""
+"""Makes the tables of a problem's page for its CSV. Rows are made as they are asked for."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
 
 from leaderboard.delivery.pages import Table
+from leaderboard.kit.json_types import JsonObject
 from leaderboard.metrics.floors import Limits
 from leaderboard.models import Problem
 from leaderboard.problem_pages.problem_facts import SCREENED, floor_records
@@ -33,7 +33,7 @@ def rows_of_models(found: Problem, setting: Setting | None) -> list[SubmissionRo
 
 
 def results_table(found: Problem, setting: Setting | None, *, every: bool) -> Table:
-    """The best kernel of each submission, or with `every` all attempts."""
+    """Return the best kernel of each submission, or with `every` all attempts."""
 
     def rows() -> Iterator[list[object]]:
         own = rows_of_models(found, setting)
@@ -44,9 +44,9 @@ def results_table(found: Problem, setting: Setting | None, *, every: bool) -> Ta
 
 
 def facts_table(
-    name: str, payload: Mapping[str, Any], limits: Limits, judged: Sequence[ReferenceTimes]
+    name: str, payload: JsonObject, limits: Limits, judged: Sequence[ReferenceTimes]
 ) -> Table:
-    """One of FACTS."""
+    """Return the table of this name, one of FACTS."""
     if name == "baseline":
         return table_of(judged, payload)
     if name == "health":
@@ -66,7 +66,7 @@ def facts_table(
     )
 
 
-def _finding(row: Mapping[str, Any]) -> list[object]:
+def _finding(row: JsonObject) -> list[object]:
     errors = row.get("errors", {})
     said = [row[name] for name in ("answer", "honest", "profile", "accepted")]
     return [*said, *map(errors.get, SCREENED), row["why"]]

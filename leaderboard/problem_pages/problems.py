@@ -1,15 +1,15 @@
-"""The list of problems."""
+"""Shows the list of problems."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect
 
 from leaderboard.delivery import cells
 from leaderboard.delivery.pages import Crumb, Page, Table, canonical_query, choice, public_page
+from leaderboard.kit.json_types import JsonDict, JsonObject
 from leaderboard.kit.links import url
 from leaderboard.metrics import scores
 from leaderboard.models import Problem
@@ -81,7 +81,7 @@ def problems(request: HttpRequest) -> Page:
     )
 
 
-def list_record(problem: Problem, found: Listed) -> dict[str, Any]:
+def list_record(problem: Problem, found: Listed) -> JsonDict:
     stood = found.stood.get(problem.number, NOBODY)
     return {
         "number": problem.number,
@@ -99,14 +99,15 @@ def list_record(problem: Problem, found: Listed) -> dict[str, Any]:
     }
 
 
-def in_order(records: Sequence[dict[str, Any]], sort: str) -> list[dict[str, Any]]:
-    """Numbers from the first on, everything else from the greatest on; `-` turns that round."""
+def in_order(records: Sequence[JsonDict], sort: str) -> list[JsonDict]:
+    """Return the records by number from the first on, or by another key from the greatest on; `-`
+    turns that round."""
     key = sort.removeprefix("-")
     descending = (key != "number") != sort.startswith("-")
     return scores.in_order(records, lambda row: row[key], descending=descending)
 
 
-def list_row(problem: Problem, record: Mapping[str, Any]) -> dict[str, object]:
+def list_row(problem: Problem, record: JsonObject) -> dict[str, object]:
     made = [
         cells.bytes_cell(record["wire_bytes"]),
         cells.fraction_cell(record["solved"], record["submissions"] or None),
@@ -122,7 +123,7 @@ def list_row(problem: Problem, record: Mapping[str, Any]) -> dict[str, object]:
 
 
 def grouped(rows: Sequence[dict[str, object]], sort: str) -> list[dict[str, object]]:
-    """By category in the order of numbers, else all together."""
+    """Return the rows by category if sorted by number, else all together."""
     groups: dict[str, list[dict[str, object]]] = {}
     for row in rows:
         groups.setdefault(str(row["category_slug"]) if sort == "number" else "", []).append(row)
@@ -137,7 +138,8 @@ def grouped(rows: Sequence[dict[str, object]], sort: str) -> list[dict[str, obje
 
 
 def heading(key: str, sort: str, query: str, ranks: int) -> dict[str, str]:
-    """A header that sorts by its column, and turns the order round when it does already."""
+    """Return a header that sorts by its column, in the other order where it is sorted by that
+    already."""
     label, unit = HEADINGS[key]
     turned = f"-{key}" if sort == key else key
     parts = [part for part in (query, "" if turned == "number" else f"sort={turned}") if part]

@@ -1,11 +1,10 @@
-"""How the speedup at one problem changes with its size, and with the number of ranks."""
+"""Reads how the speedup at one problem changes with its size, and with the number of ranks."""
 
 from __future__ import annotations
 
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
-from typing import Any
 
 import orjson
 
@@ -15,13 +14,15 @@ from leaderboard.models.summaries import SummaryQuerySet
 from leaderboard.read_model.boards import Setting
 from leaderboard.read_model.problem_results import ATTEMPTS, SettingTotals
 
+# The name of a size, or a number of ranks.
+Place = str | int
 # Speedups by what is on the x axis, of each line.
-Lines = dict[str, list[tuple[Any, float]]]
+Lines = dict[str, list[tuple[Place, float]]]
 WHO = ("submission__model__name", "submission__harness")
 
 
 def sizes_vary(stood: Sequence[SettingTotals], setting: Setting | None) -> bool:
-    """Whether something was solved at several sizes, all else equal."""
+    """Return whether something was solved at several sizes, all else equal."""
     if setting is None:
         return False
     solved = [one.setting for one in stood if one.solved]
@@ -30,7 +31,7 @@ def sizes_vary(stood: Sequence[SettingTotals], setting: Setting | None) -> bool:
 
 
 def ranks_vary(stood: Sequence[SettingTotals], setting: Setting | None) -> bool:
-    """Whether something was solved on several numbers of one GPU, all else equal."""
+    """Return whether something was solved on several numbers of one GPU, all else equal."""
     solved = [one for one in stood if one.solved]
     here = next((one for one in solved if one.setting == setting), None)
     if here is None:
@@ -49,7 +50,7 @@ def _but_ranks(one: SettingTotals) -> Setting:
 
 
 def over_sizes(problem: Problem, setting: Setting | None) -> Lines:
-    """Best speedup of each submission over sizes, all else equal; one query."""
+    """Return the best speedup of each submission over sizes, all else equal; one query."""
     if setting is None:
         return {}
     own = _of_models(problem, setting, "size").filter(best_speedup__isnull=False)
@@ -61,9 +62,9 @@ def over_sizes(problem: Problem, setting: Setting | None) -> Lines:
 
 
 def over_ranks(problem: Problem, setting: Setting | None, classes: Iterable[str]) -> Lines:
-    """Speedup of each kernel over numbers of ranks, on these classes of hardware, all else equal;
-    one query. The same source by the same model and harness is one kernel, in however many
-    submissions; judged more than once on as many ranks, it has the median."""
+    """Return the speedup of each kernel over numbers of ranks, on these classes of hardware, all
+    else equal; one query. The same source by the same model and harness is one kernel, in however
+    many submissions; judged more than once on as many ranks, it has the median."""
     if setting is None:
         return {}
     own = _of_models(problem, setting, "hardware_id", "world_size").filter(correct__gte=1)
@@ -78,7 +79,7 @@ def over_ranks(problem: Problem, setting: Setting | None, classes: Iterable[str]
 
 
 def classes_like(setting: Setting) -> tuple[str, Mapping[str, str]]:
-    """What the GPU of this setting is called, and the titles of all hardware that has it; one
+    """Return the name of this setting's GPU, and the titles of all hardware that has it; one
     query."""
     titles = dict(Hardware.objects.values_list("slug", "title"))
     gpu = gpu_called(titles[setting.hardware_id])
@@ -91,5 +92,5 @@ def _of_models(problem: Problem, setting: Setting, *but: str) -> SummaryQuerySet
     return own.filter(submission__model__is_baseline=False).order_by("submission_id", *but)
 
 
-def _medians(speedups: Mapping[int, Sequence[float]]) -> list[tuple[Any, float]]:
+def _medians(speedups: Mapping[int, Sequence[float]]) -> list[tuple[Place, float]]:
     return [(ranks, statistics.median(found)) for ranks, found in speedups.items()]

@@ -62,8 +62,9 @@ def _kinds(stored: Outcomes) -> list[Outcome]:
 
 
 class Part(NamedTuple):
-    """Holds a problem with the failure modes in which the attempts that count `ended`; `told` is the
-    outcome of the fastest correct one or, where none is correct, of the one that came furthest."""
+    """Holds a problem with the failure modes in which the attempts that count `ended`; `told` is
+    the outcome of the fastest correct one or, where none is correct, of the one that came
+    furthest."""
 
     problem: int
     category: str

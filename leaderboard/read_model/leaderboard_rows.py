@@ -31,8 +31,8 @@ NO_ROW = ('{"kinds":[],"problems":[]}', orjson.dumps({name: [] for name in Cell.
 
 
 class Totals(NamedTuple):
-    """Sums up problems: `modes` counts attempts by failure mode; `backends` are ordered by how many problems they are used for,
-    the most used first. Stored as an object with the names of the fields."""
+    """Sums up problems: `modes` counts attempts by failure mode, `backends` stand in the order of
+    how many problems they are used for. Stored as an object with the names of the fields."""
 
     sums: Sums
     utilisation: float | None
