@@ -11,7 +11,7 @@ import pytest
 from django.contrib.auth.models import User
 from django.core.cache import cache
 from django.core.files.uploadedfile import SimpleUploadedFile
-from django.db import connections
+from django.db import connection, connections
 from rest_framework.response import Response
 from rest_framework.test import APIClient
 
@@ -53,6 +53,13 @@ def _fresh_caches() -> None:
     """Of answers, and of how often somebody asked the API."""
     cache.clear()
     CACHED.clear()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _known_features(django_db_setup: None, django_db_blocker: Any) -> None:
+    """SQLite is asked once in a process whether it knows JSON; no test counts that query."""
+    with django_db_blocker.unblock():
+        assert connection.features.supports_json_field
 
 
 @pytest.fixture

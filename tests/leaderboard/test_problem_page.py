@@ -246,7 +246,6 @@ def test_the_list_counts_within_one_setting(fast: Run, problem: Problem, client:
 def test_pages_need_at_most_four_queries_besides_the_version(
     address: str, fast: Run, client: Client
 ) -> None:
-    assert connection.features.supports_json_field  # asked of SQLite once in a process
     with CaptureQueriesContext(connection) as queries:
         client.get(address)
     assert len([q for q in queries if "dataversion" not in q["sql"]]) <= 4
