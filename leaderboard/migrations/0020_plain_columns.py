@@ -59,6 +59,16 @@ class Migration(migrations.Migration):
         migrations.RemoveField("summary", "attempts"),
         migrations.AddField("summary", "baseline_us", models.FloatField(null=True)),
         migrations.AddField("summary", "attempts", models.JSONField(default=list), preserve_default=False),
+        migrations.AddIndex(
+            "summary",
+            models.Index(
+                fields=[
+                    *("problem", *SETTING_FIELDS, "submission", "made", "correct", "best_speedup", "best_low"),
+                    *("utilisation", "best_run", "baseline_us", "modes"),
+                ],
+                name="summary_aggregate",
+            ),
+        ),
         migrations.CreateModel(
             name="LeaderboardRow",
             fields=[

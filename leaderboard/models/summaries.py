@@ -19,6 +19,10 @@ from leaderboard.models.runs import SETTING, Run
 from leaderboard.models.submissions import Submission
 
 SETTING_FIELDS = tuple(name.removesuffix("_id") for name in SETTING)
+AGGREGATED = (
+    *("problem", *SETTING_FIELDS, "submission", "made", "correct", "best_speedup", "best_low"),
+    *("utilisation", "best_run", "baseline_us", "modes"),
+)
 HARDENED, STANDARD = "hardened", "standard"
 
 
@@ -96,6 +100,8 @@ class Summary(InSetting):
         indexes = (
             models.Index(fields=("profile", "hardware"), name="summary_board"),
             models.Index(fields=("problem", "hardware", "-best_speedup"), name="summary_fastest"),
+            # All that a ProblemAggregate is made of: its rows lie far apart in the table.
+            models.Index(fields=AGGREGATED, name="summary_aggregate"),
         )
         constraints = (
             models.UniqueConstraint(
