@@ -238,7 +238,7 @@ def run(request: Request, run_id: UUID) -> Response:
 )
 @api_view(["GET"])
 def report(request: Request, run_id: UUID) -> Response:
-    """Return the report with every trial, every burst and the logs."""
+    """Return the report with every trial, every batch and the logs."""
     found = get_object_or_404(Run.objects.reachable_by(request.user), pk=run_id)
     if found.report is None:
         fix = "Wait until the run's status is done."

@@ -18,7 +18,9 @@ from leaderboard.read_model.boards import Entry
 from leaderboard.read_model.columns import Column, Placed
 
 Columns = tuple[Column, ...]
-TIED = format_html('<span class="visually-hidden">{}</span>', ", not told apart in its bracket")
+TIED = format_html(
+    '<span class="visually-hidden">{}</span>', ", not distinguishable in its bracket"
+)
 
 
 def kind_of(entry: Entry) -> str:

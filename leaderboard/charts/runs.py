@@ -1,4 +1,4 @@
-"""Draws what one run measured: bursts, errors, timelines."""
+"""Draws what one run measured: timed batches, errors, timelines."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Margin:
 
 
 def burst_samples(kernel_us: Sequence[float], baseline_us: Sequence[float]) -> Spec:
-    """Draw every timed burst in the order it ran, microseconds a call."""
+    """Draw every timed batch in the order it ran, microseconds a call."""
     series = (
         ("reference", baseline_us, BASELINE_COLOUR, "square"),
         ("kernel", kernel_us, KERNEL_COLOUR, "circle"),
@@ -57,7 +57,7 @@ def burst_samples(kernel_us: Sequence[float], baseline_us: Sequence[float]) -> S
             "x": list(range(1, len(samples) + 1)),
             "y": [significant(sample) for sample in samples],
             "marker": {"color": colour, "symbol": symbol, "size": 6},
-            "hovertemplate": "burst %{x}: %{y} µs",
+            "hovertemplate": "batch %{x}: %{y} µs",
         }
         for name, samples, colour, symbol in series
     ]
@@ -105,7 +105,7 @@ def error_margins(margins: Sequence[Margin], floor: float = 1e-6) -> Spec:
 
 @dataclass(frozen=True, kw_only=True)
 class Bin:
-    """Counts the bursts between two times a call, of kernel and reference."""
+    """Counts the batches between two times a call, of kernel and reference."""
 
     low_us: float
     high_us: float
@@ -147,7 +147,7 @@ def burst_bins(kernel_us: Sequence[float], baseline_us: Sequence[float]) -> list
 
 
 def burst_histogram(bins: Sequence[Bin]) -> Spec:
-    """Draw how many bursts took how long, as outlines, because the two may lie on each other. A
+    """Draw how many batches took how long, as outlines, because the two may lie on each other. A
     step begins where its bin does, and the last one ends on the ground."""
     last = bins[-1]
     edges = [significant(found.low_us) for found in bins]
@@ -168,7 +168,7 @@ def burst_histogram(bins: Sequence[Bin]) -> Spec:
             "line": {"color": colour, "dash": dash, "shape": "hv", "width": 1.75},
             "fill": "tozeroy",
             "fillcolor": f"{colour}22",
-            "hovertemplate": "%{text}: %{y} bursts",
+            "hovertemplate": "%{text}: %{y} batches",
         }
         for name, counts, colour, dash in series
     ]
@@ -177,7 +177,7 @@ def burst_histogram(bins: Sequence[Bin]) -> Spec:
         "layout": {
             "xaxis": {"title": {"text": "µs a call"}, "type": "log", "tickformat": "~g"},
             "yaxis": {
-                "title": {"text": "bursts"},
+                "title": {"text": "batches"},
                 "rangemode": "tozero",
                 **({"dtick": 1} if most <= FEW_BURSTS else {}),
             },

@@ -45,7 +45,7 @@ def fast_cell(value: Number, interval: Interval | None, likely: Number, unsure: 
     """Return a share whose bar goes on, pale, as far as `likely`: with `unsure` more kernels, whose
     intervals hold the threshold."""
     more = 100 * (_checked(likely) or 0.0)
-    says = f"{more:.1f} % with {unsure:d} not told apart" if unsure else ""
+    says = f"{more:.1f} % with {unsure:d} not distinguishable" if unsure else ""
     return _bar_cell(value, interval, says, likely)
 
 

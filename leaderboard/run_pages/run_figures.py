@@ -1,4 +1,4 @@
-"""Draws the figures of one run: bursts, errors, timelines."""
+"""Draws the figures of one run: timed batches, errors, timelines."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ MOST_EVENTS = 2_000
 
 @figure(
     "burst-histogram",
-    "How long bursts took",
-    "How many bursts took so long a call; time is drawn in ratios.",
+    "How long timed batches took",
+    "How many batches took so long a call; time is drawn in ratios.",
     "run",
 )
 def burst_histogram(request: HttpRequest) -> Drawn:
@@ -37,8 +37,8 @@ def burst_histogram(request: HttpRequest) -> Drawn:
 
 @figure(
     "bursts",
-    "Timed bursts",
-    "Every burst in the order it ran; the speedup is a ratio of medians.",
+    "Timed batches",
+    "Every batch in the order it ran; the speedup is a ratio of medians.",
     "run",
 )
 def bursts(request: HttpRequest) -> Drawn:
@@ -116,7 +116,7 @@ def timeline_says(timelines: Sequence[Report]) -> str:
 def burst_table(timing: Report) -> Table:
     pairs = zip(timing["kernel_bursts_us"], timing["baseline_bursts_us"], strict=False)
     rows = [[str(i), *pair] for i, pair in enumerate(pairs, start=1)]
-    return Table(columns=("Burst", "Kernel, µs", "Reference, µs"), rows=rows)
+    return Table(columns=("Batch", "Kernel, µs", "Reference, µs"), rows=rows)
 
 
 def bin_table(bins: Sequence[Bin]) -> Table:
@@ -125,7 +125,9 @@ def bin_table(bins: Sequence[Bin]) -> Table:
         for found in bins
         if found.kernel or found.baseline
     ]
-    return Table(columns=("Microseconds a call", "Kernel, bursts", "Reference, bursts"), rows=rows)
+    return Table(
+        columns=("Microseconds a call", "Kernel, batches", "Reference, batches"), rows=rows
+    )
 
 
 def longest_events(timelines: Sequence[Report], most: int) -> list[Event]:

@@ -43,8 +43,8 @@ FLAGS = {
     "noisy_host": "The reference's own times vary or drift, so the host was disturbed.",
     "superbatch_suspect": "The kernel slows down far more than the reference when calls come one "
     "by one. Its single calls are what is scored.",
-    "open_bursts": "No answer of this problem can lock the inputs of the next call, so calls of a "
-    "burst might be merged unless single calls show it.",
+    "open_bursts": "No answer of this problem can open the inputs of the next call, so calls of a "
+    "batch might be merged unless single calls show it.",
     "timing_mismatch": "Its ranks report far less time than the judge's clock shows.",
     "uses_nccl": "Calls NCCL or torch.distributed: by its source or in its trace.",
     "uses_vendor_lib": "Calls a vendor's library for its arithmetic.",

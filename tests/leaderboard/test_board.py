@@ -79,7 +79,7 @@ def test_kernels_not_told_apart_do_not_count_and_are_pale(rows: object, client: 
     assert found["Close"]["fast1_likely"] == 0.5
     assert found["Fast"]["fast1_likely"] == found["Fast"]["fast1"]
     page = client.get("/").content.decode()
-    assert "50.0 % with 1 not told apart" in page
+    assert "50.0 % with 1 not distinguishable" in page
     assert page.count('class="pale"') == 1
 
 

@@ -84,7 +84,7 @@ def test_a_share_is_pale_where_it_is_not_sure() -> None:
     interval = Interval(low=0.4, high=0.6)
     cell = cells.fast_cell(0.3, interval, 0.5, 2)
     assert '<rect class="pale" width="50.0%"/><rect width="30.0%"/>' in cell
-    assert "95 % interval 40.0 to 60.0 %; 50.0 % with 2 not told apart" in cell
+    assert "95 % interval 40.0 to 60.0 %; 50.0 % with 2 not distinguishable" in cell
     assert "pale" not in cells.fast_cell(0.5, interval, 0.5, 0)
     assert "none" in cells.fast_cell(None, None, None, 0)
 

@@ -64,7 +64,7 @@ def test_speedups_are_compared_where_both_are_right(
 ) -> None:
     text = client.get(address(*pair)).content.decode()
     assert "Solved by both: 2. By neither: 1 of 4." in text
-    assert text.count("not told apart</small>") == 1
+    assert text.count("not distinguishable</small>") == 1
     ours, theirs = math.sqrt(3.0 * 1.0), math.sqrt(1.5 * 1.05)
     row = text.split("Speedup where both are right")[1].split("</tr>")[0]
     assert f"{ours:.2f}×" in row
@@ -196,7 +196,7 @@ def test_two_kernels_are_compared_down_to_their_lines(
     found = client.get(kernels_address(first, second, form=".json")).json()["kernels"]
     assert [row["speedup"] for row in found] == [3.0, 1.5]
     alike = client.get(kernels_address(*runs_of(pair, 2))).content.decode()
-    assert "not told apart: their intervals overlap" in alike
+    assert "not distinguishable: their intervals overlap" in alike
 
 
 def test_a_form_asks_for_two_kernels(pair: tuple[Submission, Submission], client: Client) -> None:

@@ -82,11 +82,11 @@ def test_a_page_shows_all_that_a_report_of_gpus_holds(where: str, run: Run, clie
 
 
 def test_an_interval_that_holds_one_says_so(run: Run, client: Client) -> None:
-    assert "not told apart from 1.0×" not in page_of(client, f"/runs/{run.id}")
+    assert "not distinguishable from 1.0×" not in page_of(client, f"/runs/{run.id}")
     kernel = factory.make_kernel(factory.make_submission("Even"), run.kernel.problem)
     even = factory.make_run(kernel)
     factory.finish(even, factory.make_report(even, speedup=1.01))
-    assert "not told apart from 1.0×" in page_of(client, f"/runs/{even.id}")
+    assert "not distinguishable from 1.0×" in page_of(client, f"/runs/{even.id}")
 
 
 def test_the_page_asks_the_database_little(run: Run, steps: list[Kernel], client: Client) -> None:
