@@ -116,7 +116,7 @@ def timeline_says(timelines: Sequence[Report]) -> str:
 def burst_table(timing: Report) -> Table:
     pairs = zip(timing["kernel_bursts_us"], timing["baseline_bursts_us"], strict=False)
     rows = [[str(i), *pair] for i, pair in enumerate(pairs, start=1)]
-    return Table(columns=("Batch", "Kernel, µs", "Reference, µs"), rows=rows)
+    return Table(columns=("Burst", "Kernel, µs", "Reference, µs"), rows=rows)
 
 
 def bin_table(bins: Sequence[Bin]) -> Table:
@@ -126,7 +126,7 @@ def bin_table(bins: Sequence[Bin]) -> Table:
         if found.kernel or found.baseline
     ]
     return Table(
-        columns=("Microseconds a call", "Kernel, batches", "Reference, batches"), rows=rows
+        columns=("Microseconds a call", "Kernel, bursts", "Reference, bursts"), rows=rows
     )
 
 
