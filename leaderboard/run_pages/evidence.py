@@ -20,7 +20,7 @@ PARTS = (
     ("diff", "diff", "Differences"),
     ("source", "source", "Source"),
     ("correctness", "trials", "Trials"),
-    ("bursts", "bursts", "Bursts"),
+    ("bursts", "bursts", "Timed batches"),
     ("ranks", "ranks", "Ranks and GPUs"),
     ("timeline", "timeline", "Timeline"),
     ("mechanisms", "mechanisms", "Mechanisms"),
