@@ -125,9 +125,7 @@ def bin_table(bins: Sequence[Bin]) -> Table:
         for found in bins
         if found.kernel or found.baseline
     ]
-    return Table(
-        columns=("Microseconds a call", "Kernel, bursts", "Reference, bursts"), rows=rows
-    )
+    return Table(columns=("Microseconds a call", "Kernel, bursts", "Reference, bursts"), rows=rows)
 
 
 def longest_events(timelines: Sequence[Report], most: int) -> list[Event]:
