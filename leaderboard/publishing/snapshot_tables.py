@@ -146,25 +146,25 @@ CLAIMS: Fields = {
     "fast_at_1": "int",
     "fast_at_3": "int",
 }
-PLACES = {
-    **{name: kind if isinstance(kind, str) else kind[0] for name, kind in SETTING.items()},
-    "place": "text",
-    "submission": "int",
-    "model": "text",
-    "harness": "text",
-    "baseline": "flag",
-    "scored": "int",
-    "attempted": "int",
-    "correct": "int",
-    "k": "int",
-    "pass_at_1": "float",
-    "pass_at_1_low": "float",
-    "pass_at_1_high": "float",
-    "pass_at_k": "float",
-    "fast_at_1": "float",
-    "fast_at_k": "float",
-    "geometric_mean": "float",
-    "utilisation": "float",
+# A column's kind, and what it holds of a row of a board.
+PLACES: Mapping[str, tuple[str, Callable[[Placed], object]]] = {
+    "place": ("text", lambda row: row.place),
+    "submission": ("int", lambda row: row.entry.submission),
+    "model": ("text", lambda row: row.entry.slug),
+    "harness": ("text", lambda row: row.entry.harness),
+    "baseline": ("flag", lambda row: row.entry.baseline),
+    "scored": ("int", lambda row: row.entry.score.scored),
+    "attempted": ("int", lambda row: row.entry.score.attempted),
+    "correct": ("int", lambda row: row.entry.score.correct),
+    "k": ("int", lambda row: row.entry.score.k),
+    "pass_at_1": ("float", lambda row: row.entry.score.pass_at_1),
+    "pass_at_1_low": ("float", lambda row: _end(row, "low")),
+    "pass_at_1_high": ("float", lambda row: _end(row, "high")),
+    "pass_at_k": ("float", lambda row: row.entry.score.pass_at_k),
+    "fast_at_1": ("float", lambda row: row.entry.score.fast_at_1),
+    "fast_at_k": ("float", lambda row: row.entry.score.fast_at_k),
+    "geometric_mean": ("float", lambda row: row.entry.score.geometric_mean),
+    "utilisation": ("float", lambda row: row.entry.utilisation),
 }
 # Of a report, what is a column of its run already, and what ranks printed.
 LEFT_OUT = ("logs", "environment", "verdict", "message", "evidence", "flags", "mechanisms")
@@ -207,19 +207,12 @@ def _places() -> Iterator[TableRow]:
     scored = Problem.objects.scored().count()
     for setting in sorted(boards.known_settings(), key=str):
         for row in placed(boards.judged(setting, scored), DEFAULT_SORT):
-            yield tuple(asdict(setting).values()) + _standing(row)
+            yield tuple(asdict(setting).values()) + tuple(read(row) for _, read in PLACES.values())
 
 
-def _standing(row: Placed) -> TableRow:
-    entry, score = row.entry, row.entry.score
-    interval = score.pass_at_1_interval
-    return (
-        *(row.place, entry.submission, entry.slug, entry.harness, entry.baseline),
-        *(score.scored, score.attempted, score.correct, score.k, score.pass_at_1),
-        *((interval.low, interval.high) if interval else (None, None)),
-        *(score.pass_at_k, score.fast_at_1, score.fast_at_k, score.geometric_mean),
-        entry.utilisation,
-    )
+def _end(row: Placed, name: str) -> float | None:
+    """Return the `low` or the `high` end of the interval of pass@1."""
+    return getattr(row.entry.score.pass_at_1_interval, name, None)
 
 
 def _of(
@@ -237,6 +230,10 @@ def _of(
     )
 
 
+PLACE_KINDS = {
+    **{name: kind if isinstance(kind, str) else kind[0] for name, kind in SETTING.items()},
+    **{name: kind for name, (kind, _) in PLACES.items()},
+}
 TABLES = (
     _of("problems", PROBLEMS, Problem.objects.all),
     _of("models", MODELS, LanguageModel.objects.visible, "slug"),
@@ -245,6 +242,6 @@ TABLES = (
     _of("runs", RUNS, _runs),
     SnapshotTable(name="reports", kinds={"run": "text", "report": "json"}, rows=_reports),
     _of("summaries", SUMMARIES, _summaries, "submission_id", "problem_id", *SETTING_ORDER),
-    SnapshotTable(name="places", kinds=PLACES, rows=_places),
+    SnapshotTable(name="places", kinds=PLACE_KINDS, rows=_places),
     _of("claims", CLAIMS, PublishedResult.objects.all, "publication_id", "pk"),
 )
