@@ -252,7 +252,7 @@ def launch(side: str, job: Job, host: Host, *, import_early: bool) -> RankGroup:
     box = sandbox.launch(
         [
             "-m",
-            "evaluator.rank.launcher",
+            LAUNCHER,
             str(theirs.fileno()),
             *(["early"] if import_early else []),
         ],

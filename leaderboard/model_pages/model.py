@@ -135,10 +135,6 @@ def catalogue() -> Known:
     return Known(problems=problems, titles=titles, sizes=sizes)
 
 
-def titles_of(known: Known) -> dict[int, str]:
-    return {number: f"{number}. {title}" for number, (title, _) in known.problems.items()}
-
-
 def compare_url(each: Sequence[Shown]) -> str:
     """Return the address of its best submissions side by side; empty unless several were judged in
     one setting."""

@@ -7,7 +7,7 @@ from itertools import groupby
 from typing import Any
 
 from django.db import transaction
-from django.db.models import QuerySet
+from django.db.models import QuerySet, Subquery
 from django.db.models.functions import Lower
 
 from leaderboard.kit.prepared import Given, ask, given
@@ -39,7 +39,7 @@ def update(run: Run) -> None:
     """Bring what a stored run may have changed up to date, in the caller's transaction: its
     submission on its problem in its setting, and what is summed up of that."""
     setting = {name: getattr(run, name) for name in SETTING}
-    _update(run.kernel.submission, run.kernel.problem, setting)
+    _update(run.kernel.submission_id, run.kernel.problem_id, setting)
 
 
 def rewrite(submission_id: int, problem_id: int) -> None:
@@ -48,24 +48,31 @@ def rewrite(submission_id: int, problem_id: int) -> None:
     runs = Run.objects.filter(kernel__submission=submission_id, kernel__problem=problem_id)
     judged = runs.counted().order_by().values_list(*SETTING)
     known = Summary.objects.filter(**whose).order_by().values_list(*SETTING)
-    submission = Submission.objects.get(pk=submission_id)
-    problem = Problem.objects.get(pk=problem_id)
     for setting in sorted({*known, *judged}):
-        _update(submission, problem, dict(zip(SETTING, setting, strict=True)))
+        _update(submission_id, problem_id, dict(zip(SETTING, setting, strict=True)))
 
 
-def _update(submission: Submission, problem: Problem, setting: Mapping[str, Any]) -> None:
-    whose = {"submission_id": submission.pk, **setting}
-    place = {**whose, "problem_id": problem.pk}
+def _update(submission_id: int, problem_id: int, setting: Mapping[str, Any]) -> None:
+    whose = {"submission_id": submission_id, **setting}
+    place = {**whose, "problem_id": problem_id}
     attempts = _attempts(map(JudgedRun._make, ask(_runs_of, **place)))
     Summary.objects.put(place, summed(attempts) if attempts else None)
-    if problem.scored:
+    # Asked under the lock of the submission: a new catalogue may have come while it was waited for.
+    ((k, category),) = ask(_drawn, submission_id=submission_id, problem_id=problem_id)
+    if category is not None:
         # What other problems came to is taken from the row: their attempts would take a third of
         # the time of storing a result to read.
         stored = next(iter(ask(_row_of, **whose)), NO_ROW)
-        own = (problem.pk, problem.category, attempts)
-        LeaderboardRow.objects.put(whose, columns_with(stored, own, submission.k))
-    problem_aggregates.refresh(problem.pk, setting)
+        own = (problem_id, category, attempts)
+        LeaderboardRow.objects.put(whose, columns_with(stored, own, k))
+    problem_aggregates.refresh(problem_id, setting)
+
+
+def _drawn() -> QuerySet[Submission, tuple[Any, ...]]:
+    """Return how many attempts a problem a submission has, and the category of a scored problem."""
+    category = Problem.objects.scored().filter(pk=Given("problem_id")).values("category")
+    own = Submission.objects.filter(pk=Given("submission_id")).order_by()
+    return own.values_list("k", Subquery(category))
 
 
 def _runs_of() -> QuerySet[Run, tuple[Any, ...]]:

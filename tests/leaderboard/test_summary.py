@@ -263,6 +263,15 @@ def test_a_problem_that_is_no_longer_scored_leaves_the_leaderboard_rows(run: Run
     assert not LeaderboardRow.objects.exists()
 
 
+def test_a_problem_that_a_new_catalogue_takes_out_meanwhile_enters_no_row(run: Run) -> None:
+    factory.finish(run, factory.make_report(run))
+    read = Run.objects.select_related("kernel__problem").get()
+    Problem.objects.update(scored=False, unscored_reason="No reference.")
+    summary.rebuild()
+    summary.update(read)
+    assert not LeaderboardRow.objects.exists()
+
+
 def _stored(kind: type[Model]) -> list[tuple[Any, ...]]:
     columns = [field.attname for field in kind._meta.fields if field.name != "id"]
     return list(kind._default_manager.values_list(*columns))
