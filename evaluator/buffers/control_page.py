@@ -33,6 +33,8 @@ class Command(IntEnum):
     DEVICE_CODE = 3
     TASK = 4
     CHAIN = 5
+    WARM_UP = 6
+    EMPTY = 7
 
 
 class ControlPage:

@@ -6,8 +6,7 @@ The judge compiles once with the NVRTC that comes with torch; a rank only loads 
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Sequence
-from ctypes import byref, c_char_p, c_longlong, c_size_t, c_uint, c_void_p
+from ctypes import byref, c_char_p, c_size_t, c_uint, c_ulonglong, c_void_p
 from functools import cache
 from pathlib import Path
 
@@ -15,8 +14,6 @@ import torch
 
 from evaluator.buffers.cuda_memory import call_driver, driver
 from evaluator.messages.faults import EvaluatorError
-
-Argument = torch.Tensor | int
 
 
 @cache
@@ -45,30 +42,27 @@ def load(ptx: str, name: str) -> c_void_p:
     return function
 
 
-def launcher(
-    kernel: c_void_p, *, grid: int, block: int, arguments: Sequence[Argument], device: int
-) -> Callable[[], None]:
-    """Return what launches a kernel on a GPU's current stream, again and again.
+class Launch:
+    """Launches a kernel on a GPU's current stream, again and again, with what `words` hold then.
 
-    Arguments are tensors, passed as pointers, and numbers of 64 bits. All that can be done before
-    is done before: launches are timed. A launch raises EvaluatorError where the driver refuses it.
+    They are the kernel's only argument, a structure of unsigned numbers of 64 bits. All that can be
+    done before is done before: launches are timed. `kept` is what has to live as long.
     """
-    values = [_passed(argument) for argument in arguments]
-    pointers = (c_void_p * len(values))(*(ctypes.addressof(value) for value in values))
-    one, launch, stream = c_uint(1), driver().cuLaunchKernel, torch._C._cuda_getCurrentRawStream
-    fixed = (kernel, c_uint(grid), one, one, c_uint(block), one, one, c_uint(0))
 
-    def go(_kept: object = (values, arguments)) -> None:
-        if status := launch(*fixed, c_void_p(stream(device)), pointers, None):
+    def __init__(self, kernel: c_void_p, *, words: int, block: int, device: int) -> None:
+        self.words = (c_ulonglong * words)()
+        self.kept: object = None
+        self._device = device
+        self._arguments = (c_void_p * 1)(ctypes.addressof(self.words))
+        one = c_uint(1)
+        self._kernel, self._shape = kernel, (one, one, c_uint(block), one, one, c_uint(0))
+        self._call, self._stream = driver().cuLaunchKernel, torch._C._cuda_getCurrentRawStream
+
+    def __call__(self, grid: c_uint) -> None:
+        """Launch so many blocks. Raises EvaluatorError where the driver refuses it."""
+        stream = c_void_p(self._stream(self._device))
+        if status := self._call(self._kernel, grid, *self._shape, stream, self._arguments, None):
             raise EvaluatorError(f"the GPU driver answered cuLaunchKernel with error {status}")
-
-    return go
-
-
-def _passed(argument: Argument) -> c_void_p | c_longlong:
-    if isinstance(argument, torch.Tensor):
-        return c_void_p(argument.data_ptr())
-    return c_longlong(argument)
 
 
 @cache

@@ -19,9 +19,19 @@ DTYPES = (torch.bfloat16, torch.float16, torch.float32, torch.float64)
 BLOCK = 256
 _GOLDEN, _FIRST, _SECOND = 0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB
 
-# What `key_of` and `key_stream` compute, in one launch: a lock's cost is part of every call.
+# What follows a call, as `finish_call` is told it: where the outputs belong and their bytes, then
+# of the lock that they open the answer's output (or -1 and its address), dtype, words, their number
+# and step, then elements and thresholds.
+MOST_OUTPUTS = 8
+LOCK_WORD = 2 * MOST_OUTPUTS + 6
+CALL_WORDS = LOCK_WORD + 2 * LOCK_PLACES
+
+# In one launch, as it is a part of every call: the first `openers` blocks open the inputs of the
+# next call as `key_of` and `key_stream` do, or with a mask of zero bits write them as they are; the
+# others copy outputs to where they belong.
 SOURCE = f"""
 typedef unsigned long long u64;
+struct Given {{ u64 sources[{MOST_OUTPUTS}]; const long long *call; u64 openers, mask; }};
 __device__ u64 mixed(u64 x) {{
   x = (x ^ (x >> 30)) * {_FIRST}ull;
   x = (x ^ (x >> 27)) * {_SECOND}ull;
@@ -36,17 +46,40 @@ __device__ double element(const void *answer, int dtype, long long at) {{
   else wide = __uint_as_float((unsigned int)bits << 16);
   return wide;
 }}
-extern "C" __global__ void open_lock(const void *answer, long long dtype, const long long *elements,
-    const double *thresholds, u64 *words, long long count, long long step) {{
+__device__ void open_lock(const Given &given) {{
+  const long long *lock = given.call + {2 * MOST_OUTPUTS};
+  const void *answer = (const void *)(lock[0] < 0 ? lock[1] : given.sources[lock[0]]);
+  const long long *elements = given.call + {LOCK_WORD};
+  const double *thresholds = (const double *)(elements + {LOCK_PLACES});
   __shared__ u64 key;
   if (threadIdx.x == 0) key = 0;
   __syncthreads();
   unsigned int place = threadIdx.x;
-  if (place < {LOCK_PLACES} && element(answer, dtype, elements[place]) > thresholds[place])
-    atomicAdd(&key, mixed(place + 1));
+  if (place < {LOCK_PLACES}) {{
+    double threshold = thresholds[place];
+    u64 part = element(answer, lock[2], elements[place]) > threshold ? mixed(place + 1) : 0;
+    for (int far = 16; far; far /= 2) part += __shfl_down_sync(~0u, part, far);
+    if (place % 32 == 0) atomicAdd(&key, part);
+  }}
   __syncthreads();
-  u64 word = (u64)blockIdx.x * blockDim.x + threadIdx.x;
-  if (word < count) words[word * step] ^= mixed(key + (word + 1) * {_GOLDEN}ull);
+  u64 word = (u64)blockIdx.x * blockDim.x + threadIdx.x, step = lock[5];
+  u64 *words = (u64 *)lock[3];
+  if (word < lock[4]) words[word * step] ^= mixed(key + (word + 1) * {_GOLDEN}ull) & given.mask;
+}}
+__device__ void copy(char *to, const char *from, u64 nbytes, u64 first, u64 step) {{
+  for (u64 at = first; at < nbytes / 16; at += step) ((uint4 *)to)[at] = ((const uint4 *)from)[at];
+  for (u64 at = nbytes / 16 * 16 + first; at < nbytes; at += step) to[at] = from[at];
+}}
+extern "C" __global__ void finish_call(Given given) {{
+  if (blockIdx.x < given.openers) {{
+    open_lock(given);
+    return;
+  }}
+  const long long *nbytes = given.call + {MOST_OUTPUTS};
+  u64 first = (u64)(blockIdx.x - given.openers) * blockDim.x + threadIdx.x;
+  u64 step = (u64)(gridDim.x - given.openers) * blockDim.x;
+  for (int at = 0; at < {MOST_OUTPUTS}; at++)
+    copy((char *)given.call[at], (const char *)given.sources[at], nbytes[at], first, step);
 }}
 """
 

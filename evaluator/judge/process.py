@@ -136,7 +136,9 @@ def _verify(context: RunContext) -> None:
         context.submission.load(context.oracle.plans(key))
         context.oracle.clear(key, SUBMISSION)
         trial_call(context.submission, context.oracle)
-        checks = context.oracle.check(key, SUBMISSION)
+        with context.submission.paused():
+            context.oracle.snapshot(key, SUBMISSION)
+        checks = context.oracle.check(key)
         trial = Trial(trial=done, m=spec.m, n=spec.n, note=spec.note, checks=tuple(checks))
         context.findings.trials.append(trial)
         if not trial.passed:

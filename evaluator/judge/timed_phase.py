@@ -5,11 +5,12 @@ from __future__ import annotations
 import contextlib
 import statistics
 import time
+from collections.abc import Sequence
 
 from evaluator.buffers.control_page import Command
 from evaluator.diagnosis.diagnose import first_fault
 from evaluator.host import gpus
-from evaluator.judge.run_context import RunContext, blame, timed_batch_ns
+from evaluator.judge.run_context import RunContext, TimedBatch, blame, timed_batch
 from evaluator.messages.faults import Fault
 from evaluator.messages.report import Verdict
 from evaluator.sandbox.rank_group import RankGroup
@@ -61,7 +62,11 @@ def _load_timed(context: RunContext) -> None:
 def _warm_up(context: RunContext, samples: timing.Samples) -> None:
     """Make untimed calls of both sides, side by side. Inputs stay, unless calls change them."""
     oracle, sides = context.oracle, (context.submission, context.reference)
-    batch = tuple(range(oracle.batch_calls))
+    batch = oracle.shuffled_batch()
+    chains = oracle.chain_inputs("timed", batch, locked=False)
+    for side in sides:
+        with blame(side):
+            side.chain_inputs(chains)
     began, pace = time.monotonic(), PACES[context.job.device]
     while samples.warmup_calls < timing.WARMUP_CALLS or not _has_passed(began, pace.least_warmup_s):
         for side in sides:
@@ -88,7 +93,8 @@ def _round(
     """Time fresh inputs, one batch of each side (or single calls), and compare every output.
 
     That of the reference only in single calls: it has been right in all trials, and that it is at
-    work for this run, too, one round shows.
+    work for this run, too, one round shows. An empty batch of the reference tells what one costs
+    beside its calls.
     """
     if context.oracle.refresh():
         _load_timed(context)
@@ -96,26 +102,30 @@ def _round(
     if single:
         batch = batch[:SINGLE_CALLS]
     batches = [(index,) for index in batch] if single else [batch]
-    locks = context.oracle.chain_inputs("timed", () if single else batch)
-    samples.is_open |= any(node is None for plan in locks for node in plan["locks"][1:])
+    chains = context.oracle.chain_inputs("timed", batch, locked=not single)
+    samples.is_open |= not single and any(None in plan["locks"][1:] for plan in chains)
     sides = [context.submission, context.reference]
     for side in sides if round_number % 2 == 0 else reversed(sides):
         context.oracle.clear("timed", side.side)
-        if not single:
-            side.chain_inputs(locks)
-        walls_us = [_timed_us(context, side, own) for own in batches]
+        with blame(side):
+            side.chain_inputs(chains)
+        timed = [_timed(context, side, own) for own in batches]
         is_kernel = side is context.submission
-        samples.add(is_kernel, walls_us, single=single)
+        samples.add(is_kernel, [own.wall_ns / 1e3 for own in timed], single=single)
         if not single:
             samples.add_rank_times(is_kernel, [own.rank_ns for own in side.controls])
         if is_kernel or single:
-            _check_round(context, side, batch, round_number)
+            _check_round(context, side, batch, timed, round_number)
         if not is_kernel:
-            samples.empty_us.append(_timed_us(context, side, ()))
+            empty = [_timed(context, side, own, empty=True) for own in batches]
+            samples.add_empty([own.wall_ns / 1e3 for own in empty], single=single)
 
 
-def _timed_us(context: RunContext, side: RankGroup, batch: tuple[int, ...]) -> float:
-    """Return the microseconds of a batch. The other side stands still in the meantime."""
+def _timed(
+    context: RunContext, side: RankGroup, batch: tuple[int, ...], *, empty: bool = False
+) -> TimedBatch:
+    """Time a batch and snapshot it. The other side stands still in the meantime, and this one while
+    its slab is copied."""
     other = context.reference if side is context.submission else context.submission
     with contextlib.ExitStack() as stack:
         stack.enter_context(other.paused())
@@ -123,13 +133,26 @@ def _timed_us(context: RunContext, side: RankGroup, batch: tuple[int, ...]) -> f
             message = "a GPU is busy for long while no call is going on"
             raise Fault(Verdict.PROTOCOL_VIOLATION, "busy_gpu", message)
         stack.enter_context(blame(side))
-        return timed_batch_ns(side, context.oracle, batch) / 1e3
+        found = timed_batch(side, context.oracle, batch, empty=empty)
+        if not empty:
+            with side.paused():
+                context.oracle.snapshot("timed", side.side, batch)
+        return found
 
 
 def _check_round(
-    context: RunContext, side: RankGroup, called: tuple[int, ...], round_number: int
+    context: RunContext,
+    side: RankGroup,
+    called: tuple[int, ...],
+    timed: Sequence[TimedBatch],
+    round_number: int,
 ) -> None:
-    checks = context.oracle.check("timed", side.side, called)
-    if any(check.verdict is not Verdict.OK for check in checks):
-        with blame(side):
+    """Raise Fault for a wrong output, or for one that came after its rank said it was done."""
+    checks = context.oracle.check("timed", called)
+    early = sorted({rank for batch in timed for rank in batch.early_ranks})
+    with blame(side):
+        if any(check.verdict is not Verdict.OK for check in checks):
             raise first_fault(checks, f"timed round {round_number}")
+        if early:
+            message = f"rank {early[0]} said it was done before its GPU had written every output"
+            raise Fault(Verdict.LATE_OUTPUT, "unwritten", message, ranks=early)

@@ -6,6 +6,8 @@ import hashlib
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+LEAST_RANKS = 2  # one would have nobody to exchange anything with
+
 
 class Backend(StrEnum):
     """Names the language a kernel is written in."""
@@ -88,7 +90,7 @@ class Job:
     def __post_init__(self) -> None:
         if not self.problem:
             raise ValueError("a job needs a problem")
-        if not 2 <= self.world_size <= 64:
+        if not LEAST_RANKS <= self.world_size <= 64:
             raise ValueError(f"world_size must be 2 to 64, not {self.world_size}")
         if not 1 <= self.trials <= 100:
             raise ValueError(f"trials must be 1 to 100, not {self.trials}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 import torch
@@ -10,7 +10,7 @@ from torch import Tensor
 
 from evaluator.buffers.input_locks import span_over
 from evaluator.buffers.scrambling import Span
-from evaluator.buffers.slab import Place, SlotLayout
+from evaluator.buffers.slab import GUARD_BYTES, Place, SlotLayout
 from problems.calls import Outputs
 from problems.values import tensors
 
@@ -30,6 +30,12 @@ class Call:
     truth: Outputs
     keys: Outputs
     layout: SlotLayout | None = None
+
+    @property
+    def outputs(self) -> tuple[Place, ...]:
+        """Return where its outputs belong."""
+        assert self.layout is not None
+        return self.layout.outputs
 
     @property
     def span(self) -> Span | None:
@@ -59,7 +65,7 @@ class Call:
         assert self.layout is not None
         placed = list(self.placed())
         changed = [place for wanted in mutates for name, place, _ in placed if name == wanted]
-        return list(zip((*self.layout.outputs, *changed), self.truth, strict=True))
+        return list(zip((*self.outputs, *changed), self.truth, strict=True))
 
 
 def first_differences(one: Tensor, other: Tensor) -> Tensor:
@@ -84,5 +90,25 @@ class CallCache:
 
     calls: list[Call]
     guards: list[tuple[int, int]] = field(default_factory=list)
+    starts: list[int] = field(default_factory=list)
     nbytes: int = 0
     filled_sides: set[str] = field(default_factory=set)
+
+    def ranges(self, called: Iterable[int]) -> Iterator[tuple[int, int]]:
+        """Yield from where to where in a slab these calls lie, with the guard bands around them, in
+        order and none twice."""
+        ends = [*self.starts[1:], self.nbytes]
+        last = 0
+        for index in sorted(called):
+            end = min(ends[index] + GUARD_BYTES, self.nbytes)
+            yield max(last, self.starts[index]), end
+            last = end
+
+    def bands(self, called: Iterable[int]) -> Iterator[tuple[int, int, int]]:
+        """Yield the parts of guard bands in these ranges: from where to where, and how far behind
+        the start of the band."""
+        ranges = list(self.ranges(called))
+        for start, end in self.guards:
+            for first, last in ranges:
+                if max(start, first) < min(end, last):
+                    yield max(start, first), min(end, last), max(start, first) - start

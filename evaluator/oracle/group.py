@@ -39,6 +39,7 @@ Ts = TypeVarTuple("Ts")
 ANSWER_TIMEOUT_S = 300.0
 GROWTH = 1.25
 AHEAD_BYTES = 4 << 30
+SPARE_CALLS = 2  # of a timed batch, to warm up with
 # Reports store the time of each command under the name that it had in their first version.
 _STORED_NAMES = {"chain_inputs": "lock", "is_gpu_idle": "is_calm"}
 
@@ -115,6 +116,11 @@ class OracleGroup:
         size = self.module.problem.sizes[self.job.size]
         return Task(problem=self.name, m=size.m, n=size.n, entry=source)
 
+    @property
+    def warm_up_calls(self) -> tuple[int, ...]:
+        """Return the slots of a timed batch whose calls nobody times or looks at."""
+        return tuple(range(SPARE_CALLS))
+
     def prepare_all(self) -> None:
         """Make the trials, as many as fit, and a first batch, so that the slabs can be sized."""
         self._answers("begin")
@@ -152,13 +158,14 @@ class OracleGroup:
     def refresh(self) -> bool:
         """Make fresh inputs and answers for the timed batch; True where the layout changed."""
         before = self._plans.get("timed")
+        count = self._batch_calls + (0 if before else SPARE_CALLS)
         first = self.job.trials + self._made
-        self._made += self._batch_calls
+        self._made += count
         specs = [
             timed_trial(self.module.problem, self.job.size, first + offset)
-            for offset in range(self._batch_calls)
+            for offset in range(count)
         ]
-        self._prepare("timed", specs, check_reference=False)
+        self._prepare("timed", specs, kept=SPARE_CALLS if before else 0, check_reference=False)
         return before is not None and before != self._plans["timed"]
 
     def shorten_batch(self, calls: int) -> None:
@@ -167,30 +174,41 @@ class OracleGroup:
 
     def shuffled_batch(self) -> tuple[int, ...]:
         """Return the slots of a timed batch in an order that nobody can foresee."""
-        return tuple(self._chooser.sample(range(self._batch_calls), self._batch_calls))
+        slots = range(SPARE_CALLS, SPARE_CALLS + self._batch_calls)
+        return tuple(self._chooser.sample(slots, self._batch_calls))
 
     def clear(self, key: str, side: str) -> None:
-        """Make each rank's slab ready for the calls of a key."""
-        self._all(OracleRank.clear, key, side)
+        """Make each rank's slab ready for the calls of a key; those that warm up may be made."""
+        self._all(OracleRank.clear, key, side, SPARE_CALLS if key == "timed" else 0)
 
-    def chain_inputs(self, key: str, batch: tuple[int, ...]) -> list[Chain]:
-        """Have each call of a batch open with the answer of the one before, and no other locked.
+    def chain_inputs(self, key: str, batch: tuple[int, ...], *, locked: bool) -> list[Chain]:
+        """Have the calls of a batch follow each other, each open with the answer of the one before
+        where they are `locked`, and no other locked.
 
         Returns what each rank of a side has to be told of that.
         """
-        return self._all(OracleRank.chain_inputs, key, batch)
+        chains = self._all(OracleRank.chain_inputs, key, batch, locked)
+        return [{**chain, "warm_up": self.warm_up_calls} for chain in chains]
 
     def is_gpu_idle(self) -> bool:
         """Return whether the GPUs are idle, after some waiting at most. A processor always is."""
         return self.job.device is Device.CPU or all(self._all(OracleRank.is_gpu_idle))
 
     def release(
-        self, side: str, indices: tuple[int, ...], sequence: int, max_skew_s: float = 0.0
+        self,
+        side: str,
+        indices: tuple[int, ...],
+        sequence: int,
+        *,
+        max_skew_s: float = 0.0,
+        locked: bool = True,
     ) -> None:
-        """Write the inputs and say go to every rank, to each after at most `max_skew_s` more."""
+        """Write the inputs and say go to every rank, to each after at most `max_skew_s` more. What
+        is `locked` opens with the answer of the call before."""
         skews_s = (self._chooser.uniform(0, max_skew_s) for _ in self._pipes)
         self._send(
-            Order(OracleRank.release, (side, indices, sequence, skew_s)) for skew_s in skews_s
+            Order(OracleRank.release, (side, indices, sequence, skew_s, locked))
+            for skew_s in skews_s
         )
         self._answers(OracleRank.release.__name__)
 
@@ -205,9 +223,14 @@ class OracleGroup:
         early = [rank for rank, (_, left) in enumerate(answers) if left]
         return max(when for when, _ in answers), early
 
-    def check(self, key: str, side: str, called: tuple[int, ...] = (0,)) -> list[OutputCheck]:
-        """Compare every output of every rank and of the calls that were made."""
-        answers = self._all(OracleRank.check, key, side, called)
+    def snapshot(self, key: str, side: str, called: tuple[int, ...] = (0,)) -> None:
+        """Copy what these calls may have written, for `check`. The side stands still meanwhile."""
+        self._all(OracleRank.snapshot, key, side, called)
+
+    def check(self, key: str, called: tuple[int, ...] = (0,)) -> list[OutputCheck]:
+        """Compare every output of every rank and of the calls that were made, as the snapshot holds
+        them."""
+        answers = self._all(OracleRank.check, key, called)
         return [check for calls in answers for checks in calls for check in checks]
 
     def close(self) -> None:
@@ -220,8 +243,10 @@ class OracleGroup:
             os.waitpid(pid, 0)
         shutil.rmtree(self._folder, ignore_errors=True)
 
-    def _prepare(self, key: str, specs: list[TrialSpec], *, check_reference: bool) -> None:
-        answers = self._all(OracleRank.prepare, key, specs, check_reference)
+    def _prepare(
+        self, key: str, specs: list[TrialSpec], *, check_reference: bool, kept: int = 0
+    ) -> None:
+        answers = self._all(OracleRank.prepare, key, specs, check_reference, kept)
         self._plans[key] = [plan for plan, _ in answers]
         self._nbytes[key] = max(nbytes for _, nbytes in answers)
         if self._size and self._nbytes[key] > self._size:

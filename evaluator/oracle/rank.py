@@ -19,7 +19,7 @@ from evaluator.buffers import memory
 from evaluator.buffers.control import Control
 from evaluator.buffers.input_locks import Chain, InputLock, kernel_for, make_lock
 from evaluator.buffers.memory import Memory
-from evaluator.buffers.slab import Cursor, Place, Plan, lay_out
+from evaluator.buffers.slab import Cursor, Plan, lay_out
 from evaluator.messages.faults import EvaluatorError
 from evaluator.messages.job import Job, Profile
 from evaluator.messages.report import OutputCheck, Verdict
@@ -54,8 +54,8 @@ class OracleRank:
     memories: list[Memory] = field(default_factory=list)
     slabs: dict[str, torch.Tensor] = field(default_factory=dict)
     output_dtypes: tuple[torch.dtype, ...] = ()
-    inputs_ready: list[list[tuple[int, torch.Tensor]]] = field(default_factory=list)
-    outputs_cleared: list[tuple[Place, ...]] = field(default_factory=list)
+    cleared: list[Call] = field(default_factory=list)
+    snapshots: list[torch.Tensor] = field(default_factory=list)
     watched: list[WatchedElements] = field(default_factory=list)
     locks: dict[int, InputLock] = field(default_factory=dict)
 
@@ -69,11 +69,16 @@ class OracleRank:
         """Return the problem's tolerance for this job."""
         return self.module.problem.tolerance(self.job.profile, self.job.dtype)
 
-    def prepare(self, key: str, specs: list[TrialSpec], check_reference: bool) -> tuple[Plan, int]:
-        """Make the calls of a key; return the plan and the bytes needed. Collective."""
-        cache = CallCache(calls=[self._make_call(spec, check_reference) for spec in specs])
+    def prepare(
+        self, key: str, specs: list[TrialSpec], check_reference: bool, kept: int = 0
+    ) -> tuple[Plan, int]:
+        """Make the calls of a key, behind so many of those that it has; return the plan and the
+        bytes needed. Collective."""
+        calls = self.caches[key].calls[:kept] if kept else []
+        cache = CallCache(calls=calls + [self._make_call(spec, check_reference) for spec in specs])
         cursor = Cursor()
         for call in cache.calls:
+            cache.starts.append(cursor.end)
             shapes = [tuple(out.shape) for out in call.truth[: len(self.output_dtypes)]]
             outputs = list(zip(shapes, self.output_dtypes, strict=True))
             call.layout = lay_out(cursor, call.inputs, outputs, self.module.problem.mutates)
@@ -98,8 +103,8 @@ class OracleRank:
 
     def end(self) -> None:
         """Forget the run, and give its memory back."""
-        secrets = (self.inputs_ready, self.outputs_cleared, self.watched, self.locks)
-        for kept in (self.caches, self.slabs, *secrets):
+        self.cleared = []
+        for kept in (self.caches, self.slabs, self.snapshots, self.watched, self.locks):
             kept.clear()
         for slab in self.memories:
             memory.close(slab)
@@ -109,59 +114,65 @@ class OracleRank:
 
     def drop(self, key: str) -> None:
         """Forget calls that have been judged."""
-        self.inputs_ready = []
+        self.cleared = []
         del self.caches[key]
 
-    def clear(self, key: str, side: str) -> None:
-        """Write guard bands, and poison where outputs belong; the calls have no inputs yet."""
+    def clear(self, key: str, side: str, spare: int = 0) -> None:
+        """Write guard bands around the calls of a key, whose inputs are to be released, and those
+        of the first `spare` calls at once."""
         cache, slab = self.caches[key], self.slabs[side]
         if side not in cache.filled_sides:
             cache.filled_sides.add(side)
             for start, end in cache.guards:
                 slab[start:end] = self._guard[: end - start]
-        self.inputs_ready, self.outputs_cleared = [], []
-        for call in cache.calls:
-            assert call.layout is not None
-            ready = [(place.offset, as_bytes(tensor)) for _, place, tensor in call.placed()]
-            self.inputs_ready.append(ready)
-            self.outputs_cleared.append(call.layout.outputs)
-            for place in call.layout.outputs:
-                self.canaries.fill(place.region(slab), place.dtype)
+        self.cleared = cache.calls
+        for call in cache.calls[:spare]:
+            self._write(slab, call, None)
 
-    def chain_inputs(self, key: str, indices: tuple[int, ...]) -> Chain:
-        """Have each of these calls open with the answer of the one before, on both sides, from now
-        on.
+    def chain_inputs(self, key: str, indices: tuple[int, ...], locked: bool = True) -> Chain:
+        """Have these calls follow each other, each open with the answer of the one before, on both
+        sides, from now on.
 
         Not where other answers are as good; no other call is locked. Returns what ranks have to be
         told.
         """
         self.locks.clear()
-        calls = [] if self.module.settle else self.caches[key].calls
+        calls = self.caches[key].calls if locked and not self.module.settle else []
         for before, after in itertools.pairwise(indices if calls else ()):
             answers = calls[before].answers(self.module.problem.mutates)
             if lock := make_lock(calls[after].span, answers, self.tolerance):
                 self.locks[after] = lock
         nodes = [self.locks[index].node if index in self.locks else None for index in indices]
-        return {"locks": nodes, "kernel": kernel_for(self.device)}
+        return {"calls": indices, "locks": nodes, "kernel": kernel_for(self.device)}
 
-    def release(self, side: str, indices: tuple[int, ...], sequence: int, skew_s: float) -> None:
-        """Write the inputs of the cleared calls and say go at once: they are secret until they are
-        needed."""
+    def release(
+        self, side: str, indices: tuple[int, ...], sequence: int, skew_s: float, locked: bool
+    ) -> None:
+        """Write the inputs of the cleared calls, and poison where their outputs belong, and say go
+        at once: they are secret until they are needed."""
         slab = self.slabs[side]
         for index in indices:
-            if lock := self.locks.get(index):
-                lock.write(slab, self.inputs_ready[index])
-                continue
-            for offset, value in self.inputs_ready[index]:
-                slab[offset : offset + len(value)] = value
+            self._write(slab, self.cleared[index], self.locks.get(index) if locked else None)
         if self.device.type == "cuda":
-            outputs = [place for index in indices for place in self.outputs_cleared[index]]
+            called = [self.cleared[index] for index in indices]
+            outputs = [place for call in called for place in call.outputs]
             self.watched = watched_elements(self.canaries, outputs, self.device)
             self._scratch.zero_()  # pushes the inputs out of the GPU's cache
             torch.cuda.synchronize()
         if skew_s:
             time.sleep(skew_s)
         self.controls[side].release(sequence)
+
+    def _write(self, slab: torch.Tensor, call: Call, lock: InputLock | None) -> None:
+        """Write poison where the outputs of a call belong, and its inputs."""
+        for place in call.outputs:
+            self.canaries.fill(place.region(slab), place.dtype)
+        inputs = [(place.offset, as_bytes(tensor)) for _, place, tensor in call.placed()]
+        if lock is not None:
+            lock.write(slab, inputs)
+            return
+        for offset, value in inputs:
+            slab[offset : offset + len(value)] = value
 
     def is_gpu_idle(self) -> bool:
         """Wait until nobody else computes on this GPU; False where somebody goes on and on."""
@@ -180,13 +191,19 @@ class OracleRank:
         torch.cuda.synchronize()
         return time.perf_counter_ns(), left
 
-    def check(self, key: str, side: str, called: tuple[int, ...]) -> list[list[OutputCheck]]:
-        """Copy a slab at once, then judge the copy; return per call one check per output."""
+    def snapshot(self, key: str, side: str, called: tuple[int, ...]) -> None:
+        """Copy what these calls may have written, with the guard bands around."""
         cache = self.caches[key]
-        snapshot = self.slabs[side][: cache.nbytes].clone()
-        for start, end in cache.guards:
-            if self._is_broken(snapshot, start, end):
-                return [[self._fault("guard band", Verdict.PROTOCOL_VIOLATION)]]
+        if not self.snapshots or len(self.snapshots[0]) < cache.nbytes:
+            self.snapshots[:] = [torch.empty(cache.nbytes, dtype=torch.uint8, device=self.device)]
+        for start, end in cache.ranges(called):
+            self.snapshots[0][start:end] = self.slabs[side][start:end]
+
+    def check(self, key: str, called: tuple[int, ...]) -> list[list[OutputCheck]]:
+        """Judge the snapshot of these calls; return per call one check per output."""
+        cache, (snapshot,) = self.caches[key], self.snapshots
+        if any(self._is_broken(snapshot, *band) for band in cache.bands(called)):
+            return [[self._fault("guard band", Verdict.PROTOCOL_VIOLATION)]]
         found: list[list[OutputCheck]] = []
         for index in called:
             own = self._check_call(cache.calls[index], snapshot, self.locks.get(index))
@@ -195,9 +212,10 @@ class OracleRank:
                 break  # nobody knows what the next call was given
         return found
 
-    def _is_broken(self, snapshot: torch.Tensor, start: int, end: int) -> bool:
-        """Return whether a guard band is; what a lock that opened with another key left is none."""
-        band, guard = snapshot[start:end], self._guard[: end - start]
+    def _is_broken(self, snapshot: torch.Tensor, start: int, end: int, skipped: int) -> bool:
+        """Return whether a guard band is, from `skipped` bytes behind its first on; what a lock
+        that opened with another key left is none."""
+        band, guard = snapshot[start:end], self._guard[skipped : skipped + end - start]
         if torch.equal(band, guard):
             return False
         offsets = first_differences(band, guard) + start

@@ -14,14 +14,11 @@ import sys
 import tempfile
 import time
 import traceback
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
-from itertools import repeat
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import torch
-import torch.distributed as dist
 
 import problems
 from evaluator.buffers import memory
@@ -31,17 +28,14 @@ from evaluator.messages.codec import decode
 from evaluator.messages.rank_setup import RankSetup, Task, receive_slab
 from evaluator.rank import hang_report
 from evaluator.rank.builds import share_builds, uses_extensions
+from evaluator.rank.calls import Slot, Solution, Work
+from evaluator.rank.chaining import chain
 from evaluator.rank.control import RankControl
 from evaluator.rank.failure_claim import CallFault, claim_of
-from evaluator.rank.input_opener import input_opener
 from problems.mesh import join_world, mesh_groups
-from problems.values import linear, named_outputs, sparse, tensors
 
-Solution = Callable[..., object]
-Groups = Mapping[str, dist.ProcessGroup]
-Openers = Iterable[Callable[[], object]]
 SCRATCH = Path(tempfile.gettempdir())
-ALL_OPEN: Openers = repeat(int)  # which does nothing
+CALLS = {Command.CALL: Slot.call, Command.WARM_UP: Slot.warm_up, Command.EMPTY: Slot.skip}
 
 
 def run_rank(setup: RankSetup, rank: int, slab_channel: socket.socket, control_fd: int) -> None:
@@ -55,32 +49,29 @@ def run_rank(setup: RankSetup, rank: int, slab_channel: socket.socket, control_f
         control.done(0)
         stage = "call"
         slab: Memory | None = None
-        slots, openers, armed = list[Slot](), ALL_OPEN, False
+        slots, armed = list[Slot](), False
         while True:
             command, indices = control.wait_go(armed=armed)
-            armed = command is Command.CALL and not indices
-            if command is Command.CALL:
+            armed = command is Command.WARM_UP
+            if call := CALLS.get(command):
                 elapsed_ns = STOPWATCHES[device.type](device)
-                for index, unlock in zip(indices, openers, strict=False):
-                    unlock()
-                    slot = slots[index]
-                    given = slot.given()
-                    slot.store(work.solution(*given), given)
-                    openers = ALL_OPEN  # in batches to come
+                for index in indices:
+                    call(slots[index])
                 control.done(elapsed_ns())
                 continue
             if command is Command.TASK:
                 work = _work_after(slab, control, setup, rank)
                 slots, slab = [], None
             elif command is Command.CHAIN:
-                openers = _openers(slab, control)
+                assert slab is not None
+                chain(slab, slots, control.read_plan())
             elif command is Command.LOAD_PLAN:
                 slab = slab or memory.open_fd(device, *receive_slab(slab_channel))
                 slots = [Slot(slab, work, node) for node in control.read_plan()["slots"]]
                 _keep_to(control.core, setup.cores[rank] if setup.cores else ())
             else:
                 asked = [slots[index] for index in indices]
-                control.write_answer(_answer(command, asked, work, device, rank))
+                control.write_answer(_answer(command, asked, device, rank))
             control.done(0)
     except BaseException as error:  # noqa: BLE001 - a submission may raise anything
         _give_up(control, claim_of(error, stage))
@@ -100,23 +91,13 @@ def _keep_to(core: int | None, others: tuple[int, ...]) -> None:
         os.sched_setaffinity(0, wanted)
 
 
-def _openers(slab: Memory | None, control: RankControl) -> Openers:
-    """Return what opens the inputs of each call of the next batch, and of it alone."""
-    assert slab is not None
-    plan = control.read_plan()
-    return [input_opener(slab, node, plan["kernel"]) if node else int for node in plan["locks"]]
-
-
-def _answer(
-    command: Command, calls: list[Slot], work: Work, device: torch.device, rank: int
-) -> bytes:
+def _answer(command: Command, calls: list[Slot], device: torch.device, rank: int) -> bytes:
     """Return what the judge asks of a kernel whose verdict is known already."""
     from evaluator.rank.profiler import device_code, record
 
     def call_all() -> None:
         for slot in calls:
-            given = slot.given()
-            slot.store(work.solution(*given), given)
+            slot.warm_up()
 
     if command is Command.PROFILE:
         return record(call_all, device.type)
@@ -162,15 +143,6 @@ def _join(setup: RankSetup, rank: int) -> torch.device:
     return join_world(setup.device, str(SCRATCH / "rendezvous"), rank, setup.world_size)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Work:
-    """Holds what this rank calls, its groups, and what the problem's outputs are called."""
-
-    solution: Solution
-    groups: Groups
-    names: tuple[str, ...]
-
-
 def _work(task: Task, world_size: int, rank: int) -> Work:
     """Load what the task names. Collective over the side's ranks."""
     module = problems.load(task.problem)
@@ -206,81 +178,3 @@ def _entry(source: str) -> Solution:
     if not callable(solution):
         raise CallFault("missing_entry_point", "no_solution", "the source defines no solution()")
     return solution  # type: ignore[no-any-return]
-
-
-class Slot:
-    """Holds the arguments of one call and the places of its outputs, as views on the slab."""
-
-    def __init__(self, slab: Memory, work: Work, node: dict[str, Any]) -> None:
-        self.arguments = [_argument(slab, work.groups, item) for item in node["arguments"]]
-        self._outputs = [_view(slab, item) for item in node["outputs"]]
-        self._names = work.names
-        self._changed = [(i, tensors(self.arguments[i])) for i in node["changed"]]
-
-    def given(self) -> list[object]:
-        """Return the arguments of the next call; a list that one empties is whole for the one
-        after."""
-        return [list(a) if isinstance(a, list) else a for a in self.arguments]
-
-    def store(self, result: object, given: list[object]) -> None:
-        """Copy what a call returned and replaced to where it belongs; raises CallFault."""
-        self._store(result)
-        for position, views in self._changed:
-            for view, now in zip(views, tensors(given[position]), strict=True):
-                if now is not view:  # an entry of a list may be replaced instead of written to
-                    _fill("changed argument", view, now)
-
-    def _store(self, result: object) -> None:
-        try:
-            returned = named_outputs(self._names, result)
-        except TypeError as error:
-            raise CallFault("runtime_error", "output_type", str(error)) from None
-        except ValueError as error:
-            raise CallFault("shape_mismatch", "output_count", str(error)) from None
-        if len(returned) != len(self._outputs):
-            raise CallFault(
-                "shape_mismatch",
-                "output_count",
-                f"{len(returned)} tensors returned, {len(self._outputs)} expected",
-            )
-        for place, (name, tensor) in zip(self._outputs, returned, strict=True):
-            _fill(name, place, tensor)
-
-
-def _fill(name: str, place: torch.Tensor, tensor: torch.Tensor) -> None:
-    if tensor.shape != place.shape:
-        raise CallFault(
-            "shape_mismatch",
-            "output_shape",
-            f"{name} has shape {tuple(tensor.shape)}, {tuple(place.shape)} expected",
-        )
-    if tensor.dtype != place.dtype:
-        raise CallFault(
-            "dtype_mismatch", "output_dtype", f"{name} is {tensor.dtype}, {place.dtype} expected"
-        )
-    place.copy_(tensor)
-
-
-def _argument(slab: Memory, groups: Groups, node: dict[str, Any]) -> object:
-    def built(nodes: list[dict[str, Any]]) -> list[Any]:
-        return [_argument(slab, groups, item) for item in nodes]
-
-    match node:
-        case {"tensor": place}:
-            return _view(slab, place)
-        case {"items": items, "tuple": is_tuple}:
-            return tuple(built(items)) if is_tuple else built(items)
-        case {"linear": [weight, *bias]}:
-            return linear(_view(slab, weight["tensor"]), *(built(bias) or [None]))
-        case {"sparse": parts, "shape": shape}:
-            indices, values = built(parts)
-            return sparse(indices, values, shape)
-        case {"size": lengths}:
-            return torch.Size(lengths)
-        case {"group": axis}:
-            return groups[axis]
-    return node["value"]
-
-
-def _view(slab: Memory, place: dict[str, Any]) -> torch.Tensor:
-    return slab.tensor(place["offset"], tuple(place["shape"]), getattr(torch, place["dtype"]))

@@ -120,8 +120,12 @@ class RankGroup:
             self.sandbox.resume(stopped)
 
     def arm(self) -> None:
-        """Run an empty batch: it wakes the ranks, so that none sleeps when the clock starts."""
-        self.begin(())
+        """Wake the ranks, so that none sleeps when the next command comes."""
+        self.warm_up(())
+
+    def warm_up(self, indices: tuple[int, ...]) -> None:
+        """Make calls that nobody times, after which the ranks wait spinning."""
+        self._command(Command.WARM_UP, indices)
         self.wait()
 
     def begin(self, indices: tuple[int, ...]) -> None:

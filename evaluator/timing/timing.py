@@ -77,11 +77,11 @@ PACES = {
     Device.CUDA: Pace(
         many_calls=64,
         few_calls=16,
-        least_calls=8,
+        least_calls=16,
         ample_bytes=2 << 30,
-        ample_us=4000.0,
+        ample_us=5000.0,
         most_bytes=16 << 30,
-        least_batches=15,
+        least_batches=10,
         least_warmup_s=0.3,
         most_warmup_s=1.5,
         most_timed_s=5.0,
@@ -93,7 +93,8 @@ PACES = {
 class Samples:
     """Collects wall times of whole batches in microseconds; `single` are batches of one call.
 
-    `empty_us` are batches of no call, by the reference: what a batch costs beside its calls.
+    `empty_us` and `empty_single_us` are batches that go through all but their calls, by the
+    reference: what a batch costs beside them.
     `is_open` says that inputs of several calls of a batch could be read at once. `rank_us` and
     `baseline_rank_us` have one entry per batch too, with what each rank says of itself.
     """
@@ -104,6 +105,7 @@ class Samples:
     kernel_single_us: list[float] = field(default_factory=list)
     baseline_single_us: list[float] = field(default_factory=list)
     empty_us: list[float] = field(default_factory=list)
+    empty_single_us: list[float] = field(default_factory=list)
     warmup_calls: int = 0
     is_open: bool = False
     rank_us: list[list[float]] = field(default_factory=list)
@@ -116,6 +118,10 @@ class Samples:
         else:
             (self.baseline_single_us if single else self.baseline_us).extend(walls_us)
 
+    def add_empty(self, walls_us: list[float], *, single: bool) -> None:
+        """Add empty batches."""
+        (self.empty_single_us if single else self.empty_us).extend(walls_us)
+
     def add_rank_times(self, is_kernel: bool, rank_ns: Sequence[float]) -> None:
         """Add what the ranks say of this batch; untrusted, so cut to a sane number."""
         told = self.rank_us if is_kernel else self.baseline_rank_us
@@ -124,16 +130,16 @@ class Samples:
     def per_call(self) -> CallTimes:
         """Take off what a batch costs beside its calls, but never more than leaves a share of it:
         an empty batch may take longer than one that is over soon."""
-        empty_us = statistics.median(self.empty_us) if self.empty_us else 0.0
+        empty_us, alone_us = _median(self.empty_us), _median(self.empty_single_us)
 
-        def each(walls_us: list[float], calls: int) -> tuple[float, ...]:
-            return tuple(max(us - empty_us, LEAST_SHARE * us) / calls for us in walls_us)
+        def each(walls_us: list[float], beside_us: float, calls: int) -> tuple[float, ...]:
+            return tuple(max(us - beside_us, LEAST_SHARE * us) / calls for us in walls_us)
 
         return CallTimes(
-            kernel_us=each(self.kernel_us, self.batch_calls),
-            baseline_us=each(self.baseline_us, self.batch_calls),
-            kernel_single_us=each(self.kernel_single_us, 1),
-            baseline_single_us=each(self.baseline_single_us, 1),
+            kernel_us=each(self.kernel_us, empty_us, self.batch_calls),
+            baseline_us=each(self.baseline_us, empty_us, self.batch_calls),
+            kernel_single_us=each(self.kernel_single_us, alone_us, 1),
+            baseline_single_us=each(self.baseline_single_us, alone_us, 1),
             empty_us=empty_us,
         )
 
@@ -213,6 +219,10 @@ def progress(batches: int, batch_calls: int, pace: Pace) -> Progress:
     """Return how far the timed phase is."""
     total = max(TIMED_CALLS, pace.least_batches * batch_calls)
     return Progress(phase=Phase.TIMED, done=min(batches * batch_calls, total), total=total)
+
+
+def _median(walls_us: Sequence[float]) -> float:
+    return statistics.median(walls_us) if walls_us else 0.0
 
 
 def _slowest_mean(rank_us: list[list[float]]) -> float | None:

@@ -8,8 +8,10 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from evaluator.buffers import control_page
+from evaluator.buffers.input_locks import Chain
 from evaluator.judge import prefork
 from evaluator.messages.report import OutputCheck, Verdict
+from evaluator.oracle.canaries import Canaries
 from evaluator.oracle.group import OracleGroup
 from evaluator.oracle.rank import OracleRank
 from evaluator.sandbox import logs, rank_group, sandbox, seccomp
@@ -18,17 +20,7 @@ from tests.evaluator.tuned_judge import hurried
 
 def no_poison() -> None:
     """Outputs keep what the call before left in them."""
-    clear = OracleRank.clear
-
-    def clear_all_but_outputs(self: OracleRank, key: str, side: str) -> None:
-        cache, slab = self.caches[key], self.slabs[side]
-        places = [place for call in cache.calls if call.layout for place in call.layout.outputs]
-        kept = [slab[place.offset : place.offset + place.nbytes].clone() for place in places]
-        clear(self, key, side)
-        for place, old in zip(places, kept, strict=True):
-            slab[place.offset : place.offset + place.nbytes] = old
-
-    _replace(OracleRank, "clear", clear_all_but_outputs)
+    _replace(Canaries, "fill", lambda self, view, dtype: None)
 
 
 def no_fresh_inputs() -> None:
@@ -65,11 +57,13 @@ def no_input_comparison() -> None:
 
 def no_locks() -> None:
     """All inputs of a batch can be read when it begins."""
+    chain_inputs = OracleRank.chain_inputs
 
-    def nothing(self: OracleRank, key: str, indices: tuple[int, ...]) -> dict[str, Any]:
-        return {"locks": [None] * len(indices), "kernel": ""}
+    def unlocked(self: OracleRank, key: str, indices: tuple[int, ...], locked: bool) -> Chain:
+        return chain_inputs(self, key, indices, False)
 
-    _replace(OracleRank, "chain_inputs", nothing)
+    unlocked.__name__ = "chain_inputs"  # by which a worker is told what to do
+    _replace(OracleRank, "chain_inputs", unlocked)
 
 
 def only_rank_zero_compared() -> None:

@@ -12,8 +12,8 @@ import torch
 
 from evaluator.buffers.memory import Memory
 from evaluator.buffers.slab import Cursor, SlotLayout, lay_out
+from evaluator.rank.calls import Slot, Work
 from evaluator.rank.failure_claim import CallFault
-from evaluator.rank.runner import Slot, Work
 from problems.calls import widened
 from problems.values import linear, named_outputs, rebuilt, sparse, tensors
 
@@ -47,8 +47,8 @@ class Table:
 
     @staticmethod
     def call_in(slot: Slot, solution: Callable[..., object]) -> None:
-        given = slot.given()
-        slot.store(solution(*given), given)
+        slot.solution = solution
+        slot.call()
 
     def input(self, index: int) -> torch.Tensor:
         place = self.layout.inputs[index]

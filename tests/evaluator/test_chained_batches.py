@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+import torch
+
 from evaluator import Verdict
-from evaluator.rank.input_opener import input_opener
+from evaluator.buffers.slab import GUARD_BYTES
+from evaluator.rank.chaining import input_opener
 from problems import ProblemModule
 from problems.trials import TrialSpec
 from tests.evaluator.test_oracle_rank import MODULE, Scene
@@ -21,16 +25,17 @@ class LockedScene(Scene):
         self.judge.clear("key", "submission")
         first, self.node = self.judge.chain_inputs("key", (0, 1))["locks"]
         assert first is None
-        self.judge.release("submission", (0, 1), 1, 0.0)
+        self.judge.release("submission", (0, 1), 1, 0.0, True)
 
     def open_second(self) -> None:
-        input_opener(self.judge.memories[0], self.node, "")()
+        input_opener(self.judge.memories[0], self.node)(True)
         layout = self.judge.caches["key"].calls[1].layout
         assert layout is not None
         self.layout = layout
 
     def both(self) -> list[set[Verdict]]:
-        found = self.judge.check("key", "submission", (0, 1))
+        self.judge.snapshot("key", "submission", (0, 1))
+        found = self.judge.check("key", (0, 1))
         return [{check.verdict for check in checks} - {Verdict.OK} for checks in found]
 
 
@@ -77,3 +82,39 @@ def test_a_guard_band_that_a_kernel_wrote_is_broken_all_the_same() -> None:
     scene.answer()
     scene.slab[scene.layout.outputs[0].offset - 1] += 1
     assert scene.both() == [{Verdict.PROTOCOL_VIOLATION}]
+
+
+def test_an_empty_batch_takes_the_same_steps_and_changes_nothing() -> None:
+    scene = LockedScene()
+    before = scene.slab.clone()
+    input_opener(scene.judge.memories[0], scene.node)(False)
+    assert torch.equal(scene.slab, before)
+
+
+def test_inputs_that_are_not_to_be_opened_are_written_as_they_are() -> None:
+    scene = LockedScene()
+    scene.judge.release("submission", (0, 1), 2, 0.0, False)
+    scene.answer()
+    layout = scene.judge.caches["key"].calls[1].layout
+    assert layout is not None
+    scene.layout = layout
+    scene.answer()
+    assert scene.both() == [set(), set()]
+
+
+def test_a_snapshot_of_one_call_holds_what_it_left_and_no_more() -> None:
+    scene = LockedScene()
+    scene.answer()
+    scene.judge.snapshot("key", "submission", (0,))
+    scene.view(scene.layout.outputs[0]).mul_(2.0)
+    checks = scene.judge.check("key", (0,))
+    assert [{check.verdict for check in own} for own in checks] == [{Verdict.OK}]
+
+
+@pytest.mark.parametrize("offset", [-1, -GUARD_BYTES])
+def test_the_band_around_one_call_is_looked_at(offset: int) -> None:
+    scene = LockedScene()
+    scene.answer()
+    scene.slab[scene.layout.outputs[0].offset + offset] += 1
+    scene.judge.snapshot("key", "submission", (0,))
+    assert scene.judge.check("key", (0,))[0][0].verdict is Verdict.PROTOCOL_VIOLATION

@@ -15,7 +15,8 @@ from evaluator.buffers.input_locks import SPAN_BYTES, InputLock, kernel_for, mak
 from evaluator.buffers.memory import Memory
 from evaluator.buffers.scrambling import Span
 from evaluator.buffers.slab import GUARD_BYTES, Place
-from evaluator.rank.input_opener import input_opener
+from evaluator.rank.calls import Slot, Work
+from evaluator.rank.chaining import chain
 from evaluator.timing.timing import LOCK_PLACES, LOCKED_WORDS
 from problems.spec import EXACT, Tolerance
 
@@ -26,18 +27,27 @@ FLOATS = (torch.bfloat16, torch.float16, torch.float32, torch.float64)
 
 @dataclass
 class Scene:
-    """A slab with an input of a call, and the answer of the call before."""
+    """A slab with an input of a call, and the place of the answer of the call before."""
 
     slab: Memory
-    answer: torch.Tensor
+    answer: Place
     inputs: torch.Tensor
     original: torch.Tensor
     lock: InputLock
 
     def opened(self, answer: torch.Tensor) -> bool:
         """Whether such an answer opens the lock; the scene is used up."""
-        self.answer.copy_(answer)
-        input_opener(self.slab, self.lock.node, kernel_for(self.slab.device))()
+        work = Work(solution=print, groups={}, names=("answer",))
+        nodes = [
+            {"arguments": [], "outputs": outputs, "changed": []}
+            for outputs in ([], [self.answer.node()])
+        ]
+        after, before = (Slot(self.slab, work, node) for node in nodes)
+        told = {"calls": [1, 0], "locks": [None, self.lock.node], "warm_up": []}
+        chain(self.slab, [after, before], {**told, "kernel": kernel_for(self.slab.device)})
+        right = answer.to(before.outputs[0])
+        before.finish.after_call(before, right, [])
+        assert torch.equal(before.outputs[0].nan_to_num(), right.nan_to_num())
         return torch.equal(self.inputs, self.original)
 
 
@@ -53,7 +63,7 @@ def scene(
     lock = make_lock(span_over((given,)), [(answer, truth.to(device))], TOLERANCE)
     assert lock is not None
     lock.write(slab.everything, [(given.offset, original.view(-1).view(torch.uint8))])
-    return Scene(slab, slab.tensor(answer.offset, answer.shape, dtype), inputs, original, lock)
+    return Scene(slab, answer, inputs, original, lock)
 
 
 def a_truth() -> torch.Tensor:

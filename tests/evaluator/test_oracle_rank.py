@@ -84,7 +84,7 @@ class Scene:
 
     def refill(self) -> None:
         self.judge.clear("key", "submission")
-        self.judge.release("submission", (0,), 1, 0.0)
+        self.judge.release("submission", (0,), 1, 0.0, True)
 
     def view(self, place: Place) -> torch.Tensor:
         return place.on(self.slab)
@@ -98,7 +98,8 @@ class Scene:
         best.copy_(result[1])
 
     def verdicts(self) -> set[Verdict]:
-        checks: list[OutputCheck] = self.judge.check("key", "submission", (0,))[0]
+        self.judge.snapshot("key", "submission", (0,))
+        checks: list[OutputCheck] = self.judge.check("key", (0,))[0]
         return {check.verdict for check in checks} - {Verdict.OK}
 
 
