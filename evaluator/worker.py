@@ -7,6 +7,7 @@ required, the broker is CELERY_BROKER_URL or the folders below PKB_STATE_DIR.
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 import signal
@@ -35,6 +36,7 @@ logger = logging.getLogger(__name__)
 
 DEFAULT_QUEUE = "cpu"
 PROGRESS_EVERY_S = 1.0
+HELLO_AGAIN_S = 10.0
 MEASURED = "PKB_MEASURED_ISOLATION"
 PREFORK = PreforkServer(warm=True)
 
@@ -86,7 +88,8 @@ def site_from_environment() -> Site:
 def evaluate_run(run_id: str) -> None:
     """Claim the run and judge it; quietly nothing where somebody else has it."""
     site = site_from_environment()
-    lease = site.claim(run_id, {"host": environment().host, "isolation": host_isolation()})
+    own = {"isolation": host_isolation(), "judge_version": JUDGE_VERSION}
+    lease = site.claim(run_id, {"host": environment().host, **own})
     if lease is not None:
         judge_leased(site, lease)
 
@@ -99,14 +102,20 @@ def judge_leased(site: Site, lease: Lease) -> None:
     except LeaseLost:
         logger.warning("run %s is somebody else's now", lease.run_id)
     except Cancelled:
-        site.fail(lease, "cancelled on request")
+        _give_back(site, lease, "cancelled on request")
     except DirtyHost as error:
         logger.exception("this host judges no more")
-        site.fail(lease, str(error))
+        _give_back(site, lease, str(error))
         os.kill(os.getppid(), signal.SIGTERM)  # the worker ends; its start checks the GPUs again
     except EvaluatorError as error:
         logger.exception("run %s failed for no fault of the kernel", lease.run_id)
-        site.fail(lease, str(error))
+        _give_back(site, lease, str(error))
+
+
+def _give_back(site: Site, lease: Lease, error: str) -> None:
+    """Say that the run failed; a site that refused its report has taken it back already."""
+    with contextlib.suppress(LeaseLost):
+        site.fail(lease, error)
 
 
 class _Heartbeat:
@@ -152,6 +161,12 @@ def measure_isolation(**_: object) -> None:
     os.environ[LACKS] = LACKS_SEPARATOR.join(found.lacks)
 
 
+@worker_init.connect  # type: ignore[untyped-decorator]
+def introduce(**_: object) -> None:
+    """Say hello before the first message comes: who has not may claim nothing."""
+    _hello(site_from_environment(), _own_facts())
+
+
 @worker_ready.connect  # type: ignore[untyped-decorator]
 def announce(**_: object) -> None:
     """Say hello to the site from now on, in a thread."""
@@ -172,10 +187,10 @@ def end_pool_process(**_: object) -> None:
     PREFORK.close()
 
 
-def _say_hello(site: Site) -> None:
+def _own_facts() -> dict[str, object]:
     is_cpu = app.conf.task_default_queue.partition("-")[0] == DEFAULT_QUEUE
     host = environment(() if is_cpu else offered())
-    body = {
+    return {
         "host": host.host,
         "hardware": host.hardware,
         "queue": app.conf.task_default_queue,
@@ -183,10 +198,18 @@ def _say_hello(site: Site) -> None:
         "versions": encode(host.versions),
         "judge_version": JUDGE_VERSION,
     }
-    pause_s = 10.0
+
+
+def _hello(site: Site, facts: dict[str, object]) -> float:
+    """Return after how many seconds to say it again."""
+    try:
+        return site.hello(facts)
+    except EvaluatorError as error:
+        logger.warning("hello: %s", error)
+        return HELLO_AGAIN_S
+
+
+def _say_hello(site: Site) -> None:
+    facts = _own_facts()
     while True:
-        try:
-            pause_s = site.hello(body)
-        except EvaluatorError as error:
-            logger.warning("hello: %s", error)
-        time.sleep(pause_s)
+        time.sleep(_hello(site, facts))

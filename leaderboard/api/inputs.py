@@ -99,6 +99,7 @@ class HelloIn(Input):
 class ClaimIn(Input):
     host = serializers.CharField(max_length=200)
     isolation = serializers.ChoiceField(choices=ISOLATIONS)
+    judge_version = serializers.CharField(max_length=32)
 
 
 class HeartbeatIn(Input):

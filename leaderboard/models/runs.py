@@ -12,6 +12,7 @@ from django.db.models.functions import Coalesce
 
 from leaderboard.kit.json_types import JsonDict
 from leaderboard.kit.links import url
+from leaderboard.models.access import ApiToken
 from leaderboard.models.catalogue import Hardware
 from leaderboard.models.choices import (
     COUNTED_VERDICTS,
@@ -84,9 +85,10 @@ class RunQuerySet(models.QuerySet["Run"]):
         return self.annotate(asked=_unindexed("created_at"), ended=_unindexed("verdict"))
 
     def with_names(self) -> RunQuerySet:
-        """Read with each run what a line about it shows, without the report."""
+        """Read with each run what a line about it shows, without the report and what SQLite has to
+        read past it."""
         named = self.select_related("kernel__problem", "kernel__submission__model")
-        return named.defer("report_packed", "kernel__problem__payload")
+        return named.defer("report_packed", "token", "kernel__problem__payload")
 
     def not_declined_by(self, host: str) -> RunQuerySet:
         return self.exclude(declines__host=host)
@@ -108,7 +110,8 @@ class Run(models.Model):
     """Records one evaluation of one kernel.
 
     While it runs, `lease_token` fences off every worker but the last that leased it, and
-    `lease_until` says when it is given up for lost. A finished run is never changed.
+    `lease_until` says when it is given up for lost. A finished run is never changed. `token` is the
+    worker's that leased it last; None of what was imported or judged before 0.2.
 
     `bound_us` is the least time that the hardware allows a call, `limiter` what sets it, and
     `utilisation` that bound over the kernel's time.
@@ -158,6 +161,7 @@ class Run(models.Model):
     judge_version = models.CharField(max_length=32, null=True)  # noqa: DJ001
     environment: models.JSONField[JsonDict | None, JsonDict | None] = models.JSONField(null=True)
     report_packed = models.BinaryField(null=True)
+    token = models.ForeignKey(ApiToken, models.PROTECT, null=True, related_name="+", db_index=False)
 
     objects = RunQuerySet.as_manager()
 

@@ -13,8 +13,9 @@ from django.utils import timezone
 
 from leaderboard.celery import ring
 from leaderboard.kit.request_error import RequestError
-from leaderboard.models import Decline, Hardware, Run, WorkerHost
+from leaderboard.models import ApiToken, Decline, Hardware, Run, WorkerHost
 from leaderboard.runs.evaluation import give_up_lost
+from leaderboard.runs.report_checks import fits_class
 
 # `cpu`, `cpu-arm`: ranks are processes of one host. `h200x4`: that many devices of that kind.
 _QUEUE = re.compile(r"(?P<cpu>cpu(-[a-z0-9]+)*)|[a-z0-9-]+x(?P<count>[1-9][0-9]?)")
@@ -37,21 +38,34 @@ class Hello:
     versions: dict[str, str]
 
 
-def record_hello(hello: Hello) -> None:
-    """Store that a host is alive, and do the sweep. Raises RequestError for a queue with a wrong
-    name.
+def record_hello(hello: Hello, token: ApiToken) -> None:
+    """Store that a host is alive, and do the sweep.
 
-    A host that tells of something new, or was silent, may be able to judge what it declined.
+    A host that tells of something new, or was silent, may be able to judge what it declined. Raises
+    RequestError for a queue with a wrong name, hardware of another class, a token that is not for
+    this host and queue, and a host that is alive with another token.
     """
-    register(hello.queue, hello.hardware)
     host, queue = hello.host, hello.queue
-    facts = {name: getattr(hello, name) for name in VERDICT_FACTS}
+    if not token.allows(queue=queue, host=host):
+        raise _refused(f"The token is not for {queue} on {host}.", "Make one that is.")
+    if not fits_class(queue, hello.hardware):
+        raise _refused(f"{hello.hardware} is not {queue}.", "Listen to the queue of its class.")
+    register(queue, hello.hardware)
+    facts = {name: getattr(hello, name) for name in VERDICT_FACTS} | {"token": token.pk}
     known = WorkerHost.objects.alive().filter(host=host, queue=queue)
-    if known.values(*VERDICT_FACTS).first() != facts:
+    before = known.values(*VERDICT_FACTS, "token").first()
+    if before and before["token"] not in (None, token.pk):
+        reason = f"{host} is alive with another token."
+        raise _refused(reason, "Stop that worker first; it counts as alive for some seconds.")
+    if before != facts:
         Decline.objects.forget(host, queue)
-    facts["last_seen_at"] = timezone.now()
+    facts |= {"token": token, "last_seen_at": timezone.now()}
     WorkerHost.objects.update_or_create(host=host, queue=queue, defaults=facts)
     sweep()
+
+
+def _refused(message: str, fix: str) -> RequestError:
+    return RequestError("may_not_serve", message, fix, status=403)
 
 
 def register(queue: str, title: str) -> Hardware:

@@ -30,7 +30,7 @@ from leaderboard.models import (
 from leaderboard.runs import catalogue
 from tests.leaderboard import factory
 from tests.leaderboard.conftest import Bells
-from tests.leaderboard.running import HELLO
+from tests.leaderboard.running import HELLO, say_hello
 
 
 def _say(*words: Any) -> str:
@@ -141,22 +141,32 @@ def test_a_token_is_printed_and_works(db: None) -> None:
     assert not token.owner.has_usable_password()
     assert token.expires_at is not None
     assert timedelta(days=1) < token.expires_at - timezone.now() <= timedelta(days=2)
-    worker = ApiToken.objects.matching(_say("create_token", "--scope=worker"))
+    said = _say("create_token", "--scope=worker", "--queue=cpu", "--queue=h200x4", "--host=h1")
+    worker = ApiToken.objects.matching(said)
     assert worker is not None
-    assert worker.owner is None
+    assert (worker.owner, worker.queues, worker.hosts) == (None, ["cpu", "h200x4"], ["h1"])
 
 
-@pytest.mark.parametrize("words", [["--scope=submit"], ["--scope=worker", "--user=ada"]])
-def test_a_token_needs_an_owner_or_must_not_have_one(db: None, words: list[str]) -> None:
-    with pytest.raises(CommandError, match="--user"):
+@pytest.mark.parametrize(
+    ("words", "named"),
+    [
+        (["--scope=submit"], "--user"),
+        (["--scope=worker", "--user=ada"], "--user"),
+        (["--scope=worker"], "--queue"),
+        (["--scope=read", "--user=ada", "--queue=cpu"], "--queue"),
+    ],
+)
+def test_a_token_needs_what_its_scope_says_and_nothing_else(
+    db: None, words: list[str], named: str
+) -> None:
+    with pytest.raises(CommandError, match=named):
         call_command("create_token", *words)
     assert not ApiToken.objects.exists()
 
 
 def test_the_sweep_can_be_done_by_hand(run: Run, bells: Bells) -> None:
-    from leaderboard.runs import hosts
 
-    hosts.record_hello(HELLO)
+    say_hello(HELLO)
     Run.objects.update(rung_at=None)
     bells.clear()
     assert _say("sweep") == "rang for 1 runs"
