@@ -83,13 +83,15 @@ def setting_of(run: Run) -> Setting:
     )
 
 
-def fits_class(queue: str, hardware: str) -> bool:
-    """Return whether hardware can be of a class: `4 x NVIDIA H200` of h200x4, and of h200x2."""
+def fits_class(queue: str, hardware: str, least: int | None = None) -> bool:
+    """Return whether hardware can be of a class: `4 x NVIDIA H200` of h200x4, and of h200x2; or so
+    many GPUs of it at least."""
     device, _, count = queue.rpartition("x")
     if not count.isdecimal():
         return True  # a class of processors: any
     found = _COUNTED.fullmatch(hardware)
-    return found is not None and int(found["count"]) >= 1 and _is_called(found["name"], device)
+    has_enough = found is not None and int(found["count"]) >= (least or int(count))
+    return has_enough and _is_called(_without_count(hardware), device)
 
 
 def misfit(what: str, message: str) -> RequestError:
@@ -145,7 +147,7 @@ def _check_hardware(run: Run, report: Report) -> None:
     counts = (run.world_size,) if report.timing else (0, run.world_size)
     if len(names) not in (counts if is_gpu else (0,)):
         raise misfit("hardware", f"The report tells of {len(names)} GPUs.")
-    if not fits_class(run.hardware_id, hardware):
+    if not fits_class(run.hardware_id, hardware, run.world_size):
         raise misfit("hardware", f"{hardware[:200]} is not of the class {run.hardware_id}.")
     if any(name != _without_count(hardware) for name in names):
         raise misfit("hardware", "The GPUs are others than the hardware that the report names.")

@@ -23,7 +23,7 @@ from leaderboard.models import (
 )
 from leaderboard.read_model import frames, summary
 from leaderboard.runs import evaluation, hosts
-from leaderboard.runs.evaluation import Fenced
+from leaderboard.runs.claims import Fenced
 from tests.leaderboard import factory
 from tests.leaderboard.running import NO_TRITON, PROGRESS, claim, decline, fresh, lapse, report_of
 

@@ -22,7 +22,7 @@ from leaderboard.models import (
 )
 from leaderboard.models.runs import RunQuerySet
 from leaderboard.runs import evaluation, hosts
-from leaderboard.runs.evaluation import Fenced
+from leaderboard.runs.claims import Fenced, Holding
 from leaderboard.submissions.intake import Metadata, accept
 from leaderboard.submissions.sources import Candidate
 from leaderboard.submissions.target_selection import TargetRequest
@@ -61,7 +61,7 @@ def test_of_many_reports_under_one_lease_one_is_stored(run: Run) -> None:
 @pytest.mark.django_db(transaction=True)
 def test_runs_of_one_submission_that_end_together_are_all_summed_up(problem: Problem) -> None:
     submission = factory.make_submission(k=8)
-    work: dict[str, tuple[Run, str, dict[str, Any]]] = {}
+    work: dict[str, tuple[Run, Holding, dict[str, Any]]] = {}
     for attempt in range(1, 9):
         run = factory.make_run(factory.make_kernel(submission, problem, attempt=attempt))
         lease = claim(run)

@@ -21,8 +21,8 @@ from leaderboard.models import (
     Submission,
     Summary,
     Trust,
-    WorkerHost,
     Visibility,
+    WorkerHost,
 )
 from leaderboard.read_model import frames, summary
 from leaderboard.read_model.kernel_filters import parts_of
