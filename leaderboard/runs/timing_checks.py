@@ -65,7 +65,7 @@ def _is_near(one: float, other: float) -> bool:
 
 
 def _out_of_range(report: Report, timing: Timing, device: Device) -> str | None:
-    """What was found to be faster than the hardware may have any time that a clock can tell."""
+    """Allow what was found to be faster than the hardware any time that a clock can tell."""
     least_us = LEAST_CALL_US[device] if report.verdict is Verdict.OK else LEAST_US
     most_us = limits_of(device).timed_s * 1e6
     calls_us = (

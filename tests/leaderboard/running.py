@@ -8,8 +8,9 @@ from typing import Any
 from django.utils import timezone
 
 from evaluator.messages.codec import encode
+from evaluator.messages.job import source_digest
 from evaluator.messages.report import JUDGE_VERSION, Phase, Progress, Verdict
-from leaderboard.models import ApiToken, Run, Scope, WorkerHost
+from leaderboard.models import ApiToken, Kernel, Problem, Run, Scope, WorkerHost
 from leaderboard.runs import claims, evaluation
 from leaderboard.runs.claims import Claimant, Lease
 from leaderboard.runs.hosts import Hello, record_hello
@@ -86,3 +87,9 @@ def lapse(run: Run) -> None:
 
 def fresh(run: Run) -> Run:
     return Run.objects.get(pk=run.pk)
+
+
+def unsaved(problem: Problem, source: str) -> Run:
+    """A run in no database, for a report that was made elsewhere."""
+    kernel = Kernel(problem=problem, source_id=source_digest(source))
+    return Run(kernel=kernel, problem_digest=problem.digest, **factory.SETTING)

@@ -12,11 +12,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from django.contrib.auth.models import User
 from django.core.management import CommandError, call_command
 from django.utils import timezone
 
 from leaderboard.models import (
     ApiToken,
+    AuditEntry,
     DataVersion,
     Hardware,
     LanguageModel,
@@ -25,12 +27,13 @@ from leaderboard.models import (
     PublishedResult,
     Run,
     Scope,
+    Submission,
     Summary,
 )
-from leaderboard.runs import catalogue
+from leaderboard.runs import catalogue, evaluation
 from tests.leaderboard import factory
 from tests.leaderboard.conftest import Bells
-from tests.leaderboard.running import HELLO, say_hello
+from tests.leaderboard.running import HELLO, claim, report_of, say_hello, worker_token
 
 
 def _say(*words: Any) -> str:
@@ -162,6 +165,30 @@ def test_a_token_needs_what_its_scope_says_and_nothing_else(
     with pytest.raises(CommandError, match=named):
         call_command("create_token", *words)
     assert not ApiToken.objects.exists()
+
+
+def test_what_a_token_or_a_host_judged_is_invalidated(
+    run: Run, problem: Problem, staff: User
+) -> None:
+    evaluation.finish(run.pk, claim(run, "taken").holding, report_of(run))
+    other = factory.make_run(factory.make_kernel(factory.make_submission("Other"), problem))
+    evaluation.finish(other.pk, claim(other, "h2", "second").holding, report_of(other))
+    with pytest.raises(CommandError, match="not of the staff"):
+        call_command("distrust", "--host=taken", "--staff=owner")
+    with pytest.raises(CommandError, match="0 tokens"):
+        call_command("distrust", "--token=pkb_", "--staff=staff")
+    first = _say("distrust", "--host=taken", "--staff=staff", "--reason=Was taken over.")
+    assert first == f"1 submissions are invalidated: [{run.kernel.submission_id}]"
+    assert worker_token().revoked_at is None
+    _say("distrust", f"--token={worker_token('second').prefix}", "--staff=staff")
+    assert worker_token("second").revoked_at is not None
+    reasons = Submission.objects.order_by("pk").values_list("moderation", "moderation_reason")
+    assert [tuple(row) for row in reasons] == [
+        ("invalidated", "Was taken over."),
+        ("invalidated", "It was judged on a host that is no longer trusted."),
+    ]
+    assert not Summary.objects.ranked().exists()
+    assert AuditEntry.objects.filter(action="moderate", actor=staff).count() == 2
 
 
 def test_the_sweep_can_be_done_by_hand(run: Run, bells: Bells) -> None:

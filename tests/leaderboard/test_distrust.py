@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Callable
 from dataclasses import replace
@@ -13,7 +12,7 @@ from django.contrib.auth.models import User
 from django.test import Client
 
 from evaluator.messages.codec import encode
-from evaluator.messages.report import JUDGE_VERSION, MAX_REPORT_BYTES, GpuState, RankLog, Verdict
+from evaluator.messages.report import JUDGE_VERSION, GpuState, Verdict
 from leaderboard.kit.request_error import RequestError
 from leaderboard.models import (
     Hardware,
@@ -236,36 +235,6 @@ def test_a_kernel_that_fooled_the_clock_keeps_its_verdict(gpu_run: Run) -> None:
     told["verdict"] = Verdict.FASTER_THAN_LIGHT.value
     evaluation.finish(gpu_run.pk, lease.holding, told)
     assert fresh(gpu_run).verdict == Verdict.FASTER_THAN_LIGHT
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"logs": (RankLog(rank=-1, text="\x01" * 65_600), RankLog(rank=1, text="\u20ac" * 65_600))},
-        {"timelines": (make_timeline(0, calls=400), make_timeline(1, calls=400))},
-        {"evidence": "x" * 5000, "cause": "claim", "ranks": (1, 0)},
-    ],
-)
-def test_whatever_ranks_write_within_the_judges_caps_is_stored(run: Run, change: Told) -> None:
-    lease = claim(run)
-    told = report_of(run, Verdict.RUNTIME_ERROR, **change)
-    evaluation.finish(run.pk, lease.holding, json.loads(json.dumps(told)))
-    assert fresh(run).verdict == Verdict.RUNTIME_ERROR
-
-
-def test_a_report_is_as_long_as_the_site_takes_it(run: Run) -> None:
-    from evaluator.site import fitting
-
-    event = replace(make_timeline(0).events[0], name="\u20ac" * 200)
-    timelines = tuple(replace(make_timeline(rank), events=(event,) * 2000) for rank in range(2))
-    logs = tuple(RankLog(rank=rank, text="\x01" * 65_536) for rank in range(2))
-    report = factory.make_report(run, Verdict.TIMEOUT, timelines=timelines, logs=logs)
-    shorter = replace(report, timelines=())
-    whole, less = (len(json.dumps(encode(one))) for one in (report, shorter))
-    assert fitting(report, whole) is report
-    assert fitting(report, whole - 1) == shorter
-    assert fitting(report, less - 1) == replace(shorter, logs=())
-    assert MAX_REPORT_BYTES > whole > less
 
 
 def test_what_is_refused_is_shown_to_staff(run: Run, client: Client) -> None:

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from django.core.management import CommandError, call_command
 
-from evaluator.messages.job import Backend, Job, source_digest
+from evaluator.messages.job import Backend, Job
 from evaluator.messages.report import GpuState, Isolation, Verdict
 from leaderboard.models import (
     DataVersion,
@@ -30,7 +30,7 @@ from leaderboard.models import (
 )
 from leaderboard.runs import evaluation, imported_reports
 from tests.leaderboard import factory
-from tests.leaderboard.running import claim
+from tests.leaderboard.running import claim, unsaved
 
 Line = dict[str, Any]
 Write = Callable[..., Path]
@@ -55,14 +55,9 @@ def _line(
     problem: Problem, verdict: Verdict = Verdict.OK, *, attempt: int = 1, **changes: Any
 ) -> Line:
     source = f"{factory.SOURCE}# {problem.slug} {attempt}\n"
-    report = factory.make_report(_unsaved(problem, source), verdict)
+    report = factory.make_report(unsaved(problem, source), verdict)
     job = Job(problem=problem.slug, source=source, backend=Backend.PYTORCH)
     return {**PRODUCER.line(PRODUCER.REFERENCES, attempt, job, report), **changes}
-
-
-def _unsaved(problem: Problem, source: str) -> Run:
-    kernel = Kernel(problem=problem, source_id=source_digest(source))
-    return Run(kernel=kernel, problem_digest=problem.digest, **factory.SETTING)
 
 
 @pytest.fixture
@@ -298,7 +293,7 @@ def test_lines_are_added_to_what_a_file_holds(problem: Problem, tmp_path: Path) 
     assert max(attempts.values()) == author.k
     for attempt in (1, 2):
         source = f"{factory.SOURCE}# {attempt}\n"
-        report = factory.make_report(_unsaved(problem, source))
+        report = factory.make_report(unsaved(problem, source))
         job = Job(problem=problem.slug, source=source)
         PRODUCER.append(path, author, attempt, job, report)
     assert "1 submissions, 2 runs" in _load(path)
