@@ -13,6 +13,7 @@ import os
 import signal
 import threading
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,7 @@ from evaluator.host.parent_death import die_with_parent
 from evaluator.judge.prefork import PreforkServer
 from evaluator.messages.codec import encode
 from evaluator.messages.faults import DirtyHost, EvaluatorError
-from evaluator.messages.report import JUDGE_VERSION, Isolation, Progress
+from evaluator.messages.report import JUDGE_VERSION, Isolation, Progress, Report
 from evaluator.sandbox.hardware import environment
 from evaluator.sandbox.sandbox import REPOSITORY
 from evaluator.sandbox.selfcheck import check_host
@@ -98,7 +99,7 @@ def judge_leased(site: Site, lease: Lease) -> None:
     """Judge under a lease: heartbeats on the way, then exactly one of finish, fail or silence."""
     try:
         report = evaluate(lease.job, _Heartbeat(site, lease), PREFORK)
-        site.finish(lease, report)
+        site.finish(lease, _as_measured(report))
     except LeaseLost:
         logger.warning("run %s is somebody else's now", lease.run_id)
     except Cancelled:
@@ -110,6 +111,13 @@ def judge_leased(site: Site, lease: Lease) -> None:
     except EvaluatorError as error:
         logger.exception("run %s failed for no fault of the kernel", lease.run_id)
         _give_back(site, lease, str(error))
+
+
+def _as_measured(report: Report) -> Report:
+    """Return the report with no higher level than probes found at the start: a sandbox that starts
+    may not hold."""
+    measured = host_isolation()
+    return report if measured.at_least(report.isolation) else replace(report, isolation=measured)
 
 
 def _give_back(site: Site, lease: Lease, error: str) -> None:

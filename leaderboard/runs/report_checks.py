@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from evaluator import Device, Dtype, Profile, Report, Trial, Verdict, limits_of
+from evaluator import Device, Dtype, Isolation, Profile, Report, Trial, Verdict, limits_of
 from evaluator.messages.job import Setting
 from leaderboard.kit.request_error import RequestError
 from leaderboard.models import Run, WorkerHost
@@ -62,12 +62,13 @@ def check_origin(run: Run, report: Report, told: WorkerHost | None) -> None:
     facts = {
         "host": (environment.host, run.host),
         "hardware": (_without_count(environment.hardware), told and _without_count(told.hardware)),
-        "isolation": (report.isolation.value, told and told.isolation),
         "judge_version": (report.judge_version, told and told.judge_version),
     }
     for name, (found, expected) in facts.items():
         if found != expected:
             raise misfit("origin", f"{name} is {found}, and the host that has the run: {expected}.")
+    if told and not Isolation(told.isolation).at_least(report.isolation):
+        raise misfit("origin", f"isolation is {report.isolation}, more than {told.isolation}.")
     if report.setting is None:
         raise misfit("setting", "The report does not say in which setting it judged.")
 

@@ -85,6 +85,7 @@ def site(fake: FakeSite, monkeypatch: pytest.MonkeyPatch) -> Site:
     url = f"http://127.0.0.1:{fake.server_port}/"
     monkeypatch.setenv("PKB_SITE_URL", url)
     monkeypatch.setenv("PKB_WORKER_TOKEN", "secret")
+    monkeypatch.setenv(worker.MEASURED, REPORT.isolation)
     monkeypatch.setattr("evaluator.site.RETRY_PAUSES_S", (0, 0, 0))
     return Site(url=url, token="secret")
 
@@ -182,6 +183,15 @@ def test_what_ranks_write_is_left_out_before_the_site_would_refuse_it(
     worker.evaluate_run(RUN)
     _, finish = fake.heard[-1]
     assert finish["report"] == encode(replace(REPORT, logs=(), timelines=()))
+
+
+def test_a_sandbox_that_does_not_hold_is_none(
+    fake: FakeSite, site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(worker.MEASURED, Isolation.NONE)
+    evaluation(monkeypatch, REPORT)
+    worker.evaluate_run(RUN)
+    assert fake.heard[-1][1]["report"] == encode(replace(REPORT, isolation=Isolation.NONE))
 
 
 def test_a_claim_repeats_what_the_hello_said(fake: FakeSite, site: Site) -> None:
