@@ -27,10 +27,11 @@ from evaluator.judge.prefork import PreforkServer
 from evaluator.messages.codec import encode
 from evaluator.messages.faults import DirtyHost, EvaluatorError
 from evaluator.messages.report import JUDGE_VERSION, Isolation, Progress, Report
+from evaluator.sandbox import multicast_guard
 from evaluator.sandbox.hardware import environment
 from evaluator.sandbox.sandbox import REPOSITORY
 from evaluator.sandbox.selfcheck import check_host
-from evaluator.sandbox.support import LACKS, LACKS_SEPARATOR
+from evaluator.sandbox.support import LACKS, LACKS_SEPARATOR, abilities
 from evaluator.site import Lease, LeaseLost, Site
 
 logger = logging.getLogger(__name__)
@@ -167,6 +168,8 @@ def measure_isolation(**_: object) -> None:
         raise SystemExit(f"isolation is {found.isolation}, {wanted} is required: {reasons}")
     os.environ[MEASURED] = found.isolation
     os.environ[LACKS] = LACKS_SEPARATOR.join(found.lacks)
+    if found.gpu_probes and not multicast_guard.is_available():
+        logger.warning(multicast_guard.UNGUARDED)
 
 
 @worker_init.connect  # type: ignore[untyped-decorator]
@@ -204,6 +207,7 @@ def _own_facts() -> dict[str, object]:
         "queue": app.conf.task_default_queue,
         "isolation": host_isolation(),
         "versions": encode(host.versions),
+        "abilities": [] if is_cpu else sorted(abilities()),
         "judge_version": JUDGE_VERSION,
     }
 

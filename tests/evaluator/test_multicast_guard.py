@@ -10,8 +10,11 @@ from pathlib import Path
 
 import pytest
 
+from evaluator.evaluate import evaluate
 from evaluator.host.host import MULTICAST_OFF
-from evaluator.messages.job import Limits
+from evaluator.judge.prefork import PreforkServer
+from evaluator.messages.job import Job, Limits
+from evaluator.messages.report import Report, Verdict
 from evaluator.sandbox import multicast_guard, sandbox
 from tests.evaluator.fake_cuda import SAYS_CREATED, build, build_driver
 
@@ -186,3 +189,51 @@ def test_without_a_compiler_nothing_is_loaded(made: Path, monkeypatch: pytest.Mo
     assert not multicast_guard.is_available()
     code = "print(os.path.exists('/etc/ld.so.preload'))"
     assert run(made, code, monkeypatch, MULTICAST_OFF).output == "False\n"
+
+
+KERNEL = """
+import ctypes, subprocess
+import torch.distributed as dist
+folder = {folder!r}
+
+def reach():
+    {reach}
+
+def solution(tensor):
+    reach()
+    out = tensor.clone()
+    dist.all_reduce(out)
+    return out
+"""
+REACHES = (
+    "getattr(ctypes.CDLL(folder + '/libcuda.so.1'), 'cuMulti' + 'castCreate')(None, None)",
+    "subprocess.run([folder + '/program', folder + '/libcuda.so.1'], env={})",
+)
+
+
+@pytest.mark.parametrize("reach", REACHES)
+def test_a_kernel_that_hides_its_call_breaks_the_protocol(
+    reach: str, made: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    report = _judged(reach, made, monkeypatch, "tuned_judge.py", "with_device")
+    assert (report.verdict, report.cause) == (Verdict.PROTOCOL_VIOLATION, "multicast")
+    assert not any(SAYS_CREATED in log.text for log in report.logs)
+
+
+@pytest.mark.parametrize("reach", REACHES)
+def test_without_the_guard_it_gets_to_the_driver_and_is_ok(
+    reach: str, made: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    report = _judged(reach, made, monkeypatch, "mutant_judge.py", "no_multicast_guard")
+    assert report.verdict is Verdict.OK
+    assert any(SAYS_CREATED in log.text for log in report.logs)
+
+
+def _judged(
+    reach: str, made: Path, monkeypatch: pytest.MonkeyPatch, program: str, way: str
+) -> Report:
+    monkeypatch.setenv("PKB_SANDBOX_READABLE", str(made))
+    source = KERNEL.format(folder=str(made), reach=reach)
+    path = str(Path(__file__).with_name(program))
+    with PreforkServer(warm=False, program=(path, way)) as judges:
+        return evaluate(Job(problem="allreduce", source=source), prefork=judges)
