@@ -116,10 +116,17 @@ class WorkerHostQuerySet(models.QuerySet["WorkerHost"]):
         oldest = timezone.now() - timedelta(seconds=settings.PKB_HOST_SILENCE_S)
         return self.filter(last_seen_at__gte=oldest)
 
+    def abilities(self) -> set[str] | None:
+        """Return what some of these hosts have; None where one did not tell, or there is none."""
+        told = list(self.values_list("abilities", flat=True))
+        if not told or None in told:
+            return None
+        return set().union(*(own for own in told if own))
+
 
 class WorkerHost(models.Model):
     """Records a host that says hello; one row per host and queue. `token` is what it said it with,
-    and what it has to claim runs with."""
+    and what it has to claim runs with; `abilities` are None of a judge before 0.2."""
 
     host = models.CharField(max_length=200)
     queue = models.CharField(max_length=32)
@@ -127,6 +134,7 @@ class WorkerHost(models.Model):
     isolation = models.CharField(max_length=32, choices=ISOLATIONS)
     judge_version = models.CharField(max_length=32)
     versions: models.JSONField[dict[str, str], dict[str, str]] = models.JSONField(default=dict)
+    abilities: models.JSONField[list[str] | None, list[str] | None] = models.JSONField(null=True)
     first_seen_at = models.DateTimeField(auto_now_add=True)
     last_seen_at = models.DateTimeField()
     token = models.ForeignKey(ApiToken, models.PROTECT, null=True, related_name="worker_hosts")

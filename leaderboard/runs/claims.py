@@ -61,7 +61,8 @@ class Fenced(RequestError):
 
 
 def lease(run_id: UUID, by: Claimant) -> Lease:
-    """Lease a run that waits, or whose worker went silent, and that this host has not declined.
+    """Lease a run that waits, or whose worker went silent, that this host has not declined and
+    has what it needs for.
 
     Raises Fenced where there is none, RequestError `may_not_claim` for a worker that may not have
     it.
@@ -69,10 +70,12 @@ def lease(run_id: UUID, by: Claimant) -> Lease:
     run = Run.objects.with_names().select_related("kernel__source").filter(pk=run_id).first()
     if run is None:
         raise Fenced
-    may_claim(run, by, host_of(run, by.host))
+    told = host_of(run, by.host)
+    may_claim(run, by, told)
     now, text = timezone.now(), secrets.token_urlsafe(32)
     free = Q(status=Status.QUEUED) | Q(status=Status.RUNNING, lease_until__lt=now)
     wanted = Run.objects.not_declined_by(by.host).filter(cancel_requested=False)
+    wanted = wanted.fit_for(told.abilities if told else None)
     # As many tries as were read, and fewer than allowed: whoever was quicker has added one.
     leased = wanted.filter(free, pk=run_id, tries=run.tries, tries__lt=MAX_TRIES).update(
         status=Status.RUNNING,

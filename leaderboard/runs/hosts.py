@@ -14,6 +14,7 @@ from django.utils import timezone
 from leaderboard.celery import ring
 from leaderboard.kit.request_error import RequestError
 from leaderboard.models import ApiToken, Decline, Hardware, Run, WorkerHost
+from leaderboard.models.runs import RunQuerySet
 from leaderboard.runs.evaluation import give_up_lost
 from leaderboard.runs.report_checks import fits_class
 
@@ -23,7 +24,7 @@ CPU_WORLD_SIZE = 8
 # A host judges one run at a time, so the bell need not ring for more than the next few.
 RINGS_PER_HOST = 2
 # What a hello tells of the host that its verdicts may depend on.
-VERDICT_FACTS = ("hardware", "isolation", "judge_version", "versions")
+VERDICT_FACTS = ("hardware", "isolation", "judge_version", "versions", "abilities")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,6 +37,7 @@ class Hello:
     isolation: str
     judge_version: str
     versions: dict[str, str]
+    abilities: list[str] | None = None
 
 
 def record_hello(hello: Hello, token: ApiToken) -> None:
@@ -93,21 +95,25 @@ def sweep() -> int:
     """
     now = timezone.now()
     give_up_lost(now)
-    alive: dict[str, list[str]] = {}
-    for queue, host in WorkerHost.objects.alive().values_list("queue", "host"):
-        alive.setdefault(queue, []).append(host)
+    alive: dict[str, list[WorkerHost]] = {}
+    for host in WorkerHost.objects.alive():
+        alive.setdefault(host.queue, []).append(host)
     return sum(_ring_again(queue, hosts, now) for queue, hosts in alive.items())
 
 
-def _ring_again(queue: str, hosts: list[str], now: datetime) -> int:
+def _ring_again(queue: str, hosts: list[WorkerHost], now: datetime) -> int:
     quiet = Q(rung_at=None) | Q(rung_at__lt=now - timedelta(seconds=settings.PKB_RERING_S))
     waiting = Run.objects.queued().filter(hardware=queue).order_by("created_at", "id")
     most = RINGS_PER_HOST * len(hosts)
     # Host by host: what one of them declined must not hide from it what is further back.
-    offered = [waiting.not_declined_by(host).values_list("id", flat=True)[:most] for host in hosts]
+    offered = [_offered(waiting, host).values_list("id", flat=True)[:most] for host in hosts]
     rung = 0
     for run_id in dict.fromkeys(chain.from_iterable(offered)):
         # Only one of several sweeps at the same moment gets to ring.
         if Run.objects.queued().filter(quiet, pk=run_id).update(rung_at=now):
             rung += ring(run_id, queue)
     return rung
+
+
+def _offered(waiting: RunQuerySet, host: WorkerHost) -> RunQuerySet:
+    return waiting.not_declined_by(host.host).fit_for(host.abilities)
