@@ -13,7 +13,10 @@ import shutil
 import signal
 import subprocess
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
+
+from evaluator.host.host import multicast_is_off
 
 SOURCE = Path(__file__).with_suffix(".c")
 ENDING_SIGNAL = int(signal.SIGRTMAX)
@@ -27,10 +30,10 @@ def is_available() -> bool:
     return _compiled() is not None
 
 
-def arguments() -> tuple[list[str], list[int]]:
+def arguments(settings: Mapping[str, str]) -> tuple[list[str], list[int]]:
     """Return what tells bubblewrap to load the guard, and the descriptors that it reads it from;
-    nothing without a compiler."""
-    library = _compiled()
+    nothing without a compiler, or where the ranks' settings leave multicast on."""
+    library = _compiled() if multicast_is_off(settings) else None
     if library is None:
         return [], []
     files = {LIBRARY: library, PRELOADED: f"{LIBRARY}\n".encode()}

@@ -17,7 +17,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from evaluator.host import cgroup, processes
-from evaluator.host.host import multicast_is_off
 from evaluator.host.leftovers import own_folder
 from evaluator.host.parent_death import die_with_parent
 from evaluator.host.thunderkittens import thunderkittens_root
@@ -158,9 +157,8 @@ def launch(
         return Sandbox(process=process, isolation=none, leaf=None, limits=limits, scratch=scratch)
     leaf = cgroup.create_leaf(limits.memory_bytes, limits.processes)
     info_read, info_write = os.pipe()
-    own = [info_write]
-    guarded = bool(devices) and multicast_is_off(settings)
-    guard, guard_fds = multicast_guard.arguments() if guarded else ([], [])
+    guard, guard_fds = multicast_guard.arguments(settings) if devices else ([], [])
+    own = [info_write, *guard_fds]
     argv = [bwrap, *guard, *_bwrap_arguments(environment, limits, devices)]
     argv += ["--info-fd", str(info_write)]
     if seccomp.is_supported():
@@ -168,12 +166,11 @@ def launch(
         argv += ["--seccomp", str(own[-1])]
     argv += ["--", sys.executable, *program]
     try:
-        inherited = [*fds, *own, *guard_fds]
-        process = _popen(argv, {}, inherited, output_fd, _before_exec(limits, leaf))
+        process = _popen(argv, {}, [*fds, *own], output_fd, _before_exec(limits, leaf))
     finally:
-        for fd in [*own, *guard_fds]:
+        for fd in own:
             os.close(fd)
-    level = Isolation.BWRAP_CGROUP_SECCOMP if leaf and len(own) == 2 else Isolation.BWRAP
+    level = Isolation.BWRAP_CGROUP_SECCOMP if leaf and seccomp.is_supported() else Isolation.BWRAP
     sandbox = Sandbox(process=process, isolation=level, leaf=leaf, limits=limits)
     _follow_init(sandbox, info_read)
     return sandbox

@@ -95,7 +95,7 @@ class HelloIn(Input):
     versions = serializers.DictField(child=serializers.CharField(max_length=200))
     judge_version = serializers.CharField(max_length=32)
     abilities = serializers.ListField(
-        child=serializers.CharField(max_length=32), max_length=64, required=False
+        child=serializers.CharField(max_length=32), max_length=64, required=False, allow_null=True
     )
 
 

@@ -98,7 +98,7 @@ def writable_proc() -> None:
 def no_multicast_guard() -> None:
     """Sandboxes that have a device load nothing before what the kernel loads."""
     with_device()
-    _replace(multicast_guard, "arguments", lambda: ([], []))
+    _replace(multicast_guard, "arguments", lambda _: ([], []))
 
 
 def no_log_cap() -> None:

@@ -46,7 +46,12 @@ def test_a_run_is_offered_to_who_has_what_it_needs(
     problem: Problem, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     bells: list[object] = []
-    monkeypatch.setattr(hosts, "ring", lambda run_id, _: bells.append(run_id) or True)
+
+    def ring(run_id: object, _: str) -> bool:
+        bells.append(run_id)
+        return True
+
+    monkeypatch.setattr(hosts, "ring", ring)
     run = queued(problem, MULTICAST)
     Run.objects.update(rung_at=None)
     say_hello(GPUS)
