@@ -21,7 +21,7 @@ from evaluator.host.host import multicast_is_off
 SOURCE = Path(__file__).with_suffix(".c")
 ENDING_SIGNAL = int(signal.SIGRTMAX)
 LIBRARY, PRELOADED = "/etc/multicast_guard.so", "/etc/ld.so.preload"
-UNGUARDED = "without a C compiler NVLink multicast is off by environment variables alone"
+UNGUARDED = "without a working C compiler NVLink multicast is off by environment variables alone"
 _COMPILER_S = 60.0
 
 

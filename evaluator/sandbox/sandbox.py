@@ -156,15 +156,14 @@ def launch(
         none = Isolation.NONE
         return Sandbox(process=process, isolation=none, leaf=None, limits=limits, scratch=scratch)
     leaf = cgroup.create_leaf(limits.memory_bytes, limits.processes)
-    info_read, info_write = os.pipe()
     guard, guard_fds = multicast_guard.arguments(settings) if devices else ([], [])
+    info_read, info_write = os.pipe()
     own = [info_write, *guard_fds]
     argv = [bwrap, *guard, *_bwrap_arguments(environment, limits, devices)]
-    argv += ["--info-fd", str(info_write)]
     if seccomp.is_supported():
         own.append(seccomp.program_fd())
         argv += ["--seccomp", str(own[-1])]
-    argv += ["--", sys.executable, *program]
+    argv += ["--info-fd", str(info_write), "--", sys.executable, *program]
     try:
         process = _popen(argv, {}, [*fds, *own], output_fd, _before_exec(limits, leaf))
     finally:
