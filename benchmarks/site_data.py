@@ -20,7 +20,9 @@ from django.utils import timezone
 
 from evaluator.messages.profile import Evidence, Mechanism, Tag
 from evaluator.messages.report import (
+    JUDGE_VERSION,
     Environment,
+    GpuState,
     Isolation,
     OutputCheck,
     Phase,
@@ -30,20 +32,26 @@ from evaluator.messages.report import (
     Verdict,
 )
 from evaluator.messages.roofline_bounds import RooflineBounds
+from leaderboard.metrics.floors import floors, limits_of
 from leaderboard.models import (
+    ApiToken,
     DataVersion,
     Hardware,
     Kernel,
     LanguageModel,
     Problem,
     Run,
+    Scope,
     Source,
     Status,
     Submission,
     Trust,
+    WorkerHost,
 )
 from leaderboard.read_model import summary
+from leaderboard.runs.claims import Claimant
 from leaderboard.runs.hosts import register
+from leaderboard.runs.report_checks import setting_of
 from leaderboard.runs.reports import columns_of
 
 FAILURES = (
@@ -52,6 +60,8 @@ FAILURES = (
 )
 TAGS = ((Tag.SYMMETRIC_MEMORY, Tag.SM_LOAD_STORE), (Tag.NCCL,), (Tag.SYMMETRIC_MEMORY, Tag.TMA))
 OWNER = "benchmark"
+# Longer than any problem of size `standard` needs on these.
+BASELINE_US, GPUS = 50_000.0, "4 x NVIDIA H200"
 BACKENDS = ("cuda", "cuda", "cuda", "triton")
 
 
@@ -138,7 +148,7 @@ def _insert_runs(
             row[at["problem_digest"]] = kernel.problem.digest
             if is_right:
                 speedup = draw.lognormvariate(0.0, 0.6)
-                row[at["speedup"]], row[at["kernel_us"]] = speedup, 100 / speedup
+                row[at["speedup"]], row[at["kernel_us"]] = speedup, BASELINE_US / speedup
                 row[at["speedup_low"]], row[at["speedup_high"]] = speedup * 0.97, speedup * 1.03
                 row[at["utilisation"]] = speedup / 5
             rows.append(row)
@@ -172,54 +182,78 @@ def _db_id(value: uuid.UUID) -> Any:
     return Run._meta.pk.get_db_prep_save(value, connection)
 
 
-def report(
-    verdict: Verdict, tags: tuple[Tag, ...], run: Run | None = None, speedup: float = 1.0
-) -> Report:
-    """A small one; about this run, if there is one."""
+def report(verdict: Verdict, tags: tuple[Tag, ...], speedup: float = 1.0) -> Report:
+    """A small one."""
     is_ok = verdict is Verdict.OK
-    found = Report(
+    return Report(
         verdict=verdict,
         message="Correct in every trial." if is_ok else "Rank 1 returned a wrong sum.",
         problem="",
         problem_digest="",
         kernel_digest="",
         isolation=Isolation.BWRAP_CGROUP_SECCOMP,
-        environment=Environment(hardware="4 x H200", host="host-1", versions={"torch": "2.11"}),
+        environment=Environment(hardware=GPUS, host="host-1", versions={"torch": "2.11"}),
         phase=Phase.TIMED if is_ok else Phase.VERIFY,
         flags=("uses_nccl",) if Tag.NCCL in tags else (),
-        trials=tuple(_trial(number, is_ok) for number in range(2)),
+        trials=tuple(_trial(number, is_ok) for number in range(6)),
         timing=_timing(speedup) if is_ok else None,
         floors=RooflineBounds(wire_us=20.0, hbm_us=12.0, flops_us=3.0, latency_us=4.0),
         mechanisms=tuple(
             Mechanism(tag=tag, evidence=Evidence.SOURCE, detail="named") for tag in tags
         ),
     )
-    if run is None:
-        return found
+
+
+def report_of(run: Run, speedup: float) -> Report:
+    """Return what the site takes for the result of this run."""
+    problem = run.kernel.problem
+    size, cost = problem.payload["sizes"][run.size], problem.payload["costs"][run.size]["4"]
+    found, gpu = report(Verdict.OK, (), speedup), GPUS.removeprefix("4 x ")
+    limits = limits_of(gpu)
+    assert limits
+    state = GpuState(name=gpu, sm_mhz=1980, memory_mhz=3201, temperature_c=40, power_w=150.0)
     return dataclasses.replace(
         found,
-        problem=run.kernel.problem.slug,
+        problem=problem.slug,
         problem_digest=run.problem_digest,
         kernel_digest=run.kernel.source_id,
+        setting=setting_of(run),
+        trials=tuple(dataclasses.replace(trial, **size) for trial in found.trials),
+        floors=RooflineBounds(**dataclasses.asdict(floors(cost, limits))),
+        gpus=(state,) * 4,
+        phase_s={"timed": 100.0},
     )
 
 
+def claimant(run: Run) -> Claimant:
+    """Return a worker of which the site has heard."""
+    token = ApiToken.objects.filter(name=OWNER).first()
+    token = token or ApiToken.objects.issue(scope=Scope.WORKER, name=OWNER)[0]
+    told = {"isolation": Isolation.BWRAP_CGROUP_SECCOMP.value, "judge_version": JUDGE_VERSION}
+    WorkerHost.objects.get_or_create(
+        host="host-1",
+        queue=run.hardware_id,
+        defaults={**told, "hardware": GPUS, "token": token, "last_seen_at": timezone.now()},
+    )
+    return Claimant(token=token, host="host-1", **told)
+
+
 def _timing(speedup: float) -> Timing:
-    bursts = tuple(100.0 + i % 7 for i in range(16))
+    baseline = tuple(BASELINE_US + i % 7 - 3 for i in range(21))
     return Timing(
-        kernel_us=100.0 / speedup,
-        baseline_us=100.0,
+        kernel_us=BASELINE_US / speedup,
+        baseline_us=BASELINE_US,
         speedup=speedup,
         speedup_low=0.97 * speedup,
         speedup_high=1.03 * speedup,
-        kernel_single_us=120.0,
-        baseline_single_us=120.0,
+        kernel_single_us=BASELINE_US / speedup,
+        baseline_single_us=BASELINE_US,
         empty_us=10.0,
         burst_calls=16,
         warmup_calls=100,
-        timed_calls=256,
-        kernel_bursts_us=bursts,
-        baseline_bursts_us=bursts,
+        timed_calls=336,
+        kernel_bursts_us=tuple(us / speedup for us in baseline),
+        baseline_bursts_us=baseline,
     )
 
 

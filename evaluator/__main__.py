@@ -17,6 +17,7 @@ from evaluator.messages.faults import EvaluatorError
 from evaluator.messages.job import Backend, Device, Dtype, Job, Profile, limits_of
 from evaluator.messages.report import Progress, Verdict
 from evaluator.pretty import pretty
+from evaluator.sandbox import multicast_guard
 from evaluator.sandbox.selfcheck import check_host
 
 
@@ -98,6 +99,8 @@ def _check(as_json: bool) -> int:
             print(f"  {'ok  ' if probe.passed else 'FAIL'} {probe.name}: {probe.detail}")
         for reason in found.why_not_higher:
             print(f"  not higher: {reason}")
+        if found.gpu_probes and not multicast_guard.is_available():
+            print(f"  note: {multicast_guard.UNGUARDED}")
     return 0
 
 

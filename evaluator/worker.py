@@ -7,11 +7,13 @@ required, the broker is CELERY_BROKER_URL or the folders below PKB_STATE_DIR.
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 import signal
 import threading
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -24,17 +26,19 @@ from evaluator.host.parent_death import die_with_parent
 from evaluator.judge.prefork import PreforkServer
 from evaluator.messages.codec import encode
 from evaluator.messages.faults import DirtyHost, EvaluatorError
-from evaluator.messages.report import JUDGE_VERSION, Isolation, Progress
+from evaluator.messages.report import JUDGE_VERSION, Isolation, Progress, Report
+from evaluator.sandbox import multicast_guard
 from evaluator.sandbox.hardware import environment
 from evaluator.sandbox.sandbox import REPOSITORY
 from evaluator.sandbox.selfcheck import check_host
-from evaluator.sandbox.support import LACKS, LACKS_SEPARATOR
+from evaluator.sandbox.support import LACKS, LACKS_SEPARATOR, abilities
 from evaluator.site import Lease, LeaseLost, Site
 
 logger = logging.getLogger(__name__)
 
 DEFAULT_QUEUE = "cpu"
 PROGRESS_EVERY_S = 1.0
+HELLO_AGAIN_S = 10.0
 MEASURED = "PKB_MEASURED_ISOLATION"
 PREFORK = PreforkServer(warm=True)
 
@@ -86,7 +90,8 @@ def site_from_environment() -> Site:
 def evaluate_run(run_id: str) -> None:
     """Claim the run and judge it; quietly nothing where somebody else has it."""
     site = site_from_environment()
-    lease = site.claim(run_id, {"host": environment().host, "isolation": host_isolation()})
+    own = {"isolation": host_isolation(), "judge_version": JUDGE_VERSION}
+    lease = site.claim(run_id, {"host": environment().host, **own})
     if lease is not None:
         judge_leased(site, lease)
 
@@ -95,18 +100,31 @@ def judge_leased(site: Site, lease: Lease) -> None:
     """Judge under a lease: heartbeats on the way, then exactly one of finish, fail or silence."""
     try:
         report = evaluate(lease.job, _Heartbeat(site, lease), PREFORK)
-        site.finish(lease, report)
+        site.finish(lease, _as_measured(report))
     except LeaseLost:
         logger.warning("run %s is somebody else's now", lease.run_id)
     except Cancelled:
-        site.fail(lease, "cancelled on request")
+        _give_back(site, lease, "cancelled on request")
     except DirtyHost as error:
         logger.exception("this host judges no more")
-        site.fail(lease, str(error))
+        _give_back(site, lease, str(error))
         os.kill(os.getppid(), signal.SIGTERM)  # the worker ends; its start checks the GPUs again
     except EvaluatorError as error:
         logger.exception("run %s failed for no fault of the kernel", lease.run_id)
-        site.fail(lease, str(error))
+        _give_back(site, lease, str(error))
+
+
+def _as_measured(report: Report) -> Report:
+    """Return the report with no higher level than probes found at the start: a sandbox that starts
+    may not hold."""
+    measured = host_isolation()
+    return report if measured.at_least(report.isolation) else replace(report, isolation=measured)
+
+
+def _give_back(site: Site, lease: Lease, error: str) -> None:
+    """Say that the run failed; a site that refused its report has taken it back already."""
+    with contextlib.suppress(LeaseLost):
+        site.fail(lease, error)
 
 
 class _Heartbeat:
@@ -150,6 +168,14 @@ def measure_isolation(**_: object) -> None:
         raise SystemExit(f"isolation is {found.isolation}, {wanted} is required: {reasons}")
     os.environ[MEASURED] = found.isolation
     os.environ[LACKS] = LACKS_SEPARATOR.join(found.lacks)
+    if found.gpu_probes and not multicast_guard.is_available():
+        logger.warning(multicast_guard.UNGUARDED)
+
+
+@worker_init.connect  # type: ignore[untyped-decorator]
+def introduce(**_: object) -> None:
+    """Say hello before the first message comes: who has not may claim nothing."""
+    _hello(site_from_environment(), _own_facts())
 
 
 @worker_ready.connect  # type: ignore[untyped-decorator]
@@ -172,21 +198,30 @@ def end_pool_process(**_: object) -> None:
     PREFORK.close()
 
 
-def _say_hello(site: Site) -> None:
+def _own_facts() -> dict[str, object]:
     is_cpu = app.conf.task_default_queue.partition("-")[0] == DEFAULT_QUEUE
     host = environment(() if is_cpu else offered())
-    body = {
+    return {
         "host": host.host,
         "hardware": host.hardware,
         "queue": app.conf.task_default_queue,
         "isolation": host_isolation(),
         "versions": encode(host.versions),
+        "abilities": [] if is_cpu else sorted(abilities()),
         "judge_version": JUDGE_VERSION,
     }
-    pause_s = 10.0
+
+
+def _hello(site: Site, facts: dict[str, object]) -> float:
+    """Return after how many seconds to say it again."""
+    try:
+        return site.hello(facts)
+    except EvaluatorError as error:
+        logger.warning("hello: %s", error)
+        return HELLO_AGAIN_S
+
+
+def _say_hello(site: Site) -> None:
+    facts = _own_facts()
     while True:
-        try:
-            pause_s = site.hello(body)
-        except EvaluatorError as error:
-            logger.warning("hello: %s", error)
-        time.sleep(pause_s)
+        time.sleep(_hello(site, facts))

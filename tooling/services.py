@@ -146,8 +146,8 @@ def token(site: str, scope: str) -> str:
     path = places.private_folder("secrets") / scope
     if path.exists() and _knows(site, text := path.read_text()):
         return text
-    owner = [] if scope == "worker" else ["--user", OWNER]
-    text = manage_and_read("create_token", "--scope", scope, "--name", "make up", *owner)
+    whose = ["--queue", QUEUE] if scope == "worker" else ["--user", OWNER]
+    text = manage_and_read("create_token", "--scope", scope, "--name", "make up", *whose)
     _write_secret(path, text)
     return text
 

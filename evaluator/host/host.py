@@ -7,7 +7,7 @@ import fcntl
 import os
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -28,6 +28,17 @@ MULTICAST_OFF = {
     "TORCH_SYMM_MEM_DISABLE_MULTICAST": "1",
     "NVSHMEM_DISABLE_NVLS": "1",
 }
+
+
+def offers_multicast() -> bool:
+    """Return whether this host's operator lets kernels use NVLink multicast."""
+    name = "TORCH_SYMM_MEM_DISABLE_MULTICAST"
+    return os.environ.get(name, MULTICAST_OFF[name]) == "0"
+
+
+def multicast_is_off(settings: Mapping[str, str]) -> bool:
+    """Return whether ranks with this environment shall do without NVLink multicast altogether."""
+    return all(settings.get(name) == off for name, off in MULTICAST_OFF.items())
 
 
 @dataclass(frozen=True, kw_only=True)

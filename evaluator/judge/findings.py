@@ -56,6 +56,7 @@ class Findings:
             mechanisms=self.mechanisms,
             logs=tuple(replace(log, text=neutral(log.text)) for log in self.logs),
             software_version=__version__,
+            setting=job.setting,
             **known,
         )
 

@@ -70,6 +70,17 @@ def limits_of(device: Device) -> Limits:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Setting:
+    """Says how a kernel is judged, which its report repeats, so that two are not mixed up."""
+
+    world_size: int
+    size: str
+    dtype: Dtype
+    profile: Profile
+    device: Device
+
+
+@dataclass(frozen=True, kw_only=True)
 class Job:
     """Asks for one evaluation. `problem` is a slug such as `allreduce`; `source` the kernel's text.
 
@@ -94,6 +105,17 @@ class Job:
             raise ValueError(f"world_size must be 2 to 64, not {self.world_size}")
         if not 1 <= self.trials <= 100:
             raise ValueError(f"trials must be 1 to 100, not {self.trials}")
+
+    @property
+    def setting(self) -> Setting:
+        """Return how the kernel is to be judged."""
+        return Setting(
+            world_size=self.world_size,
+            size=self.size,
+            dtype=self.dtype,
+            profile=self.profile,
+            device=self.device,
+        )
 
     @property
     def kernel_digest(self) -> str:

@@ -6,10 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from evaluator.messages.job import Setting
 from evaluator.messages.profile import Mechanism, RankTimeline
 from evaluator.messages.roofline_bounds import RooflineBounds
 
 JUDGE_VERSION = "6"
+# A site takes no longer one, and a worker leaves out what only annotates before it sends more.
+MAX_REPORT_BYTES = 8 << 20
 
 
 class Verdict(StrEnum):
@@ -183,8 +186,9 @@ class Report:
 
     `flag_lines` are lines of the source that flags come from, numbered from 1. `panel_s` is how
     many seconds of the phases the judge waited for the oracle's ranks, by command.
-    `software_version` is the release that judged; None in reports made before 0.1.0. Raises
-    ValueError where parts contradict each other.
+    `software_version` is the release that judged; None in reports made before 0.1.0. `setting` is
+    what the job asked for; None in reports made before 0.2.0. Raises ValueError where parts
+    contradict each other.
     """
 
     verdict: Verdict
@@ -211,6 +215,7 @@ class Report:
     mechanisms: tuple[Mechanism, ...] = ()
     logs: tuple[RankLog, ...] = ()
     software_version: str | None = None
+    setting: Setting | None = None
 
     def __post_init__(self) -> None:
         if self.verdict is Verdict.OK:

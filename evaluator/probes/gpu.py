@@ -19,6 +19,7 @@ from typing import Any
 import torch
 import torch.distributed as dist
 
+from evaluator.host.thunderkittens import thunderkittens_root
 from problems.mesh import join_world
 
 ELEMENTS = 1 << 10
@@ -40,6 +41,12 @@ extern "C" int run(float* x, int n) {
     return (int)cudaDeviceSynchronize();
 }
 """
+KITTENS_SOURCE = """
+#include "kittens.cuh"
+__global__ void clear(kittens::bf16* x) { x[threadIdx.x] = kittens::bf16(0.0f); }
+"""
+KITTENS_MACROS = {9: "KITTENS_HOPPER", 10: "KITTENS_BLACKWELL"}
+KITTENS_TIMEOUT_S = 90.0
 
 
 def main(answer_fd: int, world_size: int) -> int:
@@ -153,23 +160,41 @@ def _triton(rank: int, world_size: int) -> str | None:
 def _nvcc(rank: int, world_size: int) -> str | None:
     if rank:
         return None
-    source, library = Path("/tmp/nvcc_probe.cu"), "/tmp/nvcc_probe.so"
-    source.write_text(CUDA_SOURCE)
-    major, minor = torch.cuda.get_device_capability()
-    command = ["nvcc", "-shared", "-Xcompiler", "-fPIC", f"-arch=sm_{major}{minor}"]
-    built = subprocess.run(
-        [*command, "-o", library, str(source)],
-        capture_output=True,
-        text=True,
-        timeout=NVCC_TIMEOUT_S,
-        check=False,
-    )
-    if built.returncode:
-        return (built.stderr or built.stdout).strip().partition("\n")[0] or "nvcc failed"
+    library = "/tmp/nvcc_probe.so"
+    if wrong := _compile(CUDA_SOURCE, ["-o", library], NVCC_TIMEOUT_S):
+        return wrong
     x = torch.ones(128, device="cuda")
     torch.cuda.synchronize()
     status = ctypes.CDLL(library).run(ctypes.c_void_p(x.data_ptr()), 128)
     return f"the kernel ended with error {status}" if status else _expect(x, 2.0)
+
+
+def _thunderkittens(rank: int, world_size: int) -> str | None:
+    if rank:
+        return None
+    root = thunderkittens_root()
+    if not root.is_dir():
+        return f"there is none at THUNDERKITTENS_ROOT={root}"
+    macro = KITTENS_MACROS.get(torch.cuda.get_device_capability()[0])
+    if macro is None:
+        return "there is none for these GPUs"
+    flags = ["-std=c++20", "--expt-relaxed-constexpr", "--expt-extended-lambda", f"-D{macro}"]
+    folders = [f"-I{root / 'include'}", f"-I{root / 'prototype'}"]
+    output = ["-o", "/tmp/kittens_probe.so"]
+    return _compile(KITTENS_SOURCE, [*flags, *folders, *output], KITTENS_TIMEOUT_S)
+
+
+def _compile(source: str, options: list[str], timeout_s: float) -> str | None:
+    """Return what nvcc says first where it does not compile the source for this GPU."""
+    path = Path("/tmp/compiler_probe.cu")
+    path.write_text(source)
+    major, minor = torch.cuda.get_device_capability()
+    architecture = f"-arch=sm_{major}{minor}" + ("a" if major >= 9 else "")
+    command = ["nvcc", "-shared", "-Xcompiler", "-fPIC", architecture, *options, str(path)]
+    built = subprocess.run(command, capture_output=True, text=True, timeout=timeout_s, check=False)
+    if built.returncode == 0:
+        return None
+    return (built.stderr or built.stdout).strip().partition("\n")[0] or "nvcc failed"
 
 
 def _expect(got: torch.Tensor, value: float) -> str | None:
@@ -185,6 +210,7 @@ ATTEMPTS: dict[str, Callable[[int, int], str | None]] = {
     "symmetric memory, strided": _symmetric_strided,
     "Triton": _triton,
     "nvcc": _nvcc,
+    "ThunderKittens": _thunderkittens,
 }
 
 if __name__ == "__main__":

@@ -24,6 +24,7 @@ from evaluator.messages.profile import (
     Tag,
     TimelineEvent,
 )
+from evaluator.messages.source_text import without_comments
 from evaluator.messages.text import plain_text
 from evaluator.profiling.timeline import SYMMETRIC_MEMORY
 
@@ -90,14 +91,6 @@ FAMILIES = tuple(_FAMILIES)
 _FAMILY_PATTERNS = {family: re.compile(pattern) for family, pattern in _FAMILIES.items()}
 _INSTRUCTION = re.compile(r"\s*/\*[0-9a-f]{4,6}\*/\s+(?:@!?U?P\w+\s+)?([A-Z][A-Z0-9]*(?:\.\w+)*)")
 
-_BEFORE_DOCSTRING = r"(?:\A(?:\s*#[^\n]*\n)*|:[ \t]*(?:#[^\n]*)?\n)\s*[rRuU]?"
-_DOCSTRING = rf"{_BEFORE_DOCSTRING}(?P<quotes>\"\"\"|''')[\s\S]*?(?:(?P=quotes)|\Z)"
-_TEXT = r"(?P<text>\"\"\"[\s\S]*?(?:\"\"\"|\Z)|'''[\s\S]*?(?:'''|\Z))"
-_LINE = r"\"(?:\\[\s\S]|[^\"\\\n])*\"?|'(?:\\[\s\S]|[^'\\\n])*'?"
-# Whatever a quote begins also ends where there is no second one: no text makes this look twice.
-_PYTHON = re.compile(rf"(?P<docstring>{_DOCSTRING})|(?P<comment>#[^\n]*)|{_TEXT}|{_LINE}")
-_C_COMMENT = re.compile(r"//[^\n]*|/\*[\s\S]*?(?:\*/|\Z)")
-
 
 def mechanisms(
     source: str, instructions: Mapping[str, int], timelines: Sequence[RankTimeline]
@@ -121,14 +114,6 @@ def reaches_peers(source: str) -> bool:
     return re.search(_REACH, without_comments(source)) is not None
 
 
-def without_comments(source: str) -> str:
-    """Return Python without comments and docstrings; triple-quoted text also without C's comments.
-
-    Lines keep their numbers. It need not parse, and takes time linear in its length.
-    """
-    return _PYTHON.sub(_kept, source)
-
-
 def instruction_counts(sass: Iterable[str]) -> dict[str, int]:
     """Count the instructions of each family in the lines of a disassembly; one may be in two."""
     found = Counter(match[1] for line in sass if (match := _INSTRUCTION.match(line)))
@@ -150,14 +135,6 @@ def read_instructions(raw: bytes) -> Mapping[str, int] | None:
         return None
     counts = {family: given.get(family, 0) for family in FAMILIES}
     return {f: n for f, n in counts.items() if type(n) is int and 0 < n <= MAX_COUNT}
-
-
-def _kept(match: re.Match[str]) -> str:
-    if match["text"] is not None:
-        return _C_COMMENT.sub(lambda comment: "\n" * comment[0].count("\n"), match["text"])
-    if match["comment"] is None and match["docstring"] is None:
-        return match[0]
-    return "\n" * match[0].count("\n")
 
 
 def _in_trace(timelines: Sequence[RankTimeline]) -> Iterator[Mechanism]:

@@ -21,7 +21,7 @@ from evaluator.messages.job import Job, Limits
 from evaluator.messages.rank_setup import RankSetup, Task, send_setup, send_slab
 from evaluator.messages.report import Isolation, Phase, RankLog, Verdict
 from evaluator.messages.text import plain_text
-from evaluator.sandbox import sandbox
+from evaluator.sandbox import multicast_guard, sandbox
 from evaluator.sandbox.logs import LogCollector
 
 # A module path and no import: nothing trusted loads the ranks' code.
@@ -232,6 +232,9 @@ class RankGroup:
     def _death(self) -> Fault:
         """Return the fault of a sandbox that ended by itself. What it says of how is evidence, not
         truth."""
+        if multicast_guard.has_ended(self.sandbox.process.returncode):
+            message = "a rank called NVLink multicast, which this host's operator has not turned on"
+            return Fault(Verdict.PROTOCOL_VIOLATION, "multicast", message)
         self.channel.setblocking(False)
         note: dict[str, Any] = {}
         with contextlib.suppress(OSError, ValueError, RecursionError):

@@ -19,10 +19,11 @@ from pathlib import Path
 from evaluator.host import cgroup, processes
 from evaluator.host.leftovers import own_folder
 from evaluator.host.parent_death import die_with_parent
+from evaluator.host.thunderkittens import thunderkittens_root
 from evaluator.messages.faults import EvaluatorError
 from evaluator.messages.job import Limits
 from evaluator.messages.report import Isolation
-from evaluator.sandbox import seccomp
+from evaluator.sandbox import multicast_guard, seccomp
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 NOBODY = 65534
@@ -155,19 +156,20 @@ def launch(
         none = Isolation.NONE
         return Sandbox(process=process, isolation=none, leaf=None, limits=limits, scratch=scratch)
     leaf = cgroup.create_leaf(limits.memory_bytes, limits.processes)
+    guard, guard_fds = multicast_guard.arguments(settings) if devices else ([], [])
     info_read, info_write = os.pipe()
-    own = [info_write]
-    argv = [bwrap, *_bwrap_arguments(environment, limits, devices), "--info-fd", str(info_write)]
+    own = [info_write, *guard_fds]
+    argv = [bwrap, *guard, *_bwrap_arguments(environment, limits, devices)]
     if seccomp.is_supported():
         own.append(seccomp.program_fd())
         argv += ["--seccomp", str(own[-1])]
-    argv += ["--", sys.executable, *program]
+    argv += ["--info-fd", str(info_write), "--", sys.executable, *program]
     try:
         process = _popen(argv, {}, [*fds, *own], output_fd, _before_exec(limits, leaf))
     finally:
         for fd in own:
             os.close(fd)
-    level = Isolation.BWRAP_CGROUP_SECCOMP if leaf and len(own) == 2 else Isolation.BWRAP
+    level = Isolation.BWRAP_CGROUP_SECCOMP if leaf and seccomp.is_supported() else Isolation.BWRAP
     sandbox = Sandbox(process=process, isolation=level, leaf=leaf, limits=limits)
     _follow_init(sandbox, info_read)
     return sandbox
@@ -269,8 +271,8 @@ def _readable_paths() -> list[str]:
     import."""
     own = [sys.base_prefix, sys.prefix, str(REPOSITORY / "evaluator"), str(REPOSITORY / "problems")]
     extra = [path for path in os.environ.get("PKB_SANDBOX_READABLE", "").split(":") if path]
-    system = [path for path in READABLE if Path(path).exists()]
-    return list(dict.fromkeys([*system, *own, *extra]))
+    system = [path for path in (*READABLE, thunderkittens_root()) if Path(path).exists()]
+    return list(dict.fromkeys(map(str, [*system, *own, *extra])))
 
 
 def _environment(settings: dict[str, str], scratch: str) -> dict[str, str]:

@@ -17,7 +17,7 @@ from evaluator.messages.job import Device, Limits, limits_of
 from evaluator.messages.report import Isolation
 from evaluator.sandbox import sandbox, seccomp
 
-TIMEOUT_S = 120.0
+TIMEOUT_S = 240.0
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -94,11 +94,15 @@ class HelloIn(Input):
     isolation = serializers.ChoiceField(choices=ISOLATIONS)
     versions = serializers.DictField(child=serializers.CharField(max_length=200))
     judge_version = serializers.CharField(max_length=32)
+    abilities = serializers.ListField(
+        child=serializers.CharField(max_length=32), max_length=64, required=False, allow_null=True
+    )
 
 
 class ClaimIn(Input):
     host = serializers.CharField(max_length=200)
     isolation = serializers.ChoiceField(choices=ISOLATIONS)
+    judge_version = serializers.CharField(max_length=32)
 
 
 class HeartbeatIn(Input):

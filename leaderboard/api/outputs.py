@@ -10,6 +10,7 @@ from rest_framework import serializers
 from rest_framework.request import Request
 
 from leaderboard.models import Decline, Run, Source, Status, Submission
+from leaderboard.models.abilities import waiting_for
 from leaderboard.models.runs import TIMES
 from leaderboard.submissions.intake import Accepted
 
@@ -143,6 +144,7 @@ class RunOut(RunLineOut):
     queue_position = serializers.SerializerMethodField()
     waiting_s = serializers.SerializerMethodField()
     declines = serializers.SerializerMethodField()
+    waits_for = serializers.SerializerMethodField()
     host = serializers.CharField()
     tries = serializers.IntegerField()
     cancel_requested = serializers.BooleanField()
@@ -173,6 +175,10 @@ class RunOut(RunLineOut):
     def get_declines(self, run: Run) -> list[object]:
         """Return the declines of a run, newest first."""
         return list(DeclineOut(Decline.objects.told(run), many=True).data)
+
+    def get_waits_for(self, run: Run) -> str | None:
+        """Return in a sentence what no known host has that it needs; null where some host can."""
+        return waiting_for([run]).get(run.pk)
 
     @extend_schema_field(TimingOut(allow_null=True))
     def get_timing(self, run: Run) -> dict[str, float] | None:
@@ -220,6 +226,11 @@ class AcceptedOut(Output):
     submission = serializers.IntegerField(source="submission.id")
     url = serializers.SerializerMethodField()
     runs = AcceptedRunOut(many=True)
+    waiting = serializers.SerializerMethodField()
+
+    def get_waiting(self, accepted: Accepted) -> dict[str, str]:
+        """Return by id the runs that no known host can judge, each with why, in a sentence."""
+        return {str(run): why for run, why in waiting_for(accepted.runs).items()}
 
     def get_url(self, accepted: Accepted) -> str:
         return self.address_of(accepted.submission)

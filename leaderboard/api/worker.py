@@ -24,19 +24,30 @@ from leaderboard.api.inputs import (
     Validated,
     validated,
 )
-from leaderboard.runs import evaluation
+from leaderboard.kit.request_error import RequestError
+from leaderboard.models import ApiToken
+from leaderboard.runs import claims, evaluation
+from leaderboard.runs.claims import Claimant, Holding
 from leaderboard.runs.hosts import Hello, record_hello
 
+# Of everything but a report.
+SHORT_BYTES = 64 << 10
 View = Callable[..., HttpResponseBase]
 Handler = Callable[Concatenate[Validated, ...], dict[str, object]]
 
 
-def worker_call(shape: type[Input]) -> Callable[[Handler], View]:
-    """Make a POST whose body has this shape and whose answer is what the handler returns."""
+def worker_call(
+    shape: type[Input], most_bytes: int | None = SHORT_BYTES
+) -> Callable[[Handler], View]:
+    """Make a POST whose body has this shape and whose answer is what the handler returns of it and
+    of the worker's token. `most_bytes` is None where only the site's own limit holds."""
 
     def decorate(handler: Handler) -> View:
         def view(request: Request, /, **parts: UUID) -> Response:
-            return Response(handler(validated(shape, request), **parts))
+            if most_bytes and int(request.META.get("CONTENT_LENGTH") or 0) > most_bytes:
+                reason = f"The body is longer than {most_bytes} bytes."
+                raise RequestError("too_large", reason, "Send what is asked for.", status=413)
+            return Response(handler(validated(shape, request), request.auth, **parts))
 
         view.__name__, view.__doc__ = handler.__name__, handler.__doc__
         guarded = permission_classes([WorkerOnly])(throttle_classes([])(view))
@@ -47,37 +58,41 @@ def worker_call(shape: type[Input]) -> Callable[[Handler], View]:
 
 
 @worker_call(HelloIn)
-def hello(fields: Validated) -> dict[str, object]:
+def hello(fields: Validated, token: ApiToken) -> dict[str, object]:
     """Say that a host is alive. The site sweeps its queue each time."""
-    record_hello(Hello(**fields))
+    record_hello(Hello(**fields), token)
     return {"heartbeat_s": settings.PKB_HEARTBEAT_S, "poll_s": settings.PKB_POLL_S}
 
 
 @worker_call(ClaimIn)
-def claim(fields: Validated, run_id: UUID) -> dict[str, object]:
-    lease = evaluation.lease(run_id, fields["host"])
+def claim(fields: Validated, token: ApiToken, run_id: UUID) -> dict[str, object]:
+    lease = claims.lease(run_id, Claimant(token=token, **fields))
     return {
         "job": lease.encoded_job,
-        "lease_token": lease.token,
+        "lease_token": lease.holding.lease_token,
         "attempt": lease.tries,
         "heartbeat_s": settings.PKB_HEARTBEAT_S,
     }
 
 
 @worker_call(HeartbeatIn)
-def heartbeat(fields: Validated, run_id: UUID) -> dict[str, object]:
-    cancel = evaluation.heartbeat(run_id, fields["lease_token"], fields["progress"])
+def heartbeat(fields: Validated, token: ApiToken, run_id: UUID) -> dict[str, object]:
+    cancel = evaluation.heartbeat(run_id, _holding(fields, token), fields["progress"])
     return {"cancel": cancel}
 
 
-@worker_call(FinishIn)
-def finish(fields: Validated, run_id: UUID) -> dict[str, object]:
-    evaluation.finish(run_id, fields["lease_token"], fields["report"])
+@worker_call(FinishIn, most_bytes=None)
+def finish(fields: Validated, token: ApiToken, run_id: UUID) -> dict[str, object]:
+    evaluation.finish(run_id, _holding(fields, token), fields["report"])
     return {}
 
 
 @worker_call(FailIn)
-def fail(fields: Validated, run_id: UUID) -> dict[str, object]:
+def fail(fields: Validated, token: ApiToken, run_id: UUID) -> dict[str, object]:
     """Report that the evaluation failed for a reason that is not the kernel's."""
-    evaluation.fail(run_id, fields["lease_token"], fields["error"])
+    evaluation.fail(run_id, _holding(fields, token), fields["error"])
     return {}
+
+
+def _holding(fields: Validated, token: ApiToken) -> Holding:
+    return Holding(lease_token=fields["lease_token"], token_id=token.pk)

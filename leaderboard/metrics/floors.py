@@ -18,6 +18,10 @@ DATASHEETS = Path(__file__).resolve().parents[2] / "fixtures" / "datasheets.json
 # A burst of the judge has this many calls; its last outputs need not have left the L2 in time.
 BURST_CALLS = 16
 DTYPE = "bfloat16"
+# By dtype: the rate at which its inputs can be multiplied, and their size beside bfloat16's.
+# float32 counts as TF32, which every way to float32's accuracy on matrix units stays below.
+RATES = {"bfloat16": "bfloat16", "float16": "float16", "float32": "tensorfloat32"}
+LARGER = {"bfloat16": 1, "float16": 1, "float32": 2}
 
 
 class FloorWords(NamedTuple):
@@ -63,9 +67,8 @@ class Limits:
         """Return `h200-sxm`, for addresses."""
         return re.sub(r"[^a-z0-9]+", "-", self.gpu.lower())
 
-    @property
-    def flop_per_us(self) -> float:
-        return (self.matrix_tflop_s[DTYPE] or 0.0) * 1e6
+    def flop_per_us(self, dtype: str = DTYPE) -> float:
+        return (self.matrix_tflop_s[RATES[dtype]] or 0.0) * 1e6
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -95,15 +98,18 @@ class Floors:
         }
 
 
-def floors(cost: Mapping[str, float], limits: Limits) -> Floors:
-    """Return the bounds of a call among BURST_CALLS that begin with cold caches. `cost` has
-    `wire_bytes`, `hbm_bytes`, `flops` and `exchanges` of one call."""
-    written_late = limits.l2_bytes / BURST_CALLS
+def floors(
+    cost: Mapping[str, float], limits: Limits, calls: int = BURST_CALLS, dtype: str = DTYPE
+) -> Floors:
+    """Return the bounds of a call among so many that begin with cold caches. `cost` has
+    `wire_bytes`, `hbm_bytes`, `flops` and `exchanges` of one call, as if all that moves were of
+    the dtype."""
+    written_late, larger = limits.l2_bytes / calls, LARGER[dtype]
     latency_us = limits.latency_us
     return Floors(
-        wire_us=cost["wire_bytes"] / (limits.link_gb_s * 1e3),
-        hbm_us=max(0.0, cost["hbm_bytes"] - written_late) / (limits.hbm_gb_s * 1e3),
-        flops_us=cost["flops"] / limits.flop_per_us,
+        wire_us=cost["wire_bytes"] * larger / (limits.link_gb_s * 1e3),
+        hbm_us=max(0.0, cost["hbm_bytes"] * larger - written_late) / (limits.hbm_gb_s * 1e3),
+        flops_us=cost["flops"] / limits.flop_per_us(dtype),
         latency_us=None if latency_us is None else cost["exchanges"] * latency_us,
     )
 

@@ -14,6 +14,7 @@ from leaderboard.models.catalogue import (
 )
 from leaderboard.models.choices import Harness, Moderation, Status, Trust, Visibility
 from leaderboard.models.declines import Decline
+from leaderboard.models.refusals import RefusedReport
 from leaderboard.models.runs import Run
 from leaderboard.models.snapshots import Snapshot
 from leaderboard.models.submissions import Kernel, Source, Submission
@@ -34,6 +35,7 @@ __all__ = [
     "ProblemAggregate",
     "Publication",
     "PublishedResult",
+    "RefusedReport",
     "Run",
     "Scope",
     "Snapshot",

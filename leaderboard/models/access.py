@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import secrets
+from collections.abc import Iterable
 from datetime import timedelta
 
 from django.conf import settings
@@ -35,8 +36,13 @@ class ApiTokenQuerySet(models.QuerySet["ApiToken"]):
         name: str,
         owner: AbstractBaseUser | None = None,
         lifetime: timedelta | None = None,
+        queues: Iterable[str] = (),
+        hosts: Iterable[str] = (),
     ) -> tuple[ApiToken, str]:
-        """Store a new token; return it with its text, which is shown once and never stored."""
+        """Store a new token; return it with its text, which is shown once and never stored.
+
+        `queues` and `hosts` are what the token of a worker may serve and be used by.
+        """
         text = TOKEN_MARK + secrets.token_urlsafe(32)
         token = self.create(
             prefix=text[:PREFIX_LENGTH],
@@ -45,6 +51,8 @@ class ApiTokenQuerySet(models.QuerySet["ApiToken"]):
             name=name,
             owner_id=owner.pk if owner else None,
             expires_at=timezone.now() + lifetime if lifetime else None,
+            queues=list(queues),
+            hosts=list(hosts),
         )
         return token, text
 
@@ -63,7 +71,11 @@ class ApiTokenQuerySet(models.QuerySet["ApiToken"]):
 
 
 class ApiToken(models.Model):
-    """Holds the first characters and the SHA-256 of 256 random bits."""
+    """Holds the first characters and the SHA-256 of 256 random bits.
+
+    The token of a worker is good for its `queues` and from its `hosts` only; an empty list means
+    any, which is what tokens of older releases have.
+    """
 
     prefix = models.CharField(max_length=PREFIX_LENGTH)
     digest = models.CharField(max_length=64, unique=True)
@@ -75,6 +87,8 @@ class ApiToken(models.Model):
     created_at = models.DateTimeField(auto_now_add=True)
     expires_at = models.DateTimeField(null=True)
     revoked_at = models.DateTimeField(null=True)
+    queues: models.JSONField[list[str], list[str]] = models.JSONField(default=list, blank=True)
+    hosts: models.JSONField[list[str], list[str]] = models.JSONField(default=list, blank=True)
 
     objects = ApiTokenQuerySet.as_manager()
 
@@ -92,15 +106,27 @@ class ApiToken(models.Model):
     def __str__(self) -> str:
         return f"{self.prefix}… ({self.scope})"
 
+    def allows(self, *, queue: str, host: str) -> bool:
+        """Return whether a worker of this host may serve this queue with it."""
+        return (not self.queues or queue in self.queues) and (not self.hosts or host in self.hosts)
+
 
 class WorkerHostQuerySet(models.QuerySet["WorkerHost"]):
     def alive(self) -> WorkerHostQuerySet:
         oldest = timezone.now() - timedelta(seconds=settings.PKB_HOST_SILENCE_S)
         return self.filter(last_seen_at__gte=oldest)
 
+    def abilities(self) -> set[str] | None:
+        """Return what some of these hosts have; None where one did not tell, or there is none."""
+        told = list(self.values_list("abilities", flat=True))
+        if not told or None in told:
+            return None
+        return set().union(*(own for own in told if own))
+
 
 class WorkerHost(models.Model):
-    """Records a host that says hello; one row per host and queue."""
+    """Records a host that says hello; one row per host and queue. `token` is what it said it with,
+    and what it has to claim runs with; `abilities` are None of a judge before 0.2."""
 
     host = models.CharField(max_length=200)
     queue = models.CharField(max_length=32)
@@ -108,8 +134,10 @@ class WorkerHost(models.Model):
     isolation = models.CharField(max_length=32, choices=ISOLATIONS)
     judge_version = models.CharField(max_length=32)
     versions: models.JSONField[dict[str, str], dict[str, str]] = models.JSONField(default=dict)
+    abilities: models.JSONField[list[str] | None, list[str] | None] = models.JSONField(null=True)
     first_seen_at = models.DateTimeField(auto_now_add=True)
     last_seen_at = models.DateTimeField()
+    token = models.ForeignKey(ApiToken, models.PROTECT, null=True, related_name="worker_hosts")
 
     objects = WorkerHostQuerySet.as_manager()
 

@@ -5,13 +5,16 @@ from __future__ import annotations
 import json
 import uuid
 import zlib
+from collections.abc import Iterable
 
 from django.db import models
 from django.db.models import Case, F, Q, When
 from django.db.models.functions import Coalesce
 
+from evaluator.messages.needs import Ability
 from leaderboard.kit.json_types import JsonDict
 from leaderboard.kit.links import url
+from leaderboard.models.access import ApiToken, WorkerHost
 from leaderboard.models.catalogue import Hardware
 from leaderboard.models.choices import (
     COUNTED_VERDICTS,
@@ -84,21 +87,33 @@ class RunQuerySet(models.QuerySet["Run"]):
         return self.annotate(asked=_unindexed("created_at"), ended=_unindexed("verdict"))
 
     def with_names(self) -> RunQuerySet:
-        """Read with each run what a line about it shows, without the report."""
+        """Read with each run what a line about it shows, without the report and what SQLite has to
+        read past it."""
         named = self.select_related("kernel__problem", "kernel__submission__model")
-        return named.defer("report_packed", "kernel__problem__payload")
+        return named.defer("report_packed", "token", "needs", "kernel__problem__payload")
 
     def not_declined_by(self, host: str) -> RunQuerySet:
         return self.exclude(declines__host=host)
 
+    def fit_for(self, abilities: Iterable[str] | None) -> RunQuerySet:
+        """Return runs that need no more than a host has; all for one that did not tell."""
+        if abilities is None:
+            return self
+        found = self
+        for name in sorted(set(Ability) - set(abilities)):
+            found = found.exclude(needs__contains=f" {name} ")
+        return found
+
     def ahead_of(self, run: Run) -> int:
         """Count the queued runs of the same hardware that were asked for earlier.
 
-        One that a host declined does not count: nobody has to wait for it.
+        One that a host declined, or that none has the abilities for, does not count: nobody has to
+        wait for it.
         """
         earlier = Q(created_at__lt=run.created_at) | Q(created_at=run.created_at, id__lt=run.id)
         waiting = self.queued().filter(earlier, hardware=run.hardware_id)
-        return waiting.filter(declines=None).count()
+        known = WorkerHost.objects.filter(queue=run.hardware_id)
+        return waiting.filter(declines=None).fit_for(known.abilities()).count()
 
     def delete(self) -> tuple[int, dict[str, int]]:
         raise AppendOnlyError("runs are kept: invalidate their submission instead")
@@ -108,7 +123,8 @@ class Run(models.Model):
     """Records one evaluation of one kernel.
 
     While it runs, `lease_token` fences off every worker but the last that leased it, and
-    `lease_until` says when it is given up for lost. A finished run is never changed.
+    `lease_until` says when it is given up for lost. A finished run is never changed. `token` is the
+    worker's that leased it last; None of what was imported or judged before 0.2.
 
     `bound_us` is the least time that the hardware allows a call, `limiter` what sets it, and
     `utilisation` that bound over the kernel's time.
@@ -158,6 +174,9 @@ class Run(models.Model):
     judge_version = models.CharField(max_length=32, null=True)  # noqa: DJ001
     environment: models.JSONField[JsonDict | None, JsonDict | None] = models.JSONField(null=True)
     report_packed = models.BinaryField(null=True)
+    # Names with a space before and after each, to be found by either database.
+    needs = models.CharField(max_length=200, blank=True, default="")
+    token = models.ForeignKey(ApiToken, models.PROTECT, null=True, related_name="+", db_index=False)
 
     objects = RunQuerySet.as_manager()
 
@@ -234,6 +253,11 @@ class Run(models.Model):
 
     def get_absolute_url(self) -> str:
         return url("run", self.id)
+
+    @property
+    def needed(self) -> frozenset[str]:
+        """Return the abilities that its host must have."""
+        return frozenset(self.needs.split())
 
     @property
     def is_final(self) -> bool:

@@ -187,7 +187,7 @@ def link_limits(limits: Limits | None) -> list[Limit]:
 def arithmetic_limits(limits: Limits | None) -> list[Limit]:
     if limits is None:
         return []
-    peak = limits.flop_per_us / 1e6
+    peak = limits.flop_per_us() / 1e6
     return [
         Limit(name=f"matrix units, {peak:g} TFLOP/s", level=peak, slope=0),
         Limit(name=f"links, {limits.link_gb_s:g} GB/s", level=limits.link_gb_s / 1e3, slope=1),

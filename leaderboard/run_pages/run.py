@@ -15,6 +15,7 @@ from leaderboard.kit.json_types import JsonDict, JsonObject, Report
 from leaderboard.kit.links import kernel_at, url
 from leaderboard.metrics.floors import FLOOR_WORDS
 from leaderboard.models import Decline, Run, Status, Visibility
+from leaderboard.models.abilities import waiting_for
 from leaderboard.models.choices import PHASES
 from leaderboard.models.runs import FINAL
 from leaderboard.problem_pages.problems import address_of
@@ -88,7 +89,10 @@ def _facts(found: Run, record: JsonObject) -> dict[str, object]:
     return {
         **run_facts(found),
         **record["progress"],
-        **{name: record[name] for name in ("queue_position", "waiting_s", "host", "declines")},
+        **{
+            name: record[name]
+            for name in ("queue_position", "waiting_s", "host", "declines", "waits_for")
+        },
         "waiting": spelt(record["waiting_s"]),
         "problem": str(problem),
         "problem_url": address_of(problem),
@@ -112,6 +116,7 @@ def run_record(found: Run, queue_position: int | None) -> JsonDict:
         "queue_position": queue_position,
         "waiting_s": round((until - found.created_at).total_seconds()),
         "declines": Decline.objects.told(found),
+        "waits_for": waiting_for([found]).get(found.pk),
         "host": found.host,
         "url": found.get_absolute_url(),
     }

@@ -1,4 +1,4 @@
-"""Exchanges jobs and reports with workers: runs go out under a lease, reports come back as results.
+"""Takes what workers send of the runs that they have: progress, reports, failures.
 
 Every change of a run's state is one conditional UPDATE, so that of two workers, sweeps or cancels
 at the same moment one wins and the others learn of it.
@@ -6,79 +6,44 @@ at the same moment one wins and the others learn of it.
 
 from __future__ import annotations
 
-import secrets
-from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from uuid import UUID
 
-from django.conf import settings
 from django.db import transaction
-from django.db.models import F, Q
+from django.db.models import F
 from django.utils import timezone
 
-from evaluator import Backend, Device, Dtype, Job, Profile, Progress, Report, Verdict, limits_of
-from evaluator.messages.codec import encode
+from evaluator import Progress, Report, Verdict
+from leaderboard.kit.json_types import JsonDict
 from leaderboard.kit.request_error import RequestError
-from leaderboard.models import DataVersion, Decline, Run, Status, Submission, Trust
+from leaderboard.models import (
+    DataVersion,
+    Decline,
+    Problem,
+    RefusedReport,
+    Run,
+    Status,
+    Submission,
+    Trust,
+)
 from leaderboard.models.runs import MAX_TRIES, RunQuerySet
 from leaderboard.read_model import summary
-from leaderboard.runs.reports import check_subject, clean, columns_of, decoded
+from leaderboard.runs.claims import NO_PROGRESS, Fenced, Holding, held, host_of, lease_end
+from leaderboard.runs.report_checks import check_origin, check_report
+from leaderboard.runs.reports import as_text, clean, columns_of, decoded
 
 NO_LEASE: dict[str, object] = {"lease_token": None, "lease_until": None}
-NO_PROGRESS: dict[str, object] = {"phase": None, "progress_done": 0, "progress_total": 0}
 ERROR_LIMIT = 10_000
 
 
-@dataclass(frozen=True, kw_only=True)
-class Lease:
-    """Holds a leased run: the job, and the token that every later call about it must carry."""
-
-    job: Job
-    token: str
-    tries: int
-
-    @property
-    def encoded_job(self) -> dict[str, object]:
-        return dict(encode(self.job))
-
-
-class Fenced(RequestError):
-    """Reports that the run is not this worker's, or no longer."""
-
-    def __init__(self) -> None:
-        message = "The run is finished or belongs to another worker."
-        super().__init__("fenced", message, "Stop the evaluation and drop it.", status=409)
-
-
-def lease(run_id: UUID, host: str) -> Lease:
-    """Lease a run that waits, or whose worker went silent, and that this host has not declined;
-    raise Fenced where there is none."""
-    now, token = timezone.now(), secrets.token_urlsafe(32)
-    free = Q(status=Status.QUEUED) | Q(status=Status.RUNNING, lease_until__lt=now)
-    wanted = Run.objects.not_declined_by(host).filter(tries__lt=MAX_TRIES, cancel_requested=False)
-    leased = wanted.filter(free, pk=run_id).update(
-        status=Status.RUNNING,
-        host=host,
-        tries=F("tries") + 1,
-        lease_token=token,
-        lease_until=_lease_end(now),
-        started_at=now,
-        **NO_PROGRESS,
-    )
-    if not leased:
-        raise Fenced
-    run = Run.objects.with_names().select_related("kernel__source").get(pk=run_id)
-    return Lease(job=_job(run), token=token, tries=run.tries)
-
-
-def heartbeat(run_id: UUID, token: str, progress: object) -> bool:
+def heartbeat(run_id: UUID, holding: Holding, progress: object) -> bool:
     """Extend the lease and store the progress; return True if the run shall be cancelled. Raises
     Fenced, and RequestError for a progress that is none."""
     step = decoded(Progress, progress, "progress")
     if not 0 <= step.done <= step.total < 1 << 31:
         raise RequestError("bad_progress", "done must lie between 0 and total.", "Mend the worker.")
-    changed = _leased(run_id, token).update(
-        lease_until=_lease_end(timezone.now()),
+    changed = held(run_id, holding).update(
+        lease_until=lease_end(timezone.now()),
         phase=step.phase,
         progress_done=step.done,
         progress_total=step.total,
@@ -88,23 +53,38 @@ def heartbeat(run_id: UUID, token: str, progress: object) -> bool:
     return Run.objects.values_list("cancel_requested", flat=True).get(pk=run_id)
 
 
-def finish(run_id: UUID, token: str, report: object) -> None:
+def finish(run_id: UUID, holding: Holding, report: object) -> None:
     """Store a report, its summary and the new data version together, or nothing of them.
 
-    Raises Fenced for a worker that lost its lease, RequestError for a report about something else.
+    Raises Fenced for a worker that lost its lease, RequestError for a report that does not fit the
+    run: it is kept for staff, and the run waits for another try, of which it has MAX_TRIES. The
+    fault is a host's, so it never counts against a kernel, and a host that lies does not keep a run
+    for ever.
     """
-    found = decoded(Report, report, "report")
     run = Run.objects.with_names().filter(pk=run_id).first()
     if run is None:
         raise Fenced
-    check_subject(run, found)
+    try:
+        _store(run, holding, report)
+    except Fenced:
+        raise
+    except RequestError as error:
+        _refuse(run, holding, report, error)
+        raise
+
+
+def _store(run: Run, holding: Holding, report: object) -> None:
+    found = decoded(Report, report, "report")
+    judged = columns_of(found)
+    check_report(run, found, _catalogued(run.kernel.problem_id))
+    check_origin(run, found, host_of(run, run.host))
     if found.verdict is Verdict.INFRA_ERROR:
-        return fail(run_id, token, found.message)
+        return fail(run.pk, holding, found.message)
     if found.verdict is Verdict.HOST_UNSUPPORTED:
-        return _decline(run, token, found.message)
+        return _decline(run, holding, found.message)
     cancelled = found.verdict is Verdict.CANCELLED
     status = Status.CANCELLED if cancelled else Status.DONE
-    columns = {**columns_of(found), **NO_LEASE, "status": status}
+    columns = {**judged, **NO_LEASE, "status": status}
     with transaction.atomic():
         # Two runs of one submission that end together must see each other in the summary.
         own = Submission.objects.filter(pk=run.kernel.submission_id)
@@ -112,7 +92,7 @@ def finish(run_id: UUID, token: str, report: object) -> None:
         columns["finished_at"] = timezone.now()
         for name, value in columns.items():
             setattr(run, name, value)
-        if not _leased(run_id, token).update(**columns):
+        if not held(run.pk, holding).update(**columns):
             raise Fenced
         summary.update(run)
         if run.has_counted_verdict and trust != Trust.VERIFIED:
@@ -121,20 +101,42 @@ def finish(run_id: UUID, token: str, report: object) -> None:
     return None
 
 
-def fail(run_id: UUID, token: str, error: str) -> None:
+def _catalogued(problem_id: int) -> JsonDict:
+    """Return of a problem only what a report is checked against: the rest is long."""
+    asked = Problem.objects.values_list("payload__sizes", "payload__costs")
+    return dict(zip(("sizes", "costs"), asked.get(pk=problem_id), strict=True))
+
+
+def _refuse(run: Run, holding: Holding, report: object, error: RequestError) -> None:
+    """Keep what was not believed, and take the run from its worker. Raises Fenced."""
+    now = timezone.now()
+    with transaction.atomic():
+        why = f"{run.host} sent a report that was refused: {error.message}"
+        if not _give_up(held(run.pk, holding), why, now, rung_at=now):
+            raise Fenced
+        RefusedReport.objects.keep(
+            run,
+            holding.token_id,
+            code=error.code,
+            reason=clean(error.message),
+            body=as_text(report),
+        )
+
+
+def fail(run_id: UUID, holding: Holding, error: str) -> None:
     """Let a run wait for another try after a fault of ours, MAX_TRIES in all. Raises Fenced.
 
     Workers are not told at once: a host that just failed would take the run again.
     """
     now = timezone.now()
     with transaction.atomic():
-        if not _give_up(_leased(run_id, token), error, now, rung_at=now):
+        if not _give_up(held(run_id, holding), error, now, rung_at=now):
             raise Fenced
 
 
-def _decline(run: Run, token: str, reason: str) -> None:
+def _decline(run: Run, holding: Holding, reason: str) -> None:
     """Let a run wait for another host, as if this one had never leased it. Raises Fenced."""
-    leased = _leased(run.pk, token)
+    leased = held(run.pk, holding)
     unclaimed = {"status": Status.QUEUED, "host": "", "started_at": None, "rung_at": None}
     with transaction.atomic():
         going_on = leased.filter(cancel_requested=False)
@@ -182,7 +184,7 @@ def give_up_lost(now: datetime) -> int:
     given_up = 0
     for run_id, token, host in lost.values_list("id", "lease_token", "host"):
         with transaction.atomic():
-            still = _leased(run_id, token).filter(lease_until__lt=now)
+            still = Run.objects.running().filter(pk=run_id, lease_token=token, lease_until__lt=now)
             given_up += _give_up(still, f"{host} went silent.", now, rung_at=None)
     return given_up
 
@@ -218,26 +220,3 @@ def _cancelled(message: str, now: datetime) -> dict[str, object]:
         "finished_at": now,
         **NO_LEASE,
     }
-
-
-def _leased(run_id: UUID, token: str | None) -> RunQuerySet:
-    return Run.objects.filter(pk=run_id, status=Status.RUNNING, lease_token=token)
-
-
-def _lease_end(now: datetime) -> datetime:
-    return now + timedelta(seconds=settings.PKB_LEASE_S)
-
-
-def _job(run: Run) -> Job:
-    device = Device(run.device)
-    return Job(
-        problem=run.kernel.problem.slug,
-        source=run.kernel.source.text,
-        backend=Backend(run.kernel.backend),
-        world_size=run.world_size,
-        size=run.size,
-        dtype=Dtype(run.dtype),
-        profile=Profile(run.profile),
-        device=device,
-        limits=limits_of(device),
-    )

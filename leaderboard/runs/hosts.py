@@ -13,8 +13,10 @@ from django.utils import timezone
 
 from leaderboard.celery import ring
 from leaderboard.kit.request_error import RequestError
-from leaderboard.models import Decline, Hardware, Run, WorkerHost
+from leaderboard.models import ApiToken, Decline, Hardware, Run, WorkerHost
+from leaderboard.models.runs import RunQuerySet
 from leaderboard.runs.evaluation import give_up_lost
+from leaderboard.runs.report_checks import fits_class
 
 # `cpu`, `cpu-arm`: ranks are processes of one host. `h200x4`: that many devices of that kind.
 _QUEUE = re.compile(r"(?P<cpu>cpu(-[a-z0-9]+)*)|[a-z0-9-]+x(?P<count>[1-9][0-9]?)")
@@ -22,7 +24,7 @@ CPU_WORLD_SIZE = 8
 # A host judges one run at a time, so the bell need not ring for more than the next few.
 RINGS_PER_HOST = 2
 # What a hello tells of the host that its verdicts may depend on.
-VERDICT_FACTS = ("hardware", "isolation", "judge_version", "versions")
+VERDICT_FACTS = ("hardware", "isolation", "judge_version", "versions", "abilities")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,23 +37,37 @@ class Hello:
     isolation: str
     judge_version: str
     versions: dict[str, str]
+    abilities: list[str] | None = None
 
 
-def record_hello(hello: Hello) -> None:
-    """Store that a host is alive, and do the sweep. Raises RequestError for a queue with a wrong
-    name.
+def record_hello(hello: Hello, token: ApiToken) -> None:
+    """Store that a host is alive, and do the sweep.
 
-    A host that tells of something new, or was silent, may be able to judge what it declined.
+    A host that tells of something new, or was silent, may be able to judge what it declined. Raises
+    RequestError for a queue with a wrong name, hardware of another class, a token that is not for
+    this host and queue, and a host that is alive with another token.
     """
-    register(hello.queue, hello.hardware)
     host, queue = hello.host, hello.queue
-    facts = {name: getattr(hello, name) for name in VERDICT_FACTS}
+    if not token.allows(queue=queue, host=host):
+        raise _refused(f"The token is not for {queue} on {host}.", "Make one that is.")
+    if not fits_class(queue, hello.hardware):
+        raise _refused(f"{hello.hardware} is not {queue}.", "Listen to the queue of its class.")
+    register(queue, hello.hardware)
+    facts = {name: getattr(hello, name) for name in VERDICT_FACTS} | {"token": token.pk}
     known = WorkerHost.objects.alive().filter(host=host, queue=queue)
-    if known.values(*VERDICT_FACTS).first() != facts:
+    before = known.values(*VERDICT_FACTS, "token").first()
+    if before and before["token"] not in (None, token.pk):
+        reason = f"{host} is alive with another token."
+        raise _refused(reason, "Stop that worker first; it counts as alive for some seconds.")
+    if before != facts:
         Decline.objects.forget(host, queue)
-    facts["last_seen_at"] = timezone.now()
+    facts |= {"token": token, "last_seen_at": timezone.now()}
     WorkerHost.objects.update_or_create(host=host, queue=queue, defaults=facts)
     sweep()
+
+
+def _refused(message: str, fix: str) -> RequestError:
+    return RequestError("may_not_serve", message, fix, status=403)
 
 
 def register(queue: str, title: str) -> Hardware:
@@ -79,21 +95,25 @@ def sweep() -> int:
     """
     now = timezone.now()
     give_up_lost(now)
-    alive: dict[str, list[str]] = {}
-    for queue, host in WorkerHost.objects.alive().values_list("queue", "host"):
-        alive.setdefault(queue, []).append(host)
+    alive: dict[str, list[WorkerHost]] = {}
+    for host in WorkerHost.objects.alive():
+        alive.setdefault(host.queue, []).append(host)
     return sum(_ring_again(queue, hosts, now) for queue, hosts in alive.items())
 
 
-def _ring_again(queue: str, hosts: list[str], now: datetime) -> int:
+def _ring_again(queue: str, hosts: list[WorkerHost], now: datetime) -> int:
     quiet = Q(rung_at=None) | Q(rung_at__lt=now - timedelta(seconds=settings.PKB_RERING_S))
     waiting = Run.objects.queued().filter(hardware=queue).order_by("created_at", "id")
     most = RINGS_PER_HOST * len(hosts)
     # Host by host: what one of them declined must not hide from it what is further back.
-    offered = [waiting.not_declined_by(host).values_list("id", flat=True)[:most] for host in hosts]
+    offered = [_offered(waiting, host).values_list("id", flat=True)[:most] for host in hosts]
     rung = 0
     for run_id in dict.fromkeys(chain.from_iterable(offered)):
         # Only one of several sweeps at the same moment gets to ring.
         if Run.objects.queued().filter(quiet, pk=run_id).update(rung_at=now):
             rung += ring(run_id, queue)
     return rung
+
+
+def _offered(waiting: RunQuerySet, host: WorkerHost) -> RunQuerySet:
+    return waiting.not_declined_by(host.host).fit_for(host.abilities)

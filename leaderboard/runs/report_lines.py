@@ -23,7 +23,8 @@ from leaderboard.kit.request_error import RequestError
 from leaderboard.models import Hardware, Kernel, LanguageModel, Problem, Run, Submission
 from leaderboard.models.catalogue import model_slug
 from leaderboard.runs.hosts import register
-from leaderboard.runs.reports import check_subject, columns_of
+from leaderboard.runs.report_checks import check_report
+from leaderboard.runs.reports import columns_of
 from leaderboard.submissions.sources import Candidate, checked_problem, decoded
 
 
@@ -139,9 +140,9 @@ def _checked(where: str, text: str, problems: Mapping[str, Problem]) -> CheckedL
     asked = {name: getattr(line.job, name) for name in ("world_size", "size")}
     asked |= {name: getattr(line.job, name).value for name in ("dtype", "profile", "device")}
     run = Run(kernel=kernel, problem_digest=line.report.problem_digest, **asked)
-    check_subject(run, line.report)
     columns = columns_of(line.report)
     run.hardware = _hardware(line, columns["environment"])
+    check_report(run, line.report, kernel.problem.payload)
     _check_fields(kernel, "attempt", "step", "backend")
     _check_fields(run, *asked, "problem_digest")
     return CheckedLine(

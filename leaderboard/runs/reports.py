@@ -9,9 +9,9 @@ from typing import Any, TypeVar
 
 from evaluator import Report
 from evaluator.messages.codec import DecodeError, decode, encode
+from evaluator.messages.report import MAX_REPORT_BYTES
 from leaderboard.kit.json_types import JsonDict
 from leaderboard.kit.request_error import RequestError
-from leaderboard.models import Run
 from leaderboard.models.runs import TIMES
 
 Message = TypeVar("Message")
@@ -31,19 +31,9 @@ def decoded(kind: type[Message], value: object, name: str) -> Message:
         raise RequestError(f"bad_{name}", clean(str(error)), fix) from None
 
 
-def check_subject(run: Run, report: Report) -> None:
-    """Raise RequestError unless the report is about this kernel and this version of its problem."""
-    expected = (run.kernel.problem.slug, run.problem_digest, run.kernel.source_id)
-    if (report.problem, report.problem_digest, report.kernel_digest) != expected:
-        raise RequestError(
-            "wrong_subject",
-            "The report is about another kernel, another problem or another version of it.",
-            "Bring the host's problem files to the version that the site has.",
-        )
-
-
 def columns_of(report: Report) -> JsonDict:
-    """Return the columns of a run that a report fills; raise RequestError for a wrong time."""
+    """Return the columns of a run that a report fills; raise RequestError for a number that is not
+    finite, a time below zero, and a report that is too long."""
     message = clean(encode(report))
     timing = message["timing"] or dict.fromkeys(TIMES)
     floors = report.floors
@@ -59,8 +49,25 @@ def columns_of(report: Report) -> JsonDict:
         **{name: message[name] for name in FOUND},
         "limiter": floors.limiter if floors else None,
         "mechanisms": sorted({found["tag"] for found in message["mechanisms"]}),
-        "report_packed": zlib.compress(json.dumps(message).encode(), 6),
+        "report_packed": zlib.compress(_packable(message).encode(), 6),
     }
+
+
+def _packable(message: JsonDict) -> str:
+    try:
+        text = json.dumps(message, allow_nan=False)
+    except ValueError:
+        reason = "A number of the report is not finite."
+        raise RequestError("bad_report", reason, "Mend the worker.") from None
+    if len(text) > MAX_REPORT_BYTES:
+        reason = f"The report is longer than {MAX_REPORT_BYTES} bytes."
+        raise RequestError("bad_report", reason, "Leave out timelines, then logs.")
+    return text
+
+
+def as_text(value: object) -> str:
+    """Return any JSON value as a text that any database takes."""
+    return json.dumps(clean(value))
 
 
 def clean(value: Any) -> Any:

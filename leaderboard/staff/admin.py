@@ -19,6 +19,7 @@ from leaderboard.models import (
     Moderation,
     Problem,
     PublishedResult,
+    RefusedReport,
     Run,
     Submission,
     Visibility,
@@ -81,15 +82,25 @@ class SubmissionAdmin(Editable):
 
 @admin.register(ApiToken)
 class ApiTokenAdmin(ReadOnly):
-    list_display = ("prefix", "scope", "name", "owner", "created_at", "expires_at", "revoked_at")
+    list_display = (
+        *("prefix", "scope", "name", "owner", "queues", "hosts"),
+        *("created_at", "expires_at", "revoked_at"),
+    )
     exclude = ("digest",)
-    actions = ("revoke",)
+    actions = ("revoke", "invalidate")
 
     @admin.action(description="Revoke the chosen tokens", permissions=["view"])
     def revoke(self, request: HttpRequest, tokens: QuerySet[ApiToken]) -> None:
         assert request.user.is_authenticated
         for token in tokens:
             moderation.revoke(token, request.user)
+
+    @admin.action(description="Invalidate all that was judged with them", permissions=["view"])
+    def invalidate(self, request: HttpRequest, tokens: QuerySet[ApiToken]) -> None:
+        assert request.user.is_authenticated
+        judged = Run.objects.filter(token__in=tokens)
+        found = moderation.invalidate_judged(judged, request.user, moderation.NOT_TRUSTED)
+        self.message_user(request, f"{len(found)} submissions are invalidated.")
 
 
 @admin.register(LanguageModel)
@@ -119,12 +130,19 @@ class ProblemAdmin(ReadOnly):
 
 @admin.register(WorkerHost)
 class WorkerHostAdmin(ReadOnly):
-    list_display = ("host", "queue", "isolation", "judge_version", "last_seen_at")
+    list_display = ("host", "queue", "token", "isolation", "judge_version", "last_seen_at")
+    list_select_related = ("token",)
 
 
 @admin.register(Decline)
 class DeclineAdmin(ReadOnly):
     list_display = ("run", "host", "reason", "declined_at")
+
+
+@admin.register(RefusedReport)
+class RefusedReportAdmin(ReadOnly):
+    list_display = ("refused_at", "host", "token", "run", "code", "reason")
+    list_select_related = ("token",)
 
 
 @admin.register(AuditEntry)

@@ -14,10 +14,15 @@ from leaderboard.models import (
     Hardware,
     LanguageModel,
     Moderation,
+    Status,
     Submission,
     Visibility,
 )
+from leaderboard.models.runs import RunQuerySet
 from leaderboard.read_model import problem_aggregates
+
+# What readers of a submission are told, unless staff have more to say.
+NOT_TRUSTED = "It was judged on a host that is no longer trusted."
 
 
 def moderate(
@@ -45,6 +50,18 @@ def revoke(token: ApiToken, actor: AbstractBaseUser) -> None:
     with transaction.atomic():
         if ApiToken.objects.filter(pk=token.pk).revoke():
             _note(actor, "revoke", f"token {token.prefix}", {})
+
+
+def invalidate_judged(runs: RunQuerySet, actor: AbstractBaseUser, reason: str) -> list[int]:
+    """Invalidate every accepted submission that has a result among these runs; return their
+    numbers. The reason is public. Raises RequestError."""
+    with transaction.atomic():
+        judged = runs.filter(status=Status.DONE).values("kernel__submission")
+        accepted = Submission.objects.filter(pk__in=judged, moderation=Moderation.ACCEPTED)
+        submissions = list(accepted.order_by("pk"))
+        for submission in submissions:
+            moderate(submission, actor, Moderation.INVALIDATED, reason)
+    return [submission.pk for submission in submissions]
 
 
 def change(row: Model, actor: AbstractBaseUser, action: str, **values: object) -> None:

@@ -11,6 +11,7 @@ from django.utils import timezone
 
 from leaderboard.celery import ring
 from leaderboard.models import Kernel, Run
+from leaderboard.submissions.kernel_needs import needs_on_gpus
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,6 +40,7 @@ def enqueue(kernels: Iterable[tuple[Kernel, Target]]) -> list[Run]:
             dtype=target.dtype,
             profile=target.profile,
             rung_at=now,
+            needs=_needs(kernel, target),
         )
         for kernel, target in kernels
     ]
@@ -46,3 +48,11 @@ def enqueue(kernels: Iterable[tuple[Kernel, Target]]) -> list[Run]:
     for run in runs:
         transaction.on_commit(partial(ring, run.id, run.hardware_id), robust=True)
     return runs
+
+
+def _needs(kernel: Kernel, target: Target) -> str:
+    if target.device == "cpu":
+        return ""
+    required = kernel.problem.payload.get("requirements", {})
+    found = needs_on_gpus(kernel.source.text, kernel.backend, required, target.world_size)
+    return f" {' '.join(sorted(found))} "

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from leaderboard.kit.request_error import RequestError
 from leaderboard.models import Hardware, Problem
 from leaderboard.submissions.archives import shown
+from leaderboard.submissions.kernel_needs import ranks_of
 from leaderboard.submissions.queue import Target
 from leaderboard.submissions.sources import Candidate
 from leaderboard.submissions.trees import Tree
@@ -74,18 +75,20 @@ def _default(
     known: Sequence[Hardware],
     device: str,
 ) -> Default:
-    """Return the rest: as a published tree says, with its ranks where some host has them."""
+    """Return the rest: as the source or a published tree says, with its ranks where some host has
+    them."""
     default, tree = DEFAULTS[device], candidate.tree
-    if tree is None or device != "cuda":
+    if device != "cuda":
         return default
     hosts = [h for h in known if h.device == device and requested.hardware in (None, h.slug)]
     most = max((host.max_world_size for host in hosts), default=0)
-    ranks = tree.world_size or default.world_size
+    told = tree.world_size if tree else None
+    ranks = ranks_of(candidate.source, candidate.backend) or told or default.world_size
     is_had = ranks <= most and ranks in problem.payload["world_sizes"]
     return replace(
         default,
         world_size=ranks if is_had else default.world_size,
-        dtype=tree.dtype or default.dtype,
+        dtype=(tree.dtype if tree else None) or default.dtype,
     )
 
 

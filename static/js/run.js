@@ -37,6 +37,8 @@
       bar.max = total;
       bar.value = done;
     } else bar.removeAttribute("value");
+    fill("waits_for", run.waits_for ?? "");
+    page.querySelector("[data-waits]").hidden = !run.waits_for;
     const declined = page.querySelector("[data-declined]");
     declined.hidden = !run.declines.length;
     declined.firstElementChild.replaceChildren(

@@ -14,8 +14,8 @@ from evaluator.messages.report import OutputCheck, Verdict
 from evaluator.oracle.canaries import Canaries
 from evaluator.oracle.group import OracleGroup
 from evaluator.oracle.rank import OracleRank
-from evaluator.sandbox import logs, rank_group, sandbox, seccomp
-from tests.evaluator.tuned_judge import hurried
+from evaluator.sandbox import logs, multicast_guard, rank_group, sandbox, seccomp
+from tests.evaluator.tuned_judge import hurried, with_device
 
 
 def no_poison() -> None:
@@ -89,6 +89,12 @@ def writable_proc() -> None:
     _without_arguments("--remount-ro", "/proc")
 
 
+def no_multicast_guard() -> None:
+    """Sandboxes that have a device load nothing before what the kernel loads."""
+    with_device()
+    _replace(multicast_guard, "arguments", lambda _: ([], []))
+
+
 def no_log_cap() -> None:
     def uncapped(limits: Any) -> logs.LogCollector:
         return logs.LogCollector(1 << 30)
@@ -117,6 +123,7 @@ MUTATIONS: dict[str, Callable[[], None]] = {
         no_seccomp,
         no_private_network,
         writable_proc,
+        no_multicast_guard,
         no_log_cap,
         no_kill,
     )

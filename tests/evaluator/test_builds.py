@@ -16,7 +16,7 @@ import pytest
 import torch
 from torch.utils import cpp_extension
 
-from evaluator.host.thunderkittens import needs_thunderkittens
+from evaluator.messages.needs import includes_thunderkittens
 from evaluator.rank.builds import HEADERS, named_in_source, share_builds, uses_extensions
 
 RANKS = 3
@@ -258,7 +258,7 @@ def test_registering_operators_brings_their_library() -> None:
     ],
 )
 def test_thunderkittens_is_needed_where_its_names_are_used(source: str, needed: bool) -> None:
-    assert needs_thunderkittens(source) == needed
+    assert includes_thunderkittens(source) == needed
 
 
 def test_a_submission_that_may_build_names_the_module_that_builds() -> None:

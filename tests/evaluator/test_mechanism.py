@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from evaluator.messages.codec import decode, encode
 from evaluator.messages.profile import Evidence, Mechanism, RankTimeline, Tag
+from evaluator.messages.source_text import without_comments
 from evaluator.profiling.mechanism import (
     FAMILIES,
     instruction_counts,
@@ -19,7 +20,6 @@ from evaluator.profiling.mechanism import (
     reaches_peers,
     read_instructions,
     uses_nccl,
-    without_comments,
 )
 from evaluator.profiling.timeline import read_timeline
 

@@ -37,10 +37,12 @@ ESCAPED = {
     "writable_proc": "writes_kernel_settings",
 }
 OTHERS = {"no_seals": "truncates_slab", "no_log_cap": "stdout_flood", "no_kill": "daemon"}
+ELSEWHERE = {"no_multicast_guard": "test_multicast_guard.py"}
 
 
 def test_every_mutation_is_shown_to_matter() -> None:
-    assert ACCEPTED.keys() | ESCAPED.keys() | OTHERS.keys() == MUTATIONS.keys()
+    shown = ACCEPTED.keys() | ESCAPED.keys() | OTHERS.keys() | ELSEWHERE.keys()
+    assert shown == MUTATIONS.keys()
 
 
 @pytest.mark.parametrize(("mutation", "kernel"), ACCEPTED.items())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -10,7 +11,9 @@ from evaluator.host import gpus
 from evaluator.host.gpus import Gpu
 from evaluator.host.host import Host
 from evaluator.messages.job import Backend, Device, Job
-from evaluator.sandbox.support import LACKS, lacking
+from evaluator.messages.needs import Ability
+from evaluator.probes.gpu import ATTEMPTS
+from evaluator.sandbox.support import LACKS, abilities, lacking
 from problems.spec import Problem, Requirements
 
 JOB = Job(problem="allreduce", source="x", size="standard", device=Device.CUDA)
@@ -98,3 +101,35 @@ def test_what_does_not_work_in_a_sandbox_counts_where_the_source_needs_it(
     monkeypatch.setenv(LACKS, lacks)
     found = lacking(replace(JOB, source=source), PROBLEM, host())
     assert (found is not None) is missing
+
+
+@pytest.mark.parametrize(
+    ("source", "reason"),
+    [
+        ("fast(hdl.multicast_ptr)", "NVLink multicast; the operator of this host"),
+        ("s.set_backend('NVSHMEM')", "NVSHMEM; no host of this judge"),
+        (
+            'C = """\n#include "kittens.cuh"\nint NUM_DEVICES = 8;\n"""',
+            "this run has another number",
+        ),
+    ],
+)
+def test_a_need_is_named_with_why_it_is_not_met(
+    source: str, reason: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("THUNDERKITTENS_ROOT", str(tmp_path))
+    assert reason in str(lacking(replace(JOB, source=source), PROBLEM, host()))
+
+
+def test_a_host_tells_what_it_has(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(LACKS, "symmetric memory, strided; NCCL")
+    monkeypatch.setenv("TORCH_SYMM_MEM_DISABLE_MULTICAST", "0")
+    found = abilities()
+    assert {Ability.MULTICAST, Ability.PEER_ACCESS} <= found
+    assert not {Ability.SYMMETRIC_MEMORY, Ability.NCCL, Ability.OTHER_RANKS, Ability.HIP} & found
+
+
+def test_every_probe_of_gpus_tells_of_an_ability(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ATTEMPTS:
+        monkeypatch.setenv(LACKS, name)
+        assert frozenset(Ability) - abilities()

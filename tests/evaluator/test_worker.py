@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ from evaluator import EvaluatorError, Job, Phase, Progress, Report, worker
 from evaluator.evaluate import Cancelled, OnProgress
 from evaluator.judge.prefork import PreforkServer
 from evaluator.messages.codec import encode
-from evaluator.messages.report import Isolation
+from evaluator.messages.report import MAX_REPORT_BYTES, Isolation, RankLog
 from evaluator.site import LeaseLost, Site
 from tests.evaluator.host_traces import is_running
 from tests.evaluator.test_messages import REPORT
@@ -84,6 +85,7 @@ def site(fake: FakeSite, monkeypatch: pytest.MonkeyPatch) -> Site:
     url = f"http://127.0.0.1:{fake.server_port}/"
     monkeypatch.setenv("PKB_SITE_URL", url)
     monkeypatch.setenv("PKB_WORKER_TOKEN", "secret")
+    monkeypatch.setenv(worker.MEASURED, REPORT.isolation)
     monkeypatch.setattr("evaluator.site.RETRY_PAUSES_S", (0, 0, 0))
     return Site(url=url, token="secret")
 
@@ -162,6 +164,50 @@ def test_a_report_that_the_site_refuses_is_our_fault_and_not_sent_again(
     worker.evaluate_run(RUN)
     assert fake.actions == ["claim", "heartbeat", "finish", "fail"]
     assert "answered 400" in fake.heard[-1][1]["error"]
+
+
+def test_a_report_that_the_site_took_back_with_the_run_ends_quietly(
+    fake: FakeSite, site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fake.script["finish"], fake.script["fail"] = [(400, {})], [(409, {})]
+    evaluation(monkeypatch, REPORT)
+    worker.evaluate_run(RUN)
+    assert fake.actions == ["claim", "heartbeat", "finish", "fail"]
+
+
+def test_what_ranks_write_is_left_out_before_the_site_would_refuse_it(
+    fake: FakeSite, site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = RankLog(rank=0, text="\x01" * MAX_REPORT_BYTES)
+    evaluation(monkeypatch, replace(REPORT, logs=(log,)))
+    worker.evaluate_run(RUN)
+    _, finish = fake.heard[-1]
+    assert finish["report"] == encode(replace(REPORT, logs=(), timelines=()))
+
+
+def test_a_sandbox_that_does_not_hold_is_none(
+    fake: FakeSite, site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(worker.MEASURED, Isolation.NONE)
+    evaluation(monkeypatch, REPORT)
+    worker.evaluate_run(RUN)
+    assert fake.heard[-1][1]["report"] == encode(replace(REPORT, isolation=Isolation.NONE))
+
+
+def test_a_claim_repeats_what_the_hello_said(fake: FakeSite, site: Site) -> None:
+    worker.introduce()
+    fake.script["claim"] = [(409, {})]
+    worker.evaluate_run(RUN)
+    (_, hello), (_, claim) = fake.heard
+    assert claim == {name: hello[name] for name in ("host", "isolation", "judge_version")}
+
+
+def test_a_worker_starts_where_the_site_is_not_there_yet(
+    fake: FakeSite, site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fake.script["hello"] = [(503, {})]
+    worker.introduce()
+    assert fake.actions == ["hello"]
 
 
 def test_a_heartbeat_that_fails_does_not_end_the_run(

@@ -7,7 +7,7 @@ import sys
 from dataclasses import replace
 
 from evaluator.host.cores import Cores
-from evaluator.host.host import Host, host_for
+from evaluator.host.host import MULTICAST_OFF, Host, host_for
 from evaluator.judge import pool, prefork, process
 from evaluator.messages.job import Device, Job
 from evaluator.timing import timing
@@ -45,6 +45,15 @@ def spacious() -> None:
     pool.host_for = _with_cores  # type: ignore[attr-defined]
 
 
+def with_device() -> None:
+    """Has sandboxes as on a host with GPUs, on which NVLink multicast is off."""
+    hurried()
+    told = vars(Host)["settings"]
+    everywhere = property(lambda host: {**told.fget(host), **MULTICAST_OFF})
+    for name, value in {"settings": everywhere, "device_files": ["/dev/null"]}.items():
+        setattr(Host, name, value)
+
+
 def _with_cores(job: Job) -> Host:
     everywhere = tuple(sorted(os.sched_getaffinity(0)))
     each = (everywhere[0],) * job.world_size
@@ -53,7 +62,7 @@ def _with_cores(job: Job) -> Host:
     return replace(host_for(job), cores=cores)
 
 
-TUNINGS = {f.__name__: f for f in (hurried, sharing, impatient, unhurried, spacious)}
+TUNINGS = {f.__name__: f for f in (hurried, sharing, impatient, unhurried, spacious, with_device)}
 
 if __name__ == "__main__":
     TUNINGS[sys.argv[1]]()

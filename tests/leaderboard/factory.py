@@ -41,6 +41,7 @@ from leaderboard.models import (
     runs,
 )
 from leaderboard.read_model import summary
+from leaderboard.runs import report_checks
 from leaderboard.runs.reports import columns_of
 from tests.leaderboard.problem_payload import PAYLOAD
 
@@ -194,14 +195,15 @@ def make_report(
         ),
         "phase": Phase.TIMED if is_ok else Phase.VERIFY,
         "phase_s": {"build": 0.4, "verify": 1.5, "timed": 2.25},
-        "trials": tuple(make_trial(number, is_ok) for number in range(4)),
-        "timing": make_timing(speedup) if is_ok else None,
+        "trials": tuple(make_trial(number, is_ok, run.world_size) for number in range(6)),
+        "timing": make_timing(speedup, run.world_size) if is_ok else None,
+        "setting": report_checks.setting_of(run),
         "logs": (RankLog(rank=0, text="compiled\n"), RankLog(rank=1, text="", dropped_bytes=0)),
     }
     return Report(**{**values, **changes})
 
 
-def make_trial(number: int, passed: bool) -> Trial:
+def make_trial(number: int, passed: bool, world_size: int = 2) -> Trial:
     checks = tuple(
         OutputCheck(
             rank=rank,
@@ -211,15 +213,15 @@ def make_trial(number: int, passed: bool) -> Trial:
             max_error=0.1 * (number + 1) / (rank + 1) if passed or rank == 0 else 12.5,
             verdict=Verdict.OK if passed or rank == 0 else Verdict.OUTPUT_MISMATCH,
         )
-        for rank in range(2)
+        for rank in range(world_size)
     )
     notes = ("published shape", "scale 1000", "shifted mean", "odd shape")
     return Trial(trial=number, m=64 + number, n=32, note=notes[number % 4], checks=checks)
 
 
-def make_timing(speedup: float) -> Timing:
+def make_timing(speedup: float, world_size: int = 2) -> Timing:
     kernel, baseline = 100.0 / speedup, 100.0
-    wobble = (1.0, 1.02, 0.99, 1.01, 1.05, 0.98, 1.0, 1.03)
+    wobble = (1.0, 1.02, 0.99, 1.0, 1.05, 0.98, 1.0, 1.03)
     return Timing(
         kernel_us=kernel,
         baseline_us=baseline,
@@ -234,7 +236,7 @@ def make_timing(speedup: float) -> Timing:
         timed_calls=128,
         kernel_bursts_us=tuple(kernel * w for w in wobble),
         baseline_bursts_us=tuple(baseline * w for w in reversed(wobble)),
-        rank_us=(kernel, kernel * 1.01),
+        rank_us=tuple(kernel * (1 + 0.01 * rank) for rank in range(world_size)),
     )
 
 

@@ -14,7 +14,8 @@ from evaluator import worker
 from evaluator.evaluate import Cancelled
 from evaluator.judge.prefork import PreforkServer
 from evaluator.messages.job import Job
-from evaluator.messages.report import Environment, Isolation, Phase, Progress, Report, Verdict
+from evaluator.messages.report import Phase, Progress, Report, Verdict
+from evaluator.sandbox.hardware import environment
 
 STEP_S = 0.1
 
@@ -37,8 +38,9 @@ def sleep(
         problem=job.problem,
         problem_digest=hashlib.sha256(job.problem.encode()).hexdigest(),
         kernel_digest=job.kernel_digest,
-        isolation=Isolation.BWRAP,
-        environment=Environment(hardware="bed", host="bedroom", versions={}),
+        isolation=worker.host_isolation(),
+        environment=environment(),
+        setting=job.setting,
         phase=Phase.VERIFY,
     )
 

@@ -25,10 +25,10 @@ from leaderboard.models import (
     Summary,
     Visibility,
 )
-from leaderboard.runs import evaluation
 from leaderboard.staff import moderation
 from tests.leaderboard import factory
 from tests.leaderboard.conftest import Api
+from tests.leaderboard.running import claim
 
 HELLO = {
     **{"host": "h", "hardware": "2 x CPU", "queue": "cpu", "isolation": "bwrap"},
@@ -114,7 +114,7 @@ def test_only_staff_may_end_a_run_that_is_under_way(
     run: Run, api: Api, name: str, status: int, is_asked_for: bool
 ) -> None:
     user, _ = User.objects.get_or_create(username=name, defaults={"is_staff": name == "staff"})
-    evaluation.lease(run.id, "host-1")
+    claim(run)
     answer = api(user, Scope.SUBMIT).post(f"/api/v1/{CANCEL.format(run=run.id)}", format="json")
     assert answer.status_code == status
     assert Run.objects.get().cancel_requested is is_asked_for

@@ -12,11 +12,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from django.contrib.auth.models import User
 from django.core.management import CommandError, call_command
 from django.utils import timezone
 
 from leaderboard.models import (
     ApiToken,
+    AuditEntry,
     DataVersion,
     Hardware,
     LanguageModel,
@@ -25,12 +27,13 @@ from leaderboard.models import (
     PublishedResult,
     Run,
     Scope,
+    Submission,
     Summary,
 )
-from leaderboard.runs import catalogue
+from leaderboard.runs import catalogue, evaluation
 from tests.leaderboard import factory
 from tests.leaderboard.conftest import Bells
-from tests.leaderboard.running import HELLO
+from tests.leaderboard.running import HELLO, claim, report_of, say_hello, worker_token
 
 
 def _say(*words: Any) -> str:
@@ -141,22 +144,56 @@ def test_a_token_is_printed_and_works(db: None) -> None:
     assert not token.owner.has_usable_password()
     assert token.expires_at is not None
     assert timedelta(days=1) < token.expires_at - timezone.now() <= timedelta(days=2)
-    worker = ApiToken.objects.matching(_say("create_token", "--scope=worker"))
+    said = _say("create_token", "--scope=worker", "--queue=cpu", "--queue=h200x4", "--host=h1")
+    worker = ApiToken.objects.matching(said)
     assert worker is not None
-    assert worker.owner is None
+    assert (worker.owner, worker.queues, worker.hosts) == (None, ["cpu", "h200x4"], ["h1"])
 
 
-@pytest.mark.parametrize("words", [["--scope=submit"], ["--scope=worker", "--user=ada"]])
-def test_a_token_needs_an_owner_or_must_not_have_one(db: None, words: list[str]) -> None:
-    with pytest.raises(CommandError, match="--user"):
+@pytest.mark.parametrize(
+    ("words", "named"),
+    [
+        (["--scope=submit"], "--user"),
+        (["--scope=worker", "--user=ada"], "--user"),
+        (["--scope=worker"], "--queue"),
+        (["--scope=read", "--user=ada", "--queue=cpu"], "--queue"),
+    ],
+)
+def test_a_token_needs_what_its_scope_says_and_nothing_else(
+    db: None, words: list[str], named: str
+) -> None:
+    with pytest.raises(CommandError, match=named):
         call_command("create_token", *words)
     assert not ApiToken.objects.exists()
 
 
-def test_the_sweep_can_be_done_by_hand(run: Run, bells: Bells) -> None:
-    from leaderboard.runs import hosts
+def test_what_a_token_or_a_host_judged_is_invalidated(
+    run: Run, problem: Problem, staff: User
+) -> None:
+    evaluation.finish(run.pk, claim(run, "taken").holding, report_of(run))
+    other = factory.make_run(factory.make_kernel(factory.make_submission("Other"), problem))
+    evaluation.finish(other.pk, claim(other, "h2", "second").holding, report_of(other))
+    with pytest.raises(CommandError, match="not of the staff"):
+        call_command("distrust", "--host=taken", "--staff=owner")
+    with pytest.raises(CommandError, match="0 tokens"):
+        call_command("distrust", "--token=pkb_", "--staff=staff")
+    first = _say("distrust", "--host=taken", "--staff=staff", "--reason=Was taken over.")
+    assert first == f"1 submissions are invalidated: [{run.kernel.submission_id}]"
+    assert worker_token().revoked_at is None
+    _say("distrust", f"--token={worker_token('second').prefix}", "--staff=staff")
+    assert worker_token("second").revoked_at is not None
+    reasons = Submission.objects.order_by("pk").values_list("moderation", "moderation_reason")
+    assert [tuple(row) for row in reasons] == [
+        ("invalidated", "Was taken over."),
+        ("invalidated", "It was judged on a host that is no longer trusted."),
+    ]
+    assert not Summary.objects.ranked().exists()
+    assert AuditEntry.objects.filter(action="moderate", actor=staff).count() == 2
 
-    hosts.record_hello(HELLO)
+
+def test_the_sweep_can_be_done_by_hand(run: Run, bells: Bells) -> None:
+
+    say_hello(HELLO)
     Run.objects.update(rung_at=None)
     bells.clear()
     assert _say("sweep") == "rang for 1 runs"

@@ -23,13 +23,13 @@ from leaderboard.models import (
 )
 from leaderboard.read_model import frames, summary
 from leaderboard.runs import evaluation, hosts
-from leaderboard.runs.evaluation import Fenced
+from leaderboard.runs.claims import Fenced
 from tests.leaderboard import factory
-from tests.leaderboard.running import NO_TRITON, PROGRESS, decline, fresh, lapse, report_of
+from tests.leaderboard.running import NO_TRITON, PROGRESS, claim, decline, fresh, lapse, report_of
 
 
 def test_a_claim_hands_out_the_job_and_a_lease(run: Run) -> None:
-    lease = evaluation.lease(run.id, "host-1")
+    lease = claim(run)
     assert lease.job.problem == "allreduce"
     assert lease.job.kernel_digest == run.kernel.source_id
     found = fresh(run)
@@ -39,31 +39,31 @@ def test_a_claim_hands_out_the_job_and_a_lease(run: Run) -> None:
 
 
 def test_a_claimed_run_cannot_be_claimed_again(run: Run) -> None:
-    evaluation.lease(run.id, "host-1")
+    claim(run)
     with pytest.raises(Fenced):
-        evaluation.lease(run.id, "host-2")
+        claim(run, "host-2")
 
 
 def test_a_silent_workers_run_can_be_claimed_and_fences_the_zombie(run: Run) -> None:
-    first = evaluation.lease(run.id, "host-1")
+    first = claim(run)
     lapse(run)
-    second = evaluation.lease(run.id, "host-2")
+    second = claim(run, "host-2")
     with pytest.raises(Fenced):
-        evaluation.heartbeat(run.id, first.token, PROGRESS)
+        evaluation.heartbeat(run.id, first.holding, PROGRESS)
     with pytest.raises(Fenced):
-        evaluation.finish(run.id, first.token, report_of(run, Verdict.OUTPUT_MISMATCH))
+        evaluation.finish(run.id, first.holding, report_of(run, Verdict.OUTPUT_MISMATCH))
     with pytest.raises(Fenced):
-        evaluation.fail(run.id, first.token, "late")
+        evaluation.fail(run.id, first.holding, "late")
     assert not Summary.objects.exists()
-    evaluation.finish(run.id, second.token, report_of(run))
+    evaluation.finish(run.id, second.holding, report_of(run))
     assert fresh(run).verdict == Verdict.OK
     assert second.tries == 2
 
 
 def test_a_heartbeat_extends_the_lease_and_notes_the_progress(run: Run) -> None:
-    lease = evaluation.lease(run.id, "host-1")
+    lease = claim(run)
     lapse(run)
-    assert evaluation.heartbeat(run.id, lease.token, PROGRESS) is False
+    assert evaluation.heartbeat(run.id, lease.holding, PROGRESS) is False
     found = fresh(run)
     assert found.lease_until is not None
     assert found.lease_until > timezone.now()
@@ -82,18 +82,18 @@ def test_a_heartbeat_extends_the_lease_and_notes_the_progress(run: Run) -> None:
     ],
 )
 def test_progress_that_makes_no_sense_is_refused(run: Run, progress: Any) -> None:
-    lease = evaluation.lease(run.id, "host-1")
+    lease = claim(run)
     with pytest.raises(RequestError) as refused:
-        evaluation.heartbeat(run.id, lease.token, progress)
+        evaluation.heartbeat(run.id, lease.holding, progress)
     assert refused.value.code == "bad_progress"
 
 
 def test_what_ranks_print_is_not_told_before_the_end(client: Client, run: Run) -> None:
     """Who reads "slow today" in time can cancel, and a cancelled run counts for nothing."""
-    lease = evaluation.lease(run.id, "host-1")
+    lease = claim(run)
     with pytest.raises(RequestError, match="unknown fields: log"):
-        evaluation.heartbeat(run.id, lease.token, {**PROGRESS, "log": "slow today"})
-    evaluation.heartbeat(run.id, lease.token, PROGRESS)
+        evaluation.heartbeat(run.id, lease.holding, {**PROGRESS, "log": "slow today"})
+    evaluation.heartbeat(run.id, lease.holding, PROGRESS)
     told = client.get(f"{run.get_absolute_url()}.json").json()
     assert told["status"] == "running"
     assert told["report"] is None
@@ -102,8 +102,8 @@ def test_what_ranks_print_is_not_told_before_the_end(client: Client, run: Run) -
 def test_finish_stores_result_summary_trust_and_data_version_together(run: Run) -> None:
     Submission.objects.update(trust=Trust.SELF_REPORTED)
     before = DataVersion.objects.current()
-    lease = evaluation.lease(run.id, "host-1")
-    evaluation.finish(run.id, lease.token, report_of(run, speedup=1.5))
+    lease = claim(run)
+    evaluation.finish(run.id, lease.holding, report_of(run, speedup=1.5))
     found = fresh(run)
     assert (found.status, found.verdict, found.speedup) == (Status.DONE, "ok", 1.5)
     assert found.report is not None
@@ -118,24 +118,24 @@ def test_finish_stores_result_summary_trust_and_data_version_together(run: Run) 
 def test_nothing_is_stored_where_the_summary_fails(
     run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    lease = evaluation.lease(run.id, "host-1")
+    lease = claim(run)
 
     def broken(*_: object) -> None:
         raise RuntimeError("disk full")
 
     monkeypatch.setattr(summary, "update", broken)
     with pytest.raises(RuntimeError):
-        evaluation.finish(run.id, lease.token, report_of(run))
+        evaluation.finish(run.id, lease.holding, report_of(run))
     assert fresh(run).status == Status.RUNNING
 
 
 @pytest.mark.parametrize("part", ["problem", "problem_digest", "kernel_digest"])
 def test_a_report_about_something_else_is_refused(run: Run, part: str) -> None:
-    lease = evaluation.lease(run.id, "host-1")
+    lease = claim(run)
     with pytest.raises(RequestError) as refused:
-        evaluation.finish(run.id, lease.token, {**report_of(run), part: "other"})
+        evaluation.finish(run.id, lease.holding, {**report_of(run), part: "other"})
     assert refused.value.code == "wrong_subject"
-    assert fresh(run).status == Status.RUNNING
+    assert fresh(run).status == Status.QUEUED
 
 
 @pytest.mark.parametrize(
@@ -152,27 +152,27 @@ def test_a_report_about_something_else_is_refused(run: Run, part: str) -> None:
     ],
 )
 def test_a_report_that_makes_no_sense_is_refused(run: Run, change: dict[str, Any]) -> None:
-    lease = evaluation.lease(run.id, "host-1")
+    lease = claim(run)
     with pytest.raises(RequestError) as refused:
-        evaluation.finish(run.id, lease.token, {**report_of(run), **change})
+        evaluation.finish(run.id, lease.holding, {**report_of(run), **change})
     assert refused.value.code == "bad_report"
-    assert fresh(run).status == Status.RUNNING
+    assert fresh(run).status == Status.QUEUED
 
 
 def test_times_that_are_not_finite_are_refused(run: Run) -> None:
-    lease = evaluation.lease(run.id, "host-1")
+    lease = claim(run)
     report = report_of(run)
     report["timing"]["kernel_us"] = float("inf")
     with pytest.raises(RequestError, match="finite"):
-        evaluation.finish(run.id, lease.token, report)
+        evaluation.finish(run.id, lease.holding, report)
 
 
 def test_texts_of_a_submission_are_stored_whatever_they_hold(run: Run) -> None:
-    lease = evaluation.lease(run.id, "host-1")
+    lease = claim(run)
     nasty = "a\0b\ud800<script>\u202e"
     log = RankLog(rank=0, text=nasty)
     report = report_of(run, Verdict.RUNTIME_ERROR, message=nasty, cause=nasty, logs=(log,))
-    evaluation.finish(run.id, lease.token, json.loads(json.dumps({**report, "flags": [nasty]})))
+    evaluation.finish(run.id, lease.holding, json.loads(json.dumps({**report, "flags": [nasty]})))
     found = fresh(run)
     assert found.message == "a\ufffdb?<script>\u202e"
     assert found.report is not None
@@ -181,26 +181,26 @@ def test_texts_of_a_submission_are_stored_whatever_they_hold(run: Run) -> None:
 
 def test_our_fault_is_tried_three_times_and_then_counts_against_nobody(run: Run) -> None:
     for tries in (1, 2, 3):
-        lease = evaluation.lease(run.id, "host-1")
+        lease = claim(run)
         assert lease.tries == tries
-        evaluation.fail(run.id, lease.token, "driver hung\0")
+        evaluation.fail(run.id, lease.holding, "driver hung\0")
     found = fresh(run)
     assert (found.status, found.verdict) == (Status.FAILED, Verdict.INFRA_ERROR)
     assert found.last_error == "driver hung\ufffd"
     assert not Summary.objects.exists()
     with pytest.raises(Fenced):
-        evaluation.lease(run.id, "host-1")
+        claim(run)
 
 
 def test_an_infra_report_is_a_failure_of_ours(run: Run) -> None:
-    lease = evaluation.lease(run.id, "host-1")
-    evaluation.finish(run.id, lease.token, report_of(run, Verdict.INFRA_ERROR, trials=()))
+    lease = claim(run)
+    evaluation.finish(run.id, lease.holding, report_of(run, Verdict.INFRA_ERROR, trials=()))
     assert fresh(run).status == Status.QUEUED
 
 
 def test_a_run_that_a_host_cannot_judge_waits_for_another(run: Run) -> None:
     Submission.objects.update(trust=Trust.SELF_REPORTED)
-    evaluation.fail(run.id, evaluation.lease(run.id, "host-1").token, "driver hung")
+    evaluation.fail(run.id, claim(run).holding, "driver hung")
     decline(run)
     found = fresh(run)
     assert (found.status, found.tries, found.verdict) == (Status.QUEUED, 1, None)
@@ -210,10 +210,10 @@ def test_a_run_that_a_host_cannot_judge_waits_for_another(run: Run) -> None:
     assert not Summary.objects.exists()
     assert Submission.objects.get().trust == Trust.SELF_REPORTED
     with pytest.raises(Fenced):
-        evaluation.lease(run.id, "host-1")
-    lease = evaluation.lease(run.id, "host-2")
+        claim(run)
+    lease = claim(run, "host-2")
     assert lease.tries == 2
-    evaluation.finish(run.id, lease.token, report_of(run))
+    evaluation.finish(run.id, lease.holding, report_of(run))
     assert fresh(run).verdict == Verdict.OK
 
 
@@ -228,19 +228,19 @@ def test_any_number_of_hosts_may_decline(run: Run) -> None:
 
 def test_a_silent_workers_run_is_not_taken_over_by_a_host_that_declined_it(run: Run) -> None:
     decline(run)
-    evaluation.lease(run.id, "host-2")
+    claim(run, "host-2")
     lapse(run)
     with pytest.raises(Fenced):
-        evaluation.lease(run.id, "host-1")
-    assert evaluation.lease(run.id, "host-3").tries == 2
+        claim(run)
+    assert claim(run, "host-3").tries == 2
 
 
 def test_only_the_holder_of_the_lease_may_decline(run: Run) -> None:
-    late = evaluation.lease(run.id, "host-1")
+    late = claim(run)
     lapse(run)
-    evaluation.lease(run.id, "host-2")
+    claim(run, "host-2")
     with pytest.raises(Fenced):
-        evaluation.finish(run.id, late.token, report_of(run, Verdict.HOST_UNSUPPORTED, trials=()))
+        evaluation.finish(run.id, late.holding, report_of(run, Verdict.HOST_UNSUPPORTED, trials=()))
     assert (fresh(run).status, fresh(run).host) == (Status.RUNNING, "host-2")
     assert not Decline.objects.exists()
 
@@ -265,23 +265,23 @@ def test_a_waiting_run_is_cancelled_at_once(run: Run) -> None:
     evaluation.cancel(run)
     assert fresh(run).status == Status.CANCELLED
     with pytest.raises(Fenced):
-        evaluation.lease(run.id, "host-1")
+        claim(run)
     with pytest.raises(RequestError, match="finished"):
         evaluation.cancel(run)
 
 
 @pytest.mark.parametrize("ending", ["fail", "report", "decline", "silence"])
 def test_a_running_run_is_cancelled_through_its_worker(run: Run, ending: str) -> None:
-    lease = evaluation.lease(run.id, "host-1")
+    lease = claim(run)
     evaluation.cancel(run)
-    assert evaluation.heartbeat(run.id, lease.token, PROGRESS) is True
+    assert evaluation.heartbeat(run.id, lease.holding, PROGRESS) is True
     if ending == "fail":
-        evaluation.fail(run.id, lease.token, "cancelled")
+        evaluation.fail(run.id, lease.holding, "cancelled")
     elif ending == "report":
-        evaluation.finish(run.id, lease.token, report_of(run, Verdict.CANCELLED, trials=()))
+        evaluation.finish(run.id, lease.holding, report_of(run, Verdict.CANCELLED, trials=()))
     elif ending == "decline":
         report = report_of(run, Verdict.HOST_UNSUPPORTED, trials=())
-        evaluation.finish(run.id, lease.token, report)
+        evaluation.finish(run.id, lease.holding, report)
     else:
         lapse(run)
         hosts.sweep()
@@ -293,6 +293,6 @@ def test_a_running_run_is_cancelled_through_its_worker(run: Run, ending: str) ->
 def test_a_report_round_trips_through_the_seam(run: Run) -> None:
     report = factory.make_report(run)
     assert isinstance(report, Report)
-    lease = evaluation.lease(run.id, "host-1")
-    evaluation.finish(run.id, lease.token, json.loads(json.dumps(encode(report))))
+    lease = claim(run)
+    evaluation.finish(run.id, lease.holding, json.loads(json.dumps(encode(report))))
     assert fresh(run).report == json.loads(json.dumps(encode(report)))

@@ -21,15 +21,15 @@ from leaderboard.models import (
 from leaderboard.runs import evaluation, hosts
 from tests.leaderboard import factory
 from tests.leaderboard.conftest import Bells
-from tests.leaderboard.running import HELLO, decline, fresh, lapse, report_of
+from tests.leaderboard.running import HELLO, claim, decline, fresh, lapse, report_of, say_hello
 
 
 def test_the_sweep_takes_up_what_a_silent_worker_left(run: Run, bells: Bells) -> None:
-    evaluation.lease(run.id, "host-1")
-    hosts.record_hello(HELLO)
+    claim(run)
+    say_hello(HELLO)
     assert fresh(run).status == Status.RUNNING
     lapse(run)
-    hosts.record_hello(HELLO)
+    say_hello(HELLO)
     assert fresh(run).status == Status.QUEUED
     assert bells == [(run.id, "cpu")]
     assert fresh(run).last_error == "host-1 went silent."
@@ -37,7 +37,7 @@ def test_the_sweep_takes_up_what_a_silent_worker_left(run: Run, bells: Bells) ->
 
 def test_a_run_whose_worker_dies_three_times_fails(run: Run) -> None:
     for _ in range(3):
-        evaluation.lease(run.id, "host-1")
+        claim(run)
         lapse(run)
         hosts.sweep()
     assert fresh(run).status == Status.FAILED
@@ -48,13 +48,13 @@ def test_a_lost_bell_is_rung_again_after_a_while_and_once(
 ) -> None:
     long_ago = timezone.now() - timedelta(seconds=settings.PKB_RERING_S + 1)
     Run.objects.filter(pk=run.pk).update(rung_at=long_ago)
-    hosts.record_hello(HELLO)
-    hosts.record_hello(HELLO)
+    say_hello(HELLO)
+    say_hello(HELLO)
     assert bells == [(run.id, "cpu")]
 
 
 def test_no_bell_for_a_queue_without_a_living_host(run: Run, bells: Bells) -> None:
-    hosts.record_hello(HELLO)
+    say_hello(HELLO)
     bells.clear()
     Run.objects.filter(pk=run.pk).update(rung_at=None)
     WorkerHost.objects.update(last_seen_at=timezone.now() - timedelta(minutes=5))
@@ -66,7 +66,7 @@ def test_a_long_queue_is_not_rung_all_at_once(problem: Problem, bells: Bells) ->
     submission = factory.make_submission()
     for attempt in range(1, 8):
         factory.make_run(factory.make_kernel(submission, problem, attempt=attempt))
-    hosts.record_hello(HELLO)
+    say_hello(HELLO)
     assert len(bells) == hosts.RINGS_PER_HOST
 
 
@@ -75,27 +75,27 @@ def _ring_anew() -> None:
 
 
 def test_no_bell_for_a_run_that_every_living_host_declined(run: Run, bells: Bells) -> None:
-    hosts.record_hello(HELLO)
+    say_hello(HELLO)
     decline(run, "h")
     bells.clear()
     for _ in range(3):
-        hosts.record_hello(HELLO)
+        say_hello(HELLO)
         _ring_anew()
     assert bells == []
     assert fresh(run).status == Status.QUEUED
 
 
 def test_another_host_hears_at_once_of_what_the_first_declined(run: Run, bells: Bells) -> None:
-    hosts.record_hello(HELLO)
+    say_hello(HELLO)
     decline(run, "h")
     bells.clear()
-    hosts.record_hello(replace(HELLO, host="other"))
-    hosts.record_hello(HELLO)
+    say_hello(replace(HELLO, host="other"))
+    say_hello(HELLO)
     assert bells == [(run.id, "cpu")]
 
 
 def test_declined_runs_do_not_hide_others_from_the_sweep(problem: Problem, bells: Bells) -> None:
-    hosts.record_hello(HELLO)
+    say_hello(HELLO)
     submission = factory.make_submission()
     runs = [
         factory.make_run(factory.make_kernel(submission, problem, attempt=attempt))
@@ -109,7 +109,7 @@ def test_declined_runs_do_not_hide_others_from_the_sweep(problem: Problem, bells
     assert bells == [(run.id, "cpu") for run in runs[5:]]
     bells.clear()
     _ring_anew()
-    hosts.record_hello(replace(HELLO, host="other"))
+    say_hello(replace(HELLO, host="other"))
     rung = {run_id for run_id, _ in bells}
     assert rung == {run.id for run in (*runs[:4], *runs[5:])}
 
@@ -118,7 +118,7 @@ def test_declined_runs_do_not_hide_others_from_the_sweep(problem: Problem, bells
     "change",
     [
         {"judge_version": "2"},
-        {"hardware": "2 x CPU"},
+        {"hardware": "4 x CPU"},
         {"isolation": "vm"},
         {"versions": {"triton": "3.6"}},
     ],
@@ -126,34 +126,34 @@ def test_declined_runs_do_not_hide_others_from_the_sweep(problem: Problem, bells
 def test_a_host_that_has_changed_is_asked_again(
     run: Run, bells: Bells, change: dict[str, Any]
 ) -> None:
-    hosts.record_hello(HELLO)
+    say_hello(HELLO)
     decline(run, "h")
     decline(run, "other")
     bells.clear()
-    hosts.record_hello(HELLO)
+    say_hello(HELLO)
     assert Decline.objects.count() == 2
-    hosts.record_hello(replace(HELLO, **change))
+    say_hello(replace(HELLO, **change))
     assert [kept.host for kept in Decline.objects.all()] == ["other"]
     assert bells == [(run.id, "cpu")]
-    assert evaluation.lease(run.id, "h").tries == 1
+    assert claim(run, "h").tries == 1
 
 
 def test_a_host_that_was_silent_is_asked_again(run: Run, settings: LazySettings) -> None:
-    hosts.record_hello(HELLO)
+    say_hello(HELLO)
     decline(run, "h")
     silence = timedelta(seconds=settings.PKB_HOST_SILENCE_S + 1)
     WorkerHost.objects.update(last_seen_at=timezone.now() - silence)
-    hosts.record_hello(HELLO)
+    say_hello(HELLO)
     assert not Decline.objects.exists()
 
 
 def test_what_was_declined_on_another_queue_or_of_an_ended_run_stays(run: Run) -> None:
     decline(run, "h")
-    hosts.record_hello(replace(HELLO, queue="cpu-arm"))
+    say_hello(replace(HELLO, queue="cpu-arm"))
     assert Decline.objects.count() == 1
-    lease = evaluation.lease(run.id, "other")
-    evaluation.finish(run.id, lease.token, report_of(run))
-    hosts.record_hello(replace(HELLO, judge_version="2"))
+    lease = claim(run, "other")
+    evaluation.finish(run.id, lease.holding, report_of(run))
+    say_hello(replace(HELLO, judge_version="2"))
     assert Decline.objects.count() == 1
 
 

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from django.core.management import CommandError, call_command
 
-from evaluator.messages.job import Backend, Job, source_digest
+from evaluator.messages.job import Backend, Job
 from evaluator.messages.report import GpuState, Isolation, Verdict
 from leaderboard.models import (
     DataVersion,
@@ -30,6 +30,7 @@ from leaderboard.models import (
 )
 from leaderboard.runs import evaluation, imported_reports
 from tests.leaderboard import factory
+from tests.leaderboard.running import claim, unsaved
 
 Line = dict[str, Any]
 Write = Callable[..., Path]
@@ -54,8 +55,7 @@ def _line(
     problem: Problem, verdict: Verdict = Verdict.OK, *, attempt: int = 1, **changes: Any
 ) -> Line:
     source = f"{factory.SOURCE}# {problem.slug} {attempt}\n"
-    kernel = Kernel(problem=problem, source_id=source_digest(source))
-    report = factory.make_report(Run(kernel=kernel, problem_digest=problem.digest), verdict)
+    report = factory.make_report(unsaved(problem, source), verdict)
     job = Job(problem=problem.slug, source=source, backend=Backend.PYTORCH)
     return {**PRODUCER.line(PRODUCER.REFERENCES, attempt, job, report), **changes}
 
@@ -109,13 +109,14 @@ def test_a_run_is_stored_as_a_worker_would_have_had_it_stored(
     run: Run, problem: Problem, write: Write
 ) -> None:
     line = _line(problem)
-    lease = evaluation.lease(run.pk, "host-1")
+    lease = claim(run)
     told = {**line["report"], "kernel_digest": run.kernel.source_id}
-    evaluation.finish(run.pk, lease.token, told)
+    evaluation.finish(run.pk, lease.holding, told)
     run.refresh_from_db()
     _load(write(line))
     other = Run.objects.exclude(pk=run.pk).get()
     apart = {"id", "kernel", "created_at", "started_at", "finished_at", "rung_at", "report_packed"}
+    apart.add("token")
     for field in Run._meta.fields:
         if field.name not in apart:
             assert getattr(other, field.name) == getattr(run, field.name), field.name
@@ -143,13 +144,15 @@ def test_one_kernel_may_be_judged_on_several_machines(problem: Problem, write: W
     line = _line(problem)
     gpus = {**line["job"], "hardware": "h200x2", "device": "cuda", "dtype": "bfloat16"}
     state = {"name": "NVIDIA H200", "sm_mhz": 1, "memory_mhz": 1, "temperature_c": 1}
-    report = {**line["report"], "gpus": [{**state, "power_w": 1.0, "throttle_reasons": []}]}
+    gpu = {**state, "power_w": 1.0, "throttle_reasons": []}
+    where = {**line["report"]["environment"], "hardware": "2 x NVIDIA H200"}
+    report = {**line["report"], "gpus": [gpu, gpu], "environment": where, "setting": None}
     assert set(report["gpus"][0]) == set(GpuState.__dataclass_fields__)
     _load(write(line, {**line, "job": gpus, "report": report}))
     assert (Kernel.objects.count(), Run.objects.count(), Summary.objects.count()) == (1, 2, 2)
     hardware = Hardware.objects.get(slug="h200x2")
     assert (hardware.device, hardware.max_world_size) == ("cuda", 2)
-    assert hardware.facts["environment"]["gpus"] == ["NVIDIA H200"]
+    assert hardware.facts["environment"]["gpus"] == ["NVIDIA H200"] * 2
 
 
 def test_another_version_of_a_problem_is_kept_and_said(problem: Problem, write: Write) -> None:
@@ -290,8 +293,7 @@ def test_lines_are_added_to_what_a_file_holds(problem: Problem, tmp_path: Path) 
     assert max(attempts.values()) == author.k
     for attempt in (1, 2):
         source = f"{factory.SOURCE}# {attempt}\n"
-        kernel = Kernel(problem=problem, source_id=source_digest(source))
-        report = factory.make_report(Run(kernel=kernel, problem_digest=problem.digest))
+        report = factory.make_report(unsaved(problem, source))
         job = Job(problem=problem.slug, source=source)
         PRODUCER.append(path, author, attempt, job, report)
     assert "1 submissions, 2 runs" in _load(path)

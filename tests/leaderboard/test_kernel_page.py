@@ -74,7 +74,7 @@ def test_a_page_shows_all_that_a_report_of_gpus_holds(where: str, run: Run, clie
     address = f"/kernels/{run.kernel.source_id}" + (f"?run={run.id}" if where == "run" else "")
     assert f'<a href="{address}#L-6">line 6: dist.all_reduce(</a>' in html
     assert "NCCL_NVLS_ENABLE" in text
-    assert "4 of 4 right on 2 ranks, largest error 0.400 of the tolerance" in text
+    assert "6 of 6 right on 4 ranks, largest error 0.600 of the tolerance" in text
     anchors = re.findall(r'<li><a href="#([\w-]+)">', html)
     assert {"speed", "trials", "bursts", "ranks", "timeline", "mechanisms"} <= set(anchors)
     for anchor in anchors:

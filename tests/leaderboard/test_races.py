@@ -22,37 +22,38 @@ from leaderboard.models import (
 )
 from leaderboard.models.runs import RunQuerySet
 from leaderboard.runs import evaluation, hosts
-from leaderboard.runs.evaluation import Fenced
+from leaderboard.runs.claims import Fenced, Holding
 from leaderboard.submissions.intake import Metadata, accept
 from leaderboard.submissions.sources import Candidate
 from leaderboard.submissions.target_selection import TargetRequest
 from tests.leaderboard import factory
 from tests.leaderboard.conftest import Bells
-from tests.leaderboard.running import HELLO, fresh, lapse, report_of
+from tests.leaderboard.running import HELLO, claim, fresh, lapse, report_of, say_hello, worker_token
 
 
 @pytest.mark.django_db(transaction=True)
 def test_of_many_workers_one_gets_the_run(run: Run) -> None:
-    got, lost = _race(lambda name: evaluation.lease(run.id, name))
+    worker_token()
+    got, lost = _race(lambda name: claim(run, name))
     assert (len(got), len(lost)) == (1, 7)
     found = fresh(run)
-    assert (found.tries, found.lease_token) == (1, got[0].token)
+    assert (found.tries, found.lease_token) == (1, got[0].holding.lease_token)
 
 
 @pytest.mark.django_db(transaction=True)
 def test_of_many_workers_one_takes_over_a_lapsed_lease(run: Run) -> None:
-    evaluation.lease(run.id, "dead")
+    claim(run, "dead")
     lapse(run)
-    got, _ = _race(lambda name: evaluation.lease(run.id, name))
+    got, _ = _race(lambda name: claim(run, name))
     assert len(got) == 1
     assert fresh(run).tries == 2
 
 
 @pytest.mark.django_db(transaction=True)
 def test_of_many_reports_under_one_lease_one_is_stored(run: Run) -> None:
-    lease = evaluation.lease(run.id, "host-1")
+    lease = claim(run)
     report = report_of(run)
-    got, lost = _race(lambda _: evaluation.finish(run.id, lease.token, report))
+    got, lost = _race(lambda _: evaluation.finish(run.id, lease.holding, report))
     assert (len(got), len(lost)) == (1, 7)
     assert Summary.objects.get().made == 1
 
@@ -60,11 +61,11 @@ def test_of_many_reports_under_one_lease_one_is_stored(run: Run) -> None:
 @pytest.mark.django_db(transaction=True)
 def test_runs_of_one_submission_that_end_together_are_all_summed_up(problem: Problem) -> None:
     submission = factory.make_submission(k=8)
-    work: dict[str, tuple[Run, str, dict[str, Any]]] = {}
+    work: dict[str, tuple[Run, Holding, dict[str, Any]]] = {}
     for attempt in range(1, 9):
         run = factory.make_run(factory.make_kernel(submission, problem, attempt=attempt))
-        lease = evaluation.lease(run.id, "host-1")
-        work[f"worker-{attempt - 1}"] = (run, lease.token, report_of(run))
+        lease = claim(run)
+        work[f"worker-{attempt - 1}"] = (run, lease.holding, report_of(run))
     before = DataVersion.objects.current()
     got, _ = _race(lambda name: evaluation.finish(work[name][0].id, *work[name][1:]))
     assert len(got) == 8
@@ -92,7 +93,7 @@ def test_a_cancel_while_a_worker_gives_its_run_back_is_never_lost(
     run: Run, ending: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A cancel that comes right after the first change that the giving back tries."""
-    lease = evaluation.lease(run.id, "host-1")
+    lease = claim(run)
     lapse(run)
     update, cancels = RunQuerySet.update, [Thread(target=_cancel, args=[run])]
 
@@ -108,7 +109,7 @@ def test_a_cancel_while_a_worker_gives_its_run_back_is_never_lost(
     started: list[Thread] = []
     monkeypatch.setattr(RunQuerySet, "update", update_and_be_cancelled)
     if ending == "fail":
-        evaluation.fail(run.id, lease.token, "driver hung")
+        evaluation.fail(run.id, lease.holding, "driver hung")
     else:
         evaluation.give_up_lost(timezone.now())
     started[0].join()
@@ -124,7 +125,7 @@ def _cancel(run: Run) -> None:
 
 @pytest.mark.django_db(transaction=True)
 def test_of_many_sweeps_one_rings(run: Run, bells: Bells) -> None:
-    hosts.record_hello(HELLO)
+    say_hello(HELLO)
     bells.clear()
     Run.objects.filter(pk=run.pk).update(rung_at=None)
     _race(lambda _: hosts.sweep())

@@ -22,6 +22,7 @@ from leaderboard.models import (
     Summary,
     Trust,
     Visibility,
+    WorkerHost,
 )
 from leaderboard.read_model import frames, summary
 from leaderboard.read_model.kernel_filters import parts_of
@@ -29,7 +30,7 @@ from leaderboard.read_model.leaderboard_rows import cells_in
 from leaderboard.runs import evaluation
 from leaderboard.staff import moderation
 from tests.leaderboard import factory
-from tests.leaderboard.running import fresh, report_of
+from tests.leaderboard.running import claim, fresh, report_of
 
 KINDS: tuple[type[Model], ...] = (Summary, LeaderboardRow, ProblemAggregate)
 NEVER_DONE = (Verdict.INFRA_ERROR, Verdict.CANCELLED)
@@ -44,8 +45,9 @@ def test_results_of_an_older_version_of_a_problem_do_not_count(run: Run) -> None
 
 def test_a_result_without_isolation_is_never_ranked(run: Run) -> None:
     Submission.objects.update(trust=Trust.SELF_REPORTED)
-    lease = evaluation.lease(run.id, "host-1")
-    evaluation.finish(run.id, lease.token, {**report_of(run), "isolation": "none"})
+    holding = claim(run).holding
+    WorkerHost.objects.update(isolation="none")
+    evaluation.finish(run.id, holding, {**report_of(run), "isolation": "none"})
     assert fresh(run).verdict == Verdict.OK
     assert Submission.objects.get().trust == Trust.SELF_REPORTED
     assert not Summary.objects.exists()

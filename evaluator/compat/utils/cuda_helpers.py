@@ -6,7 +6,8 @@ import os
 from collections.abc import Sequence
 from types import ModuleType
 
-from evaluator.host.thunderkittens import needs_thunderkittens, thunderkittens_root
+from evaluator.host.thunderkittens import thunderkittens_root
+from evaluator.messages.needs import includes_thunderkittens
 
 PUBLISHED_ARCHITECTURE = "9.0"
 
@@ -26,7 +27,7 @@ def compile_cuda_extension(
     from torch.utils.cpp_extension import load_inline
 
     root = thunderkittens_root()
-    if needs_thunderkittens(cuda_src) and not root.is_dir():
+    if includes_thunderkittens(cuda_src) and not root.is_dir():
         raise FileNotFoundError(
             f"the source includes ThunderKittens' headers, and there are none at {root}: "
             "set THUNDERKITTENS_ROOT to a checkout of ThunderKittens"

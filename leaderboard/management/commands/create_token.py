@@ -19,12 +19,20 @@ class Command(BaseCommand):
         parser.add_argument(
             "--user", help="owner of a read or submit token; made, without a password, if new"
         )
+        parser.add_argument(
+            "--queue", action="append", default=[], help="class that a worker token is for; repeat"
+        )
+        parser.add_argument(
+            "--host", action="append", default=[], help="host that may use it: any if left out"
+        )
         parser.add_argument("--days", type=int, help="how long it is valid; for ever if left out")
 
     def handle(self, *args: Any, **options: Any) -> None:
         scope = Scope(options["scope"])
         if (scope == Scope.WORKER) == bool(options["user"]):
             raise CommandError("a read or submit token needs --user, a worker token has none")
+        if (scope == Scope.WORKER) != bool(options["queue"]):
+            raise CommandError("a worker token needs --queue, others are for none")
         owner = None
         if options["user"]:
             users = get_user_model().objects
@@ -32,6 +40,11 @@ class Command(BaseCommand):
             owner = owner or users.create_user(username=options["user"])
         lifetime = timedelta(days=options["days"]) if options["days"] else None
         _, text = ApiToken.objects.issue(
-            scope=scope, name=options["name"], owner=owner, lifetime=lifetime
+            scope=scope,
+            name=options["name"],
+            owner=owner,
+            lifetime=lifetime,
+            queues=options["queue"],
+            hosts=options["host"],
         )
         self.stdout.write(text)

@@ -1,0 +1,47 @@
+"""Answers which runs a host can judge, and what a run waits for where none can."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from uuid import UUID
+
+from evaluator.messages.needs import Ability
+from leaderboard.models.access import WorkerHost
+from leaderboard.models.choices import Status
+from leaderboard.models.runs import Run
+
+
+def waiting_for(runs: Iterable[Run]) -> dict[UUID, str]:
+    """Return of queued runs those that no known host of their hardware can judge, each with why.
+
+    A class of hardware that no host told the abilities of is not judged by.
+    """
+    needed = {run: run.needed for run in runs if run.status == Status.QUEUED and run.needs}
+    told = _told({run.hardware_id for run in needed})
+    missing = {
+        run: min((needs - own for own in told[run.hardware_id]), key=len)
+        for run, needs in needed.items()
+        if told.get(run.hardware_id)
+    }
+    return {run.pk: _sentence(run, lacks) for run, lacks in missing.items() if lacks}
+
+
+def _told(queues: Iterable[str]) -> dict[str, list[frozenset[str]]]:
+    """Return of each class of hardware what its hosts told; an old one, which tells nothing, may
+    have everything."""
+    found: dict[str, list[frozenset[str]]] = {}
+    hosts = WorkerHost.objects.filter(queue__in=list(queues)).values_list("queue", "abilities")
+    for queue, abilities in hosts if queues else ():
+        everything = [name.value for name in Ability]
+        found.setdefault(queue, []).append(
+            frozenset(everything if abilities is None else abilities)
+        )
+    return found
+
+
+def _sentence(run: Run, lacks: Iterable[str]) -> str:
+    names = ", ".join(ability.label for ability in Ability if ability in lacks)
+    return (
+        f"The kernel needs {names}, which no host of {run.hardware_id} offers."
+        " It waits for one that does, at no cost to the model, or until it is cancelled."
+    )

@@ -1,0 +1,144 @@
+"""Decides which worker may have a run, and hands it out under a lease."""
+
+from __future__ import annotations
+
+import secrets
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from uuid import UUID
+
+from django.conf import settings
+from django.db.models import Q
+from django.utils import timezone
+
+from evaluator import Backend, Device, Dtype, Job, Profile, limits_of
+from evaluator.messages.codec import encode
+from leaderboard.kit.request_error import RequestError
+from leaderboard.models import ApiToken, Run, Status, WorkerHost
+from leaderboard.models.runs import MAX_TRIES, RunQuerySet
+
+NO_PROGRESS: dict[str, object] = {"phase": None, "progress_done": 0, "progress_total": 0}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Claimant:
+    """Holds what a worker says of itself when it asks for a run, and the token it asks with."""
+
+    token: ApiToken
+    host: str
+    isolation: str
+    judge_version: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Holding:
+    """Holds what every later call about a leased run must show: the lease's token, and with which
+    API token the call was made. One without the other is worth nothing."""
+
+    lease_token: str
+    token_id: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Lease:
+    """Holds a leased run: the job, and what its worker must show from now on."""
+
+    job: Job
+    holding: Holding
+    tries: int
+
+    @property
+    def encoded_job(self) -> dict[str, object]:
+        return dict(encode(self.job))
+
+
+class Fenced(RequestError):
+    """Reports that the run is not this worker's, or no longer."""
+
+    def __init__(self) -> None:
+        message = "The run is finished or belongs to another worker."
+        super().__init__("fenced", message, "Stop the evaluation and drop it.", status=409)
+
+
+def lease(run_id: UUID, by: Claimant) -> Lease:
+    """Lease a run that waits, or whose worker went silent, that this host has not declined and
+    has what it needs for.
+
+    Raises Fenced where there is none, RequestError `may_not_claim` for a worker that may not have
+    it.
+    """
+    run = Run.objects.with_names().select_related("kernel__source").filter(pk=run_id).first()
+    if run is None:
+        raise Fenced
+    told = host_of(run, by.host)
+    may_claim(run, by, told)
+    now, text = timezone.now(), secrets.token_urlsafe(32)
+    free = Q(status=Status.QUEUED) | Q(status=Status.RUNNING, lease_until__lt=now)
+    wanted = Run.objects.not_declined_by(by.host).filter(cancel_requested=False)
+    wanted = wanted.fit_for(told.abilities if told else None)
+    # As many tries as were read, and fewer than allowed: whoever was quicker has added one.
+    leased = wanted.filter(free, pk=run_id, tries=run.tries, tries__lt=MAX_TRIES).update(
+        status=Status.RUNNING,
+        host=by.host,
+        token=by.token,
+        tries=run.tries + 1,
+        lease_token=text,
+        lease_until=lease_end(now),
+        started_at=now,
+        **NO_PROGRESS,
+    )
+    if not leased:
+        raise Fenced
+    holding = Holding(lease_token=text, token_id=by.token.pk)
+    return Lease(job=_job(run), holding=holding, tries=run.tries + 1)
+
+
+def may_claim(run: Run, by: Claimant, told: WorkerHost | None) -> None:
+    """Raise RequestError unless this worker may judge this run.
+
+    `told` is what its host told at hello of itself in the run's class of hardware.
+    """
+    if told is None or told.token_id != by.token.pk:
+        raise _refused(f"{by.host} has not said hello with this token for {run.hardware_id}.")
+    if not by.token.allows(queue=run.hardware_id, host=by.host):
+        raise _refused(f"The token is not for {run.hardware_id} on {by.host}.")
+    for name in ("isolation", "judge_version"):
+        now, before = getattr(by, name), getattr(told, name)
+        if now != before:
+            raise _refused(f"{name} is {now} now and was {before} at hello.")
+
+
+def _refused(message: str) -> RequestError:
+    fix = "Say hello first, from this host, with this token and of its own class of hardware."
+    return RequestError("may_not_claim", message, fix, status=403)
+
+
+def host_of(run: Run, host: str) -> WorkerHost | None:
+    """Return what a host told of itself in the run's class of hardware."""
+    return WorkerHost.objects.filter(host=host, queue=run.hardware_id).first()
+
+
+def held(run_id: UUID, holding: Holding) -> RunQuerySet:
+    """Return the run if it runs and this is who leased it, to update it on that condition."""
+    return Run.objects.running().filter(
+        pk=run_id, lease_token=holding.lease_token, token=holding.token_id
+    )
+
+
+def lease_end(now: datetime) -> datetime:
+    return now + timedelta(seconds=settings.PKB_LEASE_S)
+
+
+def _job(run: Run) -> Job:
+    device = Device(run.device)
+    return Job(
+        problem=run.kernel.problem.slug,
+        source=run.kernel.source.text,
+        backend=Backend(run.kernel.backend),
+        world_size=run.world_size,
+        size=run.size,
+        dtype=Dtype(run.dtype),
+        profile=Profile(run.profile),
+        device=device,
+        limits=limits_of(device),
+    )
