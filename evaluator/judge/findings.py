@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -9,12 +10,15 @@ from typing import Any
 from evaluator import __version__
 from evaluator.diagnosis.diagnose import Diagnosis, flags_of, refine, sentence
 from evaluator.diagnosis.scan import lines_of
+from evaluator.messages.codec import encode
 from evaluator.messages.faults import Fault
 from evaluator.messages.job import Job
 from evaluator.messages.profile import Mechanism, RankTimeline
 from evaluator.messages.report import GpuState, Phase, RankLog, Report, Timing, Trial, Verdict
 from evaluator.messages.roofline_bounds import RooflineBounds
 from evaluator.sandbox.paths import neutral
+
+MOST_BYTES = 8 << 20  # of a report as JSON; a site takes 16 MiB
 
 
 @dataclass(kw_only=True)
@@ -36,7 +40,7 @@ class Findings:
     def report(self, job: Job, fault: Fault | None, known: dict[str, Any]) -> Report:
         """Make the report; `fault` is what ended the run early, if anything did."""
         diagnosis = self._diagnosed(fault) if fault else Diagnosis(verdict=Verdict.OK)
-        return Report(
+        report = Report(
             verdict=diagnosis.verdict,
             message=neutral(sentence(fault, diagnosis, self.timing)),
             kernel_digest=job.kernel_digest,
@@ -58,9 +62,17 @@ class Findings:
             software_version=__version__,
             **known,
         )
+        return _within_bounds(report)
 
     def _diagnosed(self, fault: Fault) -> Diagnosis:
         """Add what the logs show to the fault."""
         return refine(
             fault.verdict, fault.cause, fault.evidence, self.logs, self.phase, ranks=fault.ranks
         )
+
+
+def _within_bounds(report: Report) -> Report:
+    """Return the report without what ranks show and print, where that makes it too long to send."""
+    shorter = replace(report, timelines=())
+    found = (report, shorter, replace(shorter, logs=()))
+    return next((r for r in found if len(json.dumps(encode(r))) <= MOST_BYTES), found[-1])
