@@ -24,7 +24,7 @@ from evaluator.host.parent_death import die_with_parent
 from evaluator.judge.prefork import PreforkServer
 from evaluator.messages.codec import encode
 from evaluator.messages.faults import DirtyHost, EvaluatorError
-from evaluator.messages.report import JUDGE_VERSION, Isolation, Progress
+from evaluator.messages.report import JUDGE_VERSION, UNCLEAN_HOST, Isolation, Progress
 from evaluator.sandbox.hardware import environment
 from evaluator.sandbox.sandbox import REPOSITORY
 from evaluator.sandbox.selfcheck import check_host
@@ -96,6 +96,8 @@ def judge_leased(site: Site, lease: Lease) -> None:
     try:
         report = evaluate(lease.job, _Heartbeat(site, lease), PREFORK)
         site.finish(lease, report)
+        if UNCLEAN_HOST in report.flags:
+            _end_worker()
     except LeaseLost:
         logger.warning("run %s is somebody else's now", lease.run_id)
     except Cancelled:
@@ -103,10 +105,15 @@ def judge_leased(site: Site, lease: Lease) -> None:
     except DirtyHost as error:
         logger.exception("this host judges no more")
         site.fail(lease, str(error))
-        os.kill(os.getppid(), signal.SIGTERM)  # the worker ends; its start checks the GPUs again
+        _end_worker()
     except EvaluatorError as error:
         logger.exception("run %s failed for no fault of the kernel", lease.run_id)
         site.fail(lease, str(error))
+
+
+def _end_worker() -> None:
+    """End the worker that this pool process belongs to; its next start checks the host again."""
+    os.kill(os.getppid(), signal.SIGTERM)
 
 
 class _Heartbeat:

@@ -10,6 +10,7 @@ from evaluator.messages.profile import Mechanism, RankTimeline
 from evaluator.messages.roofline_bounds import RooflineBounds
 
 JUDGE_VERSION = "6"
+UNCLEAN_HOST = "unclean_host"  # the flag of a run whose processes could not be ended
 
 
 class Verdict(StrEnum):

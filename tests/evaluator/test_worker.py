@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -16,7 +19,7 @@ from evaluator import EvaluatorError, Job, Phase, Progress, Report, worker
 from evaluator.evaluate import Cancelled, OnProgress
 from evaluator.judge.prefork import PreforkServer
 from evaluator.messages.codec import encode
-from evaluator.messages.report import Isolation
+from evaluator.messages.report import UNCLEAN_HOST, Isolation
 from evaluator.site import LeaseLost, Site
 from tests.evaluator.host_traces import is_running
 from tests.evaluator.test_messages import REPORT
@@ -127,6 +130,17 @@ def test_our_fault_gives_the_run_back(
     evaluation(monkeypatch, EvaluatorError("the disk is full"))
     worker.evaluate_run(RUN)
     assert fake.heard[-1] == ("fail", {"lease_token": "t", "error": "the disk is full"})
+
+
+def test_a_worker_whose_host_is_unclean_reports_and_ends(
+    fake: FakeSite, site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ended: list[tuple[int, int]] = []
+    monkeypatch.setattr(os, "kill", lambda pid, number: ended.append((pid, number)))
+    evaluation(monkeypatch, replace(REPORT, flags=(UNCLEAN_HOST,)))
+    worker.evaluate_run(RUN)
+    assert fake.actions[-1] == "finish"
+    assert ended == [(os.getppid(), signal.SIGTERM)]
 
 
 def test_a_lost_run_is_dropped(fake: FakeSite, site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
