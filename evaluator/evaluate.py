@@ -12,6 +12,7 @@ import threading
 from collections.abc import Callable, Iterator
 from typing import IO
 
+from evaluator.host.load import MOST_PATIENCE
 from evaluator.judge.prefork import PreforkServer
 from evaluator.messages import protocol
 from evaluator.messages.faults import EvaluatorError
@@ -42,7 +43,8 @@ def evaluate(
         forks = prefork or stack.enter_context(PreforkServer(warm=False))
         judge = stack.enter_context(forks.judge())
         limits = job.limits
-        allowed_s = OVERHEAD_S + limits.build_s + limits.verify_s + limits.timed_s
+        phases_s = limits.build_s + limits.verify_s + limits.timed_s
+        allowed_s = MOST_PATIENCE * (OVERHEAD_S + phases_s)
         timer = threading.Timer(allowed_s, judge.kill)
         timer.start()
         try:

@@ -7,28 +7,17 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from evaluator.messages.codec import decode, encode
 from evaluator.messages.faults import EvaluatorError
 from evaluator.messages.job import Job
-from evaluator.messages.report import MAX_REPORT_BYTES, Progress, Report
+from evaluator.messages.report import Progress, Report
 from evaluator.sandbox.paths import neutral
 
 TIMEOUT_S = 20.0
 RETRY_PAUSES_S = (1, 2, 5, 10, 20, 30, 60, 60, 60, 60)
-
-
-def fitting(report: Report, most_bytes: int = MAX_REPORT_BYTES) -> Report:
-    """Return the report without its timelines, and then its logs, where the site would not take it.
-
-    Ranks write both, and what a submission writes must not keep its verdict from the site.
-    """
-    candidates = (report, without := replace(report, timelines=()), replace(without, logs=()))
-    sizes = (len(json.dumps(encode(candidate))) for candidate in candidates)
-    fits = (one for one, size in zip(candidates, sizes, strict=True) if size <= most_bytes)
-    return next(fits, candidates[-1])
 
 
 class LeaseLost(Exception):
@@ -80,7 +69,7 @@ class Site:
 
     def finish(self, lease: Lease, report: Report) -> None:
         """Send the report. Raises LeaseLost where the run is no longer this host's."""
-        self._retried(lease, "finish", {"report": encode(fitting(report))})
+        self._retried(lease, "finish", {"report": encode(report)})
 
     def fail(self, lease: Lease, error: str) -> None:
         """Give the run back: the fault was this host's or ours."""

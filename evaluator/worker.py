@@ -26,7 +26,7 @@ from evaluator.host.parent_death import die_with_parent
 from evaluator.judge.prefork import PreforkServer
 from evaluator.messages.codec import encode
 from evaluator.messages.faults import DirtyHost, EvaluatorError
-from evaluator.messages.report import JUDGE_VERSION, Isolation, Progress, Report
+from evaluator.messages.report import JUDGE_VERSION, UNCLEAN_HOST, Isolation, Progress, Report
 from evaluator.sandbox import multicast_guard
 from evaluator.sandbox.hardware import environment
 from evaluator.sandbox.sandbox import REPOSITORY
@@ -101,6 +101,8 @@ def judge_leased(site: Site, lease: Lease) -> None:
     try:
         report = evaluate(lease.job, _Heartbeat(site, lease), PREFORK)
         site.finish(lease, _as_measured(report))
+        if UNCLEAN_HOST in report.flags:
+            _end_worker()
     except LeaseLost:
         logger.warning("run %s is somebody else's now", lease.run_id)
     except Cancelled:
@@ -108,7 +110,7 @@ def judge_leased(site: Site, lease: Lease) -> None:
     except DirtyHost as error:
         logger.exception("this host judges no more")
         _give_back(site, lease, str(error))
-        os.kill(os.getppid(), signal.SIGTERM)  # the worker ends; its start checks the GPUs again
+        _end_worker()
     except EvaluatorError as error:
         logger.exception("run %s failed for no fault of the kernel", lease.run_id)
         _give_back(site, lease, str(error))
@@ -125,6 +127,11 @@ def _give_back(site: Site, lease: Lease, error: str) -> None:
     """Say that the run failed; a site that refused its report has taken it back already."""
     with contextlib.suppress(LeaseLost):
         site.fail(lease, error)
+
+
+def _end_worker() -> None:
+    """End the worker that this pool process belongs to; its next start checks the host again."""
+    os.kill(os.getppid(), signal.SIGTERM)
 
 
 class _Heartbeat:

@@ -1,7 +1,8 @@
-"""Reads what a rank says of its own failure: untrusted bytes, held against closed lists.
+"""Reads what ranks say of their own failure or end: untrusted bytes, held against closed lists.
 
-A claim can only end the run of the submission that makes it, and only with a verdict that counts
-against it, so a forged one gains nothing.
+Whatever the bytes are, something is returned and nothing raised. A claim can only end the run of
+the submission that makes it, and only with a verdict that counts against it, so a forged one gains
+nothing.
 """
 
 from __future__ import annotations
@@ -32,6 +33,8 @@ CAUSES = frozenset(
     }
 )
 
+EXIT_CODES = (-64, 255)  # as wait(2) gives them: the number of a signal, negative, or a byte
+
 
 @dataclass(frozen=True, kw_only=True)
 class Claim:
@@ -42,16 +45,41 @@ class Claim:
     text: str
 
 
+@dataclass(frozen=True, kw_only=True)
+class End:
+    """Holds what a sandbox says of the rank that ended first: its exit code, negative for a signal,
+    and the rank, as far as they can be."""
+
+    code: int | None = None
+    ranks: tuple[int, ...] = ()
+
+
+def read_end(note: bytes, world_size: int) -> End:
+    """Return what a note of a rank's end says; of a malformed one, what is left of it."""
+    fields = _object(note)
+    code, rank = fields.get("code"), fields.get("rank")
+    return End(
+        code=code if type(code) is int and EXIT_CODES[0] <= code <= EXIT_CODES[1] else None,
+        ranks=(rank,) if type(rank) is int and 0 <= rank < world_size else (),
+    )
+
+
 def read_claim(claim: bytes) -> Claim:
     """Return the claim of a rank; anything malformed or not claimable is a plain runtime error."""
-    try:
-        fields = json.loads(claim)
-        verdict = Verdict(str(fields["verdict"]))
-        cause, text = str(fields["cause"]), str(fields["text"])
-    except (ValueError, KeyError, TypeError, RecursionError):
+    fields = _object(claim)
+    verdict, cause, text = (fields.get(name) for name in ("verdict", "cause", "text"))
+    if not (isinstance(verdict, str) and isinstance(cause, str) and isinstance(text, str)):
         return Claim(verdict=Verdict.RUNTIME_ERROR, cause="claim", text="unreadable claim")
+    shown = plain_text(text, MAX_EVIDENCE)
     if verdict not in CLAIMABLE or cause not in CAUSES:
-        return Claim(
-            verdict=Verdict.RUNTIME_ERROR, cause="claim", text=plain_text(text, MAX_EVIDENCE)
-        )
-    return Claim(verdict=verdict, cause=cause, text=plain_text(text, MAX_EVIDENCE))
+        return Claim(verdict=Verdict.RUNTIME_ERROR, cause="claim", text=shown)
+    return Claim(verdict=Verdict(verdict), cause=cause, text=shown)
+
+
+def _object(raw: bytes) -> dict[str, object]:
+    """Return the JSON object in untrusted bytes, empty where there is none."""
+    try:
+        found = json.loads(raw)
+    except (ValueError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) else {}

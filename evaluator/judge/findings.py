@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -9,10 +10,20 @@ from typing import Any
 from evaluator import __version__
 from evaluator.diagnosis.diagnose import Diagnosis, flags_of, refine, sentence
 from evaluator.diagnosis.scan import lines_of
+from evaluator.messages.codec import encode
 from evaluator.messages.faults import Fault
 from evaluator.messages.job import Job
 from evaluator.messages.profile import Mechanism, RankTimeline
-from evaluator.messages.report import GpuState, Phase, RankLog, Report, Timing, Trial, Verdict
+from evaluator.messages.report import (
+    MAX_REPORT_BYTES,
+    GpuState,
+    Phase,
+    RankLog,
+    Report,
+    Timing,
+    Trial,
+    Verdict,
+)
 from evaluator.messages.roofline_bounds import RooflineBounds
 from evaluator.sandbox.paths import neutral
 
@@ -36,7 +47,7 @@ class Findings:
     def report(self, job: Job, fault: Fault | None, known: dict[str, Any]) -> Report:
         """Make the report; `fault` is what ended the run early, if anything did."""
         diagnosis = self._diagnosed(fault) if fault else Diagnosis(verdict=Verdict.OK)
-        return Report(
+        report = Report(
             verdict=diagnosis.verdict,
             message=neutral(sentence(fault, diagnosis, self.timing)),
             kernel_digest=job.kernel_digest,
@@ -59,9 +70,17 @@ class Findings:
             setting=job.setting,
             **known,
         )
+        return _within_bounds(report)
 
     def _diagnosed(self, fault: Fault) -> Diagnosis:
         """Add what the logs show to the fault."""
         return refine(
             fault.verdict, fault.cause, fault.evidence, self.logs, self.phase, ranks=fault.ranks
         )
+
+
+def _within_bounds(report: Report) -> Report:
+    """Return the report without what ranks show and print, where that makes it too long to send."""
+    shorter = replace(report, timelines=())
+    found = (report, shorter, replace(shorter, logs=()))
+    return next((r for r in found if len(json.dumps(encode(r))) <= MAX_REPORT_BYTES), found[-1])

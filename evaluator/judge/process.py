@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import resource
 import secrets
 import select
 import signal
@@ -23,10 +24,10 @@ from evaluator.judge.pool import SUBMISSION, WorkerPool, start_pool
 from evaluator.judge.profile_phase import profile
 from evaluator.judge.run_context import Emit, RunContext, trial_call
 from evaluator.judge.timed_phase import time_both
-from evaluator.messages.faults import Fault, GpuFull
+from evaluator.messages.faults import Fault, GpuFull, Survivors
 from evaluator.messages.job import Job
 from evaluator.messages.protocol import read_job, send_error, send_progress, send_report
-from evaluator.messages.report import Phase, Progress, Report, Trial, Verdict
+from evaluator.messages.report import UNCLEAN_HOST, Phase, Progress, Report, Trial, Verdict
 from evaluator.sandbox import support
 from evaluator.sandbox.hardware import environment
 from evaluator.sandbox.rank_group import RankGroup
@@ -35,6 +36,7 @@ from evaluator.timing.roofline import exceeds_roofline, roofline_bounds, unbeata
 
 CORES_PER_RANK = 4
 PREPARE_AFTER_S, IDLE_S = 0.3, 600.0
+OUTLIVED = "processes of the kernel were still there long after they were killed"
 
 
 def judge(job: Job, emit: Emit, pool: WorkerPool) -> Report:
@@ -64,8 +66,12 @@ def judge(job: Job, emit: Emit, pool: WorkerPool) -> Report:
             "problem_digest": oracle.module.digest,
         }
     findings.panel_s = oracle.spent_s
-    pool.release()
-    context.host.wait_until_clean()
+    if UNCLEAN_HOST in findings.flags:
+        findings.timing = None
+        fault = fault or Fault(Verdict.RESOURCE_LIMIT, "processes", OUTLIVED)
+    else:
+        pool.release()
+        context.host.wait_until_clean()
     findings.phase_s[Phase.TEARDOWN] = round(time.monotonic() - teardown, 4)
     return findings.report(job, fault, known)
 
@@ -123,8 +129,10 @@ def _build(context: RunContext) -> None:
         context.start(side)
     context.oracle.prepare_all()
     context.slabs = context.oracle.make_slabs()
-    for side in sides:
-        context.wait_ready(side)
+    context.wait_ready(context.submission)
+    if context.reference in sides:
+        with context.submission.paused():  # helpers that it left at work would be in the way
+            context.wait_ready(context.reference)
     context.give_slabs(context.submission)
 
 
@@ -148,7 +156,13 @@ def _verify(context: RunContext) -> None:
 
 
 def _end(submission: RankGroup, findings: Findings) -> None:
-    findings.logs = submission.kill()
+    """End the submission. One that cannot be ended keeps its verdict, or gets one for that; this
+    process and its host serve nobody after it."""
+    try:
+        findings.logs = submission.kill()
+    except Survivors:
+        findings.flags.append(UNCLEAN_HOST)
+        findings.logs = submission.logs.finish()
 
 
 def preload() -> None:
@@ -202,6 +216,9 @@ def main() -> int:
     """Judge in a process of its own; the supervisor in `evaluate` reads what it prints."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     # Nothing that is imported or run here may print into the channel to the supervisor.
+    # Descriptors that a submission sends around count for its user: nobody may have as many as we.
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
     channel = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
     own = Judge(channel)

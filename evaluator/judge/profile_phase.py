@@ -3,7 +3,6 @@ scored."""
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -11,6 +10,7 @@ from evaluator.buffers.control_page import Command
 from evaluator.judge.run_context import RunContext
 from evaluator.messages.faults import Fault
 from evaluator.messages.profile import EventKind, RankTimeline
+from evaluator.messages.report import Verdict
 from evaluator.profiling.mechanism import mechanisms, reaches_peers, read_instructions, uses_nccl
 from evaluator.profiling.timeline import align, read_timeline
 
@@ -23,10 +23,13 @@ def profile(context: RunContext) -> None:
     source = context.job.source
     raws: list[bytes] = []
     code = b""
-    with contextlib.suppress(Fault):
+    try:
         calls = tuple(range(min(PROFILED_CALLS, context.oracle.batch_calls)))
         raws = context.submission.ask(Command.PROFILE, calls)
         code = context.submission.ask(Command.DEVICE_CODE)[0]
+    except Fault as fault:
+        if fault.verdict is Verdict.TIMEOUT:
+            context.findings.flags.append("profile_hung")
     unknown = EventKind.KERNEL if reaches_peers(source) else EventKind.COMPUTE
     read = [read_timeline(raw, rank, unknown=unknown) for rank, raw in enumerate(raws)]
     timelines = align([timeline for timeline in read if timeline is not None])

@@ -25,8 +25,9 @@ def time_both(context: RunContext) -> None:
     batch."""
     oracle, samples = context.oracle, timing.Samples(batch_calls=context.oracle.batch_calls)
     if not context.is_reference_called:
-        context.start(context.reference)
-        context.wait_ready(context.reference)
+        with context.submission.paused():  # helpers that it left at work would be in the way
+            context.start(context.reference)
+            context.wait_ready(context.reference)
     context.give_slabs(context.reference)
     _load_timed(context)
     _warm_up(context, samples)

@@ -16,6 +16,10 @@ class DirtyHost(EvaluatorError):
     more."""
 
 
+class Survivors(EvaluatorError):
+    """Says that processes of a sandbox are still there long after they were killed."""
+
+
 class GpuFull(EvaluatorError):
     """Says that the oracle or the reference finds too little memory on a GPU."""
 

@@ -11,8 +11,8 @@ from evaluator.messages.profile import Mechanism, RankTimeline
 from evaluator.messages.roofline_bounds import RooflineBounds
 
 JUDGE_VERSION = "6"
-# A site takes no longer one, and a worker leaves out what only annotates before it sends more.
-MAX_REPORT_BYTES = 8 << 20
+MAX_REPORT_BYTES = 8 << 20  # as JSON; a site takes no longer one
+UNCLEAN_HOST = "unclean_host"  # the flag of a run whose processes could not be ended
 
 
 class Verdict(StrEnum):

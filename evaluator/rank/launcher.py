@@ -6,6 +6,7 @@ is believed.
 
 from __future__ import annotations
 
+import ctypes
 import json
 import os
 import select
@@ -14,6 +15,8 @@ import sys
 from collections.abc import Callable
 
 from evaluator.messages.rank_setup import HANG_REPORT_SIGNAL, receive_setup
+
+_PR_SET_DUMPABLE = 4
 
 
 def main(channel_fd: int, *, import_early: bool) -> int:
@@ -24,9 +27,11 @@ def main(channel_fd: int, *, import_early: bool) -> int:
     setup, fds = receive_setup(channel)
     run_rank = _import_runner()
     children: dict[int, int] = {}
+    _set_dumpable(False)  # its memory and descriptors, the channel among them, are not the ranks'
     for rank in range(setup.world_size):
         pid = os.fork()
         if pid == 0:
+            _set_dumpable(True)  # CUDA and NCCL look at themselves in /proc
             channel.close()
             own = fds[3 * rank : 3 * rank + 3]
             for fd in set(fds) - set(own):
@@ -48,6 +53,11 @@ def _import_runner() -> Callable[..., None]:
     from evaluator.rank.runner import run_rank
 
     return run_rank
+
+
+def _set_dumpable(is_dumpable: bool) -> None:
+    """Say whether processes of the same user may look into this one (prctl(2))."""
+    ctypes.CDLL(None).prctl(_PR_SET_DUMPABLE, int(is_dumpable), 0, 0, 0)
 
 
 def _wait_for_an_end(channel: socket.socket, children: dict[int, int]) -> None:

@@ -43,7 +43,13 @@ class _Capped:
     def text(self) -> str:
         """Return what is kept, with a line for what is not."""
         gap = f"\n… {self.dropped_bytes} bytes not kept …\n".encode() if self.dropped_bytes else b""
-        return plain_text(bytes(self.head) + gap + b"".join(self.tail))
+        text = plain_text(bytes(self.head) + gap + b"".join(self.tail))
+        shown = text.encode()
+        if len(shown) <= 2 * self.half + len(gap):
+            return text
+        # What is no text takes three bytes as U+FFFD, and is cut like the rest.
+        head, tail = shown[: self.half], shown[-self.half :]
+        return f"{head.decode(errors='ignore')}\n… not kept …\n{tail.decode(errors='ignore')}"
 
 
 class LogCollector:
@@ -52,6 +58,8 @@ class LogCollector:
     def __init__(self, cap_bytes: int) -> None:
         self._cap_bytes = cap_bytes
         self._streams: dict[int, _Capped] = {}
+        self._heard: dict[int, _Capped] = {}
+        self._lock = threading.Lock()
         self._ranks: dict[int, int] = {}
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
@@ -68,6 +76,12 @@ class LogCollector:
         """Begin to drain the pipes that are open."""
         self._thread = threading.Thread(target=self._drain, daemon=True)
         self._thread.start()
+
+    def heard(self) -> tuple[RankLog, ...]:
+        """Return what each rank has printed since the last call."""
+        with self._lock:
+            heard, self._heard = self._heard, {}
+        return tuple(RankLog(rank=rank, text=own.text()) for rank, own in sorted(heard.items()))
 
     def finish(self) -> tuple[RankLog, ...]:
         """Stop, take what is still in the pipes and return every log that is not empty."""
@@ -95,5 +109,8 @@ class LogCollector:
             chunk = os.read(fd, READ_BYTES)
         except BlockingIOError:
             return True
-        self._streams[self._ranks[fd]].add(chunk)
+        rank = self._ranks[fd]
+        self._streams[rank].add(chunk)
+        with self._lock:
+            self._heard.setdefault(rank, _Capped(half=self._cap_bytes // 2)).add(chunk)
         return bool(chunk)

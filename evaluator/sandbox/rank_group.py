@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import socket
 import time
@@ -13,14 +12,15 @@ from typing import Any
 
 from evaluator.buffers.control import Control
 from evaluator.buffers.control_page import CONTROL_BYTES, Command, sealed_memfd
-from evaluator.diagnosis.claim_reader import read_claim
+from evaluator.diagnosis import watch
+from evaluator.diagnosis.claim_reader import read_claim, read_end
 from evaluator.host.host import Host
+from evaluator.host.load import limit_s, patience
 from evaluator.messages.codec import encode
 from evaluator.messages.faults import Fault
-from evaluator.messages.job import Job, Limits
+from evaluator.messages.job import Device, Job, Limits
 from evaluator.messages.rank_setup import RankSetup, Task, send_setup, send_slab
 from evaluator.messages.report import Isolation, Phase, RankLog, Verdict
-from evaluator.messages.text import plain_text
 from evaluator.sandbox import multicast_guard, sandbox
 from evaluator.sandbox.logs import LogCollector
 
@@ -30,7 +30,6 @@ BUILD_POLL_S = 0.002
 HEALTH_EVERY_S = 0.02
 CLAIM_GRACE_S = 0.2
 HANG_REPORT_S = 0.5
-PROFILE_S = 45.0
 
 
 @dataclass(kw_only=True)
@@ -50,6 +49,9 @@ class RankGroup:
     phase: Phase = Phase.BUILD
     waited_s: float = 0.0
     is_started: bool = False
+    is_watched: bool = False
+    spins: bool = False
+    patience: float = 1.0
 
     @property
     def isolation(self) -> Isolation:
@@ -64,7 +66,9 @@ class RankGroup:
 
     def start(self, setup: RankSetup) -> None:
         """Have the ranks join their group and import their entry."""
-        self.is_started = True
+        self.is_started, self.patience = True, patience()
+        self.is_watched = setup.task.entry is not None  # standing still, the reference is our fault
+        self.spins = setup.device == Device.CUDA
         logs = [self.logs.open_pipe(rank) for rank in range(setup.world_size)]
         self.logs.start()
         ends = [socket.socketpair() for _ in range(setup.world_size)]
@@ -79,6 +83,7 @@ class RankGroup:
 
     def give_task(self, task: Task) -> None:
         """Give ranks that have served before another task; they are the reference's."""
+        self.patience = patience()
         for control in self.controls:
             control.pin(None)
             control.write_plan(encode(task))
@@ -87,7 +92,7 @@ class RankGroup:
     def give_slabs(self, slabs: Sequence[tuple[int, int]]) -> None:
         """Send every rank its slab, to be mapped with the first plan; closes the descriptors."""
         for channel, (fd, nbytes) in zip(self.slab_channels, slabs, strict=True):
-            with contextlib.suppress(BrokenPipeError):
+            with contextlib.suppress(OSError):  # a rank without a slab never answers
                 send_slab(channel, fd, nbytes)
             os.close(fd)
 
@@ -105,7 +110,9 @@ class RankGroup:
         self._hand(Command.CHAIN, plans)
 
     def ask(self, command: Command, indices: tuple[int, ...] = ()) -> list[bytes]:
-        """Return what every rank says to a question: untrusted bytes."""
+        """Return what every rank says to a question: untrusted bytes. Each has the phase's whole
+        limit."""
+        self.waited_s = 0.0
         self._command(command, indices)
         self.wait()
         return [control.answer for control in self.controls]
@@ -145,7 +152,8 @@ class RankGroup:
         deadline."""
         began = time.monotonic()
         deadline = began + self._limit_s() - self.waited_s
-        next_health = began + HEALTH_EVERY_S
+        next_health, next_look = began + HEALTH_EVERY_S, began + watch.LOOK_EVERY_S
+        looks = watch.StandstillWatch(spins=self.spins)
         poll_s = BUILD_POLL_S if self.phase is Phase.BUILD else self.poll_s
         while not all(control.is_done for control in self.controls):
             now = time.monotonic()
@@ -153,8 +161,10 @@ class RankGroup:
                 self.check_health()
                 next_health = now + HEALTH_EVERY_S
             if now > deadline:
-                silent = [r for r, control in enumerate(self.controls) if not control.is_done]
-                raise self._timeout(silent)
+                raise self._timeout(f"within {self._limit_s():.4g} s")
+            if now > next_look:
+                self._look(looks)
+                next_look = now + watch.LOOK_EVERY_S
             if poll_s:
                 time.sleep(poll_s)
         self.waited_s += time.monotonic() - began
@@ -204,11 +214,7 @@ class RankGroup:
             control.release(sequence)
 
     def _limit_s(self) -> float:
-        return {
-            Phase.BUILD: self.limits.build_s,
-            Phase.VERIFY: self.limits.verify_s,
-            Phase.PROFILE: PROFILE_S,
-        }.get(self.phase, self.limits.timed_s)
+        return limit_s(self.phase, self.limits, self.patience)
 
     def _claimed(self) -> Fault:
         """Return the failure that ranks claim; of several in the build, the compiler's own."""
@@ -220,12 +226,30 @@ class RankGroup:
         where = {"ranks": tuple(claims), "evidence": found.text}
         return Fault(found.verdict, found.cause, f"rank {rank}: {found.text}", **where)
 
-    def _timeout(self, silent: list[int]) -> Fault:
-        with contextlib.suppress(OSError):
-            self.channel.send(b"?")  # every rank prints where it is
-            time.sleep(HANG_REPORT_S)
-        names = ", ".join(map(str, silent))
-        message = f"no answer from rank {names} within {self._limit_s():g} s of {self.phase}"
+    @property
+    def _silent(self) -> list[int]:
+        return [rank for rank, control in enumerate(self.controls) if not control.is_done]
+
+    def _look(self, looks: watch.StandstillWatch) -> None:
+        """Raise Fault where the ranks are seen to wait for each other. A build may take its time;
+        ranks that compute are not asked."""
+        if not self.is_watched or self.phase not in (Phase.VERIFY, Phase.TIMED):
+            return
+        said, used_s = self.logs.heard(), self.sandbox.processor_s()
+        if looks.look(time.monotonic(), used_s, said, self._silent):
+            raise self._timeout(f"while standing still for {watch.STANDSTILL_S:g} s")
+        if looks.is_idle:
+            self._ask_where()
+
+    def _ask_where(self) -> None:
+        with contextlib.suppress(OSError):  # every rank prints where it is
+            self.channel.send(b"?", socket.MSG_DONTWAIT)
+
+    def _timeout(self, how: str) -> Fault:
+        silent = self._silent
+        self._ask_where()
+        time.sleep(HANG_REPORT_S)
+        message = f"no answer from rank {', '.join(map(str, silent))} {how} of {self.phase}"
         cause = "deadlock" if self.phase is not Phase.BUILD else "build"
         return Fault(Verdict.TIMEOUT, cause, message, ranks=silent)
 
@@ -236,16 +260,14 @@ class RankGroup:
             message = "a rank called NVLink multicast, which this host's operator has not turned on"
             return Fault(Verdict.PROTOCOL_VIOLATION, "multicast", message)
         self.channel.setblocking(False)
-        note: dict[str, Any] = {}
-        with contextlib.suppress(OSError, ValueError, RecursionError):
-            note = json.loads(self.channel.recv(4096))
-        code = note.get("code") if isinstance(note, dict) else None
-        rank = note.get("rank") if isinstance(note, dict) else None
-        ranks = (rank,) if isinstance(rank, int) and 0 <= rank < len(self.controls) else ()
-        ended = f"exit code {code}" if isinstance(code, int) else "no exit code"
-        cause = f"signal_{-code}" if isinstance(code, int) and code < 0 else "exit"
+        said = b""
+        with contextlib.suppress(OSError):
+            said = self.channel.recv(4096)
+        note = read_end(said, len(self.controls))
+        ended = "no exit code" if note.code is None else f"exit code {note.code}"
+        cause = "exit" if note.code is None or note.code >= 0 else f"signal_{-note.code}"
         message = f"a rank ended during {self.phase} ({ended})"
-        return Fault(Verdict.RUNTIME_ERROR, cause, plain_text(message, 200), ranks=ranks)
+        return Fault(Verdict.RUNTIME_ERROR, cause, message, ranks=note.ranks)
 
 
 def launch(side: str, job: Job, host: Host, *, import_early: bool) -> RankGroup:

@@ -20,7 +20,7 @@ from evaluator.host import cgroup, processes
 from evaluator.host.leftovers import own_folder
 from evaluator.host.parent_death import die_with_parent
 from evaluator.host.thunderkittens import thunderkittens_root
-from evaluator.messages.faults import EvaluatorError
+from evaluator.messages.faults import EvaluatorError, Survivors
 from evaluator.messages.job import Limits
 from evaluator.messages.report import Isolation
 from evaluator.sandbox import multicast_guard, seccomp
@@ -65,7 +65,7 @@ class Sandbox:
         return self.process.poll() is None
 
     def kill(self, timeout_s: float = 30.0) -> None:
-        """Kill everything inside and wait until it is gone; raises EvaluatorError if it stays."""
+        """Kill everything inside and wait until it is gone; raises Survivors if it stays."""
         if self.init_pidfd is not None:
             with contextlib.suppress(ProcessLookupError):
                 signal.pidfd_send_signal(self.init_pidfd, signal.SIGKILL)
@@ -83,9 +83,9 @@ class Sandbox:
             os.close(self.init_pidfd)
             self.init_pidfd = None
             if not gone:
-                raise EvaluatorError("the sandbox did not die within its time")
+                raise Survivors("the sandbox did not die within its time")
         if self.leaf is not None and not self.leaf.remove(timeout_s):
-            raise EvaluatorError("the sandbox's cgroup still holds processes")
+            raise Survivors("the sandbox's cgroup still holds processes")
 
     def pause(self) -> list[int]:
         """Stop every process inside; returns their pids for `resume`. Raises EvaluatorError where
@@ -113,6 +113,10 @@ class Sandbox:
         if self.leaf is not None:
             return self.leaf.processes
         return sorted(processes.tree(self.init_pid)) if self.init_pid is not None else []
+
+    def processor_s(self) -> float:
+        """Return the seconds of a processor that the processes inside have had."""
+        return sum(processes.processor_s(pid) for pid in self._processes())
 
     def exceeded(self) -> str | None:
         """Return `memory` or `processes` when the submission passed that limit, else None."""
@@ -215,6 +219,7 @@ def _before_exec(limits: Limits, leaf: cgroup.Leaf | None) -> Callable[[], None]
         die_with_parent(launcher_pid)
         if leaf is not None:
             leaf.join()
+        processes.end_first()
         hard = int(limits.build_s + limits.verify_s + limits.timed_s) * 8
         resource.setrlimit(resource.RLIMIT_CPU, (hard, hard))
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
@@ -277,7 +282,6 @@ def _readable_paths() -> list[str]:
 
 def _environment(settings: dict[str, str], scratch: str) -> dict[str, str]:
     path = f"{Path(sys.executable).parent}:{os.environ.get('CUDA_HOME', '/usr/local/cuda')}/bin"
-    passed = {name: os.environ[name] for name in PASSED_SETTINGS if name in os.environ}
     return {
         "PATH": f"{path}:/usr/bin:/bin",
         "HOME": scratch,
@@ -293,6 +297,6 @@ def _environment(settings: dict[str, str], scratch: str) -> dict[str, str]:
         "GLOO_SOCKET_IFNAME": "lo",
         "NCCL_SOCKET_IFNAME": "lo",
         "KINETO_LOG_LEVEL": "99",  # torch 2.13 logs every start of its profiler
-        **passed,
+        **{name: os.environ[name] for name in PASSED_SETTINGS if name in os.environ},
         **settings,
     }

@@ -1,4 +1,8 @@
-"""Assembles a seccomp filter for submissions as classic BPF: known-dangerous calls answer EPERM.
+"""Assembles a seccomp filter for submissions as classic BPF: calls that have been ways out of
+sandboxes, or that no honest kernel needs, answer EPERM.
+
+Honest are CUDA, NCCL, Triton, compilers and torch: its symmetric memory sends descriptors by
+SCM_RIGHTS and takes none with `pidfd_getfd`, which only `expandable_segments` does.
 
 Sources: linux/seccomp.h and linux/bpf_common.h for the encodings, the x86-64 system call table for
 the numbers. Other architectures get no filter, and so a lower isolation level.
@@ -14,7 +18,13 @@ import struct
 DENIED_X86_64 = {
     "ptrace": 101,
     "syslog": 103,
+    "uselib": 134,
+    "ustat": 136,
+    "sysfs": 139,
+    "vhangup": 153,
+    "modify_ldt": 154,
     "pivot_root": 155,
+    "_sysctl": 156,
     "adjtimex": 159,
     "chroot": 161,
     "acct": 163,
@@ -24,16 +34,27 @@ DENIED_X86_64 = {
     "swapon": 167,
     "swapoff": 168,
     "reboot": 169,
+    "iopl": 172,
+    "ioperm": 173,
+    "create_module": 174,
     "init_module": 175,
     "delete_module": 176,
+    "get_kernel_syms": 177,
+    "query_module": 178,
     "quotactl": 179,
+    "nfsservctl": 180,
+    "lookup_dcookie": 212,
     "clock_settime": 227,
     "kexec_load": 246,
     "add_key": 248,
     "request_key": 249,
     "keyctl": 250,
     "unshare": 272,
+    "vmsplice": 278,
     "perf_event_open": 298,
+    "fanotify_init": 300,
+    "fanotify_mark": 301,
+    "name_to_handle_at": 303,
     "open_by_handle_at": 304,
     "clock_adjtime": 305,
     "setns": 308,
@@ -44,14 +65,33 @@ DENIED_X86_64 = {
     "kexec_file_load": 320,
     "bpf": 321,
     "userfaultfd": 323,
+    "uprobe": 336,
     "io_uring_setup": 425,
     "io_uring_enter": 426,
     "io_uring_register": 427,
     "open_tree": 428,
     "move_mount": 429,
     "fsopen": 430,
+    "fsconfig": 431,
     "fsmount": 432,
+    "fspick": 433,
+    "pidfd_getfd": 438,
+    "process_madvise": 440,
     "mount_setattr": 442,
+    "quotactl_fd": 443,
+    "landlock_create_ruleset": 444,
+    "landlock_add_rule": 445,
+    "landlock_restrict_self": 446,
+    "memfd_secret": 447,
+    "process_mrelease": 448,
+    "cachestat": 451,
+    "statmount": 457,
+    "listmount": 458,
+    "lsm_get_self_attr": 459,
+    "lsm_set_self_attr": 460,
+    "lsm_list_modules": 461,
+    "open_tree_attr": 467,
+    "listns": 470,
 }
 
 _LOAD_WORD, _JUMP_EQUAL, _JUMP_GREATER_EQUAL, _RETURN = 0x20, 0x15, 0x35, 0x06

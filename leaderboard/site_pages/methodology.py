@@ -46,6 +46,8 @@ FLAGS = {
     "open_bursts": "No answer of this problem can open the inputs of the next call, so calls of a "
     "batch might be merged unless single calls show it.",
     "timing_mismatch": "Its ranks report far less time than the judge's clock shows.",
+    "profile_hung": "It hung while it was recorded, after its verdict: it has no timeline.",
+    "unclean_host": "Its processes were still there long after they were killed.",
     "uses_nccl": "Calls NCCL or torch.distributed: by its source or in its trace.",
     "uses_vendor_lib": "Calls a vendor's library for its arithmetic.",
     "soft_limits": "Limits on memory and processes were watched, not enforced.",

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import functools
+import json
 import sys
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 from evaluator.buffers import control_page
 from evaluator.buffers.input_locks import Chain
+from evaluator.diagnosis import claim_reader
+from evaluator.host import processes
 from evaluator.judge import prefork
 from evaluator.messages.report import OutputCheck, Verdict
 from evaluator.oracle.canaries import Canaries
@@ -81,6 +85,42 @@ def no_seccomp() -> None:
     _replace(seccomp, "DENIED_X86_64", {})
 
 
+def launcher_in_reach() -> None:
+    """A rank may take its launcher's channel and say there what it likes."""
+    allowed = {n: c for n, c in seccomp.DENIED_X86_64.items() if n != "pidfd_getfd"}
+    _replace(seccomp, "DENIED_X86_64", allowed)
+    launch = sandbox.launch
+    program = (
+        "import sys\nfrom evaluator.rank import launcher\nlauncher._set_dumpable = lambda _: None\n"
+        "launcher.main(int(sys.argv[1]), import_early='early' in sys.argv)"
+    )
+
+    def launch_in_reach(own: Sequence[str], **how: Any) -> sandbox.Sandbox:
+        return launch(["-c", program, *own[2:]], **how)
+
+    _replace(sandbox, "launch", launch_in_reach)
+
+
+def notes_are_believed() -> None:
+    """What is said on that channel is taken for what a launcher says."""
+    launcher_in_reach()
+
+    def believed(note: bytes, _: int) -> claim_reader.End:
+        said = json.loads(note)
+        return claim_reader.End(code=said["code"], ranks=(said["rank"],))
+
+    _replace(rank_group, "read_end", believed)
+
+
+def names_are_text() -> None:
+    """Names of processes are read as the text that honest ones are."""
+
+    def strict(pid: int) -> list[str]:
+        return Path("/proc", str(pid), "stat").read_text("utf-8").rpartition(")")[2].split()
+
+    _replace(processes, "_fields", strict)
+
+
 def no_private_network() -> None:
     _without_arguments("--unshare-net")
 
@@ -121,6 +161,9 @@ MUTATIONS: dict[str, Callable[[], None]] = {
         no_locks,
         only_rank_zero_compared,
         no_seccomp,
+        launcher_in_reach,
+        notes_are_believed,
+        names_are_text,
         no_private_network,
         writable_proc,
         no_multicast_guard,

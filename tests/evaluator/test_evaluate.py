@@ -23,10 +23,13 @@ from evaluator import (
     Verdict,
 )
 from evaluator.evaluate import Cancelled, evaluate
+from evaluator.judge.prefork import PreforkServer
 from evaluator.messages.codec import decode
 from evaluator.messages.job import Backend
+from evaluator.messages.report import UNCLEAN_HOST
 from evaluator.sandbox.sandbox import REPOSITORY
 from tests.evaluator.judging import judged
+from tests.evaluator.kernel_files import named
 
 ALLREDUCE = """\
 import torch.distributed as dist
@@ -172,3 +175,17 @@ def test_the_supervisor_never_loads_torch() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], cwd=REPOSITORY, check=False)
     assert done.returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("kernel", "verdict"),
+    [("honest/all_reduce", Verdict.RESOURCE_LIMIT), ("misbehaving/raises", Verdict.RUNTIME_ERROR)],
+)
+def test_processes_that_cannot_be_ended_do_not_undo_a_verdict(
+    kernel: str, verdict: Verdict
+) -> None:
+    tuned = str(Path(__file__).with_name("tuned_judge.py"))
+    with PreforkServer(warm=False, program=(tuned, "haunted")) as haunted:
+        report = evaluate(named(*kernel.split("/")).job, prefork=haunted)
+    assert (report.verdict, report.timing) == (verdict, None)
+    assert UNCLEAN_HOST in report.flags

@@ -36,8 +36,15 @@ ESCAPED = {
     "no_private_network": "raw_socket",
     "writable_proc": "writes_kernel_settings",
 }
-OTHERS = {"no_seals": "truncates_slab", "no_log_cap": "stdout_flood", "no_kill": "daemon"}
 ELSEWHERE = {"no_multicast_guard": "test_multicast_guard.py"}
+OTHERS = {
+    "no_seals": "truncates_slab",
+    "no_log_cap": "stdout_flood",
+    "no_kill": "daemon",
+    "launcher_in_reach": "forged_end_by_a_truth_value",
+    "notes_are_believed": "forged_end_by_a_truth_value",
+    "names_are_text": "names_that_are_no_text",
+}
 
 
 def test_every_mutation_is_shown_to_matter() -> None:
@@ -65,6 +72,25 @@ def test_without_it_a_kernel_escapes(mutation: str, kernel: str) -> None:
 def test_without_seals_the_judge_dies() -> None:
     with pytest.raises(EvaluatorError, match="ended without a report"):
         _mutant_report("no_seals", OTHERS["no_seals"])
+
+
+def test_a_note_that_is_no_end_is_a_verdict_even_where_ranks_reach_their_launcher() -> None:
+    report = _mutant_report("launcher_in_reach", OTHERS["launcher_in_reach"])
+    assert report.verdict is Verdict.RUNTIME_ERROR
+    report = _mutant_report("launcher_in_reach", "forged_end_of_many_digits")
+    assert report.verdict is Verdict.RUNTIME_ERROR
+
+
+def test_a_note_that_is_believed_is_our_error() -> None:
+    with pytest.raises(EvaluatorError, match="ended without a report"):
+        _mutant_report("notes_are_believed", OTHERS["notes_are_believed"])
+    report = _mutant_report("notes_are_believed", "forged_end_of_many_digits")
+    assert len(report.cause or "") > 1000
+
+
+def test_where_names_are_taken_for_text_one_that_is_none_is_our_error() -> None:
+    with pytest.raises(EvaluatorError, match="UnicodeDecodeError"):
+        _mutant_report("names_are_text", OTHERS["names_are_text"])
 
 
 def test_without_a_cap_a_flood_fills_the_report() -> None:

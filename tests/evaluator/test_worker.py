@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import threading
 from collections.abc import Iterator
 from dataclasses import replace
@@ -17,7 +19,7 @@ from evaluator import EvaluatorError, Job, Phase, Progress, Report, worker
 from evaluator.evaluate import Cancelled, OnProgress
 from evaluator.judge.prefork import PreforkServer
 from evaluator.messages.codec import encode
-from evaluator.messages.report import MAX_REPORT_BYTES, Isolation, RankLog
+from evaluator.messages.report import UNCLEAN_HOST, Isolation
 from evaluator.site import LeaseLost, Site
 from tests.evaluator.host_traces import is_running
 from tests.evaluator.test_messages import REPORT
@@ -131,6 +133,17 @@ def test_our_fault_gives_the_run_back(
     assert fake.heard[-1] == ("fail", {"lease_token": "t", "error": "the disk is full"})
 
 
+def test_a_worker_whose_host_is_unclean_reports_and_ends(
+    fake: FakeSite, site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ended: list[tuple[int, int]] = []
+    monkeypatch.setattr(os, "kill", lambda pid, number: ended.append((pid, number)))
+    evaluation(monkeypatch, replace(REPORT, flags=(UNCLEAN_HOST,)))
+    worker.evaluate_run(RUN)
+    assert fake.actions[-1] == "finish"
+    assert ended == [(os.getppid(), signal.SIGTERM)]
+
+
 def test_a_lost_run_is_dropped(fake: FakeSite, site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     fake.script["heartbeat"] = [(409, {})]
     evaluation(monkeypatch, REPORT)
@@ -173,16 +186,6 @@ def test_a_report_that_the_site_took_back_with_the_run_ends_quietly(
     evaluation(monkeypatch, REPORT)
     worker.evaluate_run(RUN)
     assert fake.actions == ["claim", "heartbeat", "finish", "fail"]
-
-
-def test_what_ranks_write_is_left_out_before_the_site_would_refuse_it(
-    fake: FakeSite, site: Site, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    log = RankLog(rank=0, text="\x01" * MAX_REPORT_BYTES)
-    evaluation(monkeypatch, replace(REPORT, logs=(log,)))
-    worker.evaluate_run(RUN)
-    _, finish = fake.heard[-1]
-    assert finish["report"] == encode(replace(REPORT, logs=(), timelines=()))
 
 
 def test_a_sandbox_that_does_not_hold_is_none(

@@ -6,10 +6,15 @@ import os
 import sys
 from dataclasses import replace
 
+from evaluator.diagnosis import watch
 from evaluator.host.cores import Cores
 from evaluator.host.host import MULTICAST_OFF, Host, host_for
 from evaluator.judge import pool, prefork, process
+from evaluator.messages.faults import Survivors
 from evaluator.messages.job import Device, Job
+from evaluator.messages.report import RankLog
+from evaluator.sandbox.logs import LogCollector
+from evaluator.sandbox.rank_group import RankGroup
 from evaluator.timing import timing
 
 
@@ -26,6 +31,28 @@ def hurried() -> None:
 def sharing() -> None:
     """Leaves the other processor to the test beside it: most kernels never need the reference."""
     pool.has_idle_core = lambda: False
+
+
+def watchful() -> None:
+    """Sees soon that ranks stand still."""
+    watch.LOOK_EVERY_S, watch.STANDSTILL_S = 0.4, 2.0
+    sharing()
+    hurried()
+
+
+def haunted() -> None:
+    """Finds that processes of a submission outlive their end, which they do not."""
+    hurried()
+    kill = RankGroup.kill
+
+    def kill_in_vain(self: RankGroup) -> tuple[RankLog, ...]:
+        logs = kill(self)
+        if self.side == pool.SUBMISSION and self.is_started:
+            self.logs = LogCollector(0)
+            raise Survivors("they are still there")
+        return logs
+
+    RankGroup.kill = kill_in_vain  # type: ignore[method-assign]
 
 
 def impatient() -> None:
@@ -62,7 +89,10 @@ def _with_cores(job: Job) -> Host:
     return replace(host_for(job), cores=cores)
 
 
-TUNINGS = {f.__name__: f for f in (hurried, sharing, impatient, unhurried, spacious, with_device)}
+TUNINGS = {
+    f.__name__: f
+    for f in (hurried, sharing, watchful, haunted, impatient, unhurried, spacious, with_device)
+}
 
 if __name__ == "__main__":
     TUNINGS[sys.argv[1]]()

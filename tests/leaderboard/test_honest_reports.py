@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -12,10 +11,9 @@ from django.utils import timezone
 
 from evaluator.evaluate import evaluate
 from evaluator.messages.codec import encode
-from evaluator.messages.report import JUDGE_VERSION, MAX_REPORT_BYTES, RankLog, Verdict
+from evaluator.messages.report import JUDGE_VERSION, RankLog, Verdict
 from evaluator.sandbox.hardware import environment
 from evaluator.sandbox.selfcheck import check_host
-from evaluator.site import fitting
 from leaderboard.models import (
     Problem,
     Run,
@@ -47,19 +45,6 @@ def test_whatever_ranks_write_within_the_judges_caps_is_stored(run: Run, change:
     told = report_of(run, Verdict.RUNTIME_ERROR, **change)
     evaluation.finish(run.pk, lease.holding, json.loads(json.dumps(told)))
     assert fresh(run).verdict == Verdict.RUNTIME_ERROR
-
-
-def test_a_report_is_as_long_as_the_site_takes_it(run: Run) -> None:
-    event = replace(make_timeline(0).events[0], name="\u20ac" * 200)
-    timelines = tuple(replace(make_timeline(rank), events=(event,) * 2000) for rank in range(2))
-    logs = tuple(RankLog(rank=rank, text="\x01" * 65_536) for rank in range(2))
-    report = factory.make_report(run, Verdict.TIMEOUT, timelines=timelines, logs=logs)
-    shorter = replace(report, timelines=())
-    whole, less = (len(json.dumps(encode(one))) for one in (report, shorter))
-    assert fitting(report, whole) is report
-    assert fitting(report, whole - 1) == shorter
-    assert fitting(report, less - 1) == replace(shorter, logs=())
-    assert MAX_REPORT_BYTES > whole > less
 
 
 RIGHT = """

@@ -1,0 +1,26 @@
+"""Measures how busy this host is with others' work, by which every limit of time grows."""
+
+from __future__ import annotations
+
+import os
+
+from evaluator.messages.job import Limits
+from evaluator.messages.report import Phase
+
+MOST_PATIENCE = 4.0
+PROFILE_S = 10.0  # whatever the load: nothing but a drawing is lost
+
+
+def patience() -> float:
+    """Return how many times as long as on an idle host anything may take now: processes that want
+    to run, a processor, from 1 to MOST_PATIENCE."""
+    waiting, *_ = os.getloadavg()
+    return min(MOST_PATIENCE, max(1.0, waiting / (os.cpu_count() or 1)))
+
+
+def limit_s(phase: Phase, limits: Limits, patient: float) -> float:
+    """Return the seconds that ranks may take in a phase, with the patience of the run."""
+    if phase is Phase.PROFILE:
+        return PROFILE_S
+    usual_s = {Phase.BUILD: limits.build_s, Phase.VERIFY: limits.verify_s}
+    return patient * usual_s.get(phase, limits.timed_s)
