@@ -9,7 +9,7 @@ import time
 from evaluator.buffers.control_page import Command
 from evaluator.diagnosis.diagnose import first_fault
 from evaluator.host import gpus
-from evaluator.judge.run_context import RunContext, blame, timed_batch_ns
+from evaluator.judge.run_context import RunContext, blame, paused, timed_batch_ns
 from evaluator.messages.faults import Fault
 from evaluator.messages.report import Verdict
 from evaluator.sandbox.rank_group import RankGroup
@@ -118,7 +118,7 @@ def _timed_us(context: RunContext, side: RankGroup, batch: tuple[int, ...]) -> f
     """Return the microseconds of a batch. The other side stands still in the meantime."""
     other = context.reference if side is context.submission else context.submission
     with contextlib.ExitStack() as stack:
-        stack.enter_context(other.paused())
+        stack.enter_context(paused(other))
         if not context.oracle.is_gpu_idle():
             message = "a GPU is busy for long while no call is going on"
             raise Fault(Verdict.PROTOCOL_VIOLATION, "busy_gpu", message)
