@@ -35,7 +35,13 @@ ESCAPED = {
     "no_seccomp": "reads_other_memory",
     "no_private_network": "raw_socket",
     "writable_proc": "writes_kernel_settings",
+    "stops_first_threads": "reads_inputs_while_written",
 }
+STILL_RUNNING = (
+    "vfork_waits_beside_spinning_threads",
+    "exits_beside_spinning_threads",
+    "continues_spinning_helpers",
+)
 OTHERS = {"no_seals": "truncates_slab", "no_log_cap": "stdout_flood", "no_kill": "daemon"}
 
 
@@ -58,6 +64,14 @@ def test_without_it_a_kernel_escapes(mutation: str, kernel: str) -> None:
         pytest.skip("this host has no network to reach")
     report = _mutant_report(mutation, kernel)
     assert "escaped: " in (report.evidence or ""), report.message
+
+
+@pytest.mark.alone
+@pytest.mark.parametrize("kernel", STILL_RUNNING)
+def test_without_all_threads_stopped_the_baseline_is_slowed(kernel: str) -> None:
+    report = _mutant_report("stops_first_threads", kernel)
+    assert report.timing is not None, report.message
+    assert report.timing.speedup_low > (named("misbehaving", kernel).speedup_below or 0)
 
 
 def test_without_seals_the_judge_dies() -> None:

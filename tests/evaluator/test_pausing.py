@@ -149,7 +149,7 @@ def test_a_wait_for_a_child_that_starts_a_program_is_waited_for(
 
 def test_what_goes_on_by_a_timer_is_found_out(stops_by: Callable[[str], None]) -> None:
     stops_by("signals")
-    with running(TIMER + PROGRAMS["threads"]) as (box, counters):
+    with running(TIMER) as (box, counters):
         before = counters()
         with pytest.raises(Fault) as caught:
             pause_often(box)
@@ -167,7 +167,7 @@ def pause_often(box: sandbox.Sandbox) -> None:
 @pytest.mark.parametrize("by", ["v2", "v1"])
 def test_a_timer_does_not_continue_what_is_frozen(by: str, stops_by: Callable[[str], None]) -> None:
     stops_by(by)
-    with running(TIMER + PROGRAMS["threads"]) as (box, counters), box.pauser.paused():
+    with running(TIMER) as (box, counters), box.pauser.paused():
         before = counters()
         time.sleep(SPAN_S)
         assert counters() == before
@@ -186,10 +186,14 @@ TIMER = """
 class Event(ctypes.Structure):
     _fields_ = [("value", ctypes.c_void_p), ("signal", ctypes.c_int), ("notify", ctypes.c_int),
                 ("rest", ctypes.c_char * 64)]
-signal.signal(signal.SIGCONT, lambda *_: None)
 timer, event = ctypes.c_void_p(), Event(signal=signal.SIGCONT, notify=0)
 libc = ctypes.CDLL(None)
 assert libc.timer_create(1, ctypes.byref(event), ctypes.byref(timer)) == 0
-times = (ctypes.c_long * 4)(0, 1000000, 0, 1000000)
-assert libc.timer_settime(timer, 0, ctypes.byref(times), None) == 0
+in_30_ms = (ctypes.c_long * 4)(0, 0, 0, 30000000)
+def count_on(place):
+    while True:
+        page[place:place + 8] = struct.pack("q", struct.unpack("q", page[place:place + 8])[0] + 1)
+        assert libc.timer_settime(timer, 0, ctypes.byref(in_30_ms), None) == 0
+threading.Thread(target=count, args=(8,)).start()
+count_on(0)
 """
