@@ -66,12 +66,10 @@ def test_without_it_a_kernel_escapes(mutation: str, kernel: str) -> None:
     assert "escaped: " in (report.evidence or ""), report.message
 
 
-@pytest.mark.alone
 @pytest.mark.parametrize("kernel", STILL_RUNNING)
-def test_without_all_threads_stopped_the_baseline_is_slowed(kernel: str) -> None:
+def test_without_all_threads_stopped_helpers_work_on(kernel: str) -> None:
     report = _mutant_report("stops_first_threads", kernel)
-    assert report.timing is not None, report.message
-    assert report.timing.speedup_low > (named("misbehaving", kernel).speedup_below or 0)
+    assert "escaped: " in (report.evidence or ""), report.message
 
 
 def test_without_seals_the_judge_dies() -> None:

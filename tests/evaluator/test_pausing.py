@@ -8,11 +8,14 @@ import os
 import struct
 import time
 from collections.abc import Callable, Iterator
+from types import SimpleNamespace
 
 import pytest
 
 from evaluator.host import cgroup, freezer
-from evaluator.messages.faults import Fault
+from evaluator.judge import run_context
+from evaluator.judge.pool import REFERENCE, SUBMISSION
+from evaluator.messages.faults import EvaluatorError, Fault
 from evaluator.messages.job import Limits
 from evaluator.messages.report import Verdict
 from evaluator.sandbox import pausing, sandbox
@@ -171,6 +174,21 @@ def test_a_timer_does_not_continue_what_is_frozen(by: str, stops_by: Callable[[s
         before = counters()
         time.sleep(SPAN_S)
         assert counters() == before
+
+
+@pytest.mark.parametrize("is_reference", [False, True])
+def test_a_side_is_blamed_for_its_own_pause_only(is_reference: bool) -> None:
+    @contextlib.contextmanager
+    def pause() -> Iterator[None]:
+        yield
+        raise Fault(Verdict.RESOURCE_LIMIT, "pause", "moves on")
+
+    side = SimpleNamespace(side=REFERENCE if is_reference else SUBMISSION, paused=pause)
+    with pytest.raises(EvaluatorError if is_reference else Fault), run_context.paused(side):  # type: ignore[arg-type]
+        pass
+    side.paused = contextlib.nullcontext
+    with pytest.raises(Fault, match="of the other"), run_context.paused(side):  # type: ignore[arg-type]
+        raise Fault(Verdict.RUNTIME_ERROR, "exit", "of the other")
 
 
 @pytest.mark.parametrize("by", BY)
