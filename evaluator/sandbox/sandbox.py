@@ -135,8 +135,8 @@ def launch(
     scratch = "/tmp" if bwrap else own_folder()
     environment = _environment(settings, scratch)
     if bwrap is None:
-        argv, prepare = [sys.executable, *program], _before_exec(limits)
-        process = _popen(argv, environment, fds, output_fd, prepare)
+        argv = [sys.executable, *program]
+        process = _popen(argv, environment, fds, output_fd, _before_exec(limits))
         none = Isolation.NONE
         return Sandbox(process=process, isolation=none, leaf=None, limits=limits, scratch=scratch)
     leaf = cgroup.create_leaf(limits.memory_bytes, limits.processes)
@@ -149,8 +149,7 @@ def launch(
         argv += ["--seccomp", str(own[-1])]
     argv += ["--", sys.executable, *program]
     try:
-        prepare = _before_exec(limits, leaf, freezer)
-        process = _popen(argv, {}, [*fds, *own], output_fd, prepare)
+        process = _popen(argv, {}, [*fds, *own], output_fd, _before_exec(limits, leaf, freezer))
     finally:
         for fd in own:
             os.close(fd)
