@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import secrets
 import time
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -23,7 +24,7 @@ class Leaf:
     def join(self) -> None:
         """Move the calling process in; its children follow."""
         for folder in {self.memory, self.pids}:
-            (folder / "cgroup.procs").write_text(str(os.getpid()))
+            join(folder)
 
     @property
     def processes(self) -> list[int]:
@@ -43,19 +44,29 @@ class Leaf:
 
     def remove(self, timeout_s: float = 10.0) -> bool:
         """Wait until every process is gone, then remove the folders; False where some remain."""
-        deadline = time.monotonic() + timeout_s
-        for folder in {self.memory, self.pids}:
-            while True:
-                try:
-                    folder.rmdir()
-                    break
-                except FileNotFoundError:
-                    break
-                except OSError:
-                    if time.monotonic() > deadline:
-                        return False
-                    time.sleep(0.002)
-        return True
+        return remove({self.memory, self.pids}, timeout_s)
+
+
+def join(folder: Path) -> None:
+    """Move the calling process into a cgroup."""
+    (folder / "cgroup.procs").write_text(str(os.getpid()))
+
+
+def remove(folders: Iterable[Path], timeout_s: float) -> bool:
+    """Remove cgroups as soon as every process in them is gone; False where some remain."""
+    deadline = time.monotonic() + timeout_s
+    for folder in folders:
+        while True:
+            try:
+                folder.rmdir()
+                break
+            except FileNotFoundError:
+                break
+            except OSError:
+                if time.monotonic() > deadline:
+                    return False
+                time.sleep(0.002)
+    return True
 
 
 def create_leaf(memory_bytes: int, processes: int) -> Leaf | None:
@@ -74,6 +85,17 @@ def parents() -> tuple[Path, ...]:
     """Return the folders that leaves are made in."""
     parent = _v2_parent()
     return (parent,) if parent else _v1_parents()
+
+
+def v2_folder() -> Path:
+    """Return this process's cgroup of v2, which beside v1 limits nothing."""
+    root = ROOT if (ROOT / "cgroup.controllers").exists() else ROOT / "unified"
+    return root / _own_path("").lstrip("/")
+
+
+def v1_folder(controller: str) -> Path:
+    """Return this process's cgroup in the v1 hierarchy of a controller."""
+    return ROOT / controller / _own_path(controller).lstrip("/")
 
 
 def _create_v2(folder: Path, memory_bytes: int, processes: int) -> Leaf:
@@ -98,7 +120,7 @@ def _v2_parent() -> Path | None:
     """Return this process's cgroup, or the root, where children may have both controllers."""
     if not (ROOT / "cgroup.controllers").exists():
         return None
-    for folder in (ROOT / _own_path("").lstrip("/"), ROOT):
+    for folder in (v2_folder(), ROOT):
         enabled = (folder / "cgroup.subtree_control").read_text().split()
         if {"memory", "pids"} <= set(enabled):
             return folder
@@ -106,7 +128,7 @@ def _v2_parent() -> Path | None:
 
 
 def _v1_parents() -> tuple[Path, ...]:
-    return tuple(ROOT / name / _own_path(name).lstrip("/") for name in ("memory", "pids"))
+    return tuple(v1_folder(name) for name in ("memory", "pids"))
 
 
 def _own_path(controller: str) -> str:

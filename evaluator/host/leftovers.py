@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import shutil
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from evaluator.host import cgroup
+from evaluator.host import cgroup, freezer
 
 FOLDER_PREFIX = "pkb-judge-"
+DYING_S = 0.2
 
 
 def own_folder() -> str:
@@ -32,10 +32,10 @@ def remove_leftovers() -> None:
     stays."""
     for path in _of_the_dead(Path(tempfile.gettempdir()), FOLDER_PREFIX):
         shutil.rmtree(path, ignore_errors=True)
-    for parent in cgroup.parents():
+    for parent in dict.fromkeys((*freezer.parents(), *cgroup.parents())):
         for path in _of_the_dead(parent, cgroup.PREFIX):
-            with contextlib.suppress(OSError):
-                path.rmdir()
+            freezer.thaw_leftover(path)
+            cgroup.remove([path], DYING_S)
 
 
 def _of_the_dead(parent: Path, prefix: str) -> Iterator[Path]:

@@ -1,22 +1,33 @@
-"""Reads in /proc who descends from whom, who may run, and how much memory processes hold."""
+"""Reads in /proc who descends from whom, which threads stand still, and what processes use."""
 
 from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-# A process in D waits inside the kernel, and stops before it comes back.
-_MAY_RUN = "RSI"
+# Stopped, stopped by a tracer, or gone. One in D waits inside the kernel, and goes on by itself.
+_STILL = "TtZX"
 MOST_ENDABLE = "1000"  # proc(5), oom_score_adj
 _STATE, _PARENT, _USER_TICKS, _SYSTEM_TICKS, _RSS_PAGES = 0, 1, 11, 12, 21
 
 
-def may_run(pid: int) -> bool:
-    """Return whether the process is neither stopped nor gone."""
-    fields = _fields(pid)
-    return fields is not None and fields[_STATE] in _MAY_RUN
+def threads(pids: Iterable[int]) -> dict[int, bool]:
+    """Return for each thread of these processes whether it stands still.
+
+    All of them: those of a process whose first thread has ended run on.
+    """
+    return {task: fields[_STATE] in _STILL for task, fields in _tasks(pids)}
+
+
+def thread_times_s(pids: Iterable[int]) -> dict[int, float]:
+    """Return the processor seconds that each thread of these processes has used."""
+    tick_s = 1 / os.sysconf("SC_CLK_TCK")
+    return {
+        task: (int(fields[_USER_TICKS]) + int(fields[_SYSTEM_TICKS])) * tick_s
+        for task, fields in _tasks(pids)
+    }
 
 
 def ancestry(pid: int) -> Iterator[int]:
@@ -56,10 +67,19 @@ def processor_s(pid: int) -> float:
     return ticks / os.sysconf("SC_CLK_TCK")
 
 
-def _fields(pid: int) -> list[str] | None:
-    """Read those behind the name, which may hold any bytes; None where the process is gone."""
+def _tasks(pids: Iterable[int]) -> Iterator[tuple[int, list[str]]]:
+    for pid in pids:
+        with contextlib.suppress(OSError):
+            for task in map(int, os.listdir(f"/proc/{pid}/task")):
+                if fields := _fields(pid, task):
+                    yield task, fields
+
+
+def _fields(pid: int, task: int | None = None) -> list[str] | None:
+    """Read those behind the name, which may hold any bytes; None where it is gone."""
+    folder = f"/proc/{pid}" if task is None else f"/proc/{pid}/task/{task}"
     with contextlib.suppress(OSError):
-        found = Path("/proc", str(pid), "stat").read_bytes().rpartition(b")")[2]
+        found = Path(folder, "stat").read_bytes().rpartition(b")")[2]
         fields = found.decode("ascii", "replace").split()
         return fields if len(fields) > _RSS_PAGES else None
     return None

@@ -172,3 +172,15 @@ def blame(side: RankGroup) -> Iterator[None]:
             raise
         kind = GpuFull if fault.cause == "gpu_memory" else EvaluatorError
         raise kind(f"the reference failed: {fault.message}") from fault
+
+
+@contextlib.contextmanager
+def paused(side: RankGroup) -> Iterator[None]:
+    """Pause a side while the block, which may be about the other, runs; what is wrong with its
+    pause is attributed to this side alone."""
+    with contextlib.ExitStack() as pause:
+        with blame(side):
+            pause.enter_context(side.paused())
+        yield
+        with blame(side):
+            pause.close()

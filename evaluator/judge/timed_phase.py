@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from evaluator.buffers.control_page import Command
 from evaluator.diagnosis.diagnose import first_fault
 from evaluator.host import gpus
-from evaluator.judge.run_context import RunContext, TimedBatch, blame, timed_batch
+from evaluator.judge.run_context import RunContext, TimedBatch, blame, paused, timed_batch
 from evaluator.messages.faults import Fault
 from evaluator.messages.report import Verdict
 from evaluator.sandbox.rank_group import RankGroup
@@ -129,7 +129,7 @@ def _timed(
     its slab is copied."""
     other = context.reference if side is context.submission else context.submission
     with contextlib.ExitStack() as stack:
-        stack.enter_context(other.paused())
+        stack.enter_context(paused(other))
         if not context.oracle.is_gpu_idle():
             message = "a GPU is busy for long while no call is going on"
             raise Fault(Verdict.PROTOCOL_VIOLATION, "busy_gpu", message)

@@ -119,12 +119,10 @@ class RankGroup:
 
     @contextlib.contextmanager
     def paused(self) -> Iterator[None]:
-        """Stop all processes of the side while the block runs."""
-        stopped = self.sandbox.pause()
-        try:
+        """Stop all processes of the side while the block runs. Raises Fault where they do not stop,
+        or used processor time all the same."""
+        with self.sandbox.pauser.paused():
             yield
-        finally:
-            self.sandbox.resume(stopped)
 
     def arm(self) -> None:
         """Wake the ranks, so that none sleeps when the next command comes."""

@@ -11,12 +11,12 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from evaluator.host import cgroup, processes
+from evaluator.host.freezer import Freezer, create_freezer
 from evaluator.host.leftovers import own_folder
 from evaluator.host.parent_death import die_with_parent
 from evaluator.host.thunderkittens import thunderkittens_root
@@ -24,11 +24,11 @@ from evaluator.messages.faults import EvaluatorError, Survivors
 from evaluator.messages.job import Limits
 from evaluator.messages.report import Isolation
 from evaluator.sandbox import multicast_guard, seccomp
+from evaluator.sandbox.pausing import Pauser
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 NOBODY = 65534
 REAP_S = 5.0
-PAUSE_S = 2.0
 PASSED_SETTINGS = (
     "NCCL_NVLS_ENABLE",
     "NCCL_CUMEM_ENABLE",
@@ -55,9 +55,13 @@ class Sandbox:
     isolation: Isolation
     leaf: cgroup.Leaf | None
     limits: Limits
+    freezer: Freezer | None = None
     init_pidfd: int | None = None
     init_pid: int | None = None
     scratch: str | None = None
+
+    def __post_init__(self) -> None:
+        self.pauser = Pauser(freezer=self.freezer, pids=self._processes)
 
     @property
     def is_alive(self) -> bool:
@@ -72,6 +76,8 @@ class Sandbox:
         elif self.isolation is Isolation.NONE:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(self.process.pid, signal.SIGKILL)
+        if self.freezer is not None:
+            self.freezer.thaw()  # on v1 what is frozen does not die
         with contextlib.suppress(subprocess.TimeoutExpired):
             self.process.wait(REAP_S)  # bubblewrap reaps its child; killed, it would leave a zombie
         self.process.kill()
@@ -84,30 +90,9 @@ class Sandbox:
             self.init_pidfd = None
             if not gone:
                 raise Survivors("the sandbox did not die within its time")
-        if self.leaf is not None and not self.leaf.remove(timeout_s):
+        freezer, self.freezer = self.freezer, None
+        if not all(own.remove(timeout_s) for own in (freezer, self.leaf) if own is not None):
             raise Survivors("the sandbox's cgroup still holds processes")
-
-    def pause(self) -> list[int]:
-        """Stop every process inside; returns their pids for `resume`. Raises EvaluatorError where
-        they do not stop in time."""
-        deadline = time.monotonic() + PAUSE_S
-        while True:
-            inside = self._processes()
-            running = [pid for pid in inside if processes.may_run(pid)]
-            if not running:
-                return inside
-            if time.monotonic() > deadline:
-                raise EvaluatorError("the sandbox's processes did not stop")
-            for pid in running:
-                with contextlib.suppress(ProcessLookupError):
-                    os.kill(pid, signal.SIGSTOP)
-
-    @staticmethod
-    def resume(stopped: Sequence[int]) -> None:
-        """Let processes that `pause` stopped go on."""
-        for pid in stopped:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGCONT)
 
     def _processes(self) -> list[int]:
         if self.leaf is not None:
@@ -155,12 +140,13 @@ def launch(
     scratch = "/tmp" if bwrap else own_folder()
     environment = _environment(settings, scratch)
     if bwrap is None:
-        argv, prepare = [sys.executable, *program], _before_exec(limits, None)
-        process = _popen(argv, environment, fds, output_fd, prepare)
+        argv = [sys.executable, *program]
+        process = _popen(argv, environment, fds, output_fd, _before_exec(limits))
         none = Isolation.NONE
         return Sandbox(process=process, isolation=none, leaf=None, limits=limits, scratch=scratch)
     leaf = cgroup.create_leaf(limits.memory_bytes, limits.processes)
     guard, guard_fds = multicast_guard.arguments(settings) if devices else ([], [])
+    freezer = create_freezer(leaf)
     info_read, info_write = os.pipe()
     own = [info_write, *guard_fds]
     argv = [bwrap, *guard, *_bwrap_arguments(environment, limits, devices)]
@@ -169,12 +155,12 @@ def launch(
         argv += ["--seccomp", str(own[-1])]
     argv += ["--info-fd", str(info_write), "--", sys.executable, *program]
     try:
-        process = _popen(argv, {}, [*fds, *own], output_fd, _before_exec(limits, leaf))
+        process = _popen(argv, {}, [*fds, *own], output_fd, _before_exec(limits, leaf, freezer))
     finally:
         for fd in own:
             os.close(fd)
     level = Isolation.BWRAP_CGROUP_SECCOMP if leaf and seccomp.is_supported() else Isolation.BWRAP
-    sandbox = Sandbox(process=process, isolation=level, leaf=leaf, limits=limits)
+    sandbox = Sandbox(process=process, isolation=level, leaf=leaf, limits=limits, freezer=freezer)
     _follow_init(sandbox, info_read)
     return sandbox
 
@@ -212,13 +198,14 @@ def _follow_init(sandbox: Sandbox, info_read: int) -> None:
         raise EvaluatorError("bubblewrap could not start a sandbox on this host") from None
 
 
-def _before_exec(limits: Limits, leaf: cgroup.Leaf | None) -> Callable[[], None]:
+def _before_exec(limits: Limits, *groups: cgroup.Leaf | Freezer | None) -> Callable[[], None]:
     launcher_pid = os.getpid()
 
     def prepare() -> None:
         die_with_parent(launcher_pid)
-        if leaf is not None:
-            leaf.join()
+        for group in groups:
+            if group is not None:
+                group.join()
         processes.end_first()
         hard = int(limits.build_s + limits.verify_s + limits.timed_s) * 8
         resource.setrlimit(resource.RLIMIT_CPU, (hard, hard))

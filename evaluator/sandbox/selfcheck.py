@@ -94,11 +94,20 @@ def _run_probe() -> tuple[Isolation, tuple[Probe, ...]]:
     if not probes:
         raise EvaluatorError("the probe gave no answer")
     refused = box.leaf.refused_forks if box.leaf else None
+    probes.append(_freezer(box))
     box.kill()
     if refused is not None:
         detail = f"{refused} forks refused by the cgroup"
         probes.append(Probe(name="process limit", passed=refused > 0, detail=detail))
     return box.isolation, tuple(probes)
+
+
+def _freezer(box: sandbox.Sandbox) -> Probe:
+    """Say how a side is stopped while the other is timed; either way holds, at every level."""
+    detail = "none may be created: sides are stopped by signals, and every thread is looked at"
+    if box.freezer is not None:
+        detail = f"sides are stopped by the freezer of cgroup v{box.freezer.version}"
+    return Probe(name="freezer", passed=True, detail=detail)
 
 
 def _answers(

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import json
+import os
+import signal
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -19,6 +22,7 @@ from evaluator.oracle.canaries import Canaries
 from evaluator.oracle.group import OracleGroup
 from evaluator.oracle.rank import OracleRank
 from evaluator.sandbox import logs, multicast_guard, rank_group, sandbox, seccomp
+from evaluator.sandbox.pausing import Pauser
 from tests.evaluator.tuned_judge import hurried, with_device
 
 
@@ -149,6 +153,25 @@ def no_kill() -> None:
     _replace(sandbox.Sandbox, "kill", lambda self: None)
 
 
+def stops_first_threads() -> None:
+    """SIGSTOP goes only to processes whose first thread runs or sleeps, as judges 1 to 6 had it."""
+
+    def all_stopped(self: Pauser) -> bool:
+        states = {pid: _first_thread(pid) for pid in self.pids()}
+        moving = [pid for pid, state in states.items() if state in ("R", "S", "I")]
+        for pid in moving:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGSTOP)
+        return not moving
+
+    def nothing(self: Pauser, *given: Any) -> None:
+        """Nobody looks at what was used."""
+
+    _replace(sandbox, "create_freezer", lambda _: None)
+    _replace(Pauser, "_all_signalled", all_stopped)
+    _replace(Pauser, "_record", nothing)
+
+
 MUTATIONS: dict[str, Callable[[], None]] = {
     mutation.__name__: mutation
     for mutation in (
@@ -169,8 +192,15 @@ MUTATIONS: dict[str, Callable[[], None]] = {
         no_multicast_guard,
         no_log_cap,
         no_kill,
+        stops_first_threads,
     )
 }
+
+
+def _first_thread(pid: int) -> str:
+    with contextlib.suppress(OSError):
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    return "Z"
 
 
 def _forgive(verdict: Verdict) -> None:

@@ -6,11 +6,12 @@ import os
 import subprocess
 import sys
 import tempfile
+import threading
 from pathlib import Path
 
 import pytest
 
-from evaluator.host import cgroup
+from evaluator.host import cgroup, freezer
 from evaluator.host.leftovers import FOLDER_PREFIX, own_folder, remove_leftovers
 
 
@@ -46,3 +47,28 @@ def test_only_leaves_of_the_dead_are_removed() -> None:
     assert not any(path.exists() for path in left)
     assert mine.pids.exists()
     assert mine.remove()
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="cgroup leaves need root here")
+@pytest.mark.parametrize("version", [1, 2])
+def test_what_a_dead_judge_left_frozen_dies(version: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    if version == 1:
+        monkeypatch.setattr(cgroup, "v2_folder", lambda: cgroup.ROOT / "pkb-none")
+    owner = dead_pid()
+    monkeypatch.setattr(os, "getpid", lambda: owner)
+    found = freezer.create_freezer(None)
+    monkeypatch.undo()
+    if found is None or found.version != version:
+        pytest.skip(f"this host has no freezer of v{version}")
+    with subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"]) as child:
+        for folder in found.folders:
+            (folder / "cgroup.procs").write_text(str(child.pid))
+        found.freeze()
+        while not found.is_frozen:
+            pass
+        child.kill()
+        threading.Timer(0.1, child.wait).start()
+        remove_leftovers()
+    assert not any(folder.exists() for folder in found.folders)
+    for fd in {found.switch_fd, found.state_fd, found.usage_fd} - {None}:
+        os.close(fd)  # type: ignore[arg-type]

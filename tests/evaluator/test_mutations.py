@@ -35,8 +35,14 @@ ESCAPED = {
     "no_seccomp": "reads_other_memory",
     "no_private_network": "raw_socket",
     "writable_proc": "writes_kernel_settings",
+    "stops_first_threads": "reads_inputs_while_written",
 }
 ELSEWHERE = {"no_multicast_guard": "test_multicast_guard.py"}
+STILL_RUNNING = (
+    "vfork_waits_beside_spinning_threads",
+    "exits_beside_spinning_threads",
+    "continues_spinning_helpers",
+)
 OTHERS = {
     "no_seals": "truncates_slab",
     "no_log_cap": "stdout_flood",
@@ -66,6 +72,12 @@ def test_without_it_a_kernel_escapes(mutation: str, kernel: str) -> None:
     if mutation == "no_private_network" and len(socket.if_nameindex()) < 2:
         pytest.skip("this host has no network to reach")
     report = _mutant_report(mutation, kernel)
+    assert "escaped: " in (report.evidence or ""), report.message
+
+
+@pytest.mark.parametrize("kernel", STILL_RUNNING)
+def test_without_all_threads_stopped_helpers_work_on(kernel: str) -> None:
+    report = _mutant_report("stops_first_threads", kernel)
     assert "escaped: " in (report.evidence or ""), report.message
 
 

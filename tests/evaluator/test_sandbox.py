@@ -186,33 +186,3 @@ def test_a_batch_has_a_limit() -> None:
     with pytest.raises(ValueError, match="at most"):
         Control(fd).stage(Command.CALL, tuple(range(2000)))
     os.close(fd)
-
-
-@needs_bwrap
-def test_a_paused_sandbox_stands_still_and_goes_on() -> None:
-    read, write = os.pipe()
-    null = os.open(os.devnull, os.O_RDWR)
-    code = f"import os,time\nos.fork()\nwhile True: os.write({write}, b'.'); time.sleep(0.001)"
-    box = sandbox.launch(["-c", code], limits=Limits(), settings={}, fds=[write], output_fd=null)
-    os.close(write)
-    assert os.read(read, 1) == b"."
-    stopped = box.pause()
-    assert len(stopped) >= 2
-    os.set_blocking(read, False)
-    while _read_some(read):
-        pass
-    time.sleep(0.05)
-    assert not _read_some(read)
-    box.resume(stopped)
-    os.set_blocking(read, True)
-    assert os.read(read, 1) == b"."
-    box.kill()
-    for fd in (read, null):
-        os.close(fd)
-
-
-def _read_some(fd: int) -> bytes:
-    try:
-        return os.read(fd, 1 << 16)
-    except BlockingIOError:
-        return b""

@@ -201,7 +201,7 @@ def test_a_process_may_be_called_anything(name: bytes) -> None:
     with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE) as own:
         assert own.stdout is not None
         own.stdout.readline()
-        assert processes.may_run(own.pid)
+        assert processes.threads([own.pid]) == {own.pid: False}
         assert list(processes.ancestry(own.pid))[1] == os.getpid()
         assert own.pid in processes.tree(os.getpid())
         assert processes.processor_s(own.pid) >= 0

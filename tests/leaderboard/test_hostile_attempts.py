@@ -8,12 +8,13 @@ import pytest
 
 from evaluator.messages.codec import encode
 from evaluator.messages.report import Verdict
+from evaluator.sandbox.hardware import environment
 from leaderboard.models import Problem, Run, Status, Summary
 from leaderboard.runs import evaluation
 from tests.evaluator.judging import end_kept, judged
 from tests.evaluator.kernel_files import named
 from tests.leaderboard import factory
-from tests.leaderboard.running import fresh
+from tests.leaderboard.running import claim, fresh
 
 pytestmark = [pytest.mark.django_db, pytest.mark.alone]
 ATTEMPTS = 3
@@ -38,9 +39,9 @@ def test_three_attempts_that_attack_the_judge_count_as_failed(name: str) -> None
 
 def _judged(run: Run) -> Run:
     """Once, as a worker does it: claimed, judged, and finished with what crosses the wire."""
-    lease = evaluation.lease(run.id, "host-1")
+    lease = claim(run, environment().host)
     report = judged(lease.job, hurried=True)
-    evaluation.finish(run.id, lease.token, json.loads(json.dumps(encode(report))))
+    evaluation.finish(run.id, lease.holding, json.loads(json.dumps(encode(report))))
     return fresh(run)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import re
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -13,9 +14,8 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from leaderboard.models import Decline, Problem, Run
-from leaderboard.runs.hosts import Hello
 from tests.leaderboard import factory
-from tests.leaderboard.running import say_hello
+from tests.leaderboard.running import HELLO, say_hello
 
 FINISHED = '<dt>Finished in 24 h</dt><dd class="big">{}</dd>'
 
@@ -84,8 +84,7 @@ def test_declines_are_asked_for_only_where_a_run_waits(run: Run, client: Client)
 
 
 def test_hosts_and_newest_runs_are_csv_too(run: Run, client: Client) -> None:
-    hello = {"host": "h1", "queue": "cpu", "hardware": "2 x CPU", "isolation": "bwrap"}
-    say_hello(Hello(**hello, judge_version="4", versions={"torch": "2.13.0", "python": "3.11"}))
+    say_hello(replace(HELLO, host="h1", versions={"torch": "2.13.0", "python": "3.11"}))
     (host,) = csv.DictReader(client.get("/status.csv?table=hosts").text.splitlines())
     assert (host["name"], host["queue"], host["alive"]) == ("h1", "cpu", "True")
     assert host["versions"] == "python 3.11, torch 2.13.0"
