@@ -31,6 +31,7 @@ from evaluator.messages.report import OutputCheck
 from evaluator.oracle.rank import OracleRank
 from evaluator.oracle.worker_process import Assignment, Order, WorkerSetup, serve
 from evaluator.timing.timing import PACES
+from problems.guards import chained_outputs
 from problems.trials import TrialSpec, correctness_trials, timed_trial
 
 T = TypeVar("T")
@@ -101,6 +102,12 @@ class OracleGroup:
         return bool(self.module.problem.mutates)
 
     @property
+    def is_chained(self) -> bool:
+        """Return whether each call's inputs open with the answer before. Where they cannot, single
+        calls are the guard."""
+        return bool(chained_outputs(self.module, self.job.dtype))
+
+    @property
     def batch_calls(self) -> int:
         """Return how many calls a timed batch has."""
         return self._batch_calls
@@ -155,8 +162,8 @@ class OracleGroup:
         first = self.job.trials + self._made
         self._made += self._batch_calls
         specs = [
-            timed_trial(self.module.problem, self.job.size, first + offset)
-            for offset in range(self._batch_calls)
+            timed_trial(self.module.problem, self.job.size, first + slot, slot)
+            for slot in range(self._batch_calls)
         ]
         self._prepare("timed", specs, check_reference=False)
         return before is not None and before != self._plans["timed"]

@@ -31,6 +31,7 @@ from problems.calls import Outputs, keys_of_ties, mutated, true_answer
 from problems.calls import call as answers
 from problems.comparison import compare
 from problems.context import RankContext
+from problems.guards import chained_outputs
 from problems.spec import Tolerance
 from problems.trials import TrialSpec
 
@@ -132,13 +133,13 @@ class OracleRank:
         """Have each of these calls open with the answer of the one before, on both sides, from now
         on.
 
-        Not where other answers are as good; no other call is locked. Returns what ranks have to be
-        told.
+        With those only that tell a rank what it cannot know alone; no other call is locked. Returns
+        what ranks have to be told.
         """
         self.locks.clear()
-        calls = [] if self.module.settle else self.caches[key].calls
-        for before, after in itertools.pairwise(indices if calls else ()):
-            answers = calls[before].answers(self.module.problem.mutates)
+        calls, chained = self.caches[key].calls, chained_outputs(self.module, self.job.dtype)
+        for before, after in itertools.pairwise(indices if chained else ()):
+            answers = calls[before].named_answers(self.module.problem.mutates, chained)
             if lock := make_lock(calls[after].span, answers, self.tolerance):
                 self.locks[after] = lock
         nodes = [self.locks[index].node if index in self.locks else None for index in indices]
