@@ -146,8 +146,7 @@ class RankContext:
         place = next(self._choices)
         if not self._hardened:
             return published
-        is_timed = self.spec.slot is not None
-        start = 0 if is_timed else secret_int(self.secret, self.number, "choice", place)
+        start = 0 if self.spec.timed else secret_int(self.secret, self.number, "choice", place)
         return options[(start + self.spec.turn) % len(options)]
 
     def pick(self, published: T, hardened: T) -> T:

@@ -10,6 +10,7 @@ on. A rank's own inputs times one factor move everywhere and have one unknown.
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
@@ -31,6 +32,7 @@ from problems.mesh import mesh_groups
 from problems.ranks import RankFailure, RankPool
 from problems.spec import Tolerance
 from problems.thresholds import distances, usable
+from problems.timed_work import work_share
 from problems.trials import TrialSpec, timed_trial
 
 SLOTS, REDRAWS, DIRECTIONS = 6, 2, 80
@@ -108,10 +110,11 @@ def depends(ranks: RankPool, name: str) -> dict[str, Dependence]:
 
 
 def _record(name: str) -> Record:
-    found = []
+    found, work = [], 1.0
     for world_size in WORLD_SIZES:
         with RankPool(world_size, timeout_s=TIMEOUT_S) as ranks:
             found.append(depends(ranks, name))
+            work = min(work, work_share(ranks, name))
     outputs = {
         output: {
             "shares": {dtype: round(share, 3) for dtype, share in worst.shares.items()},
@@ -122,6 +125,7 @@ def _record(name: str) -> Record:
     return {
         "behaviour": behaviour(problems.load(name)),
         "world_sizes": list(WORLD_SIZES),
+        "work": math.floor(100 * work) / 100,
         "outputs": outputs,
     }
 

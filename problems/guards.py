@@ -19,7 +19,9 @@ from problems import ProblemModule
 PATH = Path(__file__).with_name("guards.json")
 LEAST_SHARE, LEAST_UNKNOWNS = 1 / 8, 64
 
-Record = Mapping[str, Any]  # JSON: `behaviour`, `world_sizes`, and by output `shares`, `unknowns`
+Record = Mapping[
+    str, Any
+]  # JSON: `behaviour`, `world_sizes`, `work`, and by output `shares`, `unknowns`
 
 
 def chained_outputs(module: ProblemModule, dtype: str) -> tuple[str, ...]:
@@ -45,6 +47,11 @@ def reason(module: ProblemModule, dtype: str) -> str:
         unknowns = max(f["unknowns"] for f in among if f["shares"][dtype] >= LEAST_SHARE)
         return f"the answer has {unknowns} unknowns"
     return f"a rank cannot tell {share:.0%} of its answer alone"
+
+
+def work_share(module: ProblemModule) -> float:
+    """Return how much of `cost` a timed call needs on average, where options ask for less."""
+    return float(stored().get(module.slug, {}).get("work", 1.0))
 
 
 def stored() -> dict[str, Any]:

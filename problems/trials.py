@@ -34,6 +34,10 @@ class TrialSpec:
     slot: int | None = None
 
     @property
+    def timed(self) -> bool:
+        return self.slot is not None
+
+    @property
     def turn(self) -> int:
         """Return the number that parameters and ragged lengths depend on."""
         return self.trial if self.slot is None else self.slot

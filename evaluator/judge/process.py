@@ -34,6 +34,7 @@ from evaluator.sandbox.hardware import environment
 from evaluator.sandbox.rank_group import RankGroup
 from evaluator.timing.limits import limits_of
 from evaluator.timing.roofline import exceeds_roofline, roofline_bounds, unbeatable_us
+from problems.guards import work_share
 from problems.trials import TrialSpec, trials_before_timing
 
 CORES_PER_RANK = 4
@@ -111,6 +112,7 @@ def _check_bound(context: RunContext) -> Fault | None:
     cost = module.cost(
         module.dims(size.m, size.n, job.world_size), job.world_size, job.dtype.itemsize
     )
+    cost = cost.times(work_share(module))
     context.findings.bounds = found = roofline_bounds(cost, job.dtype, limits, timing.burst_calls)
     if not exceeds_roofline(found, timing.kernel_us):
         return None

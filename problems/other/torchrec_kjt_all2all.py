@@ -51,7 +51,7 @@ def make_inputs(ctx: RankContext, d: Dims) -> dict[str, object]:
     batch = d.batch - ctx.pick(0, ctx.rank * ctx.turn % 5)
     ctx.reseed_upstream(ctx.rank + 1000003 * (ctx.turn - ctx.spec.trial))  # timed shapes stay
     published = ctx.randint(5, 21, sum(key_splits), batch).flatten()
-    if ctx.spec.slot is not None:
+    if ctx.spec.timed:
         ctx.reseed_upstream(ctx.rank)
     mean = 13 + ctx.turn * (ctx.rank + 1) % 3
     uneven = ctx.integers(torch.zeros(len(published) // 2, dtype=torch.int64), -mean, mean + 1)

@@ -8,11 +8,14 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from evaluator.buffers import control_page
-from evaluator.judge import prefork
+from evaluator.judge import prefork, process
 from evaluator.messages.report import OutputCheck, Verdict
+from evaluator.oracle import group
 from evaluator.oracle.group import OracleGroup
 from evaluator.oracle.rank import OracleRank
 from evaluator.sandbox import logs, rank_group, sandbox, seccomp
+from problems.spec import Problem
+from problems.trials import TrialSpec, timed_trial
 from tests.evaluator.tuned_judge import hurried
 
 
@@ -72,6 +75,20 @@ def no_locks() -> None:
     _replace(OracleRank, "chain_inputs", nothing)
 
 
+def no_trials_after_timing() -> None:
+    """Nobody is asked for anything once the timed phase is over."""
+    _replace(process, "trials_before_timing", lambda count: count)
+
+
+def timed_calls_alike() -> None:
+    """Options and ragged lengths of all timed calls are the first ones."""
+
+    def first_slot(problem: Problem, size: str, trial: int, slot: int) -> TrialSpec:
+        return timed_trial(problem, size, trial, 0)
+
+    _replace(group, "timed_trial", first_slot)
+
+
 def only_rank_zero_compared() -> None:
     """A wrong answer keeps its rank from the next inputs, so that goes, too."""
     no_locks()
@@ -119,6 +136,8 @@ MUTATIONS: dict[str, Callable[[], None]] = {
         no_guard_bands,
         no_input_comparison,
         no_locks,
+        no_trials_after_timing,
+        timed_calls_alike,
         only_rank_zero_compared,
         no_seccomp,
         no_private_network,
