@@ -31,7 +31,6 @@ from evaluator.messages.report import OutputCheck
 from evaluator.oracle.rank import OracleRank
 from evaluator.oracle.worker_process import Assignment, Order, WorkerSetup, serve
 from evaluator.timing.timing import PACES
-from problems.guards import chained_outputs
 from problems.trials import TrialSpec, correctness_trials, timed_trial
 
 T = TypeVar("T")
@@ -100,12 +99,6 @@ class OracleGroup:
     def mutates(self) -> bool:
         """Return whether a call changes some of its arguments."""
         return bool(self.module.problem.mutates)
-
-    @property
-    def is_chained(self) -> bool:
-        """Return whether each call's inputs open with the answer before. Where they cannot, single
-        calls are the guard."""
-        return bool(chained_outputs(self.module, self.job.dtype))
 
     @property
     def batch_calls(self) -> int:

@@ -130,15 +130,14 @@ class OracleRank:
                 self.canaries.fill(place.region(slab), place.dtype)
 
     def chain_inputs(self, key: str, indices: tuple[int, ...]) -> Chain:
-        """Have each of these calls open with the answer of the one before, on both sides, from now
-        on.
+        """Have each of these calls open with what the one before tells a rank that it cannot know
+        alone, on both sides, from now on.
 
-        With those only that tell a rank what it cannot know alone; no other call is locked. Returns
-        what ranks have to be told.
+        No other call is locked. Returns what ranks have to be told.
         """
         self.locks.clear()
         calls, chained = self.caches[key].calls, chained_outputs(self.module, self.job.dtype)
-        for before, after in itertools.pairwise(indices if chained else ()):
+        for before, after in itertools.pairwise(indices):
             answers = calls[before].named_answers(self.module.problem.mutates, chained)
             if lock := make_lock(calls[after].span, answers, self.tolerance):
                 self.locks[after] = lock
