@@ -46,7 +46,9 @@ def reason(module: ProblemModule, dtype: str) -> str:
     if share >= LEAST_SHARE and not chained:
         unknowns = max(f["unknowns"] for f in among if f["shares"][dtype] >= LEAST_SHARE)
         return f"the answer has {unknowns} unknowns"
-    return f"a rank cannot tell {share:.0%} of its answer alone"
+    if not chained:
+        return f"a rank can tell {1 - share:.0%} of its answer alone"
+    return f"no rank can tell {share:.0%} of {', '.join(chained)} alone"
 
 
 def work_share(module: ProblemModule) -> float:
