@@ -73,7 +73,11 @@ ENOUGH = {"shares": {"float32": guards.LEAST_SHARE}, "unknowns": guards.LEAST_UN
         ({"total": {**ENOUGH, "unknowns": 1}}, (), "1 unknowns"),
         ({"total": {**ENOUGH, "shares": {"float32": 0.01}}}, (), "a rank can tell 99%"),
         ({}, (), "no output"),
-        ({"total": ENOUGH, "own": {**ENOUGH, "unknowns": 0}}, ("total",), "no rank can tell 12% of total alone"),
+        (
+            {"total": ENOUGH, "own": {**ENOUGH, "unknowns": 0}},
+            ("total",),
+            "no rank can tell 12% of total alone",
+        ),
     ],
 )
 def test_a_guard_follows_from_what_was_measured(
