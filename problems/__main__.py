@@ -43,6 +43,7 @@ def _parser() -> argparse.ArgumentParser:
     audit = commands.add_parser("audit", help="screen and keep what was found")
     audit.add_argument("problem", nargs="*", help="slug, number or dotted name; default: all")
     audit.add_argument("--profile", choices=PROFILES, help="default: both")
+    audit.add_argument("--guards", action="store_true", help="measure only what guards timed calls")
     audit.add_argument("--seeds", type=int, default=100, help="hardened inputs, per world size")
     audit.add_argument("--jobs", type=int, default=1, help="problems screened at once")
     audit.add_argument("--cuda", action="store_true", help="on 4 GPUs with NCCL, not on the CPU")
@@ -124,6 +125,18 @@ def _screen_one(ranks: RankPool, name: str, arguments: argparse.Namespace) -> in
 def _audit(arguments: argparse.Namespace) -> int:
     """Screen and store; return 1 when a scored problem errs under `hardened`, or any fails."""
     from problems import health, health_table
+
+    erring = 0 if arguments.guards else _audit_checks(arguments)
+    if arguments.guards or arguments.profile is None:
+        erring += _audit_guards(_names(arguments))
+    health_table.write(health.stored())
+    print(f"wrote {health.PATH} and {health_table.PATH}; {erring} problems err")
+    return 1 if erring else 0
+
+
+def _audit_checks(arguments: argparse.Namespace) -> int:
+    """Screen and store; return how many problems err."""
+    from problems import health
     from problems.ranks import RankFailure
 
     erring = 0
@@ -141,9 +154,27 @@ def _audit(arguments: argparse.Namespace) -> int:
                 wrong = bool(surprises) and scored and plan.profile == "hardened"
             erring += wrong
             print(f"{slug} {plan.profile}: {said}", flush=True)
-    health_table.write(health.stored())
-    print(f"wrote {health.PATH} and {health_table.PATH}; {erring} problems err")
-    return 1 if erring else 0
+    return erring
+
+
+def _audit_guards(names: Sequence[str]) -> int:
+    """Measure, store and print what guards timed calls and why; return how many problems fail."""
+    from problems import guards
+    from problems.dependence import measured
+    from problems.ranks import RankFailure
+
+    failed = 0
+    for slug, found in measured(names):
+        if isinstance(found, RankFailure):
+            failed += 1
+            print(f"{slug}: {found}", flush=True)
+            continue
+        guards.store(slug, found)
+        module = problems.load(problems.find(slug))
+        for dtype in module.problem.tolerances:
+            said = f"{guards.guard(module, dtype)}, as {guards.reason(module, dtype)}"
+            print(f"{slug} {dtype}: {said}", flush=True)
+    return failed
 
 
 def _export(arguments: argparse.Namespace) -> int:

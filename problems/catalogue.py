@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import problems
-from problems import ProblemModule, health
+from problems import ProblemModule, guards, health
 
 PATH = Path(__file__).parents[1] / "fixtures" / "problems.json"
 VERSION = 1
@@ -80,6 +80,7 @@ def _entry(module: ProblemModule, found: Mapping[str, Any]) -> dict[str, Any]:
         "costs": _costs(module),
         "requirements": asdict(problem.requirements),
         "health": _health(found),
+        "timed_guards": _timed_guards(module),
         "baselines": _baselines(module),
     }
 
@@ -89,6 +90,14 @@ def _health(found: Mapping[str, Any]) -> dict[str, Any]:
     return {
         profile: {key: value for key, value in part.items() if key != "behaviour"}
         for profile, part in found.items()
+    }
+
+
+def _timed_guards(module: ProblemModule) -> dict[str, dict[str, str]]:
+    """Return by dtype what guards timed calls, and why."""
+    return {
+        dtype: {"guard": guards.guard(module, dtype), "reason": guards.reason(module, dtype)}
+        for dtype in module.problem.tolerances
     }
 
 

@@ -27,6 +27,8 @@ GAIN_LOW, GAIN_HIGH = 0.75, 1.5
 
 @dataclass(frozen=True, kw_only=True)
 class RankContext:
+    """Draw one rank's inputs. Another `draw` gives other hardened values of the same trial."""
+
     rank: int
     world_size: int
     number: int
@@ -35,13 +37,15 @@ class RankContext:
     secret: bytes
     dtype: torch.dtype
     device: torch.device
+    draw: int = 0
     _streams: dict[str, torch.Generator] = field(default_factory=dict, repr=False)
     _choices: count[int] = field(default_factory=count, repr=False)
 
     @property
     def turn(self) -> int:
-        """Return the number that shapes may depend on: the trial, but 0 while timed."""
-        return 0 if self.spec.timed else self.spec.trial
+        """Return the number that ragged lengths may depend on: in timed batches that of the slot,
+        so that every batch has the same."""
+        return self.spec.turn
 
     @property
     def _hardened(self) -> bool:
@@ -136,13 +140,14 @@ class RankContext:
     def choose(self, published: T, options: Sequence[T]) -> T:
         """Return the published value (upstream) or one option, the same on every rank (hardened).
 
-        The options take turns from a secret start, so few trials meet all of them. The first one
-        is timed: it has to be as hard to guess around as the others.
+        The options take turns from a secret start, so few trials meet all of them. The slots of a
+        timed batch begin with the first, so that every run times the same ones.
         """
-        start = secret_int(self.secret, self.number, "choice", next(self._choices))
+        place = next(self._choices)
         if not self._hardened:
             return published
-        return options[0 if self.spec.timed else (start + self.spec.trial) % len(options)]
+        start = 0 if self.spec.timed else secret_int(self.secret, self.number, "choice", place)
+        return options[(start + self.spec.turn) % len(options)]
 
     def pick(self, published: T, hardened: T) -> T:
         """Return the first (upstream) or second value; draw both in any case, each in its place."""
@@ -162,7 +167,8 @@ class RankContext:
 
     def _stream(self, shared: bool) -> torch.Generator:
         owner = "shared" if shared else f"rank {self.rank}"
-        seed = secret_int(self.secret, self.number, self.spec.trial, owner)
+        again = (self.draw,) if self.draw else ()
+        seed = secret_int(self.secret, self.number, self.spec.trial, owner, *again)
         return self._seeded(owner, seed, self.device.type)
 
     def _seeded(self, name: str, seed: int, device: str) -> torch.Generator:

@@ -20,7 +20,7 @@ from typing import Any
 import torch
 
 import problems
-from problems import ProblemModule
+from problems import ProblemModule, guards
 from problems.ranks import RankFailure, RankPool
 from problems.screen import TRIALS, Finding, screen
 from problems.trials import PROFILES
@@ -171,7 +171,8 @@ def unaudited(names: Sequence[str]) -> list[str]:
 
 def _is_audited(module: ProblemModule, found: Mapping[str, Any]) -> bool:
     of_this_code = {p for p, part in found.items() if part["behaviour"] == behaviour(module)}
-    return of_this_code >= set(PROFILES)
+    is_measured = guards.stored().get(module.slug, {}).get("behaviour") == behaviour(module)
+    return is_measured and of_this_code >= set(PROFILES)
 
 
 def store(slug: str, found: Health) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import problems
+from problems import ProblemModule, guards
 from problems.health import margins
 
 PATH = Path(__file__).parents[1] / "docs" / "problem-health.md"
@@ -30,6 +31,16 @@ GPUs, float16.
 one, over dtypes, seeds and world sizes, in tolerances: 1 is the limit, and a dash means that no
 unit exists because exact values differ. [problem-format.md](problem-format.md) says more.
 """
+GUARDS = """
+## What guards timed calls
+
+Inputs of a timed batch are *chained*, each opening with the answer before, where every rank needs
+the others for at least an eighth of some answer's elements, and these depend on 64 numbers of the
+others or more (measured on 2 and 4 ranks, at twice the size `tiny`, for each option in turn).
+Elsewhere a rank could open them alone, and *single calls* are the guard. *Work* is what a timed
+call needs on average, over what the first one does, whose cost is known.
+"""
+GUARD_COLUMNS = ("#", "problem", "float32", "bfloat16", "float16", "because in bfloat16", "work")
 COLUMNS = (
     *("#", "problem", "upstream accepts wrongly", "upstream rejects wrongly"),
     *("hardened errs on", "worst honest", "cheapest wrong", "seeds x world sizes"),
@@ -49,7 +60,19 @@ def table(health: Mapping[str, Mapping[str, Any]]) -> str:
     ]
     lines = [_line(COLUMNS), _line(["---"] * len(COLUMNS)), *map(_line, rows)]
     unscored = ["", "## Never counted under `hardened`", "", *notes] if notes else []
-    return "\n".join([HEAD, *lines, *unscored]) + "\n"
+    return "\n".join([HEAD, *lines, *unscored, GUARDS, *_guard_lines()]) + "\n"
+
+
+def _guard_lines() -> list[str]:
+    rows = [_guard_row(problems.load(name)) for name in problems.names()]
+    return [_line(GUARD_COLUMNS), _line(["---"] * len(GUARD_COLUMNS)), *map(_line, rows)]
+
+
+def _guard_row(module: ProblemModule) -> Sequence[str]:
+    kinds = [guards.guard(module, dtype) for dtype in GUARD_COLUMNS[2:5]]
+    work = f"{guards.work_share(module):.2f}"
+    title = (str(module.problem.number), f"`{module.slug}`")
+    return [*title, *kinds, guards.reason(module, "bfloat16"), work]
 
 
 def _row(name: str, health: Mapping[str, Mapping[str, Any]]) -> Sequence[str]:

@@ -178,19 +178,20 @@ def _bytes_received(rank: int, world_size: int, name: str) -> int:
     stage = _stage(rank, world_size, module, timed_trial(module.problem, "tiny", 0))
     used = arguments(stage.inputs, stage.groups)
     dist.barrier()
-    start = _socket_bytes()
+    start = socket_bytes()
     dist.barrier()
-    barrier = _socket_bytes() - start
+    barrier = socket_bytes() - start
     stage.module.reference(*used)
     dist.barrier()
-    return _socket_bytes() - start - 2 * barrier
+    return socket_bytes() - start - 2 * barrier
 
 
 def _has_gaps(output: Tensor) -> bool:
     return not output.is_contiguous()
 
 
-def _socket_bytes() -> int:
+def socket_bytes() -> int:
+    """Return the bytes that this process has received on all of its sockets."""
     return sum(
         _tcp_bytes(int(path.name)) for path in Path("/proc/self/fd").iterdir() if path.is_socket()
     )

@@ -10,7 +10,7 @@ import builtins
 import dis
 import inspect
 from collections.abc import Callable, Mapping
-from itertools import pairwise
+from itertools import pairwise, product
 from math import prod
 from types import CodeType
 
@@ -127,24 +127,23 @@ def trials_differ(module: ProblemModule) -> Complaints:
     return [f"hardened trials {index} and {index + 1} have the same inputs" for index in same]
 
 
-def timed_trials_keep_shapes(module: ProblemModule) -> Complaints:
+def timed_slots_keep_shapes(module: ProblemModule) -> Complaints:
     complaints = []
-    for profile in PROFILES:
-        for rank in range(4):
-            first, *others = (
-                shapes_of(
-                    inputs_of(
-                        module,
-                        timed_trial(module.problem, "tiny", trial),
-                        profile,
-                        rank=rank,
-                        world_size=4,
-                    )
+    for profile, rank, slot in product(PROFILES, range(4), (0, 1, 5)):
+        first, *others = (
+            shapes_of(
+                inputs_of(
+                    module,
+                    timed_trial(module.problem, "tiny", trial, slot),
+                    profile,
+                    rank=rank,
+                    world_size=4,
                 )
-                for trial in range(5)
             )
-            if any(other != first for other in others):
-                complaints.append(f"{profile}: shapes or parameters of timed trials vary")
+            for trial in range(5)
+        )
+        if any(other != first for other in others):
+            complaints.append(f"{profile}: shapes or parameters of a timed slot vary")
     return complaints[:1]
 
 
@@ -223,7 +222,7 @@ RULES: Mapping[str, Callable[[ProblemModule], Complaints]] = {
         inputs_can_be_repeated,
         ranks_differ,
         trials_differ,
-        timed_trials_keep_shapes,
+        timed_slots_keep_shapes,
         hidden_shapes_can_be_built,
         groups_lie_on_the_mesh,
         dims_are_integers,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType, SimpleNamespace
 from typing import TYPE_CHECKING
 
@@ -127,6 +127,15 @@ class Cost:
     flops: float
     hbm_bytes: float
     exchanges: int = 1
+
+    def times(self, share: float) -> Cost:
+        """Return so large a share of this work, in as many exchanges."""
+        return replace(
+            self,
+            wire_bytes=share * self.wire_bytes,
+            flops=share * self.flops,
+            hbm_bytes=share * self.hbm_bytes,
+        )
 
 
 class Dims(SimpleNamespace):

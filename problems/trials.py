@@ -10,13 +10,19 @@ from problems.spec import Problem, Size
 PROFILES = ("upstream", "hardened")
 SCALES = (1.0, 0.125, 8.0)
 SHIFT = 0.5
+PUBLISHED_KINDS = (
+    *((scale, 0.0, f"scale {scale:g}") for scale in SCALES),
+    (1.0, SHIFT, f"mean {SHIFT:g}"),
+)
+HIDDEN_KINDS = 2
 
 
 @dataclass(frozen=True, kw_only=True)
 class TrialSpec:
     """Describe one seeded set of inputs. `scale` and `shift` transform normal draws if hardened.
 
-    In a `timed` trial, parameters and shapes are the same for every trial number.
+    `slot` is its place in a timed batch, None for a correctness trial. Parameters, ragged lengths
+    and scales of a slot are the same for every trial number, so batches of a run are alike.
     """
 
     trial: int
@@ -25,7 +31,16 @@ class TrialSpec:
     note: str
     scale: float = 1.0
     shift: float = 0.0
-    timed: bool = False
+    slot: int | None = None
+
+    @property
+    def timed(self) -> bool:
+        return self.slot is not None
+
+    @property
+    def turn(self) -> int:
+        """Return the number that parameters and ragged lengths depend on."""
+        return self.trial if self.slot is None else self.slot
 
 
 def correctness_trials(
@@ -46,10 +61,26 @@ def correctness_trials(
     return tuple(_hardened_trial(problem, published, trial, secret) for trial in range(count))
 
 
-def timed_trial(problem: Problem, size: str, trial: int) -> TrialSpec:
-    """Return the published shape at scale one; give a trial that no correctness check used."""
+def trials_before_timing(count: int) -> int:
+    """Return how many of so many correctness trials come before the timed phase. The others, in a
+    usual run those of hidden shapes, nobody sees before it is over."""
+    return max(1, count - HIDDEN_KINDS)
+
+
+def timed_trial(problem: Problem, size: str, trial: int, slot: int = 0) -> TrialSpec:
+    """Return a call of a timed batch: the published shape, as its least cost is known, with scale
+    and mean by turns. Give a trial that no correctness check used."""
     published = _published(problem, size)
-    return TrialSpec(trial=trial, m=published.m, n=published.n, note="timed", timed=True)
+    scale, shift, _ = PUBLISHED_KINDS[slot % len(PUBLISHED_KINDS)]
+    return TrialSpec(
+        trial=trial,
+        m=published.m,
+        n=published.n,
+        note="timed",
+        scale=scale,
+        shift=shift,
+        slot=slot,
+    )
 
 
 def secret_int(secret: bytes, *parts: object) -> int:
@@ -67,11 +98,10 @@ def _published(problem: Problem, size: str) -> Size:
 
 def _hardened_trial(problem: Problem, published: Size, trial: int, secret: bytes) -> TrialSpec:
     m, n = published.m, published.n
-    kind = trial % 6
-    if kind < 3:
-        scale, shift, note = SCALES[kind], 0.0, f"published shape, scale {SCALES[kind]:g}"
-    elif kind == 3:
-        scale, shift, note = 1.0, SHIFT, f"published shape, mean {SHIFT:g}"
+    kind = trial % (len(PUBLISHED_KINDS) + HIDDEN_KINDS)
+    if kind < len(PUBLISHED_KINDS):
+        scale, shift, values = PUBLISHED_KINDS[kind]
+        note = f"published shape, {values}"
     else:
         m = _hidden_length(m, problem.m_step, secret, problem.number, trial, "m")
         n = _hidden_length(n, problem.n_step, secret, problem.number, trial, "n")

@@ -22,14 +22,12 @@ from evaluator.buffers import cuda_kernel
 from evaluator.buffers.scrambling import DTYPES, SOURCE, Span, key_of, key_stream, signed
 from evaluator.buffers.slab import Place
 from evaluator.timing.timing import LOCK_PLACES, LOCKED_WORDS
-from problems.comparison import limits, rms
+from problems.comparison import rms
 from problems.spec import Tolerance
+from problems.thresholds import distances, usable
 
 SPAN_BYTES = 64 << 20
-FARTHER = 4.0  # than the tolerance lets an answer be from the truth
-_SMALL = 0.1  # of the root mean square: less may be an element that is always zero
 _SAMPLE = 1 << 16
-_LEAST_SHARE = 2.0**-10
 
 Chain = dict[str, Any]  # JSON for a rank: how the calls of a batch open
 
@@ -72,8 +70,9 @@ class InputLock:
 def make_lock(
     span: Span | None, answers: list[tuple[Place, torch.Tensor]], tolerance: Tolerance
 ) -> InputLock | None:
-    """Return a lock of a span that opens with the largest of some answers; None where there is
-    nothing to lock, or where no answer has enough elements that nobody can guess."""
+    """Return a lock of a span that opens with the largest of some answers, each of which tells a
+    rank what it cannot know alone (`problems.guards`); None where there is nothing to lock, or
+    where no answer has enough elements that nobody can guess."""
     known = [(place, truth) for place, truth in answers if place.dtype in DTYPES]
     place, truth = max(known, key=lambda one: one[1].numel(), default=(None, None))
     if span is None or place is None or truth is None or truth.numel() < LOCK_PLACES:
@@ -81,13 +80,11 @@ def make_lock(
     flat = truth.detach().reshape(-1)
     usual = rms(flat[torch.randint(len(flat), (_SAMPLE,), device=flat.device)])
     drawn = _drawn(4 * LOCK_PLACES, len(flat)).to(flat.device)
-    values = flat[drawn].double()
-    drawn = drawn[values.isfinite() & (values.abs() > _SMALL * usual)][:LOCK_PLACES]
+    drawn = drawn[usable(flat[drawn].double(), usual)][:LOCK_PLACES]
     if len(drawn) < LOCK_PLACES:
         return None
     values = flat[drawn].double()
-    allowed = limits(values, tolerance, 1.0 if tolerance.absolute else usual)
-    farther = torch.maximum(FARTHER * allowed, _LEAST_SHARE * values.abs())
+    farther = distances(values, tolerance, usual)
     above = _random(LOCK_PLACES).to(flat.device) % 2 == 0
     thresholds = torch.where(above, values - farther, values + farther)
     node = {

@@ -14,6 +14,7 @@ import select
 import signal
 import sys
 import time
+from collections.abc import Sequence
 from typing import IO
 
 from evaluator.diagnosis.diagnose import first_fault
@@ -33,6 +34,8 @@ from evaluator.sandbox.hardware import environment
 from evaluator.sandbox.rank_group import RankGroup
 from evaluator.timing.limits import limits_of
 from evaluator.timing.roofline import exceeds_roofline, roofline_bounds, unbeatable_us
+from problems.guards import work_share
+from problems.trials import TrialSpec, trials_before_timing
 
 CORES_PER_RANK = 4
 PREPARE_AFTER_S, IDLE_S = 0.3, 600.0
@@ -83,10 +86,14 @@ def _run_phases(context: RunContext) -> Fault | None:
         with context.host.building(), context.phase(Phase.BUILD):
             _build(context)
         with context.host.alone():
+            trials = context.oracle.trials
+            before = trials_before_timing(len(trials))
             with context.phase(Phase.VERIFY):
-                _verify(context)
+                _verify(context, trials[:before])
             with context.phase(Phase.TIMED):
                 time_both(context)
+            with context.phase(Phase.VERIFY):
+                _verify_again(context, trials[before:])
             context.submission.check_health()
             with context.phase(Phase.PROFILE):
                 profile(context)
@@ -110,6 +117,7 @@ def _check_bound(context: RunContext) -> Fault | None:
     cost = module.cost(
         module.dims(size.m, size.n, job.world_size), job.world_size, job.dtype.itemsize
     )
+    cost = cost.times(work_share(module))
     context.findings.bounds = found = roofline_bounds(cost, job.dtype, limits, timing.burst_calls)
     if not exceeds_roofline(found, timing.kernel_us):
         return None
@@ -136,10 +144,10 @@ def _build(context: RunContext) -> None:
     context.give_slabs(context.submission)
 
 
-def _verify(context: RunContext) -> None:
-    """Judge the trials in lockstep: fresh inputs, poisoned outputs, skewed starts, every element
+def _verify(context: RunContext, trials: Sequence[tuple[str, TrialSpec]]) -> None:
+    """Judge trials in lockstep: fresh inputs, poisoned outputs, skewed starts, every element
     compared."""
-    for done, (key, spec) in enumerate(context.oracle.trials):
+    for done, (key, spec) in enumerate(trials, start=len(context.findings.trials)):
         context.oracle.make_ready(key)
         context.submission.load(context.oracle.plans(key))
         context.oracle.clear(key, SUBMISSION)
@@ -152,7 +160,18 @@ def _verify(context: RunContext) -> None:
         if not trial.passed:
             raise first_fault(trial.checks, f"trial {done} ({spec.note})")
         context.oracle.drop(key)
-        context.emit(Progress(phase=Phase.VERIFY, done=done + 1, total=len(context.oracle.trials)))
+        total = len(context.oracle.trials)
+        context.emit(Progress(phase=Phase.VERIFY, done=done + 1, total=total))
+
+
+def _verify_again(context: RunContext, trials: Sequence[tuple[str, TrialSpec]]) -> None:
+    """Judge the trials that were left: a kernel that has counted its calls believes that none
+    comes. Then lay out timed calls again, those of the profile ready to be made."""
+    context.oracle.chain_inputs("timed", (), locked=False)
+    _verify(context, trials)
+    context.submission.load(context.oracle.plans("timed"))
+    with context.submission.paused():
+        context.oracle.clear("timed", SUBMISSION)
 
 
 def _end(submission: RankGroup, findings: Findings) -> None:

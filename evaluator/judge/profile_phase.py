@@ -14,7 +14,6 @@ from evaluator.messages.report import Verdict
 from evaluator.profiling.mechanism import mechanisms, reaches_peers, read_instructions, uses_nccl
 from evaluator.profiling.timeline import align, read_timeline
 
-PROFILED_CALLS = 2
 KEPT_EVENTS = 400
 
 
@@ -24,8 +23,7 @@ def profile(context: RunContext) -> None:
     raws: list[bytes] = []
     code = b""
     try:
-        calls = tuple(range(min(PROFILED_CALLS, context.oracle.batch_calls)))
-        raws = context.submission.ask(Command.PROFILE, calls)
+        raws = context.submission.ask(Command.PROFILE, context.oracle.warm_up_calls)
         code = context.submission.ask(Command.DEVICE_CODE)[0]
     except Fault as fault:
         if fault.verdict is Verdict.TIMEOUT:

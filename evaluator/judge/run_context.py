@@ -60,7 +60,7 @@ class RunContext:
 
     @contextlib.contextmanager
     def phase(self, phase: Phase) -> Iterator[None]:
-        """Begin a phase on both sides, and record how long the block takes."""
+        """Begin a phase on both sides, and add how long the block takes."""
         self.findings.phase = phase
         self.submission.enter(phase)
         self.reference.enter(phase)
@@ -69,7 +69,8 @@ class RunContext:
         try:
             yield
         finally:
-            self.findings.phase_s[phase] = round(time.monotonic() - began, 4)
+            took_s = self.findings.phase_s.get(phase, 0.0) + time.monotonic() - began
+            self.findings.phase_s[phase] = round(took_s, 4)
 
     def start(self, side: RankGroup) -> None:
         """Have the side's ranks join their group and import their entry; `wait_ready` waits for

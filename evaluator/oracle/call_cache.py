@@ -67,6 +67,13 @@ class Call:
         changed = [place for wanted in mutates for name, place, _ in placed if name == wanted]
         return list(zip((*self.outputs, *changed), self.truth, strict=True))
 
+    def named_answers(
+        self, mutates: tuple[str, ...], wanted: tuple[str, ...]
+    ) -> list[tuple[Place, Tensor]]:
+        """Return of `answers` those of some names."""
+        named = zip(self.names, self.answers(mutates), strict=True)
+        return [answer for name, answer in named if name in wanted]
+
 
 def first_differences(one: Tensor, other: Tensor) -> Tensor:
     """Return the offsets of bytes that differ, of the first few million that have any: int64."""

@@ -158,12 +158,13 @@ class OracleGroup:
     def refresh(self) -> bool:
         """Make fresh inputs and answers for the timed batch; True where the layout changed."""
         before = self._plans.get("timed")
-        count = self._batch_calls + (0 if before else SPARE_CALLS)
+        spare = 0 if before else SPARE_CALLS
+        slots = [*range(spare), *range(self._batch_calls)]
         first = self.job.trials + self._made
-        self._made += count
+        self._made += len(slots)
         specs = [
-            timed_trial(self.module.problem, self.job.size, first + offset)
-            for offset in range(count)
+            timed_trial(self.module.problem, self.job.size, first + number, slot)
+            for number, slot in enumerate(slots)
         ]
         self._prepare("timed", specs, kept=SPARE_CALLS if before else 0, check_reference=False)
         return before is not None and before != self._plans["timed"]

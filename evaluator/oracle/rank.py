@@ -31,6 +31,7 @@ from problems.calls import Outputs, keys_of_ties, mutated, true_answer
 from problems.calls import call as answers
 from problems.comparison import compare
 from problems.context import RankContext
+from problems.guards import chained_outputs
 from problems.spec import Tolerance
 from problems.trials import TrialSpec
 
@@ -129,17 +130,17 @@ class OracleRank:
         for call in cache.calls[:spare]:
             self._write(slab, call, None)
 
-    def chain_inputs(self, key: str, indices: tuple[int, ...], locked: bool = True) -> Chain:
-        """Have these calls follow each other, each open with the answer of the one before, on both
-        sides, from now on.
+    def chain_inputs(self, key: str, indices: tuple[int, ...], locked: bool) -> Chain:
+        """Have each of these calls open with what the one before tells a rank that it cannot know
+        alone, on both sides, from now on.
 
-        Not where other answers are as good; no other call is locked. Returns what ranks have to be
-        told.
+        No other call is locked. Returns what ranks have to be told.
         """
         self.locks.clear()
-        calls = self.caches[key].calls if locked and not self.module.settle else []
-        for before, after in itertools.pairwise(indices if calls else ()):
-            answers = calls[before].answers(self.module.problem.mutates)
+        chained = chained_outputs(self.module, self.job.dtype) if locked else ()
+        calls = self.caches[key].calls
+        for before, after in itertools.pairwise(indices if chained else ()):
+            answers = calls[before].named_answers(self.module.problem.mutates, chained)
             if lock := make_lock(calls[after].span, answers, self.tolerance):
                 self.locks[after] = lock
         nodes = [self.locks[index].node if index in self.locks else None for index in indices]

@@ -34,7 +34,7 @@ problem = Problem(
     known_issues=(
         "PKB compares ids as floats with 1 % tolerance, and wrong ids of the same size pass.",
         "PKB never passes weights, stride_per_key or stagger, nor batches of unequal size.",
-        "While timed, lists keep their lengths under `upstream`: they are the first trial's.",
+        "Under `upstream` lists of a timed batch's slot keep the lengths of one trial.",
     ),
 )
 

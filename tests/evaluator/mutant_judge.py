@@ -16,13 +16,16 @@ from evaluator.buffers import control_page
 from evaluator.buffers.input_locks import Chain
 from evaluator.diagnosis import claim_reader
 from evaluator.host import processes
-from evaluator.judge import prefork
+from evaluator.judge import prefork, process
 from evaluator.messages.report import OutputCheck, Verdict
+from evaluator.oracle import group
 from evaluator.oracle.canaries import Canaries
 from evaluator.oracle.group import OracleGroup
 from evaluator.oracle.rank import OracleRank
 from evaluator.sandbox import logs, multicast_guard, rank_group, sandbox, seccomp
 from evaluator.sandbox.pausing import Pauser
+from problems.spec import Problem
+from problems.trials import TrialSpec, timed_trial
 from tests.evaluator.tuned_judge import hurried, with_device
 
 
@@ -72,6 +75,20 @@ def no_locks() -> None:
 
     unlocked.__name__ = "chain_inputs"  # by which a worker is told what to do
     _replace(OracleRank, "chain_inputs", unlocked)
+
+
+def no_trials_after_timing() -> None:
+    """Nobody is asked for anything once the timed phase is over."""
+    _replace(process, "trials_before_timing", lambda count: count)
+
+
+def timed_calls_alike() -> None:
+    """Options and ragged lengths of all timed calls are the first ones."""
+
+    def first_slot(problem: Problem, size: str, trial: int, slot: int) -> TrialSpec:
+        return timed_trial(problem, size, trial, 0)
+
+    _replace(group, "timed_trial", first_slot)
 
 
 def only_rank_zero_compared() -> None:
@@ -182,6 +199,8 @@ MUTATIONS: dict[str, Callable[[], None]] = {
         no_guard_bands,
         no_input_comparison,
         no_locks,
+        no_trials_after_timing,
+        timed_calls_alike,
         only_rank_zero_compared,
         no_seccomp,
         launcher_in_reach,

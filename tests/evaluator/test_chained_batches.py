@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 import pytest
 import torch
@@ -10,11 +12,22 @@ import torch
 from evaluator import Verdict
 from evaluator.buffers.slab import GUARD_BYTES
 from evaluator.rank.chaining import input_opener
-from problems import ProblemModule
+from problems import ProblemModule, guards
 from problems.trials import TrialSpec
 from tests.evaluator.test_oracle_rank import MODULE, Scene
 
 SPECS = [TrialSpec(trial=trial, m=64, n=32, note="") for trial in (0, 1)]
+
+MEASURED = {"shares": {"float32": 1.0, "bfloat16": 1.0}, "unknowns": guards.LEAST_UNKNOWNS}
+
+
+@pytest.fixture(autouse=True)
+def _depends_on_other_ranks(monkeypatch: pytest.MonkeyPatch) -> None:
+    _measure(monkeypatch, {"doubled": MEASURED})
+
+
+def _measure(monkeypatch: pytest.MonkeyPatch, outputs: Mapping[str, Any]) -> None:
+    monkeypatch.setattr(guards, "stored", lambda: {MODULE.slug: {"outputs": outputs}})
 
 
 class LockedScene(Scene):
@@ -23,7 +36,7 @@ class LockedScene(Scene):
     def __init__(self, module: ProblemModule = MODULE) -> None:
         super().__init__(module, SPECS)
         self.judge.clear("key", "submission")
-        first, self.node = self.judge.chain_inputs("key", (0, 1))["locks"]
+        first, self.node = self.judge.chain_inputs("key", (0, 1), True)["locks"]
         assert first is None
         self.judge.release("submission", (0, 1), 1, 0.0, True)
 
@@ -72,7 +85,37 @@ def test_where_other_answers_are_as_good_nothing_is_locked() -> None:
     module = replace(MODULE, keys=lambda *_: (), settle=lambda got, truth, keys: got)
     scene = Scene(module, SPECS)
     scene.judge.clear("key", "submission")
-    assert scene.judge.chain_inputs("key", (0, 1))["locks"] == [None, None]
+    assert scene.judge.chain_inputs("key", (0, 1), True)["locks"] == [None, None]
+
+
+@pytest.mark.parametrize(
+    "known",
+    [
+        {},
+        {"doubled": {**MEASURED, "unknowns": guards.LEAST_UNKNOWNS - 1}},
+        {"doubled": {**MEASURED, "shares": {"float32": 0.9 * guards.LEAST_SHARE}}},
+    ],
+    ids=["nothing_measured", "few_unknowns", "known_to_a_rank"],
+)
+def test_an_answer_that_a_rank_can_tell_alone_locks_nothing(
+    monkeypatch: pytest.MonkeyPatch, known: Mapping[str, Any]
+) -> None:
+    _measure(monkeypatch, known)
+    scene = Scene(MODULE, SPECS)
+    scene.judge.clear("key", "submission")
+    assert scene.judge.chain_inputs("key", (0, 1), True)["locks"] == [None, None]
+
+
+def test_a_lock_opens_with_an_answer_that_depends_on_others_and_with_no_larger_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    long = replace(SPECS[0], n=1024)
+    _measure(monkeypatch, {"grads": MEASURED})
+    scene = Scene(MODULE, [long, replace(long, trial=1)])
+    scene.judge.clear("key", "submission")
+    _, node = scene.judge.chain_inputs("key", (0, 1), True)["locks"]
+    calls = scene.judge.caches["key"].calls
+    assert node["answer"]["shape"] == [1024] == list(calls[0].truth[2].shape)
 
 
 def test_a_guard_band_that_a_kernel_wrote_is_broken_all_the_same() -> None:

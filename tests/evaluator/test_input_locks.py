@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import os
+import runpy
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,15 +14,18 @@ import torch
 from evaluator.buffers import memory
 from evaluator.buffers.input_locks import SPAN_BYTES, InputLock, kernel_for, make_lock, span_over
 from evaluator.buffers.memory import Memory
-from evaluator.buffers.scrambling import Span
+from evaluator.buffers.scrambling import Span, key_of
 from evaluator.buffers.slab import GUARD_BYTES, Place
 from evaluator.rank.calls import Slot, Work
 from evaluator.rank.chaining import chain
 from evaluator.timing.timing import LOCK_PLACES, LOCKED_WORDS
+from problems import guards
 from problems.spec import EXACT, Tolerance
+from tests.evaluator.kernel_files import HERE
 
 TOLERANCE = Tolerance(atol=1e-2, rtol=1e-2)
 CPU = torch.device("cpu")
+MISBEHAVING = HERE / "misbehaving"
 FLOATS = (torch.bfloat16, torch.float16, torch.float32, torch.float64)
 
 
@@ -168,6 +172,31 @@ def test_nothing_is_locked_without_inputs_or_floating_point_answers() -> None:
     assert make_lock(span_over((empty,)), [(answer, truth)], EXACT) is None
 
 
+def test_of_a_key_enough_places_are_secret() -> None:
+    """However little of an answer is unknown: 2^32 keys take longer to try than a call."""
+    assert guards.LEAST_SHARE * LOCK_PLACES >= 32
+
+
+def _spelled(kernel: str, own: torch.Tensor, truth: torch.Tensor) -> bool:
+    """Whether a hostile kernel has the key of a lock from its own inputs and the thresholds."""
+    attack = runpy.run_path(str(MISBEHAVING / f"{kernel}.py"))
+    lock = scene(truth).lock
+    given = own.flatten(), *_decoded(lock.node).values()
+    tried = (
+        [attack["key_places"](*given)] if "key_places" in attack else attack["keys_to_try"](*given)
+    )
+    return lock.key in {int(key_of(above)) for above in tried}
+
+
+@pytest.mark.parametrize("kernel", ["factor_spelled_by_thresholds", "keys_tried_over_one_number"])
+def test_one_unknown_is_spelled_by_thresholds_and_many_are_not(kernel: str) -> None:
+    """Why the audit counts unknowns: no lock is made of an answer that has few."""
+    own = a_truth()
+    assert _spelled(kernel, own, 0.37 * own)
+    assert not _spelled(kernel, own, a_truth())
+    assert not _spelled(kernel, own, own * torch.rand(64, 1, dtype=torch.float64))
+
+
 @pytest.mark.gpu(1)
 @pytest.mark.parametrize("dtype", FLOATS)
 def test_a_gpu_opens_what_the_judge_locked(dtype: torch.dtype) -> None:
@@ -178,5 +207,7 @@ def test_a_gpu_opens_what_the_judge_locked(dtype: torch.dtype) -> None:
 
 
 def _decoded(node: dict[str, Any]) -> dict[str, torch.Tensor]:
-    raw = bytearray(base64.b64decode(node["thresholds"]))
-    return {"thresholds": torch.frombuffer(raw, dtype=torch.float64)}
+    """Its elements and thresholds, in this order."""
+    dtypes = {"elements": torch.int64, "thresholds": torch.float64}
+    raw = {name: bytearray(base64.b64decode(node[name])) for name in dtypes}
+    return {name: torch.frombuffer(raw[name], dtype=dtype) for name, dtype in dtypes.items()}

@@ -125,10 +125,19 @@ def test_two_choices_of_one_trial_do_not_move_together() -> None:
     assert len(starts) > 1
 
 
-def test_timed_trials_take_the_first_option_and_the_first_turn() -> None:
-    timed = hardened(spec=replace(SPEC, timed=True))
-    assert timed.choose(9, (4, 5, 6)) == 4
-    assert (timed.turn, hardened().turn) == (0, 3)
+def test_slots_of_a_timed_batch_take_the_options_in_turn_whatever_the_trial() -> None:
+    for trial in (7, 20):
+        slots = [hardened(spec=replace(SPEC, trial=trial, slot=slot)) for slot in range(4)]
+        assert [timed.choose(9, (4, 5, 6)) for timed in slots] == [4, 5, 6, 4]
+        assert [timed.turn for timed in slots] == [0, 1, 2, 3]
+    assert hardened().turn == SPEC.trial
+
+
+def test_another_draw_changes_values_and_no_options() -> None:
+    one, other = hardened(), replace(hardened(), draw=1)
+    assert not torch.equal(one.randn(9), other.randn(9))
+    assert not torch.equal(one.randn(9, shared=True), other.randn(9, shared=True))
+    assert one.choose(9, range(50)) == other.choose(9, range(50))
 
 
 def test_a_group_is_named_by_its_axis() -> None:

@@ -85,7 +85,7 @@ def empty(ctx: RankContext, d: Dims) -> dict[str, object]:
         ("inputs_can_be_repeated", with_inputs(fresh), "drawn again"),
         ("ranks_differ", with_inputs(constant), "the same on ranks 0 and 1"),
         ("trials_differ", with_inputs(by_rank_alone), "have the same inputs"),
-        ("timed_trials_keep_shapes", with_inputs(wandering), "timed trials vary"),
+        ("timed_slots_keep_shapes", with_inputs(wandering), "a timed slot vary"),
         ("hidden_shapes_can_be_built", with_inputs(empty), "no input holds anything"),
         ("groups_lie_on_the_mesh", with_inputs(on_an_unknown_axis), "diagonal"),
         ("groups_lie_on_the_mesh", with_problem(mesh=("m", "n")), "does not hold"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from problems.spec import Problem, Size
-from problems.trials import SCALES, TrialSpec, correctness_trials, timed_trial
+from problems.trials import SCALES, TrialSpec, correctness_trials, timed_trial, trials_before_timing
 
 SIZES = {"tiny": Size(m=64, n=32), "one": Size(m=1, n=2)}
 
@@ -69,9 +69,21 @@ def test_a_size_too_small_to_hide_stays() -> None:
     assert {t.m for t in trials} == {1}
 
 
-def test_timed_trials_are_of_the_published_shape() -> None:
-    spec = timed_trial(problem(), "tiny", 7)
-    assert (spec.trial, spec.m, spec.n, spec.scale, spec.timed) == (7, 64, 32, 1.0, True)
+def test_timed_trials_are_of_the_published_shape_at_the_scales_of_correctness_trials() -> None:
+    slots = [timed_trial(problem(), "tiny", 7, slot) for slot in range(8)]
+    assert {(spec.trial, spec.m, spec.n) for spec in slots} == {(7, 64, 32)}
+    kinds = [(spec.scale, spec.shift) for spec in slots]
+    assert kinds[:4] == kinds[4:] == [(spec.scale, spec.shift) for spec in hardened(4)]
+
+
+@pytest.mark.parametrize(("count", "before"), [(1, 1), (2, 1), (3, 1), (4, 2), (6, 4)])
+def test_the_last_two_trials_come_after_the_timed_phase(count: int, before: int) -> None:
+    assert trials_before_timing(count) == before
+
+
+def test_those_of_a_usual_run_are_of_hidden_shapes() -> None:
+    after = hardened(6)[trials_before_timing(6) :]
+    assert ["hidden" in spec.note for spec in after] == [True, True]
 
 
 def test_unknown_sizes_and_profiles_say_which_exist() -> None:
