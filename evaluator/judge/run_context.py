@@ -133,33 +133,41 @@ def trial_call(side: RankGroup, oracle: OracleGroup) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class TimedBatch:
-    """Holds the judge's wall time of a batch in nanoseconds, and the ranks that said they were done
-    before their GPU was."""
+    """Holds the judge's wall time of a batch in microseconds, what each rank says of its own in
+    nanoseconds, and the ranks that said they were done before their GPU was."""
 
-    wall_ns: int
-    early_ranks: tuple[int, ...] = ()
+    wall_us: float
+    rank_ns: tuple[int, ...]
+    early_ranks: tuple[int, ...]
 
 
 def timed_batch(
     side: RankGroup, oracle: OracleGroup, batch: tuple[int, ...], *, empty: bool = False
 ) -> TimedBatch:
-    """Time a batch, or all of it but its calls.
+    """Time a batch, or all of it but its calls, and snapshot it.
 
-    It runs from the moment when the ranks may go on until the last is done and its GPU too; they
-    stand still while their inputs are written. Before, they make calls that nobody times, so that
-    the first of the batch finds processors as warm as the others do.
+    It runs from the moment when the ranks may go on, until the last is done and its GPU too; on a
+    processor until all of them have been stopped. They stand still while their inputs are written
+    and their outputs copied. Before, they make calls that nobody times, so that the first of the
+    batch finds processors as warm as the others do.
     """
     side.warm_up(oracle.warm_up_calls * WARM_UPS)
     sequence = side.stage(Command.EMPTY if empty else Command.CALL, batch)
-    watches = oracle.job.device is Device.CUDA
+    on_gpu = oracle.job.device is Device.CUDA
     with side.paused():
         oracle.release(side.side, batch, sequence, locked=not empty)
-        if watches:
+        if on_gpu:
             oracle.watch_for_end(side.side, sequence)
         began_ns = time.perf_counter_ns()
     side.wait()
-    ended_ns, early = oracle.ended() if watches else (time.perf_counter_ns(), [])
-    return TimedBatch(wall_ns=ended_ns - began_ns, early_ranks=tuple(early))
+    ended_ns = oracle.ended() if on_gpu else None
+    with side.paused():
+        ended_ns = ended_ns or time.perf_counter_ns()
+        early = oracle.snapshot("timed", side.side, batch) if not empty else []
+    told_ns = tuple(control.rank_ns for control in side.controls)
+    return TimedBatch(
+        wall_us=(ended_ns - began_ns) / 1e3, rank_ns=told_ns, early_ranks=tuple(early)
+    )
 
 
 @contextlib.contextmanager

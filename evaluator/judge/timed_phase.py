@@ -2,28 +2,33 @@
 
 from __future__ import annotations
 
-import contextlib
 import statistics
 import time
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from evaluator.buffers.control_page import Command
 from evaluator.diagnosis.diagnose import first_fault
 from evaluator.host import gpus
 from evaluator.judge.run_context import RunContext, TimedBatch, blame, paused, timed_batch
-from evaluator.messages.faults import Fault
+from evaluator.messages.faults import EvaluatorError, Fault
 from evaluator.messages.report import Verdict
 from evaluator.sandbox.rank_group import RankGroup
 from evaluator.timing import timing
 from evaluator.timing.timing import PACES
 
-SINGLE_ROUNDS, MORE_SINGLE_ROUNDS, SINGLE_CALLS = 1, 4, 16
+if TYPE_CHECKING:
+    from evaluator.buffers.input_locks import Chain
+
+MORE_SINGLE_ROUNDS, SINGLE_CALLS = 4, timing.SINGLE_CALLS
 
 
 def time_both(context: RunContext) -> None:
     """Time batches of both sides in ABBA order over inputs that neither has seen before the
     batch."""
-    oracle, samples = context.oracle, timing.Samples(batch_calls=context.oracle.batch_calls)
+    oracle, singles = context.oracle, min(SINGLE_CALLS, context.oracle.batch_calls)
+    batches = timing.Walls(calls=oracle.batch_calls)
+    samples = timing.Samples(batches=batches, single=timing.Walls(calls=1, per_round=singles))
     if not context.is_reference_called:
         with context.submission.paused():  # helpers that it left at work would be in the way
             context.start(context.reference)
@@ -35,21 +40,23 @@ def time_both(context: RunContext) -> None:
         for side in (context.submission, context.reference):
             side.pin(context.host.cores.launching)
         _load_timed(context)
-    for round_number in range(SINGLE_ROUNDS):
-        _round(context, samples, round_number, single=True)
-    pace = PACES[context.job.device]
+    _round(context, samples, 0, single=True)
+    pace, samples.is_open = PACES[context.job.device], _is_open(context)
     # The reference's calls decide: nothing that the kernel does may choose how it is timed.
-    oracle.shorten_batch(pace.long_enough(statistics.median(samples.baseline_single_us)))
-    samples.batch_calls = oracle.batch_calls
-    began, rounds = time.monotonic(), 0
+    calls = pace.long_enough(statistics.median(samples.single.baseline_us))
+    oracle.shorten_batch(SINGLE_CALLS if samples.is_open else calls)
+    batches.calls = oracle.batch_calls
+    began, rounds, single = time.monotonic(), 0, samples.is_open
     while not timing.enough(rounds, oracle.batch_calls, time.monotonic() - began, pace):
-        _round(context, samples, rounds, single=False)
+        _round(context, samples, rounds, single=single)
         rounds += 1
         context.emit(timing.progress(rounds, oracle.batch_calls, pace))
-    if timing.is_faster_only_together(samples.per_call()):
+    if not single and (samples.is_open or timing.is_faster_only_together(samples)):
         for round_number in range(MORE_SINGLE_ROUNDS):
             _round(context, samples, round_number, single=True)
     context.findings.gpus = gpus.states(context.host.gpus)
+    if lost := timing.lost_in_noise(samples):
+        raise EvaluatorError(lost)
     context.findings.timing, flags = timing.summarise(samples)
     context.findings.flags += flags
 
@@ -88,6 +95,16 @@ def _has_passed(began: float, seconds: float) -> bool:
     return time.monotonic() - began >= seconds
 
 
+def _is_open(context: RunContext) -> bool:
+    """Return whether the inputs of a batch cannot be chained."""
+    batch = context.oracle.shuffled_batch()
+    return _has_gaps(context.oracle.chain_inputs("timed", batch, locked=True))
+
+
+def _has_gaps(chains: Sequence[Chain]) -> bool:
+    return any(None in plan["locks"][1:] for plan in chains)
+
+
 def _round(
     context: RunContext, samples: timing.Samples, round_number: int, *, single: bool
 ) -> None:
@@ -104,41 +121,41 @@ def _round(
         batch = batch[:SINGLE_CALLS]
     batches = [(index,) for index in batch] if single else [batch]
     chains = context.oracle.chain_inputs("timed", batch, locked=not single)
-    samples.is_open |= not single and any(None in plan["locks"][1:] for plan in chains)
+    samples.is_open |= not single and _has_gaps(chains)
+    walls = samples.single if single else samples.batches
     sides = [context.submission, context.reference]
     for side in sides if round_number % 2 == 0 else reversed(sides):
         context.oracle.clear("timed", side.side)
         with blame(side):
             side.chain_inputs(chains)
-        timed = [_timed(context, side, own) for own in batches]
+        timed = _timed(context, side, batches)
         is_kernel = side is context.submission
-        samples.add(is_kernel, [own.wall_ns / 1e3 for own in timed], single=single)
-        if not single:
-            samples.add_rank_times(is_kernel, [own.rank_ns for own in side.controls])
+        (walls.kernel if is_kernel else walls.baseline).extend(own.wall_us for own in timed)
+        if single == samples.is_open:
+            for own in timed:
+                samples.add_rank_times(is_kernel, own.rank_ns, len(batches[0]))
         if is_kernel or single:
             _check_round(context, side, batch, timed, round_number)
         if not is_kernel:
-            empty = [_timed(context, side, own, empty=True) for own in batches]
-            samples.add_empty([own.wall_ns / 1e3 for own in empty], single=single)
+            empty = _timed(context, side, batches, empty=True)
+            walls.empty.extend(own.wall_us for own in empty)
 
 
 def _timed(
-    context: RunContext, side: RankGroup, batch: tuple[int, ...], *, empty: bool = False
-) -> TimedBatch:
-    """Time a batch and snapshot it. The other side stands still in the meantime, and this one while
-    its slab is copied."""
+    context: RunContext, side: RankGroup, batches: Sequence[tuple[int, ...]], *, empty: bool = False
+) -> list[TimedBatch]:
+    """Time batches one by one, each over inputs that were written after the one before. The other
+    side stands still in the meantime."""
     other = context.reference if side is context.submission else context.submission
-    with contextlib.ExitStack() as stack:
-        stack.enter_context(paused(other))
-        if not context.oracle.is_gpu_idle():
-            message = "a GPU is busy for long while no call is going on"
-            raise Fault(Verdict.PROTOCOL_VIOLATION, "busy_gpu", message)
-        stack.enter_context(blame(side))
-        found = timed_batch(side, context.oracle, batch, empty=empty)
-        if not empty:
-            with side.paused():
-                context.oracle.snapshot("timed", side.side, batch)
-        return found
+    found = []
+    with paused(other):
+        for batch in batches:
+            if not context.oracle.is_gpu_idle():
+                message = "a GPU is busy for long while no call is going on"
+                raise Fault(Verdict.PROTOCOL_VIOLATION, "busy_gpu", message)
+            with blame(side):
+                found.append(timed_batch(side, context.oracle, batch, empty=empty))
+    return found
 
 
 def _check_round(

@@ -60,36 +60,13 @@ class Canaries:
         return int.from_bytes(digest[:7], "little")
 
 
-@dataclass(frozen=True, kw_only=True)
-class WatchedElements:
-    """Holds some elements of one dtype: the offsets of their bytes in a slab, int64 [elements,
-    bytes], and those bytes while nothing is written, uint8 [bytes]."""
-
-    offsets: torch.Tensor
-    poison: torch.Tensor
-
-    def unwritten(self, slab: torch.Tensor) -> torch.Tensor:
-        """Count those that are still unwritten: int64, []."""
-        return (slab[self.offsets] == self.poison).all(dim=1).sum()
-
-
-def watched_elements(
-    canaries: Canaries, outputs: Iterable[Place], device: torch.device
-) -> list[WatchedElements]:
-    """Choose the last element of every output and some that nobody can guess. Integers of one byte
-    are left out: theirs may be right."""
-    starts: dict[torch.dtype, list[int]] = {}
-    for place in outputs:
+def watched_bytes(places: Iterable[Place], device: torch.device) -> torch.Tensor:
+    """Choose the last element of every place, and some that nobody can guess. Return the offsets of
+    their bytes in a slab: int64, [bytes]."""
+    offsets: list[int] = []
+    for place in places:
         size = place.dtype.itemsize
-        count = place.nbytes // size
-        if count and (size > 1 or place.dtype is torch.bool):
-            elements = [count - 1, *(_CHOOSER.randrange(count) for _ in range(WATCHED))]
-            starts.setdefault(place.dtype, []).extend(place.offset + size * e for e in elements)
-    found = []
-    for dtype, own in starts.items():
-        offsets = torch.tensor(own).unsqueeze(1) + torch.arange(dtype.itemsize)
-        poison = torch.tensor([canaries.poison(dtype)], dtype=_BITS[dtype.itemsize])
-        found.append(
-            WatchedElements(offsets=offsets.to(device), poison=poison.view(torch.uint8).to(device))
-        )
-    return found
+        if count := place.nbytes // size:
+            for element in (count - 1, *(_CHOOSER.randrange(count) for _ in range(WATCHED))):
+                offsets += range(place.offset + size * element, place.offset + size * (element + 1))
+    return torch.tensor(offsets, dtype=torch.int64).to(device)

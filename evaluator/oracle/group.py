@@ -2,41 +2,25 @@
 
 from __future__ import annotations
 
-import contextlib
-import multiprocessing
-import os
 import random
-import shutil
-import signal
-import time
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from multiprocessing.connection import Connection
 from multiprocessing.reduction import recv_handle, send_handle
-from typing import Any, TypeVar, TypeVarTuple
-
-import torch
 
 import problems
 from evaluator.buffers.input_locks import Chain
 from evaluator.buffers.slab import Plan
 from evaluator.host.host import Host
-from evaluator.host.leftovers import own_folder
-from evaluator.host.parent_death import die_with_parent
-from evaluator.messages.faults import EvaluatorError, GpuFull
+from evaluator.messages.faults import EvaluatorError
 from evaluator.messages.job import Device, Job
 from evaluator.messages.rank_setup import Task
 from evaluator.messages.report import OutputCheck
 from evaluator.oracle.rank import OracleRank
-from evaluator.oracle.worker_process import Assignment, Order, WorkerSetup, serve
+from evaluator.oracle.worker_process import Assignment, Order
+from evaluator.oracle.workers import OracleWorkers
 from evaluator.timing.timing import PACES
 from problems.trials import TrialSpec, correctness_trials, timed_trial
 
-T = TypeVar("T")
-Ts = TypeVarTuple("Ts")
-
-ANSWER_TIMEOUT_S = 300.0
 GROWTH = 1.25
 AHEAD_BYTES = 4 << 30
 SPARE_CALLS = 2  # of a timed batch, to warm up with
@@ -47,24 +31,13 @@ _STORED_NAMES = {"chain_inputs": "lock", "is_gpu_idle": "is_calm"}
 class OracleGroup:
     """Holds W trusted processes, one a rank, for one run after another.
 
-    Every method between `begin` and `end` is a command that all of them carry out. Each raises
-    EvaluatorError where a worker fails, dies or gives no answer, and GpuFull where it finds too
-    little memory.
+    Every method between `begin` and `end` is a command that all of them carry out, and raises what
+    the answers of OracleWorkers do.
     """
 
     def __init__(self, world_size: int, device: Device, host: Host) -> None:
         self._chooser = random.SystemRandom()
-        self._folder = own_folder()
-        self._pipes: list[Connection] = []
-        self._pids: list[int] = []
-        self._host = host
-        self.is_idle = True
-        store = f"{self._folder}/rendezvous"
-        first = WorkerSetup(
-            rank=0, world_size=world_size, device=device, store=store, cores=host.cores
-        )
-        for rank in range(world_size):
-            self._fork(replace(first, rank=rank))
+        self._workers = OracleWorkers(world_size, device, host)
 
     def begin(self, job: Job, secret: bytes, controls: Mapping[str, Sequence[int]]) -> None:
         """Begin a run. `controls` are the descriptors of the control pages, by side and rank."""
@@ -76,24 +49,29 @@ class OracleGroup:
         self._nbytes: dict[str, int] = {}
         self._size = 0
         self._batch_calls = 1
-        self._spent_s: defaultdict[str, float] = defaultdict(float)
+        self._workers.spent_s.clear()
         own_job = replace(job, source="")
         assigned = Assignment(job=own_job, problem=self.name, secret=secret, sides=self._sides)
-        self._send(assigned for _ in self._pipes)
-        for rank, pipe in enumerate(self._pipes):
+        self._workers.send(assigned for _ in self._workers.pipes)
+        for rank, pipe in enumerate(self._workers.pipes):
             for own in controls.values():
                 send_handle(pipe, own[rank], 0)
 
     def end(self) -> None:
         """Forget the run."""
-        self._all(OracleRank.end)
+        self._workers.all(OracleRank.end)
+
+    @property
+    def is_idle(self) -> bool:
+        """Return whether the workers have done all that they were told."""
+        return self._workers.is_idle
 
     @property
     def spent_s(self) -> dict[str, float]:
         """Return the seconds that the run waited for these workers, by command."""
         return {
             _STORED_NAMES.get(name, name): round(seconds, 4)
-            for name, seconds in self._spent_s.items()
+            for name, seconds in self._workers.spent_s.items()
         }
 
     @property
@@ -123,7 +101,7 @@ class OracleGroup:
 
     def prepare_all(self) -> None:
         """Make the trials, as many as fit, and a first batch, so that the slabs can be sized."""
-        self._answers("begin")
+        self._workers.answers("begin")
         problem, job = self.module.problem, self.job
         self._specs = correctness_trials(problem, job.size, job.profile, job.trials, self._secret)
         for key, _ in self.trials:
@@ -140,13 +118,13 @@ class OracleGroup:
 
     def drop(self, key: str) -> None:
         """Forget the calls of a key."""
-        self._all(OracleRank.drop, key)
+        self._workers.all(OracleRank.drop, key)
 
     def make_slabs(self) -> dict[str, list[tuple[int, int]]]:
         """Make a slab for each side and rank; return its descriptor and its bytes."""
         slabs: dict[str, list[tuple[int, int]]] = {side: [] for side in self._sides}
-        answers = self._all(OracleRank.attach, self._size)
-        for pipe, made in zip(self._pipes, answers, strict=True):
+        answers = self._workers.all(OracleRank.attach, self._size)
+        for pipe, made in zip(self._workers.pipes, answers, strict=True):
             for side, (_, nbytes) in zip(self._sides, made, strict=True):
                 slabs[side].append((recv_handle(pipe), nbytes))
         return slabs
@@ -180,7 +158,7 @@ class OracleGroup:
 
     def clear(self, key: str, side: str) -> None:
         """Make each rank's slab ready for the calls of a key; those that warm up may be made."""
-        self._all(OracleRank.clear, key, side, SPARE_CALLS if key == "timed" else 0)
+        self._workers.all(OracleRank.clear, key, side, SPARE_CALLS if key == "timed" else 0)
 
     def chain_inputs(self, key: str, batch: tuple[int, ...], *, locked: bool) -> list[Chain]:
         """Have the calls of a batch follow each other, each open with the answer of the one before
@@ -188,12 +166,12 @@ class OracleGroup:
 
         Returns what each rank of a side has to be told of that.
         """
-        chains = self._all(OracleRank.chain_inputs, key, batch, locked)
+        chains = self._workers.all(OracleRank.chain_inputs, key, batch, locked)
         return [{**chain, "warm_up": self.warm_up_calls} for chain in chains]
 
     def is_gpu_idle(self) -> bool:
         """Return whether the GPUs are idle, after some waiting at most. A processor always is."""
-        return self.job.device is Device.CPU or all(self._all(OracleRank.is_gpu_idle))
+        return self.job.device is Device.CPU or all(self._workers.all(OracleRank.is_gpu_idle))
 
     def release(
         self,
@@ -206,105 +184,48 @@ class OracleGroup:
     ) -> None:
         """Write the inputs and say go to every rank, to each after at most `max_skew_s` more. What
         is `locked` opens with the answer of the call before."""
-        skews_s = (self._chooser.uniform(0, max_skew_s) for _ in self._pipes)
-        self._send(
+        skews_s = (self._chooser.uniform(0, max_skew_s) for _ in self._workers.pipes)
+        self._workers.send(
             Order(OracleRank.release, (side, indices, sequence, skew_s, locked))
             for skew_s in skews_s
         )
-        self._answers(OracleRank.release.__name__)
+        self._workers.answers(OracleRank.release.__name__)
 
     def watch_for_end(self, side: str, sequence: int) -> None:
         """Have the workers wait, spinning, for the end of a batch; `ended` must follow."""
-        self._tell(OracleRank.finish, side, sequence)
+        self._workers.tell(OracleRank.finish, side, sequence)
 
-    def ended(self) -> tuple[int, list[int]]:
-        """Return when the last GPU was done, in nanoseconds, and the ranks that said so too
-        early."""
-        answers = self._answers(OracleRank.finish.__name__)
-        early = [rank for rank, (_, left) in enumerate(answers) if left]
-        return max(when for when, _ in answers), early
+    def ended(self) -> int:
+        """Return when the last GPU was done, in nanoseconds."""
+        ended_ns: list[int] = self._workers.answers(OracleRank.finish.__name__)
+        return max(ended_ns)
 
-    def snapshot(self, key: str, side: str, called: tuple[int, ...] = (0,)) -> None:
-        """Copy what these calls may have written, for `check`. The side stands still meanwhile."""
-        self._all(OracleRank.snapshot, key, side, called)
+    def snapshot(self, key: str, side: str, called: tuple[int, ...] = (0,)) -> list[int]:
+        """Copy what these calls may have written, for `check`. The side stands still meanwhile.
+
+        Returns the ranks whose GPU went on writing after `ended`.
+        """
+        changed = self._workers.all(OracleRank.snapshot, key, side, called)
+        return [rank for rank, is_late in enumerate(changed) if is_late]
 
     def check(self, key: str, called: tuple[int, ...] = (0,)) -> list[OutputCheck]:
         """Compare every output of every rank and of the calls that were made, as the snapshot holds
         them."""
-        answers = self._all(OracleRank.check, key, called)
+        answers = self._workers.all(OracleRank.check, key, called)
         return [check for calls in answers for checks in calls for check in checks]
 
     def close(self) -> None:
         """End the workers and remove their folder."""
-        for pipe in self._pipes:
-            pipe.close()
-        for pid in self._pids:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
-            os.waitpid(pid, 0)
-        shutil.rmtree(self._folder, ignore_errors=True)
+        self._workers.close()
 
     def _prepare(
         self, key: str, specs: list[TrialSpec], *, check_reference: bool, kept: int = 0
     ) -> None:
-        answers = self._all(OracleRank.prepare, key, specs, check_reference, kept)
+        answers = self._workers.all(OracleRank.prepare, key, specs, check_reference, kept)
         self._plans[key] = [plan for plan, _ in answers]
         self._nbytes[key] = max(nbytes for _, nbytes in answers)
         if self._size and self._nbytes[key] > self._size:
             raise EvaluatorError(f"the inputs of {key} outgrew their slab")
-
-    def _all(self, command: Callable[[OracleRank, *Ts], T], *arguments: *Ts) -> list[T]:
-        """Have every worker carry out a command; return their answers by rank."""
-        self._tell(command, *arguments)
-        return self._answers(command.__name__)
-
-    def _tell(self, command: Callable[[OracleRank, *Ts], object], *arguments: *Ts) -> None:
-        self._send(Order(command, arguments) for _ in self._pipes)
-
-    def _send(self, messages: Iterable[Assignment | Order]) -> None:
-        """Send one to each rank; none is idle until all have answered."""
-        self.is_idle = False
-        for pipe, message in zip(self._pipes, messages, strict=True):
-            pipe.send(message)
-
-    def _answers(self, name: str) -> list[Any]:
-        answers, began = [], time.monotonic()
-        for rank, pipe in enumerate(self._pipes):
-            if not pipe.poll(ANSWER_TIMEOUT_S):
-                raise EvaluatorError(f"the judge's rank {rank} gave no answer to {name}")
-            try:
-                status, value = pipe.recv()
-            except EOFError:
-                raise EvaluatorError(f"the judge's rank {rank} died during {name}") from None
-            if status == "full":
-                raise GpuFull(f"the judge's rank {rank} has too little memory: {value}")
-            if status != "ok":
-                raise EvaluatorError(f"the judge's rank {rank} failed in {name}: {value}")
-            answers.append(value)
-        self.is_idle = True
-        self._spent_s[name] += time.monotonic() - began
-        return answers
-
-    def _fork(self, setup: WorkerSetup) -> None:
-        ours, theirs = multiprocessing.Pipe()
-        judge_pid = os.getpid()
-        pid = os.fork()
-        if pid:
-            theirs.close()
-            self._pipes.append(ours)
-            self._pids.append(pid)
-            return
-        status = 1
-        try:
-            signal.signal(signal.SIGTERM, signal.SIG_DFL)
-            die_with_parent(judge_pid)
-            for pipe in [ours, *self._pipes]:
-                pipe.close()
-            os.environ.update(self._host.settings)
-            serve(setup, theirs)
-            status = 0
-        finally:
-            os._exit(status)
 
 
 def _find(job: Job) -> str:
@@ -321,6 +242,3 @@ def _find(job: Job) -> str:
         known = ", ".join(map(str, problem.world_sizes))
         raise EvaluatorError(f"{name} is asked for world sizes {known}, not {job.world_size}")
     return name
-
-
-torch.set_num_threads(1)

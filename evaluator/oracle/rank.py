@@ -6,11 +6,11 @@ W of them run the reference among themselves in float64 to know the answers befo
 
 from __future__ import annotations
 
-import itertools
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import pairwise
 
 import torch
 import torch.distributed as dist
@@ -24,15 +24,14 @@ from evaluator.messages.faults import EvaluatorError
 from evaluator.messages.job import Job, Profile
 from evaluator.messages.report import OutputCheck, Verdict
 from evaluator.oracle.call_cache import Call, CallCache, as_bytes, first_differences
-from evaluator.oracle.canaries import Canaries, WatchedElements, watched_elements
+from evaluator.oracle.canaries import Canaries, watched_bytes
+from evaluator.oracle.comparer import Comparer
 from evaluator.oracle.gpu_idle import is_gpu_idle
 from problems import ProblemModule
 from problems.calls import Outputs, keys_of_ties, mutated, true_answer
 from problems.calls import call as answers
-from problems.comparison import compare
 from problems.context import RankContext
 from problems.guards import chained_outputs
-from problems.spec import Tolerance
 from problems.trials import TrialSpec
 
 LARGE_BYTES = 4 << 30
@@ -57,7 +56,8 @@ class OracleRank:
     output_dtypes: tuple[torch.dtype, ...] = ()
     cleared: list[Call] = field(default_factory=list)
     snapshots: list[torch.Tensor] = field(default_factory=list)
-    watched: list[WatchedElements] = field(default_factory=list)
+    watched: torch.Tensor | None = None
+    seen: torch.Tensor | None = None
     locks: dict[int, InputLock] = field(default_factory=dict)
 
     @cached_property
@@ -65,10 +65,10 @@ class OracleRank:
         """Return this rank's secret patterns."""
         return Canaries(secret=self.secret, rank=self.rank)
 
-    @property
-    def tolerance(self) -> Tolerance:
-        """Return the problem's tolerance for this job."""
-        return self.module.problem.tolerance(self.job.profile, self.job.dtype)
+    @cached_property
+    def comparer(self) -> Comparer:
+        """Return what judges this rank's answers."""
+        return Comparer(module=self.module, job=self.job, rank=self.rank, canaries=self.canaries)
 
     def prepare(
         self, key: str, specs: list[TrialSpec], check_reference: bool, kept: int = 0
@@ -105,7 +105,8 @@ class OracleRank:
     def end(self) -> None:
         """Forget the run, and give its memory back."""
         self.cleared = []
-        for kept in (self.caches, self.slabs, self.snapshots, self.watched, self.locks):
+        self.watched = self.seen = None
+        for kept in (self.caches, self.slabs, self.snapshots, self.locks):
             kept.clear()
         for slab in self.memories:
             memory.close(slab)
@@ -139,9 +140,9 @@ class OracleRank:
         self.locks.clear()
         chained = chained_outputs(self.module, self.job.dtype) if locked else ()
         calls = self.caches[key].calls
-        for before, after in itertools.pairwise(indices if chained else ()):
-            answers = calls[before].named_answers(self.module.problem.mutates, chained)
-            if lock := make_lock(calls[after].span, answers, self.tolerance):
+        for before, after in pairwise(indices if chained else ()):
+            answers = calls[before].named_answers(self._mutates, chained)
+            if lock := make_lock(calls[after].span, answers, self.comparer.tolerance):
                 self.locks[after] = lock
         nodes = [self.locks[index].node if index in self.locks else None for index in indices]
         return {"calls": indices, "locks": nodes, "kernel": kernel_for(self.device)}
@@ -155,9 +156,9 @@ class OracleRank:
         for index in indices:
             self._write(slab, self.cleared[index], self.locks.get(index) if locked else None)
         if self.device.type == "cuda":
-            called = [self.cleared[index] for index in indices]
-            outputs = [place for call in called for place in call.outputs]
-            self.watched = watched_elements(self.canaries, outputs, self.device)
+            answers = [self.cleared[index].answers(self._mutates) for index in indices]
+            places = [place for answer in answers for place, _ in answer]
+            self.watched, self.seen = watched_bytes(places, self.device), None
             self._scratch.zero_()  # pushes the inputs out of the GPU's cache
             torch.cuda.synchronize()
         if skew_s:
@@ -179,35 +180,38 @@ class OracleRank:
         """Wait until nobody else computes on this GPU; False where somebody goes on and on."""
         return self.device.type != "cuda" or is_gpu_idle(self._scratch[:1])
 
-    def finish(self, side: str, sequence: int) -> tuple[int, int]:
-        """Wait until the rank signals done, then look at the GPU itself.
+    def finish(self, side: str, sequence: int) -> int:
+        """Wait until the rank signals done, then look at the GPU itself; return when that was done,
+        in nanoseconds.
 
-        Returns when that was done, in nanoseconds, and how many of some secret places were still
-        unwritten. A rank that signals while its GPU still works gains nothing: this look takes its
-        turn after that work, or finds a place that it has not come to.
+        What some secret places hold then is kept for `snapshot`. A rank that signals while its GPU
+        still works gains nothing: this look takes its turn after that work, or finds what is to be
+        written yet.
         """
         while not self.controls[side].has_done(sequence):
             pass
-        left = sum(int(places.unwritten(self.slabs[side])) for places in self.watched)
+        self.seen = self.slabs[side][self.watched]
         torch.cuda.synchronize()
-        return time.perf_counter_ns(), left
+        return time.perf_counter_ns()
 
-    def snapshot(self, key: str, side: str, called: tuple[int, ...]) -> None:
-        """Copy what these calls may have written, with the guard bands around."""
+    def snapshot(self, key: str, side: str, called: tuple[int, ...]) -> bool:
+        """Copy what these calls may have written, with the guard bands around. Return whether any
+        of the secret places has changed since `finish`."""
         cache = self.caches[key]
         if not self.snapshots or len(self.snapshots[0]) < cache.nbytes:
             self.snapshots[:] = [torch.empty(cache.nbytes, dtype=torch.uint8, device=self.device)]
         for start, end in cache.ranges(called):
             self.snapshots[0][start:end] = self.slabs[side][start:end]
+        return self.seen is not None and not torch.equal(self.snapshots[0][self.watched], self.seen)
 
     def check(self, key: str, called: tuple[int, ...]) -> list[list[OutputCheck]]:
         """Judge the snapshot of these calls; return per call one check per output."""
         cache, (snapshot,) = self.caches[key], self.snapshots
         if any(self._is_broken(snapshot, *band) for band in cache.bands(called)):
-            return [[self._fault("guard band", Verdict.PROTOCOL_VIOLATION)]]
+            return [[self.comparer.fault("guard band", Verdict.PROTOCOL_VIOLATION)]]
         found: list[list[OutputCheck]] = []
         for index in called:
-            own = self._check_call(cache.calls[index], snapshot, self.locks.get(index))
+            own = self.comparer.check_call(cache.calls[index], snapshot, self.locks.get(index))
             found.append(own)
             if self.locks and any(check.verdict is not Verdict.OK for check in own):
                 break  # nobody knows what the next call was given
@@ -221,50 +225,6 @@ class OracleRank:
             return False
         offsets = first_differences(band, guard) + start
         return not any(lock.span.covers(offsets) for lock in self.locks.values())
-
-    def _check_call(
-        self, call: Call, snapshot: torch.Tensor, lock: InputLock | None
-    ) -> list[OutputCheck]:
-        problem = self.module.problem
-        checks = []
-        for name, offsets in call.overwritten(snapshot, problem.mutates):
-            # Then the answer before was not there yet, and the lock opened with another key.
-            is_early = lock is not None and lock.span.covers(offsets)
-            broken = Verdict.LATE_OUTPUT if is_early else Verdict.INPUT_CONTRACT_BROKEN
-            checks.append(self._fault(call.names[0] if is_early else name, broken))
-        views = [place.on(snapshot) for place, _ in call.answers(problem.mutates)]
-        got = self._settled(tuple(views), call.truth, call.keys)
-        for position, (name, expected) in enumerate(zip(call.names, call.truth, strict=True)):
-            is_output = position < len(self.output_dtypes)
-            unwritten = self.canaries.unwritten(views[position]) if is_output else 0
-            if unwritten:
-                late = Verdict.LATE_OUTPUT
-                checks.append(self._fault(name, late, unwritten, expected.numel()))
-            else:
-                checks.append(self._compare(name, got[position], expected))
-        return checks
-
-    def _compare(self, name: str, got: torch.Tensor, expected: torch.Tensor) -> OutputCheck:
-        found = compare(got, expected, self.tolerance)
-        wrong = Verdict.OUTPUT_MISMATCH if found.mismatched else Verdict.OK
-        return OutputCheck(
-            rank=self.rank,
-            output=name,
-            elements=found.elements,
-            mismatched=found.mismatched,
-            max_error=found.max_error,
-            verdict=Verdict.NONFINITE_OUTPUT if found.nonfinite else wrong,
-        )
-
-    def _fault(self, name: str, verdict: Verdict, bad: int = 1, of: int = 1) -> OutputCheck:
-        return OutputCheck(
-            rank=self.rank,
-            output=name,
-            elements=of,
-            mismatched=bad,
-            max_error=None,
-            verdict=verdict,
-        )
 
     def _make_call(self, spec: TrialSpec, check_reference: bool) -> Call:
         module, job = self.module, self.job
@@ -289,16 +249,12 @@ class OracleRank:
             self.output_dtypes = tuple(out.dtype for out in own[:count])
             if is_upstream:
                 truth = own
-            self._check_reference(self._settled(own, truth, keys), truth)
+            self._check_reference(self.comparer.settled(own, truth, keys), truth)
         return Call(inputs=inputs, names=names, truth=truth, keys=keys)
 
     def _here(self, answer: Iterable[torch.Tensor]) -> Outputs:
         """Move answers to this rank's device; a reference may leave its on the CPU."""
         return tuple(tensor.to(self.device) for tensor in answer)
-
-    def _settled(self, got: Outputs, truth: Outputs, keys: Outputs) -> Outputs:
-        """Put the truth in place of every answer that is as good."""
-        return self.module.settle(got, truth, keys) if self.module.settle and keys else got
 
     def _check_reference(
         self, own: tuple[torch.Tensor, ...], truth: tuple[torch.Tensor, ...]
@@ -306,9 +262,13 @@ class OracleRank:
         """Raise EvaluatorError unless the reference itself passes: then the fault is ours, whatever
         the kernel does."""
         for position, (got, expected) in enumerate(zip(own, truth, strict=True)):
-            check = self._compare(f"answer {position}", got, expected)
+            check = self.comparer.compare(f"answer {position}", got, expected)
             if check.verdict is not Verdict.OK:
                 raise EvaluatorError(f"the reference fails its own oracle: {check}")
+
+    @property
+    def _mutates(self) -> tuple[str, ...]:
+        return self.module.problem.mutates
 
     @cached_property
     def _scratch(self) -> torch.Tensor:

@@ -6,16 +6,30 @@ import math
 import random
 import statistics
 from collections.abc import Sequence
+from itertools import chain
 
 RESAMPLES = 1000
+LEAST_SHARE = 0.1
 # The same code in another process is slower or faster by about so much, which no number of rounds
 # of one process shows: with it 98 % of references that were judged as submissions held 1.0x.
 PROCESS_SHARE = 0.02
 _NORMAL = statistics.NormalDist().inv_cdf(0.975)
 
 
-def speedup_interval(kernel: Sequence[float], baseline: Sequence[float]) -> tuple[float, float]:
-    """Return the 95 % interval of median(baseline) / median(kernel), of times round by round.
+def own_us(wall_us: float, beside_us: float) -> float:
+    """Return what is left of a batch's time without what it costs beside its calls. A share is left
+    in any case: an empty batch may take longer than one that is over soon."""
+    return max(wall_us - beside_us, LEAST_SHARE * wall_us)
+
+
+def speedup_interval(
+    kernel: Sequence[float],
+    baseline: Sequence[float],
+    empty: Sequence[float] = (),
+    per_round: int = 1,
+) -> tuple[float, float]:
+    """Return the 95 % interval of median(baseline) / median(kernel), of times round by round, each
+    median less that of empty batches; every round has `per_round` of each.
 
     Rounds are resampled with what both sides took in them, because what slows a host down for a
     while slows both (percentile bootstrap of paired samples: Efron and Tibshirani, "An Introduction
@@ -23,7 +37,9 @@ def speedup_interval(kernel: Sequence[float], baseline: Sequence[float]) -> tupl
     makes up; what processes differ by is added as an error of its own.
     """
     chooser = random.Random(0)
-    rounds = list(zip(kernel, baseline, strict=True))
+    columns = (kernel, baseline, empty or [0.0] * len(kernel))
+    samples = list(zip(*columns, strict=True))
+    rounds = [samples[start : start + per_round] for start in range(0, len(samples), per_round)]
     drawn = sorted(_log_ratio(chooser.choices(rounds, k=len(rounds))) for _ in range(RESAMPLES))
     middle, factor = _log_ratio(rounds), _few_rounds_factor(len(rounds))
 
@@ -35,9 +51,9 @@ def speedup_interval(kernel: Sequence[float], baseline: Sequence[float]) -> tupl
     return math.exp(low), math.exp(high)
 
 
-def _log_ratio(rounds: Sequence[tuple[float, float]]) -> float:
-    kernel, baseline = zip(*rounds, strict=True)
-    return math.log(statistics.median(baseline) / statistics.median(kernel))
+def _log_ratio(rounds: Sequence[Sequence[tuple[float, ...]]]) -> float:
+    kernel, baseline, empty = map(statistics.median, zip(*chain.from_iterable(rounds), strict=True))
+    return math.log(own_us(baseline, empty) / own_us(kernel, empty))
 
 
 def _few_rounds_factor(rounds: int) -> float:

@@ -8,18 +8,19 @@ from dataclasses import dataclass, field
 
 from evaluator.messages.job import Device
 from evaluator.messages.report import Phase, Progress, Timing
-from evaluator.timing.interval import speedup_interval
+from evaluator.timing.interval import own_us, speedup_interval
 
 WARMUP_CALLS = 500
 TIMED_CALLS = 100
 MIN_TIMED_S = 0.5
+SINGLE_CALLS = 16  # of a round
+SPREAD_ROUNDS = 4  # fewer have no quartiles
 LEAST_ROUNDS = 2  # one says nothing of how rounds scatter
 MERGED_CALLS_RATIO = 2.0
 MERGED_CALLS_US = 100.0
 ONLY_TOGETHER_US = 50.0
 LOCK_PLACES = 256
 LOCKED_WORDS = 4096
-LEAST_SHARE = 0.25
 ADVISORY_RATIO = 0.5
 NOISY_SPREAD = 0.25
 NOISY_DRIFT = 0.1
@@ -90,121 +91,119 @@ PACES = {
 
 
 @dataclass(kw_only=True)
-class Samples:
-    """Collects wall times of whole batches in microseconds; `single` are batches of one call.
+class Walls:
+    """Collects wall times in microseconds of batches of `calls` calls, `per_round` of each kind in
+    a round. `empty` are batches that go through all but their calls, by the reference: what one
+    costs beside them."""
 
-    `empty_us` and `empty_single_us` are batches that go through all but their calls, by the
-    reference: what a batch costs beside them.
-    `is_open` says that inputs of several calls of a batch could be read at once. `rank_us` and
-    `baseline_rank_us` have one entry per batch too, with what each rank says of itself.
+    calls: int
+    per_round: int = 1
+    kernel: list[float] = field(default_factory=list)
+    baseline: list[float] = field(default_factory=list)
+    empty: list[float] = field(default_factory=list)
+
+    @property
+    def empty_us(self) -> float:
+        """Return what a batch costs beside its calls, by the median."""
+        return _median(self.empty)
+
+    @property
+    def kernel_us(self) -> tuple[float, ...]:
+        """Return the kernel's microseconds of a call, one entry per batch."""
+        return self._per_call(self.kernel)
+
+    @property
+    def baseline_us(self) -> tuple[float, ...]:
+        """Return the reference's."""
+        return self._per_call(self.baseline)
+
+    @property
+    def gain_us(self) -> float:
+        """Return what a call of the kernel takes less than the reference's."""
+        return _median(self.baseline_us) - _median(self.kernel_us)
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """Return the interval of the speedup."""
+        return speedup_interval(self.kernel, self.baseline, self.empty, self.per_round)
+
+    def _per_call(self, walls_us: list[float]) -> tuple[float, ...]:
+        return tuple(own_us(us, self.empty_us) / self.calls for us in walls_us)
+
+
+@dataclass(kw_only=True)
+class Samples:
+    """Collects what the timed phase measures: whole batches, and calls that came one by one.
+
+    `is_open` says that inputs of several calls of a batch could be read at once: then single calls
+    are the score. `rank_us` and `baseline_rank_us` have one entry per batch (or call) that is
+    scored, with what each rank says of itself.
     """
 
-    batch_calls: int
-    kernel_us: list[float] = field(default_factory=list)
-    baseline_us: list[float] = field(default_factory=list)
-    kernel_single_us: list[float] = field(default_factory=list)
-    baseline_single_us: list[float] = field(default_factory=list)
-    empty_us: list[float] = field(default_factory=list)
-    empty_single_us: list[float] = field(default_factory=list)
+    batches: Walls
+    single: Walls
     warmup_calls: int = 0
     is_open: bool = False
     rank_us: list[list[float]] = field(default_factory=list)
     baseline_rank_us: list[list[float]] = field(default_factory=list)
 
-    def add(self, is_kernel: bool, walls_us: list[float], *, single: bool) -> None:
-        """Add batches of the kernel or of the reference."""
-        if is_kernel:
-            (self.kernel_single_us if single else self.kernel_us).extend(walls_us)
-        else:
-            (self.baseline_single_us if single else self.baseline_us).extend(walls_us)
-
-    def add_empty(self, walls_us: list[float], *, single: bool) -> None:
-        """Add empty batches."""
-        (self.empty_single_us if single else self.empty_us).extend(walls_us)
-
-    def add_rank_times(self, is_kernel: bool, rank_ns: Sequence[float]) -> None:
-        """Add what the ranks say of this batch; untrusted, so cut to a sane number."""
+    def add_rank_times(self, is_kernel: bool, rank_ns: Sequence[float], calls: int) -> None:
+        """Add what the ranks say of these calls; untrusted, so cut to a sane number."""
         told = self.rank_us if is_kernel else self.baseline_rank_us
-        told.append([min(ns, MAX_RANK_NS) / 1e3 / self.batch_calls for ns in rank_ns])
-
-    def per_call(self) -> CallTimes:
-        """Take off what a batch costs beside its calls, but never more than leaves a share of it:
-        an empty batch may take longer than one that is over soon."""
-        empty_us, alone_us = _median(self.empty_us), _median(self.empty_single_us)
-
-        def each(walls_us: list[float], beside_us: float, calls: int) -> tuple[float, ...]:
-            return tuple(max(us - beside_us, LEAST_SHARE * us) / calls for us in walls_us)
-
-        return CallTimes(
-            kernel_us=each(self.kernel_us, empty_us, self.batch_calls),
-            baseline_us=each(self.baseline_us, empty_us, self.batch_calls),
-            kernel_single_us=each(self.kernel_single_us, alone_us, 1),
-            baseline_single_us=each(self.baseline_single_us, alone_us, 1),
-            empty_us=empty_us,
-        )
-
-
-@dataclass(frozen=True, kw_only=True)
-class CallTimes:
-    """Holds microseconds of a call, one entry per batch; `empty_us` is the median of empty batches.
-    A gain is what the kernel's call takes less than the reference's, in batches and alone."""
-
-    kernel_us: tuple[float, ...]
-    baseline_us: tuple[float, ...]
-    kernel_single_us: tuple[float, ...]
-    baseline_single_us: tuple[float, ...]
-    empty_us: float
-
-    @property
-    def gain_us(self) -> float:
-        """Return the gain in batches, by medians."""
-        return statistics.median(self.baseline_us) - statistics.median(self.kernel_us)
-
-    @property
-    def gain_alone_us(self) -> float:
-        """Return the gain of calls alone, by medians."""
-        return statistics.median(self.baseline_single_us) - statistics.median(self.kernel_single_us)
+        told.append([min(ns, MAX_RANK_NS) / 1e3 / calls for ns in rank_ns])
 
 
 def summarise(samples: Samples) -> tuple[Timing, tuple[str, ...]]:
     """Return the timing and its flags.
 
-    Where single calls suggest that calls inside a batch were merged, they are the score: a kernel
-    that needs all inputs at once gains nothing from getting them together.
+    Single calls are the score where inputs of a batch are open, and where they suggest that calls
+    inside a batch were merged: a kernel that needs all inputs at once gains nothing from getting
+    them together.
     """
-    flags = ["open_bursts"] if samples.is_open else []
-    calls = samples.per_call()
-    kernel, baseline = calls.kernel_us, calls.baseline_us
-    if _is_noisy(baseline):
+    flags, batches, single = [], samples.batches, samples.single
+    if samples.is_open:
+        flags.append("open_bursts")
+    elif _looks_merged(samples) or is_faster_only_together(samples):
+        flags.append("superbatch_suspect")
+    scored, shown = single if flags else batches, batches if batches.kernel else single
+    kernel_us, baseline_us = _median(scored.kernel_us), _median(scored.baseline_us)
+    if _is_noisy(_by_round(scored.baseline_us, scored.per_round)):
         flags.append("noisy_host")
     rank_us = tuple(statistics.median(own) for own in zip(*samples.rank_us, strict=True))
-    if rank_us and max(rank_us) < ADVISORY_RATIO * statistics.median(kernel):
+    if scored is batches and rank_us and max(rank_us) < ADVISORY_RATIO * kernel_us:
         flags.append("timing_mismatch")
-    if _looks_merged(calls) or is_faster_only_together(calls):
-        flags.append("superbatch_suspect")
-        kernel, baseline = calls.kernel_single_us, calls.baseline_single_us
-    kernel_us, baseline_us = statistics.median(kernel), statistics.median(baseline)
     speedup = baseline_us / kernel_us
-    low, high = speedup_interval(kernel, baseline)
+    low, high = scored.interval
     timing = Timing(
         kernel_us=kernel_us,
         baseline_us=baseline_us,
         speedup=speedup,
         speedup_low=min(low, speedup),
         speedup_high=max(high, speedup),
-        kernel_single_us=statistics.median(calls.kernel_single_us),
-        baseline_single_us=statistics.median(calls.baseline_single_us),
-        empty_us=calls.empty_us,
-        burst_calls=samples.batch_calls,
+        kernel_single_us=_median(single.kernel_us),
+        baseline_single_us=_median(single.baseline_us),
+        empty_us=shown.empty_us,
+        burst_calls=shown.calls,
         warmup_calls=samples.warmup_calls,
-        timed_calls=len(samples.kernel_us) * samples.batch_calls,
-        kernel_bursts_us=tuple(round(us, 3) for us in calls.kernel_us),
-        baseline_bursts_us=tuple(round(us, 3) for us in calls.baseline_us),
+        timed_calls=len(shown.kernel) * shown.calls,
+        kernel_bursts_us=tuple(round(us, 3) for us in shown.kernel_us),
+        baseline_bursts_us=tuple(round(us, 3) for us in shown.baseline_us),
         rank_us=rank_us,
         kernel_events_us=_slowest_mean(samples.rank_us),
         baseline_events_us=_slowest_mean(samples.baseline_rank_us),
     )
     return timing, tuple(flags)
+
+
+def lost_in_noise(samples: Samples) -> str | None:
+    """Return that no speedup can be told, and why, where rounds of empty batches scatter by more
+    than the kernel's own calls take; None where one can."""
+    scored = samples.single if samples.is_open else samples.batches
+    empty = _by_round(scored.empty, scored.per_round)
+    own = _median(scored.kernel_us) * scored.calls
+    if len(empty) < SPREAD_ROUNDS or (scatter := _spread(empty)) <= own:
+        return None
+    return f"no speedup is told: empty batches scatter by {scatter:.0f} us, calls take {own:.0f}"
 
 
 def enough(batches: int, batch_calls: int, elapsed_s: float, pace: Pace) -> bool:
@@ -221,8 +220,8 @@ def progress(batches: int, batch_calls: int, pace: Pace) -> Progress:
     return Progress(phase=Phase.TIMED, done=min(batches * batch_calls, total), total=total)
 
 
-def _median(walls_us: Sequence[float]) -> float:
-    return statistics.median(walls_us) if walls_us else 0.0
+def _median(times_us: Sequence[float]) -> float:
+    return statistics.median(times_us) if times_us else 0.0
 
 
 def _slowest_mean(rank_us: list[list[float]]) -> float | None:
@@ -231,32 +230,41 @@ def _slowest_mean(rank_us: list[list[float]]) -> float | None:
     return max((statistics.fmean(own) for own in zip(*rank_us, strict=True)), default=None)
 
 
+def _by_round(times_us: Sequence[float], per_round: int) -> list[float]:
+    starts = range(0, len(times_us), per_round)
+    return [statistics.median(times_us[start : start + per_round]) for start in starts]
+
+
+def _spread(times_us: Sequence[float]) -> float:
+    """Return the distance between quartiles."""
+    low, _, high = statistics.quantiles(times_us, n=4)
+    return high - low
+
+
 def _is_noisy(baseline_us: Sequence[float]) -> bool:
-    """Return whether the reference's times scatter or drift: it does the same in every batch."""
-    if len(baseline_us) < 4:
+    """Return whether the reference's times scatter or drift: it does the same in every round."""
+    if len(baseline_us) < SPREAD_ROUNDS:
         return False
-    low, median, high = statistics.quantiles(baseline_us, n=4)
     half = len(baseline_us) // 2
     drift = statistics.median(baseline_us[:half]) / statistics.median(baseline_us[half:])
-    return high - low > NOISY_SPREAD * median or not 1 - NOISY_DRIFT < drift < 1 + NOISY_DRIFT
+    is_drifting = not 1 - NOISY_DRIFT < drift < 1 + NOISY_DRIFT
+    return is_drifting or _spread(baseline_us) > NOISY_SPREAD * _median(baseline_us)
 
 
-def is_faster_only_together(calls: CallTimes) -> bool:
+def is_faster_only_together(samples: Samples) -> bool:
     """Return whether a kernel beats the reference in batches, and not when its calls come one by
     one, where it loses more than the reference by a time that noise hardly explains."""
-    lost_us = calls.gain_us - calls.gain_alone_us
-    if calls.gain_alone_us > 0 or lost_us <= ONLY_TOGETHER_US:
+    batches, single = samples.batches, samples.single
+    if single.gain_us > 0 or batches.gain_us - single.gain_us <= ONLY_TOGETHER_US:
         return False
-    low, _ = speedup_interval(calls.kernel_us, calls.baseline_us)
+    low, _ = batches.interval
     return low > 1
 
 
-def _looks_merged(calls: CallTimes) -> bool:
+def _looks_merged(samples: Samples) -> bool:
     """Return whether a kernel loses far more than the reference when its calls come one by one, in
     proportion and in time: a launch that nothing hides costs the shortest kernels most."""
-    kernel, baseline = statistics.median(calls.kernel_us), statistics.median(calls.baseline_us)
-    kernel_alone = statistics.median(calls.kernel_single_us)
-    baseline_alone = statistics.median(calls.baseline_single_us)
-    lost_us, usual_us = kernel_alone - kernel, max(0.0, baseline_alone - baseline)
-    in_proportion = kernel_alone / kernel > MERGED_CALLS_RATIO * max(1.0, baseline_alone / baseline)
-    return in_proportion and lost_us > usual_us + MERGED_CALLS_US
+    kernel, alone = _median(samples.batches.kernel_us), _median(samples.single.kernel_us)
+    usual, usual_alone = _median(samples.batches.baseline_us), _median(samples.single.baseline_us)
+    in_proportion = alone / kernel > MERGED_CALLS_RATIO * max(1.0, usual_alone / usual)
+    return in_proportion and alone - kernel > max(0.0, usual_alone - usual) + MERGED_CALLS_US

@@ -69,7 +69,7 @@ def empty_cgroups() -> set[Path]:
 def is_running(pid: int) -> bool:
     """A zombie that nobody has reaped yet does not run."""
     try:
-        return Path("/proc", str(pid), "stat").read_text().rpartition(")")[2].split()[0] != "Z"
+        return Path("/proc", str(pid), "stat").read_bytes().rpartition(b")")[2].split()[0] != b"Z"
     except FileNotFoundError:
         return False
 

@@ -35,7 +35,9 @@ def no_poison() -> None:
 
 
 def no_fresh_inputs() -> None:
-    """Every timed batch has the inputs of the first."""
+    """Every timed batch has the inputs of the first. What was cached for them is wrong in trials
+    after that, so those go, too."""
+    no_trials_after_timing()
     refresh = OracleGroup.refresh
 
     def refresh_once(self: OracleGroup) -> bool:
@@ -75,6 +77,27 @@ def no_locks() -> None:
 
     unlocked.__name__ = "chain_inputs"  # by which a worker is told what to do
     _replace(OracleRank, "chain_inputs", unlocked)
+
+
+def singles_compared_together() -> None:
+    """What single calls left is copied only when all of a round have been made."""
+    snapshot, check = OracleGroup.snapshot, OracleGroup.check
+    called: list[int] = []
+
+    def later(self: OracleGroup, key: str, side: str, own: tuple[int, ...] = (0,)) -> list[int]:
+        if key != "timed" or len(own) > 1:
+            return snapshot(self, key, side, own)
+        called[:] = [*called[-15:], *own]
+        if len(called) == 16:
+            snapshot(self, key, side, tuple(called))
+        return []
+
+    def check_all(self: OracleGroup, key: str, *given: Any) -> list[OutputCheck]:
+        called.clear()
+        return check(self, key, *given)
+
+    _replace(OracleGroup, "snapshot", later)
+    _replace(OracleGroup, "check", check_all)
 
 
 def no_trials_after_timing() -> None:
@@ -134,9 +157,11 @@ def notes_are_believed() -> None:
 
 
 def names_are_text() -> None:
-    """Names of processes are read as the text that honest ones are."""
+    """Names of processes are read as the text that honest ones are, where none can be frozen and
+    each pause reads them."""
+    _replace(sandbox, "create_freezer", lambda leaf: None)
 
-    def strict(pid: int) -> list[str]:
+    def strict(pid: int, task: int | None = None) -> list[str]:
         return Path("/proc", str(pid), "stat").read_text("utf-8").rpartition(")")[2].split()
 
     _replace(processes, "_fields", strict)
@@ -199,6 +224,7 @@ MUTATIONS: dict[str, Callable[[], None]] = {
         no_guard_bands,
         no_input_comparison,
         no_locks,
+        singles_compared_together,
         no_trials_after_timing,
         timed_calls_alike,
         only_rank_zero_compared,

@@ -25,11 +25,12 @@ MUTANT = Path(__file__).with_name("mutant_judge.py")
 ACCEPTED = {
     "no_poison": "writes_once",
     "no_fresh_inputs": "replay_by_pointer_after_warm_up",
-    "no_timed_comparison": "call_counter",
+    "no_timed_comparison": "stack_sniffer",
     "no_guard_bands": "scribbles_before_input",
     "no_input_comparison": "input_bit_flip",
     "only_rank_zero_compared": "rank_zero_only",
     "no_locks": "superbatch",
+    "singles_compared_together": "works_in_the_last_single",
     "no_trials_after_timing": "odd_shapes_after_the_clock",
     "timed_calls_alike": "assumes_the_timed_root",
 }
@@ -109,8 +110,7 @@ def test_where_names_are_taken_for_text_one_that_is_none_is_our_error() -> None:
 
 def test_without_a_cap_a_flood_fills_the_report() -> None:
     report = _mutant_report("no_log_cap", OTHERS["no_log_cap"])
-    cap_bytes = named("misbehaving", OTHERS["no_log_cap"]).limits.log_bytes
-    assert max(len(log.text) for log in report.logs) > 100 * cap_bytes
+    assert report.logs == ()  # too long to be sent with the verdict
 
 
 @pytest.mark.alone  # what it leaves behind for a while is found by every test beside it

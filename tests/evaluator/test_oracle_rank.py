@@ -16,6 +16,7 @@ from evaluator.buffers.control_page import CONTROL_BYTES, sealed_memfd
 from evaluator.buffers.slab import GUARD_BYTES, Place
 from evaluator.messages.faults import EvaluatorError
 from evaluator.messages.report import OutputCheck
+from evaluator.oracle.canaries import watched_bytes
 from evaluator.oracle.rank import OracleRank
 from problems import ProblemModule
 from problems.calls import Outputs
@@ -191,11 +192,13 @@ def test_a_reference_that_fails_its_own_oracle_is_our_fault() -> None:
 
 def test_upstream_is_compared_with_the_reference_itself() -> None:
     scene = Scene()
-    scene.judge.job = replace(scene.judge.job, profile=Profile.UPSTREAM)
+    scene.judge = replace(
+        scene.judge, job=replace(scene.judge.job, profile=Profile.UPSTREAM), caches={}
+    )
     scene.judge.prepare("key", [SPEC], True)
     (call,) = scene.judge.caches["key"].calls
     assert call.truth[0].dtype is torch.float32
-    assert scene.judge.tolerance.absolute
+    assert scene.judge.comparer.tolerance.absolute
 
 
 def _settle(got: Outputs, truth: Outputs, keys: Outputs) -> Outputs:
@@ -248,3 +251,14 @@ def test_an_integer_of_one_byte_may_equal_the_poison() -> None:
 
 def test_poison_of_a_bool_is_no_bool() -> None:
     assert Scene().judge.canaries.poison(torch.bool) > 1
+
+
+def test_what_changes_after_the_last_look_at_a_gpu_is_seen() -> None:
+    scene = Scene()
+    scene.answer()
+    judge = scene.judge
+    judge.watched = watched_bytes(scene.layout.outputs, judge.device)
+    judge.seen = scene.slab[judge.watched]
+    assert not judge.snapshot("key", "submission", (0,))
+    scene.view(scene.layout.outputs[0]).mul_(2.0)
+    assert judge.snapshot("key", "submission", (0,))

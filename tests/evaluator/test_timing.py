@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from evaluator.messages.job import Device
-from evaluator.timing.interval import speedup_interval
-from evaluator.timing.timing import PACES, Samples, enough, summarise
+from evaluator.timing.interval import LEAST_SHARE
+from evaluator.timing.timing import PACES, Samples, Walls, enough, lost_in_noise, summarise
 
 CALLS = 16
 EMPTY_US = 300.0
@@ -20,17 +20,21 @@ def samples(
 ) -> Samples:
     """Batches of calls that take so long, each with what a batch costs besides."""
     noise = [0.98, 1.0, 1.02, 0.99, 1.01, 1.0, 1.0, 0.97, 1.03]
-    return Samples(
-        batch_calls=CALLS,
-        kernel_us=[EMPTY_US + CALLS * kernel_us * n for n in noise],
-        baseline_us=[EMPTY_US + CALLS * baseline_us * n for n in reversed(noise)],
-        kernel_single_us=[EMPTY_US + (single_us or kernel_us) * n for n in noise],
-        baseline_single_us=[EMPTY_US + (baseline_single_us or baseline_us) * n for n in noise],
-        empty_us=[EMPTY_US] * 5,
-        empty_single_us=[EMPTY_US] * 5,
-        warmup_calls=512,
-        rank_us=[[kernel_us, kernel_us * 0.9]],
+    batches = Walls(
+        calls=CALLS,
+        kernel=[EMPTY_US + CALLS * kernel_us * n for n in noise],
+        baseline=[EMPTY_US + CALLS * baseline_us * n for n in reversed(noise)],
+        empty=[EMPTY_US] * len(noise),
     )
+    single = Walls(
+        calls=1,
+        per_round=3,
+        kernel=[EMPTY_US + (single_us or kernel_us) * n for n in noise],
+        baseline=[EMPTY_US + (baseline_single_us or baseline_us) * n for n in noise],
+        empty=[EMPTY_US] * len(noise),
+    )
+    rank_us = [[kernel_us, kernel_us * 0.9]]
+    return Samples(batches=batches, single=single, warmup_calls=512, rank_us=rank_us)
 
 
 def test_a_kernel_twice_as_fast_scores_two() -> None:
@@ -50,10 +54,10 @@ def test_the_same_time_is_not_distinguishable_from_one() -> None:
 
 def test_the_interval_narrows_with_samples() -> None:
     few, many = samples(50.0, 100.0), samples(50.0, 100.0)
-    many.kernel_us *= 20
-    many.baseline_us *= 20
-    low, high = speedup_interval(few.kernel_us, few.baseline_us)
-    tight_low, tight_high = speedup_interval(many.kernel_us, many.baseline_us)
+    for walls in (many.batches.kernel, many.batches.baseline, many.batches.empty):
+        walls.extend(walls * 19)
+    low, high = few.batches.interval
+    tight_low, tight_high = many.batches.interval
     assert tight_high - tight_low < high - low
 
 
@@ -86,7 +90,7 @@ def test_a_short_kernel_whose_launch_nothing_hides_is_not_merged() -> None:
 
 def test_pipelining_that_the_reference_shares_is_not_flagged() -> None:
     own = samples(100.0, 200.0, single_us=500.0)
-    own.baseline_single_us = [EMPTY_US + 1000.0] * 9
+    own.single.baseline = [EMPTY_US + 1000.0] * 9
     assert summarise(own)[1] == ()
 
 
@@ -137,14 +141,14 @@ def test_what_a_batch_costs_beside_its_calls_is_taken_off_both() -> None:
 
 def test_a_batch_shorter_than_an_empty_one_still_has_a_time() -> None:
     own = samples(50.0, 100.0)
-    own.kernel_us = [200.0] * 9
+    own.batches.kernel = [200.0] * 9
     timing, _ = summarise(own)
-    assert timing.kernel_us == pytest.approx(0.25 * 200.0 / CALLS)
+    assert timing.kernel_us == pytest.approx(LEAST_SHARE * 200.0 / CALLS)
 
 
 def test_merged_calls_are_found_where_an_empty_batch_takes_longer() -> None:
     own = samples(50.0, 700.0, single_us=800.0)
-    own.kernel_us, own.empty_us = [1360.0] * 9, [1400.0] * 5
+    own.batches.kernel, own.batches.empty = [1360.0] * 9, [1400.0] * 9
     timing, flags = summarise(own)
     assert "superbatch_suspect" in flags
     assert timing.speedup < 1.5
@@ -163,6 +167,45 @@ def test_the_slowest_rank_counts_in_what_ranks_say() -> None:
 )
 def test_a_reference_that_varies_shows_a_noisy_host(baseline_us: list[float]) -> None:
     own = samples(50.0, 100.0)
-    own.baseline_us = [EMPTY_US + CALLS * us for us in baseline_us]
-    own.kernel_us = own.kernel_us[: len(baseline_us)]
+    own.batches.baseline = [EMPTY_US + CALLS * us for us in baseline_us]
+    own.batches.kernel = own.batches.kernel[: len(baseline_us)]
+    own.batches.empty = own.batches.empty[: len(baseline_us)]
     assert "noisy_host" in summarise(own)[1]
+
+
+def test_where_inputs_are_open_single_calls_are_all_that_is_scored() -> None:
+    own = samples(10.0, 300.0, single_us=240.0)
+    own.batches, own.is_open = Walls(calls=CALLS), True
+    timing, flags = summarise(own)
+    assert flags == ("open_bursts",)
+    assert timing.speedup == pytest.approx(300.0 / 240.0)
+    assert (timing.kernel_us, timing.burst_calls) == (timing.kernel_single_us, 1)
+    assert timing.timed_calls == len(timing.kernel_bursts_us) == len(own.single.kernel)
+
+
+def test_a_batch_that_turns_out_to_be_open_is_not_scored() -> None:
+    own = samples(10.0, 300.0, single_us=240.0)
+    own.is_open = True
+    timing, _ = summarise(own)
+    assert timing.speedup == pytest.approx(300.0 / 240.0)
+    assert timing.burst_calls == CALLS
+
+
+@pytest.mark.parametrize("is_open", [False, True])
+def test_no_speedup_is_told_where_empty_batches_scatter_by_more_than_calls_take(
+    is_open: bool,
+) -> None:
+    own = samples(50.0, 100.0)
+    own.is_open = is_open
+    assert lost_in_noise(own) is None
+    walls = own.single if is_open else own.batches
+    walls.empty = [EMPTY_US + walls.calls * us for us in (0, 0, 0, 60, 60, 60, 120, 120, 120)]
+    assert "scatter" in (lost_in_noise(own) or "")
+
+
+def test_empty_batches_that_scatter_widen_the_interval() -> None:
+    own, steady = samples(50.0, 100.0), samples(50.0, 100.0)
+    own.batches.empty = [us + 40 * at for at, us in enumerate(own.batches.empty, start=-4)]
+    low, high = own.batches.interval
+    steady_low, steady_high = steady.batches.interval
+    assert high - low > 1.2 * (steady_high - steady_low)

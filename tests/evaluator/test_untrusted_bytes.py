@@ -12,6 +12,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -212,6 +213,7 @@ class _DeadSandbox:
     """A sandbox that has ended by itself."""
 
     isolation, is_alive = Isolation.BWRAP, False
+    process = SimpleNamespace(returncode=1)
 
     def exceeded(self) -> None:
         return None

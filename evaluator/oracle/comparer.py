@@ -1,0 +1,84 @@
+"""Compares what one rank of a submission left with the truth."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+
+from evaluator.buffers.input_locks import InputLock
+from evaluator.messages.job import Job
+from evaluator.messages.report import OutputCheck, Verdict
+from evaluator.oracle.call_cache import Call
+from evaluator.oracle.canaries import Canaries
+from problems import ProblemModule
+from problems.calls import Outputs
+from problems.comparison import compare
+from problems.spec import Tolerance
+
+
+@dataclass(frozen=True, kw_only=True)
+class Comparer:
+    """Judges the answers of one rank to a problem by the tolerance of a job."""
+
+    module: ProblemModule
+    job: Job
+    rank: int
+    canaries: Canaries
+
+    @property
+    def tolerance(self) -> Tolerance:
+        """Return the problem's tolerance for this job."""
+        return self.module.problem.tolerance(self.job.profile, self.job.dtype)
+
+    def check_call(
+        self, call: Call, snapshot: torch.Tensor, lock: InputLock | None
+    ) -> list[OutputCheck]:
+        """Judge what a call left in a snapshot, one check per output. `lock` is that of its
+        inputs."""
+        problem = self.module.problem
+        checks = []
+        for name, offsets in call.overwritten(snapshot, problem.mutates):
+            # Then the answer before was not there yet, and the lock opened with another key.
+            is_early = lock is not None and lock.span.covers(offsets)
+            broken = Verdict.LATE_OUTPUT if is_early else Verdict.INPUT_CONTRACT_BROKEN
+            checks.append(self.fault(call.names[0] if is_early else name, broken))
+        views = [place.on(snapshot) for place, _ in call.answers(problem.mutates)]
+        got = self.settled(tuple(views), call.truth, call.keys)
+        for position, (name, expected) in enumerate(zip(call.names, call.truth, strict=True)):
+            is_output = position < len(call.outputs)
+            unwritten = self.canaries.unwritten(views[position]) if is_output else 0
+            if unwritten:
+                late = Verdict.LATE_OUTPUT
+                checks.append(self.fault(name, late, unwritten, expected.numel()))
+            else:
+                checks.append(self.compare(name, got[position], expected))
+        return checks
+
+    def settled(self, got: Outputs, truth: Outputs, keys: Outputs) -> Outputs:
+        """Put the truth in place of every answer that is as good."""
+        return self.module.settle(got, truth, keys) if self.module.settle and keys else got
+
+    def compare(self, name: str, got: torch.Tensor, expected: torch.Tensor) -> OutputCheck:
+        """Compare one output with the truth."""
+        found = compare(got, expected, self.tolerance)
+        wrong = Verdict.OUTPUT_MISMATCH if found.mismatched else Verdict.OK
+        return OutputCheck(
+            rank=self.rank,
+            output=name,
+            elements=found.elements,
+            mismatched=found.mismatched,
+            max_error=found.max_error,
+            verdict=Verdict.NONFINITE_OUTPUT if found.nonfinite else wrong,
+        )
+
+    def fault(self, name: str, verdict: Verdict, bad: int = 1, of: int = 1) -> OutputCheck:
+        """Return the check of an output that is not compared: `bad` elements of so many."""
+        return OutputCheck(
+            rank=self.rank,
+            output=name,
+            elements=of,
+            mismatched=bad,
+            max_error=None,
+            verdict=verdict,
+        )
