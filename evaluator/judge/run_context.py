@@ -142,9 +142,10 @@ class TimedBatch:
 
 
 def timed_batch(
-    side: RankGroup, oracle: OracleGroup, batch: tuple[int, ...], *, empty: bool = False
+    side: RankGroup, oracle: OracleGroup, batch: tuple[int, ...], *, made: int | None = None
 ) -> TimedBatch:
-    """Time a batch, or all of it but its calls, and snapshot it.
+    """Time a batch and snapshot it; or, with `made`, time an empty one: so many spare calls in the
+    place of its first, and of the others all but the call.
 
     It runs from the moment when the ranks may go on, until the last is done and its GPU too; on a
     processor until all of them have been stopped. They stand still while their inputs are written
@@ -152,10 +153,14 @@ def timed_batch(
     batch finds processors as warm as the others do.
     """
     side.warm_up(oracle.warm_up_calls * WARM_UPS)
-    sequence = side.stage(Command.EMPTY if empty else Command.CALL, batch)
+    if made is None:
+        sequence = side.stage(Command.CALL, batch)
+    else:
+        spare = (oracle.warm_up_calls * made)[:made]
+        sequence = side.stage(Command.EMPTY, (*spare, *batch[made:]))
     on_gpu = oracle.job.device is Device.CUDA
     with side.paused():
-        oracle.release(side.side, batch, sequence, locked=not empty)
+        oracle.release(side.side, batch, sequence, locked=made is None)
         if on_gpu:
             oracle.watch_for_end(side.side, sequence)
         began_ns = time.perf_counter_ns()
@@ -163,7 +168,7 @@ def timed_batch(
     ended_ns = oracle.ended() if on_gpu else None
     with side.paused():
         ended_ns = ended_ns or time.perf_counter_ns()
-        early = oracle.snapshot("timed", side.side, batch) if not empty else []
+        early = oracle.snapshot("timed", side.side, batch) if made is None else []
     told_ns = tuple(control.rank_ns for control in side.controls)
     return TimedBatch(
         wall_us=(ended_ns - began_ns) / 1e3, rank_ns=told_ns, early_ranks=tuple(early)

@@ -40,25 +40,35 @@ def time_both(context: RunContext) -> None:
         for side in (context.submission, context.reference):
             side.pin(context.host.cores.launching)
         _load_timed(context)
-    _round(context, samples, 0, single=True)
+    calls = _long_enough(context)
     pace, samples.is_open = PACES[context.job.device], _is_open(context)
-    # The reference's calls decide: nothing that the kernel does may choose how it is timed.
-    calls = pace.long_enough(statistics.median(samples.single.baseline_us))
     oracle.shorten_batch(SINGLE_CALLS if samples.is_open else calls)
     batches.calls = oracle.batch_calls
+    batches.spare = pace.spare_calls if batches.calls >= pace.least_calls else 0
     began, rounds, single = time.monotonic(), 0, samples.is_open
     while not timing.enough(rounds, oracle.batch_calls, time.monotonic() - began, pace):
         _round(context, samples, rounds, single=single)
         rounds += 1
         context.emit(timing.progress(rounds, oracle.batch_calls, pace))
-    if not single and (samples.is_open or timing.is_faster_only_together(samples)):
-        for round_number in range(MORE_SINGLE_ROUNDS):
-            _round(context, samples, round_number, single=True)
+    if not single:
+        _round(context, samples, rounds, single=True)
+        if samples.is_open or timing.is_suspect(samples):
+            for round_number in range(MORE_SINGLE_ROUNDS):
+                _round(context, samples, round_number, single=True)
     context.findings.gpus = gpus.states(context.host.gpus)
     if lost := timing.lost_in_noise(samples):
         raise EvaluatorError(lost)
     context.findings.timing, flags = timing.summarise(samples)
     context.findings.flags += flags
+
+
+def _long_enough(context: RunContext) -> int:
+    """Return how many calls make a batch long enough, from a round of single calls that are not
+    scored: the first are slower. Those of the reference decide, as nothing that a kernel does may
+    choose how it is timed."""
+    trial = timing.Samples(batches=timing.Walls(calls=1), single=timing.Walls(calls=1))
+    _round(context, trial, 0, single=True)
+    return PACES[context.job.device].long_enough(statistics.median(trial.single.baseline_us))
 
 
 def _load_timed(context: RunContext) -> None:
@@ -137,12 +147,16 @@ def _round(
         if is_kernel or single:
             _check_round(context, side, batch, timed, round_number)
         if not is_kernel:
-            empty = _timed(context, side, batches, empty=True)
+            empty = _timed(context, side, batches, made=walls.spare)
             walls.empty.extend(own.wall_us for own in empty)
 
 
 def _timed(
-    context: RunContext, side: RankGroup, batches: Sequence[tuple[int, ...]], *, empty: bool = False
+    context: RunContext,
+    side: RankGroup,
+    batches: Sequence[tuple[int, ...]],
+    *,
+    made: int | None = None,
 ) -> list[TimedBatch]:
     """Time batches one by one, each over inputs that were written after the one before. The other
     side stands still in the meantime."""
@@ -154,7 +168,7 @@ def _timed(
                 message = "a GPU is busy for long while no call is going on"
                 raise Fault(Verdict.PROTOCOL_VIOLATION, "busy_gpu", message)
             with blame(side):
-                found.append(timed_batch(side, context.oracle, batch, empty=empty))
+                found.append(timed_batch(side, context.oracle, batch, made=made))
     return found
 
 

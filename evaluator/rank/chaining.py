@@ -36,7 +36,9 @@ def chain(slab: Memory, slots: Sequence[Slot], plan: dict[str, Any]) -> None:
     locks: list[Lock] = [*plan["locks"][1:], None]  # each call opens the one after it
     a_lock = next(filter(None, locks), None)
     chained = [(slots[at], lock) for at, lock in zip(plan["calls"], locks, strict=True)]
-    chained += [(slots[at], a_lock) for at in plan["warm_up"]]
+    for at in plan["warm_up"]:
+        slots[at].is_spare = True
+        chained.append((slots[at], a_lock))
     finishes: Sequence[Finish]
     if slab.device.type == "cuda":
         finishes = _fused(slab, chained, plan["kernel"])

@@ -16,6 +16,12 @@ PROCESS_SHARE = 0.02
 _NORMAL = statistics.NormalDist().inv_cdf(0.975)
 
 
+def beside_us(empty_us: float, baseline_us: float, spare_share: float) -> float:
+    """Return what a batch costs beside its calls, from an empty one in which some of the
+    reference's calls were made: `spare_share` of those that were left out."""
+    return max(0.0, empty_us - spare_share * max(0.0, baseline_us - empty_us))
+
+
 def own_us(wall_us: float, beside_us: float) -> float:
     """Return what is left of a batch's time without what it costs beside its calls. A share is left
     in any case: an empty batch may take longer than one that is over soon."""
@@ -27,9 +33,10 @@ def speedup_interval(
     baseline: Sequence[float],
     empty: Sequence[float] = (),
     per_round: int = 1,
+    spare_share: float = 0.0,
 ) -> tuple[float, float]:
     """Return the 95 % interval of median(baseline) / median(kernel), of times round by round, each
-    median less that of empty batches; every round has `per_round` of each.
+    median less what empty batches show (`beside_us`); every round has `per_round` of each.
 
     Rounds are resampled with what both sides took in them, because what slows a host down for a
     while slows both (percentile bootstrap of paired samples: Efron and Tibshirani, "An Introduction
@@ -40,8 +47,10 @@ def speedup_interval(
     columns = (kernel, baseline, empty or [0.0] * len(kernel))
     samples = list(zip(*columns, strict=True))
     rounds = [samples[start : start + per_round] for start in range(0, len(samples), per_round)]
-    drawn = sorted(_log_ratio(chooser.choices(rounds, k=len(rounds))) for _ in range(RESAMPLES))
-    middle, factor = _log_ratio(rounds), _few_rounds_factor(len(rounds))
+    drawn = sorted(
+        _log_ratio(chooser.choices(rounds, k=len(rounds)), spare_share) for _ in range(RESAMPLES)
+    )
+    middle, factor = _log_ratio(rounds, spare_share), _few_rounds_factor(len(rounds))
 
     def reach(scatter: float) -> float:
         return math.hypot(max(0.0, scatter) * factor, PROCESS_SHARE * _NORMAL)
@@ -51,9 +60,10 @@ def speedup_interval(
     return math.exp(low), math.exp(high)
 
 
-def _log_ratio(rounds: Sequence[Sequence[tuple[float, ...]]]) -> float:
+def _log_ratio(rounds: Sequence[Sequence[tuple[float, ...]]], spare_share: float) -> float:
     kernel, baseline, empty = map(statistics.median, zip(*chain.from_iterable(rounds), strict=True))
-    return math.log(own_us(baseline, empty) / own_us(kernel, empty))
+    beside = beside_us(empty, baseline, spare_share)
+    return math.log(own_us(baseline, beside) / own_us(kernel, beside))
 
 
 def _few_rounds_factor(rounds: int) -> float:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from evaluator.messages.job import Device
 from evaluator.messages.report import Phase, Progress, Timing
-from evaluator.timing.interval import own_us, speedup_interval
+from evaluator.timing.interval import beside_us, own_us, speedup_interval
 
 WARMUP_CALLS = 500
 TIMED_CALLS = 100
@@ -34,12 +34,14 @@ class Pace:
     A batch begins with what the judge does not want to time: a rank that wakes up, a GPU that turns
     from the judge's inputs to the rank's calls. Many calls make that small; where they would take
     more than `ample_bytes`, each takes long enough, and `few_calls` do; nor need a batch take much
-    longer than `ample_us`, for which `least_calls` may be enough.
+    longer than `ample_us`, for which `least_calls` may be enough. An empty batch begins with
+    `spare_calls`, if it is long enough.
     """
 
     many_calls: int
     few_calls: int
     least_calls: int
+    spare_calls: int
     ample_bytes: int
     ample_us: float
     most_bytes: int
@@ -67,6 +69,7 @@ PACES = {
         many_calls=16,
         few_calls=16,
         least_calls=16,
+        spare_calls=0,
         ample_bytes=1 << 30,
         ample_us=0.0,
         most_bytes=4 << 30,
@@ -79,10 +82,11 @@ PACES = {
         many_calls=64,
         few_calls=16,
         least_calls=16,
+        spare_calls=4,
         ample_bytes=2 << 30,
-        ample_us=5000.0,
+        ample_us=8000.0,
         most_bytes=16 << 30,
-        least_batches=10,
+        least_batches=8,
         least_warmup_s=0.3,
         most_warmup_s=1.5,
         most_timed_s=5.0,
@@ -93,19 +97,23 @@ PACES = {
 @dataclass(kw_only=True)
 class Walls:
     """Collects wall times in microseconds of batches of `calls` calls, `per_round` of each kind in
-    a round. `empty` are batches that go through all but their calls, by the reference: what one
-    costs beside them."""
+    a round.
+
+    `empty` are batches of the reference that go through all but their calls, and so show what one
+    costs beside them; their first `spare` calls are made, because the first are slower than others.
+    """
 
     calls: int
     per_round: int = 1
+    spare: int = 0
     kernel: list[float] = field(default_factory=list)
     baseline: list[float] = field(default_factory=list)
     empty: list[float] = field(default_factory=list)
 
     @property
     def empty_us(self) -> float:
-        """Return what a batch costs beside its calls, by the median."""
-        return _median(self.empty)
+        """Return what a batch costs beside its calls, by medians."""
+        return beside_us(_median(self.empty), _median(self.baseline), self._spare_share)
 
     @property
     def kernel_us(self) -> tuple[float, ...]:
@@ -125,7 +133,13 @@ class Walls:
     @property
     def interval(self) -> tuple[float, float]:
         """Return the interval of the speedup."""
-        return speedup_interval(self.kernel, self.baseline, self.empty, self.per_round)
+        return speedup_interval(
+            self.kernel, self.baseline, self.empty, self.per_round, self._spare_share
+        )
+
+    @property
+    def _spare_share(self) -> float:
+        return self.spare / (self.calls - self.spare)
 
     def _per_call(self, walls_us: list[float]) -> tuple[float, ...]:
         return tuple(own_us(us, self.empty_us) / self.calls for us in walls_us)
@@ -163,7 +177,7 @@ def summarise(samples: Samples) -> tuple[Timing, tuple[str, ...]]:
     flags, batches, single = [], samples.batches, samples.single
     if samples.is_open:
         flags.append("open_bursts")
-    elif _looks_merged(samples) or is_faster_only_together(samples):
+    elif is_suspect(samples):
         flags.append("superbatch_suspect")
     scored, shown = single if flags else batches, batches if batches.kernel else single
     kernel_us, baseline_us = _median(scored.kernel_us), _median(scored.baseline_us)
@@ -251,7 +265,12 @@ def _is_noisy(baseline_us: Sequence[float]) -> bool:
     return is_drifting or _spread(baseline_us) > NOISY_SPREAD * _median(baseline_us)
 
 
-def is_faster_only_together(samples: Samples) -> bool:
+def is_suspect(samples: Samples) -> bool:
+    """Return whether calls inside a batch seem to be merged."""
+    return _looks_merged(samples) or _is_faster_only_together(samples)
+
+
+def _is_faster_only_together(samples: Samples) -> bool:
     """Return whether a kernel beats the reference in batches, and not when its calls come one by
     one, where it loses more than the reference by a time that noise hardly explains."""
     batches, single = samples.batches, samples.single

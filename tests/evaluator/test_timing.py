@@ -199,6 +199,7 @@ def test_no_speedup_is_told_where_empty_batches_scatter_by_more_than_calls_take(
     own.is_open = is_open
     assert lost_in_noise(own) is None
     walls = own.single if is_open else own.batches
+    walls.per_round = 1
     walls.empty = [EMPTY_US + walls.calls * us for us in (0, 0, 0, 60, 60, 60, 120, 120, 120)]
     assert "scatter" in (lost_in_noise(own) or "")
 
@@ -209,3 +210,17 @@ def test_empty_batches_that_scatter_widen_the_interval() -> None:
     low, high = own.batches.interval
     steady_low, steady_high = steady.batches.interval
     assert high - low > 1.2 * (steady_high - steady_low)
+
+
+def test_a_slow_start_that_empty_batches_share_is_no_part_of_a_call() -> None:
+    slow_start, spare, beside = 400.0, 4, EMPTY_US
+    own = samples(50.0, 100.0)
+    walls = own.batches
+    walls.spare = spare
+    walls.kernel = [slow_start + us for us in walls.kernel]
+    walls.baseline = [slow_start + us for us in walls.baseline]
+    walls.empty = [slow_start + beside + spare * 100.0] * len(walls.kernel)
+    timing, _ = summarise(own)
+    assert [timing.kernel_us, timing.baseline_us] == pytest.approx([50.0, 100.0])
+    assert timing.empty_us == pytest.approx(slow_start + beside)
+    assert timing.speedup_low < 2.0 < timing.speedup_high < 2.2
