@@ -33,6 +33,7 @@ from evaluator.evaluate import evaluate
 from evaluator.judge import prefork as server
 from evaluator.judge.prefork import PreforkServer
 from evaluator.messages import job
+from evaluator.messages.faults import EvaluatorError
 from evaluator.messages.job import Device, Dtype, Job, limits_of
 
 NAME = problems.find("allreduce")
@@ -161,8 +162,12 @@ def main() -> None:
             for _ in range(runs):
                 own, reference = plain_us(source, given), plain_us(REFERENCE, given)
                 row = {"kernel": name, "plain_us": own, "plain_baseline_us": reference}
-                rows.append({**row, **judged(source, given, prefork)})
-                print(_line(rows[-1]), flush=True)
+                try:
+                    row |= judged(source, given, prefork)
+                except EvaluatorError as error:  # a host that scatters too much
+                    row["error"] = str(error)
+                rows.append(row)
+                print(_line(row), flush=True)
                 out.write_text(json.dumps({**provenance(), "rows": rows}, indent=1) + "\n")
 
 
@@ -173,6 +178,8 @@ def _let_one_rank_be_measured() -> None:
 
 
 def _line(row: dict[str, Any]) -> str:
+    if "error" in row:
+        return f"{row['kernel']:<18} plain {row['plain_us']:7.1f}  {row['error']}"
     true = row["plain_baseline_us"] / row["plain_us"]
     off = row["kernel_us"] - row["plain_us"]
     return (

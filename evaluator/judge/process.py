@@ -65,6 +65,7 @@ def judge(job: Job, emit: Emit, pool: WorkerPool) -> Report:
         known = {
             "environment": environment(context.host.gpus),
             "isolation": context.submission.isolation,
+            "pauses": context.submission.sandbox.pauser.counted,
             "problem": oracle.module.slug,
             "problem_digest": oracle.module.digest,
         }

@@ -10,7 +10,7 @@ from evaluator.messages.job import Setting
 from evaluator.messages.profile import Mechanism, RankTimeline
 from evaluator.messages.roofline_bounds import RooflineBounds
 
-JUDGE_VERSION = "6"
+JUDGE_VERSION = "7"
 MAX_REPORT_BYTES = 8 << 20  # as JSON; a site takes no longer one
 UNCLEAN_HOST = "unclean_host"  # the flag of a run whose processes could not be ended
 
@@ -159,6 +159,17 @@ class RankLog:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Pauses:
+    """Holds how often a submission stood still for the judge, how long in all, how long the judge
+    waited until it did, and the processor time that it used meanwhile, in seconds."""
+
+    spans: int
+    paused_s: float
+    waited_s: float
+    worked_s: float
+
+
+@dataclass(frozen=True, kw_only=True)
 class GpuState:
     """Describes a GPU at one moment, as its driver does."""
 
@@ -187,8 +198,8 @@ class Report:
     `flag_lines` are lines of the source that flags come from, numbered from 1. `panel_s` is how
     many seconds of the phases the judge waited for the oracle's ranks, by command.
     `software_version` is the release that judged; None in reports made before 0.1.0. `setting` is
-    what the job asked for; None in reports made before 0.2.0. Raises ValueError where parts
-    contradict each other.
+    what the job asked for, `pauses` those of the submission; both None in reports made before
+    0.2.0. Raises ValueError where parts contradict each other.
     """
 
     verdict: Verdict
@@ -209,6 +220,7 @@ class Report:
     timing: Timing | None = None
     phase_s: Mapping[str, float] = field(default_factory=dict)
     panel_s: Mapping[str, float] = field(default_factory=dict)
+    pauses: Pauses | None = None
     gpus: tuple[GpuState, ...] = ()
     floors: RooflineBounds | None = None
     timelines: tuple[RankTimeline, ...] = ()

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from evaluator.host import processes
 from evaluator.host.freezer import Freezer
 from evaluator.messages.faults import Fault
-from evaluator.messages.report import Verdict
+from evaluator.messages.report import Pauses, Verdict
 
 SPIN_S = 0.02
 POLL_S = 0.001
@@ -35,6 +35,16 @@ class Pauser:
     paused_s: float = 0.0
     waited_s: float = 0.0
     worked_s: float = 0.0
+
+    @property
+    def counted(self) -> Pauses:
+        """Return the pauses so far, for a report."""
+        return Pauses(
+            spans=self.spans,
+            paused_s=round(self.paused_s, 4),
+            waited_s=round(self.waited_s, 4),
+            worked_s=round(self.worked_s, 4),
+        )
 
     @contextlib.contextmanager
     def paused(self) -> Iterator[None]:

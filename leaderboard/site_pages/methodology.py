@@ -44,7 +44,7 @@ FLAGS = {
     "superbatch_suspect": "The kernel slows down far more than the reference when calls come one "
     "by one. Its single calls are what is scored.",
     "open_bursts": "No answer of this problem can open the inputs of the next call, so calls of a "
-    "batch might be merged unless single calls show it.",
+    "batch might be merged. Its single calls are what is scored.",
     "timing_mismatch": "Its ranks report far less time than the judge's clock shows.",
     "profile_hung": "It hung while it was recorded, after its verdict: it has no timeline.",
     "unclean_host": "Its processes were still there long after they were killed.",
