@@ -14,7 +14,7 @@ from typing import Any
 from evaluator.diagnosis import scan
 from evaluator.messages.job import Device, Job, limits_of
 from evaluator.messages.profile import Evidence, Tag
-from evaluator.timing import interval, roofline, timing
+from evaluator.timing import interval, pace, roofline, timing
 
 PATH = Path(__file__).parents[1] / "fixtures" / "judging.json"
 
@@ -24,28 +24,30 @@ def facts() -> dict[str, Any]:
     return {
         "trials": Job.trials,
         "timing": {
-            "warmup_calls": timing.WARMUP_CALLS,
-            "timed_calls": timing.TIMED_CALLS,
-            "least_timed_s": timing.MIN_TIMED_S,
+            "warmup_calls": pace.WARMUP_CALLS,
+            "timed_calls": pace.TIMED_CALLS,
+            "least_timed_s": pace.MIN_TIMED_S,
             "least_share": interval.LEAST_SHARE,
             "resamples": interval.RESAMPLES,
             "process_share": interval.PROCESS_SHARE,
             "merged_ratio": timing.MERGED_CALLS_RATIO,
             "merged_us": timing.MERGED_CALLS_US,
             "only_together_us": timing.ONLY_TOGETHER_US,
-            "single_calls": timing.SINGLE_CALLS,
+            "single_calls": pace.SINGLE_CALLS,
             "lock_places": timing.LOCK_PLACES,
             "locked_words": timing.LOCKED_WORDS,
             "noisy_spread": timing.NOISY_SPREAD,
             "noisy_drift": timing.NOISY_DRIFT,
+            "disturbed_ratio": timing.DISTURBED_RATIO,
+            "alone_rounds": pace.ALONE_ROUNDS,
         },
         "paces": {
             device.value: {
-                "many_calls": pace.many_calls,
-                "least_bursts": pace.least_batches,
-                "most_timed_s": pace.most_timed_s,
+                "many_calls": own.many_calls,
+                "least_bursts": own.least_batches,
+                "most_timed_s": own.most_timed_s,
             }
-            for device, pace in timing.PACES.items()
+            for device, own in pace.PACES.items()
         },
         "limits": {device.value: asdict(limits_of(device)) for device in Device},
         "floors": {"margin": roofline.MARGIN, "fewer_flops": roofline.FEWER_FLOPS},

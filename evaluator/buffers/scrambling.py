@@ -1,9 +1,11 @@
 """Scrambles words of the inputs of a call with a key of 64 bits, and back: the same on both sides.
 
 The key is the sum of a constant for each of some elements of another answer that lies above its
-threshold; a word is combined by exclusive or with a stream of SplitMix64 that begins at the key
-(Steele, Lea and Flood, "Fast splittable pseudorandom number generators", OOPSLA 2014). On a GPU
-both steps are one launch: its cost is part of every call.
+threshold; a word is combined by exclusive or with the word of its number of a stream, two rounds of
+SplitMix64's finalizer (Steele, Lea and Flood, "Fast splittable pseudorandom number generators",
+OOPSLA 2014) between which and after which the key is added again: one round can be undone, and a
+word that is known would tell the key. On a GPU both steps are one launch: its cost is part of every
+call.
 """
 
 from __future__ import annotations
@@ -64,7 +66,8 @@ __device__ void open_lock(const Given &given) {{
   __syncthreads();
   u64 word = (u64)blockIdx.x * blockDim.x + threadIdx.x, step = lock[5];
   u64 *words = (u64 *)lock[3];
-  if (word < lock[4]) words[word * step] ^= mixed(key + (word + 1) * {_GOLDEN}ull) & given.mask;
+  u64 stream = mixed(mixed(key + (word + 1) * {_GOLDEN}ull) ^ key) + key;
+  if (word < lock[4]) words[word * step] ^= stream & given.mask;
 }}
 __device__ void copy(char *to, const char *from, u64 nbytes, u64 first, u64 step) {{
   for (u64 at = first; at < nbytes / 16; at += step) ((uint4 *)to)[at] = ((const uint4 *)from)[at];
@@ -117,7 +120,7 @@ def key_of(above: torch.Tensor) -> torch.Tensor:
 
 def key_stream(key: torch.Tensor, count: int) -> torch.Tensor:
     """Return what a key scrambles words with: int64, [count]."""
-    return _mixed(key + _counters(count, key.device))
+    return _mixed(_mixed(key + _counters(count, key.device)) ^ key) + key
 
 
 @cache

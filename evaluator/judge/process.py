@@ -14,18 +14,26 @@ import select
 import signal
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import IO
 
 from evaluator.diagnosis.diagnose import first_fault
 from evaluator.host.leftovers import remove_leftovers
 from evaluator.host.parent_death import undisturbed
 from evaluator.judge.findings import Findings
-from evaluator.judge.pool import SUBMISSION, WorkerPool, start_pool
+from evaluator.judge.pool import REFERENCE, SUBMISSION, WorkerPool, start_pool
 from evaluator.judge.profile_phase import profile
-from evaluator.judge.run_context import Emit, RunContext, trial_call
-from evaluator.judge.timed_phase import time_both
-from evaluator.messages.faults import Fault, GpuFull, Survivors
+from evaluator.judge.run_context import Emit, RunContext, blame, trial_call
+from evaluator.judge.timed_phase import time_alone, time_both
+from evaluator.messages.faults import (
+    BesideSubmission,
+    DirtyHost,
+    EvaluatorError,
+    Fault,
+    GpuFull,
+    Survivors,
+)
 from evaluator.messages.job import Job
 from evaluator.messages.protocol import read_job, send_error, send_progress, send_report
 from evaluator.messages.report import UNCLEAN_HOST, Phase, Progress, Report, Trial, Verdict
@@ -37,12 +45,14 @@ from evaluator.timing.roofline import exceeds_roofline, roofline_bounds, unbeata
 from problems.guards import work_share
 from problems.trials import TrialSpec, trials_before_timing
 
+Phases = Callable[[RunContext], Fault | None]
 CORES_PER_RANK = 4
 PREPARE_AFTER_S, IDLE_S = 0.3, 600.0
+RUNS = 2  # one failure beside a submission may be a coincidence
 OUTLIVED = "processes of the kernel were still there long after they were killed"
 
 
-def judge(job: Job, emit: Emit, pool: WorkerPool) -> Report:
+def judge(job: Job, emit: Emit, pool: WorkerPool, phases: Phases) -> Report:
     """Judge one kernel; raises EvaluatorError for what is not the submitter's fault."""
     findings = Findings()
     began = time.monotonic()
@@ -60,7 +70,7 @@ def judge(job: Job, emit: Emit, pool: WorkerPool) -> Report:
         )
         stack.callback(context.close_slabs)
         findings.phase_s["setup"] = round(time.monotonic() - began, 4)
-        fault = _run_phases(context) or _check_bound(context)
+        fault = phases(context) or _check_bound(context)
         teardown = time.monotonic()
         known = {
             "environment": environment(context.host.gpus),
@@ -76,11 +86,13 @@ def judge(job: Job, emit: Emit, pool: WorkerPool) -> Report:
     else:
         pool.release()
         context.host.wait_until_clean()
-    findings.phase_s[Phase.TEARDOWN] = round(time.monotonic() - teardown, 4)
+    took_s = findings.phase_s.get(Phase.TEARDOWN, 0.0) + time.monotonic() - teardown
+    findings.phase_s[Phase.TEARDOWN] = round(took_s, 4)
     return findings.report(job, fault, known)
 
 
-def _run_phases(context: RunContext) -> Fault | None:
+def run_phases(context: RunContext) -> Fault | None:
+    """Return the submission's fault, if it has one. Raises BesideSubmission for what may be one."""
     try:
         if lacking := support.lacking(context.job, context.oracle.module.problem, context.host):
             raise Fault(Verdict.HOST_UNSUPPORTED, "host", lacking)
@@ -92,19 +104,51 @@ def _run_phases(context: RunContext) -> Fault | None:
             with context.phase(Phase.VERIFY):
                 _verify(context, trials[:before])
             with context.phase(Phase.TIMED):
-                time_both(context)
+                samples = time_both(context)
             with context.phase(Phase.VERIFY):
                 _verify_again(context, trials[before:])
             context.submission.check_health()
             with context.phase(Phase.PROFILE):
                 profile(context)
+            with context.phase(Phase.TEARDOWN):
+                _end(context.submission, context.findings)
+            if UNCLEAN_HOST not in context.findings.flags:
+                with context.phase(Phase.TIMED):
+                    time_alone(context, samples)
     except Fault as fault:
-        context.findings.timing = None
         return fault
-    except GpuFull as full:
-        context.findings.timing = None
-        return context.fault_of_full_gpu(full)
+    except DirtyHost:
+        raise
+    except EvaluatorError as error:
+        if isinstance(error, GpuFull) and (fault_of_memory := context.fault_of_full_gpu()):
+            return fault_of_memory
+        if context.submission.is_ended:
+            raise
+        raise BesideSubmission(str(error)) from error
     return None
+
+
+def try_reference(context: RunContext, *, error: EvaluatorError) -> Fault:
+    """Return the fault of a submission beside which ours failed again and again, if the reference
+    works without it; raises what failed where it does not."""
+    with context.phase(Phase.BUILD):
+        context.start(context.reference)
+        context.oracle.prepare_all()
+        context.slabs = context.oracle.make_slabs()
+        context.wait_ready(context.reference)
+    context.give_slabs(context.reference)
+    key, _ = context.oracle.trials[0]
+    try:
+        with blame(context.reference):
+            context.reference.load(context.oracle.plans(key))
+            context.oracle.clear(key, REFERENCE)
+            trial_call(context.reference, context.oracle)
+    except EvaluatorError:
+        raise error from None
+    message = (
+        f"the judge's own processes failed {RUNS} times beside it, and not without it: {error}"
+    )
+    return Fault(Verdict.RESOURCE_LIMIT, "beside", message)
 
 
 def _check_bound(context: RunContext) -> Fault | None:
@@ -176,8 +220,10 @@ def _verify_again(context: RunContext, trials: Sequence[tuple[str, TrialSpec]]) 
 
 
 def _end(submission: RankGroup, findings: Findings) -> None:
-    """End the submission. One that cannot be ended keeps its verdict, or gets one for that; this
-    process and its host serve nobody after it."""
+    """End the submission, unless that is done. One that cannot be ended keeps its verdict, or gets
+    one for that; this process and its host serve nobody after it."""
+    if submission.is_ended:
+        return
     try:
         findings.logs = submission.kill()
     except Survivors:
@@ -200,17 +246,30 @@ class Judge:
     def serve(self, jobs: IO[str]) -> None:
         """Judge job after job, until there are no more. Raises what is not a submitter's fault."""
         while job := self._next(jobs):
-            if self._pool is None:
-                with undisturbed():
-                    self._pool = start_pool(job)
-            report = judge(job, lambda p: send_progress(self._channel, p), self._pool)
-            send_report(self._channel, report)
+            send_report(self._channel, self._judged(job))
 
     def close(self) -> None:
         """End what serves the runs."""
         if self._pool is not None:
             self._pool.close()
             self._pool = None
+
+    def _judged(self, job: Job) -> Report:
+        """Judge a job; in new processes again where ours fail beside the submission, which is to
+        blame if they do so again and again, and not without it."""
+        for _ in range(RUNS):
+            try:
+                return self._run(job, run_phases)
+            except BesideSubmission as error:
+                self.close()
+                failed = error
+        return self._run(job, partial(try_reference, error=failed))
+
+    def _run(self, job: Job, phases: Phases) -> Report:
+        if self._pool is None:
+            with undisturbed():
+                self._pool = start_pool(job)
+        return judge(job, lambda p: send_progress(self._channel, p), self._pool, phases)
 
     def _next(self, jobs: IO[str]) -> Job | None:
         """Read the next job. Ends a pool that has long waited for one, or does not fit the one that

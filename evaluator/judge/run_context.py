@@ -105,9 +105,9 @@ class RunContext:
             os.close(fd)
         self.slabs = {}
 
-    def fault_of_full_gpu(self, full: GpuFull) -> Fault:
+    def fault_of_full_gpu(self) -> Fault | None:
         """Return the fault of the submission, if it holds most of a GPU, or of this host, which is
-        too small if the inputs alone do not fit. Raises the error itself where it is neither."""
+        too small if the inputs alone do not fit."""
         root = self.submission.sandbox.process.pid
         for gpu in self.host.gpus:
             held = gpus.held_bytes(gpu).items()
@@ -118,7 +118,7 @@ class RunContext:
                 )
                 return Fault(Verdict.OOM, "gpu_memory", message)
         if self.findings.phase is not Phase.BUILD:
-            raise full
+            return None
         message = "the inputs and their answers need more memory than this host's GPUs have"
         return Fault(Verdict.HOST_UNSUPPORTED, "gpu_memory", message)
 

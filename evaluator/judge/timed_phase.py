@@ -1,10 +1,12 @@
-"""Runs the timed phase: batches of the submission and of the reference, every answer compared."""
+"""Runs the timed phase: batches of the submission and of the reference, every answer compared, and
+some of the reference alone."""
 
 from __future__ import annotations
 
 import statistics
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from evaluator.buffers.control_page import Command
@@ -14,16 +16,17 @@ from evaluator.judge.run_context import RunContext, TimedBatch, blame, paused, t
 from evaluator.messages.faults import EvaluatorError, Fault
 from evaluator.messages.report import Verdict
 from evaluator.sandbox.rank_group import RankGroup
+from evaluator.timing import pace as paces
 from evaluator.timing import timing
-from evaluator.timing.timing import PACES
+from evaluator.timing.pace import PACES
 
 if TYPE_CHECKING:
     from evaluator.buffers.input_locks import Chain
 
-MORE_SINGLE_ROUNDS, SINGLE_CALLS = 4, timing.SINGLE_CALLS
+MORE_SINGLE_ROUNDS, SINGLE_CALLS = 4, paces.SINGLE_CALLS
 
 
-def time_both(context: RunContext) -> None:
+def time_both(context: RunContext) -> timing.Samples:
     """Time batches of both sides in ABBA order over inputs that neither has seen before the
     batch."""
     oracle, singles = context.oracle, min(SINGLE_CALLS, context.oracle.batch_calls)
@@ -46,20 +49,55 @@ def time_both(context: RunContext) -> None:
     batches.calls = oracle.batch_calls
     batches.spare = pace.spare_calls if batches.calls >= pace.least_calls else 0
     began, rounds, single = time.monotonic(), 0, samples.is_open
-    while not timing.enough(rounds, oracle.batch_calls, time.monotonic() - began, pace):
+    while not paces.enough(rounds, oracle.batch_calls, time.monotonic() - began, pace):
         _round(context, samples, rounds, single=single)
         rounds += 1
-        context.emit(timing.progress(rounds, oracle.batch_calls, pace))
+        context.emit(paces.progress(rounds, oracle.batch_calls, pace))
     if not single:
         _round(context, samples, rounds, single=True)
         if samples.is_open or timing.is_suspect(samples):
             for round_number in range(MORE_SINGLE_ROUNDS):
                 _round(context, samples, round_number, single=True)
     context.findings.gpus = gpus.states(context.host.gpus)
+    return samples
+
+
+def time_alone(context: RunContext, samples: timing.Samples) -> None:
+    """Time the reference, now that the submission has ended, and sum up.
+
+    What a kernel left to slow it down is gone. Where the reference is a quarter faster now, it is
+    timed as often as it was beside the submission, and that is the score.
+    """
+    scored, pace = samples.scored, PACES[context.job.device]
+    samples.alone = replace(scored, kernel=[], baseline=[], empty=[])
+    began, rounds = time.monotonic(), len(scored.kernel) // scored.per_round
+    for round_number in range(rounds):
+        if round_number == paces.ALONE_ROUNDS and not samples.is_disturbed:
+            break
+        _round_alone(context, samples.alone, 0.0 if round_number else pace.least_warmup_s)
+        if round_number >= paces.LEAST_ROUNDS and _has_passed(began, pace.most_timed_s):
+            break
     if lost := timing.lost_in_noise(samples):
         raise EvaluatorError(lost)
     context.findings.timing, flags = timing.summarise(samples)
     context.findings.flags += flags
+
+
+def _round_alone(context: RunContext, walls: timing.Walls, warmup_s: float) -> None:
+    """Time a round of the reference; inputs are those of the last round."""
+    oracle, reference, is_single = context.oracle, context.reference, walls.calls == 1
+    batch = oracle.shuffled_batch()[: walls.per_round * walls.calls]
+    batches = [(index,) for index in batch] if is_single else [batch]
+    oracle.clear("timed", reference.side)
+    with blame(reference):
+        reference.chain_inputs(oracle.chain_inputs("timed", batch, locked=not is_single))
+        began = time.monotonic()
+        while not _has_passed(began, warmup_s):
+            reference.warm_up(oracle.warm_up_calls)
+        own = [timed_batch(reference, oracle, called) for called in batches]
+        empty = [timed_batch(reference, oracle, called, made=walls.spare) for called in batches]
+    walls.baseline.extend(batch.wall_us for batch in own)
+    walls.empty.extend(batch.wall_us for batch in empty)
 
 
 def _long_enough(context: RunContext) -> int:
@@ -86,7 +124,7 @@ def _warm_up(context: RunContext, samples: timing.Samples) -> None:
         with blame(side):
             side.chain_inputs(chains)
     began, pace = time.monotonic(), PACES[context.job.device]
-    while samples.warmup_calls < timing.WARMUP_CALLS or not _has_passed(began, pace.least_warmup_s):
+    while samples.warmup_calls < paces.WARMUP_CALLS or not _has_passed(began, pace.least_warmup_s):
         for side in sides:
             if oracle.mutates or not samples.warmup_calls:
                 oracle.clear("timed", side.side)

@@ -20,6 +20,10 @@ class Survivors(EvaluatorError):
     """Says that processes of a sandbox are still there long after they were killed."""
 
 
+class BesideSubmission(EvaluatorError):
+    """Says that ours failed while a submission was at work, which may be what made it fail."""
+
+
 class GpuFull(EvaluatorError):
     """Says that the oracle or the reference finds too little memory on a GPU."""
 

@@ -18,7 +18,7 @@ from evaluator.messages.report import OutputCheck
 from evaluator.oracle.rank import OracleRank
 from evaluator.oracle.worker_process import Assignment, Order
 from evaluator.oracle.workers import OracleWorkers
-from evaluator.timing.timing import PACES
+from evaluator.timing.pace import PACES
 from problems.trials import TrialSpec, correctness_trials, timed_trial
 
 GROWTH = 1.25

@@ -50,6 +50,7 @@ class RankGroup:
     waited_s: float = 0.0
     is_started: bool = False
     is_watched: bool = False
+    is_ended: bool = False
     spins: bool = False
     patience: float = 1.0
 
@@ -191,6 +192,7 @@ class RankGroup:
 
     def kill(self) -> tuple[RankLog, ...]:
         """End the side: everything in the sandbox dies; returns what the ranks printed."""
+        self.is_ended = True
         try:
             self.sandbox.kill()
         finally:

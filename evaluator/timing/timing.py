@@ -4,18 +4,12 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
-from evaluator.messages.job import Device
-from evaluator.messages.report import Phase, Progress, Timing
+from evaluator.messages.report import Timing
 from evaluator.timing.interval import beside_us, own_us, speedup_interval
 
-WARMUP_CALLS = 500
-TIMED_CALLS = 100
-MIN_TIMED_S = 0.5
-SINGLE_CALLS = 16  # of a round
 SPREAD_ROUNDS = 4  # fewer have no quartiles
-LEAST_ROUNDS = 2  # one says nothing of how rounds scatter
 MERGED_CALLS_RATIO = 2.0
 MERGED_CALLS_US = 100.0
 ONLY_TOGETHER_US = 50.0
@@ -24,74 +18,8 @@ LOCKED_WORDS = 4096
 ADVISORY_RATIO = 0.5
 NOISY_SPREAD = 0.25
 NOISY_DRIFT = 0.1
+DISTURBED_RATIO = 1.25
 MAX_RANK_NS = 1 << 50
-
-
-@dataclass(frozen=True, kw_only=True)
-class Pace:
-    """Describes how the timed phase goes on a kind of device.
-
-    A batch begins with what the judge does not want to time: a rank that wakes up, a GPU that turns
-    from the judge's inputs to the rank's calls. Many calls make that small; where they would take
-    more than `ample_bytes`, each takes long enough, and `few_calls` do; nor need a batch take much
-    longer than `ample_us`, for which `least_calls` may be enough. An empty batch begins with
-    `spare_calls`, if it is long enough.
-    """
-
-    many_calls: int
-    few_calls: int
-    least_calls: int
-    spare_calls: int
-    ample_bytes: int
-    ample_us: float
-    most_bytes: int
-    least_batches: int
-    least_warmup_s: float
-    most_warmup_s: float
-    most_timed_s: float
-
-    def batch_calls(self, call_bytes: int) -> int:
-        """Return how many calls a batch has whose inputs and outputs take `call_bytes` each."""
-        usual = self.many_calls if call_bytes * self.many_calls <= self.ample_bytes else 0
-        return usual or min(self.few_calls, max(1, self.most_bytes // call_bytes))
-
-    def long_enough(self, call_us: float) -> int:
-        """Return how many calls of `call_us` each make a batch long enough: in powers of two from
-        `least_calls` on, so that the same reference has the same number again."""
-        calls = self.least_calls
-        while calls * call_us < self.ample_us and calls < self.many_calls:
-            calls *= 2
-        return calls
-
-
-PACES = {
-    Device.CPU: Pace(
-        many_calls=16,
-        few_calls=16,
-        least_calls=16,
-        spare_calls=0,
-        ample_bytes=1 << 30,
-        ample_us=0.0,
-        most_bytes=4 << 30,
-        least_batches=7,
-        least_warmup_s=0.0,
-        most_warmup_s=10.0,
-        most_timed_s=30.0,
-    ),
-    Device.CUDA: Pace(
-        many_calls=64,
-        few_calls=16,
-        least_calls=16,
-        spare_calls=4,
-        ample_bytes=2 << 30,
-        ample_us=8000.0,
-        most_bytes=16 << 30,
-        least_batches=8,
-        least_warmup_s=0.3,
-        most_warmup_s=1.5,
-        most_timed_s=5.0,
-    ),
-}
 
 
 @dataclass(kw_only=True)
@@ -131,10 +59,26 @@ class Walls:
         return _median(self.baseline_us) - _median(self.kernel_us)
 
     @property
+    def speedup(self) -> float:
+        """Return the reference's time of a call over the kernel's."""
+        return _median(self.baseline_us) / _median(self.kernel_us)
+
+    @property
     def interval(self) -> tuple[float, float]:
         """Return the interval of the speedup."""
         return speedup_interval(
             self.kernel, self.baseline, self.empty, self.per_round, self._spare_share
+        )
+
+    def beside(self, alone: Walls) -> Walls:
+        """Return the kernel's batches with those of the reference that were made `alone`, as many
+        as there are of both."""
+        count = min(len(self.kernel), len(alone.baseline))
+        return replace(
+            self,
+            kernel=self.kernel[:count],
+            baseline=alone.baseline[:count],
+            empty=alone.empty[:count],
         )
 
     @property
@@ -150,16 +94,36 @@ class Samples:
     """Collects what the timed phase measures: whole batches, and calls that came one by one.
 
     `is_open` says that inputs of several calls of a batch could be read at once: then single calls
-    are the score. `rank_us` and `baseline_rank_us` have one entry per batch (or call) that is
-    scored, with what each rank says of itself.
+    are the score. `alone` has those of the reference, of the kind that is scored, that were made
+    when the submission had ended. `rank_us` and `baseline_rank_us` have one entry per batch (or
+    call) that is scored, with what each rank says of itself.
     """
 
     batches: Walls
     single: Walls
     warmup_calls: int = 0
     is_open: bool = False
+    alone: Walls | None = None
     rank_us: list[list[float]] = field(default_factory=list)
     baseline_rank_us: list[list[float]] = field(default_factory=list)
+
+    @property
+    def scored(self) -> Walls:
+        """Return what is the score: batches, or single calls where inputs of a batch are open, and
+        where they suggest that calls inside a batch were merged. A kernel that needs all inputs at
+        once gains nothing from getting them one by one."""
+        return self.single if self.is_open or is_suspect(self) else self.batches
+
+    @property
+    def is_disturbed(self) -> bool:
+        """Return whether the reference was a quarter faster, or its empty batches told a time at
+        last, when the submission had ended: then what it did beside it is no measure."""
+        if self.alone is None:
+            return False
+        scored, alone = self.scored, self.scored.beside(self.alone)
+        if scatter_of_empty(scored) is not None:
+            return scatter_of_empty(alone) is None
+        return scored.speedup > DISTURBED_RATIO * alone.speedup
 
     def add_rank_times(self, is_kernel: bool, rank_ns: Sequence[float], calls: int) -> None:
         """Add what the ranks say of these calls; untrusted, so cut to a sane number."""
@@ -168,23 +132,23 @@ class Samples:
 
 
 def summarise(samples: Samples) -> tuple[Timing, tuple[str, ...]]:
-    """Return the timing and its flags.
-
-    Single calls are the score where inputs of a batch are open, and where they suggest that calls
-    inside a batch were merged: a kernel that needs all inputs at once gains nothing from getting
-    them together.
-    """
+    """Return the timing and its flags."""
     flags, batches, single = [], samples.batches, samples.single
+    scored = samples.scored
     if samples.is_open:
         flags.append("open_bursts")
-    elif is_suspect(samples):
+    elif scored is single:
         flags.append("superbatch_suspect")
-    scored, shown = single if flags else batches, batches if batches.kernel else single
+    is_of_batches = scored is batches
+    if samples.alone is not None and samples.is_disturbed:
+        flags.append("reference_disturbed")
+        scored = scored.beside(samples.alone)
+    shown = scored if is_of_batches or not batches.kernel else batches
     kernel_us, baseline_us = _median(scored.kernel_us), _median(scored.baseline_us)
     if _is_noisy(_by_round(scored.baseline_us, scored.per_round)):
         flags.append("noisy_host")
     rank_us = tuple(statistics.median(own) for own in zip(*samples.rank_us, strict=True))
-    if scored is batches and rank_us and max(rank_us) < ADVISORY_RATIO * kernel_us:
+    if is_of_batches and rank_us and max(rank_us) < ADVISORY_RATIO * kernel_us:
         flags.append("timing_mismatch")
     speedup = baseline_us / kernel_us
     low, high = scored.interval
@@ -210,28 +174,24 @@ def summarise(samples: Samples) -> tuple[Timing, tuple[str, ...]]:
 
 
 def lost_in_noise(samples: Samples) -> str | None:
-    """Return that no speedup can be told, and why, where rounds of empty batches scatter by more
-    than the kernel's own calls take; None where one can."""
-    scored = samples.single if samples.is_open else samples.batches
-    empty = _by_round(scored.empty, scored.per_round)
-    own = _median(scored.kernel_us) * scored.calls
-    if len(empty) < SPREAD_ROUNDS or (scatter := _spread(empty)) <= own:
+    """Return that no speedup can be told, and why, where empty batches scatter too much both beside
+    the submission and without it; None where one can."""
+    scored = samples.scored
+    found = scatter_of_empty(scored)
+    if found is None or samples.is_disturbed:
         return None
-    return f"no speedup is told: empty batches scatter by {scatter:.0f} us, calls take {own:.0f}"
+    own = _median(scored.kernel_us) * scored.calls
+    return f"no speedup is told: empty batches scatter by {found:.0f} us, calls take {own:.0f}"
 
 
-def enough(batches: int, batch_calls: int, elapsed_s: float, pace: Pace) -> bool:
-    """Return whether the timed phase has its calls and its time, or has used all the time it
-    may."""
-    has_calls = batches * batch_calls >= TIMED_CALLS and batches >= pace.least_batches
-    is_late = batches >= LEAST_ROUNDS and elapsed_s >= pace.most_timed_s
-    return is_late or (has_calls and elapsed_s >= MIN_TIMED_S)
-
-
-def progress(batches: int, batch_calls: int, pace: Pace) -> Progress:
-    """Return how far the timed phase is."""
-    total = max(TIMED_CALLS, pace.least_batches * batch_calls)
-    return Progress(phase=Phase.TIMED, done=min(batches * batch_calls, total), total=total)
+def scatter_of_empty(walls: Walls) -> float | None:
+    """Return by how many microseconds rounds of empty batches scatter, if that is more than the
+    kernel's own calls take."""
+    empty = _by_round(walls.empty, walls.per_round)
+    if len(empty) < SPREAD_ROUNDS:
+        return None
+    scatter = _spread(empty)
+    return scatter if scatter > _median(walls.kernel_us) * walls.calls else None
 
 
 def _median(times_us: Sequence[float]) -> float:

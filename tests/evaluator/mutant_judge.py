@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from evaluator.buffers import control_page
+from evaluator.buffers import control_page, input_locks, scrambling
 from evaluator.buffers.input_locks import Chain
 from evaluator.diagnosis import claim_reader
 from evaluator.host import processes
@@ -24,6 +24,7 @@ from evaluator.oracle.group import OracleGroup
 from evaluator.oracle.rank import OracleRank
 from evaluator.sandbox import logs, multicast_guard, rank_group, sandbox, seccomp
 from evaluator.sandbox.pausing import Pauser
+from evaluator.timing import timing
 from problems.spec import Problem
 from problems.trials import TrialSpec, timed_trial
 from tests.evaluator.tuned_judge import hurried, with_device
@@ -77,6 +78,18 @@ def no_locks() -> None:
 
     unlocked.__name__ = "chain_inputs"  # by which a worker is told what to do
     _replace(OracleRank, "chain_inputs", unlocked)
+
+
+def stream_of_one_round() -> None:
+    """A word of a lock's stream that is known tells the key."""
+    change = (
+        "from evaluator.buffers import scrambling\n"
+        "scrambling.key_stream = lambda key, count: scrambling._mixed("
+        "key + scrambling._counters(count, key.device))"
+    )
+    exec(change, {})
+    _replace(input_locks, "key_stream", scrambling.key_stream)
+    _launch_after(change)
 
 
 def singles_compared_together() -> None:
@@ -133,16 +146,7 @@ def launcher_in_reach() -> None:
     """A rank may take its launcher's channel and say there what it likes."""
     allowed = {n: c for n, c in seccomp.DENIED_X86_64.items() if n != "pidfd_getfd"}
     _replace(seccomp, "DENIED_X86_64", allowed)
-    launch = sandbox.launch
-    program = (
-        "import sys\nfrom evaluator.rank import launcher\nlauncher._set_dumpable = lambda _: None\n"
-        "launcher.main(int(sys.argv[1]), import_early='early' in sys.argv)"
-    )
-
-    def launch_in_reach(own: Sequence[str], **how: Any) -> sandbox.Sandbox:
-        return launch(["-c", program, *own[2:]], **how)
-
-    _replace(sandbox, "launch", launch_in_reach)
+    _launch_after("from evaluator.rank import launcher\nlauncher._set_dumpable = lambda _: None")
 
 
 def notes_are_believed() -> None:
@@ -214,6 +218,16 @@ def stops_first_threads() -> None:
     _replace(Pauser, "_record", nothing)
 
 
+def no_reference_alone() -> None:
+    """What the reference does when the submission has ended changes nothing."""
+    _replace(timing.Samples, "is_disturbed", property(lambda _: False))
+
+
+def errors_beside_are_ours() -> None:
+    """Where ours fail beside a submission, that is our error, however often."""
+    _replace(process.Judge, "_judged", lambda self, job: self._run(job, process.run_phases))
+
+
 MUTATIONS: dict[str, Callable[[], None]] = {
     mutation.__name__: mutation
     for mutation in (
@@ -224,6 +238,7 @@ MUTATIONS: dict[str, Callable[[], None]] = {
         no_guard_bands,
         no_input_comparison,
         no_locks,
+        stream_of_one_round,
         singles_compared_together,
         no_trials_after_timing,
         timed_calls_alike,
@@ -238,6 +253,8 @@ MUTATIONS: dict[str, Callable[[], None]] = {
         no_log_cap,
         no_kill,
         stops_first_threads,
+        no_reference_alone,
+        errors_beside_are_ours,
     )
 }
 
@@ -269,6 +286,20 @@ def _without_arguments(*gone: str) -> None:
         return arguments[:start] + arguments[start + len(gone) :]
 
     _replace(sandbox, "_bwrap_arguments", fewer)
+
+
+def _launch_after(change: str) -> None:
+    """Sides' launchers run these lines first."""
+    launch = sandbox.launch
+    program = (
+        f"import sys\n{change}\nfrom evaluator.rank import launcher\n"
+        "launcher.main(int(sys.argv[1]), import_early='early' in sys.argv)"
+    )
+
+    def launch_changed(own: Sequence[str], **how: Any) -> sandbox.Sandbox:
+        return launch(["-c", program, *own[2:]], **how)
+
+    _replace(sandbox, "launch", launch_changed)
 
 
 def _replace(owner: object, name: str, value: object) -> None:

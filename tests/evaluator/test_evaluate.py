@@ -69,6 +69,7 @@ def test_an_honest_kernel_is_ok() -> None:
     assert report.environment.versions["torch"]
     assert [phase for phase, _ in groupby(progress.phase for progress in seen)] == [
         *(Phase.BUILD, Phase.VERIFY, Phase.TIMED, Phase.VERIFY, Phase.PROFILE),
+        *(Phase.TEARDOWN, Phase.TIMED),
     ]
     tried = [progress.done for progress in seen if progress.phase is Phase.VERIFY and progress.done]
     assert tried == list(range(1, JOB.trials + 1))
@@ -193,3 +194,20 @@ def test_processes_that_cannot_be_ended_do_not_undo_a_verdict(
         report = evaluate(named(*kernel.split("/")).job, prefork=haunted)
     assert (report.verdict, report.timing) == (verdict, None)
     assert UNCLEAN_HOST in report.flags
+
+
+def test_a_failure_of_ours_beside_a_kernel_may_be_a_coincidence() -> None:
+    tuned = str(Path(__file__).with_name("tuned_judge.py"))
+    with PreforkServer(warm=False, program=(tuned, "unlucky")) as unlucky:
+        report = evaluate(named("honest", "all_reduce").job, prefork=unlucky)
+    assert report.verdict is Verdict.OK
+    assert report.timing is not None
+
+
+def test_a_failure_of_ours_that_needs_no_kernel_is_ours() -> None:
+    tuned = str(Path(__file__).with_name("tuned_judge.py"))
+    with (
+        PreforkServer(warm=False, program=(tuned, "broken")) as broken,
+        pytest.raises(EvaluatorError, match="no reference at all"),
+    ):
+        evaluate(named("honest", "all_reduce").job, prefork=broken)

@@ -30,6 +30,7 @@ ACCEPTED = {
     "no_input_comparison": "input_bit_flip",
     "only_rank_zero_compared": "rank_zero_only",
     "no_locks": "superbatch",
+    "stream_of_one_round": "keys_from_guard_bands",
     "singles_compared_together": "works_in_the_last_single",
     "no_trials_after_timing": "odd_shapes_after_the_clock",
     "timed_calls_alike": "assumes_the_timed_root",
@@ -41,6 +42,7 @@ ESCAPED = {
     "stops_first_threads": "reads_inputs_while_written",
 }
 ELSEWHERE = {"no_multicast_guard": "test_multicast_guard.py"}
+SLOWED = 1.5
 STILL_RUNNING = (
     "vfork_waits_beside_spinning_threads",
     "exits_beside_spinning_threads",
@@ -53,6 +55,8 @@ OTHERS = {
     "launcher_in_reach": "forged_end_by_a_truth_value",
     "notes_are_believed": "forged_end_by_a_truth_value",
     "names_are_text": "names_that_are_no_text",
+    "no_reference_alone": "timers_fire_while_paused",
+    "errors_beside_are_ours": "uses_up_epoll_watches",
 }
 
 
@@ -106,6 +110,17 @@ def test_a_note_that_is_believed_is_our_error() -> None:
 def test_where_names_are_taken_for_text_one_that_is_none_is_our_error() -> None:
     with pytest.raises(EvaluatorError, match="UnicodeDecodeError"):
         _mutant_report("names_are_text", OTHERS["names_are_text"])
+
+
+@pytest.mark.alone
+def test_without_the_reference_alone_what_slows_it_down_is_a_speedup() -> None:
+    reports = [_mutant_report("no_reference_alone", OTHERS["no_reference_alone"]) for _ in range(3)]
+    assert max(report.timing.speedup for report in reports if report.timing) > SLOWED
+
+
+def test_without_another_try_what_breaks_our_processes_is_our_error() -> None:
+    with pytest.raises(EvaluatorError, match="the reference failed"):
+        _mutant_report("errors_beside_are_ours", OTHERS["errors_beside_are_ours"])
 
 
 def test_without_a_cap_a_flood_fills_the_report() -> None:

@@ -6,7 +6,8 @@ import pytest
 
 from evaluator.messages.job import Device
 from evaluator.timing.interval import LEAST_SHARE
-from evaluator.timing.timing import PACES, Samples, Walls, enough, lost_in_noise, summarise
+from evaluator.timing.pace import PACES, enough
+from evaluator.timing.timing import Samples, Walls, lost_in_noise, summarise
 
 CALLS = 16
 EMPTY_US = 300.0
@@ -202,6 +203,44 @@ def test_no_speedup_is_told_where_empty_batches_scatter_by_more_than_calls_take(
     walls.per_round = 1
     walls.empty = [EMPTY_US + walls.calls * us for us in (0, 0, 0, 60, 60, 60, 120, 120, 120)]
     assert "scatter" in (lost_in_noise(own) or "")
+
+
+def test_a_reference_that_is_faster_once_the_submission_has_ended_is_the_score() -> None:
+    own, calm = samples(50.0, 100.0), samples(50.0, 60.0)
+    own.alone = calm.batches
+    timing, flags = summarise(own)
+    assert "reference_disturbed" in flags
+    assert timing.speedup == pytest.approx(1.2)
+    assert timing.speedup_high < 1.5
+
+
+@pytest.mark.parametrize("alone_us", [81.0, 100.0, 300.0])
+def test_one_that_is_hardly_faster_or_slower_then_is_not(alone_us: float) -> None:
+    own = samples(50.0, 100.0)
+    own.alone = samples(50.0, alone_us).batches
+    timing, flags = summarise(own)
+    assert flags == ()
+    assert timing.speedup == pytest.approx(2.0)
+
+
+def test_few_batches_alone_are_compared_with_as_many_of_the_kernel() -> None:
+    own, calm = samples(50.0, 100.0), samples(50.0, 60.0).batches
+    own.alone = Walls(calls=CALLS, baseline=calm.baseline[:4], empty=calm.empty[:4])
+    timing, _ = summarise(own)
+    assert timing.speedup == pytest.approx(1.2, rel=0.02)
+    assert len(timing.kernel_bursts_us) == len(timing.baseline_bursts_us) == 4
+
+
+def test_empty_batches_that_scatter_only_beside_the_submission_are_its_doing() -> None:
+    own = samples(50.0, 100.0)
+    own.batches.empty = [CALLS * us for us in (0.0, 0, 0, 60, 60, 60, 120, 120, 120)]
+    own.alone = own.batches
+    assert "scatter" in (lost_in_noise(own) or "")
+    own.alone = samples(50.0, 100.0).batches
+    assert lost_in_noise(own) is None
+    timing, flags = summarise(own)
+    assert "reference_disturbed" in flags
+    assert timing.speedup == pytest.approx(2.0)
 
 
 def test_empty_batches_that_scatter_widen_the_interval() -> None:

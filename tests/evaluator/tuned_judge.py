@@ -10,22 +10,25 @@ from evaluator.diagnosis import watch
 from evaluator.host.cores import Cores
 from evaluator.host.host import MULTICAST_OFF, Host, host_for
 from evaluator.judge import pool, prefork, process
-from evaluator.messages.faults import Survivors
+from evaluator.judge.run_context import RunContext
+from evaluator.judge.timed_phase import time_both
+from evaluator.messages.faults import EvaluatorError, Survivors
 from evaluator.messages.job import Device, Job
 from evaluator.messages.report import RankLog
 from evaluator.sandbox.logs import LogCollector
 from evaluator.sandbox.rank_group import RankGroup
-from evaluator.timing import timing
+from evaluator.timing import pace, timing
+from evaluator.timing.timing import Samples
 
 
 def hurried() -> None:
     """Warms up and times less, for kernels whose times nobody reads; makes nothing for a next run
     that may not come."""
     process.PREPARE_AFTER_S = 3600.0
-    timing.WARMUP_CALLS = 32
-    timing.TIMED_CALLS = 64
-    timing.PACES[Device.CPU] = replace(timing.PACES[Device.CPU], least_batches=1)
-    timing.MIN_TIMED_S = 0.0
+    pace.WARMUP_CALLS = 32
+    pace.TIMED_CALLS = 64
+    pace.PACES[Device.CPU] = replace(pace.PACES[Device.CPU], least_batches=1)
+    pace.MIN_TIMED_S = 0.0
     timing.SPREAD_ROUNDS = 100  # what takes no time is judged all the same
 
 
@@ -54,6 +57,27 @@ def haunted() -> None:
         return logs
 
     RankGroup.kill = kill_in_vain  # type: ignore[method-assign]
+
+
+def unlucky() -> None:
+    """Fails once beside a submission."""
+    hurried()
+
+    def fail(context: RunContext) -> Samples:
+        vars(process)["time_both"] = time_both
+        raise EvaluatorError("bad luck")
+
+    vars(process)["time_both"] = fail
+
+
+def broken() -> None:
+    """Fails always, with a submission or without."""
+    hurried()
+
+    def fail(side: RankGroup, task: object) -> None:
+        raise EvaluatorError("no reference at all")
+
+    RankGroup.load = fail  # type: ignore[assignment]
 
 
 def impatient() -> None:
@@ -92,7 +116,18 @@ def _with_cores(job: Job) -> Host:
 
 TUNINGS = {
     f.__name__: f
-    for f in (hurried, sharing, watchful, haunted, impatient, unhurried, spacious, with_device)
+    for f in (
+        hurried,
+        sharing,
+        watchful,
+        haunted,
+        unlucky,
+        broken,
+        impatient,
+        unhurried,
+        spacious,
+        with_device,
+    )
 }
 
 if __name__ == "__main__":
