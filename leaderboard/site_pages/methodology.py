@@ -45,6 +45,8 @@ FLAGS = {
     "by one. Its single calls are what is scored.",
     "open_bursts": "No answer of this problem can open the inputs of the next call, so calls of a "
     "batch might be merged. Its single calls are what is scored.",
+    "reference_disturbed": "Beside this kernel the reference was slower by a quarter or more than "
+    "after its end, or its empty batches scattered. Its times alone are what is scored.",
     "timing_mismatch": "Its ranks report far less time than the judge's clock shows.",
     "profile_hung": "It hung while it was recorded, after its verdict: it has no timeline.",
     "unclean_host": "Its processes were still there long after they were killed.",
