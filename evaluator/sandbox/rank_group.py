@@ -21,7 +21,7 @@ from evaluator.messages.faults import Fault
 from evaluator.messages.job import Device, Job, Limits
 from evaluator.messages.rank_setup import RankSetup, Task, send_setup, send_slab
 from evaluator.messages.report import Isolation, Phase, RankLog, Verdict
-from evaluator.sandbox import multicast_guard, sandbox
+from evaluator.sandbox import rank_faults, sandbox
 from evaluator.sandbox.logs import LogCollector
 
 # A module path and no import: nothing trusted loads the ranks' code.
@@ -221,10 +221,7 @@ class RankGroup:
         if self.phase is Phase.BUILD:
             time.sleep(CLAIM_GRACE_S)
         claims = {r: read_claim(own) for r, c in enumerate(self.controls) if (own := c.claim)}
-        rank = min(claims, key=lambda r: (claims[r].verdict is not Verdict.BUILD_ERROR, r))
-        found = claims[rank]
-        where = {"ranks": tuple(claims), "evidence": found.text}
-        return Fault(found.verdict, found.cause, f"rank {rank}: {found.text}", **where)
+        return rank_faults.of_claims(claims)
 
     @property
     def _silent(self) -> list[int]:
@@ -254,20 +251,12 @@ class RankGroup:
         return Fault(Verdict.TIMEOUT, cause, message, ranks=silent)
 
     def _death(self) -> Fault:
-        """Return the fault of a sandbox that ended by itself. What it says of how is evidence, not
-        truth."""
-        if multicast_guard.has_ended(self.sandbox.process.returncode):
-            message = "a rank called NVLink multicast, which this host's operator has not turned on"
-            return Fault(Verdict.PROTOCOL_VIOLATION, "multicast", message)
         self.channel.setblocking(False)
         said = b""
         with contextlib.suppress(OSError):
             said = self.channel.recv(4096)
-        note = read_end(said, len(self.controls))
-        ended = "no exit code" if note.code is None else f"exit code {note.code}"
-        cause = "exit" if note.code is None or note.code >= 0 else f"signal_{-note.code}"
-        message = f"a rank ended during {self.phase} ({ended})"
-        return Fault(Verdict.RUNTIME_ERROR, cause, message, ranks=note.ranks)
+        end = read_end(said, len(self.controls))
+        return rank_faults.of_death(self.sandbox.process.returncode, end, self.phase)
 
 
 def launch(side: str, job: Job, host: Host, *, import_early: bool) -> RankGroup:

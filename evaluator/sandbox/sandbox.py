@@ -140,9 +140,8 @@ def launch(
     scratch = "/tmp" if bwrap else own_folder()
     environment = _environment(settings, scratch)
     if bwrap is None:
-        argv = [sys.executable, *program]
-        process = _popen(argv, environment, fds, output_fd, _before_exec(limits))
-        none = Isolation.NONE
+        before_exec, none = _before_exec(limits), Isolation.NONE
+        process = _popen([sys.executable, *program], environment, fds, output_fd, before_exec)
         return Sandbox(process=process, isolation=none, leaf=None, limits=limits, scratch=scratch)
     leaf = cgroup.create_leaf(limits.memory_bytes, limits.processes)
     guard, guard_fds = multicast_guard.arguments(settings) if devices else ([], [])

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-import functools
 import json
 import os
 import signal
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,7 @@ from evaluator.buffers import control_page, input_locks, scrambling
 from evaluator.buffers.input_locks import Chain
 from evaluator.diagnosis import claim_reader
 from evaluator.host import processes
-from evaluator.judge import prefork, process
+from evaluator.judge import phases, prefork, process
 from evaluator.messages.report import OutputCheck, Verdict
 from evaluator.oracle import group
 from evaluator.oracle.canaries import Canaries
@@ -27,12 +26,13 @@ from evaluator.sandbox.pausing import Pauser
 from evaluator.timing import timing
 from problems.spec import Problem
 from problems.trials import TrialSpec, timed_trial
+from tests.evaluator.mutating import forgive, launch_after, replace, without_arguments
 from tests.evaluator.tuned_judge import hurried, with_device
 
 
 def no_poison() -> None:
     """Outputs keep what the call before left in them."""
-    _replace(Canaries, "fill", lambda self, view, dtype: None)
+    replace(Canaries, "fill", lambda self, view, dtype: None)
 
 
 def no_fresh_inputs() -> None:
@@ -44,11 +44,11 @@ def no_fresh_inputs() -> None:
     def refresh_once(self: OracleGroup) -> bool:
         return "timed" not in self._plans and refresh(self)
 
-    _replace(OracleGroup, "refresh", refresh_once)
+    replace(OracleGroup, "refresh", refresh_once)
 
 
 def no_seals() -> None:
-    _replace(control_page, "SEALS", 0)
+    replace(control_page, "SEALS", 0)
 
 
 def no_timed_comparison() -> None:
@@ -58,15 +58,15 @@ def no_timed_comparison() -> None:
     def check_trials(self: OracleGroup, key: str, *given: Any) -> list[OutputCheck]:
         return [] if key == "timed" else check(self, key, *given)
 
-    _replace(OracleGroup, "check", check_trials)
+    replace(OracleGroup, "check", check_trials)
 
 
 def no_guard_bands() -> None:
-    _forgive(Verdict.PROTOCOL_VIOLATION)
+    forgive(Verdict.PROTOCOL_VIOLATION)
 
 
 def no_input_comparison() -> None:
-    _forgive(Verdict.INPUT_CONTRACT_BROKEN)
+    forgive(Verdict.INPUT_CONTRACT_BROKEN)
 
 
 def no_locks() -> None:
@@ -77,7 +77,7 @@ def no_locks() -> None:
         return chain_inputs(self, key, indices, False)
 
     unlocked.__name__ = "chain_inputs"  # by which a worker is told what to do
-    _replace(OracleRank, "chain_inputs", unlocked)
+    replace(OracleRank, "chain_inputs", unlocked)
 
 
 def stream_of_one_round() -> None:
@@ -88,8 +88,8 @@ def stream_of_one_round() -> None:
         "key + scrambling._counters(count, key.device))"
     )
     exec(change, {})
-    _replace(input_locks, "key_stream", scrambling.key_stream)
-    _launch_after(change)
+    replace(input_locks, "key_stream", scrambling.key_stream)
+    launch_after(change)
 
 
 def singles_compared_together() -> None:
@@ -109,13 +109,13 @@ def singles_compared_together() -> None:
         called.clear()
         return check(self, key, *given)
 
-    _replace(OracleGroup, "snapshot", later)
-    _replace(OracleGroup, "check", check_all)
+    replace(OracleGroup, "snapshot", later)
+    replace(OracleGroup, "check", check_all)
 
 
 def no_trials_after_timing() -> None:
     """Nobody is asked for anything once the timed phase is over."""
-    _replace(process, "trials_before_timing", lambda count: count)
+    replace(phases, "trials_before_timing", lambda count: count)
 
 
 def timed_calls_alike() -> None:
@@ -124,7 +124,7 @@ def timed_calls_alike() -> None:
     def first_slot(problem: Problem, size: str, trial: int, slot: int) -> TrialSpec:
         return timed_trial(problem, size, trial, 0)
 
-    _replace(group, "timed_trial", first_slot)
+    replace(group, "timed_trial", first_slot)
 
 
 def only_rank_zero_compared() -> None:
@@ -135,18 +135,18 @@ def only_rank_zero_compared() -> None:
     def check_rank_zero(self: OracleGroup, key: str, *given: Any) -> list[OutputCheck]:
         return [found for found in check(self, key, *given) if found.rank == 0]
 
-    _replace(OracleGroup, "check", check_rank_zero)
+    replace(OracleGroup, "check", check_rank_zero)
 
 
 def no_seccomp() -> None:
-    _replace(seccomp, "DENIED_X86_64", {})
+    replace(seccomp, "DENIED_X86_64", {})
 
 
 def launcher_in_reach() -> None:
     """A rank may take its launcher's channel and say there what it likes."""
     allowed = {n: c for n, c in seccomp.DENIED_X86_64.items() if n != "pidfd_getfd"}
-    _replace(seccomp, "DENIED_X86_64", allowed)
-    _launch_after("from evaluator.rank import launcher\nlauncher._set_dumpable = lambda _: None")
+    replace(seccomp, "DENIED_X86_64", allowed)
+    launch_after("from evaluator.rank import launcher\nlauncher._set_dumpable = lambda _: None")
 
 
 def notes_are_believed() -> None:
@@ -157,46 +157,46 @@ def notes_are_believed() -> None:
         said = json.loads(note)
         return claim_reader.End(code=said["code"], ranks=(said["rank"],))
 
-    _replace(rank_group, "read_end", believed)
+    replace(rank_group, "read_end", believed)
 
 
 def names_are_text() -> None:
     """Names of processes are read as the text that honest ones are, where none can be frozen and
     each pause reads them."""
-    _replace(sandbox, "create_freezer", lambda leaf: None)
+    replace(sandbox, "create_freezer", lambda leaf: None)
 
     def strict(pid: int, task: int | None = None) -> list[str]:
         return Path("/proc", str(pid), "stat").read_text("utf-8").rpartition(")")[2].split()
 
-    _replace(processes, "_fields", strict)
+    replace(processes, "_fields", strict)
 
 
 def no_private_network() -> None:
-    _without_arguments("--unshare-net")
+    without_arguments("--unshare-net")
 
 
 def writable_proc() -> None:
-    _without_arguments("--remount-ro", "/proc")
+    without_arguments("--remount-ro", "/proc")
 
 
 def no_multicast_guard() -> None:
     """Sandboxes that have a device load nothing before what the kernel loads."""
     with_device()
-    _replace(multicast_guard, "arguments", lambda _: ([], []))
+    replace(multicast_guard, "arguments", lambda _: ([], []))
 
 
 def no_log_cap() -> None:
     def uncapped(limits: Any) -> logs.LogCollector:
         return logs.LogCollector(1 << 30)
 
-    _replace(rank_group, "LogCollector", uncapped)
+    replace(rank_group, "LogCollector", uncapped)
 
 
 def no_kill() -> None:
     """Nothing is killed at the end, and nothing dies with its parent."""
-    _without_arguments("--die-with-parent")
-    _replace(sandbox, "die_with_parent", lambda _: None)
-    _replace(sandbox.Sandbox, "kill", lambda self: None)
+    without_arguments("--die-with-parent")
+    replace(sandbox, "die_with_parent", lambda _: None)
+    replace(sandbox.Sandbox, "kill", lambda self: None)
 
 
 def stops_first_threads() -> None:
@@ -213,19 +213,19 @@ def stops_first_threads() -> None:
     def nothing(self: Pauser, *given: Any) -> None:
         """Nobody looks at what was used."""
 
-    _replace(sandbox, "create_freezer", lambda _: None)
-    _replace(Pauser, "_all_signalled", all_stopped)
-    _replace(Pauser, "_record", nothing)
+    replace(sandbox, "create_freezer", lambda _: None)
+    replace(Pauser, "_all_signalled", all_stopped)
+    replace(Pauser, "_record", nothing)
 
 
 def no_reference_alone() -> None:
     """What the reference does when the submission has ended changes nothing."""
-    _replace(timing.Samples, "is_disturbed", property(lambda _: False))
+    replace(timing.Samples, "is_disturbed", property(lambda _: False))
 
 
 def errors_beside_are_ours() -> None:
     """Where ours fail beside a submission, that is our error, however often."""
-    _replace(process.Judge, "_judged", lambda self, job: self._run(job, process.run_phases))
+    replace(process.Judge, "_judged", lambda self, job: self._run(job, phases.run_phases))
 
 
 MUTATIONS: dict[str, Callable[[], None]] = {
@@ -263,51 +263,6 @@ def _first_thread(pid: int) -> str:
     with contextlib.suppress(OSError):
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
     return "Z"
-
-
-def _forgive(verdict: Verdict) -> None:
-    """Every check that would give `verdict` is left out."""
-    check = OracleGroup.check
-
-    def forgiving(self: OracleGroup, key: str, *given: Any) -> list[OutputCheck]:
-        return [found for found in check(self, key, *given) if found.verdict is not verdict]
-
-    _replace(OracleGroup, "check", forgiving)
-
-
-def _without_arguments(*gone: str) -> None:
-    """bubblewrap is called without the sequence `gone`."""
-    build = sandbox._bwrap_arguments
-
-    def fewer(*given: Any) -> Sequence[str]:
-        arguments = build(*given)
-        starts = range(len(arguments) - len(gone) + 1)
-        start = next(i for i in starts if arguments[i : i + len(gone)] == list(gone))
-        return arguments[:start] + arguments[start + len(gone) :]
-
-    _replace(sandbox, "_bwrap_arguments", fewer)
-
-
-def _launch_after(change: str) -> None:
-    """Sides' launchers run these lines first."""
-    launch = sandbox.launch
-    program = (
-        f"import sys\n{change}\nfrom evaluator.rank import launcher\n"
-        "launcher.main(int(sys.argv[1]), import_early='early' in sys.argv)"
-    )
-
-    def launch_changed(own: Sequence[str], **how: Any) -> sandbox.Sandbox:
-        return launch(["-c", program, *own[2:]], **how)
-
-    _replace(sandbox, "launch", launch_changed)
-
-
-def _replace(owner: object, name: str, value: object) -> None:
-    """Fails where the judge no longer has what a mutation means to remove."""
-    was = getattr(owner, name)
-    if isinstance(owner, type) and callable(value):  # commands cross processes by their names
-        functools.update_wrapper(value, was)
-    setattr(owner, name, value)
 
 
 if __name__ == "__main__":

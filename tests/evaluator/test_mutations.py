@@ -118,6 +118,7 @@ def test_without_the_reference_alone_what_slows_it_down_is_a_speedup() -> None:
     assert max(report.timing.speedup for report in reports if report.timing) > SLOWED
 
 
+@pytest.mark.alone  # what it uses up is every run's of this user
 def test_without_another_try_what_breaks_our_processes_is_our_error() -> None:
     with pytest.raises(EvaluatorError, match="the reference failed"):
         _mutant_report("errors_beside_are_ours", OTHERS["errors_beside_are_ours"])

@@ -9,7 +9,7 @@ from dataclasses import replace
 from evaluator.diagnosis import watch
 from evaluator.host.cores import Cores
 from evaluator.host.host import MULTICAST_OFF, Host, host_for
-from evaluator.judge import pool, prefork, process
+from evaluator.judge import phases, pool, prefork, process
 from evaluator.judge.run_context import RunContext
 from evaluator.judge.timed_phase import time_both
 from evaluator.messages.faults import EvaluatorError, Survivors
@@ -64,10 +64,10 @@ def unlucky() -> None:
     hurried()
 
     def fail(context: RunContext) -> Samples:
-        vars(process)["time_both"] = time_both
+        vars(phases)["time_both"] = time_both
         raise EvaluatorError("bad luck")
 
-    vars(process)["time_both"] = fail
+    vars(phases)["time_both"] = fail
 
 
 def broken() -> None:

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 
 from evaluator.messages.codec import encode
-from evaluator.messages.report import Verdict
+from evaluator.messages.report import Isolation, Verdict
 from evaluator.sandbox.hardware import environment
 from leaderboard.models import Problem, Run, Status, Summary
 from leaderboard.runs import evaluation
 from tests.evaluator.judging import end_kept, judged
 from tests.evaluator.kernel_files import named
 from tests.leaderboard import factory
-from tests.leaderboard.running import claim, fresh
+from tests.leaderboard.running import HELLO, claim, fresh, say_hello
 
 pytestmark = [pytest.mark.django_db, pytest.mark.alone]
 ATTEMPTS = 3
@@ -39,7 +40,13 @@ def test_three_attempts_that_attack_the_judge_count_as_failed(name: str) -> None
 
 def _judged(run: Run) -> Run:
     """Once, as a worker does it: claimed, judged, and finished with what crosses the wire."""
-    lease = claim(run, environment().host)
+    own = environment()
+    say_hello(
+        replace(
+            HELLO, host=own.host, hardware=own.hardware, isolation=Isolation.BWRAP_CGROUP_SECCOMP
+        )
+    )
+    lease = claim(run, own.host)
     report = judged(lease.job, hurried=True)
     evaluation.finish(run.id, lease.holding, json.loads(json.dumps(encode(report))))
     return fresh(run)

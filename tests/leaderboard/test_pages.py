@@ -54,6 +54,7 @@ PAGES = (
     *("run", "waiting run", "submission", "model", "claimed model", "methodology", "status"),
 )
 NO_TABLE = ("waiting run",)
+MORE_QUERIES = ("waiting run",)  # one for the abilities of hosts that it may wait for
 
 
 APART = "Nothing was judged under all of these at once. Nearest: "
@@ -100,7 +101,7 @@ def test_a_page_needs_at_most_four_queries_besides_the_version(
     ) as queries:
         client.get(site[name])
     own = [q["sql"] for q in queries if "dataversion" not in q["sql"]]
-    assert len(own) <= 4, own
+    assert len(own) <= 4 + (name in MORE_QUERIES), own
 
 
 def test_an_empty_site_has_pages_too(client: Client) -> None:
@@ -256,7 +257,7 @@ def test_a_waiting_run_says_which_host_declined_it(site: dict[str, str], client:
     assert f"host-1 declined: {NO_TRITON}" in client.get(address).content.decode()
     with CaptureQueriesContext(connection) as queries:
         client.get(address)
-    assert len(queries) <= 4
+    assert len(queries) <= 5
     factory.start(run)
     assert "declined" not in client.get(site["status"]).content.decode()
 

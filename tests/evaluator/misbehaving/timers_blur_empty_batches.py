@@ -1,6 +1,5 @@
 # threatens: host
 # verdict: ok, protocol_violation, resource_limit
-# timed: yes
 # cheat: timers go off while it is paused, so that empty batches scatter beyond measure: our error
 import ctypes
 import mmap

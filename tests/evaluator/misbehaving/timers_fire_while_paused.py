@@ -1,7 +1,6 @@
 # threatens: host
 # verdict: ok, protocol_violation, resource_limit
 # speedup_below: 1.5
-# timed: yes
 # cheat: timers go off while it is paused, each an interrupt that walks thousands of epoll instances
 import ctypes
 import mmap
