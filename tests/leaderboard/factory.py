@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import uuid
 from collections.abc import Mapping
+from copy import deepcopy
 from datetime import timedelta
 from typing import Any
 
@@ -69,7 +70,7 @@ def make_problem(number: int = 1, slug: str = "allreduce", category: str = "tens
             "summary": "What it does in one line.",
             "digest": digest,
             "scored": True,
-            "payload": PAYLOAD,
+            "payload": deepcopy(PAYLOAD),
         },
     )
     return found
