@@ -17,7 +17,7 @@ import torch
 from torch import Tensor, nn
 
 from problems.spec import GroupRef
-from problems.trials import TrialSpec, secret_int
+from problems.trials import TrialSpec, secret_int, secret_turn
 from problems.values import linear
 
 T = TypeVar("T")
@@ -43,8 +43,8 @@ class RankContext:
 
     @property
     def turn(self) -> int:
-        """Return the number that ragged lengths may depend on: in timed batches that of the slot,
-        so that every batch has the same."""
+        """Return the number that published lengths may depend on: in timed batches that of the
+        slot, so that every batch has the same."""
         return self.spec.turn
 
     @property
@@ -140,14 +140,26 @@ class RankContext:
     def choose(self, published: T, options: Sequence[T]) -> T:
         """Return the published value (upstream) or one option, the same on every rank (hardened).
 
-        The options take turns from a secret start, so few trials meet all of them. The slots of a
-        timed batch begin with the first, so that every run times the same ones.
+        Options come in a secret order in which few trials, or slots of a timed batch, meet all.
         """
-        place = next(self._choices)
+        parts = self._parts("choice")
         if not self._hardened:
             return published
-        start = 0 if self.spec.timed else secret_int(self.secret, self.number, "choice", place)
-        return options[(start + self.spec.turn) % len(options)]
+        if self.spec.is_plain:
+            return options[0]
+        return options[secret_turn(self.secret, len(options), self.turn, *parts)]
+
+    def ragged(self, published: Sequence[T], options: Sequence[T]) -> list[T]:
+        """Return a value for each rank: those published (upstream) or options in an order that is
+        another secret in each trial and slot, no two ranks having the same before each option has
+        been given to one (hardened)."""
+        parts = self._parts("ragged")
+        if not self._hardened or self.spec.is_plain:
+            return list(published)
+        return [
+            options[secret_turn(self.secret, len(options), rank, *parts, self.turn)]
+            for rank in range(self.world_size)
+        ]
 
     def pick(self, published: T, hardened: T) -> T:
         """Return the first (upstream) or second value; draw both in any case, each in its place."""
@@ -156,6 +168,10 @@ class RankContext:
     def group(self, axis: str) -> GroupRef:
         """Return a stand-in for the process group along an axis of the mesh, or `world`."""
         return GroupRef(axis=axis)
+
+    def _parts(self, kind: str) -> tuple[object, ...]:
+        """Return what tells this choice from all others of the problem, trials and slots apart."""
+        return self.number, kind, next(self._choices), "timed" if self.spec.timed else "trial"
 
     @property
     def _upstream_seed(self) -> int:

@@ -140,7 +140,7 @@ def worst_of(found: Iterable[Mapping[str, Dependence]]) -> dict[str, Dependence]
 def dependence_on_rank(rank: int, world_size: int, name: str) -> dict[str, Dependence]:
     """Return the dependence of this rank's outputs. All ranks call it, and are watched in turn."""
     module, found = problems.load(name), []
-    specs = [timed_trial(module.problem, "tiny", slot, slot) for slot in range(SLOTS)]
+    specs = [timed_trial(module.problem, "tiny", slot, SECRET, slot) for slot in range(SLOTS)]
     stages = [_stage(rank, world_size, module, spec) for spec in specs]
     for watched in range(world_size):
         own = _dependence(stages, watched)

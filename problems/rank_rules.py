@@ -23,7 +23,7 @@ from problems.mesh import arguments, mesh_groups
 from problems.ranks import RankPool
 from problems.screen import outcome, screen
 from problems.spec import UPSTREAM_TOLERANCE, Tolerance
-from problems.trials import PROFILES, TrialSpec, correctness_trials, timed_trial
+from problems.trials import PROFILES, TrialSpec, correctness_trials, plain_trial
 from problems.values import equal_tensors, named_outputs
 
 DTYPES = (torch.float32, torch.bfloat16, torch.float16)
@@ -175,7 +175,7 @@ def _filled(like: Tensor, value: int | None) -> Tensor:
 def _bytes_received(rank: int, world_size: int, name: str) -> int:
     """Count bytes on this rank's sockets during one call of the reference, as the kernel does."""
     module = problems.load(name)
-    stage = _stage(rank, world_size, module, timed_trial(module.problem, "tiny", 0))
+    stage = _stage(rank, world_size, module, plain_trial(module.problem, "tiny"))
     used = arguments(stage.inputs, stage.groups)
     dist.barrier()
     start = socket_bytes()

@@ -121,7 +121,7 @@ def ranks_differ(module: ProblemModule) -> Complaints:
 
 
 def trials_differ(module: ProblemModule) -> Complaints:
-    timed = [timed_trial(module.problem, "tiny", trial) for trial in (100, 101)]
+    timed = [timed_trial(module.problem, "tiny", trial, b"rules") for trial in (100, 101)]
     trials = [inputs_of(module, spec) for spec in (*_trials(module, "hardened"), *timed)]
     same = [index for index, pair in enumerate(pairwise(trials)) if identical(*pair)]
     return [f"hardened trials {index} and {index + 1} have the same inputs" for index in same]
@@ -134,7 +134,7 @@ def timed_slots_keep_shapes(module: ProblemModule) -> Complaints:
             shapes_of(
                 inputs_of(
                     module,
-                    timed_trial(module.problem, "tiny", trial, slot),
+                    timed_trial(module.problem, "tiny", trial, b"rules", slot),
                     profile,
                     rank=rank,
                     world_size=4,

@@ -1,4 +1,4 @@
-"""Measure how much less the calls of a timed batch need than `cost`, which is of the first.
+"""Measure how much less the calls of a timed batch need than `cost`, which is of a plain one.
 
 Options and ragged lengths take turns in a batch, so a bound on its time has to be of their mean.
 """
@@ -18,7 +18,7 @@ from problems.context import RankContext
 from problems.mesh import mesh_groups
 from problems.rank_rules import socket_bytes
 from problems.ranks import RankPool
-from problems.trials import timed_trial
+from problems.trials import TrialSpec, plain_trial, timed_trial
 from problems.values import tensors
 
 SLOTS = 16
@@ -28,7 +28,7 @@ Work = tuple[float, float, float]  # bytes received, floating-point operations, 
 
 
 def work_share(ranks: RankPool, name: str) -> float:
-    """Return the mean work of a batch's calls over that of the first: the least of all kinds."""
+    """Return the mean work of a batch's calls over that of a plain call: the least of all kinds."""
     by_rank = ranks.run(work_on_rank, name)
     busiest = [
         [max(kind) for kind in zip(*slot, strict=True)] for slot in zip(*by_rank, strict=True)
@@ -37,21 +37,22 @@ def work_share(ranks: RankPool, name: str) -> float:
 
 
 def least_share(busiest: Sequence[Sequence[float]]) -> float:
-    """Return it of the busiest rank's work by slot; kinds that the first slot needs none of do not
-    count."""
-    kinds = zip(*busiest, strict=True)
-    shares = [fmean(kind) / kind[0] for kind in kinds if kind[0]]
+    """Return it of the busiest rank's work in a plain call and in those of a batch; kinds that the
+    first needs none of do not count."""
+    shares = [fmean(batch) / plain for plain, *batch in zip(*busiest, strict=True) if plain]
     return float(min([1.0, *shares]))
 
 
 def work_on_rank(rank: int, world_size: int, name: str) -> list[Work]:
-    """Return this rank's work in each slot of a batch. All ranks call it."""
-    return [_work(rank, world_size, name, slot) for slot in range(SLOTS)]
+    """Return this rank's work in a plain call, then in each slot of a batch. All ranks call it."""
+    problem = problems.load(name).problem
+    batch = [timed_trial(problem, "tiny", slot, SECRET, slot) for slot in range(SLOTS)]
+    specs = [plain_trial(problem, "tiny"), *batch]
+    return [_work(rank, world_size, name, spec) for spec in specs]
 
 
-def _work(rank: int, world_size: int, name: str, slot: int) -> Work:
+def _work(rank: int, world_size: int, name: str, spec: TrialSpec) -> Work:
     module = problems.load(name)
-    spec = timed_trial(module.problem, "tiny", slot, slot)
     dims = module.dims(spec.m, spec.n, world_size)
     groups = mesh_groups(module.problem.mesh, dims, rank, world_size)
     context = RankContext(

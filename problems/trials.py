@@ -9,12 +9,8 @@ from problems.spec import Problem, Size
 
 PROFILES = ("upstream", "hardened")
 SCALES = (1.0, 0.125, 8.0)
-SHIFT = 0.5
-PUBLISHED_KINDS = (
-    *((scale, 0.0, f"scale {scale:g}") for scale in SCALES),
-    (1.0, SHIFT, f"mean {SHIFT:g}"),
-)
-HIDDEN_KINDS = 2
+SHIFTS = (0.0, 0.5)
+PUBLISHED_SHAPES, HIDDEN_SHAPES = 4, 2  # of six trials in a row
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -22,7 +18,8 @@ class TrialSpec:
     """Describe one seeded set of inputs. `scale` and `shift` transform normal draws if hardened.
 
     `slot` is its place in a timed batch, None for a correctness trial. Parameters, ragged lengths
-    and scales of a slot are the same for every trial number, so batches of a run are alike.
+    and scales of a slot are the same for every trial number, so batches of a run are alike. If
+    `is_plain`, options are the first ones and lengths the published, which is what `cost` counts.
     """
 
     trial: int
@@ -32,6 +29,7 @@ class TrialSpec:
     scale: float = 1.0
     shift: float = 0.0
     slot: int | None = None
+    is_plain: bool = False
 
     @property
     def timed(self) -> bool:
@@ -64,14 +62,14 @@ def correctness_trials(
 def trials_before_timing(count: int) -> int:
     """Return how many of so many correctness trials come before the timed phase. The others, in a
     usual run those of hidden shapes, nobody sees before it is over."""
-    return max(1, count - HIDDEN_KINDS)
+    return max(1, count - HIDDEN_SHAPES)
 
 
-def timed_trial(problem: Problem, size: str, trial: int, slot: int = 0) -> TrialSpec:
-    """Return a call of a timed batch: the published shape, as its least cost is known, with scale
-    and mean by turns. Give a trial that no correctness check used."""
+def timed_trial(problem: Problem, size: str, trial: int, secret: bytes, slot: int = 0) -> TrialSpec:
+    """Return a call of a timed batch: the published shape, as its least cost is known, with a
+    secret scale and mean. Give a trial that no correctness check used."""
     published = _published(problem, size)
-    scale, shift, _ = PUBLISHED_KINDS[slot % len(PUBLISHED_KINDS)]
+    scale, shift = _scale_and_shift(secret, slot, problem.number, "timed")
     return TrialSpec(
         trial=trial,
         m=published.m,
@@ -81,6 +79,20 @@ def timed_trial(problem: Problem, size: str, trial: int, slot: int = 0) -> Trial
         shift=shift,
         slot=slot,
     )
+
+
+def plain_trial(problem: Problem, size: str) -> TrialSpec:
+    """Return the call that `cost` counts: published shape and lengths, first options."""
+    published = _published(problem, size)
+    return TrialSpec(trial=0, m=published.m, n=published.n, note="plain", slot=0, is_plain=True)
+
+
+def secret_turn(secret: bytes, options: int, position: int, *parts: object) -> int:
+    """Return which of so many options comes at a position: each once in so many positions, the
+    first, the next and so on, in an order that nobody without the secret can predict."""
+    block, place = divmod(position, options)
+    order = sorted(range(options), key=lambda option: secret_int(secret, *parts, block, option))
+    return order[place]
 
 
 def secret_int(secret: bytes, *parts: object) -> int:
@@ -97,17 +109,21 @@ def _published(problem: Problem, size: str) -> Size:
 
 
 def _hardened_trial(problem: Problem, published: Size, trial: int, secret: bytes) -> TrialSpec:
-    m, n = published.m, published.n
-    kind = trial % (len(PUBLISHED_KINDS) + HIDDEN_KINDS)
-    if kind < len(PUBLISHED_KINDS):
-        scale, shift, values = PUBLISHED_KINDS[kind]
-        note = f"published shape, {values}"
-    else:
+    m, n, shape = published.m, published.n, "published shape"
+    if trial % (PUBLISHED_SHAPES + HIDDEN_SHAPES) >= PUBLISHED_SHAPES:
         m = _hidden_length(m, problem.m_step, secret, problem.number, trial, "m")
         n = _hidden_length(n, problem.n_step, secret, problem.number, trial, "n")
-        scale, shift = SCALES[trial % 2], SHIFT * (trial % 2)
-        note = f"hidden shape, scale {scale:g}, mean {shift:g}"
+        shape = "hidden shape"
+    scale, shift = _scale_and_shift(secret, trial, problem.number, "trial")
+    note = f"{shape}, scale {scale:g}, mean {shift:g}"
     return TrialSpec(trial=trial, m=m, n=n, scale=scale, shift=shift, note=note)
+
+
+def _scale_and_shift(secret: bytes, position: int, *parts: object) -> tuple[float, float]:
+    """Choose each by itself, so that no one can be told from the other."""
+    scale = secret_turn(secret, len(SCALES), position, *parts, "scale")
+    shift = secret_turn(secret, len(SHIFTS), position, *parts, "shift")
+    return SCALES[scale], SHIFTS[shift]
 
 
 def _hidden_length(length: int, step: int | None, secret: bytes, *parts: object) -> int:

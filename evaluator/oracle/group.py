@@ -141,7 +141,7 @@ class OracleGroup:
         first = self.job.trials + self._made
         self._made += len(slots)
         specs = [
-            timed_trial(self.module.problem, self.job.size, first + number, slot)
+            timed_trial(self.module.problem, self.job.size, first + number, self._secret, slot)
             for number, slot in enumerate(slots)
         ]
         self._prepare("timed", specs, kept=SPARE_CALLS if before else 0, check_reference=False)

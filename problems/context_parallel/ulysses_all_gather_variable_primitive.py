@@ -37,10 +37,9 @@ def dims(m: int, n: int, world_size: int) -> Dims:
 
 
 def make_inputs(ctx: RankContext, d: Dims) -> dict[str, object]:
-    """Hardened: rank r lacks 0 to W-1 parts of its length, a different number in every trial."""
+    """Hardened: each rank lacks another number of parts of its length, 0 to W-1."""
     gather_dim = ctx.choose(0, (0, 1))
-    stride = ctx.choose(0, (0, 1, 2, 3))
-    missing = (ctx.rank + ctx.turn) * stride % ctx.world_size
+    missing = ctx.ragged([0] * ctx.world_size, range(ctx.world_size))[ctx.rank]
     shape = [d.m, d.n]
     shape[gather_dim] -= missing * (shape[gather_dim] // (2 * ctx.world_size + 1))
     return {"x": ctx.randn(*shape), "gather_dim": gather_dim, "group": None}

@@ -58,7 +58,7 @@ def make_inputs(ctx: RankContext, d: Dims) -> dict[str, object]:
 
     topic = ctx.varied(torch.zeros(1, d.width), shared=True)
     leaning = ctx.varied(torch.zeros(1, 1), spread=0.7 * d.width**-0.5)  # ranks are not alike
-    queries = d.queries - ctx.pick(0, ctx.rank * ctx.turn % 5)
+    queries = d.queries - ctx.ragged([0] * ctx.world_size, range(5))[ctx.rank]
     test = features(queries, torch.full_like(leaning, 0.5))
     train = features(d.items, leaning)
     everybodys = torch.arange(ctx.world_size * d.items)

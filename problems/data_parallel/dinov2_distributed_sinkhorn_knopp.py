@@ -42,7 +42,7 @@ def dims(m: int, n: int, world_size: int) -> Dims:
 
 
 def make_inputs(ctx: RankContext, d: Dims) -> dict[str, object]:
-    batch = d.batch - ctx.pick(0, ctx.rank * ctx.turn % 5)
+    batch = d.batch - ctx.ragged([0] * ctx.world_size, range(5))[ctx.rank]
     spread = ctx.pick(0.01, 0.03)
     samples = ctx.randn(batch, d.prototypes, dtype=torch.float32)
     popular = ctx.varied(torch.zeros(1, d.prototypes), spread=2.0)  # with this rank's samples

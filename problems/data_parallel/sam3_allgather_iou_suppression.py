@@ -43,7 +43,8 @@ def dims(m: int, n: int, world_size: int) -> Dims:
 
 
 def make_inputs(ctx: RankContext, d: Dims) -> dict[str, object]:
-    counts = [(1 + (r + ctx.turn) % 3) * d.crowd for r in range(ctx.world_size)]
+    published = [(1 + (r + ctx.turn) % 3) * d.crowd for r in range(ctx.world_size)]
+    counts = ctx.ragged(published, (d.crowd, 2 * d.crowd, 3 * d.crowd))
     mine, side = counts[ctx.rank], torch.arange(d.side)
     stripes = (side.view(-1, 1) + side + torch.arange(5).view(5, 1, 1)) % 5 == 0
     patterns = ctx.varied(4.0 * stripes - 1, spread=3.0, shared=True)

@@ -42,10 +42,11 @@ def dims(m: int, n: int, world_size: int) -> Dims:
 
 def make_inputs(ctx: RankContext, d: Dims) -> dict[str, object]:
     world = ctx.world_size
+    start = ctx.choose(0, range(2 * world - 1))
 
     def uneven(source: int) -> list[int]:
         """How many rows a rank sends to each."""
-        weights = [(source**2 + 2 * to + ctx.turn) % (2 * world - 1) for to in range(world)]
+        weights = [(source**2 + 2 * to + start) % (2 * world - 1) for to in range(world)]
         ends = [d.rows * sum(weights[:to]) // sum(weights) for to in range(world + 1)]
         return [end - start for start, end in pairwise(ends)]
 

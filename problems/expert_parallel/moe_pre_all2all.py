@@ -45,7 +45,8 @@ def make_inputs(ctx: RankContext, d: Dims) -> dict[str, object]:
     world, pair = ctx.world_size, (d.experts, False)
     experts, uneven = ctx.choose(pair, (pair, (d.experts, True), (2 * d.experts, True)))
     expert = torch.arange(experts, device=ctx.device)
-    order = 5 * expert + 3 * torch.arange(world, device=ctx.device).view(-1, 1) + ctx.turn
+    order = 5 * expert + 3 * torch.arange(world, device=ctx.device).view(-1, 1)
+    order += ctx.choose(0, range(experts))
     weights = order % experts if uneven else torch.ones_like(order)
     ends = 2 * d.m * weights.cumsum(dim=1) // weights.sum(dim=1, keepdim=True)
     loads = ends.diff(dim=1, prepend=ends.new_zeros(world, 1))  # rows of a rank for an expert

@@ -46,7 +46,8 @@ def dims(m: int, n: int, world_size: int) -> Dims:
 
 
 def make_inputs(ctx: RankContext, d: Dims) -> dict[str, object]:
-    dtype, n = torch.bfloat16, d.points - ctx.pick(0, (ctx.rank + ctx.turn) % 8 * d.points // 32)
+    lacks = ctx.ragged([0] * ctx.world_size, [part * d.points // 32 for part in range(8)])
+    dtype, n = torch.bfloat16, d.points - lacks[ctx.rank]
     x, y, z = (ctx.rand(n, dtype=dtype) for _ in range(3))
     means = torch.stack([(x - 0.5) * 1.5, (y - 0.5) * 1.5, z * 2 + 2], dim=1)
     kind = ctx.integers(torch.full((n, 1), 7), 0, 8)

@@ -40,7 +40,7 @@ def dims(m: int, n: int, world_size: int) -> Dims:
 
 
 def make_inputs(ctx: RankContext, d: Dims) -> dict[str, object]:
-    edges = d.edges + ctx.pick(ctx.rank % 3, 5 * (ctx.rank + ctx.turn) % 7)
+    edges = d.edges + ctx.ragged([r % 3 for r in range(ctx.world_size)], range(7))[ctx.rank]
     step, top = 16 * torch.finfo(ctx.dtype).eps, ctx.choose(0, (-1, -5, -3))
     level = torch.zeros(edges, d.negatives + 1, dtype=torch.int64)
     grid = (top - step * ctx.integers(level, 0, int(3 / step)).double()).to(ctx.dtype)

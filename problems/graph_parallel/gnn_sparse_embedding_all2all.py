@@ -41,7 +41,7 @@ def dims(m: int, n: int, world_size: int) -> Dims:
 
 
 def make_inputs(ctx: RankContext, d: Dims) -> dict[str, object]:
-    pairs = d.pairs + ctx.pick(0, 5 * ctx.turn * (ctx.rank + 1) % 7)
+    pairs = d.pairs + ctx.ragged([0] * ctx.world_size, range(7))[ctx.rank]
     idx, value = ctx.randint(0, d.nodes, pairs), ctx.randn(pairs, d.hidden)
     hubs = ctx.integers(torch.zeros(8, dtype=torch.int64), 0, d.nodes, shared=True)
     lot = ctx.integers(torch.zeros(pairs, dtype=torch.int64), 0, 32)

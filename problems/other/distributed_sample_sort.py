@@ -37,10 +37,10 @@ def dims(m: int, n: int, world_size: int) -> Dims:
 
 
 def make_inputs(ctx: RankContext, d: Dims) -> dict[str, object]:
-    published = 0 if ctx.turn % 4 == 3 and ctx.rank % 2 else d.items
-    ragged = d.items + 5 * (ctx.rank + ctx.turn) % 7
-    few = ragged // 2 if ctx.rank % 2 else 16
-    items = ctx.pick(published, few if ctx.turn % 3 == 1 else ragged)
+    published = [0 if ctx.turn % 4 == 3 and r % 2 else d.items for r in range(ctx.world_size)]
+    ragged = ctx.ragged(published, range(d.items, d.items + 7))
+    few = ctx.ragged(published, (16, d.items // 2))
+    items = ctx.choose(ragged, (ragged, few, ragged))[ctx.rank]
     integers = ctx.randint(-50, 50, items).to(ctx.dtype) - ctx.rank * max(1, items)
     crowd = torch.cat([ctx.filled(0.0, 4, shared=True), ctx.filled(0.0, 4)])
     lot = ctx.integers(torch.zeros(items, dtype=torch.int64), 0, 16)

@@ -48,12 +48,12 @@ def make_inputs(ctx: RankContext, d: Dims) -> dict[str, object]:
     owners = range(ctx.world_size)
     splits = [1 + owner % 3 for owner in owners]
     key_splits = ctx.choose(splits, (splits, [3 - owner % 3 for owner in owners]))
-    batch = d.batch - ctx.pick(0, ctx.rank * ctx.turn % 5)
+    batch = d.batch - ctx.ragged([0] * ctx.world_size, range(5))[ctx.rank]
     ctx.reseed_upstream(ctx.rank + 1000003 * (ctx.turn - ctx.spec.trial))  # timed shapes stay
     published = ctx.randint(5, 21, sum(key_splits), batch).flatten()
     if ctx.spec.timed:
         ctx.reseed_upstream(ctx.rank)
-    mean = 13 + ctx.turn * (ctx.rank + 1) % 3
+    mean = ctx.ragged([13] * ctx.world_size, (13, 14, 15))[ctx.rank]
     uneven = ctx.integers(torch.zeros(len(published) // 2, dtype=torch.int64), -mean, mean + 1)
     even = uneven.new_zeros(len(published) % 2)
     lengths = ctx.pick(published, mean + torch.cat([uneven, even, -uneven.flip(0)]))

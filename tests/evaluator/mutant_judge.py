@@ -121,8 +121,8 @@ def no_trials_after_timing() -> None:
 def timed_calls_alike() -> None:
     """Options and ragged lengths of all timed calls are the first ones."""
 
-    def first_slot(problem: Problem, size: str, trial: int, slot: int) -> TrialSpec:
-        return timed_trial(problem, size, trial, 0)
+    def first_slot(problem: Problem, size: str, trial: int, secret: bytes, slot: int) -> TrialSpec:
+        return timed_trial(problem, size, trial, secret, 0)
 
     replace(group, "timed_trial", first_slot)
 

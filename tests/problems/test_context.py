@@ -7,11 +7,13 @@ from dataclasses import replace
 import pytest
 import torch
 
+import problems
 from problems.context import GAIN_HIGH, GAIN_LOW, RankContext
 from problems.spec import GroupRef
-from problems.trials import TrialSpec
+from problems.trials import TrialSpec, correctness_trials
 
 SPEC = TrialSpec(trial=3, m=64, n=32, note="test")
+PROBLEM = problems.load(problems.find("allreduce")).problem
 
 
 def context(
@@ -107,7 +109,7 @@ def test_hardened_replaces_what_upstream_leaves_constant() -> None:
     assert sampled.max() >= 1000
 
 
-def test_choices_are_shared_and_meet_every_option_in_turn() -> None:
+def test_choices_are_shared_and_few_trials_meet_every_option() -> None:
     options = (1.0, 2.0, 3.0)
     by_rank = [
         [hardened(rank=r, spec=replace(SPEC, trial=t)).choose(9.0, options) for t in range(3)]
@@ -117,20 +119,43 @@ def test_choices_are_shared_and_meet_every_option_in_turn() -> None:
     assert sorted(by_rank[0]) == list(options)
 
 
-def test_two_choices_of_one_trial_do_not_move_together() -> None:
-    starts = set()
-    for secret in range(20):
-        seen = hardened(secret=bytes([secret]))
-        starts.add((seen.choose(0, range(4)) - seen.choose(0, range(4))) % 4)
-    assert len(starts) > 1
+def test_no_choice_of_a_trial_tells_another_or_the_scale() -> None:
+    pairs, with_scale = set(), set()
+    for secret in range(60):
+        for spec in correctness_trials(PROBLEM, "tiny", "hardened", 2, bytes([secret])):
+            seen = hardened(spec=spec, secret=bytes([secret]))
+            pairs.add((seen.choose(0, range(3)), second := seen.choose(0, range(3))))
+            with_scale.add((spec.scale, second))
+    assert len(pairs) == len(with_scale) == 9
 
 
-def test_slots_of_a_timed_batch_take_the_options_in_turn_whatever_the_trial() -> None:
+def test_slots_of_a_timed_batch_keep_their_options_whatever_the_trial() -> None:
+    batches = []
     for trial in (7, 20):
-        slots = [hardened(spec=replace(SPEC, trial=trial, slot=slot)) for slot in range(4)]
-        assert [timed.choose(9, (4, 5, 6)) for timed in slots] == [4, 5, 6, 4]
-        assert [timed.turn for timed in slots] == [0, 1, 2, 3]
+        slots = [hardened(spec=replace(SPEC, trial=trial, slot=slot)) for slot in range(6)]
+        batches.append([timed.choose(9, (4, 5, 6)) for timed in slots])
+        assert [timed.turn for timed in slots] == [0, 1, 2, 3, 4, 5]
+    assert batches[0] == batches[1]
+    assert sorted(batches[0][:3]) == sorted(batches[0][3:]) == [4, 5, 6]
     assert hardened().turn == SPEC.trial
+
+
+def test_lengths_differ_among_ranks_and_from_trial_to_trial() -> None:
+    found = []
+    for trial in range(12):
+        spec = replace(SPEC, trial=trial)
+        first = hardened(rank=0, spec=spec).ragged([9] * 4, (5, 6, 7))
+        assert hardened(rank=3, spec=spec).ragged([9] * 4, (5, 6, 7)) == first
+        assert sorted(first[:3]) == [5, 6, 7]
+        found.append(tuple(first))
+    assert len(set(found)) > 4
+    assert context("upstream").ragged([1, 2, 3, 4], (0,)) == [1, 2, 3, 4]
+
+
+def test_a_plain_trial_has_first_options_and_published_lengths() -> None:
+    plain = hardened(spec=replace(SPEC, slot=0, is_plain=True))
+    assert plain.choose(9, (4, 5, 6)) == 4
+    assert plain.ragged([1, 2, 3, 4], (0, 7)) == [1, 2, 3, 4]
 
 
 def test_another_draw_changes_values_and_no_options() -> None:

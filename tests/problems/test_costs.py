@@ -25,7 +25,7 @@ Given = dict[str, torch.Tensor]
 
 @dataclass(frozen=True, kw_only=True)
 class Drawn:
-    """The timed inputs of all ranks."""
+    """The inputs of a plain call on all ranks."""
 
     d: Dims
     ranks: list[Given]
@@ -39,7 +39,7 @@ class Drawn:
 
 
 def drawn(module: ProblemModule, m: int, n: int, world_size: int, profile: str) -> Drawn:
-    spec = TrialSpec(trial=7, m=m, n=n, note="timed", slot=0)
+    spec = TrialSpec(trial=7, m=m, n=n, note="plain", slot=0, is_plain=True)
     d = module.dims(m, n, world_size)
     ranks = [
         RankContext(

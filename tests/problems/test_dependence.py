@@ -53,8 +53,8 @@ def test_a_batch_whose_options_ask_for_less_needs_less_than_its_first_call(
 ) -> None:
     sinkhorn = problems.find("dinov2_distributed_sinkhorn_knopp")
     assert 0.5 < work_share(two_ranks, sinkhorn) < 0.9
-    assert least_share([(10, 0, 4), (20, 0, 2)]) == 0.75
-    assert least_share([(10, 0, 4), (20, 9, 4)]) == 1.0
+    assert least_share([(10, 0, 4), (20, 0, 2), (20, 0, 4)]) == 0.75
+    assert least_share([(10, 0, 4), (20, 9, 4), (10, 0, 4)]) == 1.0
 
 
 def test_thresholds_lie_beyond_the_tolerance_and_not_on_what_may_be_zero() -> None:

@@ -2,10 +2,21 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import pytest
 
 from problems.spec import Problem, Size
-from problems.trials import SCALES, TrialSpec, correctness_trials, timed_trial, trials_before_timing
+from problems.trials import (
+    SCALES,
+    SHIFTS,
+    TrialSpec,
+    correctness_trials,
+    plain_trial,
+    secret_turn,
+    timed_trial,
+    trials_before_timing,
+)
 
 SIZES = {"tiny": Size(m=64, n=32), "one": Size(m=1, n=2)}
 
@@ -36,11 +47,30 @@ def test_upstream_is_the_published_shape_from_trial_zero() -> None:
     ]
 
 
-def test_hardened_starts_with_the_published_shape_at_three_scales() -> None:
-    first = hardened(4)
-    assert [(t.m, t.n) for t in first] == [(64, 32)] * 4
-    assert tuple(t.scale for t in first[:3]) == SCALES
-    assert first[3].shift != 0
+def test_hardened_starts_with_the_published_shape() -> None:
+    assert [(t.m, t.n) for t in hardened(4)] == [(64, 32)] * 4
+
+
+@pytest.mark.parametrize("secret", [b"a", b"b", b"c"])
+def test_every_scale_and_mean_comes_as_often_in_a_run(secret: bytes) -> None:
+    run = hardened(6, secret)
+    assert Counter(t.scale for t in run) == dict.fromkeys(SCALES, 2)
+    assert Counter(t.shift for t in run) == dict.fromkeys(SHIFTS, 3)
+
+
+def test_scale_mean_and_shape_do_not_tell_each_other() -> None:
+    run = [t for secret in range(30) for t in hardened(6, bytes([secret]))]
+    kinds = {(t.scale, t.shift, "hidden" in t.note) for t in run}
+    assert len(kinds) == 2 * len(SCALES) * len(SHIFTS)
+
+
+def test_options_come_in_a_secret_order_in_which_few_positions_meet_all() -> None:
+    orders = set()
+    for secret in range(30):
+        order = tuple(secret_turn(bytes([secret]), 3, position, "x") for position in range(6))
+        assert sorted(order[:3]) == sorted(order[3:]) == [0, 1, 2]
+        orders.add(order)
+    assert len(orders) > 15
 
 
 def test_hidden_shapes_are_odd_and_fit_the_published_buffers() -> None:
@@ -69,11 +99,19 @@ def test_a_size_too_small_to_hide_stays() -> None:
     assert {t.m for t in trials} == {1}
 
 
-def test_timed_trials_are_of_the_published_shape_at_the_scales_of_correctness_trials() -> None:
-    slots = [timed_trial(problem(), "tiny", 7, slot) for slot in range(8)]
+def test_timed_trials_are_of_the_published_shape_at_every_scale_and_mean() -> None:
+    slots = [timed_trial(problem(), "tiny", 7, b"a", slot) for slot in range(12)]
     assert {(spec.trial, spec.m, spec.n) for spec in slots} == {(7, 64, 32)}
-    kinds = [(spec.scale, spec.shift) for spec in slots]
-    assert kinds[:4] == kinds[4:] == [(spec.scale, spec.shift) for spec in hardened(4)]
+    assert Counter(spec.scale for spec in slots) == dict.fromkeys(SCALES, 4)
+    assert Counter(spec.shift for spec in slots) == dict.fromkeys(SHIFTS, 6)
+    assert slots != [timed_trial(problem(), "tiny", 7, b"b", slot) for slot in range(12)]
+
+
+def test_a_plain_trial_is_what_the_cost_counts() -> None:
+    plain = plain_trial(problem(), "tiny")
+    assert (plain.m, plain.n, plain.scale, plain.shift) == (64, 32, 1.0, 0.0)
+    assert plain.is_plain
+    assert plain.timed
 
 
 @pytest.mark.parametrize(("count", "before"), [(1, 1), (2, 1), (3, 1), (4, 2), (6, 4)])
@@ -90,6 +128,6 @@ def test_unknown_sizes_and_profiles_say_which_exist() -> None:
     with pytest.raises(ValueError, match="no size 'huge': use tiny, one"):
         correctness_trials(problem(), "huge", "hardened", 1, b"a")
     with pytest.raises(ValueError, match="no size 'huge'"):
-        timed_trial(problem(), "huge", 0)
+        timed_trial(problem(), "huge", 0, b"a")
     with pytest.raises(ValueError, match="use upstream or hardened"):
         correctness_trials(problem(), "tiny", "soft", 1, b"a")
