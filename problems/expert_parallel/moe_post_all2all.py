@@ -47,8 +47,8 @@ def make_inputs(ctx: RankContext, d: Dims) -> dict[str, object]:
     world, pair = ctx.world_size, (d.experts, False)
     experts, uneven = ctx.choose(pair, (pair, (d.experts, True), (2 * d.experts, True)))
     expert = torch.arange(experts, device=ctx.device)
-    order = 5 * expert + 3 * torch.arange(world, device=ctx.device).view(-1, 1)
-    order += ctx.choose(0, range(experts))
+    start = ctx.choose(0, range(experts)) + 3 * torch.arange(world, device=ctx.device).view(-1, 1)
+    order = start + 5 * expert
     weights = order % experts if uneven else torch.ones_like(order)
     ends = 2 * d.m * weights.cumsum(dim=1) // weights.sum(dim=1, keepdim=True)
     loads = ends.diff(dim=1, prepend=ends.new_zeros(world, 1))  # rows of a rank for an expert
@@ -69,8 +69,7 @@ def make_inputs(ctx: RankContext, d: Dims) -> dict[str, object]:
         return selected, ctx.varied(torch.zeros(d.m, 2)).sigmoid()
 
     selected, routing_weights = ctx.pick(published, hidden)()
-    routing_map = torch.zeros(experts, d.m, dtype=torch.bool, device=ctx.device)
-    routing_map.scatter_(0, selected.T, True)
+    routing_map = torch.zeros(experts, d.m, device=ctx.device).scatter(0, selected.T, 1).bool()
     return {
         "expert_outputs": ctx.randn(int(mine.sum()), d.n),
         "routing_weights": routing_weights,

@@ -45,10 +45,7 @@ def _chunks(ctx: RankContext, d: Dims) -> tuple[list[int], list[int]]:
     """How many rows this rank sends to, and gets from, the ranks 0, 1, ... places ahead."""
     world, place = ctx.world_size, torch.arange(ctx.world_size)
     around, along = ctx.choose((0, 0), ((1, 0), (0, 1), (0, 2)))
-    apart, turned = (
-        (place - place.view(-1, 1)) % world,
-        (place + ctx.choose(0, range(world))) % world,
-    )
+    apart, turned = (place - place.view(-1, 1)) % world, place.roll(ctx.choose(0, range(world)))
     rows = d.rows + around * (2 * apart - world) * d.rows // (2 * world)
     rows += along * (turned - turned.view(-1, 1)) * d.rows // (2 * (world - 1))
     ahead = (place + ctx.rank) % world
