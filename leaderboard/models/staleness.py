@@ -30,9 +30,31 @@ def judge_in_words(version: str) -> str:
     return f"{'an older' if is_older else 'another'} judge ({version}, now {CURRENT_JUDGE})"
 
 
+def judge_now(version: str) -> str:
+    """Return ` (now 7)`, to stand behind another version of the judge; empty behind this one."""
+    return "" if version == CURRENT_JUDGE else f" (now {CURRENT_JUDGE})"
+
+
 def why_stale(run: Run) -> str:
     """Say it of a run, which has no result before it is done; reads its kernel's problem."""
     return outdated(run.problem_digest, run.kernel.problem.digest, run.judge_version)
+
+
+def consequence(run: Run) -> str:
+    """Say in a sentence what a stale result still counts for; empty where it is not stale."""
+    why = why_stale(run)
+    if not why:
+        return ""
+    is_older = run.problem_digest != run.kernel.problem.digest
+    counts = "it does not count" if is_older else "it counts beside results of that judge only"
+    return f"{why[0].upper()}{why[1:]}: {counts}."
+
+
+def of_other_problems(runs: RunQuerySet) -> RunQuerySet:
+    """Return results of another version of their problem, which count nowhere, unless the same was
+    judged on this one."""
+    others = runs.filter(IS_JUDGED).exclude(problem_digest=F("kernel__problem__digest"))
+    return others.exclude(Exists(_alike(IS_JUDGED & IS_TODAYS)))
 
 
 def stale(runs: RunQuerySet) -> RunQuerySet:

@@ -69,6 +69,7 @@ def problem(request: HttpRequest, number: int, slug: str) -> Page:
         "before": _neighbour(known.before),
         "after": _neighbour(known.after),
         "problem": found,
+        "uncounted": 0 if stood else problem_results.stale_kernels(found),
         "source": found.payload.get("source", ""),
         "baselines": Baselines(text, judged, setting),
         "task": Task(payload=text, digest=found.digest, url=address_of(found)),

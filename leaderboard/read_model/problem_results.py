@@ -17,7 +17,8 @@ from leaderboard.kit.prepared import Given, ask, given
 from leaderboard.metrics import scores
 from leaderboard.metrics.failures import CORRECT
 from leaderboard.metrics.tallies import in_order
-from leaderboard.models import Problem, ProblemAggregate, Summary
+from leaderboard.models import Problem, ProblemAggregate, Run, Submission, Summary
+from leaderboard.models.staleness import of_other_problems
 from leaderboard.models.summaries import SummaryQuerySet
 from leaderboard.read_model.boards import SETTING_FIELDS, Setting
 
@@ -106,6 +107,14 @@ def totals_by_setting(problem: Problem) -> list[SettingTotals]:
 def _totals() -> QuerySet[ProblemAggregate, tuple[Any, ...]]:
     own = ProblemAggregate.objects.filter(problem=Given("problem"))
     return own.values_list(*SettingTotals._fields)
+
+
+def stale_kernels(problem: Problem) -> int:
+    """Count the public kernels whose result is of another version of the problem; one query, which
+    reads all of its runs."""
+    seen = Submission.objects.ranked()
+    runs = Run.objects.filter(kernel__problem=problem, kernel__submission__in=seen).order_by()
+    return of_other_problems(runs).values("kernel").distinct().count()
 
 
 def in_view(settings: Iterable[Setting], stood: Iterable[SettingTotals]) -> list[Setting]:
