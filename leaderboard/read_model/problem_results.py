@@ -57,6 +57,9 @@ class SettingTotals(NamedTuple):
     baseline_us: float | None
     baseline_low_us: float | None
     baseline_high_us: float | None
+    hardware__device: str
+    hardware__max_world_size: int
+    hardware__facts__pair_gb_s: float | None
 
     @property
     def setting(self) -> Setting:
