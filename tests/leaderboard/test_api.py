@@ -91,7 +91,7 @@ def _nullable(value: Any) -> Any:
 def test_a_problem_is_found_by_number_and_by_slug(problem: Problem, client: Client) -> None:
     for name in ("1", "allreduce"):
         told = client.get(f"/api/v1/problems/{name}").json()
-        assert [row["hardware"] for row in told.pop("hardware_topology")][0] == "cpu"
+        assert next(row["hardware"] for row in told.pop("hardware_topology")) == "cpu"
         assert told == {**problem.payload, "judged_baselines": []}
     answer = client.get("/api/v1/problems/nothing")
     assert (answer.status_code, answer.json()["error"]["code"]) == (404, "unknown_problem")

@@ -236,6 +236,17 @@ def test_the_button_shows_first_and_queues_then(problem: Problem) -> None:
     assert "Nothing to judge again" in client.get("/rejudge", form).content.decode()
 
 
+def test_the_admin_leads_from_one_submission_to_the_button(problem: Problem) -> None:
+    one, other = (judged(problem, judge=OLDER).kernel.submission_id for _ in range(2))
+    root = Client()
+    root.force_login(User.objects.create_superuser("root"))
+    for chosen, where in (([one], f"/rejudge?submission={one}"), ([one, other], None)):
+        form = {"action": "judge_again", "_selected_action": chosen}
+        answer = root.post("/admin/leaderboard/submission/", form)
+        assert answer.get("Location") == (where or "/admin/leaderboard/submission/")
+    assert not Run.objects.queued().exists()
+
+
 def test_only_staff_may_press_it(problem: Problem, client: Client) -> None:
     say_hello()
     judged(problem, judge=OLDER)
