@@ -19,8 +19,7 @@ from leaderboard.kit.links import url
 from leaderboard.metrics import scores
 from leaderboard.metrics.verdicts import state, words
 from leaderboard.model_pages.model_figures import model_figures
-from leaderboard.models import LanguageModel, LeaderboardRow, Problem, Run, Submission
-from leaderboard.models.staleness import of_other_problems
+from leaderboard.models import Kernel, LanguageModel, LeaderboardRow, Problem, Submission
 from leaderboard.read_model import boards
 from leaderboard.read_model.boards import Cell, Entry, Shown
 from leaderboard.read_model.columns import (
@@ -55,7 +54,7 @@ class Known:
 
 @public_page()
 def model(request: HttpRequest, slug: str) -> Page:
-    found, uncounted = model_called(slug)
+    found, handed_in = model_called(slug)
     known = catalogue()
     judged = LeaderboardRow.objects.ranked().filter(submission__model=found)
     each = boards.each_in_its_setting(judged, known.scored)
@@ -75,7 +74,7 @@ def model(request: HttpRequest, slug: str) -> Page:
         "badge_url": url("model-badge", found.slug) if ours else "",
         **extremes(each, known),
         **category_context(entries, claims, known),
-        "uncounted": uncounted,
+        "handed_in": handed_in,
         "figures": model_figures(found, ours),
     }
     return Page(
@@ -85,7 +84,7 @@ def model(request: HttpRequest, slug: str) -> Page:
         data=lambda: {
             "model": found.name,
             "vendor": found.vendor,
-            "uncounted": uncounted,
+            "handed_in": handed_in,
             "rows": [as_record(row) for row in rows],
             "settings": [{"submission": n, **vars(setting)} for n, setting in settings.items()],
             "problems": [record for entry in ours for record in cell_records(entry)],
@@ -96,16 +95,16 @@ def model(request: HttpRequest, slug: str) -> Page:
 
 
 def model_called(slug: str) -> tuple[LanguageModel, int]:
-    """Return the model, and how many of its public kernels have a result of another version of
-    their problem, which counts nowhere, in one query. Raises Http404."""
-    own = Submission.objects.ranked().filter(model=OuterRef(OuterRef("pk")))
-    stale = of_other_problems(Run.objects.filter(kernel__submission__in=own).order_by())
-    counted = stale.values("kernel__submission__model").annotate(n=Count("kernel", distinct=True))
-    models = LanguageModel.objects.visible().annotate(uncounted=Subquery(counted.values("n")))
+    """Return the model, and for how many problems its public submissions have kernels, judged or
+    not, in one query. Raises Http404."""
+    seen = Submission.objects.ranked().filter(model=OuterRef(OuterRef("pk")))
+    kernels = Kernel.objects.filter(submission__in=seen).order_by()
+    counted = kernels.values("submission__model").annotate(n=Count("problem", distinct=True))
+    models = LanguageModel.objects.visible().annotate(handed_in=Subquery(counted.values("n")))
     found = models.filter(slug=slug).first()
     if found is None:
         raise Http404
-    return found, vars(found)["uncounted"] or 0
+    return found, vars(found)["handed_in"] or 0
 
 
 def table_context(rows: Sequence[Placed], settings: Settings) -> dict[str, object]:

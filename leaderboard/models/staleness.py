@@ -51,10 +51,8 @@ def consequence(run: Run) -> str:
 
 
 def of_other_problems(runs: RunQuerySet) -> RunQuerySet:
-    """Return results of another version of their problem, which count nowhere, unless the same was
-    judged on this one."""
-    others = runs.filter(IS_JUDGED).exclude(problem_digest=F("kernel__problem__digest"))
-    return others.exclude(Exists(_alike(IS_JUDGED & IS_TODAYS)))
+    """Return results of another version of their problem, which count nowhere."""
+    return runs.filter(IS_JUDGED).exclude(problem_digest=F("kernel__problem__digest"))
 
 
 def stale(runs: RunQuerySet) -> RunQuerySet:

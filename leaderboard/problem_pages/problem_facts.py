@@ -33,7 +33,7 @@ from leaderboard.models import Problem
 from leaderboard.models.choices import DTYPES
 from leaderboard.read_model import topologies
 from leaderboard.read_model.baselines import times_alone
-from leaderboard.read_model.problem_results import SettingTotals, stale_kernels
+from leaderboard.read_model.problem_results import SettingTotals, has_older_results
 
 SCREENED = tuple(name for name, _ in DTYPES)
 # Best time of a kernel in microseconds, by size and ranks.
@@ -267,7 +267,7 @@ def known_context(known: Called, stood: Sequence[SettingTotals]) -> dict[str, ob
         "before": _neighbour(known.before),
         "after": _neighbour(known.after),
         "problem": found,
-        "uncounted": 0 if stood else stale_kernels(found),
+        "has_older": not stood and has_older_results(found),
         "source": found.payload.get("source", ""),
         "topologies": records(topologies.classes_of(stood), found.payload),
     }

@@ -112,12 +112,11 @@ def _totals() -> QuerySet[ProblemAggregate, tuple[Any, ...]]:
     return own.values_list(*SettingTotals._fields)
 
 
-def stale_kernels(problem: Problem) -> int:
-    """Count the public kernels whose result is of another version of the problem; one query, which
-    reads all of its runs."""
+def has_older_results(problem: Problem) -> bool:
+    """Return whether kernels were judged on another version of the problem; one query."""
     seen = Submission.objects.ranked()
     runs = Run.objects.filter(kernel__problem=problem, kernel__submission__in=seen).order_by()
-    return of_other_problems(runs).values("kernel").distinct().count()
+    return of_other_problems(runs).exists()
 
 
 def in_view(settings: Iterable[Setting], stood: Iterable[SettingTotals]) -> list[Setting]:

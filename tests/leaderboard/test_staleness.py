@@ -114,22 +114,24 @@ def test_a_submission_all_of_which_counts_says_nothing(problem: Problem, client:
     assert "/rejudge" not in text
 
 
-def test_a_model_tells_how_many_results_count_nowhere(mixed: Submission, client: Client) -> None:
+def test_a_model_tells_how_many_problems_do_not_count(mixed: Submission, client: Client) -> None:
     address = f"/models/{mixed.model.slug}"
-    assert client.get(f"{address}.json").json()["uncounted"] == 2
-    assert "2 further kernels were judged on an older version" in page(client, address)
+    assert client.get(f"{address}.json").json()["handed_in"] == 7
+    text = page(client, address)
+    assert "Solved 1 of 2 problems" in text
+    assert "Of 7 problems with kernels 5 do not count here" in text
 
 
 def test_a_model_is_told_nothing_of_private_results(mixed: Submission, client: Client) -> None:
     factory.make_judged(factory.make_submission("Mixed"), factory.make_problem(8, "open"))
     Submission.objects.filter(pk=mixed.pk).update(visibility="private")
-    assert client.get(f"/models/{mixed.model.slug}.json").json()["uncounted"] == 0
+    assert client.get(f"/models/{mixed.model.slug}.json").json()["handed_in"] == 1
 
 
 def test_a_problem_without_results_tells_of_older_ones(mixed: Submission, client: Client) -> None:
     text = page(client, "/problems/3-rewritten3")
     assert "No kernel has been judged on this version of the problem" in text
-    assert "1 kernel was judged on an older version of the problem" in text
+    assert "Kernels were judged on an older version of the problem" in text
     assert 'href="/rejudge?problem=rewritten3"' in text
 
 
