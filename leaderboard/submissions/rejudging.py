@@ -19,6 +19,11 @@ from leaderboard.submissions.queue import Target, enqueue, needs_of
 from leaderboard.submissions.target_selection import check_problem_has
 
 MOST_DIGITS = 15
+# What is read of a run: sources only of those whose needs are asked for.
+READS = (
+    *(name.removesuffix("_id") for name in ALIKE),
+    *("kernel__problem", "kernel__backend", "kernel__source", "kernel__submission__moderation"),
+)
 Hosts = dict[str, list[WorkerHost]]
 
 
@@ -121,10 +126,9 @@ def rejudge(chosen: Selection, actor: AbstractBaseUser | None) -> Plan:
 
 
 def _newest_of_each(runs: RunQuerySet) -> Iterable[Run]:
-    named = runs.select_related("kernel__submission", "kernel__source")
-    read = named.defer("report_packed").order_by("kernel__problem", "kernel", "-created_at", "-id")
+    read = runs.select_related("kernel__submission").only(*READS)
     found: dict[tuple[object, ...], Run] = {}
-    for run in read:
+    for run in read.order_by("kernel__problem", "kernel", "-created_at", "-id").iterator():
         found.setdefault(tuple(getattr(run, name) for name in ALIKE), run)
     return found.values()
 
