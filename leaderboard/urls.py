@@ -4,7 +4,7 @@ from django.contrib import admin
 from django.contrib.auth.views import LoginView, LogoutView
 from django.urls import URLPattern, include, path
 
-from leaderboard.account_pages import account, edit, submit
+from leaderboard.account_pages import account, edit, rejudge, submit
 from leaderboard.board_pages import board, categories, category, matrix
 from leaderboard.compare_pages import compare
 from leaderboard.delivery.pages import View
@@ -58,6 +58,7 @@ urlpatterns = [
     *twins("snapshots", snapshot_pages.listed, "snapshots"),
     *twins("snapshots/<slug:tag>", snapshot_pages.snapshot, "snapshot"),
     path("snapshots/<slug:tag>/<str:name>", snapshot_pages.file, name="snapshot-file"),
+    path("rejudge", rejudge.rejudge, name="rejudge"),
     path("submit", submit.submit, name="submit"),
     path("account", account.account, name="account"),
     path("account/tokens/<int:number>/revoke", account.revoke_token, name="revoke_token"),

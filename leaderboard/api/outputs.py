@@ -12,6 +12,7 @@ from rest_framework.request import Request
 from leaderboard.models import Decline, Run, Source, Status, Submission
 from leaderboard.models.abilities import waiting_for
 from leaderboard.models.runs import TIMES
+from leaderboard.models.staleness import why_stale
 from leaderboard.submissions.intake import Accepted
 
 Shape = serializers.Serializer[Any]
@@ -99,6 +100,7 @@ class RunLineOut(Output):
     verdict = serializers.CharField(allow_null=True)
     message = serializers.CharField()
     speedup = serializers.FloatField(allow_null=True)
+    stale = serializers.SerializerMethodField()
     created_at = serializers.DateTimeField()
     started_at = serializers.DateTimeField(allow_null=True)
     finished_at = serializers.DateTimeField(allow_null=True)
@@ -107,11 +109,16 @@ class RunLineOut(Output):
     def get_url(self, run: Run) -> str:
         return self.address_of(run)
 
+    def get_stale(self, run: Run) -> str | None:
+        """Return why a result is of an older version of its problem or judge; null where not."""
+        return why_stale(run) or None
+
 
 # What is read of runs for it.
 RUN_LINE_READS = [
     "__".join(field.source_attrs) for field in RunLineOut().fields.values() if field.source_attrs
 ]
+RUN_LINE_READS += ["problem_digest", "kernel__problem__digest", "judge_version"]
 
 
 class ProgressOut(Shape):

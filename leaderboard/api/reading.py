@@ -27,6 +27,7 @@ from leaderboard.api import outputs
 from leaderboard.api.caching import versioned
 from leaderboard.delivery.pages import BadQuery, choice
 from leaderboard.kit.request_error import RequestError
+from leaderboard.metrics.topology import records
 from leaderboard.models import (
     DataVersion,
     Hardware,
@@ -40,7 +41,7 @@ from leaderboard.models import (
 )
 from leaderboard.models.runs import RunQuerySet
 from leaderboard.models.submissions import SubmissionQuerySet
-from leaderboard.read_model import baselines, problem_results
+from leaderboard.read_model import baselines, problem_results, topologies
 from leaderboard.read_model.columns import DEFAULT_SORT, SORTS, as_record, placed
 from leaderboard.read_model.filters import BOARD_PARAMETERS, board_query
 from leaderboard.read_model.queue_counts import by_hardware
@@ -91,7 +92,8 @@ def problems(request: Request) -> Response:
     responses=OpenApiResponse(
         dict,
         description="The problem's whole catalogue entry, whose `baselines` were measured alone, "
-        "and `judged_baselines`: what the reference took beside kernels, by setting.",
+        "`judged_baselines`: what the reference took beside kernels, by setting, and "
+        "`hardware_topology`: the text that a model is shown, by class of hardware.",
     ),
     operation_id="read_problem",
 )
@@ -104,7 +106,11 @@ def problem(request: Request, name: str) -> Response:
         fix = "Give a number or a slug from /api/v1/problems."
         raise RequestError("unknown_problem", "There is no such problem.", fix, status=404)
     judged = baselines.reference_times(problem_results.totals_by_setting(found), None)
-    return Response({**found.payload, "judged_baselines": [one.record for one in judged]})
+    told = {
+        "judged_baselines": [one.record for one in judged],
+        "hardware_topology": records(topologies.every_class(), found.payload),
+    }
+    return Response({**found.payload, **told})
 
 
 @extend_schema(responses=outputs.CategoryOut(many=True), operation_id="list_categories")

@@ -16,6 +16,7 @@ from leaderboard.delivery.pages import Page, Table, canonical_query, choice, ori
 from leaderboard.delivery.paging import PAGE, PagePart, part_of
 from leaderboard.kit.links import url
 from leaderboard.metrics.verdicts import words
+from leaderboard.models.staleness import judge_now
 from leaderboard.publishing import citing
 from leaderboard.read_model.boards import Setting
 from leaderboard.read_model.columns import (
@@ -120,6 +121,7 @@ def in_words(setting: Setting | None) -> str:
     return (
         f"{setting.world_size} ranks of {setting.hardware_id}, {setting.dtype}, "
         f"size {setting.size}, {setting.profile} inputs, judge version {setting.judge_version}"
+        f"{judge_now(setting.judge_version)}"
     )
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from urllib.parse import urlencode
 
+from django.db.models import Count, OuterRef, Subquery
 from django.http import Http404, HttpRequest
 
 from leaderboard.board_pages.board import row_context
@@ -18,7 +19,7 @@ from leaderboard.kit.links import url
 from leaderboard.metrics import scores
 from leaderboard.metrics.verdicts import state, words
 from leaderboard.model_pages.model_figures import model_figures
-from leaderboard.models import LanguageModel, LeaderboardRow, Problem
+from leaderboard.models import Kernel, LanguageModel, LeaderboardRow, Problem, Submission
 from leaderboard.read_model import boards
 from leaderboard.read_model.boards import Cell, Entry, Shown
 from leaderboard.read_model.columns import (
@@ -53,9 +54,7 @@ class Known:
 
 @public_page()
 def model(request: HttpRequest, slug: str) -> Page:
-    found = LanguageModel.objects.visible().filter(slug=slug).first()
-    if found is None:
-        raise Http404
+    found, handed_in = model_called(slug)
     known = catalogue()
     judged = LeaderboardRow.objects.ranked().filter(submission__model=found)
     each = boards.each_in_its_setting(judged, known.scored)
@@ -75,6 +74,7 @@ def model(request: HttpRequest, slug: str) -> Page:
         "badge_url": url("model-badge", found.slug) if ours else "",
         **extremes(each, known),
         **category_context(entries, claims, known),
+        "handed_in": handed_in,
         "figures": model_figures(found, ours),
     }
     return Page(
@@ -84,6 +84,7 @@ def model(request: HttpRequest, slug: str) -> Page:
         data=lambda: {
             "model": found.name,
             "vendor": found.vendor,
+            "handed_in": handed_in,
             "rows": [as_record(row) for row in rows],
             "settings": [{"submission": n, **vars(setting)} for n, setting in settings.items()],
             "problems": [record for entry in ours for record in cell_records(entry)],
@@ -91,6 +92,19 @@ def model(request: HttpRequest, slug: str) -> Page:
         table=Table(columns=CSV_COLUMNS, rows=csv_rows(rows)),
         crumbs=(Crumb(text="Leaderboard", url=url("board")), Crumb(text=found.name)),
     )
+
+
+def model_called(slug: str) -> tuple[LanguageModel, int]:
+    """Return the model, and for how many problems its public submissions have kernels, judged or
+    not, in one query. Raises Http404."""
+    seen = Submission.objects.ranked().filter(model=OuterRef(OuterRef("pk")))
+    kernels = Kernel.objects.filter(submission__in=seen).order_by()
+    counted = kernels.values("submission__model").annotate(n=Count("problem", distinct=True))
+    models = LanguageModel.objects.visible().annotate(handed_in=Subquery(counted.values("n")))
+    found = models.filter(slug=slug).first()
+    if found is None:
+        raise Http404
+    return found, vars(found)["handed_in"] or 0
 
 
 def table_context(rows: Sequence[Placed], settings: Settings) -> dict[str, object]:

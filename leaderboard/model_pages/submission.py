@@ -20,6 +20,7 @@ from leaderboard.metrics import scores
 from leaderboard.metrics.verdicts import state, words
 from leaderboard.model_pages.submission_figures import submission_figures
 from leaderboard.model_pages.submission_kernels import (
+    UNCOUNTED,
     Ended,
     JudgedKernel,
     ended,
@@ -28,7 +29,7 @@ from leaderboard.model_pages.submission_kernels import (
     standings_of,
 )
 from leaderboard.models import Problem, Submission, Visibility
-from leaderboard.models.choices import VERDICTS
+from leaderboard.models.choices import CURRENT_JUDGE, VERDICTS
 from leaderboard.read_model.boards import Setting
 from leaderboard.read_model.filters import SETTING_FILTERS, said, setting_among, setting_query
 from leaderboard.read_model.leaderboard_rows import Totals
@@ -41,14 +42,14 @@ RUN_NUMBERS = ("speedup", "speedup_low", "speedup_high", "kernel_us", "utilisati
 KERNEL_COLUMNS = (
     *("number", "problem", "attempt", "step", "backend", "verdict"),
     *RUN_NUMBERS,
-    *("mechanisms", "kernel", "run"),
+    *("mechanisms", "kernel", "run", "counts", "why_not"),
 )
 
 
 @public_page(*PARAMETERS)
 def submission(request: HttpRequest, number: int) -> Page:
     found, scored = submission_called(number)
-    wanted = choice(request, "verdict", [value for value, _ in VERDICTS])
+    wanted = choice(request, "verdict", [*(value for value, _ in VERDICTS), UNCOUNTED])
     standings = standings_of(found)
     setting = setting_among(request, standings)
     totals = standings[setting] if setting else None
@@ -62,6 +63,7 @@ def submission(request: HttpRequest, number: int) -> Page:
             **score_context(setting, totals, score),
             "settings": other_settings(standings, setting),
             **kernel_context(request, found, setting, wanted),
+            "is_older": bool(setting and setting.judge_version != CURRENT_JUDGE),
         },
         data=lambda: {
             "submission": found.pk,
@@ -123,7 +125,7 @@ def kernel_context(
     query = canonical_query(request, [*SETTING_FILTERS])
     kernels = ended(found, setting)
     final = last_steps(kernels)
-    listed = [one for one in final if wanted in ("", one.verdict)]
+    listed = [one for one in final if wanted in ("", one.group)]
     part = part_of(request, listed, ROWS_A_PAGE, PARAMETERS)
     steps = {one.pk: one.steps for one in part.rows}
     shown = f"{part.start + 1} to {part.start + len(part.rows)} of " if part.links else ""
@@ -131,6 +133,7 @@ def kernel_context(
         "verdicts": verdict_links(final, wanted, query),
         "kernels": [_drawn(one, steps[one.pk]) for one in kernels_of(found, setting, steps)],
         "links": part.links,
+        "uncounted": sum(one.group == UNCOUNTED for one in final),
         "stepped": any(one.steps > 1 for one in final),
         "said": f"{shown}{said(len(listed), 'attempt')}, {said(len(kernels), 'kernel')} in all",
         "figures": submission_figures(found, kernels, query),
@@ -174,22 +177,22 @@ def other_settings(known: Iterable[Setting], shown: Setting | None) -> list[dict
 def verdict_links(final: Sequence[Ended], wanted: str, query: str) -> list[dict[str, object]]:
     """Return links that show the attempts of one verdict alone, most frequent first, each with
     `query`."""
-    counts = Counter(one.verdict for one in final if one.verdict)
+    counts = Counter(one.group for one in final if one.group)
     links: list[dict[str, object]] = [
         {"url": f"?{query}#kernels", "text": f"all {len(final)}", "current": not wanted}
     ]
     for verdict, count in counts.most_common():
         address = "&".join(filter(None, (f"?verdict={verdict}", query)))
-        text = f"{words(verdict)} {count}"
+        text = f"{'does not count' if verdict == UNCOUNTED else words(verdict)} {count}"
         links.append({"url": f"{address}#kernels", "text": text, "current": verdict == wanted})
     return links
 
 
 def kernel_records(found: Submission, setting: Setting | None, wanted: str) -> Iterator[JsonDict]:
-    """Yield the records of all kernels, or of those with the verdict wanted; they are read when the
-    first is asked for."""
+    """Yield the records of all kernels, or of those listed under the verdict wanted; they are read
+    when the first is asked for."""
     for one in kernels_of(found, setting):
-        if wanted in ("", one.verdict):
+        if wanted in ("", one.group):
             yield kernel_record(one)
 
 
@@ -205,6 +208,8 @@ def kernel_record(one: JudgedKernel) -> JsonDict:
         "mechanisms": one.mechanisms or [],
         "kernel": one.source,
         "run": str(one.run) if one.run else None,
+        "counts": one.counts,
+        "why_not": one.why_not or None,
     }
 
 
@@ -223,6 +228,7 @@ def _drawn(one: JudgedKernel, steps: int) -> dict[str, object]:
         "run_url": url("run", one.run) if one.run else None,
         "state": state(one.verdict),
         "verdict": words(one.verdict or one.status or ""),
+        "why_not": one.why_not,
         "mechanisms": [words(tag) for tag in one.mechanisms or ()],
         "digest": one.source,
         "attempt": cells.count_cell(one.attempt),

@@ -103,7 +103,7 @@ def submission_figures(
 ) -> list[dict[str, object]]:
     """Return the frames of figures that have something to show, unless a problem has changed since.
     `query` asks for a setting."""
-    verdicts = {one.verdict for one in kernels}
+    verdicts = {one.verdict for one in kernels if one.counts}
     shown = [progress] if any(one.step > 1 for one in kernels) else []
     shown += [failures] if not verdicts.isdisjoint(COUNTED_VERDICTS) else []
     shown += [speedups] if "ok" in verdicts else []

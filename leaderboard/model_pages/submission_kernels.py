@@ -11,32 +11,49 @@ from statistics import median
 from typing import NamedTuple, TypeVar
 
 import orjson
-from django.db.models import Exists, OuterRef, Q, Subquery
+from django.db.models import BooleanField, Case, Exists, F, OuterRef, Q, Subquery, Value, When
 from django.db.models.functions import Coalesce
 
 from leaderboard.metrics.failures import failure_mode
 from leaderboard.models import Kernel, LeaderboardRow, ProblemAggregate, Run, Submission
-from leaderboard.models.choices import COUNTED_VERDICTS
+from leaderboard.models.choices import COUNTED_VERDICTS, ISOLATIONS, Status
+from leaderboard.models.staleness import outdated
 from leaderboard.read_model.boards import SETTING_FIELDS, Setting
 from leaderboard.read_model.leaderboard_rows import Totals
+
+# Stands for the verdict of what scores do not count.
+UNCOUNTED = "uncounted"
 
 
 class Ended(NamedTuple):
     """Describes a kernel and how its newest run ended: that of the submission's setting, if it has
-    one there. A problem is named by its number."""
+    one there, and there one that counts. A problem is named by its number. `counted_as` is None
+    where the run is not one of the scores' setting and of the problem as it now stands."""
 
     pk: int
     problem: int
     attempt: int
     step: int
     verdict: str | None
+    counted_as: str | None
+    scored: bool
     steps: int = 1
+
+    @property
+    def counts(self) -> bool:
+        """Return whether scores count it."""
+        return self.counted_as is not None and self.scored
+
+    @property
+    def group(self) -> str | None:
+        """Return under which verdict it is listed."""
+        return group_of(self.verdict, counts=self.counts)
 
 
 class JudgedKernel(NamedTuple):
     """Describes a kernel with all columns of that run, which are None where there is none. `digest`
     is that of the problem as it now stands, `source` that of the kernel; `kernel_us` is in
-    microseconds."""
+    microseconds. `here`: the run is of the submission's setting."""
 
     pk: int
     problem: int
@@ -53,6 +70,9 @@ class JudgedKernel(NamedTuple):
     status: str | None
     cause: str | None
     problem_digest: str | None
+    judge_version: str | None
+    scored: bool
+    here: bool
     isolation: str | None
     mechanisms: list[str] | None
     speedup: float | None
@@ -64,10 +84,28 @@ class JudgedKernel(NamedTuple):
 
     @property
     def counts(self) -> bool:
-        """Return whether its run says something of the kernel and of the problem as it now
-        stands."""
-        is_informative = self.verdict in COUNTED_VERDICTS and self.isolation != "none"
-        return is_informative and self.problem_digest == self.digest
+        """Return whether scores count it: its run says something, in this setting, of the kernel
+        and of the problem as it now stands."""
+        return self.verdict in COUNTED_VERDICTS and not self.why_not
+
+    @property
+    def why_not(self) -> str:
+        """Say why a result does not count; empty where it does, and where there is none."""
+        if self.verdict not in COUNTED_VERDICTS:
+            return ""
+        stale = outdated(self.problem_digest, self.digest, self.judge_version)
+        if self.problem_digest != self.digest:
+            return stale
+        if not self.here:
+            return stale or "judged in another setting"
+        if self.isolation == "none":
+            return "judged without isolation"
+        return "" if self.scored else "its problem is not scored"
+
+    @property
+    def group(self) -> str | None:
+        """Return under which verdict it is listed."""
+        return group_of(self.verdict, counts=self.counts)
 
     @property
     def right_speedup(self) -> float | None:
@@ -75,14 +113,26 @@ class JudgedKernel(NamedTuple):
         return self.speedup if self.counts and self.verdict == "ok" else None
 
 
+def group_of(verdict: str | None, *, counts: bool) -> str | None:
+    """Return UNCOUNTED for a verdict that would count of another run."""
+    return verdict if counts or verdict not in COUNTED_VERDICTS else UNCOUNTED
+
+
 Step = TypeVar("Step", Ended, JudgedKernel)
 KERNEL = ("pk", "problem_id", "attempt", "step")
+# As RunQuerySet.counted has it, besides the problem's digest.
+COUNTED = {
+    "status": Status.DONE,
+    "verdict__in": COUNTED_VERDICTS,
+    "isolation__in": [name for name, _ in ISOLATIONS if name != "none"],
+}
 READING_ORDER = ("problem_id", "attempt", "step")
 JUDGED = (
     *KERNEL,
     "runs__verdict",
     *("problem__slug", "problem__title", "problem__category_title", "problem__digest"),
     *("backend", "source_id", "runs__id", "runs__status", "runs__cause", "runs__problem_digest"),
+    *("runs__judge_version", "problem__scored", "here"),
     *("runs__isolation", "runs__mechanisms", "runs__speedup", "runs__speedup_low"),
     *("runs__speedup_high", "runs__kernel_us", "runs__utilisation"),
 )
@@ -119,9 +169,14 @@ def ended(found: Submission, setting: Setting | None) -> list[Ended]:
     here = vars(setting) if setting else {}
     # Not by a join: PostgreSQL would share it out among workers that first read all kernels.
     newest = Run.objects.filter(kernel=OuterRef("pk")).order_by("-created_at", "-id")
-    verdicts = [Subquery(runs.values("verdict")[:1]) for runs in (newest.filter(**here), newest)]
-    own = Kernel.objects.filter(submission=found).annotate(ended_as=Coalesce(*verdicts))
-    return list(starmap(Ended, own.order_by(*READING_ORDER).values_list(*KERNEL, "ended_as")))
+    todays = newest.filter(**COUNTED, problem_digest=OuterRef("problem__digest"), **here)
+    counted, judged_here, judged = (
+        Subquery(runs.values("verdict")[:1]) for runs in (todays, newest.filter(**here), newest)
+    )
+    own = Kernel.objects.filter(submission=found)
+    own = own.annotate(counted_as=counted, ended_as=Coalesce(counted, judged_here, judged))
+    names = (*KERNEL, "ended_as", "counted_as", "problem__scored")
+    return list(starmap(Ended, own.order_by(*READING_ORDER).values_list(*names)))
 
 
 def kernels_of(
@@ -135,12 +190,22 @@ def kernels_of(
     kernels = Kernel.objects.filter(submission=found)
     if among is not None:
         kernels = kernels.filter(pk__in=among)
+    is_here = _of_runs(here)
     if here:
-        is_here = Q(**{f"runs__{name}": value for name, value in here.items()})
         judged_here = Run.objects.filter(kernel=OuterRef("pk"), **here)
         kernels = kernels.filter(is_here | ~Exists(judged_here))
-    rows = kernels.order_by(*READING_ORDER, "-runs__created_at", "-runs__id").values_list(*JUDGED)
-    return list(starmap(JudgedKernel, _first_of_each(rows)))
+    counted = is_here & _of_runs({**COUNTED, "problem_digest": F("problem__digest")})
+    told = kernels.annotate(here=_truth(is_here) if here else Value(True), todays=_truth(counted))
+    rows = told.order_by(*READING_ORDER, "-todays", "-runs__created_at", "-runs__id")
+    return list(starmap(JudgedKernel, _first_of_each(rows.values_list(*JUDGED))))
+
+
+def _of_runs(conditions: Mapping[str, object]) -> Q:
+    return Q(**{f"runs__{name}": value for name, value in conditions.items()})
+
+
+def _truth(condition: Q) -> Case:
+    return Case(When(condition, then=True), default=False, output_field=BooleanField())
 
 
 def _first_of_each(rows: Iterable[tuple[object, ...]]) -> Iterable[tuple[object, ...]]:

@@ -39,9 +39,18 @@ def _told(queues: Iterable[str]) -> dict[str, list[frozenset[str]]]:
     return found
 
 
+def is_able(host: WorkerHost, needs: frozenset[str]) -> bool:
+    """Return whether a host has all of it; an old one, which tells nothing, may have everything."""
+    return host.abilities is None or needs <= set(host.abilities)
+
+
+def in_words(needs: Iterable[str]) -> str:
+    """Return the names of abilities for people."""
+    return ", ".join(ability.label for ability in Ability if ability in needs)
+
+
 def _sentence(run: Run, lacks: Iterable[str]) -> str:
-    names = ", ".join(ability.label for ability in Ability if ability in lacks)
     return (
-        f"The kernel needs {names}, which no host of {run.hardware_id} offers."
+        f"The kernel needs {in_words(lacks)}, which no host of {run.hardware_id} offers."
         " It waits for one that does, at no cost to the model, or until it is cancelled."
     )

@@ -13,6 +13,8 @@ from django.utils.text import slugify
 from leaderboard.kit.json_types import JsonDict
 from leaderboard.models.choices import DEVICES, Harness, one_of
 
+WITHDRAWN = "It is no longer part of the benchmark."
+
 
 class ProblemQuerySet(models.QuerySet["Problem"]):
     def scored(self) -> ProblemQuerySet:
@@ -67,6 +69,11 @@ class Problem(models.Model):
 
     def __str__(self) -> str:
         return f"{self.number}. {self.title}"
+
+    @property
+    def is_withdrawn(self) -> bool:
+        """Return True where the judge does not have it any more."""
+        return self.unscored_reason == WITHDRAWN
 
 
 def model_slug(name: str) -> str:

@@ -14,13 +14,21 @@ from leaderboard.kit.json_types import JsonObject
 from leaderboard.kit.links import kernel_at, url
 from leaderboard.metrics import floors, scores
 from leaderboard.metrics.floors import LIMITER_WORDS, Limits
+from leaderboard.metrics.topology import records
 from leaderboard.metrics.verdicts import state, words
 from leaderboard.models import Problem
 from leaderboard.problem_pages import problem_tables
-from leaderboard.problem_pages.problem_facts import FloorTable, Task, Times, called, floor_records
+from leaderboard.problem_pages.problem_facts import (
+    FloorTable,
+    Task,
+    Times,
+    called,
+    floor_records,
+    known_context,
+)
 from leaderboard.problem_pages.problem_figures import problem_figures
 from leaderboard.problem_pages.problems import address_of
-from leaderboard.read_model import baselines, boards, problem_results
+from leaderboard.read_model import baselines, boards, problem_results, topologies
 from leaderboard.read_model.baselines import Baselines, ReferenceTimes, gpu_of
 from leaderboard.read_model.boards import Setting
 from leaderboard.read_model.filters import SETTING_FILTERS, said, setting_filters, setting_tail
@@ -66,10 +74,7 @@ def problem(request: HttpRequest, number: int, slug: str) -> Page:
         "every_url": f"?{query}&attempts=all" if query else "?attempts=all",
         **results_context(here, rows, setting_tail(setting, settings), every),
         "figures": problem_figures(found, stood, setting, query),
-        "before": _neighbour(known.before),
-        "after": _neighbour(known.after),
-        "problem": found,
-        "source": found.payload.get("source", ""),
+        **known_context(known, stood),
         "baselines": Baselines(text, judged, setting),
         "task": Task(payload=text, digest=found.digest, url=address_of(found)),
         "floors": floor_table(text, limits, _same_judge(stood, setting), query),
@@ -78,7 +83,7 @@ def problem(request: HttpRequest, number: int, slug: str) -> Page:
         template="problem.html",
         section="problems",
         context=context,
-        data=functools.partial(twin, found, setting, limits, judged),
+        data=functools.partial(twin, found, setting, limits, judged, stood),
         table=problem_tables.facts_table(facts, found.payload, limits, judged)
         if facts
         else problem_tables.results_table(found, setting, every=every),
@@ -87,7 +92,11 @@ def problem(request: HttpRequest, number: int, slug: str) -> Page:
 
 
 def twin(
-    found: Problem, setting: Setting | None, limits: Limits, judged: Sequence[ReferenceTimes]
+    found: Problem,
+    setting: Setting | None,
+    limits: Limits,
+    judged: Sequence[ReferenceTimes],
+    stood: Sequence[SettingTotals],
 ) -> dict[str, object]:
     """Return everything for the JSON twin, where the page shows the best of it."""
     rows = problem_tables.rows_of_models(found, setting)
@@ -97,6 +106,7 @@ def twin(
         "kernels": kernel_records(rows),
         "attempts": attempt_records(rows),
         "judged_baselines": [one.record for one in judged],
+        "hardware_topology": records(topologies.classes_of(stood), found.payload),
         "floors": {"gpu": limits.gpu, "rows": floor_records(found.payload, limits)},
     }
 
@@ -280,7 +290,3 @@ def measured(stood: Sequence[SettingTotals], limits: Limits) -> tuple[Times, Tim
         if not is_reference:
             kernels.setdefault(place, kernel_us)
     return references, kernels
-
-
-def _neighbour(link: JsonObject | None) -> dict[str, object] | None:
-    return {**link, "url": url("problem", link["number"], link["slug"])} if link else None

@@ -18,6 +18,7 @@ from django.utils.safestring import SafeString
 from leaderboard.delivery import cells
 from leaderboard.kit.highlighting import highlighted
 from leaderboard.kit.json_types import JsonDict, JsonObject
+from leaderboard.kit.links import url
 from leaderboard.kit.prepared import Given, ask
 from leaderboard.metrics.floors import (
     FLOOR_WORDS,
@@ -27,9 +28,12 @@ from leaderboard.metrics.floors import (
     datasheets,
     floors,
 )
+from leaderboard.metrics.topology import records
 from leaderboard.models import Problem
 from leaderboard.models.choices import DTYPES
+from leaderboard.read_model import topologies
 from leaderboard.read_model.baselines import times_alone
+from leaderboard.read_model.problem_results import SettingTotals, has_older_results
 
 SCREENED = tuple(name for name, _ in DTYPES)
 # Best time of a kernel in microseconds, by size and ranks.
@@ -254,3 +258,20 @@ def _with_neighbours() -> QuerySet[Problem, tuple[Any, ...]]:
     own = Problem.objects.filter(slug=Given("slug")).order_by()
     text = Cast("payload", TextField())
     return own.values_list(*COLUMNS, text, Subquery(before), Subquery(after))
+
+
+def known_context(known: Called, stood: Sequence[SettingTotals]) -> dict[str, object]:
+    """Return what the page shows of the problem, besides parts that are drawn by themselves."""
+    found = known.problem
+    return {
+        "before": _neighbour(known.before),
+        "after": _neighbour(known.after),
+        "problem": found,
+        "has_older": not stood and has_older_results(found),
+        "source": found.payload.get("source", ""),
+        "topologies": records(topologies.classes_of(stood), found.payload),
+    }
+
+
+def _neighbour(link: JsonObject | None) -> dict[str, object] | None:
+    return {**link, "url": url("problem", link["number"], link["slug"])} if link else None

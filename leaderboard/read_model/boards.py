@@ -16,6 +16,7 @@ from leaderboard.kit.prepared import ask, given
 from leaderboard.metrics import scores, thresholds
 from leaderboard.metrics.tallies import EVERYTHING, Cell, Narrow
 from leaderboard.models import LeaderboardRow, ProblemAggregate, Trust
+from leaderboard.models.staleness import judge_now
 from leaderboard.models.summaries import LeaderboardRowQuerySet
 from leaderboard.read_model import leaderboard_rows
 from leaderboard.read_model.details import Details
@@ -50,7 +51,7 @@ class Setting:
     judge_version: str
 
     def __str__(self) -> str:
-        return self.in_words()
+        return self.in_words() + judge_now(self.judge_version)
 
     def in_words(self, but: str = "") -> str:
         """Return the setting in words, without the field named `but`."""

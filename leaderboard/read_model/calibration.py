@@ -15,6 +15,8 @@ from leaderboard.kit.json_types import JsonDict, JsonObject
 
 FOLDER = Path(settings.BASE_DIR) / "fixtures"
 FACT = "calibration"
+# Kept beside it, as the whole is long to read.
+PAIR_FACT = "pair_gb_s"
 # What each quantity is, in the order in which pages show them.
 QUANTITIES = {
     "link": "Link, one pair, one way",
@@ -121,6 +123,11 @@ def pairs(data: JsonObject) -> dict[tuple[int, int], float]:
         if row["quantity"] == "link" and start.isdigit() and end.isdigit():
             found[int(start), int(end)] = float(row["median"])
     return found
+
+
+def slowest_pair(data: JsonObject | None) -> float | None:
+    """Return the least GB/s from one GPU to another; None where no pair was measured."""
+    return min(pairs(data).values(), default=None) if data else None
 
 
 def lacks(data: JsonObject) -> list[str]:

@@ -17,7 +17,8 @@ from leaderboard.kit.prepared import Given, ask, given
 from leaderboard.metrics import scores
 from leaderboard.metrics.failures import CORRECT
 from leaderboard.metrics.tallies import in_order
-from leaderboard.models import Problem, ProblemAggregate, Summary
+from leaderboard.models import Problem, ProblemAggregate, Run, Submission, Summary
+from leaderboard.models.staleness import of_other_problems
 from leaderboard.models.summaries import SummaryQuerySet
 from leaderboard.read_model.boards import SETTING_FIELDS, Setting
 
@@ -56,6 +57,9 @@ class SettingTotals(NamedTuple):
     baseline_us: float | None
     baseline_low_us: float | None
     baseline_high_us: float | None
+    hardware__device: str
+    hardware__max_world_size: int
+    hardware__facts__pair_gb_s: float | None
 
     @property
     def setting(self) -> Setting:
@@ -106,6 +110,13 @@ def totals_by_setting(problem: Problem) -> list[SettingTotals]:
 def _totals() -> QuerySet[ProblemAggregate, tuple[Any, ...]]:
     own = ProblemAggregate.objects.filter(problem=Given("problem"))
     return own.values_list(*SettingTotals._fields)
+
+
+def has_older_results(problem: Problem) -> bool:
+    """Return whether kernels were judged on another version of the problem; one query."""
+    seen = Submission.objects.ranked()
+    runs = Run.objects.filter(kernel__problem=problem, kernel__submission__in=seen).order_by()
+    return of_other_problems(runs).exists()
 
 
 def in_view(settings: Iterable[Setting], stood: Iterable[SettingTotals]) -> list[Setting]:

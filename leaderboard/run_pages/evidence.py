@@ -8,6 +8,7 @@ from leaderboard.delivery import cells
 from leaderboard.kit.json_types import Report
 from leaderboard.metrics.verdicts import MEANINGS, sentence, state, words
 from leaderboard.models import Run
+from leaderboard.models.staleness import consequence
 from leaderboard.run_pages.correctness import correctness
 from leaderboard.run_pages.logs import log_rows
 from leaderboard.run_pages.mechanisms import mechanism_rows
@@ -39,7 +40,7 @@ def contents(context: Mapping[str, object]) -> list[dict[str, str]]:
 
 
 def run_facts(run: Run) -> dict[str, object]:
-    """Return a run in words; every text in it may come from a submission."""
+    """Return a run in words; every text in it may come from a submission. Reads its problem."""
     return {
         "id": str(run.id),
         "url": run.get_absolute_url(),
@@ -61,6 +62,7 @@ def run_facts(run: Run) -> dict[str, object]:
         "isolation": run.isolation,
         "judge_version": run.judge_version,
         "finished": run.finished_at,
+        "stale": consequence(run),
     }
 
 

@@ -13,6 +13,7 @@ from leaderboard.kit.highlighting import Marks, highlighted
 from leaderboard.kit.links import kernel_at, url
 from leaderboard.metrics.verdicts import state, words
 from leaderboard.models import Kernel, Moderation, Run, Source, Submission, Visibility
+from leaderboard.models.staleness import why_stale
 from leaderboard.problem_pages.problems import address_of
 from leaderboard.read_model.boards import SETTING_FIELDS
 from leaderboard.run_pages.diff import Diff
@@ -26,18 +27,25 @@ MOST_RUNS = 200
 # What is read of them, as wide rows of the database take longer to name than to fetch.
 USE_READS = (
     *("attempt", "step", "backend", "source_id", "problem__number", "problem__slug"),
-    *("problem__title", "submission__model__name", "submission__harness", "submission__owner_id"),
-    *("submission__visibility", "submission__moderation", "submission__created_at"),
+    *("problem__title", "problem__digest", "submission__model__name", "submission__harness"),
+    *("submission__owner_id", "submission__visibility", "submission__moderation"),
+    "submission__created_at",
 )
 RUN_READS = (
     *("kernel_id", "status", "verdict", "speedup", "hardware_id", "world_size", "size", "dtype"),
-    *("profile", "judge_version", "device", "created_at", "finished_at"),
+    *("profile", "judge_version", "device", "created_at", "finished_at", "problem_digest"),
 )
-LINE_READS = (*RUN_READS, "kernel__problem__title", "kernel__submission__model__name")
+LINE_READS = (
+    *(*RUN_READS, "kernel__problem__title", "kernel__problem__digest"),
+    "kernel__submission__model__name",
+)
 RUN_COLUMNS = (
     *("id", "problem", "status", "verdict", "speedup", "where", "profile", "judge", "finished"),
+    "stale",
 )
-ATTEMPT_COLUMNS = ("attempt", "step", "verdict", "speedup", "backend", "digest", "run", "is_here")
+ATTEMPT_COLUMNS = (
+    *("attempt", "step", "verdict", "speedup", "backend", "digest", "run", "is_here", "stale"),
+)
 
 
 @public_page("diff", "run", "table")
@@ -148,6 +156,7 @@ def run_line(run: Run) -> dict[str, object]:
         "profile": run.profile,
         "judge": run.judge_version,
         "finished": run.finished_at,
+        "stale": why_stale(run),
     }
 
 

@@ -10,13 +10,15 @@ from django.db.models import F, QuerySet
 from django.db.models.functions import Abs
 
 from leaderboard.models import Kernel
+from leaderboard.models.staleness import outdated
 
 MOST_SIBLINGS, MOST_RESULTS, MOST_STEPS = 100, 1_000, 1 << 16
 
 
 @dataclass(frozen=True, kw_only=True)
 class Sibling:
-    """Holds a kernel with its newest result in one setting; `is_here` marks the one asked about."""
+    """Holds a kernel with its newest result in one setting; `is_here` marks the one asked about,
+    `stale` says why its result is."""
 
     attempt: int
     step: int
@@ -26,6 +28,7 @@ class Sibling:
     verdict: str | None
     speedup: float | None
     is_here: bool
+    stale: str
 
 
 def lineage(kernel: Kernel, setting: Mapping[str, object]) -> list[Sibling]:
@@ -34,7 +37,10 @@ def lineage(kernel: Kernel, setting: Mapping[str, object]) -> list[Sibling]:
     Results of another setting would not compare, so `setting` says which runs to look at.
     """
     found: dict[int, Sibling] = {}
-    for attempt, step, backend, digest, pk, run, verdict, speedup, *where in _near(kernel, setting):
+    today, judge = kernel.problem.digest, str(setting.get("judge_version"))
+    for attempt, step, backend, digest, pk, run, verdict, speedup, of, *where in _near(
+        kernel, setting
+    ):
         counts = verdict is not None and where == list(setting.values())
         if pk in found and (found[pk].verdict is not None or not counts):
             continue
@@ -47,13 +53,14 @@ def lineage(kernel: Kernel, setting: Mapping[str, object]) -> list[Sibling]:
             verdict=verdict if counts else None,
             speedup=speedup if counts else None,
             is_here=pk == kernel.pk,
+            stale=outdated(of, today, judge) if counts else "",
         )
     shown = list(found.values())[:MOST_SIBLINGS]
     return sorted(shown, key=lambda sibling: (sibling.attempt, sibling.step))
 
 
 def _near(kernel: Kernel, setting: Iterable[str]) -> QuerySet[Kernel, tuple[Any, ...]]:
-    results = (f"runs__{name}" for name in ("pk", "verdict", "speedup", *setting))
+    results = (f"runs__{name}" for name in ("pk", "verdict", "speedup", "problem_digest", *setting))
     # In steps, as if each attempt had MOST_STEPS.
     attempts, steps = F("attempt") - kernel.attempt, F("step") - kernel.step
     distance = Abs(attempts * MOST_STEPS + steps)

@@ -18,6 +18,7 @@ from leaderboard.models import Decline, Run, Status, Visibility
 from leaderboard.models.abilities import waiting_for
 from leaderboard.models.choices import PHASES
 from leaderboard.models.runs import FINAL
+from leaderboard.models.staleness import why_stale
 from leaderboard.problem_pages.problems import address_of
 from leaderboard.run_pages.evidence import contents, evidence, run_facts
 from leaderboard.run_pages.reproduce import reproduction
@@ -118,6 +119,7 @@ def run_record(found: Run, queue_position: int | None) -> JsonDict:
         "declines": Decline.objects.told(found),
         "waits_for": waiting_for([found]).get(found.pk),
         "host": found.host,
+        "stale": why_stale(found) or None,
         "url": found.get_absolute_url(),
     }
 

@@ -12,6 +12,7 @@ from django.db import transaction
 
 from leaderboard.kit.json_types import JsonDict, JsonObject
 from leaderboard.models import DataVersion, Problem
+from leaderboard.models.catalogue import WITHDRAWN
 from leaderboard.read_model import summary
 from leaderboard.runs.hosts import register
 
@@ -81,8 +82,7 @@ def sync(entries: list[JsonDict]) -> list[int]:
             Problem.objects.update_or_create(
                 number=entry["number"], defaults={**values, "payload": entry}
             )
-        reason = "It is no longer part of the benchmark."
-        Problem.objects.filter(pk__in=gone).update(scored=False, unscored_reason=reason)
+        Problem.objects.filter(pk__in=gone).update(scored=False, unscored_reason=WITHDRAWN)
         if changed or left:
             summary.rebuild()
             DataVersion.objects.bump()

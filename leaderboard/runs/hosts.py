@@ -13,7 +13,7 @@ from django.utils import timezone
 
 from leaderboard.celery import ring
 from leaderboard.kit.request_error import RequestError
-from leaderboard.models import ApiToken, Decline, Hardware, Run, WorkerHost
+from leaderboard.models import ApiToken, DataVersion, Decline, Hardware, Run, WorkerHost
 from leaderboard.models.runs import RunQuerySet
 from leaderboard.runs.evaluation import give_up_lost
 from leaderboard.runs.report_checks import fits_class
@@ -82,9 +82,11 @@ def register(queue: str, title: str) -> Hardware:
             "Call a queue cpu, or <device>x<count> with a count from 2 to 64: h200x4.",
         )
     device = "cpu" if match["cpu"] else "cuda"
-    hardware, _ = Hardware.objects.get_or_create(
+    hardware, is_new = Hardware.objects.get_or_create(
         slug=queue, defaults={"title": title, "device": device, "max_world_size": count}
     )
+    if is_new:
+        DataVersion.objects.bump()  # problems name every class
     return hardware
 
 

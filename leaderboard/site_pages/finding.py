@@ -24,6 +24,7 @@ from leaderboard.models import (
     Visibility,
 )
 from leaderboard.models.choices import BACKENDS, Harness
+from leaderboard.models.staleness import outdated
 from leaderboard.read_model.judge_constants import judge_constants
 
 MOST = 20
@@ -232,14 +233,16 @@ def _runs(digits: str) -> list[SearchHit]:
     first, last = (uuid.UUID(digits.ljust(RUN_DIGITS, end)) for end in "0f")
     rows = Run.objects.filter(id__gte=first, id__lte=last)
     public = rows.alias(seen_by=Lower("kernel__submission__visibility")).filter(seen_by=PUBLIC)
-    named = public.order_by("id").values_list("id", "status", "verdict", "kernel__problem__title")
+    versions = ("problem_digest", "kernel__problem__digest", "judge_version")
+    names = ("id", "status", "verdict", "kernel__problem__title", *versions)
+    named = public.order_by("id").values_list(*names)
     return [
         SearchHit(
             kind="Run",
             title=str(run_id),
-            note=f"{title}: {verdict or status}",
+            note=", ".join(filter(None, (f"{title}: {verdict or status}", outdated(*told)))),
             url=url("run", run_id),
             exact=True,
         )
-        for run_id, status, verdict, title in named[:MOST]
+        for run_id, status, verdict, title, *told in named[:MOST]
     ]

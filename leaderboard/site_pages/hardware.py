@@ -14,8 +14,9 @@ from leaderboard.delivery import cells
 from leaderboard.delivery.pages import Crumb, Page, Table, choice, public_page
 from leaderboard.kit.json_types import JsonDict, JsonObject
 from leaderboard.metrics import floors
+from leaderboard.metrics.topology import hardware_text
 from leaderboard.models import Hardware, LeaderboardRow, ProblemAggregate, WorkerHost
-from leaderboard.read_model import calibration
+from leaderboard.read_model import calibration, topologies
 from leaderboard.site_pages.about import host_rows
 from leaderboard.site_pages.hardware_figures import limit_figures
 
@@ -148,6 +149,7 @@ def hardware(request: HttpRequest, slug: str) -> Page:
     hosts = host_rows(timezone.now(), slug)
     limits = floors.limits_of(known["title"])
     facts = {name: value for name, value in known.items() if name in FACTS}
+    facts["topology"] = hardware_text(topologies.class_of(known, data))
     tables = tables_of(data or {}, judged, hosts)
     return Page(
         template="hardware.html",

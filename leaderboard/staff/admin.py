@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from django.contrib import admin
+from django.contrib import admin, messages
 from django.db.models import Model, QuerySet
 from django.forms import ModelForm
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponseRedirect
 
+from leaderboard.kit.links import url
 from leaderboard.models import (
     ApiToken,
     AuditEntry,
@@ -70,6 +71,18 @@ class SubmissionAdmin(Editable):
     editable = ("visibility", "moderation", "moderation_reason")
     list_display = ("id", "model", "harness", "owner", "visibility", "trust", "moderation")
     list_filter = ("moderation", "visibility", "harness")
+    actions = ("judge_again",)
+
+    @admin.action(description="Judge again what is stale of the chosen one", permissions=["view"])
+    def judge_again(
+        self, request: HttpRequest, chosen: QuerySet[Submission]
+    ) -> HttpResponseRedirect | None:
+        """Lead to the page that shows what would be queued, and has the button."""
+        numbers = list(chosen.values_list("pk", flat=True)[:2])
+        if len(numbers) == 1:
+            return HttpResponseRedirect(f"{url('rejudge')}?submission={numbers[0]}")
+        self.message_user(request, "Choose one submission.", messages.WARNING)
+        return None
 
     def save_model(self, request: HttpRequest, obj: Submission, form: Form, change: bool) -> None:
         assert request.user.is_authenticated

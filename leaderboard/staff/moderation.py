@@ -49,7 +49,7 @@ def edit(row: LanguageModel | Hardware, actor: AbstractBaseUser, **values: objec
 def revoke(token: ApiToken, actor: AbstractBaseUser) -> None:
     with transaction.atomic():
         if ApiToken.objects.filter(pk=token.pk).revoke():
-            _note(actor, "revoke", f"token {token.prefix}", {})
+            note(actor, "revoke", f"token {token.prefix}", {})
 
 
 def invalidate_judged(runs: RunQuerySet, actor: AbstractBaseUser, reason: str) -> list[int]:
@@ -70,7 +70,7 @@ def change(row: Model, actor: AbstractBaseUser, action: str, **values: object) -
     with transaction.atomic():
         before = {name: getattr(rows.select_for_update().get(), name) for name in values}
         rows.update(**values)
-        _note(
+        note(
             actor, action, f"{row._meta.verbose_name} {row.pk}", {"before": before, "after": values}
         )
         if isinstance(row, Submission) and {"visibility", "moderation"} & set(values):
@@ -81,5 +81,10 @@ def change(row: Model, actor: AbstractBaseUser, action: str, **values: object) -
         DataVersion.objects.bump()
 
 
-def _note(actor: AbstractBaseUser, action: str, subject: str, detail: dict[str, object]) -> None:
-    AuditEntry.objects.create(actor_id=actor.pk, action=action, subject=subject, detail=detail)
+def note(
+    actor: AbstractBaseUser | None, action: str, subject: str, detail: dict[str, object]
+) -> None:
+    """Keep in the audit log what was done; the actor is None for the command line."""
+    AuditEntry.objects.create(
+        actor_id=actor.pk if actor else None, action=action, subject=subject, detail=detail
+    )

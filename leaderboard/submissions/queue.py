@@ -40,7 +40,7 @@ def enqueue(kernels: Iterable[tuple[Kernel, Target]]) -> list[Run]:
             dtype=target.dtype,
             profile=target.profile,
             rung_at=now,
-            needs=_needs(kernel, target),
+            needs=needs_of(kernel, target),
         )
         for kernel, target in kernels
     ]
@@ -50,7 +50,8 @@ def enqueue(kernels: Iterable[tuple[Kernel, Target]]) -> list[Run]:
     return runs
 
 
-def _needs(kernel: Kernel, target: Target) -> str:
+def needs_of(kernel: Kernel, target: Target) -> str:
+    """Return the abilities that its host must have, as a run stores them."""
     if target.device == "cpu":
         return ""
     required = kernel.problem.payload.get("requirements", {})

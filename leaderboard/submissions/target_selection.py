@@ -52,12 +52,7 @@ def target_for(
     size, dtype = requested.size or default.size, requested.dtype or default.dtype
     able = ["cpu", "cuda"] if candidate.backend in CPU_BACKENDS else ["cuda"]
     _check("device", device, able, f"{candidate.backend} kernels")
-    for name, value, allowed in (
-        ("world_size", world_size, problem.payload["world_sizes"]),
-        ("size", size, problem.payload["sizes"]),
-        ("dtype", dtype, problem.payload["tolerances"]),
-    ):
-        _check(name, value, allowed, problem.slug)
+    check_problem_has(problem, world_size, size, dtype)
     return Target(
         hardware=_hardware(known, requested.hardware, device, world_size, candidate.tree),
         device=device,
@@ -66,6 +61,16 @@ def target_for(
         dtype=dtype,
         profile=requested.profile or "hardened",
     )
+
+
+def check_problem_has(problem: Problem, world_size: int, size: str, dtype: str) -> None:
+    """Raise RequestError unless the problem, as it now stands, can be judged like that."""
+    for name, value, allowed in (
+        ("world_size", world_size, problem.payload["world_sizes"]),
+        ("size", size, problem.payload["sizes"]),
+        ("dtype", dtype, problem.payload["tolerances"]),
+    ):
+        _check(name, value, allowed, problem.slug)
 
 
 def _default(

@@ -91,6 +91,7 @@ def _nullable(value: Any) -> Any:
 def test_a_problem_is_found_by_number_and_by_slug(problem: Problem, client: Client) -> None:
     for name in ("1", "allreduce"):
         told = client.get(f"/api/v1/problems/{name}").json()
+        assert next(row["hardware"] for row in told.pop("hardware_topology")) == "cpu"
         assert told == {**problem.payload, "judged_baselines": []}
     answer = client.get("/api/v1/problems/nothing")
     assert (answer.status_code, answer.json()["error"]["code"]) == (404, "unknown_problem")
@@ -217,7 +218,7 @@ def test_public_answers_are_kept_until_the_data_changes(
 @pytest.mark.parametrize(
     ("path", "most"),
     [
-        ("problems", 2), ("problems/1", 3), ("categories", 2), ("models", 2), ("submissions", 2),
+        ("problems", 2), ("problems/1", 4), ("categories", 2), ("models", 2), ("submissions", 2),
         ("runs", 1), ("leaderboard", 5), ("status", 3),
     ],
 )  # fmt: skip

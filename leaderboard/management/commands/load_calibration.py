@@ -29,7 +29,9 @@ class Command(BaseCommand):
             if found is None:
                 known = ", ".join(Hardware.objects.values_list("slug", flat=True)) or "none yet"
                 raise CommandError(f"no host of {slug!r} has said hello; known: {known}")
-            found.facts = {**found.facts, calibration.FACT: data}
+            pair = calibration.slowest_pair(data)
+            own = {calibration.FACT: data, calibration.PAIR_FACT: pair}
+            found.facts = {**found.facts, **own}
             found.save(update_fields=["facts"])
             DataVersion.objects.bump()
         self.stdout.write(f"{len(data['measurements'])} measurements of {slug}")

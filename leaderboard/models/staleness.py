@@ -1,0 +1,71 @@
+"""Answers which results are stale: of another version of their problem, or by another judge."""
+
+from __future__ import annotations
+
+from django.db.models import Exists, F, OuterRef, Q
+
+from leaderboard.models.choices import COUNTED_VERDICTS, CURRENT_JUDGE, Status
+from leaderboard.models.runs import OPEN, Run, RunQuerySet
+
+# What two runs have in common of which the later one stands for the earlier.
+ALIKE = ("kernel_id", "hardware_id", "device", "world_size", "size", "dtype", "profile")
+IS_TODAYS = Q(problem_digest=OuterRef("kernel__problem__digest"))
+IS_JUDGED = Q(status=Status.DONE, verdict__in=COUNTED_VERDICTS)
+
+
+def outdated(problem_digest: str | None, today: str, judge_version: str | None) -> str:
+    """Say why a result is stale, `judged on an older version of the problem`; empty where it is
+    not, and where there is none. `today` is the digest of the problem as it now stands."""
+    if problem_digest is None or judge_version is None:
+        return ""
+    reasons = ["on an older version of the problem"] if problem_digest != today else []
+    if judge_version != CURRENT_JUDGE:
+        reasons.append(f"by {judge_in_words(judge_version)}")
+    return f"judged {' and '.join(reasons)}" if reasons else ""
+
+
+def judge_in_words(version: str) -> str:
+    """Return `an older judge (6, now 7)`."""
+    is_older = (len(version), version) < (len(CURRENT_JUDGE), CURRENT_JUDGE)  # 9 before 10
+    return f"{'an older' if is_older else 'another'} judge ({version}, now {CURRENT_JUDGE})"
+
+
+def judge_now(version: str) -> str:
+    """Return ` (now 7)`, to stand behind another version of the judge; empty behind this one."""
+    return "" if version == CURRENT_JUDGE else f" (now {CURRENT_JUDGE})"
+
+
+def why_stale(run: Run) -> str:
+    """Say it of a run, which has no result before it is done; reads its kernel's problem."""
+    return outdated(run.problem_digest, run.kernel.problem.digest, run.judge_version)
+
+
+def consequence(run: Run) -> str:
+    """Say in a sentence what a stale result still counts for; empty where it is not stale."""
+    why = why_stale(run)
+    if not why:
+        return ""
+    is_older = run.problem_digest != run.kernel.problem.digest
+    counts = "it does not count" if is_older else "it counts beside results of that judge only"
+    return f"{why[0].upper()}{why[1:]}: {counts}."
+
+
+def of_other_problems(runs: RunQuerySet) -> RunQuerySet:
+    """Return results of another version of their problem, which count nowhere."""
+    return runs.filter(IS_JUDGED).exclude(problem_digest=F("kernel__problem__digest"))
+
+
+def stale(runs: RunQuerySet) -> RunQuerySet:
+    """Return the stale results, unless the same was judged anew or is about to be."""
+    is_todays = Q(problem_digest=F("kernel__problem__digest"), judge_version=CURRENT_JUDGE)
+    judged_anew = IS_JUDGED & Q(judge_version=CURRENT_JUDGE) & IS_TODAYS
+    return idle(runs.filter(IS_JUDGED)).exclude(is_todays).exclude(Exists(_alike(judged_anew)))
+
+
+def idle(runs: RunQuerySet) -> RunQuerySet:
+    """Return those that have ended and are not about to be judged again."""
+    return runs.exclude(status__in=OPEN).exclude(Exists(_alike(Q(status__in=OPEN) & IS_TODAYS)))
+
+
+def _alike(which: Q) -> RunQuerySet:
+    return Run.objects.filter(which, **{name: OuterRef(name) for name in ALIKE})
