@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import json
 import os
 import signal
@@ -25,7 +26,7 @@ from evaluator.sandbox import logs, multicast_guard, rank_group, sandbox, seccom
 from evaluator.sandbox.pausing import Pauser
 from evaluator.timing import timing
 from problems.spec import Problem
-from problems.trials import TrialSpec, timed_trial
+from problems.trials import TrialSpec, plain_trial
 from tests.evaluator.mutating import forgive, launch_after, replace, without_arguments
 from tests.evaluator.tuned_judge import hurried, with_device
 
@@ -119,12 +120,12 @@ def no_trials_after_timing() -> None:
 
 
 def timed_calls_alike() -> None:
-    """Options and ragged lengths of all timed calls are the first ones."""
+    """Options of all timed calls are the first ones, and lengths the published."""
 
-    def first_slot(problem: Problem, size: str, trial: int, secret: bytes, slot: int) -> TrialSpec:
-        return timed_trial(problem, size, trial, secret, 0)
+    def plain(problem: Problem, size: str, trial: int, secret: bytes, slot: int) -> TrialSpec:
+        return dataclasses.replace(plain_trial(problem, size), trial=trial)
 
-    replace(group, "timed_trial", first_slot)
+    replace(group, "timed_trial", plain)
 
 
 def only_rank_zero_compared() -> None:
