@@ -78,12 +78,13 @@ def make_inputs(ctx: RankContext, d: Dims) -> dict[str, object]:
     if causal:
         future = torch.ones_like(scores[0, 0], dtype=torch.bool).triu(place * d.seq + 1)
         scores = scores.masked_fill(future, float("-inf"))
+    out = torch.einsum("bhst,bthd->bshd", scores.softmax(dim=-1), values)
     return {
         "dout": dout,
         "q": q,
         "k": k,
         "v": v,
-        "out": torch.einsum("bhst,bthd->bshd", scores.softmax(dim=-1), values).to(ctx.dtype),
+        "out": out.to(ctx.dtype).contiguous(),
         "softmax_lse": scores.logsumexp(dim=-1),
         "softmax_scale": softmax_scale,
         "causal": causal,
