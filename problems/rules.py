@@ -89,6 +89,10 @@ def metadata(module: ProblemModule) -> Complaints:
         complaints.append("size standard must be PKB's 1024 x 1024")
     if set(problem.tolerances) != set(DEFAULT_TOLERANCES):
         complaints.append(f"tolerances are wanted for {', '.join(DEFAULT_TOLERANCES)}")
+    if problem.ranked_from not in problem.world_sizes:
+        complaints.append(f"it is ranked from {problem.ranked_from} ranks, no world size of it")
+    if (problem.ranked_from > min(problem.world_sizes)) is (problem.ranked_from_reason is None):
+        complaints.append("ranked_from_reason says why some world sizes are not ranked")
     categories = set(problems.CATEGORIES.values()) - {module.category_title}
     return complaints + [f"also: {c} is no other category" for c in set(problem.also) - categories]
 

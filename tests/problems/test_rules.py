@@ -89,6 +89,9 @@ def empty(ctx: RankContext, d: Dims) -> dict[str, object]:
         ("metadata", with_problem(also=("Nowhere Parallel",)), "no other category"),
         ("metadata", with_problem(tolerances={}), "tolerances are wanted"),
         ("metadata", with_problem(sizes={"tiny": Size(m=1, n=1)}), "must begin with"),
+        ("metadata", with_problem(ranked_from=3, ranked_from_reason="odd"), "no world size"),
+        ("metadata", with_problem(ranked_from=4), "says why"),
+        ("metadata", with_problem(ranked_from_reason="odd"), "says why"),
         ("inputs_follow_the_signature", with_inputs(swapped), "inputs are dst, tensor"),
         (
             "inputs_follow_the_signature",
