@@ -64,8 +64,9 @@ def _entry(module: ProblemModule, found: Mapping[str, Any]) -> dict[str, Any]:
     copied = ("number", "title", "source", "domain", "summary", "statement", "outputs", "mutates")
     more = ("mesh", "topology", "also", "world_sizes", "tolerance_reason")
     reasons = ("scored", "unscored_reason", "latency_bound_reason", "known_issues")
+    ranks = ("ranked_from", "ranked_from_reason")
     return {
-        **{key: _plain(getattr(problem, key)) for key in (*copied, *more, *reasons)},
+        **{key: _plain(getattr(problem, key)) for key in (*copied, *more, *ranks, *reasons)},
         "slug": module.slug,
         "category": module.category,
         "category_title": module.category_title,

@@ -83,6 +83,7 @@ class Problem:
     `summary` is one line, `statement` is what a model is asked. `mesh` names the axes of the
     process mesh, whose lengths are entries of `dims` (the axis `world` spans every rank). `mutates`
     names the arguments that a call changes in place: they are compared after the call as well.
+    Results on fewer ranks than `ranked_from` count nowhere, as `ranked_from_reason` explains.
     `topology` says who exchanges data with whom. `latency_bound_reason` is set where no size makes
     moving data outweigh ten launches. Hidden shapes are multiples of `m_step` and
     `n_step`; None keeps that size as published.
@@ -106,6 +107,8 @@ class Problem:
     tolerances: Mapping[str, Tolerance] = field(default_factory=lambda: DEFAULT_TOLERANCES)
     tolerance_reason: str = "default for the dtype"
     world_sizes: tuple[int, ...] = (2, 4, 8)
+    ranked_from: int = 2
+    ranked_from_reason: str | None = None
     unscored_reason: str | None = None
     latency_bound_reason: str | None = None
     known_issues: tuple[str, ...] = ()

@@ -91,6 +91,8 @@ class CategoryProblem(NamedTuple):
     summary: str
     scored: bool
     unscored_reason: str | None
+    ranked_from: int
+    ranked_from_reason: str | None
     source: str | None
     costs: str | None
     also: str | None
@@ -103,8 +105,11 @@ class CategoryProblem(NamedTuple):
 
 
 def problems_of(slug: str, setting: Setting | None) -> list[CategoryProblem]:
+    """Return the problems of a category; what is not ranked in the setting is not scored there."""
     where = place_of(setting)
-    return list(map(CategoryProblem._make, ask(_problems, tuple(where), slug=slug, **where)))
+    rows = map(CategoryProblem._make, ask(_problems, tuple(where), slug=slug, **where))
+    ranks = setting.world_size if setting else LIST_RANKS
+    return [row._replace(scored=row.scored and row.ranked_from <= ranks) for row in rows]
 
 
 def _problems(where: tuple[str, ...]) -> QuerySet[Problem, tuple[Any, ...]]:
@@ -151,7 +156,7 @@ def _problem_row(problem: CategoryProblem, record: JsonObject) -> dict[str, obje
         **record,
         "summary": problem.summary,
         "also": orjson.loads(problem.also or "[]"),
-        "reason": problem.unscored_reason,
+        "reason": problem.unscored_reason or problem.ranked_from_reason,
         "url": url("problem", problem.number, problem.slug),
         "run_url": url("run", record["best_run"]) if record["best_run"] else "",
         "cells": cells.joined(numbers),

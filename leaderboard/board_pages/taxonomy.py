@@ -101,7 +101,7 @@ def category_query(request: HttpRequest) -> CategoryQuery:
     queries. Raises BadQuery for a bad filter."""
     metric = choice(request, "metric", list(METRICS), "pass1")
     setting, controls = setting_filters(request, boards.known_settings())
-    found = scope(request, setting=setting)
+    found = scope(request, setting=setting, ranks=setting.world_size if setting else None)
     harness = harness_filter(request)
     ours = (
         boards.judged(setting, found.scored, harness=harness.value, ahead=("by_category",))

@@ -70,7 +70,7 @@ def compare(request: HttpRequest, form: str = "html") -> HttpResponseBase:
 def submissions(request: HttpRequest) -> Page:
     settings = boards.known_settings()
     setting, controls = setting_filters(request, settings)
-    problems, titles = scored_problems()
+    problems, titles = scored_problems(setting)
     ahead = DETAILS if asked_for(request) else ()
     entries = boards.judged(setting, len(problems), ahead=ahead) if setting else []
     rows = placed(entries, DEFAULT_SORT)
@@ -109,11 +109,11 @@ def submissions(request: HttpRequest) -> Page:
     )
 
 
-def scored_problems() -> tuple[list[ComparedProblem], dict[str, str]]:
-    """Return the scored problems in the order of the catalogue, and the titles of their
-    categories."""
+def scored_problems(setting: Setting | None) -> tuple[list[ComparedProblem], dict[str, str]]:
+    """Return the problems scored in the setting, in the order of the catalogue, and the titles of
+    their categories."""
     fields = ("number", "slug", "title", "category", "category_title")
-    rows = Problem.objects.scored().values_list(*fields)
+    rows = Problem.objects.scored(setting.world_size if setting else None).values_list(*fields)
     problems = [
         ComparedProblem(number=number, title=title, url=url("problem", number, slug), category=own)
         for number, slug, title, own, _ in rows

@@ -41,15 +41,12 @@ Settings = Mapping[int | None, boards.Setting]
 
 @dataclass(frozen=True, kw_only=True)
 class Known:
-    """Holds the catalogue, as much of it as the page shows."""
+    """Holds the catalogue, as much of it as the page shows; `ranked_from` of scored problems."""
 
     problems: Mapping[int, tuple[str, str]]
     titles: Mapping[str, str]
     sizes: Mapping[str, int]
-
-    @property
-    def scored(self) -> int:
-        return sum(self.sizes.values())
+    ranked_from: Sequence[int]
 
 
 @public_page()
@@ -57,7 +54,7 @@ def model(request: HttpRequest, slug: str) -> Page:
     found, handed_in = model_called(slug)
     known = catalogue()
     judged = LeaderboardRow.objects.ranked().filter(submission__model=found)
-    each = boards.each_in_its_setting(judged, known.scored)
+    each = boards.each_in_its_setting(judged, known.ranked_from)
     entries = [one.entry for one in each]
     settings = {one.entry.submission: one.setting for one in each}
     claims = every_claim(model=found.pk)
@@ -139,14 +136,15 @@ def catalogue() -> Known:
     problems: dict[int, tuple[str, str]] = {}
     titles: dict[str, str] = {}
     sizes: dict[str, int] = {}
-    fields = ("number", "slug", "title", "category", "category_title", "scored")
-    for number, slug, title, category, category_title, scored in Problem.objects.values_list(
-        *fields
-    ):
+    ranked_from: list[int] = []
+    fields = ("number", "slug", "title", "category", "category_title", "scored", "ranked_from")
+    rows = Problem.objects.values_list(*fields)
+    for number, slug, title, category, category_title, scored, least in rows:
         problems[number] = (title, url("problem", number, slug))
         titles.setdefault(category, category_title)
         sizes[category] = sizes.get(category, 0) + scored
-    return Known(problems=problems, titles=titles, sizes=sizes)
+        ranked_from += [least] * scored
+    return Known(problems=problems, titles=titles, sizes=sizes, ranked_from=ranked_from)
 
 
 def compare_url(each: Sequence[Shown]) -> str:

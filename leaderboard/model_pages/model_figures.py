@@ -32,11 +32,11 @@ def asked(request: HttpRequest) -> tuple[LanguageModel, list[Entry], Titles]:
     )
     if found is None:
         raise Http404
-    problems = list(Problem.objects.values_list("number", "title", "scored"))
+    problems = list(Problem.objects.values_list("number", "title", "scored", "ranked_from"))
     judged = LeaderboardRow.objects.ranked().filter(submission__model=found)
-    scored = sum(is_scored for _, _, is_scored in problems)
-    entries = [one.entry for one in boards.each_in_its_setting(judged, scored)]
-    return found, entries, {number: f"{number}. {title}" for number, title, _ in problems}
+    ranked_from = [least for _, _, is_scored, least in problems if is_scored]
+    entries = [one.entry for one in boards.each_in_its_setting(judged, ranked_from)]
+    return found, entries, {number: f"{number}. {title}" for number, title, *_ in problems}
 
 
 @figure(

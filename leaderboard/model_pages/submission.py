@@ -52,7 +52,7 @@ def submission(request: HttpRequest, number: int) -> Page:
     wanted = choice(request, "verdict", [*(value for value, _ in VERDICTS), UNCOUNTED])
     standings = standings_of(found)
     setting = setting_among(request, standings)
-    totals = standings[setting] if setting else None
+    totals, scored = standings[setting] if setting else (None, scored)
     score = score_in(totals, scored, found.k)
     records = kernel_records(found, setting, wanted)
     return Page(

@@ -11,13 +11,24 @@ from statistics import median
 from typing import NamedTuple, TypeVar
 
 import orjson
-from django.db.models import BooleanField, Case, Exists, F, OuterRef, Q, Subquery, Value, When
+from django.db.models import (
+    BooleanField,
+    Case,
+    Count,
+    Exists,
+    F,
+    OuterRef,
+    Q,
+    Subquery,
+    Value,
+    When,
+)
 from django.db.models.functions import Coalesce
 
 from leaderboard.metrics.failures import failure_mode
-from leaderboard.models import Kernel, LeaderboardRow, ProblemAggregate, Run, Submission
+from leaderboard.models import Kernel, LeaderboardRow, Problem, ProblemAggregate, Run, Submission
 from leaderboard.models.choices import COUNTED_VERDICTS, ISOLATIONS, Status
-from leaderboard.models.staleness import outdated
+from leaderboard.models.staleness import outdated, too_few_ranks
 from leaderboard.read_model.boards import SETTING_FIELDS, Setting
 from leaderboard.read_model.leaderboard_rows import Totals
 
@@ -71,6 +82,8 @@ class JudgedKernel(NamedTuple):
     cause: str | None
     problem_digest: str | None
     judge_version: str | None
+    world_size: int | None
+    ranked_from: int
     scored: bool
     here: bool
     isolation: str | None
@@ -96,6 +109,8 @@ class JudgedKernel(NamedTuple):
         stale = outdated(self.problem_digest, self.digest, self.judge_version)
         if self.problem_digest != self.digest:
             return stale
+        if few := too_few_ranks(self.world_size, self.ranked_from):
+            return few
         if not self.here:
             return stale or "judged in another setting"
         if self.isolation == "none":
@@ -120,7 +135,8 @@ def group_of(verdict: str | None, *, counts: bool) -> str | None:
 
 Step = TypeVar("Step", Ended, JudgedKernel)
 KERNEL = ("pk", "problem_id", "attempt", "step")
-# As RunQuerySet.counted has it, besides the problem's digest.
+# As RunQuerySet.counted has it: of the run itself, and beside the problem as it now stands.
+OF_TODAY = {"problem_digest": "problem__digest", "world_size__gte": "problem__ranked_from"}
 COUNTED = {
     "status": Status.DONE,
     "verdict__in": COUNTED_VERDICTS,
@@ -132,7 +148,7 @@ JUDGED = (
     "runs__verdict",
     *("problem__slug", "problem__title", "problem__category_title", "problem__digest"),
     *("backend", "source_id", "runs__id", "runs__status", "runs__cause", "runs__problem_digest"),
-    *("runs__judge_version", "problem__scored", "here"),
+    *("runs__judge_version", "runs__world_size", "problem__ranked_from", "problem__scored", "here"),
     *("runs__isolation", "runs__mechanisms", "runs__speedup", "runs__speedup_low"),
     *("runs__speedup_high", "runs__kernel_us", "runs__utilisation"),
 )
@@ -147,19 +163,34 @@ class Progress:
     best: tuple[float | None, ...]
 
 
-def standings_of(found: Submission) -> dict[Setting, Totals]:
-    """Return the totals in each of its settings, also if boards leave it out, in one query. First
-    the setting that boards begin with, then those where most of its problems were judged."""
+class Standing(NamedTuple):
+    """Holds the totals of a submission in a setting, and how many problems are scored there."""
+
+    totals: Totals
+    scored: int
+
+
+def standings_of(found: Submission) -> dict[Setting, Standing]:
+    """Return how it stands in each of its settings, also if boards leave it out, in one query.
+    First the setting that boards begin with, then those where most of its problems were judged."""
     own = LeaderboardRow.objects.filter(submission=found)
-    own = own.annotate(usual=Subquery(ProblemAggregate.objects.all().usual()))
-    names = (*SETTING_FIELDS, "usual", "total")
+    ranked = Problem.objects.scored().filter(ranked_from__lte=OuterRef("world_size")).order_by()
+    own = own.annotate(
+        usual=Subquery(ProblemAggregate.objects.all().usual()),
+        scored=Subquery(ranked.values("scored").annotate(n=Count("pk")).values("n")),
+    )
+    names = (*SETTING_FIELDS, "usual", "total", "scored")
     rows = own.order_by("-attempted", *SETTING_FIELDS).values_list(*names)
     made = [
-        (Setting(**dict(zip(SETTING_FIELDS, place, strict=True))), usual, total)
-        for *place, usual, total in rows
+        (
+            Setting(**dict(zip(SETTING_FIELDS, place, strict=True))),
+            usual,
+            Standing(Totals.of(orjson.loads(total)), scored or 0),
+        )
+        for *place, usual, total, scored in rows
     ]
     made.sort(key=lambda one: vars(one[0]) != one[1])
-    return {setting: Totals.of(orjson.loads(total)) for setting, _, total in made}
+    return {setting: standing for setting, _, standing in made}
 
 
 def ended(found: Submission, setting: Setting | None) -> list[Ended]:
@@ -169,7 +200,8 @@ def ended(found: Submission, setting: Setting | None) -> list[Ended]:
     here = vars(setting) if setting else {}
     # Not by a join: PostgreSQL would share it out among workers that first read all kernels.
     newest = Run.objects.filter(kernel=OuterRef("pk")).order_by("-created_at", "-id")
-    todays = newest.filter(**COUNTED, problem_digest=OuterRef("problem__digest"), **here)
+    of_today = {name: OuterRef(path) for name, path in OF_TODAY.items()}
+    todays = newest.filter(**COUNTED, **of_today, **here)
     counted, judged_here, judged = (
         Subquery(runs.values("verdict")[:1]) for runs in (todays, newest.filter(**here), newest)
     )
@@ -194,7 +226,7 @@ def kernels_of(
     if here:
         judged_here = Run.objects.filter(kernel=OuterRef("pk"), **here)
         kernels = kernels.filter(is_here | ~Exists(judged_here))
-    counted = is_here & _of_runs({**COUNTED, "problem_digest": F("problem__digest")})
+    counted = is_here & _of_runs({**COUNTED, **{n: F(path) for n, path in OF_TODAY.items()}})
     told = kernels.annotate(here=_truth(is_here) if here else Value(True), todays=_truth(counted))
     rows = told.order_by(*READING_ORDER, "-todays", "-runs__created_at", "-runs__id")
     return list(starmap(JudgedKernel, _first_of_each(rows.values_list(*JUDGED))))

@@ -17,8 +17,10 @@ WITHDRAWN = "It is no longer part of the benchmark."
 
 
 class ProblemQuerySet(models.QuerySet["Problem"]):
-    def scored(self) -> ProblemQuerySet:
-        return self.filter(scored=True)
+    def scored(self, world_size: int | None = None) -> ProblemQuerySet:
+        """Return the scored ones, those alone whose results on so many ranks count."""
+        own = self.filter(scored=True)
+        return own if world_size is None else own.filter(ranked_from__lte=world_size)
 
     def called(self, text: str) -> Problem | None:
         """Return the problem that a number or a slug names."""
@@ -32,7 +34,8 @@ class Problem(models.Model):
     database keeps apart what lists of problems show of it: `source`, and as JSON `costs` and
     `baselines`.
 
-    `digest` is the SHA-256 of the problem's file: results of another digest do not count.
+    `digest` is the SHA-256 of the problem's file: results of another digest do not count, nor do
+    those on fewer ranks than `ranked_from`.
     """
 
     number = models.PositiveSmallIntegerField(primary_key=True)
@@ -44,6 +47,8 @@ class Problem(models.Model):
     digest = models.CharField(max_length=64)
     scored = models.BooleanField()
     unscored_reason = models.TextField(null=True, blank=True)  # noqa: DJ001  None means scored
+    ranked_from = models.PositiveSmallIntegerField(default=2)
+    ranked_from_reason = models.TextField(null=True, blank=True)  # noqa: DJ001  None: all count
     payload: models.JSONField[JsonDict, JsonDict] = models.JSONField()
     source = models.GeneratedField(
         expression=KT("payload__source"), output_field=models.TextField(), db_persist=True

@@ -61,11 +61,13 @@ class RunQuerySet(models.QuerySet["Run"]):
         return self.filter(status=Status.RUNNING)
 
     def counted(self) -> RunQuerySet:
-        """Return runs whose verdict says something of the kernel of today's problem."""
+        """Return runs whose verdict says something of the kernel of today's problem, on as many
+        ranks as it is ranked from."""
         return self.filter(
             status=Status.DONE,
             verdict__in=COUNTED_VERDICTS,
             problem_digest=F("kernel__problem__digest"),
+            world_size__gte=F("kernel__problem__ranked_from"),
         ).exclude(isolation="none")
 
     def reachable_by(self, viewer: Viewer) -> RunQuerySet:
@@ -265,7 +267,8 @@ class Run(models.Model):
 
     @property
     def has_counted_verdict(self) -> bool:
-        """Return True if RunQuerySet.counted finds it while its problem stays as it is."""
+        """Return True if RunQuerySet.counted finds it where it is of today's problem, and on enough
+        ranks."""
         is_judged = self.status == Status.DONE and self.verdict in COUNTED_VERDICTS
         return is_judged and self.isolation != "none"
 

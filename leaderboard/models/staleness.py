@@ -1,4 +1,5 @@
-"""Answers which results are stale: of another version of their problem, or by another judge."""
+"""Answers which results are stale: of another version of their problem, or by another judge; and
+which count nowhere because they are of too few ranks."""
 
 from __future__ import annotations
 
@@ -48,6 +49,24 @@ def consequence(run: Run) -> str:
     is_older = run.problem_digest != run.kernel.problem.digest
     counts = "it does not count" if is_older else "it counts beside results of that judge only"
     return f"{why[0].upper()}{why[1:]}: {counts}."
+
+
+def too_few_ranks(world_size: int | None, ranked_from: int) -> str:
+    """Say why a result counts nowhere, `judged on 2 ranks, ranked from 4`; empty where ranks are
+    enough, and where there is no result."""
+    if world_size is None or world_size >= ranked_from:
+        return ""
+    return f"judged on {world_size} ranks, ranked from {ranked_from}"
+
+
+def unranked(run: Run) -> str:
+    """Say it of a run in a sentence, with the problem's reason; reads its kernel's problem."""
+    problem = run.kernel.problem
+    why = too_few_ranks(run.world_size, problem.ranked_from)
+    if not why:
+        return ""
+    reason = f", because {problem.ranked_from_reason}" if problem.ranked_from_reason else ""
+    return f"{why[0].upper()}{why[1:]}: it does not count{reason}."
 
 
 def of_other_problems(runs: RunQuerySet) -> RunQuerySet:

@@ -237,7 +237,8 @@ class Called(NamedTuple):
 # What this page needs of a problem besides its payload.
 COLUMNS = (
     *("number", "slug", "category", "category_title", "title", "summary", "digest"),
-    *("scored", "unscored_reason", "source", "costs", "baselines"),
+    *("scored", "unscored_reason", "ranked_from", "ranked_from_reason"),
+    *("source", "costs", "baselines"),
 )
 
 

@@ -73,7 +73,7 @@ def default_board() -> list[Placed]:
     settings = boards.known_settings()
     if not settings:
         return []
-    entries = boards.judged(settings[0], Problem.objects.scored().count())
+    entries = boards.judged(settings[0], Problem.objects.scored(settings[0].world_size).count())
     return columns.placed(entries, columns.DEFAULT_SORT)
 
 

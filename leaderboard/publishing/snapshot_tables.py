@@ -56,6 +56,7 @@ PROBLEMS: Fields = {
     "category": "text",
     "scored": "flag",
     "unscored_reason": "text",
+    "ranked_from": "int",
     "digest": "text",
 }
 MODELS: Fields = {
@@ -204,8 +205,8 @@ def _reports() -> Iterator[TableRow]:
 
 def _places() -> Iterator[TableRow]:
     """Yield every board as the site shows it first: one setting after the other, best first."""
-    scored = Problem.objects.scored().count()
     for setting in sorted(boards.known_settings(), key=str):
+        scored = Problem.objects.scored(setting.world_size).count()
         for row in placed(boards.judged(setting, scored), DEFAULT_SORT):
             yield tuple(asdict(setting).values()) + tuple(read(row) for _, read in PLACES.values())
 

@@ -237,9 +237,9 @@ class Shown(NamedTuple):
     is_usual: bool
 
 
-def each_in_its_setting(rows: LeaderboardRowQuerySet, scored: int) -> list[Shown]:
+def each_in_its_setting(rows: LeaderboardRowQuerySet, ranked_from: Sequence[int]) -> list[Shown]:
     """Return every submission once, in the setting that boards begin with, or else where most of
-    its problems were judged; one query."""
+    its problems were judged; one query. `ranked_from` is that of each scored problem."""
     usual = Subquery(ProblemAggregate.objects.all().usual())
     names = (*WHOLE, "total", "attempted", "usual", *SETTING_FIELDS)
     best: dict[int, tuple[tuple[bool, int], StoredRow, Setting]] = {}
@@ -256,6 +256,7 @@ def each_in_its_setting(rows: LeaderboardRowQuerySet, scored: int) -> list[Shown
         Shown(setting, _entry(row, totals, scored, USUAL_P, details), is_usual)
         for (is_usual, _), row, setting in best.values()
         for totals in [Totals.of(orjson.loads(known["total"][row[0]]))]
+        for scored in [sum(least <= setting.world_size for least in ranked_from)]
     ]
 
 

@@ -217,9 +217,9 @@ def claim_at(entry: Entry, p: float) -> Entry:
 
 def board_query(request: HttpRequest) -> BoardQuery:
     """Read the address, in two queries: the categories, and the settings that have results."""
-    found = scope(request, "category", "source")
     known = boards.known_settings()
     setting, settings = setting_filters(request, known)
+    found = scope(request, "category", "source", ranks=setting.world_size if setting else None)
     kinds = kernel_filters(request, found)
     slider = p_slider(request)
     return BoardQuery(

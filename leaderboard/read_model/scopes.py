@@ -25,6 +25,7 @@ class Named(NamedTuple):
     category: str
     category_title: str
     scored: bool
+    ranked_from: int
     source: str | None
     solved: int | None
 
@@ -50,14 +51,16 @@ class Scope:
         return own if self.source else None
 
 
-def scope(request: HttpRequest, *asked: str, setting: Setting | None = None) -> Scope:
+def scope(
+    request: HttpRequest, *asked: str, setting: Setting | None = None, ranks: int | None = None
+) -> Scope:
     """Read in one query how many problems are scored in each category, and what is solved in a
-    setting.
+    setting. Those that are not ranked on so many `ranks` are not scored there.
 
     `asked` names those of the parameters `category` and `source` that the page reads.
     """
     where = place_of(setting) if setting else {}
-    rows = tuple(map(Named._make, ask(_named, tuple(where), **where)))
+    rows = tuple(_ranked(Named._make(row), ranks) for row in ask(_named, tuple(where), **where))
     titles = {row.category: row.category_title for row in rows}
     sources = tuple(sorted({row.source for row in rows if row.source}))
     category = choice(request, "category", list(titles)) if "category" in asked else ""
@@ -77,6 +80,10 @@ def scope(request: HttpRequest, *asked: str, setting: Setting | None = None) -> 
         sources=sources,
         every=rows,
     )
+
+
+def _ranked(one: Named, ranks: int | None) -> Named:
+    return one if ranks is None else one._replace(scored=one.scored and one.ranked_from <= ranks)
 
 
 def _named(where: tuple[str, ...]) -> QuerySet[Problem, tuple[Any, ...]]:

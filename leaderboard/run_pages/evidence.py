@@ -8,7 +8,7 @@ from leaderboard.delivery import cells
 from leaderboard.kit.json_types import Report
 from leaderboard.metrics.verdicts import MEANINGS, sentence, state, words
 from leaderboard.models import Run
-from leaderboard.models.staleness import consequence
+from leaderboard.models.staleness import consequence, unranked
 from leaderboard.run_pages.correctness import correctness
 from leaderboard.run_pages.logs import log_rows
 from leaderboard.run_pages.mechanisms import mechanism_rows
@@ -63,6 +63,7 @@ def run_facts(run: Run) -> dict[str, object]:
         "judge_version": run.judge_version,
         "finished": run.finished_at,
         "stale": consequence(run),
+        "unranked": unranked(run),
     }
 
 

@@ -29,7 +29,7 @@ USE_READS = (
     *("attempt", "step", "backend", "source_id", "problem__number", "problem__slug"),
     *("problem__title", "problem__digest", "submission__model__name", "submission__harness"),
     *("submission__owner_id", "submission__visibility", "submission__moderation"),
-    "submission__created_at",
+    *("submission__created_at", "problem__ranked_from", "problem__ranked_from_reason"),
 )
 RUN_READS = (
     *("kernel_id", "status", "verdict", "speedup", "hardware_id", "world_size", "size", "dtype"),

@@ -19,7 +19,7 @@ from leaderboard.runs.hosts import register
 EXPORT = Path(settings.BASE_DIR) / "fixtures" / "problems.json"
 COLUMNS = (
     *("slug", "category", "category_title", "title", "summary"),
-    *("digest", "scored", "unscored_reason"),
+    *("digest", "scored", "unscored_reason", "ranked_from", "ranked_from_reason"),
 )
 
 

@@ -21,7 +21,7 @@ problem = Problem(
     outputs=("received",),
     tolerances=EXACT_TOLERANCES,
     tolerance_reason="data is only moved: every bit must arrive",
-    known_issues=("PKB's harness never passes src: under `upstream` it is always 0.",),
+    known_issues=("PKB's harness never passes src: under `upstream` it is left out, so 0.",),
 )
 
 
@@ -30,10 +30,9 @@ def dims(m: int, n: int, world_size: int) -> Dims:
 
 
 def make_inputs(ctx: RankContext, d: Dims) -> dict[str, object]:
-    return {
-        "tensor": ctx.filled(ctx.rank + 1, d.m, d.n),
-        "src": ctx.choose(0, range(ctx.world_size)),
-    }
+    tensor = ctx.filled(ctx.rank + 1, d.m, d.n)
+    src = ctx.choose(0, range(ctx.world_size))
+    return {"tensor": tensor, **ctx.pick({}, {"src": src})}
 
 
 def reference(tensor: torch.Tensor, src: int = 0) -> torch.Tensor:

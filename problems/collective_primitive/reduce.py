@@ -49,9 +49,11 @@ def reference(tensor: torch.Tensor, dst: int = 0) -> torch.Tensor:
 
 
 def cost(d: Dims, world_size: int, itemsize: int) -> Cost:
+    """Rank dst receives one sum of the others' matrices. They can form it while they receive less:
+    W-2 sums of two, shared out among W-1 ranks; so can all ranks share out the W-1 additions."""
     full = d.m * d.n
     return Cost(
         wire_bytes=full * itemsize,
-        flops=full,
+        flops=(world_size - 1) / world_size * full,
         hbm_bytes=2 * full * itemsize,
     )

@@ -41,6 +41,8 @@ def reference(tensor: torch.Tensor) -> torch.Tensor:
 
 
 def cost(d: Dims, world_size: int, itemsize: int) -> Cost:
+    """A rank has to send all that others need of its matrix, W-1 blocks of values that no sum can
+    merge, so W ranks receive W*(W-1) of them: the busiest W-1, in whatever tree sums are formed."""
     full = d.rows * d.n * itemsize
     block = d.m * d.n
     return Cost(

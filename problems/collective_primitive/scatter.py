@@ -22,7 +22,7 @@ problem = Problem(
     outputs=("received",),
     tolerances=EXACT_TOLERANCES,
     tolerance_reason="data is only moved: every bit must arrive",
-    known_issues=("PKB's harness never passes src: under `upstream` it is always 0.",),
+    known_issues=("PKB's harness never passes src: under `upstream` it is left out, so 0.",),
 )
 
 
@@ -33,10 +33,8 @@ def dims(m: int, n: int, world_size: int) -> Dims:
 def make_inputs(ctx: RankContext, d: Dims) -> dict[str, object]:
     src = ctx.choose(0, range(ctx.world_size))
     slices = [ctx.filled(i + 1, d.m, d.n) for i in range(ctx.world_size)]
-    return {
-        "tensor": torch.stack(slices) if ctx.rank == src else ctx.filled(0, d.m, d.n),
-        "src": src,
-    }
+    tensor = torch.stack(slices) if ctx.rank == src else ctx.filled(0, d.m, d.n)
+    return {"tensor": tensor, **ctx.pick({}, {"src": src})}
 
 
 def reference(tensor: torch.Tensor, src: int = 0) -> torch.Tensor:

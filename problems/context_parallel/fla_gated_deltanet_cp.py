@@ -34,6 +34,8 @@ problem = Problem(
     tolerance_reason="a kernel that rounds both factors of every matrix product to bfloat16 is off "
     "by up to 0.032, to float16 by 0.0045, in float32 by 4e-6; inputs cut to 3 bits of mantissa "
     "cost 0.3",
+    ranked_from=4,
+    ranked_from_reason="on two ranks states of several ranks are never composed",
     known_issues=(
         "Upstream outputs are around 0.0025: PKB's absolute tolerance takes zeros for most.",
         "Upstream states fade to a half in a token, hardened ones in one to a few hundred.",

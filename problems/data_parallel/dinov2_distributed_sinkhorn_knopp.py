@@ -19,11 +19,11 @@ problem = Problem(
     "Then repeat n_iterations times (3 when left out): divide each prototype's entries by K times "
     "their sum over all samples of all ranks; then divide each sample's entries by their sum over "
     "the K prototypes. Return this rank's part of q as a new contiguous float32 tensor [B, K]; its "
-    "rows sum to 1. Everything is float32 in every run dtype; logits stay so small that no "
-    "exponential or sum overflows. Factors that cancel, such as dividing q by its total or by the "
-    "number of samples first, may be left out or put in. teacher_output must stay as it is. All "
-    "ranks agree on K, teacher_temp and n_iterations, which may differ from call to call, as may "
-    "B, from rank to rank too.",
+    "rows sum to 1. Everything is float32 or better in every run dtype; logits stay so small that "
+    "no exponential or sum overflows. Factors that cancel, such as dividing q by its total or by "
+    "the number of samples first, may be left out or put in. teacher_output must stay as it is. "
+    "All ranks agree on K, teacher_temp and n_iterations, which may differ from call to call, as "
+    "may B, from rank to rank too.",
     outputs=("assignments",),
     sizes=sizes(large=(4096, 1024)),
     tolerances=tolerances(float32=3e-5, bfloat16=3e-5, float16=3e-5),

@@ -14,14 +14,14 @@ problem = Problem(
     domain="LLM training",
     summary="Average gradients over ranks after each rank rounds its own to int8 per block.",
     statement="flat_grad is this rank's gradient, [n], the same n on every rank of the default "
-    "process group. It is cut into blocks of block_size consecutive elements; the last one may "
-    "be shorter. In float32, every block has a scale s = max(max|x|, 1e-8) / 127, and each "
-    "element becomes q * s with q = x / s rounded to the nearest integer, ties to even, within "
-    "-127 to 127: what a symmetric int8 quantiser keeps. Return a new contiguous tensor [n] of "
-    "the argument's dtype that holds, on every rank, the mean over ranks of q * s, accumulated "
-    "in float32 and rounded once at the end. A quotient x / s within a few float32 ulps of a "
-    "tie may be rounded either way. The argument must stay as it is. n may be any positive "
-    "integer, block_size any power of two from 8 on, and it may differ from call to call.",
+    "process group. It is cut into blocks of block_size consecutive elements; the last one may be "
+    "shorter. In float32, every block has a scale s = max(max|x|, 1e-8) / 127, and each element "
+    "becomes q * s with q = x / s rounded to the nearest integer, ties to even, within -127 to "
+    "127: what a symmetric int8 quantiser keeps. Return a new contiguous tensor [n] of the "
+    "argument's dtype that holds, on every rank, the mean over ranks of q * s, accumulated in "
+    "float32 or better and rounded once. A quotient x / s within a few float32 ulps of a tie may "
+    "be rounded either way. The argument must stay as it is. n may be any positive integer, "
+    "block_size any power of two from 8 on, and it may differ from call to call.",
     outputs=("mean",),
     also=("FSDP / ZeRO",),
     sizes=sizes(large=(4096, 4096)),

@@ -47,11 +47,12 @@ def make_inputs(ctx: RankContext, d: Dims) -> dict[str, object]:
     counts = ctx.ragged(published, (d.crowd, 2 * d.crowd, 3 * d.crowd))
     mine, side = counts[ctx.rank], torch.arange(d.side)
     stripes = (side.view(-1, 1) + side + torch.arange(5).view(5, 1, 1)) % 5 == 0
-    patterns = ctx.varied(4.0 * stripes - 1, spread=3.0, shared=True)
+    patterns = ctx.varied(4.0 * stripes, spread=3.0, shared=True)
     places = (torch.arange(mine) + ctx.rank) % 5  # stripes shift by object and rank, mod 5
     frames = torch.arange(sum(counts)) % 5 - 1
+    masks = ctx.randn(mine, d.side, d.side) + patterns[places]
     return {
-        "low_res_masks_local": ctx.randn(mine, d.side, d.side) + patterns[places],
+        "low_res_masks_local": ctx.pick(masks - 1, masks),  # rounded after each step
         "obj_scores_local": ctx.varied(torch.linspace(-5, 5, mine), spread=5.0),
         "num_obj_per_gpu": counts,
         "last_occluded": ctx.integers(frames, -1, 5, shared=True),

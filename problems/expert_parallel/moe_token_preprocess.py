@@ -13,18 +13,17 @@ problem = Problem(
     domain="LLM training",
     summary="Turn each rank's expert assignment into the split sizes of the dispatch.",
     statement="expert_mask is this rank's one-hot assignment, [num_experts, top_k, tokens] in "
-    "float32: 1 where the token's choice of that slot is the expert, else 0. It need not be "
-    "contiguous, and both slots of a token may name the same expert. W is the size of group "
-    "(None means the default process group), El = num_experts / W, and expert e belongs to the "
-    "rank e // El of the group. Let cnt[s, e] be the sum of rank s's mask over slots and tokens. "
-    "Return four tensors. First, int64 [W]: for each rank d, how many rows this rank sends it, "
-    "the sum of its own cnt over d's experts. Second, int64 [W]: for each rank s, how many rows "
-    "this rank receives from it. Third, in the mask's dtype, [W, El]: cnt[s, e] for every rank "
-    "s and each of this rank's own experts e. Fourth, in the mask's dtype, [El]: the sum of the "
-    "third over s. All counts are exact. The results may be on the CPU, where the published "
-    "task has them, or on the mask's device; they must be complete once the device is "
-    "synchronised. tokens may be any positive integer; num_experts (8 or 16) may differ from "
-    "call to call.",
+    "float32: 1 where the token's choice of that slot is the expert, else 0. It is contiguous, and "
+    "both slots of a token may name the same expert. W is the size of group (None means the "
+    "default process group), El = num_experts / W, and expert e belongs to the rank e // El of the "
+    "group. Let cnt[s, e] be the sum of rank s's mask over slots and tokens. Return four tensors. "
+    "First, int64 [W]: for each rank d, how many rows this rank sends it, the sum of its own cnt "
+    "over d's experts. Second, int64 [W]: for each rank s, how many rows this rank receives from "
+    "it. Third, in the mask's dtype, [W, El]: cnt[s, e] for every rank s and each of this rank's "
+    "own experts e. Fourth, in the mask's dtype, [El]: the sum of the third over s. All counts are "
+    "exact. The results may be on the CPU, where the published task has them, or on the mask's "
+    "device; they must be complete once the device is synchronised. tokens may be any positive "
+    "integer; num_experts (8 or 16) may differ from call to call.",
     outputs=(
         "input_splits",
         "output_splits",
@@ -39,6 +38,7 @@ problem = Problem(
         "PKB's results lie on the CPU and two of them are copied there without waiting: they "
         "hold only after the device is synchronised.",
         "The run dtype plays no part: masks are float32.",
+        "PKB hands the mask over as a transposed view; here, as all arguments, it is contiguous.",
     ),
 )
 
@@ -53,8 +53,8 @@ def make_inputs(ctx: RankContext, d: Dims) -> dict[str, object]:
     popularity = ctx.varied(torch.zeros(experts), spread=0.7)
     uneven = (ctx.varied(torch.zeros(d.m, 2, experts)) + popularity).argmax(dim=-1)
     chosen = ctx.pick(uniform, uneven)
-    mask = torch.nn.functional.one_hot(chosen, experts).float()
-    return {"expert_mask": mask.permute(2, 1, 0), "num_experts": experts, "group": None}
+    mask = torch.nn.functional.one_hot(chosen, experts).float().permute(2, 1, 0).contiguous()
+    return {"expert_mask": mask, "num_experts": experts, "group": None}
 
 
 def reference(

@@ -23,14 +23,15 @@ problem = Problem(
     "first, ties by number: the p-th belongs to rank p mod W of the W ranks of the group (None "
     "means the default process group). It is decoded from its owner's z, which differs from the "
     "other ranks': trilinear interpolation of channels 0 to 2 of the tile alone, by the factors, "
-    "in float32, with half-pixel centres (align_corners False), rounded to bfloat16. Then blend "
-    "each tile, along T, H and Wd in this order, unless it is the first along the axis: with e = "
-    "min(length of the decoded tile before it, its own length, int(size*factor*overlap)), own[i] "
-    "= before[its length - e + i] * (1 - i/e) + own[i] * (i/e) for 0 <= i < e, where `before` is "
-    "that tile before any blending. Cut the tile at size*factor - int(size*factor*overlap) along "
-    "each axis and join all tiles. Return the whole video, a contiguous bfloat16 tensor [B, 3, "
-    "T', H', Wd'], the same on every rank. A blend's products and sum may round to bfloat16. "
-    "Shapes and parameters are the same on all ranks and may differ from call to call.",
+    "in float32 or better, with half-pixel centres (align_corners False), rounded to bfloat16. "
+    "Then blend each tile, along T, H and Wd in this order, unless it is the first along the axis: "
+    "with e = min(length of the decoded tile before it, its own length, int(size*factor*overlap)), "
+    "own[i] = before[its length - e + i] * (1 - i/e) + own[i] * (i/e) for 0 <= i < e, where "
+    "`before` is that tile before any blending. Cut the tile at size*factor - "
+    "int(size*factor*overlap) along each axis and join all tiles. Return the whole video, a "
+    "contiguous bfloat16 tensor [B, 3, T', H', Wd'], the same on every rank. A blend's products "
+    "and sum may round to bfloat16. Shapes and parameters are the same on all ranks and may differ "
+    "from call to call.",
     outputs=("video",),
     also=("Data Parallel",),
     sizes=sizes(tiny=(64, 64), large=(2048, 2048)),

@@ -19,7 +19,7 @@ problem = Problem(
     "chunk (W - j) mod W; chunk 0 is the rank's own. Return a new contiguous float32 tensor "
     "[seed_size, H] whose row s is the sum of all arrived rows i with seed_inverse_ids[i] = s, "
     "and zero where there is none. seed_inverse_ids is int64, [sum(counts_received)], with values "
-    "from 0 to seed_size - 1, some of them many times. Sums are taken in float32 in any order. "
+    "from 0 to seed_size - 1, some of them many times. Sums are float32 or better, in any order. "
     "Both lists hold W Python ints, which agree between each pair of ranks and may be zero. All "
     "ranks agree on H. Counts, seed_size and H may differ from call to call, counts from rank to "
     "rank too.",

@@ -15,25 +15,29 @@ problem = Problem(
     statement="This rank has a batch of batch_size samples, each with a list (bag) of ids for each "
     "of F features. lengths, int64 [F*batch_size], holds the bags' lengths, zero allowed, feature "
     "by feature, and values, int64 [sum(lengths)], their ids in the same order. key_splits, a list "
-    "of W ints from 1 up, the same on every rank of pg (None means the default process group, of "
-    "W ranks), cuts the F = sum(key_splits) features into consecutive groups: rank d owns group "
-    "d. Send each bag to the owner of its feature. Return a dict of new contiguous int64 tensors: "
+    "of W ints from 1 up, the same on every rank of pg (None means the default process group, of W "
+    "ranks), cuts the F = sum(key_splits) features into consecutive groups: rank d owns group d. "
+    "Send each bag to the owner of its feature. Return a dict of new contiguous int64 tensors: "
     "'lengths' and 'values' of all bags of the own features, for each own feature in turn, for "
     "each source rank, for each of its samples in order; 'stride', 0-dimensional, the sum of all "
     "ranks' batch sizes; 'stride_per_rank', [W], the batch sizes. Source ranks come in the order x "
     "+ (W//stagger)*y, y = 0 to stagger-1 for each x = 0 to W//stagger-1 in turn; stagger divides "
     "W, and 1 gives the order of ranks. batch_size, lengths and the number of ids differ from rank "
     "to rank and are not known elsewhere; they, key_splits and stagger may differ from call to "
-    "call. Ids may be any int64 numbers. weights and stride_per_key are None in every call.",
+    "call. Ids may be any int64 numbers. weights and stride_per_key are None in every call, or "
+    "left out.",
     outputs=("lengths", "values", "stride", "stride_per_rank"),
     also=("Tensor Parallel",),
     n_step=None,
     sizes=sizes(large=(524288, 1024)),
     tolerances=EXACT_TOLERANCES,
     tolerance_reason="integers: every one must be right",
+    ranked_from=4,
+    ranked_from_reason="of two ranks every stagger gives the same order: it may be ignored",
     known_issues=(
         "PKB compares ids as floats with 1 % tolerance, and wrong ids of the same size pass.",
-        "PKB never passes weights, stride_per_key or stagger, nor batches of unequal size.",
+        "PKB never passes weights, stride_per_key or stagger, which `upstream` leaves out, nor "
+        "batches of unequal size.",
         "Under `upstream` lists of a timed batch's slot keep the lengths of one trial.",
     ),
 )
@@ -56,6 +60,7 @@ def make_inputs(ctx: RankContext, d: Dims) -> dict[str, object]:
     mean = ctx.ragged([13] * ctx.world_size, (13, 14, 15))[ctx.rank]
     uneven = ctx.integers(torch.zeros(len(published) // 2, dtype=torch.int64), -mean, mean + 1)
     even = uneven.new_zeros(len(published) % 2)
+    stagger = ctx.choose(1, (1, 2))
     lengths = ctx.pick(published, mean + torch.cat([uneven, even, -uneven.flip(0)]))
     return {
         "lengths": lengths,
@@ -63,9 +68,7 @@ def make_inputs(ctx: RankContext, d: Dims) -> dict[str, object]:
         "key_splits": key_splits,
         "batch_size": batch,
         "pg": None,
-        "weights": None,
-        "stride_per_key": None,
-        "stagger": ctx.choose(1, (1, 2)),
+        **ctx.pick({}, {"weights": None, "stride_per_key": None, "stagger": stagger}),
     }
 
 

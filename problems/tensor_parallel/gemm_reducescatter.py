@@ -3,7 +3,6 @@
 import torch
 import torch.distributed as dist
 
-from problems.collectives import all_gather_bytes, all_to_all_bytes
 from problems.context import RankContext
 from problems.spec import Cost, Dims, Problem, sizes, tolerances
 
@@ -52,11 +51,15 @@ def reference(A_local: torch.Tensor, B_local: torch.Tensor) -> torch.Tensor:
 
 
 def cost(d: Dims, world_size: int, itemsize: int) -> Cost:
-    """A rank receives as much as its block of sums, or the operands that the block takes."""
-    block, operands = d.block * d.n, all_to_all_bytes(d.rows * d.part, world_size)
-    operands += all_gather_bytes(d.part * d.n, world_size)
+    """A rank receives its block of sums, or the operands that the block takes, whichever is less;
+    and it sends the other ranks' blocks of its product, or its operands of these. All send as much
+    as all receive, so the busiest needs the more of both. At size `large` and on 2 ranks operands
+    alone do it in as much; else groups that exchange theirs, and add up, in up to 3 times that."""
+    block, others = d.block * d.n, (world_size - 1) * d.block
+    received = min(block, (world_size - 1) * d.part * (d.block + d.n))
+    sent = min(others * d.n, d.part * (others + d.n))
     return Cost(
-        wire_bytes=min(block, operands) * itemsize,
+        wire_bytes=max(received, sent) * itemsize,
         flops=2 * d.rows * d.part * d.n,
         hbm_bytes=(d.rows * d.part + d.part * d.n + block) * itemsize,
     )

@@ -42,6 +42,7 @@ def solution(tensor):
     return out
 """
 WRONG = ALLREDUCE.replace("return out", "return out * 1.01")
+CALL = "broadcast(out, 0)"
 SLOW_IMPORT = "import time\ntime.sleep(120)\n" + ALLREDUCE
 JOB = Job(problem="allreduce", source=ALLREDUCE)
 
@@ -211,3 +212,12 @@ def test_a_failure_of_ours_that_needs_no_kernel_is_ours() -> None:
         pytest.raises(EvaluatorError, match="no reference at all"),
     ):
         evaluate(named("honest", "all_reduce").job, prefork=broken)
+
+
+@pytest.mark.parametrize("parameters", ["tensor", "tensor, src=0"])
+def test_a_kernel_of_pkb_needs_no_argument_that_pkb_leaves_out(parameters: str) -> None:
+    source = ALLREDUCE.replace("(tensor)", f"({parameters})").replace("all_reduce(out)", CALL)
+    job = Job(problem="broadcast", source=source, profile=Profile.UPSTREAM, trials=2)
+    assert judged(job, hurried=True).verdict is Verdict.OK
+    if parameters == "tensor":
+        assert judged(replace(job, profile=Profile.HARDENED)).verdict is Verdict.RUNTIME_ERROR

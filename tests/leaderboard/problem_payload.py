@@ -63,6 +63,8 @@ PAYLOAD: dict[str, Any] = {
     "topology": "every rank with every other",
     "requirements": {"peer_access": True, "multicast": False, "memory_gib": 8},
     "latency_bound_reason": None,
+    "ranked_from": 2,
+    "ranked_from_reason": None,
     "health": HEALTH,
     "baselines": [BASELINE],
 }

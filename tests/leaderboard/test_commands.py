@@ -50,8 +50,9 @@ def _file(folder: Path, *problems: dict[str, Any], version: int = 1) -> str:
 
 @pytest.fixture
 def entry() -> dict[str, Any]:
-    """The first problem of the catalogue that is shipped."""
-    return copy.deepcopy(catalogue.read_file(catalogue.EXPORT)[0])
+    """The first problem of the catalogue that is shipped, and is ranked from two ranks."""
+    shipped = catalogue.read_file(catalogue.EXPORT)
+    return copy.deepcopy(next(one for one in shipped if one["ranked_from"] == 2))
 
 
 def test_the_shipped_catalogue_is_loaded_once(db: None) -> None:

@@ -202,12 +202,20 @@ def grid(w: int) -> int:
     return rows + w // rows - 2
 
 
+def groups_add_up(d: Dims, w: int, size: int) -> float:
+    """Ranks of a group exchange operands; one of each other group sends a sum over its group."""
+    operands = (size - 1) * d.part * (d.n + w // size * d.block)
+    return float(operands + (w // size - 1) * d.block * d.n)
+
+
 # Elements that the busiest rank receives in a way that is known to work.
 WAYS: list[tuple[str, Callable[[Dims, int], float]]] = [
     ("gemm_allreduce", lambda d, w: 2 * others(w) * d.m * d.n),
     ("gemm_allreduce", lambda d, w: (w - 1) * d.k * (d.m + d.n)),
     ("gemm_reducescatter", lambda d, w: others(w) * d.rows * d.n),
     ("gemm_reducescatter", lambda d, w: (w - 1) * d.part * (d.block + d.n)),
+    ("gemm_reducescatter", lambda d, w: groups_add_up(d, w, 2)),
+    ("gemm_reducescatter", lambda d, w: groups_add_up(d, w, max(2, w // 2))),
     ("opensora_conv3d_allreduce", lambda d, w: 2 * others(w) * d.channels * d.frames * d.side**2),
     ("moe_ep_wide", lambda d, w: (w - 1) * 3 * d.inner * d.n),
     ("moe_ep_wide", lambda d, w: 4 * others(w) * d.m * d.n),
@@ -249,3 +257,37 @@ def test_no_way_known_to_work_moves_less_than_the_cost(
             d = module.dims(size.m, size.n, world_size)
             least = module.cost(d, world_size, ITEM_BYTES).wire_bytes
             assert least <= received(d, world_size) * ITEM_BYTES
+
+
+@pytest.mark.parametrize(
+    ("slug", "owned"),
+    [
+        ("reduce", lambda d, w: [d.m * d.n] + [0] * (w - 1)),
+        ("reducescatter", lambda d, w: [d.m * d.n] * w),
+    ],
+)
+def test_sums_cost_what_their_owners_and_the_trees_of_additions_take(
+    slug: str, owned: Callable[[Dims, int], list[int]]
+) -> None:
+    """W values become a sum in W-1 messages and additions, shared out among ranks; an owner
+    receives at least its own sums."""
+    module = problems.load(problems.find(slug))
+    for world_size in module.problem.world_sizes:
+        d = module.dims(48, 40, world_size)
+        sums_of = owned(d, world_size)
+        shared = (world_size - 1) * sum(sums_of) / world_size
+        cost = module.cost(d, world_size, ITEM_BYTES)
+        assert cost.wire_bytes == max(shared, *sums_of) * ITEM_BYTES
+        assert cost.flops == shared
+
+
+def test_known_ways_to_scatter_a_product_come_near_its_cost() -> None:
+    module = problems.load(problems.find("gemm_reducescatter"))
+    ways = [received for slug, received in WAYS if slug == "gemm_reducescatter"]
+    for world_size in module.problem.world_sizes:
+        for name, size in module.problem.sizes.items():
+            d = module.dims(size.m, size.n, world_size)
+            least = module.cost(d, world_size, ITEM_BYTES).wire_bytes
+            best = min(way(d, world_size) for way in ways) * ITEM_BYTES
+            assert best < 3 * least
+            assert best == least or not (name == "large" or world_size == 2)

@@ -66,6 +66,14 @@ def on_an_unknown_axis(ctx: RankContext, d: Dims) -> dict[str, object]:
     return {"tensor": ctx.randn(d.m, d.n), "dst": ctx.group("diagonal")}
 
 
+def published_alone(ctx: RankContext, d: Dims) -> dict[str, object]:
+    return {"tensor": ctx.randn(d.m, d.n)}
+
+
+def without_a_matrix(ctx: RankContext, d: Dims) -> dict[str, object]:
+    return ctx.pick({}, {"tensor": ctx.randn(d.m, d.n), "dst": 0})
+
+
 def empty(ctx: RankContext, d: Dims) -> dict[str, object]:
     return {"tensor": ctx.randn(0, d.n), "dst": 0}
 
@@ -81,7 +89,16 @@ def empty(ctx: RankContext, d: Dims) -> dict[str, object]:
         ("metadata", with_problem(also=("Nowhere Parallel",)), "no other category"),
         ("metadata", with_problem(tolerances={}), "tolerances are wanted"),
         ("metadata", with_problem(sizes={"tiny": Size(m=1, n=1)}), "must begin with"),
+        ("metadata", with_problem(ranked_from=3, ranked_from_reason="odd"), "no world size"),
+        ("metadata", with_problem(ranked_from=4), "says why"),
+        ("metadata", with_problem(ranked_from_reason="odd"), "says why"),
         ("inputs_follow_the_signature", with_inputs(swapped), "inputs are dst, tensor"),
+        (
+            "inputs_follow_the_signature",
+            with_inputs(published_alone),
+            "hardened inputs are tensor;",
+        ),
+        ("inputs_follow_the_signature", with_inputs(without_a_matrix), "upstream inputs are ;"),
         ("inputs_can_be_repeated", with_inputs(fresh), "drawn again"),
         ("ranks_differ", with_inputs(constant), "the same on ranks 0 and 1"),
         ("trials_differ", with_inputs(by_rank_alone), "have the same inputs"),

@@ -1,0 +1,73 @@
+"""The `upstream` profile hands over what PKB does."""
+
+from __future__ import annotations
+
+import inspect
+
+import pytest
+import torch
+
+import problems
+from problems.calls import Inputs
+from problems.context import RankContext
+from problems.trials import TrialSpec
+
+SPEC = TrialSpec(trial=2, m=64, n=1024, note="test")
+
+
+def inputs(number: int, profile: str, *, rank: int, dtype: torch.dtype) -> Inputs:
+    module = problems.load(problems.find(str(number)))
+    context = RankContext(
+        rank=rank,
+        world_size=2,
+        number=number,
+        spec=SPEC,
+        profile=profile,
+        secret=b"s",
+        dtype=dtype,
+        device=torch.device("cpu"),
+    )
+    return module.make_inputs(context, module.dims(SPEC.m, SPEC.n, 2))
+
+
+@pytest.mark.parametrize(
+    ("number", "left_out"),
+    [
+        (3, ["src"]),
+        (4, []),  # PKB passes dst
+        (5, ["src"]),
+        (6, ["dst"]),
+        (70, ["weights", "stride_per_key", "stagger"]),
+    ],
+)
+def test_arguments_that_pkb_leaves_to_their_defaults_are_left_out(
+    number: int, left_out: list[str]
+) -> None:
+    module = problems.load(problems.find(str(number)))
+    expected = list(inspect.signature(module.reference).parameters)
+    for rank in range(2):
+        given = inputs(number, "upstream", rank=rank, dtype=torch.float32)
+        assert list(given) == expected[: len(expected) - len(left_out)]
+        assert expected[len(given) :] == left_out
+        assert list(inputs(number, "hardened", rank=rank, dtype=torch.float32)) == expected
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
+def test_masks_are_rounded_after_each_step_as_pkb_does(dtype: torch.dtype) -> None:
+    rank, count, side = 1, 1 + (1 + SPEC.trial) % 3, SPEC.m // 4
+    masks = inputs(81, "upstream", rank=rank, dtype=dtype)["low_res_masks_local"]
+    generator = torch.Generator().manual_seed(42 + 81000 + rank + 1000003 * SPEC.trial)
+    expected = torch.randn(count, side, side, generator=generator, dtype=dtype)
+    line = torch.arange(side)
+    for place, mask in enumerate(expected):
+        mask[(line.view(-1, 1) + line + place + rank) % 5 == 0] += 4
+    assert isinstance(masks, torch.Tensor)
+    assert torch.equal(masks, expected - 1)
+
+
+@pytest.mark.parametrize(("number", "name"), [(26, "expert_mask"), (57, "out")])
+@pytest.mark.parametrize("profile", ["upstream", "hardened"])
+def test_what_was_transposed_is_contiguous(number: int, name: str, profile: str) -> None:
+    given = inputs(number, profile, rank=1, dtype=torch.bfloat16)[name]
+    assert isinstance(given, torch.Tensor)
+    assert given.is_contiguous()
