@@ -2,8 +2,10 @@
 
 Method: the same kernels of problem 1 are judged, with every guard on, and called by a plain process
 beside the judge: `--calls` calls back to back between two synchronisations, median of 300 times
-after 500 calls to warm up. One rank each, which no run may have: what a call takes is then the
-kernel's own, and nobody waits for a peer. The reference of the problem (clone and all-reduce) is
+after 500 calls to warm up. The judged process does the same once, in an untimed call of its warm-up
+("inside"): so the same loop is seen with and without all that the judge puts around a process. One
+rank each, which no run may have: what a call takes is then the kernel's own, and nobody waits for a
+peer. The reference of the problem (clone and all-reduce) is
 judged in every run; ratios are of the reference to the kernel. Acceptance on a GPU: a judged call
 is within 5 us or 5 % of the plain one, whichever is larger; a ratio within 10 %; the interval of
 the reference against itself within 5 % of 1.
@@ -14,6 +16,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
 import statistics
 import subprocess
 import sys
@@ -74,6 +77,43 @@ def solution(tensor):
     return tensor * 1
 """
 WARM_UP, BATCHES = 500, 300
+KEPT = (
+    *("kernel_us", "baseline_us", "speedup", "speedup_low", "speedup_high", "empty_us"),
+    *("kernel_single_us", "baseline_single_us", "burst_calls", "timed_calls"),
+    *("kernel_bursts_us", "baseline_bursts_us"),
+)
+INSIDE_CALL, INSIDE_BATCHES = 200, 100  # one of the calls that warm up
+INSIDE = """\
+{source}
+
+import statistics
+import time
+
+import torch
+
+measured, made = solution, 0
+
+
+def solution(tensor):
+    global made
+    made += 1
+    if made == {at}:
+        measure(tensor)
+    return measured(tensor)
+
+
+def measure(tensor):
+    wait = torch.cuda.synchronize if tensor.is_cuda else int
+    found = []
+    for _ in range({batches}):
+        wait()
+        began = time.perf_counter_ns()
+        for _ in range({calls}):
+            measured(tensor)
+        wait()
+        found.append((time.perf_counter_ns() - began) / 1e3 / {calls})
+    print("inside_us", statistics.median(found), flush=True)
+"""
 
 
 def kernels(device: Device) -> dict[str, str]:
@@ -129,7 +169,9 @@ def judged(source: str, given: argparse.Namespace, prefork: PreforkServer) -> di
     device = Device(given.device)
     asked = Job(
         problem=NAME,
-        source=source,
+        source=INSIDE.format(
+            source=source, at=INSIDE_CALL, batches=INSIDE_BATCHES, calls=given.calls
+        ),
         world_size=1,
         size=given.size,
         dtype=Dtype(given.dtype),
@@ -139,10 +181,10 @@ def judged(source: str, given: argparse.Namespace, prefork: PreforkServer) -> di
     report = evaluate(asked, prefork=prefork)
     if report.timing is None:
         raise SystemExit(report.message)
-    kept = ("kernel_us", "baseline_us", "speedup", "speedup_low", "speedup_high", "empty_us")
-    more = ("kernel_single_us", "baseline_single_us", "burst_calls", "timed_calls")
-    found = {name: getattr(report.timing, name) for name in (*kept, *more)}
-    return {**found, "flags": report.flags, "phase_s": report.phase_s}
+    found = {name: getattr(report.timing, name) for name in KEPT}
+    printed = "".join(log.text for log in report.logs)
+    inside = [float(word) for word in re.findall(r"inside_us (\S+)", printed)]
+    return {**found, "inside_us": inside[0], "flags": report.flags, "phase_s": report.phase_s}
 
 
 def main() -> None:
@@ -183,7 +225,8 @@ def _line(row: dict[str, Any]) -> str:
     true = row["plain_baseline_us"] / row["plain_us"]
     off = row["kernel_us"] - row["plain_us"]
     return (
-        f"{row['kernel']:<18} plain {row['plain_us']:7.1f}  judged {row['kernel_us']:7.1f}"
+        f"{row['kernel']:<18} plain {row['plain_us']:7.1f}  inside {row['inside_us']:7.1f}"
+        f"  judged {row['kernel_us']:7.1f}"
         f" ({off:+5.1f} us, {off / row['plain_us']:+4.0%})  ratio {true:5.2f}"
         f" judged {row['speedup']:5.2f} ({row['speedup_low']:.2f} to {row['speedup_high']:.2f})"
         f"  empty {row['empty_us']:.0f}  calls {row['burst_calls']} {' '.join(row['flags'])}"
