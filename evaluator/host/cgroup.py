@@ -14,7 +14,7 @@ from pathlib import Path
 ROOT = Path("/sys/fs/cgroup")
 PREFIX = "pkb-"
 LITTLE_BYTES = 16 << 20
-QUIET_S, SETTLE_S = 0.05, 10.0
+QUIET_S, SETTLE_S = 0.1, 10.0
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -165,8 +165,7 @@ class Samples:
 
 def summarise(samples: Samples) -> tuple[Timing, tuple[str, ...]]:
     """Return the timing and its flags."""
-    flags, batches, single = [], samples.batches, samples.fair_single
-    scored = samples.scored
+    flags, batches, scored = [], samples.batches, samples.scored
     is_of_batches = scored is batches
     if samples.is_open:
         flags.append("open_bursts")
@@ -176,6 +175,7 @@ def summarise(samples: Samples) -> tuple[Timing, tuple[str, ...]]:
         flags.append("reference_disturbed")
         scored = scored.beside(samples.alone) if samples.alone else scored
     shown = scored if is_of_batches or not batches.kernel else batches
+    single = samples.single if is_of_batches else scored
     kernel_us, baseline_us = _median(scored.kernel_us), _median(scored.baseline_us)
     if _is_noisy(_by_round(scored.baseline_us, scored.per_round)):
         flags.append("noisy_host")

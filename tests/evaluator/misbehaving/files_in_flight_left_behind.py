@@ -7,6 +7,7 @@ import socket
 import torch.distributed as dist
 
 FILES, FILE_BYTES = 20, 100 << 20
+kept = []
 
 if dist.get_rank() == 0:
     for _ in range(FILES):
@@ -14,8 +15,7 @@ if dist.get_rank() == 0:
         file = os.memfd_create("left")
         os.posix_fallocate(file, 0, FILE_BYTES)
         socket.send_fds(sender, [b"x"], [file, sender.fileno(), receiver.fileno()])
-        for own in (sender, receiver):
-            own.close()
+        kept.append((sender, receiver))
         os.close(file)
 dist.barrier()
 
