@@ -63,7 +63,8 @@ class Pauser:
 
     def _stop(self) -> None:
         began = time.monotonic()
-        for poll in range(MOST_POLLS + POLLS_A_SPAN * self.spans - self.polls):
+        left = MOST_POLLS + POLLS_A_SPAN * self.spans - self.polls
+        for poll in range(min(MOST_POLLS, left)):
             if poll % POLLS_A_TRY == 0:
                 self._begin(anew=poll > 0)
             if self._has_stopped(began + SPIN_S):

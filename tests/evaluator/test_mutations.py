@@ -144,7 +144,7 @@ def test_without_its_pauses_a_submission_slows_down_the_judge() -> None:
     kernel = OTHERS["oracle_works_beside"]
     whole = evaluate(named("misbehaving", kernel).job, prefork=HURRIED).panel_s
     mutant = _mutant_report("oracle_works_beside", kernel).panel_s
-    assert mutant["check"] > 3 * whole["check"]
+    assert mutant["check"] > 2 * whole["check"]
 
 
 @pytest.mark.alone  # what it uses up is every run's of this user

@@ -1,5 +1,6 @@
 # threatens: host
 # verdict: ok
+# slow: yes
 # cheat: helpers burn every core from the first call on, so that the judge's own work takes for ever
 import os
 
@@ -12,7 +13,6 @@ helpers = []
 def burn_from_now_on():
     for _ in range(HELPERS):
         if os.fork() == 0:
-            os.nice(19)
             while True:
                 pass
         helpers.append(True)

@@ -1,5 +1,6 @@
 # threatens: host
 # verdict: ok, resource_limit
+# slow: yes
 # cheat: threads that map much memory come out of the kernel late, so that each pause takes long
 import mmap
 import os
