@@ -9,7 +9,7 @@ from evaluator.host.cgroup import Leaf
 from evaluator.sandbox.rank_group import RankGroup
 from evaluator.timing import timing
 from tests.evaluator.mutating import replace
-from tests.evaluator.tuned_judge import accounting, disturbed, disturbed_singles
+from tests.evaluator.tuned_judge import accounting, disturbed, disturbed_singles, guarded
 
 
 def no_reference_alone() -> None:
@@ -37,6 +37,7 @@ def memory_of_the_dead_is_left() -> None:
 
 def oracle_works_beside() -> None:
     """A submission may run while the judge makes inputs and compares."""
+    guarded()
     paused = RankGroup.paused
 
     @contextlib.contextmanager

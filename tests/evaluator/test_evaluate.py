@@ -226,6 +226,14 @@ def test_a_job_ends_by_limits_of_its_own_before_its_judge_is_killed() -> None:
     assert most_job_s(limits) > (RUNS + 1) * run_s
 
 
+@pytest.mark.parametrize("tuning", ["guarded", "accounting"])
+def test_the_judge_works_and_times_with_nothing_of_a_submission_beside(tuning: str) -> None:
+    tuned = str(Path(__file__).with_name("tuned_judge.py"))
+    kernel = named("misbehaving", "files_in_flight_left_behind")
+    with PreforkServer(warm=False, program=(tuned, tuning)) as own:
+        assert evaluate(kernel.job, prefork=own).verdict is Verdict.OK
+
+
 @pytest.mark.parametrize("parameters", ["tensor", "tensor, src=0"])
 def test_a_kernel_of_pkb_needs_no_argument_that_pkb_leaves_out(parameters: str) -> None:
     source = ALLREDUCE.replace("(tensor)", f"({parameters})").replace("all_reduce(out)", CALL)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from evaluator.diagnosis import watch
 from evaluator.host.cgroup import Leaf
@@ -146,6 +147,33 @@ def _dilate(factor: Callable[[tuple[int, ...], int], float]) -> None:
     vars(phases)["time_alone"] = time_alone
 
 
+def guarded() -> None:
+    """Fails where the oracle makes inputs or compares while a submission may run, after a build."""
+    hurried()
+    from evaluator.oracle.group import OracleGroup
+
+    paused, standing = RankGroup.paused, set[str]()
+
+    @contextlib.contextmanager
+    def noted(self: RankGroup) -> Iterator[None]:
+        with paused(self):
+            standing.add(self.side)
+            yield
+            standing.remove(self.side)
+
+    def guard(work: Callable[..., Any]) -> Callable[..., Any]:
+        def only_then(self: OracleGroup, *given: Any) -> Any:
+            if self._size and pool.SUBMISSION not in standing:
+                raise EvaluatorError("the oracle works beside a submission")
+            return work(self, *given)
+
+        return only_then
+
+    RankGroup.paused = noted  # type: ignore[method-assign]
+    for name in ("refresh", "check"):
+        setattr(OracleGroup, name, guard(getattr(OracleGroup, name)))
+
+
 def accounting() -> None:
     """Fails where the kernel has yet to free much memory of a submission that has ended."""
     hurried()
@@ -215,6 +243,7 @@ TUNINGS = {
         with_device,
         disturbed,
         disturbed_singles,
+        guarded,
         accounting,
         frail,
         bereaved,

@@ -6,7 +6,7 @@ import os
 
 import torch.distributed as dist
 
-HELPERS = 40
+HELPERS = 6
 helpers = []
 
 
