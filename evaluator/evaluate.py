@@ -12,7 +12,7 @@ import threading
 from collections.abc import Callable, Iterator
 from typing import IO
 
-from evaluator.host.load import MOST_PATIENCE
+from evaluator.host.load import most_job_s
 from evaluator.judge.prefork import PreforkServer
 from evaluator.messages import protocol
 from evaluator.messages.faults import EvaluatorError
@@ -20,7 +20,6 @@ from evaluator.messages.job import Backend, Device, Job
 from evaluator.messages.report import Phase, Progress, Report
 
 OnProgress = Callable[[Progress], bool]
-OVERHEAD_S = 300.0
 POLL_S = 0.5
 CPU_BACKENDS = frozenset({Backend.PYTORCH, Backend.CPP})
 
@@ -42,10 +41,7 @@ def evaluate(
     with contextlib.ExitStack() as stack:
         forks = prefork or stack.enter_context(PreforkServer(warm=False))
         judge = stack.enter_context(forks.judge())
-        limits = job.limits
-        phases_s = limits.build_s + limits.verify_s + limits.timed_s
-        allowed_s = MOST_PATIENCE * (OVERHEAD_S + phases_s)
-        timer = threading.Timer(allowed_s, judge.kill)
+        timer = threading.Timer(most_job_s(job.limits), judge.kill)
         timer.start()
         try:
             protocol.write_job(judge.jobs, job)

@@ -9,6 +9,10 @@ from evaluator.messages.report import Phase
 
 MOST_PATIENCE = 4.0
 PROFILE_S = 10.0  # whatever the load: nothing but a drawing is lost
+ANSWER_S = 300.0  # of the oracle to one command
+ANSWERS_S = 1200.0  # to all of a run
+REST_S = 600.0  # pauses that take long, and processes that are slow to start and to end
+RUNS = 2  # one failure beside a submission may be a coincidence
 
 
 def patience() -> float:
@@ -24,3 +28,11 @@ def limit_s(phase: Phase, limits: Limits, patient: float) -> float:
         return PROFILE_S
     usual_s = {Phase.BUILD: limits.build_s, Phase.VERIFY: limits.verify_s}
     return patient * usual_s.get(phase, limits.timed_s)
+
+
+def most_job_s(limits: Limits) -> float:
+    """Return the seconds within which a job has ended by limits of its own, whatever its kernel
+    does: all its runs, and one of the reference in its place. Both sides build, the submission is
+    verified before it is timed and after, and the reference is timed beside it and alone."""
+    phases_s = 2 * limits.build_s + 2 * limits.verify_s + 3 * limits.timed_s
+    return (RUNS + 1) * (MOST_PATIENCE * phases_s + ANSWERS_S + REST_S)

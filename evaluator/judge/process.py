@@ -19,10 +19,10 @@ from functools import partial
 from typing import IO
 
 from evaluator.host.leftovers import remove_leftovers
+from evaluator.host.load import RUNS
 from evaluator.host.parent_death import undisturbed
 from evaluator.judge.findings import Findings
 from evaluator.judge.phases import (
-    RUNS,
     check_bound,
     end_submission,
     run_phases,

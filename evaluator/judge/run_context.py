@@ -29,11 +29,16 @@ Slabs = dict[str, list[tuple[int, int]]]
 MAX_SKEW_S = 0.002
 MAJOR_SHARE = 0.5
 WARM_UPS = 2
+CONTROL_SHARE = 0.25
 
 
 @dataclass(kw_only=True)
 class RunContext:
-    """Holds everything alive during a run: two sandboxed sides and the oracle."""
+    """Holds everything alive during a run: two sandboxed sides and the oracle.
+
+    A run `is_control` where the reference stands in the submission's place, which has to do in a
+    part of its limits of time: so what is slow is not the submission's doing.
+    """
 
     job: Job
     pool: WorkerPool
@@ -42,6 +47,7 @@ class RunContext:
     emit: Emit
     slabs: Slabs = field(default_factory=dict)
     is_reference_called: bool = False
+    is_control: bool = False
 
     @property
     def reference(self) -> RankGroup:
@@ -76,9 +82,11 @@ class RunContext:
         """Have the side's ranks join their group and import their entry; `wait_ready` waits for
         them."""
         self.is_reference_called |= side is self.reference
-        task = self.oracle.task(self.job.source if side is self.submission else None)
+        is_ours = side is self.reference or self.is_control
+        task = self.oracle.task(None if is_ours else self.job.source)
         if side.is_started:
             side.give_task(task)
+            side.patience *= self.share
             return
         setup = RankSetup(
             task=task,
@@ -88,6 +96,12 @@ class RunContext:
             cores=self.host.cores.helping if self.host.cores else (),
         )
         side.start(setup)
+        side.patience *= self.share
+
+    @property
+    def share(self) -> float:
+        """Return which share of its limits of time anything may take."""
+        return CONTROL_SHARE if self.is_control else 1.0
 
     def wait_ready(self, side: RankGroup) -> None:
         """Wait until the side's ranks are ready."""

@@ -14,7 +14,7 @@ from evaluator.diagnosis.diagnose import first_fault
 from evaluator.host import gpus
 from evaluator.judge.run_context import RunContext, TimedBatch, blame, paused, timed_batch
 from evaluator.messages.faults import EvaluatorError, Fault
-from evaluator.messages.report import Verdict
+from evaluator.messages.report import OutputCheck, Verdict
 from evaluator.sandbox.rank_group import RankGroup
 from evaluator.timing import pace as paces
 from evaluator.timing import timing
@@ -63,27 +63,53 @@ def time_both(context: RunContext) -> timing.Samples:
 
 
 def time_alone(context: RunContext, samples: timing.Samples) -> None:
-    """Time the reference, now that the submission has ended, and sum up.
-
-    What a kernel left to slow it down is gone. Where the reference is a quarter faster now, it is
-    timed as often as it was beside the submission, and that is the score.
-    """
-    scored, pace = samples.scored, PACES[context.job.device]
-    samples.alone = replace(scored, kernel=[], baseline=[], empty=[])
-    began, rounds = time.monotonic(), len(scored.kernel) // scored.per_round
-    for round_number in range(rounds):
-        if round_number == paces.ALONE_ROUNDS and not samples.is_disturbed:
-            break
-        _round_alone(context, samples.alone, 0.0 if round_number else pace.least_warmup_s)
-        if round_number >= paces.LEAST_ROUNDS and _has_passed(began, pace.most_timed_s):
-            break
+    """Time the reference, now that the submission has ended, and sum up: what a kernel left to slow
+    it down is gone."""
+    _warm_up_alone(context)
+    if timing.may_hide_merging(samples):
+        samples.single_alone = _nothing_alone(samples.single)
+        _round_alone(context, samples.single_alone)
+    if not samples.is_disturbed:
+        samples.alone = _nothing_alone(samples.scored)
+        _time_scored_alone(context, samples, samples.alone)
     if lost := timing.lost_in_noise(samples):
         raise EvaluatorError(lost)
     context.findings.timing, flags = timing.summarise(samples)
     context.findings.flags += flags
 
 
-def _round_alone(context: RunContext, walls: timing.Walls, warmup_s: float) -> None:
+def _nothing_alone(walls: timing.Walls) -> timing.Walls:
+    return replace(walls, kernel=[], baseline=[], empty=[])
+
+
+def _time_scored_alone(context: RunContext, samples: timing.Samples, alone: timing.Walls) -> None:
+    """Time what is scored: a few rounds where each of them excludes that the reference was
+    disturbed, else as many as beside the submission; more where empty batches still scatter beyond
+    measure, as what is left of the dead takes the kernel a while."""
+    began, pace = time.monotonic(), PACES[context.job.device]
+    as_many = len(samples.scored.kernel) // alone.per_round
+    for done in range(1, paces.MOST_ALONE * as_many + 1):
+        _round_alone(context, alone)
+        is_enough = done >= as_many or (done >= paces.ALONE_ROUNDS and samples.is_settled)
+        if is_enough and timing.lost_in_noise(samples) is None:
+            return
+        if done >= paces.LEAST_ROUNDS and _has_passed(began, pace.most_timed_s):
+            return
+
+
+def _warm_up_alone(context: RunContext) -> None:
+    """Make calls of the reference that nobody times: it has rested while the submission ended."""
+    oracle, reference = context.oracle, context.reference
+    oracle.clear("timed", reference.side)
+    chains = oracle.chain_inputs("timed", oracle.shuffled_batch(), locked=False)
+    with blame(reference):
+        reference.chain_inputs(chains)
+        began = time.monotonic()
+        while not _has_passed(began, PACES[context.job.device].alone_warmup_s):
+            reference.warm_up(oracle.warm_up_calls)
+
+
+def _round_alone(context: RunContext, walls: timing.Walls) -> None:
     """Time a round of the reference; inputs are those of the last round."""
     oracle, reference, is_single = context.oracle, context.reference, walls.calls == 1
     batch = oracle.shuffled_batch()[: walls.per_round * walls.calls]
@@ -91,9 +117,6 @@ def _round_alone(context: RunContext, walls: timing.Walls, warmup_s: float) -> N
     oracle.clear("timed", reference.side)
     with blame(reference):
         reference.chain_inputs(oracle.chain_inputs("timed", batch, locked=not is_single))
-        began = time.monotonic()
-        while not _has_passed(began, warmup_s):
-            reference.warm_up(oracle.warm_up_calls)
         own = [timed_batch(reference, oracle, called) for called in batches]
         empty = [timed_batch(reference, oracle, called, made=walls.spare) for called in batches]
     walls.baseline.extend(batch.wall_us for batch in own)
@@ -162,31 +185,36 @@ def _round(
     work for this run, too, one round shows. An empty batch of the reference tells what one costs
     beside its calls.
     """
-    if context.oracle.refresh():
+    with context.submission.paused():
+        is_relaid = context.oracle.refresh()
+    if is_relaid:
         _load_timed(context)
     batch = context.oracle.shuffled_batch()
     if single:
         batch = batch[:SINGLE_CALLS]
     batches = [(index,) for index in batch] if single else [batch]
-    chains = context.oracle.chain_inputs("timed", batch, locked=not single)
+    with context.submission.paused():
+        chains = context.oracle.chain_inputs("timed", batch, locked=not single)
     samples.is_open |= not single and _has_gaps(chains)
     walls = samples.single if single else samples.batches
     sides = [context.submission, context.reference]
     for side in sides if round_number % 2 == 0 else reversed(sides):
-        context.oracle.clear("timed", side.side)
-        with blame(side):
-            side.chain_inputs(chains)
-        timed = _timed(context, side, batches)
         is_kernel = side is context.submission
+        with paused(context.reference if is_kernel else context.submission):
+            context.oracle.clear("timed", side.side)
+            with blame(side):
+                side.chain_inputs(chains)
+            timed = _timed(context, side, batches)
+            empty = [] if is_kernel else _timed(context, side, batches, made=walls.spare)
         (walls.kernel if is_kernel else walls.baseline).extend(own.wall_us for own in timed)
+        walls.empty.extend(own.wall_us for own in empty)
         if single == samples.is_open:
             for own in timed:
                 samples.add_rank_times(is_kernel, own.rank_ns, len(batches[0]))
         if is_kernel or single:
-            _check_round(context, side, batch, timed, round_number)
-        if not is_kernel:
-            empty = _timed(context, side, batches, made=walls.spare)
-            walls.empty.extend(own.wall_us for own in empty)
+            with paused(context.submission):
+                checks = context.oracle.check("timed", batch)
+            _judge_round(side, checks, timed, round_number)
 
 
 def _timed(
@@ -196,29 +224,24 @@ def _timed(
     *,
     made: int | None = None,
 ) -> list[TimedBatch]:
-    """Time batches one by one, each over inputs that were written after the one before. The other
-    side stands still in the meantime."""
-    other = context.reference if side is context.submission else context.submission
+    """Time batches one by one, each over inputs that were written after the one before."""
     found = []
-    with paused(other):
-        for batch in batches:
-            if not context.oracle.is_gpu_idle():
-                message = "a GPU is busy for long while no call is going on"
-                raise Fault(Verdict.PROTOCOL_VIOLATION, "busy_gpu", message)
-            with blame(side):
-                found.append(timed_batch(side, context.oracle, batch, made=made))
+    for batch in batches:
+        if not context.oracle.is_gpu_idle():
+            message = "a GPU is busy for long while no call is going on"
+            raise Fault(Verdict.PROTOCOL_VIOLATION, "busy_gpu", message)
+        with blame(side):
+            found.append(timed_batch(side, context.oracle, batch, made=made))
     return found
 
 
-def _check_round(
-    context: RunContext,
+def _judge_round(
     side: RankGroup,
-    called: tuple[int, ...],
+    checks: Sequence[OutputCheck],
     timed: Sequence[TimedBatch],
     round_number: int,
 ) -> None:
     """Raise Fault for a wrong output, or for one that came after its rank said it was done."""
-    checks = context.oracle.check("timed", called)
     early = sorted({rank for batch in timed for rank in batch.early_ranks})
     with blame(side):
         if any(check.verdict is not Verdict.OK for check in checks):

@@ -50,16 +50,22 @@ class OracleGroup:
         self._size = 0
         self._batch_calls = 1
         self._workers.spent_s.clear()
+        self._workers.share = 1.0
         own_job = replace(job, source="")
         assigned = Assignment(job=own_job, problem=self.name, secret=secret, sides=self._sides)
         self._workers.send(assigned for _ in self._workers.pipes)
         for rank, pipe in enumerate(self._workers.pipes):
-            for own in controls.values():
-                send_handle(pipe, own[rank], 0)
+            with self._workers.reaching(rank, "begin"):
+                for own in controls.values():
+                    send_handle(pipe, own[rank], 0)
 
     def end(self) -> None:
         """Forget the run."""
         self._workers.all(OracleRank.end)
+
+    def hurry(self, share: float) -> None:
+        """Give the rest of the run this share of its time."""
+        self._workers.share = share
 
     @property
     def is_idle(self) -> bool:
@@ -124,9 +130,10 @@ class OracleGroup:
         """Make a slab for each side and rank; return its descriptor and its bytes."""
         slabs: dict[str, list[tuple[int, int]]] = {side: [] for side in self._sides}
         answers = self._workers.all(OracleRank.attach, self._size)
-        for pipe, made in zip(self._workers.pipes, answers, strict=True):
-            for side, (_, nbytes) in zip(self._sides, made, strict=True):
-                slabs[side].append((recv_handle(pipe), nbytes))
+        for rank, (pipe, made) in enumerate(zip(self._workers.pipes, answers, strict=True)):
+            with self._workers.reaching(rank, "attach"):
+                for side, (_, nbytes) in zip(self._sides, made, strict=True):
+                    slabs[side].append((recv_handle(pipe), nbytes))
         return slabs
 
     def plans(self, key: str) -> list[Plan]:

@@ -9,7 +9,7 @@ import shutil
 import signal
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from multiprocessing.connection import Connection
 from typing import Any, TypeVar, TypeVarTuple
@@ -18,6 +18,7 @@ import torch
 
 from evaluator.host.host import Host
 from evaluator.host.leftovers import own_folder
+from evaluator.host.load import ANSWER_S, ANSWERS_S
 from evaluator.host.parent_death import die_with_parent
 from evaluator.messages.faults import EvaluatorError, GpuFull
 from evaluator.messages.job import Device
@@ -27,21 +28,21 @@ from evaluator.oracle.worker_process import Assignment, Order, WorkerSetup, serv
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
 
-ANSWER_TIMEOUT_S = 300.0
-
 
 class OracleWorkers:
     """Holds W trusted processes. `is_idle` says that all have answered what they were last told;
-    `spent_s` is how many seconds the judge waited for answers, by command.
+    `spent_s` is how many seconds the judge waited for answers in a run, by command; `share` which
+    part of its limits a run may take.
 
-    Whatever reads answers raises EvaluatorError where a worker fails, dies or gives none, and
-    GpuFull where it finds too little memory.
+    Whatever speaks with them raises EvaluatorError where a worker fails, dies or gives no answer,
+    and GpuFull where it finds too little memory.
     """
 
     def __init__(self, world_size: int, device: Device, host: Host) -> None:
         self.pipes: list[Connection] = []
         self.is_idle = True
         self.spent_s: defaultdict[str, float] = defaultdict(float)
+        self.share = 1.0
         self._pids: list[int] = []
         self._host = host
         self._folder = own_folder()
@@ -64,19 +65,20 @@ class OracleWorkers:
     def send(self, messages: Iterable[Assignment | Order]) -> None:
         """Send one to each rank; none is idle until all have answered."""
         self.is_idle = False
-        for pipe, message in zip(self.pipes, messages, strict=True):
-            pipe.send(message)
+        for rank, message in enumerate(messages):
+            with self.reaching(rank, "a command"):
+                self.pipes[rank].send(message)
 
     def answers(self, name: str) -> list[Any]:
         """Return what they answer to the command of that name, by rank."""
         answers, began = [], time.monotonic()
+        left_s = self.share * ANSWERS_S - sum(self.spent_s.values())
+        deadline = began + min(self.share * ANSWER_S, max(0.0, left_s))
         for rank, pipe in enumerate(self.pipes):
-            if not pipe.poll(ANSWER_TIMEOUT_S):
-                raise EvaluatorError(f"the judge's rank {rank} gave no answer to {name}")
-            try:
+            with self.reaching(rank, name):
+                if not pipe.poll(max(0.0, deadline - time.monotonic())):
+                    raise EvaluatorError(f"the judge's rank {rank} gave no answer to {name}")
                 status, value = pipe.recv()
-            except EOFError:
-                raise EvaluatorError(f"the judge's rank {rank} died during {name}") from None
             if status == "full":
                 raise GpuFull(f"the judge's rank {rank} has too little memory: {value}")
             if status != "ok":
@@ -85,6 +87,14 @@ class OracleWorkers:
         self.is_idle = True
         self.spent_s[name] += time.monotonic() - began
         return answers
+
+    @contextlib.contextmanager
+    def reaching(self, rank: int, name: str) -> Iterator[None]:
+        """Raise EvaluatorError where the worker of a rank turns out to be gone in the block."""
+        try:
+            yield
+        except (EOFError, OSError):
+            raise EvaluatorError(f"the judge's rank {rank} died during {name}") from None
 
     def close(self) -> None:
         """End the workers and remove their folder."""

@@ -18,6 +18,7 @@ SPIN_S = 0.02
 POLL_S = 0.001
 # Polls and no seconds: a loaded host wakes the judge late from each, and so gives the side longer.
 MOST_POLLS = 10_000
+POLLS_A_SPAN = 100  # on average, beside MOST_POLLS for one that takes long
 POLLS_A_TRY = 100
 # What a thread still uses on its way to a stop is counted in a span; it is microseconds.
 FREE_S, FREE_SHARE = 0.05, 0.05
@@ -27,7 +28,7 @@ FREE_S, FREE_SHARE = 0.05, 0.05
 class Pauser:
     """Stops and resumes the processes of a sandbox. `spans` are the pauses so far, `paused_s` what
     they came to, `waited_s` how long the judge waited for stops, `worked_s` the processor time
-    that was used in spans all the same."""
+    that was used in spans all the same, `polls` how often it was looked for a stop."""
 
     freezer: Freezer | None
     pids: Callable[[], list[int]]
@@ -35,6 +36,7 @@ class Pauser:
     paused_s: float = 0.0
     waited_s: float = 0.0
     worked_s: float = 0.0
+    polls: int = 0
 
     @property
     def counted(self) -> Pauses:
@@ -61,15 +63,17 @@ class Pauser:
 
     def _stop(self) -> None:
         began = time.monotonic()
-        for poll in range(MOST_POLLS):
+        left = MOST_POLLS + POLLS_A_SPAN * self.spans - self.polls
+        for poll in range(min(MOST_POLLS, left)):
             if poll % POLLS_A_TRY == 0:
                 self._begin(anew=poll > 0)
             if self._has_stopped(began + SPIN_S):
                 self.waited_s += time.monotonic() - began
                 return
+            self.polls += 1
             time.sleep(POLL_S)
-        waited_s = time.monotonic() - began
-        message = f"processes of the ranks could not be stopped within {waited_s:.1f} s"
+        waited_s = self.waited_s + time.monotonic() - began
+        message = f"processes of the ranks could not be stopped within {waited_s:.1f} s in all"
         raise Fault(Verdict.RESOURCE_LIMIT, "pause", message)
 
     def _begin(self, *, anew: bool) -> None:

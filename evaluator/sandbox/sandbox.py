@@ -90,6 +90,8 @@ class Sandbox:
             self.init_pidfd = None
             if not gone:
                 raise Survivors("the sandbox did not die within its time")
+        if self.leaf is not None:
+            self.leaf.settle()
         freezer, self.freezer = self.freezer, None
         if not all(own.remove(timeout_s) for own in (freezer, self.leaf) if own is not None):
             raise Survivors("the sandbox's cgroup still holds processes")

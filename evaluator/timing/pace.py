@@ -13,6 +13,7 @@ MIN_TIMED_S = 0.5
 SINGLE_CALLS = 16  # of a round
 LEAST_ROUNDS = 2  # one says nothing of how rounds scatter
 ALONE_ROUNDS = 4
+MOST_ALONE = 3  # times as many rounds as beside the submission
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,6 +36,7 @@ class Pace:
     most_bytes: int
     least_batches: int
     least_warmup_s: float
+    alone_warmup_s: float
     most_warmup_s: float
     most_timed_s: float
 
@@ -63,6 +65,7 @@ PACES = {
         most_bytes=4 << 30,
         least_batches=7,
         least_warmup_s=0.0,
+        alone_warmup_s=0.05,
         most_warmup_s=10.0,
         most_timed_s=30.0,
     ),
@@ -76,6 +79,7 @@ PACES = {
         most_bytes=16 << 30,
         least_batches=8,
         least_warmup_s=0.3,
+        alone_warmup_s=0.3,
         most_warmup_s=1.5,
         most_timed_s=5.0,
     ),

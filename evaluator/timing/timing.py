@@ -70,15 +70,27 @@ class Walls:
             self.kernel, self.baseline, self.empty, self.per_round, self._spare_share
         )
 
+    @property
+    def rounds(self) -> list[Walls]:
+        """Return the rounds of the reference, each by itself."""
+        starts = range(0, len(self.baseline), self.per_round)
+        return [
+            replace(self, baseline=self.baseline[at:end], empty=self.empty[at:end])
+            for at, end in ((start, start + self.per_round) for start in starts)
+        ]
+
+    def against(self, alone: Walls) -> Walls:
+        """Return the kernel's batches with those of the reference that were made `alone`."""
+        return replace(self, baseline=alone.baseline, empty=alone.empty)
+
     def beside(self, alone: Walls) -> Walls:
-        """Return the kernel's batches with those of the reference that were made `alone`, as many
-        as there are of both."""
+        """Return the same, as many as there are of both; of those made alone the last ones."""
         count = min(len(self.kernel), len(alone.baseline))
         return replace(
             self,
             kernel=self.kernel[:count],
-            baseline=alone.baseline[:count],
-            empty=alone.empty[:count],
+            baseline=alone.baseline[-count:],
+            empty=alone.empty[-count:],
         )
 
     @property
@@ -95,7 +107,8 @@ class Samples:
 
     `is_open` says that inputs of several calls of a batch could be read at once: then single calls
     are the score. `alone` has those of the reference, of the kind that is scored, that were made
-    when the submission had ended. `rank_us` and `baseline_rank_us` have one entry per batch (or
+    when the submission had ended; `single_alone` its single calls, where others are scored.
+    `rank_us` and `baseline_rank_us` have one entry per batch (or
     call) that is scored, with what each rank says of itself.
     """
 
@@ -104,6 +117,7 @@ class Samples:
     warmup_calls: int = 0
     is_open: bool = False
     alone: Walls | None = None
+    single_alone: Walls | None = None
     rank_us: list[list[float]] = field(default_factory=list)
     baseline_rank_us: list[list[float]] = field(default_factory=list)
 
@@ -112,18 +126,36 @@ class Samples:
         """Return what is the score: batches, or single calls where inputs of a batch are open, and
         where they suggest that calls inside a batch were merged. A kernel that needs all inputs at
         once gains nothing from getting them one by one."""
-        return self.single if self.is_open or is_suspect(self) else self.batches
+        return self.fair_single if self.is_open or is_suspect(self) else self.batches
+
+    @property
+    def fair_single(self) -> Walls:
+        """Return single calls; with those of the reference alone where even the slow ones of these
+        show that it was disturbed beside the submission. There is one round of them."""
+        if self.single_alone is None:
+            return self.single
+        alone = self.single.against(self.single_alone)
+        *_, slow_us = statistics.quantiles(alone.baseline_us, n=4)
+        if self.single.speedup <= DISTURBED_RATIO * slow_us / _median(alone.kernel_us):
+            return self.single
+        return replace(self.single.beside(self.single_alone), per_round=1)
 
     @property
     def is_disturbed(self) -> bool:
         """Return whether the reference was a quarter faster, or its empty batches told a time at
         last, when the submission had ended: then what it did beside it is no measure."""
+        if self.fair_single is not self.single and is_suspect(self):
+            return True
+        return self.alone is not None and _is_disturbed(self.scored, self.alone)
+
+    @property
+    def is_settled(self) -> bool:
+        """Return whether the rounds alone exclude a disturbance: none of them shows one by itself.
+        The fastest of four is faster than most would be in 15 of 16 cases."""
         if self.alone is None:
             return False
-        scored, alone = self.scored, self.scored.beside(self.alone)
-        if scatter_of_empty(scored) is not None:
-            return scatter_of_empty(alone) is None
-        return scored.speedup > DISTURBED_RATIO * alone.speedup
+        scored = self.scored
+        return not any(_is_disturbed(scored, own) for own in (self.alone, *self.alone.rounds))
 
     def add_rank_times(self, is_kernel: bool, rank_ns: Sequence[float], calls: int) -> None:
         """Add what the ranks say of these calls; untrusted, so cut to a sane number."""
@@ -133,31 +165,31 @@ class Samples:
 
 def summarise(samples: Samples) -> tuple[Timing, tuple[str, ...]]:
     """Return the timing and its flags."""
-    flags, batches, single = [], samples.batches, samples.single
-    scored = samples.scored
+    flags, batches, scored = [], samples.batches, samples.scored
+    is_of_batches = scored is batches
     if samples.is_open:
         flags.append("open_bursts")
-    elif scored is single:
+    elif not is_of_batches:
         flags.append("superbatch_suspect")
-    is_of_batches = scored is batches
-    if samples.alone is not None and samples.is_disturbed:
+    if samples.is_disturbed:
         flags.append("reference_disturbed")
-        scored = scored.beside(samples.alone)
+        scored = scored.beside(samples.alone) if samples.alone else scored
     shown = scored if is_of_batches or not batches.kernel else batches
+    single = samples.single if is_of_batches else scored
     kernel_us, baseline_us = _median(scored.kernel_us), _median(scored.baseline_us)
     if _is_noisy(_by_round(scored.baseline_us, scored.per_round)):
         flags.append("noisy_host")
     rank_us = tuple(statistics.median(own) for own in zip(*samples.rank_us, strict=True))
-    if is_of_batches and rank_us and max(rank_us) < ADVISORY_RATIO * kernel_us:
+    least_us = 0.0 if samples.is_open else ADVISORY_RATIO * _median(batches.kernel_us)
+    if rank_us and max(rank_us) < least_us:
         flags.append("timing_mismatch")
-    speedup = baseline_us / kernel_us
     low, high = scored.interval
     timing = Timing(
         kernel_us=kernel_us,
         baseline_us=baseline_us,
-        speedup=speedup,
-        speedup_low=min(low, speedup),
-        speedup_high=max(high, speedup),
+        speedup=scored.speedup,
+        speedup_low=min(low, scored.speedup),
+        speedup_high=max(high, scored.speedup),
         kernel_single_us=_median(single.kernel_us),
         baseline_single_us=_median(single.baseline_us),
         empty_us=shown.empty_us,
@@ -194,6 +226,12 @@ def scatter_of_empty(walls: Walls) -> float | None:
     return scatter if scatter > _median(walls.kernel_us) * walls.calls else None
 
 
+def _is_disturbed(scored: Walls, alone: Walls) -> bool:
+    if scatter_of_empty(scored) is not None:
+        return scatter_of_empty(scored.against(alone)) is None
+    return scored.speedup > DISTURBED_RATIO * scored.against(alone).speedup
+
+
 def _median(times_us: Sequence[float]) -> float:
     return statistics.median(times_us) if times_us else 0.0
 
@@ -227,23 +265,33 @@ def _is_noisy(baseline_us: Sequence[float]) -> bool:
 
 def is_suspect(samples: Samples) -> bool:
     """Return whether calls inside a batch seem to be merged."""
-    return _looks_merged(samples) or _is_faster_only_together(samples)
+    batches, single = samples.batches, samples.fair_single
+    return _looks_merged(batches, single) or _is_faster_only_together(batches, single)
 
 
-def _is_faster_only_together(samples: Samples) -> bool:
+def may_hide_merging(samples: Samples) -> bool:
+    """Return whether a kernel would be suspect if single calls of the reference were as fast as
+    those in batches: then it has to be known whether they were slowed down."""
+    if samples.is_open or is_suspect(samples):
+        return False
+    single, usual_us = samples.single, _median(samples.batches.baseline_us)
+    fast = replace(single, baseline=[single.empty_us + usual_us])
+    return is_suspect(replace(samples, single=fast))
+
+
+def _is_faster_only_together(batches: Walls, single: Walls) -> bool:
     """Return whether a kernel beats the reference in batches, and not when its calls come one by
     one, where it loses more than the reference by a time that noise hardly explains."""
-    batches, single = samples.batches, samples.single
     if single.gain_us > 0 or batches.gain_us - single.gain_us <= ONLY_TOGETHER_US:
         return False
     low, _ = batches.interval
     return low > 1
 
 
-def _looks_merged(samples: Samples) -> bool:
+def _looks_merged(batches: Walls, single: Walls) -> bool:
     """Return whether a kernel loses far more than the reference when its calls come one by one, in
     proportion and in time: a launch that nothing hides costs the shortest kernels most."""
-    kernel, alone = _median(samples.batches.kernel_us), _median(samples.single.kernel_us)
-    usual, usual_alone = _median(samples.batches.baseline_us), _median(samples.single.baseline_us)
+    kernel, alone = _median(batches.kernel_us), _median(single.kernel_us)
+    usual, usual_alone = _median(batches.baseline_us), _median(single.baseline_us)
     in_proportion = alone / kernel > MERGED_CALLS_RATIO * max(1.0, usual_alone / usual)
     return in_proportion and alone - kernel > max(0.0, usual_alone - usual) + MERGED_CALLS_US

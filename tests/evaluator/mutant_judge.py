@@ -24,10 +24,10 @@ from evaluator.oracle.group import OracleGroup
 from evaluator.oracle.rank import OracleRank
 from evaluator.sandbox import logs, multicast_guard, rank_group, sandbox, seccomp
 from evaluator.sandbox.pausing import Pauser
-from evaluator.timing import timing
 from problems.spec import Problem
 from problems.trials import TrialSpec, plain_trial
 from tests.evaluator.mutating import forgive, launch_after, replace, without_arguments
+from tests.evaluator.mutations_of_times import OF_TIMES
 from tests.evaluator.tuned_judge import hurried, with_device
 
 
@@ -219,11 +219,6 @@ def stops_first_threads() -> None:
     replace(Pauser, "_record", nothing)
 
 
-def no_reference_alone() -> None:
-    """What the reference does when the submission has ended changes nothing."""
-    replace(timing.Samples, "is_disturbed", property(lambda _: False))
-
-
 def errors_beside_are_ours() -> None:
     """Where ours fail beside a submission, that is our error, however often."""
     replace(process.Judge, "_judged", lambda self, job: self._run(job, phases.run_phases))
@@ -254,8 +249,8 @@ MUTATIONS: dict[str, Callable[[], None]] = {
         no_log_cap,
         no_kill,
         stops_first_threads,
-        no_reference_alone,
         errors_beside_are_ours,
+        *OF_TIMES,
     )
 }
 

@@ -24,9 +24,10 @@ from evaluator import (
     Verdict,
 )
 from evaluator.evaluate import Cancelled, evaluate
+from evaluator.host.load import ANSWERS_S, MOST_PATIENCE, RUNS, limit_s, most_job_s
 from evaluator.judge.prefork import PreforkServer
 from evaluator.messages.codec import decode
-from evaluator.messages.job import Backend
+from evaluator.messages.job import Backend, Limits
 from evaluator.messages.report import UNCLEAN_HOST
 from evaluator.sandbox.sandbox import REPOSITORY
 from tests.evaluator.judging import judged
@@ -197,21 +198,40 @@ def test_processes_that_cannot_be_ended_do_not_undo_a_verdict(
     assert UNCLEAN_HOST in report.flags
 
 
-def test_a_failure_of_ours_beside_a_kernel_may_be_a_coincidence() -> None:
+@pytest.mark.parametrize("tuning", ["unlucky", "bereaved"])
+def test_a_failure_of_ours_beside_a_kernel_may_be_a_coincidence(tuning: str) -> None:
     tuned = str(Path(__file__).with_name("tuned_judge.py"))
-    with PreforkServer(warm=False, program=(tuned, "unlucky")) as unlucky:
+    with PreforkServer(warm=False, program=(tuned, tuning)) as unlucky:
         report = evaluate(named("honest", "all_reduce").job, prefork=unlucky)
     assert report.verdict is Verdict.OK
     assert report.timing is not None
 
 
-def test_a_failure_of_ours_that_needs_no_kernel_is_ours() -> None:
+@pytest.mark.parametrize(
+    ("tuning", "error"), [("broken", "no reference at all"), ("frail", "never any times")]
+)
+def test_a_failure_of_ours_that_needs_no_kernel_is_ours(tuning: str, error: str) -> None:
     tuned = str(Path(__file__).with_name("tuned_judge.py"))
     with (
-        PreforkServer(warm=False, program=(tuned, "broken")) as broken,
-        pytest.raises(EvaluatorError, match="no reference at all"),
+        PreforkServer(warm=False, program=(tuned, tuning)) as ours,
+        pytest.raises(EvaluatorError, match=error),
     ):
-        evaluate(named("honest", "all_reduce").job, prefork=broken)
+        evaluate(named("honest", "all_reduce").job, prefork=ours)
+
+
+def test_a_job_ends_by_limits_of_its_own_before_its_judge_is_killed() -> None:
+    limits = Limits()
+    phases = [Phase.BUILD] * 2 + [Phase.VERIFY] * 2 + [Phase.TIMED] * 3
+    run_s = sum(limit_s(phase, limits, MOST_PATIENCE) for phase in phases) + ANSWERS_S
+    assert most_job_s(limits) > (RUNS + 1) * run_s
+
+
+@pytest.mark.parametrize("tuning", ["guarded", "accounting"])
+def test_the_judge_works_and_times_with_nothing_of_a_submission_beside(tuning: str) -> None:
+    tuned = str(Path(__file__).with_name("tuned_judge.py"))
+    kernel = named("misbehaving", "files_in_flight_left_behind")
+    with PreforkServer(warm=False, program=(tuned, tuning)) as own:
+        assert evaluate(kernel.job, prefork=own).verdict is Verdict.OK
 
 
 @pytest.mark.parametrize("parameters", ["tensor", "tensor, src=0"])

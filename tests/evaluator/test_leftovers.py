@@ -7,6 +7,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -47,6 +48,29 @@ def test_only_leaves_of_the_dead_are_removed() -> None:
     assert not any(path.exists() for path in left)
     assert mine.pids.exists()
     assert mine.remove()
+
+
+@pytest.mark.parametrize(
+    ("left_mib", "is_waited_for"),
+    [([900, 500, 100, 17, 3], True), ([9, 5, 3], False)],
+    ids=["much", "little"],
+)
+def test_memory_of_the_dead_is_waited_for_while_it_is_being_freed(
+    left_mib: list[int], is_waited_for: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    left = iter(left_mib)
+    monkeypatch.setattr(cgroup.Leaf, "memory_bytes", property(lambda _: next(left) << 20))
+    cgroup.Leaf(memory=tmp_path, pids=tmp_path, version=2).settle()
+    assert (next(left, None) is None) is is_waited_for
+
+
+def test_memory_that_stays_is_not_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cgroup.Leaf, "memory_bytes", 900 << 20)
+    began = time.monotonic()
+    cgroup.Leaf(memory=tmp_path, pids=tmp_path, version=2).settle()
+    assert time.monotonic() - began < cgroup.SETTLE_S / 2
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="cgroup leaves need root here")

@@ -41,7 +41,10 @@ ESCAPED = {
     "writable_proc": "writes_kernel_settings",
     "stops_first_threads": "reads_inputs_while_written",
 }
-ELSEWHERE = {"no_multicast_guard": "test_multicast_guard.py"}
+ELSEWHERE = {
+    "no_multicast_guard": "test_multicast_guard.py",
+    "four_rounds_decide": "test_reference_alone.py",
+}
 SLOWED = 1.5
 STILL_RUNNING = (
     "vfork_waits_beside_spinning_threads",
@@ -57,6 +60,9 @@ OTHERS = {
     "names_are_text": "names_that_are_no_text",
     "no_reference_alone": "timers_fire_while_paused",
     "errors_beside_are_ours": "uses_up_epoll_watches",
+    "memory_of_the_dead_is_left": "files_in_flight_left_behind",
+    "single_calls_beside_count": "slow_one_by_one",
+    "oracle_works_beside": "burns_while_answers_are_made",
 }
 
 
@@ -116,6 +122,25 @@ def test_where_names_are_taken_for_text_one_that_is_none_is_our_error() -> None:
 def test_without_the_reference_alone_what_slows_it_down_is_a_speedup() -> None:
     reports = [_mutant_report("no_reference_alone", OTHERS["no_reference_alone"]) for _ in range(3)]
     assert max(report.timing.speedup for report in reports if report.timing) > SLOWED
+
+
+@pytest.mark.parametrize(
+    "kernel", ["files_in_flight_left_behind", "timers_and_shared_memory_left_behind"]
+)
+def test_without_a_wait_the_kernel_still_frees_memory_beside_the_reference(kernel: str) -> None:
+    with pytest.raises(EvaluatorError, match="MiB of the dead are left"):
+        _mutant_report("memory_of_the_dead_is_left", kernel)
+
+
+def test_without_the_reference_alone_slow_single_calls_hide_merged_ones() -> None:
+    report = _mutant_report("single_calls_beside_count", OTHERS["single_calls_beside_count"])
+    assert report.verdict is Verdict.OK
+    assert "superbatch_suspect" not in report.flags
+
+
+def test_without_its_pauses_a_submission_is_at_work_beside_the_judge() -> None:
+    with pytest.raises(EvaluatorError, match="works beside a submission"):
+        _mutant_report("oracle_works_beside", OTHERS["oracle_works_beside"])
 
 
 @pytest.mark.alone  # what it uses up is every run's of this user

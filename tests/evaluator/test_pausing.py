@@ -9,6 +9,7 @@ import struct
 import time
 from collections.abc import Callable, Iterator
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -129,6 +130,54 @@ def test_what_cannot_be_stopped_is_its_own_fault(
         before = counters()
         time.sleep(0.05)
         assert counters() > before
+
+
+class LateFreezer:
+    """Says of each freeze for so many looks that it is not there yet."""
+
+    processor_s = 0.0
+
+    def __init__(self, late: int) -> None:
+        self.late = self.left = late
+
+    def freeze(self) -> None:
+        self.left = self.late
+
+    def thaw(self) -> None:
+        """Let go."""
+
+    @property
+    def is_frozen(self) -> bool:
+        self.left -= 1
+        return self.left < 0
+
+
+def pause_by(freezer: LateFreezer, times: int) -> None:
+    own: Any = freezer
+    pauser = pausing.Pauser(freezer=own, pids=list)
+    for _ in range(times):
+        with pauser.paused():
+            pass
+
+
+@pytest.fixture
+def _hasty(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in (("SPIN_S", 0.0), ("POLL_S", 0.0), ("POLLS_A_TRY", 1000)):
+        monkeypatch.setattr(pausing, name, value)
+    monkeypatch.setattr(pausing, "MOST_POLLS", 300)
+
+
+@pytest.mark.usefixtures("_hasty")
+def test_pauses_that_all_take_long_come_to_an_end_together() -> None:
+    pause_by(LateFreezer(250), times=1)
+    with pytest.raises(Fault, match="in all") as caught:
+        pause_by(LateFreezer(250), times=2)
+    assert (caught.value.verdict, caught.value.cause) == (Verdict.RESOURCE_LIMIT, "pause")
+
+
+@pytest.mark.usefixtures("_hasty")
+def test_pauses_that_take_a_little_longer_go_on() -> None:
+    pause_by(LateFreezer(pausing.POLLS_A_SPAN), times=50)
 
 
 def test_a_wait_for_a_child_that_starts_a_program_is_waited_for(

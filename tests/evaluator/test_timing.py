@@ -101,6 +101,12 @@ def test_a_rank_that_claims_far_too_little_time_is_flagged() -> None:
     assert "timing_mismatch" in summarise(own)[1]
 
 
+def test_so_is_one_whose_calls_seem_to_be_merged() -> None:
+    own = samples(10.0, 300.0, single_us=240.0)
+    own.rank_us = [[1.0, 2.0]]
+    assert summarise(own)[1] == ("superbatch_suspect", "timing_mismatch")
+
+
 @pytest.mark.parametrize(
     ("batches", "elapsed_s", "expected"),
     [

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import signal
 import sys
+import time
+from collections.abc import Callable, Iterator
 from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 from evaluator.diagnosis import watch
+from evaluator.host.cgroup import Leaf
 from evaluator.host.cores import Cores
 from evaluator.host.host import MULTICAST_OFF, Host, host_for
-from evaluator.judge import phases, pool, prefork, process
-from evaluator.judge.run_context import RunContext
+from evaluator.judge import phases, pool, prefork, process, run_context, timed_phase
+from evaluator.judge.run_context import RunContext, TimedBatch
 from evaluator.judge.timed_phase import time_both
 from evaluator.messages.faults import EvaluatorError, Survivors
 from evaluator.messages.job import Device, Job
@@ -19,6 +25,12 @@ from evaluator.sandbox.logs import LogCollector
 from evaluator.sandbox.rank_group import RankGroup
 from evaluator.timing import pace, timing
 from evaluator.timing.timing import Samples
+
+if TYPE_CHECKING:
+    from evaluator.oracle.group import OracleGroup
+
+
+UNFREED_BYTES = 256 << 20
 
 
 def hurried() -> None:
@@ -97,6 +109,108 @@ def spacious() -> None:
     pool.host_for = _with_cores  # type: ignore[attr-defined]
 
 
+def disturbed() -> None:
+    """Has a clock by which batches of the reference take ten times as long beside a submission, and
+    still longer in three rounds after it."""
+    hurried()
+    pace.PACES[Device.CPU] = replace(pace.PACES[Device.CPU], least_batches=7)
+    slow = {0: 10.0, 1: 100.0, 2: 100.0, 3: 100.0}
+    _dilate(lambda batch, alone: slow.get(alone, 1.0) if len(batch) > 1 else 1.0)
+
+
+def disturbed_singles() -> None:
+    """Has a clock by which single calls of the reference take much longer beside a submission."""
+    hurried()
+    _dilate(lambda batch, alone: 1.0 if alone or len(batch) > 1 else 100.0)
+
+
+def _dilate(factor: Callable[[tuple[int, ...], int], float]) -> None:
+    """Have calls of the reference take so many times as long. Beside a submission they are of the
+    0th batch; when it has ended they are of the first, the second, and so on."""
+    real, alone = run_context.timed_batch, [0]
+
+    def dilated(
+        side: RankGroup, oracle: OracleGroup, batch: tuple[int, ...], *, made: int | None = None
+    ) -> TimedBatch:
+        timed = real(side, oracle, batch, made=made)
+        if side.side != pool.REFERENCE or made is not None:
+            return timed
+        wall_us = timed.wall_us * factor(batch, alone[0])
+        alone[0] += alone[0] > 0 and len(batch) > 1
+        return replace(timed, wall_us=wall_us)
+
+    def time_alone(context: RunContext, samples: Samples) -> None:
+        alone[0] = 1
+        timed_phase.time_alone(context, samples)
+
+    vars(timed_phase)["timed_batch"] = dilated
+    vars(phases)["time_alone"] = time_alone
+
+
+def guarded() -> None:
+    """Fails where the oracle makes inputs or compares while a submission may run, after a build."""
+    hurried()
+    from evaluator.oracle.group import OracleGroup
+
+    paused, standing = RankGroup.paused, set[str]()
+
+    @contextlib.contextmanager
+    def noted(self: RankGroup) -> Iterator[None]:
+        with paused(self):
+            standing.add(self.side)
+            yield
+            standing.remove(self.side)
+
+    def guard(work: Callable[..., Any]) -> Callable[..., Any]:
+        def only_then(self: OracleGroup, *given: Any) -> Any:
+            if self._size and pool.SUBMISSION not in standing:
+                raise EvaluatorError("the oracle works beside a submission")
+            return work(self, *given)
+
+        return only_then
+
+    RankGroup.paused = noted  # type: ignore[method-assign]
+    for name in ("refresh", "check"):
+        setattr(OracleGroup, name, guard(getattr(OracleGroup, name)))
+
+
+def accounting() -> None:
+    """Fails where the kernel has yet to free much memory of a submission that has ended."""
+    hurried()
+    remove = Leaf.remove
+
+    def remove_freed(self: Leaf, timeout_s: float = 10.0) -> bool:
+        if (left := self.memory_bytes) > UNFREED_BYTES:
+            raise EvaluatorError(f"{left >> 20} MiB of the dead are left")
+        return remove(self, timeout_s)
+
+    Leaf.remove = remove_freed  # type: ignore[method-assign]
+
+
+def frail() -> None:
+    """Fails in the timed phase, whatever kernel is judged."""
+    hurried()
+
+    def fail(context: RunContext) -> Samples:
+        raise EvaluatorError("never any times")
+
+    vars(phases)["time_both"] = fail
+
+
+def bereaved() -> None:
+    """Loses one of the oracle's workers once beside a submission."""
+    hurried()
+
+    def lose(context: RunContext) -> Samples:
+        vars(phases)["time_both"] = time_both
+        workers = context.oracle._workers
+        os.kill(workers._pids[0], signal.SIGKILL)
+        time.sleep(0.2)
+        return time_both(context)
+
+    vars(phases)["time_both"] = lose
+
+
 def with_device() -> None:
     """Has sandboxes as on a host with GPUs, on which NVLink multicast is off."""
     hurried()
@@ -127,6 +241,12 @@ TUNINGS = {
         unhurried,
         spacious,
         with_device,
+        disturbed,
+        disturbed_singles,
+        guarded,
+        accounting,
+        frail,
+        bereaved,
     )
 }
 

@@ -1,0 +1,123 @@
+"""When a submission has ended, the reference alone tells whether it was slowed down beside it."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import pytest
+
+from evaluator.evaluate import evaluate
+from evaluator.judge.prefork import PreforkServer
+from evaluator.messages.report import Report, Verdict
+from evaluator.timing.pace import ALONE_ROUNDS
+from evaluator.timing.timing import Samples, Walls, may_hide_merging, summarise
+from tests.evaluator.kernel_files import named
+
+TUNED = Path(__file__).with_name("tuned_judge.py")
+MUTANT = Path(__file__).with_name("mutant_judge.py")
+CALLS, EMPTY_US, ROUNDS, RUNS = 16, 300.0, 8, 400
+
+
+def judged_by(program: Path, tuning: str, kernel: str) -> Report:
+    with PreforkServer(warm=False, program=(str(program), tuning)) as tuned:
+        return evaluate(named(*kernel.split("/")).job, prefork=tuned)
+
+
+def batches(times_us: list[float]) -> Walls:
+    walls = [EMPTY_US + CALLS * us for us in times_us]
+    return Walls(calls=CALLS, kernel=walls, baseline=walls, empty=[EMPTY_US] * len(walls))
+
+
+def single_calls(kernel_us: float, baseline_us: float) -> Walls:
+    return Walls(
+        calls=1,
+        per_round=CALLS,
+        kernel=[EMPTY_US + kernel_us] * CALLS,
+        baseline=[EMPTY_US + baseline_us + at for at in range(CALLS)],
+        empty=[EMPTY_US] * CALLS,
+    )
+
+
+def few_rounds_alone(slowed: float, scatter: float, chooser: random.Random) -> Samples:
+    """A kernel as fast as the reference, which was `slowed` beside it, on a host that scatters."""
+
+    def noisy(us: float) -> list[float]:
+        return [us * chooser.lognormvariate(0.0, scatter) for _ in range(ROUNDS)]
+
+    both = batches(noisy(100.0))
+    both.baseline = batches(noisy(100.0 * slowed)).baseline
+    alone = batches(noisy(100.0)[:ALONE_ROUNDS])
+    return Samples(batches=both, single=single_calls(100.0, 100.0 * slowed), alone=alone)
+
+
+def share_settled(slowed: float, scatter: float) -> float:
+    chooser = random.Random(1)
+    return sum(few_rounds_alone(slowed, scatter, chooser).is_settled for _ in range(RUNS)) / RUNS
+
+
+def test_few_rounds_are_enough_where_a_host_is_quiet() -> None:
+    assert share_settled(slowed=1.0, scatter=0.05) > 0.95
+
+
+@pytest.mark.parametrize("scatter", [0.05, 0.2, 0.4])
+def test_few_rounds_are_not_enough_to_miss_a_reference_that_was_slowed(scatter: float) -> None:
+    """By their median alone, every tenth or so is missed where times scatter by two fifths."""
+    assert share_settled(slowed=2.0, scatter=scatter) < 0.005
+    chooser = random.Random(1)
+    missed = [not few_rounds_alone(2.0, 0.4, chooser).is_disturbed for _ in range(RUNS)]
+    assert sum(missed) / RUNS > 0.02
+
+
+def test_rounds_alone_that_leave_it_open_are_followed_by_as_many_as_before() -> None:
+    report = judged_by(TUNED, "disturbed", "honest/all_reduce")
+    assert report.verdict is Verdict.OK
+    assert "reference_disturbed" in report.flags
+    assert report.timing is not None
+    assert report.timing.speedup_low < 3
+
+
+def test_where_few_rounds_decide_a_slow_start_hides_a_slowed_reference() -> None:
+    report = judged_by(MUTANT, "four_rounds_decide", "honest/all_reduce")
+    assert report.timing is not None
+    assert "reference_disturbed" not in report.flags
+    assert report.timing.speedup > 3
+
+
+def test_slow_single_calls_of_the_reference_do_not_hide_merged_ones() -> None:
+    report = judged_by(TUNED, "disturbed_singles", "misbehaving/slow_one_by_one")
+    assert {"superbatch_suspect", "reference_disturbed"} <= set(report.flags)
+    assert report.timing is not None
+    assert report.timing.speedup_low < 1
+
+
+def merged(single_us: float, baseline_single_us: float) -> Samples:
+    """A kernel that takes a third of the reference's time in batches."""
+    both = batches([100.0] * ROUNDS)
+    both.baseline = batches([300.0] * ROUNDS).baseline
+    return Samples(batches=both, single=single_calls(single_us, baseline_single_us))
+
+
+def test_single_calls_are_timed_alone_where_slow_ones_could_hide_merged_calls() -> None:
+    assert may_hide_merging(merged(single_us=900.0, baseline_single_us=1000.0))
+    assert not may_hide_merging(merged(single_us=110.0, baseline_single_us=1000.0))
+    assert not may_hide_merging(merged(single_us=900.0, baseline_single_us=310.0))
+
+
+def test_a_kernel_that_looks_merged_beside_single_calls_alone_is_scored_by_those() -> None:
+    own = merged(single_us=900.0, baseline_single_us=1000.0)
+    own.single_alone = single_calls(0.0, 320.0)
+    timing, flags = summarise(own)
+    assert flags == ("superbatch_suspect", "reference_disturbed")
+    assert timing.speedup == pytest.approx(327.5 / 900)
+
+
+@pytest.mark.parametrize("alone_us", [900.0, 5000.0])
+def test_single_calls_alone_that_are_hardly_faster_or_slower_change_nothing(
+    alone_us: float,
+) -> None:
+    own = merged(single_us=900.0, baseline_single_us=1000.0)
+    own.single_alone = single_calls(0.0, alone_us)
+    timing, flags = summarise(own)
+    assert flags == ()
+    assert timing.speedup == pytest.approx(3.0)
