@@ -41,6 +41,7 @@ class RunContext:
     findings: Findings
     emit: Emit
     slabs: Slabs = field(default_factory=dict)
+    call_s: float = 0.0  # of the last trial
     is_reference_called: bool = False
 
     @property
@@ -85,6 +86,7 @@ class RunContext:
             world_size=self.job.world_size,
             threads=self.host.threads,
             device=self.job.device,
+            placement=self.job.placement,
             cores=self.host.cores.helping if self.host.cores else (),
         )
         side.start(setup)
@@ -123,12 +125,15 @@ class RunContext:
         return Fault(Verdict.HOST_UNSUPPORTED, "gpu_memory", message)
 
 
-def trial_call(side: RankGroup, oracle: OracleGroup) -> None:
-    """Make one call of every rank, which do not start at the same moment."""
+def trial_call(side: RankGroup, oracle: OracleGroup) -> float:
+    """Make one call of every rank, which do not start at the same moment; return the seconds until
+    the last is done."""
     side.arm()
     sequence = side.stage(Command.CALL, (0,))
+    began = time.monotonic()
     oracle.release(side.side, (0,), sequence, max_skew_s=MAX_SKEW_S)
     side.wait()
+    return time.monotonic() - began
 
 
 @dataclass(frozen=True, kw_only=True)
