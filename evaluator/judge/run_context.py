@@ -16,7 +16,7 @@ from evaluator.host.host import Host
 from evaluator.judge.findings import Findings
 from evaluator.judge.pool import SUBMISSION, WorkerPool
 from evaluator.messages.faults import EvaluatorError, Fault, GpuFull
-from evaluator.messages.job import Device, Job
+from evaluator.messages.job import Device, Job, Placement
 from evaluator.messages.rank_setup import RankSetup
 from evaluator.messages.report import Phase, Progress, Verdict
 from evaluator.sandbox.rank_group import RankGroup
@@ -119,7 +119,8 @@ class RunContext:
                     f"the ranks hold {own_bytes >> 30} GiB of GPU {gpu.index}, and others need some"
                 )
                 return Fault(Verdict.OOM, "gpu_memory", message)
-        if self.findings.phase is not Phase.BUILD:
+        is_shared = self.job.placement is Placement.SHARED  # others' runs may hold the rest
+        if self.findings.phase is not Phase.BUILD and not is_shared:
             return None
         message = "the inputs and their answers need more memory than this host's GPUs have"
         return Fault(Verdict.HOST_UNSUPPORTED, "gpu_memory", message)
