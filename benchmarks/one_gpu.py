@@ -229,7 +229,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--parallel", type=int, default=6, help="how many judges at a time")
     parser.add_argument("--budget-s", type=float, default=540.0, help="start none after this long")
     parser.add_argument("--reports", type=Path, help="also whole reports, a line each")
-    return parser.parse_args()
+    return parser.parse_intermixed_args()
 
 
 def main() -> int:
