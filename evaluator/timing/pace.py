@@ -13,7 +13,7 @@ MIN_TIMED_S = 0.5
 SINGLE_CALLS = 16  # of a round
 LEAST_ROUNDS = 2  # one says nothing of how rounds scatter
 ALONE_ROUNDS = 4
-# Of the race screen: calls back to back, as many as are found there and fit on one GPU.
+# Of the race screen: calls back to back, fewer where they take much memory or time.
 RACE_CALLS, MOST_RACE_BYTES = 20, 4 << 30
 LEAST_RACE_CALLS, RACE_SERIES_S = 6, 6.0
 
@@ -26,7 +26,7 @@ def race_calls(call_bytes: int) -> int:
 
 def race_series(laid_out: int, call_s: float) -> int:
     """Return how many of the calls that are laid out a series makes that take `call_s` each."""
-    return min(laid_out, max(LEAST_RACE_CALLS, int(RACE_SERIES_S / max(call_s, 1e-6))))
+    return min(laid_out, RACE_CALLS, max(LEAST_RACE_CALLS, int(RACE_SERIES_S / max(call_s, 1e-6))))
 
 
 @dataclass(frozen=True, kw_only=True)

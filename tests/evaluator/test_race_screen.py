@@ -148,6 +148,7 @@ def test_a_series_is_as_long_as_memory_and_time_allow() -> None:
     assert race_series(RACE_CALLS, 0.5) == 12
     assert race_series(RACE_CALLS, 60.0) == 6
     assert race_series(2, 60.0) == 2
+    assert race_series(64, 0.0) == RACE_CALLS
 
 
 def test_an_ok_shared_run_was_checked_and_nothing_was_timed() -> None:
