@@ -1,17 +1,26 @@
-"""Indices of GPUs where every rank has the same one; no GPU is needed to see what becomes of
-them."""
+"""Where every rank has the same GPU: what indices mean, and what it lacks. No GPU is needed to see
+it."""
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import torch
 
+from evaluator.host.host import Host
+from evaluator.judge.findings import Findings
+from evaluator.judge.run_context import RunContext
+from evaluator.messages.faults import Fault
+from evaluator.messages.job import Device, Job, Placement
+from evaluator.messages.report import Phase, Verdict
 from evaluator.rank.one_gpu import OnlyGpu, names_devices
 from evaluator.sandbox.sandbox import REPOSITORY
+from tests.evaluator.test_messages import REPORT
 
 
 @pytest.mark.parametrize(
@@ -60,3 +69,37 @@ def test_torch_is_told_so_in_a_rank() -> None:
         "assert torch.zeros(2, device='cpu').sum().item() == 0\n"
     )
     subprocess.run([sys.executable, "-c", program], cwd=REPOSITORY, check=True)
+
+
+@pytest.mark.parametrize("placement", Placement)
+def test_a_full_gpu_that_others_share_is_not_the_kernels_fault(placement: Placement) -> None:
+    job = Job(problem="allreduce", source="x", device=Device.CUDA, placement=placement)
+    process = SimpleNamespace(process=SimpleNamespace(pid=os.getpid()))
+    alive: Any = {
+        "pool": SimpleNamespace(host=Host(gpus=(), threads=1, poll_s=0.0)),
+        "submission": SimpleNamespace(sandbox=process),
+        "emit": lambda progress: None,
+    }
+    context = RunContext(job=job, findings=Findings(phase=Phase.VERIFY), **alive)
+    fault = context.fault_of_full_gpu()
+    is_shared = placement is Placement.SHARED
+    assert (fault.verdict if fault else None) == (Verdict.HOST_UNSUPPORTED if is_shared else None)
+
+
+@pytest.mark.parametrize(
+    ("device", "placement", "verdict"),
+    [
+        (Device.CUDA, Placement.SHARED, Verdict.HOST_UNSUPPORTED),
+        (Device.CUDA, Placement.FULL, Verdict.OOM),
+        (Device.CPU, Placement.SHARED, Verdict.OOM),
+    ],
+)
+def test_a_report_spares_what_only_one_gpu_lacks(
+    device: Device, placement: Placement, verdict: Verdict
+) -> None:
+    job = Job(problem="allreduce", source="x", device=device, placement=placement)
+    known = {name: getattr(REPORT, name) for name in ("environment", "isolation", "problem")}
+    fault = Fault(Verdict.OOM, "gpu_memory", "rank 1: CUDA out of memory", ranks=(1,))
+    report = Findings().report(job, fault, {**known, "problem_digest": "p"})
+    assert (report.verdict, report.placement, report.ranks) == (verdict, placement, (1,))
+    assert "CUDA out of memory" in report.message
