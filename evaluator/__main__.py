@@ -14,7 +14,7 @@ from evaluator.evaluate import evaluate
 from evaluator.host.gpus import offered
 from evaluator.messages.codec import encode
 from evaluator.messages.faults import EvaluatorError
-from evaluator.messages.job import Backend, Device, Dtype, Job, Profile, limits_of
+from evaluator.messages.job import Backend, Device, Dtype, Job, Placement, Profile, limits_of
 from evaluator.messages.report import Progress, Verdict
 from evaluator.pretty import pretty
 from evaluator.sandbox import multicast_guard
@@ -50,6 +50,13 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("--dtype", type=Dtype, choices=list(Dtype), default=Dtype.FLOAT32)
     run.add_argument("--profile", type=Profile, choices=list(Profile), default=Profile.HARDENED)
     run.add_argument("--device", type=Device, choices=list(Device), default=Device.CPU)
+    run.add_argument(
+        "--placement",
+        type=Placement,
+        choices=list(Placement),
+        default=Placement.FULL,
+        help="full: a GPU for each rank; shared: all on the first, checked and not timed",
+    )
     run.add_argument("--backend", type=Backend, choices=list(Backend), default=Backend.PYTORCH)
     run.add_argument("--trials", type=int, default=6, help="correctness trials (default 6)")
     run.add_argument("--pretty", action="store_true", help="a summary instead of JSON")
@@ -71,6 +78,7 @@ def _job(arguments: argparse.Namespace) -> Job:
         dtype=arguments.dtype,
         profile=arguments.profile,
         device=arguments.device,
+        placement=arguments.placement,
         trials=arguments.trials,
         limits=limits_of(arguments.device),
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from evaluator.messages.job import Placement
 from evaluator.messages.report import Report, Trial
 
 
@@ -22,6 +23,8 @@ def pretty(report: Report) -> str:
             f"  one call at a time: kernel {time.kernel_single_us:.1f} us,"
             f" reference {time.baseline_single_us:.1f} us"
         )
+    if report.placement is Placement.SHARED:
+        lines.append("  placement: shared (all ranks on one device; checked, not timed)")
     if report.flags:
         lines.append(f"  flags: {', '.join(report.flags)}")
     spent = ", ".join(f"{phase} {seconds:.2f} s" for phase, seconds in report.phase_s.items())

@@ -11,28 +11,41 @@ from math import prod
 import torch
 import torch.distributed as dist
 
+from problems import staged_collectives
 from problems.spec import Dims, GroupRef
 
 
 def join_world(
-    device_type: str, store: str, rank: int, world_size: int, timeout_s: float = 1800.0
+    device_type: str,
+    store: str,
+    rank: int,
+    world_size: int,
+    timeout_s: float = 1800.0,
+    *,
+    is_shared: bool = False,
 ) -> torch.device:
     """Make this process a rank of the default group, which meets at the file `store`.
 
     Returns the rank's device: with `cuda` the GPU of its number, current from now on, and NCCL
-    joins the ranks; with `cpu` gloo does.
+    joins the ranks; with `cpu` gloo does. Where ranks share a device it is the first, and gloo
+    exchanges copies in host memory, whatever the device.
     """
-    device = torch.device(device_type, rank) if device_type == "cuda" else torch.device("cpu")
+    device = torch.device("cpu")
+    if device_type == "cuda":
+        device = torch.device("cuda", 0 if is_shared else rank)
+    is_nccl = device.type == "cuda" and not is_shared
+    if is_shared:
+        staged_collectives.install()
     if device.type == "cuda":
         torch.cuda.set_device(device)
         torch.backends.cudnn.allow_tf32 = False  # a float32 convolution is one, as products are
     dist.init_process_group(
-        "nccl" if device.type == "cuda" else "gloo",
+        "nccl" if is_nccl else "gloo",
         init_method=f"file://{store}",
         rank=rank,
         world_size=world_size,
         timeout=timedelta(seconds=timeout_s),
-        device_id=device if device.type == "cuda" else None,
+        device_id=device if is_nccl else None,
     )
     return device
 

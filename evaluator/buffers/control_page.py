@@ -35,6 +35,7 @@ class Command(IntEnum):
     CHAIN = 5
     WARM_UP = 6
     EMPTY = 7
+    SERIES = 8
 
 
 class ControlPage:

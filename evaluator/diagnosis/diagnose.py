@@ -56,12 +56,15 @@ def _describe(check: OutputCheck) -> str:
 
 
 def sentence(fault: Fault | None, found: Diagnosis, timing: Timing | None) -> str:
-    """Return the verdict's reason, for people."""
+    """Return the verdict's reason, for people. Without a timing an ok run was shared."""
     if fault is not None:
         if fault.verdict is Verdict.TIMEOUT and found.evidence:
             return f"{fault.message}: {found.evidence}"
+        if found.verdict is Verdict.HOST_UNSUPPORTED is not fault.verdict:
+            return f"ranks that share a GPU may not have what it needs: {fault.message}"
         return fault.message
-    assert timing is not None
+    if timing is None:
+        return "every output of every call was right; all ranks shared a device, nothing was timed"
     gain = (
         f"{timing.speedup:.2f}x the reference"
         f" (95 % interval {timing.speedup_low:.2f} to {timing.speedup_high:.2f})"
@@ -119,6 +122,16 @@ def refine(
     return known
 
 
+def unblamed(found: Diagnosis) -> Diagnosis:
+    """Return what ranks on one GPU may lack by that alone as host_unsupported: on GPUs of their own
+    it may be no failure. It is evidence of the ranks', but gains them nothing but another host."""
+    is_known = found.verdict in (*CLAIMS_OF_CODE, Verdict.OOM)
+    if not is_known or found.cause not in _LACKS_OF_ONE_GPU:
+        return found
+    return replace(found, verdict=Verdict.HOST_UNSUPPORTED, cause="host")
+
+
+_LACKS_OF_ONE_GPU = {"gpu_memory", "invalid_device", "multicast", "nccl", "one_gpu", "peer_access"}
 CLAIMS_OF_CODE = (Verdict.BUILD_ERROR, Verdict.IMPORT_ERROR, Verdict.RUNTIME_ERROR)
 
 # What they leave open is in the traceback, above the exception that a rank claimed.

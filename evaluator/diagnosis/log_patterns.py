@@ -133,6 +133,7 @@ GPU = _signs(
         r"|CUDA_ERROR_INVALID_VALUE",
         "gpu_hardware": r"uncorrectable ECC error encountered|uncorrectable NVLink error"
         r"|cudaErrorHardwareStackError",
+        "one_gpu": r"ranks that share a GPU have no ",
         "no_gpu": r"no CUDA-capable device is detected|Found no NVIDIA driver on your system"
         r"|Torch not compiled with CUDA enabled|CUDA_HOME environment variable is not set",
     },

@@ -43,6 +43,8 @@ COLLECTIVES = frozenset(
         *("scatter_object_list", "new_group", "init_process_group", "rendezvous"),
     }
 )
+# torch's own, or ours in its place where ranks share a GPU.
+_COLLECTIVE_CODE = re.compile(r"/torch/distributed/|/problems/staged_collectives\.py$")
 PAIRWISE = frozenset({"send", "recv", "isend", "irecv", "batch_isend_irecv", "wait", "wait_tensor"})
 
 
@@ -90,7 +92,7 @@ class RankStack:
     @property
     def waits_in(self) -> str | None:
         """Return the call of torch.distributed that a rank is inside of, if any."""
-        inner = [frame for frame in self.frames if "/torch/distributed/" in frame.file]
+        inner = [frame for frame in self.frames if _COLLECTIVE_CODE.search(frame.file)]
         known = COLLECTIVES | PAIRWISE
         return next((frame.function for frame in inner if frame.function in known), None)
 

@@ -14,6 +14,7 @@ from evaluator.messages.report import RankLog
 
 LOOK_EVERY_S = 5.0
 STANDSTILL_S = 25.0
+SHARED_STANDSTILL_S = 45.0  # ranks on one GPU take turns there: a slow call stood still for over 20
 IDLE_SHARE = 0.05  # of a processor, by all processes of a side together
 
 Places = Mapping[int, RankStack]
@@ -22,9 +23,11 @@ Places = Mapping[int, RankStack]
 @dataclass(kw_only=True)
 class StandstillWatch:
     """Collects looks at the ranks of a side during one wait of the judge. Times are of one clock,
-    in seconds; on GPUs (`spins` true) a thread that waits may use its processor."""
+    in seconds; on GPUs (`spins` true) a thread that waits may use its processor. They stand still
+    after `standstill_s`."""
 
     spins: bool
+    standstill_s: float = STANDSTILL_S
     is_idle: bool = True
     places: Places | None = None
     since_s: float = 0.0
@@ -34,7 +37,7 @@ class StandstillWatch:
     def look(
         self, now_s: float, processor_s: float, said: Sequence[RankLog], silent: Sequence[int]
     ) -> bool:
-        """Return whether the silent ranks have stood still, waiting, for STANDSTILL_S.
+        """Return whether the silent ranks have stood still, waiting, for long enough.
 
         `said` is what ranks have printed since the last look, when they were asked where they are;
         `processor_s` what all processes of the side have used of processors so far.
@@ -46,7 +49,7 @@ class StandstillWatch:
         if not self.is_idle or not is_still or found != self.places:
             self.places, self.since_s = (found if is_still else None), self.looked_s
         self.looked_s, self.processor_s = now_s, processor_s
-        return self.places is not None and now_s - self.since_s >= STANDSTILL_S
+        return self.places is not None and now_s - self.since_s >= self.standstill_s
 
 
 def is_in_a_wait(stack: RankStack) -> bool:

@@ -17,7 +17,7 @@ from evaluator.host.gpus import Gpu
 from evaluator.host.leftovers import judges
 from evaluator.host.processes import ancestry
 from evaluator.messages.faults import DirtyHost
-from evaluator.messages.job import Device, Job
+from evaluator.messages.job import Device, Job, Placement
 
 POLL_S = 0.00004
 CLEAN_S = 60.0
@@ -28,6 +28,8 @@ MULTICAST_OFF = {
     "TORCH_SYMM_MEM_DISABLE_MULTICAST": "1",
     "NVSHMEM_DISABLE_NVLS": "1",
 }
+# Of ranks on one GPU: symmetric memory takes several of them, gloo meets at the loopback device.
+ON_ONE_GPU = {"TORCH_SYMM_MEM_ALLOW_OVERLAPPING_DEVICES": "1", "GLOO_SOCKET_IFNAME": "lo"}
 
 
 def offers_multicast() -> bool:
@@ -44,12 +46,13 @@ def multicast_is_off(settings: Mapping[str, str]) -> bool:
 @dataclass(frozen=True, kw_only=True)
 class Host:
     """Describes the part of this host that a run may use. `poll_s` 0 means that the judge waits
-    spinning."""
+    spinning; where ranks are `shared` on one GPU, others may be there, too."""
 
     gpus: tuple[Gpu, ...]
     threads: int
     poll_s: float
     cores: Cores | None = None
+    placement: Placement = Placement.FULL
 
     @property
     def settings(self) -> dict[str, str]:
@@ -58,6 +61,8 @@ class Host:
         own = {"OMP_NUM_THREADS": str(self.threads), "MAX_JOBS": cores}
         if not self.gpus:
             return own
+        if self.placement is Placement.SHARED:
+            return {**own, **MULTICAST_OFF, **ON_ONE_GPU, **gpus.visible(self.gpus)}
         multicast = {name: os.environ.get(name, off) for name, off in MULTICAST_OFF.items()}
         return {**own, **multicast, **gpus.visible(self.gpus)}
 
@@ -75,7 +80,11 @@ class Host:
     @contextlib.contextmanager
     def alone(self) -> Iterator[None]:
         """Keep every other run off these GPUs, but for builds that wait. Raises DirtyHost for other
-        processes."""
+        processes. A shared run, which is not timed, keeps away only those that are."""
+        if self.placement is Placement.SHARED:
+            with self.building():
+                yield
+            return
         with _locked(self.gpus, fcntl.LOCK_EX):
             if strangers := foreign_processes(self.gpus):
                 raise DirtyHost(f"processes {sorted(strangers)} are on this run's GPUs")
@@ -84,6 +93,8 @@ class Host:
     def wait_until_clean(self) -> None:
         """Wait until nothing of this run is left on its GPUs. Raises DirtyHost where something
         stays."""
+        if self.placement is Placement.SHARED:
+            return
         deadline = time.monotonic() + CLEAN_S
         while self.gpus and (left := foreign_processes(self.gpus)):
             if time.monotonic() > deadline:
@@ -95,7 +106,10 @@ def host_for(job: Job) -> Host:
     """Return the first GPUs that this host offers, as many as there are ranks; maybe too few."""
     threads = max(1, (os.cpu_count() or 1) // job.world_size)
     if job.device is Device.CPU:
-        return Host(gpus=(), threads=threads, poll_s=POLL_S)
+        return Host(gpus=(), threads=threads, poll_s=POLL_S, placement=job.placement)
+    if job.placement is Placement.SHARED:
+        own = gpus.offered()[:1]
+        return Host(gpus=own, threads=threads, poll_s=POLL_S, placement=job.placement)
     return Host(
         gpus=gpus.offered()[: job.world_size],
         threads=threads,

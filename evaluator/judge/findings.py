@@ -8,11 +8,11 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from evaluator import __version__
-from evaluator.diagnosis.diagnose import Diagnosis, flags_of, refine, sentence
+from evaluator.diagnosis.diagnose import Diagnosis, flags_of, refine, sentence, unblamed
 from evaluator.diagnosis.scan import lines_of
 from evaluator.messages.codec import encode
 from evaluator.messages.faults import Fault
-from evaluator.messages.job import Job
+from evaluator.messages.job import Device, Job, Placement
 from evaluator.messages.profile import Mechanism, RankTimeline
 from evaluator.messages.report import (
     MAX_REPORT_BYTES,
@@ -46,7 +46,7 @@ class Findings:
 
     def report(self, job: Job, fault: Fault | None, known: dict[str, Any]) -> Report:
         """Make the report; `fault` is what ended the run early, if anything did."""
-        diagnosis = self._diagnosed(fault) if fault else Diagnosis(verdict=Verdict.OK)
+        diagnosis = self._diagnosed(job, fault) if fault else Diagnosis(verdict=Verdict.OK)
         report = Report(
             verdict=diagnosis.verdict,
             message=neutral(sentence(fault, diagnosis, self.timing)),
@@ -72,11 +72,13 @@ class Findings:
         )
         return _within_bounds(report)
 
-    def _diagnosed(self, fault: Fault) -> Diagnosis:
+    def _diagnosed(self, job: Job, fault: Fault) -> Diagnosis:
         """Add what the logs show to the fault."""
-        return refine(
+        found = refine(
             fault.verdict, fault.cause, fault.evidence, self.logs, self.phase, ranks=fault.ranks
         )
+        is_crowded = job.placement is Placement.SHARED and job.device is Device.CUDA
+        return unblamed(found) if is_crowded else found
 
 
 def _within_bounds(report: Report) -> Report:

@@ -9,6 +9,7 @@ from evaluator.diagnosis.diagnose import first_fault
 from evaluator.judge.findings import Findings
 from evaluator.judge.pool import REFERENCE, SUBMISSION
 from evaluator.judge.profile_phase import profile
+from evaluator.judge.race_screen import screen_races
 from evaluator.judge.run_context import RunContext, blame, trial_call
 from evaluator.judge.timed_phase import time_alone, time_both
 from evaluator.messages.faults import (
@@ -19,6 +20,7 @@ from evaluator.messages.faults import (
     GpuFull,
     Survivors,
 )
+from evaluator.messages.job import Placement
 from evaluator.messages.report import UNCLEAN_HOST, Phase, Progress, Trial, Verdict
 from evaluator.sandbox import support
 from evaluator.sandbox.rank_group import RankGroup
@@ -38,13 +40,18 @@ def run_phases(context: RunContext) -> Fault | None:
             raise Fault(Verdict.HOST_UNSUPPORTED, "host", lacking)
         with context.host.building(), context.phase(Phase.BUILD):
             _build(context)
+        is_timed = context.job.placement is Placement.FULL
         with context.host.alone():
             trials = context.oracle.trials
             before = trials_before_timing(len(trials))
             with context.phase(Phase.VERIFY):
                 _verify(context, trials[:before])
-            with context.phase(Phase.TIMED):
-                samples = time_both(context)
+            if is_timed:
+                with context.phase(Phase.TIMED):
+                    samples = time_both(context)
+            else:
+                with context.phase(Phase.VERIFY):
+                    screen_races(context)
             with context.phase(Phase.VERIFY):
                 _verify_again(context, trials[before:])
             context.submission.check_health()
@@ -52,7 +59,7 @@ def run_phases(context: RunContext) -> Fault | None:
                 profile(context)
             with context.phase(Phase.TEARDOWN):
                 end_submission(context.submission, context.findings)
-            if UNCLEAN_HOST not in context.findings.flags:
+            if is_timed and UNCLEAN_HOST not in context.findings.flags:
                 with context.phase(Phase.TIMED):
                     time_alone(context, samples)
     except Fault as fault:
@@ -74,7 +81,7 @@ def try_reference(context: RunContext, *, error: EvaluatorError) -> Fault:
     with context.phase(Phase.BUILD):
         context.start(context.reference)
         context.oracle.prepare_all()
-        context.slabs = context.oracle.make_slabs()
+        context.slabs = context.oracle.make_slabs([REFERENCE])
         context.wait_ready(context.reference)
     context.give_slabs(context.reference)
     key, _ = context.oracle.trials[0]
@@ -116,12 +123,14 @@ def check_bound(context: RunContext) -> Fault | None:
 def _build(context: RunContext) -> None:
     """Have the ranks join and import while the oracle's make inputs and answers."""
     sides, enough_cores = [context.submission], CORES_PER_RANK * context.job.world_size
-    if context.reference.is_started or (os.cpu_count() or 1) >= enough_cores:
+    is_timed = context.job.placement is Placement.FULL
+    has_room = context.reference.is_started or (os.cpu_count() or 1) >= enough_cores
+    if is_timed and has_room:
         sides = [context.reference, context.submission]
     for side in sides:
         context.start(side)
     context.oracle.prepare_all()
-    context.slabs = context.oracle.make_slabs()
+    context.slabs = context.oracle.make_slabs([SUBMISSION, REFERENCE] if is_timed else [SUBMISSION])
     context.wait_ready(context.submission)
     if context.reference in sides:
         with context.submission.paused():  # helpers that it left at work would be in the way
@@ -136,7 +145,7 @@ def _verify(context: RunContext, trials: Sequence[tuple[str, TrialSpec]]) -> Non
         context.oracle.make_ready(key)
         context.submission.load(context.oracle.plans(key))
         context.oracle.clear(key, SUBMISSION)
-        trial_call(context.submission, context.oracle)
+        context.call_s = trial_call(context.submission, context.oracle)
         with context.submission.paused():
             context.oracle.snapshot(key, SUBMISSION)
         checks = context.oracle.check(key)

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from evaluator.host.host import Host, host_for
 from evaluator.messages.faults import EvaluatorError
-from evaluator.messages.job import Job
+from evaluator.messages.job import Job, Placement
 from evaluator.sandbox import rank_group
 from evaluator.sandbox.rank_group import RankGroup
 
@@ -46,8 +46,9 @@ class WorkerPool:
     def fits(self, job: Job) -> bool:
         """Return whether these processes can serve the job."""
         mine, wanted = self.job, job
-        is_alike = (mine.device, mine.world_size, mine.limits) == (
+        is_alike = (mine.device, mine.placement, mine.world_size, mine.limits) == (
             wanted.device,
+            wanted.placement,
             wanted.world_size,
             wanted.limits,
         )
@@ -101,7 +102,8 @@ def start_pool(job: Job) -> WorkerPool:
     """Start both sandboxes, which import torch, and then the judge's own ranks."""
     host = host_for(job)
     submission = _launch(SUBMISSION, job, host)
-    reference = _launch(REFERENCE, job, host, import_early=has_idle_core())
+    is_timed = job.placement is Placement.FULL  # else the reference is but a last resort
+    reference = _launch(REFERENCE, job, host, import_early=is_timed and has_idle_core())
     with _helping(host):
         from evaluator.oracle.group import (
             OracleGroup,

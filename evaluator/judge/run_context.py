@@ -16,7 +16,7 @@ from evaluator.host.host import Host
 from evaluator.judge.findings import Findings
 from evaluator.judge.pool import SUBMISSION, WorkerPool
 from evaluator.messages.faults import EvaluatorError, Fault, GpuFull
-from evaluator.messages.job import Device, Job
+from evaluator.messages.job import Device, Job, Placement
 from evaluator.messages.rank_setup import RankSetup
 from evaluator.messages.report import Phase, Progress, Verdict
 from evaluator.sandbox.rank_group import RankGroup
@@ -41,6 +41,7 @@ class RunContext:
     findings: Findings
     emit: Emit
     slabs: Slabs = field(default_factory=dict)
+    call_s: float = 0.0  # of the last trial
     is_reference_called: bool = False
 
     @property
@@ -85,6 +86,7 @@ class RunContext:
             world_size=self.job.world_size,
             threads=self.host.threads,
             device=self.job.device,
+            placement=self.job.placement,
             cores=self.host.cores.helping if self.host.cores else (),
         )
         side.start(setup)
@@ -117,18 +119,22 @@ class RunContext:
                     f"the ranks hold {own_bytes >> 30} GiB of GPU {gpu.index}, and others need some"
                 )
                 return Fault(Verdict.OOM, "gpu_memory", message)
-        if self.findings.phase is not Phase.BUILD:
+        is_shared = self.job.placement is Placement.SHARED  # others' runs may hold the rest
+        if self.findings.phase is not Phase.BUILD and not is_shared:
             return None
         message = "the inputs and their answers need more memory than this host's GPUs have"
         return Fault(Verdict.HOST_UNSUPPORTED, "gpu_memory", message)
 
 
-def trial_call(side: RankGroup, oracle: OracleGroup) -> None:
-    """Make one call of every rank, which do not start at the same moment."""
+def trial_call(side: RankGroup, oracle: OracleGroup) -> float:
+    """Make one call of every rank, which do not start at the same moment; return the seconds until
+    the last is done."""
     side.arm()
     sequence = side.stage(Command.CALL, (0,))
+    began = time.monotonic()
     oracle.release(side.side, (0,), sequence, max_skew_s=MAX_SKEW_S)
     side.wait()
+    return time.monotonic() - began
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -34,6 +34,13 @@ class Device(StrEnum):
     CUDA = "cuda"
 
 
+class Placement(StrEnum):
+    """Names where ranks are: one GPU each, or all on the first, where nothing is timed."""
+
+    FULL = "full"
+    SHARED = "shared"
+
+
 class Dtype(StrEnum):
     """Names the type of a run's floating-point inputs."""
 
@@ -71,13 +78,15 @@ def limits_of(device: Device) -> Limits:
 
 @dataclass(frozen=True, kw_only=True)
 class Setting:
-    """Says how a kernel is judged, which its report repeats, so that two are not mixed up."""
+    """Says how a kernel is judged, which its report repeats, so that two are not mixed up. What
+    was judged before 0.2.0 had the placement `full`."""
 
     world_size: int
     size: str
     dtype: Dtype
     profile: Profile
     device: Device
+    placement: Placement = Placement.FULL
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -95,6 +104,7 @@ class Job:
     dtype: Dtype = Dtype.FLOAT32
     profile: Profile = Profile.HARDENED
     device: Device = Device.CPU
+    placement: Placement = Placement.FULL
     trials: int = 6
     limits: Limits = field(default_factory=Limits)
 
@@ -115,6 +125,7 @@ class Job:
             dtype=self.dtype,
             profile=self.profile,
             device=self.device,
+            placement=self.placement,
         )
 
     @property

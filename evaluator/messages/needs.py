@@ -11,7 +11,7 @@ import re
 from dataclasses import dataclass
 from enum import StrEnum
 
-from evaluator.messages.job import Backend
+from evaluator.messages.job import Backend, Placement
 from evaluator.messages.source_text import without_comments
 
 
@@ -19,6 +19,7 @@ class Ability(StrEnum):
     """Names what a host with GPUs can do for kernels, and another may not."""
 
     NCCL = "nccl"
+    NCCL_API = "nccl_api"
     PEER_ACCESS = "peer_access"
     SYMMETRIC_MEMORY = "symmetric_memory"
     MULTICAST = "multicast"
@@ -38,6 +39,7 @@ class Ability(StrEnum):
 
 _LABELS = {
     Ability.NCCL: "NCCL",
+    Ability.NCCL_API: "NCCL itself, past torch.distributed",
     Ability.PEER_ACCESS: "GPUs that reach each other's memory",
     Ability.SYMMETRIC_MEMORY: "torch's symmetric memory",
     Ability.MULTICAST: "NVLink multicast",
@@ -49,6 +51,13 @@ _LABELS = {
     Ability.HIP: "AMD GPUs (HIP)",
     Ability.OTHER_RANKS: "the number of ranks that its source fixes (NUM_DEVICES)",
 }
+
+# What is between GPUs: ranks that share one cannot have it, whatever their host has.
+BETWEEN_GPUS = frozenset(
+    {Ability.NCCL_API, Ability.MULTICAST, Ability.NVSHMEM, Ability.NCCL_DEVICE_API}
+)
+# What torch and NCCL need for ranks on GPUs of their own.
+_OF_OWN_GPUS = frozenset({Ability.NCCL, Ability.PEER_ACCESS})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,6 +80,11 @@ _ASKS_MULTICAST = (
     r"|(?:multicast|multimem|nvls)_?(?:is_)?(?:support|avail|ok\b)"
 )
 _USES = {
+    Ability.NCCL_API: _use(
+        r"#\s*include\s*[<\"]nccl\.h|\bnccl(?:CommInit|GetUniqueId|AllReduce|AllGather|ReduceScatter"
+        r"|Broadcast|Reduce|Send|Recv|GroupStart|MemAlloc|CommWindow)\w*\s*\("
+        r"|\btorch\.cuda\.nccl\b|\bset_backend\(\s*[\"']NCCL|\bProcessGroupNCCL\b|\blibnccl\b"
+    ),
     Ability.SYMMETRIC_MEMORY: _use(r"_symmetric_memory|symm_mem"),
     Ability.MULTICAST: _use(
         r"\bmulticast_ptr\b|\bmultimem\w*|\bcuMulticast(?:Create|AddDevice|Bind)\w*"
@@ -125,10 +139,12 @@ def needs(
     world_size: int,
     peer_access: bool = True,
     multicast: bool = False,
+    placement: Placement = Placement.FULL,
 ) -> frozenset[Ability]:
     """Return what a host with GPUs must have to judge a kernel on `world_size` ranks.
 
-    `peer_access` and `multicast` are what its problem requires.
+    `peer_access` and `multicast` are what its problem requires. Nothing between GPUs is needed
+    where ranks share one but what the source itself names, and of that no host has BETWEEN_GPUS.
     """
     code = without_comments(source)
     found = {ability for ability, use in _USES.items() if _needs(code, use)}
@@ -140,7 +156,7 @@ def needs(
     is_fixed = Ability.THUNDERKITTENS in found and (ranks := fixed_ranks(code))
     if is_fixed and world_size not in ranks:
         found.add(Ability.OTHER_RANKS)
-    return frozenset(found)
+    return frozenset(found) - (_OF_OWN_GPUS if placement is Placement.SHARED else frozenset())
 
 
 def includes_thunderkittens(source: str) -> bool:

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from evaluator.messages.codec import decode, encode
+from evaluator.messages.job import Placement
 
 HANG_REPORT_SIGNAL = signal.SIGUSR1
 
@@ -33,6 +34,7 @@ class RankSetup:
     world_size: int
     threads: int
     device: str = "cpu"
+    placement: Placement = Placement.FULL
     cores: tuple[tuple[int, ...], ...] = ()
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from evaluator.messages.job import Setting
+from evaluator.messages.job import Placement, Setting
 from evaluator.messages.profile import Mechanism, RankTimeline
 from evaluator.messages.roofline_bounds import RooflineBounds
 
@@ -231,14 +231,22 @@ class Report:
 
     def __post_init__(self) -> None:
         if self.verdict is Verdict.OK:
-            if self.timing is None or not self.trials:
-                raise ValueError("an ok report needs its trials and its timing")
+            is_timed = self.timing is not None
+            if not self.trials or is_timed is (self.placement is Placement.SHARED):
+                raise ValueError(
+                    "an ok report needs its trials and, not of shared ones, its timing"
+                )
             if not all(trial.passed for trial in self.trials):
                 raise ValueError("an ok report cannot hold a failed trial")
         elif self.timing is not None and self.verdict is not Verdict.FASTER_THAN_LIGHT:
             raise ValueError(f"a {self.verdict} report cannot carry a timing")
         if not self.message:
             raise ValueError("a report says why in one sentence")
+
+    @property
+    def placement(self) -> Placement:
+        """Return where the ranks were. If shared, `ok` means checked: right, and never timed."""
+        return self.setting.placement if self.setting else Placement.FULL
 
     @property
     def utilisation(self) -> float | None:

@@ -12,13 +12,13 @@ from evaluator.buffers.input_locks import Chain
 from evaluator.buffers.slab import Plan
 from evaluator.host.host import Host
 from evaluator.messages.faults import EvaluatorError
-from evaluator.messages.job import Device, Job
+from evaluator.messages.job import Device, Job, Placement
 from evaluator.messages.rank_setup import Task
 from evaluator.messages.report import OutputCheck
 from evaluator.oracle.rank import OracleRank
 from evaluator.oracle.worker_process import Assignment, Order
 from evaluator.oracle.workers import OracleWorkers
-from evaluator.timing.pace import PACES
+from evaluator.timing.pace import PACES, race_calls
 from problems.trials import TrialSpec, correctness_trials, timed_trial
 
 GROWTH = 1.25
@@ -104,10 +104,14 @@ class OracleGroup:
         self._workers.answers("begin")
         problem, job = self.module.problem, self.job
         self._specs = correctness_trials(problem, job.size, job.profile, job.trials, self._secret)
+        sharing = job.world_size if job.placement is Placement.SHARED else 1
         for key, _ in self.trials:
-            if sum(self._nbytes.values()) < AHEAD_BYTES:
+            if sharing * sum(self._nbytes.values()) < AHEAD_BYTES:
                 self.make_ready(key)
-        self._batch_calls = PACES[job.device].batch_calls(self._nbytes[self.trials[0][0]])
+        call_bytes = self._nbytes[self.trials[0][0]]
+        self._batch_calls = PACES[job.device].batch_calls(call_bytes)
+        if job.placement is Placement.SHARED:
+            self._batch_calls = race_calls(sharing * call_bytes)
         self.refresh()
         self._size = int(max(self._nbytes.values()) * GROWTH)
 
@@ -120,12 +124,12 @@ class OracleGroup:
         """Forget the calls of a key."""
         self._workers.all(OracleRank.drop, key)
 
-    def make_slabs(self) -> dict[str, list[tuple[int, int]]]:
-        """Make a slab for each side and rank; return its descriptor and its bytes."""
-        slabs: dict[str, list[tuple[int, int]]] = {side: [] for side in self._sides}
-        answers = self._workers.all(OracleRank.attach, self._size)
+    def make_slabs(self, sides: Sequence[str]) -> dict[str, list[tuple[int, int]]]:
+        """Make a slab for each of these sides and rank; return its descriptor and its bytes."""
+        slabs: dict[str, list[tuple[int, int]]] = {side: [] for side in sides}
+        answers = self._workers.all(OracleRank.attach, self._size, sides)
         for pipe, made in zip(self._workers.pipes, answers, strict=True):
-            for side, (_, nbytes) in zip(self._sides, made, strict=True):
+            for side, (_, nbytes) in zip(sides, made, strict=True):
                 slabs[side].append((recv_handle(pipe), nbytes))
         return slabs
 
@@ -211,8 +215,12 @@ class OracleGroup:
     def check(self, key: str, called: tuple[int, ...] = (0,)) -> list[OutputCheck]:
         """Compare every output of every rank and of the calls that were made, as the snapshot holds
         them."""
-        answers = self._workers.all(OracleRank.check, key, called)
-        return [check for calls in answers for checks in calls for check in checks]
+        return [check for calls in self.check_calls(key, called) for own in calls for check in own]
+
+    def check_calls(self, key: str, called: tuple[int, ...]) -> list[list[list[OutputCheck]]]:
+        """Return the same by rank and call. Calls behind the first wrong one of a rank are left out
+        where it opens them, and all where a guard band is broken."""
+        return self._workers.all(OracleRank.check, key, called)
 
     def close(self) -> None:
         """End the workers and remove their folder."""

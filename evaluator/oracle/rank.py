@@ -7,7 +7,7 @@ W of them run the reference among themselves in float64 to know the answers befo
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
@@ -21,7 +21,7 @@ from evaluator.buffers.input_locks import Chain, InputLock, kernel_for, make_loc
 from evaluator.buffers.memory import Memory
 from evaluator.buffers.slab import Cursor, Plan, lay_out
 from evaluator.messages.faults import EvaluatorError
-from evaluator.messages.job import Job, Profile
+from evaluator.messages.job import Job, Placement, Profile
 from evaluator.messages.report import OutputCheck, Verdict
 from evaluator.oracle.call_cache import Call, CallCache, as_bytes, first_differences
 from evaluator.oracle.canaries import Canaries, watched_bytes
@@ -88,12 +88,12 @@ class OracleRank:
         slots = [call.layout.node() for call in cache.calls if call.layout is not None]
         return {"slots": slots}, cache.nbytes
 
-    def attach(self, nbytes: int) -> list[tuple[int, int]]:
-        """Make a slab for each side; return their descriptors and sizes in bytes."""
+    def attach(self, nbytes: int, sides: Sequence[str]) -> list[tuple[int, int]]:
+        """Make a slab for each of these sides; return their descriptors and sizes in bytes."""
         if nbytes > LARGE_BYTES and self.device.type == "cuda":
             torch.cuda.empty_cache()  # an oracle's working memory is too much to keep
         made = []
-        for side in self.controls:
+        for side in sides:
             fd, slab = memory.create(self.device, nbytes)
             self.memories.append(slab)
             self.slabs[side] = slab.everything
@@ -159,7 +159,8 @@ class OracleRank:
             answers = [self.cleared[index].answers(self._mutates) for index in indices]
             places = [place for answer in answers for place, _ in answer]
             self.watched, self.seen = watched_bytes(places, self.device), None
-            self._scratch.zero_()  # pushes the inputs out of the GPU's cache
+            if self.job.placement is Placement.FULL:
+                self._scratch.zero_()  # pushes the inputs out of the GPU's cache
             torch.cuda.synchronize()
         if skew_s:
             time.sleep(skew_s)

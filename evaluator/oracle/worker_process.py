@@ -14,7 +14,7 @@ import torch
 import problems
 from evaluator.buffers.control import Control
 from evaluator.host.cores import Cores
-from evaluator.messages.job import Job
+from evaluator.messages.job import Job, Placement
 from evaluator.oracle.rank import OracleRank
 from problems.mesh import join_world, mesh_groups
 
@@ -28,6 +28,7 @@ class WorkerSetup:
     device: str
     store: str
     cores: Cores | None
+    placement: Placement = Placement.FULL
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,7 +57,9 @@ def serve(setup: WorkerSetup, orders: Connection) -> None:
     """
     torch.set_num_threads(1)
     _spread(setup)
-    device = join_world(setup.device, setup.store, setup.rank, setup.world_size)
+    is_shared = setup.placement is Placement.SHARED
+    meeting = (setup.device, setup.store, setup.rank, setup.world_size)
+    device = join_world(*meeting, is_shared=is_shared)
     own: OracleRank | None = None
     while True:
         try:

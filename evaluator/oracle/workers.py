@@ -47,7 +47,12 @@ class OracleWorkers:
         self._folder = own_folder()
         store = f"{self._folder}/rendezvous"
         first = WorkerSetup(
-            rank=0, world_size=world_size, device=device, store=store, cores=host.cores
+            rank=0,
+            world_size=world_size,
+            device=device,
+            store=store,
+            cores=host.cores,
+            placement=host.placement,
         )
         for rank in range(world_size):
             self._fork(replace(first, rank=rank))

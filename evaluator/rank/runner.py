@@ -25,13 +25,15 @@ from evaluator.buffers import memory
 from evaluator.buffers.control_page import Command
 from evaluator.buffers.memory import Memory
 from evaluator.messages.codec import decode
+from evaluator.messages.job import Placement
 from evaluator.messages.rank_setup import RankSetup, Task, receive_slab
-from evaluator.rank import hang_report
+from evaluator.rank import hang_report, one_gpu
 from evaluator.rank.builds import share_builds, uses_extensions
 from evaluator.rank.calls import Slot, Solution, Work
 from evaluator.rank.chaining import chain
 from evaluator.rank.control import RankControl
 from evaluator.rank.failure_claim import CallFault, claim_of
+from evaluator.rank.series import make_series
 from problems.mesh import join_world, mesh_groups
 
 SCRATCH = Path(tempfile.gettempdir())
@@ -65,6 +67,8 @@ def run_rank(setup: RankSetup, rank: int, slab_channel: socket.socket, control_f
             elif command is Command.CHAIN:
                 assert slab is not None
                 chain(slab, slots, control.read_plan())
+            elif command is Command.SERIES:
+                make_series([slots[i] for i in indices], control.read_plan(), rank, device)
             elif command is Command.LOAD_PLAN:
                 slab = slab or memory.open_fd(device, *receive_slab(slab_channel))
                 slots = [Slot(slab, work, node) for node in control.read_plan()["slots"]]
@@ -140,7 +144,12 @@ def _join(setup: RankSetup, rank: int) -> torch.device:
         MASTER_PORT="29500",
     )
     torch.set_num_threads(setup.threads)
-    return join_world(setup.device, str(SCRATCH / "rendezvous"), rank, setup.world_size)
+    is_shared, meeting = setup.placement is Placement.SHARED, str(SCRATCH / "rendezvous")
+    device = join_world(setup.device, meeting, rank, setup.world_size, is_shared=is_shared)
+    is_among_others = is_shared and device.type == "cuda"
+    if is_among_others and setup.task.entry and one_gpu.names_devices(setup.task.entry):
+        one_gpu.install(setup.world_size)
+    return device
 
 
 def _work(task: Task, world_size: int, rank: int) -> Work:

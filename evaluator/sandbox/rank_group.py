@@ -18,7 +18,7 @@ from evaluator.host.host import Host
 from evaluator.host.load import limit_s, patience
 from evaluator.messages.codec import encode
 from evaluator.messages.faults import Fault
-from evaluator.messages.job import Device, Job, Limits
+from evaluator.messages.job import Device, Job, Limits, Placement
 from evaluator.messages.rank_setup import RankSetup, Task, send_setup, send_slab
 from evaluator.messages.report import Isolation, Phase, RankLog, Verdict
 from evaluator.sandbox import rank_faults, sandbox
@@ -52,6 +52,7 @@ class RankGroup:
     is_watched: bool = False
     is_ended: bool = False
     spins: bool = False
+    standstill_s: float = watch.STANDSTILL_S
     patience: float = 1.0
 
     @property
@@ -70,6 +71,8 @@ class RankGroup:
         self.is_started, self.patience = True, patience()
         self.is_watched = setup.task.entry is not None  # standing still, the reference is our fault
         self.spins = setup.device == Device.CUDA
+        is_crowded = self.spins and setup.placement is Placement.SHARED
+        self.standstill_s = watch.SHARED_STANDSTILL_S if is_crowded else watch.STANDSTILL_S
         logs = [self.logs.open_pipe(rank) for rank in range(setup.world_size)]
         self.logs.start()
         ends = [socket.socketpair() for _ in range(setup.world_size)]
@@ -152,7 +155,7 @@ class RankGroup:
         began = time.monotonic()
         deadline = began + self._limit_s() - self.waited_s
         next_health, next_look = began + HEALTH_EVERY_S, began + watch.LOOK_EVERY_S
-        looks = watch.StandstillWatch(spins=self.spins)
+        looks = watch.StandstillWatch(spins=self.spins, standstill_s=self.standstill_s)
         poll_s = BUILD_POLL_S if self.phase is Phase.BUILD else self.poll_s
         while not all(control.is_done for control in self.controls):
             now = time.monotonic()
@@ -234,7 +237,7 @@ class RankGroup:
             return
         said, used_s = self.logs.heard(), self.sandbox.processor_s()
         if looks.look(time.monotonic(), used_s, said, self._silent):
-            raise self._timeout(f"while standing still for {watch.STANDSTILL_S:g} s")
+            raise self._timeout(f"while standing still for {self.standstill_s:g} s")
         if looks.is_idle:
             self._ask_where()
 

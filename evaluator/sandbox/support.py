@@ -10,8 +10,8 @@ from pathlib import Path
 from evaluator.host import gpus
 from evaluator.host.host import Host, offers_multicast
 from evaluator.host.thunderkittens import thunderkittens_root
-from evaluator.messages.job import Device, Job
-from evaluator.messages.needs import Ability, needs
+from evaluator.messages.job import Device, Job, Placement
+from evaluator.messages.needs import BETWEEN_GPUS, Ability, needs
 from problems.spec import Problem
 
 # Set by a worker from what `check_host` found: names of probes that failed in a sandbox.
@@ -42,10 +42,13 @@ def lacking(job: Job, problem: Problem, host: Host) -> str | None:
 
 
 def _lacking_gpus(job: Job, problem: Problem, host: Host) -> str | None:
-    required = problem.requirements
-    if len(host.gpus) < job.world_size:
+    required, is_shared = problem.requirements, job.placement is Placement.SHARED
+    if is_shared and not host.gpus:
+        return "ranks that share a GPU need one; this host offers none"
+    if len(host.gpus) < job.world_size and not is_shared:
         return f"{job.world_size} ranks need as many GPUs; this host offers {len(host.gpus)}"
-    if required.peer_access and (apart := gpus.unlinked(host.gpus)):
+    is_linked = required.peer_access and not is_shared
+    if is_linked and (apart := gpus.unlinked(host.gpus)):
         return f"GPUs {apart[0][0]} and {apart[0][1]} cannot reach each other's memory"
     least_gib = min(gpu.memory_bytes for gpu in host.gpus) / (1 << 30)
     if job.size != "tiny" and least_gib < required.memory_gib:
@@ -61,8 +64,11 @@ def _lacking_ability(job: Job, problem: Problem) -> str | None:
         world_size=job.world_size,
         peer_access=required.peer_access,
         multicast=required.multicast,
+        placement=job.placement,
     )
     why = _lacks()
+    if job.placement is Placement.SHARED:
+        why |= dict.fromkeys(BETWEEN_GPUS, "ranks that share a GPU cannot have it")
     for ability in Ability:
         if ability in needed and ability in why:
             return f"the kernel needs {ability.label}; {why[ability]}"

@@ -9,7 +9,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from evaluator.messages.job import Backend, Device, Dtype, Job, Limits, Profile, limits_of
+from evaluator.messages.job import (
+    Backend,
+    Device,
+    Dtype,
+    Job,
+    Limits,
+    Placement,
+    Profile,
+    limits_of,
+)
 from evaluator.messages.report import Report, Verdict
 
 HERE = Path(__file__).parent
@@ -40,6 +49,7 @@ class KernelFile:
     size: str = "tiny"
     backend: Backend = Backend.PYTORCH
     device: Device = Device.CPU
+    placement: Placement = Placement.FULL
     dtype: Dtype = Dtype.FLOAT32
     profile: Profile = Profile.HARDENED
     trials: int = 6
@@ -69,6 +79,7 @@ class KernelFile:
             world_size=self.world_size,
             size=self.size,
             device=self.device,
+            placement=self.placement,
             dtype=self.dtype,
             profile=self.profile,
             trials=self.trials,
@@ -111,7 +122,8 @@ def read(path: Path) -> KernelFile:
         }
     except ValueError as error:
         raise MalformedHeader(f"{path.name}: {error}") from None
-    values.setdefault("timed", Verdict.OK in values["verdicts"])
+    is_full = values.get("placement", Placement.FULL) is Placement.FULL
+    values.setdefault("timed", is_full and Verdict.OK in values["verdicts"])
     if path.parent.parent == HERE / "gpu":
         values = {**ON_GPUS, **values}
     usual = limits_of(values.get("device", Device.CPU))
@@ -187,6 +199,7 @@ _READERS: dict[str, Callable[[str], object]] = {
     "size": str,
     "backend": Backend,
     "device": Device,
+    "placement": Placement,
     "dtype": Dtype,
     "profile": Profile,
     "trials": int,

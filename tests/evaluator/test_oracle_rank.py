@@ -75,7 +75,7 @@ class Scene:
             controls={"submission": Control(sealed_memfd("test", CONTROL_BYTES))},
         )
         _, nbytes = self.judge.prepare("key", list(specs), True)
-        ((fd, _),) = self.judge.attach(nbytes)
+        ((fd, _),) = self.judge.attach(nbytes, ["submission"])
         os.close(fd)
         self.refill()
         layout = self.judge.caches["key"].calls[0].layout

@@ -1,0 +1,248 @@
+"""Kernels with all ranks on one GPU, several at once: `one_gpu.py OUT.jsonl [KERNEL ...]`.
+
+A KERNEL is `problem=path.py`, or a file as published trees name theirs,
+`<number>_<slug>_<backend>.py`; `--list FILE` has more of them, a line each. `--references` judges
+each problem's reference as a kernel, `--house` the kernels of tests/evaluator/gpu, whose headers
+say what is expected. Method: `evaluate` with placement `shared`, `--parallel` judges at a time,
+each with a warm server of its own, as in a worker. OUT.jsonl gets a line for each as it ends; what
+it holds already, by problem, digest and setting, is not judged again: many calls make one run.
+`build_s` is the phase of that name, `rest_s` all the others; both grow with what runs beside.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import statistics
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from queue import Empty, SimpleQueue
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+import problems
+from evaluator.evaluate import Cancelled, evaluate
+from evaluator.judge.prefork import PreforkServer
+from evaluator.messages.codec import encode
+from evaluator.messages.job import Backend, Device, Dtype, Job, Placement, Profile, limits_of
+from evaluator.messages.report import JUDGE_VERSION, Report
+from tests.evaluator.kernel_files import all_in
+
+GRACE_S = 20.0
+# A kernel that hangs must not use up the budget.
+BUILD_S, VERIFY_S = 240.0, 110.0
+KEPT = ("verdict", "phase", "cause", "message", "evidence", "ranks", "flags", "phase_s")
+_FILE = re.compile(r"\d+_(?P<slug>\w+)_(?P<backend>cuda|triton|parallelkittens|pytorch)")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Turn:
+    """A job under its name; `expected` are the verdicts of a header, if it has one."""
+
+    name: str
+    job: Job
+    expected: tuple[str, ...] = ()
+
+    @property
+    def key(self) -> str:
+        job = self.job
+        setting = (job.world_size, job.size, job.dtype, job.profile, job.device)
+        return "/".join(map(str, (job.problem, job.kernel_digest[:16], *setting)))
+
+
+def turns(given: argparse.Namespace) -> Iterator[Turn]:
+    """Everything that was asked for; kernels with a header as it says, others by each profile."""
+    for turn in [*_references(given), *_files(given)]:
+        for profile in given.profiles.split(","):
+            yield replace(turn, job=replace(turn.job, profile=Profile(profile)))
+    yield from _house(given)
+
+
+def _job(given: argparse.Namespace, problem: str, source: str, backend: Backend) -> Job:
+    limits = limits_of(given.device)
+    return Job(
+        problem=problem,
+        source=source,
+        backend=backend,
+        placement=Placement.SHARED,
+        world_size=given.world_size,
+        device=given.device,
+        dtype=given.dtype,
+        size=given.size,
+        trials=given.trials,
+        limits=replace(limits, build_s=BUILD_S, verify_s=min(limits.verify_s, VERIFY_S)),
+    )
+
+
+def _references(given: argparse.Namespace) -> Iterator[Turn]:
+    for name in problems.names() if given.references else ():
+        slug, source = (
+            name.partition(".")[2],
+            f"from problems.{name} import reference as solution\n",
+        )
+        yield Turn(name=f"reference/{slug}", job=_job(given, slug, source, Backend.PYTORCH))
+
+
+def _house(given: argparse.Namespace) -> Iterator[Turn]:
+    for folder in ("gpu/honest", "gpu/misbehaving") if given.house else ():
+        for kernel in all_in(folder):
+            ranks = max(kernel.world_size, given.world_size)
+            job = replace(kernel.job, world_size=ranks, placement=Placement.SHARED)
+            name = f"{folder}/{kernel.path.stem}"
+            yield Turn(name=name, job=job, expected=tuple(sorted(kernel.verdicts)))
+
+
+def _files(given: argparse.Namespace) -> Iterator[Turn]:
+    listed = given.list.read_text().splitlines() if given.list else []
+    for text in [*given.kernels, *filter(None, listed)]:
+        slug, _, name = text.rpartition("=")
+        path = Path(name)
+        match = _FILE.fullmatch(path.stem)
+        if not slug and match is None:
+            raise SystemExit(f"{text}: write problem=path, or name it <number>_<slug>_<backend>.py")
+        backend = Backend(match["backend"]) if match else Backend.PYTORCH
+        problem = slug or (match["slug"] if match else "")
+        job = _job(given, problem, path.read_text(), backend)
+        yield Turn(name=f"{path.parent.name}/{path.stem}", job=job)
+
+
+def judged(turn: Turn, prefork: PreforkServer, deadline: float) -> tuple[Report | None, str]:
+    """The report, or why there is none. Raises Cancelled at the monotonic clock's `deadline`."""
+    try:
+        return evaluate(turn.job, lambda _: time.monotonic() > deadline, prefork), ""
+    except Cancelled:
+        raise
+    except Exception as error:  # noqa: BLE001 - one kernel's failure must not hide the others
+        return None, f"{type(error).__name__}: {str(error)[-1000:]}"
+
+
+def line_of(turn: Turn, report: Report | None, failed: str, wall_s: float) -> dict[str, Any]:
+    """What the file keeps of a kernel."""
+    told: dict[str, Any] = {"failed": failed}
+    if report is not None:
+        fields = encode(report)
+        told = {name: fields[name] for name in KEPT}
+        spent = sum(report.phase_s.values())
+        build_s = report.phase_s.get("build", 0.0)
+        told |= {"build_s": round(build_s, 2), "rest_s": round(spent - build_s, 2)}
+    return {
+        "key": turn.key,
+        "name": turn.name,
+        "problem": turn.job.problem,
+        "digest": turn.job.kernel_digest,
+        "profile": turn.job.profile,
+        "world_size": turn.job.world_size,
+        "judge": JUDGE_VERSION,
+        "expected": turn.expected,
+        "wall_s": round(wall_s, 2),
+        **told,
+    }
+
+
+class Run:
+    """Judges turns in some threads, each of which owns its server, and keeps what they find."""
+
+    def __init__(self, given: argparse.Namespace) -> None:
+        self._given, self._began = given, time.monotonic()
+        self._lock, self._queue = threading.Lock(), SimpleQueue[Turn]()
+
+    def judge_all(self, wanted: list[Turn]) -> None:
+        """Judge them, as long as the budget lasts."""
+        for turn in wanted:
+            self._queue.put(turn)
+        threads = [threading.Thread(target=self._serve) for _ in range(self._given.parallel)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+
+    def _serve(self) -> None:
+        ends = self._began + self._given.budget_s
+        with PreforkServer(warm=True) as prefork:
+            while time.monotonic() < ends:
+                try:
+                    turn = self._queue.get_nowait()
+                except Empty:
+                    return
+                began = time.monotonic()
+                try:
+                    report, failed = judged(turn, prefork, ends + GRACE_S)
+                except Cancelled:
+                    return
+                self._keep(turn, report, line_of(turn, report, failed, time.monotonic() - began))
+
+    def _keep(self, turn: Turn, report: Report | None, line: dict[str, Any]) -> None:
+        with self._lock:
+            with self._given.out.open("a") as out:
+                out.write(json.dumps(line) + "\n")
+            if self._given.reports is not None and report is not None:
+                with self._given.reports.open("a") as out:
+                    out.write(json.dumps({"name": turn.name, "report": encode(report)}) + "\n")
+            at = time.monotonic() - self._began
+            verdict, why = line.get("verdict", "failed"), line.get("message") or line.get("failed")
+            seconds = f"{line.get('build_s', 0):6.1f} {line.get('rest_s', 0):6.1f}"
+            told = (
+                f"{verdict} {line.get('cause') or ''} {'' if verdict == 'ok' else str(why)[:150]}"
+            )
+            print(f"{at:6.1f} {turn.name:<60} {turn.job.profile:<8} {seconds} {told}", flush=True)
+
+
+def summary(lines: list[dict[str, Any]]) -> str:
+    """How many there are of each verdict, and what one takes."""
+    counts = Counter(
+        "/".join(filter(None, (line.get("verdict", "failed"), line.get("cause")))) for line in lines
+    )
+    told = [f"{count:4} {verdict}" for verdict, count in counts.most_common()]
+    known = [line for line in lines if "build_s" in line]
+    for name in ("build_s", "rest_s", "wall_s"):
+        if known:
+            told.append(f"median {name} {statistics.median(line[name] for line in known):.1f}")
+    return "\n".join(told)
+
+
+def read_lines(path: Path) -> list[dict[str, Any]]:
+    """The lines of an earlier call; none where there was none."""
+    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("out", type=Path)
+    parser.add_argument("kernels", nargs="*")
+    parser.add_argument("--list", type=Path, help="more kernels, a line each")
+    parser.add_argument("--references", action="store_true")
+    parser.add_argument("--house", action="store_true")
+    parser.add_argument("--only", default="", help="a regular expression that names must match")
+    parser.add_argument("--world-size", type=int, default=4)
+    parser.add_argument("--size", default="standard")
+    parser.add_argument("--dtype", type=Dtype, default=Dtype.BFLOAT16)
+    parser.add_argument("--device", type=Device, default=Device.CUDA)
+    parser.add_argument("--profiles", default="hardened", help="separated by commas")
+    parser.add_argument("--trials", type=int, default=6)
+    parser.add_argument("--parallel", type=int, default=6, help="how many judges at a time")
+    parser.add_argument("--budget-s", type=float, default=540.0, help="start none after this long")
+    parser.add_argument("--reports", type=Path, help="also whole reports, a line each")
+    return parser.parse_args()
+
+
+def main() -> int:
+    """Exit status 0: there is a report of each."""
+    given = _arguments()
+    wanted = [turn for turn in turns(given) if re.search(given.only, turn.name)]
+    done = {line["key"] for line in read_lines(given.out) if "verdict" in line}
+    Run(given).judge_all([turn for turn in wanted if turn.key not in done])
+    lines = {line["key"]: line for line in read_lines(given.out)}
+    own = [lines[turn.key] for turn in wanted if turn.key in lines]
+    print(f"{len(own)} of {len(wanted)} judged\n{summary(own)}")
+    return 0 if len(own) == len(wanted) and all("verdict" in line for line in own) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,120 @@
+"""Screens a kernel that is right call by call for races between calls.
+
+Calls follow each other with nothing between, each over inputs of its own: without a delay, then
+with one rank late before each call. Where answers are wrong, the same calls are made again with all
+ranks met before each: if those are right, the next call overwrites what a peer has still to read.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from evaluator.buffers.control_page import Command
+from evaluator.diagnosis.diagnose import first_fault
+from evaluator.judge.run_context import RunContext
+from evaluator.messages.faults import Fault
+from evaluator.messages.report import OutputCheck, Progress, Verdict
+from evaluator.timing.pace import race_series
+
+LATE_S = 0.005  # two of the turns that processes on one GPU take
+WRONG_VALUES = (Verdict.OUTPUT_MISMATCH, Verdict.NONFINITE_OUTPUT)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Series:
+    """Describes calls in a row: their slots, for each the rank that is late, and whether all ranks
+    meet before each."""
+
+    batch: tuple[int, ...]
+    late: tuple[int | None, ...]
+    is_spaced: bool = False
+
+    def __str__(self) -> str:
+        how = "with barriers between them" if self.is_spaced else "back to back"
+        return f"calls {how}{', a rank late' if any(r is not None for r in self.late) else ''}"
+
+
+def screen_races(context: RunContext) -> None:
+    """Raise Fault for a kernel that is wrong, or hangs, where its calls follow each other."""
+    context.submission.load(context.oracle.plans("timed"))
+    for number, series in enumerate(_series(context)):
+        checks = _run(context, series)
+        if found := first_fault_of(checks, str(series)):
+            raise _explained(context, series, checks, found)
+        context.emit(Progress(phase=context.findings.phase, done=number + 1, total=2))
+
+
+def first_fault_of(checks: Sequence[Sequence[Sequence[OutputCheck]]], where: str) -> Fault | None:
+    """Return the gravest fault of a series, None where all of it is right."""
+    every = [check for calls in checks for own in calls for check in own]
+    is_right = all(check.verdict is Verdict.OK for check in every)
+    return None if is_right else first_fault(every, where)
+
+
+def _series(context: RunContext) -> Iterator[Series]:
+    ranks = context.job.world_size
+    for is_late in (False, True):
+        batch = context.oracle.shuffled_batch()
+        batch = batch[: race_series(len(batch), context.call_s)]
+        turns = [(3 * at + at // ranks) % ranks for at in range(len(batch))]
+        yield Series(batch=batch, late=tuple(turn if is_late else None for turn in turns))
+
+
+def _run(context: RunContext, series: Series) -> list[list[list[OutputCheck]]]:
+    """Make the calls of a series; return what was found by rank and call."""
+    oracle, side = context.oracle, context.submission
+    oracle.clear("timed", side.side)
+    side.arm()
+    for control in side.controls:
+        control.write_plan({"late": series.late, "late_s": LATE_S, "spaced": series.is_spaced})
+    sequence = side.stage(Command.SERIES, series.batch)
+    oracle.release(side.side, series.batch, sequence, locked=False)
+    try:
+        side.wait()
+    except Fault as fault:
+        fault.message += f", {series}"
+        raise
+    with side.paused():
+        oracle.snapshot("timed", side.side, series.batch)
+    return oracle.check_calls("timed", series.batch)
+
+
+def _explained(
+    context: RunContext,
+    series: Series,
+    checks: Sequence[Sequence[Sequence[OutputCheck]]],
+    found: Fault,
+) -> Fault:
+    """Return the fault that it is: a race between calls where the same calls are right once ranks
+    meet before each."""
+    if found.verdict not in WRONG_VALUES:
+        return found
+    spaced = Series(batch=series.batch, late=series.late, is_spaced=True)
+    try:
+        again = _run(context, spaced)
+    except Fault:
+        return found
+    if first_fault_of(again, str(spaced)):
+        return found
+    wrong = wrong_calls(checks)
+    counts = ", ".join(f"rank {rank}: {count}" for rank, count in sorted(wrong.items()))
+    return Fault(
+        Verdict.OUTPUT_MISMATCH,
+        "race_between_calls",
+        f"{found.message}; right with barriers between the calls: a race between calls",
+        ranks=sorted(wrong),
+        evidence=f"wrong of {len(series.batch)} {series}: {counts}; with barriers between them: 0",
+    )
+
+
+def wrong_calls(checks: Sequence[Sequence[Sequence[OutputCheck]]]) -> Counter[int]:
+    """Return how many calls of each rank are wrong, of those that have any."""
+    wrong = Counter[int]()
+    for calls in checks:
+        for own in calls:
+            bad = [check for check in own if check.verdict is not Verdict.OK]
+            if bad:
+                wrong[bad[0].rank] += 1
+    return wrong
