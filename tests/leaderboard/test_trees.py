@@ -85,7 +85,7 @@ def test_a_folder_of_a_tree_is_one_submission(problems: dict[int, Problem], tmp_
         told = _say(tmp_path / GEMINI, "--harness=zero-shot")
         assert f"{word}, {len(STEMS)} runs" in told
     submission = Submission.objects.get()
-    assert (submission.model.name, submission.model.vendor) == ("gemini-3-pro-preview", "Google")
+    assert (submission.model.name, submission.model.vendor) == ("Gemini 3 Pro", "Google")
     numbers = submission.kernels.values_list("problem_id", flat=True)
     assert sorted(numbers) == sorted(STEMS.values())
     assert _settings() == {("h100x8", 8, "bfloat16")}
