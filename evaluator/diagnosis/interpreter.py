@@ -9,7 +9,7 @@ fault.
 from __future__ import annotations
 
 from evaluator.messages.faults import Fault
-from evaluator.messages.job import Device, Dtype, Job
+from evaluator.messages.job import Backend, Device, Dtype, Job
 from evaluator.messages.needs import uses_triton
 from evaluator.messages.report import Verdict
 
@@ -23,8 +23,13 @@ def is_interpreted(job: Job) -> bool:
 
 
 def checkable(fault: Fault, job: Job) -> Fault:
-    """Return the fault, or in its place that it cannot be told here whether there is one."""
-    reason = _doubt(fault, job.dtype) if is_interpreted(job) else None
+    """Return the fault, or in its place that it cannot be told here whether there is one.
+
+    What is handed in as another language keeps its fault: a site has such kernels judged on
+    processors for its boards, and none may choose not to be judged.
+    """
+    is_doubtful = is_interpreted(job) and job.backend is Backend.TRITON
+    reason = _doubt(fault, job.dtype) if is_doubtful else None
     if reason is None:
         return fault
     message = f"{_WHY}: {reason} ({fault.message})"

@@ -123,7 +123,8 @@ _BEYOND_PROCESSORS = {
     ),
     "a GPU": _use(
         r"\btorch\.cuda\.(?!is_available\b|device_count\b|amp\b)\w+|[\"']cuda(?::|[\"'])"
-        r"|\.cuda\(|\bassert\b[^\n]{0,80}\bis_cuda\b|\bnot\s+[\w.]{1,60}\.is_cuda\b|\bops\.symm_mem\b|\bget_symm_mem_workspace\b|[\"']nccl[\"']",
+        r"|\.cuda\(|\bassert\b[^\n]{0,80}\bis_cuda\b|\bnot\s+[\w.]{1,60}\.is_cuda\b"
+        r"|\bops\.symm_mem\b|\bget_symm_mem_workspace\b|[\"']nccl[\"']",
         r"cuda\.is_available|is_cuda|device\.type",
     ),
 }

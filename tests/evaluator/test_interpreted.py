@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import importlib.util
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
+from evaluator import __main__ as command
 from evaluator.diagnosis.interpreter import checkable, is_interpreted
-from evaluator.messages.faults import Fault
-from evaluator.messages.job import Backend, Device, Dtype, Job
+from evaluator.messages.faults import EvaluatorError, Fault
+from evaluator.messages.job import Backend, Device, Dtype, Job, Placement
 from evaluator.messages.report import Verdict
 from evaluator.sandbox import processor_support
 from tests.evaluator.judging import judged
@@ -105,15 +107,42 @@ def _fault(verdict: Verdict, cause: str = "values") -> Fault:
 def test_only_what_may_be_the_interpreters_is_not_blamed(
     fault: Fault, dtype: Dtype, stays: bool
 ) -> None:
-    job = Job(problem="allreduce", source=TRITON, dtype=dtype)
+    job = Job(problem="allreduce", source=TRITON, dtype=dtype, backend=Backend.TRITON)
     found = checkable(fault, job)
     assert (found is fault) is stays
     if not stays:
         assert (found.verdict, found.cause) == (Verdict.HOST_UNSUPPORTED, "interpreter")
         assert "it failed" in found.message
-    for other in (
-        Job(problem="allreduce", source=TRITON, dtype=dtype, device=Device.CUDA),
-        Job(problem="allreduce", source="import torch", dtype=dtype),
-    ):
+    for other in (replace(job, device=Device.CUDA), replace(job, source="import torch")):
         assert not is_interpreted(other)
         assert checkable(fault, other) is fault
+    assert checkable(fault, replace(job, backend=Backend.PYTORCH)) is fault
+
+
+@pytest.mark.parametrize(
+    ("source", "words", "placement"),
+    [
+        (TRITON, [], Placement.SHARED),
+        (TRITON, ["--placement", "full"], Placement.FULL),
+        (TRITON, ["--device", "cuda"], Placement.FULL),
+        ("import torch\n", [], Placement.FULL),
+    ],
+)
+def test_what_the_interpreter_runs_is_not_timed_unless_asked(
+    source: str,
+    words: list[str],
+    placement: Placement,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    jobs: list[Job] = []
+
+    def refuse(job: Job, on_progress: object) -> None:
+        jobs.append(job)
+        raise EvaluatorError("not now")
+
+    monkeypatch.setattr(command, "evaluate", refuse)
+    kernel = tmp_path / "kernel.py"
+    kernel.write_text(source)
+    assert command.main(["run", "allreduce", str(kernel), *words]) == 2
+    assert [job.placement for job in jobs] == [placement]
