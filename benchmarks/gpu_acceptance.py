@@ -200,7 +200,7 @@ def _run(acceptance: Acceptance, given: argparse.Namespace) -> None:
                 acceptance.results[name] = read_again(kernel, done)
                 continue
             result = None
-            if kernel.world_size <= present and time.monotonic() - began < given.budget_s:
+            if kernel.gpus <= present and time.monotonic() - began < given.budget_s:
                 keep = keeper(given.reports, name, kernel)
                 result = judged(kernel, prefork, began + given.budget_s + GRACE_S, keep)
             if result is None:

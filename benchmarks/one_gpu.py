@@ -3,9 +3,10 @@
 A KERNEL is `problem=path.py`, or a file as published trees name theirs,
 `<number>_<slug>_<backend>.py`; `--list FILE` has more of them, a line each. `--references` judges
 each problem's reference as a kernel, `--house` the kernels of tests/evaluator/gpu, whose headers
-say what is expected. Method: `evaluate` with placement `shared`, `--parallel` judges at a time,
-each with a warm server of its own, as in a worker. OUT.jsonl gets a line for each as it ends; what
-it holds already, by problem, digest and setting, is not judged again: many calls make one run.
+say what is expected, most of them of a timed run. Method: `evaluate` with placement `shared`,
+`--parallel` judges at a time, each with a warm server of its own, as in a worker. OUT.jsonl gets a
+line for each as it ends; what it holds already, by problem, digest and setting, is not judged
+again: many calls make one run. A kernel that fills the GPU may have those beside it declined.
 `build_s` is the phase of that name, `rest_s` all the others; both grow with what runs beside.
 """
 
@@ -229,7 +230,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--parallel", type=int, default=6, help="how many judges at a time")
     parser.add_argument("--budget-s", type=float, default=540.0, help="start none after this long")
     parser.add_argument("--reports", type=Path, help="also whole reports, a line each")
-    return parser.parse_args()
+    return parser.parse_intermixed_args()
 
 
 def main() -> int:

@@ -226,7 +226,7 @@ def send(
     tag: int = 0,
     group_dst: int | None = None,
 ) -> None:
-    originals.send(bytes_of(tensor), dst, group=group, tag=tag, group_dst=group_dst)
+    isend(tensor, dst, group, tag, group_dst).wait()
 
 
 def recv(
@@ -237,9 +237,13 @@ def recv(
     group_src: int | None = None,
 ) -> int:
     raw = torch.empty(tensor.nbytes, dtype=torch.uint8)
-    sender: int = originals.recv(raw, src, group=group, tag=tag, group_src=group_src)
+    work = originals.irecv(raw, src, group=group, tag=tag, group_src=group_src)
+    work.wait()
     put_bytes([tensor], [raw])
-    return sender
+    if src is not None:
+        return src
+    sender: int = work._source_rank() if group_src is None else group_src
+    return sender if group is None else dist.get_global_rank(group, sender)
 
 
 def barrier(group: Any = None, async_op: bool = False, **_: object) -> Finished | None:

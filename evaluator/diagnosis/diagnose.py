@@ -65,7 +65,8 @@ def sentence(fault: Fault | None, found: Diagnosis, timing: Timing | None) -> st
             return f"ranks that share a GPU may not have what it needs: {fault.message}"
         return fault.message
     if timing is None:
-        return "every output of every call was right; all ranks shared a device, nothing was timed"
+        checked = "every output of every call was right, one by one and back to back"
+        return f"{checked}; all ranks shared a device, nothing was timed"
     gain = (
         f"{timing.speedup:.2f}x the reference"
         f" (95 % interval {timing.speedup_low:.2f} to {timing.speedup_high:.2f})"

@@ -43,8 +43,7 @@ COLLECTIVES = frozenset(
         *("scatter_object_list", "new_group", "init_process_group", "rendezvous"),
     }
 )
-# torch's own, or ours in its place where ranks share a GPU.
-_COLLECTIVE_CODE = re.compile(r"/torch/distributed/|/problems/staged_collectives\.py$")
+_STAGED = "/problems/staged_collectives.py"  # in the place of torch's where ranks share a GPU
 PAIRWISE = frozenset({"send", "recv", "isend", "irecv", "batch_isend_irecv", "wait", "wait_tensor"})
 
 
@@ -92,7 +91,8 @@ class RankStack:
     @property
     def waits_in(self) -> str | None:
         """Return the call of torch.distributed that a rank is inside of, if any."""
-        inner = [frame for frame in self.frames if _COLLECTIVE_CODE.search(frame.file)]
+        staged = [frame for frame in self.frames if frame.file.endswith(_STAGED)]
+        inner = staged or [frame for frame in self.frames if "/torch/distributed/" in frame.file]
         known = COLLECTIVES | PAIRWISE
         return next((frame.function for frame in inner if frame.function in known), None)
 

@@ -74,7 +74,7 @@ def _run(context: RunContext, series: Series) -> list[list[list[OutputCheck]]]:
     try:
         side.wait()
     except Fault as fault:
-        fault.message += f", {series}"
+        fault.message += f", in {series}"
         raise
     with side.paused():
         oracle.snapshot("timed", side.side, series.batch)

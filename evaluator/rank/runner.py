@@ -146,8 +146,8 @@ def _join(setup: RankSetup, rank: int) -> torch.device:
     torch.set_num_threads(setup.threads)
     is_shared, meeting = setup.placement is Placement.SHARED, str(SCRATCH / "rendezvous")
     device = join_world(setup.device, meeting, rank, setup.world_size, is_shared=is_shared)
-    is_among_others = is_shared and device.type == "cuda"
-    if is_among_others and setup.task.entry and one_gpu.names_devices(setup.task.entry):
+    source = setup.task.entry or ""
+    if is_shared and device.type == "cuda" and one_gpu.names_devices(source):
         one_gpu.install(setup.world_size)
     return device
 

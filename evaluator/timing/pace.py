@@ -13,20 +13,6 @@ MIN_TIMED_S = 0.5
 SINGLE_CALLS = 16  # of a round
 LEAST_ROUNDS = 2  # one says nothing of how rounds scatter
 ALONE_ROUNDS = 4
-# Of the race screen: calls back to back, as many as are found there and fit on one GPU.
-RACE_CALLS, MOST_RACE_BYTES = 20, 4 << 30
-LEAST_RACE_CALLS, RACE_SERIES_S = 6, 6.0
-
-
-def race_calls(call_bytes: int) -> int:
-    """Return how many calls of a race screen lie in slabs at once whose inputs and outputs take
-    `call_bytes` each, on all ranks together."""
-    return min(RACE_CALLS, max(2, MOST_RACE_BYTES // call_bytes))
-
-
-def race_series(laid_out: int, call_s: float) -> int:
-    """Return how many of the calls that are laid out a series makes that take `call_s` each."""
-    return min(laid_out, max(LEAST_RACE_CALLS, int(RACE_SERIES_S / max(call_s, 1e-6))))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -108,3 +94,19 @@ def progress(batches: int, batch_calls: int, pace: Pace) -> Progress:
     """Return how far the timed phase is."""
     total = max(TIMED_CALLS, pace.least_batches * batch_calls)
     return Progress(phase=Phase.TIMED, done=min(batches * batch_calls, total), total=total)
+
+
+# Of the race screen: calls back to back, fewer where they take much memory or time.
+RACE_CALLS, MOST_RACE_BYTES = 20, 4 << 30
+LEAST_RACE_CALLS, RACE_SERIES_S = 6, 6.0
+
+
+def race_calls(call_bytes: int) -> int:
+    """Return how many calls of a race screen lie in slabs at once whose inputs and outputs take
+    `call_bytes` each, on all ranks together."""
+    return min(RACE_CALLS, max(2, MOST_RACE_BYTES // call_bytes))
+
+
+def race_series(laid_out: int, call_s: float) -> int:
+    """Return how many of the calls that are laid out a series makes that take `call_s` each."""
+    return min(laid_out, RACE_CALLS, max(LEAST_RACE_CALLS, int(RACE_SERIES_S / max(call_s, 1e-6))))

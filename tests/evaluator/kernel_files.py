@@ -71,6 +71,11 @@ class KernelFile:
         return self.verdicts == {Verdict.OK} and not bounds
 
     @property
+    def gpus(self) -> int:
+        """How many a kernel for GPUs takes."""
+        return self.world_size if self.placement is Placement.FULL else 1
+
+    @property
     def job(self) -> Job:
         return Job(
             problem=self.problem,

@@ -139,6 +139,11 @@ def only_rank_zero_compared() -> None:
     replace(OracleGroup, "check", check_rank_zero)
 
 
+def no_race_screen() -> None:
+    """Calls never follow each other without the judge between them."""
+    replace(phases, "screen_races", lambda context: None)
+
+
 def no_seccomp() -> None:
     replace(seccomp, "DENIED_X86_64", {})
 
@@ -244,6 +249,7 @@ MUTATIONS: dict[str, Callable[[], None]] = {
         no_trials_after_timing,
         timed_calls_alike,
         only_rank_zero_compared,
+        no_race_screen,
         no_seccomp,
         launcher_in_reach,
         notes_are_believed,

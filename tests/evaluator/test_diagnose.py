@@ -9,9 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evaluator.diagnosis.claim_reader import CAUSES, CLAIMABLE
-from evaluator.diagnosis.diagnose import Diagnosis, refine
+from evaluator.diagnosis.diagnose import CLAIMS_OF_CODE, Diagnosis, refine, sentence, unblamed
 from evaluator.diagnosis.log_patterns import AFTERMATH, CRASHES, ROOTS, last_failure
+from evaluator.messages.faults import Fault
 from evaluator.messages.report import Phase, RankLog, Verdict
+from problems.staging import NO_CAPTURE
 from tests.evaluator.diagnosis_files import Case, cases
 
 CASES = cases()
@@ -59,6 +61,23 @@ def test_no_log_takes_a_failure_off_a_kernel(verdict: Verdict) -> None:
     for cause in (*CAUSES, "claim", "exit", "signal_9", "deadlock"):
         known = Diagnosis(verdict=verdict, cause=cause, evidence=None)
         assert {_refined(known, EVERYTHING, phase).verdict for phase in Phase} <= may_be
+
+
+@pytest.mark.parametrize("verdict", Verdict)
+def test_ranks_that_share_a_gpu_are_not_blamed_for_what_it_lacks(verdict: Verdict) -> None:
+    for cause, is_lack in {"gpu_memory": True, "one_gpu": True, "illegal_access": False}.items():
+        found = unblamed(Diagnosis(verdict=verdict, cause=cause, evidence="e", ranks=(1,)))
+        is_spared = is_lack and verdict in (*CLAIMS_OF_CODE, Verdict.OOM)
+        assert found.verdict is (Verdict.HOST_UNSUPPORTED if is_spared else verdict)
+        assert (found.evidence, found.ranks) == ("e", (1,))
+
+
+def test_a_collective_in_a_graph_is_what_one_gpu_lacks() -> None:
+    log = _logs(_raised(f"RuntimeError: {NO_CAPTURE}"))
+    found = _refined(Diagnosis(verdict=Verdict.RUNTIME_ERROR, cause="exception"), log, Phase.VERIFY)
+    assert unblamed(found).verdict is Verdict.HOST_UNSUPPORTED
+    fault = Fault(Verdict.RUNTIME_ERROR, "exception", "rank 0: RuntimeError")
+    assert sentence(fault, unblamed(found), None).startswith("ranks that share a GPU may not have")
 
 
 @given(st.lists(st.text(), max_size=4), st.sampled_from(["exit", "exception", "peer_lost", "nccl"]))

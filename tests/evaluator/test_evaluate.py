@@ -147,6 +147,16 @@ def test_the_command_line_has_a_readable_summary(tmp_path: Path) -> None:
     assert "kernel " in done.stdout
 
 
+def test_the_command_line_checks_with_all_ranks_on_one_device(tmp_path: Path) -> None:
+    kernel = tmp_path / "kernel.py"
+    kernel.write_text(ALLREDUCE)
+    asked = ("--placement", "shared", "--pretty", "--trials", "2")
+    done = run_command("run", "allreduce", str(kernel), *asked)
+    assert done.returncode == 0
+    assert "placement: shared (all ranks on one device; checked, not timed)" in done.stdout
+    assert "kernel " not in done.stdout
+
+
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
     [

@@ -40,7 +40,7 @@ def _parameters(kernels: list[KernelFile], *marks: pytest.MarkDecorator) -> list
 
 def _marks(kernel: KernelFile) -> list[pytest.MarkDecorator]:
     """Whatever runs on the GPUs wants them for itself."""
-    marks = [pytest.mark.gpu(kernel.world_size), pytest.mark.alone]
+    marks = [pytest.mark.gpu(kernel.gpus), pytest.mark.alone]
     return [*marks, pytest.mark.slow] if kernel.slow else marks
 
 

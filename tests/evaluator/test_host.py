@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -18,7 +19,7 @@ from evaluator.host.gpus import Gpu
 from evaluator.host.host import Host, foreign_processes, host_for
 from evaluator.host.leftovers import FOLDER_PREFIX
 from evaluator.messages.faults import DirtyHost, EvaluatorError
-from evaluator.messages.job import Device, Job
+from evaluator.messages.job import Device, Job, Placement
 
 JOB = Job(problem="allreduce", source="x", world_size=2, device=Device.CUDA)
 
@@ -55,6 +56,29 @@ def test_builds_share_gpus_and_a_timed_run_does_not() -> None:
         assert not is_free(fcntl.LOCK_SH, number=0)
         assert not is_free(fcntl.LOCK_SH, number=1)
     assert is_free(fcntl.LOCK_EX)
+
+
+def test_shared_runs_are_beside_each_other_and_whoever_else_is_there(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(gpus, "offered", lambda: (gpu(0), gpu(1)))
+    monkeypatch.setattr(gpus, "processes", lambda _: {os.getpid()})
+    own = host_for(replace(JOB, placement=Placement.SHARED, world_size=4))
+    assert [g.index for g in own.gpus] == [0]
+    assert own.settings["TORCH_SYMM_MEM_ALLOW_OVERLAPPING_DEVICES"] == "1"
+    assert own.settings["CUDA_VISIBLE_DEVICES"] == "GPU-0"
+    assert own.cores is None
+    with own.alone():
+        assert is_free(fcntl.LOCK_SH)
+        assert not is_free(fcntl.LOCK_EX)  # nobody is timed there
+    own.wait_until_clean()
+
+
+def test_multicast_is_off_for_ranks_that_share_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TORCH_SYMM_MEM_DISABLE_MULTICAST", "0")
+    one = Host(gpus=(gpu(0),), threads=1, poll_s=0.0, placement=Placement.SHARED)
+    assert host.multicast_is_off(one.settings)
+    assert not host.multicast_is_off(replace(one, placement=Placement.FULL).settings)
 
 
 def test_a_fork_that_lives_on_does_not_keep_the_lock() -> None:

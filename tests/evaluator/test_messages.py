@@ -10,6 +10,7 @@ import pytest
 
 from evaluator import Job, Report, Timing, Trial, Verdict
 from evaluator.messages.codec import DecodeError, decode, encode
+from evaluator.messages.job import Placement
 from evaluator.messages.report import Environment, Isolation, OutputCheck, Phase, RankLog
 
 TIMING = Timing(
@@ -45,6 +46,25 @@ REPORT = Report(
 
 def test_a_report_survives_json() -> None:
     assert decode(Report, json.loads(json.dumps(encode(REPORT)))) == REPORT
+
+
+def test_a_shared_run_is_right_without_a_timing_and_never_has_one() -> None:
+    job = Job(problem="allreduce", source="x", placement=Placement.SHARED)
+    shared = replace(REPORT, setting=job.setting, timing=None)
+    assert shared.placement is Placement.SHARED
+    assert decode(Report, json.loads(json.dumps(encode(shared)))) == shared
+    with pytest.raises(ValueError, match="not of shared ones"):
+        replace(shared, timing=TIMING)
+
+
+def test_what_was_judged_before_placements_had_gpus_for_all_ranks() -> None:
+    job = Job(problem="allreduce", source="x")
+    asked: dict[str, Any] = encode(job)
+    message: dict[str, Any] = encode(replace(REPORT, setting=job.setting))
+    del asked["placement"], message["setting"]["placement"]
+    assert decode(Job, asked).placement is Placement.FULL
+    assert decode(Report, message).placement is Placement.FULL
+    assert REPORT.placement is Placement.FULL  # and has no setting
 
 
 def test_a_report_from_before_the_first_release_names_none() -> None:

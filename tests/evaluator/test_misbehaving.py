@@ -106,6 +106,7 @@ def _judge(kernel: KernelFile) -> None:
 
 def _is_what_the_header_says(kernel: KernelFile, report: Report) -> None:
     assert report.verdict in kernel.verdicts, f"{report.message} ({report.evidence})"
+    assert kernel.cause in (None, report.cause), report.message
     assert kernel.flags <= set(report.flags), report.flags
     if kernel.ranks:
         assert report.ranks == kernel.ranks, report.message

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from evaluator.messages.job import Backend
-from evaluator.messages.needs import Ability, fixed_ranks, needs
+from evaluator.messages.job import Backend, Placement
+from evaluator.messages.needs import BETWEEN_GPUS, Ability, fixed_ranks, needs
 
 ALWAYS = {Ability.NCCL, Ability.PEER_ACCESS}
 PARALLEL_TENSOR = "x = get_or_create_parallel_tensor(\n    ext, (w, 1), torch.bfloat16{}\n)\n"
@@ -134,3 +134,26 @@ def test_parallelkittens_for_eight_ranks_needs_eight() -> None:
 
 def test_every_ability_has_a_label() -> None:
     assert len({ability.label for ability in Ability}) == len(Ability)
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        'C = """\n#include <nccl.h>\n"""',
+        'C = """\nncclAllReduce(a, b, n, ncclFloat, ncclSum, comm, stream);\n"""',
+        "torch.cuda.nccl.all_reduce([x])",
+        "s.set_backend('NCCL')",
+    ],
+)
+def test_nccl_itself_is_more_than_torch_distributed(source: str) -> None:
+    assert of(source) == {Ability.NCCL_API}
+    assert of("dist.init_process_group('nccl')\nos.environ['NCCL_DEBUG']") == set()
+
+
+def test_ranks_that_share_a_gpu_need_nothing_between_gpus_but_what_the_source_names() -> None:
+    def shared(source: str) -> frozenset[Ability]:
+        return needs(source, Backend.TRITON, world_size=4, placement=Placement.SHARED)
+
+    assert shared("dist.all_reduce(x)") == {Ability.TRITON}
+    assert shared("fast(hdl.multicast_ptr)") & BETWEEN_GPUS == {Ability.MULTICAST}
+    assert not BETWEEN_GPUS & ALWAYS

@@ -10,7 +10,7 @@ import pytest
 from evaluator.host import gpus
 from evaluator.host.gpus import Gpu
 from evaluator.host.host import Host
-from evaluator.messages.job import Backend, Device, Job
+from evaluator.messages.job import Backend, Device, Job, Placement
 from evaluator.messages.needs import Ability
 from evaluator.probes.gpu import ATTEMPTS
 from evaluator.sandbox.support import LACKS, abilities, lacking
@@ -52,6 +52,25 @@ def test_gpus_are_counted_and_weighed() -> None:
     assert "offers 1" in str(lacking(JOB, PROBLEM, host(1)))
     assert "needs 40 GiB" in str(lacking(JOB, PROBLEM, host(gib=24)))
     assert lacking(replace(JOB, size="tiny"), PROBLEM, host(gib=24)) is None
+
+
+def test_ranks_that_share_a_gpu_need_one_without_a_link(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gpus, "unlinked", lambda _: [(0, 1)])
+    job = replace(JOB, placement=Placement.SHARED, world_size=8)
+    assert lacking(job, PROBLEM, host(1)) is None
+    assert "offers none" in str(lacking(job, PROBLEM, host(0)))
+    assert "needs 40 GiB" in str(lacking(job, PROBLEM, host(1, gib=24)))
+
+
+@pytest.mark.parametrize("source", ["fast(hdl.multicast_ptr)", 'C = """\n#include <nccl.h>\n"""'])
+def test_what_is_between_gpus_no_host_has_on_one(
+    source: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TORCH_SYMM_MEM_DISABLE_MULTICAST", "0")
+    job = replace(JOB, source=source)
+    assert lacking(job, PROBLEM, host()) is None
+    shared = lacking(replace(job, placement=Placement.SHARED), PROBLEM, host(1))
+    assert "ranks that share a GPU cannot have it" in str(shared)
 
 
 def test_gpus_without_a_link_are_named(monkeypatch: pytest.MonkeyPatch) -> None:

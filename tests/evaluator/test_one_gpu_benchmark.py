@@ -1,0 +1,96 @@
+"""What `benchmarks/one_gpu.py` judges, keeps and leaves out."""
+
+from __future__ import annotations
+
+import importlib
+import json
+from dataclasses import replace
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from evaluator.messages.job import Backend, Placement, Profile
+from evaluator.messages.report import Phase, Report, Verdict
+from tests.evaluator.test_messages import REPORT
+
+BENCHMARKS = Path(__file__).resolve().parents[2] / "benchmarks"
+SOURCE = "def solution(x): return x\n"
+
+
+@pytest.fixture
+def one_gpu(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    monkeypatch.syspath_prepend(str(BENCHMARKS))
+    return importlib.import_module("one_gpu")
+
+
+@pytest.fixture
+def call(one_gpu: ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
+    """Calls the benchmark; returns its exit status and the names that were judged."""
+
+    def called(*arguments: str, found: Report = REPORT) -> tuple[int, list[str]]:
+        names: list[str] = []
+
+        def judged(turn: Any, *_: object) -> tuple[Report, str]:
+            names.append(turn.name)
+            return found, ""
+
+        out = str(tmp_path / "out.jsonl")
+        monkeypatch.setattr(one_gpu, "judged", judged)
+        monkeypatch.setattr("sys.argv", ["one_gpu.py", out, "--parallel", "1", *arguments])
+        return one_gpu.main(), names
+
+    return called
+
+
+def test_kernels_are_named_by_files_and_lists(
+    one_gpu: ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    published, own, listed = (tmp_path / n for n in ("1_allreduce_cuda.py", "mine.py", "list"))
+    for path in (published, own):
+        path.write_text(SOURCE)
+    listed.write_text(f"gather={own}\n")
+    asked = ["one_gpu.py", "out", str(published), "--list", str(listed)]
+    monkeypatch.setattr("sys.argv", [*asked, "--profiles", "hardened,upstream"])
+    turns = list(one_gpu.turns(one_gpu._arguments()))
+    jobs = [(turn.job.problem, turn.job.backend, turn.job.profile) for turn in turns]
+    assert jobs == [
+        ("allreduce", Backend.CUDA, Profile.HARDENED),
+        ("allreduce", Backend.CUDA, Profile.UPSTREAM),
+        ("gather", Backend.PYTORCH, Profile.HARDENED),
+        ("gather", Backend.PYTORCH, Profile.UPSTREAM),
+    ]
+    assert {turn.job.placement for turn in turns} == {Placement.SHARED}
+    assert len({turn.key for turn in turns}) == 4
+
+
+def test_what_is_done_is_not_judged_again_unless_it_changed(call: Any, tmp_path: Path) -> None:
+    kernel = tmp_path / "mine.py"
+    kernel.write_text(SOURCE)
+    asked = f"allreduce={kernel}"
+    assert call(asked) == (0, [f"{tmp_path.name}/mine"])
+    assert call(asked) == (0, [])
+    kernel.write_text(SOURCE + "\n")
+    assert call(asked)[1]
+    assert call(asked, "--world-size", "2")[1]
+    kept = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text().splitlines()]
+    assert [line["world_size"] for line in kept] == [4, 4, 2]
+
+
+def test_a_line_holds_what_is_compared(one_gpu: ModuleType, call: Any, tmp_path: Path) -> None:
+    kernel, reports = tmp_path / "mine.py", tmp_path / "reports.jsonl"
+    kernel.write_text(SOURCE)
+    raced = replace(
+        REPORT,
+        verdict=Verdict.OUTPUT_MISMATCH,
+        cause="race_between_calls",
+        timing=None,
+        phase_s={Phase.BUILD: 3.0, Phase.VERIFY: 2.0, Phase.TEARDOWN: 0.5},
+    )
+    call(f"allreduce={kernel}", "--reports", str(reports), found=raced)
+    (line,) = one_gpu.read_lines(tmp_path / "out.jsonl")
+    assert (line["verdict"], line["cause"]) == ("output_mismatch", "race_between_calls")
+    assert (line["build_s"], line["rest_s"]) == (3.0, 2.5)
+    assert json.loads(reports.read_text())["report"]["cause"] == "race_between_calls"
+    assert one_gpu.summary([line]).startswith("   1 output_mismatch/race_between_calls")
