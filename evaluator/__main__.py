@@ -15,6 +15,7 @@ from evaluator.host.gpus import offered
 from evaluator.messages.codec import encode
 from evaluator.messages.faults import EvaluatorError
 from evaluator.messages.job import Backend, Device, Dtype, Job, Placement, Profile, limits_of
+from evaluator.messages.needs import uses_triton
 from evaluator.messages.report import Progress, Verdict
 from evaluator.pretty import pretty
 from evaluator.sandbox import multicast_guard
@@ -54,8 +55,8 @@ def _parser() -> argparse.ArgumentParser:
         "--placement",
         type=Placement,
         choices=list(Placement),
-        default=Placement.FULL,
-        help="full: a GPU for each rank; shared: all on the first, checked and not timed",
+        help="full: a GPU for each rank; shared: all on the first, checked and not timed "
+        "(default: full, but shared where Triton's interpreter runs the kernel)",
     )
     run.add_argument("--backend", type=Backend, choices=list(Backend), default=Backend.PYTORCH)
     run.add_argument("--trials", type=int, default=6, help="correctness trials (default 6)")
@@ -69,16 +70,19 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _job(arguments: argparse.Namespace) -> Job:
+    source = arguments.kernel.read_text(encoding="utf-8")
+    is_interpreted = arguments.device is Device.CPU and uses_triton(source)
+    usual = Placement.SHARED if is_interpreted else Placement.FULL
     return Job(
         problem=arguments.problem,
-        source=arguments.kernel.read_text(encoding="utf-8"),
+        source=source,
         backend=arguments.backend,
         world_size=arguments.world_size,
         size=arguments.size,
         dtype=arguments.dtype,
         profile=arguments.profile,
         device=arguments.device,
-        placement=arguments.placement,
+        placement=arguments.placement or usual,
         trials=arguments.trials,
         limits=limits_of(arguments.device),
     )

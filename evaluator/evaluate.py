@@ -16,12 +16,11 @@ from evaluator.host.load import most_job_s
 from evaluator.judge.prefork import PreforkServer
 from evaluator.messages import protocol
 from evaluator.messages.faults import EvaluatorError
-from evaluator.messages.job import Backend, Device, Job
+from evaluator.messages.job import Job
 from evaluator.messages.report import Phase, Progress, Report
 
 OnProgress = Callable[[Progress], bool]
 POLL_S = 0.5
-CPU_BACKENDS = frozenset({Backend.PYTORCH, Backend.CPP})
 
 
 class Cancelled(Exception):
@@ -36,8 +35,6 @@ def evaluate(
     `on_progress` is called from this thread at least twice a second; when it returns True, all is
     stopped and Cancelled is raised. Raises EvaluatorError for what is not the submitter's fault.
     """
-    if job.device is Device.CPU and job.backend not in CPU_BACKENDS:
-        raise EvaluatorError(f"the {job.backend} backend needs a GPU; this run asked for the CPU")
     with contextlib.ExitStack() as stack:
         forks = prefork or stack.enter_context(PreforkServer(warm=False))
         judge = stack.enter_context(forks.judge())

@@ -8,7 +8,7 @@ from leaderboard.account_pages import account, edit, rejudge, submit
 from leaderboard.board_pages import board, categories, category, matrix
 from leaderboard.compare_pages import compare
 from leaderboard.delivery.pages import View
-from leaderboard.model_pages import model, submission
+from leaderboard.model_pages import submission
 from leaderboard.problem_pages import problems
 from leaderboard.publishing import badges, feed, snapshot_pages
 from leaderboard.run_pages import bundles, kernel, run
@@ -38,7 +38,7 @@ urlpatterns = [
     path("runs/<uuid:run_id>/bundle.zip", bundles.of_run, name="run-bundle"),
     *twins("submissions/<int:number>", submission.submission, "submission"),
     path("submissions/<int:number>/edit", edit.edit, name="edit-submission"),
-    *twins("models/<slug:slug>", model.model, "model"),
+    *twins("models/<slug:slug>", redirects.model_page, "model"),
     *twins("hardware", hardware.hardware_list, "hardware-list"),
     *twins("hardware/<slug:slug>", hardware.hardware, "hardware"),
     *twins("methodology", about.methodology, "methodology"),

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from evaluator.diagnosis import log_patterns
+from evaluator.diagnosis.interpreter import is_interpreted
 from evaluator.diagnosis.log_patterns import Sighting, Signs, first_sighting, last_failure
 from evaluator.diagnosis.scan import scan_source
 from evaluator.diagnosis.stacks import stacks, standstill
@@ -80,6 +81,8 @@ def flags_of(job: Job, isolation: Isolation) -> tuple[str, ...]:
     flags = list(scan_source(job.source))
     if isolation is not Isolation.BWRAP_CGROUP_SECCOMP and isolation is not Isolation.VM:
         flags.append("soft_limits")
+    if is_interpreted(job):
+        flags.append("interpreted")
     return tuple(flags)
 
 

@@ -163,6 +163,8 @@ MESSAGES = (
     *_signs(
         None,
         {
+            "interpreter": r"^InterpreterError: |not supported in interpreter mode"
+            r"|\b0 active drivers\b",
             "multicast": rf"{_SAYS}\b[Mm]ulticast",
             "symmetric_memory": rf"{_SAYS}(?:[Ss]ymm(?:etric)?_?[Mm]em|[Ss]ymmetric memory)",
             "nccl": rf"{_SAYS}(?:NCCL|nccl[A-Z])|^[\w.]{{0,99}}DistBackendError\b",

@@ -9,6 +9,7 @@ from typing import Any
 
 from evaluator import __version__
 from evaluator.diagnosis.diagnose import Diagnosis, flags_of, refine, sentence, unblamed
+from evaluator.diagnosis.interpreter import checkable
 from evaluator.diagnosis.scan import lines_of
 from evaluator.messages.codec import encode
 from evaluator.messages.faults import Fault
@@ -46,6 +47,7 @@ class Findings:
 
     def report(self, job: Job, fault: Fault | None, known: dict[str, Any]) -> Report:
         """Make the report; `fault` is what ended the run early, if anything did."""
+        fault = fault and checkable(fault, job)
         diagnosis = self._diagnosed(job, fault) if fault else Diagnosis(verdict=Verdict.OK)
         report = Report(
             verdict=diagnosis.verdict,

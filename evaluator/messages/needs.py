@@ -109,6 +109,25 @@ _USES = {
         r"__HIP\w{0,40}__|version\.hip",
     ),
 }
+# What a run on processors alone cannot do, in the order in which it is said.
+_BEYOND_PROCESSORS = {
+    "CUDA code": _use(
+        r"\b__global__\b|\bcuda_sources\s*=(?!\s*(?:None|\[\]|[\"']{2}))"
+        r"|\bcompile_cuda_extension\s*\(|\bwith_cuda\s*=\s*True\b|\bcuModuleLoad\w*|\bnvrtc\w*",
+        r"cuda\.is_available|is_cuda|device\.type",
+    ),
+    **{_LABELS[name]: _USES[name] for name in (Ability.MULTICAST, Ability.NVSHMEM, Ability.HIP)},
+    "inline assembly": _use(
+        r"\binline_asm_elementwise\b|\bextern_elementwise\b|\blibdevice\b"
+        r"|^[ \t]*(?:import|from)[ \t]+utils\.triton_utils\b"
+    ),
+    "a GPU": _use(
+        r"\btorch\.cuda\.(?!is_available\b|device_count\b|amp\b)\w+|[\"']cuda(?::|[\"'])"
+        r"|\.cuda\(|\bassert\b[^\n]{0,80}\bis_cuda\b|\bnot\s+[\w.]{1,60}\.is_cuda\b"
+        r"|\bops\.symm_mem\b|\bget_symm_mem_workspace\b|[\"']nccl[\"']",
+        r"cuda\.is_available|is_cuda|device\.type",
+    ),
+}
 _OF_BACKEND = {
     Backend.CUDA: frozenset({Ability.NVCC}),
     Backend.PARALLELKITTENS: frozenset({Ability.NVCC, Ability.THUNDERKITTENS}),
@@ -157,6 +176,18 @@ def needs(
     if is_fixed and world_size not in ranks:
         found.add(Ability.OTHER_RANKS)
     return frozenset(found) - (_OF_OWN_GPUS if placement is Placement.SHARED else frozenset())
+
+
+def beyond_processors(source: str) -> str | None:
+    """Return what a kernel needs and a run without GPUs cannot do, in words; None where it may do
+    all. Triton kernels run there: by its interpreter, without inline assembly."""
+    code = without_comments(source)
+    return next((what for what, use in _BEYOND_PROCESSORS.items() if _needs(code, use)), None)
+
+
+def uses_triton(source: str) -> bool:
+    """Return whether a source cannot do without Triton."""
+    return _needs(without_comments(source), _USES[Ability.TRITON])
 
 
 def includes_thunderkittens(source: str) -> bool:

@@ -12,6 +12,7 @@ from evaluator.host.host import Host, offers_multicast
 from evaluator.host.thunderkittens import thunderkittens_root
 from evaluator.messages.job import Device, Job, Placement
 from evaluator.messages.needs import BETWEEN_GPUS, Ability, needs
+from evaluator.sandbox import processor_support
 from problems.spec import Problem
 
 # Set by a worker from what `check_host` found: names of probes that failed in a sandbox.
@@ -37,7 +38,7 @@ def abilities() -> frozenset[Ability]:
 def lacking(job: Job, problem: Problem, host: Host) -> str | None:
     """Return the first thing that is missing, in one sentence; None where nothing is."""
     if job.device is Device.CPU:
-        return None
+        return processor_support.lacking(job)
     return _lacking_gpus(job, problem, host) or _lacking_ability(job, problem)
 
 

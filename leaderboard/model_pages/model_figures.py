@@ -27,9 +27,7 @@ def asked(request: HttpRequest) -> tuple[LanguageModel, list[Entry], Titles]:
     """Return the model of `?model=<slug>` with its ranked submissions, best first, and the titles
     of problems. Raises Http404 for an unknown model."""
     slug = request.GET.get("model", "")
-    found = (
-        LanguageModel.objects.visible().filter(slug=slug).first() if slug.isprintable() else None
-    )
+    found = LanguageModel.objects.visible().called(slug) if slug.isprintable() else None
     if found is None:
         raise Http404
     problems = list(Problem.objects.values_list("number", "title", "scored", "ranked_from"))

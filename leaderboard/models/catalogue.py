@@ -8,10 +8,10 @@ from django.db import OperationalError, connections, models
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models import F, Q
 from django.db.models.fields.json import KT
-from django.utils.text import slugify
 
 from leaderboard.kit.json_types import JsonDict
 from leaderboard.models.choices import DEVICES, Harness, one_of
+from leaderboard.models.model_names import aliases, known_as, model_slug
 
 WITHDRAWN = "It is no longer part of the benchmark."
 
@@ -81,11 +81,6 @@ class Problem(models.Model):
         return self.unscored_reason == WITHDRAWN
 
 
-def model_slug(name: str) -> str:
-    """Return `gpt-5-5` for `GPT-5.5`; empty where a name has nothing that an address can hold."""
-    return slugify(re.sub(r"[./]", "-", name))[:80].strip("-")
-
-
 class LanguageModelQuerySet(models.QuerySet["LanguageModel"]):
     def visible(self) -> LanguageModelQuerySet:
         """Return the models with something public: a private submission must reveal no name."""
@@ -93,10 +88,19 @@ class LanguageModelQuerySet(models.QuerySet["LanguageModel"]):
         return self.filter(public | Q(published__isnull=False)).distinct()
 
     def named(self, name: str, vendor: str) -> LanguageModel:
-        """Return the model of this name, made if it is new; a known one stays as recorded."""
-        slug = model_slug(name)
-        found, _ = self.get_or_create(slug=slug, defaults={"name": name, "vendor": vendor})
+        """Return the model of this name, or of which it is another name, made if it is new; a known
+        one stays as recorded."""
+        shown = known_as(name)
+        defaults = {"name": shown, "vendor": vendor}
+        found, _ = self.get_or_create(slug=model_slug(shown), defaults=defaults)
         return found
+
+    def called(self, slug: str) -> LanguageModel | None:
+        """Return the model of this address, or of which it is another name."""
+        own = self.filter(slug=slug).first()
+        if own is None and slug in aliases():
+            own = self.filter(slug=model_slug(known_as(slug))).first()
+        return own
 
 
 class LanguageModel(models.Model):

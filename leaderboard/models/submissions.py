@@ -145,11 +145,6 @@ class Source(models.Model):
 
     objects = SourceQuerySet.as_manager()
 
-    class Meta:
-        constraints = (
-            models.CheckConstraint(condition=Q(size_bytes__gt=0), name="source_is_not_empty"),
-        )
-
     def __str__(self) -> str:
         return self.digest
 

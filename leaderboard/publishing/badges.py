@@ -49,10 +49,10 @@ def width_px(text: str) -> float:
 
 def of_model(slug: str) -> tuple[str, str] | None:
     """Return the model's name, and what its best submission reached; None where none is public."""
-    model = LanguageModel.objects.visible().filter(slug=slug).first()
+    model = LanguageModel.objects.visible().called(slug)
     if model is None:
         return None
-    rows = (row for row in default_board() if row.entry.slug == slug)
+    rows = (row for row in default_board() if row.entry.slug == model.slug)
     return model.name, said(next(rows, None))
 
 

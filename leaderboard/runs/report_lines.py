@@ -21,7 +21,7 @@ from evaluator.messages.codec import decode
 from leaderboard.kit.json_types import JsonObject
 from leaderboard.kit.request_error import RequestError
 from leaderboard.models import Hardware, Kernel, LanguageModel, Problem, Run, Submission
-from leaderboard.models.catalogue import model_slug
+from leaderboard.models.model_names import model_slug
 from leaderboard.runs.hosts import register
 from leaderboard.runs.report_checks import check_report
 from leaderboard.runs.reports import columns_of

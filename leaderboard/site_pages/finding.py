@@ -24,6 +24,7 @@ from leaderboard.models import (
     Visibility,
 )
 from leaderboard.models.choices import BACKENDS, Harness
+from leaderboard.models.model_names import aliases
 from leaderboard.models.staleness import outdated
 from leaderboard.read_model.judge_constants import judge_constants
 
@@ -179,6 +180,8 @@ def _hardware(text: str) -> list[SearchHit]:
 
 def _models(text: str) -> list[SearchHit]:
     named = Q(name__icontains=text) | Q(slug__icontains=text) | Q(vendor__icontains=text)
+    dashed = text.replace(" ", "-")
+    named |= Q(name__in=[shown for other, shown in aliases().items() if dashed in other])
     known = LanguageModel.objects.visible().filter(named)
     return [
         SearchHit(

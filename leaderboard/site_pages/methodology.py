@@ -52,6 +52,8 @@ FLAGS = {
     "unclean_host": "Its processes were still there long after they were killed.",
     "uses_nccl": "Calls NCCL or torch.distributed: by its source or in its trace.",
     "uses_vendor_lib": "Calls a vendor's library for its arithmetic.",
+    "interpreted": "Triton's interpreter ran it on a processor: it is right, and its times say "
+    "nothing.",
     "soft_limits": "Limits on memory and processes were watched, not enforced.",
 }
 PATTERNS = {

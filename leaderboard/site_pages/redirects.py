@@ -8,7 +8,9 @@ from django.http import Http404, HttpRequest, HttpResponseBase, HttpResponsePerm
 from django.urls import get_script_prefix, resolve
 from django.views.decorators.http import require_safe
 
-from leaderboard.models import Problem
+from leaderboard.kit.links import url
+from leaderboard.model_pages import model
+from leaderboard.models import LanguageModel, Problem
 from leaderboard.problem_pages import problem
 from leaderboard.problem_pages.problems import address_of
 
@@ -25,6 +27,18 @@ def problem_page(
         if found is None or found.slug == slug:
             raise
         return _led(request, address_of(found) + ("" if form == "html" else f".{form}"))
+
+
+@require_safe
+def model_page(request: HttpRequest, slug: str, form: str = "html") -> HttpResponseBase:
+    """Serve the model of this name, or lead to it from another of its names."""
+    try:
+        return model.model(request, slug=slug, form=form)
+    except Http404:
+        found = LanguageModel.objects.visible().called(slug)
+        if found is None or found.slug == slug:
+            raise
+        return _led(request, url("model", found.slug) + ("" if form == "html" else f".{form}"))
 
 
 @require_safe

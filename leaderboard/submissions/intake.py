@@ -24,7 +24,8 @@ from leaderboard.models import (
     Submission,
     Visibility,
 )
-from leaderboard.models.catalogue import model_slug
+from leaderboard.models.model_names import known_as, model_slug
+from leaderboard.submissions.archives import shown
 from leaderboard.submissions.metadata import check_metadata
 from leaderboard.submissions.queue import Target, enqueue
 from leaderboard.submissions.sources import Candidate, checked_problem, combined
@@ -126,7 +127,8 @@ def _request_digest(
 def _completed(
     metadata: Metadata, candidates: Sequence[Candidate], left_out: Sequence[str]
 ) -> Metadata:
-    """Add the model that published trees name, and a note of what was left out of them."""
+    """Add the model that published trees name, by the name that the site has for it, and notes of
+    that and of what was left out."""
     models = {c.tree.model for c in candidates if c.tree and c.tree.model}
     if not metadata.model and len(models) != 1:
         named = f": {', '.join(sorted(models))}" if models else ""
@@ -136,11 +138,12 @@ def _completed(
             "Give model; kernels of several models are several submissions.",
             fields={"model": "needed"},
         )
-    note = f"Left out, since PKB has withdrawn the problem: {', '.join(left_out)}."
-    notes = [metadata.notes, note if left_out else ""]
-    return replace(
-        metadata, model=metadata.model or models.pop(), notes="\n\n".join(filter(None, notes))
-    )
+    notes, named = [metadata.notes], metadata.model or models.pop()
+    if known_as(named) != named:
+        notes.append(f"Handed in as {shown(named)}.")
+    if left_out:
+        notes.append(f"Left out, since PKB has withdrawn the problem: {', '.join(left_out)}.")
+    return replace(metadata, model=known_as(named), notes="\n\n".join(filter(None, notes)))
 
 
 def _check(metadata: Metadata) -> None:

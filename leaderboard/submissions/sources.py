@@ -23,6 +23,8 @@ from leaderboard.submissions.trees import (
 )
 
 ENTRY = "solution"
+# What messages call a source that came in a field of a request, not in a file.
+OF_A_REQUEST = "source"
 MAX_ATTEMPT = 100
 _BACKENDS = [value for value, _ in BACKENDS]
 _NAME = re.compile(
@@ -45,7 +47,7 @@ class Candidate:
     source: str
     attempt: int = 1
     slug: str | None = None
-    where: str = "source"
+    where: str = OF_A_REQUEST
     tree: Tree | None = None
 
     @property
@@ -111,12 +113,15 @@ def decoded(data: bytes) -> str:
 
 
 def checked_problem(candidate: Candidate, problems: Mapping[str, Problem]) -> Problem:
-    """Return a candidate's problem, of `problems` by number and slug. Raises RequestError."""
+    """Return a candidate's problem, of `problems` by number and slug. Raises RequestError.
+
+    What a model wrote into a published tree is judged as it is, an empty answer too.
+    """
     problem = _problem_of(candidate, problems)
     if not 1 <= candidate.attempt <= MAX_ATTEMPT:
         fix = f"Number attempts from 1 to {MAX_ATTEMPT}."
         raise RequestError("bad_attempt", f"There is no attempt {candidate.attempt}.", fix)
-    if not has_entry(candidate.source):
+    if candidate.tree is None and not has_entry(candidate.source):
         raise RequestError(
             "no_entry_point",
             f"The source never defines `{ENTRY}`.",
@@ -175,9 +180,9 @@ def _binds_entry(node: ast.AST) -> bool:
 
 def combined(errors: Mapping[str, RequestError]) -> RequestError:
     """Return one error of several: the reader mends all of them at once."""
-    first = next(iter(errors.values()))
+    where, first = next(iter(errors.items()))
     if len(errors) == 1:
-        return first
+        return first if where == OF_A_REQUEST else _named(where, first)
     return RequestError(
         first.code,
         f"{len(errors)} kernels cannot be accepted; nothing was stored.",
@@ -185,6 +190,14 @@ def combined(errors: Mapping[str, RequestError]) -> RequestError:
         status=max(error.status for error in errors.values()),
         fields={where: f"{each.message} {each.fix}" for where, each in errors.items()},
     )
+
+
+def _named(where: str, error: RequestError) -> RequestError:
+    """Return an error about a file that says which, unless its message does."""
+    if where.rpartition("/")[2] in error.message:
+        return error
+    message = f"{where}: {error.message}"
+    return RequestError(error.code, message, error.fix, status=error.status, fields=error.fields)
 
 
 def _unknown_problem(candidate: Candidate, problems: Mapping[str, Problem]) -> RequestError:

@@ -27,7 +27,7 @@ from evaluator.evaluate import Cancelled, evaluate
 from evaluator.host.load import ANSWERS_S, MOST_PATIENCE, RUNS, limit_s, most_job_s
 from evaluator.judge.prefork import PreforkServer
 from evaluator.messages.codec import decode
-from evaluator.messages.job import Backend, Limits
+from evaluator.messages.job import Limits
 from evaluator.messages.report import UNCLEAN_HOST
 from evaluator.sandbox.sandbox import REPOSITORY
 from tests.evaluator.judging import judged
@@ -113,7 +113,6 @@ def test_a_run_can_be_cancelled_while_it_is_silent() -> None:
         (replace(JOB, problem="allreduced"), "did you mean allreduce"),
         (replace(JOB, size="huge"), "no size 'huge'"),
         (replace(JOB, world_size=3), "world sizes"),
-        (replace(JOB, backend=Backend.CUDA), "needs a GPU"),
     ],
 )
 def test_a_job_that_cannot_be_judged_is_not_a_verdict(job: Job, complaint: str) -> None:

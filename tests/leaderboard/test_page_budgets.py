@@ -116,4 +116,4 @@ def test_serving_pages_loads_no_library_of_the_judge_or_of_commands(tmp_path: Pa
     assert done.returncode == 0, done.stderr
     loaded = set(done.stdout.splitlines()[-1].split())
     assert "leaderboard.board_pages.board" in loaded
-    assert not loaded & {"torch", "numpy", "pandas", "plotly", "pyarrow", "problems"}
+    assert not loaded & {"torch", "numpy", "pandas", "plotly", "pyarrow"}

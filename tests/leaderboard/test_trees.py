@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path, PurePosixPath
 from typing import Any
 
 import pytest
 from django.conf import settings
 from django.core.management import CommandError, call_command
+from django.test import Client
 
 from leaderboard.models import Hardware, Kernel, LanguageModel, Problem, Run, Submission
+from leaderboard.models.abilities import waiting_for
 from leaderboard.submissions.sources import Candidate, checked_problem
 from leaderboard.submissions.trees import Tree, published_number, tree_of
 from tests.leaderboard import factory
+from tests.leaderboard.running import HELLO, say_hello
 from tests.leaderboard.uploads import GOOD, Send, make_tar, make_zip, stored
 
 GPT = "solutions_cuda_bf16_h100_8_openai_gpt-5.5"
@@ -85,7 +90,7 @@ def test_a_folder_of_a_tree_is_one_submission(problems: dict[int, Problem], tmp_
         told = _say(tmp_path / GEMINI, "--harness=zero-shot")
         assert f"{word}, {len(STEMS)} runs" in told
     submission = Submission.objects.get()
-    assert (submission.model.name, submission.model.vendor) == ("gemini-3-pro-preview", "Google")
+    assert (submission.model.name, submission.model.vendor) == ("Gemini 3 Pro", "Google")
     numbers = submission.kernels.values_list("problem_id", flat=True)
     assert sorted(numbers) == sorted(STEMS.values())
     assert _settings() == {("h100x8", 8, "bfloat16")}
@@ -146,6 +151,54 @@ def test_a_withdrawn_problem_is_left_out_and_named(
     assert f"{GPT}/47_fsdp_adamw_sharded_cuda.py" in submission.notes
     _write(files, tmp_path)
     assert "left out" in _say(tmp_path / GPT, "--harness=human")
+
+
+UNUSUAL = {
+    "1_allreduce_cuda": b"",
+    "allgather_cuda": b'CUDA = """\n__global__ void never_ended() {',
+    "12_gemm_allgather_cuda": b"def all_gather(tensor):\n    return tensor\n",
+}
+
+
+def test_what_a_model_wrote_into_a_tree_is_stored_as_it_is(
+    send: Send, problems: dict[int, Problem], client: Client
+) -> None:
+    """Left out, an empty answer or one that is none would flatter the model."""
+    files = {f"{GPT}/{stem}.py": text for stem, text in UNUSUAL.items()}
+    assert send(HARNESS, make_zip(files)).status_code == 201
+    kept = {kernel.problem_id: kernel.source for kernel in Kernel.objects.select_related("source")}
+    assert {number: source.text.encode() for number, source in kept.items()} == {
+        STEMS[stem]: text for stem, text in UNUSUAL.items()
+    }
+    assert kept[1].digest == hashlib.sha256(b"").hexdigest()
+    assert Run.objects.count() == len(UNUSUAL)
+    for source in kept.values():
+        for form in ("", ".json"):
+            assert client.get(f"/kernels/{source.digest}{form}").status_code == 200
+    outside = send({**HARNESS, "model": "M"}, make_zip({"1_allreduce_cuda.py": b""}))
+    error = outside.json()["error"]
+    assert error["code"] == "no_entry_point"
+    assert error["message"].startswith("1_allreduce_cuda.py: ")
+
+
+def test_a_file_that_needs_multicast_waits(send: Send, problems: dict[int, Problem]) -> None:
+    source = GOOD + b"\n# with the pointer of a switch\nPOINTER = handle.multicast_ptr\n"
+    assert send(HARNESS, make_zip({f"{GPT}/1_allreduce_cuda.py": source})).status_code == 201
+    run = Run.objects.get()
+    assert "multicast" in run.needed
+    plain = ["nccl", "nvcc", "peer_access", "symmetric_memory", "triton"]
+    say_hello(replace(HELLO, queue=run.hardware_id, hardware="8 x H100", abilities=plain))
+    assert "NVLink multicast" in waiting_for([Run.objects.get()])[run.pk]
+
+
+def test_a_file_for_eight_ranks_is_judged_on_eight(
+    send: Send, problems: dict[int, Problem]
+) -> None:
+    kittens = b'C = """\n#include "kittens.cuh"\nconstexpr int NUM_DEVICES = 8;\n"""\n'
+    tree = "solutions_parallelkittens_bf16_h100_4_google_gemini-3-pro-preview"
+    files = {f"{tree}/1_allreduce_parallelkittens.py": GOOD + kittens}
+    assert send(HARNESS, make_zip(files)).status_code == 201
+    assert Run.objects.get().world_size == 8
 
 
 def test_a_tree_of_nothing_else_is_refused(send: Send, problems: dict[int, Problem]) -> None:

@@ -8,8 +8,8 @@ each barrier. None of this orders other memory traffic but as `sem` says: `relax
 
 from __future__ import annotations
 
-import triton  # type: ignore[import-not-found]
-import triton.language as tl  # type: ignore[import-not-found]
+import triton
+import triton.language as tl
 
 
 def _take(old: int, new: int, order: str) -> tl.constexpr:

@@ -4,8 +4,8 @@
 import torch
 import torch.distributed as dist
 import torch.distributed._symmetric_memory as symm_mem
-import triton  # type: ignore[import-not-found]
-import triton.language as tl  # type: ignore[import-not-found]
+import triton
+import triton.language as tl
 from utils.triton_utils import (  # type: ignore[import-not-found]
     blockwise_barrier,
     sync_threads,

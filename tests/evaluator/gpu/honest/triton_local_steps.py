@@ -5,8 +5,8 @@
 # shows: Triton for what a rank does alone, NCCL between
 import torch
 import torch.distributed as dist
-import triton  # type: ignore[import-not-found]
-import triton.language as tl  # type: ignore[import-not-found]
+import triton
+import triton.language as tl
 
 
 @triton.jit  # type: ignore[untyped-decorator]
