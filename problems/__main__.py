@@ -1,4 +1,4 @@
-"""List, start, check, screen, audit and export the problems from the command line."""
+"""List, start, check, screen, audit, export and prompt problems from the command line."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import problems
+from problems.prompt import DIALECTS, prompt
+from problems.topology import class_called, problem_text
 from problems.trials import PROFILES
 
 if TYPE_CHECKING:
@@ -48,7 +50,17 @@ def _parser() -> argparse.ArgumentParser:
     audit.add_argument("--jobs", type=int, default=1, help="problems screened at once")
     audit.add_argument("--cuda", action="store_true", help="on 4 GPUs with NCCL, not on the CPU")
     commands.add_parser("export", help="write fixtures/problems.json for the site")
+    _add_prompt(commands.add_parser("prompt", help="print what a model is given of a problem"))
     return parser
+
+
+def _add_prompt(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("problem", help="slug, number or dotted name")
+    parser.add_argument("--backend", choices=sorted(DIALECTS), default="cuda")
+    parser.add_argument("--hardware", default="h200x4", help="cpu, h200x4 or '8 x NVIDIA B200'")
+    parser.add_argument("--world-size", type=int, help="default: as many as fit")
+    parser.add_argument("--dtype", default="bfloat16")
+    parser.add_argument("--size", default="standard")
 
 
 def _names(arguments: argparse.Namespace) -> list[str]:
@@ -185,6 +197,21 @@ def _export(arguments: argparse.Namespace) -> int:
     return 0
 
 
+def _prompt(arguments: argparse.Namespace) -> int:
+    from problems.catalogue import told
+
+    problem = told(problems.load(problems.find(arguments.problem)))
+    hardware = class_called(arguments.hardware)
+    text = problem_text(hardware, problem)
+    if text is None:
+        raise ValueError(f"{problem['slug']} does not run on {hardware.ranks} ranks")
+    fitting = [ranks for ranks in problem["world_sizes"] if ranks <= hardware.ranks]
+    asked = {name: getattr(arguments, name) for name in ("backend", "dtype", "size")}
+    ranks = arguments.world_size or max(fitting)
+    print(prompt(problem, hardware_text=text, world_size=ranks, **asked))
+    return 0
+
+
 COMMANDS = {
     "list": _list,
     "new": _new,
@@ -192,6 +219,7 @@ COMMANDS = {
     "screen": _screen,
     "audit": _audit,
     "export": _export,
+    "prompt": _prompt,
 }
 
 if __name__ == "__main__":

@@ -59,7 +59,8 @@ def _source(text: str, node: ast.FunctionDef | ast.stmt) -> str:
     return "\n".join(text.splitlines()[first - 1 : node.end_lineno])
 
 
-def _entry(module: ProblemModule, found: Mapping[str, Any]) -> dict[str, Any]:
+def told(module: ProblemModule) -> dict[str, Any]:
+    """Return what the problem's own file says of it."""
     problem = module.problem
     copied = ("number", "title", "source", "domain", "summary", "statement", "outputs", "mutates")
     more = ("mesh", "topology", "also", "world_sizes", "tolerance_reason")
@@ -80,6 +81,12 @@ def _entry(module: ProblemModule, found: Mapping[str, Any]) -> dict[str, Any]:
         "digest": module.digest,
         "costs": _costs(module),
         "requirements": asdict(problem.requirements),
+    }
+
+
+def _entry(module: ProblemModule, found: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        **told(module),
         "health": _health(found),
         "timed_guards": _timed_guards(module),
         "baselines": _baselines(module),

@@ -59,7 +59,13 @@ def test_a_web_worker_loads_neither_torch_nor_pandas() -> None:
     serve = "from leaderboard.wsgi import application\nfrom django.urls import get_resolver\n"
     loaded = _loaded(serve + "get_resolver().url_patterns")
     assert "django.db" in loaded
-    assert not loaded & {"torch", "pandas", "numpy", "pyarrow", "plotly", "problems"}
+    assert not loaded & {"torch", "pandas", "numpy", "pyarrow", "plotly"}
+    of_problems = {name for name in loaded if name.startswith("problems")}
+    assert of_problems == {"problems", "problems.spec", "problems.topology"}
+
+
+def test_a_prompt_is_made_without_torch() -> None:
+    assert "torch" not in _loaded("import problems.prompt, problems.topology")
 
 
 def test_make_needs_nothing_but_the_standard_library() -> None:

@@ -27,7 +27,6 @@ from leaderboard.api import outputs
 from leaderboard.api.caching import versioned
 from leaderboard.delivery.pages import BadQuery, choice
 from leaderboard.kit.request_error import RequestError
-from leaderboard.metrics.topology import records
 from leaderboard.models import (
     DataVersion,
     Hardware,
@@ -45,6 +44,7 @@ from leaderboard.read_model import baselines, problem_results, topologies
 from leaderboard.read_model.columns import DEFAULT_SORT, SORTS, as_record, placed
 from leaderboard.read_model.filters import BOARD_PARAMETERS, board_query
 from leaderboard.read_model.queue_counts import by_hardware
+from problems.topology import records
 
 # What a run that is not done ends with; no other run has that verdict.
 ENDED_AS = {"infra_error": Status.FAILED, "cancelled": Status.CANCELLED}

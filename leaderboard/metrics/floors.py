@@ -11,10 +11,10 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import NamedTuple
 
-DATASHEETS = Path(__file__).resolve().parents[2] / "fixtures" / "datasheets.json"
+from problems.topology import DATASHEETS, gpu_called
+
 # A burst of the judge has this many calls; its last outputs need not have left the L2 in time.
 BURST_CALLS = 16
 DTYPE = "bfloat16"
@@ -128,8 +128,3 @@ def limits_called(slug: str) -> Limits | None:
 def limits_of(gpu: str) -> Limits | None:
     """Return those of a GPU as a driver or a host names it: `NVIDIA H200`, `4 x NVIDIA H200`."""
     return datasheets().get(gpu_called(gpu).removeprefix("NVIDIA "))
-
-
-def gpu_called(title: str) -> str:
-    """Return `NVIDIA H200`, of `4 x NVIDIA H200`; other titles whole."""
-    return re.sub(r"^\d+ x ", "", title.strip())

@@ -14,7 +14,6 @@ from leaderboard.kit.json_types import JsonObject
 from leaderboard.kit.links import kernel_at, url
 from leaderboard.metrics import floors, scores
 from leaderboard.metrics.floors import LIMITER_WORDS, Limits
-from leaderboard.metrics.topology import records
 from leaderboard.metrics.verdicts import state, words
 from leaderboard.models import Problem
 from leaderboard.problem_pages import problem_tables
@@ -40,6 +39,7 @@ from leaderboard.read_model.problem_results import (
     kernel_record,
     kernel_records,
 )
+from problems.topology import records
 
 # Kernels, and attempts.
 MOST_SHOWN = 25

@@ -28,12 +28,12 @@ from leaderboard.metrics.floors import (
     datasheets,
     floors,
 )
-from leaderboard.metrics.topology import records
 from leaderboard.models import Problem
 from leaderboard.models.choices import DTYPES
 from leaderboard.read_model import topologies
 from leaderboard.read_model.baselines import times_alone
 from leaderboard.read_model.problem_results import SettingTotals, has_older_results
+from problems.topology import records
 
 SCREENED = tuple(name for name, _ in DTYPES)
 # Best time of a kernel in microseconds, by size and ranks.

@@ -8,11 +8,11 @@ from dataclasses import asdict, replace
 
 import orjson
 
-from leaderboard.metrics.floors import gpu_called
 from leaderboard.models import Hardware, Problem, Summary
 from leaderboard.models.summaries import SummaryQuerySet
 from leaderboard.read_model.boards import Setting
 from leaderboard.read_model.problem_results import ATTEMPTS, SettingTotals
+from problems.topology import gpu_called
 
 # The name of a size, or a number of ranks.
 Place = str | int

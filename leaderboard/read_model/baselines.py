@@ -14,9 +14,10 @@ from django.utils.safestring import SafeString
 from leaderboard.delivery import cells
 from leaderboard.delivery.pages import Table
 from leaderboard.kit.json_types import JsonObject
-from leaderboard.metrics.floors import DTYPE, Limits, gpu_called, limits_of
+from leaderboard.metrics.floors import DTYPE, Limits, limits_of
 from leaderboard.read_model.boards import Setting
 from leaderboard.read_model.problem_results import SettingTotals
+from problems.topology import gpu_called
 
 COLUMNS = (
     *("timed_by", "hardware", "gpu", "size", "dtype", "ranks", "profile", "judge_version", "runs"),

@@ -115,21 +115,6 @@ def _reached(name: str, rows: Sequence[JsonObject]) -> Reached:
     )
 
 
-def pairs(data: JsonObject) -> dict[tuple[int, int], float]:
-    """Return GB/s from one GPU to another, by ordered pair."""
-    found = {}
-    for row in data["measurements"]:
-        start, _, end = row["where"].partition(" to ")
-        if row["quantity"] == "link" and start.isdigit() and end.isdigit():
-            found[int(start), int(end)] = float(row["median"])
-    return found
-
-
-def slowest_pair(data: JsonObject | None) -> float | None:
-    """Return the least GB/s from one GPU to another; None where no pair was measured."""
-    return min(pairs(data).values(), default=None) if data else None
-
-
 def lacks(data: JsonObject) -> list[str]:
     """Return, in words, features that kernels cannot use on this host, and what could not be
     measured."""

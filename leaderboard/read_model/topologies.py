@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from leaderboard.kit.json_types import JsonDict, JsonObject
-from leaderboard.metrics.topology import HardwareClass
 from leaderboard.models import Hardware
-from leaderboard.read_model.calibration import PAIR_FACT, of_release, slowest_pair
+from leaderboard.read_model.calibration import PAIR_FACT, of_release
 from leaderboard.read_model.problem_results import SettingTotals
+from problems.topology import HardwareClass, measured_class, slowest_pair
 
 COLUMNS = ("slug", "title", "device", "max_world_size", f"facts__{PAIR_FACT}")
 Classes = dict[str, HardwareClass]
@@ -50,9 +50,4 @@ def _measured(
 
 
 def _measured_by_release() -> Classes:
-    found = {}
-    for slug, data in of_release().items():
-        gpus = data["gpus"]
-        title = f"{len(gpus)} x {gpus[0]}"
-        found[slug] = HardwareClass(slug, title, "cuda", data["world_size"], slowest_pair(data))
-    return found
+    return {slug: measured_class(slug, data) for slug, data in of_release().items()}

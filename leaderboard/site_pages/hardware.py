@@ -14,11 +14,11 @@ from leaderboard.delivery import cells
 from leaderboard.delivery.pages import Crumb, Page, Table, choice, public_page
 from leaderboard.kit.json_types import JsonDict, JsonObject
 from leaderboard.metrics import floors
-from leaderboard.metrics.topology import hardware_text
 from leaderboard.models import Hardware, LeaderboardRow, ProblemAggregate, WorkerHost
 from leaderboard.read_model import calibration, topologies
 from leaderboard.site_pages.about import host_rows
 from leaderboard.site_pages.hardware_figures import limit_figures
+from problems.topology import hardware_text, pairs
 
 FACTS = ("slug", "title", "device", "ranks", "hosts_alive")
 # What of a calibration the list shows, and how its CSV calls it.
@@ -243,7 +243,7 @@ def _reached_row(row: calibration.Reached) -> dict[str, object]:
 
 def pair_rows(data: JsonObject) -> dict[str, object] | None:
     """Return a row for each sender, a column for each receiver; None where no pair was measured."""
-    found = calibration.pairs(data)
+    found = pairs(data)
     if not found:
         return None
     gpus = sorted({gpu for pair in found for gpu in pair})

@@ -19,7 +19,8 @@ from leaderboard.charts import hardware as charts
 from leaderboard.models import DataVersion, Hardware, Problem, WorkerHost
 from leaderboard.models.choices import CURRENT_JUDGE
 from leaderboard.read_model import calibration
-from leaderboard.read_model.calibration import CalibrationError, lacks, pairs, reached
+from leaderboard.read_model.calibration import CalibrationError, lacks, reached
+from problems.topology import pairs
 from tests.leaderboard import factory
 
 pytestmark = pytest.mark.django_db

@@ -10,11 +10,12 @@ import pytest
 from django.core.management import call_command
 from django.test import Client
 
-from leaderboard.metrics import floors, topology
-from leaderboard.metrics.topology import HardwareClass, hardware_text, problem_text
+from leaderboard.metrics import floors
 from leaderboard.models import DataVersion, Hardware, Problem
 from leaderboard.read_model import calibration, topologies
 from leaderboard.runs.hosts import register
+from problems import topology
+from problems.topology import HardwareClass, hardware_text, problem_text
 from tests.leaderboard import factory
 from tests.leaderboard.conftest import Api
 
@@ -27,13 +28,13 @@ def gpus(name: str, count: int, pair_gb_s: float | None = None) -> HardwareClass
 
 
 def test_every_gpu_of_the_datasheets_has_its_node() -> None:
-    known = {limits.gpu for limits in floors.datasheets().values()}
-    assert set(topology.nodes()) == known
-    for limits in floors.datasheets().values():
+    assert set(topology.nodes()) == set(floors.datasheets())
+    for name, limits in floors.datasheets().items():
         # NVLink 3, 4 and 5 have 25, 25 and 50 GB/s a link and direction.
-        node = topology.nodes()[limits.gpu]
+        node = topology.nodes()[name]
         per_link = {3: 25.0, 4: 25.0, 5: 50.0}[node.nvlink]
-        assert node.links * per_link == limits.link_gb_s
+        assert node.links * per_link == node.link_gb_s == limits.link_gb_s
+        assert (node.gpu, node.hbm_gb_s) == (limits.gpu, limits.hbm_gb_s)
 
 
 def test_a_class_of_gpus_is_described_by_its_datasheet() -> None:

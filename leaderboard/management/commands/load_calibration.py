@@ -9,6 +9,7 @@ from django.db import transaction
 
 from leaderboard.models import DataVersion, Hardware
 from leaderboard.read_model import calibration
+from problems.topology import slowest_pair
 
 
 class Command(BaseCommand):
@@ -29,7 +30,7 @@ class Command(BaseCommand):
             if found is None:
                 known = ", ".join(Hardware.objects.values_list("slug", flat=True)) or "none yet"
                 raise CommandError(f"no host of {slug!r} has said hello; known: {known}")
-            pair = calibration.slowest_pair(data)
+            pair = slowest_pair(data)
             own = {calibration.FACT: data, calibration.PAIR_FACT: pair}
             found.facts = {**found.facts, **own}
             found.save(update_fields=["facts"])

@@ -1,0 +1,132 @@
+"""Makes the part of a prompt that is about one problem: what a model is given of it.
+
+Standard library only. A problem comes as the catalogue has it, from `fixtures/problems.json` or of
+today's code (`problems.catalogue.told`). Recipes, examples and what is known of other tries are
+those of whoever asks.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping
+from typing import Any
+
+DIALECTS: Mapping[str, str] = {
+    "pytorch": "Write plain PyTorch: tensor operations, torch.distributed, torch.compile, CUDA "
+    "graphs and torch.distributed._symmetric_memory may be used. No source of another language.",
+    "triton": "Write Triton kernels (`triton`, `triton.language`) and the Python that launches "
+    "them. Kernels reach peers' memory through torch.distributed._symmetric_memory: allocate with "
+    "`empty`, exchange addresses once with `rendezvous(tensor, group)`, and hand kernels the "
+    "handle's `buffer_ptrs_dev` and `signal_pad_ptrs_dev`, the addresses of tables of 64-bit "
+    "pointers with an entry a rank. Signal with tl.atomic_cas or tl.atomic_xchg, with sem "
+    '"release" or "acquire" and scope="sys". `utils.triton_utils` has `blockwise_barrier`.',
+    "cuda": "Write CUDA C++ in a string of the file and compile it when the file is imported, with "
+    "torch.utils.cpp_extension.load_inline or with compile_cuda_extension(name, cuda_src) from "
+    "utils.cuda_helpers, whose source has its own PYBIND11_MODULE. Kernels reach peers' memory "
+    "through torch.distributed._symmetric_memory: allocate with `empty`, exchange addresses once "
+    "with `rendezvous(tensor, group)`, and pass the handle's `buffer_ptrs_dev` and "
+    "`signal_pad_ptrs_dev`, the addresses of tables of 64-bit pointers with an entry a rank. "
+    "Signals between GPUs need release and acquire of system scope.",
+}
+RULES = """\
+* The file is imported once in each of {world_size} processes, one a rank, in a sandbox without a
+  network. The process group exists already. On GPUs each process has its own as current device.
+* Every rank calls `solution` with positional arguments, many times, and its result has to be right
+  on every rank each time: shapes, values, options and routing change from call to call.
+  Nothing of a call may be kept for the next but buffers, their addresses and what was compiled.
+* Calls come back to back, on the current stream. A call may begin on one rank while another still
+  reads what the last one left, so buffers that peers reach must not be overwritten too early.
+* Every element of every output is compared with the exact answer ref: {limit}
+* Correct kernels are timed against the reference as it stands above, on NCCL where there are GPUs;
+  the speedup is what counts then.
+* What `solution` has not done or put on the current stream when it returns counts as not done, and
+  so does what it answers from the data of another call."""
+
+
+def prompt(
+    problem: Mapping[str, Any],
+    *,
+    backend: str,
+    hardware_text: str,
+    world_size: int,
+    dtype: str,
+    size: str,
+) -> str:
+    """Return the problem as a model is given it. Raises ValueError for what the problem or this
+    module does not have."""
+    _check(problem, {"backend": (backend, DIALECTS), "size": (size, problem["sizes"])})
+    _check(problem, {"dtype": (dtype, problem["tolerances"])})
+    _check(problem, {"number of ranks": (world_size, problem["world_sizes"])})
+    rules = RULES.format(world_size=world_size, limit=_limit(problem["tolerances"][dtype], dtype))
+    parts = {
+        f"Problem {problem['number']}: {problem['title']}": problem["statement"],
+        "Signature": _code(signature(problem["reference_source"])),
+        "Reference": _code(problem["reference_source"].rstrip()),
+        "Where it runs": hardware_text,
+        "What is timed": _timed(problem, world_size, dtype, size),
+        "How it is judged": rules,
+        f"Backend: {backend}": DIALECTS[backend],
+        "Answer": f"One Python file, {file_name(problem, backend)}, that defines `solution` with "
+        "the signature above and needs nothing but itself. Answer with the whole file in one "
+        "fenced block that begins with ```python.",
+    }
+    return "\n".join(f"## {title}\n\n{text}\n" for title, text in parts.items())
+
+
+def file_name(problem: Mapping[str, Any], backend: str) -> str:
+    """Return the name under which a kernel is handed in: `13_gemm_allreduce_cuda.py`."""
+    return f"{problem['number']}_{problem['slug']}_{backend}.py"
+
+
+def signature(reference_source: str) -> str:
+    """Return the first line of `solution`: that of the reference under this name."""
+    body = ast.parse(reference_source).body
+    found = next(node for node in body if getattr(node, "name", None) == "reference")
+    assert isinstance(found, ast.FunctionDef)
+    returned = f" -> {ast.unparse(found.returns)}" if found.returns else ""
+    return f"def solution({ast.unparse(found.args)}){returned}: ..."
+
+
+def _check(problem: Mapping[str, Any], asked: Mapping[str, tuple[object, Any]]) -> None:
+    for what, (value, known) in asked.items():
+        if value not in known:
+            some = ", ".join(map(str, known))
+            raise ValueError(f"{problem['slug']} has no {what} {value}: use {some}")
+
+
+def _code(text: str) -> str:
+    return f"```python\n{text}\n```"
+
+
+def _limit(tolerance: Mapping[str, float], dtype: str) -> str:
+    atol, rtol = tolerance["atol"], tolerance["rtol"]
+    if not atol and not rtol:
+        return "it has to be the very same."
+    return (
+        f"in {dtype} an output x\n  passes where "
+        f"abs(x - ref) <= {atol:g} * rms(ref) + {rtol:g} * abs(ref)."
+    )
+
+
+def _timed(problem: Mapping[str, Any], world_size: int, dtype: str, size: str) -> str:
+    """Say the shape and the least work. Costs of the catalogue are those of bfloat16."""
+    shape, cost = problem["sizes"][size], problem["costs"][size][str(world_size)]
+    larger, steps = 2 if dtype == "float32" else 1, cost["exchanges"]
+    waits = "one exchange" if steps == 1 else f"{steps} exchanges that must wait for each other"
+    return (
+        f"{world_size} ranks, {dtype}, size `{size}`: the shape that the benchmark's two size "
+        f"arguments give at m = {shape['m']} and n = {shape['n']}. Other calls, never timed, have "
+        "odd and smaller shapes. At the timed shape a rank must at least receive "
+        f"{_bytes(cost['wire_bytes'] * larger)}, in {waits}, move "
+        f"{_bytes(cost['hbm_bytes'] * larger)} through its memory and do {cost['flops']:.3g} "
+        "floating-point operations."
+    )
+
+
+def _bytes(count: float) -> str:
+    """Return a number of bytes to three digits, in the largest unit that leaves one or more."""
+    for unit in ("B", "KiB", "MiB"):
+        if count < 1024:
+            return f"{count:.3g} {unit}"
+        count /= 1024
+    return f"{count:.4g} GiB"

@@ -1,0 +1,115 @@
+"""What a model is given of a problem: everything that it needs, the same each time."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+from typing import Any
+
+import pytest
+
+import problems
+from problems.__main__ import main
+from problems.catalogue import told
+from problems.prompt import DIALECTS, file_name, prompt, signature
+from problems.topology import class_called, hardware_text, problem_text
+
+ASKED = {"backend": "cuda", "world_size": 4, "dtype": "bfloat16", "size": "standard"}
+
+
+def of(name: str) -> dict[str, Any]:
+    return told(problems.load(problems.find(name)))
+
+
+def prompted(problem: dict[str, Any], **other: Any) -> str:
+    hardware = problem_text(class_called("h200x4"), problem)
+    assert hardware
+    return prompt(problem, **{"hardware_text": hardware, **ASKED, **other})
+
+
+@pytest.mark.parametrize("name", problems.names())
+def test_every_problem_tells_all_that_a_model_needs(name: str) -> None:
+    module = problems.load(name)
+    problem = told(module)
+    for backend in DIALECTS:
+        text = prompted(problem, backend=backend)
+        for part in (
+            module.problem.statement,
+            problem["reference_source"].rstrip(),
+            hardware_text(class_called("h200x4")),
+            f"Who exchanges data with whom: {module.problem.topology}.",
+            DIALECTS[backend],
+            file_name(problem, backend),
+        ):
+            assert part in text
+        assert text == prompted(told(module), backend=backend)
+
+
+@pytest.mark.parametrize("name", problems.names())
+def test_the_signature_is_the_references(name: str) -> None:
+    reference = problems.load(name).reference
+    line = signature(told(problems.load(name))["reference_source"])
+    asked = ast.parse(line).body[0]
+    assert isinstance(asked, ast.FunctionDef)
+    assert asked.name == "solution"
+    assert [one.arg for one in asked.args.args] == list(inspect.signature(reference).parameters)
+    assert len(asked.args.defaults) == sum(
+        one.default is not one.empty for one in inspect.signature(reference).parameters.values()
+    )
+
+
+def test_the_catalogue_that_is_stored_makes_the_same_prompt() -> None:
+    """For whoever must not load torch."""
+    from problems.catalogue import stored
+
+    kept = next(one for one in stored()["problems"] if one["slug"] == "gemm_allreduce")
+    assert prompted(kept) == prompted(of("gemm_allreduce"))
+
+
+@pytest.mark.parametrize(
+    ("other", "says"),
+    [
+        ({"world_size": 2}, "2 ranks, bfloat16, size `standard`"),
+        ({"size": "large"}, "m = 8192 and n = 8192"),
+        ({"dtype": "float32"}, "in float32 an output x"),
+        ({"backend": "triton"}, "13_gemm_allreduce_triton.py"),
+    ],
+)
+def test_what_is_asked_is_told(other: dict[str, Any], says: str) -> None:
+    text = prompted(of("gemm_allreduce"))
+    assert says not in text
+    assert says in prompted(of("gemm_allreduce"), **other)
+
+
+def test_the_least_work_is_the_catalogues() -> None:
+    assert "receive 3 MiB, in one exchange, move 4 MiB" in prompted(of("13"))
+    assert "receive 6 MiB, in one exchange, move 8 MiB" in prompted(of("13"), dtype="float32")
+    assert "2 exchanges that must wait for each other" in prompted(of("ring_attention_pp"))
+
+
+def test_moved_data_has_to_be_the_very_same() -> None:
+    text = prompted(of("allgather"))
+    assert "it has to be the very same" in text
+    assert "rms(ref)" not in text
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"backend": "opencl"}, {"world_size": 3}, {"dtype": "int8"}, {"size": "enormous"}],
+)
+def test_what_a_problem_does_not_have_is_refused(wrong: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match=f"allreduce has no .*{next(iter(wrong.values()))}: use"):
+        prompted(of("allreduce"), **wrong)
+
+
+def test_the_command_prints_it(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["prompt", "gemm_allreduce", "--backend", "triton"]) == 0
+    assert capsys.readouterr().out.rstrip("\n") == prompted(of("13"), backend="triton").rstrip("\n")
+    assert main(["prompt", "1", "--hardware", "8 x NVIDIA B200", "--dtype", "float32"]) == 0
+    printed = capsys.readouterr().out
+    assert "8 x NVIDIA B200 SXM" in printed
+    assert "8 ranks, float32" in printed
+    assert main(["prompt", "1", "--hardware", "abacus"]) == 2
+    assert "use cpu, h200x2, h200x4" in capsys.readouterr().err
+    assert main(["prompt", "1", "--hardware", "1 x NVIDIA B200"]) == 2
+    assert "does not run on 1 ranks" in capsys.readouterr().err
