@@ -35,7 +35,7 @@ def try_with_tools(course: Course) -> str:
             if failure.why == "context" and _drop_results(course):
                 continue
             return failure.why
-        if reply.refusal is not None or reply.finish == "content_filter":
+        if reply.is_refused and not reply.calls:
             refusals += 1
             if refusals == MOST_REFUSALS:
                 return "refused"

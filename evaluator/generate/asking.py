@@ -7,7 +7,15 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from evaluator.generate.exchange import Ask, Endpoint, Failed, Misconfigured, Reply, Unanswered
+from evaluator.generate.exchange import (
+    Ask,
+    Endpoint,
+    Failed,
+    Misconfigured,
+    Rejected,
+    Reply,
+    Unanswered,
+)
 from evaluator.generate.journal import Event, Journal
 from evaluator.generate.purse import Purse, Spend
 from evaluator.messages.codec import decode, encode
@@ -32,7 +40,8 @@ class Asker:
     wait: Callable[[float], None] = time.sleep
 
     def event(self, ask: Ask, journal: Journal) -> Event:
-        """Return the event that answers an ask. Raises EndpointDown, OutOfBudget, Misconfigured."""
+        """Return the event that answers an ask. Raises EndpointDown, OutOfBudget, Rejected,
+        Misconfigured."""
         for number in range(self.tries):
             most = self.purse.reserve(ask)
             spent = most  # what a crash or an unknown fault may have cost
@@ -46,7 +55,7 @@ class Asker:
                 if number + 1 == self.tries:
                     raise EndpointDown(detail) from None
                 pause_s = fault.retry_after_s
-            except Misconfigured:
+            except (Misconfigured, Rejected):
                 spent = Spend()
                 journal.append({"kind": "unanswered", "spent": encode(spent)})
                 raise

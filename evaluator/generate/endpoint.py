@@ -13,6 +13,7 @@ from evaluator.generate.exchange import (
     Failed,
     Message,
     Misconfigured,
+    Rejected,
     Reply,
     Tool,
     ToolCall,
@@ -86,7 +87,7 @@ def _message(message: Message) -> dict[str, Any]:
         {
             "id": call.id,
             "type": "function",
-            "function": {"name": call.name, "arguments": call.arguments},
+            "function": {"name": call.name, "arguments": _object(call.arguments)},
         }
         for call in message.calls
     ]
@@ -96,6 +97,15 @@ def _message(message: Message) -> dict[str, Any]:
         **({"tool_calls": calls} if calls else {}),
         **({"tool_call_id": message.call_id} if message.call_id is not None else {}),
     }
+
+
+def _object(arguments: str) -> str:
+    """Return arguments as they were said, if they are a JSON object: servers read them again, and
+    take no others. What was wrong with them the call's result says."""
+    try:
+        return arguments if isinstance(json.loads(arguments), dict) else "{}"
+    except (ValueError, RecursionError):
+        return "{}"
 
 
 def _tool(tool: Tool) -> dict[str, Any]:
@@ -120,7 +130,7 @@ def _fault_of(error: openai.APIStatusError) -> Exception:
         w in said for w in ("content_policy", "content_filter", "safety")
     ):
         return Failed("refused", detail)
-    return Misconfigured(detail)
+    return Misconfigured(detail) if status in (401, 403, 404) else Rejected(detail)
 
 
 def _seconds(text: str | None) -> float | None:

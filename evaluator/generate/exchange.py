@@ -113,12 +113,18 @@ class Reply:
     calls: tuple[ToolCall, ...] = ()
     refusal: str | None = None
 
+    @property
+    def is_refused(self) -> bool:
+        """Return whether the model, or what watches over it, will not answer."""
+        return self.refusal is not None or self.finish == "content_filter"
+
 
 class Endpoint(Protocol):
     """Answers asks."""
 
     def complete(self, ask: Ask, timeout_s: float) -> Reply:
-        """Return the answer. Raises Unanswered, Failed or Misconfigured where there is none."""
+        """Return the answer. Raises Unanswered, Failed, Rejected or Misconfigured where there is
+        none."""
         ...
 
 
@@ -143,6 +149,10 @@ class Failed(Exception):
     def __init__(self, why: str, detail: str) -> None:
         super().__init__(detail)
         self.why = why
+
+
+class Rejected(Exception):
+    """Says that the server will not take this ask, and may take others."""
 
 
 class Misconfigured(Exception):

@@ -74,7 +74,8 @@ def _what_failed(report: Report) -> Iterable[str]:
     if report.timing is None and not failed:
         yield f"evidence: {_masked(report.evidence or report.message)}"
     if report.phase is Phase.BUILD:
-        for log in report.logs[:1]:
+        told = sorted(report.logs, key=lambda log: (log.rank not in report.ranks, log.rank))
+        for log in told[:1]:
             yield f"end of the log of rank {log.rank}:\n{plain_text(log.text[-LOG_CHARS:])}"
 
 

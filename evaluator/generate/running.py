@@ -14,9 +14,9 @@ from typing import Any, TextIO
 
 from evaluator.evaluate import Cancelled
 from evaluator.generate.agent import try_with_tools
-from evaluator.generate.asking import Asker, EndpointDown, spent_in
+from evaluator.generate.asking import DETAIL_CHARS, Asker, EndpointDown, spent_in
 from evaluator.generate.course import Course
-from evaluator.generate.exchange import Endpoint, Misconfigured
+from evaluator.generate.exchange import Endpoint, Misconfigured, Rejected
 from evaluator.generate.journal import Diverged, Event, Journal, appender, read_events
 from evaluator.generate.judging import Judge
 from evaluator.generate.plan import AGENTIC, Place, Plan, Target, attempts, load_prompt, task_of
@@ -92,8 +92,10 @@ def _go_on(
         _stop(journal, asker.purse.over or "interrupted")
     except EndpointDown as down:
         _stop(journal, "endpoint_down", str(down))
+    except Rejected as rejected:
+        _stop(journal, "rejected", plain_text(str(rejected), DETAIL_CHARS))
     except EvaluatorError as fault:
-        _stop(journal, "judge_failed", plain_text(str(fault), 300))
+        _stop(journal, "judge_failed", plain_text(str(fault), DETAIL_CHARS))
     return journal.events
 
 

@@ -18,7 +18,7 @@ def try_once(course: Course) -> str:
         reply = course.ask()
     except Failure as failure:
         return failure.why
-    if reply.refusal is not None or reply.finish == "content_filter":
+    if reply.is_refused:
         return "refused"
     source = find_kernel(reply.text)
     if source is not None and fault_of(source) is None:

@@ -161,6 +161,14 @@ def test_it_stops(tmp_path: Path, reason: str, replies: Callable[[], list[Reply]
     assert _tried(tmp_path, *replies()).reason == reason
 
 
+def test_calls_beside_a_refusal_are_answered(tmp_path: Path) -> None:
+    ended = _tried(tmp_path, reply("", write(KERNEL), refusal="but I will"))
+    assert ended.reason == "done"
+    assert len(ended.steps) == 1
+    calls = [call.id for message in ended.messages for call in message.calls]
+    assert calls == [message.call_id for message in ended.messages if message.role == "tool"]
+
+
 def test_no_more_steps_are_written_than_there_are(tmp_path: Path) -> None:
     many = [reply("", write(f"{KERNEL}# {at}\n")) for at in range(5)]
     ended = _tried(tmp_path, *many)

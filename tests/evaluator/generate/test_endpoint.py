@@ -14,6 +14,7 @@ from evaluator.generate.exchange import (
     Failed,
     Message,
     Misconfigured,
+    Rejected,
     Reply,
     Sampling,
     ToolCall,
@@ -117,7 +118,25 @@ def test_what_no_repetition_mends_is_an_outcome(answer: Answer, why: str) -> Non
     assert MAX_BODY_BYTES < 100 << 20
 
 
-@pytest.mark.parametrize("status", [400, 401, 403, 404])
+def test_one_ask_that_is_rejected_says_nothing_of_others() -> None:
+    with pytest.raises(Rejected, match="400"):
+        _ask([failing(400, "unsupported_parameter")])
+
+
+@pytest.mark.parametrize("arguments", ['{"source": ', "[1]", "[" * 100_000, ""])
+def test_arguments_that_are_no_object_are_not_sent_back(arguments: str) -> None:
+    call = ToolCall(id="c1", name="write", arguments=arguments)
+    answered = (
+        Message(role="assistant", text="", calls=(call,)),
+        Message(role="tool", text="error: the arguments are not JSON", call_id="c1"),
+    )
+    with serving([said("a")]) as server:
+        ask = replace(ASK, messages=ASK.messages + answered)
+        OpenAIEndpoint(base_url=server.url, api_key="k").complete(ask, 5.0)
+    assert server.asked[0]["messages"][2]["tool_calls"][0]["function"]["arguments"] == "{}"
+
+
+@pytest.mark.parametrize("status", [401, 403, 404])
 def test_a_wrong_key_model_or_address_ends_the_run(status: int) -> None:
     with pytest.raises(Misconfigured, match=str(status)):
         _ask([failing(status)])

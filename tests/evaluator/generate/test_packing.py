@@ -12,7 +12,15 @@ from typing import Any
 
 import pytest
 
-from evaluator.generate.exchange import Failed, Misconfigured, Reply, Unanswered, Usage
+from evaluator.generate.exchange import (
+    Ask,
+    Failed,
+    Misconfigured,
+    Rejected,
+    Reply,
+    Unanswered,
+    Usage,
+)
 from evaluator.generate.packing import MAX_TRANSCRIPT_BYTES, archive
 from evaluator.generate.plan import attempts
 from evaluator.generate.running import purse_of
@@ -154,6 +162,20 @@ def test_a_wrong_key_ends_the_run_at_once_and_costs_nothing(tmp_path: Path) -> N
         go_on(place, own, model)
     assert len(model.asked) == 1
     assert purse_of(place, own).spent.tokens == 0
+
+
+def test_an_ask_that_is_rejected_leaves_the_others_alone(tmp_path: Path) -> None:
+    own = plan("--judge", "none", "--problems", "1,2,3")
+
+    def script(ask: Ask) -> Reply:
+        if "Problem 2:" in ask.messages[1].text:
+            raise Rejected("400")
+        return reply(FENCED)
+
+    place = lay_out(tmp_path, own)
+    outcomes = go_on(place, own, ScriptedModel(script=script))
+    assert [one.reason for one in outcomes] == ["answered", "rejected", "answered"]
+    assert len(_rows(_files(archive(place, own)))) == 2
 
 
 def test_usage_that_no_server_tells_is_said_to_be_missing(tmp_path: Path) -> None:
