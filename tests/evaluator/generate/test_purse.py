@@ -35,6 +35,7 @@ def test_spending_stays_within_the_budget_under_eight_attempts(
 ) -> None:
     purse, chance = Purse(Budget(usd=usd, tokens=tokens), PRICE), random.Random(seed)
     seen: list[Spend] = []
+    paid: list[Spend] = []
 
     def spend(number: int) -> None:
         ask = _ask(100 + number)
@@ -46,13 +47,16 @@ def test_spending_stays_within_the_budget_under_eight_attempts(
         used = Usage(
             input=own.randint(0, ask.most_input_tokens), output=own.randint(0, MOST_OUTPUT)
         )
-        purse.settle(most, most if own.random() < 0.2 else purse.cost(used))
+        actual = most if own.random() < 0.2 else purse.cost(used)
+        purse.settle(most, actual)
         seen.append(purse.spent)
+        paid.append(actual)
 
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(spend, chance.sample(range(40), 40)))
     assert all(one.tokens <= tokens and one.usd <= usd + 1e-9 for one in seen)
-    assert purse.spent.tokens <= tokens
+    assert purse.spent.tokens == sum(one.tokens for one in paid) <= tokens
+    assert purse.spent.usd == pytest.approx(sum(one.usd for one in paid))
 
 
 def test_an_ask_waits_for_what_others_have_set_aside() -> None:
