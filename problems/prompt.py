@@ -27,6 +27,10 @@ DIALECTS: Mapping[str, str] = {
     "with `rendezvous(tensor, group)`, and pass the handle's `buffer_ptrs_dev` and "
     "`signal_pad_ptrs_dev`, the addresses of tables of 64-bit pointers with an entry a rank. "
     "Signals between GPUs need release and acquire of system scope.",
+    "parallelkittens": "Write CUDA C++ with ThunderKittens' headers (`kittens.cuh`) in a string of "
+    "the file and compile it when the file is imported, with compile_cuda_extension(name, "
+    "cuda_src) from utils.cuda_helpers. Tensors that all ranks reach come from "
+    "get_or_create_parallel_tensor of utils.parallelkittens_runtime, with multicast=False.",
 }
 RULES = """\
 * The file is imported once in each of {world_size} processes, one a rank, in a sandbox without a

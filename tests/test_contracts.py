@@ -29,7 +29,11 @@ def _loaded(statement: str) -> set[str]:
 
 
 @pytest.mark.parametrize(
-    "module", ["evaluator", "evaluator.__main__", "evaluator.evaluate", "evaluator.worker"]
+    "module",
+    [
+        *("evaluator", "evaluator.__main__", "evaluator.evaluate", "evaluator.worker"),
+        "evaluator.generate.__main__",
+    ],
 )
 def test_the_supervisor_loads_neither_torch_nor_a_web_framework(module: str) -> None:
     # kombu looks for a lazy string of Django's wherever Django is installed: django.utils, no more.

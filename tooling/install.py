@@ -41,7 +41,7 @@ def _requirement_files(*, development: bool) -> list[str]:
     names = ["web.txt", "evaluator.txt"]
     if not (has_gpu() and _has_torch(places.PYTHON)):
         names.append("torch.txt")
-    return [*names, "dev.txt"] if development else names
+    return [*names, "generate.txt", "dev.txt"] if development else names
 
 
 def _stamp(name: str) -> Path:

@@ -1,0 +1,142 @@
+"""Runs the command line: `python -m evaluator.generate run|resume|status|pack|replay OUT`."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import hashlib
+import os
+import sys
+from collections.abc import Iterator
+
+from evaluator.generate.endpoint import OpenAIEndpoint
+from evaluator.generate.exchange import Misconfigured
+from evaluator.generate.journal import Diverged, read_events
+from evaluator.generate.judging import LocalJudge
+from evaluator.generate.options import KEY_ENV, catalogue, changed, parser, plan_of
+from evaluator.generate.packing import archive
+from evaluator.generate.plan import (
+    AGENTIC,
+    Place,
+    Plan,
+    attempts,
+    load_plan,
+    save_plan,
+    save_prompt,
+)
+from evaluator.generate.progress import outcome_of, summary
+from evaluator.generate.prompting import prompt_of
+from evaluator.generate.purse import Purse, Spend
+from evaluator.generate.running import Means, begin, make, purse_of, session
+from evaluator.generate.scrubbing import scrubber
+from evaluator.generate.tools import tools_for
+from evaluator.messages.text import plain_text
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Return the exit status: 0 where all is done, 1 where attempts wait for `resume` or a replay
+    differs, 2 for a wrong call or a server that cannot answer."""
+    arguments = parser().parse_args(argv)
+    commands = {"run": _run, "resume": _resume, "status": _status, "pack": _pack, "replay": _replay}
+    try:
+        return commands[arguments.command](arguments)
+    except (ValueError, OSError, Misconfigured, Diverged) as error:
+        print(f"generate: {plain_text(str(error), 1000)}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print("generate: interrupted; `resume` goes on", file=sys.stderr)
+        return 1
+
+
+def _run(arguments: argparse.Namespace) -> int:
+    plan, place = plan_of(arguments), Place(folder=arguments.out)
+    problems = {entry["slug"]: entry for entry in catalogue()}
+    prompts = [(target, prompt_of(plan, target, problems[target.slug])) for target in plan.targets]
+    if arguments.print_prompt:
+        tools = tools_for(plan.is_judged) if plan.harness == AGENTIC else ()
+        print("\n".join(prompt.rendered(tools) for _, prompt in prompts), end="")
+        return 0
+    if place.plan.exists():
+        raise ValueError(f"{place.folder} holds a run: go on with `resume`, or name another folder")
+    with session(place):
+        for target, prompt in prompts:
+            save_prompt(place, target, prompt)
+        save_plan(place, plan)
+        return _make(place, plan)
+
+
+def _resume(arguments: argparse.Namespace) -> int:
+    place = Place(folder=arguments.out)
+    plan = changed(load_plan(place), arguments)
+    with session(place):
+        save_plan(place, plan)
+        return _make(place, plan)
+
+
+def _make(place: Place, plan: Plan) -> int:
+    key = os.environ.get(plan.api_key_env or KEY_ENV)
+    if not key and not plan.base_url:
+        raise ValueError(f"the variable {plan.api_key_env or KEY_ENV} holds no key")
+    purse = purse_of(place, plan)
+    begin(place)
+    endpoint = OpenAIEndpoint(base_url=plan.base_url, api_key=key or "none")
+    scrub = scrubber(key)
+    with _judge(plan, purse) as judge:
+        means = Means(endpoint=endpoint, judge=judge, scrub=scrub, asker_options={})
+        try:
+            outcomes = make(place, plan, means, purse, sys.stderr)
+        except Misconfigured as error:  # some servers repeat a wrong key
+            raise Misconfigured(scrub(str(error))) from None
+    print(summary(plan, outcomes, purse.spent))
+    waiting = sum(not one.is_ended for one in outcomes)
+    if waiting:
+        print(f"  {waiting} attempts wait: `resume {place.folder}` goes on with them")
+    return 1 if waiting else 0
+
+
+@contextlib.contextmanager
+def _judge(plan: Plan, purse: Purse) -> Iterator[LocalJudge | None]:
+    """Yield who judges, until the run is over; None where nobody does."""
+    if not plan.is_judged:
+        yield None
+        return
+    judge = LocalJudge(lambda: purse.over is not None)
+    try:
+        yield judge
+    finally:
+        judge.close()
+
+
+def _status(arguments: argparse.Namespace) -> int:
+    place = Place(folder=arguments.out)
+    plan = load_plan(place)
+    outcomes = []
+    for target, attempt in sorted(attempts(plan), key=lambda which: (which[0].number, which[1])):
+        events = read_events(place.events(target, attempt))
+        outcomes.append(one := outcome_of(events))
+        found = ("fast" if one.fast else "right" if one.right else "") if plan.is_judged else ""
+        detail = plain_text(str(events[-1].get("detail", "")), 200) if events else ""
+        print(f"{target.folder} {attempt}: {' '.join(filter(None, (one.reason, found, detail)))}")
+    print(summary(plan, outcomes, sum((one.spent for one in outcomes), Spend())))
+    return 0 if all(one.is_ended for one in outcomes) else 1
+
+
+def _pack(arguments: argparse.Namespace) -> int:
+    place = Place(folder=arguments.out)
+    data = archive(place, load_plan(place))
+    place.archive.write_bytes(data)
+    print(f"{place.archive}: {len(data)} bytes, SHA-256 {hashlib.sha256(data).hexdigest()}")
+    return 0
+
+
+def _replay(arguments: argparse.Namespace) -> int:
+    place = Place(folder=arguments.out)
+    if not place.archive.exists():
+        raise ValueError(f"there is no {place.archive} to compare with: `pack` writes it")
+    is_same = archive(place, load_plan(place)) == place.archive.read_bytes()
+    print(f"the replay is {'the same as' if is_same else 'NOT the same as'} {place.archive}")
+    return 0 if is_same else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

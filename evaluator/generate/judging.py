@@ -1,0 +1,92 @@
+"""Has kernels judged on this host while a model waits, one after the other."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Protocol
+
+from evaluator.evaluate import Cancelled, evaluate
+from evaluator.generate.feedback import Feedback, feedback
+from evaluator.judge.prefork import PreforkServer
+from evaluator.messages.faults import DirtyHost, EvaluatorError
+from evaluator.messages.job import Backend, Device, Dtype, Job, limits_of
+from evaluator.messages.report import Progress, Report
+
+TRIES = 3
+
+
+@dataclass(frozen=True, kw_only=True)
+class Practice:
+    """Says how a kernel is tried: what a model may choose of a job."""
+
+    problem: str
+    backend: Backend
+    world_size: int
+    size: str
+    dtype: Dtype
+    device: Device
+
+
+class Judge(Protocol):
+    """Finds out what a kernel is worth."""
+
+    def judge(self, practice: Practice, source: str) -> tuple[Feedback, float]:
+        """Return what a model is shown, and the seconds it took. Raises EvaluatorError for our own
+        faults, and Cancelled where the run is to end."""
+        ...
+
+
+class LocalJudge:
+    """Judges on this host. Every run draws its own secret, as ranked runs do: what a kernel learns
+    of the inputs of one is of no use in another.
+
+    One thread runs all of them, as judges die with the thread that started them. What fails by our
+    own fault, as where a loaded host's clock tells nothing, is tried again.
+    """
+
+    def __init__(self, is_over: Callable[[], bool]) -> None:
+        self._is_over = is_over
+        self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="judge")
+        self._prefork = PreforkServer(warm=True)
+
+    def judge(self, practice: Practice, source: str) -> tuple[Feedback, float]:
+        """Return the feedback and the seconds; see Judge."""
+        return self._thread.submit(self._judge, practice, source).result()
+
+    def close(self) -> None:
+        """End the processes that wait for a next run."""
+        self._thread.submit(self._prefork.close).result()
+        self._thread.shutdown()
+
+    def _judge(self, practice: Practice, source: str) -> tuple[Feedback, float]:
+        if self._is_over():
+            raise Cancelled
+        began = time.monotonic()
+        job = Job(
+            problem=practice.problem,
+            source=source,
+            backend=practice.backend,
+            world_size=practice.world_size,
+            size=practice.size,
+            dtype=practice.dtype,
+            device=practice.device,
+            limits=limits_of(practice.device),
+        )
+        report = self._report(job)
+        return feedback(report), round(time.monotonic() - began, 3)
+
+    def _report(self, job: Job) -> Report:
+        for _ in range(TRIES - 1):
+            try:
+                return evaluate(job, self._on_progress, self._prefork)
+            except DirtyHost:
+                raise
+            except EvaluatorError:
+                continue
+        return evaluate(job, self._on_progress, self._prefork)
+
+    def _on_progress(self, _: Progress) -> bool:
+        return self._is_over()

@@ -1,0 +1,163 @@
+"""Packs a run as `pkb-attempts/1`: the same bytes whenever the same was answered and found.
+
+An attempt is packed by walking through its events once more, so what is packed is what today's code
+makes of them; where it would do something else than was recorded, packing says so and stops.
+"""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import io
+import json
+import tarfile
+from collections.abc import Iterator
+from typing import Any
+
+from evaluator.generate.course import Course, Ended, Totals
+from evaluator.generate.exchange import Message
+from evaluator.generate.journal import Diverged, Exhausted, Journal, read_events
+from evaluator.generate.plan import AGENTIC, Place, Plan, Target, attempts, load_prompt, task_of
+from evaluator.generate.running import play
+from evaluator.generate.tools import tools_for
+from evaluator.messages.codec import encode
+
+FORMAT = "pkb-attempts/1"
+MAX_TRANSCRIPT_BYTES = 1 << 20
+MAX_TEXT_CHARS = 48 << 10
+SHORTEST_CHARS = 256
+
+
+def archive(place: Place, plan: Plan) -> bytes:
+    """Return the archive of every attempt that has an answer. Raises Diverged."""
+    ended = sorted(_replays(place, plan), key=lambda one: (one[1].task.number, one[1].task.attempt))
+    files: dict[str, bytes] = {"manifest.json": _json(_manifest(plan))}
+    rows: list[dict[str, Any]] = []
+    for target, one in ended:
+        prompt = one.task.prompt.rendered(
+            tools_for(plan.is_judged) if plan.harness == AGENTIC else ()
+        )
+        digest = hashlib.sha256(prompt.encode()).hexdigest()
+        files[f"prompts/{digest}.md"] = prompt.encode()
+        for number, step in enumerate(one.steps, start=1):
+            files[_kernel_path(plan, target, one, number)] = step.source.encode()
+        packed = gzip.compress(_transcript(one.messages), mtime=0)
+        files[f"transcripts/{target.number}/{one.task.attempt}.jsonl.gz"] = packed
+        rows += _rows(plan, one, digest)
+    lines = "".join(json.dumps(row, sort_keys=True) + "\n" for row in rows)
+    files["attempts.jsonl"] = lines.encode()
+    return _tar(files)
+
+
+def replayed(place: Place, plan: Plan, target: Target, attempt: int) -> Ended | None:
+    """Return what an attempt's events make; None where it has no answer. Raises Diverged."""
+    journal = Journal(read_events(place.events(target, attempt)))
+    course = Course(
+        task=task_of(plan, target, attempt, load_prompt(place, target)), journal=journal
+    )
+    try:
+        reason = play(course, plan)
+    except Exhausted:
+        reason = journal.stop
+    if journal.end is not None and journal.end["reason"] != reason:
+        raise Diverged(f"an attempt ended by {journal.end['reason']} now ends by {reason}")
+    has_answer = course.totals.answers or journal.end is not None
+    return course.ended(reason) if has_answer else None
+
+
+def _replays(place: Place, plan: Plan) -> Iterator[tuple[Target, Ended]]:
+    for target, attempt in attempts(plan):
+        ended = replayed(place, plan, target, attempt)
+        if ended is not None:
+            yield target, ended
+
+
+def _manifest(plan: Plan) -> dict[str, Any]:
+    return {
+        "format": FORMAT,
+        "model": plan.model,
+        "provider": plan.base_url or "openai",
+        "harness": plan.harness,
+        "harness_version": plan.software_version,
+        "recipe": plan.recipe,
+        "prompt_sha256": plan.recipe_sha256,
+        "sampling": encode(plan.sampling),
+        "backend": str(plan.backend),
+        "hardware": plan.hardware,
+        "world_size": plan.world_size,
+        "size": plan.size,
+        "dtype": str(plan.dtype),
+        "judge": plan.judge,
+        "budget": encode(plan.budget),
+        "prices": encode(plan.price),
+        "prices_date": plan.price.date if plan.price else None,
+    }
+
+
+def _rows(plan: Plan, one: Ended, prompt_sha256: str) -> Iterator[dict[str, Any]]:
+    """Yield a line a step, each with what the attempt had used by then; the last with its end, and
+    all that it used. An attempt without a kernel has one line without a step."""
+    own = {"problem": one.task.number, "attempt": one.task.attempt, "prompt_sha256": prompt_sha256}
+    for number, step in enumerate(one.steps, start=1):
+        is_last = number == len(one.steps)
+        yield {
+            **own,
+            "step": number,
+            "sha256": step.digest,
+            "ended": one.reason if is_last else None,
+            **_used(plan, one.totals if is_last else step.totals),
+        }
+    if not one.steps:
+        yield {**own, "step": None, "sha256": None, "ended": one.reason, **_used(plan, one.totals)}
+
+
+def _used(plan: Plan, totals: Totals) -> dict[str, Any]:
+    return {
+        "usage": encode(totals.usage),
+        "answers": totals.answers,
+        "answers_without_usage": totals.uncounted,
+        "cost_usd": round(totals.usd, 6) if plan.price else None,
+        "wall_s": round(totals.wall_s, 3),
+        "judge_runs": totals.judge_runs,
+        "finish": totals.finish,
+        "served_by": totals.served_by,
+    }
+
+
+def _kernel_path(plan: Plan, target: Target, one: Ended, number: int) -> str:
+    name = f"step_{number:02}_{plan.backend}.py"
+    return f"kernels/{target.folder}/attempt_{one.task.attempt}/{name}"
+
+
+def _transcript(messages: tuple[Message, ...]) -> bytes:
+    """Return a line a message, texts cut so that all of it fits."""
+    most = MAX_TEXT_CHARS
+    while True:
+        lines = [json.dumps(_cut(encode(message), most), sort_keys=True) for message in messages]
+        whole = ("\n".join(lines) + "\n").encode()
+        if len(whole) <= MAX_TRANSCRIPT_BYTES or most <= SHORTEST_CHARS:
+            return whole[:MAX_TRANSCRIPT_BYTES].rpartition(b"\n")[0] + b"\n"
+        most //= 2
+
+
+def _cut(value: Any, most: int) -> Any:
+    if isinstance(value, str) and len(value) > most:
+        return f"{value[:most]}… ({len(value) - most} characters left out)"
+    if isinstance(value, dict):
+        return {name: _cut(item, most) for name, item in value.items()}
+    return [_cut(item, most) for item in value] if isinstance(value, list) else value
+
+
+def _json(value: Any) -> bytes:
+    return (json.dumps(value, sort_keys=True, indent=1) + "\n").encode()
+
+
+def _tar(files: dict[str, bytes]) -> bytes:
+    """Return files as a tar.gz that depends on nothing but them."""
+    plain = io.BytesIO()
+    with tarfile.open(fileobj=plain, mode="w", format=tarfile.USTAR_FORMAT) as tar:
+        for name, data in sorted(files.items()):
+            member = tarfile.TarInfo(name)
+            member.size, member.mode = len(data), 0o644
+            tar.addfile(member, io.BytesIO(data))
+    return gzip.compress(plain.getvalue(), mtime=0)

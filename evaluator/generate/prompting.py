@@ -1,0 +1,78 @@
+"""Puts together what a model is given of a problem, of parts that are data: `prompts/*.md`."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from evaluator.generate.exchange import Prompt
+from evaluator.generate.plan import AGENTIC, Plan, Target
+from evaluator.messages.job import Device
+from problems import prompt, topology
+
+FOLDER = Path(__file__).parent / "prompts"
+
+
+def parts_of(plan: Plan) -> dict[str, str]:
+    """Return the texts of a recipe by their names, in the order a model reads them.
+
+    Raises ValueError where there is no example for the backend.
+    """
+    names = [] if plan.device is Device.CPU else ["symmetric_memory"]
+    names.append(f"backend_{plan.backend}")
+    if plan.examples:
+        names += ["example", f"example_{plan.backend}"]
+    is_agentic = plan.harness == AGENTIC
+    names.append("agent" if is_agentic else "single")
+    if is_agentic and plan.is_judged:
+        names.append("agent_judge")
+    return {name: _text(name) for name in ["system", *names]}
+
+
+def recipe_digest(plan: Plan) -> str:
+    """Return the SHA-256 of the recipe's parts: all of a prompt but what a problem says."""
+    whole = "".join(f"{name}\0{text}\0" for name, text in parts_of(plan).items())
+    return hashlib.sha256(whole.encode()).hexdigest()
+
+
+def prompt_of(plan: Plan, target: Target, problem: Mapping[str, Any]) -> Prompt:
+    """Return the prompt of a problem, which comes as the catalogue has it. Raises ValueError for
+    what the problem, or the hardware, does not have."""
+    named = topology.class_called(plan.hardware)
+    hardware = topology.problem_text(named, problem)
+    if hardware is None or named.ranks < plan.world_size:
+        raise ValueError(f"{named.title} has too few ranks for {target.slug}")
+    about = prompt.prompt(
+        problem,
+        backend=str(plan.backend),
+        hardware_text=hardware,
+        world_size=plan.world_size,
+        dtype=str(plan.dtype),
+        size=plan.size,
+    )
+    parts = parts_of(plan)
+    sections = [about, *(_section(name, text) for name, text in parts.items() if name != "system")]
+    topics = {"problem": about, "backend": parts[f"backend_{plan.backend}"]}
+    if "symmetric_memory" in parts:
+        topics["symmetric_memory"] = parts["symmetric_memory"]
+    return Prompt(system=parts["system"], user="\n".join(sections), topics=topics)
+
+
+def _section(name: str, text: str) -> str:
+    """Return a part under its heading; some go on where the one before ends."""
+    title = {
+        "symmetric_memory": "Symmetric memory",
+        "example": "An example",
+        "single": "How to answer",
+        "agent": "How to work",
+    }.get(name) or ("More about the backend" if name.startswith("backend_") else None)
+    return f"## {title}\n\n{text}" if title else text
+
+
+def _text(name: str) -> str:
+    try:
+        return (FOLDER / f"{name}.md").read_text()
+    except FileNotFoundError:
+        raise ValueError(f"there is no text {name}.md in {FOLDER.name}/: ask without it") from None

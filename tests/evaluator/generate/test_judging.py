@@ -1,0 +1,78 @@
+"""Who judges while a model waits: what is tried again, what is not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from evaluator.evaluate import Cancelled
+from evaluator.generate import judging
+from evaluator.generate.judging import LocalJudge, Practice
+from evaluator.messages.faults import DirtyHost, EvaluatorError
+from evaluator.messages.job import Backend, Device, Dtype, Job
+from evaluator.messages.report import Report
+from tests.evaluator.generate.test_feedback import FAILED
+
+PRACTICE = Practice(
+    problem="allreduce",
+    backend=Backend.PYTORCH,
+    world_size=2,
+    size="tiny",
+    dtype=Dtype.FLOAT32,
+    device=Device.CPU,
+)
+
+
+@contextmanager
+def _judge(*, is_over: bool = False) -> Iterator[LocalJudge]:
+    judge = LocalJudge(lambda: is_over)
+    try:
+        yield judge
+    finally:
+        judge.close()
+
+
+def _failing(monkeypatch: pytest.MonkeyPatch, *faults: Exception) -> list[Job]:
+    """Have the judge fail so often before it reports; the jobs that it got."""
+    jobs: list[Job] = []
+    left = iter(faults)
+
+    def evaluate(job: Job, *_: object) -> Report:
+        jobs.append(job)
+        for fault in left:
+            raise fault
+        return FAILED
+
+    monkeypatch.setattr(judging, "evaluate", evaluate)
+    return jobs
+
+
+def test_our_own_faults_are_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    jobs = _failing(monkeypatch, EvaluatorError("noise"), EvaluatorError("noise"))
+    with _judge() as judge:
+        found, _ = judge.judge(PRACTICE, "a kernel")
+    assert found.verdict == "runtime_error"
+    assert [job.source for job in jobs] == ["a kernel"] * 3
+
+
+def test_they_are_not_tried_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    jobs = _failing(monkeypatch, *[EvaluatorError("noise")] * 9)
+    with _judge() as judge, pytest.raises(EvaluatorError):
+        judge.judge(PRACTICE, "a kernel")
+    assert len(jobs) == 3
+
+
+def test_a_host_that_is_not_clean_judges_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    jobs = _failing(monkeypatch, DirtyHost("strangers"))
+    with _judge() as judge, pytest.raises(DirtyHost):
+        judge.judge(PRACTICE, "a kernel")
+    assert len(jobs) == 1
+
+
+def test_nothing_is_judged_once_the_run_is_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    jobs = _failing(monkeypatch)
+    with _judge(is_over=True) as judge, pytest.raises(Cancelled):
+        judge.judge(PRACTICE, "a kernel")
+    assert not jobs
