@@ -113,16 +113,16 @@ _USES = {
 _BEYOND_PROCESSORS = {
     "CUDA code": _use(
         r"\b__global__\b|\bcuda_sources\s*=(?!\s*(?:None|\[\]|[\"']{2}))"
-        r"|\bcompile_cuda_extension\s*\(|\bwith_cuda\s*=\s*True\b|\bcuModuleLoad\w*|\bnvrtc\w*",
-        r"cuda\.is_available|is_cuda|device\.type",
+        r"|\bcompile_cuda_extension\s*\(|\bwith_cuda\s*=\s*True\b|\bcuModuleLoad\w*|\bnvrtc\w*"
     ),
-    **{_LABELS[name]: _USES[name] for name in (Ability.MULTICAST, Ability.NVSHMEM, Ability.HIP)},
+    **{_LABELS[name]: _USES[name] for name in (Ability.NVSHMEM, Ability.HIP)},
     "inline assembly": _use(
         r"\binline_asm_elementwise\b|\bextern_elementwise\b|\blibdevice\b"
         r"|^[ \t]*(?:import|from)[ \t]+utils\.triton_utils\b"
     ),
     "a GPU": _use(
-        r"\btorch\.cuda\.(?!is_available\b|device_count\b|amp\b)\w+|[\"']cuda(?::|[\"'])"
+        r"\btorch\.cuda\.(?!is_available\b|device_count\b|amp\b)\w+"
+        r"|(?:\bdevice\s*=|\bdevice\(|\.to\()\s*f?[\"']cuda\b"
         r"|\.cuda\(|\bassert\b[^\n]{0,80}\bis_cuda\b|\bnot\s+[\w.]{1,60}\.is_cuda\b"
         r"|\bops\.symm_mem\b|\bget_symm_mem_workspace\b|[\"']nccl[\"']",
         r"cuda\.is_available|is_cuda|device\.type",

@@ -40,7 +40,7 @@ def test_a_triton_kernel_is_judged_on_processors(kernel: KernelFile) -> None:
         ("CUDA code", 'CUDA = """\n__global__ void f() {}\n"""\n'),
         ("CUDA code", "load_inline('x', cpp_sources='', cuda_sources=CUDA)\n"),
         ("CUDA code", "ext = compile_cuda_extension('x', CUDA)\n"),
-        ("NVLink multicast", "fast(hdl.multicast_ptr)\n"),
+        ("NVSHMEM", "symm_mem.set_backend('NVSHMEM')\n"),
         ("inline assembly", TRITON + "tl.inline_asm_elementwise('mov.u32 $0, %tid.x;')\n"),
         ("inline assembly", "from utils.triton_utils import blockwise_barrier\n"),
         ("a GPU", "buffer = symm_mem.empty(9, device='cuda')\n"),
