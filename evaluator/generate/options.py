@@ -13,7 +13,6 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from evaluator import __version__
-from evaluator.evaluate import CPU_BACKENDS
 from evaluator.generate.course import Choices
 from evaluator.generate.exchange import Sampling
 from evaluator.generate.plan import AGENTIC, HARNESSES, Plan, Target
@@ -191,7 +190,7 @@ def _check(plan: Plan) -> None:
         raise ValueError("several samples are the harness repeated")
     if plan.samples < 1 or plan.steps < 1 or plan.sampling.max_output_tokens < 1:
         raise ValueError("--samples, --steps and --max-output-tokens must be 1 or more")
-    if plan.is_judged and plan.device is Device.CPU and plan.backend not in CPU_BACKENDS:
+    if plan.is_judged and plan.device is Device.CPU and plan.backend is not Backend.PYTORCH:
         raise ValueError(f"{plan.backend} is judged on GPUs: name --hardware, or say --judge none")
 
 

@@ -12,6 +12,7 @@ from evaluator.timing import limits, roofline
 from leaderboard.metrics import floors
 from leaderboard.runs.catalogue import EXPORT, read_file
 from problems.spec import Cost
+from problems.topology import DATASHEETS
 
 COSTS = [
     cost
@@ -23,7 +24,7 @@ COSTS = [
 
 def test_the_datasheets_are_those_of_the_judge() -> None:
     told = {name: asdict(facts) for name, facts in limits._BY_NAME.items()}
-    stored = json.loads(floors.DATASHEETS.read_text())["gpus"]
+    stored = json.loads(DATASHEETS.read_text())["gpus"]
     assert stored == json.loads(json.dumps(told))
 
 
