@@ -13,6 +13,7 @@ from torch import Tensor
 from problems import ProblemModule
 from problems.calls import Outputs, mapped, mutated, true_answer, widened
 from problems.mutants import mutants
+from problems.partial_answers import PARTIAL, ignored_options
 from problems.scene import Answer, Scene
 from problems.substitutes import (
     SplitProducts,
@@ -146,6 +147,7 @@ WRONG: Mapping[str, Answer] = {
     "another-trial": _another_trial,
     "stale-rows": _stale_rows,
     "low-precision": _low_precision,
+    **PARTIAL,
 }
 HONEST: Mapping[str, Answer] = {
     "reference": _reference,
@@ -157,4 +159,4 @@ HONEST: Mapping[str, Answer] = {
 
 def answers(module: ProblemModule) -> Mapping[str, Answer]:
     """Return every answer to try on a problem: general wrong ones, its mutants, honest ones."""
-    return {**WRONG, **mutants(module), **HONEST}
+    return {**WRONG, **ignored_options(module), **mutants(module), **HONEST}

@@ -60,6 +60,10 @@ def _entry(module: ProblemModule, found: Mapping[str, Any]) -> dict[str, Any]:
             dtype: {"atol": limit.atol, "rtol": limit.rtol}
             for dtype, limit in problem.tolerances.items()
         },
+        "output_tolerances": {
+            output: {dtype: {"atol": one.atol, "rtol": one.rtol} for dtype, one in own.items()}
+            for output, own in problem.output_tolerances.items()
+        },
         "reference_source": reference_source(module),
         "digest": module.digest,
         "costs": _costs(module),

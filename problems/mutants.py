@@ -50,8 +50,9 @@ def mutant(module: ProblemModule, name: str) -> Callable[..., object]:
 
 
 def _answer(module: ProblemModule, name: str) -> Answer:
-    def give(scene: Scene, others: list[Scene]) -> Outputs:
-        return scene.call(mutant(module, name))
+    def give(scene: Scene, others: list[Scene]) -> Outputs | None:
+        counts = scene.context.world_size >= module.problem.ranked_from
+        return scene.call(mutant(module, name)) if counts else None
 
     return give
 

@@ -4,23 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 from torch.distributed import ProcessGroup
 
 from problems import ProblemModule
 from problems.calls import Inputs, Outputs, call
 from problems.context import RankContext
+from problems.spec import Tolerance
 
 
 @dataclass(frozen=True, kw_only=True)
 class Scene:
-    """Hold one trial on one rank: its inputs, and the truth that an answer is compared with."""
+    """Hold one trial on one rank: its inputs, and the truth that an answer is compared with, by a
+    tolerance for each tensor."""
 
     module: ProblemModule
     context: RankContext
     inputs: Inputs
     groups: Mapping[str, ProcessGroup]
     truth: Outputs
+    tolerances: tuple[Tolerance, ...]
     keys: Outputs
 
     def reference(self, inputs: Inputs | None = None) -> Outputs:
@@ -30,6 +34,11 @@ class Scene:
         used = self.inputs if inputs is None else inputs
         return call(function, self.module.problem, used, self.groups)
 
+    @cached_property
+    def own(self) -> Outputs:
+        """Return the reference's own answer; every rank must ask for it at once."""
+        return self.settled(self.reference())
+
     def settled(self, got: Outputs) -> Outputs:
         """Return the answer with the truth wherever it is as good as the truth."""
         shapes = [t.shape for t in got] == [t.shape for t in self.truth]
@@ -38,6 +47,8 @@ class Scene:
         return self.module.settle(got, self.truth, self.keys)
 
 
-# All ranks give an answer, or all return None where the problem offers no such one: a rank that
-# decided alone would leave the others waiting for it.
-Answer = Callable[[Scene, list[Scene]], Outputs | None]
+Variants = dict[str, Outputs]
+# An answer, or several variants of one, of which a rank may leave out those that change nothing.
+# All ranks compute it, or all return None where the problem offers no such one: a rank that decided
+# alone would leave the others waiting for it.
+Answer = Callable[[Scene, list[Scene]], Outputs | Variants | None]

@@ -7,7 +7,7 @@ atol = rtol = 1e-2, as PKB does.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from math import inf
@@ -45,6 +45,9 @@ class Outcome:
         return Outcome(error=max(self.error, other.error), why=self.why or other.why)
 
 
+Outcomes = Mapping[str, Outcome]  # by variant, "" where there is one
+
+
 @dataclass(frozen=True, kw_only=True)
 class Finding:
     """Say what became of an answer. `accepted`: a wrong one passed everywhere in some dtype, or an
@@ -78,70 +81,60 @@ class Setting:
 def screen(
     ranks: RankPool, name: str, profile: str, *, size: str = "tiny", secret: bytes = b"screen"
 ) -> list[Finding]:
-    """Try every answer on every rank in every trial, in each of DTYPES; return a finding each."""
-    settings = {
-        dtype: Setting(
+    """Try every answer on every rank in every trial, in each of DTYPES; return a finding each.
+
+    A wrong answer that raises is rejected for it, and not tried again: the ranks, of which some may
+    still wait for it, are ended, and the next answer gets new ones. Raises RankFailure otherwise.
+    """
+    found: dict[str, dict[str, list[Outcomes]]] = {a: {} for a in answers(problems.load(name))}
+    failed: set[str] = set()
+    for dtype in DTYPES[profile]:
+        setting = Setting(
             name=name, profile=profile, size=size, dtype=dtype, secret=secret, device=ranks.device
         )
-        for dtype in DTYPES[profile]
-    }
-    found = {d: _outcomes(ranks, setting) for d, setting in settings.items()}
-    return [
-        _finding(profile, answer, {dtype: by[answer] for dtype, by in found.items()})
-        for answer in answers(problems.load(name))
-    ]
-
-
-def _outcomes(ranks: RankPool, setting: Setting) -> dict[str, list[Outcome | None]]:
-    """Return each rank's outcome of every answer in one dtype.
-
-    A wrong answer that raises is rejected for it: the ranks, of which some may still wait for it,
-    are ended, and the next answer gets new ones. Raises RankFailure of all others.
-    """
-    ranks.run(_prepare, setting)
-    found: dict[str, list[Outcome | None]] = {}
-    for answer in answers(problems.load(setting.name)):
-        try:
-            found[answer] = ranks.run(outcome_on_rank, setting, answer)
-        except RankFailure as failure:
-            if answer in HONEST:
-                raise
-            why = f"it fails: {str(failure).strip().splitlines()[-1]}"
-            found[answer] = [Outcome(error=inf, why=why)] * ranks.world_size
-    return found
+        ranks.run(_prepare, setting)
+        for answer in [answer for answer in found if answer not in failed]:
+            try:
+                found[answer][dtype] = ranks.run(outcomes_on_rank, setting, answer)
+            except RankFailure as failure:
+                if answer in HONEST:
+                    raise
+                why = f"it fails: {str(failure).strip().splitlines()[-1]}"
+                found[answer][dtype] = [{"": Outcome(error=inf, why=why)}] * ranks.world_size
+                failed.add(answer)
+    return [_finding(profile, answer, by_dtype) for answer, by_dtype in found.items()]
 
 
 def _prepare(rank: int, world_size: int, setting: Setting) -> None:
     _scenes(rank, world_size, setting)
 
 
-def outcome_on_rank(rank: int, world_size: int, setting: Setting, answer: str) -> Outcome | None:
-    """Return this rank's outcome of an answer over all trials; None where it does not apply."""
+def outcomes_on_rank(rank: int, world_size: int, setting: Setting, answer: str) -> Outcomes:
+    """Return this rank's outcome of every variant of an answer, over all trials in which it is
+    one."""
     scenes = _scenes(rank, world_size, setting)
     module = scenes[0].module
-    give, tolerance = (
-        answers(module)[answer],
-        module.problem.tolerance(setting.profile, setting.dtype),
-    )
-    found: Outcome | None = None
+    found: dict[str, Outcome] = {}
     for index, scene in enumerate(scenes):
-        got = give(scene, scenes[index + 1 :] + scenes[:index])
-        if got is None:
-            continue
-        seen = outcome(scene.settled(got), scene.truth, tolerance)
-        if seen.why:
-            seen = replace(seen, why=f"trial {scene.context.spec.trial}, {seen.why}")
-        found = seen if found is None else found.worse_of(seen)
+        given = answers(module)[answer](scene, scenes[index + 1 :] + scenes[:index])
+        variants = given if isinstance(given, dict) else {} if given is None else {"": given}
+        for variant, got in variants.items():
+            seen = outcome(scene.settled(got), scene.truth, scene.tolerances)
+            if seen.why:
+                seen = replace(seen, why=f"trial {scene.context.spec.trial}, {seen.why}")
+            found[variant] = found.get(variant, Outcome()).worse_of(seen)
     return found
 
 
-def outcome(got: Outputs, truth: Outputs, tolerance: Tolerance) -> Outcome:
-    """Compare all outputs of one call."""
+def outcome(got: Outputs, truth: Outputs, tolerances: Sequence[Tolerance]) -> Outcome:
+    """Compare all outputs of one call, each by its tolerance."""
     if len(got) != len(truth):
         return Outcome(error=inf, why=f"{len(got)} outputs instead of {len(truth)}")
     worst = Outcome()
     for index, (mine, expected) in enumerate(zip(got, truth, strict=True)):
-        worst = worst.worse_of(_output_outcome(index, mine, expected, tolerance))
+        if mine is expected:  # put there by a wrong answer for some other output
+            continue
+        worst = worst.worse_of(_output_outcome(index, mine, expected, tolerances[index]))
     return worst
 
 
@@ -189,27 +182,51 @@ def _scene(
 ) -> Scene:
     keys: Outputs = ()
     if context.profile == "upstream":
-        truth = call(module.reference, module.problem, inputs, groups)
+        named = [("", t) for t in call(module.reference, module.problem, inputs, groups)]
     else:
-        truth = tuple(t for _, t in true_answer(module, inputs, groups))
+        named = true_answer(module, inputs, groups)
         keys = keys_of_ties(module, inputs, groups)
+    dtype = str(context.dtype).removeprefix("torch.")
     return Scene(
-        module=module, context=context, inputs=inputs, groups=groups, truth=truth, keys=keys
+        module=module,
+        context=context,
+        inputs=inputs,
+        groups=groups,
+        truth=tuple(tensor for _, tensor in named),
+        tolerances=tuple(module.problem.tolerance(context.profile, dtype, n) for n, _ in named),
+        keys=keys,
     )
 
 
-def _finding(profile: str, answer: str, outcomes: Mapping[str, list[Outcome | None]]) -> Finding:
-    """Judge an answer by each rank's outcome for every dtype; None where the answer is not one."""
+def _finding(profile: str, answer: str, outcomes: Mapping[str, list[Outcomes]]) -> Finding:
+    """Judge an answer by each rank's outcomes for every dtype; None where it is none anywhere."""
     honest = answer in HONEST
-    seen = {d: [o for o in by_rank if o] for d, by_rank in outcomes.items() if any(by_rank)}
-    errors = {dtype: max(o.error for o in by_rank) for dtype, by_rank in seen.items()}
-    passed = {dtype: not any(o.why for o in by_rank) for dtype, by_rank in seen.items()}
+    variants = {dtype: _on_all_ranks(by_rank) for dtype, by_rank in outcomes.items()}
+    cheapest = {dtype: min(found.values(), key=_cost) for dtype, found in variants.items() if found}
     accepted, why = None, "does not apply"
-    if passed:
+    if cheapest:
+        passed = {dtype: found.why is None for dtype, found in cheapest.items()}
         accepted = all(passed.values()) if honest else any(passed.values())
         told = next(dtype for dtype, ok in passed.items() if ok is accepted)
-        reasons = [f"rank {r}, {o.why}" for r, o in enumerate(seen[told]) if o.why]
-        why = f"{told}, {reasons[0]}" if reasons else f"{told}: every trial, every rank"
+        right = [variant for variant, found in variants[told].items() if variant and not found.why]
+        everywhere = f"{'; '.join(right)}{': ' if right else ''}every trial, every rank"
+        why = f"{told}, {cheapest[told].why or everywhere}"
+    errors = {dtype: found.error for dtype, found in cheapest.items()}
     return Finding(
         profile=profile, answer=answer, honest=honest, accepted=accepted, why=why, errors=errors
     )
+
+
+def _on_all_ranks(by_rank: list[Outcomes]) -> dict[str, Outcome]:
+    """Return the worst outcome of every variant that changes anything on some rank."""
+    found: dict[str, Outcome] = {}
+    for rank, outcomes in enumerate(by_rank):
+        for variant, seen in outcomes.items():
+            told = f"{variant}: " if variant else ""
+            why = seen.why and f"{told}rank {rank}, {seen.why}"
+            found[variant] = found.get(variant, Outcome()).worse_of(replace(seen, why=why))
+    return found
+
+
+def _cost(outcome: Outcome) -> tuple[bool, float]:
+    return outcome.why is not None, outcome.error
