@@ -62,7 +62,7 @@ class Health:
 def plans(seeds: int, *, cuda: bool) -> list[Plan]:
     """Return a plan for each profile. Hardened inputs are screened at `tiny`; upstream ones know no
     secret, so once is enough, at PKB's own size; on GPUs they are PKB's own values, too."""
-    device, few, many = ("cuda", (4,), (4,)) if cuda else ("cpu", (2,), (2, 4))
+    device, few, many = ("cuda", (4,), (2, 4)) if cuda else ("cpu", (2,), (2, 4))
     published = TRIALS["upstream"]
     return [
         Plan(profile="upstream", size="standard", seeds=published, world_sizes=few, device=device),

@@ -7,7 +7,7 @@ has a variant for each such output, in which all others are right, and passes wh
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from itertools import count
 
@@ -50,7 +50,9 @@ def _plain(value: Tensor) -> Tensor:
     return value.view(torch.uint8) if value.dtype.itemsize == 1 else value
 
 
-def _neighbour_only(scene: Scene, others: list[Scene]) -> Variants:
+def _neighbour_only(scene: Scene, others: list[Scene]) -> Variants | None:
+    if scene.context.world_size == 2:
+        return None  # the neighbour is every other
     with neighbour_only():
         return _variants(scene, scene.reference())
 
@@ -113,29 +115,28 @@ def _same(one: object, other: object) -> bool:
     return one == other
 
 
-def _even(told: Tensor) -> None:
-    told.fill_(told.sum() // max(1, told.numel()))
-
-
 def _even_counts(scene: Scene, others: list[Scene]) -> Variants:
     """Take the numbers of elements that ranks tell each other for their mean."""
-    with counts_changed(_even):
-        return _variants(scene, scene.reference())
+    return _told(scene, lambda told: told.fill_(told.sum() // max(1, told.numel())))
 
 
 def _first_counts(scene: Scene, others: list[Scene]) -> Variants:
     """Take the numbers of elements that ranks tell each other for those of the first call."""
-    heard: list[Tensor] = []
-    with counts_changed(lambda told: heard.append(told.clone())):
-        min([scene, *others], key=lambda one: one.context.spec.trial).reference()
-    before = iter(heard)
+    before = iter(min([scene, *others], key=lambda one: one.context.spec.trial).counts)
 
     def recall(told: Tensor) -> None:
         one = next(before, None)
         if one is not None and one.shape == told.shape:
             told.copy_(one)
 
-    with counts_changed(recall):
+    return _told(scene, recall)
+
+
+def _told(scene: Scene, change: Callable[[Tensor], object]) -> Variants:
+    """Call the reference where every number of elements that ranks tell each other is changed."""
+    if not _somewhere(float(bool(scene.counts)), scene.context.device):
+        return {}
+    with counts_changed(change):
         return _variants(scene, scene.reference())
 
 

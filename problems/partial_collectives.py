@@ -95,7 +95,7 @@ def without_last_element() -> Iterator[None]:
 
 
 @contextmanager
-def counts_changed(change: Callable[[Tensor], None]) -> Iterator[None]:
+def counts_changed(change: Callable[[Tensor], object]) -> Iterator[None]:
     """Change what collectives tell of numbers of elements, in place."""
 
     def substitute(name: str) -> Callable[..., Any]:

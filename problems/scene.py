@@ -6,11 +6,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
+from torch import Tensor
 from torch.distributed import ProcessGroup
 
 from problems import ProblemModule
 from problems.calls import Inputs, Outputs, call
 from problems.context import RankContext
+from problems.partial_collectives import counts_changed
 from problems.spec import Tolerance
 
 
@@ -34,10 +36,21 @@ class Scene:
         used = self.inputs if inputs is None else inputs
         return call(function, self.module.problem, used, self.groups)
 
-    @cached_property
+    @property
     def own(self) -> Outputs:
         """Return the reference's own answer; every rank must ask for it at once."""
-        return self.settled(self.reference())
+        return self._first_call[0]
+
+    @property
+    def counts(self) -> list[Tensor]:
+        """Return what ranks told this one of numbers of elements, in order; likewise."""
+        return self._first_call[1]
+
+    @cached_property
+    def _first_call(self) -> tuple[Outputs, list[Tensor]]:
+        told: list[Tensor] = []
+        with counts_changed(lambda one: told.append(one.clone())):
+            return self.settled(self.reference()), told
 
     def settled(self, got: Outputs) -> Outputs:
         """Return the answer with the truth wherever it is as good as the truth."""

@@ -102,7 +102,7 @@ def screen(
                 why = f"it fails: {str(failure).strip().splitlines()[-1]}"
                 found[answer][dtype] = [{"": Outcome(error=inf, why=why)}] * ranks.world_size
                 failed.add(answer)
-    return [_finding(profile, answer, by_dtype) for answer, by_dtype in found.items()]
+    return [finding_of(profile, answer, by_dtype) for answer, by_dtype in found.items()]
 
 
 def _prepare(rank: int, world_size: int, setting: Setting) -> None:
@@ -198,7 +198,7 @@ def _scene(
     )
 
 
-def _finding(profile: str, answer: str, outcomes: Mapping[str, list[Outcomes]]) -> Finding:
+def finding_of(profile: str, answer: str, outcomes: Mapping[str, Sequence[Outcomes]]) -> Finding:
     """Judge an answer by each rank's outcomes for every dtype; None where it is none anywhere."""
     honest = answer in HONEST
     variants = {dtype: _on_all_ranks(by_rank) for dtype, by_rank in outcomes.items()}
@@ -217,7 +217,7 @@ def _finding(profile: str, answer: str, outcomes: Mapping[str, list[Outcomes]]) 
     )
 
 
-def _on_all_ranks(by_rank: list[Outcomes]) -> dict[str, Outcome]:
+def _on_all_ranks(by_rank: Sequence[Outcomes]) -> dict[str, Outcome]:
     """Return the worst outcome of every variant that changes anything on some rank."""
     found: dict[str, Outcome] = {}
     for rank, outcomes in enumerate(by_rank):
