@@ -8,15 +8,13 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
-from dataclasses import replace
-from itertools import count
 
 import torch
 import torch.distributed as dist
 from torch import Tensor
 
 from problems import ProblemModule
-from problems.calls import Inputs, Outputs, mapped, widened
+from problems.calls import Outputs, mapped, widened
 from problems.partial_collectives import counts_changed, neighbour_only, without_last_element
 from problems.scene import Answer, Scene, Variants
 from problems.spec import GroupRef
@@ -83,19 +81,13 @@ def _ignoring(name: str) -> Answer:
         parameter = inspect.signature(scene.module.reference).parameters[name]
         usual = parameter.default
         if usual is parameter.empty:
-            usual = _published(scene).get(name)
+            usual = scene.published.get(name)
         differs = float(not _same(scene.inputs[name], usual))
         if not _somewhere(differs, scene.context.device):
             return {}
         return _variants(scene, scene.reference({**scene.inputs, name: usual}))
 
     return give
-
-
-def _published(scene: Scene) -> Inputs:
-    context = replace(scene.context, profile="upstream", _streams={}, _choices=count())
-    spec = context.spec
-    return scene.module.make_inputs(context, scene.module.dims(spec.m, spec.n, context.world_size))
 
 
 def _somewhere(flag: float, device: torch.device) -> bool:

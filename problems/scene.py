@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import count
 
 from torch import Tensor
 from torch.distributed import ProcessGroup
@@ -45,6 +46,13 @@ class Scene:
     def counts(self) -> list[Tensor]:
         """Return what ranks told this one of numbers of elements, in order; likewise."""
         return self._first_call[1]
+
+    @cached_property
+    def published(self) -> Inputs:
+        """Return PKB's inputs of this trial."""
+        context = replace(self.context, profile="upstream", _streams={}, _choices=count())
+        dims = self.module.dims(context.spec.m, context.spec.n, context.world_size)
+        return self.module.make_inputs(context, dims)
 
     @cached_property
     def _first_call(self) -> tuple[Outputs, list[Tensor]]:

@@ -106,6 +106,7 @@ def screen(
 
 
 def _prepare(rank: int, world_size: int, setting: Setting) -> None:
+    _scenes.cache_clear()  # before the next ones are made: at large sizes there is no room for both
     _scenes(rank, world_size, setting)
 
 

@@ -75,6 +75,15 @@ def test_the_worst_of_several_rounds_counts() -> None:
     assert (zeros.accepted, honest.accepted) == (True, False)
 
 
+def test_rounds_in_which_an_answer_is_none_do_not_count() -> None:
+    none = [finding("first-counts", accepted=None)]
+    found = [replace(finding("first-counts", accepted=False), errors={"float16": 3.0})]
+    more = [replace(finding("first-counts", accepted=False), errors={"float32": 2.0})]
+    (merged,) = health.merged([none, found, more])
+    assert (merged.accepted, merged.errors) == (False, {"float16": 3.0, "float32": 2.0})
+    assert health.merged([none, none])[0].accepted is None
+
+
 def test_margins_are_the_worst_on_either_side() -> None:
     rows = [
         {**vars(finding("zeros", accepted=False, error=7.0))},
