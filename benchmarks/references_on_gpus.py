@@ -74,16 +74,18 @@ def largest_error(
 ) -> float:
     """The reference's largest error in units of the tolerance; infinite where it has no unit."""
     problem = module.problem
-    tolerance = problem.tolerance(profile, str(dtype).removeprefix("torch."))
+    dtype_name = str(dtype).removeprefix("torch.")
     specs = list(correctness_trials(problem, SIZE, profile, TRIALS, SECRET))
     worst = 0.0
     for spec in specs:
         (inputs,) = contexts(module, [spec], dtype, profile)
-        truth = tuple(t for _, t in true_answer(module, inputs, groups))
+        named = true_answer(module, inputs, groups)
+        truth = tuple(t for _, t in named)
+        tolerances = [problem.tolerance(profile, dtype_name, name) for name, _ in named]
         got = call(module.reference, problem, inputs, groups)
         if module.settle is not None:
             got = module.settle(got, truth, keys_of_ties(module, inputs, groups))
-        worst = max(worst, outcome(got, truth, tolerance).error)
+        worst = max(worst, outcome(got, truth, tolerances).error)
     return worst
 
 

@@ -127,10 +127,11 @@ def _screen_one(ranks: RankPool, name: str, arguments: argparse.Namespace) -> in
     for finding in findings:
         errors = ", ".join(f"{d} {error:.3g}" for d, error in finding.errors.items())
         verb = "accepts" if finding.accepted else "rejects"
+        why = "" if finding.as_it_should_be else f" ({finding.why})"
         if arguments.errors:
-            print(f"{name} {verb} {finding.answer}: {errors or finding.why}", flush=True)
-        elif not finding.as_it_should_be:
-            print(f"{name} {verb} {finding.answer} ({finding.why})", flush=True)
+            print(f"{name} {verb} {finding.answer}: {errors or finding.why}{why}", flush=True)
+        elif why:
+            print(f"{name} {verb} {finding.answer}{why}", flush=True)
     return sum(not finding.as_it_should_be for finding in findings)
 
 

@@ -137,6 +137,19 @@ class RankContext:
         order = torch.randperm(population, generator=self._stream(shared), device=self.device)
         return order[: published.numel()].view_as(published)
 
+    def peaked(self, values: Tensor, factor: float) -> Tensor:
+        """Return the values (upstream), or with eight at hidden places, the last one among them, so
+        many times as large (hardened): no sample tells what all of them sum up to."""
+        if not self._hardened:
+            return values
+        places = torch.randint(
+            values.numel(), (8,), generator=self._stream(False), device=self.device
+        )
+        places[0] = values.numel() - 1
+        peaks = values.flatten()
+        peaks[places] *= factor
+        return peaks.view_as(values)
+
     def choose(self, published: T, options: Sequence[T]) -> T:
         """Return the published value (upstream) or one option, the same on every rank (hardened).
 

@@ -22,14 +22,17 @@ and the room that its tolerance leaves on either side.
 Written by `python -m problems audit`; do not edit. Every problem is asked what it says to answers
 that skip the work (zeros, a constant, an input handed back, no communication, one rank left out,
 another trial's answer, 1 % of the rows stale, inputs cut to the mantissa of the next smaller
-format) and to honest ones that only round differently. `upstream` is PKB's own inputs at their
+format, every second row, one neighbour in place of all ranks, the last element left out, an option
+ignored, even numbers of elements), to its own wrong kernels in `problems/mutants.toml`, and to
+honest ones that only round differently. `upstream` is PKB's own inputs at their
 published size with PKB's `atol = rtol = 1e-2`. `hardened` is ours at size `tiny`, with so many
 seeded sets of inputs on each of so many world sizes, in float32, bfloat16 and, unless that was on
 GPUs, float16.
 
 *Worst honest* is the largest error of an honest answer, *cheapest wrong* the smallest of a wrong
 one, over dtypes, seeds and world sizes, in tolerances: 1 is the limit, and a dash means that no
-unit exists because exact values differ. [problem-format.md](problem-format.md) says more.
+unit exists because exact values differ. In brackets is which answer that is.
+[problem-format.md](problem-format.md) says more.
 """
 GUARDS = """
 ## What guards timed calls
@@ -84,6 +87,7 @@ def _row(name: str, health: Mapping[str, Mapping[str, Any]]) -> Sequence[str]:
     if upstream is None or hardened is None:
         return [*title, "not screened yet", *[""] * (len(COLUMNS) - 3)]
     worst_honest, cheapest_wrong = margins(hardened["findings"])
+    cheapest = [row["answer"] for row in hardened["findings"] if _reaches(row, cheapest_wrong)]
     erring = [*_erring(hardened, honest=False), *_erring(hardened, honest=True)]
     worlds = ", ".join(map(str, hardened["world_sizes"]))
     return [
@@ -92,9 +96,13 @@ def _row(name: str, health: Mapping[str, Mapping[str, Any]]) -> Sequence[str]:
         ", ".join(_erring(upstream, honest=True)) or "nothing",
         ", ".join(erring) or "nothing",
         f"{worst_honest:.2g}",
-        "-" if isinf(cheapest_wrong) else f"{cheapest_wrong:.2g}",
+        "-" if isinf(cheapest_wrong) else f"{cheapest_wrong:.2g} ({cheapest[0]})",
         f"{hardened['seeds']} x ({worlds})",
     ]
+
+
+def _reaches(row: Mapping[str, Any], error: float) -> bool:
+    return not row["honest"] and error in row["errors"].values()
 
 
 def _erring(found: Mapping[str, Any], *, honest: bool) -> list[str]:

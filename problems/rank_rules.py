@@ -134,7 +134,11 @@ def _call_faults(stage: Stage, tolerances: Sequence[Tolerance]) -> list[str]:
     if stage.module.settle is not None:
         got = stage.module.settle(got, truth, keys)
     faults = [f"output of shape {tuple(o.shape)} has gaps" for o in outputs if _has_gaps(o)]
-    reasons = [why for tolerance in tolerances if (why := outcome(got, truth, tolerance).why)]
+    reasons = [
+        why
+        for tolerance in tolerances
+        if (why := outcome(got, truth, [tolerance] * len(truth)).why)
+    ]
     if len(reasons) == len(tolerances):
         faults.append(reasons[0])
     return faults + [
@@ -160,7 +164,7 @@ def _settle_faults(rank: int, world_size: int, name: str) -> list[str]:
         got = tuple(_filled(t, value) for t in truth)
         settled = module.settle(got, truth, keys)
         tolerance = module.problem.tolerances["float32"]
-        if outcome(settled, truth, tolerance).why is None:
+        if outcome(settled, truth, [tolerance] * len(truth)).why is None:
             faults.append(f"settle makes outputs full of {value} right")
     return faults
 

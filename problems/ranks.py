@@ -119,7 +119,7 @@ def _serve(
     while True:
         try:
             task, args, kwargs = pipe.recv()
-        except EOFError:
+        except (EOFError, ConnectionResetError):
             return
         try:
             pipe.send((True, task(rank, world_size, *args, **kwargs)))

@@ -18,8 +18,9 @@ import torch
 
 import problems
 from problems import ProblemModule
-from problems.catalogue import reference_source
 from problems.context import RankContext
+from problems.mutants import mutants_fit_the_reference
+from problems.sources import reference_source
 from problems.spec import DEFAULT_TOLERANCES, Cost, GroupRef, Size
 from problems.trials import PROFILES, TrialSpec, correctness_trials, timed_trial
 from problems.values import equal_tensors, tensors
@@ -89,6 +90,11 @@ def metadata(module: ProblemModule) -> Complaints:
         complaints.append("size standard must be PKB's 1024 x 1024")
     if set(problem.tolerances) != set(DEFAULT_TOLERANCES):
         complaints.append(f"tolerances are wanted for {', '.join(DEFAULT_TOLERANCES)}")
+    for output, own in problem.output_tolerances.items():
+        pairs = [(own[dtype], limit) for dtype, limit in problem.tolerances.items()]
+        looser = any(a.atol > b.atol or a.rtol > b.rtol for a, b in pairs)
+        if looser or output not in (*problem.outputs, *problem.mutates):
+            complaints.append(f"output_tolerances: {output} is no output, or has a looser one")
     if problem.ranked_from not in problem.world_sizes:
         complaints.append(f"it is ranked from {problem.ranked_from} ranks, no world size of it")
     if (problem.ranked_from > min(problem.world_sizes)) is (problem.ranked_from_reason is None):
@@ -237,6 +243,7 @@ RULES: Mapping[str, Callable[[ProblemModule], Complaints]] = {
         dims_are_integers,
         cost_is_positive_and_grows,
         large_is_bound_by_data,
+        mutants_fit_the_reference,
     )
 }
 

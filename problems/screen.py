@@ -7,8 +7,9 @@ atol = rtol = 1e-2, as PKB does.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from math import inf
 
 import torch
@@ -17,12 +18,13 @@ from torch.distributed import ProcessGroup
 
 import problems
 from problems import ProblemModule
-from problems.answers import ANSWERS, HONEST, Scene
+from problems.answers import HONEST, answers
 from problems.calls import Inputs, Outputs, call, keys_of_ties, true_answer
 from problems.comparison import compare
 from problems.context import RankContext
 from problems.mesh import mesh_groups
-from problems.ranks import RankPool
+from problems.ranks import RankFailure, RankPool
+from problems.scene import Scene
 from problems.spec import Tolerance
 from problems.trials import correctness_trials
 
@@ -41,6 +43,9 @@ class Outcome:
     def worse_of(self, other: Outcome) -> Outcome:
         """Return the larger error with the first reason."""
         return Outcome(error=max(self.error, other.error), why=self.why or other.why)
+
+
+Outcomes = Mapping[str, Outcome]  # by variant, "" where there is one
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,49 +81,61 @@ class Setting:
 def screen(
     ranks: RankPool, name: str, profile: str, *, size: str = "tiny", secret: bytes = b"screen"
 ) -> list[Finding]:
-    """Try every answer on every rank in every trial, in each of DTYPES; return a finding each."""
-    outcomes = {}
+    """Try every answer on every rank in every trial, in each of DTYPES; return a finding each.
+
+    A wrong answer that raises is rejected for it, and not tried again: the ranks, of which some may
+    still wait for it, are ended, and the next answer gets new ones. Raises RankFailure otherwise.
+    """
+    found: dict[str, dict[str, list[Outcomes]]] = {a: {} for a in answers(problems.load(name))}
+    failed: set[str] = set()
     for dtype in DTYPES[profile]:
         setting = Setting(
-            name=name,
-            profile=profile,
-            size=size,
-            dtype=dtype,
-            secret=secret,
-            device=ranks.device,
+            name=name, profile=profile, size=size, dtype=dtype, secret=secret, device=ranks.device
         )
-        outcomes[dtype] = ranks.run(outcomes_on_rank, setting)
-    return [
-        _finding(profile, answer, {d: [o.get(answer) for o in by] for d, by in outcomes.items()})
-        for answer in ANSWERS
-    ]
+        ranks.run(_prepare, setting)
+        for answer in [answer for answer in found if answer not in failed]:
+            try:
+                found[answer][dtype] = ranks.run(outcomes_on_rank, setting, answer)
+            except RankFailure as failure:
+                if answer in HONEST:
+                    raise
+                why = f"it fails: {str(failure).strip().splitlines()[-1]}"
+                found[answer][dtype] = [{"": Outcome(error=inf, why=why)}] * ranks.world_size
+                failed.add(answer)
+    return [finding_of(profile, answer, by_dtype) for answer, by_dtype in found.items()]
 
 
-def outcomes_on_rank(rank: int, world_size: int, setting: Setting) -> dict[str, Outcome]:
-    """Return this rank's outcome over all trials of every answer that applies."""
+def _prepare(rank: int, world_size: int, setting: Setting) -> None:
+    _scenes.cache_clear()  # before the next ones are made: at large sizes there is no room for both
+    _scenes(rank, world_size, setting)
+
+
+def outcomes_on_rank(rank: int, world_size: int, setting: Setting, answer: str) -> Outcomes:
+    """Return this rank's outcome of every variant of an answer, over all trials in which it is
+    one."""
     scenes = _scenes(rank, world_size, setting)
-    tolerance = scenes[0].module.problem.tolerance(setting.profile, setting.dtype)
+    module = scenes[0].module
     found: dict[str, Outcome] = {}
     for index, scene in enumerate(scenes):
-        others = scenes[index + 1 :] + scenes[:index]
-        for answer, give in ANSWERS.items():
-            got = give(scene, others)
-            if got is None:
-                continue
-            seen = outcome(scene.settled(got), scene.truth, tolerance)
+        given = answers(module)[answer](scene, scenes[index + 1 :] + scenes[:index])
+        variants = given if isinstance(given, dict) else {} if given is None else {"": given}
+        for variant, got in variants.items():
+            seen = outcome(scene.settled(got), scene.truth, scene.tolerances)
             if seen.why:
                 seen = replace(seen, why=f"trial {scene.context.spec.trial}, {seen.why}")
-            found[answer] = found.get(answer, Outcome()).worse_of(seen)
+            found[variant] = found.get(variant, Outcome()).worse_of(seen)
     return found
 
 
-def outcome(got: Outputs, truth: Outputs, tolerance: Tolerance) -> Outcome:
-    """Compare all outputs of one call."""
+def outcome(got: Outputs, truth: Outputs, tolerances: Sequence[Tolerance]) -> Outcome:
+    """Compare all outputs of one call, each by its tolerance."""
     if len(got) != len(truth):
         return Outcome(error=inf, why=f"{len(got)} outputs instead of {len(truth)}")
     worst = Outcome()
     for index, (mine, expected) in enumerate(zip(got, truth, strict=True)):
-        worst = worst.worse_of(_output_outcome(index, mine, expected, tolerance))
+        if mine is expected:  # put there by a wrong answer for some other output
+            continue
+        worst = worst.worse_of(_output_outcome(index, mine, expected, tolerances[index]))
     return worst
 
 
@@ -135,6 +152,7 @@ def _output_outcome(index: int, got: Tensor, expected: Tensor, tolerance: Tolera
     return Outcome(error=error, why=why)
 
 
+@lru_cache(maxsize=1)
 def _scenes(rank: int, world_size: int, setting: Setting) -> list[Scene]:
     module, profile = problems.load(setting.name), setting.profile
     problem, size = module.problem, module.problem.sizes[setting.size]
@@ -165,27 +183,51 @@ def _scene(
 ) -> Scene:
     keys: Outputs = ()
     if context.profile == "upstream":
-        truth = call(module.reference, module.problem, inputs, groups)
+        named = [("", t) for t in call(module.reference, module.problem, inputs, groups)]
     else:
-        truth = tuple(t for _, t in true_answer(module, inputs, groups))
+        named = true_answer(module, inputs, groups)
         keys = keys_of_ties(module, inputs, groups)
+    dtype = str(context.dtype).removeprefix("torch.")
     return Scene(
-        module=module, context=context, inputs=inputs, groups=groups, truth=truth, keys=keys
+        module=module,
+        context=context,
+        inputs=inputs,
+        groups=groups,
+        truth=tuple(tensor for _, tensor in named),
+        tolerances=tuple(module.problem.tolerance(context.profile, dtype, n) for n, _ in named),
+        keys=keys,
     )
 
 
-def _finding(profile: str, answer: str, outcomes: Mapping[str, list[Outcome | None]]) -> Finding:
-    """Judge an answer by each rank's outcome for every dtype; None where the answer is not one."""
+def finding_of(profile: str, answer: str, outcomes: Mapping[str, Sequence[Outcomes]]) -> Finding:
+    """Judge an answer by each rank's outcomes for every dtype; None where it is none anywhere."""
     honest = answer in HONEST
-    seen = {d: [o for o in by_rank if o] for d, by_rank in outcomes.items() if any(by_rank)}
-    errors = {dtype: max(o.error for o in by_rank) for dtype, by_rank in seen.items()}
-    passed = {dtype: not any(o.why for o in by_rank) for dtype, by_rank in seen.items()}
+    variants = {dtype: _on_all_ranks(by_rank) for dtype, by_rank in outcomes.items()}
+    cheapest = {dtype: min(found.values(), key=_cost) for dtype, found in variants.items() if found}
     accepted, why = None, "does not apply"
-    if passed:
+    if cheapest:
+        passed = {dtype: found.why is None for dtype, found in cheapest.items()}
         accepted = all(passed.values()) if honest else any(passed.values())
         told = next(dtype for dtype, ok in passed.items() if ok is accepted)
-        reasons = [f"rank {r}, {o.why}" for r, o in enumerate(seen[told]) if o.why]
-        why = f"{told}, {reasons[0]}" if reasons else f"{told}: every trial, every rank"
+        right = [variant for variant, found in variants[told].items() if variant and not found.why]
+        everywhere = f"{'; '.join(right)}{': ' if right else ''}every trial, every rank"
+        why = f"{told}, {cheapest[told].why or everywhere}"
+    errors = {dtype: found.error for dtype, found in cheapest.items()}
     return Finding(
         profile=profile, answer=answer, honest=honest, accepted=accepted, why=why, errors=errors
     )
+
+
+def _on_all_ranks(by_rank: Sequence[Outcomes]) -> dict[str, Outcome]:
+    """Return the worst outcome of every variant that changes anything on some rank."""
+    found: dict[str, Outcome] = {}
+    for rank, outcomes in enumerate(by_rank):
+        for variant, seen in outcomes.items():
+            told = f"{variant}: " if variant else ""
+            why = seen.why and f"{told}rank {rank}, {seen.why}"
+            found[variant] = found.get(variant, Outcome()).worse_of(replace(seen, why=why))
+    return found
+
+
+def _cost(outcome: Outcome) -> tuple[bool, float]:
+    return outcome.why is not None, outcome.error

@@ -84,6 +84,7 @@ class Problem:
     process mesh, whose lengths are entries of `dims` (the axis `world` spans every rank). `mutates`
     names the arguments that a call changes in place: they are compared after the call as well.
     Results on fewer ranks than `ranked_from` count nowhere, as `ranked_from_reason` explains.
+    `output_tolerances` has by name the outputs whose tolerance is tighter than `tolerances`.
     `topology` says who exchanges data with whom. `latency_bound_reason` is set where no size makes
     moving data outweigh ten launches. Hidden shapes are multiples of `m_step` and
     `n_step`; None keeps that size as published.
@@ -105,6 +106,7 @@ class Problem:
     n_step: int | None = 1
     sizes: Mapping[str, Size] = field(default_factory=lambda: DEFAULT_SIZES)
     tolerances: Mapping[str, Tolerance] = field(default_factory=lambda: DEFAULT_TOLERANCES)
+    output_tolerances: Mapping[str, Mapping[str, Tolerance]] = field(default_factory=dict)
     tolerance_reason: str = "default for the dtype"
     world_sizes: tuple[int, ...] = (2, 4, 8)
     ranked_from: int = 2
@@ -117,9 +119,11 @@ class Problem:
     def scored(self) -> bool:
         return self.unscored_reason is None
 
-    def tolerance(self, profile: str, dtype: str) -> Tolerance:
-        """Return the judge's tolerance: PKB's own check under `upstream`, ours otherwise."""
-        return UPSTREAM_TOLERANCE if profile == "upstream" else self.tolerances[dtype]
+    def tolerance(self, profile: str, dtype: str, output: str = "") -> Tolerance:
+        """Return the judge's tolerance: PKB's own check under `upstream`, ours otherwise. An output
+        of `output_tolerances` has its own, and so has each of its items."""
+        own = self.output_tolerances.get(output.partition("[")[0], self.tolerances)
+        return UPSTREAM_TOLERANCE if profile == "upstream" else own[dtype]
 
 
 @dataclass(frozen=True, kw_only=True)

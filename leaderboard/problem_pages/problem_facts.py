@@ -105,7 +105,7 @@ def task_context(payload: JsonObject) -> dict[str, object]:
         "world_sizes": ", ".join(map(str, payload["world_sizes"])),
         "reference": _coloured(payload["reference_source"]),
         "latency_bound_reason": payload["latency_bound_reason"],
-        "tolerances": [{"dtype": d, **row} for d, row in payload["tolerances"].items()],
+        "tolerances": tolerances(payload),
         "tolerance_reason": payload["tolerance_reason"],
         "health": health_groups(findings, screened),
         "screened": screened,
@@ -115,6 +115,17 @@ def task_context(payload: JsonObject) -> dict[str, object]:
         ],
         "known_issues": payload.get("known_issues", ()),
     }
+
+
+def tolerances(payload: JsonObject) -> list[JsonObject]:
+    """Return atol and rtol by dtype, then of each output that has its own; of others `output` is
+    empty."""
+    by_output = {"": payload["tolerances"], **payload.get("output_tolerances", {})}
+    return [
+        {"dtype": dtype, "output": output, **limits}
+        for output, by_dtype in by_output.items()
+        for dtype, limits in by_dtype.items()
+    ]
 
 
 @functools.lru_cache(maxsize=128)

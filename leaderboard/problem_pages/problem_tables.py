@@ -8,7 +8,7 @@ from leaderboard.delivery.pages import Table
 from leaderboard.kit.json_types import JsonObject
 from leaderboard.metrics.floors import Limits
 from leaderboard.models import Problem
-from leaderboard.problem_pages.problem_facts import SCREENED, floor_records
+from leaderboard.problem_pages.problem_facts import SCREENED, floor_records, tolerances
 from leaderboard.read_model.baselines import ReferenceTimes, table_of
 from leaderboard.read_model.boards import Setting
 from leaderboard.read_model.problem_results import (
@@ -56,8 +56,9 @@ def facts_table(
     if name == "signature":
         return Table.of(PARAMETER_COLUMNS, payload["signature"])
     if name == "tolerance":
-        rows = [[dtype, one["atol"], one["rtol"]] for dtype, one in payload["tolerances"].items()]
-        return Table(columns=("dtype", "atol", "rtol"), rows=rows)
+        told = ("dtype", "output", "atol", "rtol")
+        rows = [[row[name] for name in told] for row in tolerances(payload)]
+        return Table(columns=told, rows=rows)
     records = floor_records(payload, limits)
     columns = tuple(records[0]) if records else ("size", "ranks")
     return Table(

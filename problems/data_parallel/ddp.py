@@ -56,7 +56,7 @@ def make_inputs(ctx: RankContext, d: Dims) -> dict[str, object]:
     ctx.reseed_upstream(0)
     lr, beta1, beta2, eps, step = ctx.choose(
         (1e-3, 0.9, 0.999, 1e-8, 1 + ctx.turn % 7),
-        ((0.2, 0.9, 0.999, 1e-8, 3), (0.1, 0.8, 0.997, 0.3, 20), (0.3, 0.95, 0.998, 0.02, 2)),
+        ((0.2, 0.9, 0.999, 1e-8, 3), (0.1, 0.8, 0.997, 0.3, 20), (2.0, 0.95, 0.998, 3.0, 2)),
     )
     # Ranks' batches lean different ways, so that no rank's gradient resembles the mean.
     lean = ctx.filled(0.0, ctx.world_size, d.width, shared=True).repeat_interleave(d.rows, 0)

@@ -32,8 +32,10 @@ problem = Problem(
     outputs=("loss", "log_probs", "token_losses", "metrics"),
     sizes=sizes(tiny=(256, 12), large=(4096, 1024)),
     tolerances=tolerances(float32=2e-5, bfloat16=4e-2, float16=4e-3),
+    output_tolerances={"loss": tolerances(float32=2e-5, bfloat16=3e-3, float16=3e-4)},
     tolerance_reason="logits and -c may round to the run dtype before the exponential (0.016 in "
-    "bfloat16); inputs cut to 3 bits of mantissa are off by 0.3, averages of one rank by more",
+    "bfloat16, 0.0005 in the average of all tokens' losses); inputs cut to 3 bits of mantissa are "
+    "off by 0.3, averages of one rank by more, a loss that leaves one token out by 0.01",
     known_issues=(
         "Upstream's cross entropy is about 130, so nearly every ratio is clamped to e^-20: losses "
         "and ratios vanish within PKB's tolerance, and only (3) and half of (5) are checked.",
@@ -48,7 +50,8 @@ def dims(m: int, n: int, world_size: int) -> Dims:
 
 def make_inputs(ctx: RankContext, d: Dims) -> dict[str, object]:
     """Hardened: a bias in feature 0 makes 8 ids likely; labels are among them, so that -c stays
-    small enough for 16 bits, and old_logprobs follow -c within 2, or lie 28 and more above."""
+    small enough for 16 bits, and old_logprobs follow -c within 2, or lie 28 and more above. Few
+    tokens, the last one among them, have a hundredth of all losses each; its ratio is largest."""
     hidden, weight = ctx.randn(d.m, d.n), ctx.randn(d.vocab, d.n)
     labels = ctx.randint(0, d.vocab, d.m)
     old, advantages = ctx.randn(d.m), ctx.randn(d.m)
@@ -57,19 +60,23 @@ def make_inputs(ctx: RankContext, d: Dims) -> dict[str, object]:
 
     def harden() -> tuple[torch.Tensor, ...]:
         likely = ctx.sample(torch.arange(8), d.vocab)
+        likely[0] = d.vocab - 1
         states = ctx.varied(torch.zeros(d.m, d.n))
         states[:, 0] = 1
         projection = ctx.varied(torch.zeros(d.vocab, d.n), spread=d.n**-0.5)
         projection[:, 0] = -math.log(d.vocab / 8)
         projection[likely, 0] = 0
         targets = likely[ctx.integers(labels, 0, 8)]
+        dice[-1] = 3
         targets[dice <= ctx.rank % 3] = ignore_index
         log_probs = -_cross_entropy(states, projection, targets, ignore_index)
         gain = ctx.spec.scale * (1 + 2 * ctx.rand(1))
         drift = 2 * (ctx.varied(torch.zeros(d.m), spread=0.7) + ctx.varied(torch.zeros(1))).sin()
         far = ctx.choose(drift, (drift, drift - 30))
         behaviour = log_probs - torch.where(dice == 7, far, drift)
-        return states, projection, targets, behaviour.to(ctx.dtype), advantages + gain
+        behaviour[-1] = log_probs[-1] - 2.7
+        weighty = ctx.peaked(advantages + gain, min(64, d.m * ctx.world_size / 100))
+        return states, projection, targets, behaviour.to(ctx.dtype), weighty
 
     published = (hidden, weight, labels, old, advantages)
     hidden, weight, labels, old, advantages = ctx.pick(lambda: published, harden)()

@@ -29,9 +29,9 @@ problem = Problem(
     also=("Data Parallel",),
     n_step=None,
     sizes=sizes(tiny=(512, 32), large=(1 << 24, 1024)),
-    tolerances=tolerances(float32=5e-5, bfloat16=2.5e-3, float16=1e-3),
-    tolerance_reason="bfloat16 probabilities tie, and each tie may send one token to another "
-    "expert",
+    tolerances=tolerances(float32=5e-5, bfloat16=2e-3, float16=4e-4),
+    tolerance_reason="p may round to the logits' dtype: a loss is off by 9e-4 in bfloat16, 1e-4 in "
+    "float16; without a rank's last token by 4e-3, with logits cut to 3 bits of mantissa by 0.016",
     ranked_from=4,
     ranked_from_reason="of two ranks the neighbour is every other: its loss alone is enough",
     known_issues=(
@@ -47,15 +47,20 @@ def dims(m: int, n: int, world_size: int) -> Dims:
 
 def make_inputs(ctx: RankContext, d: Dims) -> dict[str, object]:
     """Hardened logits spread by 2 at most: float16 holds no probability below 6e-8, and experts
-    that all have none tie."""
+    that all have none tie. A token's logits lie so far apart that rounding makes no ties. Masked
+    tokens, and the last one, which is not, prefer other experts than the rest."""
     logits = ctx.randn(d.m, d.experts)
     popularity = ctx.filled(0.0, 1, d.experts)
-    mask = ctx.integers(torch.ones(1, d.m, dtype=torch.int64), 0, 2)
+    weight = (ctx.integers(torch.zeros(d.m, dtype=torch.int64), 0, 8) == 0).long()
+    taste = ctx.varied(torch.zeros(1, d.experts)) * (2 * weight - 1).view(-1, 1)
+    taste[-1], weight[-1] = -taste[-1] * (2 * weight[-1] - 1), 1
+    hidden = (logits + popularity) / max(1.0, ctx.spec.scale / 2) + taste
+    apart = hidden + (0.06 * hidden.argsort().argsort()).to(ctx.dtype)
     return {
-        "gate_logits": (logits + popularity) / max(1.0, ctx.spec.scale / 2),
+        "gate_logits": ctx.pick(logits + popularity, apart),
         "num_experts": d.experts,
         "top_k": ctx.choose(2, (2, 1, 3)),
-        "attention_mask": ctx.choose(None, (None, mask)),
+        "attention_mask": ctx.choose(None, (None, weight.view(1, -1))),
     }
 
 

@@ -27,9 +27,10 @@ problem = Problem(
     mutates=("non_ep_grad_tensors", "ep_grad_tensors"),
     also=("Expert Parallel",),
     tolerances=tolerances(float32=1e-4, bfloat16=1e-2, float16=4e-3),
+    output_tolerances={"total_norm": tolerances(float32=1e-4, bfloat16=1e-4, float16=1e-4)},
     tolerance_reason="a gradient rounds to the run dtype up to three times (expert scale, clip "
     "factor, product), and a float32 sum over millions of elements is off by 1e-5; a norm that "
-    "misses one rank of 8 is off by 2 % or more",
+    "misses one rank of 8 is off by 2 % or more, that of half the elements by 0.3 %",
     ranked_from=4,
     ranked_from_reason="on two ranks ep is 1: a kernel that ignores ep_group and ep_size is right",
     known_issues=(
@@ -45,13 +46,15 @@ def dims(m: int, n: int, world_size: int) -> Dims:
 
 
 def make_inputs(ctx: RankContext, d: Dims) -> dict[str, object]:
-    """Clips to a share of the usual norm: a factor below 6e-5 loses its digits in float16."""
+    """Clips to a share of the usual norm: a factor below 6e-5 loses its digits in float16. Few
+    elements hold an eighth of the sum of squares, so that no sample tells the norm."""
     norm_type = ctx.choose(2.0, (2.0, 3.0))
     spread = (ctx.spec.scale**2 + ctx.spec.shift**2) ** 0.5
     usual = spread * (2 * d.m * d.n * ctx.world_size) ** (1 / norm_type)
+    peak = (d.m * d.n / 64) ** 0.5
     return {
-        "non_ep_grad_tensors": [ctx.randn(d.m, d.n)],
-        "ep_grad_tensors": [ctx.randn(d.m, d.n)],
+        "non_ep_grad_tensors": [ctx.peaked(ctx.randn(d.m, d.n), peak)],
+        "ep_grad_tensors": [ctx.peaked(ctx.randn(d.m, d.n), peak)],
         "max_norm": ctx.choose(1.0, (0.3 * usual, 0.02 * usual, 1e9)),
         "norm_type": norm_type,
         "ep_size": d.ep,
@@ -93,8 +96,5 @@ def reference(
 
 def cost(d: Dims, world_size: int, itemsize: int) -> Cost:
     grads = 2 * d.m * d.n
-    return Cost(
-        wire_bytes=all_reduce_bytes(2 * 4, world_size),
-        flops=3 * grads,
-        hbm_bytes=2 * grads * itemsize,
-    )
+    wire_bytes = all_reduce_bytes(2 * 4, world_size)
+    return Cost(wire_bytes=wire_bytes, flops=3 * grads, hbm_bytes=2 * grads * itemsize)

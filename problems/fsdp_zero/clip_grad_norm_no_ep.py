@@ -27,9 +27,10 @@ problem = Problem(
     also=("Data Parallel",),
     sizes=sizes(large=(8192, 4096)),
     tolerances=tolerances(float32=2e-5, bfloat16=1e-2, float16=2e-3),
+    output_tolerances={"total_norm": tolerances(float32=2e-5, bfloat16=2e-5, float16=2e-5)},
     tolerance_reason="the clip factor and the product may both round to the run dtype (0.008 in "
     "bfloat16), and float32 sums over millions of elements are off by 1e-5; gradients cut to 3 "
-    "bits of mantissa are off by 0.07",
+    "bits of mantissa are off by 0.07, the norm of every second one by 0.006 or more",
     known_issues=(
         "A second call on the same gradients finds them clipped: the inputs must be restored "
         "before each call.",
@@ -43,11 +44,13 @@ def dims(m: int, n: int, world_size: int) -> Dims:
 
 
 def make_inputs(ctx: RankContext, d: Dims) -> dict[str, object]:
-    """Clips to a share of the usual norm: a factor below 6e-5 loses its digits in float16."""
+    """Clips to a share of the usual norm: a factor below 6e-5 loses its digits in float16. Few
+    elements hold an eighth of the sum of squares, so that no sample tells the norm."""
     norm_type = ctx.choose(2.0, (2.0, 3.0))
     spread = (ctx.spec.scale**2 + ctx.spec.shift**2) ** 0.5
     usual = spread * (d.shards * d.m * d.n * ctx.world_size) ** (1 / norm_type)
-    first, *others = (ctx.randn(d.m, d.n) for _ in range(d.shards))
+    drawn = [ctx.randn(d.m, d.n) for _ in range(d.shards)]
+    first, *others = (ctx.peaked(shard, (d.m * d.n / 64) ** 0.5) for shard in drawn)
     frozen: tuple[None, ...] = ctx.choose((), ((), (None,)))
     return {
         "grad_tensors": [first, *frozen, *others],

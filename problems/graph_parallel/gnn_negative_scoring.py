@@ -44,6 +44,8 @@ def make_inputs(ctx: RankContext, d: Dims) -> dict[str, object]:
     step, top = 16 * torch.finfo(ctx.dtype).eps, ctx.choose(0, (-1, -5, -3))
     level = torch.zeros(edges, d.negatives + 1, dtype=torch.int64)
     grid = (top - step * ctx.integers(level, 0, int(3 / step)).double()).to(ctx.dtype)
+    copied = ctx.integers(level, 0, 8) == 0  # ties in every dtype
+    grid = torch.where(copied, grid[:, :1], grid)
     positive, negative = ctx.randn(edges), ctx.randn(edges, d.negatives)
     return {
         "local_pos_scores": ctx.pick(positive, grid[:, 0].contiguous()),

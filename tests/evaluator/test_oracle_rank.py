@@ -21,7 +21,7 @@ from evaluator.oracle.rank import OracleRank
 from problems import ProblemModule
 from problems.calls import Outputs
 from problems.context import RankContext
-from problems.spec import Cost, Dims, Problem
+from problems.spec import DEFAULT_TOLERANCES, Cost, Dims, Problem, Tolerance
 from problems.trials import TrialSpec
 
 SPEC = TrialSpec(trial=0, m=16, n=8, note="test")
@@ -175,6 +175,16 @@ def test_every_wrong_has_its_verdict(wrong: Callable[[Scene], None], verdict: Ve
     scene = Scene()
     wrong(scene)
     assert scene.verdicts() == {verdict}
+
+
+def test_an_output_is_judged_by_its_own_tolerance() -> None:
+    own = {"grads": dict.fromkeys(DEFAULT_TOLERANCES, Tolerance(atol=1e-7, rtol=1e-7))}
+    tighter = replace(MODULE, problem=replace(MODULE.problem, output_tolerances=own))
+    for module, verdicts in ((MODULE, set()), (tighter, {Verdict.OUTPUT_MISMATCH})):
+        scene = Scene(module)
+        scene.answer()
+        scene.view(scene.layout.inputs[1]).mul_(1 + 1e-6)
+        assert scene.verdicts() == verdicts
 
 
 def test_a_refill_forgets_the_last_answer() -> None:

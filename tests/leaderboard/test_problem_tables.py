@@ -49,6 +49,15 @@ def test_signature_and_tolerances_are_as_the_page_has_them(
     assert told == {name: one["atol"] for name, one in problem.payload["tolerances"].items()}
 
 
+def test_an_output_has_a_tolerance_of_its_own(problem: Problem, client: Client) -> None:
+    own = {"norm": {"float32": {"atol": 2e-5, "rtol": 3e-5}}}
+    problem.payload = {**problem.payload, "output_tolerances": own}
+    problem.save()
+    *_, last = table(client, problem, "table=tolerance")
+    assert list(last.values()) == ["float32", "norm", "2e-05", "3e-05"]
+    assert "<code>float32</code> of <code>norm</code>" in client.get(address_of(problem)).text
+
+
 def test_the_page_links_them_and_refuses_others(problem: Problem, client: Client) -> None:
     page = client.get(address_of(problem)).text
     for query in ("floors&amp;gpu=h200-sxm", "baseline", "health", "signature", "tolerance"):

@@ -109,6 +109,18 @@ def test_hardened_replaces_what_upstream_leaves_constant() -> None:
     assert sampled.max() >= 1000
 
 
+def test_few_hidden_values_and_the_last_one_are_peaks() -> None:
+    ones = torch.ones(50, 4)
+    assert torch.equal(context("upstream").peaked(ones, 9.0), ones)
+    peaked = hardened().peaked(torch.ones(50, 4), 9.0)
+    assert set(peaked.flatten().tolist()) == {1.0, 9.0}
+    assert peaked.shape == (50, 4)
+    assert peaked[-1, -1] == 9
+    assert 2 <= int((peaked == 9).sum()) <= 8
+    elsewhere = hardened(secret=b"other").peaked(torch.ones(50, 4), 9.0)
+    assert not torch.equal(elsewhere, peaked)
+
+
 def test_choices_are_shared_and_few_trials_meet_every_option() -> None:
     options = (1.0, 2.0, 3.0)
     by_rank = [

@@ -11,7 +11,7 @@ import pytest
 import problems
 from problems import health, health_table
 from problems.__main__ import main
-from problems.answers import ANSWERS, HONEST
+from problems.answers import HONEST, answers
 from problems.ranks import RankFailure, RankPool
 from problems.screen import Finding
 
@@ -37,7 +37,7 @@ def test_the_stored_audit_is_of_this_code(name: str) -> None:
     assert {part["behaviour"] for part in found.values()} == {health.behaviour(module)}
     assert found["hardened"]["seeds"] >= 100
     for profile in ("upstream", "hardened"):
-        assert {row["answer"] for row in found[profile]["findings"]} == set(ANSWERS)
+        assert {row["answer"] for row in found[profile]["findings"]} == set(answers(module))
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -73,6 +73,15 @@ def test_the_worst_of_several_rounds_counts() -> None:
     passed = [finding("zeros", accepted=True, error=0.1), replace(honest, accepted=False)]
     zeros, honest = health.merged([calm, passed])
     assert (zeros.accepted, honest.accepted) == (True, False)
+
+
+def test_rounds_in_which_an_answer_is_none_do_not_count() -> None:
+    none = [finding("first-counts", accepted=None)]
+    found = [replace(finding("first-counts", accepted=False), errors={"float16": 3.0})]
+    more = [replace(finding("first-counts", accepted=False), errors={"float32": 2.0})]
+    (merged,) = health.merged([none, found, more])
+    assert (merged.accepted, merged.errors) == (False, {"float16": 3.0, "float32": 2.0})
+    assert health.merged([none, none])[0].accepted is None
 
 
 def test_margins_are_the_worst_on_either_side() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 import torch
 
@@ -44,11 +46,21 @@ def test_a_mesh_needs_a_process_group() -> None:
 
 def test_the_screen_says_why_it_rejects_and_by_how_much() -> None:
     truth = (torch.ones(4, 2, dtype=torch.float64),)
-    right = outcome((torch.ones(4, 2),), truth, TOLERANCE)
+    right = outcome((torch.ones(4, 2),), truth, [TOLERANCE])
     assert (right.why, right.error) == (None, 0.0)
-    assert outcome((), truth, TOLERANCE).why == "0 outputs instead of 1"
-    shape = outcome((torch.ones(2),), truth, TOLERANCE)
+    assert outcome((), truth, [TOLERANCE]).why == "0 outputs instead of 1"
+    shape = outcome((torch.ones(2),), truth, [TOLERANCE])
     assert shape.why == "output 0: shape [2], not [4, 2]"
-    wrong = outcome((torch.zeros(4, 2),), truth, TOLERANCE)
+    wrong = outcome((torch.zeros(4, 2),), truth, [TOLERANCE])
     assert wrong.why == "output 0: 8 of 8 wrong, up to 500 tolerances"
     assert wrong.error == pytest.approx(500)
+
+
+def test_each_output_is_compared_by_its_own_tolerance() -> None:
+    truth = (torch.ones(4, dtype=torch.float64), torch.ones(2, dtype=torch.float64))
+    near = (torch.full((4,), 1.001), torch.full((2,), 1.001))
+    tight = replace(TOLERANCE, atol=1e-5, rtol=1e-5)
+    assert outcome(near, truth, [TOLERANCE, TOLERANCE]).why is None
+    assert outcome(near, truth, [TOLERANCE, tight]).why == (
+        "output 1: 2 of 2 wrong, up to 50 tolerances"
+    )

@@ -17,9 +17,10 @@ import problems
 from problems import ProblemModule, skeleton
 from problems.context import RankContext
 from problems.rules import RULES
-from problems.spec import Cost, Dims, Size
+from problems.spec import EXACT_TOLERANCES, Cost, Dims, Size, tolerances
 
 GOOD = problems.load("collective_primitive.reduce")
+LOOSER = tolerances(float32=1e-9, bfloat16=1.0, float16=1e-9)
 
 
 def with_problem(**changes: Any) -> ProblemModule:
@@ -88,6 +89,8 @@ def empty(ctx: RankContext, d: Dims) -> dict[str, object]:
         ("metadata", with_problem(mutates=("nothing",)), "no arguments"),
         ("metadata", with_problem(also=("Nowhere Parallel",)), "no other category"),
         ("metadata", with_problem(tolerances={}), "tolerances are wanted"),
+        ("metadata", with_problem(output_tolerances={"result": LOOSER}), "has a looser one"),
+        ("metadata", with_problem(output_tolerances={"gone": EXACT_TOLERANCES}), "is no output"),
         ("metadata", with_problem(sizes={"tiny": Size(m=1, n=1)}), "must begin with"),
         ("metadata", with_problem(ranked_from=3, ranked_from_reason="odd"), "no world size"),
         ("metadata", with_problem(ranked_from=4), "says why"),
@@ -109,6 +112,11 @@ def empty(ctx: RankContext, d: Dims) -> dict[str, object]:
         ("dims_are_integers", replace(GOOD, dims=lambda m, n, w: Dims(m=m / 2, n=n)), "dims: m"),
         ("cost_is_positive_and_grows", replace(GOOD, cost=one_cost), "does not grow"),
         ("large_is_bound_by_data", replace(GOOD, cost=one_cost), "less than ten launches"),
+        (
+            "mutants_fit_the_reference",
+            replace(GOOD, slug="clip_grad_norm_no_ep"),
+            "is 0 times in the reference",
+        ),
         ("file_shape", replace(GOOD, keys=lambda *_: ()), "come together"),
     ],
 )
