@@ -73,7 +73,7 @@ def _entry(module: ProblemModule, found: Mapping[str, Any]) -> dict[str, Any]:
         "signature": _signature(module),
         "sizes": {name: asdict(size) for name, size in problem.sizes.items()},
         "tolerances": {
-            dtype: {"atol": limit.atol, "rtol": limit.rtol}
+            dtype: {"atol": limit.atol, "rtol": limit.rtol, "rms": limit.rms}
             for dtype, limit in problem.tolerances.items()
         },
         "reference_source": reference_source(module),

@@ -27,7 +27,10 @@ from problems.trials import PROFILES
 
 PATH = Path(__file__).parents[1] / "fixtures" / "problem-health.json"
 TIMEOUT_S = 600.0
-BEHAVIOUR = {"number", "mutates", "mesh", "m_step", "n_step", "sizes", "tolerances", "outputs"}
+BEHAVIOUR = {
+    *("number", "mutates", "mesh", "m_step", "n_step", "sizes", "tolerances", "outputs"),
+    "wire_bits",
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -127,8 +130,11 @@ def merged(rounds: Sequence[Sequence[Finding]]) -> list[Finding]:
 def _worst(same: Sequence[Finding]) -> Finding:
     wrong = next((f for f in same if not f.as_it_should_be), same[0])
     worst = max if wrong.honest else min
-    errors = {dtype: worst(f.errors[dtype] for f in same) for dtype in wrong.errors}
-    return Finding(**{**vars(wrong), "errors": errors})
+    measured = {
+        name: {d: worst(getattr(f, name)[d] for f in same) for d in getattr(wrong, name)}
+        for name in ("errors", "rms_errors")
+    }
+    return Finding(**{**vars(wrong), **measured})
 
 
 def behaviour(module: ProblemModule) -> str:
@@ -194,7 +200,10 @@ def _plain(health: Health) -> dict[str, Any]:
         "world_sizes": list(plan.world_sizes),
         "device": plan.device,
         "torch": health.torch,
-        "findings": [{**asdict(f), "errors": _finite(f.errors)} for f in health.findings],
+        "findings": [
+            {**asdict(f), "errors": _finite(f.errors), "rms_errors": _finite(f.rms_errors)}
+            for f in health.findings
+        ],
     }
 
 

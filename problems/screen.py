@@ -8,7 +8,7 @@ atol = rtol = 1e-2, as PKB does.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from math import inf
 
 import torch
@@ -33,14 +33,21 @@ TRIALS = {"upstream": 2, "hardened": 6}
 
 @dataclass(frozen=True, kw_only=True)
 class Outcome:
-    """Hold the worst `error` in tolerances, infinite where no unit exists, and `why` rejected."""
+    """Hold the worst `error`, in tolerances or of the limit on its root mean square, whichever is
+    more, that root mean square in tolerances (`rms`), both infinite where no unit exists, and
+    `why` rejected."""
 
     error: float = 0.0
+    rms: float = 0.0
     why: str | None = None
 
     def worse_of(self, other: Outcome) -> Outcome:
-        """Return the larger error with the first reason."""
-        return Outcome(error=max(self.error, other.error), why=self.why or other.why)
+        """Return the larger errors with the first reason."""
+        return Outcome(
+            error=max(self.error, other.error),
+            rms=max(self.rms, other.rms),
+            why=self.why or other.why,
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,7 +55,9 @@ class Finding:
     """Say what became of an answer. `accepted`: a wrong one passed everywhere in some dtype, or an
     honest one did in every dtype; None where the problem offers no such answer.
 
-    `errors` holds per dtype the worst error over trials, ranks and outputs, in tolerances.
+    `errors` holds per dtype the worst error over trials, ranks and outputs, in tolerances, or as a
+    share of the limit on its root mean square where that is more; `rms_errors` the worst root mean
+    square in tolerances.
     """
 
     profile: str
@@ -57,6 +66,7 @@ class Finding:
     accepted: bool | None
     why: str
     errors: Mapping[str, float]
+    rms_errors: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def as_it_should_be(self) -> bool:
@@ -115,7 +125,7 @@ def outcomes_on_rank(rank: int, world_size: int, setting: Setting) -> dict[str, 
 def outcome(got: Outputs, truth: Outputs, tolerance: Tolerance) -> Outcome:
     """Compare all outputs of one call."""
     if len(got) != len(truth):
-        return Outcome(error=inf, why=f"{len(got)} outputs instead of {len(truth)}")
+        return Outcome(error=inf, rms=inf, why=f"{len(got)} outputs instead of {len(truth)}")
     worst = Outcome()
     for index, (mine, expected) in enumerate(zip(got, truth, strict=True)):
         worst = worst.worse_of(_output_outcome(index, mine, expected, tolerance))
@@ -125,14 +135,19 @@ def outcome(got: Outputs, truth: Outputs, tolerance: Tolerance) -> Outcome:
 def _output_outcome(index: int, got: Tensor, expected: Tensor, tolerance: Tolerance) -> Outcome:
     if got.shape != expected.shape:
         why = f"output {index}: shape {list(got.shape)}, not {list(expected.shape)}"
-        return Outcome(error=inf, why=why)
+        return Outcome(error=inf, rms=inf, why=why)
     found = compare(got, expected, tolerance)
     if found.ok:
-        return Outcome(error=found.max_error or 0.0)
+        error = max(found.max_error or 0.0, found.rms_share)
+        return Outcome(error=error, rms=found.rms_error or 0.0)
+    rms = inf if found.rms_error is None else found.rms_error
     error = inf if found.nonfinite or not found.max_error else found.max_error
+    if not found.mismatched:
+        why = f"output {index}: rms error {rms:.3g} tolerances, limit {found.rms_limit:.3g}"
+        return Outcome(error=max(error, found.rms_share), rms=rms, why=why)
     worst = f", up to {error:.3g} tolerances" if error < inf else ""
     why = f"output {index}: {found.mismatched} of {found.elements} wrong{worst}"
-    return Outcome(error=error, why=why)
+    return Outcome(error=max(error, found.rms_share), rms=rms, why=why)
 
 
 def _scenes(rank: int, world_size: int, setting: Setting) -> list[Scene]:
@@ -187,5 +202,11 @@ def _finding(profile: str, answer: str, outcomes: Mapping[str, list[Outcome | No
         reasons = [f"rank {r}, {o.why}" for r, o in enumerate(seen[told]) if o.why]
         why = f"{told}, {reasons[0]}" if reasons else f"{told}: every trial, every rank"
     return Finding(
-        profile=profile, answer=answer, honest=honest, accepted=accepted, why=why, errors=errors
+        profile=profile,
+        answer=answer,
+        honest=honest,
+        accepted=accepted,
+        why=why,
+        errors=errors,
+        rms_errors={dtype: max(o.rms for o in by_rank) for dtype, by_rank in seen.items()},
     )
