@@ -62,7 +62,7 @@ class Comparer:
     def compare(self, name: str, got: torch.Tensor, expected: torch.Tensor) -> OutputCheck:
         """Compare one output with the truth."""
         found = compare(got, expected, self.tolerance)
-        wrong = Verdict.OUTPUT_MISMATCH if found.mismatched else Verdict.OK
+        wrong = Verdict.OK if found.ok else Verdict.OUTPUT_MISMATCH
         return OutputCheck(
             rank=self.rank,
             output=name,
@@ -70,6 +70,8 @@ class Comparer:
             mismatched=found.mismatched,
             max_error=found.max_error,
             verdict=Verdict.NONFINITE_OUTPUT if found.nonfinite else wrong,
+            rms_error=found.rms_error,
+            rms_limit=found.rms_limit,
         )
 
     def fault(self, name: str, verdict: Verdict, bad: int = 1, of: int = 1) -> OutputCheck:
