@@ -93,6 +93,7 @@ def _facts(payload: str) -> dict[str, object]:
 def task_context(payload: JsonObject) -> dict[str, object]:
     health = payload["health"]
     findings = [found for part in health.values() for found in part["findings"]]
+    tolerances = [{"dtype": d, "rms": None, **row} for d, row in payload["tolerances"].items()]
     screened = [name for name in SCREENED if any(name in row.get("errors", ()) for row in findings)]
     return {
         "statement": payload["statement"],
@@ -105,7 +106,8 @@ def task_context(payload: JsonObject) -> dict[str, object]:
         "world_sizes": ", ".join(map(str, payload["world_sizes"])),
         "reference": _coloured(payload["reference_source"]),
         "latency_bound_reason": payload["latency_bound_reason"],
-        "tolerances": [{"dtype": d, **row} for d, row in payload["tolerances"].items()],
+        "tolerances": tolerances,
+        "limits_rms": any(row["rms"] is not None for row in tolerances),
         "tolerance_reason": payload["tolerance_reason"],
         "health": health_groups(findings, screened),
         "screened": screened,

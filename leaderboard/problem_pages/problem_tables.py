@@ -56,8 +56,9 @@ def facts_table(
     if name == "signature":
         return Table.of(PARAMETER_COLUMNS, payload["signature"])
     if name == "tolerance":
-        rows = [[dtype, one["atol"], one["rtol"]] for dtype, one in payload["tolerances"].items()]
-        return Table(columns=("dtype", "atol", "rtol"), rows=rows)
+        parts = ("atol", "rtol", "rms")
+        rows = [[dtype, *map(one.get, parts)] for dtype, one in payload["tolerances"].items()]
+        return Table(columns=("dtype", *parts), rows=rows)
     records = floor_records(payload, limits)
     columns = tuple(records[0]) if records else ("size", "ranks")
     return Table(
