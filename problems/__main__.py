@@ -125,7 +125,10 @@ def _screen_one(ranks: RankPool, name: str, arguments: argparse.Namespace) -> in
     secrets = (f"screen {number}".encode() for number in range(arguments.secrets))
     findings = merged([screen(ranks, name, secret=secret, **given) for secret in secrets])
     for finding in findings:
-        errors = ", ".join(f"{d} {error:.3g}" for d, error in finding.errors.items())
+        errors = ", ".join(
+            f"{dtype} {error:.3g} (rms {finding.rms_errors[dtype]:.3g})"
+            for dtype, error in finding.errors.items()
+        )
         verb = "accepts" if finding.accepted else "rejects"
         why = "" if finding.as_it_should_be else f" ({finding.why})"
         if arguments.errors:

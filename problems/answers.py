@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from itertools import count
 
@@ -22,6 +22,9 @@ from problems.substitutes import (
     truncated,
 )
 from problems.values import equal_tensors, tensors
+from problems.wires import FP8, INT8, INT16, Code, coarse
+
+FLOATS = {torch.float32, torch.bfloat16, torch.float16}
 
 
 def _zeros(scene: Scene, others: list[Scene]) -> Outputs:
@@ -111,10 +114,15 @@ def _low_precision(scene: Scene, others: list[Scene]) -> Outputs | None:
     """
     cut = mapped(scene.inputs, truncated)
     differs = any(not equal_tensors(value, cut[name]) for name, value in scene.inputs.items())
-    # Ranks that decided by their own values would call the reference alone and hang the others.
-    somewhere = torch.tensor(float(differs), device=scene.context.device)
+    return scene.reference(cut) if _on_any_rank(scene, differs) else None
+
+
+def _on_any_rank(scene: Scene, told: bool) -> bool:
+    """Return on every rank whether one is told so: ranks that decided by their own values would
+    call the reference alone and hang the others."""
+    somewhere = torch.tensor(float(told), device=scene.context.device)
     dist.all_reduce(somewhere, dist.ReduceOp.MAX)
-    return scene.reference(cut) if somewhere else None
+    return bool(somewhere)
 
 
 def _reference(scene: Scene, others: list[Scene]) -> Outputs:
@@ -126,6 +134,27 @@ def _float64_then_cast(scene: Scene, others: list[Scene]) -> Outputs:
     return tuple(
         wide.to(narrow.dtype) for wide, narrow in zip(exact, scene.reference(), strict=True)
     )
+
+
+def _over(code: Code, dtypes: Collection[torch.dtype]) -> Answer:
+    """Return an answer, for runs of these dtypes, that is exact but for a wire with this code.
+
+    None where nothing that the reference sends has more bits, or where the problem allows it.
+    """
+
+    def answer(scene: Scene, others: list[Scene]) -> Outputs | None:
+        least_bits = scene.module.problem.wire_bits
+        if scene.context.dtype not in dtypes or (least_bits and least_bits <= code.bits):
+            return None
+        with coarse(code) as wire:
+            rounded = scene.reference()
+        if not _on_any_rank(scene, wire.is_lossy):
+            return None
+        with coarse(code):
+            exact = [wide for _, wide in true_answer(scene.module, scene.inputs, scene.groups)]
+        return tuple(wide.to(narrow.dtype) for wide, narrow in zip(exact, rounded, strict=True))
+
+    return answer
 
 
 def _reversed_reduction(scene: Scene, others: list[Scene]) -> Outputs:
@@ -147,6 +176,9 @@ WRONG: Mapping[str, Answer] = {
     "another-trial": _another_trial,
     "stale-rows": _stale_rows,
     "low-precision": _low_precision,
+    "int8-wire": _over(INT8, FLOATS),
+    "fp8-wire": _over(FP8, FLOATS),
+    "int16-wire": _over(INT16, {torch.float32}),
     **PARTIAL,
 }
 HONEST: Mapping[str, Answer] = {

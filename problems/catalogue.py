@@ -58,7 +58,7 @@ def told(module: ProblemModule) -> dict[str, Any]:
         "signature": _signature(module),
         "sizes": {name: asdict(size) for name, size in problem.sizes.items()},
         "tolerances": {
-            dtype: {"atol": limit.atol, "rtol": limit.rtol}
+            dtype: {"atol": limit.atol, "rtol": limit.rtol, "rms": limit.rms}
             for dtype, limit in problem.tolerances.items()
         },
         "output_tolerances": {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import inf
 
 import torch
 from torch import Tensor
@@ -16,16 +17,30 @@ CHUNK_ELEMENTS = 1 << 22  # float64 temporaries of a chunk stay within 128 MiB
 class Comparison:
     """Tell how far an output is off. `max_error` is in units of the tolerance (1.0 is the limit);
     None where no unit exists: exact outputs that differ, and outputs without finite elements.
+    `rms_error` is the root mean square of these errors, None wherever `max_error` is; `rms_limit`
+    is what the tolerance lets it be, None where that says nothing.
     `nonfinite` counts NaN and Inf where the oracle has none; they are mismatches too."""
 
     elements: int
     mismatched: int
     nonfinite: int
     max_error: float | None
+    rms_error: float | None
+    rms_limit: float | None = None
 
     @property
     def ok(self) -> bool:
-        return self.mismatched == 0
+        return self.mismatched == 0 and not self.is_rough
+
+    @property
+    def is_rough(self) -> bool:
+        """Return whether the output is off as a whole, whatever its single elements are."""
+        return self.rms_share > 1.0
+
+    @property
+    def rms_share(self) -> float:
+        """Return the root mean square as a share of its limit; 0.0 where there is neither."""
+        return (self.rms_error or 0.0) / self.rms_limit if self.rms_limit else 0.0
 
 
 def compare(got: Tensor, expected: Tensor, tolerance: Tolerance) -> Comparison:
@@ -40,7 +55,8 @@ def compare(got: Tensor, expected: Tensor, tolerance: Tolerance) -> Comparison:
     if not expected.is_floating_point():
         return _compare_exactly(got, expected)
     unit = 1.0 if tolerance.absolute else rms(expected)
-    mismatched = nonfinite = 0
+    mismatched = nonfinite = measured = 0
+    squares = 0.0
     max_error: float | None = None
     for start in range(0, expected.numel(), CHUNK_ELEMENTS):
         part = slice(start, start + CHUNK_ELEMENTS)
@@ -50,13 +66,17 @@ def compare(got: Tensor, expected: Tensor, tolerance: Tolerance) -> Comparison:
         nonfinite += int((~mine.isfinite() & truth.isfinite()).sum())
         if errors.numel():
             max_error = max(max_error or 0.0, errors.max().item())
-    if max_error == float("inf"):
+            squares, measured = squares + errors.square().sum().item(), measured + errors.numel()
+    if max_error == inf:
         max_error = None
+    rms_error = None if max_error is None else (squares / measured) ** 0.5
     return Comparison(
         elements=expected.numel(),
         mismatched=mismatched,
         nonfinite=nonfinite,
         max_error=max_error,
+        rms_error=rms_error,
+        rms_limit=tolerance.rms,
     )
 
 
@@ -92,6 +112,7 @@ def _compare_exactly(got: Tensor, expected: Tensor) -> Comparison:
         mismatched=mismatched,
         nonfinite=nonfinite,
         max_error=None if mismatched else 0.0,
+        rms_error=None if mismatched else 0.0,
     )
 
 

@@ -84,8 +84,9 @@ class RankContext:
         stream = self._stream(shared) if self._hardened else self._upstream()
         return torch.randperm(length, generator=stream, device=self.device)
 
-    def linear(self, inside: int, outside: int) -> nn.Linear:
-        """Make a layer from `inside` to `outside` features with bias, in the run dtype.
+    def linear(self, inside: int, outside: int, gains: Tensor | None = None) -> nn.Linear:
+        """Make a layer from `inside` to `outside` features with bias, in the run dtype, for
+        features that were multiplied by `gains`.
 
         Upstream: torch's default initialisation, from the generator of the CPU wherever the rest
         is drawn. Hardened: normal weights of the same spread, and biases ten times as large.
@@ -99,7 +100,10 @@ class RankContext:
             weight, bias = torch.empty(outside, inside), torch.empty(outside)
             nn.init.kaiming_uniform_(weight, a=5**0.5, generator=stream)
             nn.init.uniform_(bias, -bound, bound, generator=stream)
-        return linear(weight.to(self.device, self.dtype), bias.to(self.device, self.dtype))
+        weight = weight.to(self.device, self.dtype)
+        if gains is not None:
+            weight = weight / gains
+        return linear(weight, bias.to(self.device, self.dtype))
 
     def reseed_upstream(self, offset: int) -> None:
         """Draw on, under upstream, from 42 + 1000*number + 1000003*trial + offset: for some tensors
@@ -122,6 +126,17 @@ class RankContext:
         stream = self._stream(shared)
         values = torch.randn(published.shape, generator=stream, device=self.device)
         return (spread * values).to(self.dtype)
+
+    def gains(self, *shape: int, share: float = 1 / 64, shared: bool = False) -> Tensor:
+        """Return ones (upstream) or 8 for a secret share of values and 1/2 for the rest (hardened):
+        8 bits with a scale for each block of values lose the small ones beside a large one.
+
+        Powers of two round nothing, so what is divided by them later is as it would have been.
+        """
+        if not self._hardened:
+            return torch.ones(shape, dtype=self.dtype, device=self.device)
+        drawn = torch.rand(shape, generator=self._stream(shared), device=self.device)
+        return torch.where(drawn < share, 8.0, 0.5).to(self.dtype)
 
     def integers(self, published: Tensor, low: int, high: int, *, shared: bool = False) -> Tensor:
         """Return the published int64 values (upstream) or as many, uniform in low..high-1."""

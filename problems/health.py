@@ -29,7 +29,7 @@ PATH = Path(__file__).parents[1] / "fixtures" / "problem-health.json"
 TIMEOUT_S = 600.0
 BEHAVIOUR = {
     *("number", "mutates", "mesh", "m_step", "n_step", "sizes", "outputs"),
-    *("tolerances", "output_tolerances"),
+    *("tolerances", "output_tolerances", "wire_bits"),
 }
 
 
@@ -131,9 +131,14 @@ def _worst(same: Sequence[Finding]) -> Finding:
     tried = [f for f in same if f.accepted is not None] or same
     wrong = next((f for f in tried if not f.as_it_should_be), tried[0])
     worst = max if wrong.honest else min
-    dtypes = {dtype: None for f in tried for dtype in f.errors}
-    errors = {d: worst(f.errors[d] for f in tried if d in f.errors) for d in dtypes}
-    return Finding(**{**vars(wrong), "errors": errors})
+    measured = {
+        name: {
+            dtype: worst(own[dtype] for f in tried if dtype in (own := getattr(f, name)))
+            for dtype in {dtype: None for f in tried for dtype in getattr(f, name)}
+        }
+        for name in ("errors", "rms_errors")
+    }
+    return Finding(**{**vars(wrong), **measured})
 
 
 def behaviour(module: ProblemModule) -> str:
@@ -199,7 +204,10 @@ def _plain(health: Health) -> dict[str, Any]:
         "world_sizes": list(plan.world_sizes),
         "device": plan.device,
         "torch": health.torch,
-        "findings": [{**asdict(f), "errors": _finite(f.errors)} for f in health.findings],
+        "findings": [
+            {**asdict(f), "errors": _finite(f.errors), "rms_errors": _finite(f.rms_errors)}
+            for f in health.findings
+        ],
     }
 
 

@@ -22,17 +22,18 @@ and the room that its tolerance leaves on either side.
 Written by `python -m problems audit`; do not edit. Every problem is asked what it says to answers
 that skip the work (zeros, a constant, an input handed back, no communication, one rank left out,
 another trial's answer, 1 % of the rows stale, inputs cut to the mantissa of the next smaller
-format, every second row, one neighbour in place of all ranks, the last element left out, an option
-ignored, even numbers of elements), to its own wrong kernels in `problems/mutants.toml`, and to
-honest ones that only round differently. `upstream` is PKB's own inputs at their
+format, wires of int8, fp8 or int16 with a scale for each 32 values, every second row, one neighbour
+in place of all ranks, the last element left out, an option ignored, even numbers of elements), to
+its own wrong kernels in `problems/mutants.toml`, and to honest ones that only round differently.
+`upstream` is PKB's own inputs at their
 published size with PKB's `atol = rtol = 1e-2`. `hardened` is ours at size `tiny`, with so many
 seeded sets of inputs on each of so many world sizes, in float32, bfloat16 and, unless that was on
 GPUs, float16.
 
 *Worst honest* is the largest error of an honest answer, *cheapest wrong* the smallest of a wrong
-one, over dtypes, seeds and world sizes, in tolerances: 1 is the limit, and a dash means that no
-unit exists because exact values differ. In brackets is which answer that is.
-[problem-format.md](problem-format.md) says more.
+one, over dtypes, seeds and world sizes, in tolerances, or of the limit on its root mean square
+where that is more: 1 is the limit, and a dash means that no unit exists because exact values
+differ. In brackets is which answer that is. [problem-format.md](problem-format.md) says more.
 """
 GUARDS = """
 ## What guards timed calls

@@ -8,7 +8,7 @@ atol = rtol = 1e-2, as PKB does.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from math import inf
 
@@ -35,14 +35,21 @@ TRIALS = {"upstream": 2, "hardened": 6}
 
 @dataclass(frozen=True, kw_only=True)
 class Outcome:
-    """Hold the worst `error` in tolerances, infinite where no unit exists, and `why` rejected."""
+    """Hold the worst `error`, in tolerances or of the limit on its root mean square, whichever is
+    more, that root mean square in tolerances (`rms`), both infinite where no unit exists, and
+    `why` rejected."""
 
     error: float = 0.0
+    rms: float = 0.0
     why: str | None = None
 
     def worse_of(self, other: Outcome) -> Outcome:
-        """Return the larger error with the first reason."""
-        return Outcome(error=max(self.error, other.error), why=self.why or other.why)
+        """Return the larger errors with the first reason."""
+        return Outcome(
+            error=max(self.error, other.error),
+            rms=max(self.rms, other.rms),
+            why=self.why or other.why,
+        )
 
 
 Outcomes = Mapping[str, Outcome]  # by variant, "" where there is one
@@ -53,7 +60,9 @@ class Finding:
     """Say what became of an answer. `accepted`: a wrong one passed everywhere in some dtype, or an
     honest one did in every dtype; None where the problem offers no such answer.
 
-    `errors` holds per dtype the worst error over trials, ranks and outputs, in tolerances.
+    `errors` holds per dtype the worst error over trials, ranks and outputs, in tolerances, or as a
+    share of the limit on its root mean square where that is more; `rms_errors` the worst root mean
+    square in tolerances.
     """
 
     profile: str
@@ -62,6 +71,7 @@ class Finding:
     accepted: bool | None
     why: str
     errors: Mapping[str, float]
+    rms_errors: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def as_it_should_be(self) -> bool:
@@ -130,7 +140,7 @@ def outcomes_on_rank(rank: int, world_size: int, setting: Setting, answer: str) 
 def outcome(got: Outputs, truth: Outputs, tolerances: Sequence[Tolerance]) -> Outcome:
     """Compare all outputs of one call, each by its tolerance."""
     if len(got) != len(truth):
-        return Outcome(error=inf, why=f"{len(got)} outputs instead of {len(truth)}")
+        return Outcome(error=inf, rms=inf, why=f"{len(got)} outputs instead of {len(truth)}")
     worst = Outcome()
     for index, (mine, expected) in enumerate(zip(got, truth, strict=True)):
         if mine is expected:  # put there by a wrong answer for some other output
@@ -142,14 +152,19 @@ def outcome(got: Outputs, truth: Outputs, tolerances: Sequence[Tolerance]) -> Ou
 def _output_outcome(index: int, got: Tensor, expected: Tensor, tolerance: Tolerance) -> Outcome:
     if got.shape != expected.shape:
         why = f"output {index}: shape {list(got.shape)}, not {list(expected.shape)}"
-        return Outcome(error=inf, why=why)
+        return Outcome(error=inf, rms=inf, why=why)
     found = compare(got, expected, tolerance)
     if found.ok:
-        return Outcome(error=found.max_error or 0.0)
+        error = max(found.max_error or 0.0, found.rms_share)
+        return Outcome(error=error, rms=found.rms_error or 0.0)
+    rms = inf if found.rms_error is None else found.rms_error
     error = inf if found.nonfinite or not found.max_error else found.max_error
+    if not found.mismatched:
+        why = f"output {index}: rms error {rms:.3g} tolerances, limit {found.rms_limit:.3g}"
+        return Outcome(error=max(error, found.rms_share), rms=rms, why=why)
     worst = f", up to {error:.3g} tolerances" if error < inf else ""
     why = f"output {index}: {found.mismatched} of {found.elements} wrong{worst}"
-    return Outcome(error=error, why=why)
+    return Outcome(error=max(error, found.rms_share), rms=rms, why=why)
 
 
 @lru_cache(maxsize=1)
@@ -214,7 +229,13 @@ def finding_of(profile: str, answer: str, outcomes: Mapping[str, Sequence[Outcom
         why = f"{told}, {cheapest[told].why or everywhere}"
     errors = {dtype: found.error for dtype, found in cheapest.items()}
     return Finding(
-        profile=profile, answer=answer, honest=honest, accepted=accepted, why=why, errors=errors
+        profile=profile,
+        answer=answer,
+        honest=honest,
+        accepted=accepted,
+        why=why,
+        errors=errors,
+        rms_errors={dtype: found.rms for dtype, found in cheapest.items()},
     )
 
 

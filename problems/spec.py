@@ -12,22 +12,31 @@ from typing import TYPE_CHECKING
 class Tolerance:
     """Let an output x pass where |x - ref| <= atol * rms(ref) + rtol * |ref|.
 
-    With `absolute`, atol stands for itself, as in torch.allclose.
+    With `absolute`, atol stands for itself, as in torch.allclose. Where `rms` is set, the root mean
+    square of an output's errors, each in units of what its element is allowed, may be no larger.
     """
 
     atol: float
     rtol: float
     absolute: bool = False
+    rms: float | None = None
 
 
+NO_LIMITS: Mapping[str, float] = MappingProxyType({})
 EXACT = Tolerance(atol=0.0, rtol=0.0)
 UPSTREAM_TOLERANCE = Tolerance(atol=1e-2, rtol=1e-2, absolute=True)
 
 
-def tolerances(*, float32: float, bfloat16: float, float16: float) -> Mapping[str, Tolerance]:
-    """Return a tolerance per run dtype from one number each, for both of its parts."""
+def tolerances(
+    *, float32: float, bfloat16: float, float16: float, rms: Mapping[str, float] = NO_LIMITS
+) -> Mapping[str, Tolerance]:
+    """Return a tolerance per run dtype from one number each, for both of its parts; `rms` limits
+    the root mean square in some dtypes."""
     limits = {"float32": float32, "bfloat16": bfloat16, "float16": float16}
-    return {dtype: Tolerance(atol=limit, rtol=limit) for dtype, limit in limits.items()}
+    return {
+        dtype: Tolerance(atol=limit, rtol=limit, rms=rms.get(dtype))
+        for dtype, limit in limits.items()
+    }
 
 
 DEFAULT_TOLERANCES = tolerances(float32=1e-4, bfloat16=3e-2, float16=4e-3)
@@ -85,8 +94,9 @@ class Problem:
     names the arguments that a call changes in place: they are compared after the call as well.
     Results on fewer ranks than `ranked_from` count nowhere, as `ranked_from_reason` explains.
     `output_tolerances` has by name the outputs whose tolerance is tighter than `tolerances`.
-    `topology` says who exchanges data with whom. `latency_bound_reason` is set where no size makes
-    moving data outweigh ten launches. Hidden shapes are multiples of `m_step` and
+    `wire_bits` is set where values may travel in as few bits, as the statement says and `cost`
+    counts. `topology` says who exchanges data with whom. `latency_bound_reason` is set where no
+    size makes moving data outweigh ten launches. Hidden shapes are multiples of `m_step` and
     `n_step`; None keeps that size as published.
     """
 
@@ -108,6 +118,7 @@ class Problem:
     tolerances: Mapping[str, Tolerance] = field(default_factory=lambda: DEFAULT_TOLERANCES)
     output_tolerances: Mapping[str, Mapping[str, Tolerance]] = field(default_factory=dict)
     tolerance_reason: str = "default for the dtype"
+    wire_bits: int | None = None
     world_sizes: tuple[int, ...] = (2, 4, 8)
     ranked_from: int = 2
     ranked_from_reason: str | None = None

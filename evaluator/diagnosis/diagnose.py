@@ -52,6 +52,9 @@ def _describe(check: OutputCheck) -> str:
         return f"{share} of {what} had not been written when the rank said it was done"
     if check.verdict is Verdict.NONFINITE_OUTPUT:
         return f"{what} holds NaN or infinity where the right answer is finite"
+    if not check.mismatched:
+        rough = f"rms error {check.rms_error:.2g} tolerances, limit {check.rms_limit:.2g}"
+        return f"{what} is too rough as a whole: {rough}"
     error = f", up to {check.max_error:.3g} times the tolerance" if check.max_error else ""
     return f"{share} of {what} are wrong{error}"
 

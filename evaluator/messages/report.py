@@ -71,7 +71,8 @@ class Isolation(StrEnum):
 @dataclass(frozen=True, kw_only=True)
 class OutputCheck:
     """Holds one output of one rank in a trial; `max_error` in units of the tolerance (1.0: the
-    limit)."""
+    limit). `rms_error` is the root mean square of all errors in these units, `rms_limit` what it
+    may be; both None in reports made before 0.2.0, the limit also where there is none."""
 
     rank: int
     output: str
@@ -79,6 +80,8 @@ class OutputCheck:
     mismatched: int
     max_error: float | None
     verdict: Verdict = Verdict.OK
+    rms_error: float | None = None
+    rms_limit: float | None = None
 
     def __post_init__(self) -> None:
         if not 0 <= self.mismatched <= self.elements:

@@ -64,7 +64,7 @@ class Comparer:
         """Compare one output with the truth."""
         tolerance = self.module.problem.tolerance(self.job.profile, self.job.dtype, name)
         found = compare(got, expected, tolerance)
-        wrong = Verdict.OUTPUT_MISMATCH if found.mismatched else Verdict.OK
+        wrong = Verdict.OK if found.ok else Verdict.OUTPUT_MISMATCH
         return OutputCheck(
             rank=self.rank,
             output=name,
@@ -72,6 +72,8 @@ class Comparer:
             mismatched=found.mismatched,
             max_error=found.max_error,
             verdict=Verdict.NONFINITE_OUTPUT if found.nonfinite else wrong,
+            rms_error=found.rms_error,
+            rms_limit=found.rms_limit,
         )
 
     def fault(self, name: str, verdict: Verdict, bad: int = 1, of: int = 1) -> OutputCheck:

@@ -93,6 +93,7 @@ def _facts(payload: str) -> dict[str, object]:
 def task_context(payload: JsonObject) -> dict[str, object]:
     health = payload["health"]
     findings = [found for part in health.values() for found in part["findings"]]
+    limits = tolerances(payload)
     screened = [name for name in SCREENED if any(name in row.get("errors", ()) for row in findings)]
     return {
         "statement": payload["statement"],
@@ -105,7 +106,8 @@ def task_context(payload: JsonObject) -> dict[str, object]:
         "world_sizes": ", ".join(map(str, payload["world_sizes"])),
         "reference": _coloured(payload["reference_source"]),
         "latency_bound_reason": payload["latency_bound_reason"],
-        "tolerances": tolerances(payload),
+        "tolerances": limits,
+        "limits_rms": any(row["rms"] is not None for row in limits),
         "tolerance_reason": payload["tolerance_reason"],
         "health": health_groups(findings, screened),
         "screened": screened,
@@ -118,11 +120,11 @@ def task_context(payload: JsonObject) -> dict[str, object]:
 
 
 def tolerances(payload: JsonObject) -> list[JsonObject]:
-    """Return atol and rtol by dtype, then of each output that has its own; of others `output` is
-    empty."""
+    """Return atol, rtol and rms, None where none is set, by dtype, then of each output that has its
+    own; of others `output` is empty."""
     by_output = {"": payload["tolerances"], **payload.get("output_tolerances", {})}
     return [
-        {"dtype": dtype, "output": output, **limits}
+        {"dtype": dtype, "output": output, "rms": None, **limits}
         for output, by_dtype in by_output.items()
         for dtype, limits in by_dtype.items()
     ]

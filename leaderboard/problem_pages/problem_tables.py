@@ -56,7 +56,7 @@ def facts_table(
     if name == "signature":
         return Table.of(PARAMETER_COLUMNS, payload["signature"])
     if name == "tolerance":
-        told = ("dtype", "output", "atol", "rtol")
+        told = ("dtype", "output", "atol", "rtol", "rms")
         rows = [[row[name] for name in told] for row in tolerances(payload)]
         return Table(columns=told, rows=rows)
     records = floor_records(payload, limits)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from django.utils.safestring import SafeString
+
 from leaderboard.delivery import cells
 from leaderboard.kit.json_types import Report
 from leaderboard.metrics.verdicts import words
@@ -61,14 +63,28 @@ def output_rows(trials: Sequence[Report]) -> list[dict[str, object]]:
 
 def _sums(checks: Sequence[Report]) -> object:
     errors = [check["max_error"] for check in checks if check["max_error"] is not None]
-    passed = all(check["verdict"] == "ok" for check in checks)
+    fits = all(check["verdict"] == "ok" or _is_rough_alone(check) for check in checks)
     return cells.joined(
         (
             cells.count_cell(sum(check["elements"] for check in checks)),
             cells.count_cell(sum(check["mismatched"] for check in checks)),
-            cells.margin_cell(max(errors, default=None), passed),
+            cells.margin_cell(max(errors, default=None), fits),
+            *_rms_cells(max(checks, key=lambda check: check.get("rms_error") or 0.0)),
         )
     )
+
+
+def _is_rough_alone(check: Report) -> bool:
+    """Return whether each element is right and the output as a whole is not."""
+    return check["verdict"] == "output_mismatch" and not check["mismatched"]
+
+
+def _rms_cells(check: Report) -> list[SafeString]:
+    """Return the root mean square of an output's errors and its limit, which reports made before
+    0.2.0 lack."""
+    error, limit = check.get("rms_error"), check.get("rms_limit")
+    fits = error is None or limit is None or error <= limit
+    return [cells.margin_cell(error, fits), cells.any_cell(limit)]
 
 
 def failed_checks(trials: Sequence[Report]) -> list[dict[str, object]]:
@@ -81,7 +97,8 @@ def failed_checks(trials: Sequence[Report]) -> list[dict[str, object]]:
             "cells": cells.joined(
                 (
                     cells.fraction_cell(check["mismatched"], check["elements"]),
-                    cells.margin_cell(check["max_error"], False),
+                    cells.margin_cell(check["max_error"], _is_rough_alone(check)),
+                    *_rms_cells(check),
                 )
             ),
         }

@@ -25,7 +25,10 @@ from leaderboard.run_pages.reproduce import reproduction
 from leaderboard.run_pages.run_figures import run_called
 
 ReportRows = Iterator[list[object]]
-CHECK_COLUMNS = ("trial", "rank", "output", "verdict", "elements", "mismatched", "max_error")
+CHECK_COLUMNS = (
+    *("trial", "rank", "output", "verdict", "elements", "mismatched"),
+    *("max_error", "rms_error", "rms_limit"),
+)
 BURST_COLUMNS = ("burst", "kernel_us", "baseline_us")
 LIMIT_COLUMNS = ("limit", "us")
 SUMS = (
@@ -143,7 +146,7 @@ def run_table(name: str, report: Report) -> Table:
 def check_rows(report: Report) -> ReportRows:
     for trial in report["trials"]:
         for check in trial["checks"]:
-            yield [trial["trial"], *(check[name] for name in CHECK_COLUMNS[1:])]
+            yield [trial["trial"], *(check.get(name) for name in CHECK_COLUMNS[1:])]
 
 
 def burst_rows(report: Report) -> ReportRows:

@@ -18,10 +18,11 @@ problem = Problem(
     "tensor of the same shape and dtype that holds, on every rank, the elementwise sum of all "
     "ranks' matrices. The argument must stay as it is. M and N may be any positive integers.",
     outputs=("total",),
-    tolerances=tolerances(float32=1e-6, bfloat16=2.5e-2, float16=3e-3),
+    tolerances=tolerances(float32=1e-6, bfloat16=2.5e-2, float16=3e-3, rms={"bfloat16": 0.092}),
     tolerance_reason="each of up to 7 additions may round to the run dtype, in any order "
     "(bfloat16, 8 ranks: 0.017 measured); float32 rejects bfloat16 on the wire (0.008), "
-    "bfloat16 rejects fp8 (0.13)",
+    "bfloat16 rejects fp8 (0.13); "
+    "the rms of honest answers in bfloat16 is 0.078 at most, over int8 wires 0.109 or more",
     ranked_from=4,
     ranked_from_reason="of two ranks the neighbour is every other: its matrix alone is enough",
 )

@@ -19,9 +19,10 @@ problem = Problem(
     "equals its own matrix. The argument must stay as it is. M and N may be any positive "
     "integers, dst any rank, and dst may differ from call to call.",
     outputs=("total",),
-    tolerances=tolerances(float32=1e-6, bfloat16=2.5e-2, float16=3e-3),
+    tolerances=tolerances(float32=1e-6, bfloat16=2.5e-2, float16=3e-3, rms={"bfloat16": 0.089}),
     tolerance_reason="as all-reduce: each of up to 7 additions may round to the run dtype, in "
-    "any order",
+    "any order; "
+    "the rms of honest answers in bfloat16 is 0.076 at most, over int8 wires 0.103 or more",
     known_issues=(
         "The result on ranks other than dst is undefined in the library's interface; PKB "
         "compares it with what NCCL leaves there, the rank's own matrix.",

@@ -20,9 +20,10 @@ problem = Problem(
     "any positive integers.",
     outputs=("block",),
     sizes=sizes(large=(4096, 8192)),
-    tolerances=tolerances(float32=1e-6, bfloat16=2.5e-2, float16=3e-3),
+    tolerances=tolerances(float32=1e-6, bfloat16=2.5e-2, float16=3e-3, rms={"bfloat16": 0.095}),
     tolerance_reason="as all-reduce: each of up to 7 additions may round to the run dtype, in "
-    "any order",
+    "any order; "
+    "the rms of honest answers in bfloat16 is 0.078 at most, over int8 wires 0.115 or more",
 )
 
 

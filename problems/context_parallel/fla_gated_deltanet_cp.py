@@ -30,10 +30,11 @@ problem = Problem(
     m_step=16,
     n_step=64,
     sizes=sizes(tiny=(640, 192), large=(131072, 1024)),
-    tolerances=tolerances(float32=1e-4, bfloat16=6e-2, float16=1e-2),
+    tolerances=tolerances(float32=1e-4, bfloat16=6e-2, float16=1e-2, rms={"bfloat16": 0.04}),
     tolerance_reason="a kernel that rounds both factors of every matrix product to bfloat16 is off "
     "by up to 0.032, to float16 by 0.0045, in float32 by 4e-6; inputs cut to 3 bits of mantissa "
-    "cost 0.3",
+    "cost 0.3; "
+    "the rms of honest answers in bfloat16 is 0.015 at most, over int8 wires 0.087 or more",
     ranked_from=4,
     ranked_from_reason="on two ranks states of several ranks are never composed",
     known_issues=(

@@ -38,10 +38,11 @@ problem = Problem(
     m_step=64,
     n_step=64,
     sizes=sizes(tiny=(256, 1024), large=(1024, 65536)),
-    tolerances=tolerances(float32=3e-5, bfloat16=5e-2, float16=7e-3),
+    tolerances=tolerances(float32=3e-5, bfloat16=5e-2, float16=7e-3, rms={"bfloat16": 0.037}),
     tolerance_reason="gradients round to the run dtype before they are averaged: off by up to "
     "0.017 in bfloat16, 0.021 where P and dS are rounded too (float16: 0.0029), float32 by 6.8e-6; "
-    "inputs cut to the next smaller format by 0.64 in 16 bits, 0.066 in float32",
+    "inputs cut to the next smaller format by 0.64 in 16 bits, 0.066 in float32; "
+    "the rms of honest answers in bfloat16 is 0.023 at most, over int8 wires 0.057 or more",
     ranked_from=4,
     ranked_from_reason="on two ranks cp is 1: no other rank's tokens are attended to",
     known_issues=(

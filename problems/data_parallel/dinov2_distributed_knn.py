@@ -61,11 +61,12 @@ def make_inputs(ctx: RankContext, d: Dims) -> dict[str, object]:
     queries = d.queries - ctx.ragged([0] * ctx.world_size, range(5))[ctx.rank]
     test = features(queries, torch.full_like(leaning, 0.5))
     train = features(d.items, leaning)
+    gains = ctx.gains(d.width, share=1 / 8, shared=True)
     everybodys = torch.arange(ctx.world_size * d.items)
     labels = ctx.sample(everybodys % 1000, len(everybodys), shared=True)
     return {
-        "test_features_rank": test,
-        "train_features_rank_T": train.T.contiguous(),
+        "test_features_rank": test * gains,
+        "train_features_rank_T": (train / gains).T.contiguous(),
         "train_labels_rank": labels.view(ctx.world_size, 1, -1)[ctx.rank].clone(),
         "max_k": ctx.choose(d.k, (d.k, d.k // 2)),
         "group": None,

@@ -31,12 +31,13 @@ problem = Problem(
     "gate_bias may differ from call to call. Gradients are not wanted.",
     outputs=("combined",),
     sizes=sizes(tiny=(32, 64)),
-    tolerances=tolerances(float32=2e-5, bfloat16=8e-2, float16=1e-2),
+    tolerances=tolerances(float32=2e-5, bfloat16=8e-2, float16=1e-2, rms={"bfloat16": 0.12}),
     tolerance_reason="every product, gate and weight may round to the run dtype, and rows of "
     "two experts may cancel: up to 0.034 in bfloat16, 0.055 where products are summed in four "
     "rounded parts (2.3e-6 in float32); inputs cut to 3 bits of mantissa are off by 0.28 or "
     "more, one rank's zeros by more than 1. Hardened routers keep the last chosen logit 1 "
-    "above the next, so rounding chooses no expert",
+    "above the next, so rounding chooses no expert; "
+    "the rms of honest answers in bfloat16 is 0.071 at most, over int8 wires 0.37 or more",
     known_issues=(
         "Under `upstream` the largest logits are often closer than rounding: an honest kernel "
         "may send tokens to other experts, and fail there.",
@@ -65,12 +66,13 @@ def make_inputs(ctx: RankContext, d: Dims) -> dict[str, object]:
     size = states.double().square().mean().sqrt().clamp(min=1.0)
     wanted = size * (logits - with_bias * bias.double()) - states.double() @ axes.T
     hidden = (states.double() + wanted @ axes).to(ctx.dtype)
+    gains = ctx.gains(d.n, share=1 / 8, shared=True)
     inputs: dict[str, object] = {
-        "hidden_states": ctx.pick(states, hidden),
-        "gate_weight": ctx.pick(router, (axes / size).to(ctx.dtype)),
+        "hidden_states": ctx.pick(states, hidden) * gains,
+        "gate_weight": ctx.pick(router, (axes / size).to(ctx.dtype)) / gains,
         "gate_bias": bias if with_bias else None,
-        "gate_proj": ctx.linear(d.n, d.inner),
-        "up_proj": ctx.linear(d.n, d.inner),
+        "gate_proj": ctx.linear(d.n, d.inner, gains),
+        "up_proj": ctx.linear(d.n, d.inner, gains),
         "down_proj": ctx.linear(d.inner, d.n),
     }
     for name, inside, outside in (
@@ -80,7 +82,9 @@ def make_inputs(ctx: RankContext, d: Dims) -> dict[str, object]:
     ):
         for side, rows, columns in (("A", d.rank, inside), ("B", outside, d.rank)):
             published = ctx.randn(rows, columns)
-            inputs[f"lora_{name}_{side}"] = ctx.varied(published, spread=(2 * columns) ** -0.5)
+            adapter = ctx.varied(published, spread=(2 * columns) ** -0.5)
+            meets_gains = side == "A" and name != "down"
+            inputs[f"lora_{name}_{side}"] = adapter / gains if meets_gains else adapter
     return {**inputs, "num_experts": d.experts, "top_k": top_k, "group": None}
 
 

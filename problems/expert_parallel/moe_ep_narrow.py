@@ -35,12 +35,13 @@ problem = Problem(
     outputs=("combined",),
     also=("Data Parallel",),
     sizes=sizes(tiny=(56, 48)),
-    tolerances=tolerances(float32=2e-5, bfloat16=8e-2, float16=1e-2),
+    tolerances=tolerances(float32=2e-5, bfloat16=8e-2, float16=1e-2, rms={"bfloat16": 0.11}),
     tolerance_reason="every product, gate and weight may round to the run dtype, and rows of "
     "two experts may cancel: up to 0.034 in bfloat16, 0.055 where products are summed in four "
     "rounded parts (2.3e-6 in float32); inputs cut to 3 bits of mantissa are off by 0.21 or "
     "more, one rank's zeros by more than 1. Hardened routers keep the last chosen logit 1 "
-    "above the next, so rounding chooses no expert",
+    "above the next, so rounding chooses no expert; "
+    "the rms of honest answers in bfloat16 is 0.058 at most, over int8 wires 0.38 or more",
     known_issues=(
         "Under `upstream` the largest logits are often closer than rounding: an honest kernel "
         "may send tokens to other experts, and fail there.",
@@ -84,12 +85,13 @@ def make_inputs(ctx: RankContext, d: Dims) -> dict[str, object]:
     size = states.double().square().mean().sqrt().clamp(min=1.0)
     wanted = size * (logits - with_bias * bias.double()) - states.double() @ axes.T
     hidden = (states.double() + wanted @ axes).to(ctx.dtype)
+    gains = ctx.gains(d.n, share=1 / 8, shared=True)
     return {
-        "hidden_states": ctx.pick(states, hidden),
-        "gate_weight": ctx.pick(router, (axes / size).to(ctx.dtype)),
+        "hidden_states": ctx.pick(states, hidden) * gains,
+        "gate_weight": ctx.pick(router, (axes / size).to(ctx.dtype)) / gains,
         "gate_bias": bias if with_bias else None,
-        "gate_proj": ctx.linear(d.n, d.inner),
-        "up_proj": ctx.linear(d.n, d.inner),
+        "gate_proj": ctx.linear(d.n, d.inner, gains),
+        "up_proj": ctx.linear(d.n, d.inner, gains),
         "down_proj": ctx.linear(d.inner, d.n),
         "num_experts": count,
         "top_k": top_k,

@@ -26,9 +26,10 @@ problem = Problem(
     also=("Data Parallel", "Collective Primitive"),
     m_step=None,
     sizes=sizes(tiny=(64, 128), large=(8192, 524288)),
-    tolerances=tolerances(float32=1e-6, bfloat16=2.5e-2, float16=3e-3),
+    tolerances=tolerances(float32=1e-6, bfloat16=2.5e-2, float16=3e-3, rms={"bfloat16": 0.095}),
     tolerance_reason="as all-reduce: each of up to 7 additions may round to the run dtype, in "
-    "any order",
+    "any order; "
+    "the rms of honest answers in bfloat16 is 0.077 at most, over int8 wires 0.12 or more",
     known_issues=(
         "A call sums its arguments in place: called again on them it sums the sums, so the "
         "inputs must be restored before each call.",

@@ -28,10 +28,11 @@ problem = Problem(
     "as given: they may be uneven or 0, and they and num_experts may differ from call to call.",
     outputs=("hidden_states",),
     sizes=sizes(large=(4096, 4096)),
-    tolerances=tolerances(float32=1e-6, bfloat16=2.5e-2, float16=3e-3),
+    tolerances=tolerances(float32=1e-6, bfloat16=2.5e-2, float16=3e-3, rms={"bfloat16": 0.075}),
     tolerance_reason="two products and their sum round to the run dtype: up to 0.012 in bfloat16 "
     "(1.6e-7 in float32); values cut to 3 bits of mantissa are off by 0.13, one rank's zeros by "
-    "more than 1",
+    "more than 1; "
+    "the rms of honest answers in bfloat16 is 0.048 at most, over int8 wires 0.11 or more",
     known_issues=(
         "PKB's splits are even whatever the routing is, so rows there do not belong to the "
         "experts whose weights they get; hardened splits count the real routing.",

@@ -27,10 +27,11 @@ problem = Problem(
     outputs=("mean_grads", "new_history"),
     also=("Data Parallel",),
     sizes=sizes(tiny=(512, 1024), large=(65536, 32768)),
-    tolerances=tolerances(float32=1e-5, bfloat16=2.5e-2, float16=3e-3),
+    tolerances=tolerances(float32=1e-5, bfloat16=2.5e-2, float16=3e-3, rms={"bfloat16": 0.097}),
     tolerance_reason="values, sums and mean may round to the run dtype (0.012 in bfloat16, 8 "
     "ranks); quotients within 2^-20 of a tie may go either way; gradients that are not rounded to "
-    "FP8 are off by 0.1, as are those with a wrong scale",
+    "FP8 are off by 0.1, as are those with a wrong scale; "
+    "the rms of honest answers in bfloat16 is 0.089 at most, over int8 wires 0.107 or more",
     known_issues=("Upstream's history is 1e-8 throughout: a kernel that ignores it passes.",),
 )
 

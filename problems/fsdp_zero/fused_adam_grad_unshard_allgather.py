@@ -27,10 +27,11 @@ problem = Problem(
     also=("Data Parallel",),
     n_step=None,
     sizes=sizes(tiny=(512, 32), large=(1 << 20, 1024)),
-    tolerances=tolerances(float32=5e-6, bfloat16=2e-2, float16=2.5e-3),
+    tolerances=tolerances(float32=5e-6, bfloat16=2e-2, float16=2.5e-3, rms={"bfloat16": 0.075}),
     tolerance_reason="rounding every step to the run dtype is off by 2e-7, 0.011 and 0.0012; "
     "inputs cut to the next smaller format by 0.08 in bfloat16 and 0.005 in float32, a step left "
-    "out by 1 or more, a moment without the gradient by 0.3",
+    "out by 1 or more, a moment without the gradient by 0.3; "
+    "the rms of honest answers in bfloat16 is 0.036 at most, over int8 wires 0.13 or more",
     known_issues=(
         "PKB's step of 1e-3 lies below its tolerance: gathering master_shard as it is passes.",
         "float16: where each step rounds, PKB's eps becomes 0 and small second moments underflow.",

@@ -27,11 +27,14 @@ problem = Problem(
     topology="neighbours along the height",
     also=("Sequence Parallel",),
     sizes=sizes(tiny=(128, 32), large=(2048, 1024)),
-    tolerances=tolerances(float32=1e-4, bfloat16=2e-2, float16=3e-3),
+    tolerances=tolerances(
+        float32=1e-4, bfloat16=2e-2, float16=3e-3, rms={"float32": 0.03, "bfloat16": 0.065}
+    ),
     tolerance_reason="the sum of products and its sum with the bias may each round to the run "
     "dtype: a sum of 4 to 8 by 0.016 in bfloat16 before a bias takes most of it away, seen once "
     "in 10^8 elements on GPUs; float32 sums over 10^4 products differ by 1e-5 with their order; "
-    "inputs cut to the next smaller format are 6 limits off, in float32 80",
+    "inputs cut to the next smaller format are 6 limits off, in float32 80; "
+    "the rms of honest answers in bfloat16 is 0.047 at most, over int8 wires 0.084 or more",
 )
 
 
@@ -48,7 +51,7 @@ def make_inputs(ctx: RankContext, d: Dims) -> dict[str, object]:
     x = ctx.randn(1, d.channels, d.height, d.width)
     weight = ctx.randn(d.channels, d.channels, kernel, kernel)
     return {
-        "x": x,
+        "x": x * ctx.gains(d.width, share=1 / 16),
         "weight": ctx.pick(weight, weight * (kernel * kernel * d.channels) ** -0.5),
         "bias": ctx.randn(d.channels),
         "stride": stride,

@@ -35,9 +35,15 @@ problem = Problem(
     outputs=("video",),
     also=("Data Parallel",),
     sizes=sizes(tiny=(64, 64), large=(2048, 2048)),
-    tolerances=tolerances(float32=3e-2, bfloat16=3e-2, float16=3e-2),
+    tolerances=tolerances(
+        float32=3e-2,
+        bfloat16=3e-2,
+        float16=3e-2,
+        rms={"float32": 0.056, "bfloat16": 0.056, "float16": 0.056},
+    ),
     tolerance_reason="blends round to bfloat16 up to nine times, 0.55 of the limit; float32 "
-    "blends take 0.1 of it, and inputs cut to 3 mantissa bits are 3 limits off",
+    "blends take 0.1 of it, and inputs cut to 3 mantissa bits are 3 limits off; "
+    "the rms of honest answers in bfloat16 is 0.045 at most, over int8 wires 0.069 or more",
     known_issues=(
         "Upsampling stands in for a decoder: here recomputing a tile is cheaper than sending it.",
     ),

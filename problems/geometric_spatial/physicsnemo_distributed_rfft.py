@@ -25,10 +25,16 @@ problem = Problem(
     outputs=("spectrum",),
     also=("Tensor Parallel",),
     sizes=sizes(tiny=(128, 64), large=(2048, 2048)),
-    tolerances=tolerances(float32=5e-4, bfloat16=5e-4, float16=5e-4),
+    tolerances=tolerances(
+        float32=5e-4,
+        bfloat16=5e-4,
+        float16=5e-4,
+        rms={"float32": 0.006, "bfloat16": 0.006, "float16": 0.006},
+    ),
     tolerance_reason="float32 in every run dtype: transforms in another order are off by up to "
     "4e-6, cuFFT's of lengths with large prime factors by 1.9e-4 where the mean is four deviations "
-    "from 0; inputs cut to bfloat16's mantissa are 26 limits off",
+    "from 0; inputs cut to bfloat16's mantissa are 26 limits off; "
+    "the rms of honest answers is 0.0013 at most, over wires of int16 0.019 or more",
     known_issues=(
         "Inputs are float32 in every run dtype.",
         "PKB compares the real parts only: its check drops the imaginary ones.",

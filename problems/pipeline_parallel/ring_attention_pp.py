@@ -38,10 +38,11 @@ problem = Problem(
     m_step=64,
     n_step=64,
     sizes=sizes(tiny=(256, 1024), large=(1024, 131072)),
-    tolerances=tolerances(float32=3e-5, bfloat16=8e-2, float16=1e-2),
+    tolerances=tolerances(float32=3e-5, bfloat16=8e-2, float16=1e-2, rms={"bfloat16": 0.095}),
     tolerance_reason="qkv, heads and products round to the run dtype: off by up to 0.019 in "
     "bfloat16, 0.036 where products are split as well (float16: 0.0045), float32 by 3e-6; inputs "
-    "cut to the next smaller format by 0.34 in 16 bits, 0.027 in float32",
+    "cut to the next smaller format by 0.34 in 16 bits, 0.027 in float32; "
+    "the rms of honest answers in bfloat16 is 0.067 at most, over int8 wires 0.29 or more",
     ranked_from=4,
     ranked_from_reason="on two ranks cp is 1: no other rank's tokens are attended to",
     known_issues=(
@@ -69,10 +70,11 @@ def make_inputs(ctx: RankContext, d: Dims) -> dict[str, object]:
     hidden_states = ctx.randn(d.batch, d.seq, d.width)
     ctx.reseed_upstream(21000 + stage)
     w_qkv, w_o = (0.02 * ctx.randn(rows * d.width, d.width) for rows in (3, 1))
+    gains = ctx.gains(d.width, share=1 / 4, shared=True)
     return {
         "hidden_states": hidden_states,
-        "w_qkv": ctx.varied(w_qkv, spread=d.width**-0.5),
-        "w_o": ctx.varied(w_o, spread=d.width**-0.5),
+        "w_qkv": ctx.varied(w_qkv, spread=d.width**-0.5) / (gains if stage else 1.0),
+        "w_o": ctx.varied(w_o, spread=d.width**-0.5) * (1.0 if stage else gains[:, None]),
         "num_heads": d.heads,
         "softmax_scale": None if power == 1 else (d.width // d.heads) ** -0.5 / power,
         "causal": ctx.choose(True, (True, False)),

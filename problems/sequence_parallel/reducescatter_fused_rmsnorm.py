@@ -24,10 +24,11 @@ problem = Problem(
     outputs=("normed",),
     also=("Tensor Parallel",),
     sizes=sizes(tiny=(64, 512), large=(16384, 8192)),
-    tolerances=tolerances(float32=5e-6, bfloat16=3e-2, float16=4e-3),
+    tolerances=tolerances(float32=5e-6, bfloat16=3e-2, float16=4e-3, rms={"bfloat16": 0.08}),
     tolerance_reason="up to 7 additions, the average and the result may round to the run dtype "
     "(8 ranks: 0.012 in bfloat16, 0.002 in float16 measured; float32 2.5e-7); inputs cut to the "
-    "next smaller mantissa are off by 0.12 and 0.007",
+    "next smaller mantissa are off by 0.12 and 0.007; "
+    "the rms of honest answers in bfloat16 is 0.073 at most, over int8 wires 0.088 or more",
     known_issues=(
         "PKB draws the gain from a normal distribution, so some columns all but vanish.",
     ),

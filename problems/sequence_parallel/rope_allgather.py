@@ -27,10 +27,11 @@ problem = Problem(
     outputs=("q", "k"),
     also=("Context Parallel",),
     sizes=sizes(tiny=(256, 512), large=(4096, 32768)),
-    tolerances=tolerances(float32=1e-5, bfloat16=3e-2, float16=4e-3),
+    tolerances=tolerances(float32=1e-5, bfloat16=3e-2, float16=4e-3, rms={"bfloat16": 0.08}),
     tolerance_reason="products of opposite sign may each round to the run dtype before they "
     "cancel (bfloat16: 0.013 measured, float16: 0.0018); float32 rejects inputs rounded to tf32 "
-    "(0.0015), 16 bits reject inputs in fp8 (0.2)",
+    "(0.0015), 16 bits reject inputs in fp8 (0.2); "
+    "the rms of honest answers in bfloat16 is 0.045 at most, over int8 wires 0.13 or more",
     known_issues=(
         "PKB's atol 1e-2 rejects a few elements of a kernel that fuses the products and the sum "
         "in float32, where they cancel in bfloat16.",

@@ -26,10 +26,11 @@ problem = Problem(
     outputs=("block",),
     also=("Sequence Parallel",),
     sizes=sizes(tiny=(64, 128), large=(65536, 4096)),
-    tolerances=tolerances(float32=5e-5, bfloat16=4.5e-2, float16=6e-3),
+    tolerances=tolerances(float32=5e-5, bfloat16=4.5e-2, float16=6e-3, rms={"bfloat16": 0.16}),
     tolerance_reason="both products split over their inner dimension and the SiLU may round to "
     "the run dtype (bfloat16: 0.022 measured, float16: 0.0033); float32 rejects tf32 inside the "
-    "products (0.001), 16 bits reject inputs in fp8 (0.14)",
+    "products (0.001), 16 bits reject inputs in fp8 (0.14); "
+    "the rms of honest answers in bfloat16 is 0.09 at most, over int8 wires 0.56 or more",
     known_issues=(
         "Upstream results are in the hundreds and PKB's atol 1e-2 is finer than bfloat16 there: "
         "kernels that round in another order, or less often, fail PKB's check.",
@@ -57,10 +58,11 @@ def make_inputs(ctx: RankContext, d: Dims) -> dict[str, object]:
     """Hardened weights keep the scale of what they multiply."""
     x_local, w1 = ctx.randn(d.rows, d.part), ctx.randn(d.hidden, d.inner)
     w2 = ctx.randn(d.inner, d.hidden)
+    gains = ctx.gains(d.hidden, share=1 / 8, shared=True)
     return {
-        "x_local": x_local,
-        "W1": ctx.pick(w1, ctx.varied(torch.zeros_like(w1), spread=d.hidden**-0.5)),
-        "W2": ctx.pick(w2, ctx.varied(torch.zeros_like(w2), spread=d.inner**-0.5)),
+        "x_local": x_local * gains[ctx.rank * d.part : (ctx.rank + 1) * d.part],
+        "W1": ctx.pick(w1, ctx.varied(w1, spread=d.hidden**-0.5)) / gains[:, None],
+        "W2": ctx.pick(w2, ctx.varied(w2, spread=d.inner**-0.5)),
     }
 
 

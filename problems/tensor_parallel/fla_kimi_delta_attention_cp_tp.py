@@ -33,10 +33,11 @@ problem = Problem(
     m_step=16,
     n_step=128,
     sizes=sizes(tiny=(640, 384), large=(131072, 1024)),
-    tolerances=tolerances(float32=1e-4, bfloat16=5e-2, float16=1e-2),
+    tolerances=tolerances(float32=1e-4, bfloat16=5e-2, float16=1e-2, rms={"bfloat16": 0.04}),
     tolerance_reason="a kernel that rounds both factors of every matrix product to bfloat16 is off "
     "by up to 0.022, rounding outputs and their sum alone by 0.014, float32 by 6e-6; inputs cut "
-    "to 3 bits of mantissa cost 0.33",
+    "to 3 bits of mantissa cost 0.33; "
+    "the rms of honest answers in bfloat16 is 0.025 at most, over int8 wires 0.07 or more",
     ranked_from=4,
     ranked_from_reason="on two ranks tp is 1, and states of several ranks are never composed",
     known_issues=(

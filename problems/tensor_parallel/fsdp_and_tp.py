@@ -30,10 +30,11 @@ problem = Problem(
     also=("FSDP / ZeRO",),
     topology="a grid of n_fsdp x n_tp ranks: weights along its columns, sums along its rows",
     sizes=sizes(tiny=(128, 256)),
-    tolerances=tolerances(float32=2e-5, bfloat16=6e-2, float16=8e-3),
+    tolerances=tolerances(float32=2e-5, bfloat16=7e-2, float16=9e-3, rms={"bfloat16": 0.08}),
     tolerance_reason="products that round in four parts are off by 0.041 in bfloat16 and 2e-6 in "
     "float32, most where a row of x is long; weights and x cut to the next smaller format by 0.24 "
-    "and 0.02, a rank left out by 1 or more",
+    "and 0.02, a rank left out by 1 or more; "
+    "the rms of honest answers in bfloat16 is 0.06 at most, over int8 wires 0.14 or more",
     ranked_from=4,
     ranked_from_reason="on two ranks tp is 1: nothing has to be summed over tensor ranks",
     known_issues=(
@@ -65,7 +66,8 @@ def make_inputs(ctx: RankContext, d: Dims) -> dict[str, object]:
     f, t = divmod(ctx.rank, d.tp)
     x = ctx.randn(d.batch * d.fsdp, d.width, shared=True)
     shapes = ((d.width, d.hidden), (d.width, d.hidden), (d.hidden, d.width))
-    w1, w2, w3 = (ctx.varied(ctx.randn(*s), spread=s[0] ** -0.5, shared=True) for s in shapes)
+    plain = [ctx.varied(ctx.randn(*s), spread=s[0] ** -0.5, shared=True) for s in shapes]
+    w1, w2, w3 = (w * ctx.gains(*w.shape, shared=True) for w in plain)
 
     def block(w: torch.Tensor, row: int, rows: int, column: int, columns: int) -> torch.Tensor:
         return w.chunk(rows)[row].chunk(columns, dim=1)[column].contiguous()

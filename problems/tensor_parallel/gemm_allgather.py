@@ -21,10 +21,11 @@ problem = Problem(
     "operand. M, K and P may be any positive integers. The arguments must stay as they are.",
     outputs=("c",),
     sizes=sizes(tiny=(64, 128), large=(32768, 2048)),
-    tolerances=tolerances(float32=5e-5, bfloat16=3e-2, float16=4e-3),
+    tolerances=tolerances(float32=5e-5, bfloat16=3e-2, float16=4e-3, rms={"bfloat16": 0.07}),
     tolerance_reason="products split over K may round to the run dtype (bfloat16: 0.018 "
     "measured, float16: 0.0016); float32 rejects tf32 inside the product (0.001), 16 bits reject "
-    "inputs in fp8 (0.13)",
+    "inputs in fp8 (0.13); "
+    "the rms of honest answers in bfloat16 is 0.055 at most, over int8 wires 0.09 or more",
     known_issues=(
         "A looks replicated and is not: PKB draws another one on every rank, and so do we.",
     ),

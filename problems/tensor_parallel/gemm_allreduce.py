@@ -20,10 +20,11 @@ problem = Problem(
     "W*K is sharded over W ranks. K is 512; M and N may be any positive integers. The "
     "arguments must stay as they are.",
     outputs=("c",),
-    tolerances=tolerances(float32=5e-5, bfloat16=3e-2, float16=4e-3),
+    tolerances=tolerances(float32=5e-5, bfloat16=4e-2, float16=5e-3, rms={"bfloat16": 0.088}),
     tolerance_reason="products split over K and every reduction step may round to the run "
     "dtype (bfloat16, 8 ranks: 0.022 measured); float32 rejects tf32 inside the product "
-    "(0.0012), bfloat16 rejects fp8 (0.15)",
+    "(0.0012), bfloat16 rejects fp8 (0.15); "
+    "the rms of honest answers in bfloat16 is 0.058 at most, over int8 wires 0.13 or more",
 )
 
 
@@ -32,7 +33,8 @@ def dims(m: int, n: int, world_size: int) -> Dims:
 
 
 def make_inputs(ctx: RankContext, d: Dims) -> dict[str, object]:
-    return {"A_local": ctx.randn(d.m, d.k), "B_local": ctx.randn(d.k, d.n)}
+    left, right = ctx.randn(d.m, d.k), ctx.randn(d.k, d.n)
+    return {"A_local": left, "B_local": right * ctx.gains(d.n, share=1 / 4, shared=True)}
 
 
 def reference(A_local: torch.Tensor, B_local: torch.Tensor) -> torch.Tensor:

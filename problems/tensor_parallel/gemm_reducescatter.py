@@ -22,10 +22,11 @@ problem = Problem(
     outputs=("block",),
     also=("Sequence Parallel",),
     sizes=sizes(tiny=(64, 128), large=(32768, 4096)),
-    tolerances=tolerances(float32=5e-5, bfloat16=4e-2, float16=5e-3),
+    tolerances=tolerances(float32=5e-5, bfloat16=5e-2, float16=6e-3, rms={"bfloat16": 0.07}),
     tolerance_reason="products split over the inner dimension and every reduction step may "
     "round to the run dtype (bfloat16, 8 ranks: 0.022 measured, float16: 0.0021); float32 "
-    "rejects tf32 inside the product (0.001), 16 bits reject inputs in fp8 (0.11)",
+    "rejects tf32 inside the product (0.001), 16 bits reject inputs in fp8 (0.11); "
+    "the rms of honest answers in bfloat16 is 0.046 at most, over int8 wires 0.11 or more",
     known_issues=(
         "Upstream sums are about +-23 and PKB's atol 1e-2 is finer than bfloat16 there: kernels "
         "that sum in another order, or in float32, fail PKB's check.",
@@ -40,7 +41,8 @@ def dims(m: int, n: int, world_size: int) -> Dims:
 
 
 def make_inputs(ctx: RankContext, d: Dims) -> dict[str, object]:
-    return {"A_local": ctx.randn(d.rows, d.part), "B_local": ctx.randn(d.part, d.n)}
+    left, right = ctx.randn(d.rows, d.part), ctx.randn(d.part, d.n)
+    return {"A_local": left, "B_local": right * ctx.gains(d.n, share=1 / 4, shared=True)}
 
 
 def reference(A_local: torch.Tensor, B_local: torch.Tensor) -> torch.Tensor:

@@ -26,10 +26,13 @@ problem = Problem(
     outputs=("out",),
     also=("Geometric / Spatial",),
     sizes=sizes(tiny=(64, 128), large=(1024, 2048)),
-    tolerances=tolerances(float32=1e-4, bfloat16=3e-2, float16=4e-3),
+    tolerances=tolerances(
+        float32=1e-4, bfloat16=3e-2, float16=4e-3, rms={"float32": 0.03, "bfloat16": 0.077}
+    ),
     tolerance_reason="a partial result, every sum of two, and the bias may round to the run dtype "
     "(0.4 of the limit on 4 ranks), and float32 sums over 10^4 products differ by 1e-5 with their "
-    "order; inputs cut to the next smaller format are 4 limits off",
+    "order; inputs cut to the next smaller format are 4 limits off; "
+    "the rms of honest answers in bfloat16 is 0.071 at most, over int8 wires 0.084 or more",
     known_issues=(
         "Upstream outputs reach hundreds: in bfloat16 a kernel that sums in float32 misses PKB's "
         "absolute tolerance on about a tenth of the elements.",

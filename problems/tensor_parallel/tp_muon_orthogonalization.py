@@ -20,7 +20,8 @@ problem = Problem(
     "(a, b, c) number i modulo their count of the coefficients below: G = X X^T, X <- a X + (b G + "
     "c G G) X. Return this rank's shard of the last X, transposed back if partition_dim is 0: a "
     "new contiguous tensor of x's shape and dtype. x is bfloat16 whatever the run dtype; all "
-    "arithmetic is float32 or better (no tf32), rounded to x's dtype once at the end. "
+    "arithmetic is float32 or better (no tf32), rounded to x's dtype once at the end; what ranks "
+    "exchange may travel in 16 bits a value, with a scale for each 32. "
     "coefficient_type names the coefficients. simple: (3.4445, -4.7750, 2.0315). quintic: (4.0848, "
     "-6.8946, 2.9270), (3.9505, -6.3029, 2.6377), (3.7418, -5.5913, 2.3037), (2.8769, -3.1427, "
     "1.2046), (2.8366, -3.0525, 1.2012). polar_express: (8.2051, -22.9019, 16.4607), (4.0664, "
@@ -34,6 +35,7 @@ problem = Problem(
     outputs=("orthogonal",),
     also=("FSDP / ZeRO",),
     sizes=sizes(tiny=(128, 128), large=(4096, 4096)),
+    wire_bits=16,
     tolerances=tolerances(float32=6e-3, bfloat16=6e-3, float16=6e-3),
     tolerance_reason="rounding once to bfloat16 is off by 0.003 in every run dtype, since x is "
     "bfloat16; steps in bfloat16 by 0.011 to 0.08, in tf32 by 0.0035 to 0.01 (polar_express "

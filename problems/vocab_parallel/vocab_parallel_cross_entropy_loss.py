@@ -25,10 +25,11 @@ problem = Problem(
     mutates=("vocab_parallel_logits",),
     also=("Tensor Parallel",),
     sizes=sizes(tiny=(64, 256), large=(1024, 262144)),
-    tolerances=tolerances(float32=1e-5, bfloat16=1e-2, float16=1.5e-3),
+    tolerances=tolerances(float32=1e-5, bfloat16=1e-2, float16=1.5e-3, rms={"bfloat16": 0.148}),
     tolerance_reason="maximum-shifted logits, the sum of exponentials, its logarithm and the loss "
     "may each round to the run dtype, which in bfloat16 costs up to 0.0044; inputs cut to 3 bits "
-    "of mantissa cost 1",
+    "of mantissa cost 1; "
+    "the rms of honest answers in bfloat16 is 0.139 at most, over int8 wires 0.157 or more",
     known_issues=(
         "Upstream leaves the logits minus their maximum behind; a kernel need not.",
         "Upstream logits are small enough to need no stable softmax; hardened ones lie around "

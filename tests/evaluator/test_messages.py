@@ -149,6 +149,13 @@ def test_a_check_with_mismatches_cannot_be_ok() -> None:
         replace(CHECK, mismatched=9, verdict=Verdict.OUTPUT_MISMATCH)
 
 
+def test_a_check_of_an_older_report_has_no_root_mean_square() -> None:
+    told = encode(replace(CHECK, rms_error=0.25, rms_limit=0.5))
+    assert decode(OutputCheck, told) == replace(CHECK, rms_error=0.25, rms_limit=0.5)
+    older = {name: value for name, value in told.items() if not name.startswith("rms")}
+    assert decode(OutputCheck, older) == CHECK
+
+
 @pytest.mark.parametrize("change", [{"world_size": 1}, {"trials": 0}, {"problem": ""}])
 def test_a_job_that_makes_no_sense_cannot_be_built(change: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match=r"world_size|trials|problem"):

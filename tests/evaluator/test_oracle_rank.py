@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -14,6 +15,7 @@ from evaluator import Job, Profile, Verdict
 from evaluator.buffers.control import Control
 from evaluator.buffers.control_page import CONTROL_BYTES, sealed_memfd
 from evaluator.buffers.slab import GUARD_BYTES, Place
+from evaluator.diagnosis.diagnose import first_fault
 from evaluator.messages.faults import EvaluatorError
 from evaluator.messages.report import OutputCheck
 from evaluator.oracle.canaries import watched_bytes
@@ -21,9 +23,10 @@ from evaluator.oracle.rank import OracleRank
 from problems import ProblemModule
 from problems.calls import Outputs
 from problems.context import RankContext
-from problems.spec import DEFAULT_TOLERANCES, Cost, Dims, Problem, Tolerance
+from problems.spec import DEFAULT_TOLERANCES, Cost, Dims, Problem, Tolerance, tolerances
 from problems.trials import TrialSpec
 
+LIMITS = {"float32": 1e-4, "bfloat16": 3e-2, "float16": 4e-3}
 SPEC = TrialSpec(trial=0, m=16, n=8, note="test")
 Doubled = tuple[torch.Tensor, torch.Tensor]
 
@@ -185,6 +188,24 @@ def test_an_output_is_judged_by_its_own_tolerance() -> None:
         scene.answer()
         scene.view(scene.layout.inputs[1]).mul_(1 + 1e-6)
         assert scene.verdicts() == verdicts
+
+
+def test_an_output_that_is_too_rough_as_a_whole_is_wrong_and_says_by_how_much() -> None:
+    limited = replace(MODULE.problem, tolerances=tolerances(**LIMITS, rms={"float32": 0.05}))
+    scene = Scene(replace(MODULE, problem=limited))
+    scene.answer()
+    doubled = scene.view(scene.layout.outputs[0])
+    doubled.add_(doubled.sign() * 2e-5 * doubled.abs().clamp(min=doubled.square().mean().sqrt()))
+    scene.judge.snapshot("key", "submission", (0,))
+    (wrong,) = (c for c in scene.judge.check("key", (0,))[0] if c.verdict is not Verdict.OK)
+    assert (wrong.verdict, wrong.mismatched) == (Verdict.OUTPUT_MISMATCH, 0)
+    assert wrong.max_error is not None
+    assert wrong.max_error < 1
+    fault = first_fault([wrong], "trial 0")
+    said = (
+        r"trial 0: doubled of rank 0 is too rough as a whole: rms error 0\.1\d* tolerances, limit"
+    )
+    assert re.fullmatch(said + r" 0\.05", str(fault))
 
 
 def test_a_refill_forgets_the_last_answer() -> None:

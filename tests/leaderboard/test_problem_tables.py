@@ -47,6 +47,21 @@ def test_signature_and_tolerances_are_as_the_page_has_them(
     assert names == [one["name"] for one in problem.payload["signature"]]
     told = {row["dtype"]: float(row["atol"]) for row in table(client, problem, "table=tolerance")}
     assert told == {name: one["atol"] for name, one in problem.payload["tolerances"].items()}
+    assert "rms limit" not in client.get(address_of(problem)).content.decode()
+
+
+def test_a_limit_on_the_root_mean_square_is_shown_where_there_is_one(
+    problem: Problem, client: Client
+) -> None:
+    limited = {"atol": 3e-2, "rtol": 3e-2, "rms": 0.092}
+    problem.payload["tolerances"]["bfloat16"] = limited
+    problem.save()
+    rows = table(client, problem, "table=tolerance")
+    assert {row["dtype"]: row["rms"] for row in rows} == {"float32": "", "bfloat16": "0.092"}
+    page = client.get(address_of(problem)).content.decode()
+    assert '<th scope="col" class="num">rms limit</th>' in page
+    assert '<td class="num">0.092</td>' in page
+    assert '<td class="num">–</td>' in page
 
 
 def test_an_output_has_a_tolerance_of_its_own(problem: Problem, client: Client) -> None:

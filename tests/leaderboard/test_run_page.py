@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import csv
 import io
+from dataclasses import replace
 
 import pytest
 from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
+from evaluator.messages.codec import encode
+from evaluator.messages.report import Verdict
 from leaderboard.kit.durations import spelt
 from leaderboard.models import Run
+from leaderboard.run_pages.correctness import failed_checks
+from leaderboard.run_pages.run import CHECK_COLUMNS, check_rows
 from tests.leaderboard import factory, gpu_report
 
 pytestmark = pytest.mark.django_db
@@ -63,6 +68,41 @@ def test_the_table_of_a_run_holds_every_check(run: Run, client: Client) -> None:
     assert client.get(f"/runs/{waiting.id}.csv").status_code == 404
     assert f"/runs/{waiting.id}.csv" not in text_of(client, f"/runs/{waiting.id}")
     assert f"/runs/{run.id}.csv" in text_of(client, f"/runs/{run.id}")
+
+
+def test_an_output_that_is_too_rough_as_a_whole_is_told_from_wrong_elements(
+    run: Run, client: Client
+) -> None:
+    trial = factory.make_trial(0, True)
+    measured = [replace(check, rms_error=0.01, rms_limit=0.11) for check in trial.checks]
+    rough = replace(measured[1], rms_error=0.213, verdict=Verdict.OUTPUT_MISMATCH)
+    other = factory.make_run(run.kernel)
+    verdict = Verdict.OUTPUT_MISMATCH
+    trials = (replace(trial, checks=(measured[0], rough)),)
+    factory.finish(other, factory.make_report(other, verdict, trials=trials))
+    (failed,) = failed_checks([encode(trials[0])])
+    right = '<td class="num margin pass">0.0500</td>'
+    assert failed["cells"] == (
+        '<td class="num">0<span class="of">/2,048</span></td>'
+        f'{right}<td class="num margin fail">0.213 <span class="mark">fail</span></td>'
+        '<td class="num">0.110</td>'
+    )
+    assert right in text_of(client, f"/runs/{other.id}")
+    rows = list(csv.DictReader(io.StringIO(text_of(client, f"/runs/{other.id}.csv"))))
+    assert [(row["rms_error"], row["rms_limit"]) for row in rows] == [
+        ("0.01", "0.11"),
+        ("0.213", "0.11"),
+    ]
+
+
+def test_checks_of_older_reports_have_no_root_mean_square() -> None:
+    older = encode(factory.make_trial(0, False))
+    for check in older["checks"]:
+        del check["rms_error"], check["rms_limit"]
+    failed = failed_checks([older])[-1]["cells"]
+    assert str(failed).endswith('<td class="num none">–</td>')
+    rows = [dict(zip(CHECK_COLUMNS, row, strict=True)) for row in check_rows({"trials": [older]})]
+    assert {(row["rms_error"], row["rms_limit"]) for row in rows} == {(None, None)}
 
 
 def test_a_finished_run_leads_to_its_kernel_and_bundle(run: Run, client: Client) -> None:

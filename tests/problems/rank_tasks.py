@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import torch
 import torch.distributed as dist
+from torch import Tensor
 
 from problems.mesh import mesh_groups
 from problems.partial_collectives import neighbour_only, without_last_element
 from problems.spec import Dims
+from problems.wires import INT8, coarse
 
 
 def raise_on_last_rank(rank: int, world_size: int) -> int:
@@ -61,3 +63,47 @@ def mesh_members(rank: int, world_size: int, ep: int) -> dict[str, list[int]]:
     d = Dims(ep=ep, ep_fsdp=world_size // ep)
     groups = mesh_groups(("ep_fsdp", "ep"), d, rank, world_size)
     return {axis: dist.get_process_group_ranks(group) for axis, group in groups.items()}
+
+
+def collectives_on_a_coarse_wire(rank: int, world_size: int) -> dict[str, tuple[Tensor, Tensor]]:
+    """Return what every collective leaves on a wire of int8, and on its own."""
+    with coarse(INT8) as wire:
+        got = _collectives(rank, world_size)
+    if not wire.is_lossy:
+        raise ValueError("nothing was coded")
+    plain = _collectives(rank, world_size)
+    return {name: (got[name], plain[name]) for name in got}
+
+
+def integers_on_a_coarse_wire(rank: int, world_size: int) -> tuple[Tensor, bool]:
+    with coarse(INT8) as wire:
+        counts = torch.arange(100, 200) * (rank + 1)
+        dist.all_reduce(counts)
+        few = torch.randn(32)
+        dist.all_reduce(few)
+    return counts, wire.is_lossy
+
+
+def _collectives(rank: int, world_size: int) -> dict[str, Tensor]:
+    values = torch.randn(world_size, 100, generator=torch.Generator().manual_seed(rank))
+    first, flat = values.clone(), values.view(-1)
+    gathered, shared = torch.empty(world_size * values.numel()), torch.empty(100)
+    dealt, swapped = torch.empty(100), torch.empty_like(values)
+    passed, collected = torch.empty(100), [torch.empty(100) for _ in range(world_size)]
+    dist.all_gather_into_tensor(gathered, flat)
+    dist.reduce_scatter_tensor(shared, flat)
+    dist.all_to_all_single(swapped, values)
+    dist.broadcast(first, src=1)
+    dist.scatter(dealt, list(values) if rank == 0 else None, src=0)
+    dist.gather(values[0], collected if rank == 0 else None, dst=0)
+    send = dist.P2POp(dist.isend, values[0], (rank + 1) % world_size)
+    receive = dist.P2POp(dist.irecv, passed, (rank - 1) % world_size)
+    for work in dist.batch_isend_irecv([send, receive]):
+        work.wait()
+    total, onto = values.clone(), values.clone()
+    dist.all_reduce(total)
+    dist.reduce(onto, dst=0)
+    found = {"all_gather": gathered.view(world_size, -1), "reduce_scatter": shared}
+    found |= {"all_to_all": swapped, "broadcast": first, "scatter": dealt, "exchange": passed}
+    found |= {"all_reduce": total}
+    return found | ({"gather": torch.stack(collected), "reduce": onto} if rank == 0 else {})

@@ -78,6 +78,27 @@ def test_integers_and_flags_are_compared_exactly(dtype: torch.dtype) -> None:
     assert (found.mismatched, found.max_error) == (1, None)
 
 
+def test_an_output_may_be_too_rough_as_a_whole() -> None:
+    expected = wide(3.0, -3.0, 3.0, 3.0)  # the limit of each is 0.3
+    got = torch.tensor([3.15, -3.15, 3.15, 3.0])
+    found = compare(got, expected, replace(LOOSE, rms=0.44))
+    assert (found.mismatched, found.nonfinite) == (0, 0)
+    assert found.rms_error == pytest.approx(0.5 * 0.75**0.5, rel=1e-5)
+    assert found.ok
+    rough = compare(got, expected, replace(LOOSE, rms=0.42))
+    assert (rough.ok, rough.is_rough, rough.mismatched) == (False, True, 0)
+    assert rough.rms_share == pytest.approx(0.433 / 0.42, rel=1e-3)
+    assert not compare(got, expected, LOOSE).rms_share
+
+
+def test_what_has_no_unit_has_no_root_mean_square() -> None:
+    limited = replace(EXACT, rms=0.1)
+    found = compare(torch.tensor([1.5, 2.0]), wide(1.0, 2.0), limited)
+    assert (found.mismatched, found.rms_error, found.is_rough) == (1, None, False)
+    empty = compare(torch.zeros(0), wide(), limited)
+    assert (empty.ok, empty.rms_error) == (True, None)
+
+
 def test_exact_floats_accept_no_error_at_all() -> None:
     expected = wide(1.0, 2.0)
     assert compare(expected.float(), expected, EXACT).ok
@@ -104,7 +125,9 @@ def test_chunks_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(comparison, "CHUNK_ELEMENTS", 16)
     pieces = compare(got, expected, LOOSE)
     assert pieces.max_error == pytest.approx(whole.max_error)
-    assert replace(pieces, max_error=None) == replace(whole, max_error=None)
+    assert pieces.rms_error == pytest.approx(whole.rms_error)
+    unmeasured = [replace(c, max_error=None, rms_error=None) for c in (pieces, whole)]
+    assert unmeasured[0] == unmeasured[1]
 
 
 def test_the_root_mean_square_leaves_infinities_out() -> None:

@@ -96,6 +96,17 @@ def test_hardened_values_carry_scale_mean_and_a_hidden_gain() -> None:
     assert max(gains) / min(gains) > 1.2
 
 
+def test_gains_are_ones_upstream_and_few_large_powers_of_two_hardened() -> None:
+    assert bool((context(profile="upstream").gains(40) == 1).all())
+    gains = context(profile="hardened").gains(4000, share=1 / 8, shared=True)
+    assert set(gains.tolist()) == {0.5, 8.0}
+    assert 400 < int((gains == 8).sum()) < 600
+    other = context(profile="hardened", rank=1).gains(4000, share=1 / 8, shared=True)
+    assert torch.equal(gains, other)
+    values = torch.randn(4000)
+    assert torch.equal(values * gains / gains, values)
+
+
 def test_hardened_replaces_what_upstream_leaves_constant() -> None:
     ids = torch.arange(1000)
     assert hardened().filled(2.0, 100).std() > 0.1

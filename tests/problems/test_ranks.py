@@ -54,6 +54,9 @@ def test_the_screen_says_why_it_rejects_and_by_how_much() -> None:
     wrong = outcome((torch.zeros(4, 2),), truth, [TOLERANCE])
     assert wrong.why == "output 0: 8 of 8 wrong, up to 500 tolerances"
     assert wrong.error == pytest.approx(500)
+    rough = outcome((torch.full((4, 2), 1.001),), truth, [replace(TOLERANCE, rms=0.1)])
+    assert rough.why == "output 0: rms error 0.5 tolerances, limit 0.1"
+    assert (rough.error, rough.rms) == pytest.approx((5, 0.5), rel=1e-3)
 
 
 def test_each_output_is_compared_by_its_own_tolerance() -> None:
