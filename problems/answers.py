@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import replace
 from itertools import count
 
 import torch
 import torch.distributed as dist
 from torch import Tensor
-from torch.distributed import ProcessGroup
 
 from problems import ProblemModule
-from problems.calls import Inputs, Outputs, call, mapped, mutated, true_answer, widened
-from problems.context import RankContext
+from problems.calls import Outputs, mapped, mutated, true_answer, widened
+from problems.mutants import mutants
+from problems.scene import Answer, Scene
 from problems.substitutes import (
     SplitProducts,
     local_only,
@@ -21,29 +21,6 @@ from problems.substitutes import (
     truncated,
 )
 from problems.values import equal_tensors, tensors
-
-
-@dataclass(frozen=True, kw_only=True)
-class Scene:
-    """Hold one trial on one rank: its inputs, and the truth that an answer is compared with."""
-
-    module: ProblemModule
-    context: RankContext
-    inputs: Inputs
-    groups: Mapping[str, ProcessGroup]
-    truth: Outputs
-    keys: Outputs
-
-    def reference(self, inputs: Inputs | None = None) -> Outputs:
-        used = self.inputs if inputs is None else inputs
-        return call(self.module.reference, self.module.problem, used, self.groups)
-
-    def settled(self, got: Outputs) -> Outputs:
-        """Return the answer with the truth wherever it is as good as the truth."""
-        shapes = [t.shape for t in got] == [t.shape for t in self.truth]
-        if self.module.settle is None or not self.keys or not shapes:
-            return got
-        return self.module.settle(got, self.truth, self.keys)
 
 
 def _zeros(scene: Scene, others: list[Scene]) -> Outputs:
@@ -160,8 +137,6 @@ def _split_products(scene: Scene, others: list[Scene]) -> Outputs:
         return scene.reference()
 
 
-Answer = Callable[[Scene, list[Scene]], Outputs | None]
-
 WRONG: Mapping[str, Answer] = {
     "zeros": _zeros,
     "constant": _constant,
@@ -178,4 +153,8 @@ HONEST: Mapping[str, Answer] = {
     "reversed-reduction": _reversed_reduction,
     "split-products": _split_products,
 }
-ANSWERS = {**WRONG, **HONEST}
+
+
+def answers(module: ProblemModule) -> Mapping[str, Answer]:
+    """Return every answer to try on a problem: general wrong ones, its mutants, honest ones."""
+    return {**WRONG, **mutants(module), **HONEST}

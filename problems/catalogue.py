@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import inspect
 import json
 from collections.abc import Mapping, Sequence
@@ -12,6 +11,7 @@ from typing import Any
 
 import problems
 from problems import ProblemModule, guards, health
+from problems.sources import reference_source
 
 PATH = Path(__file__).parents[1] / "fixtures" / "problems.json"
 VERSION = 1
@@ -41,22 +41,6 @@ def unexported(names: Sequence[str]) -> list[str]:
 def write(document: dict[str, Any]) -> None:
     PATH.parent.mkdir(exist_ok=True)
     PATH.write_text(json.dumps(document, indent=1, ensure_ascii=False) + "\n")
-
-
-def reference_source(module: ProblemModule) -> str:
-    """Return the reference, its private helpers and their imports: a text that runs alone."""
-    text = module.path.read_text()
-    body = ast.parse(text).body
-    helpers = [n for n in body if isinstance(n, ast.FunctionDef) and n.name.startswith("_")]
-    reference = next(n for n in body if getattr(n, "name", "") == "reference")
-    functions = "\n\n\n".join(_source(text, node) for node in [*helpers, reference])
-    return f"import torch\nimport torch.distributed as dist\n\n\n{functions}\n"
-
-
-def _source(text: str, node: ast.FunctionDef | ast.stmt) -> str:
-    decorators = getattr(node, "decorator_list", [])
-    first = min([node.lineno, *(decorator.lineno for decorator in decorators)])
-    return "\n".join(text.splitlines()[first - 1 : node.end_lineno])
 
 
 def _entry(module: ProblemModule, found: Mapping[str, Any]) -> dict[str, Any]:

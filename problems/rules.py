@@ -18,8 +18,9 @@ import torch
 
 import problems
 from problems import ProblemModule
-from problems.catalogue import reference_source
 from problems.context import RankContext
+from problems.mutants import mutants_fit_the_reference
+from problems.sources import reference_source
 from problems.spec import DEFAULT_TOLERANCES, Cost, GroupRef, Size
 from problems.trials import PROFILES, TrialSpec, correctness_trials, timed_trial
 from problems.values import equal_tensors, tensors
@@ -237,6 +238,7 @@ RULES: Mapping[str, Callable[[ProblemModule], Complaints]] = {
         dims_are_integers,
         cost_is_positive_and_grows,
         large_is_bound_by_data,
+        mutants_fit_the_reference,
     )
 }
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from math import inf
 
 import torch
@@ -17,12 +18,13 @@ from torch.distributed import ProcessGroup
 
 import problems
 from problems import ProblemModule
-from problems.answers import ANSWERS, HONEST, Scene
+from problems.answers import HONEST, answers
 from problems.calls import Inputs, Outputs, call, keys_of_ties, true_answer
 from problems.comparison import compare
 from problems.context import RankContext
 from problems.mesh import mesh_groups
-from problems.ranks import RankPool
+from problems.ranks import RankFailure, RankPool
+from problems.scene import Scene
 from problems.spec import Tolerance
 from problems.trials import correctness_trials
 
@@ -77,38 +79,59 @@ def screen(
     ranks: RankPool, name: str, profile: str, *, size: str = "tiny", secret: bytes = b"screen"
 ) -> list[Finding]:
     """Try every answer on every rank in every trial, in each of DTYPES; return a finding each."""
-    outcomes = {}
-    for dtype in DTYPES[profile]:
-        setting = Setting(
-            name=name,
-            profile=profile,
-            size=size,
-            dtype=dtype,
-            secret=secret,
-            device=ranks.device,
+    settings = {
+        dtype: Setting(
+            name=name, profile=profile, size=size, dtype=dtype, secret=secret, device=ranks.device
         )
-        outcomes[dtype] = ranks.run(outcomes_on_rank, setting)
+        for dtype in DTYPES[profile]
+    }
+    found = {d: _outcomes(ranks, setting) for d, setting in settings.items()}
     return [
-        _finding(profile, answer, {d: [o.get(answer) for o in by] for d, by in outcomes.items()})
-        for answer in ANSWERS
+        _finding(profile, answer, {dtype: by[answer] for dtype, by in found.items()})
+        for answer in answers(problems.load(name))
     ]
 
 
-def outcomes_on_rank(rank: int, world_size: int, setting: Setting) -> dict[str, Outcome]:
-    """Return this rank's outcome over all trials of every answer that applies."""
+def _outcomes(ranks: RankPool, setting: Setting) -> dict[str, list[Outcome | None]]:
+    """Return each rank's outcome of every answer in one dtype.
+
+    A wrong answer that raises is rejected for it: the ranks, of which some may still wait for it,
+    are ended, and the next answer gets new ones. Raises RankFailure of all others.
+    """
+    ranks.run(_prepare, setting)
+    found: dict[str, list[Outcome | None]] = {}
+    for answer in answers(problems.load(setting.name)):
+        try:
+            found[answer] = ranks.run(outcome_on_rank, setting, answer)
+        except RankFailure as failure:
+            if answer in HONEST:
+                raise
+            why = f"it fails: {str(failure).strip().splitlines()[-1]}"
+            found[answer] = [Outcome(error=inf, why=why)] * ranks.world_size
+    return found
+
+
+def _prepare(rank: int, world_size: int, setting: Setting) -> None:
+    _scenes(rank, world_size, setting)
+
+
+def outcome_on_rank(rank: int, world_size: int, setting: Setting, answer: str) -> Outcome | None:
+    """Return this rank's outcome of an answer over all trials; None where it does not apply."""
     scenes = _scenes(rank, world_size, setting)
-    tolerance = scenes[0].module.problem.tolerance(setting.profile, setting.dtype)
-    found: dict[str, Outcome] = {}
+    module = scenes[0].module
+    give, tolerance = (
+        answers(module)[answer],
+        module.problem.tolerance(setting.profile, setting.dtype),
+    )
+    found: Outcome | None = None
     for index, scene in enumerate(scenes):
-        others = scenes[index + 1 :] + scenes[:index]
-        for answer, give in ANSWERS.items():
-            got = give(scene, others)
-            if got is None:
-                continue
-            seen = outcome(scene.settled(got), scene.truth, tolerance)
-            if seen.why:
-                seen = replace(seen, why=f"trial {scene.context.spec.trial}, {seen.why}")
-            found[answer] = found.get(answer, Outcome()).worse_of(seen)
+        got = give(scene, scenes[index + 1 :] + scenes[:index])
+        if got is None:
+            continue
+        seen = outcome(scene.settled(got), scene.truth, tolerance)
+        if seen.why:
+            seen = replace(seen, why=f"trial {scene.context.spec.trial}, {seen.why}")
+        found = seen if found is None else found.worse_of(seen)
     return found
 
 
@@ -135,6 +158,7 @@ def _output_outcome(index: int, got: Tensor, expected: Tensor, tolerance: Tolera
     return Outcome(error=error, why=why)
 
 
+@lru_cache(maxsize=1)
 def _scenes(rank: int, world_size: int, setting: Setting) -> list[Scene]:
     module, profile = problems.load(setting.name), setting.profile
     problem, size = module.problem, module.problem.sizes[setting.size]

@@ -109,6 +109,11 @@ def empty(ctx: RankContext, d: Dims) -> dict[str, object]:
         ("dims_are_integers", replace(GOOD, dims=lambda m, n, w: Dims(m=m / 2, n=n)), "dims: m"),
         ("cost_is_positive_and_grows", replace(GOOD, cost=one_cost), "does not grow"),
         ("large_is_bound_by_data", replace(GOOD, cost=one_cost), "less than ten launches"),
+        (
+            "mutants_fit_the_reference",
+            replace(GOOD, slug="clip_grad_norm_no_ep"),
+            "is 0 times in the reference",
+        ),
         ("file_shape", replace(GOOD, keys=lambda *_: ()), "come together"),
     ],
 )
