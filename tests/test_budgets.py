@@ -51,6 +51,7 @@ LONG: dict[str, str] = {
         "tensor_parallel/fsdp_and_tp": "three matrices on a mesh",
         "tensor_parallel/ring_attention_tp": "a ring across a tensor-parallel mesh",
         "tensor_parallel/tp_muon_orthogonalization": "coefficients by name and by step",
+        "vocab_parallel/vocab_parallel_cross_entropy_loss": "logits that may be overwritten",
         "vocab_parallel/vocab_parallel_log_prob_topk": "logits with a safe top-p cut",
         "vocab_parallel/vocab_parallel_log_prob_topk_chunked": "logits with a safe top-p cut",
         "vocab_parallel/vocab_parallel_log_prob_topk_chunked_backward": "a safe top-p cut",
