@@ -47,7 +47,7 @@ def dims(m: int, n: int, world_size: int) -> Dims:
 
 
 def make_inputs(ctx: RankContext, d: Dims) -> dict[str, object]:
-    """Hardened: one word of each rank, often an edge, outweighs the others of half of the tokens."""
+    """Hardened: a word of each rank, often an edge, outweighs all others of every second token."""
     tokens = torch.arange(d.batch * d.seq).view(d.batch, d.seq)
     logits = ctx.randn(d.batch, d.seq, d.vocab // ctx.world_size)
     level = ctx.varied(torch.zeros(d.batch, d.seq, 1), spread=60.0, shared=True)
