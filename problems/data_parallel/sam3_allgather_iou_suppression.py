@@ -6,6 +6,16 @@ import torch.distributed as dist
 from problems.context import RankContext
 from problems.spec import EXACT_TOLERANCES, Cost, Dims, Problem, sizes
 
+# What makes a wrong rule visible with three objects: threshold, reverse, and the first other kind.
+_CASES = (
+    (0.7071, False, 0),
+    (0.7071, False, 2),
+    (0.4472, False, 1),
+    (0.7071, True, 1),
+    (0.4472, True, 0),
+    (0.4472, True, 2),
+)
+
 problem = Problem(
     number=81,
     title="All-gathered mask IoU suppression",
@@ -43,21 +53,34 @@ def dims(m: int, n: int, world_size: int) -> Dims:
 
 
 def make_inputs(ctx: RankContext, d: Dims) -> dict[str, object]:
+    """Hardened: the first objects of two ranks clash, seen at different times. Others are like
+    them, never seen or as early as one of the two, or overlap less and were seen last."""
     published = [(1 + (r + ctx.turn) % 3) * d.crowd for r in range(ctx.world_size)]
     counts = ctx.ragged(published, (d.crowd, 2 * d.crowd, 3 * d.crowd))
     mine, side = counts[ctx.rank], torch.arange(d.side)
     stripes = (side.view(-1, 1) + side + torch.arange(5).view(5, 1, 1)) % 5 == 0
-    patterns = ctx.varied(4.0 * stripes, spread=3.0, shared=True)
-    places = (torch.arange(mine) + ctx.rank) % 5  # stripes shift by object and rank, mod 5
-    frames = torch.arange(sum(counts)) % 5 - 1
-    masks = ctx.randn(mine, d.side, d.side) + patterns[places]
+    patterns = ctx.varied(4.0 * stripes, spread=8.0, shared=True)
+    objects, second = torch.arange(sum(counts)), counts[0]
+    frames = ctx.integers(objects % 5 - 1, -1, 5, shared=True)
+    places = ctx.integers(objects % 5, 0, 5, shared=True)
+    told = [0, second, *range(1, second), *range(second + 1, sum(counts))][:5]
+    threshold, reverse, kind = ctx.choose((0.7, False, 0), _CASES)
+    pair = ctx.sample(frames[:2], 4, shared=True)
+    others = torch.stack([pair.new_tensor(-1), pair.amin(), pair.new_tensor(4)]).roll(kind)
+    frames[told] = ctx.pick(frames[told], torch.cat([pair, others])[: len(told)])
+    places[told] = (frames[told] == 4).long()
+    first = sum(counts[: ctx.rank])
+    stripe = (torch.arange(mine) + ctx.rank) % 5  # stripes shift by object and rank, mod 5
+    scale, lift = ctx.spec.scale, ctx.spec.shift * (ctx.spec.scale - 1)
+    alike = scale * (0.68 * patterns[0] + 0.73 * patterns)[places[first : first + mine]] + lift
+    masks = ctx.randn(mine, d.side, d.side) + ctx.pick(patterns[stripe], alike)
     return {
         "low_res_masks_local": ctx.pick(masks - 1, masks),  # rounded after each step
         "obj_scores_local": ctx.varied(torch.linspace(-5, 5, mine), spread=5.0),
         "num_obj_per_gpu": counts,
-        "last_occluded": ctx.integers(frames, -1, 5, shared=True),
-        "iou_threshold": ctx.choose(0.7, (0.7071, 0.618)),
-        "reverse": ctx.choose(False, (False, True)),
+        "last_occluded": frames,
+        "iou_threshold": threshold,
+        "reverse": reverse,
         "group": None,
     }
 

@@ -41,6 +41,8 @@ def dims(m: int, n: int, world_size: int) -> Dims:
 
 
 def make_inputs(ctx: RankContext, d: Dims) -> dict[str, object]:
+    """Hardened: eps is a share of the mean square of the averaged rows, or a multiple."""
+    power = ctx.spec.scale**2 / ctx.world_size + ctx.spec.shift**2
     ctx.reseed_upstream(0)
     published = ctx.randn(d.hidden, shared=True)
     around_one = 1 + ctx.varied(torch.zeros(d.hidden), spread=0.3, shared=True)
@@ -48,7 +50,7 @@ def make_inputs(ctx: RankContext, d: Dims) -> dict[str, object]:
     return {
         "rs_input_1d": ctx.randn(ctx.world_size * d.rows * d.hidden),
         "gamma": ctx.pick(published, around_one),
-        "eps": ctx.choose(1e-5, (1e-5, 0.05)),
+        "eps": ctx.choose(1e-5, (1e-3 * power, 4 * power)),
     }
 
 

@@ -7,6 +7,8 @@ from problems.collectives import all_reduce_bytes
 from problems.context import RankContext
 from problems.spec import Cost, Dims, Problem, sizes, tolerances
 
+_Outputs = tuple[torch.Tensor, ...]
+
 problem = Problem(
     number=73,
     title="Vocab-parallel cross-entropy loss",
@@ -33,7 +35,8 @@ problem = Problem(
     known_issues=(
         "Upstream leaves the logits minus their maximum behind; a kernel need not.",
         "Upstream logits are small enough to need no stable softmax; hardened ones lie around "
-        "a level of their own for every token, of up to a few hundred.",
+        "a level of their own for every token, of up to a few hundred, and in half of the tokens "
+        "one word of each rank outweighs all others.",
     ),
 )
 
@@ -45,12 +48,17 @@ def dims(m: int, n: int, world_size: int) -> Dims:
 
 
 def make_inputs(ctx: RankContext, d: Dims) -> dict[str, object]:
+    """Hardened: a word of each rank, often an edge, outweighs all others of every second token."""
     tokens = torch.arange(d.batch * d.seq).view(d.batch, d.seq)
     logits = ctx.randn(d.batch, d.seq, d.vocab // ctx.world_size)
     level = ctx.varied(torch.zeros(d.batch, d.seq, 1), spread=60.0, shared=True)
     published = (tokens * 13 + 7 + ctx.spec.trial) % d.vocab
+    edges = torch.zeros_like(logits[0, 0])
+    edges[[0, -1]] = 2.0
+    luck = ctx.varied(logits) + edges
+    best = (luck == luck.amax(dim=-1, keepdim=True)) & (level > 0)
     return {
-        "vocab_parallel_logits": logits + level,
+        "vocab_parallel_logits": logits + level + best * (6 + 6 * ctx.spec.scale + luck),
         "target": ctx.integers(published, 0, d.vocab, shared=True),
         "group": None,
     }
@@ -79,13 +87,11 @@ def keys(
     vocab_parallel_logits: torch.Tensor,
     target: torch.Tensor,
     group: dist.ProcessGroup | None = None,
-) -> tuple[torch.Tensor, ...]:
+) -> _Outputs:
     return (target,)
 
 
-def settle(
-    got: tuple[torch.Tensor, ...], truth: tuple[torch.Tensor, ...], keys: tuple[torch.Tensor, ...]
-) -> tuple[torch.Tensor, ...]:
+def settle(got: _Outputs, truth: _Outputs, keys: _Outputs) -> _Outputs:
     """Whatever became of the logits is right."""
     return (*got[:-1], truth[-1])
 
