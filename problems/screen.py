@@ -8,7 +8,7 @@ atol = rtol = 1e-2, as PKB does.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from math import inf
 
@@ -71,7 +71,7 @@ class Finding:
     accepted: bool | None
     why: str
     errors: Mapping[str, float]
-    rms_errors: Mapping[str, float] = field(default_factory=dict)
+    rms_errors: Mapping[str, float]
 
     @property
     def as_it_should_be(self) -> bool:

@@ -36,11 +36,11 @@ problem = Problem(
     m_step=64,
     n_step=64,
     sizes=sizes(tiny=(256, 1024), large=(2048, 131072)),
-    tolerances=tolerances(float32=4e-5, bfloat16=0.13, float16=1.7e-2, rms={"bfloat16": 0.035}),
+    tolerances=tolerances(float32=4e-5, bfloat16=0.1, float16=1.3e-2, rms={"bfloat16": 0.045}),
     tolerance_reason="qkv, heads and products round to the run dtype: off by up to 0.019 in "
     "bfloat16, 0.036 where products are split as well (float16: 0.0045), float32 by 3e-6; inputs "
     "cut to the next smaller format by 0.34 in 16 bits, 0.027 in float32; "
-    "the rms of honest answers in bfloat16 is 0.027 at most, over int8 wires 0.045 or more",
+    "the rms of honest answers in bfloat16 is 0.039 at most, over int8 wires 0.05 or more",
     ranked_from=4,
     ranked_from_reason="on two ranks cp is 1: no other rank's tokens are attended to",
     known_issues=(
@@ -68,7 +68,7 @@ def make_inputs(ctx: RankContext, d: Dims) -> dict[str, object]:
         shapes = ((3 * inner, d.width), (d.width, inner))
         plain = [0.02 * ctx.randn(*shape, shared=True) for shape in shapes]
         layers.append([ctx.varied(w, spread=w.shape[1] ** -0.5, shared=True) for w in plain])
-    outward = ctx.gains(d.width, 1, share=1 / 8, shared=True)
+    outward = ctx.gains(d.width, 1, share=1 / 4, shared=True)
     w_qkv, w_o = layers[ctx.rank % d.tp]
     return {
         "hidden_states": chunks[ctx.rank // d.tp],

@@ -26,6 +26,7 @@ def finding(answer: str, *, accepted: bool | None, error: float = 0.5) -> Findin
         accepted=accepted,
         why="why",
         errors={} if accepted is None else {"float32": error},
+        rms_errors={} if accepted is None else {"float32": error / 4},
     )
 
 
