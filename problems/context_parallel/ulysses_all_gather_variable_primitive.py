@@ -37,9 +37,10 @@ def dims(m: int, n: int, world_size: int) -> Dims:
 
 
 def make_inputs(ctx: RankContext, d: Dims) -> dict[str, object]:
-    """Hardened: each rank lacks another number of parts of its length, 0 to W-1."""
+    """Hardened: each rank lacks another number of parts of its length, 0 to W+1, which on two ranks
+    does not tell what the other lacks."""
     gather_dim = ctx.choose(0, (0, 1))
-    missing = ctx.ragged([0] * ctx.world_size, range(ctx.world_size))[ctx.rank]
+    missing = ctx.ragged([0] * ctx.world_size, range(ctx.world_size + 2))[ctx.rank]
     shape = [d.m, d.n]
     shape[gather_dim] -= missing * (shape[gather_dim] // (2 * ctx.world_size + 1))
     return {"x": ctx.randn(*shape), "gather_dim": gather_dim, "group": None}

@@ -23,9 +23,9 @@ problem = Problem(
     "call.",
     outputs=("loss",),
     sizes=sizes(large=(32768, 1024)),
-    tolerances=tolerances(float32=2e-5, bfloat16=8e-3, float16=1e-3),
-    tolerance_reason="logits and partial sums may round to the run dtype; rounding of single "
-    "logits averages out over B*B of them",
+    tolerances=tolerances(float32=2e-5, bfloat16=7e-3, float16=1e-3),
+    tolerance_reason="logits and partial sums may round to the run dtype: off by 0.0046 in "
+    "bfloat16, 0.0005 in float16; texts sent in fp8 or int8 are off by 0.0068 and more",
     known_issues=(
         "Under `upstream`, scale 10 and bias -10 hide the remote blocks below the tolerance: a "
         "kernel without any communication passes.",
@@ -38,14 +38,30 @@ def dims(m: int, n: int, world_size: int) -> Dims:
 
 
 def make_inputs(ctx: RankContext, d: Dims) -> dict[str, object]:
-    image, text = ctx.randn(d.batch, d.width), ctx.randn(d.batch, d.width)
-    topic = ctx.filled(0.0, 1, d.width, shared=True)
-    image_leaning, text_leaning = ctx.filled(0.0, 1, 1), ctx.filled(0.0, 1, 1)
+    """Hardened: the loss is decided by a few images and texts that share two columns with those of
+    all ranks. Columns of one size for images have another for texts, so that no block of values has
+    one scale; other images are like their own text."""
+    published = ctx.randn(d.batch, d.width), ctx.randn(d.batch, d.width)
+    own, topic = ctx.varied(published[0]), ctx.varied(published[0][:1], spread=0.2, shared=True)
+    order = ctx.varied(torch.zeros(-(-d.width // 2), 2), shared=True).argsort(dim=-1)
+    size = 4.0 ** (2 * order - 1).flatten()[: d.width].to(ctx.dtype)
+    window = ctx.integers(torch.zeros(1, dtype=torch.int64), 0, d.width // 2, shared=True)
+    shown = torch.arange(d.width, device=ctx.device) // 2 == window
+    topic = (shown * (1 + topic)).mul((d.width / 2) ** 0.5)
+    place = ctx.sample(torch.arange(d.batch).view(-1, 1), d.batch)
+    few = ctx.ragged([1] * ctx.world_size, (1, 2))[ctx.rank]
+
+    def features(chosen: torch.Tensor) -> torch.Tensor:
+        leaning = (0.92 + ctx.varied(torch.zeros(d.batch, 1), spread=0.04)).clamp(max=0.99) * chosen
+        return (1 - leaning.square()).sqrt() * own + leaning * topic
+
+    image, text = features(place >= d.batch - 8) / size, features(place < few) * size
+    image, text = ctx.pick(published, (image, text))
     return {
-        "image_features": torch.nn.functional.normalize(image + image_leaning * topic, dim=-1),
-        "text_features": torch.nn.functional.normalize(text + text_leaning * topic, dim=-1),
-        "logit_scale": ctx.choose(10.0, (10.0, 5.0, 20.0)),
-        "logit_bias": ctx.choose(-10.0, (-1.0, 0.0, -2.0)),
+        "image_features": torch.nn.functional.normalize(image, dim=-1),
+        "text_features": torch.nn.functional.normalize(text, dim=-1),
+        "logit_scale": ctx.choose(10.0, (400.0, 420.0, 440.0)),
+        "logit_bias": ctx.choose(-10.0, (-37.0, -35.0, -36.0)),
         "group": None,
     }
 
