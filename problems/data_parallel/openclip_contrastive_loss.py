@@ -47,7 +47,7 @@ def make_inputs(ctx: RankContext, d: Dims) -> dict[str, object]:
     size = 4.0 ** (2 * order - 1).flatten()[: d.width].to(ctx.dtype)
     window = ctx.integers(torch.zeros(1, dtype=torch.int64), 0, d.width // 2, shared=True)
     shown = torch.arange(d.width, device=ctx.device) // 2 == window
-    topic = shown * (1 + topic) * (d.width / 2) ** 0.5
+    topic = (shown * (1 + topic)).mul((d.width / 2) ** 0.5)
     place = ctx.sample(torch.arange(d.batch).view(-1, 1), d.batch)
     few = ctx.ragged([1] * ctx.world_size, (1, 2))[ctx.rank]
 
