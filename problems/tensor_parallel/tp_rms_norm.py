@@ -36,11 +36,12 @@ def dims(m: int, n: int, world_size: int) -> Dims:
 
 def make_inputs(ctx: RankContext, d: Dims) -> dict[str, object]:
     """Hardened tokens lean away from zero on each rank differently, so that no rank can tell the
-    mean square of the others from its own; epsilon is a share of that."""
+    mean square of the others from its own; epsilon is a share of that. Few tokens are large."""
     features, gain = ctx.randn(d.m, d.n), ctx.randn(d.n)
     power = 2 * ctx.spec.scale**2 + 4 * ctx.spec.shift**2
+    large = ctx.gains(d.m, 1, share=1 / 8, shared=True)
     return {
-        "local_hidden_states": features + ctx.filled(0.0, d.m, 1),
+        "local_hidden_states": (features + ctx.filled(0.0, d.m, 1)) * large,
         "local_weight": gain,
         "variance_epsilon": ctx.choose(1e-5, (1e-4 * power, 0.5 * power)),
     }
