@@ -73,7 +73,7 @@ def test_a_cell_takes_only_numbers_and_escapes_the_rest() -> None:
 
 
 def test_a_category_begins_with_an_edge() -> None:
-    drawn = matrix_rows.row_cells(7, (cell(2, 2.5), cell(3)), ((1, 2), (3, 4)), "")
+    drawn = matrix_rows.row_cells(7, (cell(2, 2.5), cell(3, mode=None)), ((1, 2), (3, 4)), "")
     kinds = re.findall('<td class="([^"]+)"', drawn)
     assert kinds == ["o g", "z", "o g", "o"]
 

@@ -163,7 +163,7 @@ def test_the_page_of_a_run_says_what_it_establishes(checked: Submission, client:
     assert right
     assert wrong
     text = client.get(f"/runs/{right.pk}").text
-    assert "checked on one device: right, not timed" in text
+    assert "checked on one device</span>: right, not timed" in text
     assert "/methodology#placement" in text
     assert '<h2 id="speed">' not in text
     assert "Timed batches" not in text
