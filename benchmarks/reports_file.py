@@ -17,7 +17,7 @@ from evaluator.messages.job import Device, Job
 from evaluator.messages.report import Report
 from tests.evaluator.kernel_files import KernelFile, all_in
 
-JUDGED_ON = ("world_size", "size", "dtype", "profile", "device")
+JUDGED_ON = ("world_size", "size", "dtype", "profile", "device", "placement")
 
 
 @dataclass(frozen=True, kw_only=True)

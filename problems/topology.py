@@ -111,6 +111,11 @@ def hardware_text(hardware: HardwareClass) -> str:
             f"({hardware.title}). No GPU and no NVLink: ranks exchange data through the host's "
             "memory, with gloo."
         )
+    if hardware.ranks == 1:
+        return (
+            f"One {gpu_called(hardware.title)}, which all ranks share, each as its only GPU: what "
+            f"is right is told there, and not how fast it is. {NO_MULTICAST}"
+        )
     node = nodes().get(gpu_called(hardware.title).removeprefix("NVIDIA "))
     if node is None:
         return (

@@ -53,7 +53,7 @@ def hand_in(request: HttpRequest, form: SubmitForm) -> Accepted:
         notes=data["notes"],
         link=data["link"],
     )
-    wanted = ("hardware", "world_size", "size", "dtype", "profile")
+    wanted = ("hardware", "world_size", "size", "dtype", "profile", "placement")
     requested = TargetRequest(**{name: data[name] or None for name in wanted})
     key = request.POST.get("key", "")[:200] or None
     return accept(request.user, metadata, candidates(data), requested, idempotency_key=key)

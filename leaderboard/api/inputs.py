@@ -8,7 +8,7 @@ from rest_framework import serializers
 from rest_framework.request import Request
 
 from leaderboard.models import Harness, Visibility
-from leaderboard.models.choices import BACKENDS, DEVICES, DTYPES, ISOLATIONS, PROFILES
+from leaderboard.models.choices import BACKENDS, DEVICES, DTYPES, ISOLATIONS, PLACEMENTS, PROFILES
 from leaderboard.models.submissions import MAX_COST_USD, MAX_LINK, MAX_NOTES, MAX_STEP_BUDGET
 
 # Fields by name, each with the Python value of its kind.
@@ -58,6 +58,7 @@ class SubmissionIn(Input):
     size = serializers.CharField(max_length=32, required=False)
     dtype = serializers.ChoiceField(choices=DTYPES, required=False)
     profile = serializers.ChoiceField(choices=PROFILES, required=False)
+    placement = serializers.ChoiceField(choices=PLACEMENTS, required=False)
 
     def validate(self, attrs: dict[str, object]) -> dict[str, object]:
         single = {"problem", "backend", "source"}

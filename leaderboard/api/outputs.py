@@ -95,6 +95,7 @@ class RunLineOut(Output):
     dtype = serializers.CharField()
     profile = serializers.CharField()
     device = serializers.CharField()
+    placement = serializers.CharField()
     status = serializers.CharField()
     phase = serializers.CharField(allow_null=True)
     verdict = serializers.CharField(allow_null=True)

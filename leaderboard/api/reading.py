@@ -41,7 +41,7 @@ from leaderboard.models import (
 from leaderboard.models.runs import RunQuerySet
 from leaderboard.models.submissions import SubmissionQuerySet
 from leaderboard.read_model import baselines, problem_results, topologies
-from leaderboard.read_model.columns import DEFAULT_SORT, SORTS, as_record, placed
+from leaderboard.read_model.columns import SORTS, as_record, placed, usual_sort
 from leaderboard.read_model.filters import BOARD_PARAMETERS, board_query
 from leaderboard.read_model.queue_counts import by_hardware
 from problems.topology import records
@@ -174,6 +174,7 @@ def kernel(request: Request, digest: str) -> Response:
     parameters=[
         OpenApiParameter("problem", str, description="Number or slug."),
         OpenApiParameter("submission", int),
+        OpenApiParameter("placement", str),
         OpenApiParameter("status", str),
         OpenApiParameter("verdict", str),
     ],
@@ -186,6 +187,8 @@ def runs(request: Request) -> Response:
         rows = rows.filter(kernel__problem=Problem.objects.called(wanted["problem"]))
     if "submission" in wanted:
         rows = rows.filter(kernel__submission=_number(wanted["submission"], "submission"))
+    if "placement" in wanted:
+        rows = rows.filter(placement=wanted["placement"])
     ended = (wanted.get("status"), wanted.get("verdict"))
     if not {"problem", "submission"} & set(wanted):
         return _page(request, _ended(rows, "verdict", *ended), outputs.RunLineOut)
@@ -262,8 +265,8 @@ def report(request: Request, run_id: UUID) -> Response:
 def leaderboard(request: Request) -> Response:
     """Take the parameters of the page /, and say what it shows."""
     try:
-        sort = choice(request._request, "sort", SORTS, DEFAULT_SORT)
         query = board_query(request._request)
+        sort = choice(request._request, "sort", SORTS, usual_sort(query.setting))
     except BadQuery as error:
         raise RequestError("bad_query", error.message, error.fix) from None
     rows = placed([*query.judged(), *query.claimed(query.claims())], sort)

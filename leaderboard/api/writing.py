@@ -27,7 +27,7 @@ from leaderboard.submissions.intake import Metadata, accept
 from leaderboard.submissions.sources import Candidate, decoded, from_members
 from leaderboard.submissions.target_selection import TargetRequest
 
-TARGET_FIELDS = ("device", "hardware", "world_size", "size", "dtype", "profile")
+TARGET_FIELDS = ("device", "hardware", "world_size", "size", "dtype", "profile", "placement")
 
 
 @extend_schema(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from itertools import groupby
+from typing import NamedTuple
 from urllib.parse import parse_qsl
 
 from django.http import HttpRequest
@@ -21,7 +22,6 @@ from leaderboard.publishing import citing
 from leaderboard.read_model.boards import Setting
 from leaderboard.read_model.columns import (
     CSV_COLUMNS,
-    DEFAULT_SORT,
     SORTS,
     WORDS,
     Column,
@@ -33,6 +33,7 @@ from leaderboard.read_model.columns import (
     known_to_any,
     label_at,
     placed,
+    usual_sort,
 )
 from leaderboard.read_model.filters import (
     BOARD_PARAMETERS,
@@ -48,14 +49,24 @@ FEW_ROWS = 3
 # Of submissions judged here; baselines and claims stand on every page.
 ROWS_A_PAGE = 100
 PARAMETERS = ("sort", *BOARD_PARAMETERS, PAGE)
+
+
+class Order(NamedTuple):
+    """Holds by what a board is sorted, and by what it is where its address does not say."""
+
+    sort: str
+    usual: str
+
+
 # Of how good a row is, and of how it was made.
 Sides = tuple[Columns, Columns]
 
 
 @public_page(*PARAMETERS)
 def board(request: HttpRequest) -> Page:
-    sort = choice(request, "sort", SORTS, DEFAULT_SORT)
     query = board_query(request)
+    usual = usual_sort(query.setting)
+    sort = choice(request, "sort", SORTS, usual)
     ours, claims = query.judged(), query.claims()
     rows = placed([*ours, *query.claimed(claims)], sort)
     ranked = [row for row in rows if kind_of(row.entry) == "judged"]
@@ -72,16 +83,19 @@ def board(request: HttpRequest) -> Page:
             "filters": query.controls,
             "slider": query.slider,
             "p": f"{query.p:g}",
-            "sort": "" if sort == DEFAULT_SORT else sort,
-            "chips": chips((query.slider, *query.controls), url("board"), _pairs(address, sort)),
+            "sort": "" if sort == usual else sort,
+            "chips": chips(
+                (query.slider, *query.controls), url("board"), _pairs(address, sort, usual)
+            ),
             "figures": board_figures(query, ours, claims, address),
             "where": [pair for pair in parse_qsl(address) if pair[0] in SETTING_FILTERS],
             "cite": cite(request, address),
             "citation": claims[0].citation if claims else "",
             "links": part.links,
+            "is_timed": query.setting is None or query.setting.is_timed,
             **counted(query, rows, part),
             **table_context(rows, part, columns, query.tail),
-            **heads(columns, sort, query.p, address),
+            **heads(columns, Order(sort, usual), query.p, address),
         },
         data=lambda: {"setting": setting, "p": query.p, "rows": [as_record(row) for row in rows]},
         table=Table(columns=CSV_COLUMNS, rows=csv_rows(rows)),
@@ -122,6 +136,7 @@ def in_words(setting: Setting | None) -> str:
         f"{setting.world_size} ranks of {setting.hardware_id}, {setting.dtype}, "
         f"size {setting.size}, {setting.profile} inputs, judge version {setting.judge_version}"
         f"{judge_now(setting.judge_version)}"
+        f"{'' if setting.is_timed else ', all ranks on one device: checked, not timed'}"
     )
 
 
@@ -157,12 +172,12 @@ def columns_of(rows: Iterable[Placed]) -> Sides:
     return left, tuple(column for column in columns if column.group == "how")
 
 
-def heads(columns: Sides, sort: str, p: float, address: str) -> dict[str, object]:
+def heads(columns: Sides, order: Order, p: float, address: str) -> dict[str, object]:
     left, right = columns
     return {
-        "left": headings(left, sort, p, address),
-        "right": headings(right, sort, p, address),
-        "words": {one.key: heading(one, one.label, sort, address) for one in WORDS},
+        "left": headings(left, order, p, address),
+        "right": headings(right, order, p, address),
+        "words": {one.key: heading(one, one.label, order, address) for one in WORDS},
         "fast_wide": sum(column.group == "fast" for column in left),
         "right_wide": sum(column.group == "right" for column in left),
         "how_wide": len(right) + 2,
@@ -183,10 +198,12 @@ def row_context(row: Placed, columns: Sequence[Column]) -> dict[str, object]:
     }
 
 
-def headings(columns: Iterable[Column], sort: str, p: float, address: str) -> list[dict[str, str]]:
+def headings(
+    columns: Iterable[Column], order: Order, p: float, address: str
+) -> list[dict[str, str]]:
     return [
         {
-            **heading(column, label_at(column, p), sort, address),
+            **heading(column, label_at(column, p), order, address),
             "unit": column.unit,
             "group": column.group,
         }
@@ -194,11 +211,12 @@ def headings(columns: Iterable[Column], sort: str, p: float, address: str) -> li
     ]
 
 
-def heading(by: Column | Words, label: str, sort: str, address: str) -> dict[str, str]:
+def heading(by: Column | Words, label: str, order: Order, address: str) -> dict[str, str]:
     """Return a header that links to the board sorted by its column, in the other order where it is
     sorted by that already."""
+    sort, usual = order
     turned = f"-{by.key}" if sort == by.key else by.key
-    parts = (address, "" if turned == DEFAULT_SORT else f"sort={turned}")
+    parts = (address, "" if turned == usual else f"sort={turned}")
     query = "&".join(filter(None, parts))
     falls = by.falls != sort.startswith("-")
     direction = "descending" if falls else "ascending"
@@ -209,6 +227,6 @@ def heading(by: Column | Words, label: str, sort: str, address: str) -> dict[str
     }
 
 
-def _pairs(address: str, sort: str) -> dict[str, str]:
+def _pairs(address: str, sort: str, usual: str) -> dict[str, str]:
     found = dict(parse_qsl(address))
-    return found if sort == DEFAULT_SORT else {**found, "sort": sort}
+    return found if sort == usual else {**found, "sort": sort}

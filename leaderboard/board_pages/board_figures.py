@@ -144,12 +144,13 @@ def board_figures(
     string."""
     models = best_of(ours, MOST_BARS)
     made = []
-    if models or claimed_figures.curves(claims):
+    timed = [entry for entry in models if entry.score.is_timed]
+    if timed or claimed_figures.curves(claims):
         made.append(framed(fast_p, address, says=curves_say(claims)))
     more = any(entry.score.k > 1 for entry in models[:MOST_CURVES])
     if more or claimed_figures.chances(claims, query.p):
         made.append(framed(chances, address, says=chances_say(query.p, claims)))
-    if any(entry.score.correct for entry in models[:MOST_BOXES]):
+    if any(entry.score.correct for entry in timed[:MOST_BOXES]):
         made.append(framed(spreads, address))
     if any(entry.utilisation is not None for entry in models[:MOST_CURVES]):
         made.append(framed(utilisations, address))
@@ -159,13 +160,14 @@ def board_figures(
 
 
 def best_of(entries: Iterable[Entry], most: int) -> list[Entry]:
-    """Return the best entries by fast_p@1, at most `most`; details of others need not be read."""
+    """Return at most `most` entries, the best by their headline; details of others need not be
+    read."""
     return boards.alone(_first(entries, most))
 
 
 def _first(entries: Iterable[Entry], most: int) -> list[Entry]:
     models = [entry for entry in entries if not entry.baseline]
-    return scores.in_order(models, lambda entry: entry.score.fast_at_1)[:most]
+    return scores.in_order(models, lambda entry: entry.headline)[:most]
 
 
 def drawn_models(entries: Iterable[Entry], claims: Iterable[Claim] = ()) -> list[str]:
@@ -203,6 +205,7 @@ def fast_p_curves(entries: Sequence[Entry], claims: Sequence[Claim], scored: int
             shares=tuple(scores.fast_curve(entry.results, scored, CURVE_POINTS)),
         )
         for entry, name in named(best_of(entries, MOST_CURVES))
+        if entry.score.is_timed
     ]
     return ours + claimed_figures.curves(claims)
 
@@ -220,7 +223,10 @@ def chances_of(
     for entry, name in named(best):
         ks = tuple(range(1, entry.score.k + 1))
         passing = tuple(scores.share_passing(entry.results, scored, k) for k in ks)
-        fast = tuple(scores.share_fast(entry.results, scored, k, p) for k in ks)
+        fast = tuple(
+            scores.share_fast(entry.results, scored, k, p) if entry.score.is_timed else None
+            for k in ks
+        )
         own = Chances(model=entry.model, name=name, samples=ks, passing=passing, fast=fast)
         made.append(own)
     return made + published

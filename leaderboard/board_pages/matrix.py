@@ -31,7 +31,7 @@ from leaderboard.delivery.paging import PAGE, PagePart, part_of, part_url
 from leaderboard.kit.links import url
 from leaderboard.read_model import boards
 from leaderboard.read_model.boards import Entry, Setting
-from leaderboard.read_model.columns import DEFAULT_SORT, Placed, placed
+from leaderboard.read_model.columns import Placed, placed, usual_sort
 from leaderboard.read_model.filters import (
     BOARD_PARAMETERS,
     SETTING_FILTERS,
@@ -52,7 +52,7 @@ ROWS_A_PAGE = 25
 @public_page(*PARAMETERS)
 def models_by_problems(request: HttpRequest) -> Page:
     query = board_query(request)
-    rows = placed(query.judged(ahead=("solved",)), DEFAULT_SORT)
+    rows = placed(query.judged(ahead=("solved",)), usual_sort(query.setting))
     others = [name for name in BOARD_PARAMETERS if name != "category"]
     asked = asked_for(query.scope)
     groups = grouped(asked, url("matrix"), canonical_query(request, others))
@@ -67,7 +67,7 @@ def models_by_problems(request: HttpRequest) -> Page:
         "groups": groups,
         "is_wide": len(columns) <= matrix_rows.FEW_COLUMNS,
         "unscored": sum(not one.scored for one in columns),
-        "legend": matrix_rows.LEGEND,
+        "legend": matrix_rows.legend(is_timed=query.setting is None or query.setting.is_timed),
         "solved": matrix_rows.solved_cells((row.entry for row in rows), columns),
         "rows": [
             _row(entry, numbers, where, query.tail)
@@ -138,7 +138,8 @@ def _row(entry: Entry, numbers: Numbers, where: str, tail: str) -> tuple[RowHead
 def row(request: HttpRequest, submission: int) -> HttpResponse:
     """Redirect to the part of the matrix that holds a submission, under the same filters."""
     try:
-        rows = placed(board_query(request).judged(), DEFAULT_SORT)
+        query = board_query(request)
+        rows = placed(query.judged(), usual_sort(query.setting))
     except BadQuery as error:
         return bad_query(error, "html")
     at = next((n for n, row in enumerate(rows) if row.entry.submission == submission), None)

@@ -31,12 +31,20 @@ TWICE = Mark(code="z", glyph="⇑", words="right, at least twice as fast")
 FASTER = Mark(code="y", glyph="↑", words="right and faster")
 UNSURE = Mark(code="x", glyph="≈", words="right, not surely faster")
 HALF = Mark(code="w", glyph="⇓", words="right, less than half as fast")
+CHECKED = Mark(code="v", glyph="✓", words="right, not timed")
 FAILURES: Mapping[str, Mark] = {
     ending.mode: Mark(code=ending.letter, glyph=ending.letter.upper(), words=ending.mode)
     for ending in ENDINGS
     if ending.mode != CORRECT
 }
-LEGEND: tuple[Mark, ...] = (TWICE, FASTER, UNSURE, HALF, *FAILURES.values())
+
+
+def legend(*, is_timed: bool) -> tuple[Mark, ...]:
+    """Return the marks that a matrix may have."""
+    right = (TWICE, FASTER, UNSURE, HALF) if is_timed else (CHECKED,)
+    return (*right, *FAILURES.values())
+
+
 # Nothing was judged there; with an edge where a category begins.
 UNMARKED = ('<td class="o">·</td>', '<td class="o g">·</td>')
 UNSCORED = ('<td class="o">–</td>', '<td class="o g">–</td>')
@@ -81,7 +89,7 @@ def mark_of(cell: Marked) -> Mark | None:
     """Return the mark of a cell, None where it has none; faster means the same as for fast_1: with
     the whole interval."""
     if cell.best_speedup is None or cell.best_low is None:
-        return FAILURES.get(cell.mode or "")
+        return CHECKED if cell.mode == CORRECT else FAILURES.get(cell.mode or "")
     if cell.best_low > 1.0:
         return TWICE if cell.best_speedup >= 2.0 else FASTER
     return UNSURE if cell.best_speedup >= 0.5 else HALF

@@ -32,7 +32,7 @@ from leaderboard.metrics.verdicts import words
 from leaderboard.models import Problem, Run
 from leaderboard.read_model import boards
 from leaderboard.read_model.boards import Setting
-from leaderboard.read_model.columns import DEFAULT_SORT, Placed, placed
+from leaderboard.read_model.columns import Placed, placed, usual_sort
 from leaderboard.read_model.filters import (
     SETTING_FILTERS,
     Filter,
@@ -73,7 +73,7 @@ def submissions(request: HttpRequest) -> Page:
     problems, titles = scored_problems(setting)
     ahead = DETAILS if asked_for(request) else ()
     entries = boards.judged(setting, len(problems), ahead=ahead) if setting else []
-    rows = placed(entries, DEFAULT_SORT)
+    rows = placed(entries, usual_sort(setting))
     sides, absent, places = chosen(request, rows)
     where = canonical_query(request, (*SETTING_FILTERS,))
     tail = setting_tail(setting, settings)
@@ -238,6 +238,8 @@ def score_rows(found: Sequence[Comparison], sides: Sequence[Placed]) -> list[dic
             [cells.ratio_cell(m.geometric_mean) for m in marks],
         ),
     ]
+    if not marks[0].is_timed:
+        rows = [row for row in rows if row[0] in ("pass@1", "Solved", "Solved by no other")]
     return [{"name": name, "unit": unit, "cells": cells.joined(row)} for name, unit, row in rows]
 
 

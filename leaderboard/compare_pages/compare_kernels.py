@@ -12,7 +12,7 @@ from leaderboard.compare_pages.side_by_side import LETTERS, ComparedOutcome, are
 from leaderboard.delivery.pages import BadQuery, Crumb, Page, Table, public_page
 from leaderboard.kit.json_types import JsonDict
 from leaderboard.kit.links import kernel_at, url
-from leaderboard.metrics.verdicts import state, words
+from leaderboard.metrics.verdicts import state, verdict_words
 from leaderboard.models import Kernel, Run, Source, Visibility
 from leaderboard.read_model.boards import SETTING_FIELDS, Setting
 from leaderboard.read_model.filters import setting_query
@@ -143,6 +143,10 @@ def ratio_of(first: Run | None, other: Run | None) -> JsonDict | None:
     return {"value": first.speedup / other.speedup, "is_apart": are_apart(*outcomes)}
 
 
+def _verdict(run: Run) -> str:
+    return verdict_words(run.verdict or "", is_timed=run.is_timed)
+
+
 def _side(letter: str, use: Kernel, run: Run | None) -> JsonDict:
     problem = use.problem
     return {
@@ -159,7 +163,9 @@ def _side(letter: str, use: Kernel, run: Run | None) -> JsonDict:
         "run": str(run.pk) if run else None,
         "run_url": run.get_absolute_url() if run else None,
         "verdict": run.verdict if run else None,
-        "verdict_text": words(run.verdict or "") if run else "not judged",
+        "verdict_text": verdict_words(run.verdict or "", is_timed=run.is_timed)
+        if run
+        else "not judged",
         "state": state(run.verdict if run else None),
         **{name: getattr(run, name) if run else None for name in TIMES},
         "mechanisms": list(run.mechanisms) if run else [],

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from leaderboard.metrics import scores
-from leaderboard.metrics.verdicts import state, words
+from leaderboard.metrics.verdicts import state, verdict_words
 from leaderboard.read_model.boards import Cell
 from leaderboard.read_model.columns import Placed
 
@@ -41,7 +41,7 @@ class ComparedOutcome:
 
     @property
     def words(self) -> str:
-        return words(self.verdict)
+        return verdict_words(self.verdict, is_timed=self.speedup is not None)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,7 +63,7 @@ class Comparison:
 
     @property
     def solved(self) -> tuple[bool, ...]:
-        return tuple(one is not None and one.speedup is not None for one in self.outcomes)
+        return tuple(one is not None and one.verdict == "ok" for one in self.outcomes)
 
 
 @dataclass(frozen=True, kw_only=True)

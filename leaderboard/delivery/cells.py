@@ -15,12 +15,13 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from leaderboard.kit.visible import visible
-from leaderboard.metrics.scores import Interval
+from leaderboard.metrics.intervals import Interval
 
 Number = float | int | None
 
 MISSING = "–"
 _MISSING_CELL = SafeString(f'<td class="num none">{MISSING}</td>')
+NOT_TIMED = SafeString('<td class="num none">not timed</td>')  # as it was only checked
 _BYTE_UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 _COUNT_UNITS = ("", "k", "M", "G", "T", "P")
 _MARKS_A_ROW = 20
@@ -186,8 +187,7 @@ def any_cell(value: object) -> SafeString:
     if isinstance(value, str):
         return format_html("<td><bdi>{}</bdi></td>", visible(value))
     number = _checked(value)
-    is_count = isinstance(value, int)
-    return count_cell(number) if is_count else _cell(number, significant)
+    return count_cell(number) if isinstance(value, int) else _cell(number, significant)
 
 
 @_drawn_once

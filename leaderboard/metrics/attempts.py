@@ -24,6 +24,7 @@ class JudgedRun(NamedTuple):
     dtype: str
     profile: str
     judge_version: str
+    placement: str
     kernel__attempt: int
     id: UUID
     verdict: str
@@ -65,8 +66,8 @@ def uses_nccl(flags: Iterable[str], mechanisms: Iterable[str]) -> bool:
 
 def summed(attempts: Sequence[Entry]) -> JsonDict:
     """Return what a Summary holds besides its place."""
-    correct = [entry for entry in attempts if entry["speedup"] is not None]
-    best = max(correct, key=lambda entry: entry["speedup"], default={})
+    correct = [entry for entry in attempts if entry["verdict"] == "ok"]
+    best = max(correct, key=lambda entry: entry["speedup"] or 0.0, default={})
     taken = [us for entry in attempts if (us := entry["baseline_us"]) is not None]
     return {
         "made": len(attempts),

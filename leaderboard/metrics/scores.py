@@ -16,9 +16,10 @@ from itertools import pairwise, repeat
 from operator import itemgetter
 from typing import Any, NamedTuple, TypeVar
 
+from leaderboard.metrics.intervals import Interval, wilson_interval
+
 Item = TypeVar("Item")
 
-Z_95 = 1.959963984540054
 TIE_DIGITS = 9
 _IS_POSITIVE = (0.0).__lt__
 
@@ -28,7 +29,8 @@ class Attempts:
     """Holds what is known of one problem: attempts judged, and the speedup of each correct one.
 
     `lows` are the lower ends of the speedups' intervals; without them the speedups themselves
-    count. Raises ValueError where these contradict each other.
+    count. `checked` are correct too, but were not timed. Raises ValueError where these contradict
+    each other.
     """
 
     problem: int
@@ -36,9 +38,10 @@ class Attempts:
     made: int
     speedups: tuple[float, ...] = ()
     lows: tuple[float, ...] = ()
+    checked: int = 0
 
     def __post_init__(self) -> None:
-        if self.made < len(self.speedups):
+        if self.made < self.correct:
             raise ValueError("more correct attempts than attempts made")
         if not all(map(_IS_POSITIVE, self.speedups)):
             raise ValueError("a speedup must be positive")
@@ -47,7 +50,7 @@ class Attempts:
 
     @property
     def correct(self) -> int:
-        return len(self.speedups)
+        return len(self.speedups) + self.checked
 
     @property
     def sure(self) -> tuple[float, ...]:
@@ -59,17 +62,13 @@ class Attempts:
         return sum(map(float(p).__lt__, self.sure))
 
 
-class Interval(NamedTuple):
-    low: float
-    high: float
-
-
 # Boards make these by the hundred, and tuples are made five times as fast as dataclasses.
 class Score(NamedTuple):
     """Holds one row of a board. A share is None where fewer than k samples a problem were drawn.
 
     Some kernels that are `likely_faster` than p are not distinguishable from it and so are not
-    among the `faster` ones; `likely_fast_at_1` is fast_p@1 with them.
+    among the `faster` ones; `likely_fast_at_1` is fast_p@1 with them. Unless kernels are timed
+    (`is_timed`) nothing is known of how fast they are.
     """
 
     scored: int
@@ -86,6 +85,7 @@ class Score(NamedTuple):
     likely_fast_at_1: float | None = None
     faster: int = 0
     likely_faster: int = 0
+    is_timed: bool = True
 
 
 @functools.lru_cache(maxsize=4096)
@@ -125,25 +125,6 @@ def geometric_mean_speedup(results: Iterable[Attempts]) -> float | None:
     return geometric_mean(mean for mean in per_problem if mean is not None)
 
 
-@functools.lru_cache(maxsize=4096)
-def wilson_interval(share: float, n: int) -> Interval | None:
-    """Return the 95 % score interval of a share of n problems.
-
-    Problems with several attempts have values between 0 and 1 and so at most the variance of a
-    coin: for them the interval is wider than it need be, never narrower.
-    """
-    if not n:
-        return None
-    if not 0.0 <= share <= 1.0:
-        raise ValueError(f"a share lies between 0 and 1, not {share}")
-    spread = Z_95**2 / n
-    centre = (share + spread / 2) / (1 + spread)
-    half = Z_95 / (1 + spread) * math.sqrt(share * (1 - share) / n + spread / (4 * n))
-    return Interval(
-        low=min(share, max(0.0, centre - half)), high=max(share, min(1.0, centre + half))
-    )
-
-
 class Sums(NamedTuple):
     """Adds up over problems all that a score needs besides how many of them are scored.
 
@@ -164,7 +145,7 @@ class Sums(NamedTuple):
 
 class Counts(NamedTuple):
     """Counts attempts at a problem: made, correct, surely and likely faster than p (the latter as
-    published tables do), and the mean logarithm of the speedups, None where none is correct."""
+    published tables do), and the mean logarithm of the speedups, None where there is none."""
 
     made: int
     correct: int
@@ -174,18 +155,20 @@ class Counts(NamedTuple):
 
 
 def counts(result: Attempts, p: float = 1.0) -> Counts:
-    return counts_of(result.made, result.speedups, result.sure, p)
+    return counts_of((result.made, result.correct), result.speedups, result.sure, p)
 
 
-def counts_of(made: int, speedups: Sequence[float], sure: Sequence[float], p: float) -> Counts:
-    """Count attempts by their speedups and the lower ends (`sure`) of these."""
-    right, is_above = len(speedups), float(p).__lt__
+def counts_of(
+    counted: tuple[int, int], speedups: Sequence[float], sure: Sequence[float], p: float
+) -> Counts:
+    """Count attempts by their speedups and the lower ends (`sure`) of these; `counted` are those
+    made and the correct ones."""
+    is_above = float(p).__lt__
     return Counts(
-        made,
-        right,
+        *counted,
         sum(map(is_above, sure)),
         sum(map(is_above, speedups)),
-        math.fsum(map(math.log, speedups)) / right if right else None,
+        math.fsum(map(math.log, speedups)) / len(speedups) if speedups else None,
     )
 
 
@@ -230,24 +213,31 @@ def score(results: Sequence[Attempts], scored: int, *, k: int = 1, p: float = 1.
     return score_of(sums(results, k=k, p=p), scored, k=k, p=p)
 
 
-def score_of(summed: Sums, scored: int, *, k: int, p: float = 1.0) -> Score:
-    """Return the score of these sums, which were made with the same `k` and `p`."""
-    share = summed.pass_at_1 / scored if scored else None
+def score_of(summed: Sums, scored: int, *, k: int, p: float = 1.0, is_timed: bool = True) -> Score:
+    """Return the score of these sums, which were made with the same `k` and `p`. Without times
+    there is none of how fast kernels are: None, never 0."""
+
+    def share(total: float, of: int) -> float | None:
+        return total / of if of else None
+
+    passed, timed = share(summed.pass_at_1, scored), scored if is_timed else 0
+    log_mean = share(summed.log_speedup, summed.correct if is_timed else 0)
     return Score(
         scored=scored,
         attempted=summed.attempted,
         correct=summed.correct,
         k=k,
         p=p,
-        pass_at_1=share,
-        pass_at_1_interval=None if share is None else wilson_interval(share, scored),
-        pass_at_k=summed.pass_at_k / scored if scored else None,
-        fast_at_1=summed.fast_at_1 / scored if scored else None,
-        fast_at_k=summed.fast_at_k / scored if scored else None,
-        geometric_mean=math.exp(summed.log_speedup / summed.correct) if summed.correct else None,
-        likely_fast_at_1=summed.likely_fast_at_1 / scored if scored else None,
+        pass_at_1=passed,
+        pass_at_1_interval=None if passed is None else wilson_interval(passed, scored),
+        pass_at_k=share(summed.pass_at_k, scored),
+        fast_at_1=share(summed.fast_at_1, timed),
+        fast_at_k=share(summed.fast_at_k, timed),
+        geometric_mean=None if log_mean is None else math.exp(log_mean),
+        likely_fast_at_1=share(summed.likely_fast_at_1, timed),
         faster=summed.faster,
         likely_faster=summed.likely_faster,
+        is_timed=is_timed,
     )
 
 
@@ -258,7 +248,7 @@ def fast_curve(
     gains: list[tuple[float, float]] = []
     for result in results:
         fastest_first = sorted(result.sure, reverse=True)
-        gains += zip(fastest_first, chance_gains(result.made, result.correct, k), strict=True)
+        gains += zip(fastest_first, chance_gains(result.made, len(fastest_first), k), strict=True)
     gains.sort()
     speedups, values = [speedup for speedup, _ in gains], [gain for _, gain in gains]
     return [

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from operator import itemgetter
 from typing import Any, NamedTuple
 
 from leaderboard.kit.json_types import JsonObject
-from leaderboard.metrics.failures import FAILURE_MODES, failure_mode
+from leaderboard.metrics.failures import CORRECT, FAILURE_MODES, failure_mode
 
 # As a Summary lists it: see metrics/attempts.py.
 AttemptRow = JsonObject
@@ -112,8 +111,8 @@ def cell_of(
         own = [row for row in attempts if narrow.admits(outcome_of(row))]
     if not own:
         return None
-    correct = [row for row in own if row["speedup"] is not None]
-    told = max(correct, key=itemgetter("speedup")) if correct else max(own, key=_how_far)
+    correct = [row for row in own if _mode(row) == CORRECT]
+    told = max(correct or own, key=lambda row: (_how_far(row), row["speedup"] or 0.0))
     return Cell(
         problem=problem,
         category=category,

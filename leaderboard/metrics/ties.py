@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from leaderboard.metrics.scores import Interval
+from leaderboard.metrics.intervals import Interval
 
 
 def tie_groups(intervals: Sequence[Interval | None]) -> list[int | None]:

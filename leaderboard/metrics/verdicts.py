@@ -25,15 +25,38 @@ MEANINGS = {
     "infra_error": "Our fault or the host's, after every retry.",
     "cancelled": "Stopped by its owner or by staff.",
 }
+CAUSE_MEANINGS = {
+    "race_between_calls": "Right wherever a call begins after all ranks have ended the one before, "
+    "wrong where calls follow back to back: a rank writes what its peers have yet to read.",
+}
 # What the judge says of these is its own text alone, with units that a terminal can show.
 MEASURED = frozenset({"ok", "faster_than_light"})
+CHECKED = "checked"
+CHECKED_MEANS = "Correct in every trial, with all ranks on one device, and never timed."
 NEUTRAL = frozenset({"host_unsupported", "infra_error", "cancelled"})
+
+PLACEMENT_WORDS = {
+    "full": "a device a rank, timed",
+    "shared": "one device, checked",
+}
 
 TRUST_MEANINGS = {
     "published": "Reported by a publication, not run here. Shown apart and never ranked.",
     "self-reported": "Numbers from the submitter; not run here.",
+    "checked": "Run here by the judge with all ranks on one device: right or wrong, never timed.",
     "verified": "Run here by the judge, under the isolation shown with each run.",
 }
+
+
+def verdict_words(verdict: str, *, is_timed: bool) -> str:
+    """Return a verdict in words. What is right but was not timed is checked."""
+    return CHECKED if verdict == "ok" and not is_timed else words(verdict)
+
+
+def meaning(verdict: str, *, is_timed: bool) -> str:
+    """Return what a verdict means; empty for an unknown one."""
+    is_checked = verdict_words(verdict, is_timed=is_timed) == CHECKED
+    return CHECKED_MEANS if is_checked else MEANINGS.get(verdict, "")
 
 
 def state(verdict: str | None) -> str:

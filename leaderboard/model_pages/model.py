@@ -17,7 +17,7 @@ from leaderboard.delivery import cells
 from leaderboard.delivery.pages import Crumb, Page, Table, public_page
 from leaderboard.kit.links import url
 from leaderboard.metrics import scores
-from leaderboard.metrics.verdicts import state, words
+from leaderboard.metrics.verdicts import state, verdict_words
 from leaderboard.model_pages.model_figures import model_figures
 from leaderboard.models import Kernel, LanguageModel, LeaderboardRow, Problem, Submission
 from leaderboard.read_model import boards
@@ -29,6 +29,7 @@ from leaderboard.read_model.columns import (
     csv_rows,
     known_to_any,
     placed,
+    usual_sort,
 )
 from leaderboard.read_model.filters import setting_query
 from leaderboard.read_model.published_claims import Claim, entry_of, every_claim
@@ -154,7 +155,7 @@ def compare_url(each: Sequence[Shown]) -> str:
     alike = [one.entry for one in each if one.setting == setting]
     if setting is None or len(alike) < 2:
         return ""
-    best = [row.entry.submission for row in placed(alike, "fast1")]
+    best = [row.entry.submission for row in placed(alike, usual_sort(setting))]
     pairs = zip(LETTERS, best, strict=False)
     return f"{url('compare')}?{urlencode(list(pairs))}&{setting_query(setting)}"
 
@@ -172,8 +173,8 @@ def extremes(each: Sequence[Shown], known: Known) -> dict[str, object]:
     setting = setting_of_most(each)
     best = best_of_each([one.entry for one in each if one.setting == setting])
     ordered = scores.in_order(best.values(), lambda pair: pair[1].best_speedup)
-    solved = [pair for pair in ordered if pair[1].best_speedup is not None]
-    unsolved = [pair for pair in ordered if pair[1].best_speedup is None]
+    solved = [pair for pair in ordered if pair[1].correct]
+    unsolved = [pair for pair in ordered if not pair[1].correct]
     worst = [*unsolved, *reversed(solved[MOST_NAMED:])][:MOST_NAMED]
     tail = f"?{setting_query(setting)}" if setting else ""
     anywhere = best_of_each([one.entry for one in each])
@@ -182,7 +183,7 @@ def extremes(each: Sequence[Shown], known: Known) -> dict[str, object]:
         "best": [_extreme(*pair, known, tail) for pair in solved[:MOST_NAMED]],
         "worst": [_extreme(*pair, known, tail) for pair in worst],
         "tried": len(anywhere),
-        "solved": sum(cell.best_speedup is not None for _, cell in anywhere.values()),
+        "solved": sum(cell.correct > 0 for _, cell in anywhere.values()),
     }
 
 
@@ -202,20 +203,25 @@ def best_of_each(entries: Iterable[Entry]) -> dict[int, tuple[Entry, Cell]]:
     for entry in entries:
         for cell in entry.cells:
             held = best.get(cell.problem)
-            if held is None or (cell.best_speedup or 0.0) > (held[1].best_speedup or 0.0):
+            if held is None or _rank(cell) > _rank(held[1]):
                 best[cell.problem] = (entry, cell)
     return best
 
 
+def _rank(cell: Cell) -> tuple[bool, float]:
+    return cell.correct > 0, cell.best_speedup or 0.0
+
+
 def _extreme(entry: Entry, cell: Cell, known: Known, tail: str) -> dict[str, object]:
     title, address = known.problems[cell.problem]
-    made = (cells.ratio_cell(cell.best_speedup), cells.share_cell(cell.utilisation))
+    speedup = cells.ratio_cell(cell.best_speedup) if entry.score.is_timed else cells.NOT_TIMED
+    made = (speedup, cells.share_cell(cell.utilisation))
     return {
         "number": cell.problem,
         "title": title,
         "url": address + tail,
         "harness": entry.harness,
-        "verdict": words(cell.verdict),
+        "verdict": verdict_words(cell.verdict, is_timed=entry.score.is_timed),
         "state": state(cell.verdict),
         "run_url": url("run", cell.run),
         "cells": cells.joined(made),

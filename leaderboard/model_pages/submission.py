@@ -16,7 +16,7 @@ from leaderboard.delivery.pages import Crumb, Page, Table, canonical_query, choi
 from leaderboard.delivery.paging import PAGE, part_of
 from leaderboard.kit.json_types import JsonDict
 from leaderboard.kit.links import kernel_at, url
-from leaderboard.metrics import scores
+from leaderboard.metrics import scores, verdicts
 from leaderboard.metrics.verdicts import state, words
 from leaderboard.model_pages.submission_figures import submission_figures
 from leaderboard.model_pages.submission_kernels import (
@@ -29,7 +29,7 @@ from leaderboard.model_pages.submission_kernels import (
     standings_of,
 )
 from leaderboard.models import Problem, Submission, Visibility
-from leaderboard.models.choices import CURRENT_JUDGE, VERDICTS
+from leaderboard.models.choices import CURRENT_JUDGE, SHARED, VERDICTS
 from leaderboard.read_model.boards import Setting
 from leaderboard.read_model.filters import SETTING_FILTERS, said, setting_among, setting_query
 from leaderboard.read_model.leaderboard_rows import Totals
@@ -40,7 +40,7 @@ BITS_OF_A_KEY = 64
 PARAMETERS = ("verdict", *SETTING_FILTERS, PAGE)
 RUN_NUMBERS = ("speedup", "speedup_low", "speedup_high", "kernel_us", "utilisation")
 KERNEL_COLUMNS = (
-    *("number", "problem", "attempt", "step", "backend", "verdict"),
+    *("number", "problem", "attempt", "step", "backend", "verdict", "placement"),
     *RUN_NUMBERS,
     *("mechanisms", "kernel", "run", "counts", "why_not"),
 )
@@ -53,7 +53,7 @@ def submission(request: HttpRequest, number: int) -> Page:
     standings = standings_of(found)
     setting = setting_among(request, standings)
     totals, scored = standings[setting] if setting else (None, scored)
-    score = score_in(totals, scored, found.k)
+    score = score_in(totals, scored, found.k, is_timed=setting is None or setting.is_timed)
     records = kernel_records(found, setting, wanted)
     return Page(
         template="submission.html",
@@ -94,8 +94,9 @@ def model_url(found: Submission) -> str:
     return url("model", found.model.slug) if is_public else ""
 
 
-def score_in(totals: Totals | None, scored: int, k: int) -> scores.Score:
-    return scores.score_of(totals.sums, scored, k=k) if totals else scores.score([], scored, k=k)
+def score_in(totals: Totals | None, scored: int, k: int, *, is_timed: bool) -> scores.Score:
+    sums = totals.sums if totals else scores.sums([])
+    return scores.score_of(sums, scored, k=k, is_timed=is_timed)
 
 
 def score_record(score: scores.Score) -> dict[str, object]:
@@ -124,19 +125,23 @@ def kernel_context(
     """Return how every attempt ended, and the part of them that is shown, in two queries."""
     query = canonical_query(request, [*SETTING_FILTERS])
     kernels = ended(found, setting)
+    is_timed = setting is None or setting.is_timed
     final = last_steps(kernels)
     listed = [one for one in final if wanted in ("", one.group)]
     part = part_of(request, listed, ROWS_A_PAGE, PARAMETERS)
     steps = {one.pk: one.steps for one in part.rows}
     shown = f"{part.start + 1} to {part.start + len(part.rows)} of " if part.links else ""
     return {
-        "verdicts": verdict_links(final, wanted, query),
-        "kernels": [_drawn(one, steps[one.pk]) for one in kernels_of(found, setting, steps)],
+        "verdicts": verdict_links(final, wanted, query, is_timed=is_timed),
+        "kernels": [
+            _drawn(one, steps[one.pk], is_timed=is_timed)
+            for one in kernels_of(found, setting, steps)
+        ],
         "links": part.links,
         "uncounted": sum(one.group == UNCOUNTED for one in final),
         "stepped": any(one.steps > 1 for one in final),
         "said": f"{shown}{said(len(listed), 'attempt')}, {said(len(kernels), 'kernel')} in all",
-        "figures": submission_figures(found, kernels, query),
+        "figures": submission_figures(found, kernels, query, is_timed=is_timed),
     }
 
 
@@ -174,7 +179,9 @@ def other_settings(known: Iterable[Setting], shown: Setting | None) -> list[dict
     return [{"text": str(one), "url": f"?{setting_query(one)}"} for one in known if one != shown]
 
 
-def verdict_links(final: Sequence[Ended], wanted: str, query: str) -> list[dict[str, object]]:
+def verdict_links(
+    final: Sequence[Ended], wanted: str, query: str, *, is_timed: bool
+) -> list[dict[str, object]]:
     """Return links that show the attempts of one verdict alone, most frequent first, each with
     `query`."""
     counts = Counter(one.group for one in final if one.group)
@@ -183,7 +190,8 @@ def verdict_links(final: Sequence[Ended], wanted: str, query: str) -> list[dict[
     ]
     for verdict, count in counts.most_common():
         address = "&".join(filter(None, (f"?verdict={verdict}", query)))
-        text = f"{'does not count' if verdict == UNCOUNTED else words(verdict)} {count}"
+        means = verdicts.verdict_words(verdict, is_timed=is_timed)
+        text = f"{'does not count' if verdict == UNCOUNTED else means} {count}"
         links.append({"url": f"{address}#kernels", "text": text, "current": verdict == wanted})
     return links
 
@@ -204,6 +212,7 @@ def kernel_record(one: JudgedKernel) -> JsonDict:
         "step": one.step,
         "backend": one.backend,
         "verdict": one.verdict or one.status,
+        "placement": one.placement,
         **{name: getattr(one, name) for name in RUN_NUMBERS},
         "mechanisms": one.mechanisms or [],
         "kernel": one.source,
@@ -213,7 +222,7 @@ def kernel_record(one: JudgedKernel) -> JsonDict:
     }
 
 
-def _drawn(one: JudgedKernel, steps: int) -> dict[str, object]:
+def _drawn(one: JudgedKernel, steps: int, *, is_timed: bool) -> dict[str, object]:
     numbers = (
         cells.interval_cell(one.speedup, one.speedup_low, one.speedup_high),
         cells.time_cell(one.kernel_us),
@@ -227,11 +236,13 @@ def _drawn(one: JudgedKernel, steps: int) -> dict[str, object]:
         "url": kernel_at(one.source, one.run),
         "run_url": url("run", one.run) if one.run else None,
         "state": state(one.verdict),
-        "verdict": words(one.verdict or one.status or ""),
+        "verdict": verdicts.verdict_words(
+            one.verdict or one.status or "", is_timed=one.placement != SHARED
+        ),
         "why_not": one.why_not,
         "mechanisms": [words(tag) for tag in one.mechanisms or ()],
         "digest": one.source,
         "attempt": cells.count_cell(one.attempt),
         "steps": cells.count_cell(steps),
-        "cells": cells.joined(numbers),
+        "cells": cells.joined(numbers if is_timed else ()),
     }

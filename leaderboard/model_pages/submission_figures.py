@@ -99,14 +99,14 @@ def _drawn(found: Submission, spec: Spec, table: Table) -> Drawn:
 
 
 def submission_figures(
-    found: Submission, kernels: Sequence[Ended], query: str
+    found: Submission, kernels: Sequence[Ended], query: str, *, is_timed: bool
 ) -> list[dict[str, object]]:
     """Return the frames of figures that have something to show, unless a problem has changed since.
-    `query` asks for a setting."""
+    `query` asks for a setting, in which kernels are timed, or only checked."""
     verdicts = {one.verdict for one in kernels if one.counts}
-    shown = [progress] if any(one.step > 1 for one in kernels) else []
+    shown = [progress] if is_timed and any(one.step > 1 for one in kernels) else []
     shown += [failures] if not verdicts.isdisjoint(COUNTED_VERDICTS) else []
-    shown += [speedups] if "ok" in verdicts else []
+    shown += [speedups] if is_timed and "ok" in verdicts else []
     address = "&".join(filter(None, (f"submission={found.pk}", query)))
     return [framed(one, address) for one in shown]
 

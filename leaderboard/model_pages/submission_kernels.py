@@ -93,6 +93,7 @@ class JudgedKernel(NamedTuple):
     speedup_high: float | None
     kernel_us: float | None
     utilisation: float | None
+    placement: str | None
     steps: int = 1
 
     @property
@@ -150,7 +151,7 @@ JUDGED = (
     *("backend", "source_id", "runs__id", "runs__status", "runs__cause", "runs__problem_digest"),
     *("runs__judge_version", "runs__world_size", "problem__ranked_from", "problem__scored", "here"),
     *("runs__isolation", "runs__mechanisms", "runs__speedup", "runs__speedup_low"),
-    *("runs__speedup_high", "runs__kernel_us", "runs__utilisation"),
+    *("runs__speedup_high", "runs__kernel_us", "runs__utilisation", "runs__placement"),
 )
 
 

@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from uuid import UUID
 
-from evaluator.messages.needs import Ability
+from evaluator.messages.job import Placement
+from evaluator.messages.needs import BETWEEN_GPUS, Ability
 from leaderboard.models.access import WorkerHost
 from leaderboard.models.choices import Status
 from leaderboard.models.runs import Run
+
+_EVERYTHING = frozenset(name.value for name in Ability)
 
 
 def waiting_for(runs: Iterable[Run]) -> dict[UUID, str]:
@@ -19,7 +22,7 @@ def waiting_for(runs: Iterable[Run]) -> dict[UUID, str]:
     needed = {run: run.needed for run in runs if run.status == Status.QUEUED and run.needs}
     told = _told({run.hardware_id for run in needed})
     missing = {
-        run: min((needs - own for own in told[run.hardware_id]), key=len)
+        run: min((needs - _usable(own, run.placement) for own in told[run.hardware_id]), key=len)
         for run, needs in needed.items()
         if told.get(run.hardware_id)
     }
@@ -32,16 +35,21 @@ def _told(queues: Iterable[str]) -> dict[str, list[frozenset[str]]]:
     found: dict[str, list[frozenset[str]]] = {}
     hosts = WorkerHost.objects.filter(queue__in=list(queues)).values_list("queue", "abilities")
     for queue, abilities in hosts if queues else ():
-        everything = [name.value for name in Ability]
         found.setdefault(queue, []).append(
-            frozenset(everything if abilities is None else abilities)
+            frozenset(_EVERYTHING if abilities is None else abilities)
         )
     return found
 
 
-def is_able(host: WorkerHost, needs: frozenset[str]) -> bool:
+def is_able(host: WorkerHost, needs: frozenset[str], placement: str) -> bool:
     """Return whether a host has all of it; an old one, which tells nothing, may have everything."""
-    return host.abilities is None or needs <= set(host.abilities)
+    own = frozenset(_EVERYTHING if host.abilities is None else host.abilities)
+    return needs <= _usable(own, placement)
+
+
+def _usable(abilities: frozenset[str], placement: str) -> frozenset[str]:
+    """Return what a host can do for ranks that are placed like that."""
+    return abilities - BETWEEN_GPUS if placement == Placement.SHARED else abilities
 
 
 def in_words(needs: Iterable[str]) -> str:
@@ -50,7 +58,8 @@ def in_words(needs: Iterable[str]) -> str:
 
 
 def _sentence(run: Run, lacks: Iterable[str]) -> str:
+    where = "" if run.is_timed else " to ranks that share a device"
     return (
-        f"The kernel needs {in_words(lacks)}, which no host of {run.hardware_id} offers."
+        f"The kernel needs {in_words(lacks)}, which no host of {run.hardware_id} offers{where}."
         " It waits for one that does, at no cost to the model, or until it is cancelled."
     )

@@ -145,7 +145,7 @@ class Hardware(models.Model):
         constraints = (
             one_of("device", DEVICES, "hardware_device_known"),
             models.CheckConstraint(
-                condition=Q(max_world_size__gte=2, max_world_size__lte=64),
+                condition=Q(max_world_size__gte=1, max_world_size__lte=64),
                 name="hardware_world_size_in_range",
             ),
         )

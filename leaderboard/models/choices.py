@@ -6,7 +6,7 @@ from enum import StrEnum
 
 from django.db import models
 
-from evaluator.messages.job import Backend, Device, Dtype, Job, Profile
+from evaluator.messages.job import Backend, Device, Dtype, Job, Placement, Profile
 from evaluator.messages.report import JUDGE_VERSION, Isolation, Phase, Verdict
 
 Choices = list[tuple[str, str]]
@@ -22,6 +22,8 @@ DTYPES = choices_of(Dtype)
 ISOLATIONS = choices_of(Isolation)
 PHASES = choices_of(Phase)
 PROFILES = choices_of(Profile)
+PLACEMENTS = choices_of(Placement)
+FULL, SHARED = Placement.FULL.value, Placement.SHARED.value
 VERDICTS = choices_of(Verdict)
 # Which of the least times that a report tells of (`wire_us`, ...) is the longest.
 LIMITERS = [(name, name) for name in ("wire", "hbm", "flops", "latency")]
@@ -31,6 +33,11 @@ CURRENT_JUDGE = JUDGE_VERSION
 # A timing is kept for these only; what ran faster than the hardware can is evidence, not a result.
 TIMED_VERDICTS = (Verdict.OK.value, Verdict.FASTER_THAN_LIGHT.value)
 COUNTED_VERDICTS = tuple(verdict.value for verdict in Verdict if verdict.counts)
+
+
+def is_timed(placement: str) -> bool:
+    """Return whether what is right is timed where ranks are like that; else it is only checked."""
+    return placement == FULL
 
 
 class Status(models.TextChoices):
@@ -61,10 +68,12 @@ class Visibility(models.TextChoices):
 
 
 class Trust(models.TextChoices):
-    """Says how far numbers are backed: somebody says so, authors published it, it was run here."""
+    """Says how far numbers are backed: somebody says so, authors published it, it was checked here
+    with all ranks on one device, it was run and timed here."""
 
     SELF_REPORTED = "self-reported"
     PUBLISHED = "published"
+    CHECKED = "checked"
     VERIFIED = "verified"
 
 

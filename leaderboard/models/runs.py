@@ -11,7 +11,8 @@ from django.db import models
 from django.db.models import Case, F, Q, When
 from django.db.models.functions import Coalesce
 
-from evaluator.messages.needs import Ability
+from evaluator.messages.job import Placement
+from evaluator.messages.needs import BETWEEN_GPUS, Ability
 from leaderboard.kit.json_types import JsonDict
 from leaderboard.kit.links import url
 from leaderboard.models.access import ApiToken, WorkerHost
@@ -23,11 +24,14 @@ from leaderboard.models.choices import (
     ISOLATIONS,
     LIMITERS,
     PHASES,
+    PLACEMENTS,
     PROFILES,
     TIMED_VERDICTS,
     VERDICTS,
     Status,
+    Trust,
     Visibility,
+    is_timed,
     one_of,
 )
 from leaderboard.models.submissions import AppendOnlyError, Kernel, Submission, Viewer
@@ -36,7 +40,7 @@ MAX_TRIES = 3
 OPEN = (Status.QUEUED, Status.RUNNING)
 FINAL = (Status.DONE, Status.FAILED, Status.CANCELLED)
 TIMES = ("kernel_us", "baseline_us", "speedup", "speedup_low", "speedup_high")
-SETTING = ("hardware_id", "world_size", "size", "dtype", "profile", "judge_version")
+SETTING = ("hardware_id", "world_size", "size", "dtype", "profile", "judge_version", "placement")
 NO_LEASE = Q(lease_token=None, lease_until=None)
 # A CHECK holds where it is unknown, so every branch says which columns may be NULL.
 NO_TIMES = Q(**{f"{name}__isnull": True for name in TIMES})
@@ -98,11 +102,12 @@ class RunQuerySet(models.QuerySet["Run"]):
         return self.exclude(declines__host=host)
 
     def fit_for(self, abilities: Iterable[str] | None) -> RunQuerySet:
-        """Return runs that need no more than a host has; all for one that did not tell."""
-        if abilities is None:
-            return self
+        """Return runs that need no more than a host has; all for one that did not tell, but those
+        whose ranks share a GPU and need what lies between GPUs."""
         found = self
-        for name in sorted(set(Ability) - set(abilities)):
+        for name in sorted(BETWEEN_GPUS):
+            found = found.exclude(placement=Placement.SHARED, needs__contains=f" {name} ")
+        for name in sorted(set() if abilities is None else set(Ability) - set(abilities)):
             found = found.exclude(needs__contains=f" {name} ")
         return found
 
@@ -141,6 +146,7 @@ class Run(models.Model):
     dtype = models.CharField(max_length=16, choices=DTYPES)
     profile = models.CharField(max_length=16, choices=PROFILES)
     device = models.CharField(max_length=8, choices=DEVICES)
+    placement = models.CharField(max_length=8, choices=PLACEMENTS, default=Placement.FULL.value)
 
     status = models.CharField(max_length=16, choices=Status.choices, default=Status.QUEUED)
     phase = models.CharField(max_length=16, choices=PHASES, null=True)  # noqa: DJ001
@@ -192,6 +198,7 @@ class Run(models.Model):
             ),
             models.Index(fields=("hardware", "status", "finished_at"), name="run_ended"),
             models.Index(fields=("verdict", "-created_at"), name="run_verdict"),
+            models.Index(fields=("placement", "-created_at", "-id"), name="run_placement"),
             models.Index(fields=("lease_until",), name="run_lease", condition=Q(status="running")),
         )
         constraints = (
@@ -201,6 +208,7 @@ class Run(models.Model):
             one_of("profile", PROFILES, "run_profile_known"),
             one_of("dtype", DTYPES, "run_dtype_known"),
             one_of("device", DEVICES, "run_device_known"),
+            one_of("placement", PLACEMENTS, "run_placement_known"),
             one_of("isolation", ISOLATIONS, "run_isolation_known"),
             one_of("limiter", LIMITERS, "run_limiter_known"),
             models.CheckConstraint(condition=NO_BOUND | A_BOUND, name="run_bound_has_limiter"),
@@ -240,9 +248,9 @@ class Run(models.Model):
                 name="run_verdict_has_message",
             ),
             models.CheckConstraint(
-                condition=NO_TIMES & (Q(verdict=None) | ~Q(verdict="ok"))
+                condition=NO_TIMES & (Q(verdict=None) | ~Q(verdict="ok") | ~Q(placement="full"))
                 | ALL_TIMES
-                & Q(verdict__isnull=False, verdict__in=TIMED_VERDICTS)
+                & Q(verdict__isnull=False, verdict__in=TIMED_VERDICTS, placement="full")
                 & Q(kernel_us__gt=0, baseline_us__gt=0)
                 & Q(speedup_low__gt=0, speedup_low__lte=F("speedup"))
                 & Q(speedup__lte=F("speedup_high")),
@@ -260,6 +268,16 @@ class Run(models.Model):
     def needed(self) -> frozenset[str]:
         """Return the abilities that its host must have."""
         return frozenset(self.needs.split())
+
+    @property
+    def is_timed(self) -> bool:
+        """Return whether it is timed if it is right, and not only checked."""
+        return is_timed(self.placement)
+
+    @property
+    def trust(self) -> Trust:
+        """Return how far its result, where it counts, backs its submission."""
+        return Trust.VERIFIED if self.is_timed else Trust.CHECKED
 
     @property
     def is_final(self) -> bool:

@@ -9,7 +9,10 @@ from leaderboard.models.choices import COUNTED_VERDICTS, CURRENT_JUDGE, Status
 from leaderboard.models.runs import OPEN, Run, RunQuerySet
 
 # What two runs have in common of which the later one stands for the earlier.
-ALIKE = ("kernel_id", "hardware_id", "device", "world_size", "size", "dtype", "profile")
+ALIKE = (
+    *("kernel_id", "hardware_id", "device", "world_size", "size", "dtype", "profile"),
+    "placement",
+)
 IS_TODAYS = Q(problem_digest=OuterRef("kernel__problem__digest"))
 IS_JUDGED = Q(status=Status.DONE, verdict__in=COUNTED_VERDICTS)
 

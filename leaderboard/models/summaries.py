@@ -13,8 +13,9 @@ from django.db import models
 from django.db.models import Case, F, Min, Q, Sum, When
 from django.db.models.functions import JSONObject, Length
 
+from evaluator.messages.job import Placement
 from leaderboard.models.catalogue import Hardware, Problem
-from leaderboard.models.choices import DTYPES, PROFILES, Moderation, Visibility
+from leaderboard.models.choices import DTYPES, PLACEMENTS, PROFILES, Moderation, Visibility
 from leaderboard.models.runs import SETTING, Run
 from leaderboard.models.submissions import Submission
 
@@ -24,6 +25,8 @@ AGGREGATED = (
     *("utilisation", "best_run", "baseline_us", "modes"),
 )
 HARDENED, STANDARD = "hardened", "standard"
+# Of what is right where nothing is timed.
+CHECKED = Q(placement="shared", best_speedup=None)
 
 
 Row = TypeVar("Row", bound=models.Model)
@@ -48,6 +51,7 @@ class InSetting(models.Model):
     dtype = models.CharField(max_length=16, choices=DTYPES)
     profile = models.CharField(max_length=16, choices=PROFILES)
     judge_version = models.CharField(max_length=32)
+    placement = models.CharField(max_length=8, choices=PLACEMENTS, default=Placement.FULL.value)
 
     class Meta:
         abstract = True
@@ -73,8 +77,8 @@ class Summary(InSetting):
     There `low` is the lower end of the speedup's interval, `baseline_us` what the reference took
     beside it, `kernel` the digest of the source. What belongs to a time is None unless the kernel
     is correct. `made` and `correct` count attempts, `modes` by failure mode, those that occur;
-    from `best_speedup` to `best_run` it tells of the fastest correct one. `baseline_us` is the
-    median of what the reference took beside the correct ones.
+    from `best_speedup` to `best_run` it tells of the fastest correct one, or where nothing is timed
+    of the first. `baseline_us` is the median of what the reference took beside the correct ones.
     """
 
     submission = models.ForeignKey(
@@ -114,7 +118,7 @@ class Summary(InSetting):
             models.CheckConstraint(
                 condition=Q(correct=0, best_speedup=None, best_run=None)
                 | Q(correct__gte=1, best_run__isnull=False)
-                & Q(best_speedup__isnull=False, best_speedup__gt=0),
+                & (Q(best_speedup__isnull=False, best_speedup__gt=0) | CHECKED),
                 name="summary_best_is_correct",
             ),
         )
@@ -189,8 +193,8 @@ class ProblemAggregateQuerySet(WrittenQuerySet["ProblemAggregate"]):
     def settings(self) -> models.QuerySet[ProblemAggregate, tuple[Any, ...]]:
         """Return which settings have results at scored problems: values of SETTING, whether these
         are processors, and how many submissions tried how many problems. Hardened inputs first,
-        then GPUs, then the most used, the standard size and the newest judge: the first is that of
-        a board whose address asks for none.
+        then GPUs, what is timed, the most used, the standard size and the newest judge: the first
+        is that of a board whose address asks for none.
 
         A board compares within one setting only.
         """
@@ -199,10 +203,11 @@ class ProblemAggregateQuerySet(WrittenQuerySet["ProblemAggregate"]):
         grouped = own.values_list(*SETTING)
         counted = grouped.annotate(is_processor=is_processor, tried=Sum("submissions"))
         is_hardened = Case(When(profile=HARDENED, then=0), default=1)
+        is_full = Case(When(placement=Placement.FULL, then=0), default=1)
         is_standard = Case(When(size=STANDARD, then=0), default=1)
         newest = (Length("judge_version").desc(), F("judge_version").desc())  # 10 after 9
         return counted.order_by(
-            is_hardened, "is_processor", "-tried", is_standard, *newest, *SETTING
+            is_hardened, "is_processor", is_full, "-tried", is_standard, *newest, *SETTING
         )
 
     def usual(self) -> models.QuerySet[ProblemAggregate, Any]:
@@ -249,7 +254,7 @@ class ProblemAggregate(InSetting):
             ),
             models.CheckConstraint(
                 condition=Q(solved=0, best_speedup=None)
-                | Q(solved__gte=1, best_speedup__gt=0, run__isnull=False),
+                | Q(solved__gte=1, run__isnull=False) & (Q(best_speedup__gt=0) | CHECKED),
                 name="problem_aggregate_best_is_solved",
             ),
             models.CheckConstraint(

@@ -14,7 +14,7 @@ from leaderboard.kit.json_types import JsonObject
 from leaderboard.kit.links import kernel_at, url
 from leaderboard.metrics import floors, scores
 from leaderboard.metrics.floors import LIMITER_WORDS, Limits
-from leaderboard.metrics.verdicts import state, words
+from leaderboard.metrics.verdicts import state, verdict_words, words
 from leaderboard.models import Problem
 from leaderboard.problem_pages import problem_tables
 from leaderboard.problem_pages.problem_facts import (
@@ -133,12 +133,13 @@ def results_context(
     here: SettingTotals | None, rows: Sequence[SubmissionRow], tail: str, every: bool
 ) -> dict[str, object]:
     if here is None:
-        return {"said": "", **NOTHING}
+        return {"said": "", "is_timed": True, **NOTHING}
     models = [row for row in rows if not row.is_reference]
     most = None if every else MOST_SHOWN
     records = attempt_records(models, most)
     return {
         "said": f"{said(here.solved, 'kernel')} · {here.setting}",
+        "is_timed": here.setting.is_timed,
         **standing(here, rows),
         "kernels": kernel_rows(rows, most, tail),
         "more_kernels": 0 if most is None else max(0, here.solved - most),
@@ -218,7 +219,7 @@ def _kernel_row(shown: KernelRow) -> dict[str, object]:
         **_linked(record, shown.tail),
         "place": shown.place,
         "is_reference": shown.row.is_reference,
-        "cells": cells.joined(numbers),
+        "cells": cells.joined(numbers if record["speedup"] else ()),
     }
 
 
@@ -231,7 +232,9 @@ def _fixed(value: object) -> object:
 
 
 def _attempt_row(record: JsonObject, tail: str) -> dict[str, object]:
-    made = (cells.ratio_cell(record["speedup"]), cells.share_cell(record["utilisation"]))
+    is_checked = record["verdict"] == "ok" and record["speedup"] is None
+    speedup = cells.NOT_TIMED if is_checked else cells.ratio_cell(record["speedup"])
+    made = (speedup, cells.share_cell(record["utilisation"]))
     return {
         **_linked(record, tail),
         "number": cells.count_cell(record["attempt"]),
@@ -243,7 +246,7 @@ def _linked(record: JsonObject, tail: str) -> dict[str, object]:
     return {
         **{name: record[name] for name in ("model", "harness", "backend", "attempt")},
         "mechanisms": [words(tag) for tag in record["mechanisms"]],
-        "verdict": words(record["verdict"]),
+        "verdict": verdict_words(record["verdict"], is_timed=record["speedup"] is not None),
         "state": state(record["verdict"]),
         "submission_url": url("submission", record["submission"]) + tail,
         "run_url": url("run", record["run"]),

@@ -74,7 +74,7 @@ def default_board() -> list[Placed]:
     if not settings:
         return []
     entries = boards.judged(settings[0], Problem.objects.scored(settings[0].world_size).count())
-    return columns.placed(entries, columns.DEFAULT_SORT)
+    return columns.placed(entries, columns.usual_sort(settings[0]))
 
 
 def said(row: Placed | None) -> str:

@@ -44,6 +44,7 @@ class Record(NamedTuple):
     dtype: str
     profile: str
     judge_version: str
+    placement: str
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,7 +67,7 @@ def newest() -> list[FeedItem]:
 
 def records() -> list[FeedItem]:
     """Return the newest of the kernels that are the fastest for a problem in their setting."""
-    won = ProblemAggregate.objects.filter(IS_RANKED, problem__scored=True, solved__gte=1)
+    won = ProblemAggregate.objects.filter(IS_RANKED, problem__scored=True, best_speedup__gt=0)
     rows = won.order_by("-run__finished_at", "pk").values_list(*Record._fields)[:MOST]
     return [_record(Record(*row)) for row in rows]
 

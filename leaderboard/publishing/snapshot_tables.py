@@ -24,7 +24,7 @@ from leaderboard.models import (
 from leaderboard.models.runs import FINAL
 from leaderboard.models.runs import SETTING as SETTING_ORDER
 from leaderboard.read_model import boards
-from leaderboard.read_model.columns import DEFAULT_SORT, Placed, placed
+from leaderboard.read_model.columns import Placed, placed, usual_sort
 
 TableRow = tuple[object, ...]
 # A column's kind, and where a row of the database has it if not under its own name.
@@ -47,6 +47,7 @@ SETTING: Fields = {
     "size": "text",
     "dtype": "text",
     "profile": "text",
+    "placement": "text",
     "judge_version": "text",
 }
 PROBLEMS: Fields = {
@@ -207,7 +208,7 @@ def _places() -> Iterator[TableRow]:
     """Yield every board as the site shows it first: one setting after the other, best first."""
     for setting in sorted(boards.known_settings(), key=str):
         scored = Problem.objects.scored(setting.world_size).count()
-        for row in placed(boards.judged(setting, scored), DEFAULT_SORT):
+        for row in placed(boards.judged(setting, scored), usual_sort(setting)):
             yield tuple(asdict(setting).values()) + tuple(read(row) for _, read in PLACES.values())
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple, TypedDict, Unpack
 
 import orjson
@@ -14,17 +13,20 @@ from django.urls import reverse
 
 from leaderboard.kit.prepared import ask, given
 from leaderboard.metrics import scores, thresholds
+from leaderboard.metrics.scores import Score
 from leaderboard.metrics.tallies import EVERYTHING, Cell, Narrow
 from leaderboard.models import LeaderboardRow, ProblemAggregate, Trust
-from leaderboard.models.staleness import judge_now
 from leaderboard.models.summaries import LeaderboardRowQuerySet
 from leaderboard.read_model import leaderboard_rows
 from leaderboard.read_model.details import Details
 from leaderboard.read_model.entries import Entry, alone
 from leaderboard.read_model.kernel_filters import parts_of
 from leaderboard.read_model.leaderboard_rows import Totals
+from leaderboard.read_model.setting import IN_WORDS, SETTING_FIELDS, Setting
 
 __all__ = [
+    "IN_WORDS",
+    "SETTING_FIELDS",
     "Cell",
     "Entry",
     "Narrowing",
@@ -36,30 +38,6 @@ __all__ = [
 
 
 StoredRow = tuple[Any, ...]
-IN_WORDS = {"world_size": "{} ranks", "profile": "{} inputs", "judge_version": "judge {}"}
-
-
-@dataclass(frozen=True, kw_only=True)
-class Setting:
-    """Holds what must be equal for two times, or two verdicts, to be compared."""
-
-    hardware_id: str
-    world_size: int
-    size: str
-    dtype: str
-    profile: str
-    judge_version: str
-
-    def __str__(self) -> str:
-        return self.in_words() + judge_now(self.judge_version)
-
-    def in_words(self, but: str = "") -> str:
-        """Return the setting in words, without the field named `but`."""
-        kept = {name: value for name, value in vars(self).items() if name != but}
-        return ", ".join(IN_WORDS.get(name, "{}").format(value) for name, value in kept.items())
-
-
-SETTING_FIELDS = tuple(Setting.__dataclass_fields__)
 
 
 def known_settings() -> list[Setting]:
@@ -126,7 +104,7 @@ def judged(
     where = {**vars(setting)}
     if submission := narrowing.get("submission"):
         where["submission"] = submission
-    if narrowing.get("verified"):
+    if narrowing.get("verified") and setting.is_timed:
         where["submission__trust"] = Trust.VERIFIED.value
     narrow = Narrow(**{name: narrowing[name] for name in OF_KERNELS if name in narrowing})  # type: ignore[literal-required]
     names = _read_for(narrow, p)
@@ -144,9 +122,10 @@ def judged(
     details = Details(where=where, narrow=narrow, known=known)
     of_baselines = details.of_all_kinds()
     return [
-        _entry(row, summed, scored, p, of_baselines if row[BASELINE] else details)
+        _entry(row, score, summed, of_baselines if row[BASELINE] else details)
         for row in found
         if (summed := totals[row[0]])
+        for score in [_score(summed, scored, row[K], setting, p)]
     ]
 
 
@@ -253,25 +232,30 @@ def each_in_its_setting(rows: LeaderboardRowQuerySet, ranked_from: Sequence[int]
     known = _by_submission([row for _, row, _ in best.values()], names)
     details = Details(where={}, narrow=EVERYTHING, known=known)
     return [
-        Shown(setting, _entry(row, totals, scored, USUAL_P, details), is_usual)
+        Shown(setting, _entry(row, score, totals, details), is_usual)
         for (is_usual, _), row, setting in best.values()
         for totals in [Totals.of(orjson.loads(known["total"][row[0]]))]
         for scored in [sum(least <= setting.world_size for least in ranked_from)]
+        for score in [_score(totals, scored, row[K], setting, USUAL_P)]
     ]
 
 
-def _entry(row: StoredRow, totals: Totals, scored: int, p: float, details: Details) -> Entry:
-    """Return the row of a board that FIELDS and totals make."""
-    submission, model, slug, vendor, baseline, harness, trust, created, cost, k = row[: len(FIELDS)]
+def _score(totals: Totals, scored: int, k: int, setting: Setting, p: float) -> Score:
+    return scores.score_of(totals.sums, scored, k=k, p=p, is_timed=setting.is_timed)
+
+
+def _entry(row: StoredRow, score: Score, totals: Totals, details: Details) -> Entry:
+    """Return the row of a board that FIELDS, their score and totals make."""
+    submission, model, slug, vendor, baseline, harness, trust, created, cost, _ = row[: len(FIELDS)]
     return Entry(
         model=model,
         slug=slug,
         vendor=vendor,
         harness=harness,
-        trust=trust,
+        trust=trust if score.is_timed else Trust.CHECKED.value,
         url=f"{_submissions_url()}{submission}",
         date=_moment(created),
-        score=scores.score_of(totals.sums, scored, k=k, p=p),
+        score=score,
         modes=totals.modes,
         backends=tuple(totals.backends),
         utilisation=totals.utilisation,

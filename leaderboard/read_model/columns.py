@@ -10,10 +10,10 @@ from django.utils.safestring import SafeString
 
 from leaderboard.delivery import cells
 from leaderboard.metrics import scores
-from leaderboard.metrics.scores import Interval
+from leaderboard.metrics.intervals import Interval, wilson_interval
 from leaderboard.metrics.ties import tie_groups
 from leaderboard.models import Trust
-from leaderboard.read_model.boards import Entry
+from leaderboard.read_model.boards import Entry, Setting
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -49,7 +49,12 @@ class Words:
 
 
 def interval_of(share: float | None, entry: Entry) -> Interval | None:
-    return None if share is None else scores.wilson_interval(share, entry.score.scored)
+    return None if share is None else wilson_interval(share, entry.score.scored)
+
+
+def _timed(cell: Callable[[Entry], SafeString]) -> Callable[[Entry], SafeString]:
+    """Make a cell of a column of speed, which says so where nothing was timed."""
+    return lambda entry: cell(entry) if entry.score.is_timed else cells.NOT_TIMED
 
 
 def _fast_cell(entry: Entry) -> SafeString:
@@ -69,7 +74,7 @@ COLUMNS = (
         unit="%",
         group="fast",
         value=lambda entry: entry.score.fast_at_1,
-        cell=_fast_cell,
+        cell=_timed(_fast_cell),
         is_share=True,
     ),
     Column(
@@ -78,7 +83,7 @@ COLUMNS = (
         unit="%",
         group="fast",
         value=lambda entry: entry.score.fast_at_k,
-        cell=lambda entry: cells.share_cell(entry.score.fast_at_k),
+        cell=_timed(lambda entry: cells.share_cell(entry.score.fast_at_k)),
         is_share=True,
     ),
     Column(
@@ -87,7 +92,7 @@ COLUMNS = (
         unit="geo. mean",
         group="fast",
         value=lambda entry: entry.score.geometric_mean,
-        cell=lambda entry: cells.ratio_cell(entry.score.geometric_mean),
+        cell=_timed(lambda entry: cells.ratio_cell(entry.score.geometric_mean)),
     ),
     Column(
         key="utilisation",
@@ -95,7 +100,7 @@ COLUMNS = (
         unit="%, median",
         group="fast",
         value=lambda entry: entry.utilisation,
-        cell=lambda entry: cells.per_cent_cell(entry.utilisation),
+        cell=_timed(lambda entry: cells.per_cent_cell(entry.utilisation)),
     ),
     Column(
         key="pass1",
@@ -149,7 +154,8 @@ COLUMNS = (
     ),
 )
 BY_KEY = {column.key: column for column in COLUMNS}
-DEFAULT_SORT = "fast1"
+# Of what is timed, and of what is only checked.
+DEFAULT_SORT, CHECKED_SORT = "fast1", "pass1"
 CSV_COLUMNS = (
     "place", "tie_group", "model", "vendor", "harness", "backends", "trust", "claimed", "baseline",
     "submission", "date", "scored", "pass1_low", "pass1_high", "p", "fast1_low", "fast1_high",
@@ -175,6 +181,11 @@ class Placed(NamedTuple):
     place: str | None
     entry: Entry
     tie_group: int | None = None
+
+
+def usual_sort(setting: Setting | None) -> str:
+    """Return by what a board of this setting is sorted unless its address says so."""
+    return DEFAULT_SORT if setting is None or setting.is_timed else CHECKED_SORT
 
 
 def label_at(column: Column, p: float) -> str:

@@ -56,6 +56,11 @@ class Entry:
         """Return the date, no more exact than a day."""
         return self.date and self.date[:10]
 
+    @property
+    def headline(self) -> float | None:
+        """Return the share that boards go by: fast_p@1, or pass@1 where nothing is timed."""
+        return self.score.fast_at_1 if self.score.is_timed else self.score.pass_at_1
+
     def _read(self, read: Callable[[Details, int], Value], nothing: Value) -> Value:
         """Return what `read` finds in the details; `nothing` for a claim, which has none."""
         return read(self.details, self.submission) if self.details and self.submission else nothing
@@ -87,9 +92,8 @@ class Entry:
         """Return the score of one category with `scored` problems, of an entry that no filter
         changed."""
         found = self._by_category.get(category)
-        if found is None:
-            return scores.score([], scored, k=self.score.k)
-        return scores.score_of(Totals.of(found).sums, scored, k=self.score.k)
+        sums = scores.sums([]) if found is None else Totals.of(found).sums
+        return scores.score_of(sums, scored, k=self.score.k, is_timed=self.score.is_timed)
 
 
 def alone(entries: Sequence[Entry]) -> list[Entry]:

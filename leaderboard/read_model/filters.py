@@ -12,18 +12,18 @@ from django.http import HttpRequest
 
 from leaderboard.delivery.pages import DRAWN, BadQuery, Elsewhere, choice
 from leaderboard.metrics.thresholds import MOST_P, STEPS_OF_P
-from leaderboard.metrics.verdicts import words
+from leaderboard.metrics.verdicts import PLACEMENT_WORDS, words
 from leaderboard.models import Harness
 from leaderboard.models.choices import BACKENDS
 from leaderboard.read_model import boards
-from leaderboard.read_model.boards import Entry, Setting
+from leaderboard.read_model.boards import IN_WORDS, Entry, Setting
 from leaderboard.read_model.judge_constants import judge_constants
 from leaderboard.read_model.published_claims import Claim, entry_of, published
 from leaderboard.read_model.scopes import Scope, scope
 
 BOARD_PARAMETERS = (
     *("p", "category", "harness", "source", "backend", "mechanism", "nccl", "trust"),
-    *("hardware", "ranks", "size", "dtype", "profile", "judge"),
+    *("hardware", "ranks", "size", "dtype", "profile", "judge", "placement"),
 )
 SETTING_FILTERS = {
     "hardware": ("hardware_id", "Hardware"),
@@ -32,6 +32,7 @@ SETTING_FILTERS = {
     "dtype": ("dtype", "Type"),
     "profile": ("profile", "Inputs"),
     "judge": ("judge_version", "Judge"),
+    "placement": ("placement", "Placement"),
 }
 
 
@@ -68,7 +69,7 @@ class Filter(NamedTuple):
     def text(self) -> str:
         found = next((one.text for one in self.options if one.value == self.value), self.value)
         attribute, _ = SETTING_FILTERS.get(self.name, ("", ""))
-        return boards.IN_WORDS.get(attribute, "{}").format(found)
+        return IN_WORDS.get(attribute, "{}").format(found)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,7 +99,7 @@ def setting_filters(
             name=name,
             label=label,
             value=value,
-            options=tuple(Option(value=v, text=v) for v in values),
+            options=tuple(Option(value=v, text=PLACEMENT_WORDS.get(v, v)) for v in values),
             default=usual if asked else value,
             follows="" if name == "hardware" else "hardware",
         )
@@ -137,9 +138,9 @@ def setting_among(request: HttpRequest, settings: Iterable[Setting]) -> Setting 
 
 
 def setting_query(setting: Setting) -> str:
-    """Return the part of an address that asks for just this setting."""
+    """Return the part of an address that asks for just this setting: what is timed comes first."""
     parts = [(name, getattr(setting, own)) for name, (own, _) in SETTING_FILTERS.items()]
-    return urlencode(parts)
+    return urlencode(parts[:-1] if setting.is_timed else parts)
 
 
 def setting_tail(setting: Setting | None, known: Sequence[Setting]) -> str:
@@ -236,7 +237,7 @@ def board_query(request: HttpRequest) -> BoardQuery:
 
 
 def _folded(control: Filter) -> Filter:
-    return control._replace(folded=control.name not in ("hardware", "profile"))
+    return control._replace(folded=control.name not in ("hardware", "profile", "placement"))
 
 
 def kernel_filters(request: HttpRequest, found: Scope) -> tuple[Filter, ...]:
@@ -273,8 +274,7 @@ def p_slider(request: HttpRequest) -> Slider:
         raise BadQuery("p", text, (allowed,)) from None
     if not 0 <= steps <= MOST_P * STEPS_OF_P or abs(steps - round(steps)) > 1e-6:
         raise BadQuery("p", text, (allowed,))
-    value = f"{round(steps) / STEPS_OF_P:g}"
-    step = f"{1 / STEPS_OF_P:g}"
+    value, step = f"{round(steps) / STEPS_OF_P:g}", f"{1 / STEPS_OF_P:g}"
     label = "Fast: more than p times the reference"
     return Slider(name="p", label=label, value=value, default="1", most=MOST_P, step=step)
 

@@ -227,11 +227,13 @@ def expected_problems() -> pd.DataFrame:
     """Return what problem aggregates should hold: PROBLEM as index, PROBLEM_FACTS as columns."""
     found = parted().reset_index()
     every = found[PROBLEM].drop_duplicates().set_index(PROBLEM)
-    fastest = found[~found["baseline"]].assign(faster=found["best_low"].gt(1.0))
+    fastest = found[~found["baseline"]].assign(
+        faster=found["best_low"].gt(1.0), solved=found["correct"].gt(0)
+    )
     groups = fastest.sort_values("best_speedup", ascending=False).groupby(PROBLEM, sort=False)
     counted = groups.agg(
         submissions=("best_speedup", "size"),
-        solved=("best_speedup", "count"),
+        solved=("solved", "sum"),
         best_speedup=("best_speedup", "max"),
         utilisation=("utilisation", _of_the_fastest),
         usual_utilisation=("utilisation", "median"),

@@ -25,19 +25,19 @@ def outcomes_of(rows: Iterable[tuple[int, str, Sequence[AttemptRow]]]) -> Outcom
     """Return how every attempt ended, of different problems in their order with the `attempts` of
     their Summary. `kinds` names each kind of Outcome in the order of their first attempts, and each
     problem its attempts by their place there, with the numbers of the correct ones in the same
-    order."""
+    order: of all, or where nothing is timed of none."""
     places: dict[Outcome, int] = {}
     problems = []
     for problem, category, attempts in rows:
-        correct = [row for row in attempts if row["speedup"] is not None]
+        timed = [row for row in attempts if row["speedup"] is not None]
         problems.append(
             {
                 "problem": problem,
                 "category": category,
                 "kinds": [places.setdefault(outcome_of(row), len(places)) for row in attempts],
-                "speedups": [row["speedup"] for row in correct],
-                "lows": [row["low"] for row in correct],
-                "utilisations": [row["utilisation"] for row in correct],
+                "speedups": [row["speedup"] for row in timed],
+                "lows": [row["low"] for row in timed],
+                "utilisations": [row["utilisation"] for row in timed],
             }
         )
     return {"kinds": [kind._asdict() for kind in places], "problems": problems}
@@ -69,6 +69,7 @@ class Part(NamedTuple):
     problem: int
     category: str
     made: int
+    correct: int
     speedups: tuple[float, ...]
     lows: tuple[float, ...]
     ended: Sequence[str | None]
@@ -88,6 +89,7 @@ class Part(NamedTuple):
             made=self.made,
             speedups=self.speedups,
             lows=self.lows,
+            checked=self.correct - len(self.speedups),
         )
 
 
@@ -113,6 +115,7 @@ def parts_of(stored: Outcomes, narrow: Narrow = EVERYTHING) -> Iterator[Part]:
             problem=one["problem"],
             category=one["category"],
             made=len(one["kinds"]),
+            correct=sum(counting),
             speedups=speedups,
             lows=tuple(compress(one["lows"], counting)),
             ended=[modes[kind] for kind in own],

@@ -98,13 +98,15 @@ def _columns(outcomes: Outcomes, cells: Sequence[Cell], k: int) -> dict[str, Any
 
 def letters(parts: Iterable[Part]) -> str:
     """Return a letter at the number of each problem: 1 solved, 0 tried, else a space."""
-    known = {part.problem: "1" if part.speedups else "0" for part in parts}
+    known = {part.problem: "1" if part.correct else "0" for part in parts}
     return "".join(known.get(number, " ") for number in range(max(known, default=-1) + 1))
 
 
 def totals_of(parts: Sequence[Part], k: int, p: float = 1.0) -> Totals:
     """Return the totals of different problems."""
-    counts = [scores.counts_of(part.made, part.speedups, part.lows, p) for part in parts]
+    counts = [
+        scores.counts_of((part.made, part.correct), part.speedups, part.lows, p) for part in parts
+    ]
     modes = Counter(chain.from_iterable(part.ended for part in parts))
     known = [part.utilisation for part in parts if part.utilisation is not None]
     return Totals(

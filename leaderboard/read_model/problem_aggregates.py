@@ -5,7 +5,6 @@ from __future__ import annotations
 import statistics
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
-from operator import attrgetter
 from typing import Any, NamedTuple
 from uuid import UUID
 
@@ -95,8 +94,8 @@ def columns_of(summaries: Iterable[Best]) -> JsonDict | None:
     if not rows:
         return None
     models = [row for row in rows if not row.submission__model__is_baseline]
-    solved = [row for row in models if row.best_speedup is not None]
-    best = max(solved, key=attrgetter("best_speedup"), default=None)
+    solved = [row for row in models if row.correct]
+    best = max(solved, key=lambda row: row.best_speedup or 0.0, default=None)
     used = [row.utilisation for row in models if row.utilisation is not None]
     references = [row.best_run_id for row in rows if row.best_run_id]
     return {
@@ -110,7 +109,7 @@ def columns_of(summaries: Iterable[Best]) -> JsonDict | None:
         "correct": sum(row.correct for row in models),
         "faster": sum(row.best_low > 1.0 for row in models if row.best_low is not None),
         "modes": in_order(_added(row.modes for row in models)),
-        "baseline_runs": sum(row.correct for row in rows),
+        "baseline_runs": sum(row.correct for row in rows if row.baseline_us is not None),
         **_reference([row.baseline_us for row in rows if row.baseline_us is not None]),
     }
 

@@ -45,6 +45,7 @@ class SettingTotals(NamedTuple):
     dtype: str
     profile: str
     judge_version: str
+    placement: str
     hardware__title: str
     submissions: int
     solved: int

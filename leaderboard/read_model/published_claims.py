@@ -13,7 +13,7 @@ from django.db.models.functions import Cast
 from leaderboard.kit.json_types import JsonObject
 from leaderboard.kit.links import url
 from leaderboard.kit.prepared import ask, given
-from leaderboard.metrics import scores
+from leaderboard.metrics import intervals
 from leaderboard.metrics.scores import Score
 from leaderboard.models import PublishedResult
 from leaderboard.read_model.boards import Entry
@@ -101,7 +101,7 @@ def entry_of(claim: Claim) -> Entry:
             k=1 if at_3 is None else 3,
             p=1.0,
             pass_at_1=share,
-            pass_at_1_interval=scores.wilson_interval(share, n),
+            pass_at_1_interval=intervals.wilson_interval(share, n),
             pass_at_k=share if at_3 is None else at_3 / n,
             fast_at_1=claim.fast_at_1 / n,
             fast_at_k=claim.fast_at_1 / n if fast_at_3 is None else fast_at_3 / n,

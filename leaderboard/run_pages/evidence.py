@@ -6,7 +6,14 @@ from collections.abc import Mapping
 
 from leaderboard.delivery import cells
 from leaderboard.kit.json_types import Report
-from leaderboard.metrics.verdicts import MEANINGS, sentence, state, words
+from leaderboard.metrics.verdicts import (
+    CAUSE_MEANINGS,
+    meaning,
+    sentence,
+    state,
+    verdict_words,
+    words,
+)
 from leaderboard.models import Run
 from leaderboard.models.staleness import consequence, unranked
 from leaderboard.run_pages.correctness import correctness
@@ -15,6 +22,8 @@ from leaderboard.run_pages.mechanisms import mechanism_rows
 from leaderboard.run_pages.run_figures import burst_figures, margin_figure, timeline_figure
 from leaderboard.run_pages.speed import rank_facts, speed
 
+# What all ranks share where they are not timed.
+SHARED_ON = {"cuda": "one GPU", "cpu": "one device"}
 # Parts of the page in the order of reading: the name in the context, the anchor, the words.
 PARTS = (
     ("speed", "speed", "Speed"),
@@ -45,12 +54,15 @@ def run_facts(run: Run) -> dict[str, object]:
         "id": str(run.id),
         "url": run.get_absolute_url(),
         "status": run.status,
-        "verdict": words(run.verdict) if run.verdict else "",
-        "meaning": MEANINGS.get(run.verdict or "", ""),
+        "verdict": verdict_words(run.verdict or "", is_timed=run.is_timed),
+        "meaning": meaning(run.verdict or "", is_timed=run.is_timed),
+        "is_timed": run.is_timed,
+        "shared_on": "" if run.is_timed else SHARED_ON[run.device],
         "state": state(run.verdict),
         "phase": run.phase,
         "message": sentence(run.message, run.verdict),
         "cause": words(run.cause) if run.cause else "",
+        "cause_means": CAUSE_MEANINGS.get(run.cause or "", ""),
         "evidence": run.evidence,
         "ranks": ", ".join(str(rank) for rank in run.ranks),
         "flags": run.flags,

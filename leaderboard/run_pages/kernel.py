@@ -11,7 +11,7 @@ from leaderboard.delivery import cells
 from leaderboard.delivery.pages import Crumb, Page, Table, choice, origin, public_page
 from leaderboard.kit.highlighting import Marks, highlighted
 from leaderboard.kit.links import kernel_at, url
-from leaderboard.metrics.verdicts import state, words
+from leaderboard.metrics.verdicts import state, verdict_words
 from leaderboard.models import Kernel, Moderation, Run, Source, Submission, Visibility
 from leaderboard.models.staleness import why_stale
 from leaderboard.problem_pages.problems import address_of
@@ -34,6 +34,7 @@ USE_READS = (
 RUN_READS = (
     *("kernel_id", "status", "verdict", "speedup", "hardware_id", "world_size", "size", "dtype"),
     *("profile", "judge_version", "device", "created_at", "finished_at", "problem_digest"),
+    "placement",
 )
 LINE_READS = (
     *(*RUN_READS, "kernel__problem__title", "kernel__problem__digest"),
@@ -41,7 +42,7 @@ LINE_READS = (
 )
 RUN_COLUMNS = (
     *("id", "problem", "status", "verdict", "speedup", "where", "profile", "judge", "finished"),
-    "stale",
+    *("placement", "stale"),
 )
 ATTEMPT_COLUMNS = (
     *("attempt", "step", "verdict", "speedup", "backend", "digest", "run", "is_here", "stale"),
@@ -149,10 +150,11 @@ def run_line(run: Run) -> dict[str, object]:
         "model": run.kernel.submission.model.name,
         "asked": run.created_at,
         "status": run.status,
-        "verdict": words(run.verdict) if run.verdict else "",
+        "verdict": verdict_words(run.verdict or "", is_timed=run.is_timed),
         "state": state(run.verdict),
         "speedup": run.speedup,
-        "where": f"{run.hardware_id}, {run.world_size} ranks, {run.size}, {run.dtype}",
+        "where": _where(run),
+        "placement": run.placement,
         "profile": run.profile,
         "judge": run.judge_version,
         "finished": run.finished_at,
@@ -161,7 +163,14 @@ def run_line(run: Run) -> dict[str, object]:
 
 
 def _run_row(run: Run) -> dict[str, object]:
-    return {**run_line(run), "cells": cells.decimal_cell(run.speedup, 2)}
+    speedup = cells.decimal_cell(run.speedup, 2) if run.is_timed else cells.NOT_TIMED
+    return {**run_line(run), "cells": speedup}
+
+
+def _where(run: Run) -> str:
+    """Return `h200x4, 4 ranks, standard, bfloat16`."""
+    ranks = f"{run.world_size} ranks" + ("" if run.is_timed else " on one device")
+    return f"{run.hardware_id}, {ranks}, {run.size}, {run.dtype}"
 
 
 def _table(asked: str | None, siblings: Sequence[Sibling], runs: Sequence[Run]) -> Table:
@@ -201,12 +210,14 @@ def _lineage(siblings: Sequence[Sibling], digest: str, beside: str) -> list[dict
     return [
         {
             **vars(sibling),
-            "verdict": words(sibling.verdict) if sibling.verdict else "",
+            "verdict": verdict_words(sibling.verdict or "", is_timed=sibling.speedup is not None),
             "state": state(sibling.verdict),
             "url": kernel_at(sibling.digest, sibling.run),
             "same": sibling.digest == digest,
             "beside_url": beside.format(sibling.digest),
-            "cells": cells.decimal_cell(sibling.speedup, 2),
+            "cells": cells.NOT_TIMED
+            if sibling.verdict == "ok" and sibling.speedup is None
+            else cells.decimal_cell(sibling.speedup, 2),
         }
         for sibling in siblings
         if len(siblings) > 1

@@ -8,7 +8,7 @@ from typing import Any
 
 from leaderboard.delivery import cells
 from leaderboard.kit.visible import visible
-from leaderboard.metrics.verdicts import words
+from leaderboard.metrics.verdicts import verdict_words
 from leaderboard.models import Kernel, Run
 from leaderboard.read_model.boards import SETTING_FIELDS, Setting
 
@@ -29,6 +29,7 @@ def job_of(run: Run) -> dict[str, object]:
         "dtype": run.dtype,
         "profile": run.profile,
         "device": run.device,
+        "placement": run.placement,
         "hardware": run.hardware_id,
         "judge_version": run.judge_version,
     }
@@ -44,6 +45,7 @@ def command(run: Run) -> str:
         "device": run.device,
         "backend": run.kernel.backend,
     }
+    flags |= {} if run.is_timed else {"placement": run.placement}
     options = " ".join(f"--{name} {value}" for name, value in flags.items())
     return f"python -m evaluator run {run.kernel.problem.slug} kernel.py {options}"
 
@@ -64,7 +66,9 @@ def reproduction(run: Run | None, bundle_url: str) -> dict[str, str] | None:
 def found_in_words(run: Run) -> str:
     """Return `1.30× of the reference (95 % interval 1.25× to 1.37×)`, or the verdict."""
     if run.speedup is None:
-        return words(run.verdict) if run.verdict else "not judged yet"
+        return (
+            verdict_words(run.verdict, is_timed=run.is_timed) if run.verdict else "not judged yet"
+        )
     low, high = cells.ratio_text(run.speedup_low), cells.ratio_text(run.speedup_high)
     return f"{cells.ratio_text(run.speedup)} of the reference (95 % interval {low} to {high})"
 

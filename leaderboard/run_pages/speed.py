@@ -70,6 +70,7 @@ def rank_facts(report: Report) -> dict[str, object] | None:
     ranks = sorted({*range(len(own_us)), *profiled})
     return {
         "ranks": [_rank_row(rank, own_us, profiled.get(rank)) for rank in ranks],
+        "has_times": bool(own_us),
         "is_profiled": bool(profiled),
         "skew": skew(own_us),
         "hidden": hidden(list(profiled.values())),
@@ -94,16 +95,16 @@ def hidden(timelines: Sequence[Report]) -> float | None:
 
 def _rank_row(rank: int, own_us: Sequence[float], timeline: Report | None) -> dict[str, object]:
     us = own_us[rank] if 0 <= rank < len(own_us) else None
-    made = [
+    own = [
         cells.decimal_cell(us, 2),
         cells.share_cell(us / max(own_us) if us and max(own_us) > 0 else None),
     ]
     sums = ("span", "compute", "communication", "overlap", "unknown", "idle")
-    made += [cells.decimal_cell(timeline[f"{name}_us"] if timeline else None) for name in sums]
+    told = [cells.decimal_cell(timeline[f"{name}_us"] if timeline else None) for name in sums]
     return {
         "rank": rank,
-        "own": cells.joined(made[:2]),
-        "profiled": cells.joined(made[2:]),
+        "own": cells.joined(own if own_us else ()),
+        "profiled": cells.joined(told),
     }
 
 

@@ -13,6 +13,7 @@ from django.utils import timezone
 
 from evaluator import Backend, Device, Dtype, Job, Profile, limits_of
 from evaluator.messages.codec import encode
+from evaluator.messages.job import Placement
 from leaderboard.kit.request_error import RequestError
 from leaderboard.models import ApiToken, Run, Status, WorkerHost
 from leaderboard.models.runs import MAX_TRIES, RunQuerySet
@@ -140,5 +141,6 @@ def _job(run: Run) -> Job:
         dtype=Dtype(run.dtype),
         profile=Profile(run.profile),
         device=device,
+        placement=Placement(run.placement),
         limits=limits_of(device),
     )

@@ -95,8 +95,8 @@ def _store(run: Run, holding: Holding, report: object) -> None:
         if not held(run.pk, holding).update(**columns):
             raise Fenced
         summary.update(run)
-        if run.has_counted_verdict and trust != Trust.VERIFIED:
-            own.update(trust=Trust.VERIFIED)
+        if run.has_counted_verdict and trust not in (run.trust, Trust.VERIFIED):
+            own.update(trust=run.trust)
         DataVersion.objects.bump()
     return None
 

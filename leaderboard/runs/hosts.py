@@ -18,7 +18,8 @@ from leaderboard.models.runs import RunQuerySet
 from leaderboard.runs.evaluation import give_up_lost
 from leaderboard.runs.report_checks import fits_class
 
-# `cpu`, `cpu-arm`: ranks are processes of one host. `h200x4`: that many devices of that kind.
+# `cpu`, `cpu-arm`: ranks are processes of one host. `h200x4`: that many devices of that kind; on
+# one, `h200x1`, runs whose ranks share it.
 _QUEUE = re.compile(r"(?P<cpu>cpu(-[a-z0-9]+)*)|[a-z0-9-]+x(?P<count>[1-9][0-9]?)")
 CPU_WORLD_SIZE = 8
 # A host judges one run at a time, so the bell need not ring for more than the next few.
@@ -75,11 +76,11 @@ def register(queue: str, title: str) -> Hardware:
     for a queue with a wrong name."""
     match = _QUEUE.fullmatch(queue)
     count = int(match["count"] or CPU_WORLD_SIZE) if match else 0
-    if match is None or not 2 <= count <= 64 or len(queue) > 32:
+    if match is None or not 1 <= count <= 64 or len(queue) > 32:
         raise RequestError(
             "bad_queue",
             f"{queue[:64]!r} does not name a class of hardware.",
-            "Call a queue cpu, or <device>x<count> with a count from 2 to 64: h200x4.",
+            "Call a queue cpu, or <device>x<count> with a count from 1 to 64: h200x4.",
         )
     device = "cpu" if match["cpu"] else "cuda"
     hardware, is_new = Hardware.objects.get_or_create(

@@ -87,14 +87,14 @@ def _grouped(every: Iterable[CheckedLine]) -> list[list[CheckedLine]]:
 
 def _store(owner: AbstractBaseUser, group: Sequence[CheckedLine], key: str, digest: str) -> None:
     line = group[0].line
-    is_verified = any(judged.line.counts for judged in group)
+    told = {judged.run.trust for judged in group if judged.line.counts}
     submission = Submission.objects.create(
         model=_model(group[0]),
         harness=line.harness,
         k=line.k,
         owner_id=owner.pk,
         visibility=Visibility.PUBLIC,
-        trust=Trust.VERIFIED if is_verified else Trust.SELF_REPORTED,
+        trust=max(told, key=list(Trust).index, default=Trust.SELF_REPORTED),
         notes=line.notes,
         idempotency_key=key,
         request_digest=digest,

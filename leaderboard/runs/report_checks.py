@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from evaluator import Device, Dtype, Isolation, Profile, Report, Trial, Verdict, limits_of
-from evaluator.messages.job import Setting
+from evaluator.messages.job import Placement, Setting
 from leaderboard.kit.request_error import RequestError
 from leaderboard.models import Run, WorkerHost
 from leaderboard.models.choices import TRIALS
@@ -81,6 +81,7 @@ def setting_of(run: Run) -> Setting:
         dtype=Dtype(run.dtype),
         profile=Profile(run.profile),
         device=Device(run.device),
+        placement=Placement(run.placement),
     )
 
 
@@ -103,8 +104,12 @@ def misfit(what: str, message: str) -> RequestError:
 
 def _check_setting(run: Run, report: Report) -> None:
     expected = setting_of(run)
-    if report.setting not in (None, expected):
+    if report.setting not in (None, expected) or report.placement is not expected.placement:
         raise misfit("setting", f"The run asked for {expected}, the report tells of another.")
+    if report.timing is not None and not run.is_timed:
+        raise misfit(
+            "setting", "Ranks that share a device are not timed, and the report has times."
+        )
 
 
 def _check_ranks(world_size: int, report: Report) -> None:
@@ -145,10 +150,11 @@ def _checked_ranks(trial: Trial) -> set[int]:
 def _check_hardware(run: Run, report: Report) -> None:
     hardware, names = report.environment.hardware, [gpu.name for gpu in report.gpus]
     is_gpu = Device(run.device) is Device.CUDA
-    counts = (run.world_size,) if report.timing else (0, run.world_size)
+    gpus = run.world_size if run.is_timed else 1
+    counts = (gpus,) if report.timing else (0, gpus)
     if len(names) not in (counts if is_gpu else (0,)):
         raise misfit("hardware", f"The report tells of {len(names)} GPUs.")
-    if not fits_class(run.hardware_id, hardware, run.world_size):
+    if not fits_class(run.hardware_id, hardware, gpus):
         raise misfit("hardware", f"{hardware[:200]} is not of the class {run.hardware_id}.")
     if any(name != _without_count(hardware) for name in names):
         raise misfit("hardware", "The GPUs are others than the hardware that the report names.")

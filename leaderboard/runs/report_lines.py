@@ -18,14 +18,19 @@ from django.utils import timezone
 
 from evaluator import Backend, Device, Dtype, Isolation, Profile, Report
 from evaluator.messages.codec import decode
+from evaluator.messages.job import Placement
 from leaderboard.kit.json_types import JsonObject
 from leaderboard.kit.request_error import RequestError
 from leaderboard.models import Hardware, Kernel, LanguageModel, Problem, Run, Submission
+from leaderboard.models.choices import is_timed
 from leaderboard.models.model_names import model_slug
 from leaderboard.runs.hosts import register
 from leaderboard.runs.report_checks import check_report
 from leaderboard.runs.reports import columns_of
 from leaderboard.submissions.sources import Candidate, checked_problem, decoded
+
+# Columns of a run that hold a member of a closed set.
+ENUMS = ("dtype", "profile", "device", "placement")
 
 
 class ReportLineError(Exception):
@@ -40,6 +45,7 @@ class LineJob:
     dtype: Dtype
     profile: Profile
     device: Device
+    placement: Placement = Placement.FULL
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -138,7 +144,7 @@ def _checked(where: str, text: str, problems: Mapping[str, Problem]) -> CheckedL
         source_id=hashlib.sha256(source.encode()).hexdigest(),
     )
     asked = {name: getattr(line.job, name) for name in ("world_size", "size")}
-    asked |= {name: getattr(line.job, name).value for name in ("dtype", "profile", "device")}
+    asked |= {name: getattr(line.job, name).value for name in ENUMS}
     run = Run(kernel=kernel, problem_digest=line.report.problem_digest, **asked)
     columns = columns_of(line.report)
     run.hardware = _hardware(line, columns["environment"])
@@ -190,7 +196,8 @@ def _check_fields(row: models.Model, *names: str) -> None:
 def _hardware(line: ReportLine, environment: JsonObject) -> Hardware:
     """Return the hardware that the line names, made from what its report tells if it is new."""
     hardware = register(line.job.hardware, environment["hardware"][:200])
-    if hardware.device != line.job.device or line.job.world_size > hardware.max_world_size:
+    least = line.job.world_size if is_timed(line.job.placement) else 1
+    if hardware.device != line.job.device or least > hardware.max_world_size:
         raise ValueError(
             f"{hardware.slug} has no {line.job.world_size} ranks on {line.job.device.value}"
         )

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from leaderboard.delivery import cells
 from leaderboard.delivery.pages import Table
 from leaderboard.kit.json_types import JsonObject
-from leaderboard.metrics import scores, verdicts
+from leaderboard.metrics import intervals, verdicts
 from leaderboard.metrics.failures import failure_mode
 from leaderboard.metrics.floors import FLOOR_WORDS
 from leaderboard.models import Trust
@@ -27,6 +27,7 @@ SECTIONS = (
     ("verify", "Correctness"),
     ("profiles", "Input profiles"),
     ("timing", "Timing"),
+    ("placement", "All ranks on one GPU"),
     ("told-apart", "Fast, and how sure"),
     ("floors", "Floors and utilisation"),
     ("isolation", "Isolation"),
@@ -96,7 +97,7 @@ ISOLATION_MEANINGS = {
 
 def methodology_context(scored: int) -> dict[str, object]:
     known = judge_constants()
-    interval = scores.wilson_interval(EXAMPLE_SHARE, scored)
+    interval = intervals.wilson_interval(EXAMPLE_SHARE, scored)
     return {
         "sections": [{"anchor": anchor, "title": title} for anchor, title in SECTIONS],
         "judge_version": CURRENT_JUDGE,

@@ -9,6 +9,7 @@ from django import forms
 from django.http import QueryDict
 
 from leaderboard.kit.request_error import RequestError
+from leaderboard.metrics import verdicts
 from leaderboard.models import Hardware, Harness, Problem, Scope, Submission, Visibility
 from leaderboard.models.choices import BACKENDS, DTYPES, PROFILES, Choices
 from leaderboard.models.submissions import MAX_COST_USD, MAX_LINK, MAX_NOTES, MAX_STEP_BUDGET
@@ -140,6 +141,11 @@ class SubmitForm(MetadataForm):
     size = forms.ChoiceField(required=False, choices=[USUAL, *SIZES])
     dtype = forms.ChoiceField(required=False, choices=[USUAL, *DTYPES], label="Type")
     profile = forms.ChoiceField(required=False, choices=[USUAL, *PROFILES], label="Inputs")
+    placement = forms.ChoiceField(
+        required=False,
+        choices=[*verdicts.PLACEMENT_WORDS.items()],
+        help_text="On one device a kernel is checked, never timed.",
+    )
 
     def __init__(self, *args: object, **kwargs: object) -> None:
         super().__init__(*args, **kwargs)  # type: ignore[arg-type]
@@ -175,7 +181,8 @@ class SubmitForm(MetadataForm):
 
     @property
     def setting(self) -> list[forms.BoundField]:
-        return [self[name] for name in ("hardware", "world_size", "size", "dtype", "profile")]
+        names = ("hardware", "placement", "world_size", "size", "dtype", "profile")
+        return [self[name] for name in names]
 
 
 def _problems() -> Choices:

@@ -120,7 +120,10 @@ def _request_digest(
         del fields["cost_usd"]
     if not metadata.link:
         del fields["link"]
-    parts = [fields, files, asdict(requested)]
+    target = asdict(requested)
+    if requested.placement is None:
+        del target["placement"]
+    parts = [fields, files, target]
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 
 

@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
-from evaluator.messages.job import Backend
+from evaluator.messages.job import Backend, Placement
 from evaluator.messages.needs import fixed_ranks, needs
 from leaderboard.kit.json_types import JsonDict
 
 
 def needs_on_gpus(
-    source: str, backend: str, requirements: JsonDict, world_size: int
+    source: str,
+    backend: str,
+    requirements: JsonDict,
+    world_size: int,
+    placement: str = Placement.FULL.value,
 ) -> frozenset[str]:
-    """Return the abilities that judging it on so many GPUs takes; `requirements` are its
-    problem's."""
+    """Return the abilities that judging it on so many ranks, placed like that on GPUs, takes;
+    `requirements` are its problem's."""
     found = needs(
         source,
         Backend(backend),
         world_size=world_size,
         peer_access=bool(requirements.get("peer_access", True)),
         multicast=bool(requirements.get("multicast", False)),
+        placement=Placement(placement),
     )
     return frozenset(ability.value for ability in found)
 

@@ -11,6 +11,7 @@ from django.utils import timezone
 
 from leaderboard.celery import ring
 from leaderboard.models import Kernel, Run
+from leaderboard.models.choices import FULL
 from leaderboard.submissions.kernel_needs import needs_on_gpus
 
 
@@ -24,6 +25,7 @@ class Target:
     size: str
     dtype: str
     profile: str
+    placement: str = FULL
 
 
 def enqueue(kernels: Iterable[tuple[Kernel, Target]]) -> list[Run]:
@@ -39,6 +41,7 @@ def enqueue(kernels: Iterable[tuple[Kernel, Target]]) -> list[Run]:
             size=target.size,
             dtype=target.dtype,
             profile=target.profile,
+            placement=target.placement,
             rung_at=now,
             needs=needs_of(kernel, target),
         )
@@ -55,5 +58,7 @@ def needs_of(kernel: Kernel, target: Target) -> str:
     if target.device == "cpu":
         return ""
     required = kernel.problem.payload.get("requirements", {})
-    found = needs_on_gpus(kernel.source.text, kernel.backend, required, target.world_size)
+    found = needs_on_gpus(
+        kernel.source.text, kernel.backend, required, target.world_size, target.placement
+    )
     return f" {' '.join(sorted(found))} "

@@ -164,6 +164,6 @@ def _missing(hosts: Sequence[WorkerHost], kernel: Kernel, target: Target) -> str
     if not hosts:
         return f"no host of {target.hardware} with judge {CURRENT_JUDGE} is alive"
     needs = frozenset(needs_of(kernel, target).split())
-    if any(is_able(host, needs) for host in hosts):
+    if any(is_able(host, needs, target.placement) for host in hosts):
         return ""
     return f"no living host of {target.hardware} offers {in_words(needs)}"

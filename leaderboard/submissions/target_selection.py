@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from leaderboard.kit.request_error import RequestError
 from leaderboard.models import Hardware, Problem
+from leaderboard.models.choices import FULL, SHARED, is_timed
 from leaderboard.submissions.archives import shown
 from leaderboard.submissions.kernel_needs import ranks_of
 from leaderboard.submissions.queue import Target
@@ -14,6 +15,7 @@ from leaderboard.submissions.sources import Candidate
 from leaderboard.submissions.trees import Tree
 
 CPU_BACKENDS = ("pytorch", "cpp")
+MOST_RANKS = 64
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,6 +41,7 @@ class TargetRequest:
     size: str | None = None
     dtype: str | None = None
     profile: str | None = None
+    placement: str | None = None
 
 
 def target_for(
@@ -46,6 +49,7 @@ def target_for(
 ) -> Target:
     """Return the target of a candidate. Raises RequestError where the problem, the backend or the
     `known` hardware cannot do it."""
+    placement = requested.placement or FULL
     device = requested.device or ("cpu" if candidate.backend in CPU_BACKENDS else "cuda")
     default = _default(candidate, problem, requested, known, device)
     world_size = requested.world_size or default.world_size
@@ -53,14 +57,23 @@ def target_for(
     able = ["cpu", "cuda"] if candidate.backend in CPU_BACKENDS else ["cuda"]
     _check("device", device, able, f"{candidate.backend} kernels")
     check_problem_has(problem, world_size, size, dtype)
+    least = world_size if is_timed(placement) else 1
+    fitting = {one.slug: one.max_world_size for one in _with_device(known, device, least)}
+    asked = f"{world_size} ranks on {device}"
     return Target(
-        hardware=_hardware(known, requested.hardware, device, world_size, candidate.tree),
+        hardware=_hardware(fitting, requested.hardware, candidate.tree, asked),
         device=device,
         world_size=world_size,
         size=size,
         dtype=dtype,
         profile=requested.profile or "hardened",
+        placement=placement,
     )
+
+
+def _with_device(known: Sequence[Hardware], device: str, least: int) -> list[Hardware]:
+    """Return the classes of hardware that have so many of a device."""
+    return [one for one in known if one.device == device and one.max_world_size >= least]
 
 
 def check_problem_has(problem: Problem, world_size: int, size: str, dtype: str) -> None:
@@ -85,8 +98,9 @@ def _default(
     default, tree = DEFAULTS[device], candidate.tree
     if device != "cuda":
         return default
+    is_shared = requested.placement == SHARED
     hosts = [h for h in known if h.device == device and requested.hardware in (None, h.slug)]
-    most = max((host.max_world_size for host in hosts), default=0)
+    most = MOST_RANKS if is_shared else max((host.max_world_size for host in hosts), default=0)
     told = tree.world_size if tree else None
     ranks = ranks_of(candidate.source, candidate.backend) or told or default.world_size
     is_had = ranks <= most and ranks in problem.payload["world_sizes"]
@@ -97,27 +111,20 @@ def _default(
     )
 
 
-def _hardware(
-    known: Sequence[Hardware], slug: str | None, device: str, world_size: int, tree: Tree | None
-) -> str:
-    """Return the class of hardware asked for, else a published tree's, else the smallest: of those
-    that have the device and the ranks."""
-    fitting = {
-        hardware.slug: hardware.max_world_size
-        for hardware in known
-        if hardware.device == device and hardware.max_world_size >= world_size
-    }
+def _hardware(fitting: Mapping[str, int], slug: str | None, tree: Tree | None, asked: str) -> str:
+    """Return of the `fitting` classes of hardware that asked for, else a published tree's, else the
+    smallest. `asked` says in words what they fit."""
     if slug is not None:
-        _check("hardware", slug, sorted(fitting), f"{world_size} ranks on {device}")
+        _check("hardware", slug, sorted(fitting), asked)
         return slug
     if not fitting:
         raise RequestError(
             "no_hardware",
-            f"No host of this site has run {world_size} ranks on {device} yet.",
+            f"No host of this site has run {asked} yet.",
             "See /api/v1/status for the hardware there is.",
-            fields={"device": f"no {device} host with {world_size} ranks"},
+            fields={"device": f"no host with {asked}"},
         )
-    if tree and tree.hardware in fitting:
+    if tree and tree.hardware and tree.hardware in fitting:
         return tree.hardware
     return min(fitting, key=lambda name: (fitting[name], name))
 

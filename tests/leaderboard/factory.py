@@ -197,7 +197,7 @@ def make_report(
         "phase": Phase.TIMED if is_ok else Phase.VERIFY,
         "phase_s": {"build": 0.4, "verify": 1.5, "timed": 2.25},
         "trials": tuple(make_trial(number, is_ok, run.world_size) for number in range(6)),
-        "timing": make_timing(speedup, run.world_size) if is_ok else None,
+        "timing": make_timing(speedup, run.world_size) if is_ok and run.is_timed else None,
         "setting": report_checks.setting_of(run),
         "logs": (RankLog(rank=0, text="compiled\n"), RankLog(rank=1, text="", dropped_bytes=0)),
     }
@@ -242,12 +242,16 @@ def make_timing(speedup: float, world_size: int = 2) -> Timing:
 
 
 def make_judged(
-    submission: Submission, problem: Problem, verdict: Verdict = Verdict.OK, speedup: float = 1.3
+    submission: Submission,
+    problem: Problem,
+    verdict: Verdict = Verdict.OK,
+    speedup: float = 1.3,
+    **setting: Any,
 ) -> Run:
-    """A kernel of this submission, already judged."""
+    """A kernel of this submission, already judged in SETTING but for what is given."""
     attempt = 1 + Kernel.objects.filter(submission=submission, problem=problem).count()
     source = f"{SOURCE}# {submission.pk} {problem.number} {attempt}\n"
-    run = make_run(make_kernel(submission, problem, source=source, attempt=attempt))
+    run = make_run(make_kernel(submission, problem, source=source, attempt=attempt), **setting)
     return finish(run, make_report(run, verdict, speedup))
 
 

@@ -12,7 +12,7 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from evaluator.messages.report import Verdict
-from leaderboard.metrics.scores import Interval
+from leaderboard.metrics.intervals import Interval
 from leaderboard.metrics.ties import tie_groups
 from leaderboard.models import (
     LanguageModel,

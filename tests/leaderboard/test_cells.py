@@ -11,7 +11,7 @@ import pytest
 from django.utils.safestring import mark_safe
 
 from leaderboard.delivery import cells
-from leaderboard.metrics.scores import Interval
+from leaderboard.metrics.intervals import Interval
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -56,8 +56,9 @@ def test_a_right_kernel_is_marked_by_its_speed(speedup: float, code: str) -> Non
 def test_every_way_to_fail_has_a_sign_of_its_own() -> None:
     marks = [matrix_rows.mark_of(cell(1, mode=mode)) for mode in FAILURE_MODES[:-1]]
     assert all(marks)
-    assert len({mark.glyph for mark in matrix_rows.LEGEND}) == len(matrix_rows.LEGEND) == 10
-    assert len({mark.code for mark in matrix_rows.LEGEND}) == len(matrix_rows.LEGEND)
+    for is_timed, count in ((True, 10), (False, 7)):
+        legend = matrix_rows.legend(is_timed=is_timed)
+        assert len({mark.glyph for mark in legend}) == len({mark.code for mark in legend}) == count
     assert matrix_rows.mark_of(cell(1, mode=None)) is None
 
 
@@ -72,7 +73,7 @@ def test_a_cell_takes_only_numbers_and_escapes_the_rest() -> None:
 
 
 def test_a_category_begins_with_an_edge() -> None:
-    drawn = matrix_rows.row_cells(7, (cell(2, 2.5), cell(3)), ((1, 2), (3, 4)), "")
+    drawn = matrix_rows.row_cells(7, (cell(2, 2.5), cell(3, mode=None)), ((1, 2), (3, 4)), "")
     kinds = re.findall('<td class="([^"]+)"', drawn)
     assert kinds == ["o g", "z", "o g", "o"]
 

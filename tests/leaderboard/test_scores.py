@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evaluator.messages.report import Verdict
-from leaderboard.metrics import scores
+from leaderboard.metrics import intervals, scores
 from leaderboard.metrics.failures import FAILURE_MODES, failure_mode
 from leaderboard.metrics.scores import Attempts
 
@@ -148,7 +148,7 @@ def test_attempts_that_make_no_sense_are_refused(made: int, speedups: tuple[floa
 @given(st.integers(1, 500), st.data())
 def test_the_interval_holds_the_share_and_narrows(n: int, data: st.DataObject) -> None:
     share = data.draw(st.integers(0, n)) / n
-    few, many = scores.wilson_interval(share, n), scores.wilson_interval(share, 4 * n)
+    few, many = intervals.wilson_interval(share, n), intervals.wilson_interval(share, 4 * n)
     assert few is not None
     assert many is not None
     assert 0.0 <= few.low <= share <= few.high <= 1.0
@@ -157,7 +157,7 @@ def test_the_interval_holds_the_share_and_narrows(n: int, data: st.DataObject) -
 
 def test_the_interval_agrees_with_the_published_formula() -> None:
     # Brown, Cai, DasGupta 2001: 28 of 87 at 95 %.
-    interval = scores.wilson_interval(28 / 87, 87)
+    interval = intervals.wilson_interval(28 / 87, 87)
     assert interval is not None
     assert (round(interval.low, 3), round(interval.high, 3)) == (0.233, 0.426)
 

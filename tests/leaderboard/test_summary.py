@@ -177,7 +177,7 @@ def test_what_staff_take_off_the_board_leaves_its_problems(hidden: str, problem:
     moderation.show(fast, staff, Visibility.PUBLIC)
     moderation.edit(fast.model, staff, is_baseline=False)
     assert _stored(ProblemAggregate) == shown
-    assert shown[0][7:9] == (2, 2)
+    assert shown[0][8:10] == (2, 2)
 
 
 def test_a_reference_alone_is_timed_and_solves_nothing(problem: Problem) -> None:

@@ -9,12 +9,14 @@ from django.core.management.base import BaseCommand, CommandError
 
 from leaderboard.kit.request_error import RequestError
 from leaderboard.models import Harness, Visibility
+from leaderboard.models.choices import PLACEMENTS
 from leaderboard.submissions.archives import read_folder
 from leaderboard.submissions.intake import Metadata, accept
 from leaderboard.submissions.sources import from_members
 from leaderboard.submissions.target_selection import TargetRequest
 
-TARGET_FIELDS = ("device", "hardware", "size", "dtype", "profile")
+TARGET_FIELDS = ("device", "hardware", "size", "dtype", "profile", "placement")
+CHOICES = {"placement": [name for name, _ in PLACEMENTS]}
 
 
 class Command(BaseCommand):
@@ -37,7 +39,7 @@ class Command(BaseCommand):
         parser.add_argument("--attempt", type=int, default=1)
         parser.add_argument("--world-size", type=int)
         for name in TARGET_FIELDS:
-            parser.add_argument(f"--{name}")
+            parser.add_argument(f"--{name}", choices=CHOICES.get(name))
         parser.add_argument("--without-runs", action="store_true", help="store only")
 
     def handle(self, *args: Any, **options: Any) -> None:

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 HERE = Path(__file__).resolve().parent
-FLAGS = ("world_size", "size", "dtype", "profile", "device", "backend")
+FLAGS = ("world_size", "size", "dtype", "profile", "device", "placement", "backend")
 TIMES = ("speedup", "speedup_low", "speedup_high", "kernel_us", "baseline_us")
 
 Values = dict[str, Any]

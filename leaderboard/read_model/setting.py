@@ -1,0 +1,41 @@
+"""Defines a setting: what must be equal for results to be compared."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from leaderboard.models.choices import FULL, is_timed
+from leaderboard.models.staleness import judge_now
+
+IN_WORDS = {"world_size": "{} ranks", "profile": "{} inputs", "judge_version": "judge {}"}
+SHARED_IN_WORDS = "ranks on one device"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Setting:
+    """Holds what must be equal for two times, or two verdicts, to be compared."""
+
+    hardware_id: str
+    world_size: int
+    size: str
+    dtype: str
+    profile: str
+    judge_version: str
+    placement: str = FULL
+
+    @property
+    def is_timed(self) -> bool:
+        """Return whether what is right is timed here, and not only checked."""
+        return is_timed(self.placement)
+
+    def __str__(self) -> str:
+        return self.in_words() + judge_now(self.judge_version)
+
+    def in_words(self, but: str = "") -> str:
+        """Return the setting in words, without the field named `but`."""
+        kept = {name: value for name, value in vars(self).items() if name not in (but, "placement")}
+        words = [IN_WORDS.get(name, "{}").format(value) for name, value in kept.items()]
+        return ", ".join(words if self.is_timed else [*words, SHARED_IN_WORDS])
+
+
+SETTING_FIELDS = tuple(Setting.__dataclass_fields__)
