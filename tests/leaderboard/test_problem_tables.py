@@ -69,7 +69,7 @@ def test_an_output_has_a_tolerance_of_its_own(problem: Problem, client: Client) 
     problem.payload = {**problem.payload, "output_tolerances": own}
     problem.save()
     *_, last = table(client, problem, "table=tolerance")
-    assert list(last.values()) == ["float32", "norm", "2e-05", "3e-05"]
+    assert list(last.values()) == ["float32", "norm", "2e-05", "3e-05", ""]
     assert "<code>float32</code> of <code>norm</code>" in client.get(address_of(problem)).text
 
 
