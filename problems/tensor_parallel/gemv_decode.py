@@ -26,11 +26,17 @@ problem = Problem(
     outputs=("logits",),
     also=("Vocab Parallel",),
     sizes=sizes(tiny=(512, 128), large=(131072, 4096)),
-    tolerances=tolerances(float32=5e-5, bfloat16=2.5e-2, float16=3.5e-3, rms={"bfloat16": 0.087}),
+    tolerances=tolerances(
+        float32=5e-5,
+        bfloat16=2.5e-2,
+        float16=3.5e-3,
+        rms={"float32": 0.02, "bfloat16": 0.087},
+    ),
     tolerance_reason="products split over H, and the product before the bias, may round to the "
     "run dtype (bfloat16: 0.013 measured, float16: 0.0016); float32 rejects tf32 inside the "
     "product (0.0009), 16 bits reject inputs in fp8 (0.095); "
-    "the rms of honest answers in bfloat16 is 0.074 at most, over int8 wires 0.1 or more",
+    "the rms of honest answers is 0.074 at most in bfloat16, over int8 wires 0.1 or more; in "
+    "float32 0.0021, over int16 wires 0.2",
 )
 
 
