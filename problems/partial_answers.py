@@ -164,11 +164,12 @@ PARTIAL: Mapping[str, Answer] = {
 
 def ignored_options(module: ProblemModule) -> Mapping[str, Answer]:
     """Return an answer for each argument that is no tensor, or has a default: without a look at
-    it."""
+    it. Not for process groups: ranks that take another one wait for each other for ever."""
     parameters = inspect.signature(module.reference).parameters
+    shown = {name: inspect.formatannotation(own.annotation) for name, own in parameters.items()}
     return {
         f"ignore-{name}": _ignoring(name)
         for name, parameter in parameters.items()
-        if parameter.default is not parameter.empty
-        or "Tensor" not in inspect.formatannotation(parameter.annotation)
+        if "ProcessGroup" not in shown[name]
+        and (parameter.default is not parameter.empty or "Tensor" not in shown[name])
     }
