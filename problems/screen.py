@@ -96,7 +96,8 @@ def screen(
     A wrong answer that raises is rejected for it, and not tried again: the ranks, of which some may
     still wait for it, are ended, and the next answer gets new ones. Raises RankFailure otherwise.
     """
-    found: dict[str, dict[str, list[Outcomes]]] = {a: {} for a in answers(problems.load(name))}
+    tried = answers(problems.load(name), profile)
+    found: dict[str, dict[str, list[Outcomes]]] = {answer: {} for answer in tried}
     failed: set[str] = set()
     for dtype in DTYPES[profile]:
         setting = Setting(
@@ -127,7 +128,9 @@ def outcomes_on_rank(rank: int, world_size: int, setting: Setting, answer: str) 
     module = scenes[0].module
     found: dict[str, Outcome] = {}
     for index, scene in enumerate(scenes):
-        given = answers(module)[answer](scene, scenes[index + 1 :] + scenes[:index])
+        given = answers(module, setting.profile)[answer](
+            scene, scenes[index + 1 :] + scenes[:index]
+        )
         variants = given if isinstance(given, dict) else {} if given is None else {"": given}
         for variant, got in variants.items():
             seen = outcome(scene.settled(got), scene.truth, scene.tolerances)

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 import pytest
 
 import problems
-from problems.answers import HONEST, WRONG
+from problems.answers import COARSE, HONEST, WRONG
 from problems.mutants import declared, edited, mutants_fit_the_reference
 from problems.ranks import RankPool
 from problems.screen import screen
@@ -21,7 +21,7 @@ NAME = "fsdp_zero.clip_grad_norm_no_ep"
 
 def test_every_mutant_is_of_a_problem_and_has_a_name_of_its_own() -> None:
     assert set(declared()) <= {problems.load(name).slug for name in problems.names()}
-    taken = {*WRONG, *HONEST}
+    taken = {*WRONG, *COARSE, *PARTIAL, *HONEST}
     assert not [name for by_name in declared().values() for name in by_name if name in taken]
 
 
