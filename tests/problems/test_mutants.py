@@ -10,6 +10,7 @@ import pytest
 import problems
 from problems.answers import COARSE, HONEST, WRONG
 from problems.mutants import declared, edited, mutants_fit_the_reference
+from problems.partial_answers import PARTIAL
 from problems.ranks import RankPool
 from problems.screen import screen
 from tests.problems.rank_tasks import raise_on_last_rank
