@@ -31,6 +31,7 @@ BEHAVIOUR = {
     *("number", "mutates", "mesh", "m_step", "n_step", "sizes", "outputs"),
     *("tolerances", "output_tolerances", "wire_bits"),
 }
+OURS = {"tolerances", "output_tolerances", "wire_bits"}  # PKB's check has its own
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -115,7 +116,7 @@ def audit_problem(team: Sequence[RankPool], name: str, plan: Plan) -> Health:
         for number in range(plan.secrets)
     ]
     return Health(
-        behaviour=behaviour(problems.load(name)),
+        behaviour=behaviour(problems.load(name), plan.profile),
         plan=plan,
         torch=torch.__version__,
         findings=tuple(merged(rounds)),
@@ -141,18 +142,19 @@ def _worst(same: Sequence[Finding]) -> Finding:
     return Finding(**{**vars(wrong), **measured})
 
 
-def behaviour(module: ProblemModule) -> str:
+def behaviour(module: ProblemModule, profile: str = "hardened") -> str:
     """Return the SHA-256 of the code and fields of `Problem` that the screen depends on, no texts.
 
     Source text is hashed, because another Python makes another tree of it.
     """
     text, parts = module.path.read_text(), []
+    read = BEHAVIOUR if profile == "hardened" else BEHAVIOUR - OURS
     for node in ast.parse(text).body:
         if isinstance(node, ast.FunctionDef) and node.name != "cost":
             docstring = [node.body[0]] if ast.get_docstring(node) is not None else []
             parts.append(_lines_without(text, node, docstring))
         if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call):
-            fields = [field for field in node.value.keywords if field.arg in BEHAVIOUR]
+            fields = [field for field in node.value.keywords if field.arg in read]
             parts += [ast.get_source_segment(text, field) or "" for field in fields]
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()
 
@@ -180,7 +182,7 @@ def unaudited(names: Sequence[str]) -> list[str]:
 
 
 def _is_audited(module: ProblemModule, found: Mapping[str, Any]) -> bool:
-    of_this_code = {p for p, part in found.items() if part["behaviour"] == behaviour(module)}
+    of_this_code = {p for p, part in found.items() if part["behaviour"] == behaviour(module, p)}
     is_measured = guards.stored().get(module.slug, {}).get("behaviour") == behaviour(module)
     return is_measured and of_this_code >= set(PROFILES)
 

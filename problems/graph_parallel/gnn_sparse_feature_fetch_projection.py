@@ -26,10 +26,10 @@ problem = Problem(
     also=("Tensor Parallel",),
     requirements=Requirements(memory_gib=96),
     sizes=sizes(large=(1048576, 512)),
-    tolerances=tolerances(float32=2e-5, bfloat16=3.5e-2, float16=4.5e-3, rms={"bfloat16": 0.14}),
+    tolerances=tolerances(float32=2e-5, bfloat16=3.5e-2, float16=4.5e-3, rms={"bfloat16": 0.066}),
     tolerance_reason="a product summed in four parts, each rounded to the dtype, is off by 1.8e-2 "
     "in bfloat16; embeddings cut to float8's mantissa by 0.15 and more; "
-    "the rms of honest answers in bfloat16 is 0.057 at most, over int8 wires 0.76 or more",
+    "the rms of honest answers in bfloat16 is 0.057 at most, over int8 wires 0.075 or more",
     known_issues=(
         "The published table has 111 million rows at any size: 14 GB per rank of four in 16 bits, "
         "and PKB's timing holds it twice.",
@@ -56,11 +56,10 @@ def make_inputs(ctx: RankContext, d: Dims) -> dict[str, object]:
     table = ctx.randn(d.shard, d.width)
     published = ctx.randn(d.width, d.width)
     matrix = ctx.varied(torch.zeros(d.width, d.width), spread=d.width**-0.5)
-    gains = ctx.gains(d.width, share=1 / 8, shared=True)
     return {
-        "local_embedding_shard": table.mul_(gains),
+        "local_embedding_shard": table,
         "input_node_ids": ctx.pick(ids, torch.where(lot < 8, hubs[lot.clamp(max=7)], ids)),
-        "proj_matrix": ctx.pick(published, matrix) / gains[:, None],
+        "proj_matrix": ctx.pick(published, matrix),
         "num_total_nodes": nodes,
         "group": None,
     }
