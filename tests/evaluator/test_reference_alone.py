@@ -69,21 +69,33 @@ def test_few_rounds_are_not_enough_to_miss_a_reference_that_was_slowed(scatter: 
     assert sum(missed) / RUNS > 0.02
 
 
+def judged_by_batches(judge: Path, how: str) -> Report:
+    """Judge the all-reduce until no noise has its single calls decide."""
+    for _ in range(5):
+        report = judged_by(judge, how, "honest/all_reduce")
+        if "superbatch_suspect" not in report.flags:
+            return report
+    return report
+
+
+@pytest.mark.alone
 def test_rounds_alone_that_leave_it_open_are_followed_by_as_many_as_before() -> None:
-    report = judged_by(TUNED, "disturbed", "honest/all_reduce")
+    report = judged_by_batches(TUNED, "disturbed")
     assert report.verdict is Verdict.OK
     assert "reference_disturbed" in report.flags
     assert report.timing is not None
     assert report.timing.speedup_low < 3
 
 
+@pytest.mark.alone
 def test_where_few_rounds_decide_a_slow_start_hides_a_slowed_reference() -> None:
-    report = judged_by(MUTANT, "four_rounds_decide", "honest/all_reduce")
+    report = judged_by_batches(MUTANT, "four_rounds_decide")
     assert report.timing is not None
     assert "reference_disturbed" not in report.flags
     assert report.timing.speedup > 3
 
 
+@pytest.mark.alone
 def test_slow_single_calls_of_the_reference_do_not_hide_merged_ones() -> None:
     report = judged_by(TUNED, "disturbed_singles", "misbehaving/slow_one_by_one")
     assert {"superbatch_suspect", "reference_disturbed"} <= set(report.flags)
