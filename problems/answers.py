@@ -7,7 +7,6 @@ from dataclasses import replace
 from itertools import count
 
 import torch
-import torch.distributed as dist
 from torch import Tensor
 
 from problems import ProblemModule
@@ -114,15 +113,7 @@ def _low_precision(scene: Scene, others: list[Scene]) -> Outputs | None:
     """
     cut = mapped(scene.inputs, truncated)
     differs = any(not equal_tensors(value, cut[name]) for name, value in scene.inputs.items())
-    return scene.reference(cut) if _on_any_rank(scene, differs) else None
-
-
-def _on_any_rank(scene: Scene, told: bool) -> bool:
-    """Return on every rank whether one is told so: ranks that decided by their own values would
-    call the reference alone and hang the others."""
-    somewhere = torch.tensor(float(told), device=scene.context.device)
-    dist.all_reduce(somewhere, dist.ReduceOp.MAX)
-    return bool(somewhere)
+    return scene.reference(cut) if scene.on_any_rank(differs) else None
 
 
 def _reference(scene: Scene, others: list[Scene]) -> Outputs:
@@ -148,7 +139,7 @@ def _over(code: Code, dtypes: Collection[torch.dtype]) -> Answer:
             return None
         with coarse(code) as wire:
             rounded = scene.reference()
-        if not _on_any_rank(scene, wire.is_lossy):
+        if not scene.on_any_rank(wire.is_lossy):
             return None
         with coarse(code):
             exact = [wide for _, wide in true_answer(scene.module, scene.inputs, scene.groups)]

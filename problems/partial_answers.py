@@ -10,7 +10,6 @@ import inspect
 from collections.abc import Callable, Mapping
 
 import torch
-import torch.distributed as dist
 from torch import Tensor
 
 from problems import ProblemModule
@@ -82,19 +81,11 @@ def _ignoring(name: str) -> Answer:
         usual = parameter.default
         if usual is parameter.empty:
             usual = scene.published.get(name)
-        differs = float(not _same(scene.inputs[name], usual))
-        if not _somewhere(differs, scene.context.device):
+        if not scene.on_any_rank(not _same(scene.inputs[name], usual)):
             return {}
         return _variants(scene, scene.reference({**scene.inputs, name: usual}))
 
     return give
-
-
-def _somewhere(flag: float, device: torch.device) -> bool:
-    """Say whether any rank's flag is set, to every rank."""
-    flags = torch.tensor(flag, device=device)
-    dist.all_reduce(flags, dist.ReduceOp.MAX)
-    return bool(flags)
 
 
 def _same(one: object, other: object) -> bool:
@@ -126,7 +117,7 @@ def _first_counts(scene: Scene, others: list[Scene]) -> Variants:
 
 def _told(scene: Scene, change: Callable[[Tensor], object]) -> Variants:
     """Call the reference where every number of elements that ranks tell each other is changed."""
-    if not _somewhere(float(bool(scene.counts)), scene.context.device):
+    if not scene.on_any_rank(bool(scene.counts)):
         return {}
     with counts_changed(change):
         return _variants(scene, scene.reference())

@@ -7,6 +7,8 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import count
 
+import torch
+import torch.distributed as dist
 from torch import Tensor
 from torch.distributed import ProcessGroup
 
@@ -59,6 +61,13 @@ class Scene:
         told: list[Tensor] = []
         with counts_changed(lambda one: told.append(one.clone())):
             return self.settled(self.reference()), told
+
+    def on_any_rank(self, told: bool) -> bool:
+        """Return on every rank whether one is told so: ranks that decided by their own values would
+        call the reference alone and hang the others."""
+        somewhere = torch.tensor(float(told), device=self.context.device)
+        dist.all_reduce(somewhere, dist.ReduceOp.MAX)
+        return bool(somewhere)
 
     def settled(self, got: Outputs) -> Outputs:
         """Return the answer with the truth wherever it is as good as the truth."""
