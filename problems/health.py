@@ -32,6 +32,7 @@ BEHAVIOUR = {
     *("tolerances", "output_tolerances", "wire_bits"),
 }
 OURS = {"tolerances", "output_tolerances", "wire_bits"}  # PKB's check has its own
+LARGEST_ERROR = 1e12  # in tolerances
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -214,8 +215,12 @@ def _plain(health: Health) -> dict[str, Any]:
 
 
 def _finite(errors: Mapping[str, float]) -> dict[str, float | None]:
-    """Write None where an error has no unit, as JSON knows no infinity."""
-    return {d: float(f"{error:.3g}") if isfinite(error) else None for d, error in errors.items()}
+    """Write None where an error has no unit, as JSON knows no infinity, and 1e12 for larger ones:
+    databases take what is much larger for whole numbers of other digits."""
+    return {
+        dtype: min(float(f"{error:.3g}"), LARGEST_ERROR) if isfinite(error) else None
+        for dtype, error in errors.items()
+    }
 
 
 def margins(findings: Iterable[Mapping[str, Any]]) -> tuple[float, float]:

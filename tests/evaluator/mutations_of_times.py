@@ -14,6 +14,7 @@ from tests.evaluator.tuned_judge import accounting, disturbed, disturbed_singles
 
 def no_reference_alone() -> None:
     """What the reference does when the submission has ended changes nothing."""
+    disturbed()
     replace(timing.Samples, "is_disturbed", property(lambda _: False))
 
 

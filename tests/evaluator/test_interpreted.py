@@ -97,6 +97,8 @@ def _fault(verdict: Verdict, cause: str = "values") -> Fault:
         (_fault(Verdict.OUTPUT_MISMATCH), Dtype.FLOAT16, True),
         (_fault(Verdict.OUTPUT_MISMATCH), Dtype.BFLOAT16, False),
         (_fault(Verdict.NONFINITE_OUTPUT), Dtype.BFLOAT16, False),
+        (_fault(Verdict.LATE_OUTPUT, "unwritten"), Dtype.BFLOAT16, False),
+        (_fault(Verdict.LATE_OUTPUT, "unwritten"), Dtype.FLOAT32, True),
         (_fault(Verdict.SHAPE_MISMATCH, "shape"), Dtype.BFLOAT16, True),
         (_fault(Verdict.RUNTIME_ERROR, "signal_11"), Dtype.FLOAT32, True),
         (_fault(Verdict.RUNTIME_ERROR, "interpreter"), Dtype.FLOAT32, False),

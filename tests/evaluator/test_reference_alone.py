@@ -88,8 +88,11 @@ def test_rounds_alone_that_leave_it_open_are_followed_by_as_many_as_before() -> 
 
 
 @pytest.mark.alone
-def test_where_few_rounds_decide_a_slow_start_hides_a_slowed_reference() -> None:
-    report = judged_by_batches(MUTANT, "four_rounds_decide")
+@pytest.mark.parametrize("mutation", ["four_rounds_decide", "no_reference_alone"])
+def test_without_rounds_alone_or_by_few_of_them_a_slowed_reference_is_a_speedup(
+    mutation: str,
+) -> None:
+    report = judged_by_batches(MUTANT, mutation)
     assert report.timing is not None
     assert "reference_disturbed" not in report.flags
     assert report.timing.speedup > 3
