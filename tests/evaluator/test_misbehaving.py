@@ -30,7 +30,9 @@ def _parameters(kernels: list[KernelFile]) -> list[object]:
 
 
 def _marks(kernel: KernelFile) -> list[pytest.MarkDecorator]:
-    marks = [(pytest.mark.slow, kernel.slow), (pytest.mark.alone, kernel.timed)]
+    """What is timed runs alone, unless it only has to pass and lets those beside it do so, too."""
+    needs_all = kernel.timed and (kernel.threatens or not kernel.only_passes)
+    marks = [(pytest.mark.slow, kernel.slow), (pytest.mark.alone, needs_all)]
     return [mark for mark, is_set in marks if is_set]
 
 
