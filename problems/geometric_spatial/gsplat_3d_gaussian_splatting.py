@@ -34,8 +34,8 @@ problem = Problem(
     outputs=("cameras", "gaussians", "radii", "centres", "depths", "conics", "opacities", "colors"),
     also=("Data Parallel",),
     sizes=sizes(tiny=(512, 512), large=(1 << 20, 1024)),
-    tolerances=tolerances(float32=1.5e-2, bfloat16=1.5e-2, float16=1.5e-2),
-    tolerance_reason="rounding all steps to bfloat16 takes 0.5 of the limit, 3 mantissa bits 2.8",
+    tolerances=tolerances(float32=2e-2, bfloat16=2e-2, float16=2e-2),
+    tolerance_reason="rounding all steps to bfloat16 takes 0.5 of the limit, 3 mantissa bits 2.1",
     known_issues=("Upstream's cameras are equal. Ids count from the receiver's first Gaussian.",),
 )
 
@@ -52,18 +52,22 @@ def make_inputs(ctx: RankContext, d: Dims) -> dict[str, object]:
     means = torch.stack([(x - 0.5) * 1.5, (y - 0.5) * 1.5, z * 2 + 2], dim=1)
     kind = ctx.integers(torch.full((n, 1), 7), 0, 8)
     means[:, 1:2] += 3 * means[:, 2:] * (kind == 0)  # above what any camera sees
+    f, cx, cy = 0.8 * min(d.width, d.height), d.width / 2, d.height / 2
+    wide = torch.tensor([cx, cy], dtype=dtype, device=ctx.device) / f * (1.35 + 0.2 * x[:, None])
+    off = (kind == 3) & (torch.arange(2, device=ctx.device) == ctx.integers(0 * kind, 0, 2))
+    means[:, :2] = torch.where(off, wide * means[:, 2:], means[:, :2])  # beyond where J is clamped
+    larger = (kind == 3) * means[:, 2:] * (0.15 + 0.1 * y[:, None])  # which cameras see
     means *= torch.where((kind == 1) | (kind == 2), 4, 1) * (1 - 2 * ctx.integers(0 * kind, 0, 2))
     V = torch.eye(4, device=ctx.device).repeat(ctx.choose(1, (1, 2)), 1, 1)
     V[:, 0:3:2] *= 1 - 2 * ctx.integers(torch.zeros(len(V), 1, 1), 0, 2)
     V[:, :3] += ctx.varied(torch.zeros(len(V), 3, 4), spread=0.02).clamp(-0.04, 0.04)
-    f, cx, cy = 0.8 * min(d.width, d.height), d.width / 2, d.height / 2
     Ks = torch.tensor([[f, 0, cx], [0, f, cy], [0, 0, 1]], device=ctx.device).repeat(len(V), 1, 1)
     Ks[:, :2] *= 1 + ctx.varied(torch.zeros(len(Ks), 2, 1), spread=0.02).clamp(-0.05, 0.05)
     near, far = ctx.choose((0.01, 1e10), ((0.01, 1e10), (0.01, 6.0), (6.0, 1e10)))
     return {
         "means": means,
         "quats": ctx.randn(n, 4, dtype=dtype),
-        "scales": ctx.rand(n, 3, dtype=dtype) * ctx.pick(0.02, 0.005) + ctx.pick(0, 0.015),
+        "scales": ctx.rand(n, 3, dtype=dtype) * ctx.pick(0.02, 0.005) + ctx.pick(0, 0.015) + larger,
         "opacities": ctx.rand(n, dtype=dtype) * 0.8 + 0.1,
         "colors": ctx.rand(n, 3, dtype=dtype),
         "viewmats": V.to(dtype),
