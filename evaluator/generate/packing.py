@@ -26,6 +26,7 @@ FORMAT = "pkb-attempts/1"
 MAX_TRANSCRIPT_BYTES = 1 << 20
 MAX_TEXT_CHARS = 48 << 10
 SHORTEST_CHARS = 256
+NO_KERNEL = ""  # an attempt that made none is one that failed, never a missing file
 
 
 def archive(place: Place, plan: Plan) -> bytes:
@@ -39,8 +40,8 @@ def archive(place: Place, plan: Plan) -> bytes:
         )
         digest = hashlib.sha256(prompt.encode()).hexdigest()
         files[f"prompts/{digest}.md"] = prompt.encode()
-        for number, step in enumerate(one.steps, start=1):
-            files[_kernel_path(plan, target, one, number)] = step.source.encode()
+        for number, source in enumerate([s.source for s in one.steps] or [NO_KERNEL], start=1):
+            files[_kernel_path(plan, target, one, number)] = source.encode()
         packed = gzip.compress(_transcript(one.messages), mtime=0)
         files[f"transcripts/{target.number}/{one.task.attempt}.jsonl.gz"] = packed
         rows += _rows(plan, one, digest)
@@ -96,7 +97,7 @@ def _manifest(plan: Plan) -> dict[str, Any]:
 
 def _rows(plan: Plan, one: Ended, prompt_sha256: str) -> Iterator[dict[str, Any]]:
     """Yield a line a step, each with what the attempt had used by then; the last with its end, and
-    all that it used. An attempt without a kernel has one line without a step."""
+    all that it used. An attempt without a kernel has one line, of an empty file."""
     own = {"problem": one.task.number, "attempt": one.task.attempt, "prompt_sha256": prompt_sha256}
     for number, step in enumerate(one.steps, start=1):
         is_last = number == len(one.steps)
@@ -108,7 +109,8 @@ def _rows(plan: Plan, one: Ended, prompt_sha256: str) -> Iterator[dict[str, Any]
             **_used(plan, one.totals if is_last else step.totals),
         }
     if not one.steps:
-        yield {**own, "step": None, "sha256": None, "ended": one.reason, **_used(plan, one.totals)}
+        digest = hashlib.sha256(NO_KERNEL.encode()).hexdigest()
+        yield {**own, "step": 1, "sha256": digest, "ended": one.reason, **_used(plan, one.totals)}
 
 
 def _used(plan: Plan, totals: Totals) -> dict[str, Any]:

@@ -66,7 +66,13 @@ def candidates(data: dict[str, Any]) -> list[Candidate]:
         return from_members(read_archive(data["archive"].file), attempt)
     source = decoded(data["source"].encode())
     return [
-        Candidate(problem=data["problem"], backend=data["backend"], source=source, attempt=attempt)
+        Candidate(
+            problem=data["problem"],
+            backend=data["backend"],
+            source=source,
+            attempt=attempt,
+            step=data["step"] or 1,
+        )
     ]
 
 

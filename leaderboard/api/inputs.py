@@ -52,6 +52,7 @@ class SubmissionIn(Input):
     )
     archive = serializers.FileField(required=False)
     attempt = serializers.IntegerField(min_value=1, max_value=100, required=False)
+    step = serializers.IntegerField(min_value=1, max_value=MAX_STEP_BUDGET, required=False)
     device = serializers.ChoiceField(choices=DEVICES, required=False)
     hardware = serializers.CharField(max_length=32, required=False)
     world_size = serializers.IntegerField(min_value=2, max_value=64, required=False)

@@ -117,7 +117,11 @@ def _candidates(fields: Validated) -> list[Candidate]:
         return from_members(read_archive(fields["archive"].file), attempt)
     source = decoded(fields["source"].encode())
     one = Candidate(
-        problem=fields["problem"], backend=fields["backend"], source=source, attempt=attempt
+        problem=fields["problem"],
+        backend=fields["backend"],
+        source=source,
+        attempt=attempt,
+        step=fields.get("step", 1),
     )
     return [one]
 

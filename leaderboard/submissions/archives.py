@@ -23,6 +23,11 @@ MAX_MEMBERS = 1000
 MAX_TOTAL_BYTES = 32 << 20
 MAX_RATIO = 100
 RATIO_FROM_BYTES = 1 << 20
+# What lies beside kernels: prompts, transcripts, tables and notes of whoever made them.
+COMPANIONS = (
+    *(".json", ".jsonl", ".gz", ".md", ".txt", ".log"),
+    *(".csv", ".toml", ".yaml", ".yml", ".html"),
+)
 _FIX = "Make a zip or tar.gz of plain files named <number>_<slug>_<backend>.py."
 _BROKEN = (
     *(zipfile.BadZipFile, tarfile.TarError, gzip.BadGzipFile, zlib.error),
@@ -37,8 +42,8 @@ class Member:
 
 
 def read_archive(file: IO[bytes]) -> list[Member]:
-    """Return the files of a zip or tar.gz, without hidden ones. Raises RequestError (400, or 413
-    where it is too large)."""
+    """Return the files of a zip or tar.gz, without hidden ones and companions of kernels. Raises
+    RequestError (400, or 413 where it is too large)."""
     mark = file.read(4)
     file.seek(0)
     if mark[:2] == b"\x1f\x8b":
@@ -89,7 +94,7 @@ def _collected(members: Iterator[Member]) -> list[Member]:
             raise _archive_error(f"{shown(str(member.path))} occurs twice.", "duplicate_file")
         found[member.path] = member
     if not found:
-        raise _archive_error("It holds no file.", "empty_archive")
+        raise _archive_error("It holds no kernel.", "empty_archive")
     return list(found.values())
 
 
@@ -108,7 +113,7 @@ def _zip_members(file: IO[bytes]) -> Iterator[Member]:
                 raise _archive_error(f"{shown(str(path))} is encrypted.", "encrypted")
             if entry.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
                 raise _archive_error(f"{shown(str(path))} is packed in an unusual way.")
-            if entry.is_dir() or _is_hidden(path):
+            if entry.is_dir() or _is_passed_over(path):
                 continue
             with archive.open(entry) as member:
                 data = member.read(MAX_SOURCE_BYTES + 1)
@@ -131,7 +136,7 @@ def _tar_members(file: IO[bytes]) -> Iterator[Member]:
         for count, entry in enumerate(archive, start=1):
             _check_count(count)
             path = _checked_path(entry.name)
-            if entry.isdir() or (entry.isreg() and _is_hidden(path)):
+            if entry.isdir() or (entry.isreg() and _is_passed_over(path)):
                 continue
             if not entry.isreg() or entry.issparse():
                 raise _archive_error(f"{shown(str(path))} is a link or a device.", "not_a_file")
@@ -147,9 +152,10 @@ def _checked_path(name: str) -> PurePosixPath:
     return path
 
 
-def _is_hidden(path: PurePosixPath) -> bool:
-    """Recognise what desktop systems add without being asked: .DS_Store, __MACOSX."""
-    return any(part.startswith(".") or part == "__MACOSX" for part in path.parts)
+def _is_passed_over(path: PurePosixPath) -> bool:
+    """Recognise companions, and what desktop systems add without being asked: .DS_Store."""
+    is_hidden = any(part.startswith(".") or part == "__MACOSX" for part in path.parts)
+    return is_hidden or path.suffix.lower() in COMPANIONS
 
 
 def _check_count(count: int) -> None:

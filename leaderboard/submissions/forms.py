@@ -130,6 +130,12 @@ class SubmitForm(MetadataForm):
     attempt = forms.IntegerField(
         required=False, min_value=1, max_value=100, help_text="Which sample this is, from 1."
     )
+    step = forms.IntegerField(
+        required=False,
+        min_value=1,
+        max_value=MAX_STEP_BUDGET,
+        help_text="Which revision of an agent's attempt, from 1.",
+    )
     source = LongText(rows=14, strip=False, help_text="The whole file. It defines solution(…).")
     archive = forms.FileField(
         required=False,
@@ -177,7 +183,7 @@ class SubmitForm(MetadataForm):
 
     @property
     def kernel(self) -> list[forms.BoundField]:
-        return [self[name] for name in ("problem", "backend", "attempt")]
+        return [self[name] for name in ("problem", "backend", "attempt", "step")]
 
     @property
     def setting(self) -> list[forms.BoundField]:

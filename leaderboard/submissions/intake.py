@@ -80,6 +80,7 @@ def accept(
     left_out = [candidate.where for candidate in candidates if candidate.is_withdrawn]
     metadata = _completed(metadata, candidates, left_out)
     _check(metadata)
+    _check_steps(metadata, candidates)
     candidates = [candidate for candidate in candidates if not candidate.is_withdrawn]
     checked = _check_candidates(candidates, requested if with_runs else None)
     try:
@@ -116,6 +117,9 @@ def _request_digest(
     files = [asdict(replace(candidate, tree=None)) for candidate in candidates]
     fields = asdict(metadata)
     # Left out as in the digests of requests from before they existed.
+    for file in files:
+        if file["step"] == 1:
+            del file["step"]
     if metadata.cost_usd is None:
         del fields["cost_usd"]
     if not metadata.link:
@@ -160,6 +164,24 @@ def _check(metadata: Metadata) -> None:
     check_metadata(metadata.harness, asdict(metadata))
 
 
+def _check_steps(metadata: Metadata, candidates: Sequence[Candidate]) -> None:
+    last = max((candidate.step for candidate in candidates), default=1)
+    if last > 1 and metadata.harness != Harness.AGENTIC:
+        raise RequestError(
+            "bad_step",
+            "Only attempts of an agentic harness have steps.",
+            "Say harness=agentic, or leave step out.",
+            fields={"step": "only with harness=agentic"},
+        )
+    if metadata.step_budget is not None and last > metadata.step_budget:
+        raise RequestError(
+            "bad_step",
+            f"Step {last} is beyond the step budget of {metadata.step_budget}.",
+            "Give the budget that its harness had, or leave step_budget out.",
+            fields={"step_budget": f"there is a step {last}"},
+        )
+
+
 def _check_candidates(
     candidates: Sequence[Candidate], requested: TargetRequest | None
 ) -> list[_Checked]:
@@ -185,13 +207,15 @@ def _check_candidates(
 
 
 def _check_once(checked: Sequence[_Checked]) -> None:
-    counts = Counter((item.problem.number, item.candidate.attempt) for item in checked)
+    counts = Counter(
+        (item.problem.number, item.candidate.attempt, item.candidate.step) for item in checked
+    )
     twice = [place for place, count in counts.items() if count > 1]
     if twice:
-        number, attempt = twice[0]
+        number, attempt, step = twice[0]
         raise RequestError(
             "duplicate_kernel",
-            f"Problem {number} occurs more than once in attempt {attempt}.",
+            f"Problem {number} occurs more than once in step {step} of attempt {attempt}.",
             "Keep one kernel a problem, or put more into folders attempt_2, attempt_3, ...",
         )
 
@@ -250,6 +274,7 @@ def _store_kernels(submission: Submission, checked: Sequence[_Checked]) -> list[
             submission=submission,
             problem=item.problem,
             attempt=item.candidate.attempt,
+            step=item.candidate.step,
             backend=item.candidate.backend,
             source=source,
         )

@@ -11,6 +11,7 @@ from difflib import get_close_matches
 from leaderboard.kit.request_error import RequestError
 from leaderboard.models import Problem
 from leaderboard.models.choices import BACKENDS
+from leaderboard.models.submissions import MAX_STEP_BUDGET
 from leaderboard.submissions.archives import MAX_SOURCE_BYTES, Member, shown
 from leaderboard.submissions.trees import (
     BACKEND,
@@ -30,7 +31,10 @@ _BACKENDS = [value for value, _ in BACKENDS]
 _NAME = re.compile(
     rf"(?:(?P<number>\d{{1,4}})_)?(?P<slug>[a-z]\w*?)(?:_(?P<backend>{BACKEND}))?\.py", re.ASCII
 )
-_ATTEMPT = re.compile(r"attempt_(\d{1,3})")
+_ATTEMPT = re.compile(r"attempt_(\d{1,3})", re.ASCII)
+# In an archive of attempts the folder names the problem.
+_STEP = re.compile(rf"step_(?P<step>\d{{1,5}})_(?P<backend>{BACKEND})\.py", re.ASCII)
+_PROBLEM = re.compile(r"(?P<number>\d{1,4})_(?P<slug>[a-z]\w*)", re.ASCII)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,6 +50,7 @@ class Candidate:
     backend: str
     source: str
     attempt: int = 1
+    step: int = 1
     slug: str | None = None
     where: str = OF_A_REQUEST
     tree: Tree | None = None
@@ -60,7 +65,8 @@ def from_members(members: Sequence[Member], attempt: int) -> list[Candidate]:
     """Return the candidates of an archive or a folder; raise RequestError naming every file that is
     none.
 
-    A folder `attempt_3` says which attempt its files are; elsewhere it is `attempt`.
+    A folder `attempt_3` says which attempt its files are; elsewhere it is `attempt`. A file
+    `step_02_cuda.py` is a revision of an attempt at the problem that a folder around it names.
     """
     found, errors = [], {}
     for member in members:
@@ -75,24 +81,32 @@ def from_members(members: Sequence[Member], attempt: int) -> list[Candidate]:
 
 def from_member(member: Member, attempt: int) -> Candidate:
     """Return the candidate that a file is, by its name; raise RequestError."""
-    name, tree = _NAME.fullmatch(member.path.name), tree_of(member.path)
-    backend = name and (name["backend"] or (tree and tree.backend))
+    tree, step = tree_of(member.path), _STEP.fullmatch(member.path.name)
+    name = _folder_of(member, _PROBLEM) if step else _NAME.fullmatch(member.path.name)
+    backend = name and ((step or name)["backend"] or (tree and tree.backend))
     if not name or not backend:
         raise RequestError(
             "bad_file_name",
             f"{shown(member.path.name)} is not called <number>_<slug>_<backend>.py.",
             f"Rename or remove it: 1_allreduce_cuda.py. Backends are {', '.join(_BACKENDS)}.",
         )
-    folders = [match for part in member.path.parts[:-1] if (match := _ATTEMPT.fullmatch(part))]
+    folder = _folder_of(member, _ATTEMPT)
     return Candidate(
         problem=str(int(name["number"])) if name["number"] else name["slug"],
         slug=name["slug"] if name["number"] else None,
         backend=backend_called(backend),
         source=decoded(member.data),
-        attempt=int(folders[-1][1]) if folders else attempt,
+        attempt=int(folder[1]) if folder else attempt,
+        step=int(step["step"]) if step else 1,
         where=shown(str(member.path)),
         tree=tree,
     )
+
+
+def _folder_of(member: Member, name: re.Pattern[str]) -> re.Match[str] | None:
+    """Return the innermost folder around a file that is called so."""
+    found = [match for part in member.path.parts[:-1] if (match := name.fullmatch(part))]
+    return found[-1] if found else None
 
 
 def decoded(data: bytes) -> str:
@@ -115,13 +129,16 @@ def decoded(data: bytes) -> str:
 def checked_problem(candidate: Candidate, problems: Mapping[str, Problem]) -> Problem:
     """Return a candidate's problem, of `problems` by number and slug. Raises RequestError.
 
-    What a model wrote into a published tree is judged as it is, an empty answer too.
+    A file among others is judged as it is, an empty one too: it is the answer that a model gave.
     """
     problem = _problem_of(candidate, problems)
     if not 1 <= candidate.attempt <= MAX_ATTEMPT:
         fix = f"Number attempts from 1 to {MAX_ATTEMPT}."
         raise RequestError("bad_attempt", f"There is no attempt {candidate.attempt}.", fix)
-    if candidate.tree is None and not has_entry(candidate.source):
+    if not 1 <= candidate.step <= MAX_STEP_BUDGET:
+        fix = f"Number steps from 1 to {MAX_STEP_BUDGET}."
+        raise RequestError("bad_step", f"There is no step {candidate.step}.", fix)
+    if candidate.where == OF_A_REQUEST and not has_entry(candidate.source):
         raise RequestError(
             "no_entry_point",
             f"The source never defines `{ENTRY}`.",

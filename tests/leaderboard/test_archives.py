@@ -79,13 +79,49 @@ def test_an_archive_is_one_submission_with_its_attempts(send: Send, pack: Any) -
     assert Run.objects.count() == len(answer.json()["runs"]) == 3
 
 
+@pytest.mark.parametrize("pack", [make_zip, make_tar])
+def test_what_lies_beside_kernels_is_passed_over(send: Send, pack: Any) -> None:
+    files = {
+        NAME: GOOD,
+        "meta.json": b"{" * (300 << 10),
+        "prompts/ab.md": b"\xff",
+        "logs/run.TXT": b"",
+        "transcripts/1/1.jsonl.gz": b"\0",
+    }
+    assert send(ABOUT, pack(files)).status_code == 201
+    assert Kernel.objects.get().source.text.encode() == GOOD
+
+
+def test_one_bad_file_is_that_kernels_verdict(send: Send) -> None:
+    """The judge says so of each: nothing is refused for it, and no answer is left out."""
+    files = {NAME: GOOD, "2_allgather_pytorch.py": b"", f"attempt_2/{NAME}": b"def solution(:"}
+    assert send(ABOUT, make_zip(files)).status_code == 201
+    assert Run.objects.count() == 3
+    assert Kernel.objects.get(problem_id=2).source.text == ""
+
+
+def test_steps_of_an_attempt_are_files_of_its_folder(send: Send) -> None:
+    steps = {
+        f"kernels/1_allreduce/attempt_{attempt}/step_{step:02}_pytorch.py": GOOD + b"# %d" % step
+        for attempt, step in ((1, 1), (1, 2), (1, 10), (2, 1))
+    }
+    about = {**ABOUT, "harness": "agentic", "step_budget": 10}
+    assert send(about, make_tar(steps)).status_code == 201
+    stored_steps = Kernel.objects.values_list("problem_id", "attempt", "step")
+    assert sorted(stored_steps) == [(1, 1, 1), (1, 1, 2), (1, 1, 10), (1, 2, 1)]
+    assert Kernel.objects.get(step=10).source.text.endswith("# 10")
+    assert Run.objects.count() == 4
+    answer = send({**about, "step_budget": 9}, make_tar(steps))
+    assert answer.json()["error"]["fields"] == {"step_budget": "there is a step 10"}
+
+
 BAD_ARCHIVES: list[Any] = [
     pytest.param(b"hello", "bad_archive", "zip", id="no archive"),
     pytest.param(make_zip({NAME: GOOD})[:60], "bad_archive", "damaged", id="cut zip"),
     pytest.param(make_tar({NAME: GOOD})[:60], "bad_archive", "damaged", id="cut tar"),
     pytest.param(gzip.compress(b"not a tar" * 200), "bad_archive", "damaged", id="gzip, no tar"),
-    pytest.param(make_zip({}), "empty_archive", "no file", id="empty zip"),
-    pytest.param(make_tar({}), "empty_archive", "no file", id="empty tar"),
+    pytest.param(make_zip({}), "empty_archive", "no kernel", id="empty zip"),
+    pytest.param(make_tar({}), "empty_archive", "no kernel", id="empty tar"),
     pytest.param(make_zip({f"../{NAME}": GOOD}), "bad_path", "path", id="zip slip"),
     pytest.param(make_tar({f"../{NAME}": GOOD}), "bad_path", "path", id="tar slip"),
     pytest.param(make_tar({f"/{NAME}": GOOD}), "bad_path", "path", id="absolute"),
@@ -119,7 +155,18 @@ BAD_ARCHIVES: list[Any] = [
         "1000",
         id="many",
     ),
-    pytest.param(make_zip({"README.md": b"hi"}), "bad_file_name", "README.md", id="stray file"),
+    pytest.param(make_zip({"kernel.cu": b"hi"}), "bad_file_name", "kernel.cu", id="stray file"),
+    pytest.param(make_zip({"README.md": b"hi"}), "empty_archive", "no kernel", id="a note alone"),
+    pytest.param(make_zip({"step_01_cpp.py": GOOD}), "bad_file_name", "step_01", id="of nothing"),
+    pytest.param(
+        make_zip({f"1_allreduce/step_0{n}_pytorch.py": GOOD for n in (0, 1)}),
+        "bad_step",
+        "1 to 10000",
+        id="step 0",
+    ),
+    pytest.param(
+        make_zip({"1_allreduce/step_02_pytorch.py": GOOD}), "bad_step", "agentic", id="no agent"
+    ),
     pytest.param(make_zip({"allreduce.py": GOOD}), "bad_file_name", "1_all", id="no number"),
     pytest.param(
         make_zip({"1_allreduce_rust.py": GOOD}), "bad_file_name", "cuda", id="no such backend"
@@ -132,7 +179,6 @@ BAD_ARCHIVES: list[Any] = [
     ),
     pytest.param(make_zip({NAME: b"\xff\xfe"}), "not_utf8", "byte 0", id="not UTF-8"),
     pytest.param(make_zip({NAME: GOOD + b"\0"}), "nul_byte", "NUL", id="NUL"),
-    pytest.param(make_zip({NAME: b"x = 1\n"}), "no_entry_point", "solution", id="no entry"),
     pytest.param(
         make_zip({NAME: GOOD, "1_allreduce_cpp.py": GOOD}),
         "duplicate_kernel",
@@ -171,7 +217,7 @@ def test_a_name_twice_in_an_archive_is_refused(send: Send) -> None:
 
 
 def test_every_bad_file_of_an_archive_is_named(send: Send) -> None:
-    answer = send(ABOUT, make_zip({NAME: b"x=1\n", "2_allgather_cpp.py": b"y=1\n"}))
+    answer = send(ABOUT, make_zip({NAME: b"\xff", "2_allgather_cpp.py": b"\0"}))
     assert sorted(answer.json()["error"]["fields"]) == [NAME, "2_allgather_cpp.py"]
 
 

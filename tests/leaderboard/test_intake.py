@@ -17,6 +17,7 @@ from leaderboard.kit.request_error import RequestError
 from leaderboard.models import (
     Hardware,
     Harness,
+    Kernel,
     LanguageModel,
     Problem,
     Run,
@@ -59,6 +60,7 @@ BAD_FIELDS: list[Any] = [
     pytest.param({"problem": "alreduce"}, "unknown_problem", "allreduce", id="unknown problem"),
     pytest.param({"problem": "88"}, "unknown_problem", "problem", id="unknown number"),
     pytest.param({"problem": "9" * 60}, "unknown_problem", "problem", id="absurd number"),
+    pytest.param({"step": 2}, "bad_step", "agentic", id="a step of no agent"),
     pytest.param({"source": "def other(): ..."}, "no_entry_point", "solution", id="no entry"),
     pytest.param({"source": "x = 'solution'"}, "no_entry_point", "solution", id="only named"),
     pytest.param({"source": "not python at all ("}, "no_entry_point", "solution", id="prose"),
@@ -107,6 +109,11 @@ def test_bad_fields_are_refused_and_nothing_is_stored(
     assert error["message"]
     assert error["fix"]
     assert stored() == [0, 0, 0, 0, 0]
+
+
+def test_one_kernel_may_be_a_step_of_an_agents_attempt(send: Send) -> None:
+    assert send({**ONE, "harness": "agentic", "attempt": 2, "step": 3}).status_code == 201
+    assert Kernel.objects.values_list("attempt", "step").get() == (2, 3)
 
 
 def test_a_source_in_a_form_is_refused(submitter: APIClient, problem: Problem) -> None:

@@ -141,8 +141,9 @@ def test_an_attempt_without_a_kernel_counts_with_its_reason(
     (row,) = _rows(files)
     assert row["ended"] == ended
     assert row["finish"] == (answer.finish if isinstance(answer, Reply) else None)
-    assert row["step"] == (1 if has_kernel else None)
-    assert any(name.startswith("kernels/") for name in files) is has_kernel
+    (kernel,) = (data for name, data in files.items() if name.startswith("kernels/"))
+    assert bool(kernel) is has_kernel
+    assert (row["step"], row["sha256"]) == (1, hashlib.sha256(kernel).hexdigest())
 
 
 def test_a_server_that_was_down_is_no_attempt_yet(tmp_path: Path) -> None:
