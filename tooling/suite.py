@@ -89,8 +89,7 @@ def _tests() -> list[Outcome]:
                 outcomes.append(_check("site, PostgreSQL + Redis", site, {**embedded, **addresses}))
         rest = [*shared, "--ignore=tests/evaluator", "tests"]
         outcomes.append(_check("problems, site, tree", rest, embedded))
-        # three at once: most of their time is waiting, for kernels that hang and limits to pass
-        untimed = [*pytest, "-n", "3", "-m", "not alone", "tests/evaluator"]
+        untimed = [*shared, "-m", "not alone", "tests/evaluator"]
         outcomes.append(_check("evaluator, untimed", untimed, embedded))
         alone = [*pytest, "-m", "alone", "tests/evaluator"]
         outcomes.append(_check("evaluator, timed", alone, embedded))
