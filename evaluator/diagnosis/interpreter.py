@@ -14,8 +14,8 @@ from evaluator.messages.needs import uses_triton
 from evaluator.messages.report import Verdict
 
 CAUSE = "interpreter"
-# words added as integers are any word, the one that says that nothing was written among them
-OF_VALUES = (Verdict.OUTPUT_MISMATCH, Verdict.NONFINITE_OUTPUT, Verdict.LATE_OUTPUT)
+# Words added as integers are any word, the one that says that nothing was written among them.
+_OF_VALUES = (Verdict.OUTPUT_MISMATCH, Verdict.NONFINITE_OUTPUT, Verdict.LATE_OUTPUT)
 _WHY = "Triton's interpreter cannot check this kernel"
 
 
@@ -44,6 +44,6 @@ def _doubt(fault: Fault, dtype: Dtype) -> str | None:
         return "it is slow, and runs the programs of a rank one after the other"
     if fault.cause == CAUSE:
         return "it stopped"
-    if fault.verdict in OF_VALUES and dtype is Dtype.BFLOAT16:
+    if fault.verdict in _OF_VALUES and dtype is Dtype.BFLOAT16:
         return "it has no arithmetic of bfloat16; float32 and float16 can be checked"
     return None

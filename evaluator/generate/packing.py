@@ -14,7 +14,7 @@ import tarfile
 from collections.abc import Iterator
 from typing import Any
 
-from evaluator.generate.course import Course, Ended, Totals
+from evaluator.generate.course import Course, Ended, Step, Totals
 from evaluator.generate.exchange import Message
 from evaluator.generate.journal import Diverged, Exhausted, Journal, read_events
 from evaluator.generate.plan import AGENTIC, Place, Plan, Target, attempts, load_prompt, task_of
@@ -26,7 +26,6 @@ FORMAT = "pkb-attempts/1"
 MAX_TRANSCRIPT_BYTES = 1 << 20
 MAX_TEXT_CHARS = 48 << 10
 SHORTEST_CHARS = 256
-NO_KERNEL = ""  # an attempt that made none is one that failed, never a missing file
 
 
 def archive(place: Place, plan: Plan) -> bytes:
@@ -40,8 +39,8 @@ def archive(place: Place, plan: Plan) -> bytes:
         )
         digest = hashlib.sha256(prompt.encode()).hexdigest()
         files[f"prompts/{digest}.md"] = prompt.encode()
-        for number, source in enumerate([s.source for s in one.steps] or [NO_KERNEL], start=1):
-            files[_kernel_path(plan, target, one, number)] = source.encode()
+        for number, step in enumerate(_steps(one), start=1):
+            files[_kernel_path(plan, target, one, number)] = step.source.encode()
         packed = gzip.compress(_transcript(one.messages), mtime=0)
         files[f"transcripts/{target.number}/{one.task.attempt}.jsonl.gz"] = packed
         rows += _rows(plan, one, digest)
@@ -95,12 +94,18 @@ def _manifest(plan: Plan) -> dict[str, Any]:
     }
 
 
+def _steps(one: Ended) -> tuple[Step, ...]:
+    """Return an attempt's steps: an empty one where it made no kernel, as it failed and counts."""
+    return one.steps or (Step(source="", totals=one.totals),)
+
+
 def _rows(plan: Plan, one: Ended, prompt_sha256: str) -> Iterator[dict[str, Any]]:
     """Yield a line a step, each with what the attempt had used by then; the last with its end, and
-    all that it used. An attempt without a kernel has one line, of an empty file."""
+    all that it used."""
     own = {"problem": one.task.number, "attempt": one.task.attempt, "prompt_sha256": prompt_sha256}
-    for number, step in enumerate(one.steps, start=1):
-        is_last = number == len(one.steps)
+    steps = _steps(one)
+    for number, step in enumerate(steps, start=1):
+        is_last = number == len(steps)
         yield {
             **own,
             "step": number,
@@ -108,9 +113,6 @@ def _rows(plan: Plan, one: Ended, prompt_sha256: str) -> Iterator[dict[str, Any]
             "ended": one.reason if is_last else None,
             **_used(plan, one.totals if is_last else step.totals),
         }
-    if not one.steps:
-        digest = hashlib.sha256(NO_KERNEL.encode()).hexdigest()
-        yield {**own, "step": 1, "sha256": digest, "ended": one.reason, **_used(plan, one.totals)}
 
 
 def _used(plan: Plan, totals: Totals) -> dict[str, Any]:
