@@ -7,7 +7,7 @@ import os
 
 import torch.distributed as dist
 
-PROCESSES, MAPPED_BYTES = 2, 256 << 20
+PROCESSES, MAPPED_BYTES = 2, 512 << 20
 
 
 def map_and_unmap():
