@@ -17,6 +17,7 @@ from leaderboard.submissions.trees import (
     BACKEND,
     Tree,
     backend_called,
+    folder_called,
     is_withdrawn,
     published_number,
     slug_today,
@@ -82,7 +83,7 @@ def from_members(members: Sequence[Member], attempt: int) -> list[Candidate]:
 def from_member(member: Member, attempt: int) -> Candidate:
     """Return the candidate that a file is, by its name; raise RequestError."""
     tree, step = tree_of(member.path), _STEP.fullmatch(member.path.name)
-    name = _folder_of(member, _PROBLEM) if step else _NAME.fullmatch(member.path.name)
+    name = folder_called(member.path, _PROBLEM) if step else _NAME.fullmatch(member.path.name)
     backend = name and ((step or name)["backend"] or (tree and tree.backend))
     if not name or not backend:
         raise RequestError(
@@ -90,7 +91,7 @@ def from_member(member: Member, attempt: int) -> Candidate:
             f"{shown(member.path.name)} is not called <number>_<slug>_<backend>.py.",
             f"Rename or remove it: 1_allreduce_cuda.py. Backends are {', '.join(_BACKENDS)}.",
         )
-    folder = _folder_of(member, _ATTEMPT)
+    folder = folder_called(member.path, _ATTEMPT)
     return Candidate(
         problem=str(int(name["number"])) if name["number"] else name["slug"],
         slug=name["slug"] if name["number"] else None,
@@ -101,12 +102,6 @@ def from_member(member: Member, attempt: int) -> Candidate:
         where=shown(str(member.path)),
         tree=tree,
     )
-
-
-def _folder_of(member: Member, name: re.Pattern[str]) -> re.Match[str] | None:
-    """Return the innermost folder around a file that is called so."""
-    found = [match for part in member.path.parts[:-1] if (match := name.fullmatch(part))]
-    return found[-1] if found else None
 
 
 def decoded(data: bytes) -> str:

@@ -58,8 +58,14 @@ def backend_called(name: str) -> str:
 
 def tree_of(path: PurePosixPath) -> Tree | None:
     """Return the innermost tree that a file lies in."""
-    found = [match for part in path.parts[:-1] if (match := _TREE.fullmatch(part))]
-    return _read(found[-1]) if found else None
+    found = folder_called(path, _TREE)
+    return _read(found) if found else None
+
+
+def folder_called(path: PurePosixPath, name: re.Pattern[str]) -> re.Match[str] | None:
+    """Return the innermost folder around a file that is called so."""
+    found = [match for part in path.parts[:-1] if (match := name.fullmatch(part))]
+    return found[-1] if found else None
 
 
 def _read(name: re.Match[str]) -> Tree:
