@@ -96,8 +96,9 @@ class Problem:
     `output_tolerances` has by name the outputs whose tolerance is tighter than `tolerances`.
     `wire_bits` is set where values may travel in as few bits, as the statement says and `cost`
     counts. `topology` says who exchanges data with whom. `latency_bound_reason` is set where no
-    size makes moving data outweigh ten launches. Hidden shapes are multiples of `m_step` and
-    `n_step`; None keeps that size as published.
+    size makes moving data outweigh ten launches. With `settles_upstream`, `settle` holds under
+    `upstream` too: at ties PKB's own check tells how a reference divides. Hidden shapes are
+    multiples of `m_step` and `n_step`; None keeps that size as published.
     """
 
     number: int
@@ -124,6 +125,7 @@ class Problem:
     ranked_from_reason: str | None = None
     unscored_reason: str | None = None
     latency_bound_reason: str | None = None
+    settles_upstream: bool = False
     known_issues: tuple[str, ...] = ()
 
     @property

@@ -10,7 +10,7 @@ from evaluator.messages.job import Placement, Setting
 from evaluator.messages.profile import Mechanism, RankTimeline
 from evaluator.messages.roofline_bounds import RooflineBounds
 
-JUDGE_VERSION = "8"
+JUDGE_VERSION = "9"
 MAX_REPORT_BYTES = 8 << 20  # as JSON; a site takes no longer one
 UNCLEAN_HOST = "unclean_host"  # the flag of a run whose processes could not be ended
 

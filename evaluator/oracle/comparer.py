@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import torch
 
 from evaluator.buffers.input_locks import InputLock
-from evaluator.messages.job import Job
+from evaluator.messages.job import Job, Profile
 from evaluator.messages.report import OutputCheck, Verdict
 from evaluator.oracle.call_cache import Call
 from evaluator.oracle.canaries import Canaries
@@ -36,7 +36,7 @@ class Comparer:
         self, call: Call, snapshot: torch.Tensor, lock: InputLock | None
     ) -> list[OutputCheck]:
         """Judge what a call left in a snapshot, one check per output. `lock` is that of its
-        inputs."""
+        inputs. Under `upstream` only what it returned is compared, as PKB does."""
         problem = self.module.problem
         checks = []
         for name, offsets in call.overwritten(snapshot, problem.mutates):
@@ -48,6 +48,8 @@ class Comparer:
         got = self.settled(tuple(views), call.truth, call.keys)
         for position, (name, expected) in enumerate(zip(call.names, call.truth, strict=True)):
             is_output = position < len(call.outputs)
+            if not is_output and self.job.profile is Profile.UPSTREAM:
+                continue
             unwritten = self.canaries.unwritten(views[position]) if is_output else 0
             if unwritten:
                 late = Verdict.LATE_OUTPUT

@@ -243,7 +243,8 @@ class OracleRank:
         named = true_answer(module, inputs, self.groups)
         names, truth = tuple(n for n, _ in named), self._here(t for _, t in named)
         is_upstream = job.profile is Profile.UPSTREAM
-        keys = () if is_upstream else keys_of_ties(module, inputs, self.groups)
+        settles = module.problem.settles_upstream or not is_upstream
+        keys = keys_of_ties(module, inputs, self.groups) if settles else ()
         if check_reference or is_upstream:
             own = self._here(answers(module.reference, module.problem, inputs, self.groups))
             count = len(own) - len(mutated(module.problem, inputs))

@@ -68,10 +68,13 @@ class Scene:
     """A judge's rank and a submission's view of the same slab."""
 
     def __init__(
-        self, module: ProblemModule = MODULE, specs: Sequence[TrialSpec] = (SPEC,)
+        self,
+        module: ProblemModule = MODULE,
+        specs: Sequence[TrialSpec] = (SPEC,),
+        profile: Profile = Profile.HARDENED,
     ) -> None:
         self.judge = OracleRank(
-            job=Job(problem="double", source="x"),
+            job=Job(problem="double", source="x", profile=profile),
             rank=0,
             module=module,
             secret=b"secret",
@@ -221,15 +224,13 @@ def test_a_reference_that_fails_its_own_oracle_is_our_fault() -> None:
         Scene(broken)
 
 
-def test_upstream_is_compared_with_the_reference_itself() -> None:
-    scene = Scene()
-    scene.judge = replace(
-        scene.judge, job=replace(scene.judge.job, profile=Profile.UPSTREAM), caches={}
-    )
-    scene.judge.prepare("key", [SPEC], True)
+def test_upstream_is_compared_with_what_the_reference_returns() -> None:
+    scene = Scene(profile=Profile.UPSTREAM)
     (call,) = scene.judge.caches["key"].calls
     assert call.truth[0].dtype is torch.float32
     assert scene.judge.comparer.tolerance.absolute
+    _mutation_left_out(scene)
+    assert scene.verdicts() == set()
 
 
 def _settle(got: Outputs, truth: Outputs, keys: Outputs) -> Outputs:
@@ -249,16 +250,20 @@ def test_an_answer_as_good_as_the_truth_passes_where_the_problem_says_so() -> No
         return inputs
 
     either = replace(MODULE, make_inputs=tied, keys=lambda x, grads, factor: (x,), settle=_settle)
-    for module, expected in ((either, set()), (replace(either, keys=None), {"output_mismatch"})):
-        scene = Scene(module)
+    upstream = replace(either, problem=replace(MODULE.problem, settles_upstream=True))
+    for module, profile, expected in (
+        (either, Profile.HARDENED, set()),
+        (replace(either, keys=None), Profile.HARDENED, {"output_mismatch"}),
+        (either, Profile.UPSTREAM, {"output_mismatch"}),
+        (upstream, Profile.UPSTREAM, set()),
+    ):
+        scene = Scene(module, profile=profile)
         scene.answer()
         best = scene.view(scene.layout.outputs[1])
         best.copy_(torch.where(best == 2, 5, 2))
         assert scene.verdicts() == expected
-    scene = Scene(either)
-    scene.answer()
-    scene.view(scene.layout.outputs[1])[0] = 1 << 40
-    assert scene.verdicts() == {Verdict.OUTPUT_MISMATCH}
+        scene.view(scene.layout.outputs[1])[0] = 1 << 40
+        assert scene.verdicts() == {Verdict.OUTPUT_MISMATCH}
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16, torch.float64])

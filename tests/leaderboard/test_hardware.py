@@ -152,24 +152,24 @@ def test_the_figure_is_valid_and_holds_what_has_a_datasheet(client: Client) -> N
 def test_what_versions_of_the_judge_found_is_not_added_up(problem: Problem, client: Client) -> None:
     one = factory.make_submission()
     factory.make_judged(one, problem)
-    for judge in ("9", "10"):
+    for judge in ("90", "100"):
         run = factory.make_run(factory.make_kernel(one, problem, attempt=int(judge)))
         factory.finish(run, replace(factory.make_report(run), judge_version=judge))
     told = [
         {"judge_version": judge, "submissions": 1, "problems": 1, "attempts": 1}
-        for judge in ("10", "9", CURRENT_JUDGE)
+        for judge in ("100", "90", CURRENT_JUDGE)
     ]
     assert client.get("/hardware/cpu.json").json()["judged"] == told
     rows = list(csv.DictReader(client.get("/hardware/cpu.csv?table=judged").text.splitlines()))
-    assert [row["judge_version"] for row in rows] == ["10", "9", CURRENT_JUDGE]
+    assert [row["judge_version"] for row in rows] == ["100", "90", CURRENT_JUDGE]
     page = client.get("/hardware/cpu").content.decode()
-    assert "by judge 10</dd>" in page
+    assert "by judge 100</dd>" in page
     assert 'id="judged"' in page
     listed = client.get("/hardware").content.decode()
     assert "by the newest version of the judge that judged there" in listed
     rows = client.get("/hardware.json").json()["hardware"]
     row = next(row for row in rows if row["slug"] == "cpu")
-    assert (row["judge_version"], row["attempts"]) == ("10", 1)
+    assert (row["judge_version"], row["attempts"]) == ("100", 1)
 
 
 def test_every_table_of_hardware_is_csv_and_json_too(h200x8: Hardware, client: Client) -> None:
