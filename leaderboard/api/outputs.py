@@ -209,7 +209,10 @@ class KernelUseOut(Shape):
 class KernelOut(Output):
     digest = serializers.CharField()
     size_bytes = serializers.IntegerField()
-    source = serializers.CharField(source="text")  # type: ignore[assignment]
+    source = serializers.CharField(source="text", allow_null=True)  # type: ignore[assignment]
+    repository = serializers.CharField(allow_blank=True)
+    commit = serializers.CharField(allow_blank=True)
+    path = serializers.CharField(allow_blank=True)
     uses = serializers.SerializerMethodField()
     url = serializers.SerializerMethodField()
 

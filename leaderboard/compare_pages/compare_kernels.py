@@ -41,7 +41,7 @@ def kernels(request: HttpRequest) -> Page:
         for letter, digest, run in zip(LETTERS, digests, runs, strict=False)
     ]
     records = [{name: side[name] for name in RECORD_COLUMNS} for side in sides]
-    first, other = digests
+    first, other = (texts[digest] for digest in digests)
     same_setting = len({str(record["setting"]) for record in records}) == 1
     return Page(
         template="compare_kernels.html",
@@ -52,7 +52,7 @@ def kernels(request: HttpRequest) -> Page:
             "same_setting": same_setting,
             "is_asked": asked is not None,
             "ratio": ratio_of(*runs) if same_setting else None,
-            "diff": compared(texts[first], texts[other]),
+            "diff": None if first is None or other is None else compared(first, other),
         },
         data={"kernels": records},
         table=Table(columns=RECORD_COLUMNS, rows=[list(record.values()) for record in records]),

@@ -9,7 +9,7 @@ from django.db.backends.base.schema import BaseDatabaseSchemaEditor
 KEPT = {
     "run": "OLD.status IN ('done', 'failed', 'cancelled')",
     "kernel": "TRUE",
-    "source": "TRUE",
+    "source": "OLD.packed IS NOT NULL",
     "auditentry": "TRUE",
 }
 _FUNCTION = """

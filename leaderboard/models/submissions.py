@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import zlib
+from collections.abc import Iterable
+from urllib.parse import quote
 
 from django.conf import settings
 from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
@@ -28,6 +30,10 @@ MAX_STEP_BUDGET = 10_000
 Viewer = AbstractBaseUser | AnonymousUser
 # Submissions that boards show.
 RANKED = Q(visibility=Visibility.PUBLIC, moderation=Moderation.ACCEPTED)
+
+
+class NotHeldError(Exception):
+    """Says that a source can be read elsewhere only."""
 
 
 class AppendOnlyError(Exception):
@@ -123,27 +129,55 @@ class Submission(models.Model):
 class SourceQuerySet(models.QuerySet["Source"]):
     def keep(self, *texts: str) -> list[Source]:
         """Return the rows of these texts, in their order; those that are new are stored."""
-        rows = [_packed(text) for text in texts]
+        return self.keep_rows([packed_source(text) for text in texts])
+
+    def keep_rows(self, rows: list[Source]) -> list[Source]:
+        """Return these rows; those that are new are stored, and texts that were not held."""
         # In one order, so that two uploads of the same texts wait for each other instead of for
         # ever.
         self.bulk_create(sorted(rows, key=lambda row: row.digest), ignore_conflicts=True)
+        self.fill(rows)
         return rows
 
+    def fill(self, rows: Iterable[Source]) -> int:
+        """Store the texts of those that are not held so far; return how many there were."""
+        given = {row.digest: row for row in rows if row.is_held}
+        empty = list(self.filter(pk__in=given, packed=None))
+        for row in empty:
+            row.packed, row.size_bytes = given[row.pk].packed, given[row.pk].size_bytes
+        return self.bulk_update(empty, ("packed", "size_bytes")) if empty else 0
 
-def _packed(text: str) -> Source:
+
+def packed_source(text: str) -> Source:
+    """Return a row that holds a text, which is not saved."""
     data = text.encode()
     digest = hashlib.sha256(data).hexdigest()
     return Source(digest=digest, packed=zlib.compress(data, 6), size_bytes=len(data))
 
 
 class Source(models.Model):
-    """Stores a kernel's text, once however often it is handed in."""
+    """Stores a kernel's text, once however often it is handed in.
+
+    A text that is not ours to show is not held: then `repository`, such as
+    `github.com/owner/name`, has it at `path` of `commit`.
+    """
 
     digest = models.CharField(max_length=64, primary_key=True)
-    packed = models.BinaryField()
+    packed = models.BinaryField(null=True)
     size_bytes = models.PositiveIntegerField()
+    repository = models.CharField(max_length=200, blank=True, default="")
+    commit = models.CharField(max_length=64, blank=True, default="")
+    path = models.CharField(max_length=500, blank=True, default="")
 
     objects = SourceQuerySet.as_manager()
+
+    class Meta:
+        constraints = (
+            models.CheckConstraint(
+                condition=Q(packed__isnull=False) | ~(Q(repository="") | Q(commit="") | Q(path="")),
+                name="source_is_somewhere",
+            ),
+        )
 
     def __str__(self) -> str:
         return self.digest
@@ -152,8 +186,30 @@ class Source(models.Model):
         return url("kernel", self.digest)
 
     @property
-    def text(self) -> str:
-        return zlib.decompress(self.packed).decode()
+    def page_elsewhere(self) -> str:
+        """Return the address of its text in a public repository; empty where none is known."""
+        if not self.repository.startswith("github.com/"):
+            return ""
+        place = "/".join(map(quote, (self.repository, "blob", self.commit, self.path)))
+        return f"https://{place}"
+
+    @property
+    def is_held(self) -> bool:
+        """Return whether the text is held here."""
+        return self.packed is not None
+
+    @property
+    def text(self) -> str | None:
+        """Return the text; None where it is not held here."""
+        return None if self.packed is None else zlib.decompress(self.packed).decode()
+
+    @property
+    def held_text(self) -> str:
+        """Return the text of a source that is to be judged; raise NotHeldError where it is not
+        held."""
+        if (text := self.text) is None:
+            raise NotHeldError(f"the source {self.digest} is not held here")
+        return text
 
 
 class KernelQuerySet(models.QuerySet["Kernel"]):

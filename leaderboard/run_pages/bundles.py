@@ -17,7 +17,7 @@ from django.views.decorators.http import require_safe
 from leaderboard.delivery.pages import Stored, answer_public, may_see
 from leaderboard.kit.json_types import JsonObject, Report
 from leaderboard.kit.visible import visible
-from leaderboard.models import Run, Visibility
+from leaderboard.models import Run, Source, Visibility
 from leaderboard.run_pages.kernel import runs_of, shown_run, uses_of, with_report
 from leaderboard.run_pages.reproduce import command, found_in_words, job_of, setting_in_words
 from leaderboard.run_pages.run_figures import run_called
@@ -32,12 +32,12 @@ def folder_of(run: Run) -> str:
     return f"pkb-{run.kernel.problem.slug}-{run.kernel.source_id[:10]}"
 
 
-def bundle(run: Run, source: str, report: Report | None) -> bytes:
-    """Return a ZIP of `kernel.py` and what was asked and found of it. A report that is huge, which
-    only timelines make it, goes without them."""
+def bundle(run: Run, source: str | None, report: Report | None) -> bytes:
+    """Return a ZIP of `kernel.py`, where it is held, and what was asked and found of it. A report
+    that is huge, which only timelines make it, goes without them."""
     files = {
         "README.md": readme(run, is_judged=report is not None),
-        "kernel.py": source,
+        **({} if source is None else {"kernel.py": source}),
         "job.json": _json(job_of(run)),
         "compare.py": COMPARE.read_text(),
     }
@@ -79,13 +79,20 @@ def readme(run: Run, *, is_judged: bool) -> str:
         "",
         "## Files",
         "",
-        f"- `kernel.py`: the source, SHA-256 {kernel.source_id}",
+        _source_line(kernel.source),
         "- `job.json`: what the judge was asked",
         *(["- `report.json`: everything that it found"] if is_judged else []),
         "- `compare.py`: judges again and compares; Python's standard library only",
         "",
     ]
     return "\n".join(lines)
+
+
+def _source_line(source: Source) -> str:
+    if source.is_held:
+        return f"- `kernel.py`: the source, SHA-256 {source.digest}"
+    place = f"{_plain(source.path)} at {_plain(source.commit)} of {_plain(source.repository)}"
+    return f"- `kernel.py` is not held here: fetch {place}, SHA-256 {source.digest}"
 
 
 def _plain(name: str) -> str:

@@ -63,12 +63,15 @@ def _reference(kernel: Kernel) -> DiffBase:
     return DiffBase(name="the reference", text=text, url=f"{page}#reference")
 
 
-def _before(kernel: Kernel, before: Sibling) -> DiffBase:
+def _before(kernel: Kernel, before: Sibling) -> DiffBase | None:
     submission = kernel.submission
     is_private = submission.visibility == Visibility.PRIVATE
+    text = Source.objects.get(pk=before.digest).text
+    if text is None:
+        return None
     return DiffBase(
         name=f"attempt {before.attempt}, step {before.step}",
-        text=Source.objects.get(pk=before.digest).text,
+        text=text,
         url=kernel_at(before.digest, before.run),
         owner_id=submission.owner_id if is_private else None,
     )
@@ -85,11 +88,12 @@ def _kernel_called(
     if found is None:
         found = uses.filter(submission__in=Submission.objects.reachable_by(request.user)).first()
         owner_id = found.submission.owner_id if found else None
-    if found is None:
+    text = found.source.text if found else None
+    if found is None or text is None:
         return None
     return DiffBase(
         name=f"kernel {digest[:10]} by {found.submission.model.name}",
-        text=found.source.text,
+        text=text,
         url=kernel_at(digest, next((one.run for one in siblings if one.digest == digest), None)),
         owner_id=owner_id,
     )

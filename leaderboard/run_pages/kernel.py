@@ -56,12 +56,11 @@ def kernel(request: HttpRequest, digest: str) -> Page:
     shown = with_report(shown_run(runs, request.GET.get("run", "")))
     use = next(use for use in uses if shown is None or use.pk == shown.kernel_id)
     report = (shown and shown.report) or {}
-    source = shown.kernel.source.text if shown else Source.objects.get(pk=digest).text
+    stored = shown.kernel.source if shown else Source.objects.get(pk=digest)
     # Results compare within one setting only.
     setting = {name: getattr(shown, name) for name in SETTING_FIELDS} if shown else {}
     siblings = lineage(use, setting)
-    base = requested_base(request, use, siblings)
-    diff = differences(base, source) if base else None
+    base, diff = _against(request, use, stored.text, siblings)
     run = str(shown.pk) if shown and str(shown.pk) == request.GET.get("run") else ""
     address = kernel_at(digest, run)
     context = {
@@ -71,18 +70,18 @@ def kernel(request: HttpRequest, digest: str) -> Page:
         "most_runs": MOST_RUNS,
         "uses": [_use(use) for use in uses],
         "runs": [_run_row(run) for run in runs],
-        "source": _source(source, source_marks(report)),
+        "source": _source(stored, source_marks(report)),
         "diff": _difference(base, diff) if base and diff else None,
         "compare": _compare(request, siblings, run),
         "lineage": _lineage(siblings, digest, "" if private else _beside(digest, shown)),
-        "reproduce": reproduction(shown or next(iter(runs), None), bundle_url(digest, run)),
+        "reproduce": reproduction(shown or next(iter(runs), None), stored, bundle_url(digest, run)),
         "cite": citation(use, shown, origin(request) + address),
     }
     return Page(
         template="kernel.html",
         section="",
         context={**context, "contents": contents(context)},
-        data=lambda: _data(uses, runs, source, siblings, diff),
+        data=lambda: _data(uses, runs, stored, siblings, diff),
         table=_table(choice(request, "table", ["attempts"]), siblings, runs),
         unlisted=use.submission.visibility != Visibility.PUBLIC,
         private=private or (base is not None and base.owner_id is not None),
@@ -179,14 +178,35 @@ def _table(asked: str | None, siblings: Sequence[Sibling], runs: Sequence[Run]) 
     return Table.of(RUN_COLUMNS, map(run_line, runs))
 
 
-def _source(source: str, marks: Marks) -> dict[str, object]:
+def _against(
+    request: HttpRequest, use: Kernel, source: str | None, siblings: Sequence[Sibling]
+) -> tuple[DiffBase | None, Diff | None]:
+    """Return what the address wants to see a source beside, and how they differ; nothing of a
+    source that is not held."""
+    base = None if source is None else requested_base(request, use, siblings)
+    return base, differences(base, source) if base and source is not None else None
+
+
+def _source(stored: Source, marks: Marks) -> dict[str, object]:
+    source = stored.text
+    if source is None:
+        return {"elsewhere": _elsewhere(stored)}
     lines = source.count("\n") + (not source.endswith("\n"))
     marked = [(line, said) for line, said in marks.items() if line <= lines]
     return {
+        "elsewhere": None,
         "html": highlighted(source, marks),
         "lines": lines,
         "marks": [{"line": line, "says": ", ".join(said)} for line, said in marked],
     }
+
+
+def _elsewhere(source: Source) -> dict[str, str] | None:
+    """Return where a source can be fetched that is not held here; None for others."""
+    if source.is_held:
+        return None
+    places = {name: getattr(source, name) for name in ("repository", "commit", "path")}
+    return {**places, "url": source.page_elsewhere}
 
 
 def _compare(request: HttpRequest, siblings: Sequence[Sibling], run: str) -> dict[str, object]:
@@ -227,14 +247,15 @@ def _lineage(siblings: Sequence[Sibling], digest: str, beside: str) -> list[dict
 def _data(
     uses: Sequence[Kernel],
     runs: Sequence[Run],
-    source: str,
+    source: Source,
     siblings: Sequence[Sibling],
     diff: Diff | None,
 ) -> dict[str, object]:
     return {
         "digest": uses[0].source_id,
         "uses": [_record(use) for use in uses],
-        "source": source,
+        "source": source.text,
+        "elsewhere": _elsewhere(source),
         "attempts": [vars(sibling) for sibling in siblings],
         "diff": asdict(diff) if diff else None,
         "runs": [run_line(run) for run in runs],

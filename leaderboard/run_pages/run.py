@@ -58,7 +58,9 @@ def page_of(request: HttpRequest, run_id: uuid.UUID) -> Page:
     report = found.report
     shown = {
         **(evidence(found, report) if found.verdict else {}),
-        "reproduce": reproduction(found, f"{found.get_absolute_url()}/bundle.zip"),
+        "reproduce": reproduction(
+            found, found.kernel.source, f"{found.get_absolute_url()}/bundle.zip"
+        ),
     }
     return Page(
         template="run.html",

@@ -196,7 +196,9 @@ def run_called(text: str) -> Run:
         key = uuid.UUID(text)
     except ValueError:
         raise Http404 from None
-    named = Run.objects.select_related("kernel__problem", "kernel__submission__model")
+    named = Run.objects.select_related(
+        "kernel__problem", "kernel__source", "kernel__submission__model"
+    )
     return get_object_or_404(named.defer("kernel__problem__payload"), pk=key)
 
 

@@ -134,7 +134,7 @@ def _job(run: Run) -> Job:
     device = Device(run.device)
     return Job(
         problem=run.kernel.problem.slug,
-        source=run.kernel.source.text,
+        source=run.kernel.source.held_text,
         backend=Backend(run.kernel.backend),
         world_size=run.world_size,
         size=run.size,

@@ -78,7 +78,7 @@ def _grouped(every: Iterable[CheckedLine]) -> list[list[CheckedLine]]:
             if getattr(line, name) != getattr(group[0].line, name):
                 raise ReportLineError(f"{judged.where}: {name} differs from {group[0].where}")
         same = kernels.setdefault((*line.whose, *judged.place), judged)
-        if (line.source, line.backend) != (same.line.source, same.line.backend):
+        if (judged.source.pk, line.backend) != (same.source.pk, same.line.backend):
             raise ReportLineError(
                 f"{judged.where}: another kernel than {same.where} has in its place"
             )
@@ -101,7 +101,7 @@ def _store(owner: AbstractBaseUser, group: Sequence[CheckedLine], key: str, dige
     )
     first = min(judged.finished_at for judged in group)
     Submission.objects.filter(pk=submission.pk).update(created_at=first)
-    Source.objects.keep(*(judged.line.source for judged in group))
+    Source.objects.keep_rows([judged.source for judged in group])
     kernels = {judged.place: judged.kernel for judged in group}
     for kernel in kernels.values():
         kernel.submission = submission

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import gzip
-import hashlib
 import json
 import math
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -21,9 +21,10 @@ from evaluator.messages.codec import decode
 from evaluator.messages.job import Placement
 from leaderboard.kit.json_types import JsonObject
 from leaderboard.kit.request_error import RequestError
-from leaderboard.models import Hardware, Kernel, LanguageModel, Problem, Run, Submission
+from leaderboard.models import Hardware, Kernel, LanguageModel, Problem, Run, Source, Submission
 from leaderboard.models.choices import is_timed
 from leaderboard.models.model_names import model_slug
+from leaderboard.models.submissions import packed_source
 from leaderboard.runs.hosts import register
 from leaderboard.runs.report_checks import check_report
 from leaderboard.runs.reports import columns_of
@@ -49,8 +50,20 @@ class LineJob:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Origin:
+    """Says where a source is that is not ours to show: in a commit of a public repository."""
+
+    digest: str
+    size_bytes: int
+    repository: str
+    commit: str
+    path: str
+
+
+@dataclass(frozen=True, kw_only=True)
 class ReportLine:
-    """Holds a kernel, whose it is, and its report. `judged_at` is ISO 8601 with an offset."""
+    """Holds a kernel, whose it is, and its report. `judged_at` is ISO 8601 with an offset. The
+    kernel is its `source`, or None and where that is."""
 
     model: str
     vendor: str
@@ -62,10 +75,11 @@ class ReportLine:
     attempt: int
     step: int
     backend: Backend
-    source: str
+    source: str | None
     job: LineJob
     judged_at: str
     report: Report
+    origin: Origin | None = None
 
     @property
     def whose(self) -> tuple[str, str, str]:
@@ -83,6 +97,7 @@ class CheckedLine:
 
     where: str
     line: ReportLine
+    source: Source
     kernel: Kernel
     run: Run
     finished_at: datetime
@@ -132,16 +147,21 @@ def _checked(where: str, text: str, problems: Mapping[str, Problem]) -> CheckedL
     value = json.loads(text, parse_constant=_refuse_constant, parse_float=_finite)
     line = decode(ReportLine, value, "line")
     _check_texts(line)
-    source = decoded(line.source.encode())
+    source = _source(line)
     candidate = Candidate(
-        problem=line.problem, backend=line.backend, source=source, attempt=line.attempt
+        problem=line.problem,
+        backend=line.backend,
+        source=line.source or "",
+        attempt=line.attempt,
+        step=line.step,
+        where=where,
     )
     kernel = Kernel(
         problem=checked_problem(candidate, problems),
         attempt=line.attempt,
         step=line.step,
         backend=line.backend.value,
-        source_id=hashlib.sha256(source.encode()).hexdigest(),
+        source_id=source.pk,
     )
     asked = {name: getattr(line.job, name) for name in ("world_size", "size")}
     asked |= {name: getattr(line.job, name).value for name in ENUMS}
@@ -154,11 +174,28 @@ def _checked(where: str, text: str, problems: Mapping[str, Problem]) -> CheckedL
     return CheckedLine(
         where=where,
         line=line,
+        source=source,
         kernel=kernel,
         run=run,
         finished_at=_moment(line.judged_at),
         columns=columns,
     )
+
+
+def _source(line: ReportLine) -> Source:
+    if (line.source is None) is (line.origin is None):
+        raise ValueError("a line has either source or origin")
+    if line.source is not None:
+        return packed_source(decoded(line.source.encode()))
+    source = Source(**vars(line.origin))
+    if not re.fullmatch(r"[0-9a-f]{64}", source.digest) or source.size_bytes < 0:
+        raise ValueError("origin needs a SHA-256 in small letters and a size")
+    if not re.fullmatch(r"[0-9a-f]{40,64}", source.commit):
+        raise ValueError("origin needs the whole name of a commit")
+    if not all(_is_plain(text) and text for text in (source.repository, source.path)):
+        raise ValueError("origin needs repository and path")
+    _check_fields(source, "digest", "size_bytes", "repository", "commit", "path")
+    return source
 
 
 def _refuse_constant(name: str) -> NoReturn:

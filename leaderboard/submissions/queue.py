@@ -59,6 +59,6 @@ def needs_of(kernel: Kernel, target: Target) -> str:
         return ""
     required = kernel.problem.payload.get("requirements", {})
     found = needs_on_gpus(
-        kernel.source.text, kernel.backend, required, target.world_size, target.placement
+        kernel.source.held_text, kernel.backend, required, target.world_size, target.placement
     )
     return f" {' '.join(sorted(found))} "

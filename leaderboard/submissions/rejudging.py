@@ -9,7 +9,16 @@ from django.contrib.auth.models import AbstractBaseUser
 from django.db import transaction
 
 from leaderboard.kit.request_error import RequestError
-from leaderboard.models import DataVersion, Kernel, Moderation, Problem, Run, Submission, WorkerHost
+from leaderboard.models import (
+    DataVersion,
+    Kernel,
+    Moderation,
+    Problem,
+    Run,
+    Source,
+    Submission,
+    WorkerHost,
+)
 from leaderboard.models.abilities import in_words, is_able
 from leaderboard.models.choices import CURRENT_JUDGE
 from leaderboard.models.runs import RunQuerySet
@@ -19,6 +28,7 @@ from leaderboard.submissions.queue import Target, enqueue, needs_of
 from leaderboard.submissions.target_selection import check_problem_has
 
 MOST_DIGITS = 15
+NOT_HELD = "the source is not held here: fill it in with import_submission --from-git"
 # What is read of a run: sources only of those whose needs are asked for.
 READS = (
     *(name.removesuffix("_id") for name in ALIKE),
@@ -100,10 +110,15 @@ def planned(chosen: Selection) -> Plan:
     """Return what would be queued now, a run for each kernel and target, and what would not."""
     problems = {problem.pk: problem for problem in Problem.objects.all()}
     hosts, plan = _hosts(), Plan()
+    elsewhere = set(Source.objects.filter(packed=None).values_list("pk", flat=True))
     for run in _newest_of_each(chosen.runs):
         run.kernel.problem = problems[run.kernel.problem_id]
         target = _target(run)
-        if why := _obstacle(run.kernel, target, None if chosen.waits else hosts):
+        is_held = run.kernel.source_id not in elsewhere
+        why = (
+            _obstacle(run.kernel, target, None if chosen.waits else hosts) if is_held else NOT_HELD
+        )
+        if why:
             plan.left_out.setdefault(why, []).append(run.kernel.problem_id)
         else:
             plan.ready.append((run.kernel, target))

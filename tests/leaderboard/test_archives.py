@@ -89,7 +89,7 @@ def test_what_lies_beside_kernels_is_passed_over(send: Send, pack: Any) -> None:
         "transcripts/1/1.jsonl.gz": b"\0",
     }
     assert send(ABOUT, pack(files)).status_code == 201
-    assert Kernel.objects.get().source.text.encode() == GOOD
+    assert Kernel.objects.get().source.held_text.encode() == GOOD
 
 
 def test_one_bad_file_is_that_kernels_verdict(send: Send) -> None:
@@ -97,7 +97,7 @@ def test_one_bad_file_is_that_kernels_verdict(send: Send) -> None:
     files = {NAME: GOOD, "2_allgather_pytorch.py": b"", f"attempt_2/{NAME}": b"def solution(:"}
     assert send(ABOUT, make_zip(files)).status_code == 201
     assert Run.objects.count() == 3
-    assert Kernel.objects.get(problem_id=2).source.text == ""
+    assert Kernel.objects.get(problem_id=2).source.held_text == ""
 
 
 def test_steps_of_an_attempt_are_files_of_its_folder(send: Send) -> None:
@@ -109,7 +109,7 @@ def test_steps_of_an_attempt_are_files_of_its_folder(send: Send) -> None:
     assert send(about, make_tar(steps)).status_code == 201
     stored_steps = Kernel.objects.values_list("problem_id", "attempt", "step")
     assert sorted(stored_steps) == [(1, 1, 1), (1, 1, 2), (1, 1, 10), (1, 2, 1)]
-    assert Kernel.objects.get(step=10).source.text.endswith("# 10")
+    assert Kernel.objects.get(step=10).source.held_text.endswith("# 10")
     assert Run.objects.count() == 4
     answer = send({**about, "step_budget": 9}, make_tar(steps))
     assert answer.json()["error"]["fields"] == {"step_budget": "there is a step 10"}

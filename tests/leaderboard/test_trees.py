@@ -167,7 +167,7 @@ def test_what_a_model_wrote_into_a_tree_is_stored_as_it_is(
     files = {f"{GPT}/{stem}.py": text for stem, text in UNUSUAL.items()}
     assert send(HARNESS, make_zip(files)).status_code == 201
     kept = {kernel.problem_id: kernel.source for kernel in Kernel.objects.select_related("source")}
-    assert {number: source.text.encode() for number, source in kept.items()} == {
+    assert {number: source.held_text.encode() for number, source in kept.items()} == {
         STEMS[stem]: text for stem, text in UNUSUAL.items()
     }
     assert kept[1].digest == hashlib.sha256(b"").hexdigest()

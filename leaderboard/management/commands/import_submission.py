@@ -11,6 +11,7 @@ from leaderboard.kit.request_error import RequestError
 from leaderboard.models import Harness, Visibility
 from leaderboard.models.choices import PLACEMENTS
 from leaderboard.submissions.archives import read_folder
+from leaderboard.submissions.from_git import fill_from
 from leaderboard.submissions.intake import Metadata, accept
 from leaderboard.submissions.sources import from_members
 from leaderboard.submissions.target_selection import TargetRequest
@@ -23,13 +24,15 @@ class Command(BaseCommand):
     help = (
         "Store a folder of <number>_<slug>_<backend>.py files as one submission and queue its "
         "runs. Repeated with the same files and answers it stores nothing new. What the name of a "
-        "published tree says (solutions_cuda_bf16_h100_8_<provider>_<model>) need not be given."
+        "published tree says (solutions_cuda_bf16_h100_8_<provider>_<model>) need not be given. "
+        "With --from-git and no folder: fill in sources that are not held here."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("folder", type=Path)
+        parser.add_argument("folder", type=Path, nargs="?")
+        parser.add_argument("--from-git", type=Path, help="clone of the repository that has them")
         parser.add_argument("--model", default="", help="else the name of a published tree says it")
-        parser.add_argument("--harness", required=True, choices=Harness.values)
+        parser.add_argument("--harness", choices=Harness.values)
         parser.add_argument("--vendor", default="")
         parser.add_argument("--notes", default="")
         parser.add_argument("--link", default="", help="https://… of a page metadata it")
@@ -43,6 +46,11 @@ class Command(BaseCommand):
         parser.add_argument("--without-runs", action="store_true", help="store only")
 
     def handle(self, *args: Any, **options: Any) -> None:
+        if options["from_git"]:
+            self._fill(options["from_git"])
+            return
+        if options["folder"] is None or options["harness"] is None:
+            raise CommandError("give a folder and --harness, or --from-git")
         if not options["folder"].is_dir():
             raise CommandError(f"{options['folder']} is not a folder")
         owner, _ = get_user_model().objects.get_or_create(username=options["owner"])
@@ -75,3 +83,11 @@ class Command(BaseCommand):
         self.stdout.write(f"submission {accepted.submission.pk} {word}, {runs} runs")
         for path in accepted.left_out:
             self.stdout.write(f"left out, since PKB has withdrawn the problem: {path}")
+
+    def _fill(self, clone: Path) -> None:
+        if not clone.is_dir():
+            raise CommandError(f"{clone} is not a folder")
+        filled = fill_from(clone)
+        for path, why in filled.left_out.items():
+            self.stdout.write(f"left out: {path}: {why}")
+        self.stdout.write(f"{filled.count} sources filled in, {len(filled.left_out)} left out")
