@@ -6,7 +6,8 @@ each problem's reference as a kernel, `--house` the kernels of tests/evaluator/g
 say what is expected, most of them of a timed run. Method: `evaluate` with placement `shared`,
 `--parallel` judges at a time, each with a warm server of its own, as in a worker. OUT.jsonl gets a
 line for each as it ends; what it holds already, by problem, digest and setting, is not judged
-again: many calls make one run. A kernel that fills the GPU may have those beside it declined.
+again: many calls make one run. A kernel that fills the GPU may have those beside it declined, and
+beside others a rendezvous may take longer than a standstill may: both are judged again, alone.
 `build_s` is the phase of that name, `rest_s` all the others; both grow with what runs beside.
 """
 
@@ -22,6 +23,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import Any
@@ -33,7 +35,7 @@ from evaluator.evaluate import Cancelled, evaluate
 from evaluator.judge.prefork import PreforkServer
 from evaluator.messages.codec import encode
 from evaluator.messages.job import Backend, Device, Dtype, Job, Placement, Profile, limits_of
-from evaluator.messages.report import JUDGE_VERSION, Report
+from evaluator.messages.report import JUDGE_VERSION, Report, Verdict
 from tests.evaluator.kernel_files import all_in
 
 GRACE_S = 20.0
@@ -45,10 +47,12 @@ _FILE = re.compile(r"\d+_(?P<slug>\w+)_(?P<backend>cuda|triton|parallelkittens|p
 
 @dataclass(frozen=True, kw_only=True)
 class Turn:
-    """A job under its name; `expected` are the verdicts of a header, if it has one."""
+    """A job under its name; `expected` are the verdicts of a header, if it has one. `path` is that
+    of a file, from its folder on."""
 
     name: str
     job: Job
+    path: str = ""
     expected: tuple[str, ...] = ()
 
     @property
@@ -111,7 +115,8 @@ def _files(given: argparse.Namespace) -> Iterator[Turn]:
         backend = Backend(match["backend"]) if match else Backend.PYTORCH
         problem = slug or (match["slug"] if match else "")
         job = _job(given, problem, path.read_text(), backend)
-        yield Turn(name=f"{path.parent.name}/{path.stem}", job=job)
+        place = f"{path.parent.name}/{path.name}"
+        yield Turn(name=f"{path.parent.name}/{path.stem}", job=job, path=place)
 
 
 def judged(turn: Turn, prefork: PreforkServer, deadline: float) -> tuple[Report | None, str]:
@@ -124,8 +129,16 @@ def judged(turn: Turn, prefork: PreforkServer, deadline: float) -> tuple[Report 
         return None, f"{type(error).__name__}: {str(error)[-1000:]}"
 
 
-def line_of(turn: Turn, report: Report | None, failed: str, wall_s: float) -> dict[str, Any]:
-    """What the file keeps of a kernel."""
+def is_settled(line: dict[str, Any]) -> bool:
+    """Whether a line says of its kernel what nothing beside it can have caused."""
+    by_others = (Verdict.TIMEOUT, Verdict.HOST_UNSUPPORTED)
+    return "verdict" in line and (line["beside"] == 0 or line["verdict"] not in by_others)
+
+
+def line_of(
+    turn: Turn, report: Report | None, failed: str, wall_s: float, beside: int
+) -> dict[str, Any]:
+    """What the file keeps of a kernel; `beside` are the judges that may have been at work, too."""
     told: dict[str, Any] = {"failed": failed}
     if report is not None:
         fields = encode(report)
@@ -143,6 +156,7 @@ def line_of(turn: Turn, report: Report | None, failed: str, wall_s: float) -> di
         "judge": JUDGE_VERSION,
         "expected": turn.expected,
         "wall_s": round(wall_s, 2),
+        "beside": beside,
         **told,
     }
 
@@ -154,17 +168,18 @@ class Run:
         self._given, self._began = given, time.monotonic()
         self._lock, self._queue = threading.Lock(), SimpleQueue[Turn]()
 
-    def judge_all(self, wanted: list[Turn]) -> None:
-        """Judge them, as long as the budget lasts."""
+    def judge_all(self, wanted: list[Turn], parallel: int) -> None:
+        """Judge them, so many at a time, as long as the budget lasts."""
         for turn in wanted:
             self._queue.put(turn)
-        threads = [threading.Thread(target=self._serve) for _ in range(self._given.parallel)]
+        args = (parallel - 1,)
+        threads = [threading.Thread(target=self._serve, args=args) for _ in range(parallel)]
         for thread in threads:
             thread.start()
         for thread in threads:
             thread.join()
 
-    def _serve(self) -> None:
+    def _serve(self, beside: int) -> None:
         ends = self._began + self._given.budget_s
         with PreforkServer(warm=True) as prefork:
             while time.monotonic() < ends:
@@ -177,15 +192,22 @@ class Run:
                     report, failed = judged(turn, prefork, ends + GRACE_S)
                 except Cancelled:
                     return
-                self._keep(turn, report, line_of(turn, report, failed, time.monotonic() - began))
+                wall_s = time.monotonic() - began
+                self._keep(turn, report, line_of(turn, report, failed, wall_s, beside))
 
     def _keep(self, turn: Turn, report: Report | None, line: dict[str, Any]) -> None:
         with self._lock:
             with self._given.out.open("a") as out:
                 out.write(json.dumps(line) + "\n")
             if self._given.reports is not None and report is not None:
+                kept = {
+                    "path": turn.path,
+                    "size_bytes": len(turn.job.source.encode()),
+                    "judged_at": datetime.now(UTC).isoformat(timespec="seconds"),
+                    "report": encode(report),
+                }
                 with self._given.reports.open("a") as out:
-                    out.write(json.dumps({"name": turn.name, "report": encode(report)}) + "\n")
+                    out.write(json.dumps(kept) + "\n")
             at = time.monotonic() - self._began
             verdict, why = line.get("verdict", "failed"), line.get("message") or line.get("failed")
             seconds = f"{line.get('build_s', 0):6.1f} {line.get('rest_s', 0):6.1f}"
@@ -237,8 +259,12 @@ def main() -> int:
     """Exit status 0: there is a report of each."""
     given = _arguments()
     wanted = [turn for turn in turns(given) if re.search(given.only, turn.name)]
-    done = {line["key"] for line in read_lines(given.out) if "verdict" in line}
-    Run(given).judge_all([turn for turn in wanted if turn.key not in done])
+    run = Run(given)
+    for parallel in (given.parallel, 1):
+        known = {line["key"]: line for line in read_lines(given.out)}
+        settled = {key for key, line in known.items() if is_settled(line)}
+        seen = known.keys() if parallel > 1 else settled
+        run.judge_all([turn for turn in wanted if turn.key not in seen], parallel)
     lines = {line["key"]: line for line in read_lines(given.out)}
     own = [lines[turn.key] for turn in wanted if turn.key in lines]
     print(f"{len(own)} of {len(wanted)} judged\n{summary(own)}")

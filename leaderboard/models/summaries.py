@@ -193,7 +193,7 @@ class ProblemAggregateQuerySet(WrittenQuerySet["ProblemAggregate"]):
     def settings(self) -> models.QuerySet[ProblemAggregate, tuple[Any, ...]]:
         """Return which settings have results at scored problems: values of SETTING, whether these
         are processors, and how many submissions tried how many problems. Hardened inputs first,
-        then GPUs, what is timed, the most used, the standard size and the newest judge: the first
+        then GPUs, the most used, what is timed, the standard size and the newest judge: the first
         is that of a board whose address asks for none.
 
         A board compares within one setting only.
@@ -207,7 +207,7 @@ class ProblemAggregateQuerySet(WrittenQuerySet["ProblemAggregate"]):
         is_standard = Case(When(size=STANDARD, then=0), default=1)
         newest = (Length("judge_version").desc(), F("judge_version").desc())  # 10 after 9
         return counted.order_by(
-            is_hardened, "is_processor", is_full, "-tried", is_standard, *newest, *SETTING
+            is_hardened, "is_processor", "-tried", is_full, is_standard, *newest, *SETTING
         )
 
     def usual(self) -> models.QuerySet[ProblemAggregate, Any]:
