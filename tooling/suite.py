@@ -85,7 +85,7 @@ def _tests() -> list[Outcome]:
         embedded = {**inherited, "PKB_STATE_DIR": state}
         with _servers() as addresses:
             if addresses:
-                site = [*shared, "-m", "not browser", "tests/leaderboard"]
+                site = [*shared, "-m", "database and not browser", "tests/leaderboard"]
                 outcomes.append(_check("site, PostgreSQL + Redis", site, {**embedded, **addresses}))
         rest = [*shared, "--ignore=tests/evaluator", "tests"]
         outcomes.append(_check("problems, site, tree", rest, embedded))

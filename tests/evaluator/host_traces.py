@@ -20,6 +20,8 @@ from evaluator.host.leftovers import remove_leftovers
 T = TypeVar("T")
 CGROUPS = Path("/sys/fs/cgroup")
 SETTLE_S = 2.0
+# What a judge that was killed beside this test held may still be dying, and is removed after it.
+SWEPT_S = 60.0
 _PR_SET_CHILD_SUBREAPER = 36
 
 
@@ -38,25 +40,26 @@ def nothing_left_behind(folder: Path) -> Iterator[None]:
         yield
     processes = _settled(lambda: descendants() - before[0])
     assert not processes, f"processes left behind: {[_command(pid) for pid in processes]}"
-    cgroups = _settled(lambda: _unswept(before[3]))
+    cgroups = _settled(lambda: _unswept(before[3]), SWEPT_S)
     assert not cgroups, f"cgroups left behind: {cgroups}"
     assert os.listdir(folder) == [], "temporary files left behind"
     assert _descriptors() == before[1], "descriptors left open"
     assert threading.active_count() == before[2], "threads left running"
 
 
-def _settled(left: Callable[[], set[T]]) -> set[T]:
-    deadline = time.monotonic() + SETTLE_S
+def _settled(left: Callable[[], set[T]], within_s: float = SETTLE_S) -> set[T]:
+    deadline = time.monotonic() + within_s
     while (remains := left()) and time.monotonic() < deadline:
         time.sleep(0.02)
     return remains
 
 
 def _unswept(known: set[Path]) -> set[Path]:
-    """Those found, which are removed as the next judge does: one may have died in a test beside."""
-    if found := empty_cgroups() - known:
+    """Those that stay although they are removed as the next judge does: one may have died in a test
+    beside this one."""
+    if empty_cgroups() - known:
         remove_leftovers()
-    return found
+    return empty_cgroups() - known
 
 
 def empty_cgroups() -> set[Path]:
