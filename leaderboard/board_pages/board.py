@@ -10,6 +10,7 @@ from urllib.parse import parse_qsl
 from django.http import HttpRequest
 from django.utils import timezone
 
+from leaderboard.board_pages.answer import answers
 from leaderboard.board_pages.board_cells import Columns, board_row, brackets, date_cell, kind_of
 from leaderboard.board_pages.board_figures import board_figures
 from leaderboard.delivery import cells
@@ -90,6 +91,7 @@ def board(request: HttpRequest) -> Page:
             "figures": board_figures(query, ours, claims, address),
             "where": [pair for pair in parse_qsl(address) if pair[0] in SETTING_FILTERS],
             "cite": cite(request, address),
+            "answers": answers([row.entry for row in rows], claims, query.setting),
             "citation": claims[0].citation if claims else "",
             "links": part.links,
             "is_timed": query.setting is None or query.setting.is_timed,

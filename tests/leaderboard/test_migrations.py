@@ -18,6 +18,7 @@ from evaluator.messages.report import Verdict
 from evaluator.messages.roofline_bounds import RooflineBounds
 from leaderboard.models import (
     DataVersion,
+    LanguageModel,
     LeaderboardRow,
     Problem,
     ProblemAggregate,
@@ -31,6 +32,7 @@ from tests.leaderboard import factory
 FOLDER = Path(summaries.__file__).parent.parent / "migrations"
 BEFORE = [("leaderboard", "0003_decline")]
 PACKED = [("leaderboard", "0019_packed_parts")]
+TWO_NAMES = [("leaderboard", "0026_withheld_sources")]
 OLD_ENTRY = ("attempt", "run", "verdict", "cause", "speedup")
 FLOORS = RooflineBounds(wire_us=7.0, hbm_us=3.0, flops_us=1.0, latency_us=2.0)
 TMA = Mechanism(tag=Tag.TMA, evidence=Evidence.SASS, detail="UTMALDG")
@@ -103,6 +105,24 @@ def test_rows_in_another_format_are_refused_until_they_are_made_anew(
             client.get(form)
     call_command("rebuild_summary", verbosity=0)
     assert client.get(form).content == before
+
+
+@pytest.mark.usefixtures("newest")
+@pytest.mark.parametrize("has_both", [True, False])
+def test_a_preview_becomes_the_model_that_it_is(problem: Problem, has_both: bool) -> None:
+    submission = factory.make_submission()
+    if has_both:
+        LanguageModel.objects.create(slug="gemini-3-pro", name="Gemini 3 Pro", vendor="Google")
+    executor = MigrationExecutor(connection)
+    executor.migrate(TWO_NAMES)
+    old = executor.loader.project_state(TWO_NAMES).apps.get_model("leaderboard", "LanguageModel")
+    old.objects.filter(pk=submission.model_id).update(
+        slug="gemini-3-pro-preview", name="gemini-3-pro-preview"
+    )
+    call_command("migrate", verbosity=0)
+    submission.refresh_from_db()
+    assert (submission.model.slug, submission.model.name) == ("gemini-3-pro", "Gemini 3 Pro")
+    assert not LanguageModel.objects.filter(slug="gemini-3-pro-preview").exists()
 
 
 def test_migrations_use_no_code_that_may_change() -> None:
