@@ -10,8 +10,6 @@ from leaderboard.metrics.scores import Score
 from leaderboard.read_model.boards import Entry, Setting
 from leaderboard.read_model.published_claims import Claim
 
-HUMAN = "human"
-
 
 @dataclass(frozen=True, kw_only=True)
 class Answer:
@@ -28,7 +26,7 @@ def answers(
 ) -> list[Answer]:
     """Return what was published of the best model, and what was found here; nothing of which there
     are no rows. People and baselines are no models."""
-    models = [entry for entry in entries if not entry.baseline and entry.harness != HUMAN]
+    models = [entry for entry in entries if not (entry.baseline or entry.by_people)]
     published = max((e for e in models if e.claimed), key=_standing, default=None)
     judged = max((e for e in models if not e.claimed), key=_standing, default=None)
     found = []

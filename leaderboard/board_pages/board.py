@@ -147,9 +147,9 @@ def table_context(
 ) -> dict[str, object]:
     left, right = columns
     kinds = [kind_of(row.entry) for row in rows]
-    baselines = kinds.count("baseline")
-    comparable = baselines + len(part.rows) > 1
-    first = baselines + part.start
+    pinned = kinds.count("baseline") + kinds.count("human")
+    comparable = pinned + len(part.rows) > 1
+    first = pinned + part.start
     ranked = range(first, first + len(part.rows))
     made = [
         (kind, board_row(row, tie, left, right, comparable=comparable, tail=tail))

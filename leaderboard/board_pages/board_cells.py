@@ -24,7 +24,9 @@ TIED = format_html(
 
 
 def kind_of(entry: Entry) -> str:
-    return "claimed" if entry.claimed else "baseline" if entry.baseline else "judged"
+    if entry.claimed or entry.baseline:
+        return "claimed" if entry.claimed else "baseline"
+    return "human" if entry.by_people else "judged"
 
 
 def board_row(
@@ -67,7 +69,7 @@ def _name_cell(entry: Entry, kind: str, tail: str) -> SafeString:
     tick."""
     place = "" if entry.submission is None else f' id="s{entry.submission:d}"'
     vendor = f"<bdi>{_shown(entry.vendor)}</bdi>" if entry.vendor else ""
-    number = f"no. {entry.submission:d}" if kind == "judged" else ""
+    number = f"no. {entry.submission:d}" if kind in ("judged", "human") else ""
     maker = "baseline" if kind == "baseline" else ", ".join(filter(None, (vendor, number)))
     return SafeString(
         f'<th scope="row" class="first name"{place}><a href="{escape(entry.url_with(tail))}">'

@@ -202,14 +202,15 @@ def known_to_any(entries: Sequence[Entry]) -> list[Column]:
 
 
 def placed(entries: Iterable[Entry], sort: str) -> list[Placed]:
-    """Return the rows in order: baselines, then what was judged, then claims; within each best
-    first, or last first for `-key`. Only what was judged holds places."""
+    """Return the rows in order: baselines, people's, then what was judged of models, then claims;
+    within each best first, or last first for `-key`. Only judged models hold places."""
     key, turned = sort.removeprefix("-"), sort.startswith("-")
     words = WORDS_BY_KEY.get(key)
     column = BY_KEY[DEFAULT_SORT if words else key]
     rows = list(entries)
     baselines = [entry for entry in rows if entry.baseline and not entry.claimed]
-    ranked = [entry for entry in rows if not entry.baseline and not entry.claimed]
+    people = [entry for entry in rows if entry.by_people]
+    ranked = [e for e in rows if not (e.baseline or e.claimed or e.by_people)]
     claims = [entry for entry in rows if entry.claimed]
 
     def ordered(group: list[Entry]) -> list[Entry]:
@@ -221,7 +222,7 @@ def placed(entries: Iterable[Entry], sort: str) -> list[Placed]:
     ties = _ties(shown, column, turned) if words is None else [None] * len(shown)
     places = scores.places([column.value(entry) for entry in shown])
     return [
-        *(Placed(place=None, entry=entry) for entry in ordered(baselines)),
+        *(Placed(place=None, entry=entry) for entry in [*ordered(baselines), *ordered(people)]),
         *map(Placed._make, zip(places, shown, ties, strict=True)),
         *(Placed(place=None, entry=entry) for entry in ordered(claims)),
     ]

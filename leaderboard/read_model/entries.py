@@ -11,6 +11,7 @@ from leaderboard.kit.json_types import JsonObject
 from leaderboard.metrics import scores
 from leaderboard.metrics.scores import Attempts, Score
 from leaderboard.metrics.tallies import Cell
+from leaderboard.models.choices import Harness
 from leaderboard.read_model.details import Details, Marked
 from leaderboard.read_model.leaderboard_rows import Totals
 
@@ -50,6 +51,11 @@ class Entry:
     def url_with(self, tail: str) -> str:
         """Return the address in the setting that `tail` names; a claim has no setting."""
         return self.url if self.claimed else self.url + tail
+
+    @property
+    def by_people(self) -> bool:
+        """Return True for kernels that people wrote, the reference's own apart."""
+        return self.harness == Harness.HUMAN and not (self.baseline or self.claimed)
 
     @property
     def day(self) -> str | None:
