@@ -19,7 +19,7 @@ from typing import IO
 from leaderboard.kit.request_error import RequestError
 
 MAX_SOURCE_BYTES = 256 << 10
-MAX_MEMBERS = 1000
+MAX_MEMBERS = 5000
 MAX_TOTAL_BYTES = 32 << 20
 MAX_RATIO = 100
 RATIO_FROM_BYTES = 1 << 20
