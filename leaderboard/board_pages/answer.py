@@ -58,7 +58,7 @@ def _published(best: Entry, hardware: str) -> Answer:
 def _judged(best: Entry, setting: Setting) -> Answer:
     score = best.score
     low, high = score.pass_at_1_interval or (None, None)
-    found = f"pass@1 {share_text(score.pass_at_1)}, 95 % interval {share_text(low)} to "
+    found = f"pass@1 {_share(score.pass_at_1)}, 95\u00a0% interval {_share(low)} to {_share(high)}"
     ranks = f"{setting.world_size} ranks of {setting.hardware_id}"
     where = f", on {ranks}" if setting.is_timed else f"; {ranks} shared a GPU, nothing was timed"
     return Answer(
@@ -66,9 +66,13 @@ def _judged(best: Entry, setting: Setting) -> Answer:
         model=best.model,
         url=best.url,
         says=f" ({best.harness}{_samples(score)}), solves {score.correct} of {score.scored}"
-        f"{_faster(score) if setting.is_timed else ''} ({found}{share_text(high)}), of "
+        f"{_faster(score) if setting.is_timed else ''} ({found}), of "
         f"{score.attempted} that it tried{where}.",
     )
+
+
+def _share(value: float | None) -> str:
+    return share_text(value).replace(" ", "\u00a0")
 
 
 def _samples(score: Score) -> str:

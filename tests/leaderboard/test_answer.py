@@ -74,8 +74,8 @@ def test_the_best_of_what_was_published_and_of_what_was_judged_are_named() -> No
         "Published: the best model, claims (zero-shot), solves 25 of 80 problems and beats NCCL on "
         "12, by the check of those who published it on 8 x H100.",
         "Timed here on secret inputs: the best, fast (zero-shot), solves 20 of 80 and beats NCCL "
-        "on 10 (pass@1 25.0 %, 95 % interval 10.0 % to 90.0 %), of 40 that it tried, on 4 ranks of "
-        "h200x4.",
+        "on 10 (pass@1 25.0\u00a0%, 95\u00a0% interval 10.0\u00a0% to 90.0\u00a0%), of 40 that it "
+        "tried, on 4 ranks of h200x4.",
     ]
 
 
