@@ -104,9 +104,10 @@ def submission_figures(
     """Return the frames of figures that have something to show, unless a problem has changed since.
     `query` asks for a setting, in which kernels are timed, or only checked."""
     verdicts = {one.verdict for one in kernels if one.counts}
-    shown = [progress] if is_timed and any(one.step > 1 for one in kernels) else []
+    has_times = is_timed and "ok" in verdicts
+    shown = [progress] if has_times and any(one.step > 1 for one in kernels) else []
     shown += [failures] if not verdicts.isdisjoint(COUNTED_VERDICTS) else []
-    shown += [speedups] if is_timed and "ok" in verdicts else []
+    shown += [speedups] if has_times else []
     address = "&".join(filter(None, (f"submission={found.pk}", query)))
     return [framed(one, address) for one in shown]
 

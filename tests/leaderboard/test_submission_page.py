@@ -105,6 +105,16 @@ def test_progress_keeps_the_best_so_far(agentic: Submission, client: Client) -> 
     assert table.splitlines()[1] == "solved,0,1,1,1"
 
 
+def test_steps_of_which_none_is_right_draw_no_progress(problem: Problem, client: Client) -> None:
+    made = factory.make_submission("Stepper", "agentic")
+    Submission.objects.filter(pk=made.pk).update(step_budget=2)
+    for number in (1, 2):
+        step(made, problem, number, None)
+    page = client.get(f"/submissions/{made.pk}").content.decode()
+    assert "Progress by step" not in page
+    assert "How attempts end" in page
+
+
 def test_the_typical_attempt_is_the_median_of_what_is_solved() -> None:
     progress = [
         Progress(name="a", best=(None, 1.0)),
