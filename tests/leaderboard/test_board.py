@@ -137,20 +137,6 @@ def test_baselines_come_first_and_claims_last_without_places(rows: object, clien
     assert "No submission has been judged here under these filters yet." in page
 
 
-def test_people_stand_apart_and_hold_no_place(rows: object, client: Client) -> None:
-    ours = factory.make_submission("Somebody", "human")
-    factory.make_judged(ours, Problem.objects.get(number=1), speedup=9.0)
-    found = board(client)
-    assert {name: row["place"] for name, row in found.items()} == {
-        **{"Somebody": None, "Fast": "1", "Close": "2"}
-    }
-    assert next(iter(found)) == "Somebody"
-    page = client.get("/").content.decode()
-    assert '<tr class="human">' in page
-    assert "the best, <a href" in page
-    assert page.index("the best, <a") < page.index(">Fast<") < page.index('<tr class="human">')
-
-
 @pytest.mark.parametrize("key", ["fast1", "speedup", "cost", "utilisation", "attempted", "k"])
 def test_unknown_numbers_come_last_in_both_directions(
     key: str, rows: tuple[Run, Run], client: Client

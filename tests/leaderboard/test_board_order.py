@@ -9,7 +9,14 @@ import pytest
 from django.test import Client
 
 from leaderboard.metrics.scores import score
-from leaderboard.models import LanguageModel, Publication, PublishedResult, Submission, Trust
+from leaderboard.models import (
+    LanguageModel,
+    Problem,
+    Publication,
+    PublishedResult,
+    Submission,
+    Trust,
+)
 from leaderboard.read_model.columns import placed
 from leaderboard.read_model.entries import Entry
 from tests.leaderboard import factory
@@ -123,3 +130,18 @@ def test_a_baseline_can_be_ticked_too_and_a_claim_cannot(client: Client) -> None
     assert all(f'id="s{number}"' in page for number in ticks)
     assert page.count(f"<small><bdi>Vendor</bdi>, no. {ours.pk}</small>") == 1
     assert page.count(" no. ") == 1
+
+
+@pytest.mark.usefixtures("rows")
+def test_people_stand_apart_and_hold_no_place(client: Client) -> None:
+    ours = factory.make_submission("Somebody", "human")
+    factory.make_judged(ours, Problem.objects.get(), speedup=9.0)
+    found = client.get("/leaderboard.json").json()["rows"]
+    assert [(row["model"], row["place"]) for row in found[:3]] == [
+        ("Reference", None),
+        ("Somebody", None),
+        ("Zeta", "1"),
+    ]
+    page = client.get("/").content.decode()
+    assert '<tr class="human">' in page
+    assert page.index("the best, <a") < page.index("<bdi>Zeta</bdi>") < page.index("Somebody")

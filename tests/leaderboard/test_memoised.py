@@ -181,7 +181,7 @@ def test_a_row_is_drawn_for_the_columns_of_its_board(site: Submission, client: C
     """A cost that one submission has opens a column in the rows of all."""
 
     def cells_of_fast() -> int:
-        row = next(part for part in page().split("<tr") if ">Fast<" in part)
+        row = next(part for part in page().split("<tr")[1:] if ">Fast<" in part)
         return row.count("<td")
 
     def page() -> str:

@@ -180,7 +180,7 @@ def test_a_keyboard_reaches_the_content_and_the_filters(page: Page) -> None:
     expect(skip).to_be_in_viewport()
     skip.press("Enter")
     expect(page.locator("main")).to_be_focused()
-    for control in page.locator(".filters select:visible").all():
+    for control in page.locator(".answers a, .filters select:visible").all():
         page.keyboard.press("Tab")
         expect(control).to_be_focused()
     for _ in range(40):
