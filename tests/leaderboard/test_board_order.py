@@ -137,11 +137,8 @@ def test_people_stand_apart_and_hold_no_place(client: Client) -> None:
     ours = factory.make_submission("Somebody", "human")
     factory.make_judged(ours, Problem.objects.get(), speedup=9.0)
     found = client.get("/leaderboard.json").json()["rows"]
-    assert [(row["model"], row["place"]) for row in found[:3]] == [
-        ("Reference", None),
-        ("Somebody", None),
-        ("Zeta", "1"),
-    ]
+    assert [row["model"] for row in found[:2]] == ["Reference", "Somebody"]
+    assert [row["place"] is None for row in found[:3]] == [True, True, False]
     page = client.get("/").content.decode()
     assert '<tr class="human">' in page
-    assert page.index("the best, <a") < page.index("<bdi>Zeta</bdi>") < page.index("Somebody")
+    assert "Somebody" not in page[: page.index('class="filters"')]  # where the best is named
