@@ -23,12 +23,13 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from reports_file import now
 
 import problems
 from evaluator.evaluate import Cancelled, evaluate
@@ -203,7 +204,8 @@ class Run:
                 kept = {
                     "path": turn.path,
                     "size_bytes": len(turn.job.source.encode()),
-                    "judged_at": datetime.now(UTC).isoformat(timespec="seconds"),
+                    "judged_at": now(),
+                    "beside": line["beside"],
                     "report": encode(report),
                 }
                 with self._given.reports.open("a") as out:

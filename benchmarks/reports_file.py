@@ -79,17 +79,36 @@ def append(path: Path, author: Author, attempt: int, job: Job, report: Report) -
 
 def line(author: Author, attempt: int, job: Job, report: Report) -> dict[str, Any]:
     settings = {name: encode(getattr(job, name)) for name in JUDGED_ON}
+    return record(
+        author,
+        {"attempt": attempt, "step": 1, "backend": job.backend.value, "source": job.source},
+        {"hardware": hardware_class(job.device), **settings},
+        now(),
+        encode(report),
+    )
+
+
+def record(
+    author: Author,
+    kernel: dict[str, Any],
+    job: dict[str, Any],
+    judged_at: str,
+    report: dict[str, Any],
+) -> dict[str, Any]:
+    """A line; `kernel` has its attempt, step, backend, and source or where that is."""
     return {
         **encode(author),
-        "problem": job.problem,
-        "attempt": attempt,
-        "step": 1,
-        "backend": job.backend.value,
-        "source": job.source,
-        "job": {"hardware": hardware_class(job.device), **settings},
-        "judged_at": datetime.now(UTC).isoformat(timespec="seconds"),
-        "report": encode(report),
+        "problem": report["problem"],
+        **kernel,
+        "job": job,
+        "judged_at": judged_at,
+        "report": report,
     }
+
+
+def now() -> str:
+    """The moment, as lines have it."""
+    return datetime.now(UTC).isoformat(timespec="seconds")
 
 
 def hardware_class(device: Device) -> str:
@@ -99,5 +118,9 @@ def hardware_class(device: Device) -> str:
     if device is Device.CPU:
         return "cpu"
     gpus = offered()
-    kind = gpus[0].name.lower().removeprefix("nvidia ").split()[0]
-    return f"{kind}x{len(gpus)}"
+    return class_of(gpus[0].name, len(gpus))
+
+
+def class_of(name: str, count: int) -> str:
+    """`h100x1` for one `NVIDIA H100 80GB HBM3`."""
+    return f"{name.lower().removeprefix('nvidia ').split()[0]}x{count}"

@@ -15,13 +15,16 @@ import json
 import os
 import sys
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path, PurePosixPath
 from typing import Any
 
 import django
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from one_gpu import is_settled
+from reports_file import Author, class_of, record
 
 from evaluator import Verdict
 
@@ -38,8 +41,6 @@ NOTES = (
     "that GPU had, deadlocks seen only while others were judged beside, and what was written for "
     "an older form of problems 26, 36, 37 and 64."
 )
-# Beside others on the same GPU a rendezvous can take longer than a standstill may.
-UNCERTAIN = (Verdict.TIMEOUT, Verdict.HOST_UNSUPPORTED)
 
 
 def telling(lines: Iterable[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
@@ -47,8 +48,8 @@ def telling(lines: Iterable[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
     last: dict[str, dict[str, Any]] = {}
     for line in lines:
         report = line["report"]
-        verdict = Verdict(report["verdict"])
-        if verdict not in UNCERTAIN and verdict.counts and report["problem"] not in CHANGED_SINCE:
+        counts = is_settled({**report, **line}) and Verdict(report["verdict"]).counts
+        if counts and report["problem"] not in CHANGED_SINCE:
             last[line["path"]] = line
     trees = defaultdict(list)
     for path, line in sorted(last.items()):
@@ -56,41 +57,35 @@ def telling(lines: Iterable[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
     return trees
 
 
-def hardware_of(report: dict[str, Any]) -> str:
-    """Return `h100x1` for a report of `1 x NVIDIA H100 80GB HBM3`."""
-    count, _, _, kind, *_ = report["environment"]["hardware"].split()
-    return f"{kind.lower()}x{count}"
-
-
-def line_of(found: dict[str, Any], notes: str, origin: dict[str, object]) -> dict[str, Any]:
-    """Return what `import_reports` reads of a kernel whose source is elsewhere."""
+def lines_of(
+    tree: str, found: Sequence[dict[str, Any]], origin: dict[str, str]
+) -> Iterator[dict[str, Any]]:
+    """Yield what `import_reports` reads of a tree whose sources are elsewhere."""
     from leaderboard.models.model_names import known_as, model_slug
     from leaderboard.submissions.trees import tree_of
 
-    tree = tree_of(PurePosixPath(found["path"]))
-    assert tree is not None
-    assert tree.model is not None
+    told = tree_of(PurePosixPath(tree, "kernel.py"))
+    assert told is not None
+    assert told.model is not None
     names = json.loads(PUBLISHED.read_text())["vendors"]
     shown = {model_slug(name): name for name in names}
-    report = {**found["report"], "logs": []}
-    place = {"digest": report["kernel_digest"], "size_bytes": found["size_bytes"]}
-    return {
-        "model": shown.get(model_slug(tree.model), known_as(tree.model)),
-        "vendor": tree.vendor,
-        "notes": notes,
-        "baseline": False,
-        "k": 1,
-        "harness": "zero-shot",
-        "problem": report["problem"],
-        "attempt": 1,
-        "step": 1,
-        "backend": tree.backend,
-        "source": None,
-        "origin": {**place, **origin, "path": found["path"]},
-        "job": {"hardware": hardware_of(report), **report["setting"]},
-        "judged_at": found["judged_at"],
-        "report": report,
-    }
+    author = Author(
+        model=shown.get(model_slug(told.model), known_as(told.model)),
+        vendor=told.vendor or "",
+        notes=NOTES.format(tree=tree, repository=origin["repository"], count=len(found)),
+        baseline=False,
+        k=1,
+        harness="zero-shot",
+    )
+    for one in found:
+        report = {**one["report"], "logs": []}
+        count, name = report["environment"]["hardware"].split(" x ", 1)
+        digest = {"digest": report["kernel_digest"], "size_bytes": one["size_bytes"]}
+        place = {**digest, **origin, "path": one["path"]}
+        turn = {"attempt": 1, "step": 1, "backend": told.backend}
+        kernel = {**turn, "source": None, "origin": place}
+        job = {"hardware": class_of(name, int(count)), **report["setting"]}
+        yield record(author, kernel, job, one["judged_at"], report)
 
 
 def main() -> None:
@@ -104,10 +99,9 @@ def main() -> None:
     given = parser.parse_args()
     origin = {"repository": given.repository, "commit": given.commit}
     lines = [json.loads(text) for path in given.reports for text in path.read_text().splitlines()]
-    texts = []
+    texts: list[str] = []
     for tree, found in telling(lines).items():
-        notes = NOTES.format(tree=tree, repository=given.repository, count=len(found))
-        texts += [json.dumps(line_of(one, notes, origin)) for one in found]
+        texts += map(json.dumps, lines_of(tree, found, origin))
         print(f"{tree}: {len(found)} kernels")
     given.out.write_bytes(gzip.compress("".join(f"{text}\n" for text in texts).encode(), mtime=0))
 

@@ -186,12 +186,15 @@ class Source(models.Model):
         return url("kernel", self.digest)
 
     @property
-    def page_elsewhere(self) -> str:
-        """Return the address of its text in a public repository; empty where none is known."""
-        if not self.repository.startswith("github.com/"):
-            return ""
-        place = "/".join(map(quote, (self.repository, "blob", self.commit, self.path)))
-        return f"https://{place}"
+    def elsewhere(self) -> dict[str, str] | None:
+        """Return where a text that is not held can be fetched, with the address of its page where
+        one is known; None for others."""
+        if self.is_held:
+            return None
+        place = {name: getattr(self, name) for name in ("repository", "commit", "path")}
+        is_known = self.repository.startswith("github.com/")
+        page = "/".join(map(quote, (self.repository, "blob", self.commit, self.path)))
+        return {**place, "url": f"https://{page}" if is_known else ""}
 
     @property
     def is_held(self) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 
 from django.http import Http404, HttpRequest
@@ -60,7 +60,7 @@ def kernel(request: HttpRequest, digest: str) -> Page:
     # Results compare within one setting only.
     setting = {name: getattr(shown, name) for name in SETTING_FIELDS} if shown else {}
     siblings = lineage(use, setting)
-    base, diff = _against(request, use, stored.text, siblings)
+    base, diff = _against(request, use, text := stored.text, siblings)
     run = str(shown.pk) if shown and str(shown.pk) == request.GET.get("run") else ""
     address = kernel_at(digest, run)
     context = {
@@ -70,7 +70,7 @@ def kernel(request: HttpRequest, digest: str) -> Page:
         "most_runs": MOST_RUNS,
         "uses": [_use(use) for use in uses],
         "runs": [_run_row(run) for run in runs],
-        "source": _source(stored, source_marks(report)),
+        "source": {"elsewhere": stored.elsewhere, **_source(text, source_marks(report))},
         "diff": _difference(base, diff) if base and diff else None,
         "compare": _compare(request, siblings, run),
         "lineage": _lineage(siblings, digest, "" if private else _beside(digest, shown)),
@@ -81,7 +81,9 @@ def kernel(request: HttpRequest, digest: str) -> Page:
         template="kernel.html",
         section="",
         context={**context, "contents": contents(context)},
-        data=lambda: _data(uses, runs, stored, siblings, diff),
+        data=lambda: _data(
+            uses, runs, {"source": text, "elsewhere": stored.elsewhere}, siblings, diff
+        ),
         table=_table(choice(request, "table", ["attempts"]), siblings, runs),
         unlisted=use.submission.visibility != Visibility.PUBLIC,
         private=private or (base is not None and base.owner_id is not None),
@@ -187,26 +189,16 @@ def _against(
     return base, differences(base, source) if base and source is not None else None
 
 
-def _source(stored: Source, marks: Marks) -> dict[str, object]:
-    source = stored.text
+def _source(source: str | None, marks: Marks) -> dict[str, object]:
     if source is None:
-        return {"elsewhere": _elsewhere(stored)}
+        return {}
     lines = source.count("\n") + (not source.endswith("\n"))
     marked = [(line, said) for line, said in marks.items() if line <= lines]
     return {
-        "elsewhere": None,
         "html": highlighted(source, marks),
         "lines": lines,
         "marks": [{"line": line, "says": ", ".join(said)} for line, said in marked],
     }
-
-
-def _elsewhere(source: Source) -> dict[str, str] | None:
-    """Return where a source can be fetched that is not held here; None for others."""
-    if source.is_held:
-        return None
-    places = {name: getattr(source, name) for name in ("repository", "commit", "path")}
-    return {**places, "url": source.page_elsewhere}
 
 
 def _compare(request: HttpRequest, siblings: Sequence[Sibling], run: str) -> dict[str, object]:
@@ -247,15 +239,14 @@ def _lineage(siblings: Sequence[Sibling], digest: str, beside: str) -> list[dict
 def _data(
     uses: Sequence[Kernel],
     runs: Sequence[Run],
-    source: Source,
+    source: Mapping[str, object],
     siblings: Sequence[Sibling],
     diff: Diff | None,
 ) -> dict[str, object]:
     return {
         "digest": uses[0].source_id,
         "uses": [_record(use) for use in uses],
-        "source": source.text,
-        "elsewhere": _elsewhere(source),
+        **source,
         "attempts": [vars(sibling) for sibling in siblings],
         "diff": asdict(diff) if diff else None,
         "runs": [run_line(run) for run in runs],

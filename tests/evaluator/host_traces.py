@@ -57,8 +57,9 @@ def _settled(left: Callable[[], set[T]], within_s: float = SETTLE_S) -> set[T]:
 def _unswept(known: set[Path]) -> set[Path]:
     """Those that stay although they are removed as the next judge does: one may have died in a test
     beside this one."""
-    if empty_cgroups() - known:
-        remove_leftovers()
+    if not (found := empty_cgroups() - known):
+        return found
+    remove_leftovers()
     return empty_cgroups() - known
 
 

@@ -19,7 +19,7 @@ from django.test import Client
 from leaderboard.models import Kernel, Problem, Run, Source
 from leaderboard.submissions import rejudging
 from tests.leaderboard import factory
-from tests.leaderboard.test_import_reports import _line
+from tests.leaderboard.test_import_reports import _line, _load
 
 Line = dict[str, Any]
 PATH = "solutions_cuda/1_allreduce_cuda.py"
@@ -39,17 +39,21 @@ def _withheld(problem: Problem, *, commit: str = COMMIT, **changes: Any) -> Line
     return {**line, "source": None, "origin": origin}
 
 
-def _load(folder: Path, *lines: Line) -> str:
+def _store(folder: Path, line: Line) -> str:
     path = folder / "some.jsonl"
-    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
-    out = StringIO()
-    call_command("import_reports", str(path), stdout=out)
-    return out.getvalue()
+    path.write_text(json.dumps(line) + "\n")
+    return _load(path)
+
+
+def _git(folder: Path, *words: str) -> str:
+    who = ("-c", "user.name=a", "-c", "user.email=a@b.example")
+    command = ["git", "-C", str(folder), *who, *words]
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
 
 
 @pytest.fixture
 def kernel(problem: Problem, tmp_path: Path) -> Kernel:
-    assert "1 submissions, 1 runs" in _load(tmp_path, _withheld(problem))
+    assert "1 submissions, 1 runs" in _store(tmp_path, _withheld(problem))
     return Kernel.objects.get()
 
 
@@ -95,18 +99,10 @@ def clone(problem: Problem, tmp_path: Path) -> tuple[Path, str]:
     folder = tmp_path / "clone"
     (folder / PATH).parent.mkdir(parents=True)
     (folder / PATH).write_text(_line(problem)["source"])
-
-    def git(*words: str) -> str:
-        who = ("-c", "user.name=a", "-c", "user.email=a@b.example")
-        done = subprocess.run(
-            ["git", "-C", str(folder), *who, *words], check=True, capture_output=True, text=True
-        )
-        return done.stdout.strip()
-
-    git("init", "-q")
-    git("add", ".")
-    git("commit", "-q", "-m", "a")
-    return folder, git("rev-parse", "HEAD")
+    _git(folder, "init", "-q")
+    _git(folder, "add", ".")
+    _git(folder, "commit", "-q", "-m", "a")
+    return folder, _git(folder, "rev-parse", "HEAD")
 
 
 def _fill(folder: Path) -> str:
@@ -117,7 +113,7 @@ def _fill(folder: Path) -> str:
 
 def test_a_clone_fills_them_in(problem: Problem, clone: tuple[Path, str], tmp_path: Path) -> None:
     folder, commit = clone
-    _load(tmp_path, _withheld(problem, commit=commit))
+    _store(tmp_path, _withheld(problem, commit=commit))
     assert "1 sources filled in, 0 left out" in _fill(folder)
     assert Source.objects.get().text == _line(problem)["source"]
     assert "0 sources filled in, 0 left out" in _fill(folder)
@@ -125,15 +121,14 @@ def test_a_clone_fills_them_in(problem: Problem, clone: tuple[Path, str], tmp_pa
     assert len(rejudging.planned(chosen).ready) == 1
 
 
-def test_a_file_with_another_digest_is_left_out(
+def test_the_commit_that_is_named_is_read_and_not_the_newest(
     problem: Problem, clone: tuple[Path, str], tmp_path: Path
 ) -> None:
     folder, commit = clone
-    _load(tmp_path, _withheld(problem, commit=commit))
+    _store(tmp_path, _withheld(problem, commit=commit))
     (folder / PATH).write_text("x = 1\n")
-    command = ("git", "-C", str(folder), "-c", "user.name=a", "-c", "user.email=a@b.example")
-    subprocess.run([*command, "commit", "-q", "-a", "-m", "b"], check=True)
-    assert "1 sources filled in" in _fill(folder)  # of the commit that is named, not of the newest
+    _git(folder, "commit", "-q", "-a", "-m", "b")
+    assert "1 sources filled in" in _fill(folder)
 
 
 @pytest.mark.parametrize("where", ["other text", "no such commit", "no repository"])
@@ -145,7 +140,7 @@ def test_what_a_clone_lacks_is_named(
     if where == "other text":
         digest = "d" * 64
         line["origin"]["digest"] = line["report"]["kernel_digest"] = digest
-    _load(tmp_path, line)
+    _store(tmp_path, line)
     said = _fill(tmp_path if where == "no repository" else folder)
     assert f"left out: {PATH}: " in said
     assert "0 sources filled in, 1 left out" in said
@@ -179,7 +174,7 @@ def test_an_origin_that_is_wrong_is_refused(
     problem: Problem, tmp_path: Path, change: Line, reason: str
 ) -> None:
     with pytest.raises(CommandError, match=reason):
-        _load(tmp_path, _withheld(problem, **change))
+        _store(tmp_path, _withheld(problem, **change))
     assert not Run.objects.exists()
 
 
@@ -187,7 +182,7 @@ def test_a_line_has_a_source_or_its_origin(problem: Problem, tmp_path: Path) -> 
     line = _withheld(problem)
     for wrong in ({**line, "origin": None}, {**line, "source": "x = 1\n"}):
         with pytest.raises(CommandError, match="either source or origin"):
-            _load(tmp_path, wrong)
+            _store(tmp_path, wrong)
 
 
 @pytest.mark.parametrize("words", [(), ("--harness=human",), ("--from-git=/no/such",)])
