@@ -5,7 +5,7 @@ from django.contrib.auth.views import LoginView, LogoutView
 from django.urls import URLPattern, include, path
 
 from leaderboard.account_pages import account, edit, rejudge, submit
-from leaderboard.board_pages import board, categories, category, matrix, profiles
+from leaderboard.board_pages import board, categories, category, matrix, mechanisms, profiles
 from leaderboard.compare_pages import compare
 from leaderboard.delivery.pages import View
 from leaderboard.model_pages import submission
@@ -47,6 +47,7 @@ urlpatterns = [
     *twins("matrix", matrix.models_by_problems, "matrix"),
     path("matrix/<int:submission>", matrix.row, name="matrix-row"),
     path("matrix/<int:submission>/<int:problem>", matrix.attempt, name="attempt"),
+    *twins("mechanisms", mechanisms.mechanisms, "mechanisms"),
     *twins("profiles", profiles.profiles, "profiles"),
     *twins("compare", compare.compare, "compare"),
     *twins("search", search.search, "search"),

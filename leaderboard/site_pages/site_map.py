@@ -19,7 +19,16 @@ from leaderboard.models import Hardware, LanguageModel, Problem, Submission
 from leaderboard.read_model import calibration
 
 PAGES = (
-    *("board", "categories", "matrix", "profiles", "compare", "problems", "hardware-list"),
+    *(
+        "board",
+        "categories",
+        "matrix",
+        "profiles",
+        "mechanisms",
+        "compare",
+        "problems",
+        "hardware-list",
+    ),
     *("methodology", "snapshots", "status"),
 )
 MOST_SUBMISSIONS = 40_000
