@@ -21,7 +21,7 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from queue import Empty, SimpleQueue
@@ -59,7 +59,7 @@ class Turn:
     @property
     def key(self) -> str:
         job = self.job
-        setting = (job.world_size, job.size, job.dtype, job.profile, job.device)
+        setting = (job.world_size, job.size, job.dtype, job.profile, job.device, job.placement)
         return "/".join(map(str, (job.problem, job.kernel_digest[:16], *setting)))
 
 
@@ -162,11 +162,17 @@ def line_of(
     }
 
 
-class Run:
-    """Judges turns in some threads, each of which owns its server, and keeps what they find."""
+Keep = Callable[[Turn, Report, int], None]
 
-    def __init__(self, given: argparse.Namespace) -> None:
-        self._given, self._began = given, time.monotonic()
+
+class Run:
+    """Judges turns in some threads, each of which owns its server, and keeps what they find.
+
+    `keep` gets each report, too, with how many judges were beside it.
+    """
+
+    def __init__(self, given: argparse.Namespace, keep: Keep | None) -> None:
+        self._given, self._began, self._keep_report = given, time.monotonic(), keep
         self._lock, self._queue = threading.Lock(), SimpleQueue[Turn]()
 
     def judge_all(self, wanted: list[Turn], parallel: int) -> None:
@@ -200,16 +206,8 @@ class Run:
         with self._lock:
             with self._given.out.open("a") as out:
                 out.write(json.dumps(line) + "\n")
-            if self._given.reports is not None and report is not None:
-                kept = {
-                    "path": turn.path,
-                    "size_bytes": len(turn.job.source.encode()),
-                    "judged_at": now(),
-                    "beside": line["beside"],
-                    "report": encode(report),
-                }
-                with self._given.reports.open("a") as out:
-                    out.write(json.dumps(kept) + "\n")
+            if self._keep_report is not None and report is not None:
+                self._keep_report(turn, report, line["beside"])
             at = time.monotonic() - self._began
             verdict, why = line.get("verdict", "failed"), line.get("message") or line.get("failed")
             seconds = f"{line.get('build_s', 0):6.1f} {line.get('rest_s', 0):6.1f}"
@@ -217,6 +215,38 @@ class Run:
                 f"{verdict} {line.get('cause') or ''} {'' if verdict == 'ok' else str(why)[:150]}"
             )
             print(f"{at:6.1f} {turn.name:<60} {turn.job.profile:<8} {seconds} {told}", flush=True)
+
+
+def keep_whole(path: Path) -> Keep:
+    """Return what adds a line with the whole report to that file."""
+
+    def keep(turn: Turn, report: Report, beside: int) -> None:
+        kept = {
+            "path": turn.path,
+            "size_bytes": len(turn.job.source.encode()),
+            "judged_at": now(),
+            "beside": beside,
+            "report": encode(report),
+        }
+        with path.open("a") as out:
+            out.write(json.dumps(kept) + "\n")
+
+    return keep
+
+
+def judge(given: argparse.Namespace, wanted: list[Turn], keep: Keep | None) -> list[dict[str, Any]]:
+    """Judge what OUT does not hold, then once more, alone, what others can have disturbed; return
+    the lines there are."""
+    run = Run(given, keep)
+    for parallel in dict.fromkeys((given.parallel, 1)):
+        known = {line["key"]: line for line in read_lines(given.out)}
+        settled = {key for key, line in known.items() if is_settled(line)}
+        seen = known.keys() if parallel > 1 else settled
+        run.judge_all([turn for turn in wanted if turn.key not in seen], parallel)
+    lines = {line["key"]: line for line in read_lines(given.out)}
+    own = [lines[turn.key] for turn in wanted if turn.key in lines]
+    print(f"{len(own)} of {len(wanted)} judged\n{summary(own)}")
+    return own
 
 
 def summary(lines: list[dict[str, Any]]) -> str:
@@ -261,15 +291,7 @@ def main() -> int:
     """Exit status 0: there is a report of each."""
     given = _arguments()
     wanted = [turn for turn in turns(given) if re.search(given.only, turn.name)]
-    run = Run(given)
-    for parallel in (given.parallel, 1):
-        known = {line["key"]: line for line in read_lines(given.out)}
-        settled = {key for key, line in known.items() if is_settled(line)}
-        seen = known.keys() if parallel > 1 else settled
-        run.judge_all([turn for turn in wanted if turn.key not in seen], parallel)
-    lines = {line["key"]: line for line in read_lines(given.out)}
-    own = [lines[turn.key] for turn in wanted if turn.key in lines]
-    print(f"{len(own)} of {len(wanted)} judged\n{summary(own)}")
+    own = judge(given, wanted, keep_whole(given.reports) if given.reports else None)
     return 0 if len(own) == len(wanted) and all("verdict" in line for line in own) else 1
 
 

@@ -40,6 +40,14 @@ REFERENCES = Author(
     k=1,
 )
 
+HOUSE = Author(
+    model="House kernels",
+    vendor="PKB Leaderboard",
+    notes="Kernels of this site, that show how one would write each problem.",
+    baseline=True,
+    k=1,
+)
+
 
 def by_hand() -> tuple[Author, dict[Path, int]]:
     """The author of the tests' honest kernels, and which attempt at its problem each of them is.
