@@ -2,9 +2,10 @@
 
 `tree_reports.py OUT.jsonl.gz REPORTS.jsonl ... --repository github.com/owner/name --commit HEX`
 
-REPORTS are what `one_gpu.py --reports` wrote of trees' files, over as many calls as it took: the
-last report that says something of a kernel is taken, for each profile. Their sources stay where they are: lines say
-where, by commit, path and SHA-256, and nothing that ranks printed is kept, as it may quote them.
+REPORTS are what `one_gpu.py --reports` wrote of trees' files, over as many calls as it took: of a
+kernel the last report that says something of it is taken, for each profile. Their sources stay
+where they are: lines say where, by commit, path and SHA-256, and nothing that ranks printed is
+kept, as it may quote them.
 """
 
 from __future__ import annotations
