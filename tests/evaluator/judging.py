@@ -16,15 +16,9 @@ from evaluator.messages.report import Report
 
 _TUNED = str(Path(__file__).with_name("tuned_judge.py"))
 _VARIED = str(Path(__file__).with_name("varied_judge.py"))
+_IN_COMPANY = "PYTEST_XDIST_WORKER" in os.environ
 
-
-def _standby() -> PreforkServer:
-    if "PYTEST_XDIST_WORKER" in os.environ:
-        return PreforkServer(warm=True, program=(_TUNED, "sharing"))
-    return PreforkServer(warm=True)
-
-
-PREFORK = _standby()
+PREFORK = PreforkServer(warm=True, program=(_TUNED, "sharing" if _IN_COMPANY else "unprepared"))
 HURRIED = PreforkServer(warm=True, program=(_TUNED, "hurried"))
 VARIED = PreforkServer(warm=True, program=(_VARIED,))
 
