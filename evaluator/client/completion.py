@@ -11,13 +11,13 @@ from .failures import OK
 _BASH = """\
 # eval "$(pkb completion bash)"
 _pkb() {{
-    local words
+    local offered
     case "${{COMP_WORDS[1]}}" in
 {cases}
-    *) words="{commands}" ;;
+    *) offered="{commands}" ;;
     esac
-    [ "$COMP_CWORD" -eq 1 ] && words="{commands}"
-    COMPREPLY=($(compgen -W "$words" -- "${{COMP_WORDS[COMP_CWORD]}}"))
+    [ "$COMP_CWORD" -eq 1 ] && offered="{commands}"
+    COMPREPLY=($(compgen -W "$offered" -- "${{COMP_WORDS[COMP_CWORD]}}"))
 }}
 complete -o default -F _pkb pkb"""
 
@@ -25,7 +25,7 @@ complete -o default -F _pkb pkb"""
 def completion(arguments: Namespace) -> int:
     """Print the script of a shell."""
     words = options(parser())
-    cases = "\n".join(f'    {name}) words="{" ".join(each)}" ;;' for name, each in words.items())
+    cases = "\n".join(f'    {name}) offered="{" ".join(each)}" ;;' for name, each in words.items())
     script = _BASH.format(cases=cases, commands=" ".join(words))
     # zsh reads bash's own form once it is told to.
     head = "autoload -U +X bashcompinit && bashcompinit\n"

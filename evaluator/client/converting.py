@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from argparse import Namespace
 from collections import Counter
 from pathlib import Path
@@ -90,5 +91,5 @@ def _said(path: Path, made: list[Attempt], told: dict[str, Any], *, as_json: boo
         say_json({"path": str(path), "attempts": len(made), "without_kernel": empty, **shown})
         return OK
     say(f"{path}: {len(made)} attempts of {told['model']}, {empty} without a kernel")
-    say(f"next: pkb submit {path} --harness {told['harness']} --model '{told['model']}'")
+    say(f"next: pkb submit {path} --harness {told['harness']} --model {shlex.quote(told['model'])}")
     return OK

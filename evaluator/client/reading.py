@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import re
+import textwrap
 from argparse import Namespace
 from collections.abc import Sequence
 from pathlib import Path
@@ -18,6 +19,7 @@ from .transport import Site, segment
 from .watching import address, run_id
 
 MOST_KERNELS = 5
+WIDTH = 92
 MOST_LINES = 20_000
 BOARD_HEADS = (
     *("place", "model", "harness", "submission"),
@@ -156,9 +158,7 @@ def diff(arguments: Namespace) -> int:
         say_json({"runs": found, "diff": lines})
         return OK
     for run in found:
-        speedup = run["speedup"]
-        fast = "" if speedup is None else f", {speedup:.3g} times as fast"
-        say(f"{run['id']}: {run['verdict'] or run['status']}{fast}. {run['message']}")
+        say(f"{run['id']}: {run['verdict'] or run['status']}: {run['message']}")
     for line in lines or ["the kernels are the same"]:
         say(line)
     return OK
@@ -184,7 +184,7 @@ def show(arguments: Namespace) -> int:
         say(str(found["reference_source"]).rstrip("\n"))
         return OK
     say(f"{found['number']} {found['slug']}: {found['title']} ({found['category_title']})")
-    say(f"\n{found['statement']}\n")
+    say(f"\n{textwrap.fill(str(found['statement']), WIDTH)}\n")
     say(f"solution({', '.join(_parameter(each) for each in found['signature'])})")
     say(f"ranks {_words(found['world_sizes'])}; sizes {_words(found['sizes'])}")
     _say_results(site.get(f"/problems/{found['number']}-{segment(found['slug'])}.json").json())

@@ -10,10 +10,9 @@ from .catalogue import Parameter, problem_called
 from .console import plain, say, say_json
 from .credentials import site_called
 from .failures import OK
-from .reading import write_new
+from .reading import WIDTH, write_new
 from .transport import segment
 
-WIDTH = 92
 _TORCH = "import torch\nimport torch.distributed as dist\n"
 _IMPORTS = {"pytorch": "", "triton": "import triton\nimport triton.language as tl\n"}
 _COMPILED = "from torch.utils.cpp_extension import load_inline\n"

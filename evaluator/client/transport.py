@@ -9,7 +9,7 @@ import math
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import IO, Any
 from urllib.parse import quote, urlencode
@@ -64,7 +64,6 @@ class Site:
 
     url: str
     token: str | None = None
-    sleep: Callable[[float], None] = time.sleep
 
     def get(
         self,
@@ -98,7 +97,7 @@ class Site:
                 if wait_s is None or not is_patient:
                     raise
                 note(f"{failure.message}; asking again in {wait_s:.0f} s")
-            self.sleep(wait_s)
+            time.sleep(wait_s)
         return send(self._request(path, body, headers))
 
     def _request(
@@ -147,6 +146,8 @@ def _read(response: Any, most: int) -> bytes:
             raise NoAnswer(f"the answer is larger than {most >> 20} MiB", is_passing=False)
         if time.monotonic() > until_s:
             raise NoAnswer(f"the answer took longer than {WHOLE_ANSWER_S:.0f} s", is_passing=False)
+    if response.length:
+        raise NoAnswer("the answer was cut off")
     return b"".join(parts)
 
 

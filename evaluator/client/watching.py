@@ -59,7 +59,7 @@ def follow(site: Site, run: str) -> dict[str, Any]:
             if not failure.is_passing or time.monotonic() - heard_s > SILENCE_S:
                 raise
             said = _noted(f"{failure.message}; asking again", said)
-            site.sleep(failure.retry_after_s or 2 * POLL_S)
+            time.sleep(failure.retry_after_s or 2 * POLL_S)
             continue
         heard_s = time.monotonic()
         if answer.status != 304:
@@ -67,7 +67,7 @@ def follow(site: Site, run: str) -> dict[str, Any]:
             if found["status"] in ENDED:
                 return found
             said = _noted(f"{found['problem']}: {_where(found)}", said)
-        site.sleep(POLL_S)
+        time.sleep(POLL_S)
 
 
 def _noted(text: str, before: str) -> str:
@@ -85,16 +85,11 @@ def _where(run: dict[str, Any]) -> str:
 
 
 def say_verdict(run: dict[str, Any]) -> None:
-    """Say how a run ended, why, and how fast it was."""
+    """Say how a run ended and why; a message tells the time of what is right."""
     say(f"{str(run.get('verdict') or run['status']).upper()}  {run['problem']}: {run['message']}")
     for name in ("cause", "evidence"):
         if run.get(name):
             say(f"  {name}: {run[name]}")
-    timing = run.get("timing")
-    if timing:
-        interval = f"{timing['speedup_low']:.3g} to {timing['speedup_high']:.3g}"
-        times = f"kernel {timing['kernel_us']:.1f} us, reference {timing['baseline_us']:.1f} us"
-        say(f"  {timing['speedup']:.3g} times as fast ({interval}): {times}")
     if run.get("flags"):
         say(f"  flags: {', '.join(map(str, run['flags']))}")
     say(f"  {run['url']}")
