@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from evaluator.client import transport
 from evaluator.client.main import main
 
 Pkb = Callable[..., int]
@@ -26,7 +26,7 @@ def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def waits(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """How long the client would have waited, each time."""
     waited: list[float] = []
-    monkeypatch.setattr(transport.time, "sleep", waited.append)
+    monkeypatch.setattr(time, "sleep", waited.append)
     return waited
 
 
