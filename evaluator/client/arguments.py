@@ -4,61 +4,18 @@ from __future__ import annotations
 
 import argparse
 from argparse import ArgumentParser
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from .catalogue import BACKENDS
 
 HARNESSES = ("zero-shot", "repeated", "agentic", "human")
+_A_RUN = "an id, or the address of its page"
 OFFLINE = ("check", "convert", "completion")
 _EPILOG = (
     "Exit status: 0 ok, 1 a verdict that is not ok, 2 a wrong call, 3 refused by the site,"
     " 4 no answer."
 )
-
-
-def parser() -> ArgumentParser:
-    """Return the parser of all commands."""
-    made = ArgumentParser(
-        prog="pkb", description="Hand kernels in to a PKB leaderboard.", epilog=_EPILOG
-    )
-    commands = made.add_subparsers(dest="command", required=True)
-
-    def command(name: str, text: str) -> ArgumentParser:
-        one = commands.add_parser(name, help=text, description=text)
-        one.add_argument("--json", action="store_true", help="one JSON document, errors too")
-        if name not in ("login", *OFFLINE):
-            one.add_argument("--site", metavar="URL", help="instead of that of the last login")
-        return one
-
-    login = command("login", "keep a site's address and a token")
-    login.add_argument("address", metavar="SITE", help="https://leaderboard.example.org")
-    _add_problems(command("problems", "list the problems"))
-    _add_show(command("show", "show a problem and the best kernels"))
-    _add_new(command("new", "start a kernel of a problem"))
-    _add_check(command("check", "say offline what would be refused and what hosts it needs"))
-    _add_submit(command("submit", "hand in a kernel, a folder or an archive"))
-    watch = command("watch", "follow runs to their verdicts")
-    watch.add_argument("runs", nargs="+", metavar="RUN", help="an id, or the address of its page")
-    _add_runs(command("runs", "list runs, newest first"))
-    for name, text in (
-        ("logs", "print what the ranks of a run wrote"),
-        ("report", "print the judge's whole report"),
-        ("bundle", "fetch what repeats a run"),
-        ("cancel", "end a run that waits"),
-    ):
-        one = command(name, text)
-        one.add_argument("run", metavar="RUN", help="its id, or the address of its page")
-        if name == "bundle":
-            one.add_argument("-o", "--output", type=Path, default=Path(), help="folder or file")
-    _add_board(command("board", "show the leaderboard"))
-    compare = command("compare", "set two kernels side by side")
-    compare.add_argument("kernels", nargs=2, metavar="KERNEL", help="the SHA-256 of its source")
-    diff = command("diff", "show in which lines the kernels of two runs differ")
-    diff.add_argument("runs", nargs=2, metavar="RUN", help="an id, or the address of its page")
-    _add_convert(command("convert", "make an archive of what other harnesses leave"))
-    completion = command("completion", "print what completes commands in a shell")
-    completion.add_argument("shell", choices=("bash", "zsh"))
-    return made
 
 
 def _add_problems(one: ArgumentParser) -> None:
@@ -140,15 +97,80 @@ def _add_convert(one: ArgumentParser) -> None:
     one.add_argument("--harness", choices=HARNESSES, help="default: as the folders show")
 
 
+def _add_login(one: ArgumentParser) -> None:
+    one.add_argument("address", metavar="SITE", help="https://leaderboard.example.org")
+
+
+def _add_watch(one: ArgumentParser) -> None:
+    one.add_argument("runs", nargs="+", metavar="RUN", help=_A_RUN)
+
+
+def _add_run(one: ArgumentParser) -> None:
+    one.add_argument("run", metavar="RUN", help=_A_RUN)
+
+
+def _add_bundle(one: ArgumentParser) -> None:
+    _add_run(one)
+    one.add_argument("-o", "--output", type=Path, default=Path(), help="folder or file")
+
+
+def _add_compare(one: ArgumentParser) -> None:
+    one.add_argument("kernels", nargs=2, metavar="KERNEL", help="the SHA-256 of its source")
+
+
+def _add_diff(one: ArgumentParser) -> None:
+    one.add_argument("runs", nargs=2, metavar="RUN", help=_A_RUN)
+
+
+def _add_completion(one: ArgumentParser) -> None:
+    one.add_argument("shell", choices=("bash", "zsh"))
+
+
+COMMANDS: Mapping[str, tuple[str, Callable[[ArgumentParser], None]]] = {
+    "login": ("keep a site's address and a token", _add_login),
+    "problems": ("list the problems", _add_problems),
+    "show": ("show a problem and the best kernels", _add_show),
+    "new": ("start a kernel of a problem", _add_new),
+    "check": ("say offline what would be refused and what hosts it needs", _add_check),
+    "submit": ("hand in a kernel, a folder or an archive", _add_submit),
+    "watch": ("follow runs to their verdicts", _add_watch),
+    "runs": ("list runs, newest first", _add_runs),
+    "logs": ("print what the ranks of a run wrote", _add_run),
+    "report": ("print the judge's whole report", _add_run),
+    "bundle": ("fetch what repeats a run", _add_bundle),
+    "cancel": ("end a run that waits", _add_run),
+    "board": ("show the leaderboard", _add_board),
+    "compare": ("set two kernels side by side", _add_compare),
+    "diff": ("show in which lines the kernels of two runs differ", _add_diff),
+    "convert": ("make an archive of what other harnesses leave", _add_convert),
+    "completion": ("print what completes commands in a shell", _add_completion),
+}
+
+
+def parser() -> ArgumentParser:
+    """Return the parser of all commands."""
+    made = ArgumentParser(
+        prog="pkb", description="Hand kernels in to a PKB leaderboard.", epilog=_EPILOG
+    )
+    commands = made.add_subparsers(dest="command", required=True)
+    for name, (text, add) in COMMANDS.items():
+        one = commands.add_parser(name, help=text, description=f"{text[0].upper()}{text[1:]}.")
+        add(one)
+        one.add_argument("--json", action="store_true", help="one JSON document, errors too")
+        if name not in ("login", *OFFLINE):
+            one.add_argument("--site", metavar="URL", help="instead of that of the last login")
+    return made
+
+
 def options(made: ArgumentParser) -> dict[str, list[str]]:
     """Return by command the words that may follow it."""
-    found = {}
-    for action in made._actions:
-        if isinstance(action, argparse._SubParsersAction):
-            for name, one in action.choices.items():
-                found[name] = [
-                    word
-                    for each in one._actions
-                    for word in (*each.option_strings, *(each.choices or ()))
-                ]
-    return found
+    return {
+        name: [word for each in one._actions for word in _words(each)]
+        for action in made._actions
+        if isinstance(action, argparse._SubParsersAction)
+        for name, one in action.choices.items()
+    }
+
+
+def _words(action: argparse.Action) -> list[str]:
+    return [*action.option_strings, *(action.choices or ())]
