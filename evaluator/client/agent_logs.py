@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 from . import pkb_folders
 from .attempts import Attempt, Used
 from .catalogue import Problem
+from .console import note
 from .failures import Misused
 from .sources import named, read
 
@@ -70,7 +71,10 @@ def attempts(root: Path, number: int, model: str | None) -> tuple[list[Attempt],
         for place, log in logs.items()
         if log.model == chosen
     ]
-    for place in files.keys() - logs.keys():
+    for place in sorted(files.keys() - logs.keys()):
+        if len(models) > 1:
+            note(f"left out, as no log says its model: {files[place].path}")
+            continue
         source = pkb_folders.text_of(files[place].path)
         made.append(Attempt(files[place].problem, number, place[1], source, None))
     own = [log for log in logs.values() if log.model == chosen]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+TOO_MANY = 429
 OK, WRONG_VERDICT, MISUSED, REFUSED, NO_ANSWER = range(5)
 
 
@@ -11,6 +12,8 @@ class Failure(Exception):
     """Ends a command. `status` is that of the process, `fix` says how to mend it."""
 
     status = MISUSED
+    # Whether asking again may help.
+    is_passing = False
 
     def __init__(
         self, message: str, fix: str = "", *, code: str = "", retry_after_s: float | None = None
@@ -47,6 +50,7 @@ class Refused(Failure):
     ) -> None:
         super().__init__(message, fix, code=code, retry_after_s=retry_after_s)
         self.http_status = http_status
+        self.is_passing = http_status == TOO_MANY
         self._fields = fields or {}
 
     @property
@@ -55,8 +59,7 @@ class Refused(Failure):
 
 
 class NoAnswer(Failure):
-    """Says that there is no answer, or none that can be used; `is_passing` where asking again may
-    help."""
+    """Says that there is no answer, or none that can be used."""
 
     status = NO_ANSWER
 

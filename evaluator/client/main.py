@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from . import completion, converting, login, reading, skeletons, submitting, watching
 from .arguments import OFFLINE, parser
 from .console import note, say_json
-from .failures import NO_ANSWER, Failure
+from .failures import MISUSED, NO_ANSWER, OK, Failure, Misused, NoAnswer
 
 INTERRUPTED = 130
 COMMANDS: Mapping[str, Callable[[Namespace], int]] = {
@@ -43,23 +43,27 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         return COMMANDS[arguments.command](arguments)
     except Failure as failure:
-        _tell(failure, as_json=arguments.json)
+        _tell(failure, arguments.json)
         return failure.status
+    except BrokenPipeError:
+        # Whoever read the output has seen enough; nothing is left to be flushed at the end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return OK
+    except OSError as error:
+        # Of a file; those of a connection are told as no answer.
+        _tell(Misused(f"{error.strerror}: {error.filename}"), arguments.json)
+        return MISUSED
     except (KeyError, TypeError, AttributeError, IndexError, ValueError) as error:
         if arguments.command in OFFLINE:
             raise
         # An answer of another shape than the API's: of another site, or of a newer one.
-        note(f"the site answered with something unknown to this pkb: {error!r}")
+        _tell(NoAnswer(f"an answer that this pkb does not know: {error!r}"), arguments.json)
         return NO_ANSWER
-    except BrokenPipeError:
-        # Whoever read the output has seen enough; nothing is left to be flushed at the end.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
     except KeyboardInterrupt:
         return INTERRUPTED
 
 
-def _tell(failure: Failure, *, as_json: bool) -> None:
+def _tell(failure: Failure, as_json: bool) -> None:
     if as_json:
         told = {"code": failure.code, "message": failure.message, "fix": failure.fix}
         say_json({"error": {**told, "fields": dict(failure.fields)}})

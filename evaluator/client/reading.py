@@ -112,14 +112,12 @@ def bundle(arguments: Namespace) -> int:
 
 
 def write_new(path: Path, data: bytes) -> None:
-    """Write a file that is not there yet. Raises Misused."""
+    """Write a file that is not there yet. Raises Misused, or OSError."""
     try:
         with path.open("xb") as file:
             file.write(data)
     except FileExistsError:
         raise Misused(f"{path} is there already.", "Name another with -o, or remove it.") from None
-    except OSError as error:
-        raise Misused(f"{path} cannot be written: {error.strerror}.") from None
 
 
 def compare(arguments: Namespace) -> int:
@@ -220,8 +218,9 @@ def _say_results(page: dict[str, Any]) -> None:
 
 def _listed(rows: Sequence[dict[str, Any]], heads: Sequence[str], *, as_json: bool) -> int:
     """Print rows, as a table those of their values that `heads` names."""
+    cells = [[row.get(name) for name in heads] for row in rows]
     if as_json:
-        say_json(list(rows))
+        say_json(rows)
     else:
-        say_table(heads, [[row.get(name) for name in heads] for row in rows])
+        say_table(heads, cells)
     return OK

@@ -89,12 +89,9 @@ def members(path: Path) -> list[Member]:
 
 
 def read(path: Path, most: int = MAX_TOTAL_BYTES) -> bytes:
-    """Return a file's bytes. Raises Misused where it cannot be read or is larger than `most`."""
-    try:
-        with path.open("rb") as file:
-            data = file.read(most + 1)
-    except OSError as error:
-        raise Misused(f"{path} cannot be read: {error.strerror}.") from None
+    """Return a file's bytes. Raises Misused where it is larger than `most`, or OSError."""
+    with path.open("rb") as file:
+        data = file.read(most + 1)
     if len(data) > most:
         raise Misused(f"{path} is larger than {most >> 10} KiB.")
     return data

@@ -17,14 +17,14 @@ from urllib.parse import quote, urlencode
 from .console import note
 from .failures import Failure, NoAnswer, Refused
 
-TIMEOUT_S = 30.0
+TIMEOUT_S = 60.0
 WHOLE_ANSWER_S = 600.0
 MAX_BYTES = 64 << 20
 MAX_ERROR_BYTES = 64 << 10
 CHUNK_BYTES = 64 << 10
 PAUSES_S = (1.0, 2.0, 4.0, 8.0)
 LONGEST_PAUSE_S = 120.0
-PASSING = (429, 502, 503, 504)
+PASSING = (502, 503, 504)
 
 
 class _NoRedirects(urllib.request.HTTPRedirectHandler):
@@ -106,8 +106,7 @@ class Site:
         made = urllib.request.Request(f"{self.url}{path}", data=body, headers=dict(headers))
         made.add_header("User-Agent", "pkb")
         if self.token is not None:
-            # Unredirected: a proxy that is asked for a tunnel does not get it.
-            made.add_unredirected_header("Authorization", f"Bearer {self.token}")
+            made.add_header("Authorization", f"Bearer {self.token}")
         return made
 
 
@@ -195,11 +194,7 @@ def _seconds(text: str | None) -> float | None:
     return max(0.0, seconds) if math.isfinite(seconds) else None
 
 
-def _wait_s(failure: Refused | NoAnswer, pause_s: float) -> float | None:
+def _wait_s(failure: Failure, pause_s: float) -> float | None:
     """Return how long to wait before the same is asked again; None where that would not help."""
-    if isinstance(failure, Refused):
-        may_pass = failure.http_status in PASSING
-    else:
-        may_pass = failure.is_passing
     wait_s = pause_s if failure.retry_after_s is None else failure.retry_after_s
-    return wait_s if may_pass and wait_s <= LONGEST_PAUSE_S else None
+    return wait_s if failure.is_passing and wait_s <= LONGEST_PAUSE_S else None

@@ -10,8 +10,8 @@ from typing import Any
 
 from .console import note, say, say_json
 from .credentials import site_called
-from .failures import OK, WRONG_VERDICT, Misused, NoAnswer
-from .transport import Site, segment
+from .failures import OK, WRONG_VERDICT, Misused, NoAnswer, Refused
+from .transport import LONGEST_PAUSE_S, Site, segment
 
 ENDED = ("done", "failed", "cancelled")
 POLL_S = 2.0
@@ -50,16 +50,16 @@ def watch_all(site: Site, runs: Sequence[str], *, as_json: bool) -> int:
 
 def follow(site: Site, run: str) -> dict[str, Any]:
     """Return a run when it has ended, and note on the way where it is. A connection that is lost
-    is taken up again; raises NoAnswer after ten minutes of silence."""
+    is taken up again, for ten minutes. Raises Refused or NoAnswer."""
     etag, said, heard_s = None, "", time.monotonic()
     while True:
         try:
             answer = site.get(address(run), etag=etag, is_patient=False)
-        except NoAnswer as failure:
+        except (Refused, NoAnswer) as failure:
             if not failure.is_passing or time.monotonic() - heard_s > SILENCE_S:
                 raise
             said = _noted(f"{failure.message}; asking again", said)
-            time.sleep(failure.retry_after_s or 2 * POLL_S)
+            time.sleep(min(failure.retry_after_s or 2 * POLL_S, LONGEST_PAUSE_S))
             continue
         heard_s = time.monotonic()
         if answer.status != 304:

@@ -52,10 +52,11 @@ def test_what_would_take_too_long_is_told_at_once(
     ],
 )
 def test_each_way_to_fail_has_its_exit_status(
-    pkb: Pkb, waits: list[float], answer: Answer, status: int, requests: int
+    *, pkb: Pkb, waits: list[float], capsys: Output, answer: Answer, status: int, requests: int
 ) -> None:
     with site(answer) as asked:
-        assert pkb("problems", "--site", asked.url) == status
+        assert pkb("problems", "--site", asked.url, "--json") == status
+    assert json.loads(capsys.readouterr().out)["error"]["message"]
     assert len(asked.requests) == requests
     assert len(waits) == requests - 1
 
@@ -134,11 +135,12 @@ def test_a_watch_goes_on_after_a_lost_connection(
 ) -> None:
     queued = Answer(value=run(status="queued", verdict=None), headers={"ETag": 'W/"1"'})
     lost = Answer(value=run(), is_cut=True)
-    with site(queued, Answer(status=304), lost, refusal(503), Answer(value=run())) as asked:
+    busy = refusal(429, Retry_After="9")
+    with site(queued, Answer(status=304), lost, busy, Answer(value=run())) as asked:
         assert pkb("watch", f"http://elsewhere/runs/{RUN}", "--site", asked.url) == 0
     assert [headers.get("If-None-Match") for _, _, headers in asked.requests[:2]] == [None, 'W/"1"']
     assert "queued, place 1" in capsys.readouterr().err
-    assert len(waits) == 4
+    assert waits == [2, 2, 4, 9]
 
 
 def test_a_watch_ends_where_the_site_stays_away(
