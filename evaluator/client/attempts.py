@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import hashlib
 import json
 import re
@@ -10,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from .catalogue import Problem
-from .packing import packed
+from .packing import compressed, packed
 
 FORMAT = "pkb-attempts/1"
 MAX_TRANSCRIPT_BYTES = 1 << 20
@@ -68,7 +67,7 @@ def archive(attempts: Sequence[Attempt], told: Mapping[str, Any]) -> bytes:
         files[f"{folder}/step_01_{each.backend}.py"] = each.source
         if each.messages:
             name = f"transcripts/{each.problem.number}/{each.number}.jsonl.gz"
-            files[name] = gzip.compress(_transcript(each), mtime=0)
+            files[name] = compressed(_transcript(each))
         lines.append(json.dumps(_line(each, digest), sort_keys=True) + "\n")
     files["attempts.jsonl"] = "".join(lines).encode()
     return packed(files)

@@ -19,7 +19,15 @@ def packed(files: Mapping[str, bytes]) -> bytes:
             entry = tarfile.TarInfo(name)
             entry.size, entry.mode = len(data), 0o644
             archive.addfile(entry, io.BytesIO(data))
-    return gzip.compress(plain.getvalue(), mtime=0)
+    return compressed(plain.getvalue())
+
+
+def compressed(data: bytes) -> bytes:
+    """Return bytes packed by gzip, the same by every version of Python: `gzip.compress` is not."""
+    made = io.BytesIO()
+    with gzip.GzipFile(filename="", mode="wb", fileobj=made, mtime=0) as file:
+        file.write(data)
+    return made.getvalue()
 
 
 def form(fields: Mapping[str, object], archive: bytes) -> tuple[bytes, str]:
