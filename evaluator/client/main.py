@@ -51,7 +51,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return OK
     except OSError as error:
         # Of a file; those of a connection are told as no answer.
-        _tell(Misused(f"{error.strerror}: {error.filename}"), arguments.json)
+        _tell(Misused(str(error)), arguments.json)
         return MISUSED
     except (KeyError, TypeError, AttributeError, IndexError, ValueError) as error:
         if arguments.command in OFFLINE:

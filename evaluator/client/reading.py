@@ -20,7 +20,6 @@ from .watching import address, run_id
 
 MOST_KERNELS = 5
 WIDTH = 92
-MOST_LINES = 20_000
 BOARD_HEADS = (
     *("place", "model", "harness", "submission"),
     *("correct", "scored", "pass1", "fast1", "speedup"),
@@ -167,7 +166,7 @@ def _source(site: Site, kernel: str) -> list[str]:
     if found["source"] is None:
         place = f"{found['path']} at {found['commit']} of {found['repository']}"
         raise Misused(f"The site does not hold kernel {kernel[:12]}.", f"It is {place}.")
-    return str(found["source"]).split("\n")[:MOST_LINES]
+    return str(found["source"]).split("\n")
 
 
 def show(arguments: Namespace) -> int:

@@ -6,6 +6,7 @@ import io
 import re
 import tarfile
 import zipfile
+import zlib
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
@@ -26,6 +27,8 @@ _PROBLEM = re.compile(r"(?P<number>\d{1,4})_(?P<slug>[a-z]\w*)", re.ASCII)
 _TREE = re.compile(rf"solutions_(?P<backend>{_BACKEND})(?:_.+)?", re.ASCII)
 # What `pkb-attempts/1` has beside kernels.
 _OF_ATTEMPTS = ("attempts.jsonl", "transcripts", "prompts")
+
+_BROKEN = (zipfile.BadZipFile, tarfile.TarError, zlib.error, OSError, EOFError, RuntimeError)
 
 
 class Named(NamedTuple):
@@ -104,7 +107,8 @@ def folder_members(folder: Path) -> list[Member]:
     Nothing else is read: logs beside kernels may hold keys. Raises Misused.
     """
     folder = folder.resolve()
-    is_attempts = (folder / MANIFEST).is_file()
+    manifest = folder / MANIFEST
+    is_attempts = manifest.is_file() and b'"pkb-attempts/' in read(manifest)
     found, total = [], 0
     for path in sorted(folder.rglob("*")):
         below = path.relative_to(folder)
@@ -134,7 +138,7 @@ def _archive_members(path: Path) -> Iterator[Member]:
             yield from _of_zip(packed)
         else:
             yield from _of_tar(packed)
-    except (zipfile.BadZipFile, tarfile.TarError, OSError, EOFError, RuntimeError) as error:
+    except _BROKEN as error:
         raise Misused(f"{path} is damaged: {error}.") from None
 
 

@@ -9,6 +9,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
 
 from . import packing, sources
+from .catalogue import problem_called
 from .checking import Checked, Setting, checked
 from .console import say, say_json
 from .credentials import site_called
@@ -21,6 +22,9 @@ FIELDS = (
     *("step_budget", "cost_usd", "attempt"),
     *("device", "hardware", "world_size", "size", "dtype", "profile", "placement"),
 )
+
+
+OF_ONE = ("problem", "backend", "step")
 
 
 def check(arguments: Namespace) -> int:
@@ -50,7 +54,8 @@ def _record(one: Checked) -> dict[str, Any]:
 
 
 def _say(one: Checked) -> None:
-    say(f"{one.path}: problem {one.problem}, {one.backend} on {one.device}")
+    known = [text for text in (one.problem, one.backend, one.device) if text]
+    say(f"{one.path}: {', '.join(known)}")
     for each in one.findings:
         say(f"  {each.kind:8} {each.text}")
     if one.needs:
@@ -74,7 +79,7 @@ def submit(arguments: Namespace) -> int:
         raise Misused("There is no token.", f"pkb login {site.url}, or PKB_TOKEN.")
     path = arguments.path
     is_one = not path.is_dir() and not sources.is_archive(path)
-    made = _of_source(path, arguments) if is_one else _of_archive(path, _fields(arguments))
+    made = _of_source(path, arguments) if is_one else _of_archive(path, arguments)
     headers = {"Content-Type": made.content_type, "Idempotency-Key": arguments.key or made.digest}
     answer = dict(site.post(ADDRESS, made.body, headers, is_patient=True).json())
     if not arguments.json:
@@ -99,7 +104,8 @@ def _of_source(path: Path, arguments: Namespace) -> _Request:
     said = sources.named(PurePosixPath(path.name))
     problem, backend = arguments.problem, arguments.backend
     if said is not None and said.number is not None:
-        problem, backend = problem or said.number, backend or said.backend
+        problem = problem or problem_called(said.problem).slug
+        backend = backend or said.backend
     if problem is None or backend is None:
         fix = "Give --problem and --backend, or call it 1_allreduce_cuda.py."
         raise Misused(f"{path.name} does not say its problem and its backend.", fix)
@@ -113,8 +119,11 @@ def _of_source(path: Path, arguments: Namespace) -> _Request:
     return _Request(json.dumps(fields).encode(), "application/json", packing.digest_of(fields))
 
 
-def _of_archive(path: Path, fields: dict[str, Any]) -> _Request:
+def _of_archive(path: Path, arguments: Namespace) -> _Request:
     """Return the request that hands in a folder or an archive. Raises Misused."""
+    fields = _fields(arguments)
+    if any(value is not None for value in map(vars(arguments).get, OF_ONE)):
+        raise Misused(f"{', '.join(OF_ONE)} are of one file.", "Names of files say them here.")
     if path.is_dir():
         members = sources.folder_members(path)
         archive = packing.packed({str(member.path): member.data for member in members})

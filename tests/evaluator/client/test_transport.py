@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from evaluator.client import transport, watching
+from evaluator.client.sources import folder_members
 from tests.evaluator.client.conftest import Pkb
 from tests.evaluator.client.scripted import RUN, Answer, refusal, run, site, write
 
@@ -170,3 +171,43 @@ def test_a_submission_is_sent_again_under_the_same_key(
         assert pkb(*words, "--notes", "other") == 0
     keys = [headers["Idempotency-Key"] for _, _, headers in asked.requests]
     assert keys[0] == keys[1] == keys[2] != keys[3]
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (("2_allreduce_cuda.py",), "There is no problem 2_allreduce"),
+        (("kernel.py",), "does not say its problem"),
+        (("a", "--problem", "1"), "are of one file"),
+        (("b",), "has no kernel"),
+        (("nowhere.zip",), "No such file"),
+    ],
+)
+def test_nothing_is_sent_of_a_wrong_call(
+    *,
+    pkb: Pkb,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: Output,
+    words: tuple[str, ...],
+    says: str,
+) -> None:
+    files = ("2_allreduce_cuda.py", "kernel.py", "a/1_allreduce_cuda.py", "b/run.log")
+    monkeypatch.chdir(write(tmp_path, dict.fromkeys(files, "")))
+    monkeypatch.setenv("PKB_TOKEN", "t")
+    with site(EMPTY) as asked:
+        about = ("--model", "M", "--harness", "human", "--site", asked.url)
+        assert pkb("submit", *words, *about) == 2
+    assert not asked.requests
+    assert says in capsys.readouterr().err
+
+
+def test_of_a_folder_only_kernels_and_attempts_are_sent(tmp_path: Path) -> None:
+    files = {"1_allreduce_cuda.py": "", "manifest.json": "{}", "attempts.jsonl": "", "run.log": ""}
+    folder = write(tmp_path / "of", files)
+    assert [each.path.name for each in folder_members(folder)] == ["1_allreduce_cuda.py"]
+    write(folder, {"manifest.json": '{"format": "pkb-attempts/1"}', "transcripts/1/1.jsonl.gz": ""})
+    assert sorted(str(each.path) for each in folder_members(folder)) == [
+        *("of/1_allreduce_cuda.py", "of/attempts.jsonl", "of/manifest.json"),
+        "of/transcripts/1/1.jsonl.gz",
+    ]
