@@ -10,7 +10,7 @@ from leaderboard.compare_pages import compare
 from leaderboard.delivery.pages import View
 from leaderboard.model_pages import submission
 from leaderboard.problem_pages import problems
-from leaderboard.publishing import badges, feed, snapshot_pages
+from leaderboard.publishing import badges, client_archive, feed, snapshot_pages
 from leaderboard.run_pages import bundles, kernel, run
 from leaderboard.site_pages import about, figure_pages, hardware, redirects, search, site_map
 
@@ -62,6 +62,7 @@ urlpatterns = [
     path("snapshots/<slug:tag>/<str:name>", snapshot_pages.file, name="snapshot-file"),
     path("rejudge", rejudge.rejudge, name="rejudge"),
     path("submit", submit.submit, name="submit"),
+    path(client_archive.NAME, client_archive.download, name="client"),
     path("account", account.account, name="account"),
     path("account/tokens/<int:number>/revoke", account.revoke_token, name="revoke_token"),
     path("account/login", LoginView.as_view(extra_context={"section": "account"}), name="login"),
