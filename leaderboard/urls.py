@@ -12,7 +12,15 @@ from leaderboard.model_pages import submission
 from leaderboard.problem_pages import problems
 from leaderboard.publishing import badges, client_archive, feed, snapshot_pages
 from leaderboard.run_pages import bundles, kernel, run
-from leaderboard.site_pages import about, figure_pages, hardware, redirects, search, site_map
+from leaderboard.site_pages import (
+    about,
+    figure_pages,
+    hardware,
+    house_kernels,
+    redirects,
+    search,
+    site_map,
+)
 
 
 def twins(route: str, view: View, name: str, *, stem: str = "") -> list[URLPattern]:
@@ -56,6 +64,7 @@ urlpatterns = [
     path("badges/models/<slug:slug>.svg", badges.model, name="model-badge"),
     path("badges/submissions/<int:number>.svg", badges.submission, name="submission-badge"),
     path("sitemap.xml", site_map.sitemap, name="sitemap"),
+    path("house-kernels", house_kernels.house_kernels, name="house-kernels"),
     path("robots.txt", site_map.robots, name="robots"),
     *twins("snapshots", snapshot_pages.listed, "snapshots"),
     *twins("snapshots/<slug:tag>", snapshot_pages.snapshot, "snapshot"),

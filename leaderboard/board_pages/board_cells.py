@@ -70,7 +70,8 @@ def _name_cell(entry: Entry, kind: str, tail: str) -> SafeString:
     place = "" if entry.submission is None else f' id="s{entry.submission:d}"'
     vendor = f"<bdi>{_shown(entry.vendor)}</bdi>" if entry.vendor else ""
     number = f"no. {entry.submission:d}" if kind in ("judged", "human") else ""
-    maker = "baseline" if kind == "baseline" else ", ".join(filter(None, (vendor, number)))
+    own = "house" if entry.house else "baseline"
+    maker = own if kind == "baseline" else ", ".join(filter(None, (vendor, number)))
     return SafeString(
         f'<th scope="row" class="first name"{place}><a href="{escape(entry.url_with(tail))}">'
         f"<bdi>{_shown(entry.model)}</bdi></a><small>{maker}</small></th>"

@@ -15,6 +15,8 @@ from django.conf import settings
 from django.utils.text import slugify
 
 ALIASES = Path(settings.BASE_DIR) / "fixtures" / "model-aliases.json"
+# The address of the site's own kernels, which boards mark.
+HOUSE = "house-kernels"
 
 
 def model_slug(name: str) -> str:

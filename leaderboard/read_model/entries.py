@@ -12,6 +12,7 @@ from leaderboard.metrics import scores
 from leaderboard.metrics.scores import Attempts, Score
 from leaderboard.metrics.tallies import Cell
 from leaderboard.models.choices import Harness
+from leaderboard.models.model_names import HOUSE
 from leaderboard.read_model.details import Details, Marked
 from leaderboard.read_model.leaderboard_rows import Totals
 
@@ -56,6 +57,11 @@ class Entry:
     def by_people(self) -> bool:
         """Return True for kernels that people wrote, the reference's own apart."""
         return self.harness == Harness.HUMAN and not (self.baseline or self.claimed)
+
+    @property
+    def house(self) -> bool:
+        """Return True for this site's own kernels, which are a baseline."""
+        return self.baseline and self.slug == HOUSE
 
     @property
     def day(self) -> str | None:

@@ -274,7 +274,7 @@ def test_without_files_it_loads_those_that_are_shipped(
 ) -> None:
     path = write(_line(problem))
     monkeypatch.setattr(imported_reports, "SHIPPED", path.parent)
-    assert _load() == "some.jsonl.gz: 1 submissions, 1 runs\n"
+    assert _load() == "fixtures/house: 1 kernels\nsome.jsonl.gz: 1 submissions, 1 runs\n"
 
 
 def test_the_shipped_files_are_fine(db: None) -> None:

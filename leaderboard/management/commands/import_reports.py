@@ -7,14 +7,15 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 from django.db import transaction
 
-from leaderboard.runs import imported_reports
+from leaderboard.runs import house_kernels, imported_reports
 from leaderboard.runs.report_lines import ReportLineError
 
 
 class Command(BaseCommand):
     help = (
         "Store kernels with the reports that a judge made of them on another host: files of JSON "
-        "lines, maybe compressed. All of them or nothing; safe to repeat."
+        "lines, maybe compressed. All of them or nothing; safe to repeat. Without a file also the "
+        "site's own kernels, in fixtures/house."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
@@ -24,6 +25,8 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         paths = options["file"] or sorted(imported_reports.SHIPPED.glob("*.jsonl.gz"))
+        if not options["file"] and (new := house_kernels.load(imported_reports.owner().pk)):
+            self.stdout.write(f"fixtures/house: {new} kernels")
         try:
             with transaction.atomic():
                 loaded = [(path, imported_reports.load(path)) for path in paths]
