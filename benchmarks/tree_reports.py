@@ -2,9 +2,10 @@
 
 `tree_reports.py OUT.jsonl.gz REPORTS.jsonl ... --repository github.com/owner/name --commit HEX`
 
-REPORTS are what `one_gpu.py --reports` wrote of trees' files, over as many calls as it took: the
-last report that says something of a kernel is taken. Their sources stay where they are: lines say
-where, by commit, path and SHA-256, and nothing that ranks printed is kept, as it may quote them.
+REPORTS are what `one_gpu.py --reports` wrote of trees' files, over as many calls as it took: of a
+kernel the last report that says something of it is taken, for each profile. Their sources stay
+where they are: lines say where, by commit, path and SHA-256, and nothing that ranks printed is
+kept, as it may quote them.
 """
 
 from __future__ import annotations
@@ -44,15 +45,15 @@ NOTES = (
 
 
 def telling(lines: Iterable[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
-    """Return by tree the last line of each kernel whose report says something of it."""
-    last: dict[str, dict[str, Any]] = {}
+    """Return by tree the last line of each kernel and profile whose report says something of it."""
+    last: dict[tuple[str, str], dict[str, Any]] = {}
     for line in lines:
         report = line["report"]
         counts = is_settled({**report, **line}) and Verdict(report["verdict"]).counts
         if counts and report["problem"] not in CHANGED_SINCE:
-            last[line["path"]] = line
+            last[line["path"], report["setting"]["profile"]] = line
     trees = defaultdict(list)
-    for path, line in sorted(last.items()):
+    for (path, _), line in sorted(last.items()):
         trees[PurePosixPath(path).parent.name].append(line)
     return trees
 
@@ -72,7 +73,7 @@ def lines_of(
     author = Author(
         model=shown.get(model_slug(told.model), known_as(told.model)),
         vendor=told.vendor or "",
-        notes=NOTES.format(tree=tree, repository=origin["repository"], count=len(found)),
+        notes=NOTES.format(tree=tree, repository=origin["repository"], count=_files(found)),
         baseline=False,
         k=1,
         harness="zero-shot",
@@ -86,6 +87,10 @@ def lines_of(
         kernel = {**turn, "source": None, "origin": place}
         job = {"hardware": class_of(name, int(count)), **report["setting"]}
         yield record(author, kernel, job, one["judged_at"], report)
+
+
+def _files(found: Sequence[dict[str, Any]]) -> int:
+    return len({line["path"] for line in found})
 
 
 def main() -> None:
@@ -102,7 +107,7 @@ def main() -> None:
     texts: list[str] = []
     for tree, found in telling(lines).items():
         texts += map(json.dumps, lines_of(tree, found, origin))
-        print(f"{tree}: {len(found)} kernels")
+        print(f"{tree}: {_files(found)} kernels, {len(found)} reports")
     given.out.write_bytes(gzip.compress("".join(f"{text}\n" for text in texts).encode(), mtime=0))
 
 

@@ -5,12 +5,12 @@ from django.contrib.auth.views import LoginView, LogoutView
 from django.urls import URLPattern, include, path
 
 from leaderboard.account_pages import account, edit, rejudge, submit
-from leaderboard.board_pages import board, categories, category, matrix
+from leaderboard.board_pages import board, categories, category, matrix, mechanisms, profiles
 from leaderboard.compare_pages import compare
 from leaderboard.delivery.pages import View
 from leaderboard.model_pages import submission
 from leaderboard.problem_pages import problems
-from leaderboard.publishing import badges, feed, snapshot_pages
+from leaderboard.publishing import badges, client_archive, feed, snapshot_pages
 from leaderboard.run_pages import bundles, kernel, run
 from leaderboard.site_pages import (
     about,
@@ -55,6 +55,8 @@ urlpatterns = [
     *twins("matrix", matrix.models_by_problems, "matrix"),
     path("matrix/<int:submission>", matrix.row, name="matrix-row"),
     path("matrix/<int:submission>/<int:problem>", matrix.attempt, name="attempt"),
+    *twins("mechanisms", mechanisms.mechanisms, "mechanisms"),
+    *twins("profiles", profiles.profiles, "profiles"),
     *twins("compare", compare.compare, "compare"),
     *twins("search", search.search, "search"),
     path("opensearch.xml", search.opensearch, name="opensearch"),
@@ -69,6 +71,7 @@ urlpatterns = [
     path("snapshots/<slug:tag>/<str:name>", snapshot_pages.file, name="snapshot-file"),
     path("rejudge", rejudge.rejudge, name="rejudge"),
     path("submit", submit.submit, name="submit"),
+    path(client_archive.NAME, client_archive.download, name="client"),
     path("account", account.account, name="account"),
     path("account/tokens/<int:number>/revoke", account.revoke_token, name="revoke_token"),
     path("account/login", LoginView.as_view(extra_context={"section": "account"}), name="login"),

@@ -14,6 +14,8 @@ from problems import ProblemModule, guards, health
 from problems.sources import reference_source
 
 PATH = Path(__file__).parents[1] / "fixtures" / "problems.json"
+# What `pkb` carries of it.
+SHORT_PATH = Path(__file__).parents[1] / "evaluator" / "client" / "problems.json"
 VERSION = 1
 COST_ITEMSIZE = 2  # bfloat16
 
@@ -41,6 +43,24 @@ def unexported(names: Sequence[str]) -> list[str]:
 def write(document: dict[str, Any]) -> None:
     PATH.parent.mkdir(exist_ok=True)
     PATH.write_text(json.dumps(document, indent=1, ensure_ascii=False) + "\n")
+    SHORT_PATH.write_text(short(document))
+
+
+def short(document: dict[str, Any]) -> str:
+    """Return as JSON, a line a problem, what a kernel of each is given and can be judged on."""
+    lines = [json.dumps(_in_short(entry)) for entry in document["problems"]]
+    return "[\n" + ",\n".join(lines) + "\n]\n"
+
+
+def _in_short(entry: Mapping[str, Any]) -> dict[str, Any]:
+    parts = ("name", "annotation", "default")
+    return {
+        **{name: entry[name] for name in ("number", "slug", "title", "world_sizes")},
+        "parameters": [[each[part] for part in parts] for each in entry["signature"]],
+        "sizes": list(entry["sizes"]),
+        "dtypes": list(entry["tolerances"]),
+        **{name: entry["requirements"][name] for name in ("peer_access", "multicast")},
+    }
 
 
 def told(module: ProblemModule) -> dict[str, Any]:

@@ -32,7 +32,7 @@ def _loaded(statement: str) -> set[str]:
     "module",
     [
         *("evaluator", "evaluator.__main__", "evaluator.evaluate", "evaluator.worker"),
-        "evaluator.generate.__main__",
+        *("evaluator.generate.__main__", "evaluator.client.main"),
     ],
 )
 def test_the_supervisor_loads_neither_torch_nor_a_web_framework(module: str) -> None:

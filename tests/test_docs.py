@@ -114,7 +114,7 @@ def test_every_field_of_a_job_is_explained() -> None:
 
 def test_every_command_line_flag_is_explained() -> None:
     flags = set()
-    for program in ("evaluator", "evaluator.generate", "problems"):
+    for program in ("evaluator", "evaluator.generate", "evaluator.client", "problems"):
         commands = re.search(r"\{([\w,]+)\}", _help(program))
         assert commands, f"python -m {program} --help lists no commands"
         for command in commands[1].split(","):

@@ -1,20 +1,18 @@
-"""Talk to a site's public API with the standard library."""
+"""Talk to a site's public API, over the transport of `pkb`."""
 
 from __future__ import annotations
 
 import json
 import time
-import urllib.error
 import urllib.request
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from evaluator.client import failures, transport
 from tooling import places
 from tooling.console import Failure
 
 REQUEST_TIMEOUT_S = 10.0
-# The site is on this machine, whatever proxy the environment names.
-DIRECT = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 FINAL_STATES = ("done", "failed", "cancelled")
 
 
@@ -46,14 +44,13 @@ def call(
     if body is not None:
         request.data = json.dumps(body).encode()
         request.add_header("Content-Type", "application/json")
+    what = f"{request.get_method()} {url}"
     try:
-        with DIRECT.open(request, timeout=REQUEST_TIMEOUT_S) as response:
-            return dict(json.load(response))
-    except urllib.error.HTTPError as error:
-        text = error.read(2000).decode(errors="replace")
-        raise Refused(f"{request.get_method()} {url}", error.code, text) from None
-    except (OSError, ValueError) as error:
-        raise NoAnswer(f"{request.get_method()} {url}: {error}") from None
+        return dict(transport.send(request, transport.DIRECT, REQUEST_TIMEOUT_S).json())
+    except failures.Refused as refused:
+        raise Refused(what, refused.http_status, f"{refused.message} {refused.fix}") from None
+    except failures.NoAnswer as error:
+        raise NoAnswer(f"{what}: {error.message}") from None
 
 
 def wait_until(what: str, condition: Callable[[], str | None], timeout_s: float) -> str:

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
+from evaluator.messages.job import Placement
 from evaluator.messages.profile import RankTimeline
 from evaluator.messages.report import Phase, Report, Trial
 from evaluator.messages.text import plain_text
@@ -49,6 +50,8 @@ class Feedback:
 def feedback(report: Report) -> Feedback:
     """Return what may be said of a report."""
     lines = [f"verdict: {report.verdict}"]
+    if report.placement is Placement.SHARED:
+        lines.append("placement: all ranks share a device, so nothing is timed")
     if report.phase is not None:
         lines.append(f"phase: {report.phase}")
     if report.cause:

@@ -12,7 +12,7 @@ from evaluator.evaluate import Cancelled, evaluate
 from evaluator.generate.feedback import Feedback, feedback
 from evaluator.judge.prefork import PreforkServer
 from evaluator.messages.faults import DirtyHost, EvaluatorError
-from evaluator.messages.job import Backend, Device, Dtype, Job, limits_of
+from evaluator.messages.job import Backend, Device, Dtype, Job, Placement, limits_of
 from evaluator.messages.report import Progress, Report
 
 TRIES = 3
@@ -28,6 +28,7 @@ class Practice:
     size: str
     dtype: Dtype
     device: Device
+    placement: Placement = Placement.FULL
 
 
 class Judge(Protocol):
@@ -73,6 +74,7 @@ class LocalJudge:
             size=practice.size,
             dtype=practice.dtype,
             device=practice.device,
+            placement=practice.placement,
             limits=limits_of(practice.device),
         )
         report = self._report(job)

@@ -18,7 +18,7 @@ from evaluator.generate.exchange import Sampling
 from evaluator.generate.plan import AGENTIC, HARNESSES, Plan, Target
 from evaluator.generate.prompting import recipe_digest
 from evaluator.generate.purse import Price
-from evaluator.messages.job import Backend, Device, Dtype
+from evaluator.messages.job import Backend, Device, Dtype, Placement
 from problems.prompt import DIALECTS
 from problems.topology import FIXTURES
 
@@ -71,6 +71,13 @@ def _how_to_try(run: argparse.ArgumentParser) -> None:
     add("--size", default="tiny", help="named size of the problem (default tiny)")
     add("--dtype", type=Dtype, choices=list(Dtype), default=Dtype.FLOAT32)
     add("--judge", choices=("local", "none"), default="local", help="who judges: this host, nobody")
+    add(
+        "--placement",
+        type=Placement,
+        choices=list(Placement),
+        help="full: a GPU for each rank; shared: all on the first, checked and not timed "
+        "(default: full, but shared for Triton on processors)",
+    )
 
 
 def _may_change(command: argparse.ArgumentParser) -> None:
@@ -89,10 +96,12 @@ def plan_of(arguments: argparse.Namespace) -> Plan:
     """Return the plan of a new run. Raises ValueError for what does not fit together."""
     is_one_shot = arguments.harness == "one-shot"
     device = Device.CPU if arguments.hardware == "cpu" else Device.CUDA
+    backend = Backend(arguments.backend)
+    is_interpreted = device is Device.CPU and backend is Backend.TRITON
     plan = Plan(
         model=arguments.model,
         harness=arguments.harness,
-        backend=Backend(arguments.backend),
+        backend=backend,
         targets=_targets(arguments),
         samples=arguments.samples or (3 if arguments.harness == "repeated" else 1),
         examples=int(is_one_shot) if arguments.examples is None else arguments.examples,
@@ -111,6 +120,7 @@ def plan_of(arguments: argparse.Namespace) -> Plan:
         ),
         recipe_sha256="",
         software_version=__version__,
+        placement=arguments.placement or (Placement.SHARED if is_interpreted else Placement.FULL),
     )
     plan = changed(replace(plan, recipe_sha256=recipe_digest(plan)), arguments)
     _check(plan)
@@ -190,7 +200,8 @@ def _check(plan: Plan) -> None:
         raise ValueError("several samples are the harness repeated")
     if plan.samples < 1 or plan.steps < 1 or plan.sampling.max_output_tokens < 1:
         raise ValueError("--samples, --steps and --max-output-tokens must be 1 or more")
-    if plan.is_judged and plan.device is Device.CPU and plan.backend is not Backend.PYTORCH:
+    on_processors = (Backend.PYTORCH, Backend.TRITON)
+    if plan.is_judged and plan.device is Device.CPU and plan.backend not in on_processors:
         raise ValueError(f"{plan.backend} is judged on GPUs: name --hardware, or say --judge none")
 
 

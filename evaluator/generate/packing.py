@@ -88,6 +88,7 @@ def _manifest(plan: Plan) -> dict[str, Any]:
         "size": plan.size,
         "dtype": str(plan.dtype),
         "judge": plan.judge,
+        "placement": str(plan.placement),
         "budget": encode(plan.budget),
         "prices": encode(plan.price),
         "prices_date": plan.price.date if plan.price else None,

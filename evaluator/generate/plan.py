@@ -13,7 +13,7 @@ from evaluator.generate.exchange import Prompt, Sampling
 from evaluator.generate.judging import Practice
 from evaluator.generate.purse import Budget, Price
 from evaluator.messages.codec import decode, encode
-from evaluator.messages.job import Backend, Device, Dtype
+from evaluator.messages.job import Backend, Device, Dtype, Placement
 
 FORMAT = "pkb-generation/1"
 AGENTIC = "agentic"
@@ -60,6 +60,7 @@ class Plan:
     price: Price | None = None
     parallel: int = 1
     timeout_s: float = 1800.0
+    placement: Placement = Placement.FULL
     format: str = FORMAT
 
     @property
@@ -123,6 +124,7 @@ def task_of(plan: Plan, target: Target, attempt: int, prompt: Prompt) -> Task:
         size=plan.size,
         dtype=plan.dtype,
         device=plan.device,
+        placement=plan.placement,
     )
     return Task(
         problem=target.slug,

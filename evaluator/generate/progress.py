@@ -15,6 +15,7 @@ from evaluator.generate.journal import Event
 from evaluator.generate.plan import Plan
 from evaluator.generate.purse import Spend
 from evaluator.messages.codec import decode
+from evaluator.messages.job import Placement
 
 EVERY_S = 0.5
 
@@ -107,7 +108,9 @@ def _judged(plan: Plan, ended: Sequence[Outcome]) -> list[str]:
     if not plan.is_judged:
         return []
     right, fast = sum(one.right for one in ended), sum(one.fast for one in ended)
-    return [f"{right} right", f"{fast} faster than the reference"]
+    told = [f"{right} right"]
+    is_timed = plan.placement is Placement.FULL
+    return [*told, f"{fast} faster than the reference"] if is_timed else told
 
 
 def _money(spent: Spend, plan: Plan) -> str:

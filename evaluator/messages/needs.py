@@ -11,8 +11,9 @@ import re
 from dataclasses import dataclass
 from enum import StrEnum
 
-from evaluator.messages.job import Backend, Placement
-from evaluator.messages.source_text import without_comments
+# Relative: `pkb` carries these modules under another name.
+from .job import Backend, Placement
+from .source_text import without_comments
 
 
 class Ability(StrEnum):

@@ -12,6 +12,7 @@ from django.views.decorators.http import require_http_methods
 
 from leaderboard.kit.request_error import RequestError
 from leaderboard.models import Harness, Visibility
+from leaderboard.publishing.client_archive import client
 from leaderboard.submissions.archives import read_archive
 from leaderboard.submissions.forms import SubmitForm, add_field_errors
 from leaderboard.submissions.intake import Accepted, Metadata, accept
@@ -90,5 +91,6 @@ def _page(
         "error": error,
         "key": request.POST.get("key") or uuid.uuid4().hex,
         "origin": request.build_absolute_uri("/")[:-1],
+        "client_sha256": client()[1],
     }
     return render(request, "submit.html", context, status=status)

@@ -19,8 +19,17 @@ from leaderboard.models import Hardware, LanguageModel, Problem, Submission
 from leaderboard.read_model import calibration
 
 PAGES = (
-    *("board", "categories", "matrix", "compare", "problems", "hardware-list", "methodology"),
-    *("snapshots", "status"),
+    *(
+        "board",
+        "categories",
+        "matrix",
+        "profiles",
+        "mechanisms",
+        "compare",
+        "problems",
+        "hardware-list",
+    ),
+    *("methodology", "snapshots", "status"),
 )
 MOST_SUBMISSIONS = 40_000
 

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import functools
 import os
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TypeVar
 
 import pytest
 
 from evaluator.host import cgroup
-from evaluator.host.leftovers import remove_leftovers
+from evaluator.host.leftovers import FOLDER_PREFIX, remove_leftovers
+from evaluator.judge.prefork import JudgeProcess, PreforkServer
 
 T = TypeVar("T")
 CGROUPS = Path("/sys/fs/cgroup")
@@ -26,25 +28,49 @@ _PR_SET_CHILD_SUBREAPER = 36
 
 
 @contextlib.contextmanager
-def nothing_left_behind(folder: Path) -> Iterator[None]:
+def nothing_left_behind(folder: Path, keepers: Sequence[PreforkServer] = ()) -> Iterator[None]:
     """Fails where the block leaves a process, cgroup, file, thread or descriptor behind.
 
     `folder` becomes the place for temporary files. Orphans are reparented to this process, so that
     none can hide from the search below it.
+
+    The judges that `keepers` keep may serve on with what they need, but not with more children than
+    before: what else is below a judge is told apart only by a search that it does not outlive.
     """
     ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1)
-    before = descendants(), _descriptors(), threading.active_count(), empty_cgroups()
+    before = descendants(), _descriptors(keepers), threading.active_count(), empty_cgroups()
+    children = {judge.pid: _children(judge.pid) for judge in _kept(keepers)}
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("TMPDIR", str(folder))
         patch.setattr(tempfile, "tempdir", None)
         yield
-    processes = _settled(lambda: descendants() - before[0])
+    judges = {judge.pid for judge in _kept(keepers)}
+    processes = _settled(lambda: descendants() - _below(judges) - before[0])
     assert not processes, f"processes left behind: {[_command(pid) for pid in processes]}"
+    for pid in judges & children.keys():
+        added = _settled(functools.partial(_added, pid, children[pid]))
+        assert not added, f"a judge has more: {[_command(child) for child in added]}"
     cgroups = _settled(lambda: _unswept(before[3]), SWEPT_S)
     assert not cgroups, f"cgroups left behind: {cgroups}"
-    assert os.listdir(folder) == [], "temporary files left behind"
-    assert _descriptors() == before[1], "descriptors left open"
+    assert _files(folder, judges) == [], "temporary files left behind"
+    assert _descriptors(keepers) == before[1], "descriptors left open"
     assert threading.active_count() == before[2], "threads left running"
+
+
+def _kept(keepers: Sequence[PreforkServer]) -> list[JudgeProcess]:
+    return [keeper._kept for keeper in keepers if keeper._kept is not None]
+
+
+def _added(judge: int, before: set[int]) -> set[int]:
+    """The judge's new children; none where it has lost some, too, as it serves by others then."""
+    now = _children(judge)
+    return now - before if before <= now else set()
+
+
+def _files(folder: Path, judges: set[int]) -> list[str]:
+    """Those that are no folder of a judge that serves on."""
+    own = tuple(f"{FOLDER_PREFIX}{pid}-" for pid in judges)
+    return [name for name in os.listdir(folder) if not name.startswith(own)]
 
 
 def _settled(left: Callable[[], set[T]], within_s: float = SETTLE_S) -> set[T]:
@@ -85,6 +111,23 @@ def is_running(pid: int) -> bool:
 
 def descendants() -> set[int]:
     """The living processes below this one; the dead ones that were reparented here are buried."""
+    return _below({os.getpid()})
+
+
+def _below(roots: set[int]) -> set[int]:
+    """The living processes that these are or have started."""
+    parents, below = _parents(), set(roots)
+    while more := {pid for pid, parent in parents.items() if parent in below} - below:
+        below |= more
+    return below
+
+
+def _children(judge: int) -> set[int]:
+    return {pid for pid, parent in _parents().items() if parent == judge}
+
+
+def _parents() -> dict[int, int]:
+    """That of each living process."""
     parents: dict[int, int] = {}
     for entry in os.listdir("/proc"):
         if not entry.isdigit():
@@ -95,18 +138,19 @@ def descendants() -> set[int]:
                 os.waitpid(int(entry), os.WNOHANG)
             elif state != "Z":
                 parents[int(entry)] = int(parent)
-    below = {os.getpid()}
-    while more := {pid for pid, parent in parents.items() if parent in below} - below:
-        below |= more
-    return below
+    return parents
 
 
-def _descriptors() -> dict[str, str]:
-    found = {}
+def _descriptors(keepers: Sequence[PreforkServer]) -> dict[str, str]:
+    """What each leads to; those to judges that are kept are left out."""
+    found, kept = {}, set[str]()
+    for judge in _kept(keepers):
+        ends = (judge.pidfd, judge.jobs.fileno(), judge.messages.fileno(), judge.errors.fileno())
+        kept |= set(map(str, ends))
     for fd in os.listdir("/proc/self/fd"):
         with contextlib.suppress(OSError):
             found[fd] = os.readlink(f"/proc/self/fd/{fd}")
-    return {fd: target for fd, target in found.items() if "/proc/" not in target}
+    return {fd: target for fd, target in found.items() if fd not in kept and "/proc/" not in target}
 
 
 def _command(pid: int) -> str:

@@ -7,22 +7,20 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
+
 from evaluator.evaluate import OnProgress, evaluate
 from evaluator.judge.prefork import PreforkServer
 from evaluator.messages.job import Job
 from evaluator.messages.report import Report
 
 _TUNED = str(Path(__file__).with_name("tuned_judge.py"))
+_VARIED = str(Path(__file__).with_name("varied_judge.py"))
+_IN_COMPANY = "PYTEST_XDIST_WORKER" in os.environ
 
-
-def _standby() -> PreforkServer:
-    if "PYTEST_XDIST_WORKER" in os.environ:
-        return PreforkServer(warm=True, program=(_TUNED, "sharing"))
-    return PreforkServer(warm=True)
-
-
-PREFORK = _standby()
+PREFORK = PreforkServer(warm=True, program=(_TUNED, "sharing" if _IN_COMPANY else "unprepared"))
 HURRIED = PreforkServer(warm=True, program=(_TUNED, "hurried"))
+VARIED = PreforkServer(warm=True, program=(_VARIED,))
 
 
 @contextlib.contextmanager
@@ -38,3 +36,13 @@ def end_kept() -> Iterator[None]:
 def judged(job: Job, on_progress: OnProgress | None = None, *, hurried: bool = False) -> Report:
     """The report; `hurried` is for kernels that pass, whatever their times."""
     return evaluate(job, on_progress, HURRIED if hurried else PREFORK)
+
+
+def judged_by(variation: str, job: Job) -> Report:
+    """The report of a judge of its own: tuned for tests, or without a defence."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PKB_TEST_VARIATION", variation)
+        try:
+            return evaluate(job, prefork=VARIED)
+        finally:
+            VARIED.end_kept()

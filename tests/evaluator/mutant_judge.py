@@ -1,4 +1,4 @@
-"""Forks judges that lack a defence: `python mutant_judge.py <mutation>` and what prefork takes."""
+"""Mutations of a judge: each lacks a defence."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import dataclasses
 import json
 import os
 import signal
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,7 @@ from evaluator.buffers import control_page, input_locks, scrambling
 from evaluator.buffers.input_locks import Chain
 from evaluator.diagnosis import claim_reader
 from evaluator.host import processes
-from evaluator.judge import phases, prefork, process
+from evaluator.judge import phases, process
 from evaluator.messages.report import OutputCheck, Verdict
 from evaluator.oracle import group
 from evaluator.oracle.canaries import Canaries
@@ -28,7 +27,7 @@ from problems.spec import Problem
 from problems.trials import TrialSpec, plain_trial
 from tests.evaluator.mutating import forgive, launch_after, replace, without_arguments
 from tests.evaluator.mutations_of_times import OF_TIMES
-from tests.evaluator.tuned_judge import hurried, with_device
+from tests.evaluator.tuned_judge import with_device
 
 
 def no_poison() -> None:
@@ -265,9 +264,3 @@ def _first_thread(pid: int) -> str:
     with contextlib.suppress(OSError):
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
     return "Z"
-
-
-if __name__ == "__main__":
-    hurried()
-    MUTATIONS[sys.argv[1]]()
-    prefork.main(int(sys.argv[2]), *sys.argv[3:])

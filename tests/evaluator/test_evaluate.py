@@ -25,12 +25,11 @@ from evaluator import (
 )
 from evaluator.evaluate import Cancelled, evaluate
 from evaluator.host.load import ANSWERS_S, MOST_PATIENCE, RUNS, limit_s, most_job_s
-from evaluator.judge.prefork import PreforkServer
 from evaluator.messages.codec import decode
 from evaluator.messages.job import Limits
 from evaluator.messages.report import UNCLEAN_HOST
 from evaluator.sandbox.sandbox import REPOSITORY
-from tests.evaluator.judging import judged
+from tests.evaluator.judging import judged, judged_by
 from tests.evaluator.kernel_files import named
 
 ALLREDUCE = """\
@@ -200,18 +199,14 @@ def test_the_supervisor_never_loads_torch() -> None:
 def test_processes_that_cannot_be_ended_do_not_undo_a_verdict(
     kernel: str, verdict: Verdict
 ) -> None:
-    tuned = str(Path(__file__).with_name("tuned_judge.py"))
-    with PreforkServer(warm=False, program=(tuned, "haunted")) as haunted:
-        report = evaluate(named(*kernel.split("/")).job, prefork=haunted)
+    report = judged_by("haunted", named(*kernel.split("/")).job)
     assert (report.verdict, report.timing) == (verdict, None)
     assert UNCLEAN_HOST in report.flags
 
 
 @pytest.mark.parametrize("tuning", ["unlucky", "bereaved"])
 def test_a_failure_of_ours_beside_a_kernel_may_be_a_coincidence(tuning: str) -> None:
-    tuned = str(Path(__file__).with_name("tuned_judge.py"))
-    with PreforkServer(warm=False, program=(tuned, tuning)) as unlucky:
-        report = evaluate(named("honest", "all_reduce").job, prefork=unlucky)
+    report = judged_by(tuning, named("honest", "all_reduce").job)
     assert report.verdict is Verdict.OK
     assert report.timing is not None
 
@@ -220,12 +215,8 @@ def test_a_failure_of_ours_beside_a_kernel_may_be_a_coincidence(tuning: str) -> 
     ("tuning", "error"), [("broken", "no reference at all"), ("frail", "never any times")]
 )
 def test_a_failure_of_ours_that_needs_no_kernel_is_ours(tuning: str, error: str) -> None:
-    tuned = str(Path(__file__).with_name("tuned_judge.py"))
-    with (
-        PreforkServer(warm=False, program=(tuned, tuning)) as ours,
-        pytest.raises(EvaluatorError, match=error),
-    ):
-        evaluate(named("honest", "all_reduce").job, prefork=ours)
+    with pytest.raises(EvaluatorError, match=error):
+        judged_by(tuning, named("honest", "all_reduce").job)
 
 
 def test_a_job_ends_by_limits_of_its_own_before_its_judge_is_killed() -> None:
@@ -237,10 +228,8 @@ def test_a_job_ends_by_limits_of_its_own_before_its_judge_is_killed() -> None:
 
 @pytest.mark.parametrize("tuning", ["guarded", "accounting"])
 def test_the_judge_works_and_times_with_nothing_of_a_submission_beside(tuning: str) -> None:
-    tuned = str(Path(__file__).with_name("tuned_judge.py"))
     kernel = named("misbehaving", "files_in_flight_left_behind")
-    with PreforkServer(warm=False, program=(tuned, tuning)) as own:
-        assert evaluate(kernel.job, prefork=own).verdict is Verdict.OK
+    assert judged_by(tuning, kernel.job).verdict is Verdict.OK
 
 
 @pytest.mark.parametrize("parameters", ["tensor", "tensor, src=0"])

@@ -23,6 +23,7 @@ HONEST = all_in("honest")
 LOG_MARGIN_BYTES = 200
 TEXT_MAX_CHARS = 2000
 SHADOW = Path("/etc/shadow")
+KEEPERS = (PREFORK, HURRIED)
 
 
 def _parameters(kernels: list[KernelFile]) -> list[object]:
@@ -36,36 +37,43 @@ def _marks(kernel: KernelFile) -> list[pytest.MarkDecorator]:
     return [mark for mark, is_set in marks if is_set]
 
 
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The place for temporary files of all: a judge that has another serves nobody."""
+    return tmp_path_factory.mktemp("judges")
+
+
 @pytest.fixture(scope="module", autouse=True)
-def _warm() -> Iterator[None]:
-    """What a first evaluation opens for good is not left behind by the kernel that follows it; and
-    whatever threatened the host, an honest kernel is ok afterwards."""
+def _warm(folder: Path) -> Iterator[None]:
+    """What a first evaluation opens for good is not left behind by the kernel that follows it;
+    whatever threatened the host, an honest kernel is ok afterwards; and with the judges all of it
+    is gone."""
     PREFORK.start()
     HURRIED.start()
     with end_kept():
         _judge(ALL_REDUCE)
-    yield
-    with end_kept():
+    with nothing_left_behind(folder), end_kept():
+        yield
         _judge(ALL_REDUCE)
 
 
 @pytest.mark.parametrize("kernel", _parameters(MISBEHAVING))
 def test_a_misbehaving_kernel_gets_its_verdict_and_harms_nothing(
-    kernel: KernelFile, tmp_path: Path
+    kernel: KernelFile, folder: Path
 ) -> None:
-    with nothing_left_behind(tmp_path), end_kept():
+    with nothing_left_behind(folder, KEEPERS):
         _judge(kernel)
 
 
 @pytest.mark.parametrize("kernel", _parameters(HONEST))
-def test_an_honest_kernel_is_ok(kernel: KernelFile, tmp_path: Path) -> None:
-    with nothing_left_behind(tmp_path), end_kept():
+def test_an_honest_kernel_is_ok(kernel: KernelFile, folder: Path) -> None:
+    with nothing_left_behind(folder, KEEPERS):
         _judge(kernel)
 
 
-def test_a_cancelled_run_leaves_nothing_behind(tmp_path: Path) -> None:
+def test_a_cancelled_run_leaves_nothing_behind(folder: Path) -> None:
     began = time.monotonic()
-    with nothing_left_behind(tmp_path), end_kept(), pytest.raises(Cancelled):
+    with nothing_left_behind(folder, KEEPERS), pytest.raises(Cancelled):
         judged(named("misbehaving", "daemon").job, lambda _: time.monotonic() - began > 3)
 
 

@@ -10,13 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from evaluator.evaluate import evaluate
 from evaluator.host.host import MULTICAST_OFF
-from evaluator.judge.prefork import PreforkServer
 from evaluator.messages.job import Job, Limits
 from evaluator.messages.report import Report, Verdict
 from evaluator.sandbox import multicast_guard, sandbox
 from tests.evaluator.fake_cuda import SAYS_CREATED, build, build_driver
+from tests.evaluator.judging import judged_by
 
 pytestmark = [
     pytest.mark.skipif(sandbox.find_bwrap() is None, reason="bubblewrap is not installed"),
@@ -215,7 +214,7 @@ REACHES = (
 def test_a_kernel_that_hides_its_call_breaks_the_protocol(
     reach: str, made: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    report = _judged(reach, made, monkeypatch, "tuned_judge.py", "with_device")
+    report = _judged(reach, made, monkeypatch, "with_device")
     assert (report.verdict, report.cause) == (Verdict.PROTOCOL_VIOLATION, "multicast")
     assert not any(SAYS_CREATED in log.text for log in report.logs)
 
@@ -224,16 +223,12 @@ def test_a_kernel_that_hides_its_call_breaks_the_protocol(
 def test_without_the_guard_it_gets_to_the_driver_and_is_ok(
     reach: str, made: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    report = _judged(reach, made, monkeypatch, "mutant_judge.py", "no_multicast_guard")
+    report = _judged(reach, made, monkeypatch, "no_multicast_guard")
     assert report.verdict is Verdict.OK
     assert any(SAYS_CREATED in log.text for log in report.logs)
 
 
-def _judged(
-    reach: str, made: Path, monkeypatch: pytest.MonkeyPatch, program: str, way: str
-) -> Report:
+def _judged(reach: str, made: Path, monkeypatch: pytest.MonkeyPatch, variation: str) -> Report:
     monkeypatch.setenv("PKB_SANDBOX_READABLE", str(made))
     source = KERNEL.format(folder=str(made), reach=reach)
-    path = str(Path(__file__).with_name(program))
-    with PreforkServer(warm=False, program=(path, way)) as judges:
-        return evaluate(Job(problem="allreduce", source=source), prefork=judges)
+    return judged_by(variation, Job(problem="allreduce", source=source))

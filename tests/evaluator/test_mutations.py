@@ -12,15 +12,12 @@ from pathlib import Path
 
 import pytest
 
-from evaluator.evaluate import evaluate
-from evaluator.judge.prefork import PreforkServer
 from evaluator.messages.faults import EvaluatorError
 from evaluator.messages.report import Report, Verdict
 from tests.evaluator import host_traces
+from tests.evaluator.judging import VARIED, judged_by
 from tests.evaluator.kernel_files import named
 from tests.evaluator.mutant_judge import MUTATIONS
-
-MUTANT = Path(__file__).with_name("mutant_judge.py")
 
 ACCEPTED = {
     "no_poison": "writes_once",
@@ -150,6 +147,7 @@ def test_without_a_cap_a_flood_fills_the_report() -> None:
 
 @pytest.mark.alone  # what it leaves behind for a while is found by every test beside it
 def test_without_the_kill_a_daemon_outlives_its_run(tmp_path: Path) -> None:
+    VARIED.start()  # which is not left behind: it serves the tests after this one
     with (
         _survivors_buried(),
         pytest.raises(AssertionError, match="processes left behind"),
@@ -160,8 +158,7 @@ def test_without_the_kill_a_daemon_outlives_its_run(tmp_path: Path) -> None:
 
 def _mutant_report(mutation: str, kernel: str) -> Report:
     """The kernel's report by a judge without a defence; the rest of the evaluator is as always."""
-    with PreforkServer(warm=False, program=(str(MUTANT), mutation)) as mutant:
-        return evaluate(named("misbehaving", kernel).job, prefork=mutant)
+    return judged_by(mutation, named("misbehaving", kernel).job)
 
 
 @contextlib.contextmanager

@@ -7,21 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from evaluator.evaluate import evaluate
-from evaluator.judge.prefork import PreforkServer
 from evaluator.messages.report import Report, Verdict
 from evaluator.timing.pace import ALONE_ROUNDS
 from evaluator.timing.timing import Samples, Walls, may_hide_merging, summarise
+from tests.evaluator.judging import judged_by
 from tests.evaluator.kernel_files import named
 
 TUNED = Path(__file__).with_name("tuned_judge.py")
 MUTANT = Path(__file__).with_name("mutant_judge.py")
 CALLS, EMPTY_US, ROUNDS, RUNS = 16, 300.0, 8, 400
-
-
-def judged_by(program: Path, tuning: str, kernel: str) -> Report:
-    with PreforkServer(warm=False, program=(str(program), tuning)) as tuned:
-        return evaluate(named(*kernel.split("/")).job, prefork=tuned)
 
 
 def batches(times_us: list[float]) -> Walls:
@@ -69,10 +63,10 @@ def test_few_rounds_are_not_enough_to_miss_a_reference_that_was_slowed(scatter: 
     assert sum(missed) / RUNS > 0.02
 
 
-def judged_by_batches(judge: Path, how: str) -> Report:
+def judged_by_batches(variation: str) -> Report:
     """Judge the all-reduce until no noise has its single calls decide."""
     for _ in range(5):
-        report = judged_by(judge, how, "honest/all_reduce")
+        report = judged_by(variation, named("honest", "all_reduce").job)
         if "superbatch_suspect" not in report.flags:
             return report
     return report
@@ -80,7 +74,7 @@ def judged_by_batches(judge: Path, how: str) -> Report:
 
 @pytest.mark.alone
 def test_rounds_alone_that_leave_it_open_are_followed_by_as_many_as_before() -> None:
-    report = judged_by_batches(TUNED, "disturbed")
+    report = judged_by_batches("disturbed")
     assert report.verdict is Verdict.OK
     assert "reference_disturbed" in report.flags
     assert report.timing is not None
@@ -92,7 +86,7 @@ def test_rounds_alone_that_leave_it_open_are_followed_by_as_many_as_before() -> 
 def test_without_rounds_alone_or_by_few_of_them_a_slowed_reference_is_a_speedup(
     mutation: str,
 ) -> None:
-    report = judged_by_batches(MUTANT, mutation)
+    report = judged_by_batches(mutation)
     assert report.timing is not None
     assert "reference_disturbed" not in report.flags
     assert report.timing.speedup > 3
@@ -100,7 +94,7 @@ def test_without_rounds_alone_or_by_few_of_them_a_slowed_reference_is_a_speedup(
 
 @pytest.mark.alone
 def test_slow_single_calls_of_the_reference_do_not_hide_merged_ones() -> None:
-    report = judged_by(TUNED, "disturbed_singles", "misbehaving/slow_one_by_one")
+    report = judged_by("disturbed_singles", named("misbehaving", "slow_one_by_one").job)
     assert {"superbatch_suspect", "reference_disturbed"} <= set(report.flags)
     assert report.timing is not None
     assert report.timing.speedup_low < 1

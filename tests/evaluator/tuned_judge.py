@@ -33,10 +33,14 @@ if TYPE_CHECKING:
 UNFREED_BYTES = 256 << 20
 
 
-def hurried() -> None:
-    """Warms up and times less, for kernels whose times nobody reads; makes nothing for a next run
-    that may not come."""
+def unprepared() -> None:
+    """Makes nothing for a next run that may not come."""
     process.PREPARE_AFTER_S = 3600.0
+
+
+def hurried() -> None:
+    """Warms up and times less, for kernels whose times nobody reads."""
+    unprepared()
     pace.WARMUP_CALLS = 32
     pace.TIMED_CALLS = 64
     pace.PACES[Device.CPU] = replace(pace.PACES[Device.CPU], least_batches=1)
@@ -46,6 +50,7 @@ def hurried() -> None:
 
 def sharing() -> None:
     """Leaves the other processor to the test beside it: most kernels never need the reference."""
+    unprepared()
     pool.has_idle_core = lambda: False
 
 
@@ -99,8 +104,8 @@ def impatient() -> None:
 
 def unhurried() -> None:
     """Has the next submission's sandbox early, and keeps it."""
-    process.PREPARE_AFTER_S = 0.1
     sharing()
+    process.PREPARE_AFTER_S = 0.1
 
 
 def spacious() -> None:
@@ -231,6 +236,7 @@ def _with_cores(job: Job) -> Host:
 TUNINGS = {
     f.__name__: f
     for f in (
+        unprepared,
         hurried,
         sharing,
         watchful,

@@ -44,7 +44,7 @@ def test_pages_show_every_figure_and_lead_to_its_numbers(
         assert len(SHOWN.findall(page)) == len(TABLE.findall(page)) > 0
         addresses = zip(SHOWN.findall(page), TABLE.findall(page), strict=True)
         found |= {known: unescape(address) for (_, known), address in addresses}
-    assert set(found) >= set(FIGURES) - {"hardware-limits", "speedup-by-ranks"}
+    assert set(found) >= set(FIGURES) - {"hardware-limits", "speedup-by-ranks", "both-profiles"}
     for name, address in found.items():
         page = text_of(client, address)
         assert NOTHING not in page, name

@@ -10,8 +10,9 @@ import pytest
 from django.core.management import CommandError, call_command
 from django.test import Client
 
-from evaluator.messages.job import Backend, Job, Placement
+from evaluator.messages.job import Backend, Job
 from leaderboard.models import Kernel, Problem, Run, Submission
+from leaderboard.models.model_names import HOUSE
 from leaderboard.runs import house_kernels, imported_reports
 from tests.leaderboard import factory
 from tests.leaderboard.running import unsaved
@@ -56,9 +57,7 @@ def test_reports_in_many_files_are_of_that_submission(problem: Problem, tmp_path
     _import(tmp_path / "c.jsonl", later)
     assert Submission.objects.get().trust == "verified"
     assert Run.objects.count() == 2
-    assert set(Run.objects.values_list("kernel__submission__model__slug", flat=True)) == {
-        house_kernels.HOUSE
-    }
+    assert set(Run.objects.values_list("kernel__submission__model__slug", flat=True)) == {HOUSE}
 
 
 def test_a_report_of_another_source_is_refused(problem: Problem, tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ import pytest
 import problems
 from problems import checks, health
 from problems.__main__ import main
-from problems.catalogue import catalogue, stored
+from problems.catalogue import SHORT_PATH, catalogue, short, stored
 
 
 def test_the_folders_are_categories_and_numbers_are_unique() -> None:
@@ -44,6 +44,7 @@ def test_listing_names_loads_no_torch() -> None:
 def test_the_exported_document_is_fresh() -> None:
     """Mend it with `python -m problems export`."""
     assert stored() == catalogue()
+    assert SHORT_PATH.read_text() == short(stored())
 
 
 def test_the_command_line_lists_and_refuses(capsys: pytest.CaptureFixture[str]) -> None:

@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from evaluator.generate.feedback import EVIDENCE_CHARS, LOG_CHARS, feedback
+from evaluator.messages.job import Job, Placement
 from evaluator.messages.profile import (
     EventKind,
     Evidence,
@@ -127,6 +128,14 @@ def test_a_right_kernel_hears_its_speed_bound_and_profile() -> None:
     assert "80 us" in found.profile
     assert "nccl (trace)" in found.profile
     assert "\x1b" not in found.profile
+
+
+def test_what_was_checked_on_one_device_hears_that_nothing_is_timed() -> None:
+    job = Job(problem="allreduce", source="", placement=Placement.SHARED)
+    found = feedback(replace(_ok(), timing=None, setting=job.setting))
+    assert found.is_right
+    assert not found.is_fast
+    assert "all ranks share a device, so nothing is timed" in found.text
 
 
 def test_a_wrong_kernel_hears_where_and_by_how_much() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 
 import pytest
 
@@ -11,7 +12,7 @@ from evaluator.evaluate import Cancelled
 from evaluator.generate import judging
 from evaluator.generate.judging import LocalJudge, Practice
 from evaluator.messages.faults import DirtyHost, EvaluatorError
-from evaluator.messages.job import Backend, Device, Dtype, Job
+from evaluator.messages.job import Backend, Device, Dtype, Job, Placement
 from evaluator.messages.report import Report
 from tests.evaluator.generate.test_feedback import FAILED
 
@@ -55,6 +56,14 @@ def test_our_own_faults_are_tried_again(monkeypatch: pytest.MonkeyPatch) -> None
         found, _ = judge.judge(PRACTICE, "a kernel")
     assert found.verdict == "runtime_error"
     assert [job.source for job in jobs] == ["a kernel"] * 3
+
+
+def test_ranks_are_placed_as_the_run_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    jobs = _failing(monkeypatch)
+    with _judge() as judge:
+        for placement in Placement:
+            judge.judge(replace(PRACTICE, placement=placement), "a kernel")
+    assert [job.placement for job in jobs] == list(Placement)
 
 
 def test_they_are_not_tried_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:

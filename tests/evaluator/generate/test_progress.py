@@ -35,6 +35,14 @@ def test_the_line_counts_done_right_fast_spent_and_the_time_left() -> None:
     assert line.endswith(" left")
 
 
+def test_what_is_not_timed_is_not_called_slow() -> None:
+    own = plan("--backend", "triton")  # on processors
+    board = _board(own, io.StringIO())
+    board.add(_outcome(right=True))
+    assert board.line().startswith("1/4 attempts, 1 right, 12,345 tokens")
+    assert "faster" not in summary(own, board.outcomes, Spend())
+
+
 def test_what_an_earlier_session_did_says_nothing_of_the_time_left() -> None:
     board = _board(PLAN, io.StringIO())
     board.add(_outcome(), is_earlier=True)

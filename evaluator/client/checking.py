@@ -1,0 +1,210 @@
+"""Says of a kernel, without a site, what would be refused, what would fail, and what its hosts
+need."""
+
+from __future__ import annotations
+
+import ast
+import re
+import sys
+from pathlib import PurePosixPath
+from typing import NamedTuple
+
+from .catalogue import BACKENDS, CPU_BACKENDS, Parameter, Problem, problem_called
+from .failures import Misused
+from .sources import MAX_SOURCE_BYTES, Member, Named, named
+
+ENTRY = "solution"
+USUAL_RANKS = 4  # on GPUs, where nobody says another number
+REFUSED, FAILS, NOTE = "refused", "fails", "note"
+
+
+class Finding(NamedTuple):
+    """Says one thing of a kernel: that the site would refuse it, that it would fail, or a note."""
+
+    kind: str
+    text: str
+
+
+class Setting(NamedTuple):
+    """Holds what a kernel is to be judged on; None leaves it to the site."""
+
+    problem: str | None = None
+    backend: str | None = None
+    device: str | None = None
+    world_size: int | None = None
+    size: str | None = None
+    dtype: str | None = None
+    placement: str | None = None
+
+
+class Checked(NamedTuple):
+    """Holds what is known of a file. `needs` is None where it could not be found out."""
+
+    path: str
+    problem: str | None
+    backend: str | None
+    device: str | None
+    needs: list[str] | None
+    findings: list[Finding]
+
+    @property
+    def is_fine(self) -> bool:
+        """Return whether nothing speaks against it."""
+        return all(each.kind == NOTE for each in self.findings)
+
+
+class _Known(NamedTuple):
+    problem: Problem | None
+    backend: str | None
+    device: str
+
+
+def checked(member: Member, wanted: Setting, *, is_alone: bool) -> Checked:
+    """Return what is found of a file; `is_alone` where it is handed in as one source."""
+    known, findings = _known(member.path, wanted)
+    source, more = _text(member.data)
+    findings += [*more, *_setting_findings(known, wanted)]
+    needs: list[str] | None = None
+    if source is not None:
+        findings += _entry_findings(source, known.problem, is_alone=is_alone)
+        needs, more = _needs(source, known, wanted)
+        findings += more
+    name = known.problem.folder if known.problem else None
+    device = known.device if known.backend else None
+    return Checked(str(member.path), name, known.backend, device, needs, findings)
+
+
+def _known(path: PurePosixPath, wanted: Setting) -> tuple[_Known, list[Finding]]:
+    """Return what a file's name and the caller say of a kernel."""
+    said = named(path)
+    problem, findings = _problem(path, said, wanted)
+    backend = wanted.backend or (said.backend if said else None)
+    if backend is None:
+        findings.append(Finding(REFUSED, f"no backend is named; there are {', '.join(BACKENDS)}"))
+    device = wanted.device or ("cpu" if backend in CPU_BACKENDS else "cuda")
+    return _Known(problem, backend, device), findings
+
+
+def _problem(
+    path: PurePosixPath, said: Named | None, wanted: Setting
+) -> tuple[Problem | None, list[Finding]]:
+    name = wanted.problem or (said.problem if said else "")
+    if not name:
+        shown = f"{path.name} is not called <number>_<slug>_<backend>.py; --problem names it"
+        return None, [Finding(REFUSED, shown)]
+    try:
+        return problem_called(name), []
+    except Misused as error:
+        if said and said.is_of_tree:
+            return None, [Finding(NOTE, f"{name} may be an older name, which the site knows")]
+        return None, [Finding(REFUSED, f"{error.message} {error.fix}")]
+
+
+def _text(data: bytes) -> tuple[str | None, list[Finding]]:
+    if len(data) > MAX_SOURCE_BYTES:
+        return None, [Finding(REFUSED, f"it is larger than {MAX_SOURCE_BYTES >> 10} KiB")]
+    try:
+        text = data.decode()
+    except UnicodeDecodeError as error:
+        return None, [Finding(REFUSED, f"it is not UTF-8 (byte {error.start})")]
+    if "\0" in text:
+        return None, [Finding(REFUSED, "it holds a NUL byte")]
+    return text, []
+
+
+def has_entry(source: str) -> bool:
+    """Return whether a source defines `solution`; of one that does not parse, whether it names
+    it."""
+    try:
+        tree = ast.parse(source)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return re.search(rf"\b{ENTRY}\b", source) is not None
+    return any(_binds_entry(node) for node in ast.walk(tree))
+
+
+def _binds_entry(node: ast.AST) -> bool:
+    if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+        return node.name == ENTRY
+    if isinstance(node, ast.Name):
+        return node.id == ENTRY and isinstance(node.ctx, ast.Store)
+    return isinstance(node, ast.alias) and (node.asname or node.name) in (ENTRY, "*")
+
+
+def _entry_findings(source: str, problem: Problem | None, *, is_alone: bool) -> list[Finding]:
+    if not has_entry(source):
+        kind = REFUSED if is_alone else FAILS
+        return [Finding(kind, f"it never defines `{ENTRY}`")]
+    try:
+        body = ast.parse(source).body
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        return [Finding(FAILS, f"it does not parse: {error}")]
+    defined = [each for each in body if isinstance(each, ast.FunctionDef) and each.name == ENTRY]
+    if not defined or problem is None:
+        return []
+    return signature_findings(defined[-1].args, problem.parameters)
+
+
+def signature_findings(arguments: ast.arguments, expected: tuple[Parameter, ...]) -> list[Finding]:
+    """Return what is wrong with the arguments of `solution`, which is called by position."""
+    own = [*arguments.posonlyargs, *arguments.args]
+    given = ", ".join(each.name for each in expected)
+    found = []
+    if len(own) < len(expected) and arguments.vararg is None:
+        found.append(f"{ENTRY} takes {len(own)} arguments, and is given {len(expected)}: {given}")
+    needed = own[: len(own) - len(arguments.defaults)]
+    if len(needed) > len(expected):
+        found.append(
+            f"{ENTRY} needs {len(needed)} arguments, and is given {len(expected)}: {given}"
+        )
+    alone = zip(arguments.kwonlyargs, arguments.kw_defaults)
+    found += [f"{ENTRY} needs {each.arg} by name" for each, default in alone if default is None]
+    return [Finding(FAILS, text) for text in found]
+
+
+def _setting_findings(known: _Known, wanted: Setting) -> list[Finding]:
+    problem, backend = known.problem, known.backend
+    found = []
+    if problem is not None:
+        asked = (
+            ("world_size", wanted.world_size, problem.world_sizes),
+            ("size", wanted.size, problem.sizes),
+            ("dtype", wanted.dtype, problem.dtypes),
+        )
+        found += [
+            f"{name} {value} is none of {', '.join(map(str, allowed))}"
+            for name, value, allowed in asked
+            if value is not None and value not in allowed
+        ]
+    if backend is not None and known.device == "cpu" and backend not in CPU_BACKENDS:
+        found.append(f"{backend} kernels are judged on GPUs")
+    return [Finding(REFUSED, text) for text in found]
+
+
+def _needs(source: str, known: _Known, wanted: Setting) -> tuple[list[str] | None, list[Finding]]:
+    """Return in words what its hosts must have, derived as the site does it, and what speaks
+    against it."""
+    if known.backend is None:
+        return None, []
+    if sys.version_info < (3, 11):
+        return None, [Finding(NOTE, "what its hosts need is told by Python 3.11 or newer")]
+    from ..messages.job import Backend, Placement
+    from ..messages.needs import BETWEEN_GPUS, beyond_processors, fixed_ranks, needs
+
+    if known.device == "cpu":
+        lacking = beyond_processors(source)
+        return [], [Finding(FAILS, f"it needs {lacking}: say --device cuda")] if lacking else []
+    backend, problem = Backend(known.backend), known.problem
+    placement = Placement(wanted.placement or "full")
+    fixed = fixed_ranks(source) if backend is Backend.PARALLELKITTENS else frozenset()
+    found = needs(
+        source,
+        backend,
+        world_size=wanted.world_size or (min(fixed) if len(fixed) == 1 else USUAL_RANKS),
+        peer_access=problem is None or problem.peer_access,
+        multicast=problem is not None and problem.multicast,
+        placement=placement,
+    )
+    beyond = found & BETWEEN_GPUS if placement is Placement.SHARED else frozenset()
+    names = ", ".join(sorted(each.label for each in beyond))
+    shared = [Finding(NOTE, f"no host has it where ranks share a GPU: {names}")] if beyond else []
+    return sorted(each.label for each in found), shared

@@ -1,0 +1,158 @@
+"""Reads kernels from files, folders and archives, by the names that the site reads too."""
+
+from __future__ import annotations
+
+import io
+import re
+import tarfile
+import zipfile
+import zlib
+from collections.abc import Iterator
+from pathlib import Path, PurePosixPath
+from typing import NamedTuple
+
+from .catalogue import BACKENDS
+from .failures import Misused
+
+MAX_SOURCE_BYTES = 256 << 10
+MAX_FILES = 5000
+MAX_TOTAL_BYTES = 32 << 20
+MANIFEST = "manifest.json"
+_BACKEND = "|".join([*BACKENDS, "pk"])
+_FILE = re.compile(
+    rf"(?:(?P<number>\d{{1,4}})_)?(?P<slug>[a-z]\w*?)(?:_(?P<backend>{_BACKEND}))?\.py", re.ASCII
+)
+_STEP = re.compile(rf"step_(?P<step>\d{{1,5}})_(?P<backend>{_BACKEND})\.py", re.ASCII)
+_PROBLEM = re.compile(r"(?P<number>\d{1,4})_(?P<slug>[a-z]\w*)", re.ASCII)
+_TREE = re.compile(rf"solutions_(?P<backend>{_BACKEND})(?:_.+)?", re.ASCII)
+# What `pkb-attempts/1` has beside kernels.
+_OF_ATTEMPTS = ("attempts.jsonl", "transcripts", "prompts")
+
+_BROKEN = (zipfile.BadZipFile, tarfile.TarError, zlib.error, OSError, EOFError, RuntimeError)
+
+
+class Named(NamedTuple):
+    """Holds what a path says of a kernel. `is_of_tree` where a folder of PKB's generator lies
+    around it, in which older numbers and names are understood."""
+
+    number: str | None
+    slug: str
+    backend: str | None
+    is_of_tree: bool = False
+
+    @property
+    def problem(self) -> str:
+        """Return number and name as the file has them."""
+        return self.slug if self.number is None else f"{self.number}_{self.slug}"
+
+
+class Member(NamedTuple):
+    """Holds a file: its path below what was named, and its bytes."""
+
+    path: PurePosixPath
+    data: bytes
+
+
+def named(path: PurePosixPath) -> Named | None:
+    """Return what a path says of a kernel; None where it is called as no kernel is."""
+    tree, step = _around(path, _TREE), _STEP.fullmatch(path.name)
+    name = _around(path, _PROBLEM) if step else _FILE.fullmatch(path.name)
+    if name is None:
+        return None
+    backend = (step or name)["backend"] or (tree["backend"] if tree else None)
+    number = str(int(name["number"])) if name["number"] else None
+    return Named(number, name["slug"], backend_called(backend), tree is not None)
+
+
+def backend_called(name: str | None) -> str | None:
+    """Return the backend of a published name: `pk` is parallelkittens."""
+    return "parallelkittens" if name == "pk" else name
+
+
+def _around(path: PurePosixPath, name: re.Pattern[str]) -> re.Match[str] | None:
+    """Return the innermost folder around a file that is called so."""
+    found = [match for part in path.parts[:-1] if (match := name.fullmatch(part))]
+    return found[-1] if found else None
+
+
+def is_archive(path: Path) -> bool:
+    """Return whether a file is to be sent as it is: a zip or a tar.gz."""
+    return path.name.endswith((".zip", ".tar.gz", ".tgz"))
+
+
+def members(path: Path) -> list[Member]:
+    """Return the kernels of a file, a folder or an archive. Raises Misused."""
+    if path.is_dir():
+        found = folder_members(path)
+    elif is_archive(path):
+        found = list(_archive_members(path))
+    else:
+        found = [Member(PurePosixPath(path.name), read(path))]
+    return [member for member in found if member.path.suffix == ".py"]
+
+
+def read(path: Path, most: int = MAX_TOTAL_BYTES) -> bytes:
+    """Return a file's bytes. Raises Misused where it is larger than `most`, or OSError."""
+    with path.open("rb") as file:
+        data = file.read(most + 1)
+    if len(data) > most:
+        raise Misused(f"{path} is larger than {most >> 10} KiB.")
+    return data
+
+
+def folder_members(folder: Path) -> list[Member]:
+    """Return the kernels below a folder, and of a folder of attempts all that belongs to its
+    format. Paths begin with the folder's own name, which may say the model.
+
+    Nothing else is read: logs beside kernels may hold keys. Raises Misused.
+    """
+    folder = folder.resolve()
+    manifest = folder / MANIFEST
+    is_attempts = manifest.is_file() and b'"pkb-attempts/' in read(manifest)
+    found, total = [], 0
+    for path in sorted(folder.rglob("*")):
+        below = path.relative_to(folder)
+        belongs = path.suffix == ".py" or (is_attempts and _is_of_attempts(below))
+        if not belongs or not path.is_file() or any(part[0] == "." for part in below.parts):
+            continue
+        if path.is_symlink():
+            raise Misused(f"{path} is a link.", "Put the file itself there.")
+        found.append(Member(PurePosixPath(path.relative_to(folder.parent).as_posix()), read(path)))
+        total += len(found[-1].data)
+        if total > MAX_TOTAL_BYTES or len(found) > MAX_FILES:
+            most = f"{MAX_FILES} files and {MAX_TOTAL_BYTES >> 20} MiB"
+            raise Misused(f"{folder} has more than {most}.", "Hand it in in parts.")
+    if not found:
+        raise Misused(f"{folder} has no kernel.", "Kernels are called 1_allreduce_cuda.py.")
+    return found
+
+
+def _is_of_attempts(below: Path) -> bool:
+    return below.parts[0] in _OF_ATTEMPTS or below == Path(MANIFEST)
+
+
+def _archive_members(path: Path) -> Iterator[Member]:
+    packed = io.BytesIO(read(path))
+    try:
+        if path.suffix == ".zip":
+            yield from _of_zip(packed)
+        else:
+            yield from _of_tar(packed)
+    except _BROKEN as error:
+        raise Misused(f"{path} is damaged: {error}.") from None
+
+
+def _of_zip(packed: io.BytesIO) -> Iterator[Member]:
+    with zipfile.ZipFile(packed) as archive:
+        for entry in archive.infolist():
+            if not entry.is_dir():
+                with archive.open(entry) as file:
+                    yield Member(PurePosixPath(entry.filename), file.read(MAX_SOURCE_BYTES + 1))
+
+
+def _of_tar(packed: io.BytesIO) -> Iterator[Member]:
+    with tarfile.open(fileobj=packed, mode="r:gz") as archive:
+        for entry in archive:
+            file = archive.extractfile(entry) if entry.isreg() else None
+            if file:
+                yield Member(PurePosixPath(entry.name), file.read(MAX_SOURCE_BYTES + 1))

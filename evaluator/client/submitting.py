@@ -1,0 +1,138 @@
+"""Checks kernels and hands them in: a file, a folder or an archive. Sent twice, they are one
+submission."""
+
+from __future__ import annotations
+
+import json
+from argparse import Namespace
+from pathlib import Path, PurePosixPath
+from typing import Any, NamedTuple
+
+from . import packing, sources
+from .catalogue import problem_called
+from .checking import Checked, Setting, checked
+from .console import say, say_json
+from .credentials import site_called
+from .failures import OK, WRONG_VERDICT, Misused
+from .watching import watch_all
+
+ADDRESS = "/api/v1/submissions"
+FIELDS = (
+    *("model", "vendor", "harness", "visibility", "link", "notes"),
+    *("step_budget", "cost_usd", "attempt"),
+    *("device", "hardware", "world_size", "size", "dtype", "profile", "placement"),
+)
+
+
+OF_ONE = ("problem", "backend", "step")
+
+
+def check(arguments: Namespace) -> int:
+    """Say of each kernel what speaks against it and what its hosts need; no site is asked."""
+    wanted = Setting(**{name: getattr(arguments, name) for name in Setting._fields})
+    found: list[Checked] = []
+    for path in arguments.paths:
+        of_path = sources.members(path)
+        is_alone = path.is_file() and not sources.is_archive(path)
+        found += [checked(member, wanted, is_alone=is_alone) for member in of_path]
+        if not of_path:
+            raise Misused(f"{path} has no kernel.", "Kernels are called 1_allreduce_cuda.py.")
+    if arguments.json:
+        say_json([_record(one) for one in found])
+    else:
+        for one in found:
+            _say(one)
+    return OK if all(one.is_fine for one in found) else WRONG_VERDICT
+
+
+def _record(one: Checked) -> dict[str, Any]:
+    return {
+        **one._asdict(),
+        "findings": [each._asdict() for each in one.findings],
+        "is_fine": one.is_fine,
+    }
+
+
+def _say(one: Checked) -> None:
+    known = [text for text in (one.problem, one.backend, one.device) if text]
+    say(f"{one.path}: {', '.join(known)}")
+    for each in one.findings:
+        say(f"  {each.kind:8} {each.text}")
+    if one.needs:
+        say(f"  needs    {', '.join(one.needs)}")
+    if one.is_fine:
+        say("  fine")
+
+
+class _Request(NamedTuple):
+    """Holds what is posted. Two with the same digest are the same."""
+
+    body: bytes
+    content_type: str
+    digest: str
+
+
+def submit(arguments: Namespace) -> int:
+    """Hand kernels in, and with `--wait` follow their runs."""
+    site = site_called(arguments.site)
+    if site.token is None:
+        raise Misused("There is no token.", f"pkb login {site.url}, or PKB_TOKEN.")
+    path = arguments.path
+    is_one = not path.is_dir() and not sources.is_archive(path)
+    made = _of_source(path, arguments) if is_one else _of_archive(path, arguments)
+    headers = {"Content-Type": made.content_type, "Idempotency-Key": arguments.key or made.digest}
+    answer = dict(site.post(ADDRESS, made.body, headers, is_patient=True).json())
+    if not arguments.json:
+        _say_accepted(answer)
+    elif not arguments.wait:
+        say_json(answer)
+    if not arguments.wait:
+        return OK
+    return watch_all(site, [run["id"] for run in answer["runs"]], as_json=arguments.json)
+
+
+def _say_accepted(answer: dict[str, Any]) -> None:
+    say(f"submission {answer['submission']}  {answer['url']}")
+    for run in answer["runs"]:
+        say(f"  run {run['id']}  {run['problem']}")
+    for run, why in answer.get("waiting", {}).items():
+        say(f"  run {run} waits: {why}")
+
+
+def _of_source(path: Path, arguments: Namespace) -> _Request:
+    """Return the request that hands in one file. Raises Misused."""
+    said = sources.named(PurePosixPath(path.name))
+    problem, backend = arguments.problem, arguments.backend
+    if said is not None and said.number is not None:
+        problem = problem or problem_called(said.problem).slug
+        backend = backend or said.backend
+    if problem is None or backend is None:
+        fix = "Give --problem and --backend, or call it 1_allreduce_cuda.py."
+        raise Misused(f"{path.name} does not say its problem and its backend.", fix)
+    try:
+        source = sources.read(path, sources.MAX_SOURCE_BYTES).decode()
+    except UnicodeDecodeError as error:
+        raise Misused(f"{path} is not UTF-8 (byte {error.start}).", "Save it as UTF-8.") from None
+    fields = {**_fields(arguments), "problem": problem, "backend": backend, "source": source}
+    if arguments.step is not None:
+        fields["step"] = arguments.step
+    return _Request(json.dumps(fields).encode(), "application/json", packing.digest_of(fields))
+
+
+def _of_archive(path: Path, arguments: Namespace) -> _Request:
+    """Return the request that hands in a folder or an archive. Raises Misused."""
+    fields = _fields(arguments)
+    if any(value is not None for value in map(vars(arguments).get, OF_ONE)):
+        raise Misused(f"{', '.join(OF_ONE)} are of one file.", "Names of files say them here.")
+    if path.is_dir():
+        members = sources.folder_members(path)
+        archive = packing.packed({str(member.path): member.data for member in members})
+    else:
+        archive = sources.read(path)
+    body, kind = packing.form(fields, archive)
+    return _Request(body, kind, packing.digest_of(fields, archive))
+
+
+def _fields(arguments: Namespace) -> dict[str, Any]:
+    given = {name: getattr(arguments, name) for name in FIELDS}
+    return {name: value for name, value in given.items() if value is not None}

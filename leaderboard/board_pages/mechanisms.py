@@ -1,0 +1,142 @@
+"""Shows by which mechanisms right kernels move their bytes: how often, how fast, where, whose."""
+
+from __future__ import annotations
+
+import statistics
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+from django.http import HttpRequest
+from django.utils.safestring import SafeString
+
+from leaderboard.delivery import cells
+from leaderboard.delivery.pages import Crumb, Page, Table, canonical_query, public_page
+from leaderboard.kit.links import url
+from leaderboard.metrics.mechanisms import mechanism_name
+from leaderboard.read_model import boards
+from leaderboard.read_model.boards import Cell, Entry
+from leaderboard.read_model.filters import SETTING_FILTERS, said, setting_filters
+from leaderboard.read_model.scopes import scope
+
+PARAMETERS = (*SETTING_FILTERS,)
+COLUMNS = (
+    *("submission", "model", "harness", "problem", "category", "mechanisms", "nccl"),
+    *("speedup", "speedup_low", "run"),
+)
+
+
+class Right(NamedTuple):
+    """Holds a submission's best kernel of a problem that it solved."""
+
+    entry: Entry
+    cell: Cell
+
+
+class Part(NamedTuple):
+    """Holds a number of kernels with the address of their rows of the matrix; empty where there
+    are none."""
+
+    kernels: int
+    url: str
+
+
+@public_page(*PARAMETERS)
+def mechanisms(request: HttpRequest) -> Page:
+    setting, controls = setting_filters(request, boards.known_settings())
+    found = scope(request, ranks=setting.world_size if setting else None)
+    entries = boards.judged(setting, found.scored, ahead=("cells",)) if setting else []
+    right = right_kernels(entries)
+    tags = tags_of(right)
+    where = canonical_query(request, PARAMETERS)
+    records = [record_of(one) for one in right]
+    return Page(
+        template="mechanisms.html",
+        section="board",
+        context={
+            "page_url": url("mechanisms"),
+            "filters": controls,
+            "said": f"{said(len(right), 'right kernel')} · {setting}" if setting else "",
+            "is_timed": setting is not None and setting.is_timed,
+            "names": [mechanism_name(tag) for tag in tags],
+            "rows": [
+                {"name": mechanism_name(tag), "cells": cells.joined(_cells(right, tag))}
+                for tag in tags
+            ],
+            "unknown": sum(not one.cell.mechanisms for one in right),
+            "categories": list(_by_category(right, tags, found.titles, where)),
+            "submissions": list(_by_submission(right, tags)),
+        },
+        data={"setting": setting and vars(setting), "kernels": records},
+        table=Table.of(COLUMNS, records),
+        crumbs=(Crumb(text="Leaderboard", url=url("board")), Crumb(text="Mechanisms")),
+    )
+
+
+def right_kernels(entries: Iterable[Entry]) -> list[Right]:
+    """Return the best right kernel of each submission and problem, baselines left out."""
+    own = [entry for entry in entries if not entry.baseline]
+    return [Right(entry, cell) for entry in own for cell in entry.cells if cell.correct]
+
+
+def tags_of(right: Iterable[Right]) -> list[str]:
+    """Return the mechanisms that occur, the commonest first."""
+    counts = Counter(tag for one in right for tag in one.cell.mechanisms)
+    return [tag for tag, _ in sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))]
+
+
+def _cells(right: Sequence[Right], tag: str) -> Iterator[SafeString]:
+    own = [one.cell for one in right if tag in one.cell.mechanisms]
+    yield cells.count_cell(len(own))
+    yield cells.share_cell(len(own) / len(right))
+    yield cells.count_cell(len({cell.problem for cell in own}))
+    timed = [cell for cell in own if cell.best_speedup is not None]
+    if timed:
+        yield cells.ratio_cell(statistics.median(cell.best_speedup or 0.0 for cell in timed))
+        yield cells.share_cell(sum((cell.best_low or 0.0) > 1 for cell in timed) / len(timed))
+
+
+def _by_category(
+    right: Sequence[Right], tags: Sequence[str], titles: dict[str, str], where: str
+) -> Iterator[dict[str, object]]:
+    """Yield the categories with right kernels; each number leads to those kernels."""
+    tail = f"&{where}" if where else ""
+    for slug, title in titles.items():
+        own = [one.cell for one in right if one.cell.category == slug]
+        counts = Counter(tag for cell in own for tag in cell.mechanisms)
+        if own:
+            yield {
+                "title": title,
+                "url": url("category", slug),
+                "right": len(own),
+                "parts": [
+                    Part(counts[tag], f"{url('matrix')}?category={slug}&mechanism={tag}{tail}")
+                    for tag in tags
+                ],
+            }
+
+
+def _by_submission(right: Sequence[Right], tags: Sequence[str]) -> Iterator[dict[str, object]]:
+    """Yield each submission with how many of its right kernels use what."""
+    groups: dict[int | None, list[Right]] = {}
+    for one in right:
+        groups.setdefault(one.entry.submission, []).append(one)
+    for own in groups.values():
+        entry = own[0].entry
+        counts = Counter(tag for one in own for tag in one.cell.mechanisms)
+        yield {
+            "model": entry.model,
+            "named": ", ".join((entry.harness, *entry.backends, f"no. {entry.submission}")),
+            "url": entry.url,
+            "cells": cells.joined(
+                [cells.count_cell(len(own)), *(cells.count_cell(counts[tag]) for tag in tags)]
+            ),
+        }
+
+
+def record_of(one: Right) -> dict[str, object]:
+    """Return a row of the twins."""
+    entry, cell = one
+    whose = (entry.submission, entry.model, entry.harness, cell.problem, cell.category)
+    how = (" ".join(cell.mechanisms), cell.nccl, cell.best_speedup, cell.best_low, cell.run)
+    return dict(zip(COLUMNS, (*whose, *how), strict=True))

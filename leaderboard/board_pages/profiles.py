@@ -1,0 +1,162 @@
+"""Shows PKB's own check beside hidden inputs: what passes the one, and fails the other, and why."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from django.http import HttpRequest
+
+from leaderboard.charts import profiles as charts
+from leaderboard.charts.profiles import Counts
+from leaderboard.delivery import cells
+from leaderboard.delivery.pages import Crumb, Page, Table, canonical_query, public_page
+from leaderboard.figures.frame import Drawn, figure, framed
+from leaderboard.kit.links import url
+from leaderboard.metrics.verdicts import state, verdict_words, words
+from leaderboard.models import Problem
+from leaderboard.read_model import boards
+from leaderboard.read_model.both_profiles import Beside, Outcome, beside, settings_of_both
+from leaderboard.read_model.filters import SETTING_FILTERS, setting_filters
+
+# The profile is what the page compares.
+PARAMETERS = tuple(name for name in SETTING_FILTERS if name != "profile")
+OUTCOME = ("verdict", "cause", "run")
+COLUMNS = (
+    *("submission", "model", "harness", "problem"),
+    *(f"{profile}_{name}" for profile in ("upstream", "hardened") for name in OUTCOME),
+)
+
+
+@public_page(*PARAMETERS)
+def profiles(request: HttpRequest) -> Page:
+    setting, controls = setting_filters(request, settings_of_both(boards.known_settings()))
+    found = beside(setting) if setting else []
+    titles = dict(Problem.objects.values_list("number", "title"))
+    is_timed = setting is None or setting.is_timed
+    records = [record for one in found for record in records_of(one)]
+    return Page(
+        template="profiles.html",
+        section="board",
+        context={
+            "page_url": url("profiles"),
+            "filters": controls,
+            "said": str(setting.in_words("profile")) if setting else "",
+            "totals": totals_of(found),
+            "rows": [_row(one) for one in found],
+            "differing": list(_differing(found, titles, is_timed=is_timed)),
+            "figure": framed(both_profiles, canonical_query(request, PARAMETERS)),
+        },
+        data={"setting": setting and vars(setting), "problems": records},
+        table=Table.of(COLUMNS, records),
+        crumbs=(Crumb(text="Leaderboard", url=url("board")), Crumb(text="PKB's check beside ours")),
+    )
+
+
+@figure(
+    "both-profiles",
+    "PKB's check and hidden inputs",
+    "Problems judged under both, by submission and by what they pass.",
+    *PARAMETERS,
+)
+def both_profiles(request: HttpRequest) -> Drawn:
+    setting, _ = setting_filters(request, settings_of_both(boards.known_settings()))
+    counts = [counts_of(one) for one in beside(setting)] if setting else []
+    return Drawn(
+        spec=charts.both_profiles(counts),
+        table=Table(columns=("Submission", *Counts._fields[1:]), rows=counts),
+        crumbs=(
+            Crumb(text="Leaderboard", url=url("board")),
+            Crumb(text="PKB's check beside ours", url=url("profiles")),
+        ),
+        under=setting.in_words("profile") if setting else "",
+    )
+
+
+def counts_of(one: Beside) -> Counts:
+    return Counts(
+        f"{one.model} ({named(one)})",
+        *(
+            len(one.that_pass(upstream=upstream, hardened=hardened))
+            for upstream, hardened in ((True, True), (True, False), (False, True), (False, False))
+        ),
+    )
+
+
+def named(one: Beside) -> str:
+    """Return what distinguishes submissions of one model."""
+    return ", ".join((one.harness, *map(words, one.backends), f"no. {one.submission}"))
+
+
+def totals_of(found: Sequence[Beside]) -> dict[str, object]:
+    """Return how many problems were judged under both, pass PKB's check, and just one of both, with
+    the commonest reasons of those that fail hidden inputs alone."""
+    counts = [counts_of(one) for one in found]
+    reasons = Counter(
+        reason_of(judged.hardened)
+        for one in found
+        for judged in one.that_pass(upstream=True, hardened=False)
+    )
+    return {
+        "judged": sum(sum(one[1:]) for one in counts),
+        "upstream": sum(one.both + one.upstream_only for one in counts),
+        "upstream_only": sum(one.upstream_only for one in counts),
+        "hardened_only": sum(one.hardened_only for one in counts),
+        "reasons": reasons.most_common(),
+    }
+
+
+def reason_of(outcome: Outcome) -> str:
+    return words(outcome.cause or outcome.verdict)
+
+
+def _row(one: Beside) -> dict[str, object]:
+    counts = counts_of(one)
+    share = len(one.judged)
+    passing = (counts.both + counts.upstream_only, counts.both + counts.hardened_only)
+    made = [cells.count_cell(share), *(cells.share_cell(own / share) for own in passing)]
+    made += [cells.count_cell(own) for own in (counts.upstream_only, counts.hardened_only)]
+    return {
+        "model": one.model,
+        "named": named(one),
+        "url": url("submission", one.submission),
+        "cells": cells.joined(made),
+    }
+
+
+def _differing(
+    found: Sequence[Beside], titles: dict[int, str], *, is_timed: bool
+) -> Iterator[dict[str, object]]:
+    """Yield what passes one check only, by problem."""
+    for one in found:
+        for judged in one.judged:
+            if judged.upstream.correct != judged.hardened.correct:
+                yield {
+                    "number": judged.problem,
+                    "title": titles[judged.problem],
+                    "model": one.model,
+                    "named": named(one),
+                    "outcomes": [
+                        _told(outcome, is_timed=is_timed)
+                        for outcome in (judged.upstream, judged.hardened)
+                    ],
+                }
+
+
+def _told(outcome: Outcome, *, is_timed: bool) -> dict[str, str]:
+    return {
+        "words": verdict_words(outcome.verdict, is_timed=is_timed),
+        "state": state(outcome.verdict),
+        "cause": "" if outcome.correct or outcome.cause is None else words(outcome.cause),
+        "url": url("run", outcome.run),
+    }
+
+
+def records_of(one: Beside) -> Iterator[dict[str, object]]:
+    """Yield a row of the twins for each problem."""
+    for judged in one.judged:
+        whose = (one.submission, one.model, one.harness, judged.problem)
+        told = [
+            getattr(own, name) for own in (judged.upstream, judged.hardened) for name in OUTCOME
+        ]
+        yield dict(zip(COLUMNS, (*whose, *told), strict=True))

@@ -1,0 +1,55 @@
+"""Draw what passes PKB's own check beside what passes hidden inputs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from leaderboard.charts.drawing import COLOURS, Spec, height_px, labels
+
+BLUE, VERMILION, GREEN, *_, GREY = COLOURS
+
+
+class Counts(NamedTuple):
+    """Holds a row's problems by what they pass."""
+
+    name: str
+    both: int
+    upstream_only: int
+    hardened_only: int
+    neither: int
+
+
+PARTS = (
+    ("both", "right under both", GREEN),
+    ("upstream_only", "passes PKB's check only", VERMILION),
+    ("hardened_only", "passes hidden inputs only", BLUE),
+    ("neither", "fails both", GREY),
+)
+
+
+def both_profiles(rows: Sequence[Counts]) -> Spec:
+    """Draw the problems of each row as one bar, parted by the checks that they pass."""
+    names = labels([row.name for row in rows])
+    data = [
+        {
+            "type": "bar",
+            "orientation": "h",
+            "name": words,
+            "y": names,
+            "x": [getattr(row, field) for row in rows],
+            "marker": {"color": colour},
+            "hovertemplate": "%{y}: %{x} " + words,
+        }
+        for field, words, colour in PARTS
+    ]
+    return {
+        "data": data,
+        "layout": {
+            "barmode": "stack",
+            "xaxis": {"title": {"text": "problems judged under both"}},
+            "yaxis": {"autorange": "reversed", "automargin": True, "dtick": 1},
+            "height": height_px(len(rows)),
+            "legend": {"traceorder": "normal"},
+        },
+    }

@@ -1,0 +1,116 @@
+"""Read what PKB's own check (`upstream`) and hidden inputs (`hardened`) say of each problem."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+from evaluator.messages.job import Profile
+from leaderboard.metrics.tallies import Cell
+from leaderboard.models import LeaderboardRow, Run
+from leaderboard.models.choices import Harness
+from leaderboard.models.summaries import HARDENED
+from leaderboard.read_model.leaderboard_rows import cells_in
+from leaderboard.read_model.setting import Setting
+
+UPSTREAM = Profile.UPSTREAM.value
+OF_SUBMISSION = (
+    *("submission_id", "submission__model__name", "submission__model__slug"),
+    "submission__harness",
+)
+
+
+class Outcome(NamedTuple):
+    """Holds how the best attempt under one profile ended, or else the one that came furthest."""
+
+    correct: bool
+    verdict: str
+    cause: str | None
+    run: str
+
+
+class Judged(NamedTuple):
+    """Holds a problem under both profiles."""
+
+    problem: int
+    upstream: Outcome
+    hardened: Outcome
+
+    @property
+    def passes(self) -> tuple[bool, bool]:
+        """Return whether it is solved under `upstream`, and under `hardened`."""
+        return self.upstream.correct, self.hardened.correct
+
+
+@dataclass(frozen=True, kw_only=True)
+class Beside:
+    """Holds a submission with the problems that it was judged on under both profiles; `backends`
+    are those of its kernels, the commonest first."""
+
+    submission: int
+    model: str
+    slug: str
+    harness: str
+    backends: tuple[str, ...]
+    judged: tuple[Judged, ...]
+
+    def that_pass(self, *, upstream: bool, hardened: bool) -> list[Judged]:
+        """Return the problems that pass just so."""
+        return [one for one in self.judged if one.passes == (upstream, hardened)]
+
+
+def settings_of_both(known: Iterable[Setting]) -> list[Setting]:
+    """Return, of these settings, the hardened ones that have results under `upstream`, too."""
+    own = list(known)
+    also = {replace(one, profile=HARDENED) for one in own if one.profile == UPSTREAM}
+    return [one for one in own if one in also]
+
+
+def beside(setting: Setting) -> list[Beside]:
+    """Return models' submissions with their problems under both profiles, in a setting that is the
+    same but for the profile; two queries. Baselines and people's kernels are left out."""
+    where = {name: value for name, value in vars(setting).items() if name != "profile"}
+    rows = LeaderboardRow.objects.ranked().filter(**where, profile__in=(HARDENED, UPSTREAM))
+    rows = rows.filter(submission__model__is_baseline=False).order_by("submission_id")
+    rows = rows.exclude(submission__harness=Harness.HUMAN)
+    stored: dict[tuple[int, str, str, str], dict[str, str]] = defaultdict(dict)
+    for *whose, profile, cells in rows.values_list(*OF_SUBMISSION, "profile", "cells"):
+        number, model, slug, harness = whose
+        stored[number, model, slug, harness][profile] = cells
+    pairs = {whose: list(_pairs(own)) for whose, own in stored.items() if len(own) == 2}
+    causes = _causes(cell.run for own in pairs.values() for pair in own for cell in pair)
+    return [
+        Beside(
+            submission=number,
+            model=model,
+            slug=slug,
+            harness=harness,
+            backends=tuple(
+                name for name, _ in Counter(ours.backend for _, ours in own).most_common()
+            ),
+            judged=tuple(
+                Judged(theirs.problem, _outcome(theirs, causes), _outcome(ours, causes))
+                for theirs, ours in own
+            ),
+        )
+        for (number, model, slug, harness), own in pairs.items()
+        if own
+    ]
+
+
+def _pairs(stored: Mapping[str, str]) -> Iterator[tuple[Cell, Cell]]:
+    ours = {cell.problem: cell for cell in cells_in(stored[HARDENED])}
+    for cell in cells_in(stored[UPSTREAM]):
+        if cell.problem in ours:
+            yield cell, ours[cell.problem]
+
+
+def _causes(runs: Iterable[str]) -> dict[str, str | None]:
+    found = Run.objects.filter(pk__in=list(runs)).exclude(cause=None).values_list("pk", "cause")
+    return {str(run): cause for run, cause in found}
+
+
+def _outcome(cell: Cell, causes: Mapping[str, str | None]) -> Outcome:
+    return Outcome(cell.correct > 0, cell.verdict, causes.get(cell.run), cell.run)

@@ -1,0 +1,104 @@
+"""What a judge that serves on keeps is told apart from what a submission leaves behind."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import subprocess
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from evaluator.host.leftovers import FOLDER_PREFIX
+from evaluator.judge.prefork import JudgeProcess
+from tests.evaluator.host_traces import nothing_left_behind
+
+# Has a child, and starts one more for each line.
+JUDGE = "sleep 600 & echo; while read line; do sleep 600 & echo; done; kill $(jobs -p)"
+
+
+@pytest.fixture
+def judge() -> Iterator[JudgeProcess]:
+    with _serving() as process:
+        yield process
+
+
+@contextlib.contextmanager
+def _serving() -> Iterator[JudgeProcess]:
+    with (
+        tempfile.TemporaryFile("w+") as errors,
+        subprocess.Popen(
+            ["bash", "-c", JUDGE], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        ) as process,
+    ):
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdout.readline()
+        pidfd = os.pidfd_open(process.pid)
+        yield JudgeProcess(
+            pid=process.pid,
+            pidfd=pidfd,
+            jobs=process.stdin,
+            messages=process.stdout,
+            errors=errors,
+            environment={},
+        )
+        os.close(pidfd)
+
+
+def _start_another(judge: JudgeProcess) -> None:
+    judge.jobs.write("\n")
+    judge.jobs.flush()
+    judge.messages.readline()
+
+
+def test_a_judge_may_serve_on_with_what_it_has(judge: JudgeProcess, tmp_path: Path) -> None:
+    with nothing_left_behind(tmp_path, [_keeper(judge)]):
+        (tmp_path / f"{FOLDER_PREFIX}{judge.pid}-own").mkdir()
+
+
+def test_a_judge_that_is_new_may_start_what_it_needs(tmp_path: Path) -> None:
+    keeper = _keeper(None)
+    with contextlib.ExitStack() as stack, nothing_left_behind(tmp_path, [keeper]):
+        keeper._kept = stack.enter_context(_serving())
+        _start_another(keeper._kept)
+
+
+def test_a_child_that_a_judge_did_not_have_is_found(judge: JudgeProcess, tmp_path: Path) -> None:
+    with (
+        pytest.raises(AssertionError, match=r"a judge has more: .*sleep"),
+        nothing_left_behind(tmp_path, [_keeper(judge)]),
+    ):
+        _start_another(judge)
+
+
+@pytest.mark.parametrize(
+    ("leave", "complaint"),
+    [
+        (lambda folder: subprocess.Popen(["sleep", "600"]), "processes left behind"),
+        (lambda folder: (folder / "file").touch(), "files left behind"),
+        (lambda folder: (folder / f"{FOLDER_PREFIX}1-of-another").mkdir(), "files left behind"),
+        (lambda folder: os.open(folder, os.O_RDONLY), "descriptors left open"),
+    ],
+)
+def test_what_is_no_kept_judges_is_found_beside_one(
+    leave: Callable[[Path], Any], complaint: str, judge: JudgeProcess, tmp_path: Path
+) -> None:
+    with (
+        pytest.raises(AssertionError, match=complaint),
+        nothing_left_behind(tmp_path, [_keeper(judge)]),
+    ):
+        left = leave(tmp_path)
+    if isinstance(left, subprocess.Popen):
+        left.kill()
+        left.wait()
+    elif isinstance(left, int):
+        os.close(left)
+
+
+def _keeper(judge: JudgeProcess | None) -> Any:
+    return SimpleNamespace(_kept=judge)

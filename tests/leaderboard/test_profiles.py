@@ -1,0 +1,74 @@
+"""PKB's own check beside hidden inputs: the same problems, and which pass one of both only."""
+
+from __future__ import annotations
+
+import pytest
+from django.test import Client
+
+from evaluator.messages.report import Verdict
+from leaderboard.models import Harness
+from tests.leaderboard import factory
+from tests.leaderboard.test_page_budgets import FEW_QUERIES, queries_of
+
+pytestmark = pytest.mark.django_db
+
+OK, WRONG, RAISES = Verdict.OK, Verdict.OUTPUT_MISMATCH, Verdict.RUNTIME_ERROR
+CAUSES = {OK: None, WRONG: "values", RAISES: "exception"}
+
+
+def judge(model: str, harness: str = "zero-shot", *verdicts: tuple[Verdict, Verdict]) -> None:
+    """Have a submission judged on a problem for each pair: under upstream, then hardened."""
+    submission = factory.make_submission(model, harness, k=2)
+    for number, pair in enumerate(verdicts, 1):
+        problem = factory.make_problem(number, f"problem_{number}")
+        for profile, verdict in zip(("upstream", "hardened"), pair, strict=True):
+            source = f"{factory.SOURCE}# {submission.pk} {number} {profile}\n"
+            attempt = 1 + (profile == "hardened")
+            kernel = factory.make_kernel(submission, problem, source=source, attempt=attempt)
+            run = factory.make_run(kernel, profile=profile)
+            factory.finish(run, factory.make_report(run, verdict, cause=CAUSES[verdict]))
+
+
+@pytest.fixture
+def site() -> None:
+    judge("Model One", "zero-shot", (OK, OK), (OK, RAISES), (WRONG, OK), (WRONG, WRONG))
+    judge("Model Two", "agentic", (OK, RAISES))
+    judge("By Hand", Harness.HUMAN, (OK, RAISES))
+    once = factory.make_submission("Judged Once")
+    factory.make_judged(once, factory.make_problem(9, "last"), OK, profile="upstream")
+
+
+@pytest.mark.usefixtures("site")
+def test_the_page_says_how_many_pass_which_check_and_why(client: Client) -> None:
+    page = client.get("/profiles").content.decode()
+    assert "Of 5 problems that models' submissions were judged on under both" in page
+    assert "3 pass PKB's own check; 2 of these fail hidden inputs, and 1 that fail" in page
+    assert "Why what passes PKB's check fails: exception 2." in page
+    assert "Model One" in page
+    assert "By Hand" not in page
+    assert "Judged Once" not in page
+    assert page.count('class="verdict ok"') == 3
+
+
+@pytest.mark.usefixtures("site")
+def test_the_figure_and_the_twins_say_the_same(client: Client) -> None:
+    rows = client.get("/figures/both-profiles.csv").content.decode().splitlines()
+    assert rows[0] == "Submission,both,upstream_only,hardened_only,neither"
+    assert [row.rpartition(")")[2] for row in rows[1:]] == ['",1,1,1,1', '",0,1,0,0']
+    problems = client.get("/profiles.json").json()["problems"]
+    told = [(one["problem"], one["upstream_cause"], one["hardened_cause"]) for one in problems]
+    assert told[:4] == [
+        *((1, None, None), (2, None, "exception")),
+        *((3, "values", None), (4, "values", "values")),
+    ]
+
+
+@pytest.mark.usefixtures("site")
+def test_the_page_takes_few_queries(client: Client) -> None:
+    assert queries_of("/profiles", client) <= FEW_QUERIES
+
+
+def test_nothing_judged_under_both_is_said_in_words(client: Client) -> None:
+    factory.make_judged(factory.make_submission(), factory.make_problem())
+    assert "Nothing was judged under both yet" in client.get("/profiles").content.decode()
+    assert client.get("/profiles.json").json() == {"setting": None, "problems": []}
