@@ -24,7 +24,7 @@ AGGREGATED = (
     *("problem", *SETTING_FIELDS, "submission", "made", "correct", "best_speedup", "best_low"),
     *("utilisation", "best_run", "baseline_us", "modes"),
 )
-HARDENED, STANDARD = "hardened", "standard"
+HARDENED, UPSTREAM, STANDARD = "hardened", "upstream", "standard"
 # Of what is right where nothing is timed.
 CHECKED = Q(placement="shared", best_speedup=None)
 
