@@ -260,6 +260,8 @@ def _entry(row: StoredRow, score: Score, totals: Totals, details: Details) -> En
         backends=tuple(totals.backends),
         utilisation=totals.utilisation,
         cost_usd=cost,
+        output_tokens=totals.output_tokens,
+        usd=totals.usd,
         baseline=baseline,
         submission=submission,
         details=details,

@@ -26,11 +26,15 @@ NAMES = {
     "kernel__problem__category": "category",
     "kernel__attempt": "attempt",
     "kernel__step": "step",
+    "kernel__making__output_tokens": "output_tokens",
+    "kernel__making__cost_usd": "usd",
+    "kernel__making__answers_without_usage": "uncounted",
 }
 ROW = ["submission_id", *SETTING]
 IN_CATEGORY = [*ROW, "category"]
 PLACE = ["submission_id", "problem_id", *SETTING]
-TOTALS = [*SUMS, "utilisation"]
+TAKEN = ["output_tokens", "usd"]
+TOTALS = [*SUMS, "utilisation", *TAKEN]
 FACTS = ["made", "correct", "best_speedup"]
 CELL_FACTS = [*FACTS, "best_low", "speedups", "lows"]
 PROBLEM = ["problem_id", *SETTING]
@@ -54,7 +58,9 @@ def counted_attempts() -> pd.DataFrame:
     attempts = newest.drop_duplicates([*PLACE, "attempt"], keep="last")
     correct = attempts["verdict"].eq("ok")
     numbers = {name: attempts[name].where(correct).astype(float) for name in NUMBERS}
-    return attempts.assign(correct=correct, **numbers)
+    taken = attempts[TAKEN].astype(float)
+    taken["output_tokens"] = taken["output_tokens"].mask(attempts["uncounted"].astype(float).gt(0))
+    return attempts.assign(correct=correct, **numbers, **{name: taken[name] for name in TAKEN})
 
 
 def expected_summaries() -> pd.DataFrame:
@@ -93,6 +99,8 @@ def expected_rows(row: list[str]) -> pd.DataFrame:
         likely_faster=("likely_faster", "sum"),
         log_speedup=("log_speedup", "mean"),
         utilisation=("utilisation", _of_the_fastest),
+        output_tokens=("output_tokens", _sum_of_all),
+        usd=("usd", _sum_of_all),
     )
     return _summed(problems.reset_index(), row, dict(Submission.objects.values_list("pk", "k")))
 
@@ -100,6 +108,11 @@ def expected_rows(row: list[str]) -> pd.DataFrame:
 def _of_the_fastest(values: pd.Series[float]) -> float:
     """Return the first value: rows come fastest first, those without a speedup last."""
     return float(values.iloc[0])
+
+
+def _sum_of_all(values: pd.Series[float]) -> float:
+    """Return the sum, which is not known where one of them is not."""
+    return float(values.sum(skipna=False))
 
 
 def _summed(problems: pd.DataFrame, row: list[str], drawn: dict[int, int]) -> pd.DataFrame:
@@ -116,7 +129,8 @@ def _summed(problems: pd.DataFrame, row: list[str], drawn: dict[int, int]) -> pd
         likely_fast_at_1=problems["likely_faster"] / made,
     )
     rows = problems.groupby(row)
-    return rows[list(SUMS)].sum().assign(utilisation=rows["utilisation"].median())
+    taken = {name: rows[name].agg(_sum_of_all) for name in TAKEN}
+    return rows[list(SUMS)].sum().assign(utilisation=rows["utilisation"].median(), **taken)
 
 
 def _chance(made: int, right: int, k: int) -> float:
@@ -145,7 +159,7 @@ def stored_in_categories() -> pd.DataFrame:
 
 
 def _values(totals: Totals) -> tuple[float | None, ...]:
-    return (*totals.sums, totals.utilisation)
+    return (*totals.sums, totals.utilisation, totals.output_tokens, totals.usd)
 
 
 def expected_cells() -> pd.DataFrame:
