@@ -20,11 +20,9 @@ from leaderboard.model_pages.submission_kernels import (
     JudgedKernel,
     kernels_of,
     last_steps,
-    modes_by_category,
-    progress_of,
     standings_of,
-    typical,
 )
+from leaderboard.model_pages.submission_progress import modes_by_category, progress_of, typical
 from leaderboard.models import Submission
 from leaderboard.models.choices import COUNTED_VERDICTS
 from leaderboard.read_model.filters import SETTING_FILTERS, setting_among

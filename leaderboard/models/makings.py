@@ -8,8 +8,8 @@ import io
 from django.db import models
 from django.db.models import Q
 
-from leaderboard.models.submissions import MAX_COST_USD, Kernel, Submission
 from leaderboard.models.catalogue import Problem
+from leaderboard.models.submissions import MAX_COST_USD, Kernel, Submission
 
 MAX_COUNT = 10**12
 MAX_WALL_S = 1e9
@@ -80,7 +80,7 @@ class Transcript(models.Model):
     @property
     def text(self) -> str:
         """Return the lines; what is not UTF-8 is replaced."""
-        return unpacked(self.packed, MAX_TRANSCRIPT_BYTES).decode(errors="replace")
+        return unpacked(bytes(self.packed), MAX_TRANSCRIPT_BYTES).decode(errors="replace")
 
 
 def unpacked(data: bytes, most: int) -> bytes:

@@ -29,6 +29,10 @@ MAX_COST_USD = 1e9
 MAX_NOTES = 5000
 MAX_LINK = 200
 MAX_STEP_BUDGET = 10_000
+MANIFEST_FIELDS = (
+    *("model", "provider", "harness", "harness_version", "recipe", "prompt_sha256"),
+    *("sampling", "budget", "prices", "prices_date"),
+)
 Viewer = AbstractBaseUser | AnonymousUser
 # Submissions that boards show.
 RANKED = Q(visibility=Visibility.PUBLIC, moderation=Moderation.ACCEPTED)
@@ -128,6 +132,11 @@ class Submission(models.Model):
 
     def get_absolute_url(self) -> str:
         return url("submission", self.pk)
+
+    @property
+    def made_with(self) -> JsonDict:
+        """Return the manifest by MANIFEST_FIELDS; None for what it does not tell."""
+        return {**dict.fromkeys(MANIFEST_FIELDS), **self.manifest}
 
 
 class SourceQuerySet(models.QuerySet["Source"]):

@@ -221,7 +221,8 @@ def known_to_any(entries: Sequence[Entry]) -> list[Column]:
 
 def placed(entries: Iterable[Entry], sort: str) -> list[Placed]:
     """Return the rows in order: baselines, people's, then what was judged of models, then claims;
-    within each best first (of what a solved problem took the least), or last first for `-key`. Only judged models hold places."""
+    within each best first (of what a solved problem took, the least), or last first for `-key`.
+    Only judged models hold places."""
     key, turned = sort.removeprefix("-"), sort.startswith("-")
     words = WORDS_BY_KEY.get(key)
     column = BY_KEY[DEFAULT_SORT if words else key]

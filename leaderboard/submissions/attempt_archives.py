@@ -1,4 +1,4 @@
-"""Reads what an archive of attempts, `pkb-attempts/1`, holds beside its kernels: how they were made.
+"""Reads what an archive of attempts, `pkb-attempts/1`, tells of how its kernels were made.
 
 docs/generation.md describes the format, which any harness may write. A file of it that does not fit
 is a fault of the request, named with its line; fields that are not of the format are passed over.
@@ -15,7 +15,6 @@ import re
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import PurePosixPath
 from typing import Any
 
 from leaderboard.kit.json_types import JsonDict
@@ -38,14 +37,15 @@ MAX_TEXT, MAX_FIELDS = 200, 32
 Place = tuple[int, int, int]
 _FIX = "Mend it, or leave it out: docs/generation.md describes the format."
 _SHA256 = re.compile(r"[0-9a-f]{64}")
-_TRANSCRIPT = re.compile(r"(?:[^/]+/)?transcripts/(\d{1,4})/(\d{1,3})\.jsonl\.gz", re.ASCII)
+_TRANSCRIPT = re.compile(r"transcripts/([1-9]\d{0,3})/([1-9]\d{0,2})\.jsonl\.gz", re.ASCII)
 _BROKEN = (gzip.BadGzipFile, zlib.error, EOFError, OSError)
 _NAMED = 5
+_PLACE = ("problem", "attempt", "step")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Line:
-    """Holds a line of attempts.jsonl: columns of a Making, and the digest of the kernel it is of."""
+    """Holds a line of attempts.jsonl: columns of a Making, and the digest of its kernel."""
 
     number: int
     sha256: str | None
@@ -82,20 +82,24 @@ NOTHING = Told()
 def told_by(members: Sequence[Member]) -> Told:
     """Return what these companions of kernels tell. Raises RequestError."""
     manifests = [m for m in members if m.path.name == MANIFEST and _is_ours(m.data)]
-    if len(manifests) > 1:
-        raise _fault(str(manifests[1].path), "is a second manifest.")
     if not manifests:
-        return Told(notes=_unread([m for m in members if m.path.name != MANIFEST]))
+        others = [member for member in members if member.path.name != MANIFEST]
+        return Told(notes=_unread(others, f"no {MANIFEST} says that it is {FORMAT}"))
+    if len(manifests) > 1:
+        raise _fault(shown(str(manifests[1].path)), "is a second manifest.")
     root = manifests[0].path.parent
-    own = {m.path.relative_to(root): m for m in members if m.path.is_relative_to(root)}
-    lines = own.get(PurePosixPath(ATTEMPTS))
-    found = {m: match for m in own.values() if (match := _TRANSCRIPT.fullmatch(str(m.path)))}
-    rest = [m for m in members if m not in (manifests[0], lines) and m not in found]
+    own = {str(m.path.relative_to(root)): m for m in members if m.path.is_relative_to(root)}
+    lines = own.get(ATTEMPTS)
+    found = {
+        (int(n[1]), int(n[2])): own[name] for name in own if (n := _TRANSCRIPT.fullmatch(name))
+    }
+    read = {one.path for one in (manifests[0], lines, *found.values()) if one}
+    others = [member for member in members if member.path not in read]
     return Told(
         manifest=_manifest(manifests[0]),
         lines=dict(_lines(lines)) if lines else {},
-        transcripts=_transcripts({(int(n[1]), int(n[2])): m for m, n in found.items()}),
-        notes=_unread(rest),
+        transcripts=_transcripts(found),
+        notes=_unread(others, f"{FORMAT} has no such files"),
     )
 
 
@@ -104,14 +108,10 @@ def _is_ours(data: bytes) -> bool:
     return re.search(rb'"format"\s*:\s*"pkb-attempts/', data) is not None
 
 
-def _unread(members: Sequence[Member]) -> tuple[str, ...]:
+def _unread(members: Sequence[Member], why: str) -> tuple[str, ...]:
     names = [shown(str(member.path)) for member in members]
-    if not names:
-        return ()
     more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
-    return (
-        f"Not read, as they are not of an archive in the format {FORMAT}: {', '.join(names[:_NAMED])}{more}.",
-    )
+    return (f"Not read, as {why}: {', '.join(names[:_NAMED])}{more}.",) if names else ()
 
 
 def _manifest(member: Member) -> JsonDict:
@@ -135,7 +135,8 @@ def _lines(member: Member) -> Iterator[tuple[Place, Line]]:
             continue
         where = f"{name}, line {number}"
         given = _object(text, where)
-        place = tuple(_needed(given, part, where) for part in ("problem", "attempt", "step"))
+        number_of, attempt, step = (_needed(given, part, where) for part in _PLACE)
+        place = (number_of, attempt, step)
         if place in seen:
             raise _fault(where, f"is of the same step as line {seen[place]}.")
         seen[place] = number

@@ -15,8 +15,8 @@ from django.test.utils import CaptureQueriesContext
 from evaluator.messages.report import Verdict
 from leaderboard.charts import submissions as charts
 from leaderboard.charts.submissions import Series, Trail
-from leaderboard.model_pages import submission_kernels
-from leaderboard.model_pages.submission_kernels import Progress
+from leaderboard.model_pages import submission_kernels, submission_progress
+from leaderboard.model_pages.submission_progress import Progress
 from leaderboard.models import DataVersion, Problem, Run, Source, Submission
 from leaderboard.read_model.boards import SETTING_FIELDS, Setting
 from tests.leaderboard import factory
@@ -121,7 +121,7 @@ def test_the_typical_attempt_is_the_median_of_what_is_solved() -> None:
         Progress(name="b", best=(None, 4.0)),
         Progress(name="c", best=(None, 2.0)),
     ]
-    assert submission_kernels.typical(progress) == ([0, 3], [None, 2.0])
+    assert submission_progress.typical(progress) == ([0, 3], [None, 2.0])
 
 
 def test_a_run_in_another_size_does_not_stand_for_a_kernel(problem: Problem) -> None:

@@ -29,9 +29,10 @@ def _handed_in(path: Path, attempt: int) -> HandedIn:
 
 class Command(BaseCommand):
     help = (
-        "Store a folder or an archive of <number>_<slug>_<backend>.py files as one submission, with "
-        "what it tells of how they were made, and queue its runs. Repeated with the same files and answers it stores nothing new. What the name of a "
-        "published tree says (solutions_cuda_bf16_h100_8_<provider>_<model>) need not be given. "
+        "Store a folder or an archive of <number>_<slug>_<backend>.py files as one submission, "
+        "with what it tells of how they were made, and queue its runs. Repeated with the same "
+        "files and answers it stores nothing new. What the name of a published tree says "
+        "(solutions_cuda_bf16_h100_8_<provider>_<model>) need not be given. "
         "With --from-git and no folder: fill in sources that are not held here."
     )
 
