@@ -290,3 +290,9 @@ class Kernel(models.Model):
 
     def __str__(self) -> str:
         return f"{self.problem_id} attempt {self.attempt}"
+
+    @property
+    def languages(self) -> list[str]:
+        """Return those found in the source; none where it is not held."""
+        found = getattr(self.source, "found", None)
+        return found.names.split() if found else []

@@ -40,26 +40,24 @@ def steps_of(submission: int, problem: int, attempt: int) -> list[StepMade]:
     """Return the steps in their order, in two queries; none where there is no such attempt."""
     own = Kernel.objects.filter(submission=submission, problem=problem, attempt=attempt)
     made = [f"making__{name}" for name in MADE]
-    rows = own.order_by("step").values_list(
-        "pk", "step", "backend", "source_id", "source__found__names", *made
-    )
-    runs = _runs_of(submission, problem, attempt)
+    names = ("pk", "step", "backend", "source_id", "source__found__names", *made)
+    rows = list(own.order_by("step").values_list(*names))
+    runs = _runs_of([row[0] for row in rows]) if rows else {}
     return [
         StepMade(
             step=step,
             backend=backend,
-            languages=tuple((names or "").split()),
+            languages=tuple((languages or "").split()),
             kernel=digest,
             made=dict(zip(MADE, told, strict=True)),
             runs=runs.get(pk, ()),
         )
-        for pk, step, backend, digest, names, *told in rows
+        for pk, step, backend, digest, languages, *told in rows
     ]
 
 
-def _runs_of(submission: int, problem: int, attempt: int) -> dict[int, list[JsonDict]]:
-    whose = {"submission": submission, "problem": problem, "attempt": attempt}
-    own = Run.objects.filter(**{f"kernel__{name}": value for name, value in whose.items()})
+def _runs_of(kernels: Sequence[int]) -> dict[int, list[JsonDict]]:
+    own = Run.objects.filter(kernel__in=kernels)
     rows = own.order_by("-created_at", "-id").values("kernel_id", *RUN, *SETTING)[:MOST_RUNS]
     found: dict[int, list[JsonDict]] = {}
     for row in rows:

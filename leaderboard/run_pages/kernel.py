@@ -264,7 +264,7 @@ def _use(use: Kernel) -> dict[str, object]:
         "problem_url": address_of(use.problem),
         "submission_url": use.submission.get_absolute_url(),
         "attempt_url": url("submission-attempt", use.submission_id, use.problem_id, use.attempt),
-        "written": written(use.backend, found_in(use)),
+        "written": written(use.backend, use.languages),
         "moderation": "" if moderation == Moderation.ACCEPTED else moderation,
     }
 
@@ -278,14 +278,8 @@ def _record(use: Kernel) -> dict[str, object]:
         "attempt": use.attempt,
         "step": use.step,
         "backend": use.backend,
-        "languages": found_in(use),
+        "languages": use.languages,
     }
-
-
-def found_in(use: Kernel) -> list[str]:
-    """Return the languages found in the source of a use; none where it is not held."""
-    found = getattr(use.source, "found", None)
-    return found.names.split() if found else []
 
 
 def _crumbs(use: Kernel) -> tuple[Crumb, ...]:
