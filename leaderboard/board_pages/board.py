@@ -13,6 +13,7 @@ from django.utils import timezone
 from leaderboard.board_pages.answer import answers
 from leaderboard.board_pages.board_cells import Columns, board_row, brackets, date_cell, kind_of
 from leaderboard.board_pages.board_figures import board_figures
+from leaderboard.board_pages.cost_figures import cost_figures
 from leaderboard.delivery import cells
 from leaderboard.delivery.pages import Page, Table, canonical_query, choice, origin, public_page
 from leaderboard.delivery.paging import PAGE, PagePart, part_of
@@ -23,6 +24,7 @@ from leaderboard.publishing import citing
 from leaderboard.read_model.boards import Setting
 from leaderboard.read_model.columns import (
     CSV_COLUMNS,
+    SOLVED,
     SORTS,
     WORDS,
     Column,
@@ -75,6 +77,7 @@ def board(request: HttpRequest) -> Page:
     columns = columns_of(rows)
     address = canonical_query(request, BOARD_PARAMETERS)
     setting = query.setting and vars(query.setting)
+    frames, few_told = cost_figures(ours, address)
     return Page(
         template="leaderboard.html",
         section="board",
@@ -88,7 +91,9 @@ def board(request: HttpRequest) -> Page:
             "chips": chips(
                 (query.slider, *query.controls), url("board"), _pairs(address, sort, usual)
             ),
-            "figures": board_figures(query, ours, claims, address),
+            "figures": [*board_figures(query, ours, claims, address), *frames],
+            "few_told": few_told,
+            "costs_told": any(column.key in SOLVED for column in columns[1]),
             "where": [pair for pair in parse_qsl(address) if pair[0] in SETTING_FILTERS],
             "cite": cite(request, address),
             "answers": answers([row.entry for row in rows], claims, query.setting),

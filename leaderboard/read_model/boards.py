@@ -260,6 +260,7 @@ def _entry(row: StoredRow, score: Score, totals: Totals, details: Details) -> En
         backends=tuple(totals.backends),
         utilisation=totals.utilisation,
         cost_usd=cost,
+        made=totals.made,
         output_tokens=totals.output_tokens,
         usd=totals.usd,
         baseline=baseline,

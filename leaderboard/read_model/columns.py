@@ -171,6 +171,8 @@ COLUMNS = (
         falls=False,
     ),
 )
+# Of what a solved problem took.
+SOLVED = ("solved_tokens", "solved_usd")
 BY_KEY = {column.key: column for column in COLUMNS}
 # Of what is timed, and of what is only checked.
 DEFAULT_SORT, CHECKED_SORT = "fast1", "pass1"

@@ -29,8 +29,8 @@ class Entry:
     `utilisation` is the median over the problems solved, of the fastest kernel of each; `backends`
     stand in the order of how many problems they are used for. `results` and `cells`, by problem,
     are read when they are asked for, with those of all rows of the board: see `alone`. `modes`
-    counts attempts by failure mode. `output_tokens` and `usd` are what all attempts took that were
-    judged here, None unless each tells it; `cost_usd` is what its submitter says of all.
+    counts attempts by failure mode, `made` all. `output_tokens` and `usd` are what all attempts
+    took that were judged here, None unless each tells it; `cost_usd` is what its submitter says.
     """
 
     model: str
@@ -44,6 +44,7 @@ class Entry:
     modes: Mapping[str, int] = field(default_factory=dict)
     utilisation: float | None = None
     cost_usd: float | None = None
+    made: int = 0
     output_tokens: float | None = None
     usd: float | None = None
     baseline: bool = False

@@ -5,6 +5,7 @@ A web worker never loads this module.
 
 from __future__ import annotations
 
+import functools
 import json
 import math
 from collections.abc import Iterable
@@ -34,7 +35,7 @@ ROW = ["submission_id", *SETTING]
 IN_CATEGORY = [*ROW, "category"]
 PLACE = ["submission_id", "problem_id", *SETTING]
 TAKEN = ["output_tokens", "usd"]
-TOTALS = [*SUMS, "utilisation", *TAKEN]
+TOTALS = [*SUMS, "utilisation", "made", *TAKEN]
 FACTS = ["made", "correct", "best_speedup"]
 CELL_FACTS = [*FACTS, "best_low", "speedups", "lows"]
 PROBLEM = ["problem_id", *SETTING]
@@ -42,6 +43,7 @@ PROBLEM_COUNTS = ["submissions", "solved", "made", "correct", "faster", "baselin
 PROBLEM_FACTS = [*PROBLEM_COUNTS, "best_speedup", "utilisation", "usual_utilisation", "baseline_us"]
 NUMBERS = ("speedup", "speedup_low", "utilisation", "baseline_us")
 ABOVE = ["fast_at_1", "likely_fast_at_1", "faster", "likely_faster"]
+SUM_OF_ALL = functools.partial(pd.Series.sum, skipna=False)  # not known where one is not
 SOME_P, TOLERANCE = 1.5, 1e-9
 
 
@@ -99,8 +101,8 @@ def expected_rows(row: list[str]) -> pd.DataFrame:
         likely_faster=("likely_faster", "sum"),
         log_speedup=("log_speedup", "mean"),
         utilisation=("utilisation", _of_the_fastest),
-        output_tokens=("output_tokens", _sum_of_all),
-        usd=("usd", _sum_of_all),
+        output_tokens=("output_tokens", SUM_OF_ALL),
+        usd=("usd", SUM_OF_ALL),
     )
     return _summed(problems.reset_index(), row, dict(Submission.objects.values_list("pk", "k")))
 
@@ -108,11 +110,6 @@ def expected_rows(row: list[str]) -> pd.DataFrame:
 def _of_the_fastest(values: pd.Series[float]) -> float:
     """Return the first value: rows come fastest first, those without a speedup last."""
     return float(values.iloc[0])
-
-
-def _sum_of_all(values: pd.Series[float]) -> float:
-    """Return the sum, which is not known where one of them is not."""
-    return float(values.sum(skipna=False))
 
 
 def _summed(problems: pd.DataFrame, row: list[str], drawn: dict[int, int]) -> pd.DataFrame:
@@ -129,8 +126,8 @@ def _summed(problems: pd.DataFrame, row: list[str], drawn: dict[int, int]) -> pd
         likely_fast_at_1=problems["likely_faster"] / made,
     )
     rows = problems.groupby(row)
-    taken = {name: rows[name].agg(_sum_of_all) for name in TAKEN}
-    return rows[list(SUMS)].sum().assign(utilisation=rows["utilisation"].median(), **taken)
+    more = {name: rows[name].agg(SUM_OF_ALL) for name in ("made", *TAKEN)}
+    return rows[list(SUMS)].sum().assign(utilisation=rows["utilisation"].median(), **more)
 
 
 def _chance(made: int, right: int, k: int) -> float:
@@ -159,7 +156,7 @@ def stored_in_categories() -> pd.DataFrame:
 
 
 def _values(totals: Totals) -> tuple[float | None, ...]:
-    return (*totals.sums, totals.utilisation, totals.output_tokens, totals.usd)
+    return (*totals.sums, totals.utilisation, totals.made, totals.output_tokens, totals.usd)
 
 
 def expected_cells() -> pd.DataFrame:

@@ -38,7 +38,9 @@ class StepMade:
 
 def steps_of(submission: int, problem: int, attempt: int) -> list[StepMade]:
     """Return the steps in their order, in two queries; none where there is no such attempt."""
-    own = Kernel.objects.filter(submission=submission, problem=problem, attempt=attempt)
+    # By its number, of which Django sees when it is too great for a database.
+    whose = {"submission": submission, "problem__number": problem, "attempt": attempt}
+    own = Kernel.objects.filter(**whose)
     made = [f"making__{name}" for name in MADE]
     names = ("pk", "step", "backend", "source_id", "source__found__names", *made)
     rows = list(own.order_by("step").values_list(*names))
