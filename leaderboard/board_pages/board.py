@@ -21,7 +21,7 @@ from leaderboard.kit.links import url
 from leaderboard.metrics.verdicts import words
 from leaderboard.models.staleness import judge_now
 from leaderboard.publishing import citing
-from leaderboard.read_model.boards import Setting
+from leaderboard.read_model.boards import Entry, Setting
 from leaderboard.read_model.columns import (
     CSV_COLUMNS,
     SOLVED,
@@ -46,6 +46,7 @@ from leaderboard.read_model.filters import (
     chips,
     said,
 )
+from leaderboard.read_model.published_claims import Claim
 
 # Fewer rows than this say little of models, and the page says so.
 FEW_ROWS = 3
@@ -77,7 +78,6 @@ def board(request: HttpRequest) -> Page:
     columns = columns_of(rows)
     address = canonical_query(request, BOARD_PARAMETERS)
     setting = query.setting and vars(query.setting)
-    frames, few_told = cost_figures(ours, address)
     return Page(
         template="leaderboard.html",
         section="board",
@@ -91,8 +91,7 @@ def board(request: HttpRequest) -> Page:
             "chips": chips(
                 (query.slider, *query.controls), url("board"), _pairs(address, sort, usual)
             ),
-            "figures": [*board_figures(query, ours, claims, address), *frames],
-            "few_told": few_told,
+            **_figures(query, ours, claims, address),
             "costs_told": any(column.key in SOLVED for column in columns[1]),
             "where": [pair for pair in parse_qsl(address) if pair[0] in SETTING_FILTERS],
             "cite": cite(request, address),
@@ -107,6 +106,16 @@ def board(request: HttpRequest) -> Page:
         data=lambda: {"setting": setting, "p": query.p, "rows": [as_record(row) for row in rows]},
         table=Table(columns=CSV_COLUMNS, rows=csv_rows(rows)),
     )
+
+
+def _figures(
+    query: BoardQuery, ours: Sequence[Entry], claims: Sequence[Claim], address: str
+) -> dict[str, object]:
+    frames, few_told = cost_figures(ours, address)
+    return {
+        "figures": [*board_figures(query, ours, claims, address), *frames],
+        "few_told": few_told,
+    }
 
 
 def cite(request: HttpRequest, address: str) -> dict[str, str] | None:

@@ -76,8 +76,7 @@ def submission(request: HttpRequest, number: int) -> Page:
             "manifest": found.manifest,
             "setting": setting and vars(setting),
             "score": score_record(score),
-            "output_tokens": totals and totals.output_tokens,
-            "usd": totals and totals.usd,
+            **_taken(totals),
             "kernels": list(records),
         },
         table=Table(columns=KERNEL_COLUMNS, rows=map(_row, records)),
@@ -180,10 +179,15 @@ def score_context(
         "score": score,
         "interval": score.pass_at_1_interval if setting else None,
         "utilisation": totals and totals.utilisation,
-        "output_tokens": totals and totals.output_tokens,
-        "usd": totals and totals.usd,
+        **_taken(totals),
         "setting": setting,
     }
+
+
+def _taken(totals: Totals | None) -> dict[str, float | None]:
+    """Return what all its attempts took; None unless each tells it."""
+    names = ("output_tokens", "usd")
+    return {name: getattr(totals, name) if totals else None for name in names}
 
 
 def other_settings(known: Iterable[Setting], shown: Setting | None) -> list[dict[str, str]]:

@@ -66,4 +66,4 @@ def made_of(*lines: Any, manifest: Any = MANIFEST, **more: bytes) -> bytes:
 def zipped(*messages: Any) -> bytes:
     """A transcript."""
     texts = [one if isinstance(one, str) else json.dumps(one) for one in messages]
-    return gzip.compress("\n".join(texts).encode())
+    return gzip.compress("\n".join(texts).encode(), mtime=0)

@@ -28,10 +28,8 @@ def site() -> dict[str, str]:
     made = cast.make_site()
     Submission.objects.filter(harness="agentic").update(k=2)
     for number in range(3):
-        own = {**cast.GPUS, "hardware_id": "h200x2"}
-        factory.make_judged(
-            factory.make_submission(f"Model {number}"), factory.make_problem(), **own
-        )
+        own = factory.make_submission(f"Model {number}")
+        factory.make_judged(own, factory.make_problem(), **cast.GPUS)
     costs = {"output_tokens": 1000, "cost_usd": 1.0}
     Making.objects.bulk_create(Making(kernel=one, **costs) for one in Kernel.objects.all())
     summary.rebuild()
