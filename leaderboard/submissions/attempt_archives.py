@@ -121,11 +121,15 @@ def _manifest(member: Member) -> JsonDict:
         raise _fault(
             where, f"has the format {_said(given.get('format'))}; this site reads {FORMAT}."
         )
-    return {
-        name: value
-        for name, check in _MANIFEST.items()
-        if (value := _checked(given, name, check, where)) is not None
-    }
+    told = {name: _checked(given, name, check, where) for name, check in _MANIFEST.items()}
+    return {name: _without_nulls(value) for name, value in told.items() if value is not None}
+
+
+def _without_nulls(value: Any) -> Any:
+    """Return an object without what it does not tell; anything else as it is."""
+    if not isinstance(value, dict):
+        return value
+    return {name: part for name, part in value.items() if part is not None}
 
 
 def _lines(member: Member) -> Iterator[tuple[Place, Line]]:

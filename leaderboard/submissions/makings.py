@@ -84,4 +84,4 @@ def cost_told(told: Told, attempts: Iterable[tuple[int, int]]) -> float | None:
     }
     every = [costs.get(place) for place in attempts]
     known = [cost for cost in every if cost is not None]
-    return math.fsum(known) if every and len(known) == len(every) else None
+    return round(math.fsum(known), 6) if every and len(known) == len(every) else None
