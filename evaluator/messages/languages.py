@@ -12,7 +12,7 @@ from evaluator.messages.source_text import without_comments
 _SHOWN_BY = {
     Backend.TRITON: (
         re.compile(r"^[ \t]*(?:import|from)[ \t]+triton\b", re.MULTILINE),
-        re.compile(r"^[ \t]*@[ \t]*(?:[A-Za-z_]\w{0,40}\.)?jit\b", re.MULTILINE),
+        re.compile(r"^[ \t]*@[ \t]*(?!torch\b)(?:[A-Za-z_]\w{0,40}\.)?jit\b", re.MULTILINE),
     ),
     Backend.CUDA: (
         re.compile(r"\b__global__\b"),

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
+from typing import NamedTuple
 
 from leaderboard.metrics.failures import failure_mode
 from leaderboard.model_pages.submission_kernels import JudgedKernel, attempts_of
@@ -53,3 +54,38 @@ def modes_by_category(kernels: Iterable[JudgedKernel]) -> dict[str, Mapping[str,
         if mode and judged.counts:
             groups.setdefault(judged.category, Counter())[mode] += 1
     return dict(groups)
+
+
+class Share(NamedTuple):
+    """Holds which share of the scored problems one attempt solves, and solves surely faster than
+    the reference, had it been stopped after a step."""
+
+    right: float
+    fast: float
+
+
+def shares_by_step(kernels: Iterable[JudgedKernel], scored: int) -> list[Share]:
+    """Return a share for each step up to the last one of any attempt; none where nothing has
+    several steps."""
+    attempts = attempts_of(one for one in kernels if one.scored)
+    last = max((steps[-1].step for steps in attempts.values()), default=0)
+    made = Counter(problem for problem, _ in attempts)
+    if last == 1 or not scored:
+        return []
+    right, fast = [0.0] * last, [0.0] * last
+    for (problem, _), steps in attempts.items():
+        for at, one in enumerate(_stopped(steps, last)):
+            if one and one.counts and one.verdict == "ok":
+                part = 1 / made[problem] / scored
+                right[at] += part
+                fast[at] += part if (one.speedup_low or 0.0) > 1.0 else 0.0
+    return list(map(Share._make, zip(right, fast, strict=True)))
+
+
+def _stopped(steps: Sequence[JudgedKernel], last: int) -> Iterator[JudgedKernel | None]:
+    """Yield what there was of an attempt after each step; None before its first."""
+    by_step = {one.step: one for one in steps}
+    newest: JudgedKernel | None = None
+    for step in range(1, last + 1):
+        newest = by_step.get(step, newest)
+        yield newest

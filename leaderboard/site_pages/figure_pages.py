@@ -38,6 +38,7 @@ FIGURES: Mapping[str, Figure] = {
         run_figures.margins,
         run_figures.timeline,
         submission_figures.progress,
+        submission_figures.by_step,
         submission_figures.failures,
         submission_figures.speedups,
         model_figures.failures,

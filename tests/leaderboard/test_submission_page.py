@@ -105,6 +105,16 @@ def test_progress_keeps_the_best_so_far(agentic: Submission, client: Client) -> 
     assert table.splitlines()[1] == "solved,0,1,1,1"
 
 
+def test_shares_by_step_are_those_of_attempts_stopped_then(
+    agentic: Submission, client: Client
+) -> None:
+    right, fast = client.get(f"/figures/by-step.json?submission={agentic.pk}").json()["data"]
+    assert (right["y"], fast["y"]) == ([0, 50, 50, 50], [0, 0, 50, 50])
+    table = client.get(f"/figures/by-step.csv?submission={agentic.pk}").text
+    assert table.splitlines()[3] == "step 3,50.0,50.0"
+    assert "What more steps bring" in client.get(f"/submissions/{agentic.pk}").text
+
+
 def test_steps_of_which_none_is_right_draw_no_progress(problem: Problem, client: Client) -> None:
     made = factory.make_submission("Stepper", "agentic")
     Submission.objects.filter(pk=made.pk).update(step_budget=2)
