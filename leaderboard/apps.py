@@ -15,6 +15,7 @@ class LeaderboardConfig(AppConfig):
         from leaderboard.staff import admin  # noqa: F401
 
         post_migrate.connect(_rebuild_if_outdated, sender=self)
+        post_migrate.connect(_find_languages, sender=self)
 
 
 def _rebuild_if_outdated(**_: Any) -> None:
@@ -22,3 +23,12 @@ def _rebuild_if_outdated(**_: Any) -> None:
     from leaderboard.read_model import summary  # needs the models, which come after this module
 
     summary.rebuild_if_outdated()
+
+
+def _find_languages(**_: Any) -> None:
+    """Look into the sources that an older release stored."""
+    from leaderboard.models import FoundLanguages, Source
+
+    new = Source.objects.filter(packed__isnull=False, found=None)
+    for digest in list(new.values_list("pk", flat=True)):
+        FoundLanguages.objects.find([Source.objects.get(pk=digest)])

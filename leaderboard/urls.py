@@ -8,7 +8,7 @@ from leaderboard.account_pages import account, edit, rejudge, submit
 from leaderboard.board_pages import board, categories, category, matrix, mechanisms, profiles
 from leaderboard.compare_pages import compare
 from leaderboard.delivery.pages import View
-from leaderboard.model_pages import submission
+from leaderboard.model_pages import attempt, submission
 from leaderboard.problem_pages import problems
 from leaderboard.publishing import badges, client_archive, feed, snapshot_pages
 from leaderboard.run_pages import bundles, kernel, run
@@ -46,6 +46,11 @@ urlpatterns = [
     path("runs/<uuid:run_id>/bundle.zip", bundles.of_run, name="run-bundle"),
     *twins("submissions/<int:number>", submission.submission, "submission"),
     path("submissions/<int:number>/edit", edit.edit, name="edit-submission"),
+    *twins(
+        "submissions/<int:number>/<int:problem>/attempt-<int:attempt>",
+        attempt.attempt,
+        "submission-attempt",
+    ),
     *twins("models/<slug:slug>", redirects.model_page, "model"),
     *twins("hardware", hardware.hardware_list, "hardware-list"),
     *twins("hardware/<slug:slug>", hardware.hardware, "hardware"),

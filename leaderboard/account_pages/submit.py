@@ -16,7 +16,7 @@ from leaderboard.publishing.client_archive import client
 from leaderboard.submissions.archives import read_archive
 from leaderboard.submissions.forms import SubmitForm, add_field_errors
 from leaderboard.submissions.intake import Accepted, Metadata, accept
-from leaderboard.submissions.sources import Candidate, decoded, from_members
+from leaderboard.submissions.sources import Candidate, HandedIn, decoded, handed_in
 from leaderboard.submissions.target_selection import TargetRequest
 
 
@@ -57,24 +57,23 @@ def hand_in(request: HttpRequest, form: SubmitForm) -> Accepted:
     wanted = ("hardware", "world_size", "size", "dtype", "profile", "placement")
     requested = TargetRequest(**{name: data[name] or None for name in wanted})
     key = request.POST.get("key", "")[:200] or None
-    return accept(request.user, metadata, candidates(data), requested, idempotency_key=key)
+    return accept(request.user, metadata, kernels_in(data), requested, idempotency_key=key)
 
 
-def candidates(data: dict[str, Any]) -> list[Candidate]:
+def kernels_in(data: dict[str, Any]) -> HandedIn:
     """Return the kernels in a form's cleaned `data`. Raises RequestError."""
     attempt = data["attempt"] or 1
     if data["archive"]:
-        return from_members(read_archive(data["archive"].file), attempt)
+        return handed_in(read_archive(data["archive"].file), attempt)
     source = decoded(data["source"].encode())
-    return [
-        Candidate(
-            problem=data["problem"],
-            backend=data["backend"],
-            source=source,
-            attempt=attempt,
-            step=data["step"] or 1,
-        )
-    ]
+    one = Candidate(
+        problem=data["problem"],
+        backend=data["backend"],
+        source=source,
+        attempt=attempt,
+        step=data["step"] or 1,
+    )
+    return HandedIn(candidates=[one])
 
 
 def _page(

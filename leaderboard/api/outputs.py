@@ -9,7 +9,7 @@ from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 from rest_framework.request import Request
 
-from leaderboard.models import Decline, Run, Source, Status, Submission
+from leaderboard.models import Decline, Kernel, Run, Source, Status, Submission
 from leaderboard.models.abilities import waiting_for
 from leaderboard.models.runs import TIMES
 from leaderboard.models.staleness import why_stale
@@ -68,6 +68,7 @@ class SubmissionOut(Output):
     moderation_reason = serializers.CharField()
     link = serializers.CharField()
     notes = serializers.CharField()
+    manifest = serializers.DictField()
     created_at = serializers.DateTimeField()
     edited_at = serializers.DateTimeField(allow_null=True)
     kernel_count = serializers.IntegerField()
@@ -204,6 +205,11 @@ class KernelUseOut(Shape):
     attempt = serializers.IntegerField()
     step = serializers.IntegerField()
     backend = serializers.CharField()
+    languages = serializers.SerializerMethodField()
+
+    def get_languages(self, use: Kernel) -> list[str]:
+        """Return those found in the source; none where it is not held."""
+        return use.languages
 
 
 class KernelOut(Output):

@@ -160,8 +160,8 @@ def _submissions(rows: SubmissionQuerySet) -> QuerySet[Submission]:
 def kernel(request: Request, digest: str) -> Response:
     """Find a kernel by the SHA-256 of its source."""
     seen = Submission.objects.reachable_by(request.user)
-    uses = Kernel.objects.filter(source=digest, submission__in=seen)
-    rows = uses.select_related("submission__model", "problem", "source").defer("problem__payload")
+    uses = Kernel.objects.filter(source=digest, submission__in=seen).defer("problem__payload")
+    rows = uses.select_related("submission__model", "problem", "source__found")
     if not rows:
         raise Http404
     context = {"request": request, "uses": rows}

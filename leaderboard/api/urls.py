@@ -2,7 +2,7 @@
 
 from django.urls import path, re_path
 
-from leaderboard.api import errors, reading, schema, worker, writing
+from leaderboard.api import attempts, errors, reading, schema, worker, writing
 
 urlpatterns = [
     path("schema", schema.schema, name="api-schema"),
@@ -12,6 +12,11 @@ urlpatterns = [
     path("models", reading.models, name="api-models"),
     path("submissions", writing.submissions_or_submit, name="api-submissions"),
     path("submissions/<int:number>", writing.submission_or_edit, name="api-submission"),
+    path(
+        "submissions/<int:number>/<int:problem>/attempt-<int:attempt>",
+        attempts.attempt,
+        name="api-attempt",
+    ),
     path("kernels/<slug:digest>", reading.kernel, name="api-kernel"),
     path("runs", reading.runs, name="api-runs"),
     path("runs/<uuid:run_id>", reading.run, name="api-run"),

@@ -24,7 +24,7 @@ from leaderboard.runs import evaluation
 from leaderboard.submissions import editing
 from leaderboard.submissions.archives import read_archive
 from leaderboard.submissions.intake import Metadata, accept
-from leaderboard.submissions.sources import Candidate, decoded, from_members
+from leaderboard.submissions.sources import Candidate, HandedIn, decoded, handed_in
 from leaderboard.submissions.target_selection import TargetRequest
 
 TARGET_FIELDS = ("device", "hardware", "world_size", "size", "dtype", "profile", "placement")
@@ -63,7 +63,7 @@ def submissions_or_submit(request: Request) -> Response:
     accepted = accept(
         _user(request),
         _metadata(fields),
-        _candidates(fields),
+        _handed_in(fields),
         TargetRequest(**{name: fields[name] for name in TARGET_FIELDS if name in fields}),
         idempotency_key=_idempotency_key(request),
     )
@@ -111,10 +111,10 @@ def _metadata(fields: Validated) -> Metadata:
     )
 
 
-def _candidates(fields: Validated) -> list[Candidate]:
+def _handed_in(fields: Validated) -> HandedIn:
     attempt = fields.get("attempt", 1)
     if "archive" in fields:
-        return from_members(read_archive(fields["archive"].file), attempt)
+        return handed_in(read_archive(fields["archive"].file), attempt)
     source = decoded(fields["source"].encode())
     one = Candidate(
         problem=fields["problem"],
@@ -123,7 +123,7 @@ def _candidates(fields: Validated) -> list[Candidate]:
         attempt=attempt,
         step=fields.get("step", 1),
     )
-    return [one]
+    return HandedIn(candidates=[one])
 
 
 def _idempotency_key(request: Request) -> str | None:

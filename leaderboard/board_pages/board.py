@@ -13,6 +13,7 @@ from django.utils import timezone
 from leaderboard.board_pages.answer import answers
 from leaderboard.board_pages.board_cells import Columns, board_row, brackets, date_cell, kind_of
 from leaderboard.board_pages.board_figures import board_figures
+from leaderboard.board_pages.cost_figures import cost_figures
 from leaderboard.delivery import cells
 from leaderboard.delivery.pages import Page, Table, canonical_query, choice, origin, public_page
 from leaderboard.delivery.paging import PAGE, PagePart, part_of
@@ -20,9 +21,10 @@ from leaderboard.kit.links import url
 from leaderboard.metrics.verdicts import words
 from leaderboard.models.staleness import judge_now
 from leaderboard.publishing import citing
-from leaderboard.read_model.boards import Setting
+from leaderboard.read_model.boards import Entry, Setting
 from leaderboard.read_model.columns import (
     CSV_COLUMNS,
+    SOLVED,
     SORTS,
     WORDS,
     Column,
@@ -44,6 +46,7 @@ from leaderboard.read_model.filters import (
     chips,
     said,
 )
+from leaderboard.read_model.published_claims import Claim
 
 # Fewer rows than this say little of models, and the page says so.
 FEW_ROWS = 3
@@ -88,7 +91,8 @@ def board(request: HttpRequest) -> Page:
             "chips": chips(
                 (query.slider, *query.controls), url("board"), _pairs(address, sort, usual)
             ),
-            "figures": board_figures(query, ours, claims, address),
+            **_figures(query, ours, claims, address),
+            "costs_told": any(column.key in SOLVED for column in columns[1]),
             "where": [pair for pair in parse_qsl(address) if pair[0] in SETTING_FILTERS],
             "cite": cite(request, address),
             "answers": answers([row.entry for row in rows], claims, query.setting),
@@ -102,6 +106,16 @@ def board(request: HttpRequest) -> Page:
         data=lambda: {"setting": setting, "p": query.p, "rows": [as_record(row) for row in rows]},
         table=Table(columns=CSV_COLUMNS, rows=csv_rows(rows)),
     )
+
+
+def _figures(
+    query: BoardQuery, ours: Sequence[Entry], claims: Sequence[Claim], address: str
+) -> dict[str, object]:
+    frames, few_told = cost_figures(ours, address)
+    return {
+        "figures": [*board_figures(query, ours, claims, address), *frames],
+        "few_told": few_told,
+    }
 
 
 def cite(request: HttpRequest, address: str) -> dict[str, str] | None:

@@ -48,8 +48,8 @@ def fast_p(request: HttpRequest) -> Drawn:
     entries = query.judged()
     curves = fast_p_curves(entries, claims, query.scope.scored)
     spec = charts.fast_p_curves(curves, query.p, drawn_models(entries, claims))
-    drawn = _drawn(request, query, spec, curve_table(curves))
-    return replace(drawn, says=curves_say(claims))
+    made = drawn(request, query, spec, curve_table(curves))
+    return replace(made, says=curves_say(claims))
 
 
 @figure(
@@ -64,8 +64,8 @@ def chances(request: HttpRequest) -> Drawn:
     entries = query.judged()
     found = chances_of(entries, claims, query.scope.scored, query.p)
     spec = charts.chances(found, query.p, drawn_models(entries, claims))
-    drawn = _drawn(request, query, spec, chance_table(found))
-    return replace(drawn, says=chances_say(query.p, claims))
+    made = drawn(request, query, spec, chance_table(found))
+    return replace(made, says=chances_say(query.p, claims))
 
 
 @figure(
@@ -80,7 +80,7 @@ def spreads(request: HttpRequest) -> Drawn:
     entries = query.judged()
     found = spreads_of(entries)
     spec = charts.spreads(found, drawn_models(entries))
-    return _drawn(request, query, spec, spread_table(found))
+    return drawn(request, query, spec, spread_table(found))
 
 
 @figure(
@@ -95,7 +95,7 @@ def utilisations(request: HttpRequest) -> Drawn:
     entries = query.judged()
     found, titles = utilisations_of(entries, query.scope.titles)
     spec = charts.utilisations(found, titles, drawn_models(entries))
-    return _drawn(request, query, spec, category_table(found, titles))
+    return drawn(request, query, spec, category_table(found, titles))
 
 
 @figure(
@@ -108,10 +108,11 @@ def utilisations(request: HttpRequest) -> Drawn:
 def failure_modes(request: HttpRequest) -> Drawn:
     query = board_query(request)
     counts = mode_counts(query.judged(), query.claims())
-    return _drawn(request, query, charts.failure_modes(counts), mode_table(counts))
+    return drawn(request, query, charts.failure_modes(counts), mode_table(counts))
 
 
-def _drawn(request: HttpRequest, query: BoardQuery, spec: Spec, table: Table) -> Drawn:
+def drawn(request: HttpRequest, query: BoardQuery, spec: Spec, table: Table) -> Drawn:
+    """Return a figure of a board with its data, under the filters of the address."""
     address = canonical_query(request, BOARD_PARAMETERS)
     page = url("board") + (f"?{address}" if address else "")
     narrowed = [

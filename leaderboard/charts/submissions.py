@@ -109,6 +109,34 @@ def speedups_by_problem(series: Sequence[Series]) -> Spec:
     }
 
 
+def by_step(right: Sequence[float], fast: Sequence[float]) -> Spec:
+    """Draw per cent of problems that an attempt solves, and solves fast, had it been stopped after
+    each step."""
+    lines = (("pass@1", right, "solid"), ("fast₁@1", fast, "dash"))
+    data = [
+        {
+            "type": "scatter",
+            "mode": "lines+markers",
+            "name": name,
+            "x": list(range(1, len(shares) + 1)),
+            "y": [round(100 * share, 3) for share in shares],
+            "line": {"shape": "hv", "width": 2.25, "dash": dash},
+            "marker": marker(nth),
+            "hovertemplate": "step %{x}: %{y:.1f} %",
+        }
+        for nth, (name, shares, dash) in enumerate(lines)
+    ]
+    return {
+        "data": data,
+        "layout": {
+            "xaxis": {"title": {"text": "stopped after step"}, "dtick": 1},
+            "yaxis": {"title": {"text": "% of problems"}, "rangemode": "tozero"},
+            "showlegend": True,
+            "hovermode": "closest",
+        },
+    }
+
+
 def progress(trails: Sequence[Trail]) -> Spec:
     """Draw the best speedup so far over the steps of agentic attempts."""
     data = []

@@ -12,6 +12,13 @@ _HIDDEN = re.compile(
     "\xad\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u3164\uffa0\ufff0-\ufffb"
     "\U000e0000-\U000e0fff]"
 )
+# What colours a terminal, moves its cursor or names its window.
+_ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\^_])")
+
+
+def without_ansi(text: str) -> str:
+    """Return a text without the commands to a terminal in it."""
+    return _ANSI.sub("", text)
 
 
 def visible(text: str) -> str:

@@ -37,11 +37,14 @@ class JudgedRun(NamedTuple):
     mechanisms: list[str]
     flags: list[str]
     kernel__source_id: str
+    kernel__making__output_tokens: int | None
+    kernel__making__answers_without_usage: int | None
+    kernel__making__cost_usd: float | None
 
 
 def entry_of(run: JudgedRun) -> Entry:
     """Return a run as a Summary lists it; one that was too fast to be true keeps its verdict and
-    loses its numbers."""
+    loses its numbers. Tokens are not told where some answers came without any."""
     is_correct = run.verdict == "ok"
     return {
         "attempt": run.kernel__attempt,
@@ -56,6 +59,10 @@ def entry_of(run: JudgedRun) -> Entry:
         "mechanisms": run.mechanisms,
         "nccl": uses_nccl(run.flags, run.mechanisms),
         "kernel": run.kernel__source_id,
+        "output_tokens": None
+        if run.kernel__making__answers_without_usage
+        else run.kernel__making__output_tokens,
+        "usd": run.kernel__making__cost_usd,
     }
 
 

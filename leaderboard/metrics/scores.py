@@ -279,12 +279,13 @@ def known_first(pairs: Sequence[tuple[Any, Item]], *, descending: bool) -> list[
     return [row for _, row in known] + [row for before, row in pairs if before is None]
 
 
-def places(values: Sequence[float | None]) -> list[str | None]:
-    """Return the places of values, highest first: "1", "2=" for a tie, None for no value."""
+def places(values: Sequence[float | None], *, falls: bool = True) -> list[str | None]:
+    """Return the places of values, highest first if it `falls`: "1", "2=" for a tie, None for no
+    value."""
     rounded = list(map(_rounded, values))
     count = Counter(value for value in rounded if value is not None)
     place, place_of = 1, dict[float | None, str]()
-    for value in sorted(count, reverse=True):
+    for value in sorted(count, reverse=falls):
         place_of[value] = f"{place}=" if count[value] > 1 else str(place)
         place += count[value]
     return list(map(place_of.get, rounded))

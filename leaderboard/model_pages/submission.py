@@ -15,6 +15,7 @@ from leaderboard.delivery import cells
 from leaderboard.delivery.pages import Crumb, Page, Table, canonical_query, choice, public_page
 from leaderboard.delivery.paging import PAGE, part_of
 from leaderboard.kit.json_types import JsonDict
+from leaderboard.kit.languages import written
 from leaderboard.kit.links import kernel_at, url
 from leaderboard.metrics import scores, verdicts
 from leaderboard.metrics.verdicts import state, words
@@ -33,6 +34,7 @@ from leaderboard.models.choices import CURRENT_JUDGE, SHARED, VERDICTS
 from leaderboard.read_model.boards import Setting
 from leaderboard.read_model.filters import SETTING_FILTERS, said, setting_among, setting_query
 from leaderboard.read_model.leaderboard_rows import Totals
+from leaderboard.read_model.steps import MADE
 
 ROWS_A_PAGE = 100
 # A database takes no greater number for a key.
@@ -42,7 +44,7 @@ RUN_NUMBERS = ("speedup", "speedup_low", "speedup_high", "kernel_us", "utilisati
 KERNEL_COLUMNS = (
     *("number", "problem", "attempt", "step", "backend", "verdict", "placement"),
     *RUN_NUMBERS,
-    *("mechanisms", "kernel", "run", "counts", "why_not"),
+    *("mechanisms", "kernel", "run", "counts", "why_not", "languages", *MADE),
 )
 
 
@@ -71,8 +73,10 @@ def submission(request: HttpRequest, number: int) -> Page:
             "harness": found.harness,
             "cost_usd": found.cost_usd,
             "link": found.link,
+            "manifest": found.manifest,
             "setting": setting and vars(setting),
             "score": score_record(score),
+            **_taken(totals),
             "kernels": list(records),
         },
         table=Table(columns=KERNEL_COLUMNS, rows=map(_row, records)),
@@ -116,7 +120,8 @@ def submission_called(number: int) -> tuple[Submission, int]:
 
 
 def _row(record: JsonDict) -> list[object]:
-    return [*({**record, "mechanisms": " ".join(record["mechanisms"])}.values())]
+    lists = {name: " ".join(record[name]) for name in ("mechanisms", "languages")}
+    return [*{**record, **lists}.values()]
 
 
 def kernel_context(
@@ -134,7 +139,10 @@ def kernel_context(
     return {
         "verdicts": verdict_links(final, wanted, query, is_timed=is_timed),
         "kernels": [
-            _drawn(one, steps[one.pk], is_timed=is_timed)
+            {
+                **_drawn(one, steps[one.pk], is_timed=is_timed),
+                "attempt_url": url("submission-attempt", found.pk, one.problem, one.attempt),
+            }
             for one in kernels_of(found, setting, steps)
         ],
         "links": part.links,
@@ -156,6 +164,7 @@ def submission_context(found: Submission, setting: Setting | None) -> dict[str, 
         "reason": found.moderation_reason,
         "private": found.visibility != Visibility.PUBLIC,
         "notes": found.notes,
+        "manifest": found.made_with,
         "model_url": model_url(found),
         "badge_url": url("submission-badge", found.pk) if is_ranked else "",
         "compare_url": compare_url([found.pk], setting) if is_ranked and setting else "",
@@ -170,8 +179,15 @@ def score_context(
         "score": score,
         "interval": score.pass_at_1_interval if setting else None,
         "utilisation": totals and totals.utilisation,
+        **_taken(totals),
         "setting": setting,
     }
+
+
+def _taken(totals: Totals | None) -> dict[str, float | None]:
+    """Return what all its attempts took; None unless each tells it."""
+    names = ("output_tokens", "usd")
+    return {name: getattr(totals, name) if totals else None for name in names}
 
 
 def other_settings(known: Iterable[Setting], shown: Setting | None) -> list[dict[str, str]]:
@@ -219,6 +235,9 @@ def kernel_record(one: JudgedKernel) -> JsonDict:
         "run": str(one.run) if one.run else None,
         "counts": one.counts,
         "why_not": one.why_not or None,
+        "languages": (one.languages or "").split(),
+        **{name: getattr(one, name) for name in MADE},
+        "ended": one.ended or None,
     }
 
 
@@ -232,7 +251,7 @@ def _drawn(one: JudgedKernel, steps: int, *, is_timed: bool) -> dict[str, object
         "number": one.problem,
         "problem": one.title,
         "problem_url": url("problem", one.problem, one.slug),
-        "backend": one.backend,
+        "backend": written(one.backend, (one.languages or "").split()),
         "url": kernel_at(one.source, one.run),
         "run_url": url("run", one.run) if one.run else None,
         "state": state(one.verdict),
@@ -242,7 +261,7 @@ def _drawn(one: JudgedKernel, steps: int, *, is_timed: bool) -> dict[str, object
         "why_not": one.why_not,
         "mechanisms": [words(tag) for tag in one.mechanisms or ()],
         "digest": one.source,
-        "attempt": cells.count_cell(one.attempt),
+        "attempt": one.attempt,
         "steps": cells.count_cell(steps),
         "cells": cells.joined(numbers if is_timed else ()),
     }

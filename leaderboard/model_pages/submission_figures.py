@@ -20,9 +20,12 @@ from leaderboard.model_pages.submission_kernels import (
     JudgedKernel,
     kernels_of,
     last_steps,
+    standings_of,
+)
+from leaderboard.model_pages.submission_progress import (
     modes_by_category,
     progress_of,
-    standings_of,
+    shares_by_step,
     typical,
 )
 from leaderboard.models import Submission
@@ -35,14 +38,20 @@ PARAMETERS = ("submission", *SETTING_FILTERS)
 def asked(request: HttpRequest) -> tuple[Submission, list[JudgedKernel]]:
     """Return the submission of `?submission=<number>` with its kernels, in the setting asked for.
     Raises Http404 for an unknown number."""
+    submission = submission_asked(request)
+    setting = setting_among(request, standings_of(submission))
+    return submission, kernels_of(submission, setting)
+
+
+def submission_asked(request: HttpRequest) -> Submission:
+    """Return the submission of `?submission=<number>`. Raises Http404 for an unknown number."""
     number = request.GET.get("submission", "")
     if not (number.isascii() and number.isdigit() and len(number) < 15):
         raise Http404
     submission = Submission.objects.select_related("model").filter(pk=int(number)).first()
     if submission is None:
         raise Http404
-    setting = setting_among(request, standings_of(submission))
-    return submission, kernels_of(submission, setting)
+    return submission
 
 
 @figure(
@@ -56,6 +65,25 @@ def progress(request: HttpRequest) -> Drawn:
     submission, kernels = asked(request)
     trails = trails_of(kernels)
     return _drawn(submission, charts.progress(trails), trail_table(trails))
+
+
+@figure(
+    "by-step",
+    "What more steps bring",
+    "Share of all problems that one attempt solves, and solves fast, had it been stopped after a"
+    " step.",
+    *PARAMETERS,
+)
+def by_step(request: HttpRequest) -> Drawn:
+    submission = submission_asked(request)
+    standings = standings_of(submission)
+    setting = setting_among(request, standings)
+    scored = standings[setting].scored if setting else 0
+    shares = shares_by_step(kernels_of(submission, setting), scored)
+    right, fast = [one.right for one in shares], [one.fast for one in shares]
+    rows = [[f"step {n}", 100 * one.right, 100 * one.fast] for n, one in enumerate(shares, 1)]
+    table = Table(columns=("Stopped after", "pass@1, %", "fast₁@1, %"), rows=rows)
+    return _drawn(submission, charts.by_step(right, fast), table)
 
 
 @figure(
@@ -105,7 +133,9 @@ def submission_figures(
     `query` asks for a setting, in which kernels are timed, or only checked."""
     verdicts = {one.verdict for one in kernels if one.counts}
     has_times = is_timed and "ok" in verdicts
-    shown = [progress] if has_times and any(one.step > 1 for one in kernels) else []
+    has_steps = any(one.step > 1 for one in kernels)
+    shown = [progress] if has_times and has_steps else []
+    shown += [by_step] if has_steps and "ok" in verdicts else []
     shown += [failures] if not verdicts.isdisjoint(COUNTED_VERDICTS) else []
     shown += [speedups] if has_times else []
     address = "&".join(filter(None, (f"submission={found.pk}", query)))

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import uuid
-from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping
 from itertools import starmap
-from statistics import median
 from typing import NamedTuple, TypeVar
 
 import orjson
@@ -25,12 +22,12 @@ from django.db.models import (
 )
 from django.db.models.functions import Coalesce
 
-from leaderboard.metrics.failures import failure_mode
 from leaderboard.models import Kernel, LeaderboardRow, Problem, ProblemAggregate, Run, Submission
 from leaderboard.models.choices import COUNTED_VERDICTS, ISOLATIONS, Status
 from leaderboard.models.staleness import outdated, too_few_ranks
 from leaderboard.read_model.boards import SETTING_FIELDS, Setting
 from leaderboard.read_model.leaderboard_rows import Totals
+from leaderboard.read_model.steps import MADE
 
 # Stands for the verdict of what scores do not count.
 UNCOUNTED = "uncounted"
@@ -64,7 +61,8 @@ class Ended(NamedTuple):
 class JudgedKernel(NamedTuple):
     """Describes a kernel with all columns of that run, which are None where there is none. `digest`
     is that of the problem as it now stands, `source` that of the kernel; `kernel_us` is in
-    microseconds. `here`: the run is of the submission's setting."""
+    microseconds. `here`: the run is of the submission's setting. From `input_tokens` on it is what
+    the attempt had used by then; `languages` are those found in the source."""
 
     pk: int
     problem: int
@@ -94,6 +92,17 @@ class JudgedKernel(NamedTuple):
     kernel_us: float | None
     utilisation: float | None
     placement: str | None
+    languages: str | None
+    input_tokens: int | None
+    cached_tokens: int | None
+    output_tokens: int | None
+    reasoning_tokens: int | None
+    answers: int | None
+    answers_without_usage: int | None
+    judge_runs: int | None
+    cost_usd: float | None
+    wall_s: float | None
+    ended: str | None
     steps: int = 1
 
     @property
@@ -152,16 +161,8 @@ JUDGED = (
     *("runs__judge_version", "runs__world_size", "problem__ranked_from", "problem__scored", "here"),
     *("runs__isolation", "runs__mechanisms", "runs__speedup", "runs__speedup_low"),
     *("runs__speedup_high", "runs__kernel_us", "runs__utilisation", "runs__placement"),
+    *("source__found__names", *(f"making__{name}" for name in MADE)),
 )
-
-
-@dataclass(frozen=True, kw_only=True)
-class Progress:
-    """Holds the best speedup of an agentic attempt up to each step, None before the first right
-    kernel."""
-
-    name: str
-    best: tuple[float | None, ...]
 
 
 class Standing(NamedTuple):
@@ -263,38 +264,3 @@ def last_steps(kernels: Iterable[Step]) -> list[Step]:
         steps[-1] if len(steps) == 1 else steps[-1]._replace(steps=len(steps))
         for steps in attempts_of(kernels).values()
     ]
-
-
-def progress_of(kernels: Iterable[JudgedKernel]) -> list[Progress]:
-    """Return every attempt with more than one step; one that ended early holds its best to the
-    end."""
-    groups = {place: s for place, s in attempts_of(kernels).items() if len(s) > 1}
-    last = max((steps[-1].step for steps in groups.values()), default=0)
-    made = []
-    for (number, attempt), steps in groups.items():
-        by_step = {judged.step: judged.right_speedup for judged in steps}
-        name = f"{number}. {steps[0].title}" + (f", attempt {attempt}" if attempt > 1 else "")
-        best: list[float | None] = []
-        for step in range(1, last + 1):
-            known = [s for s in (by_step.get(step), best[-1] if best else None) if s is not None]
-            best.append(max(known, default=None))
-        made.append(Progress(name=name, best=tuple(best)))
-    return made
-
-
-def typical(progress: Sequence[Progress]) -> tuple[list[int], list[float | None]]:
-    """Return by step how many attempts have a right kernel, and the median of their best
-    speedups."""
-    steps = list(zip(*(one.best for one in progress), strict=True))
-    known = [[speedup for speedup in step if speedup is not None] for step in steps]
-    return [len(found) for found in known], [median(found) if found else None for found in known]
-
-
-def modes_by_category(kernels: Iterable[JudgedKernel]) -> dict[str, Mapping[str, int]]:
-    """Count how attempts ended, by the category of their problem."""
-    groups: dict[str, Counter[str]] = {}
-    for judged in kernels:
-        mode = failure_mode(judged.verdict, judged.cause) if judged.verdict else None
-        if mode and judged.counts:
-            groups.setdefault(judged.category, Counter())[mode] += 1
-    return dict(groups)

@@ -14,10 +14,11 @@ from leaderboard.models.catalogue import (
 )
 from leaderboard.models.choices import Harness, Moderation, Status, Trust, Visibility
 from leaderboard.models.declines import Decline
+from leaderboard.models.makings import Making, Transcript
 from leaderboard.models.refusals import RefusedReport
 from leaderboard.models.runs import Run
 from leaderboard.models.snapshots import Snapshot
-from leaderboard.models.submissions import Kernel, Source, Submission
+from leaderboard.models.submissions import FoundLanguages, Kernel, Source, Submission
 from leaderboard.models.summaries import LeaderboardRow, ProblemAggregate, Summary
 
 __all__ = [
@@ -25,11 +26,13 @@ __all__ = [
     "AuditEntry",
     "DataVersion",
     "Decline",
+    "FoundLanguages",
     "Hardware",
     "Harness",
     "Kernel",
     "LanguageModel",
     "LeaderboardRow",
+    "Making",
     "Moderation",
     "Problem",
     "ProblemAggregate",
@@ -43,6 +46,7 @@ __all__ = [
     "Status",
     "Submission",
     "Summary",
+    "Transcript",
     "Trust",
     "Visibility",
     "WorkerHost",

@@ -12,6 +12,8 @@ from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 from django.db import models
 from django.db.models import Q
 
+from evaluator.messages.languages import languages
+from leaderboard.kit.json_types import JsonDict
 from leaderboard.kit.links import url
 from leaderboard.models.catalogue import LanguageModel, Problem
 from leaderboard.models.choices import (
@@ -27,6 +29,10 @@ MAX_COST_USD = 1e9
 MAX_NOTES = 5000
 MAX_LINK = 200
 MAX_STEP_BUDGET = 10_000
+MANIFEST_FIELDS = (
+    *("model", "provider", "harness", "harness_version", "recipe", "prompt_sha256"),
+    *("sampling", "budget", "prices", "prices_date"),
+)
 Viewer = AbstractBaseUser | AnonymousUser
 # Submissions that boards show.
 RANKED = Q(visibility=Visibility.PUBLIC, moderation=Moderation.ACCEPTED)
@@ -62,9 +68,10 @@ class Submission(models.Model):
 
     `k` is how many attempts a problem were drawn. `step_budget` belongs to agentic harnesses.
     `cost_usd` is what its submitter says that making all its kernels cost, in US dollars. `link`
-    leads to a page about it, such as a paper. `edited_at` is when somebody last changed what it
-    says of itself. An idempotency key with the digest of its request makes a repeated request
-    harmless.
+    leads to a page about it, such as a paper. `manifest` is what the manifest of an archive of
+    attempts says of how they were made: see submissions/manifests.py. `edited_at` is when somebody
+    last changed what it says of itself. An idempotency key with the digest of its request makes a
+    repeated request harmless.
     """
 
     model = models.ForeignKey(LanguageModel, models.PROTECT, related_name="submissions")
@@ -81,6 +88,7 @@ class Submission(models.Model):
     moderation_reason = models.TextField(blank=True)
     notes = models.TextField(blank=True)
     link = models.CharField(max_length=MAX_LINK, blank=True, default="")
+    manifest: models.JSONField[JsonDict, JsonDict] = models.JSONField(default=dict, blank=True)
     idempotency_key = models.CharField(max_length=200, null=True)  # noqa: DJ001  unique per owner
     request_digest = models.CharField(max_length=64)
     created_at = models.DateTimeField(auto_now_add=True)
@@ -125,6 +133,11 @@ class Submission(models.Model):
     def get_absolute_url(self) -> str:
         return url("submission", self.pk)
 
+    @property
+    def made_with(self) -> JsonDict:
+        """Return the manifest by MANIFEST_FIELDS; None for what it does not tell."""
+        return {**dict.fromkeys(MANIFEST_FIELDS), **self.manifest}
+
 
 class SourceQuerySet(models.QuerySet["Source"]):
     def keep(self, *texts: str) -> list[Source]:
@@ -145,7 +158,9 @@ class SourceQuerySet(models.QuerySet["Source"]):
         empty = list(self.filter(pk__in=given, packed=None))
         for row in empty:
             row.packed, row.size_bytes = given[row.pk].packed, given[row.pk].size_bytes
-        return self.bulk_update(empty, ("packed", "size_bytes")) if empty else 0
+        count = self.bulk_update(empty, ("packed", "size_bytes")) if empty else 0
+        FoundLanguages.objects.find(given.values())
+        return count
 
 
 def packed_source(text: str) -> Source:
@@ -215,6 +230,34 @@ class Source(models.Model):
         return text
 
 
+class FoundLanguagesQuerySet(models.QuerySet["FoundLanguages"]):
+    def find(self, sources: Iterable[Source]) -> None:
+        """Look into the texts of those that nobody has looked into."""
+        given = {source.pk: source for source in sources}
+        known = set(self.filter(pk__in=given).values_list("pk", flat=True))
+        self.bulk_create(
+            (
+                FoundLanguages(source_id=digest, names=" ".join(languages(source.held_text)))
+                for digest, source in sorted(given.items())
+                if digest not in known
+            ),
+            ignore_conflicts=True,
+        )
+
+
+class FoundLanguages(models.Model):
+    """Names the languages found in a source, whatever it was handed in as, with blanks between
+    them; there is none of a text that is not held. It is made of the text, and may be made anew."""
+
+    source = models.OneToOneField(Source, models.CASCADE, primary_key=True, related_name="found")
+    names = models.CharField(max_length=64)
+
+    objects = FoundLanguagesQuerySet.as_manager()
+
+    def __str__(self) -> str:
+        return self.names
+
+
 class KernelQuerySet(models.QuerySet["Kernel"]):
     def delete(self) -> tuple[int, dict[str, int]]:
         raise AppendOnlyError("kernels are kept: invalidate their submission instead")
@@ -247,3 +290,9 @@ class Kernel(models.Model):
 
     def __str__(self) -> str:
         return f"{self.problem_id} attempt {self.attempt}"
+
+    @property
+    def languages(self) -> list[str]:
+        """Return those found in the source; none where it is not held."""
+        found = getattr(self.source, "found", None)
+        return found.names.split() if found else []

@@ -24,7 +24,7 @@ AGGREGATED = (
     *("problem", *SETTING_FIELDS, "submission", "made", "correct", "best_speedup", "best_low"),
     *("utilisation", "best_run", "baseline_us", "modes"),
 )
-HARDENED, STANDARD = "hardened", "standard"
+HARDENED, UPSTREAM, STANDARD = "hardened", "upstream", "standard"
 # Of what is right where nothing is timed.
 CHECKED = Q(placement="shared", best_speedup=None)
 
@@ -73,9 +73,11 @@ class Summary(InSetting):
     """Sums up one submission on one problem in one setting; written with the results it sums up.
 
     `attempts` lists, by attempt and of the latest counted run of its last step: {attempt, run,
-    verdict, cause, speedup, low, utilisation, baseline_us, backend, mechanisms, nccl, kernel}.
+    verdict, cause, speedup, low, utilisation, baseline_us, backend, mechanisms, nccl, kernel,
+    output_tokens, usd}.
     There `low` is the lower end of the speedup's interval, `baseline_us` what the reference took
-    beside it, `kernel` the digest of the source. What belongs to a time is None unless the kernel
+    beside it, `kernel` the digest of the source; `output_tokens` and `usd` are what the attempt had
+    taken by then, None where nobody tells. What belongs to a time is None unless the kernel
     is correct. `made` and `correct` count attempts, `modes` by failure mode, those that occur;
     from `best_speedup` to `best_run` it tells of the fastest correct one, or where nothing is timed
     of the first. `baseline_us` is the median of what the reference took beside the correct ones.

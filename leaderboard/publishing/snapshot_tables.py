@@ -21,6 +21,7 @@ from leaderboard.models import (
     Summary,
     Visibility,
 )
+from leaderboard.models.makings import COUNTS
 from leaderboard.models.runs import FINAL
 from leaderboard.models.runs import SETTING as SETTING_ORDER
 from leaderboard.read_model import boards
@@ -79,6 +80,7 @@ SUBMISSIONS: Fields = {
     "ranked": "flag",
     "notes": "text",
     "link": "text",
+    "manifest": "json",
     "created_at": "time",
 }
 KERNELS: Fields = {
@@ -90,6 +92,11 @@ KERNELS: Fields = {
     "backend": "text",
     "digest": ("text", "source_id"),
     "source_bytes": ("int", "source__size_bytes"),
+    "languages": ("text", "source__found__names"),
+    **{name: ("int", f"making__{name}") for name in COUNTS},
+    "cost_usd": ("float", "making__cost_usd"),
+    "wall_s": ("float", "making__wall_s"),
+    "ended": ("text", "making__ended"),
 }
 RUNS: Fields = {
     "run": ("text", "id"),
@@ -167,6 +174,8 @@ PLACES: Mapping[str, tuple[str, Callable[[Placed], object]]] = {
     "fast_at_k": ("float", lambda row: row.entry.score.fast_at_k),
     "geometric_mean": ("float", lambda row: row.entry.score.geometric_mean),
     "utilisation": ("float", lambda row: row.entry.utilisation),
+    "output_tokens": ("float", lambda row: row.entry.output_tokens),
+    "usd": ("float", lambda row: row.entry.usd),
 }
 # Of a report, what is a column of its run already, and what ranks printed.
 LEFT_OUT = ("logs", "environment", "verdict", "message", "evidence", "flags", "mechanisms")

@@ -7,15 +7,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from evaluator.messages.job import Profile
 from leaderboard.metrics.tallies import Cell
 from leaderboard.models import LeaderboardRow, Run
 from leaderboard.models.choices import Harness
-from leaderboard.models.summaries import HARDENED
+from leaderboard.models.summaries import HARDENED, UPSTREAM
 from leaderboard.read_model.leaderboard_rows import cells_in
 from leaderboard.read_model.setting import Setting
 
-UPSTREAM = Profile.UPSTREAM.value
 OF_SUBMISSION = (
     *("submission_id", "submission__model__name", "submission__model__slug"),
     "submission__harness",

@@ -152,7 +152,27 @@ COLUMNS = (
         value=lambda entry: entry.cost_usd,
         cell=lambda entry: cells.decimal_cell(entry.cost_usd, 2),
     ),
+    Column(
+        key="solved_tokens",
+        label="Output",
+        unit="tokens a solved problem",
+        group="how",
+        value=lambda entry: entry.tokens_per_solved,
+        cell=lambda entry: cells.count_cell(entry.tokens_per_solved),
+        falls=False,
+    ),
+    Column(
+        key="solved_usd",
+        label="Cost",
+        unit="US$ a solved problem",
+        group="how",
+        value=lambda entry: entry.usd_per_solved,
+        cell=lambda entry: cells.decimal_cell(entry.usd_per_solved, 2),
+        falls=False,
+    ),
 )
+# Of what a solved problem took.
+SOLVED = ("solved_tokens", "solved_usd")
 BY_KEY = {column.key: column for column in COLUMNS}
 # Of what is timed, and of what is only checked.
 DEFAULT_SORT, CHECKED_SORT = "fast1", "pass1"
@@ -203,7 +223,8 @@ def known_to_any(entries: Sequence[Entry]) -> list[Column]:
 
 def placed(entries: Iterable[Entry], sort: str) -> list[Placed]:
     """Return the rows in order: baselines, people's, then what was judged of models, then claims;
-    within each best first, or last first for `-key`. Only judged models hold places."""
+    within each best first (of what a solved problem took, the least), or last first for `-key`.
+    Only judged models hold places."""
     key, turned = sort.removeprefix("-"), sort.startswith("-")
     words = WORDS_BY_KEY.get(key)
     column = BY_KEY[DEFAULT_SORT if words else key]
@@ -215,12 +236,12 @@ def placed(entries: Iterable[Entry], sort: str) -> list[Placed]:
 
     def ordered(group: list[Entry]) -> list[Entry]:
         if words is None:
-            return scores.in_order(group, column.value, descending=not turned)
+            return scores.in_order(group, column.value, descending=column.falls != turned)
         return words.in_order(scores.in_order(group, column.value), turned=turned)
 
     shown = ordered(ranked)
     ties = _ties(shown, column, turned) if words is None else [None] * len(shown)
-    places = scores.places([column.value(entry) for entry in shown])
+    places = scores.places([column.value(entry) for entry in shown], falls=column.falls)
     return [
         *(Placed(place=None, entry=entry) for entry in [*ordered(baselines), *ordered(people)]),
         *map(Placed._make, zip(places, shown, ties, strict=True)),

@@ -29,7 +29,8 @@ class Entry:
     `utilisation` is the median over the problems solved, of the fastest kernel of each; `backends`
     stand in the order of how many problems they are used for. `results` and `cells`, by problem,
     are read when they are asked for, with those of all rows of the board: see `alone`. `modes`
-    counts attempts by failure mode.
+    counts attempts by failure mode, `made` all. `output_tokens` and `usd` are what all attempts
+    took that were judged here, None unless each tells it; `cost_usd` is what its submitter says.
     """
 
     model: str
@@ -43,6 +44,9 @@ class Entry:
     modes: Mapping[str, int] = field(default_factory=dict)
     utilisation: float | None = None
     cost_usd: float | None = None
+    made: int = 0
+    output_tokens: float | None = None
+    usd: float | None = None
     baseline: bool = False
     claimed: bool = False
     backends: tuple[str, ...] = ()
@@ -72,6 +76,19 @@ class Entry:
     def headline(self) -> float | None:
         """Return the share that boards go by: fast_p@1, or pass@1 where nothing is timed."""
         return self.score.fast_at_1 if self.score.is_timed else self.score.pass_at_1
+
+    @property
+    def tokens_per_solved(self) -> float | None:
+        return self._per_solved(self.output_tokens)
+
+    @property
+    def usd_per_solved(self) -> float | None:
+        return self._per_solved(self.usd)
+
+    def _per_solved(self, taken: float | None) -> float | None:
+        """Return what a solved problem took, with all that was tried in vain; None where nothing is
+        solved or somebody does not tell."""
+        return taken / self.score.correct if taken is not None and self.score.correct else None
 
     def _read(self, read: Callable[[Details, int], Value], nothing: Value) -> Value:
         """Return what `read` finds in the details; `nothing` for a claim, which has none."""

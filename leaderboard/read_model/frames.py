@@ -5,6 +5,7 @@ A web worker never loads this module.
 
 from __future__ import annotations
 
+import functools
 import json
 import math
 from collections.abc import Iterable
@@ -26,11 +27,15 @@ NAMES = {
     "kernel__problem__category": "category",
     "kernel__attempt": "attempt",
     "kernel__step": "step",
+    "kernel__making__output_tokens": "output_tokens",
+    "kernel__making__cost_usd": "usd",
+    "kernel__making__answers_without_usage": "uncounted",
 }
 ROW = ["submission_id", *SETTING]
 IN_CATEGORY = [*ROW, "category"]
 PLACE = ["submission_id", "problem_id", *SETTING]
-TOTALS = [*SUMS, "utilisation"]
+TAKEN = ["output_tokens", "usd"]
+TOTALS = [*SUMS, "utilisation", "made", *TAKEN]
 FACTS = ["made", "correct", "best_speedup"]
 CELL_FACTS = [*FACTS, "best_low", "speedups", "lows"]
 PROBLEM = ["problem_id", *SETTING]
@@ -38,6 +43,7 @@ PROBLEM_COUNTS = ["submissions", "solved", "made", "correct", "faster", "baselin
 PROBLEM_FACTS = [*PROBLEM_COUNTS, "best_speedup", "utilisation", "usual_utilisation", "baseline_us"]
 NUMBERS = ("speedup", "speedup_low", "utilisation", "baseline_us")
 ABOVE = ["fast_at_1", "likely_fast_at_1", "faster", "likely_faster"]
+SUM_OF_ALL = functools.partial(pd.Series.sum, skipna=False)  # not known where one is not
 SOME_P, TOLERANCE = 1.5, 1e-9
 
 
@@ -54,7 +60,9 @@ def counted_attempts() -> pd.DataFrame:
     attempts = newest.drop_duplicates([*PLACE, "attempt"], keep="last")
     correct = attempts["verdict"].eq("ok")
     numbers = {name: attempts[name].where(correct).astype(float) for name in NUMBERS}
-    return attempts.assign(correct=correct, **numbers)
+    taken = attempts[TAKEN].astype(float)
+    taken["output_tokens"] = taken["output_tokens"].mask(attempts["uncounted"].astype(float).gt(0))
+    return attempts.assign(correct=correct, **numbers, **{name: taken[name] for name in TAKEN})
 
 
 def expected_summaries() -> pd.DataFrame:
@@ -93,6 +101,8 @@ def expected_rows(row: list[str]) -> pd.DataFrame:
         likely_faster=("likely_faster", "sum"),
         log_speedup=("log_speedup", "mean"),
         utilisation=("utilisation", _of_the_fastest),
+        output_tokens=("output_tokens", SUM_OF_ALL),
+        usd=("usd", SUM_OF_ALL),
     )
     return _summed(problems.reset_index(), row, dict(Submission.objects.values_list("pk", "k")))
 
@@ -116,7 +126,8 @@ def _summed(problems: pd.DataFrame, row: list[str], drawn: dict[int, int]) -> pd
         likely_fast_at_1=problems["likely_faster"] / made,
     )
     rows = problems.groupby(row)
-    return rows[list(SUMS)].sum().assign(utilisation=rows["utilisation"].median())
+    more = {name: rows[name].agg(SUM_OF_ALL) for name in ("made", *TAKEN)}
+    return rows[list(SUMS)].sum().assign(utilisation=rows["utilisation"].median(), **more)
 
 
 def _chance(made: int, right: int, k: int) -> float:
@@ -145,7 +156,7 @@ def stored_in_categories() -> pd.DataFrame:
 
 
 def _values(totals: Totals) -> tuple[float | None, ...]:
-    return (*totals.sums, totals.utilisation)
+    return (*totals.sums, totals.utilisation, totals.made, totals.output_tokens, totals.usd)
 
 
 def expected_cells() -> pd.DataFrame:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import compress
 from typing import Any, NamedTuple
@@ -25,7 +26,7 @@ def outcomes_of(rows: Iterable[tuple[int, str, Sequence[AttemptRow]]]) -> Outcom
     """Return how every attempt ended, of different problems in their order with the `attempts` of
     their Summary. `kinds` names each kind of Outcome in the order of their first attempts, and each
     problem its attempts by their place there, with the numbers of the correct ones in the same
-    order: of all, or where nothing is timed of none."""
+    order (of all, or where nothing is timed of none), and what all took to make."""
     places: dict[Outcome, int] = {}
     problems = []
     for problem, category, attempts in rows:
@@ -38,9 +39,17 @@ def outcomes_of(rows: Iterable[tuple[int, str, Sequence[AttemptRow]]]) -> Outcom
                 "speedups": [row["speedup"] for row in timed],
                 "lows": [row["low"] for row in timed],
                 "utilisations": [row["utilisation"] for row in timed],
+                "output_tokens": known_sum(row["output_tokens"] for row in attempts),
+                "usd": known_sum(row["usd"] for row in attempts),
             }
         )
     return {"kinds": [kind._asdict() for kind in places], "problems": problems}
+
+
+def known_sum(values: Iterable[float | None]) -> float | None:
+    """Return the sum; None where one of them is not known, as what is left would say too little."""
+    every = list(values)
+    return None if None in every else math.fsum(filter(None, every))
 
 
 def exchanged(stored: Outcomes, problem: int, own: Outcomes) -> Outcomes:
@@ -64,7 +73,7 @@ def _kinds(stored: Outcomes) -> list[Outcome]:
 class Part(NamedTuple):
     """Holds a problem with the failure modes in which the attempts that count `ended`; `told` is
     the outcome of the fastest correct one or, where none is correct, of the one that came
-    furthest."""
+    furthest. `output_tokens` and `usd` are those of all attempts; None unless each tells them."""
 
     problem: int
     category: str
@@ -75,6 +84,8 @@ class Part(NamedTuple):
     ended: Sequence[str | None]
     told: Outcome
     utilisation: float | None
+    output_tokens: float | None
+    usd: float | None
 
     @property
     def best(self) -> tuple[float | None, float | None]:
@@ -123,4 +134,6 @@ def parts_of(stored: Outcomes, narrow: Narrow = EVERYTHING) -> Iterator[Part]:
             utilisation=None
             if best is None
             else list(compress(one["utilisations"], counting))[best],
+            output_tokens=one["output_tokens"],
+            usd=one["usd"],
         )

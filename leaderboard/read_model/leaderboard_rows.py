@@ -19,6 +19,7 @@ from leaderboard.read_model.kernel_filters import (
     Outcomes,
     Part,
     exchanged,
+    known_sum,
     outcomes_of,
     parts_of,
 )
@@ -32,12 +33,17 @@ NO_ROW = ('{"kinds":[],"problems":[]}', orjson.dumps({name: [] for name in Cell.
 
 class Totals(NamedTuple):
     """Sums up problems: `modes` counts attempts by failure mode, `backends` stand in the order of
-    how many problems they are used for. Stored as an object with the names of the fields."""
+    how many problems they are used for. `made` counts attempts. What all of them took,
+    `output_tokens` and `usd`, is None unless each tells it. Stored as an object with the names of
+    the fields."""
 
     sums: Sums
     utilisation: float | None
     modes: Mapping[str, int]
     backends: Sequence[str]
+    made: int
+    output_tokens: float | None
+    usd: float | None
 
     @classmethod
     def of(cls, stored: Mapping[str, Any]) -> Self:
@@ -114,6 +120,9 @@ def totals_of(parts: Sequence[Part], k: int, p: float = 1.0) -> Totals:
         utilisation=statistics.median(known) if known else None,
         modes=in_order(modes),
         backends=_most_used(part.told.backend for part in parts),
+        made=sum(part.made for part in parts),
+        output_tokens=known_sum(part.output_tokens for part in parts),
+        usd=known_sum(part.usd for part in parts),
     )
 
 

@@ -10,6 +10,7 @@ from django.http import Http404, HttpRequest
 from leaderboard.delivery import cells
 from leaderboard.delivery.pages import Crumb, Page, Table, choice, origin, public_page
 from leaderboard.kit.highlighting import Marks, highlighted
+from leaderboard.kit.languages import written
 from leaderboard.kit.links import kernel_at, url
 from leaderboard.metrics.verdicts import state, verdict_words
 from leaderboard.models import Kernel, Moderation, Run, Source, Submission, Visibility
@@ -27,6 +28,7 @@ MOST_RUNS = 200
 # What is read of them, as wide rows of the database take longer to name than to fetch.
 USE_READS = (
     *("attempt", "step", "backend", "source_id", "problem__number", "problem__slug"),
+    *("source__digest", "source__found__names"),
     *("problem__title", "problem__digest", "submission__model__name", "submission__harness"),
     *("submission__owner_id", "submission__visibility", "submission__moderation"),
     *("submission__created_at", "problem__ranked_from", "problem__ranked_from_reason"),
@@ -97,7 +99,9 @@ def uses_of(request: HttpRequest, digest: str) -> tuple[list[Kernel], bool]:
 
     An unlisted submission is not given away by a public one with the same source.
     """
-    found = Kernel.objects.filter(source_id=digest).select_related("problem", "submission__model")
+    found = Kernel.objects.filter(source_id=digest).select_related(
+        "problem", "submission__model", "source__found"
+    )
     uses = list(found.only(*USE_READS).order_by("submission_id", "attempt", "step"))
     for visibility in (Visibility.PUBLIC, Visibility.UNLISTED):
         if open_to_all := [use for use in uses if use.submission.visibility == visibility]:
@@ -259,6 +263,8 @@ def _use(use: Kernel) -> dict[str, object]:
         **_record(use),
         "problem_url": address_of(use.problem),
         "submission_url": use.submission.get_absolute_url(),
+        "attempt_url": url("submission-attempt", use.submission_id, use.problem_id, use.attempt),
+        "written": written(use.backend, use.languages),
         "moderation": "" if moderation == Moderation.ACCEPTED else moderation,
     }
 
@@ -272,6 +278,7 @@ def _record(use: Kernel) -> dict[str, object]:
         "attempt": use.attempt,
         "step": use.step,
         "backend": use.backend,
+        "languages": use.languages,
     }
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from django.http import Http404, HttpRequest, HttpResponseBase
 
-from leaderboard.board_pages import board_figures, category_figures, profiles
+from leaderboard.board_pages import board_figures, category_figures, cost_figures, profiles
 from leaderboard.figures.frame import Figure
 from leaderboard.model_pages import model_figures, submission_figures
 from leaderboard.problem_pages import overview_figures, problem_figures
@@ -21,6 +21,8 @@ FIGURES: Mapping[str, Figure] = {
         board_figures.spreads,
         board_figures.utilisations,
         board_figures.failure_modes,
+        cost_figures.cost_fast,
+        cost_figures.tokens_solved,
         category_figures.heat_map,
         profiles.both_profiles,
         hardware_figures.limits,
@@ -36,6 +38,7 @@ FIGURES: Mapping[str, Figure] = {
         run_figures.margins,
         run_figures.timeline,
         submission_figures.progress,
+        submission_figures.by_step,
         submission_figures.failures,
         submission_figures.speedups,
         model_figures.failures,

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import gzip
 import io
+import itertools
+import re
 import stat
 import tarfile
 import zipfile
@@ -28,6 +30,10 @@ COMPANIONS = (
     *(".json", ".jsonl", ".gz", ".md", ".txt", ".log"),
     *(".csv", ".toml", ".yaml", ".yml", ".html"),
 )
+# What of them is read, for attempt_archives.py, and how many bytes at most.
+MANIFEST, ATTEMPTS, TRANSCRIPTS = "manifest.json", "attempts.jsonl", "transcripts"
+LIMITS = {MANIFEST: 64 << 10, ATTEMPTS: 4 << 20, TRANSCRIPTS: 1 << 20}
+_TOLD = re.compile(r"(?:[^/]+/)?(?:(manifest\.json)|(attempts\.jsonl)|(transcripts)/.+\.gz)")
 _FIX = "Make a zip or tar.gz of plain files named <number>_<slug>_<backend>.py."
 _BROKEN = (
     *(zipfile.BadZipFile, tarfile.TarError, gzip.BadGzipFile, zlib.error),
@@ -42,8 +48,8 @@ class Member:
 
 
 def read_archive(file: IO[bytes]) -> list[Member]:
-    """Return the files of a zip or tar.gz, without hidden ones and companions of kernels. Raises
-    RequestError (400, or 413 where it is too large)."""
+    """Return the files of a zip or tar.gz, without hidden ones and those companions of kernels that
+    nobody reads. Raises RequestError (400, or 413 where it is too large)."""
     mark = file.read(4)
     file.seek(0)
     if mark[:2] == b"\x1f\x8b":
@@ -59,25 +65,35 @@ def read_archive(file: IO[bytes]) -> list[Member]:
 
 
 def read_folder(folder: Path) -> list[Member]:
-    """Return the Python files below a folder of this machine; links are not followed. Raises
-    RequestError.
+    """Return the Python files below a folder of this machine, and what tells how they were made;
+    links are not followed. Raises RequestError.
 
     Paths begin with the folder's own name, which says as much as the names below it.
     """
     folder = folder.resolve()
-    paths = sorted(path for path in folder.rglob("*.py") if path.is_file())
+    told = (MANIFEST, ATTEMPTS, f"{TRANSCRIPTS}/**/*.gz")
+    found = itertools.chain(folder.rglob("*.py"), *map(folder.glob, told))
+    paths = sorted(path for path in found if path.is_file())
     links = [path for path in paths if path.is_symlink()]
     if links:
         raise _archive_error(f"{shown(str(links[0]))} is a link.")
     return _collected(
-        Member(path=PurePosixPath(path.relative_to(folder.parent).as_posix()), data=_capped(path))
+        _member(PurePosixPath(path.relative_to(folder.parent).as_posix()), file)
         for path in paths
+        for file in [path.open("rb")]
     )
 
 
-def _capped(path: Path) -> bytes:
-    with path.open("rb") as file:
-        return file.read(MAX_SOURCE_BYTES + 1)
+def _member(path: PurePosixPath, file: IO[bytes]) -> Member:
+    """Return a file with one byte more than its limit at most."""
+    with file:
+        return Member(path=path, data=file.read((told_limit(path) or MAX_SOURCE_BYTES) + 1))
+
+
+def told_limit(path: PurePosixPath) -> int | None:
+    """Return how many bytes a companion that is read may have; None for any other file."""
+    found = _TOLD.fullmatch(str(path))
+    return LIMITS[str(found[found.lastindex])] if found and found.lastindex else None
 
 
 def _collected(members: Iterator[Member]) -> list[Member]:
@@ -85,7 +101,7 @@ def _collected(members: Iterator[Member]) -> list[Member]:
     total = 0
     for member in members:
         total += len(member.data)
-        if len(member.data) > MAX_SOURCE_BYTES:
+        if len(member.data) > MAX_SOURCE_BYTES and not told_limit(member.path):
             limit = f"{MAX_SOURCE_BYTES >> 10} KiB"
             raise _archive_error(f"{shown(str(member.path))} is larger than {limit}.", "too_large")
         if total > MAX_TOTAL_BYTES:
@@ -93,7 +109,7 @@ def _collected(members: Iterator[Member]) -> list[Member]:
         if member.path in found:
             raise _archive_error(f"{shown(str(member.path))} occurs twice.", "duplicate_file")
         found[member.path] = member
-    if not found:
+    if all(map(told_limit, found)):
         raise _archive_error("It holds no kernel.", "empty_archive")
     return list(found.values())
 
@@ -115,11 +131,10 @@ def _zip_members(file: IO[bytes]) -> Iterator[Member]:
                 raise _archive_error(f"{shown(str(path))} is packed in an unusual way.")
             if entry.is_dir() or _is_passed_over(path):
                 continue
-            with archive.open(entry) as member:
-                data = member.read(MAX_SOURCE_BYTES + 1)
-            total += len(data)
+            member = _member(path, archive.open(entry))
+            total += len(member.data)
             _check_ratio(total, size)
-            yield Member(path=path, data=data)
+            yield member
 
 
 def _tar_members(file: IO[bytes]) -> Iterator[Member]:
@@ -140,8 +155,7 @@ def _tar_members(file: IO[bytes]) -> Iterator[Member]:
                 continue
             if not entry.isreg() or entry.issparse():
                 raise _archive_error(f"{shown(str(path))} is a link or a device.", "not_a_file")
-            member = archive.extractfile(entry)
-            yield Member(path=path, data=member.read(MAX_SOURCE_BYTES + 1) if member else b"")
+            yield _member(path, archive.extractfile(entry) or io.BytesIO())
 
 
 def _checked_path(name: str) -> PurePosixPath:
@@ -153,9 +167,10 @@ def _checked_path(name: str) -> PurePosixPath:
 
 
 def _is_passed_over(path: PurePosixPath) -> bool:
-    """Recognise companions, and what desktop systems add without being asked: .DS_Store."""
+    """Recognise companions that nobody reads, and what desktop systems add without being asked:
+    .DS_Store."""
     is_hidden = any(part.startswith(".") or part == "__MACOSX" for part in path.parts)
-    return is_hidden or path.suffix.lower() in COMPANIONS
+    return is_hidden or (path.suffix.lower() in COMPANIONS and not told_limit(path))
 
 
 def _check_count(count: int) -> None:

@@ -26,9 +26,11 @@ from leaderboard.models import (
 )
 from leaderboard.models.model_names import known_as, model_slug
 from leaderboard.submissions.archives import shown
+from leaderboard.submissions.attempt_archives import Place, Told
+from leaderboard.submissions.makings import check_told, cost_told, store_told
 from leaderboard.submissions.metadata import check_metadata
 from leaderboard.submissions.queue import Target, enqueue
-from leaderboard.submissions.sources import Candidate, checked_problem, combined
+from leaderboard.submissions.sources import Candidate, HandedIn, checked_problem, combined
 from leaderboard.submissions.target_selection import TargetRequest, target_for
 
 
@@ -63,30 +65,36 @@ class _Checked:
     problem: Problem
     target: Target | None
 
+    @property
+    def place(self) -> Place:
+        return self.problem.number, self.candidate.attempt, self.candidate.step
+
 
 def accept(
     owner: AbstractBaseUser,
     metadata: Metadata,
-    candidates: Sequence[Candidate],
+    handed_in: HandedIn,
     requested: TargetRequest,
     *,
     idempotency_key: str | None = None,
     with_runs: bool = True,
 ) -> Accepted:
     """Store a submission and queue its runs, or raise RequestError and store nothing."""
-    digest = _request_digest(metadata, candidates, requested)
+    candidates, told = handed_in.candidates, handed_in.told
+    digest = _request_digest(metadata, handed_in, requested)
     if idempotency_key and (earlier := _earlier(owner, idempotency_key, digest)):
         return earlier
     left_out = [candidate.where for candidate in candidates if candidate.is_withdrawn]
-    metadata = _completed(metadata, candidates, left_out)
+    metadata = _completed(metadata, candidates, left_out, told)
     _check(metadata)
     _check_steps(metadata, candidates)
     candidates = [candidate for candidate in candidates if not candidate.is_withdrawn]
     checked = _check_candidates(candidates, requested if with_runs else None)
+    check_told(told, {one.place: one.candidate.digest for one in checked})
     try:
         with transaction.atomic():
-            submission = _store(owner, metadata, checked, idempotency_key, digest)
-            runs = _store_kernels(submission, checked)
+            submission = _store(owner, metadata, checked, told, (idempotency_key, digest))
+            runs = _store_kernels(submission, checked, told)
             DataVersion.objects.bump()
     except IntegrityError:
         # The same request may have arrived twice at the same moment.
@@ -111,10 +119,8 @@ def _earlier(owner: AbstractBaseUser, key: str, digest: str) -> Accepted | None:
     return Accepted(submission=found, runs=list(runs), is_new=False)
 
 
-def _request_digest(
-    metadata: Metadata, candidates: Sequence[Candidate], requested: TargetRequest
-) -> str:
-    files = [asdict(replace(candidate, tree=None)) for candidate in candidates]
+def _request_digest(metadata: Metadata, handed_in: HandedIn, requested: TargetRequest) -> str:
+    files = [asdict(replace(candidate, tree=None)) for candidate in handed_in.candidates]
     fields = asdict(metadata)
     # Left out as in the digests of requests from before they existed.
     for file in files:
@@ -127,15 +133,15 @@ def _request_digest(
     target = asdict(requested)
     if requested.placement is None:
         del target["placement"]
-    parts = [fields, files, target]
+    parts = [fields, files, target, *filter(None, [handed_in.told.digest])]
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 
 
 def _completed(
-    metadata: Metadata, candidates: Sequence[Candidate], left_out: Sequence[str]
+    metadata: Metadata, candidates: Sequence[Candidate], left_out: Sequence[str], told: Told
 ) -> Metadata:
     """Add the model that published trees name, by the name that the site has for it, and notes of
-    that and of what was left out."""
+    that and of what was left out or not read."""
     models = {c.tree.model for c in candidates if c.tree and c.tree.model}
     if not metadata.model and len(models) != 1:
         named = f": {', '.join(sorted(models))}" if models else ""
@@ -150,6 +156,7 @@ def _completed(
         notes.append(f"Handed in as {shown(named)}.")
     if left_out:
         notes.append(f"Left out, since PKB has withdrawn the problem: {', '.join(left_out)}.")
+    notes += told.notes
     return replace(metadata, model=known_as(named), notes="\n\n".join(filter(None, notes)))
 
 
@@ -207,9 +214,7 @@ def _check_candidates(
 
 
 def _check_once(checked: Sequence[_Checked]) -> None:
-    counts = Counter(
-        (item.problem.number, item.candidate.attempt, item.candidate.step) for item in checked
-    )
+    counts = Counter(item.place for item in checked)
     twice = [place for place, count in counts.items() if count > 1]
     if twice:
         number, attempt, step = twice[0]
@@ -224,19 +229,25 @@ def _store(
     owner: AbstractBaseUser,
     metadata: Metadata,
     checked: Sequence[_Checked],
-    key: str | None,
-    digest: str,
+    told: Told,
+    request: tuple[str | None, str],
 ) -> Submission:
+    """Store the submission of a request, with the idempotency key and the digest of that."""
+    key, digest = request
+    cost = metadata.cost_usd
+    if cost is None:
+        cost = cost_told(told, {item.place[:2] for item in checked})
     return Submission.objects.create(
         model=_language_model(metadata, [item.candidate for item in checked]),
         harness=metadata.harness,
         k=max(item.candidate.attempt for item in checked),
         step_budget=metadata.step_budget,
-        cost_usd=metadata.cost_usd,
+        cost_usd=cost,
         owner_id=owner.pk,
         visibility=metadata.visibility,
         notes=metadata.notes,
         link=metadata.link,
+        manifest=told.manifest,
         idempotency_key=key,
         request_digest=digest,
     )
@@ -267,7 +278,7 @@ def _language_model(metadata: Metadata, candidates: Sequence[Candidate]) -> Lang
     return found
 
 
-def _store_kernels(submission: Submission, checked: Sequence[_Checked]) -> list[Run]:
+def _store_kernels(submission: Submission, checked: Sequence[_Checked], told: Told) -> list[Run]:
     sources = Source.objects.keep(*(item.candidate.source for item in checked))
     kernels = [
         Kernel(
@@ -281,5 +292,6 @@ def _store_kernels(submission: Submission, checked: Sequence[_Checked]) -> list[
         for item, source in zip(checked, sources, strict=True)
     ]
     Kernel.objects.bulk_create(kernels)
+    store_told(submission, kernels, told)
     pairs = zip(kernels, checked, strict=True)
     return enqueue((kernel, item.target) for kernel, item in pairs if item.target)

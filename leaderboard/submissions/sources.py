@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import hashlib
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -12,7 +13,8 @@ from leaderboard.kit.request_error import RequestError
 from leaderboard.models import Problem
 from leaderboard.models.choices import BACKENDS
 from leaderboard.models.submissions import MAX_STEP_BUDGET
-from leaderboard.submissions.archives import MAX_SOURCE_BYTES, Member, shown
+from leaderboard.submissions.archives import MAX_SOURCE_BYTES, Member, shown, told_limit
+from leaderboard.submissions.attempt_archives import NOTHING, Told, told_by
 from leaderboard.submissions.trees import (
     BACKEND,
     Tree,
@@ -57,9 +59,29 @@ class Candidate:
     tree: Tree | None = None
 
     @property
+    def digest(self) -> str:
+        return hashlib.sha256(self.source.encode()).hexdigest()
+
+    @property
     def is_withdrawn(self) -> bool:
         numbered = self.tree and self.slug
         return bool(numbered) and is_withdrawn(int(self.problem), str(self.slug))
+
+
+@dataclass(frozen=True, kw_only=True)
+class HandedIn:
+    """Holds kernels as they were handed in, and what was told of how they were made."""
+
+    candidates: Sequence[Candidate]
+    told: Told = NOTHING
+
+
+def handed_in(members: Sequence[Member], attempt: int) -> HandedIn:
+    """Return what an archive or a folder holds, as `from_members` does and `told_by`. Raises
+    RequestError."""
+    told = [member for member in members if told_limit(member.path)]
+    kernels = [member for member in members if not told_limit(member.path)]
+    return HandedIn(candidates=from_members(kernels, attempt), told=told_by(told))
 
 
 def from_members(members: Sequence[Member], attempt: int) -> list[Candidate]:

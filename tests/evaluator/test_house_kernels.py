@@ -12,7 +12,7 @@ import pytest
 
 import problems
 from evaluator.diagnosis.scan import scan_source
-from evaluator.messages.job import Dtype, Job, Placement
+from evaluator.messages.job import Backend, Dtype, Job, Placement
 from evaluator.messages.needs import Ability, needs
 from tests.evaluator.house_files import (
     HouseKernel,
@@ -25,6 +25,8 @@ from tests.evaluator.judging import judged
 KERNELS = all_house_kernels()
 LONGEST = 200  # lines
 ALLOWED = {"torch", "triton", "utils", *sys.stdlib_module_names}
+# Triton's launcher has variables of these names.
+TAKEN = {"params", "options", "specialization", "backend", "grid", "warmup"}
 # Cheap ones, one of each family: on processors a kernel takes as long as the interpreter does.
 JUDGED = ("allreduce", "grad_acc_loss", "alltoall")
 
@@ -47,6 +49,14 @@ def test_a_house_kernel_is_a_file_like_any_submission(kernel: HouseKernel) -> No
     assert kernel.limiter
     assert Ability.MULTICAST not in needs(kernel.source, kernel.backend, world_size=2)
     assert ("uses_nccl" in scan_source(kernel.source)) == ("NCCL" in kernel.mechanism)
+
+
+@pytest.mark.parametrize("kernel", KERNELS, ids=lambda kernel: kernel.path.stem)
+def test_no_argument_of_a_launch_has_a_name_of_tritons(kernel: HouseKernel) -> None:
+    functions = [n for n in ast.walk(ast.parse(kernel.source)) if isinstance(n, ast.FunctionDef)]
+    jitted = [f for f in functions if any("jit" in ast.unparse(d) for d in f.decorator_list)]
+    assert jitted or kernel.backend is not Backend.TRITON
+    assert not TAKEN & {argument.arg for function in jitted for argument in function.args.args}
 
 
 def test_no_problem_has_two_house_kernels() -> None:

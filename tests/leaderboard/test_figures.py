@@ -10,7 +10,8 @@ from html import unescape
 import pytest
 from django.test import Client
 
-from leaderboard.models import Submission
+from leaderboard.models import Kernel, Making, Submission
+from leaderboard.read_model import summary
 from leaderboard.site_pages.figure_pages import FIGURES
 from tests.leaderboard import factory
 from tests.leaderboard.browser import cast
@@ -26,6 +27,12 @@ NOTHING = "Nothing to show yet."
 def site() -> dict[str, str]:
     made = cast.make_site()
     Submission.objects.filter(harness="agentic").update(k=2)
+    for number in range(3):
+        own = factory.make_submission(f"Model {number}")
+        factory.make_judged(own, factory.make_problem(), **cast.GPUS)
+    costs = {"output_tokens": 1000, "cost_usd": 1.0}
+    Making.objects.bulk_create(Making(kernel=one, **costs) for one in Kernel.objects.all())
+    summary.rebuild()
     return made
 
 

@@ -254,11 +254,11 @@ def test_a_failure_half_way_stores_nothing(
     member = archives.Member(path=PurePosixPath(NAME), data=GOOD)
     metadata = intake.Metadata(model="M", harness=Harness.HUMAN)
     with pytest.raises(RuntimeError):
-        intake.accept(owner, metadata, sources.from_members([member], 1), TargetRequest())
+        intake.accept(owner, metadata, sources.handed_in([member], 1), TargetRequest())
     assert stored() == [0, 0, 0, 0, 0]
 
 
 def test_no_kernel_at_all_is_refused(problem: Problem, owner: User) -> None:
     metadata = intake.Metadata(model="M", harness=Harness.HUMAN)
     with pytest.raises(RequestError, match="no kernel"):
-        intake.accept(owner, metadata, [], TargetRequest())
+        intake.accept(owner, metadata, sources.HandedIn(candidates=[]), TargetRequest())

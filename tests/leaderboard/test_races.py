@@ -24,7 +24,7 @@ from leaderboard.models.runs import RunQuerySet
 from leaderboard.runs import evaluation, hosts
 from leaderboard.runs.claims import Fenced, Holding
 from leaderboard.submissions.intake import Metadata, accept
-from leaderboard.submissions.sources import Candidate
+from leaderboard.submissions.sources import Candidate, HandedIn
 from leaderboard.submissions.target_selection import TargetRequest
 from tests.leaderboard import factory
 from tests.leaderboard.conftest import Bells
@@ -79,7 +79,8 @@ def test_requests_at_the_same_moment_are_told_apart_by_their_key(
     problem: Problem, key: str | None
 ) -> None:
     owner, metadata = factory.make_user(), Metadata(model="M", harness=Harness.HUMAN)
-    one = [Candidate(problem="1", backend="pytorch", source=factory.SOURCE)]
+    kernel = Candidate(problem="1", backend="pytorch", source=factory.SOURCE)
+    one = HandedIn(candidates=[kernel])
     got, _ = _race(lambda _: accept(owner, metadata, one, TargetRequest(), idempotency_key=key))
     assert len(got) == 8
     assert sum(accepted.is_new for accepted in got) == (1 if key else 8)

@@ -15,8 +15,8 @@ from django.test.utils import CaptureQueriesContext
 from evaluator.messages.report import Verdict
 from leaderboard.charts import submissions as charts
 from leaderboard.charts.submissions import Series, Trail
-from leaderboard.model_pages import submission_kernels
-from leaderboard.model_pages.submission_kernels import Progress
+from leaderboard.model_pages import submission_kernels, submission_progress
+from leaderboard.model_pages.submission_progress import Progress
 from leaderboard.models import DataVersion, Problem, Run, Source, Submission
 from leaderboard.read_model.boards import SETTING_FIELDS, Setting
 from tests.leaderboard import factory
@@ -105,6 +105,16 @@ def test_progress_keeps_the_best_so_far(agentic: Submission, client: Client) -> 
     assert table.splitlines()[1] == "solved,0,1,1,1"
 
 
+def test_shares_by_step_are_those_of_attempts_stopped_then(
+    agentic: Submission, client: Client
+) -> None:
+    right, fast = client.get(f"/figures/by-step.json?submission={agentic.pk}").json()["data"]
+    assert (right["y"], fast["y"]) == ([0, 50, 50, 50], [0, 0, 50, 50])
+    table = client.get(f"/figures/by-step.csv?submission={agentic.pk}").text
+    assert table.splitlines()[3] == "step 3,50.0,50.0"
+    assert "What more steps bring" in client.get(f"/submissions/{agentic.pk}").text
+
+
 def test_steps_of_which_none_is_right_draw_no_progress(problem: Problem, client: Client) -> None:
     made = factory.make_submission("Stepper", "agentic")
     Submission.objects.filter(pk=made.pk).update(step_budget=2)
@@ -121,7 +131,7 @@ def test_the_typical_attempt_is_the_median_of_what_is_solved() -> None:
         Progress(name="b", best=(None, 4.0)),
         Progress(name="c", best=(None, 2.0)),
     ]
-    assert submission_kernels.typical(progress) == ([0, 3], [None, 2.0])
+    assert submission_progress.typical(progress) == ([0, 3], [None, 2.0])
 
 
 def test_a_run_in_another_size_does_not_stand_for_a_kernel(problem: Problem) -> None:

@@ -35,6 +35,8 @@ def attempt(number: int, **changes: Any) -> dict[str, Any]:
         "mechanisms": [],
         "nccl": False,
         "kernel": f"kernel-{number}",
+        "output_tokens": 100 * number,
+        "usd": 0.1 * number,
         **changes,
     }
 

@@ -10,21 +10,29 @@ from django.core.management.base import BaseCommand, CommandError
 from leaderboard.kit.request_error import RequestError
 from leaderboard.models import Harness, Visibility
 from leaderboard.models.choices import PLACEMENTS
-from leaderboard.submissions.archives import read_folder
+from leaderboard.submissions.archives import read_archive, read_folder
 from leaderboard.submissions.from_git import fill_from
 from leaderboard.submissions.intake import Metadata, accept
-from leaderboard.submissions.sources import from_members
+from leaderboard.submissions.sources import HandedIn, handed_in
 from leaderboard.submissions.target_selection import TargetRequest
 
 TARGET_FIELDS = ("device", "hardware", "size", "dtype", "profile", "placement")
 CHOICES = {"placement": [name for name, _ in PLACEMENTS]}
 
 
+def _handed_in(path: Path, attempt: int) -> HandedIn:
+    if path.is_dir():
+        return handed_in(read_folder(path), attempt)
+    with path.open("rb") as file:
+        return handed_in(read_archive(file), attempt)
+
+
 class Command(BaseCommand):
     help = (
-        "Store a folder of <number>_<slug>_<backend>.py files as one submission and queue its "
-        "runs. Repeated with the same files and answers it stores nothing new. What the name of a "
-        "published tree says (solutions_cuda_bf16_h100_8_<provider>_<model>) need not be given. "
+        "Store a folder or an archive of <number>_<slug>_<backend>.py files as one submission, "
+        "with what it tells of how they were made, and queue its runs. Repeated with the same "
+        "files and answers it stores nothing new. What the name of a published tree says "
+        "(solutions_cuda_bf16_h100_8_<provider>_<model>) need not be given. "
         "With --from-git and no folder: fill in sources that are not held here."
     )
 
@@ -51,8 +59,8 @@ class Command(BaseCommand):
             return
         if options["folder"] is None or options["harness"] is None:
             raise CommandError("give a folder and --harness, or --from-git")
-        if not options["folder"].is_dir():
-            raise CommandError(f"{options['folder']} is not a folder")
+        if not options["folder"].exists():
+            raise CommandError(f"{options['folder']} is not a folder or an archive")
         owner, _ = get_user_model().objects.get_or_create(username=options["owner"])
         metadata = Metadata(
             model=options["model"],
@@ -70,7 +78,7 @@ class Command(BaseCommand):
             accepted = accept(
                 owner,
                 metadata,
-                from_members(read_folder(options["folder"]), options["attempt"]),
+                _handed_in(options["folder"], options["attempt"]),
                 requested,
                 idempotency_key=f"folder {options['folder'].resolve()}"[:200],
                 with_runs=not options["without_runs"],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -41,7 +42,12 @@ PLACES = {
     "login": "/account/login",
     "not found": "/kernels/none",
 }
-GPUS = {"hardware_id": "h200x2", "device": "cuda", "dtype": "bfloat16", "size": "standard"}
+GPUS: Mapping[str, Any] = {
+    "hardware_id": "h200x2",
+    "device": "cuda",
+    "dtype": "bfloat16",
+    "size": "standard",
+}
 
 
 def make_site() -> dict[str, str]:

@@ -1,0 +1,108 @@
+"""Draws what submissions took against what they reached, of those whose harness tells it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from django.http import HttpRequest
+
+from leaderboard.board_pages.board_figures import drawn, drawn_models, named
+from leaderboard.charts import costs
+from leaderboard.charts.costs import Point
+from leaderboard.delivery.pages import Table
+from leaderboard.figures.frame import Drawn, Figure, figure, framed
+from leaderboard.read_model.boards import Entry
+from leaderboard.read_model.filters import BOARD_PARAMETERS, board_query, said
+
+# Of fewer points a line through the best says nothing.
+LEAST_POINTS = 3
+
+
+@figure(
+    "cost-fast",
+    "What fast kernels cost",
+    "Share of all problems that one attempt solves fast, by what an attempt cost. The line joins"
+    " those that nobody beats for as little.",
+    *BOARD_PARAMETERS,
+)
+def cost_fast(request: HttpRequest) -> Drawn:
+    query = board_query(request)
+    entries = query.judged()
+    points = costs_of(entries)
+    titles = ("US$ an attempt", f"% of problems, over {query.p:g}×")
+    spec = costs.against(_enough(points), *titles, drawn_models(entries))
+    return _told(drawn(request, query, spec, _table(points, titles)), points, cost_fast)
+
+
+@figure(
+    "tokens-solved",
+    "What solved problems take",
+    "Problems with a right kernel, by the output tokens of all attempts. The line joins those that"
+    " nobody beats for as little.",
+    *BOARD_PARAMETERS,
+)
+def tokens_solved(request: HttpRequest) -> Drawn:
+    query = board_query(request)
+    entries = query.judged()
+    points = tokens_of(entries)
+    titles = ("output tokens", "problems solved")
+    spec = costs.against(_enough(points), *titles, drawn_models(entries))
+    return _told(drawn(request, query, spec, _table(points, titles)), points, tokens_solved)
+
+
+def costs_of(entries: Sequence[Entry]) -> list[Point]:
+    """Return the cost of an attempt, and fast_p@1 in per cent, of the rows that tell both."""
+    return [
+        Point(model=entry.model, name=name, took=entry.usd / entry.made, reached=100 * fast)
+        for entry, name in _named(entries)
+        if entry.usd is not None and entry.made
+        for fast in [entry.score.fast_at_1]
+        if fast is not None
+    ]
+
+
+def tokens_of(entries: Sequence[Entry]) -> list[Point]:
+    """Return the output tokens of all attempts, and the problems solved, of the rows that tell
+    them."""
+    return [
+        Point(model=entry.model, name=name, took=tokens, reached=entry.score.correct)
+        for entry, name in _named(entries)
+        if (tokens := entry.output_tokens) is not None
+    ]
+
+
+def _named(entries: Sequence[Entry]) -> list[tuple[Entry, str]]:
+    return named([entry for entry in entries if not entry.baseline])
+
+
+def _enough(points: Sequence[Point]) -> Sequence[Point]:
+    return points if len(points) >= LEAST_POINTS else ()
+
+
+def _told(one: Drawn, points: Sequence[Point], of: Figure) -> Drawn:
+    return replace(one, says=of.says if _enough(points) else too_few(of, points))
+
+
+def too_few(of: Figure, points: Sequence[Point]) -> str:
+    """Say in words why a figure is not drawn."""
+    return (
+        f"“{of.title}” is drawn from {LEAST_POINTS} submissions on;"
+        f" here {said(len(points), 'submission')} told it."
+    )
+
+
+def _table(points: Sequence[Point], titles: tuple[str, str]) -> Table:
+    best = costs.front(points)
+    rows = [[one.name, one.took, one.reached, "yes" if one in best else "no"] for one in points]
+    return Table(columns=("Submission", *titles, "on the line"), rows=rows)
+
+
+def cost_figures(
+    entries: Sequence[Entry], address: str
+) -> tuple[list[dict[str, object]], list[str]]:
+    """Return the frames of figures with enough points, and a sentence for each that has a few."""
+    found = ((cost_fast, costs_of(entries)), (tokens_solved, tokens_of(entries)))
+    frames = [framed(one, address) for one, points in found if _enough(points)]
+    few = [too_few(one, points) for one, points in found if points and not _enough(points)]
+    return frames, few

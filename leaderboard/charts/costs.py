@@ -1,0 +1,79 @@
+"""Draws what submissions took against what they reached."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from leaderboard.charts.boards import styles
+from leaderboard.charts.drawing import Spec, label, significant
+from leaderboard.charts.problems import QUIET
+
+# From such a ratio of the dearest to the cheapest on, points would lie on each other.
+WIDE = 10
+
+
+@dataclass(frozen=True, kw_only=True)
+class Point:
+    """Holds what one submission took, and what it reached with it."""
+
+    model: str
+    name: str
+    took: float
+    reached: float
+
+
+def front(points: Sequence[Point]) -> list[Point]:
+    """Return the points that none reaches more than for as little, the cheapest first."""
+    best: list[Point] = []
+    for point in sorted(points, key=lambda one: (one.took, -one.reached)):
+        if not best or point.reached > best[-1].reached:
+            best.append(point)
+    return best
+
+
+def against(points: Sequence[Point], took: str, reached: str, order: Sequence[str] = ()) -> Spec:
+    """Draw a point for each submission, and the Pareto line through those that `front` returns,
+    which are named. `took` and `reached` are the axes' titles."""
+    looks = styles([point.model for point in points], order)
+    named = front(points)
+    line = {
+        "type": "scatter",
+        "mode": "lines",
+        "name": "nobody does more for less",
+        "x": [significant(point.took) for point in named],
+        "y": [significant(point.reached) for point in named],
+        "line": {"color": QUIET, "width": 1.5, "dash": "dot", "shape": "hv"},
+        "hoverinfo": "skip",
+    }
+    marks = {
+        "type": "scatter",
+        "mode": "markers+text",
+        "name": "submission",
+        "x": [significant(point.took) for point in points],
+        "y": [significant(point.reached) for point in points],
+        "text": [label(point.name) if point in named else "" for point in points],
+        "hovertext": [label(point.name) for point in points],
+        "textposition": "top center",
+        "cliponaxis": False,
+        "marker": {
+            "color": [look.colour for look in looks],
+            "symbol": [look.symbol for look in looks],
+            "size": 10,
+        },
+        "hovertemplate": "%{hovertext}: %{x}, %{y}",
+    }
+    return {
+        "data": [line, marks],
+        "layout": {
+            "xaxis": {"title": {"text": took}, **_scale([point.took for point in points])},
+            "yaxis": {"title": {"text": reached}, "rangemode": "tozero"},
+            "showlegend": False,
+            "hovermode": "closest",
+        },
+    }
+
+
+def _scale(values: Sequence[float]) -> Spec:
+    low, high = min(values, default=0.0), max(values, default=0.0)
+    return {"type": "log"} if 0 < low * WIDE < high else {"rangemode": "tozero"}
