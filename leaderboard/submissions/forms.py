@@ -140,7 +140,8 @@ class SubmitForm(MetadataForm):
     archive = forms.FileField(
         required=False,
         label="Archive",
-        help_text="A .zip or .tar.gz of files named <number>_<slug>_<backend>.py.",
+        help_text="A .zip or .tar.gz of files named <number>_<slug>_<backend>.py, or of attempts as"
+        " pkb-attempts/1 has them: with usage, cost and transcripts.",
     )
     hardware = forms.ChoiceField(required=False, choices=())
     world_size = forms.IntegerField(required=False, min_value=2, max_value=64, label="Ranks")

@@ -13,7 +13,7 @@ from django.core.management import call_command
 from django.test import Client
 
 from evaluator.messages.report import Verdict
-from leaderboard.models import Kernel, Making, Problem, Run, Submission, Transcript
+from leaderboard.models import FoundLanguages, Kernel, Making, Problem, Run, Submission, Transcript
 from leaderboard.models.makings import MAX_TRANSCRIPT_BYTES, RISING
 from leaderboard.read_model import frames
 from leaderboard.read_model.transcripts import PART_CHARS, parts_of
@@ -28,7 +28,7 @@ from tests.leaderboard.attempt_files import (
     packed,
     zipped,
 )
-from tests.leaderboard.uploads import Send
+from tests.leaderboard.uploads import ONE, Send
 
 pytestmark = pytest.mark.django_db
 PAGE = "/submissions/{}/1/attempt-1"
@@ -113,6 +113,19 @@ def test_what_one_attempt_does_not_tell_is_told_of_none(
     (row,) = client.get("/leaderboard.json").json()["rows"]
     assert (row["correct"], row["solved_tokens"], row["solved_usd"]) == (2, None, None)
     assert frames.differences() == []
+
+
+def test_a_backend_is_told_beside_the_languages_found(send: Send, client: Client) -> None:
+    send({**ONE, "backend": "triton", "hardware": "cpu", "device": "cpu"})
+    kernel = Kernel.objects.get()
+    pages = (kernel.source.get_absolute_url(), f"/submissions/{kernel.submission_id}")
+    for page in (*pages, PAGE.format(kernel.submission_id)):
+        assert "triton declared, pytorch found" in client.get(page).text
+    (use,) = client.get(f"/api/v1{pages[0]}").json()["uses"]
+    assert (use["backend"], use["languages"]) == ("triton", ["pytorch"])
+    FoundLanguages.objects.all().delete()  # as an older release left it
+    call_command("migrate", verbosity=0)
+    assert FoundLanguages.objects.get().names == "pytorch"
 
 
 def test_a_private_attempt_is_its_owners(attempt: Submission, client: Client, owner: User) -> None:
