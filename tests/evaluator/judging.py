@@ -13,6 +13,7 @@ from evaluator.evaluate import OnProgress, evaluate
 from evaluator.judge.prefork import PreforkServer
 from evaluator.messages.job import Job
 from evaluator.messages.report import Report
+from tests.evaluator.tuned_judge import VARIATION
 
 _TUNED = str(Path(__file__).with_name("tuned_judge.py"))
 _VARIED = str(Path(__file__).with_name("varied_judge.py"))
@@ -41,7 +42,7 @@ def judged(job: Job, on_progress: OnProgress | None = None, *, hurried: bool = F
 def judged_by(variation: str, job: Job) -> Report:
     """The report of a judge of its own: tuned for tests, or without a defence."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("PKB_TEST_VARIATION", variation)
+        patch.setenv(VARIATION, variation)
         try:
             return evaluate(job, prefork=VARIED)
         finally:

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from evaluator.oracle.group import OracleGroup
 
 
+VARIATION = "PKB_TEST_VARIATION"
 UNFREED_BYTES = 256 << 20
 
 

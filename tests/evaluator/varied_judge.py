@@ -9,9 +9,7 @@ from collections.abc import Callable
 
 from evaluator.judge import prefork, process
 from tests.evaluator.mutant_judge import MUTATIONS
-from tests.evaluator.tuned_judge import TUNINGS, hurried
-
-VARIATION = "PKB_TEST_VARIATION"
+from tests.evaluator.tuned_judge import TUNINGS, VARIATION, hurried
 
 
 def varied(judge: Callable[[], int]) -> Callable[[], int]:
