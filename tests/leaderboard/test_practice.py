@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -128,15 +129,15 @@ def test_it_counts_nowhere_even_when_it_is_public(practice: Run, client: Client)
     assert made.trust == Trust.SELF_REPORTED
     assert "Model One" not in client.get("/leaderboard.json").content.decode()
     assert f"/submissions/{made.pk}" not in client.get("/feed.atom").content.decode()
-    assert "practice" in client.get(f"/submissions/{made.pk}/badge.svg").content.decode()
+    assert "practice" in client.get(f"/badges/submissions/{made.pk}.svg").content.decode()
     for table in (snapshot_tables._submissions, snapshot_tables._kernels, snapshot_tables._runs):
         assert not table().exists()
 
 
 def test_a_ranked_run_beside_it_counts(problem: Problem, practice: Run) -> None:
     ranked = _run(problem, is_practice=False)
-    _judge(practice)
     _judge(ranked)
+    _judge(practice)
     assert [run.pk for run in Run.objects.counted()] == [ranked.pk]
     assert Summary.objects.get().submission_id == ranked.kernel.submission_id
 
@@ -201,11 +202,11 @@ def test_ranked_runs_go_first_under_load(problem: Problem, bells: Bells) -> None
 def test_a_ranked_run_that_is_not_for_this_host_is_not_waited_for(
     problem: Problem, practice: Run
 ) -> None:
-    declined = _run(problem, is_practice=False)
-    decline(declined)
+    say_hello(replace(HELLO, abilities=[]))
+    decline(_run(problem, is_practice=False), "h")
     elsewhere = _run(problem, is_practice=False)
     hosts.register("cpu-arm", "another CPU")
     Run.objects.filter(pk=elsewhere.pk).update(hardware="cpu-arm")
     unable = _run(problem, is_practice=False)
     Run.objects.filter(pk=unable.pk).update(needs=" multicast ")
-    assert claim(practice).tries == 1
+    assert claim(practice, "h").tries == 1
