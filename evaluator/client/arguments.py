@@ -62,6 +62,12 @@ def _add_submit(one: ArgumentParser) -> None:
     one.add_argument("--hardware", help="as h200x4")
     one.add_argument("--profile", choices=("hardened", "upstream"))
     one.add_argument("--visibility", choices=("public", "unlisted", "private"))
+    one.add_argument(
+        "--practice",
+        action="store_const",
+        const=True,
+        help="judge it after all that is ranked, and count it nowhere; private",
+    )
     one.add_argument("--link", help="https://… of a page about it")
     one.add_argument("--notes", help="shown with it")
     one.add_argument("--key", help="idempotency key; default: a digest of all that is sent")

@@ -18,7 +18,7 @@ from .watching import watch_all
 
 ADDRESS = "/api/v1/submissions"
 FIELDS = (
-    *("model", "vendor", "harness", "visibility", "link", "notes"),
+    *("model", "vendor", "harness", "visibility", "practice", "link", "notes"),
     *("step_budget", "cost_usd", "attempt"),
     *("device", "hardware", "world_size", "size", "dtype", "profile", "placement"),
 )

@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from evaluator.generate.endpoint import OpenAIEndpoint
 from evaluator.generate.exchange import Misconfigured
 from evaluator.generate.journal import Diverged, read_events
-from evaluator.generate.judging import LocalJudge
-from evaluator.generate.options import KEY_ENV, catalogue, changed, parser, plan_of
+from evaluator.generate.judging import Judge, LocalJudge
+from evaluator.generate.options import KEY_ENV, SITE, TOKEN_ENV, catalogue, changed, parser, plan_of
 from evaluator.generate.packing import archive
 from evaluator.generate.plan import (
     AGENTIC,
@@ -29,6 +29,7 @@ from evaluator.generate.prompting import prompt_of
 from evaluator.generate.purse import Purse, Spend
 from evaluator.generate.running import Means, begin, make, purse_of, session
 from evaluator.generate.scrubbing import scrubber
+from evaluator.generate.site_judge import MODEL_CHARS, SiteJudge, site_of
 from evaluator.generate.tools import tools_for
 from evaluator.messages.text import plain_text
 
@@ -77,11 +78,12 @@ def _make(place: Place, plan: Plan) -> int:
     key = os.environ.get(plan.api_key_env or KEY_ENV)
     if not key and not plan.base_url:
         raise ValueError(f"the variable {plan.api_key_env or KEY_ENV} holds no key")
+    token = _site_token(plan)
     purse = purse_of(place, plan)
     begin(place)
     endpoint = OpenAIEndpoint(base_url=plan.base_url, api_key=key or "none")
-    scrub = scrubber(key)
-    with _judge(plan, purse) as judge:
+    scrub = scrubber(key, token)
+    with _judge(place, plan, purse, token) as judge:
         means = Means(endpoint=endpoint, judge=judge, scrub=scrub, asker_options={})
         try:
             outcomes = make(place, plan, means, purse, sys.stderr)
@@ -94,17 +96,45 @@ def _make(place: Place, plan: Plan) -> int:
     return 1 if waiting else 0
 
 
+def _site_token(plan: Plan) -> str | None:
+    """Return the token of the site that judges; None where none does. Raises ValueError."""
+    if plan.judge != SITE:
+        return None
+    name = plan.site_token_env or TOKEN_ENV
+    if token := os.environ.get(name, "").strip():
+        return token
+    raise ValueError(f"the variable {name} holds no token: make one at {plan.site}/account")
+
+
 @contextlib.contextmanager
-def _judge(plan: Plan, purse: Purse) -> Iterator[LocalJudge | None]:
+def _judge(place: Place, plan: Plan, purse: Purse, token: str | None) -> Iterator[Judge | None]:
     """Yield who judges, until the run is over; None where nobody does."""
+
+    def is_over() -> bool:
+        return purse.over is not None
+
     if not plan.is_judged:
         yield None
         return
-    judge = LocalJudge(lambda: purse.over is not None)
+    if plan.site and plan.judge == SITE:
+        yield SiteJudge(
+            site=site_of(plan.site, token),
+            about=_about(plan),
+            run=place.sessions.read_text().partition("\n")[0],
+            is_over=is_over,
+        )
+        return
+    judge = LocalJudge(is_over)
     try:
         yield judge
     finally:
         judge.close()
+
+
+def _about(plan: Plan) -> dict[str, str]:
+    """Return the fields of a submission that all kernels of a run have in common."""
+    harness = AGENTIC if plan.harness == AGENTIC else "zero-shot"
+    return {"model": plan.model[:MODEL_CHARS], "harness": harness, "hardware": plan.hardware}
 
 
 def _status(arguments: argparse.Namespace) -> int:

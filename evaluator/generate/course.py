@@ -17,7 +17,7 @@ from evaluator.generate.exchange import (
 )
 from evaluator.generate.feedback import Feedback
 from evaluator.generate.journal import Event, Exhausted, Journal
-from evaluator.generate.judging import Judge, Practice
+from evaluator.generate.judging import Judge, Practice, Revision
 from evaluator.messages.codec import decode, encode
 from evaluator.messages.job import source_digest
 from evaluator.messages.text import plain_text
@@ -183,7 +183,8 @@ class Course:
     def _judged(self, practice: Practice, source: str) -> Event:
         if self.judge is None:
             raise Exhausted
-        found, wall_s = self.judge.judge(practice, source)
+        own = Revision(source=source, attempt=self.task.attempt, step=len(self.steps))
+        found, wall_s = self.judge.judge(practice, own)
         return {"kind": "judged", "feedback": encode(found), "wall_s": wall_s}
 
     def _add(self, event: Event, reply: Reply | None) -> None:

@@ -14,10 +14,11 @@ from itertools import islice
 
 from evaluator.messages.job import Placement
 from evaluator.messages.profile import RankTimeline
-from evaluator.messages.report import Phase, Report, Trial
+from evaluator.messages.report import Phase, Report, Trial, Verdict
 from evaluator.messages.text import plain_text
 
 EVIDENCE_CHARS, LOG_CHARS, TOP_EVENTS, MOST_LINES = 300, 3000, 5, 32
+NO_PROFILE = "there is no profile: only right kernels have one"
 # A number with a fraction or an exponent, as elements are printed; lengths and line numbers stay.
 _VALUE = re.compile(
     r"(?:[-+]?[\d.]{1,40}\s{0,9}[,;\s]\s{0,9}){4,}[-+]?[\d.]{1,40}"  # longer than any shape
@@ -71,6 +72,12 @@ def feedback(report: Report) -> Feedback:
     )
 
 
+def not_judged(verdict: Verdict, why: str) -> Feedback:
+    """Return what may be said of a kernel that no judge has run."""
+    text = f"verdict: {verdict}\nevidence: {_masked(why)}"
+    return Feedback(verdict=str(verdict), text=text, profile=NO_PROFILE)
+
+
 def _what_failed(report: Report) -> Iterable[str]:
     """Yield the line that shows a failure; where a comparison failed, counts and errors say it."""
     failed = [trial for trial in report.trials if not trial.passed]
@@ -118,9 +125,7 @@ def _profile(report: Report) -> str:
         found = sorted({f"{one.tag} ({one.evidence})" for one in report.mechanisms})
         parts.append(f"mechanisms: {', '.join(found)}")
     parts += _times(report)
-    return (
-        "\n".join(parts) if report.timelines else "there is no profile: only right kernels have one"
-    )
+    return "\n".join(parts) if report.timelines else NO_PROFILE
 
 
 def _rank_digest(timeline: RankTimeline) -> str:

@@ -31,10 +31,19 @@ class Practice:
     placement: Placement = Placement.FULL
 
 
+@dataclass(frozen=True, kw_only=True)
+class Revision:
+    """Holds a kernel, and which step of which attempt it is."""
+
+    source: str
+    attempt: int = 1
+    step: int = 1
+
+
 class Judge(Protocol):
     """Finds out what a kernel is worth."""
 
-    def judge(self, practice: Practice, source: str) -> tuple[Feedback, float]:
+    def judge(self, practice: Practice, revision: Revision) -> tuple[Feedback, float]:
         """Return what a model is shown, and the seconds it took. Raises EvaluatorError for our own
         faults, and Cancelled where the run is to end."""
         ...
@@ -53,9 +62,9 @@ class LocalJudge:
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="judge")
         self._prefork = PreforkServer(warm=True)
 
-    def judge(self, practice: Practice, source: str) -> tuple[Feedback, float]:
+    def judge(self, practice: Practice, revision: Revision) -> tuple[Feedback, float]:
         """Return the feedback and the seconds; see Judge."""
-        return self._thread.submit(self._judge, practice, source).result()
+        return self._thread.submit(self._judge, practice, revision.source).result()
 
     def close(self) -> None:
         """End the processes that wait for a next run."""

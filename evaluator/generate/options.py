@@ -18,11 +18,14 @@ from evaluator.generate.exchange import Sampling
 from evaluator.generate.plan import AGENTIC, HARNESSES, Plan, Target
 from evaluator.generate.prompting import recipe_digest
 from evaluator.generate.purse import Price
+from evaluator.generate.site_judge import site_of
 from evaluator.messages.job import Backend, Device, Dtype, Placement
 from problems.prompt import DIALECTS
 from problems.topology import FIXTURES
 
 KEY_ENV = "OPENAI_API_KEY"
+TOKEN_ENV = "PKB_TOKEN"
+SITE = "site"
 
 
 def parser() -> argparse.ArgumentParser:
@@ -70,7 +73,12 @@ def _how_to_try(run: argparse.ArgumentParser) -> None:
     add("--world-size", type=int, default=2, help="ranks (default 2)")
     add("--size", default="tiny", help="named size of the problem (default tiny)")
     add("--dtype", type=Dtype, choices=list(Dtype), default=Dtype.FLOAT32)
-    add("--judge", choices=("local", "none"), default="local", help="who judges: this host, nobody")
+    add(
+        "--judge",
+        choices=("local", SITE, "none"),
+        default="local",
+        help="who judges: this host, the hosts of --site by practice runs, nobody",
+    )
     add(
         "--placement",
         type=Placement,
@@ -84,6 +92,8 @@ def _may_change(command: argparse.ArgumentParser) -> None:
     add = command.add_argument
     add("--base-url", help="of the server, such as http://127.0.0.1:8000/v1; OpenAI's where absent")
     add("--api-key-env", help=f"the variable that holds the key (default {KEY_ENV})")
+    add("--site", help="the leaderboard whose hosts judge, https://...")
+    add("--site-token-env", help=f"the variable that holds its token (default {TOKEN_ENV})")
     add("--parallel", type=int, help="attempts at a time (default 1)")
     add("--timeout-s", type=float, help="of one answer (default 1800)")
     add("--budget-usd", type=float, help="needs --price")
@@ -129,7 +139,7 @@ def plan_of(arguments: argparse.Namespace) -> Plan:
 
 def changed(plan: Plan, arguments: argparse.Namespace) -> Plan:
     """Return the plan with what may change while a run is made. Raises ValueError."""
-    names = ("base_url", "api_key_env", "parallel", "timeout_s", "price")
+    names = ("base_url", "api_key_env", "site", "site_token_env", "parallel", "timeout_s", "price")
     given = {name: getattr(arguments, name) for name in names}
     budget = {name: getattr(arguments, f"budget_{name}") for name in ("usd", "tokens", "hours")}
     plan = replace(
@@ -145,6 +155,8 @@ def changed(plan: Plan, arguments: argparse.Namespace) -> Plan:
         raise ValueError(
             "--base-url holds a name or password, which would be kept: use --api-key-env"
         )
+    if plan.site:
+        site_of(plan.site, None)
     if not 1 <= plan.parallel <= 256 or plan.timeout_s <= 0:
         raise ValueError("--parallel must be 1 to 256, and --timeout-s more than 0")
     return plan
@@ -200,7 +212,10 @@ def _check(plan: Plan) -> None:
         raise ValueError("several samples are the harness repeated")
     if plan.samples < 1 or plan.steps < 1 or plan.sampling.max_output_tokens < 1:
         raise ValueError("--samples, --steps and --max-output-tokens must be 1 or more")
-    on_processors = (Backend.PYTORCH, Backend.TRITON)
+    if plan.judge == SITE and not plan.site:
+        raise ValueError(f"--judge {SITE} needs --site https://...")
+    # Only here an interpreter runs Triton.
+    on_processors = (Backend.PYTORCH, *([] if plan.judge == SITE else [Backend.TRITON]))
     if plan.is_judged and plan.device is Device.CPU and plan.backend not in on_processors:
         raise ValueError(f"{plan.backend} is judged on GPUs: name --hardware, or say --judge none")
 

@@ -36,7 +36,8 @@ class Target:
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """Holds a run. `api_key_env` names the variable with the key, which is kept nowhere."""
+    """Holds a run. `api_key_env` and `site_token_env` name the variables with the key and the
+    token of `site`, which are kept nowhere."""
 
     model: str
     harness: str
@@ -61,6 +62,8 @@ class Plan:
     parallel: int = 1
     timeout_s: float = 1800.0
     placement: Placement = Placement.FULL
+    site: str | None = None
+    site_token_env: str | None = None
     format: str = FORMAT
 
     @property

@@ -1,4 +1,4 @@
-"""Keeps the key out of whatever is written."""
+"""Keeps keys and tokens out of whatever is written."""
 
 from __future__ import annotations
 
@@ -9,14 +9,17 @@ HIDDEN = "***"
 LEAST_CHARS = 12  # shorter ones, as local servers want, are no secret and may be a word of a kernel
 
 
-def scrubber(key: str | None) -> Callable[[Any], Any]:
-    """Return what puts a mark in place of a key in all texts of a JSON value."""
-    if not key or len(key) < LEAST_CHARS:
+def scrubber(*keys: str | None) -> Callable[[Any], Any]:
+    """Return what puts a mark in place of keys in all texts of a JSON value."""
+    secrets = [key for key in keys if key and len(key) >= LEAST_CHARS]
+    if not secrets:
         return lambda value: value
 
     def scrub(value: Any) -> Any:
         if isinstance(value, str):
-            return value.replace(key, HIDDEN)
+            for secret in secrets:
+                value = value.replace(secret, HIDDEN)
+            return value
         if isinstance(value, dict):
             return {name: scrub(item) for name, item in value.items()}
         if isinstance(value, (list, tuple)):

@@ -43,6 +43,7 @@ class SubmissionIn(Input):
     step_budget = serializers.IntegerField(min_value=1, max_value=MAX_STEP_BUDGET, required=False)
     cost_usd = serializers.FloatField(min_value=0, max_value=MAX_COST_USD, required=False)
     visibility = serializers.ChoiceField(choices=Visibility.choices, required=False)
+    practice = serializers.BooleanField(required=False)
     link = serializers.CharField(max_length=MAX_LINK, required=False, allow_blank=True)
     notes = serializers.CharField(max_length=MAX_NOTES, required=False, allow_blank=True)
     problem = serializers.CharField(max_length=64, required=False)

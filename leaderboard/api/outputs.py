@@ -13,6 +13,7 @@ from leaderboard.models import Decline, Kernel, Run, Source, Status, Submission
 from leaderboard.models.abilities import waiting_for
 from leaderboard.models.runs import TIMES
 from leaderboard.models.staleness import why_stale
+from leaderboard.models.waiting import ahead_of
 from leaderboard.submissions.intake import Accepted
 
 Shape = serializers.Serializer[Any]
@@ -63,6 +64,7 @@ class SubmissionOut(Output):
     step_budget = serializers.IntegerField(allow_null=True)
     cost_usd = serializers.FloatField(allow_null=True)
     visibility = serializers.CharField()
+    practice = serializers.BooleanField(source="is_practice")
     trust = serializers.CharField()
     moderation = serializers.CharField()
     moderation_reason = serializers.CharField()
@@ -87,6 +89,7 @@ class RunLineOut(Output):
     submission = serializers.IntegerField(source="kernel.submission_id")
     model = serializers.CharField(source="kernel.submission.model.name")
     harness = serializers.CharField(source="kernel.submission.harness")
+    practice = serializers.BooleanField(source="kernel.submission.is_practice")
     kernel = serializers.CharField(source="kernel.source_id")
     backend = serializers.CharField(source="kernel.backend")
     attempt = serializers.IntegerField(source="kernel.attempt")
@@ -173,7 +176,7 @@ class RunOut(RunLineOut):
 
     def get_queue_position(self, run: Run) -> int | None:
         """Return its place in the queue; 1 is next."""
-        return Run.objects.ahead_of(run) + 1 if run.status == Status.QUEUED else None
+        return ahead_of(run) + 1 if run.status == Status.QUEUED else None
 
     def get_waiting_s(self, run: Run) -> int | None:
         if run.status != Status.QUEUED:

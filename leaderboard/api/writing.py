@@ -99,13 +99,16 @@ def _user(request: Request) -> AbstractBaseUser:
 
 
 def _metadata(fields: Validated) -> Metadata:
+    is_practice = fields.get("practice", False)
+    usual = Visibility.PRIVATE if is_practice else Visibility.PUBLIC
     return Metadata(
         model=fields.get("model", ""),
         harness=Harness(fields["harness"]),
         vendor=fields.get("vendor", ""),
         step_budget=fields.get("step_budget"),
         cost_usd=fields.get("cost_usd"),
-        visibility=Visibility(fields.get("visibility", Visibility.PUBLIC)),
+        visibility=Visibility(fields.get("visibility", usual)),
+        is_practice=is_practice,
         notes=fields.get("notes", ""),
         link=fields.get("link", ""),
     )

@@ -71,6 +71,7 @@ def submission(request: HttpRequest, number: int) -> Page:
             "submission": found.pk,
             "model": found.model.name,
             "harness": found.harness,
+            "practice": found.is_practice,
             "cost_usd": found.cost_usd,
             "link": found.link,
             "manifest": found.manifest,
@@ -154,7 +155,8 @@ def kernel_context(
 
 
 def submission_context(found: Submission, setting: Setting | None) -> dict[str, object]:
-    is_ranked = (found.visibility, found.moderation) == ("public", "accepted")
+    is_shown = (found.visibility, found.moderation) == ("public", "accepted")
+    is_ranked = is_shown and not found.is_practice
     return {
         "submission": found,
         "model": found.model,

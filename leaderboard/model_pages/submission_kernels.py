@@ -24,7 +24,7 @@ from django.db.models.functions import Coalesce
 
 from leaderboard.models import Kernel, LeaderboardRow, Problem, ProblemAggregate, Run, Submission
 from leaderboard.models.choices import COUNTED_VERDICTS, ISOLATIONS, Status
-from leaderboard.models.staleness import outdated, too_few_ranks
+from leaderboard.models.staleness import PRACTICE, outdated, too_few_ranks
 from leaderboard.read_model.boards import SETTING_FIELDS, Setting
 from leaderboard.read_model.leaderboard_rows import Totals
 from leaderboard.read_model.steps import MADE
@@ -92,6 +92,7 @@ class JudgedKernel(NamedTuple):
     kernel_us: float | None
     utilisation: float | None
     placement: str | None
+    practice: bool
     languages: str | None
     input_tokens: int | None
     cached_tokens: int | None
@@ -116,6 +117,8 @@ class JudgedKernel(NamedTuple):
         """Say why a result does not count; empty where it does, and where there is none."""
         if self.verdict not in COUNTED_VERDICTS:
             return ""
+        if self.practice:
+            return PRACTICE
         stale = outdated(self.problem_digest, self.digest, self.judge_version)
         if self.problem_digest != self.digest:
             return stale
@@ -161,6 +164,7 @@ JUDGED = (
     *("runs__judge_version", "runs__world_size", "problem__ranked_from", "problem__scored", "here"),
     *("runs__isolation", "runs__mechanisms", "runs__speedup", "runs__speedup_low"),
     *("runs__speedup_high", "runs__kernel_us", "runs__utilisation", "runs__placement"),
+    "practice",
     *("source__found__names", *(f"making__{name}" for name in MADE)),
 )
 
@@ -210,7 +214,8 @@ def ended(found: Submission, setting: Setting | None) -> list[Ended]:
     own = Kernel.objects.filter(submission=found)
     own = own.annotate(counted_as=counted, ended_as=Coalesce(counted, judged_here, judged))
     names = (*KERNEL, "ended_as", "counted_as", "problem__scored")
-    return list(starmap(Ended, own.order_by(*READING_ORDER).values_list(*names)))
+    found_ended = starmap(Ended, own.order_by(*READING_ORDER).values_list(*names))
+    return [one._replace(counted_as=None) if found.is_practice else one for one in found_ended]
 
 
 def kernels_of(
@@ -229,7 +234,11 @@ def kernels_of(
         judged_here = Run.objects.filter(kernel=OuterRef("pk"), **here)
         kernels = kernels.filter(is_here | ~Exists(judged_here))
     counted = is_here & _of_runs({**COUNTED, **{n: F(path) for n, path in OF_TODAY.items()}})
-    told = kernels.annotate(here=_truth(is_here) if here else Value(True), todays=_truth(counted))
+    told = kernels.annotate(
+        here=_truth(is_here) if here else Value(True),
+        todays=_truth(counted),
+        practice=Value(found.is_practice),
+    )
     rows = told.order_by(*READING_ORDER, "-todays", "-runs__created_at", "-runs__id")
     return list(starmap(JudgedKernel, _first_of_each(rows.values_list(*JUDGED))))
 

@@ -15,7 +15,7 @@ from evaluator.messages.job import Placement
 from evaluator.messages.needs import BETWEEN_GPUS, Ability
 from leaderboard.kit.json_types import JsonDict
 from leaderboard.kit.links import url
-from leaderboard.models.access import ApiToken, WorkerHost
+from leaderboard.models.access import ApiToken
 from leaderboard.models.catalogue import Hardware
 from leaderboard.models.choices import (
     COUNTED_VERDICTS,
@@ -65,13 +65,14 @@ class RunQuerySet(models.QuerySet["Run"]):
         return self.filter(status=Status.RUNNING)
 
     def counted(self) -> RunQuerySet:
-        """Return runs whose verdict says something of the kernel of today's problem, on as many
-        ranks as it is ranked from."""
+        """Return runs, but for practice, whose verdict says something of the kernel of today's
+        problem, on as many ranks as it is ranked from."""
         return self.filter(
             status=Status.DONE,
             verdict__in=COUNTED_VERDICTS,
             problem_digest=F("kernel__problem__digest"),
             world_size__gte=F("kernel__problem__ranked_from"),
+            kernel__submission__is_practice=False,
         ).exclude(isolation="none")
 
     def reachable_by(self, viewer: Viewer) -> RunQuerySet:
@@ -110,17 +111,6 @@ class RunQuerySet(models.QuerySet["Run"]):
         for name in sorted(set() if abilities is None else set(Ability) - set(abilities)):
             found = found.exclude(needs__contains=f" {name} ")
         return found
-
-    def ahead_of(self, run: Run) -> int:
-        """Count the queued runs of the same hardware that were asked for earlier.
-
-        One that a host declined, or that none has the abilities for, does not count: nobody has to
-        wait for it.
-        """
-        earlier = Q(created_at__lt=run.created_at) | Q(created_at=run.created_at, id__lt=run.id)
-        waiting = self.queued().filter(earlier, hardware=run.hardware_id)
-        known = WorkerHost.objects.filter(queue=run.hardware_id)
-        return waiting.filter(declines=None).fit_for(known.abilities()).count()
 
     def delete(self) -> tuple[int, dict[str, int]]:
         raise AppendOnlyError("runs are kept: invalidate their submission instead")
@@ -286,9 +276,10 @@ class Run(models.Model):
     @property
     def has_counted_verdict(self) -> bool:
         """Return True if RunQuerySet.counted finds it where it is of today's problem, and on enough
-        ranks."""
+        ranks. Reads its submission."""
         is_judged = self.status == Status.DONE and self.verdict in COUNTED_VERDICTS
-        return is_judged and self.isolation != "none"
+        is_ranked = not self.kernel.submission.is_practice
+        return is_judged and is_ranked and self.isolation != "none"
 
     @property
     def report(self) -> JsonDict | None:

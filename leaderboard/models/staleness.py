@@ -1,5 +1,5 @@
 """Answers which results are stale: of another version of their problem, or by another judge; and
-which count nowhere because they are of too few ranks."""
+which count nowhere because they are practice, or of too few ranks."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ ALIKE = (
 )
 IS_TODAYS = Q(problem_digest=OuterRef("kernel__problem__digest"))
 IS_JUDGED = Q(status=Status.DONE, verdict__in=COUNTED_VERDICTS)
+PRACTICE = "a practice run"
 
 
 def outdated(problem_digest: str | None, today: str, judge_version: str | None) -> str:
@@ -45,9 +46,10 @@ def why_stale(run: Run) -> str:
 
 
 def consequence(run: Run) -> str:
-    """Say in a sentence what a stale result still counts for; empty where it is not stale."""
+    """Say in a sentence what a stale result still counts for; empty where it is not stale, and of
+    practice, which never counted."""
     why = why_stale(run)
-    if not why:
+    if not why or run.kernel.submission.is_practice:
         return ""
     is_older = run.problem_digest != run.kernel.problem.digest
     counts = "it does not count" if is_older else "it counts beside results of that judge only"
@@ -63,7 +65,10 @@ def too_few_ranks(world_size: int | None, ranked_from: int) -> str:
 
 
 def unranked(run: Run) -> str:
-    """Say it of a run in a sentence, with the problem's reason; reads its kernel's problem."""
+    """Say it of a run in a sentence, with the problem's reason; reads its kernel's problem and
+    submission."""
+    if run.kernel.submission.is_practice:
+        return f"{PRACTICE.capitalize()}: it does not count."
     problem = run.kernel.problem
     why = too_few_ranks(run.world_size, problem.ranked_from)
     if not why:
@@ -78,10 +83,12 @@ def of_other_problems(runs: RunQuerySet) -> RunQuerySet:
 
 
 def stale(runs: RunQuerySet) -> RunQuerySet:
-    """Return the stale results, unless the same was judged anew or is about to be."""
+    """Return the stale results, but for practice, unless the same was judged anew or is about to
+    be."""
     is_todays = Q(problem_digest=F("kernel__problem__digest"), judge_version=CURRENT_JUDGE)
     judged_anew = IS_JUDGED & Q(judge_version=CURRENT_JUDGE) & IS_TODAYS
-    return idle(runs.filter(IS_JUDGED)).exclude(is_todays).exclude(Exists(_alike(judged_anew)))
+    judged = runs.filter(IS_JUDGED, kernel__submission__is_practice=False)
+    return idle(judged).exclude(is_todays).exclude(Exists(_alike(judged_anew)))
 
 
 def idle(runs: RunQuerySet) -> RunQuerySet:

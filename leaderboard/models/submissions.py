@@ -35,7 +35,7 @@ MANIFEST_FIELDS = (
 )
 Viewer = AbstractBaseUser | AnonymousUser
 # Submissions that boards show.
-RANKED = Q(visibility=Visibility.PUBLIC, moderation=Moderation.ACCEPTED)
+RANKED = Q(visibility=Visibility.PUBLIC, moderation=Moderation.ACCEPTED, is_practice=False)
 
 
 class NotHeldError(Exception):
@@ -69,9 +69,9 @@ class Submission(models.Model):
     `k` is how many attempts a problem were drawn. `step_budget` belongs to agentic harnesses.
     `cost_usd` is what its submitter says that making all its kernels cost, in US dollars. `link`
     leads to a page about it, such as a paper. `manifest` is what the manifest of an archive of
-    attempts says of how they were made: see submissions/manifests.py. `edited_at` is when somebody
-    last changed what it says of itself. An idempotency key with the digest of its request makes a
-    repeated request harmless.
+    attempts says of how they were made: see submissions/manifests.py. Of practice runs nothing
+    counts. `edited_at` is when somebody last changed what it says of itself. An idempotency key
+    with the digest of its request makes a repeated request harmless.
     """
 
     model = models.ForeignKey(LanguageModel, models.PROTECT, related_name="submissions")
@@ -81,6 +81,7 @@ class Submission(models.Model):
     cost_usd = models.FloatField(null=True, blank=True)
     owner = models.ForeignKey(settings.AUTH_USER_MODEL, models.PROTECT, related_name="submissions")
     visibility = models.CharField(max_length=16, choices=Visibility.choices)
+    is_practice = models.BooleanField(default=False)
     trust = models.CharField(max_length=16, choices=Trust.choices, default=Trust.SELF_REPORTED)
     moderation = models.CharField(
         max_length=16, choices=Moderation.choices, default=Moderation.ACCEPTED

@@ -64,6 +64,8 @@ def of_submission(number: int) -> tuple[str, str] | None:
         return None
     if found.moderation != Moderation.ACCEPTED:
         return found.model.name, str(found.moderation)
+    if found.is_practice:
+        return found.model.name, "practice"
     rows = (row for row in default_board() if row.entry.submission == number)
     return found.model.name, said(next(rows, None))
 

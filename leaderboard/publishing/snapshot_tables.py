@@ -181,22 +181,27 @@ PLACES: Mapping[str, tuple[str, Callable[[Placed], object]]] = {
 LEFT_OUT = ("logs", "environment", "verdict", "message", "evidence", "flags", "mechanisms")
 
 
+# Practice is of no use to who computes scores anew.
+OF_PUBLIC = {"visibility": Visibility.PUBLIC, "is_practice": False}
+
+
 def _flag(condition: Q) -> ExpressionWrapper[Q]:
     return ExpressionWrapper(condition, output_field=BooleanField())
 
 
 def _submissions() -> QuerySet[Submission]:
     ranked = _flag(Q(moderation=Moderation.ACCEPTED))
-    return Submission.objects.filter(visibility=Visibility.PUBLIC).annotate(ranked=ranked)
+    return Submission.objects.filter(**OF_PUBLIC).annotate(ranked=ranked)
 
 
 def _kernels() -> QuerySet[Kernel]:
-    return Kernel.objects.filter(submission__visibility=Visibility.PUBLIC)
+    return Kernel.objects.filter(**{f"submission__{name}": of for name, of in OF_PUBLIC.items()})
 
 
 def _runs() -> QuerySet[Run]:
     """Return the finished runs: a snapshot must not depend on how far others are."""
-    ended = Run.objects.filter(kernel__submission__visibility=Visibility.PUBLIC, status__in=FINAL)
+    public = {f"kernel__submission__{name}": of for name, of in OF_PUBLIC.items()}
+    ended = Run.objects.filter(**public, status__in=FINAL)
     return ended.annotate(counts=_flag(Q(pk__in=Run.objects.counted().values("pk"))))
 
 

@@ -31,7 +31,8 @@ USE_READS = (
     *("source__digest", "source__found__names"),
     *("problem__title", "problem__digest", "submission__model__name", "submission__harness"),
     *("submission__owner_id", "submission__visibility", "submission__moderation"),
-    *("submission__created_at", "problem__ranked_from", "problem__ranked_from_reason"),
+    *("submission__is_practice", "submission__created_at"),
+    *("problem__ranked_from", "problem__ranked_from_reason"),
 )
 RUN_READS = (
     *("kernel_id", "status", "verdict", "speedup", "hardware_id", "world_size", "size", "dtype"),

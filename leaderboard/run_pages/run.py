@@ -19,6 +19,7 @@ from leaderboard.models.abilities import waiting_for
 from leaderboard.models.choices import PHASES
 from leaderboard.models.runs import FINAL
 from leaderboard.models.staleness import why_stale
+from leaderboard.models.waiting import ahead_of
 from leaderboard.problem_pages.problems import address_of
 from leaderboard.run_pages.evidence import contents, evidence, run_facts
 from leaderboard.run_pages.reproduce import reproduction
@@ -53,7 +54,7 @@ def page_of(request: HttpRequest, run_id: uuid.UUID) -> Page:
     found = run_called(str(run_id))
     table = choice(request, "table", list(TABLES))
     submission, problem = found.kernel.submission, found.kernel.problem
-    waiting = Run.objects.ahead_of(found) + 1 if found.status == Status.QUEUED else None
+    waiting = ahead_of(found) + 1 if found.status == Status.QUEUED else None
     record = run_record(found, waiting)
     report = found.report
     shown = {
@@ -97,7 +98,7 @@ def _facts(found: Run, record: JsonObject) -> dict[str, object]:
         **record["progress"],
         **{
             name: record[name]
-            for name in ("queue_position", "waiting_s", "host", "declines", "waits_for")
+            for name in ("queue_position", "waiting_s", "host", "declines", "waits_for", "practice")
         },
         "waiting": spelt(record["waiting_s"]),
         "problem": str(problem),
@@ -124,6 +125,7 @@ def run_record(found: Run, queue_position: int | None) -> JsonDict:
         "declines": Decline.objects.told(found),
         "waits_for": waiting_for([found]).get(found.pk),
         "host": found.host,
+        "practice": found.kernel.submission.is_practice,
         "stale": why_stale(found) or None,
         "url": found.get_absolute_url(),
     }

@@ -17,6 +17,7 @@ from evaluator.messages.job import Placement
 from leaderboard.kit.request_error import RequestError
 from leaderboard.models import ApiToken, Run, Status, WorkerHost
 from leaderboard.models.runs import MAX_TRIES, RunQuerySet
+from leaderboard.models.waiting import has_ranked
 
 NO_PROGRESS: dict[str, object] = {"phase": None, "progress_done": 0, "progress_total": 0}
 
@@ -65,14 +66,17 @@ def lease(run_id: UUID, by: Claimant) -> Lease:
     """Lease a run that waits, or whose worker went silent, that this host has not declined and
     has what it needs for.
 
-    Raises Fenced where there is none, RequestError `may_not_claim` for a worker that may not have
-    it.
+    Raises Fenced where there is none, and for practice while a ranked run waits for this host;
+    RequestError `may_not_claim` for a worker that may not have it.
     """
     run = Run.objects.with_names().select_related("kernel__source").filter(pk=run_id).first()
     if run is None:
         raise Fenced
     told = host_of(run, by.host)
     may_claim(run, by, told)
+    if run.kernel.submission.is_practice and told and has_ranked(told):
+        Run.objects.queued().filter(pk=run_id).update(rung_at=None)  # for the next sweep
+        raise Fenced
     now, text = timezone.now(), secrets.token_urlsafe(32)
     free = Q(status=Status.QUEUED) | Q(status=Status.RUNNING, lease_until__lt=now)
     wanted = Run.objects.not_declined_by(by.host).filter(cancel_requested=False)

@@ -14,7 +14,7 @@ from django.utils import timezone
 from leaderboard.celery import ring
 from leaderboard.kit.request_error import RequestError
 from leaderboard.models import ApiToken, DataVersion, Decline, Hardware, Run, WorkerHost
-from leaderboard.models.runs import RunQuerySet
+from leaderboard.models.waiting import IN_ORDER, offered
 from leaderboard.runs.evaluation import give_up_lost
 from leaderboard.runs.report_checks import fits_class
 
@@ -106,17 +106,13 @@ def sweep() -> int:
 
 def _ring_again(queue: str, hosts: list[WorkerHost], now: datetime) -> int:
     quiet = Q(rung_at=None) | Q(rung_at__lt=now - timedelta(seconds=settings.PKB_RERING_S))
-    waiting = Run.objects.queued().filter(hardware=queue).order_by("created_at", "id")
+    waiting = Run.objects.queued().filter(hardware=queue).order_by(*IN_ORDER)
     most = RINGS_PER_HOST * len(hosts)
     # Host by host: what one of them declined must not hide from it what is further back.
-    offered = [_offered(waiting, host).values_list("id", flat=True)[:most] for host in hosts]
+    found = [offered(waiting, host).values_list("id", flat=True)[:most] for host in hosts]
     rung = 0
-    for run_id in dict.fromkeys(chain.from_iterable(offered)):
+    for run_id in dict.fromkeys(chain.from_iterable(found)):
         # Only one of several sweeps at the same moment gets to ring.
         if Run.objects.queued().filter(quiet, pk=run_id).update(rung_at=now):
             rung += ring(run_id, queue)
     return rung
-
-
-def _offered(waiting: RunQuerySet, host: WorkerHost) -> RunQuerySet:
-    return waiting.not_declined_by(host.host).fit_for(host.abilities)

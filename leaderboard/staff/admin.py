@@ -70,7 +70,7 @@ class Editable(ReadOnly):
 class SubmissionAdmin(Editable):
     editable = ("visibility", "moderation", "moderation_reason")
     list_display = ("id", "model", "harness", "owner", "visibility", "trust", "moderation")
-    list_filter = ("moderation", "visibility", "harness")
+    list_filter = ("moderation", "visibility", "harness", "is_practice")
     actions = ("judge_again",)
 
     @admin.action(description="Judge again what is stale of the chosen one", permissions=["view"])

@@ -27,12 +27,13 @@ def may_edit(user: AbstractBaseUser | AnonymousUser, submission: Submission) -> 
 def visibilities(submission: Submission) -> tuple[Visibility, ...]:
     """Return those that the submission may have.
 
-    Who could hide what has been judged, or publish it, would be ranked by what went well.
+    Who could hide what has been judged, or publish it, would be ranked by what went well; practice
+    never is.
     """
     now = Visibility(submission.visibility)
     if submission.moderation != Moderation.ACCEPTED:
         return (now,)  # the reason stays where it can be read
-    if not has_been_judged(submission):
+    if submission.is_practice or not has_been_judged(submission):
         return tuple(Visibility)
     return HIDDEN if now in HIDDEN else (now,)
 

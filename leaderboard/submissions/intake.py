@@ -28,7 +28,8 @@ from leaderboard.models.model_names import known_as, model_slug
 from leaderboard.submissions.archives import shown
 from leaderboard.submissions.attempt_archives import Place, Told
 from leaderboard.submissions.makings import check_told, cost_told, store_told
-from leaderboard.submissions.metadata import check_metadata
+from leaderboard.submissions.metadata import check_metadata, check_steps
+from leaderboard.submissions.practice import check_quota
 from leaderboard.submissions.queue import Target, enqueue
 from leaderboard.submissions.sources import Candidate, HandedIn, checked_problem, combined
 from leaderboard.submissions.target_selection import TargetRequest, target_for
@@ -36,7 +37,8 @@ from leaderboard.submissions.target_selection import TargetRequest, target_for
 
 @dataclass(frozen=True, kw_only=True)
 class Metadata:
-    """Holds what a submission says of itself; published trees may say the model instead."""
+    """Holds what a submission says of itself; published trees may say the model instead. What is
+    practice is judged after all that is ranked, within a quota, and counts nowhere."""
 
     harness: Harness
     model: str = ""
@@ -46,6 +48,7 @@ class Metadata:
     notes: str = ""
     cost_usd: float | None = None
     link: str = ""
+    is_practice: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,12 +90,16 @@ def accept(
     left_out = [candidate.where for candidate in candidates if candidate.is_withdrawn]
     metadata = _completed(metadata, candidates, left_out, told)
     _check(metadata)
-    _check_steps(metadata, candidates)
+    check_steps(
+        metadata.harness, metadata.step_budget, max((c.step for c in candidates), default=1)
+    )
     candidates = [candidate for candidate in candidates if not candidate.is_withdrawn]
     checked = _check_candidates(candidates, requested if with_runs else None)
     check_told(told, {one.place: one.candidate.digest for one in checked})
     try:
         with transaction.atomic():
+            if metadata.is_practice:
+                check_quota(owner, len(checked))
             submission = _store(owner, metadata, checked, told, (idempotency_key, digest))
             runs = _store_kernels(submission, checked, told)
             DataVersion.objects.bump()
@@ -130,6 +137,8 @@ def _request_digest(metadata: Metadata, handed_in: HandedIn, requested: TargetRe
         del fields["cost_usd"]
     if not metadata.link:
         del fields["link"]
+    if not metadata.is_practice:
+        del fields["is_practice"]
     target = asdict(requested)
     if requested.placement is None:
         del target["placement"]
@@ -169,24 +178,6 @@ def _check(metadata: Metadata) -> None:
             fields={"model": "needs a letter from a to z or a digit"},
         )
     check_metadata(metadata.harness, asdict(metadata))
-
-
-def _check_steps(metadata: Metadata, candidates: Sequence[Candidate]) -> None:
-    last = max((candidate.step for candidate in candidates), default=1)
-    if last > 1 and metadata.harness != Harness.AGENTIC:
-        raise RequestError(
-            "bad_step",
-            "Only attempts of an agentic harness have steps.",
-            "Say harness=agentic, or leave step out.",
-            fields={"step": "only with harness=agentic"},
-        )
-    if metadata.step_budget is not None and last > metadata.step_budget:
-        raise RequestError(
-            "bad_step",
-            f"Step {last} is beyond the step budget of {metadata.step_budget}.",
-            "Give the budget that its harness had, or leave step_budget out.",
-            fields={"step_budget": f"there is a step {last}"},
-        )
 
 
 def _check_candidates(
@@ -245,6 +236,7 @@ def _store(
         cost_usd=cost,
         owner_id=owner.pk,
         visibility=metadata.visibility,
+        is_practice=metadata.is_practice,
         notes=metadata.notes,
         link=metadata.link,
         manifest=told.manifest,

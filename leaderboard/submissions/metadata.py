@@ -41,6 +41,24 @@ def check_metadata(harness: str, fields: Mapping[str, Any]) -> None:
         )
 
 
+def check_steps(harness: str, step_budget: int | None, last: int) -> None:
+    """Check the `last` step of all attempts against what made them. Raises RequestError."""
+    if last > 1 and harness != Harness.AGENTIC:
+        raise RequestError(
+            "bad_step",
+            "Only attempts of an agentic harness have steps.",
+            "Say harness=agentic, or leave step out.",
+            fields={"step": "only with harness=agentic"},
+        )
+    if step_budget is not None and last > step_budget:
+        raise RequestError(
+            "bad_step",
+            f"Step {last} is beyond the step budget of {step_budget}.",
+            "Give the budget that its harness had, or leave step_budget out.",
+            fields={"step_budget": f"there is a step {last}"},
+        )
+
+
 def is_link(text: str) -> bool:
     """Return True if readers may be led there and see where that is."""
     try:

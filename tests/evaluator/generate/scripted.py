@@ -13,7 +13,7 @@ from evaluator.generate.course import Course, Task
 from evaluator.generate.exchange import Ask, Reply, ToolCall, Usage
 from evaluator.generate.feedback import Feedback
 from evaluator.generate.journal import Event, Journal
-from evaluator.generate.judging import Judge, Practice
+from evaluator.generate.judging import Judge, Practice, Revision
 from evaluator.generate.options import catalogue, parser, plan_of
 from evaluator.generate.plan import (
     Place,
@@ -64,8 +64,9 @@ class ScriptedJudge:
     verdict: Callable[[str], str] = lambda source: "ok"
     judged: list[tuple[Practice, str]] = field(default_factory=list)
 
-    def judge(self, practice: Practice, source: str) -> tuple[Feedback, float]:
+    def judge(self, practice: Practice, revision: Revision) -> tuple[Feedback, float]:
         """Judge."""
+        source = revision.source
         self.judged.append((practice, source))
         verdict = self.verdict(source)
         speed = {"speedup": 1.5, "speedup_low": 1.2} if verdict == "ok" else {}

@@ -10,7 +10,7 @@ import pytest
 
 from evaluator.evaluate import Cancelled
 from evaluator.generate import judging
-from evaluator.generate.judging import LocalJudge, Practice
+from evaluator.generate.judging import LocalJudge, Practice, Revision
 from evaluator.messages.faults import DirtyHost, EvaluatorError
 from evaluator.messages.job import Backend, Device, Dtype, Job, Placement
 from evaluator.messages.report import Report
@@ -24,6 +24,8 @@ PRACTICE = Practice(
     dtype=Dtype.FLOAT32,
     device=Device.CPU,
 )
+
+KERNEL = Revision(source="a kernel")
 
 
 @contextmanager
@@ -53,35 +55,35 @@ def _failing(monkeypatch: pytest.MonkeyPatch, *faults: Exception) -> list[Job]:
 def test_our_own_faults_are_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
     jobs = _failing(monkeypatch, EvaluatorError("noise"), EvaluatorError("noise"))
     with _judge() as judge:
-        found, _ = judge.judge(PRACTICE, "a kernel")
+        found, _ = judge.judge(PRACTICE, KERNEL)
     assert found.verdict == "runtime_error"
-    assert [job.source for job in jobs] == ["a kernel"] * 3
+    assert [job.source for job in jobs] == [KERNEL.source] * 3
 
 
 def test_ranks_are_placed_as_the_run_says(monkeypatch: pytest.MonkeyPatch) -> None:
     jobs = _failing(monkeypatch)
     with _judge() as judge:
         for placement in Placement:
-            judge.judge(replace(PRACTICE, placement=placement), "a kernel")
+            judge.judge(replace(PRACTICE, placement=placement), KERNEL)
     assert [job.placement for job in jobs] == list(Placement)
 
 
 def test_they_are_not_tried_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
     jobs = _failing(monkeypatch, *[EvaluatorError("noise")] * 9)
     with _judge() as judge, pytest.raises(EvaluatorError):
-        judge.judge(PRACTICE, "a kernel")
+        judge.judge(PRACTICE, KERNEL)
     assert len(jobs) == 3
 
 
 def test_a_host_that_is_not_clean_judges_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
     jobs = _failing(monkeypatch, DirtyHost("strangers"))
     with _judge() as judge, pytest.raises(DirtyHost):
-        judge.judge(PRACTICE, "a kernel")
+        judge.judge(PRACTICE, KERNEL)
     assert len(jobs) == 1
 
 
 def test_nothing_is_judged_once_the_run_is_over(monkeypatch: pytest.MonkeyPatch) -> None:
     jobs = _failing(monkeypatch)
     with _judge(is_over=True) as judge, pytest.raises(Cancelled):
-        judge.judge(PRACTICE, "a kernel")
+        judge.judge(PRACTICE, KERNEL)
     assert not jobs

@@ -1,0 +1,35 @@
+"""Bounds how many practice runs of an account wait or run at a time."""
+
+from __future__ import annotations
+
+from django.conf import settings
+from django.contrib.auth import get_user_model
+from django.contrib.auth.models import AbstractBaseUser
+
+from leaderboard.kit.request_error import RequestError
+from leaderboard.models import Run
+from leaderboard.models.runs import OPEN
+
+
+class QuotaSpent(RequestError):
+    """Reports that runs must end before more may wait; `wait` is in seconds."""
+
+    wait = 10
+
+    def __init__(self, most: int, there: int) -> None:
+        message = f"{there} practice runs of this account wait or run; {most} may at a time."
+        super().__init__("practice_quota", message, "Wait until some have ended.", status=429)
+
+
+def check_quota(owner: AbstractBaseUser, more: int) -> None:
+    """Raise RequestError where `more` runs are too many, until the caller's transaction holds."""
+    most = settings.PKB_PRACTICE_RUNS
+    if more > most:
+        message = f"These are {more} kernels; {most} practice runs may wait or run at a time."
+        raise RequestError("practice_quota", message, "Hand in fewer at a time, or for ranking.")
+    # Who sends two requests at the same moment has the second one counted after the first.
+    list(get_user_model().objects.select_for_update().filter(pk=owner.pk).values_list("pk"))
+    own = {"kernel__submission__owner": owner.pk, "kernel__submission__is_practice": True}
+    there = Run.objects.filter(status__in=OPEN, **own).count()
+    if there + more > most:
+        raise QuotaSpent(most, there)
