@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import chain
@@ -11,7 +12,7 @@ from django.conf import settings
 from django.db.models import Q
 from django.utils import timezone
 
-from leaderboard.celery import ring
+from leaderboard.celery import Bell, ring
 from leaderboard.kit.request_error import RequestError
 from leaderboard.models import ApiToken, DataVersion, Decline, Hardware, Run, WorkerHost
 from leaderboard.models.runs import RunQuerySet
@@ -101,21 +102,19 @@ def sweep() -> int:
     alive: dict[str, list[WorkerHost]] = {}
     for host in WorkerHost.objects.alive():
         alive.setdefault(host.queue, []).append(host)
-    return sum(_ring_again(queue, hosts, now) for queue, hosts in alive.items())
+    return ring([bell for queue, hosts in alive.items() for bell in _to_ring(queue, hosts, now)])
 
 
-def _ring_again(queue: str, hosts: list[WorkerHost], now: datetime) -> int:
+def _to_ring(queue: str, hosts: list[WorkerHost], now: datetime) -> Iterator[Bell]:
     quiet = Q(rung_at=None) | Q(rung_at__lt=now - timedelta(seconds=settings.PKB_RERING_S))
     waiting = Run.objects.queued().filter(hardware=queue).order_by("created_at", "id")
     most = RINGS_PER_HOST * len(hosts)
     # Host by host: what one of them declined must not hide from it what is further back.
     offered = [_offered(waiting, host).values_list("id", flat=True)[:most] for host in hosts]
-    rung = 0
     for run_id in dict.fromkeys(chain.from_iterable(offered)):
         # Only one of several sweeps at the same moment gets to ring.
         if Run.objects.queued().filter(quiet, pk=run_id).update(rung_at=now):
-            rung += ring(run_id, queue)
-    return rung
+            yield run_id, queue
 
 
 def _offered(waiting: RunQuerySet, host: WorkerHost) -> RunQuerySet:

@@ -9,7 +9,7 @@ from functools import partial
 from django.db import transaction
 from django.utils import timezone
 
-from leaderboard.celery import ring
+from leaderboard.celery import ring_later
 from leaderboard.models import Kernel, Run
 from leaderboard.models.choices import FULL
 from leaderboard.submissions.kernel_needs import needs_on_gpus
@@ -48,8 +48,8 @@ def enqueue(kernels: Iterable[tuple[Kernel, Target]]) -> list[Run]:
         for kernel, target in kernels
     ]
     Run.objects.bulk_create(runs)
-    for run in runs:
-        transaction.on_commit(partial(ring, run.id, run.hardware_id), robust=True)
+    bells = [(run.id, run.hardware_id) for run in runs]
+    transaction.on_commit(partial(ring_later, bells), robust=True)
     return runs
 
 

@@ -47,11 +47,11 @@ def bells(monkeypatch: pytest.MonkeyPatch) -> Bells:
     """Every ring of the doorbell, none of which reaches a broker."""
     rung: Bells = []
 
-    def ring(run_id: UUID, queue: str) -> bool:
-        rung.append((run_id, queue))
-        return True
+    def ring(bells: Bells) -> int:
+        rung.extend(bells)
+        return len(bells)
 
-    monkeypatch.setattr("leaderboard.submissions.queue.ring", ring)
+    monkeypatch.setattr("leaderboard.submissions.queue.ring_later", ring)
     monkeypatch.setattr("leaderboard.runs.hosts.ring", ring)
     return rung
 
