@@ -16,6 +16,7 @@ from rest_framework.response import Response
 
 from leaderboard.api import outputs
 from leaderboard.api.inputs import EditIn, SubmissionIn, Validated, validated
+from leaderboard.api.paging import CURSOR, page_shape
 from leaderboard.api.parsing import ObjectParser
 from leaderboard.api.reading import submission, submissions
 from leaderboard.kit.request_error import RequestError
@@ -49,7 +50,10 @@ TARGET_FIELDS = ("device", "hardware", "world_size", "size", "dtype", "profile",
     operation_id="submit",
 )
 @extend_schema(
-    methods=["GET"], responses=outputs.SubmissionOut(many=True), operation_id="list_submissions"
+    methods=["GET"],
+    responses=page_shape(outputs.SubmissionOut),
+    parameters=[CURSOR],
+    operation_id="list_submissions",
 )
 @api_view(["GET", "POST"])
 @parser_classes([ObjectParser, MultiPartParser])

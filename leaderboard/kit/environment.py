@@ -21,7 +21,8 @@ SQLITE_OPTIONS = {
 }
 
 # PostgreSQL reads and plans a statement once in a connection that asks it again and again.
-POSTGRESQL_OPTIONS = {"server_side_binding": True, "prepare_threshold": 2}
+# A server that is gone is an answer, 503, after so many seconds.
+POSTGRESQL_OPTIONS = {"server_side_binding": True, "prepare_threshold": 2, "connect_timeout": 5}
 
 
 def text(name: str, default: str | None = None) -> str:
