@@ -12,12 +12,15 @@ from leaderboard.kit.secret_key_file import secret_key_path
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 STATE_DIR = Path(env.text("PKB_STATE_DIR", str(BASE_DIR / ".local"))).resolve()
+STATE_DIR.mkdir(mode=0o700, parents=True, exist_ok=True)
 
 DEBUG = env.flag("DEBUG", default=True)
 SECRET_KEY = (env.text("SECRET_KEY", "") if DEBUG else env.text("SECRET_KEY")) or (
     secret_key_path(STATE_DIR).read_text()
 )
 ALLOWED_HOSTS = env.words("ALLOWED_HOSTS", "localhost,127.0.0.1,[::1]")
+if not DEBUG:
+    env.check_public(SECRET_KEY, ALLOWED_HOSTS)
 CSRF_TRUSTED_ORIGINS = env.words("CSRF_TRUSTED_ORIGINS")
 PKB_PUBLIC_URL = env.text("PKB_PUBLIC_URL", "").rstrip("/")
 

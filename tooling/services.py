@@ -30,10 +30,14 @@ if is_new or not owner.has_usable_password():
     owner.set_password(sys.stdin.read())
     owner.save()
 """
+# What the settings of docs/settings.md begin with.
 STARTED_WITH = (
-    *("DATABASE_URL", "CELERY_BROKER_URL", "DEBUG", "SECRET_KEY", "SECURE_", "ALLOWED_HOSTS"),
-    "PKB_",
+    *("PKB_", "DEBUG", "SECRET_KEY", "SECURE_", "ALLOWED_HOSTS", "CSRF_", "DATABASE_", "CELERY_"),
+    *("BEHIND_", "NUM_PROXIES", "STATIC_BROTLI", "THROTTLE_", "LOG_", "SENTRY_", "ADMINS"),
+    *("EMAIL_", "SERVER_EMAIL"),
+    *("CUDA_", "NCCL_", "NVSHMEM_", "TORCH_", "LD_LIBRARY_PATH", "THUNDERKITTENS_ROOT"),
 )
+OURS = ("PKB_PORT",)
 
 
 def environment() -> dict[str, str]:
@@ -200,8 +204,10 @@ def code_fingerprint() -> str:
     """Return a digest of the code, the settings and the database that a process starts with."""
     digest = hashlib.sha256(str(Path(places.PYTHON).resolve()).encode())
     for name, value in sorted(os.environ.items()):
-        if name.startswith(STARTED_WITH) and name != "PKB_PORT":
+        if name.startswith(STARTED_WITH) and name not in OURS:
             digest.update(f"{name}={value}\n".encode())
+            if name.endswith("_FILE") and Path(value).is_file():
+                digest.update(Path(value).read_bytes())
     database = places.state() / "db.sqlite3"
     if database.exists():  # a process goes on reading a file that was removed
         digest.update(str(database.stat().st_ino).encode())

@@ -27,7 +27,8 @@ class NewestFirst(CursorPagination):
     def decode_cursor(self, request: Request) -> Cursor | None:
         """Refuse a cursor that no page of ours has linked to: it is to name a moment."""
         cursor = super().decode_cursor(request)
-        if cursor is not None and cursor.position is not None and not _is_moment(cursor.position):
+        position: Any = cursor and cursor.position
+        if position is not None and not _is_moment(position):
             raise NotFound(self.invalid_cursor_message)
         return cursor
 

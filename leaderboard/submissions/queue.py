@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from django.db import transaction
-from django.utils import timezone
+from django.db.models.functions import Now
 
 from leaderboard.celery import ring_later
 from leaderboard.models import Kernel, Run
@@ -30,7 +30,6 @@ class Target:
 
 def enqueue(kernels: Iterable[tuple[Kernel, Target]]) -> list[Run]:
     """Store a queued run of each kernel; workers are told once the caller's transaction holds."""
-    now = timezone.now()
     runs = [
         Run(
             kernel=kernel,
@@ -42,7 +41,7 @@ def enqueue(kernels: Iterable[tuple[Kernel, Target]]) -> list[Run]:
             dtype=target.dtype,
             profile=target.profile,
             placement=target.placement,
-            rung_at=now,
+            rung_at=Now(),
             needs=needs_of(kernel, target),
         )
         for kernel, target in kernels
