@@ -13,6 +13,7 @@ from uuid import UUID
 
 from celery import Celery
 from django.conf import settings
+from kombu.exceptions import KombuError
 
 TASK = "evaluator.evaluate_run"
 # A run, and the queue of its class of hardware.
@@ -51,6 +52,16 @@ def make_app() -> Celery:
 
 app = make_app()
 _BESIDE = ThreadPoolExecutor(max_workers=1, thread_name_prefix="doorbell")
+
+
+def is_reachable() -> bool:
+    """Return whether the broker takes a connection."""
+    try:
+        with app.connection_for_write() as connection:
+            connection.ensure_connection(max_retries=0, timeout=2)
+    except (KombuError, OSError):
+        return False
+    return True
 
 
 def ring(bells: Sequence[Bell]) -> int:

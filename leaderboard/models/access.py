@@ -112,18 +112,14 @@ class ApiToken(models.Model):
         return (not self.queues or queue in self.queues) and (not self.hosts or host in self.hosts)
 
 
-def _heard_lately() -> Q:
+def heard_lately() -> Q:
     """Return the condition of a host that is alive, by the clock that all web hosts share."""
     return Q(last_seen_at__gte=Now() - timedelta(seconds=settings.PKB_HOST_SILENCE_S))
 
 
 class WorkerHostQuerySet(models.QuerySet["WorkerHost"]):
     def alive(self) -> WorkerHostQuerySet:
-        return self.filter(_heard_lately())
-
-    def with_life(self) -> WorkerHostQuerySet:
-        """Add `is_alive` to each."""
-        return self.annotate(is_alive=_heard_lately())
+        return self.filter(heard_lately())
 
     def abilities(self) -> set[str] | None:
         """Return what some of these hosts have; None where one did not tell, or there is none."""
@@ -147,7 +143,6 @@ class WorkerHost(models.Model):
     first_seen_at = models.DateTimeField(auto_now_add=True)
     last_seen_at = models.DateTimeField()
     token = models.ForeignKey(ApiToken, models.PROTECT, null=True, related_name="worker_hosts")
-    is_alive: bool  # of rows read `with_life`
 
     objects = WorkerHostQuerySet.as_manager()
 

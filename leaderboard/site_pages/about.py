@@ -15,6 +15,7 @@ from leaderboard.delivery.pages import Crumb, Page, Table, choice, public_page
 from leaderboard.kit.json_types import JsonDict, JsonObject
 from leaderboard.kit.links import url
 from leaderboard.models import Problem, Publication, Run, Status, WorkerHost
+from leaderboard.models.access import heard_lately
 from leaderboard.models.runs import FINAL
 from leaderboard.problem_pages.problems import address_of
 from leaderboard.read_model.judge_constants import judge_constants
@@ -129,7 +130,7 @@ def host_rows(queue: str | None = None) -> list[JsonDict]:
             "versions": host.versions,
             "alive": host.is_alive,
         }
-        for host in hosts.with_life()
+        for host in hosts.annotate(is_alive=heard_lately())
     ]
 
 

@@ -12,6 +12,7 @@ from rest_framework.test import APIClient
 
 from leaderboard.models import DataVersion, Submission
 from leaderboard.models.catalogue import OutdatedSummaryError
+from tests.leaderboard import factory
 
 FAULTS = [
     OperationalError("database is locked"),
@@ -50,6 +51,7 @@ def test_a_database_that_is_locked_takes_no_submission(
     monkeypatch.setattr(Submission.objects, "create", locked)
     submitter.raise_request_exception = False
     fields = {"model": "M", "harness": "zero-shot", "problem": "1", "backend": "pytorch"}
-    answer = submitter.post("/api/v1/submissions", {**fields, "source": "x = 1"}, format="json")
+    fields["source"] = factory.SOURCE
+    answer = submitter.post("/api/v1/submissions", fields, format="json")
     assert (answer.status_code, answer.json()["error"]["code"]) == (503, "unavailable")
     assert not Submission.objects.exists()
