@@ -163,6 +163,10 @@ SPECTACULAR_SETTINGS = {
     "SERVE_PUBLIC": True,
     "COMPONENT_SPLIT_REQUEST": True,
     "SCHEMA_PATH_PREFIX": "/api/v1",
+    "POSTPROCESSING_HOOKS": [
+        "drf_spectacular.hooks.postprocess_schema_enums",
+        "leaderboard.api.schema.with_errors",
+    ],
 }
 
 CELERY_BROKER_URL = env.text("CELERY_BROKER_URL", "filesystem://")

@@ -14,6 +14,7 @@ from leaderboard.models.abilities import waiting_for
 from leaderboard.models.runs import TIMES
 from leaderboard.models.staleness import why_stale
 from leaderboard.submissions.intake import Accepted
+from leaderboard.submissions.seen_before import seen_before
 
 Shape = serializers.Serializer[Any]
 
@@ -239,11 +240,24 @@ class AcceptedRunOut(Output):
         return self.address_of(run)
 
 
+class SeenOut(Shape):
+    kernel = serializers.CharField()
+    problem = serializers.CharField()
+    submission = serializers.IntegerField()
+
+
 class AcceptedOut(Output):
     submission = serializers.IntegerField(source="submission.id")
     url = serializers.SerializerMethodField()
     runs = AcceptedRunOut(many=True)
     waiting = serializers.SerializerMethodField()
+    seen_before = serializers.SerializerMethodField()
+
+    @extend_schema_field(SeenOut(many=True))
+    def get_seen_before(self, accepted: Accepted) -> list[object]:
+        """Return the sources that were handed in for their problem before."""
+        found = seen_before(accepted.submission, self.context["request"].user)
+        return list(SeenOut(found, many=True).data)
 
     def get_waiting(self, accepted: Accepted) -> dict[str, str]:
         """Return by id the runs that no known host can judge, each with why, in a sentence."""
