@@ -15,11 +15,11 @@ from kombu.transport import TRANSPORT_ALIASES, filesystem
 logger = logging.getLogger(__name__)
 
 
-class Channel(filesystem.Channel):  # type: ignore[misc]
-    def _get(self, queue: str) -> dict[str, Any]:
+class Channel(filesystem.Channel):
+    def _get(self, queue: str, timeout: float | None = None) -> dict[str, Any]:
         """Return the next message; raise Empty where there is none, or what was there is none."""
         try:
-            found = super()._get(queue)
+            found = super()._get(queue)  # type: ignore[no-untyped-call]
         except ValueError:
             found = None
         properties = found.get("properties") if isinstance(found, dict) else None
@@ -29,7 +29,7 @@ class Channel(filesystem.Channel):  # type: ignore[misc]
         raise Empty
 
 
-class Transport(filesystem.Transport):  # type: ignore[misc]
+class Transport(filesystem.Transport):
     Channel = Channel
 
 

@@ -128,7 +128,7 @@ def host_rows(queue: str | None = None) -> list[JsonDict]:
             "judge_version": host.judge_version,
             "seen_at": host.last_seen_at,
             "versions": host.versions,
-            "alive": host.is_alive,
+            "alive": vars(host)["is_alive"],
         }
         for host in hosts.annotate(is_alive=heard_lately())
     ]

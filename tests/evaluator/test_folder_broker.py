@@ -6,7 +6,7 @@ from pathlib import Path
 from queue import Empty
 
 import pytest
-from kombu import Connection
+from kombu.connection import Connection
 
 from evaluator import worker
 
@@ -25,7 +25,7 @@ def test_a_message_in_a_folder_that_cannot_be_read_is_passed_over(
         "control_folder": str(tmp_path / "control"),
     }
     assert worker.app.conf.broker_url  # the worker's module is what sets the transport
-    with Connection(FILESYSTEM, transport_options=options) as connection:
+    with Connection(FILESYSTEM, transport_options=options) as connection:  # type: ignore[no-untyped-call]
         channel = connection.channel()
         (tmp_path / "queue" / "0_first.cpu.msg").write_text(text)
         channel._put("cpu", {"body": "run", "properties": {"delivery_tag": "1"}})

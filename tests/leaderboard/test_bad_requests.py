@@ -129,7 +129,7 @@ def test_a_post_to_no_address_of_the_api_is_not_found_in_json(db: None) -> None:
 
 
 def test_a_body_in_chunks_is_refused_with_words(submitter: APIClient, client: Client) -> None:
-    chunked = {"HTTP_TRANSFER_ENCODING": "chunked", "CONTENT_LENGTH": ""}
+    chunked: Any = {"HTTP_TRANSFER_ENCODING": "chunked", "CONTENT_LENGTH": ""}
     answer = submitter.post("/api/v1/submissions", **chunked)
     assert (answer.status_code, answer.json()["error"]["code"]) == (411, "no_length")
     assert "Content-Length" in client.post("/submit", **chunked).text
@@ -153,8 +153,7 @@ def test_limits_of_forms_are_explained(submitter: APIClient, client: Client, own
 
 def test_a_report_says_who_may_keep_it(run: Run, client: Client, submitter: APIClient) -> None:
     factory.finish(run, factory.make_report(run))
-    answer = client.get(f"/api/v1/runs/{run.id}/report")
-    assert answer["Cache-Control"] == "public, max-age=0, must-revalidate"
-    answer = submitter.get(f"/api/v1/runs/{run.id}/report")
-    assert answer["Cache-Control"] == "private, max-age=0, must-revalidate"
-    assert "Authorization" in answer["Vary"]
+    for who, told in ((client, "public"), (submitter, "private")):
+        answer: Any = who.get(f"/api/v1/runs/{run.id}/report")
+        assert answer["Cache-Control"] == f"{told}, max-age=0, must-revalidate"
+        assert "Authorization" in answer["Vary"]
