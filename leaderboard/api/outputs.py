@@ -13,8 +13,6 @@ from leaderboard.models import Decline, Kernel, Run, Source, Status, Submission
 from leaderboard.models.abilities import waiting_for
 from leaderboard.models.runs import TIMES
 from leaderboard.models.staleness import why_stale
-from leaderboard.submissions.intake import Accepted
-from leaderboard.submissions.seen_before import seen_before
 
 Shape = serializers.Serializer[Any]
 
@@ -229,42 +227,6 @@ class KernelOut(Output):
     @extend_schema_field(KernelUseOut(many=True))
     def get_uses(self, row: Source) -> list[object]:
         return list(KernelUseOut(self.context["uses"], many=True).data)
-
-
-class AcceptedRunOut(Output):
-    id = serializers.UUIDField()
-    url = serializers.SerializerMethodField()
-    problem = serializers.CharField(source="kernel.problem.slug")
-
-    def get_url(self, run: Run) -> str:
-        return self.address_of(run)
-
-
-class SeenOut(Shape):
-    kernel = serializers.CharField()
-    problem = serializers.CharField()
-    submission = serializers.IntegerField()
-
-
-class AcceptedOut(Output):
-    submission = serializers.IntegerField(source="submission.id")
-    url = serializers.SerializerMethodField()
-    runs = AcceptedRunOut(many=True)
-    waiting = serializers.SerializerMethodField()
-    seen_before = serializers.SerializerMethodField()
-
-    @extend_schema_field(SeenOut(many=True))
-    def get_seen_before(self, accepted: Accepted) -> list[object]:
-        """Return the sources that were handed in for their problem before."""
-        found = seen_before(accepted.submission, self.context["request"].user)
-        return list(SeenOut(found, many=True).data)
-
-    def get_waiting(self, accepted: Accepted) -> dict[str, str]:
-        """Return by id the runs that no known host can judge, each with why, in a sentence."""
-        return {str(run): why for run, why in waiting_for(accepted.runs).items()}
-
-    def get_url(self, accepted: Accepted) -> str:
-        return self.address_of(accepted.submission)
 
 
 class QueueOut(Shape):

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
-from datetime import timedelta
 from typing import Any
 
 import pytest
-from django.conf import settings
 from django.test import Client
 from django.utils import timezone
 
@@ -23,14 +20,12 @@ from leaderboard.models import (
     Submission,
     Summary,
     Trust,
-    WorkerHost,
 )
 from leaderboard.read_model import frames, summary
 from leaderboard.runs import evaluation, hosts
 from leaderboard.runs.claims import Fenced
 from tests.leaderboard import factory
 from tests.leaderboard.running import (
-    HELLO,
     NO_TRITON,
     PROGRESS,
     claim,
@@ -38,7 +33,6 @@ from tests.leaderboard.running import (
     fresh,
     lapse,
     report_of,
-    say_hello,
 )
 
 
@@ -72,24 +66,6 @@ def test_a_silent_workers_run_can_be_claimed_and_fences_the_zombie(run: Run) -> 
     evaluation.finish(run.id, second.holding, report_of(run))
     assert fresh(run).verdict == Verdict.OK
     assert second.tries == 2
-
-
-def test_leases_and_hosts_live_by_the_databases_clock(
-    run: Run, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Two web hosts, whose clocks are an hour apart."""
-    right = timezone.now
-    say_hello(replace(HELLO, host="host-1"))
-    holding = claim(run).holding
-    monkeypatch.setattr("django.utils.timezone.now", lambda: right() + timedelta(hours=1))
-    assert hosts.sweep() == 0
-    assert WorkerHost.objects.alive().exists()
-    evaluation.heartbeat(run.id, holding, PROGRESS)
-    monkeypatch.setattr("django.utils.timezone.now", right)
-    lease_until = fresh(run).lease_until
-    assert lease_until is not None
-    assert timedelta() < lease_until - right() <= timedelta(seconds=settings.PKB_LEASE_S)
-    assert evaluation.give_up_lost() == 0
 
 
 def test_a_heartbeat_extends_the_lease_and_notes_the_progress(run: Run) -> None:
