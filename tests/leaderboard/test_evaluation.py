@@ -25,15 +25,7 @@ from leaderboard.read_model import frames, summary
 from leaderboard.runs import evaluation, hosts
 from leaderboard.runs.claims import Fenced
 from tests.leaderboard import factory
-from tests.leaderboard.running import (
-    NO_TRITON,
-    PROGRESS,
-    claim,
-    decline,
-    fresh,
-    lapse,
-    report_of,
-)
+from tests.leaderboard.running import NO_TRITON, PROGRESS, claim, decline, fresh, lapse, report_of
 
 
 def test_a_claim_hands_out_the_job_and_a_lease(run: Run) -> None:
