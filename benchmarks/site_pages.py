@@ -58,7 +58,7 @@ def prepare(folder: Path) -> None:
     os.environ |= {
         "PKB_STATE_DIR": str(folder.resolve()),
         "DEBUG": "0",
-        "SECRET_KEY": "of a benchmark",
+        "SECRET_KEY": "0123456789abcdef" * 4,
         "ALLOWED_HOSTS": "localhost,127.0.0.1",
         "DJANGO_SETTINGS_MODULE": "leaderboard.settings",
         "LOG_LEVEL": "ERROR",

@@ -20,6 +20,7 @@ from typing import Any
 from celery import Celery
 from celery.signals import worker_init, worker_process_init, worker_process_shutdown, worker_ready
 
+from evaluator import folder_broker
 from evaluator.evaluate import Cancelled, evaluate
 from evaluator.host.gpus import offered
 from evaluator.host.parent_death import die_with_parent
@@ -50,6 +51,7 @@ def broker_settings() -> dict[str, Any]:
     if url != "filesystem://":
         return {"broker_url": url}
     state = Path(os.environ.get("PKB_STATE_DIR", REPOSITORY / ".local"))
+    state.mkdir(mode=0o700, parents=True, exist_ok=True)
     queue, control = state / "broker" / "queue", state / "broker" / "control"
     for folder in (queue, control):
         folder.mkdir(parents=True, exist_ok=True)
@@ -62,6 +64,7 @@ def broker_settings() -> dict[str, Any]:
     return {"broker_url": url, "broker_transport_options": options}
 
 
+folder_broker.use()
 app = Celery("evaluator")
 app.conf.update(
     broker_settings(),

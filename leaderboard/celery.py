@@ -6,20 +6,26 @@ The run's row is the truth, so a message that is lost, doubled or never sent cos
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from uuid import UUID
 
 from celery import Celery
 from django.conf import settings
+from kombu.exceptions import KombuError
 
 TASK = "evaluator.evaluate_run"
+# A run, and the queue of its class of hardware.
+Bell = tuple[UUID, str]
 log = logging.getLogger(__name__)
 
 
 def transport_options(url: str, folder: Path) -> dict[str, object]:
     """Return options of the broker; the embedded one keeps its messages in folders, made here."""
     if not url.startswith("filesystem:"):
-        return {"socket_connect_timeout": 2, "socket_timeout": 10}
+        # One attempt: a broker that refuses would be asked for 2 s, for every message.
+        return {"socket_connect_timeout": 2, "socket_timeout": 10, "max_retries": 0}
     queue, control = folder / "queue", folder / "control"
     for part in (queue, control):
         part.mkdir(parents=True, exist_ok=True)
@@ -45,13 +51,31 @@ def make_app() -> Celery:
 
 
 app = make_app()
+_BESIDE = ThreadPoolExecutor(max_workers=1, thread_name_prefix="doorbell")
 
 
-def ring(run_id: UUID, queue: str) -> bool:
-    """Send the message; return False if the broker did not take it: the sweep sends again."""
+def is_reachable() -> bool:
+    """Return whether the broker takes a connection."""
     try:
-        app.send_task(TASK, args=[str(run_id)], queue=queue, retry=False)
-    except Exception:
-        log.exception("the broker took no message for run %s", run_id)
+        with app.connection_for_write() as connection:
+            connection.ensure_connection(max_retries=0, timeout=2)
+    except (KombuError, OSError):
         return False
     return True
+
+
+def ring(bells: Sequence[Bell]) -> int:
+    """Send a message for each run; return for how many the broker took one. After the first that it
+    refuses no other is tried: the sweep sends again."""
+    for sent, (run_id, queue) in enumerate(bells):
+        try:
+            app.send_task(TASK, args=[str(run_id)], queue=queue, retry=False)
+        except Exception:
+            log.exception("the broker took no message for run %s", run_id)
+            return sent
+    return len(bells)
+
+
+def ring_later(bells: Sequence[Bell]) -> None:
+    """Send them beside the caller, who need not wait for a broker; the process ends after them."""
+    _BESIDE.submit(ring, bells)

@@ -12,12 +12,15 @@ from leaderboard.kit.secret_key_file import secret_key_path
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 STATE_DIR = Path(env.text("PKB_STATE_DIR", str(BASE_DIR / ".local"))).resolve()
+STATE_DIR.mkdir(mode=0o700, parents=True, exist_ok=True)
 
 DEBUG = env.flag("DEBUG", default=True)
 SECRET_KEY = (env.text("SECRET_KEY", "") if DEBUG else env.text("SECRET_KEY")) or (
     secret_key_path(STATE_DIR).read_text()
 )
 ALLOWED_HOSTS = env.words("ALLOWED_HOSTS", "localhost,127.0.0.1,[::1]")
+if not DEBUG:
+    env.check_public(SECRET_KEY, ALLOWED_HOSTS)
 CSRF_TRUSTED_ORIGINS = env.words("CSRF_TRUSTED_ORIGINS")
 PKB_PUBLIC_URL = env.text("PKB_PUBLIC_URL", "").rstrip("/")
 
@@ -36,10 +39,13 @@ INSTALLED_APPS = [
     "leaderboard",
 ]
 MIDDLEWARE = [
+    "leaderboard.operations.probes.answer_probes",
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "csp.middleware.CSPMiddleware",
+    "leaderboard.operations.probes.insist_on_schema",
     "leaderboard.delivery.middleware.limit_body",
+    "leaderboard.delivery.middleware.refuse_nul",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
@@ -130,6 +136,7 @@ CONTENT_SECURITY_POLICY = {
     }
 }
 
+NUM_PROXIES = env.number("NUM_PROXIES", 0)
 REST_FRAMEWORK = {
     "DEFAULT_AUTHENTICATION_CLASSES": ["leaderboard.api.access.TokenAuthentication"],
     "DEFAULT_PERMISSION_CLASSES": ["leaderboard.api.access.ReadOrSubmit"],
@@ -146,7 +153,7 @@ REST_FRAMEWORK = {
     "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
     "EXCEPTION_HANDLER": "leaderboard.api.errors.handle",
     "UNAUTHENTICATED_USER": "django.contrib.auth.models.AnonymousUser",
-    "NUM_PROXIES": env.number("NUM_PROXIES", 0),
+    "NUM_PROXIES": NUM_PROXIES,
 }
 SPECTACULAR_SETTINGS = {
     "TITLE": "PKB Leaderboard API",
@@ -156,6 +163,10 @@ SPECTACULAR_SETTINGS = {
     "SERVE_PUBLIC": True,
     "COMPONENT_SPLIT_REQUEST": True,
     "SCHEMA_PATH_PREFIX": "/api/v1",
+    "POSTPROCESSING_HOOKS": [
+        "drf_spectacular.hooks.postprocess_schema_enums",
+        "leaderboard.api.schema.with_errors",
+    ],
 }
 
 CELERY_BROKER_URL = env.text("CELERY_BROKER_URL", "filesystem://")
@@ -170,10 +181,54 @@ PKB_PRACTICE_RUNS = env.number("PKB_PRACTICE_RUNS", 16)
 PKB_MAX_BODY_BYTES = env.number("PKB_MAX_BODY_BYTES", 16 << 20)
 DATA_UPLOAD_MAX_MEMORY_SIZE = PKB_MAX_BODY_BYTES
 
+METRICS_TOKEN = env.text("METRICS_TOKEN", "")
+
+ADMINS = [(address, address) for address in env.words("ADMINS")]
+SERVER_EMAIL = env.text("SERVER_EMAIL", "root@localhost")
+EMAIL_HOST = env.text("EMAIL_HOST", "localhost")
+EMAIL_PORT = env.number("EMAIL_PORT", 25)
+EMAIL_HOST_USER = env.text("EMAIL_HOST_USER", "")
+EMAIL_HOST_PASSWORD = env.text("EMAIL_HOST_PASSWORD", "")
+EMAIL_USE_TLS = env.flag("EMAIL_USE_TLS", default=False)
+EMAIL_TIMEOUT = 10
+if SENTRY_DSN := env.text("SENTRY_DSN", ""):
+    import sentry_sdk
+
+    sentry_sdk.init(dsn=SENTRY_DSN, release=SOFTWARE_VERSION, send_default_pii=False)
+
+ACCESS_LOG = env.text("ACCESS_LOG", "-")
 LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
-    "formatters": {"line": {"format": "%(asctime)s %(levelname)s %(name)s: %(message)s"}},
-    "handlers": {"console": {"class": "logging.StreamHandler", "formatter": "line"}},
-    "root": {"handlers": ["console"], "level": env.text("LOG_LEVEL", "INFO")},
+    "filters": {
+        "request": {"()": "leaderboard.kit.request_names.WithRequestId"},
+        "once": {"()": "leaderboard.kit.request_names.OnceAMinute"},
+    },
+    "formatters": {
+        "line": {"format": "%(asctime)s %(levelname)s %(name)s %(request_id)s: %(message)s"},
+        "plain": {"format": "%(message)s"},
+    },
+    "handlers": {
+        "console": {"class": "logging.StreamHandler", "formatter": "line", "filters": ["request"]},
+        # It reopens a file that was renamed: logrotate needs to tell nobody.
+        "access": {"class": "logging.StreamHandler", "formatter": "plain"}
+        if ACCESS_LOG == "-"
+        else {
+            "class": "logging.handlers.WatchedFileHandler",
+            "filename": ACCESS_LOG,
+            "formatter": "plain",
+        },
+        "mail": {
+            "class": "django.utils.log.AdminEmailHandler",
+            "level": "ERROR",
+            "filters": ["once"],
+        },
+    },
+    "root": {
+        "handlers": ["console", "mail"] if ADMINS else ["console"],
+        "level": env.text("LOG_LEVEL", "INFO"),
+    },
+    "loggers": {
+        "leaderboard.access": {"handlers": ["access"], "level": "INFO", "propagate": False},
+    },
 }

@@ -83,4 +83,5 @@ urlpatterns = [
     path("account/logout", LogoutView.as_view(), name="logout"),
     path("<path:way>/", redirects.without_slash),
 ]
+handler400 = "leaderboard.api.errors.bad_request"
 handler500 = "leaderboard.api.errors.server_error"

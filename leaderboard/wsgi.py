@@ -14,8 +14,9 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "leaderboard.settings")
 django = get_wsgi_application()
 
 from leaderboard.delivery.cached_answers import repeat_public  # noqa: E402 - its models need the settings
+from leaderboard.operations.access_log import observed  # noqa: E402
 
-application = repeat_public(django)
+application = observed(repeat_public(django))
 # The views are imported now, not by the first reader. All that is known so far lives as long as the
 # process: a full collection of garbage would look through it for 50 ms in the midst of a request.
 get_resolver().check()

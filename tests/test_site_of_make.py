@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -71,6 +73,37 @@ def test_a_key_is_made_once_and_only_where_none_is_given(
     assert len(key) >= 50
     services.environment()
     assert (state / "secret_key").read_text() == key
+
+
+def test_every_setting_makes_another_site(state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And so `make up` starts it anew."""
+    monkeypatch.setattr(services, "STARTED_FROM", ())
+    text = (places.ROOT / "docs" / "settings.md").read_text()
+    rows = re.findall(r"^\| ((?:`[A-Z_]+`(?:, )?)+) \|", text, re.M)
+    names = {name for row in rows for name in re.findall(r"`([A-Z_]+)`", row)}
+    assert {"DEBUG", "THROTTLE_READ", "NUM_PROXIES", "CUDA_HOME"} <= names
+    known = {services.code_fingerprint()}
+    for name in sorted(names - set(services.OURS)):
+        monkeypatch.setenv(name, "something else")
+        known.add(services.code_fingerprint())
+    assert len(known) == len(names - set(services.OURS)) + 1
+    key = state / "key"
+    monkeypatch.setenv("SECRET_KEY_FILE", str(key))
+    for text in ("one", "two"):
+        key.write_text(text)
+        known.add(services.code_fingerprint())
+    assert len(known) == len(names - set(services.OURS)) + 3
+
+
+def test_the_state_belongs_to_its_owner_alone(tmp_path: Path, monkeypatch: Any) -> None:
+    monkeypatch.setenv("PKB_STATE_DIR", str(tmp_path / "new"))
+    places.make_state()
+    assert (tmp_path / "new").stat().st_mode & 0o077 == 0
+    monkeypatch.delenv("PKB_STATE_DIR")
+    monkeypatch.setattr(places, "ROOT", tmp_path)
+    (tmp_path / ".local").mkdir(mode=0o755)
+    places.make_state()
+    assert (tmp_path / ".local").stat().st_mode & 0o077 == 0
 
 
 def test_what_the_environment_says_of_it_counts(monkeypatch: pytest.MonkeyPatch) -> None:

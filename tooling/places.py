@@ -24,6 +24,13 @@ def state() -> Path:
     return Path(os.environ.get("PKB_STATE_DIR") or ROOT / ".local").resolve()
 
 
+def make_state() -> None:
+    """Make the folder, for its owner only. One that somebody chose for us keeps its mode."""
+    state().mkdir(mode=0o700, parents=True, exist_ok=True)
+    if state() == ROOT / ".local":
+        state().chmod(0o700)
+
+
 def logs() -> Path:
     return state() / "log"
 

@@ -18,7 +18,10 @@ QUEUE = "cpu"
 DEFAULT_PORT = 8000
 PORTS_TRIED = 50
 START_TIMEOUT_S = 60.0
-STARTED_FROM = ("problems", "evaluator", "leaderboard", "templates", "static", "requirements")
+STARTED_FROM = (
+    *("problems", "evaluator", "leaderboard", "templates", "static", "requirements"),
+    "gunicorn.conf.py",
+)
 OWNER = "admin"
 # Leaves a password alone that somebody has changed.
 OWNER_SCRIPT = f"""
@@ -30,10 +33,14 @@ if is_new or not owner.has_usable_password():
     owner.set_password(sys.stdin.read())
     owner.save()
 """
+# What the settings of docs/settings.md begin with.
 STARTED_WITH = (
-    *("DATABASE_URL", "CELERY_BROKER_URL", "DEBUG", "SECRET_KEY", "SECURE_", "ALLOWED_HOSTS"),
-    "PKB_",
+    *("PKB_", "DEBUG", "SECRET_KEY", "SECURE_", "ALLOWED_HOSTS", "CSRF_", "DATABASE_", "CELERY_"),
+    *("BEHIND_", "NUM_PROXIES", "STATIC_BROTLI", "THROTTLE_", "LOG_", "SENTRY_", "ADMINS"),
+    *("EMAIL_", "SERVER_EMAIL", "METRICS_", "ACCESS_LOG"),
+    *("CUDA_", "NCCL_", "NVSHMEM_", "TORCH_", "LD_LIBRARY_PATH", "THUNDERKITTENS_ROOT"),
 )
+OURS = ("PKB_PORT",)
 
 
 def environment() -> dict[str, str]:
@@ -108,10 +115,8 @@ def start_site() -> tuple[str, str]:
     port = servers.free_port(int(wanted or DEFAULT_PORT), attempts=PORTS_TRIED)
     address = f"http://127.0.0.1:{port}"
     gunicorn = [places.program("gunicorn"), "leaderboard.wsgi:application", "--bind"]
-    options = [f"127.0.0.1:{port}", "--worker-class", "gthread", "--workers", "2", "--threads", "8"]
-    record = processes.start(
-        SITE, [*gunicorn, *options], environment(), fingerprint=fingerprint, port=port
-    )
+    command = [*gunicorn, f"127.0.0.1:{port}"]
+    record = processes.start(SITE, command, environment(), fingerprint=fingerprint, port=port)
     client.wait_until("the site", lambda: _answers(address, record), START_TIMEOUT_S)
     return address, f"{word}, pid {record.pid}"
 
@@ -200,13 +205,16 @@ def code_fingerprint() -> str:
     """Return a digest of the code, the settings and the database that a process starts with."""
     digest = hashlib.sha256(str(Path(places.PYTHON).resolve()).encode())
     for name, value in sorted(os.environ.items()):
-        if name.startswith(STARTED_WITH) and name != "PKB_PORT":
+        if name.startswith(STARTED_WITH) and name not in OURS:
             digest.update(f"{name}={value}\n".encode())
+            if name.endswith("_FILE") and Path(value).is_file():
+                digest.update(Path(value).read_bytes())
     database = places.state() / "db.sqlite3"
     if database.exists():  # a process goes on reading a file that was removed
         digest.update(str(database.stat().st_ino).encode())
     for folder in STARTED_FROM:
-        for path in sorted((places.ROOT / folder).rglob("*")):
+        start = places.ROOT / folder
+        for path in [start] if start.is_file() else sorted(start.rglob("*")):
             if path.is_file() and path.suffix != ".pyc":
                 digest.update(str(path).encode() + path.read_bytes())
     return digest.hexdigest()

@@ -11,6 +11,7 @@ from tooling.console import step
 def up() -> None:
     """Install, prepare, start, judge one kernel. A step that is done already does nothing."""
     install.virtual_environment(development=False)
+    places.make_state()
     _sandbox()
     with step("database") as notes:
         services.manage("migrate", "--noinput")

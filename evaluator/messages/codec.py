@@ -15,6 +15,7 @@ from functools import cache
 from typing import Any, TypeVar
 
 T = TypeVar("T")
+MOST = 1 << 63
 
 
 class DecodeError(ValueError):
@@ -64,7 +65,7 @@ def _decode_union(args: tuple[Any, ...], value: object, where: str) -> object:
         return _decode(kinds[0], value, where)
     for kind in kinds:
         if type(value) is kind:
-            return value
+            return _decode(kind, value, where)
     raise DecodeError(f"{where} must be one of {', '.join(k.__name__ for k in kinds)}")
 
 
@@ -74,6 +75,8 @@ def _decode_scalar(kind: Any, value: object, where: str) -> object:
             return kind(str(value))
         except ValueError as error:
             raise DecodeError(f"{where}: {error}") from None
+    if type(value) is int and kind in (int, float) and not -MOST <= value < MOST:
+        raise DecodeError(f"{where} is beyond 64 bits")
     if kind is float and type(value) is int:
         return float(value)
     if type(value) is not kind:

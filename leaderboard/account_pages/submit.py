@@ -16,6 +16,7 @@ from leaderboard.publishing.client_archive import client
 from leaderboard.submissions.archives import read_archive
 from leaderboard.submissions.forms import SubmitForm, add_field_errors
 from leaderboard.submissions.intake import Accepted, Metadata, accept
+from leaderboard.submissions.seen_before import seen_before
 from leaderboard.submissions.sources import Candidate, HandedIn, decoded, handed_in
 from leaderboard.submissions.target_selection import TargetRequest
 
@@ -35,9 +36,11 @@ def submit(request: HttpRequest) -> HttpResponse:
     except RequestError as error:
         add_field_errors(form, error)
         return _page(request, form, error=error, status=error.status)
-    if len(accepted.runs) == 1:
-        return redirect(accepted.runs[0].get_absolute_url())
-    return redirect(accepted.submission.get_absolute_url())
+    one = accepted.runs[0] if len(accepted.runs) == 1 else accepted.submission
+    if seen := seen_before(accepted.submission, request.user):
+        told = {"section": "submit", "seen": seen, "on": one.get_absolute_url()}
+        return render(request, "seen_before.html", told)
+    return redirect(one.get_absolute_url())
 
 
 def hand_in(request: HttpRequest, form: SubmitForm) -> Accepted:

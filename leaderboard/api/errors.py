@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import math
+import sys
 
 from django.core.exceptions import SuspiciousOperation
 from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
+from django.views.decorators.csrf import csrf_exempt
+from django.views.defaults import bad_request as bad_request_page
 from django.views.defaults import server_error as server_error_page
 from rest_framework import exceptions
 from rest_framework.response import Response
 from rest_framework.views import set_rollback
 
+from leaderboard.delivery.error_answers import error_answer, exceeded_limit, unavailability
 from leaderboard.kit.request_error import RequestError
 from leaderboard.submissions.archives import shown
 
@@ -48,6 +52,8 @@ def _as_request_error(error: Exception) -> RequestError | None:
         return error
     if isinstance(error, Http404):
         error = exceptions.NotFound()
+    if exceeded := exceeded_limit(error):
+        return exceeded
     if isinstance(error, SuspiciousOperation):
         error = exceptions.ParseError(str(error))
     if isinstance(error, exceptions.ValidationError):
@@ -73,6 +79,7 @@ def _flat(detail: object, name: str = "") -> list[tuple[str, str]]:
     return [(name or "request", shown(str(detail)))]
 
 
+@csrf_exempt
 def unknown_address(request: HttpRequest) -> HttpResponse:
     fix = "See /api/v1/schema for the addresses there are."
     return JsonResponse(
@@ -80,8 +87,17 @@ def unknown_address(request: HttpRequest) -> HttpResponse:
     )
 
 
+def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
+    """Answer a request that Django refuses, with the limit that it exceeds if that is why."""
+    exceeded = exceeded_limit(exception)
+    return error_answer(request, exceeded) if exceeded else bad_request_page(request, exception)
+
+
 def server_error(request: HttpRequest) -> HttpResponse:
-    """Answer a fault of ours: JSON below /api/, a page elsewhere."""
+    """Answer a fault of ours: JSON below /api/, a page elsewhere. Django calls it while it handles
+    the exception."""
+    if unavailable := unavailability(sys.exception()):
+        return error_answer(request, unavailable)
     if not request.path.startswith("/api/"):
         return server_error_page(request)
     message, fix = "The site failed to answer.", "Try again; the fault has been logged."

@@ -10,6 +10,7 @@ from rest_framework.request import Request
 from leaderboard.models import Harness, Visibility
 from leaderboard.models.choices import BACKENDS, DEVICES, DTYPES, ISOLATIONS, PLACEMENTS, PROFILES
 from leaderboard.models.submissions import MAX_COST_USD, MAX_LINK, MAX_NOTES, MAX_STEP_BUDGET
+from leaderboard.runs.reports import clean
 
 # Fields by name, each with the Python value of its kind.
 Validated = dict[str, Any]
@@ -100,6 +101,11 @@ class HelloIn(Input):
     abilities = serializers.ListField(
         child=serializers.CharField(max_length=32), max_length=64, required=False, allow_null=True
     )
+
+    def validate_versions(self, value: dict[str, str]) -> dict[str, str]:
+        if clean(value) != value:
+            raise serializers.ValidationError(["A name has characters that no database takes."])
+        return value
 
 
 class ClaimIn(Input):

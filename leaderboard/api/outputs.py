@@ -14,7 +14,6 @@ from leaderboard.models.abilities import waiting_for
 from leaderboard.models.runs import TIMES
 from leaderboard.models.staleness import why_stale
 from leaderboard.models.waiting import ahead_of
-from leaderboard.submissions.intake import Accepted
 
 Shape = serializers.Serializer[Any]
 
@@ -231,29 +230,6 @@ class KernelOut(Output):
     @extend_schema_field(KernelUseOut(many=True))
     def get_uses(self, row: Source) -> list[object]:
         return list(KernelUseOut(self.context["uses"], many=True).data)
-
-
-class AcceptedRunOut(Output):
-    id = serializers.UUIDField()
-    url = serializers.SerializerMethodField()
-    problem = serializers.CharField(source="kernel.problem.slug")
-
-    def get_url(self, run: Run) -> str:
-        return self.address_of(run)
-
-
-class AcceptedOut(Output):
-    submission = serializers.IntegerField(source="submission.id")
-    url = serializers.SerializerMethodField()
-    runs = AcceptedRunOut(many=True)
-    waiting = serializers.SerializerMethodField()
-
-    def get_waiting(self, accepted: Accepted) -> dict[str, str]:
-        """Return by id the runs that no known host can judge, each with why, in a sentence."""
-        return {str(run): why for run, why in waiting_for(accepted.runs).items()}
-
-    def get_url(self, accepted: Accepted) -> str:
-        return self.address_of(accepted.submission)
 
 
 class QueueOut(Shape):

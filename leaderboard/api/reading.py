@@ -5,11 +5,10 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import Counter
-from typing import Any
 from uuid import UUID
 
 from django.conf import settings
-from django.db.models import Count, Model, OuterRef, QuerySet, Subquery
+from django.db.models import Count, OuterRef, QuerySet, Subquery
 from django.db.models.functions import Coalesce
 from django.http import Http404
 from django.shortcuts import get_object_or_404
@@ -17,67 +16,30 @@ from django.utils import timezone
 from django.utils.http import parse_etags
 from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema
 from rest_framework.decorators import api_view
-from rest_framework.pagination import CursorPagination
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.utils.encoders import JSONEncoder
-from rest_framework.views import APIView
 
 from leaderboard.api import outputs
 from leaderboard.api.caching import versioned
-from leaderboard.delivery.pages import BadQuery, choice
+from leaderboard.api.paging import page_of
+from leaderboard.delivery.pages import DRAWN, BadQuery, Elsewhere, choice
 from leaderboard.kit.request_error import RequestError
 from leaderboard.models import (
     DataVersion,
-    Hardware,
     Kernel,
     LanguageModel,
     Problem,
     Run,
-    Status,
     Submission,
     WorkerHost,
 )
-from leaderboard.models.runs import RunQuerySet
 from leaderboard.models.submissions import SubmissionQuerySet
 from leaderboard.read_model import baselines, problem_results, topologies
 from leaderboard.read_model.columns import SORTS, as_record, placed, usual_sort
 from leaderboard.read_model.filters import BOARD_PARAMETERS, board_query
 from leaderboard.read_model.queue_counts import by_hardware
 from problems.topology import records
-
-# What a run that is not done ends with; no other run has that verdict.
-ENDED_AS = {"infra_error": Status.FAILED, "cancelled": Status.CANCELLED}
-
-
-class NewestFirst(CursorPagination):
-    page_size = 50
-    ordering = ("-created_at", "-id")
-
-
-class NewestOfFew(NewestFirst):
-    """Sorts them by what an index holds, then reads the lines of the page."""
-
-    ordering = ("-asked", "-id")
-
-    def paginate_queryset(
-        self, queryset: Any, request: Request, view: APIView | None = None
-    ) -> list[Any]:
-        places: QuerySet[Any, dict[str, Any]] = queryset.values("id", "asked")
-        named = [row["id"] for row in super().paginate_queryset(places, request, view) or ()]
-        found = _lines(Run.objects.all()).in_bulk(named)
-        return [found[one] for one in named]
-
-
-def _page(
-    request: Request,
-    rows: QuerySet[Model],
-    shape: type[outputs.Output],
-    pages: CursorPagination | None = None,
-) -> Response:
-    pages = pages or NewestFirst()
-    page = pages.paginate_queryset(rows, request)
-    return pages.get_paginated_response(shape(page, many=True, context={"request": request}).data)
 
 
 @extend_schema(responses=outputs.ProblemOut(many=True), operation_id="list_problems")
@@ -138,7 +100,7 @@ def models(request: Request) -> Response:
 @versioned
 def submissions(request: Request) -> Response:
     rows = _submissions(Submission.objects.listed_for(request.user))
-    return _page(request, rows, outputs.SubmissionOut)
+    return page_of(request, rows, outputs.SubmissionOut)
 
 
 @versioned
@@ -166,58 +128,6 @@ def kernel(request: Request, digest: str) -> Response:
         raise Http404
     context = {"request": request, "uses": rows}
     return Response(outputs.KernelOut(rows[0].source, context=context).data)
-
-
-@extend_schema(
-    responses=outputs.RunLineOut(many=True),
-    operation_id="list_runs",
-    parameters=[
-        OpenApiParameter("problem", str, description="Number or slug."),
-        OpenApiParameter("submission", int),
-        OpenApiParameter("placement", str),
-        OpenApiParameter("status", str),
-        OpenApiParameter("verdict", str),
-    ],
-)
-@api_view(["GET"])
-def runs(request: Request) -> Response:
-    rows = _lines(Run.objects.listed_for(request.user))
-    wanted = request.query_params
-    if "problem" in wanted:
-        rows = rows.filter(kernel__problem=Problem.objects.called(wanted["problem"]))
-    if "submission" in wanted:
-        rows = rows.filter(kernel__submission=_number(wanted["submission"], "submission"))
-    if "placement" in wanted:
-        rows = rows.filter(placement=wanted["placement"])
-    ended = (wanted.get("status"), wanted.get("verdict"))
-    if not {"problem", "submission"} & set(wanted):
-        return _page(request, _ended(rows, "verdict", *ended), outputs.RunLineOut)
-    return _page(request, _ended(rows.few(), "ended", *ended), outputs.RunLineOut, NewestOfFew())
-
-
-def _lines(rows: RunQuerySet) -> RunQuerySet:
-    return rows.with_names().only(*outputs.RUN_LINE_READS)
-
-
-def _ended(
-    rows: QuerySet[Run], column: str, status: str | None, verdict: str | None
-) -> QuerySet[Run]:
-    """Return those with this status and this verdict, held by `column`: one may tell the other."""
-    if verdict is None:
-        verdict = next((each for each, ended in ENDED_AS.items() if ended == status), None)
-    if verdict is not None:
-        agree = status in (None, ENDED_AS.get(verdict, Status.DONE))
-        return rows.filter(**{column: verdict}) if agree else rows.none()
-    if status not in (None, Status.DONE):
-        # Few are, and an index that begins with the hardware knows which: this says nothing else.
-        rows = rows.filter(hardware__in=Hardware.objects.values("pk"))
-    return rows.filter(status=status) if status is not None else rows
-
-
-def _number(text: str, name: str) -> int:
-    if not (text.isascii() and text.isdigit() and len(text) < 10):
-        raise RequestError("bad_query", f"{name} is not a number.", f"Give the id of a {name}.")
-    return int(text)
 
 
 @extend_schema(responses=outputs.RunOut, operation_id="read_run")
@@ -252,7 +162,10 @@ def report(request: Request, run_id: UUID) -> Response:
     if found.report is None:
         fix = "Wait until the run's status is done."
         raise RequestError("no_report", "This run has no report.", fix, status=404)
-    return Response(found.report)
+    # A report never changes, but who may see it does.
+    who = "public" if request.auth is None else "private"
+    headers = {"Cache-Control": f"{who}, max-age=0, must-revalidate", "Vary": "Authorization"}
+    return Response(found.report, headers=headers)
 
 
 @extend_schema(
@@ -269,6 +182,10 @@ def leaderboard(request: Request) -> Response:
         sort = choice(request._request, "sort", SORTS, usual_sort(query.setting))
     except BadQuery as error:
         raise RequestError("bad_query", error.message, error.fix) from None
+    except Elsewhere:
+        raise RequestError(
+            "bad_query", f"{DRAWN} is for forms of pages.", "Leave it out."
+        ) from None
     rows = placed([*query.judged(), *query.claimed(query.claims())], sort)
     setting = vars(query.setting) if query.setting else None
     return Response({"setting": setting, "rows": [as_record(row) for row in rows]})

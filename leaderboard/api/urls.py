@@ -2,7 +2,7 @@
 
 from django.urls import path, re_path
 
-from leaderboard.api import attempts, errors, reading, schema, worker, writing
+from leaderboard.api import attempts, errors, reading, run_list, schema, worker, writing
 
 urlpatterns = [
     path("schema", schema.schema, name="api-schema"),
@@ -18,7 +18,7 @@ urlpatterns = [
         name="api-attempt",
     ),
     path("kernels/<slug:digest>", reading.kernel, name="api-kernel"),
-    path("runs", reading.runs, name="api-runs"),
+    path("runs", run_list.runs, name="api-runs"),
     path("runs/<uuid:run_id>", reading.run, name="api-run"),
     path("runs/<uuid:run_id>/report", reading.report, name="api-report"),
     path("runs/<uuid:run_id>/cancel", writing.cancel, name="api-cancel"),

@@ -15,7 +15,9 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from leaderboard.api import outputs
+from leaderboard.api.accepted import AcceptedOut
 from leaderboard.api.inputs import EditIn, SubmissionIn, Validated, validated
+from leaderboard.api.paging import CURSOR, page_shape
 from leaderboard.api.parsing import ObjectParser
 from leaderboard.api.reading import submission, submissions
 from leaderboard.kit.request_error import RequestError
@@ -34,8 +36,8 @@ TARGET_FIELDS = ("device", "hardware", "world_size", "size", "dtype", "profile",
     methods=["POST"],
     request={"application/json": SubmissionIn, "multipart/form-data": SubmissionIn},
     responses={
-        201: outputs.AcceptedOut,
-        200: outputs.AcceptedOut,
+        201: AcceptedOut,
+        200: AcceptedOut,
         **dict.fromkeys((400, 401, 403, 409, 413, 429), outputs.ErrorOut),
     },
     parameters=[
@@ -49,7 +51,10 @@ TARGET_FIELDS = ("device", "hardware", "world_size", "size", "dtype", "profile",
     operation_id="submit",
 )
 @extend_schema(
-    methods=["GET"], responses=outputs.SubmissionOut(many=True), operation_id="list_submissions"
+    methods=["GET"],
+    responses=page_shape(outputs.SubmissionOut),
+    parameters=[CURSOR],
+    operation_id="list_submissions",
 )
 @api_view(["GET", "POST"])
 @parser_classes([ObjectParser, MultiPartParser])
@@ -67,7 +72,7 @@ def submissions_or_submit(request: Request) -> Response:
         TargetRequest(**{name: fields[name] for name in TARGET_FIELDS if name in fields}),
         idempotency_key=_idempotency_key(request),
     )
-    body = outputs.AcceptedOut(accepted, context={"request": request}).data
+    body = AcceptedOut(accepted, context={"request": request}).data
     return Response(body, status=201 if accepted.is_new else 200)
 
 

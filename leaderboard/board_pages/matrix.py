@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 
+from django.db.models import BigIntegerField
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.utils.safestring import SafeString
@@ -21,11 +22,13 @@ from leaderboard.board_pages.matrix_rows import (
 from leaderboard.delivery.pages import (
     BadQuery,
     Crumb,
+    Elsewhere,
     Page,
     Table,
     bad_query,
     canonical_query,
     public_page,
+    redirect_to,
 )
 from leaderboard.delivery.paging import PAGE, PagePart, part_of, part_url
 from leaderboard.kit.links import url
@@ -142,6 +145,8 @@ def row(request: HttpRequest, submission: int) -> HttpResponse:
         rows = placed(query.judged(), usual_sort(query.setting))
     except BadQuery as error:
         return bad_query(error, "html")
+    except Elsewhere as other:
+        return redirect_to(other, request, BOARD_PARAMETERS)
     at = next((n for n, row in enumerate(rows) if row.entry.submission == submission), None)
     if at is None:
         raise Http404
@@ -161,6 +166,8 @@ def attempt(request: HttpRequest, submission: int, problem: int) -> HttpResponse
         entries = one_submission(board_query(request), submission)
     except BadQuery as error:
         return bad_query(error, "html")
+    except Elsewhere as other:
+        return redirect_to(other, request, BOARD_PARAMETERS)
     found = [cell for entry in entries for cell in entry.cells if cell.problem == problem]
     if not found:
         raise Http404
@@ -170,7 +177,7 @@ def attempt(request: HttpRequest, submission: int, problem: int) -> HttpResponse
 def one_submission(query: BoardQuery, number: int) -> list[Entry]:
     """Return the entry of a submission with the kernels that count under the filters of the matrix;
     none without a setting."""
-    if query.setting is None:
+    if query.setting is None or number > BigIntegerField.MAX_BIGINT:
         return []
     return boards.judged(
         query.setting,

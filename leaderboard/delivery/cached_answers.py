@@ -11,10 +11,12 @@ from threading import Lock
 from typing import Any
 from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
+from django.db import DatabaseError, InterfaceError
 from django.utils.http import parse_etags
 
 from leaderboard.delivery.pages import ASKED, PUBLIC
 from leaderboard.models import DataVersion
+from leaderboard.models.catalogue import OutdatedSummaryError
 
 Headers = list[tuple[str, str]]
 Address = tuple[str, ...]
@@ -105,7 +107,10 @@ def _current(cached: CachedAnswer | None, environ: WSGIEnvironment) -> CachedAns
     """Return this answer if the data is still of its version."""
     if cached is None:
         return None
-    version = environ[ASKED] = DataVersion.objects.current()
+    try:
+        version = environ[ASKED] = DataVersion.objects.current()
+    except (DatabaseError, InterfaceError, OutdatedSummaryError):
+        return None  # Django meets the same, and says so
     return cached if cached.version == str(version) else None
 
 

@@ -137,12 +137,17 @@ def public_page(*parameters: str, live: bool = False) -> Callable[[Build], View]
                 if other.path:
                     twin = "" if form == "html" else f".{form}"
                     return redirect(f"{other.path}{twin}?{other.query}")
-                asked = f"{canonical_query(request, parameters)}&{other.query}"
-                return redirect(f"{request.path}?{urlencode(dict(parse_qsl(asked)))}")
+                return redirect_to(other, request, parameters)
 
         return view
 
     return decorate
+
+
+def redirect_to(other: Elsewhere, request: HttpRequest, kept: Sequence[str]) -> HttpResponse:
+    """Redirect to the same page, which keeps these parameters of its address."""
+    asked = f"{canonical_query(request, kept)}&{other.query}"
+    return redirect(f"{request.path}?{urlencode(dict(parse_qsl(asked)))}")
 
 
 def answer_public(

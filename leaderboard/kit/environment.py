@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from urllib.parse import parse_qsl, unquote, urlsplit
 
@@ -10,6 +11,8 @@ from django.core.exceptions import ImproperlyConfigured
 
 from leaderboard.kit.json_types import JsonDict
 
+# As long as `manage.py check --deploy` asks for.
+KEY_LENGTH, KEY_CHARACTERS = 50, 5
 TRUE, FALSE = ("1", "true", "yes", "on"), ("0", "false", "no", "off")
 SQLITE_OPTIONS = {
     "timeout": 20,
@@ -21,7 +24,8 @@ SQLITE_OPTIONS = {
 }
 
 # PostgreSQL reads and plans a statement once in a connection that asks it again and again.
-POSTGRESQL_OPTIONS = {"server_side_binding": True, "prepare_threshold": 2}
+# A server that is gone is an answer, 503, after so many seconds.
+POSTGRESQL_OPTIONS = {"server_side_binding": True, "prepare_threshold": 2, "connect_timeout": 5}
 
 
 def text(name: str, default: str | None = None) -> str:
@@ -54,6 +58,20 @@ def number(name: str, default: int) -> int:
 
 def words(name: str, default: str = "") -> list[str]:
     return [word.strip() for word in text(name, default).split(",") if word.strip()]
+
+
+def check_public(secret_key: str, hosts: Sequence[str]) -> None:
+    """Raise ImproperlyConfigured for what a site with DEBUG=0 must not have: a key that can be
+    guessed, any name for its own."""
+    if len(secret_key) < KEY_LENGTH or len(set(secret_key)) < KEY_CHARACTERS:
+        raise ImproperlyConfigured(
+            f"SECRET_KEY has less than {KEY_LENGTH} characters, or few different ones: make one "
+            'with python3 -c "import secrets; print(secrets.token_hex(32))".'
+        )
+    if "*" in hosts:
+        raise ImproperlyConfigured(
+            "ALLOWED_HOSTS=* lets a request name any site as this one: list the names it has."
+        )
 
 
 def database(url: str) -> JsonDict:

@@ -20,7 +20,8 @@ class RequestError(Exception):
     ) -> None:
         super().__init__(f"{message} {fix}")
         self.code = code
-        self.message = message
+        # It may quote the request, and half of a surrogate pair cannot be sent back.
+        self.message = message.encode(errors="replace").decode()
         self.fix = fix
         self.status = status
         self.fields = dict(fields or {})

@@ -13,7 +13,7 @@ def secret_key_path(folder: Path) -> Path:
     """Return the file that holds the key, made on first use and readable by its owner only."""
     path = folder / "secret_key"
     if not path.exists():
-        folder.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         handle, draft = tempfile.mkstemp(dir=folder)
         with os.fdopen(handle, "w") as file:
             file.write(secrets.token_urlsafe(50))

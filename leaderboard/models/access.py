@@ -11,6 +11,7 @@ from django.conf import settings
 from django.contrib.auth.models import AbstractBaseUser
 from django.db import models
 from django.db.models import Q
+from django.db.models.functions import Now
 from django.utils import timezone
 
 from leaderboard.kit.json_types import JsonDict
@@ -111,10 +112,14 @@ class ApiToken(models.Model):
         return (not self.queues or queue in self.queues) and (not self.hosts or host in self.hosts)
 
 
+def heard_lately() -> Q:
+    """Return the condition of a host that is alive, by the clock that all web hosts share."""
+    return Q(last_seen_at__gte=Now() - timedelta(seconds=settings.PKB_HOST_SILENCE_S))
+
+
 class WorkerHostQuerySet(models.QuerySet["WorkerHost"]):
     def alive(self) -> WorkerHostQuerySet:
-        oldest = timezone.now() - timedelta(seconds=settings.PKB_HOST_SILENCE_S)
-        return self.filter(last_seen_at__gte=oldest)
+        return self.filter(heard_lately())
 
     def abilities(self) -> set[str] | None:
         """Return what some of these hosts have; None where one did not tell, or there is none."""

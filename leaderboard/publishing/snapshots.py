@@ -29,8 +29,12 @@ TYPES = {
 }
 
 
+def root() -> Path:
+    return Path(settings.STATE_DIR) / "snapshots"
+
+
 def folder(tag: str) -> Path:
-    return Path(settings.STATE_DIR) / "snapshots" / tag
+    return root() / tag
 
 
 def file_called(snapshot: Snapshot, name: str) -> JsonDict | None:

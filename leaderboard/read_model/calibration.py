@@ -8,6 +8,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from django.conf import settings
 
@@ -17,6 +18,7 @@ FOLDER = Path(settings.BASE_DIR) / "fixtures"
 FACT = "calibration"
 # Kept beside it, as the whole is long to read.
 PAIR_FACT = "pair_gb_s"
+ENVIRONMENT = "environment"
 # What each quantity is, in the order in which pages show them.
 QUANTITIES = {
     "link": "Link, one pair, one way",
@@ -75,14 +77,40 @@ def of_release() -> dict[str, JsonDict]:
 def read(path: Path) -> JsonDict:
     """Return a calibration as its file has it. Raises CalibrationError."""
     try:
-        data = json.loads(path.read_text())
+        return checked(json.loads(path.read_text()))
+    except (OSError, ValueError) as error:
+        raise CalibrationError(f"{path} is not a calibration: {error!r}") from None
+    except CalibrationError as error:
+        raise CalibrationError(f"{path} is {error}") from None
+
+
+def checked(data: Any) -> JsonDict:
+    """Return a JSON value that is a calibration. Raises CalibrationError for another."""
+    try:
         for row in data["measurements"]:
             numbers = [row["median"], row["best"], row["datasheet"] or 0.0, row["samples"]]
             _ = [float(number) for number in numbers], [str(row[name]) for name in FIELDS]
         _ = dict(data["versions"]), dict(data["settings"]), list(data["gpus"]), data["date"]
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise CalibrationError(f"{path} is not a calibration: {error!r}") from None
-    return dict(data)
+        return dict(data)
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise CalibrationError(f"not a calibration: {error!r}") from None
+
+
+def check_facts(facts: Any) -> None:
+    """Raise CalibrationError unless the facts of a class of hardware are as pages read them."""
+    if not isinstance(facts, dict):
+        raise CalibrationError("not an object")
+    if unknown := sorted(facts.keys() - {FACT, PAIR_FACT, ENVIRONMENT}):
+        raise CalibrationError(f"{unknown[0]} is none of: {FACT}, {PAIR_FACT}, {ENVIRONMENT}")
+    if FACT in facts:
+        checked(facts[FACT])
+    pair = facts.get(PAIR_FACT)
+    if pair is not None and (type(pair) not in (int, float) or not 0 <= pair < 1e6):
+        raise CalibrationError(f"{PAIR_FACT} is neither null nor a number of GB/s")
+    found = facts.get(ENVIRONMENT, {})
+    versions = found.get("versions", {}) if isinstance(found, dict) else None
+    if not isinstance(versions, dict) or not all(isinstance(v, str) for v in versions.values()):
+        raise CalibrationError(f"{ENVIRONMENT} is not an object with versions by name")
 
 
 def known_of(slug: str, facts: JsonObject) -> JsonDict | None:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import secrets
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import timedelta
 from uuid import UUID
 
 from django.conf import settings
 from django.db.models import Q
-from django.utils import timezone
+from django.db.models.expressions import CombinedExpression
+from django.db.models.functions import Now
 
 from evaluator import Backend, Device, Dtype, Job, Profile, limits_of
 from evaluator.messages.codec import encode
@@ -77,8 +78,8 @@ def lease(run_id: UUID, by: Claimant) -> Lease:
     if run.kernel.submission.is_practice and told and has_ranked(told):
         Run.objects.queued().filter(pk=run_id).update(rung_at=None)  # for the next sweep
         raise Fenced
-    now, text = timezone.now(), secrets.token_urlsafe(32)
-    free = Q(status=Status.QUEUED) | Q(status=Status.RUNNING, lease_until__lt=now)
+    text = secrets.token_urlsafe(32)
+    free = Q(status=Status.QUEUED) | Q(status=Status.RUNNING, lease_until__lt=Now())
     wanted = Run.objects.not_declined_by(by.host).filter(cancel_requested=False)
     wanted = wanted.fit_for(told.abilities if told else None)
     # As many tries as were read, and fewer than allowed: whoever was quicker has added one.
@@ -88,8 +89,8 @@ def lease(run_id: UUID, by: Claimant) -> Lease:
         token=by.token,
         tries=run.tries + 1,
         lease_token=text,
-        lease_until=lease_end(now),
-        started_at=now,
+        lease_until=lease_end(),
+        started_at=Now(),
         **NO_PROGRESS,
     )
     if not leased:
@@ -130,8 +131,9 @@ def held(run_id: UUID, holding: Holding) -> RunQuerySet:
     )
 
 
-def lease_end(now: datetime) -> datetime:
-    return now + timedelta(seconds=settings.PKB_LEASE_S)
+def lease_end() -> CombinedExpression:
+    """Return when a lease given now ends, by the database's clock: those of web hosts differ."""
+    return Now() + timedelta(seconds=settings.PKB_LEASE_S)
 
 
 def _job(run: Run) -> Job:

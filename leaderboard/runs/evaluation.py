@@ -11,6 +11,7 @@ from uuid import UUID
 
 from django.db import transaction
 from django.db.models import F
+from django.db.models.functions import Now
 from django.utils import timezone
 
 from evaluator import Progress, Report, Verdict
@@ -43,7 +44,7 @@ def heartbeat(run_id: UUID, holding: Holding, progress: object) -> bool:
     if not 0 <= step.done <= step.total < 1 << 31:
         raise RequestError("bad_progress", "done must lie between 0 and total.", "Mend the worker.")
     changed = held(run_id, holding).update(
-        lease_until=lease_end(timezone.now()),
+        lease_until=lease_end(),
         phase=step.phase,
         progress_done=step.done,
         progress_total=step.total,
@@ -109,10 +110,9 @@ def _catalogued(problem_id: int) -> JsonDict:
 
 def _refuse(run: Run, holding: Holding, report: object, error: RequestError) -> None:
     """Keep what was not believed, and take the run from its worker. Raises Fenced."""
-    now = timezone.now()
     with transaction.atomic():
         why = f"{run.host} sent a report that was refused: {error.message}"
-        if not _give_up(held(run.pk, holding), why, now, rung_at=now):
+        if not _give_up(held(run.pk, holding), why, rung_at=Now()):
             raise Fenced
         RefusedReport.objects.keep(
             run,
@@ -128,9 +128,8 @@ def fail(run_id: UUID, holding: Holding, error: str) -> None:
 
     Workers are not told at once: a host that just failed would take the run again.
     """
-    now = timezone.now()
     with transaction.atomic():
-        if not _give_up(held(run_id, holding), error, now, rung_at=now):
+        if not _give_up(held(run_id, holding), error, rung_at=Now()):
             raise Fenced
 
 
@@ -178,19 +177,20 @@ def cancel(run: Run, *, even_running: bool = True) -> None:
             )
 
 
-def give_up_lost(now: datetime) -> int:
+def give_up_lost() -> int:
     """Queue again every run whose lease ended without a word; return how many."""
-    lost = Run.objects.running().filter(lease_until__lt=now)
+    lost = Run.objects.running().filter(lease_until__lt=Now())
     given_up = 0
     for run_id, token, host in lost.values_list("id", "lease_token", "host"):
         with transaction.atomic():
-            still = Run.objects.running().filter(pk=run_id, lease_token=token, lease_until__lt=now)
-            given_up += _give_up(still, f"{host} went silent.", now, rung_at=None)
+            still = lost.filter(pk=run_id, lease_token=token)
+            given_up += _give_up(still, f"{host} went silent.", rung_at=None)
     return given_up
 
 
-def _give_up(leased: RunQuerySet, error: str, now: datetime, rung_at: datetime | None) -> int:
+def _give_up(leased: RunQuerySet, error: str, rung_at: Now | None) -> int:
     """Take a run out of its worker's hands: cancelled, queued again, or failed for good."""
+    now = timezone.now()
     error = clean(error)[:ERROR_LIMIT]
     queued = {"status": Status.QUEUED, "phase": None, "rung_at": rung_at, "last_error": error}
     going_on = leased.filter(tries__lt=MAX_TRIES, cancel_requested=False)

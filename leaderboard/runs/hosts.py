@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import timedelta
 from itertools import chain
 
 from django.conf import settings
 from django.db.models import Q
-from django.utils import timezone
+from django.db.models.functions import Now
 
-from leaderboard.celery import ring
+from leaderboard.celery import Bell, ring
 from leaderboard.kit.request_error import RequestError
 from leaderboard.models import ApiToken, DataVersion, Decline, Hardware, Run, WorkerHost
 from leaderboard.models.waiting import IN_ORDER, offered
@@ -62,7 +63,7 @@ def record_hello(hello: Hello, token: ApiToken) -> None:
         raise _refused(reason, "Stop that worker first; it counts as alive for some seconds.")
     if before != facts:
         Decline.objects.forget(host, queue)
-    facts |= {"token": token, "last_seen_at": timezone.now()}
+    facts |= {"token": token, "last_seen_at": Now()}
     WorkerHost.objects.update_or_create(host=host, queue=queue, defaults=facts)
     sweep()
 
@@ -96,23 +97,20 @@ def sweep() -> int:
 
     Returns for how many runs they were told; only for what a living host may take.
     """
-    now = timezone.now()
-    give_up_lost(now)
+    give_up_lost()
     alive: dict[str, list[WorkerHost]] = {}
     for host in WorkerHost.objects.alive():
         alive.setdefault(host.queue, []).append(host)
-    return sum(_ring_again(queue, hosts, now) for queue, hosts in alive.items())
+    return ring([bell for queue, hosts in alive.items() for bell in _to_ring(queue, hosts)])
 
 
-def _ring_again(queue: str, hosts: list[WorkerHost], now: datetime) -> int:
-    quiet = Q(rung_at=None) | Q(rung_at__lt=now - timedelta(seconds=settings.PKB_RERING_S))
+def _to_ring(queue: str, hosts: list[WorkerHost]) -> Iterator[Bell]:
+    quiet = Q(rung_at=None) | Q(rung_at__lt=Now() - timedelta(seconds=settings.PKB_RERING_S))
     waiting = Run.objects.queued().filter(hardware=queue).order_by(*IN_ORDER)
     most = RINGS_PER_HOST * len(hosts)
     # Host by host: what one of them declined must not hide from it what is further back.
     found = [offered(waiting, host).values_list("id", flat=True)[:most] for host in hosts]
-    rung = 0
     for run_id in dict.fromkeys(chain.from_iterable(found)):
         # Only one of several sweeps at the same moment gets to ring.
-        if Run.objects.queued().filter(quiet, pk=run_id).update(rung_at=now):
-            rung += ring(run_id, queue)
-    return rung
+        if Run.objects.queued().filter(quiet, pk=run_id).update(rung_at=Now()):
+            yield run_id, queue

@@ -15,6 +15,7 @@ from leaderboard.delivery.pages import Crumb, Page, Table, choice, public_page
 from leaderboard.kit.json_types import JsonDict, JsonObject
 from leaderboard.kit.links import url
 from leaderboard.models import Problem, Publication, Run, Status, WorkerHost
+from leaderboard.models.access import heard_lately
 from leaderboard.models.runs import FINAL
 from leaderboard.problem_pages.problems import address_of
 from leaderboard.read_model.judge_constants import judge_constants
@@ -55,7 +56,7 @@ def methodology(request: HttpRequest) -> Page:
 @public_page("table", live=True)
 def status(request: HttpRequest) -> Page:
     now = timezone.now()
-    queues, hosts = queue_rows(now), host_rows(now)
+    queues, hosts = queue_rows(now), host_rows()
     recent = [recent_row(run) for run in newest_public_runs()]
     oldest = [queue["oldest"] for queue in queues if queue["oldest"]]
     facts = {
@@ -115,10 +116,9 @@ def _drawn(queue: JsonDict) -> dict[str, object]:
     return {"name": queue["hardware_id"], "cells": cells.joined(counts)}
 
 
-def host_rows(now: datetime, queue: str | None = None) -> list[JsonDict]:
+def host_rows(queue: str | None = None) -> list[JsonDict]:
     """Return the hosts of one queue, or all."""
     hosts = WorkerHost.objects.all() if queue is None else WorkerHost.objects.filter(queue=queue)
-    silent_before = now - timedelta(seconds=settings.PKB_HOST_SILENCE_S)
     return [
         {
             "name": host.host,
@@ -128,9 +128,9 @@ def host_rows(now: datetime, queue: str | None = None) -> list[JsonDict]:
             "judge_version": host.judge_version,
             "seen_at": host.last_seen_at,
             "versions": host.versions,
-            "alive": host.last_seen_at >= silent_before,
+            "alive": vars(host)["is_alive"],
         }
-        for host in hosts
+        for host in hosts.annotate(is_alive=heard_lately())
     ]
 
 

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from django.db.models import Count, Sum
 from django.http import Http404, HttpRequest
 from django.urls import reverse
-from django.utils import timezone
 from django.utils.safestring import SafeString
 
 from leaderboard.delivery import cells
@@ -146,7 +145,7 @@ def hardware(request: HttpRequest, slug: str) -> Page:
     data = known["calibration"]
     judged = judged_on(slug).get(slug, [])
     newest = next(iter(judged), NOTHING)
-    hosts = host_rows(timezone.now(), slug)
+    hosts = host_rows(slug)
     limits = floors.limits_of(known["title"])
     facts = {name: value for name, value in known.items() if name in FACTS}
     facts["topology"] = hardware_text(topologies.class_of(known, data))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from django.contrib import admin, messages
+from django.core.exceptions import ValidationError
 from django.db.models import Model, QuerySet
 from django.forms import ModelForm
 from django.http import HttpRequest, HttpResponseRedirect
@@ -26,6 +27,7 @@ from leaderboard.models import (
     Visibility,
     WorkerHost,
 )
+from leaderboard.read_model import calibration
 from leaderboard.staff import moderation
 
 if TYPE_CHECKING:
@@ -122,8 +124,20 @@ class LanguageModelAdmin(Editable):
     list_display = ("name", "vendor", "slug", "is_baseline")
 
 
+class HardwareForm(Form):
+    def clean_facts(self) -> object:
+        """Refuse what the pages of hardware could not show."""
+        facts = self.cleaned_data["facts"]
+        try:
+            calibration.check_facts(facts)
+        except calibration.CalibrationError as error:
+            raise ValidationError(f"The facts are refused: {error}.") from None
+        return facts
+
+
 @admin.register(Hardware)
 class HardwareAdmin(Editable):
+    form = HardwareForm
     editable = ("title", "facts")
     list_display = ("slug", "title", "device", "max_world_size")
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from functools import partial
 
 from django.db import transaction
-from django.utils import timezone
+from django.db.models.functions import Now
 
-from leaderboard.celery import ring
+from leaderboard.celery import ring_later
 from leaderboard.models import Kernel, Run
 from leaderboard.models.choices import FULL
 from leaderboard.submissions.kernel_needs import needs_on_gpus
@@ -30,7 +30,6 @@ class Target:
 
 def enqueue(kernels: Iterable[tuple[Kernel, Target]]) -> list[Run]:
     """Store a queued run of each kernel; workers are told once the caller's transaction holds."""
-    now = timezone.now()
     runs = [
         Run(
             kernel=kernel,
@@ -42,14 +41,14 @@ def enqueue(kernels: Iterable[tuple[Kernel, Target]]) -> list[Run]:
             dtype=target.dtype,
             profile=target.profile,
             placement=target.placement,
-            rung_at=now,
+            rung_at=Now(),
             needs=needs_of(kernel, target),
         )
         for kernel, target in kernels
     ]
     Run.objects.bulk_create(runs)
-    for run in runs:
-        transaction.on_commit(partial(ring, run.id, run.hardware_id), robust=True)
+    bells = [(run.id, run.hardware_id) for run in runs]
+    transaction.on_commit(partial(ring_later, bells), robust=True)
     return runs
 
 

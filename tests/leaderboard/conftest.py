@@ -17,6 +17,7 @@ from rest_framework.test import APIClient
 
 from leaderboard.delivery.cached_answers import CACHED
 from leaderboard.models import ApiToken, Hardware, Problem, Run, Scope
+from leaderboard.operations import readiness
 from tests.leaderboard import factory
 from tests.leaderboard.uploads import URL, Send
 
@@ -47,11 +48,11 @@ def bells(monkeypatch: pytest.MonkeyPatch) -> Bells:
     """Every ring of the doorbell, none of which reaches a broker."""
     rung: Bells = []
 
-    def ring(run_id: UUID, queue: str) -> bool:
-        rung.append((run_id, queue))
-        return True
+    def ring(bells: Bells) -> int:
+        rung.extend(bells)
+        return len(bells)
 
-    monkeypatch.setattr("leaderboard.submissions.queue.ring", ring)
+    monkeypatch.setattr("leaderboard.submissions.queue.ring_later", ring)
     monkeypatch.setattr("leaderboard.runs.hosts.ring", ring)
     return rung
 
@@ -65,9 +66,11 @@ def _fresh_caches() -> None:
 
 @pytest.fixture(scope="session", autouse=True)
 def _known_features(django_db_setup: None, django_db_blocker: Any) -> None:
-    """SQLite is asked once in a process whether it knows JSON; no test counts that query."""
+    """SQLite is asked once in a process whether it knows JSON, and any database whether its schema
+    is this release's; no test counts these queries."""
     with django_db_blocker.unblock():
         assert connection.features.supports_json_field
+        assert readiness.is_schema_current()
 
 
 @pytest.fixture

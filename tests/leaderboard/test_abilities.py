@@ -42,24 +42,16 @@ def queued(problem: Problem, source: str, backend: str = "pytorch", **changes: A
     return run
 
 
-def test_a_run_is_offered_to_who_has_what_it_needs(
-    problem: Problem, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    bells: list[object] = []
-
-    def ring(run_id: object, _: str) -> bool:
-        bells.append(run_id)
-        return True
-
-    monkeypatch.setattr(hosts, "ring", ring)
+def test_a_run_is_offered_to_who_has_what_it_needs(problem: Problem, bells: list[object]) -> None:
     run = queued(problem, MULTICAST)
     Run.objects.update(rung_at=None)
+    bells.clear()
     say_hello(GPUS)
     assert bells == []
     with pytest.raises(RequestError, match="finished or belongs"):
         claim(run, "h")
     say_hello(replace(GPUS, host="able", abilities=[*PLAIN, "multicast"]))
-    assert bells == [run.id]
+    assert bells == [(run.id, run.hardware_id)]
     assert claim(run, "able").tries == 1
 
 

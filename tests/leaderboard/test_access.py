@@ -17,6 +17,7 @@ from leaderboard.kit.request_error import RequestError
 from leaderboard.models import (
     ApiToken,
     AuditEntry,
+    Hardware,
     Moderation,
     Problem,
     Run,
@@ -181,6 +182,26 @@ def test_moderation_leaves_the_rankings_keeps_the_evidence_and_is_logged(
     entry = AuditEntry.objects.get()
     assert (entry.actor, entry.action) == (staff, "moderate")
     assert entry.detail["before"]["moderation"] == "accepted"
+
+
+@pytest.mark.parametrize(
+    "facts",
+    [
+        *("[]", '"x"', "null", '{"calibration": 1}', '{"calibration": {"measurements": [1]}}'),
+        *('{"pair_gb_s": "fast"}', '{"environment": {"versions": [1]}}', '{"other": 1}'),
+    ],
+)
+def test_hardware_facts_that_no_page_can_show_are_refused(
+    problem: Problem, client: Client, facts: str
+) -> None:
+    client.force_login(User.objects.create_superuser("root"))
+    page = "/admin/leaderboard/hardware/cpu/change/"
+    assert client.post(page, {"title": "CPU", "facts": facts}).status_code == 200
+    assert Hardware.objects.get(pk="cpu").facts == {}
+    good = {"title": "CPU", "facts": '{"pair_gb_s": 20.5, "environment": {"versions": {"a": "1"}}}'}
+    assert client.post(page, good).status_code == 302
+    assert Hardware.objects.get(pk="cpu").facts["pair_gb_s"] == 20.5
+    assert client.get("/hardware/cpu").status_code == 200
 
 
 def test_staff_moderates_in_the_admin_and_deletes_nothing(run: Run, client: Client) -> None:

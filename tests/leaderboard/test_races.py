@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 from django.db import connection
-from django.utils import timezone
 
 from leaderboard.models import (
     DataVersion,
@@ -112,7 +111,7 @@ def test_a_cancel_while_a_worker_gives_its_run_back_is_never_lost(
     if ending == "fail":
         evaluation.fail(run.id, lease.holding, "driver hung")
     else:
-        evaluation.give_up_lost(timezone.now())
+        evaluation.give_up_lost()
     started[0].join()
     assert fresh(run).status == Status.CANCELLED
 

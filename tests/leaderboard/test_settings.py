@@ -95,7 +95,26 @@ def test_a_production_site_needs_a_secret_key(tmp_path: Path) -> None:
     done = _check(SECRET_KEY="", PKB_STATE_DIR=str(tmp_path))
     assert done.returncode == 1
     assert "Set SECRET_KEY" in done.stderr
+    short = _check(SECRET_KEY="changeme", PKB_STATE_DIR=str(tmp_path / "state"))
+    assert "SECRET_KEY has less than 50" in short.stderr
+    assert (tmp_path / "state").stat().st_mode & 0o077 == 0
     assert not (tmp_path / "secret_key").exists()
+
+
+@pytest.mark.parametrize(
+    ("key", "hosts", "complaint"),
+    [
+        ("changeme", ["a.org"], "SECRET_KEY has less than 50"),
+        ("x" * 60, ["a.org"], "SECRET_KEY has"),
+        ("0123456789abcdef" * 4, ["a.org", "*"], "ALLOWED_HOSTS"),
+    ],
+)
+def test_a_production_site_refuses_what_is_easily_guessed(
+    key: str, hosts: list[str], complaint: str
+) -> None:
+    with pytest.raises(ImproperlyConfigured, match=complaint):
+        env.check_public(key, hosts)
+    env.check_public("0123456789abcdef" * 4, ["a.org", "b.org"])
 
 
 def test_a_production_site_as_documented_passes_djangos_own_check(tmp_path: Path) -> None:

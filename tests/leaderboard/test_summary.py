@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -111,6 +112,17 @@ def test_rebuilding_the_summary_changes_nothing(problem: Problem) -> None:
     before = [_stored(kind) for kind in KINDS]
     assert summary.rebuild() == len(before[0]) == 2
     assert [_stored(kind) for kind in KINDS] == before
+
+
+def test_pandas_agrees_where_a_baseline_lies_between_two_roundings(problem: Problem) -> None:
+    submission = factory.make_submission(k=2)
+    for attempt, baseline_us in enumerate((159.865, 159.866), 1):
+        source = f"{factory.SOURCE}# {attempt}\n"
+        kernel = factory.make_kernel(submission, problem, source=source, attempt=attempt)
+        run = factory.make_run(kernel)
+        timing = replace(factory.make_timing(1.3), baseline_us=baseline_us)
+        factory.finish(run, factory.make_report(run, timing=timing))
+    assert frames.differences() == []
 
 
 def test_pandas_finds_a_wrong_summary(run: Run) -> None:

@@ -1,0 +1,89 @@
+"""Lists runs, of which a site has so many that each question needs its own index."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.db.models import QuerySet
+from drf_spectacular.utils import OpenApiParameter, extend_schema
+from rest_framework.decorators import api_view
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from leaderboard.api import outputs
+from leaderboard.api.paging import CURSOR, NewestFirst, page_of, page_shape
+from leaderboard.kit.request_error import RequestError
+from leaderboard.models import Hardware, Problem, Run, Status
+from leaderboard.models.runs import RunQuerySet
+
+# What a run that is not done ends with; no other run has that verdict.
+ENDED_AS = {"infra_error": Status.FAILED, "cancelled": Status.CANCELLED}
+
+
+class NewestOfFew(NewestFirst):
+    """Sorts them by what an index holds, then reads the lines of the page."""
+
+    ordering = ("-asked", "-id")
+
+    def paginate_queryset(
+        self, queryset: Any, request: Request, view: APIView | None = None
+    ) -> list[Any]:
+        places: QuerySet[Any, dict[str, Any]] = queryset.values("id", "asked")
+        named = [row["id"] for row in super().paginate_queryset(places, request, view) or ()]
+        found = _lines(Run.objects.all()).in_bulk(named)
+        return [found[one] for one in named]
+
+
+@extend_schema(
+    responses=page_shape(outputs.RunLineOut),
+    operation_id="list_runs",
+    parameters=[
+        CURSOR,
+        OpenApiParameter("problem", str, description="Number or slug."),
+        OpenApiParameter("submission", int),
+        OpenApiParameter("placement", str),
+        OpenApiParameter("status", str),
+        OpenApiParameter("verdict", str),
+    ],
+)
+@api_view(["GET"])
+def runs(request: Request) -> Response:
+    rows = _lines(Run.objects.listed_for(request.user))
+    wanted = request.query_params
+    if "problem" in wanted:
+        rows = rows.filter(kernel__problem=Problem.objects.called(wanted["problem"]))
+    if "submission" in wanted:
+        rows = rows.filter(kernel__submission=_number(wanted["submission"], "submission"))
+    if "placement" in wanted:
+        rows = rows.filter(placement=wanted["placement"])
+    ended = (wanted.get("status"), wanted.get("verdict"))
+    if not {"problem", "submission"} & set(wanted):
+        return page_of(request, _ended(rows, "verdict", *ended), outputs.RunLineOut)
+    few = _ended(rows.few(), "ended", *ended)
+    return page_of(request, few, outputs.RunLineOut, NewestOfFew())
+
+
+def _lines(rows: RunQuerySet) -> RunQuerySet:
+    return rows.with_names().only(*outputs.RUN_LINE_READS)
+
+
+def _ended(
+    rows: QuerySet[Run], column: str, status: str | None, verdict: str | None
+) -> QuerySet[Run]:
+    """Return those with this status and this verdict, held by `column`: one may tell the other."""
+    if verdict is None:
+        verdict = next((each for each, ended in ENDED_AS.items() if ended == status), None)
+    if verdict is not None:
+        agree = status in (None, ENDED_AS.get(verdict, Status.DONE))
+        return rows.filter(**{column: verdict}) if agree else rows.none()
+    if status not in (None, Status.DONE):
+        # Few are, and an index that begins with the hardware knows which: this says nothing else.
+        rows = rows.filter(hardware__in=Hardware.objects.values("pk"))
+    return rows.filter(status=status) if status is not None else rows
+
+
+def _number(text: str, name: str) -> int:
+    if not (text.isascii() and text.isdigit() and len(text) < 10):
+        raise RequestError("bad_query", f"{name} is not a number.", f"Give the id of a {name}.")
+    return int(text)

@@ -1,0 +1,75 @@
+"""Gives each request a name, writes a line about its answer, and counts that."""
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+import time
+import uuid
+from collections.abc import Iterable
+from typing import Any
+from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
+
+from django.conf import settings
+
+from leaderboard.kit.request_names import CURRENT
+from leaderboard.operations.metrics import REQUESTS, SECONDS
+
+log = logging.getLogger("leaderboard.access")
+# What a proxy in front may name a request.
+_NAME = re.compile(r"[A-Za-z0-9_-]{8,64}", re.ASCII)
+PROBES = ("/healthz", "/readyz", "/metrics")
+
+
+def observed(application: WSGIApplication) -> WSGIApplication:
+    def answer(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+        began, told = time.perf_counter(), ["500", "-"]
+        name = request_id(environ)
+        token = CURRENT.set(name)
+
+        def start(status: str, headers: list[tuple[str, str]], *error: Any) -> Any:
+            told[:] = status[:3], next((v for k, v in headers if k == "Content-Length"), "-")
+            return start_response(status, [*headers, ("X-Request-ID", name)], *error)
+
+        try:
+            return application(environ, start)
+        finally:
+            _note(environ, name, told, time.perf_counter() - began)
+            CURRENT.reset(token)
+
+    return answer
+
+
+def request_id(environ: WSGIEnvironment) -> str:
+    """Return the name that a declared proxy gave the request, or a new one."""
+    given = environ.get("HTTP_X_REQUEST_ID", "") if settings.NUM_PROXIES else ""
+    return given if _NAME.fullmatch(given) else uuid.uuid4().hex
+
+
+def address_of(environ: WSGIEnvironment) -> str:
+    """Return who asks: of X-Forwarded-For only what NUM_PROXIES declared proxies wrote."""
+    told = environ.get("HTTP_X_FORWARDED_FOR", "").split(",")
+    number = settings.NUM_PROXIES
+    if number and len(told) >= number:
+        return str(told[-number]).strip()
+    return str(environ.get("REMOTE_ADDR", ""))
+
+
+def _note(environ: WSGIEnvironment, name: str, told: list[str], took_s: float) -> None:
+    REQUESTS.labels(told[0]).inc()
+    SECONDS.observe(took_s)
+    if environ["PATH_INFO"] in PROBES or not log.isEnabledFor(logging.INFO):
+        return
+    said = {
+        "at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+        "request_id": name,
+        "from": address_of(environ),
+        "method": environ["REQUEST_METHOD"],
+        "path": environ["PATH_INFO"],
+        "query": environ.get("QUERY_STRING", "")[:500],
+        "status": int(told[0]),
+        "bytes": None if told[1] == "-" else int(told[1]),
+        "ms": round(took_s * 1000, 1),
+    }
+    log.info(json.dumps(said))

@@ -1,0 +1,168 @@
+"""Copies what a site must not lose into a folder, and brings it back: database and snapshots.
+
+Secrets are named there, never copied: a backup that lies somewhere shall open nothing.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import sqlite3
+import subprocess
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from django.conf import settings
+from django.db import connection
+from django.db.migrations.loader import MigrationLoader
+from django.db.migrations.recorder import MigrationRecorder
+
+from leaderboard.kit.json_types import JsonDict
+from leaderboard.models import Submission
+from leaderboard.publishing import snapshots
+
+MANIFEST, SNAPSHOTS = "MANIFEST.json", "snapshots"
+DUMPS = {"sqlite": "database.sqlite3", "postgresql": "database.pgdump"}
+# What the site needs besides, and what is lost with each.
+SECRETS = {
+    "SECRET_KEY": "another one ends every session",
+    "DATABASE_URL": "holds the database's password",
+    "CELERY_BROKER_URL": "holds the broker's password",
+    "PKB_WORKER_TOKEN": "of each judging host; the site keeps its digest only",
+}
+
+
+class BackupError(Exception):
+    """Reports why a backup cannot be made or brought back; the text says what to do."""
+
+
+def back_up(folder: Path) -> JsonDict:
+    """Write a backup into a new folder, which appears whole or not at all; return its manifest."""
+    if folder.exists():
+        raise BackupError(f"{folder} exists: name a new folder")
+    draft = folder.with_name(f"{folder.name}.part")
+    shutil.rmtree(draft, ignore_errors=True)
+    draft.mkdir(mode=0o700, parents=True)
+    # Snapshots first: one that is made meanwhile is then a row without files, never the reverse.
+    if snapshots.root().is_dir():
+        shutil.copytree(snapshots.root(), draft / SNAPSHOTS)
+    _dump(draft / DUMPS[connection.vendor])
+    manifest: JsonDict = {
+        "made_at": datetime.now(UTC).isoformat(timespec="seconds"),
+        "software_version": settings.SOFTWARE_VERSION,
+        "database": connection.vendor,
+        "migrations": sorted("/".join(name) for name in _applied()),
+        "files": _digests(draft),
+        "secrets_to_keep_elsewhere": SECRETS,
+    }
+    (draft / MANIFEST).write_text(json.dumps(manifest, indent=1))
+    draft.rename(folder)
+    return manifest
+
+
+def restore(folder: Path, *, replace: bool) -> JsonDict:
+    """Bring a backup back; return its manifest. What is there is replaced only if that is said.
+
+    Raises BackupError, before anything is changed, for a folder that is none or is damaged, of
+    another kind of database or of a newer release, and for a site that has submissions.
+    """
+    manifest = checked(folder)
+    if not replace and _has_submissions():
+        raise BackupError("this site has submissions: say --replace to lose them")
+    _load(folder / DUMPS[connection.vendor])
+    for kept in sorted((folder / SNAPSHOTS).glob("*")):
+        shutil.copytree(kept, snapshots.root() / kept.name, dirs_exist_ok=True)
+    return manifest
+
+
+def checked(folder: Path) -> JsonDict:
+    """Return a backup's manifest. Raises BackupError unless it is whole and of use here."""
+    try:
+        manifest: JsonDict = json.loads((folder / MANIFEST).read_text())
+        files, kind, migrations = (manifest[n] for n in ("files", "database", "migrations"))
+    except (OSError, ValueError, KeyError) as error:
+        raise BackupError(f"{folder} is not a backup: {error!r}") from None
+    if kind != connection.vendor:
+        raise BackupError(f"it is of {kind}, this site has {connection.vendor}")
+    if wrong := sorted(set(files.items()) ^ set(_digests(folder).items())):
+        raise BackupError(f"{wrong[0][0]} is damaged, missing or not of this backup")
+    known = {"/".join(name) for name in MigrationLoader(None).disk_migrations or ()}
+    if newer := sorted(set(migrations) - known):
+        raise BackupError(f"it is of a newer release, which has the migration {newer[0]}")
+    return manifest
+
+
+def _applied() -> list[tuple[str, str]]:
+    return list(MigrationRecorder(connection).applied_migrations())
+
+
+def _has_submissions() -> bool:
+    tables = connection.introspection.table_names()
+    return Submission._meta.db_table in tables and Submission.objects.exists()
+
+
+def _digests(folder: Path) -> dict[str, str]:
+    """Return the SHA-256 of each file but the manifest, by its path in the folder."""
+    found = {}
+    for path in sorted(folder.rglob("*")):
+        if path.is_file() and path != folder / MANIFEST:
+            with path.open("rb") as file:
+                digest = hashlib.file_digest(file, "sha256").hexdigest()
+            found[path.relative_to(folder).as_posix()] = digest
+    return found
+
+
+def _dump(target: Path) -> None:
+    if connection.vendor == "sqlite":
+        connection.ensure_connection()
+        with sqlite3.connect(target) as copy:
+            connection.connection.backup(copy)
+        copy.close()
+        return
+    _postgresql("pg_dump", "--format=custom", "--no-owner", f"--file={target}")
+
+
+def _load(source: Path) -> None:
+    connection.ensure_connection()
+    if connection.vendor == "sqlite":
+        with sqlite3.connect(source) as copy:
+            copy.backup(connection.connection)
+        copy.close()
+    else:
+        options = ("--clean", "--if-exists", "--no-owner", "--single-transaction")
+        connection.close()  # it could hold a lock
+        _postgresql("pg_restore", *options, str(source))
+    connection.close()  # it remembers tables that are others now
+
+
+def _postgresql(program: str, *options: str) -> None:
+    """Run a program of PostgreSQL's on this site's database; the password is in no command line."""
+    told: dict[str, Any] = connection.settings_dict
+    names = {"PGHOST": "HOST", "PGPORT": "PORT", "PGUSER": "USER", "PGPASSWORD": "PASSWORD"}
+    given = {name: str(told[key]) for name, key in names.items() if told[key]}
+    if mode := told["OPTIONS"].get("sslmode"):
+        given["PGSSLMODE"] = mode
+    database = f"--dbname={told['NAME']}"
+    try:
+        done = subprocess.run(
+            [_program(program), database, *options],
+            env={**os.environ, **given},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+    except FileNotFoundError:
+        package = "postgresql-client of the server's version"
+        raise BackupError(f"{program} is not installed: install {package}") from None
+    if done.returncode:
+        raise BackupError(f"{program} failed:\n{done.stderr.strip()}")
+
+
+def _program(name: str) -> str:
+    """Return the newest of those that Debian installs side by side, or the one on PATH."""
+    found = Path("/usr/lib/postgresql").glob(f"*/bin/{name}")
+    newest = max(found, key=lambda path: int(path.parent.parent.name), default=None)
+    return str(newest or name)

@@ -1,0 +1,77 @@
+"""A backup is made, everything is changed, and it is brought back: on each kind of database."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.core.management import CommandError, call_command
+from django.db import connection
+from django.test import Client
+
+from leaderboard.models import DataVersion, LanguageModel, Problem, Run
+from leaderboard.operations import backup
+from leaderboard.publishing import snapshots
+from tests.leaderboard import factory
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture
+def kept(tmp_path: Path, settings: Any, problem: Problem) -> Path:
+    """A backup of a site with one result and one snapshot."""
+    settings.STATE_DIR = tmp_path / "state"
+    run = factory.make_run(factory.make_kernel(factory.make_submission("First"), problem))
+    factory.finish(run, factory.make_report(run))
+    call_command("make_snapshot", "first", verbosity=0)
+    call_command("backup", str(tmp_path / "kept"))
+    return tmp_path / "kept"
+
+
+def test_what_was_backed_up_comes_back(kept: Path, client: Client) -> None:
+    before = client.get("/leaderboard.json").json()
+    run, version = Run.objects.get(), DataVersion.objects.current()
+    LanguageModel.objects.update(name="Changed")
+    factory.make_judged(factory.make_submission("Second"), Problem.objects.get())
+    (snapshots.root() / "first" / "MANIFEST.json").write_text("{}")
+    with pytest.raises(CommandError, match="--replace"):
+        call_command("restore", str(kept))
+    assert LanguageModel.objects.count() == 2
+    call_command("restore", str(kept), "--replace")
+    assert client.get("/leaderboard.json").json() == before
+    assert (Run.objects.get(), DataVersion.objects.current()) == (run, version)
+    assert Run.objects.get().report == run.report
+    assert json.loads((snapshots.root() / "first" / "MANIFEST.json").read_text())["tag"] == "first"
+    factory.make_judged(factory.make_submission("Third"), Problem.objects.get())
+    assert Run.objects.count() == 2
+
+
+def test_a_backup_names_secrets_and_holds_none(kept: Path, settings: Any) -> None:
+    manifest = json.loads((kept / backup.MANIFEST).read_text())
+    assert {"SECRET_KEY", "DATABASE_URL"} <= set(manifest["secrets_to_keep_elsewhere"])
+    assert settings.SECRET_KEY.encode() not in b"".join(
+        path.read_bytes() for path in kept.rglob("*") if path.is_file()
+    )
+    assert kept.stat().st_mode & 0o077 == 0
+    with pytest.raises(CommandError, match="exists"):
+        call_command("backup", str(kept))
+
+
+def test_a_backup_that_is_damaged_or_newer_changes_nothing(kept: Path) -> None:
+    manifest = json.loads((kept / backup.MANIFEST).read_text())
+    newer = {**manifest, "migrations": [*manifest["migrations"], "leaderboard/9999_x"]}
+    other = {**manifest, "database": "oracle"}
+    for changed, reason in ((newer, "newer release"), (other, "is of oracle")):
+        (kept / backup.MANIFEST).write_text(json.dumps(changed))
+        with pytest.raises(CommandError, match=reason):
+            call_command("restore", str(kept), "--replace")
+    (kept / backup.MANIFEST).write_text(json.dumps(manifest))
+    with (kept / backup.DUMPS[connection.vendor]).open("ab") as file:
+        file.write(b"x")
+    with pytest.raises(CommandError, match="damaged"):
+        call_command("restore", str(kept), "--replace")
+    with pytest.raises(CommandError, match="not a backup"):
+        call_command("restore", str(kept.parent), "--replace")
+    assert LanguageModel.objects.get().name == "First"
