@@ -8,7 +8,8 @@ WORKDIR /srv/pkb
 COPY requirements/web.txt requirements/constraints.txt requirements/
 RUN pip install --no-cache-dir -r requirements/web.txt -c requirements/constraints.txt
 
-COPY manage.py gunicorn.conf.py ./
+COPY manage.py ./
+COPY docker/gunicorn.conf.py docker/
 COPY problems problems
 COPY evaluator evaluator
 COPY leaderboard leaderboard
@@ -20,4 +21,4 @@ COPY docs/house-kernels.md docs/
 RUN useradd --system --uid 10001 --create-home pkb && install -d -o pkb /state
 USER pkb
 EXPOSE 8000
-CMD ["gunicorn", "leaderboard.wsgi:application", "--bind", "0.0.0.0:8000"]
+CMD ["gunicorn", "--config", "docker/gunicorn.conf.py", "leaderboard.wsgi:application", "--bind", "0.0.0.0:8000"]

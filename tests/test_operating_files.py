@@ -96,12 +96,11 @@ def _proxy_settings(listen: int, site: int) -> str:
 def test_slow_clients_do_not_stop_the_site_behind_the_proxy(tmp_path: Path) -> None:
     (tmp_path / "slow.py").write_text(APPLICATION)
     site, proxy = servers.free_port(), servers.free_port()
-    shutil.copy(ROOT / "gunicorn.conf.py", tmp_path)
     (tmp_path / "nginx.conf").write_text(_proxy_settings(proxy, site))
-    gunicorn = [sys.executable, "-m", "gunicorn", "slow:application", "--bind"]
+    gunicorn = [sys.executable, "-m", "gunicorn", "--config", str(DOCKER / "gunicorn.conf.py")]
     nginx = ["nginx", "-p", f"{tmp_path}/", "-c", "nginx.conf", "-e", "stderr"]
     with (
-        _running([*gunicorn, f"127.0.0.1:{site}"], tmp_path, site),
+        _running([*gunicorn, "slow:application", "--bind", f"127.0.0.1:{site}"], tmp_path, site),
         _running(nginx, tmp_path, proxy),
     ):
         with _slow_clients(proxy):

@@ -20,7 +20,7 @@ PORTS_TRIED = 50
 START_TIMEOUT_S = 60.0
 STARTED_FROM = (
     *("problems", "evaluator", "leaderboard", "templates", "static", "requirements"),
-    "gunicorn.conf.py",
+    "docker/gunicorn.conf.py",
 )
 OWNER = "admin"
 # Leaves a password alone that somebody has changed.
@@ -114,8 +114,8 @@ def start_site() -> tuple[str, str]:
     word = "restarted" if processes.stop(SITE) else "started"
     port = servers.free_port(int(wanted or DEFAULT_PORT), attempts=PORTS_TRIED)
     address = f"http://127.0.0.1:{port}"
-    gunicorn = [places.program("gunicorn"), "leaderboard.wsgi:application", "--bind"]
-    command = [*gunicorn, f"127.0.0.1:{port}"]
+    gunicorn = [places.program("gunicorn"), "--config", "docker/gunicorn.conf.py"]
+    command = [*gunicorn, "leaderboard.wsgi:application", "--bind", f"127.0.0.1:{port}"]
     record = processes.start(SITE, command, environment(), fingerprint=fingerprint, port=port)
     client.wait_until("the site", lambda: _answers(address, record), START_TIMEOUT_S)
     return address, f"{word}, pid {record.pid}"

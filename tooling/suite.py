@@ -23,6 +23,7 @@ DEBIAN_PACKAGES = {
     "chromium": "chromium fonts-dejavu-core",
     "bwrap": "bubblewrap",
     "g++": "g++",
+    "nginx": "nginx-light",
 }
 SITE_SETTINGS = ("DATABASE_URL", "CELERY_BROKER_URL")
 

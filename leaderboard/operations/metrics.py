@@ -78,7 +78,9 @@ def exposition() -> bytes:
     """Return the metrics of all processes of this site on this host as Prometheus reads them."""
     stored = generate_latest(_of_database())
     counted = REGISTRY
-    if values.ValueClass.__name__ == "MmapedValue":  # gunicorn.conf.py names a folder for them
+    if (
+        values.ValueClass.__name__ == "MmapedValue"
+    ):  # docker/gunicorn.conf.py names a folder for them
         counted = CollectorRegistry()
         multiprocess.MultiProcessCollector(counted)  # type: ignore[no-untyped-call]
     return stored + generate_latest(counted)

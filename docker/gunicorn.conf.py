@@ -1,4 +1,4 @@
-"""Configures gunicorn, which reads this file in the folder that it is started in."""
+"""Configures gunicorn: `gunicorn --config docker/gunicorn.conf.py ...`, in the project's folder."""
 
 import os
 import shutil
