@@ -9,7 +9,6 @@ import functools
 import json
 import math
 from collections.abc import Iterable
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -254,10 +253,8 @@ def expected_problems() -> pd.DataFrame:
         faster=("faster", "sum"),
     )
     taken = shown_attempts().groupby(PLACE)["baseline_us"].agg(["count", "median"])
-    # As the stored ones are: numpy rounds 159.8655 the other way.
-    taken["median"] = taken["median"].map(partial(round, ndigits=3), na_action="ignore")
     sums = {"baseline_runs": ("count", "sum"), "baseline_us": ("median", "median")}
-    every = every.join(counted).join(taken.groupby(PROBLEM).agg(**sums))
+    every = every.join(counted).join(taken.map(lambda v: round(v, 3)).groupby(PROBLEM).agg(**sums))
     return every.fillna(dict.fromkeys(PROBLEM_COUNTS, 0))
 
 
