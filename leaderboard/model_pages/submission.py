@@ -68,9 +68,7 @@ def submission(request: HttpRequest, number: int) -> Page:
             "is_older": bool(setting and setting.judge_version != CURRENT_JUDGE),
         },
         data=lambda: {
-            "submission": found.pk,
-            "model": found.model.name,
-            "harness": found.harness,
+            **{"submission": found.pk, "model": found.model.name, "harness": found.harness},
             "practice": found.is_practice,
             "cost_usd": found.cost_usd,
             "link": found.link,
