@@ -29,7 +29,12 @@ LOST = Answer(value=run(status="failed", verdict="infra_error", message="the hos
 
 
 def _queued(**values: Any) -> Answer:
-    waiting = {"status": "queued", "waits_for": None, "declines": [], "waiting_s": 1}
+    waiting: dict[str, Any] = {
+        "status": "queued",
+        "waits_for": None,
+        "declines": [],
+        "waiting_s": 1,
+    }
     return Answer(value=run(**{**waiting, **values}))
 
 
