@@ -16,10 +16,10 @@ from itertools import count
 from typing import Any
 
 from evaluator.client.credentials import checked_token, is_in_clear, normal
-from evaluator.client.failures import Failure, Misused, NoAnswer, Refused
+from evaluator.client.failures import Failure, Misused, Refused
 from evaluator.client.packing import digest_of
 from evaluator.client.submitting import ADDRESS
-from evaluator.client.transport import PASSING, Answer, Site
+from evaluator.client.transport import Answer, Site
 from evaluator.client.watching import ENDED, POLL_S, address
 from evaluator.evaluate import Cancelled
 from evaluator.generate.exchange import Misconfigured
@@ -143,9 +143,9 @@ class SiteJudge:
                 raise Cancelled
             try:
                 return call()
-            except (Refused, NoAnswer) as failure:
+            except Failure as failure:
                 wait_s = failure.retry_after_s or pause_s
-                if not _may_pass(failure) or time.monotonic() + wait_s > until_s:
+                if not failure.is_passing or time.monotonic() + wait_s > until_s:
                     raise
             self._pause(wait_s)
             pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
@@ -155,12 +155,6 @@ class SiteJudge:
         while seconds > 0 and not self.is_over():
             self.sleep(min(seconds, 1.0))
             seconds -= 1.0
-
-
-def _may_pass(failure: Refused | NoAnswer) -> bool:
-    if isinstance(failure, Refused):
-        return failure.http_status in PASSING
-    return failure.is_passing
 
 
 def _lacking(run: Mapping[str, Any]) -> str | None:
