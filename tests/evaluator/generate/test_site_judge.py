@@ -29,16 +29,12 @@ LOST = Answer(value=run(status="failed", verdict="infra_error", message="the hos
 
 
 def _queued(**values: Any) -> Answer:
-<<<<<<< Updated upstream
     waiting: dict[str, Any] = {
         "status": "queued",
         "waits_for": None,
         "declines": [],
         "waiting_s": 1,
     }
-=======
-    waiting: dict[str, Any] = {"status": "queued", "waits_for": None, "declines": [], "waiting_s": 1}
->>>>>>> Stashed changes
     return Answer(value=run(**{**waiting, **values}))
 
 
