@@ -154,6 +154,7 @@ def test_pages_say_that_it_is_practice(practice: Run, client: Client) -> None:
     address = f"/submissions/{practice.kernel.submission_id}"
     page = client.get(address).content.decode()
     assert "counts nowhere" in page
+    assert "pass@1" not in page
     assert "a practice run: does not count" in page
     found = client.get(f"{address}.json").json()
     assert found["practice"] is True
