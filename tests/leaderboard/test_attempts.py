@@ -13,7 +13,16 @@ from django.core.management import call_command
 from django.test import Client
 
 from evaluator.messages.report import Verdict
-from leaderboard.models import FoundLanguages, Kernel, Making, Problem, Run, Submission, Transcript
+from leaderboard.models import (
+    FoundLanguages,
+    Kernel,
+    Making,
+    Problem,
+    Run,
+    Source,
+    Submission,
+    Transcript,
+)
 from leaderboard.models.makings import MAX_TRANSCRIPT_BYTES, RISING
 from leaderboard.read_model import frames
 from leaderboard.read_model.transcripts import PART_CHARS, parts_of
@@ -28,7 +37,7 @@ from tests.leaderboard.attempt_files import (
     packed,
     zipped,
 )
-from tests.leaderboard.uploads import ONE, Send
+from tests.leaderboard.uploads import Send
 
 pytestmark = pytest.mark.django_db
 PAGE = "/submissions/{}/1/attempt-1"
@@ -115,9 +124,10 @@ def test_what_one_attempt_does_not_tell_is_told_of_none(
     assert frames.differences() == []
 
 
-def test_a_backend_is_told_beside_the_languages_found(send: Send, client: Client) -> None:
-    send({**ONE, "backend": "triton", "hardware": "cpu", "device": "cpu"})
-    kernel = Kernel.objects.get()
+def test_a_backend_is_told_beside_the_languages_found(problem: Problem, client: Client) -> None:
+    kernel = factory.make_submission().kernels.create(
+        problem=problem, backend="triton", source=Source.objects.keep(factory.SOURCE)[0]
+    )
     pages = (kernel.source.get_absolute_url(), f"/submissions/{kernel.submission_id}")
     for page in (*pages, PAGE.format(kernel.submission_id)):
         assert "triton declared, pytorch found" in client.get(page).text
