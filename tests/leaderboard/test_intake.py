@@ -125,7 +125,7 @@ def test_a_source_in_a_form_is_refused(submitter: APIClient, problem: Problem) -
 def test_a_form_of_too_many_parts_is_refused(submitter: APIClient, problem: Problem) -> None:
     files = {f"f{i}": SimpleUploadedFile(f"f{i}", b"x") for i in range(101)}
     answer = submitter.post(URL, {**ABOUT, **files}, format="multipart")
-    assert (answer.status_code, answer.json()["error"]["code"]) == (400, "bad_request_body")
+    assert (answer.status_code, answer.json()["error"]["code"]) == (400, "too_many_files")
 
 
 @pytest.mark.parametrize("name", ["model", "harness", "problem", "backend", "source"])

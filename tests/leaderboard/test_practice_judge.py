@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
-from uuid import UUID
 
 import pytest
 
 from evaluator.generate.__main__ import main
 from evaluator.generate.feedback import feedback
 from evaluator.messages.report import Environment, RankLog, Report, Trial, Verdict
+from leaderboard.celery import Bell
 from leaderboard.models import ApiToken, Problem, Run, Scope, Submission
 from tests.evaluator.generate.server import Body, Served, said, serving
 from tests.leaderboard import factory
@@ -58,13 +59,13 @@ def judged(problem: Problem, monkeypatch: pytest.MonkeyPatch) -> list[Report]:
     """What was found of every run, at once when its bell is rung: there is no worker."""
     found: list[Report] = []
 
-    def ring(run_id: UUID, queue: str) -> bool:
-        run = Run.objects.select_related("kernel__problem", "kernel__submission").get(pk=run_id)
-        found.append(_report(run))
-        factory.finish(run, found[-1])
-        return True
+    def ring(bells: Sequence[Bell]) -> None:
+        for run_id, _ in bells:
+            run = Run.objects.select_related("kernel__problem", "kernel__submission").get(pk=run_id)
+            found.append(_report(run))
+            factory.finish(run, found[-1])
 
-    monkeypatch.setattr("leaderboard.submissions.queue.ring", ring)
+    monkeypatch.setattr("leaderboard.submissions.queue.ring_later", ring)
     return found
 
 
