@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import partial
 
 from django.db import transaction
 from django.db.models.functions import Now
@@ -48,7 +47,8 @@ def enqueue(kernels: Iterable[tuple[Kernel, Target]]) -> list[Run]:
     ]
     Run.objects.bulk_create(runs)
     bells = [(run.id, run.hardware_id) for run in runs]
-    transaction.on_commit(partial(ring_later, bells), robust=True)
+    # A partial has no name, which Django asks for where one fails.
+    transaction.on_commit(lambda: ring_later(bells), robust=True)
     return runs
 
 

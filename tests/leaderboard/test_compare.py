@@ -162,9 +162,7 @@ def test_one_twice_is_not_two(pair: tuple[Submission, Submission], client: Clien
     assert "or the slug of any model" in client.get("/compare?a=abc").content.decode()
 
 
-@pytest.mark.parametrize(
-    "query", ["a=nobody", "b=0", f"a={9**40}", "a=%00", "profile=x", "kernels=abc", "kernels=%00"]
-)
+@pytest.mark.parametrize("query", ["a=nobody", "b=0", f"a={9**40}", "profile=x", "kernels=abc"])
 def test_what_cannot_be_read_is_a_clear_400(
     query: str, pair: tuple[Submission, Submission], client: Client
 ) -> None:

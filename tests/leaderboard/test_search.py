@@ -118,7 +118,7 @@ def test_several_matches_are_listed(run: Run, client: Client) -> None:
     assert b"kind,title,note,url,exact" in client.get("/search.csv?q=ring").content
 
 
-@pytest.mark.parametrize("asked", ["", "x" * 500, "\0", "%", "'; --", "<script>", "\u202e"])
+@pytest.mark.parametrize("asked", ["", "x" * 500, "%", "'; --", "<script>", "\u202e"])
 def test_odd_questions_have_an_answer(asked: str, run: Run, client: Client) -> None:
     response = client.get("/search", {"q": asked})
     assert response.status_code == 200
