@@ -236,7 +236,8 @@ class RankGroup:
         if not self.is_watched or self.phase not in (Phase.VERIFY, Phase.TIMED):
             return
         said, used_s = self.logs.heard(), self.sandbox.processor_s()
-        if looks.look(time.monotonic(), used_s, said, self._silent):
+        is_still = looks.look(time.monotonic(), used_s, said, self._silent)
+        if is_still and self._silent:  # nobody stands still who has answered meanwhile
             raise self._timeout(f"while standing still for {self.standstill_s:g} s")
         if looks.is_idle:
             self._ask_where()
