@@ -33,7 +33,8 @@ def screenshots() -> None:
 COMMANDS: dict[str, Callable[[], None]] = {
     "up": up.up,
     "down": down.down,
-    "test": lambda: suite.run_suite(only_static=False),
+    "test": suite.run_suite,
+    "test-all": lambda: suite.run_suite(everything=True),
     "lint": lambda: suite.run_suite(only_static=True),
     "format": suite.rewrite,
     "clean": clean,

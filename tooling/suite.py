@@ -38,13 +38,14 @@ class Outcome:
     note: str = ""
 
 
-def run_suite(*, only_static: bool) -> None:
-    """Run every check, also after a failed one; raises Failure naming those that failed."""
+def run_suite(*, only_static: bool = False, everything: bool = False) -> None:
+    """Run the checks, also after a failed one; `everything` includes tests that try what others try
+    in another way. Raises Failure naming those that failed."""
     install.virtual_environment(development=True)
     missing = [] if only_static else _install_programs()
     outcomes = [_check(name, command) for name, command in _static_checks()]
     if not only_static:
-        outcomes += _tests()
+        outcomes += _tests(everything=everything)
     outcomes += [_skipped(name) for name in missing]
     print("\n== all checks ==")
     for outcome in outcomes:
@@ -73,12 +74,13 @@ def _static_checks() -> Iterator[tuple[str, list[str]]]:
     yield "migrations", [places.PYTHON, "manage.py", "makemigrations", "--check", "--dry-run"]
 
 
-def _tests() -> list[Outcome]:
+def _tests(*, everything: bool) -> list[Outcome]:
     """Test the site on real servers, then everything on the embedded default.
 
     Tests that time something run one at a time, the others share the processors.
     """
     outcomes = []
+    wanted = "" if everything else " and not similar"
     pytest = [places.PYTHON, "-m", "pytest", "-q"]
     shared = [*pytest, "-n", "2"]
     with tempfile.TemporaryDirectory(prefix="pkb-test-") as state:
@@ -90,9 +92,9 @@ def _tests() -> list[Outcome]:
                 outcomes.append(_check("site, PostgreSQL + Redis", site, {**embedded, **addresses}))
         rest = [*shared, "--ignore=tests/evaluator", "tests"]
         outcomes.append(_check("problems, site, tree", rest, embedded))
-        untimed = [*shared, "-m", "not alone", "tests/evaluator"]
+        untimed = [*shared, "-m", f"not alone{wanted}", "tests/evaluator"]
         outcomes.append(_check("evaluator, untimed", untimed, embedded))
-        alone = [*pytest, "-m", "alone", "tests/evaluator"]
+        alone = [*pytest, "-m", f"alone{wanted}", "tests/evaluator"]
         outcomes.append(_check("evaluator, timed", alone, embedded))
     return outcomes
 

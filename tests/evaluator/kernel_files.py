@@ -38,7 +38,8 @@ class KernelFile:
     `at_least_us` bounds the time of a call, `speedup_below` the lower end of the speedup's
     interval, which a busy host does not move. One that is `timed` gets as far as the timed phase,
     which wants the processors for itself; what may pass always does. On GPUs an honest one is run
-    after one that `threatens` the host.
+    after one that `threatens` the host. `like` names a kernel that tries the same in another way:
+    `make test` judges that one, `make test-all` both.
     """
 
     path: Path
@@ -63,6 +64,7 @@ class KernelFile:
     slow: bool = False
     timed: bool = False
     threatens: bool = False
+    like: str | None = None
 
     @property
     def only_passes(self) -> bool:
@@ -219,4 +221,5 @@ _READERS: dict[str, Callable[[str], object]] = {
     "slow": _yes,
     "timed": _yes,
     "threatens": _host,
+    "like": str,
 }

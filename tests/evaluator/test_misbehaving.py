@@ -33,7 +33,10 @@ def _parameters(kernels: list[KernelFile]) -> list[object]:
 def _marks(kernel: KernelFile) -> list[pytest.MarkDecorator]:
     """What is timed runs alone, unless it only has to pass and lets those beside it do so, too."""
     needs_all = kernel.timed and (kernel.threatens or not kernel.only_passes)
-    marks = [(pytest.mark.slow, kernel.slow), (pytest.mark.alone, needs_all)]
+    marks = [
+        *((pytest.mark.slow, kernel.slow), (pytest.mark.alone, needs_all)),
+        (pytest.mark.similar, kernel.like is not None),
+    ]
     return [mark for mark, is_set in marks if is_set]
 
 
@@ -81,6 +84,13 @@ def test_there_are_enough_kernels_of_both_kinds() -> None:
     assert len(MISBEHAVING) >= 40
     assert len(HONEST) >= 10
     assert {verdict for kernel in HONEST for verdict in kernel.verdicts} == {Verdict.OK}
+
+
+def test_a_kernel_is_like_one_that_is_always_judged() -> None:
+    known = {kernel.path.stem: kernel for kernel in MISBEHAVING}
+    siblings = [known[kernel.like] for kernel in MISBEHAVING if kernel.like]
+    assert siblings
+    assert not [kernel.path.stem for kernel in siblings if kernel.like]
 
 
 def test_no_two_kernels_share_a_purpose() -> None:

@@ -1,4 +1,5 @@
 # problem: broadcast
+# like: assumes_even_splits_once_timed
 # verdict: output_mismatch
 # cheat: once timed calls must have begun, always sends from the rank of the first option
 # timed: yes

@@ -1,4 +1,5 @@
 # threatens: host
+# like: slows_the_baseline
 # verdict: ok
 # cheat: four detached processes burn every core, to slow the baseline or the next run down
 import os

@@ -1,4 +1,5 @@
 # threatens: host
+# like: slows_the_baseline
 # verdict: ok
 # cheat: a thread whose process seems to have ended sends SIGCONT to helpers that load every core
 import ctypes

@@ -1,4 +1,5 @@
 # backend: cpp
+# like: segfault
 # verdict: runtime_error
 # cheat: none, C++ writes far beyond the end of its own buffer
 # slow: yes

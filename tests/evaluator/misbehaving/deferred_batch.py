@@ -1,4 +1,5 @@
 # verdict: output_mismatch, nonfinite_output, protocol_violation, late_output
+# like: superbatch
 # cheat: keeps the calls of a burst and answers all of them with one exchange at every fourth call
 # timed: yes
 import torch

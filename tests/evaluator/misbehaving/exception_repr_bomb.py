@@ -1,4 +1,5 @@
 # verdict: runtime_error
+# like: exception_chain_bomb
 # cheat: an exception whose text is endless, prints a forged verdict and ends the process
 import os
 

@@ -1,4 +1,5 @@
 # threatens: host
+# like: vfork_waits_beside_spinning_threads
 # verdict: ok
 # cheat: helpers whose first threads have exited load every core while the reference is timed
 import ctypes

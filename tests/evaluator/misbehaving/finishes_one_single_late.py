@@ -1,4 +1,5 @@
 # verdict: late_output, output_mismatch, nonfinite_output
+# like: works_in_the_last_single
 # cheat: is one single call behind: answers each while the next is timed, the last by itself
 # timed: yes
 import sys

@@ -1,4 +1,5 @@
 # verdict: runtime_error
+# like: forged_claim_of_success
 # cheat: a claim of 16 KiB of opening brackets, of which the length is a lie
 import sys
 import time

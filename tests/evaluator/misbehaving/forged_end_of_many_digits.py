@@ -1,4 +1,5 @@
 # threatens: host
+# like: forged_end_by_a_truth_value
 # verdict: runtime_error
 # cause: exit
 # flags: static:ctypes

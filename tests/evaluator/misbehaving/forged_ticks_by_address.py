@@ -1,4 +1,5 @@
 # verdict: late_output
+# like: forged_ticks
 # flags: static:ctypes
 # cheat: finds the control page in /proc/self/maps and ticks by address before it has worked
 import ctypes

@@ -1,4 +1,5 @@
 # problem: gather
+# like: works_in_the_last_single
 # verdict: late_output, output_mismatch, nonfinite_output
 # cheat: collects single calls whose batches are open, and sends all of a round in the last
 # timed: yes

@@ -1,4 +1,5 @@
 # verdict: nonfinite_output
+# like: nan_answer
 # cheat: answers infinity, so that a relative error is not a number
 import torch
 

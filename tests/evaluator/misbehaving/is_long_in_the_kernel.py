@@ -1,4 +1,5 @@
 # threatens: host
+# like: burns_while_answers_are_made
 # verdict: ok, resource_limit
 # slow: yes
 # cheat: threads that map much memory come out of the kernel late, so that each pause takes long

@@ -1,4 +1,5 @@
 # threatens: host
+# like: kills_everything
 # verdict: runtime_error
 # cheat: SIGTERM to its process group and session, in which a careless judge would be
 import os

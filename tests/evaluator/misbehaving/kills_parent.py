@@ -1,4 +1,5 @@
 # threatens: host
+# like: kills_everything
 # verdict: runtime_error
 # cheat: SIGKILL to its parent, the process that would notice how it ends
 import os

@@ -1,4 +1,5 @@
 # verdict: ok
+# like: exception_without_encoding
 # cheat: logs bytes that are no text, with markup and terminal controls
 import os
 

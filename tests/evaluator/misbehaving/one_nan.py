@@ -1,4 +1,5 @@
 # verdict: nonfinite_output
+# like: nan_answer
 # cheat: none, one element of an otherwise right answer is NaN
 import torch.distributed as dist
 

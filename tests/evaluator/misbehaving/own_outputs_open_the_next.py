@@ -1,4 +1,5 @@
 # problem: importance_sampling_loss
+# like: one_call_ahead_of_the_sums
 # verdict: ok
 # speedup_below: 1.5
 # cheat: opens each call's inputs with outputs that need no other rank, and sums all calls at once

@@ -1,4 +1,5 @@
 # verdict: output_mismatch
+# like: odd_shapes_after_the_clock
 # cheat: computes whole blocks of 32 rows, as the published shape allows, and drops the rest
 # timed: yes
 import torch.distributed as dist

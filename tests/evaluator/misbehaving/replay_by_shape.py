@@ -1,4 +1,5 @@
 # verdict: output_mismatch
+# like: replay_by_pointer
 # cheat: keeps its answer per shape
 import torch.distributed as dist
 

@@ -1,4 +1,5 @@
 # verdict: runtime_error
+# like: returns_list
 # cheat: none, forgets to return
 import torch.distributed as dist
 

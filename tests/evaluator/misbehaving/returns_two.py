@@ -1,4 +1,5 @@
 # verdict: shape_mismatch
+# like: returns_list
 # cheat: none, returns a tuple of two answers where one is asked for
 import torch.distributed as dist
 

@@ -1,4 +1,5 @@
 # problem: gather
+# like: root_opens_alone
 # verdict: ok
 # speedup_below: 1.5
 # cheat: whoever only sends knows its answers, opens all inputs with them, and sends them at once

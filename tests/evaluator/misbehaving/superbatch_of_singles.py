@@ -1,4 +1,5 @@
 # verdict: ok, output_mismatch, nonfinite_output
+# like: superbatch
 # speedup_below: 1.5
 # cheat: answers every call of the slab with one exchange, also those that are asked for one by one
 import sys

@@ -1,4 +1,5 @@
 # threatens: host
+# like: fork_bomb
 # verdict: resource_limit
 # cheat: starts threads until it is refused; refused it must be
 # timed: yes

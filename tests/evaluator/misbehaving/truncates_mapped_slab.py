@@ -1,4 +1,5 @@
 # threatens: host
+# like: truncates_slab
 # verdict: ok
 # cheat: opens the shared memory again through /proc/self/map_files and fd links, and shrinks it
 import glob

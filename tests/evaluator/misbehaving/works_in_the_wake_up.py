@@ -1,4 +1,5 @@
 # verdict: ok, output_mismatch, nonfinite_output
+# like: works_before_go
 # speedup_below: 1.5
 # cheat: answers a whole burst while the judge only wakes it, before the clock has started
 import sys
