@@ -1,4 +1,5 @@
 # threatens: host
+# like: files_in_flight_left_behind
 # verdict: ok, protocol_violation, resource_limit
 # speedup_below: 1.5
 # cheat: timers slow the reference, and shared memory that the kernel frees later slows it alone, too

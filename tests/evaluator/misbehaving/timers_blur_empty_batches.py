@@ -1,4 +1,5 @@
 # threatens: host
+# like: timers_fire_while_paused
 # verdict: ok, protocol_violation, resource_limit
 # cheat: timers go off while it is paused, so that empty batches scatter beyond measure: our error
 import ctypes

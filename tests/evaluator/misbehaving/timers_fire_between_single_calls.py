@@ -1,4 +1,5 @@
 # threatens: host
+# like: timers_fire_while_paused
 # verdict: ok, protocol_violation, resource_limit
 # speedup_below: 1.5
 # cheat: is slow where calls come one by one, and timers have the reference be slow there, too
