@@ -5,7 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 from .catalogue import Problem
@@ -67,7 +68,8 @@ def archive(attempts: Sequence[Attempt], told: Mapping[str, Any]) -> bytes:
         files[f"{folder}/step_01_{each.backend}.py"] = each.source
         if each.messages:
             name = f"transcripts/{each.problem.number}/{each.number}.jsonl.gz"
-            files[name] = compressed(_transcript(each))
+            said = transcript(each.messages, partial(scrubbed, secrets=each.secrets))
+            files[name] = compressed(said)
         lines.append(json.dumps(_line(each, digest), sort_keys=True) + "\n")
     files["attempts.jsonl"] = "".join(lines).encode()
     return packed(files)
@@ -94,22 +96,22 @@ def scrubbed(text: str, secrets: Sequence[str]) -> str:
     return _KEY.sub(HIDDEN, text)
 
 
-def _transcript(one: Attempt) -> bytes:
-    """Return a line a message, texts cut so that all of it fits."""
+def transcript(messages: Sequence[Mapping[str, Any]], scrub: Callable[[str], str]) -> bytes:
+    """Return a line a message, texts scrubbed and cut so that all of it fits."""
     most = MAX_TEXT_CHARS
     while True:
-        lines = [json.dumps(_cut(each, one.secrets, most), sort_keys=True) for each in one.messages]
+        lines = [json.dumps(_cut(each, scrub, most), sort_keys=True) for each in messages]
         whole = ("\n".join(lines) + "\n").encode()
         if len(whole) <= MAX_TRANSCRIPT_BYTES or most <= SHORTEST_CHARS:
             return whole[:MAX_TRANSCRIPT_BYTES].rpartition(b"\n")[0] + b"\n"
         most //= 2
 
 
-def _cut(value: Any, secrets: Sequence[str], most: int) -> Any:
+def _cut(value: Any, scrub: Callable[[str], str], most: int) -> Any:
     if isinstance(value, str):
-        text = scrubbed(value, secrets)
+        text = scrub(value)
         rest = len(text) - most
         return text if rest <= 0 else f"{text[:most]}… ({rest} characters left out)"
     if isinstance(value, Mapping):
-        return {name: _cut(each, secrets, most) for name, each in value.items()}
-    return [_cut(each, secrets, most) for each in value] if isinstance(value, list) else value
+        return {name: _cut(each, scrub, most) for name, each in value.items()}
+    return [_cut(each, scrub, most) for each in value] if isinstance(value, list) else value

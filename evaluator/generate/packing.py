@@ -14,18 +14,13 @@ import tarfile
 from collections.abc import Iterator
 from typing import Any
 
+from evaluator.client.attempts import FORMAT, transcript
 from evaluator.generate.course import Course, Ended, Step, Totals
-from evaluator.generate.exchange import Message
 from evaluator.generate.journal import Diverged, Exhausted, Journal, read_events
 from evaluator.generate.plan import AGENTIC, Place, Plan, Target, attempts, load_prompt, task_of
 from evaluator.generate.running import play
 from evaluator.generate.tools import tools_for
 from evaluator.messages.codec import encode
-
-FORMAT = "pkb-attempts/1"
-MAX_TRANSCRIPT_BYTES = 1 << 20
-MAX_TEXT_CHARS = 48 << 10
-SHORTEST_CHARS = 256
 
 
 def archive(place: Place, plan: Plan) -> bytes:
@@ -41,7 +36,8 @@ def archive(place: Place, plan: Plan) -> bytes:
         files[f"prompts/{digest}.md"] = prompt.encode()
         for number, step in enumerate(_steps(one), start=1):
             files[_kernel_path(plan, target, one, number)] = step.source.encode()
-        packed = gzip.compress(_transcript(one.messages), mtime=0)
+        said = transcript(list(map(encode, one.messages)), str)  # events are scrubbed
+        packed = gzip.compress(said, mtime=0)
         files[f"transcripts/{target.number}/{one.task.attempt}.jsonl.gz"] = packed
         rows += _rows(plan, one, digest)
     lines = "".join(json.dumps(row, sort_keys=True) + "\n" for row in rows)
@@ -132,25 +128,6 @@ def _used(plan: Plan, totals: Totals) -> dict[str, Any]:
 def _kernel_path(plan: Plan, target: Target, one: Ended, number: int) -> str:
     name = f"step_{number:02}_{plan.backend}.py"
     return f"kernels/{target.folder}/attempt_{one.task.attempt}/{name}"
-
-
-def _transcript(messages: tuple[Message, ...]) -> bytes:
-    """Return a line a message, texts cut so that all of it fits."""
-    most = MAX_TEXT_CHARS
-    while True:
-        lines = [json.dumps(_cut(encode(message), most), sort_keys=True) for message in messages]
-        whole = ("\n".join(lines) + "\n").encode()
-        if len(whole) <= MAX_TRANSCRIPT_BYTES or most <= SHORTEST_CHARS:
-            return whole[:MAX_TRANSCRIPT_BYTES].rpartition(b"\n")[0] + b"\n"
-        most //= 2
-
-
-def _cut(value: Any, most: int) -> Any:
-    if isinstance(value, str) and len(value) > most:
-        return f"{value[:most]}… ({len(value) - most} characters left out)"
-    if isinstance(value, dict):
-        return {name: _cut(item, most) for name, item in value.items()}
-    return [_cut(item, most) for item in value] if isinstance(value, list) else value
 
 
 def _json(value: Any) -> bytes:

@@ -12,7 +12,6 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from itertools import count
 from typing import Any
 
 from evaluator.client.credentials import checked_token, is_in_clear, normal
@@ -96,8 +95,9 @@ class SiteJudge:
     def _judge(self, fields: dict[str, Any]) -> tuple[Feedback, float]:
         """Submit until the site has judged it; a session tries what is not the kernel's fault
         again as often as others do."""
-        body, fresh = json.dumps(fields).encode(), 0
-        for number in count(1):
+        body, number, fresh = json.dumps(fields).encode(), 0, 0
+        while True:
+            number += 1
             key = digest_of({**fields, "run": self.run, "try": number})
             headers = {"Content-Type": "application/json", "Idempotency-Key": key}
             accepted = self._ask(lambda: self.site.post(ADDRESS, body, headers))  # noqa: B023
@@ -112,11 +112,10 @@ class SiteJudge:
             fresh += accepted.status == 201
             if fresh == TRIES:
                 raise EvaluatorError(f"the site could not judge a kernel: {run['message']}")
-        raise AssertionError("there is a next number")
 
     def _ended(self, run: str) -> dict[str, Any]:
         """Return a run when it has ended, or waits for a host that there is not."""
-        etag, found = None, dict[str, Any]()
+        etag: str | None = None
         until_s = time.monotonic() + QUEUED_S
         while time.monotonic() < until_s:
             answer = self._ask(lambda: self._read(address(run), etag))  # noqa: B023

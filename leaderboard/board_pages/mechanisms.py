@@ -10,6 +10,7 @@ from typing import NamedTuple
 from django.http import HttpRequest
 from django.utils.safestring import SafeString
 
+from leaderboard.board_pages.profiles import named
 from leaderboard.delivery import cells
 from leaderboard.delivery.pages import Crumb, Page, Table, canonical_query, public_page
 from leaderboard.kit.links import url
@@ -126,7 +127,7 @@ def _by_submission(right: Sequence[Right], tags: Sequence[str]) -> Iterator[dict
         counts = Counter(tag for one in own for tag in one.cell.mechanisms)
         yield {
             "model": entry.model,
-            "named": ", ".join((entry.harness, *entry.backends, f"no. {entry.submission}")),
+            "named": named(entry),
             "url": entry.url,
             "cells": cells.joined(
                 [cells.count_cell(len(own)), *(cells.count_cell(counts[tag]) for tag in tags)]

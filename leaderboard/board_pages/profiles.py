@@ -16,6 +16,7 @@ from leaderboard.kit.links import url
 from leaderboard.metrics.verdicts import state, verdict_words, words
 from leaderboard.models import Problem
 from leaderboard.read_model import boards
+from leaderboard.read_model.boards import Entry
 from leaderboard.read_model.both_profiles import Beside, Outcome, beside, settings_of_both
 from leaderboard.read_model.filters import SETTING_FILTERS, setting_filters
 
@@ -35,6 +36,7 @@ def profiles(request: HttpRequest) -> Page:
     titles = dict(Problem.objects.values_list("number", "title"))
     is_timed = setting is None or setting.is_timed
     records = [record for one in found for record in records_of(one)]
+    counts = list(map(counts_of, found))
     return Page(
         template="profiles.html",
         section="board",
@@ -42,8 +44,8 @@ def profiles(request: HttpRequest) -> Page:
             "page_url": url("profiles"),
             "filters": controls,
             "said": str(setting.in_words("profile")) if setting else "",
-            "totals": totals_of(found),
-            "rows": [_row(one) for one in found],
+            "totals": totals_of(found, counts),
+            "rows": list(map(_row, found, counts)),
             "differing": list(_differing(found, titles, is_timed=is_timed)),
             "figure": framed(both_profiles, canonical_query(request, PARAMETERS)),
         },
@@ -83,15 +85,14 @@ def counts_of(one: Beside) -> Counts:
     )
 
 
-def named(one: Beside) -> str:
+def named(one: Beside | Entry) -> str:
     """Return what distinguishes submissions of one model."""
     return ", ".join((one.harness, *map(words, one.backends), f"no. {one.submission}"))
 
 
-def totals_of(found: Sequence[Beside]) -> dict[str, object]:
+def totals_of(found: Sequence[Beside], counts: Sequence[Counts]) -> dict[str, object]:
     """Return how many problems were judged under both, pass PKB's check, and just one of both, with
     the commonest reasons of those that fail hidden inputs alone."""
-    counts = [counts_of(one) for one in found]
     reasons = Counter(
         reason_of(judged.hardened)
         for one in found
@@ -110,8 +111,7 @@ def reason_of(outcome: Outcome) -> str:
     return words(outcome.cause or outcome.verdict)
 
 
-def _row(one: Beside) -> dict[str, object]:
-    counts = counts_of(one)
+def _row(one: Beside, counts: Counts) -> dict[str, object]:
     share = len(one.judged)
     passing = (counts.both + counts.upstream_only, counts.both + counts.hardened_only)
     made = [cells.count_cell(share), *(cells.share_cell(own / share) for own in passing)]

@@ -16,6 +16,7 @@ from leaderboard.charts.drawing import (
     line_at,
     significant,
     speedup_axis,
+    stacked_bars,
 )
 from leaderboard.metrics.failures import ENDINGS, FAILURE_MODES
 
@@ -172,14 +173,7 @@ def failure_modes(rows: Sequence[ModeCounts]) -> Spec:
     ]
     return {
         "data": data,
-        "layout": {
-            "barmode": "stack",
-            "barnorm": "percent",
-            "xaxis": {"title": {"text": "% of kernels"}},
-            "yaxis": {"autorange": "reversed", "automargin": True, "dtick": 1},
-            "height": height_px(len(rows)),
-            "legend": {"traceorder": "normal"},
-        },
+        "layout": stacked_bars(len(rows), "% of kernels", barnorm="percent"),
     }
 
 

@@ -31,6 +31,18 @@ def height_px(rows: int) -> int:
     return max(350, 18 * rows + 90)
 
 
+def stacked_bars(rows: int, title: str, **more: Any) -> Spec:
+    """Return the layout of one bar a row, parted, the first row on top."""
+    return {
+        "barmode": "stack",
+        "xaxis": {"title": {"text": title}},
+        "yaxis": {"autorange": "reversed", "automargin": True, "dtick": 1},
+        "height": height_px(rows),
+        "legend": {"traceorder": "normal"},
+        **more,
+    }
+
+
 def label(name: str) -> str:
     """Return a submitter's name as a label: short, escaped, hidden characters written out."""
     name = visible(name)

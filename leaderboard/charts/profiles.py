@@ -1,11 +1,11 @@
-"""Draw what passes PKB's own check beside what passes hidden inputs."""
+"""Draws what passes PKB's own check beside what passes hidden inputs."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from leaderboard.charts.drawing import COLOURS, Spec, height_px, labels
+from leaderboard.charts.drawing import COLOURS, Spec, labels, stacked_bars
 
 BLUE, VERMILION, GREEN, *_, GREY = COLOURS
 
@@ -45,11 +45,5 @@ def both_profiles(rows: Sequence[Counts]) -> Spec:
     ]
     return {
         "data": data,
-        "layout": {
-            "barmode": "stack",
-            "xaxis": {"title": {"text": "problems judged under both"}},
-            "yaxis": {"autorange": "reversed", "automargin": True, "dtick": 1},
-            "height": height_px(len(rows)),
-            "legend": {"traceorder": "normal"},
-        },
+        "layout": stacked_bars(len(rows), "problems judged under both"),
     }

@@ -69,9 +69,9 @@ class Submission(models.Model):
     `k` is how many attempts a problem were drawn. `step_budget` belongs to agentic harnesses.
     `cost_usd` is what its submitter says that making all its kernels cost, in US dollars. `link`
     leads to a page about it, such as a paper. `manifest` is what the manifest of an archive of
-    attempts says of how they were made: see submissions/manifests.py. Of practice runs nothing
-    counts. `edited_at` is when somebody last changed what it says of itself. An idempotency key
-    with the digest of its request makes a repeated request harmless.
+    attempts says of how they were made: see submissions/attempt_archives.py. Of practice runs
+    nothing counts. `edited_at` is when somebody last changed what it says of itself. An idempotency
+    key with the digest of its request makes a repeated request harmless.
     """
 
     model = models.ForeignKey(LanguageModel, models.PROTECT, related_name="submissions")

@@ -78,9 +78,8 @@ def exposition() -> bytes:
     """Return the metrics of all processes of this site on this host as Prometheus reads them."""
     stored = generate_latest(_of_database())
     counted = REGISTRY
-    if (
-        values.ValueClass.__name__ == "MmapedValue"
-    ):  # docker/gunicorn.conf.py names a folder for them
+    # Where docker/gunicorn.conf.py has named a folder for them.
+    if values.ValueClass.__name__ == "MmapedValue":
         counted = CollectorRegistry()
         multiprocess.MultiProcessCollector(counted)  # type: ignore[no-untyped-call]
     return stored + generate_latest(counted)

@@ -1,4 +1,4 @@
-"""Read what PKB's own check (`upstream`) and hidden inputs (`hardened`) say of each problem."""
+"""Reads what PKB's own check (`upstream`) and hidden inputs (`hardened`) say of each problem."""
 
 from __future__ import annotations
 
@@ -78,7 +78,8 @@ def beside(setting: Setting) -> list[Beside]:
         number, model, slug, harness = whose
         stored[number, model, slug, harness][profile] = cells
     pairs = {whose: list(_pairs(own)) for whose, own in stored.items() if len(own) == 2}
-    causes = _causes(cell.run for own in pairs.values() for pair in own for cell in pair)
+    every = (cell for own in pairs.values() for pair in own for cell in pair)
+    causes = _causes(cell.run for cell in every if not cell.correct)
     return [
         Beside(
             submission=number,

@@ -19,17 +19,8 @@ from leaderboard.models import Hardware, LanguageModel, Problem, Submission
 from leaderboard.read_model import calibration
 
 PAGES = (
-    *(
-        "board",
-        "categories",
-        "matrix",
-        "profiles",
-        "mechanisms",
-        "compare",
-        "problems",
-        "hardware-list",
-    ),
-    *("methodology", "snapshots", "status"),
+    *("board", "categories", "matrix", "profiles", "mechanisms", "compare", "problems"),
+    *("hardware-list", "methodology", "snapshots", "status"),
 )
 MOST_SUBMISSIONS = 40_000
 

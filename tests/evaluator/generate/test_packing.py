@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from evaluator.client.attempts import MAX_TRANSCRIPT_BYTES
 from evaluator.generate.exchange import (
     Ask,
     Failed,
@@ -21,7 +22,7 @@ from evaluator.generate.exchange import (
     Unanswered,
     Usage,
 )
-from evaluator.generate.packing import MAX_TRANSCRIPT_BYTES, archive
+from evaluator.generate.packing import archive
 from evaluator.generate.plan import attempts
 from evaluator.generate.running import purse_of
 from tests.evaluator.generate.scripted import (
