@@ -98,6 +98,8 @@ def test_slow_clients_do_not_stop_the_site_behind_the_proxy(tmp_path: Path) -> N
     site, proxy = servers.free_port(), servers.free_port()
     (tmp_path / "nginx.conf").write_text(_proxy_settings(proxy, site))
     gunicorn = [sys.executable, "-m", "gunicorn", "--config", str(DOCKER / "gunicorn.conf.py")]
+    # One worker: of two the one that wakes first may take them all, and leave the other free.
+    gunicorn += ["--workers", "1"]
     nginx = ["nginx", "-p", f"{tmp_path}/", "-c", "nginx.conf", "-e", "stderr"]
     with (
         _running([*gunicorn, "slow:application", "--bind", f"127.0.0.1:{site}"], tmp_path, site),
