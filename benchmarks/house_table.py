@@ -1,0 +1,47 @@
+"""The table of docs/house-kernels.md: `house_table.py REPORTS.jsonl.gz`.
+
+REPORTS are what `house_kernels.py --reports` wrote of timed runs. The share of the roofline is the
+longest of the judge's floors over the time of a call.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+import problems
+
+
+def rows(path: Path) -> Iterator[str]:
+    """Yield the table in Markdown, by number of the problem; one that was not timed is left out."""
+    yield "| problem | house, us | NCCL, us | speedup | of the roofline: house | NCCL |"
+    yield "|---|---:|---:|---:|---:|---:|"
+    with gzip.open(path, "rt") as lines:
+        timed = [line for line in map(json.loads, lines) if line["report"]["timing"]]
+    numbers = {line["problem"]: number_of(line["problem"]) for line in timed}
+    for line in sorted(timed, key=lambda line: numbers[line["problem"]]):
+        yield f"| {numbers[line['problem']]} {cells(line['problem'], line['report'])} |"
+
+
+def number_of(slug: str) -> int:
+    return problems.load(problems.find(slug)).problem.number
+
+
+def cells(slug: str, report: dict[str, Any]) -> str:
+    timing, floors = report["timing"], report["floors"]
+    bound = max(us or 0.0 for us in floors.values())
+    times = [timing["kernel_us"], timing["baseline_us"]]
+    low, high = timing["speedup_low"], timing["speedup_high"]
+    speedup = f"{timing['speedup']:.2f} ({low:.2f} to {high:.2f})"
+    told = [*(f"{us:.0f}" for us in times), speedup, *(f"{bound / us:.1%}" for us in times)]
+    return " | ".join([slug, *told])
+
+
+if __name__ == "__main__":
+    print("\n".join(rows(Path(sys.argv[1]))))
