@@ -97,6 +97,7 @@ def _entry(module: ProblemModule, found: Mapping[str, Any]) -> dict[str, Any]:
         **told(module),
         "health": _health(found),
         "timed_guards": _timed_guards(module),
+        "work_share": guards.work_share(module),
         "baselines": _baselines(module),
     }
 

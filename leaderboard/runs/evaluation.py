@@ -104,8 +104,9 @@ def _store(run: Run, holding: Holding, report: object) -> None:
 
 def _catalogued(problem_id: int) -> JsonDict:
     """Return of a problem only what a report is checked against: the rest is long."""
-    asked = Problem.objects.values_list("payload__sizes", "payload__costs")
-    return dict(zip(("sizes", "costs"), asked.get(pk=problem_id), strict=True))
+    names = ("sizes", "costs", "work_share")
+    asked = Problem.objects.values_list(*(f"payload__{name}" for name in names))
+    return dict(zip(names, asked.get(pk=problem_id), strict=True))
 
 
 def _refuse(run: Run, holding: Holding, report: object, error: RequestError) -> None:

@@ -13,7 +13,7 @@ from evaluator.messages.job import Placement, Setting
 from leaderboard.kit.request_error import RequestError
 from leaderboard.models import Run, WorkerHost
 from leaderboard.models.choices import TRIALS
-from leaderboard.runs.timing_checks import check_timing
+from leaderboard.runs.timing_checks import Work, check_timing
 
 TEXT_CHARS = 20_000
 LIST_ENTRIES = 1000
@@ -22,14 +22,15 @@ LOG_GROWTH = 4
 # The process that starts the ranks, which has a log too.
 LAUNCHER = -1
 _COUNTED = re.compile(r"(?P<count>\d+) x (?P<name>.+)")
-# Sizes and costs of a problem by their names, as the catalogue has them.
+# Sizes, costs and work share of a problem, as the catalogue has them.
 Catalogued = Mapping[str, Any]
 
 
 def check_report(run: Run, report: Report, problem: Catalogued) -> None:
     """Raise RequestError with the first thing that does not fit the run or cannot be.
 
-    Of `problem` only `sizes` and `costs` are read, and only where it is still the run's version.
+    Of `problem` only `sizes`, `costs` and `work_share` are read, and only where it is still the
+    run's version.
     """
     check_subject(run, report)
     is_current = run.problem_digest == run.kernel.problem.digest
@@ -40,8 +41,9 @@ def check_report(run: Run, report: Report, problem: Catalogued) -> None:
     _check_hardware(run, report)
     _check_texts(run, report)
     if report.timing is not None:
-        costs = known.get("costs", {}).get(run.size, {})
-        check_timing(report, report.timing, setting_of(run), costs.get(str(run.world_size)))
+        cost = known.get("costs", {}).get(run.size, {}).get(str(run.world_size))
+        work = Work(cost, known.get("work_share") or 1.0) if cost else None
+        check_timing(report, report.timing, setting_of(run), work)
 
 
 def check_subject(run: Run, report: Report) -> None:

@@ -6,7 +6,7 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 
 from evaluator import Device, Report, Timing, Verdict, limits_of
 from evaluator.messages.job import Setting
@@ -25,16 +25,23 @@ ROUNDED_US = 1e-3
 RELATIVE = 1e-6
 
 
-def check_timing(
-    report: Report, timing: Timing, setting: Setting, cost: Mapping[str, float] | None
-) -> None:
-    """Raise RequestError `impossible_times` with what cannot be. `cost` is that of one call, None
-    where the catalogue has none."""
+@dataclass(frozen=True)
+class Work:
+    """Holds the cost of a call as its problem defines it, and how much of it the options of a timed
+    call ask for on average. Bounds are those of so much; of older judges, of all."""
+
+    cost: Mapping[str, float]
+    share: float
+
+
+def check_timing(report: Report, timing: Timing, setting: Setting, work: Work | None) -> None:
+    """Raise RequestError `impossible_times` with what cannot be. `work` is None where the catalogue
+    has no cost."""
     for reason in (
         _disagreement(timing),
         _out_of_range(report, timing, setting.device),
         _longer_than_phase(report, timing),
-        _beyond_roofline(report, timing, setting, cost) if cost else None,
+        _beyond_roofline(report, timing, setting, work) if work else None,
     ):
         if reason:
             fix = "Let the host's judge be the site's release, unchanged, and look at the host."
@@ -90,19 +97,18 @@ def _longer_than_phase(report: Report, timing: Timing) -> str | None:
     return None
 
 
-def _beyond_roofline(
-    report: Report, timing: Timing, setting: Setting, cost: Mapping[str, float]
-) -> str | None:
+def _beyond_roofline(report: Report, timing: Timing, setting: Setting, work: Work) -> str | None:
     """Compare with the datasheet, for what costs of bfloat16 say of other types: at least as much
     is moved, at most so much more as elements are larger."""
     limits = datasheet_of(report.environment.hardware)
     if limits is None:
         return None
     calls = timing.burst_calls
-    least = floors(cost, limits, calls)
+    asked = {name: value * work.share for name, value in work.cost.items() if name != "exchanges"}
+    least = floors({**work.cost, **asked}, limits, calls)
     if report.verdict is Verdict.OK and timing.kernel_us < _unbeatable_us(least):
         return f"The hardware needs {_unbeatable_us(least):.1f} us for a call."
-    most = floors(cost, limits, calls, setting.dtype)
+    most = floors(work.cost, limits, calls, setting.dtype)
     if report.floors and not _lies_between(asdict(report.floors), least, most):
         return "The bounds are not those of this problem on this hardware."
     return None

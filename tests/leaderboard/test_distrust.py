@@ -221,9 +221,16 @@ def test_what_no_gpu_of_the_class_can_have_measured_is_refused(gpu_run: Run, nam
     assert fresh(gpu_run).status == Status.QUEUED
 
 
-def test_what_a_gpu_can_have_measured_is_stored(gpu_run: Run) -> None:
+@pytest.mark.parametrize("share", [1.0, 0.75])
+def test_what_a_gpu_can_have_measured_is_stored(gpu_run: Run, share: float) -> None:
+    """Where options of timed calls ask for less than all of the work, bounds are of that."""
+    problem = gpu_run.kernel.problem
+    problem.payload["work_share"] = share
+    problem.save()
+    bounds = {**BOUNDS, "wire_us": 2000.0 * share, "flops_us": 4042.45 * share}
+    bounds["hbm_us"] = (share * 9e9 - 60 * 2**20 / 16) / 4.8e6
     lease = claim(gpu_run, "gpu-host-1")
-    evaluation.finish(gpu_run.pk, lease.holding, _gpu_report(gpu_run))
+    evaluation.finish(gpu_run.pk, lease.holding, {**_gpu_report(gpu_run), "floors": bounds})
     assert fresh(gpu_run).verdict == Verdict.OK
 
 
