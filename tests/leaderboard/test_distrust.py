@@ -227,7 +227,7 @@ def test_what_a_gpu_can_have_measured_is_stored(gpu_run: Run, share: float) -> N
     problem = gpu_run.kernel.problem
     problem.payload["work_share"] = share
     problem.save()
-    bounds = {**BOUNDS, "wire_us": 2000.0 * share, "flops_us": 4042.45 * share}
+    bounds = {**BOUNDS, "wire_us": 2000.0 * share, "flops_us": 4e12 / 989.5e6 * share}
     bounds["hbm_us"] = (share * 9e9 - 60 * 2**20 / 16) / 4.8e6
     lease = claim(gpu_run, "gpu-host-1")
     evaluation.finish(gpu_run.pk, lease.holding, {**_gpu_report(gpu_run), "floors": bounds})
