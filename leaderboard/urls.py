@@ -69,7 +69,7 @@ urlpatterns = [
     path("badges/models/<slug:slug>.svg", badges.model, name="model-badge"),
     path("badges/submissions/<int:number>.svg", badges.submission, name="submission-badge"),
     path("sitemap.xml", site_map.sitemap, name="sitemap"),
-    path("house-kernels", house_kernels.house_kernels, name="house-kernels"),
+    *twins("house-kernels", house_kernels.house_kernels, "house-kernels"),
     path("robots.txt", site_map.robots, name="robots"),
     *twins("snapshots", snapshot_pages.listed, "snapshots"),
     *twins("snapshots/<slug:tag>", snapshot_pages.snapshot, "snapshot"),
