@@ -13,6 +13,7 @@ from django.templatetags.static import static
 from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup
 
+from leaderboard.account_pages import frame
 from leaderboard.delivery import cells
 from leaderboard.kit.durations import spelt
 from leaderboard.kit.links import prefix, url
@@ -64,6 +65,7 @@ def environment(**options: Any) -> Environment:
     made = Quick(**{**options, "undefined": StrictUndefined})
     made.filters.update(FILTERS)
     made.globals.update(FRAME, url=url, static=functools.cache(static))
+    made.globals.update(frame.WORDS)
     made.globals["software_version"] = settings.SOFTWARE_VERSION
     made.globals["part"] = functools.partial(_part, made)
     return made

@@ -7,6 +7,8 @@ from pathlib import Path
 from csp.constants import NONE, SELF
 
 from evaluator import __version__
+from leaderboard.account_settings import *  # noqa: F403
+from leaderboard.account_settings import ADMINS, IS_MAIL_KEPT, PROVIDER_ORIGINS, SIGN_IN_APPS
 from leaderboard.kit import environment as env
 from leaderboard.kit.secret_key_file import secret_key_path
 
@@ -36,6 +38,7 @@ INSTALLED_APPS = [
     "django.contrib.sitemaps",
     "rest_framework",
     "drf_spectacular",
+    *SIGN_IN_APPS,
     "leaderboard",
 ]
 MIDDLEWARE = [
@@ -50,6 +53,8 @@ MIDDLEWARE = [
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "leaderboard.account_pages.second_factor.InsistOnSecondFactor",
+    "allauth.account.middleware.AccountMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
 ]
@@ -78,18 +83,6 @@ TEMPLATES = [
 
 DATABASES = {"default": env.database(env.text("DATABASE_URL", f"sqlite:///{STATE_DIR}/db.sqlite3"))}
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
-AUTH_PASSWORD_VALIDATORS = [
-    {"NAME": f"django.contrib.auth.password_validation.{name}"}
-    for name in (
-        "UserAttributeSimilarityValidator",
-        "MinimumLengthValidator",
-        "CommonPasswordValidator",
-        "NumericPasswordValidator",
-    )
-]
-LOGIN_URL = "login"
-LOGIN_REDIRECT_URL = "account"
-LOGOUT_REDIRECT_URL = "board"
 
 LANGUAGE_CODE = "en-gb"
 TIME_ZONE = "UTC"
@@ -112,7 +105,18 @@ STORAGES = {
         "BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage" if DEBUG else HASHED
     },
 }
-CACHES = {"default": {"BACKEND": "django.core.cache.backends.locmem.LocMemCache"}}
+CACHES = {
+    # Counts what all processes of the site count together: attempts to sign in, submissions.
+    "default": {
+        "BACKEND": "django.core.cache.backends.db.DatabaseCache",
+        "LOCATION": "leaderboard_shared_cache",
+        "OPTIONS": {"MAX_ENTRIES": 10_000},
+    },
+    "process": {
+        "BACKEND": "django.core.cache.backends.locmem.LocMemCache",
+        "OPTIONS": {"MAX_ENTRIES": 10_000},
+    },
+}
 
 SECURE_SSL_REDIRECT = env.flag("SECURE_SSL_REDIRECT", default=False)
 SECURE_HSTS_SECONDS = env.number("SECURE_HSTS_SECONDS", 0)
@@ -131,7 +135,8 @@ CONTENT_SECURITY_POLICY = {
         "img-src": [SELF, "data:", "blob:"],
         "object-src": [NONE],
         "base-uri": [NONE],
-        "form-action": [SELF],
+        # Browsers hold a form to it that leads on to where people sign in, too.
+        "form-action": [SELF, *PROVIDER_ORIGINS],
         "frame-ancestors": [NONE],
     }
 }
@@ -183,14 +188,9 @@ DATA_UPLOAD_MAX_MEMORY_SIZE = PKB_MAX_BODY_BYTES
 
 METRICS_TOKEN = env.text("METRICS_TOKEN", "")
 
-ADMINS = [(address, address) for address in env.words("ADMINS")]
-SERVER_EMAIL = env.text("SERVER_EMAIL", "root@localhost")
-EMAIL_HOST = env.text("EMAIL_HOST", "localhost")
-EMAIL_PORT = env.number("EMAIL_PORT", 25)
-EMAIL_HOST_USER = env.text("EMAIL_HOST_USER", "")
-EMAIL_HOST_PASSWORD = env.text("EMAIL_HOST_PASSWORD", "")
-EMAIL_USE_TLS = env.flag("EMAIL_USE_TLS", default=False)
-EMAIL_TIMEOUT = 10
+EMAIL_FILE_PATH = STATE_DIR / "mail"
+if IS_MAIL_KEPT:
+    EMAIL_FILE_PATH.mkdir(mode=0o700, exist_ok=True)
 if SENTRY_DSN := env.text("SENTRY_DSN", ""):
     import sentry_sdk
 

@@ -1,10 +1,11 @@
 """Lists the addresses of the site. A page of data has twins: `.json`, and of a table `.csv`."""
 
+from allauth.account.decorators import secure_admin_login
 from django.contrib import admin
-from django.contrib.auth.views import LoginView, LogoutView
 from django.urls import URLPattern, include, path
 
-from leaderboard.account_pages import account, edit, rejudge, submit
+from leaderboard.account_pages import edit, rejudge, submit
+from leaderboard.account_pages import urls as account_urls
 from leaderboard.board_pages import board, categories, category, matrix, mechanisms, profiles
 from leaderboard.compare_pages import compare
 from leaderboard.delivery.pages import View
@@ -30,6 +31,9 @@ def twins(route: str, view: View, name: str, *, stem: str = "") -> list[URLPatte
         made.append(path(f"{stem or route}.{form}", view, {"form": form}, name=f"{name}-{form}"))
     return made
 
+
+# What the admin lets in has signed in as everybody does: counted, and with the second factor.
+admin.site.login = secure_admin_login(admin.site.login)  # type: ignore[method-assign]
 
 urlpatterns = [
     path("api/v1/", include("leaderboard.api.urls")),
@@ -77,10 +81,7 @@ urlpatterns = [
     path("rejudge", rejudge.rejudge, name="rejudge"),
     path("submit", submit.submit, name="submit"),
     path(client_archive.NAME, client_archive.download, name="client"),
-    path("account", account.account, name="account"),
-    path("account/tokens/<int:number>/revoke", account.revoke_token, name="revoke_token"),
-    path("account/login", LoginView.as_view(extra_context={"section": "account"}), name="login"),
-    path("account/logout", LogoutView.as_view(), name="logout"),
+    *account_urls.urlpatterns,
     path("<path:way>/", redirects.without_slash),
 ]
 handler400 = "leaderboard.api.errors.bad_request"

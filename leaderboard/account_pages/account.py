@@ -6,7 +6,6 @@ from django.contrib.auth.decorators import login_required
 from django.db.models import Count
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
-from django.utils import timezone
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_POST
 
@@ -33,7 +32,7 @@ def account(request: HttpRequest) -> HttpResponse:
         "section": "account",
         "form": form,
         "secret": secret,
-        "tokens": token_rows(request),
+        "tokens": ApiToken.objects.filter(owner_id=request.user.pk),
         "submissions": submission_rows(request),
     }
     return render(request, "account.html", context, status=400 if form.errors else 200)
@@ -59,23 +58,6 @@ def revoke_token(request: HttpRequest, number: int) -> HttpResponse:
     if not ApiToken.objects.filter(pk=number, owner_id=request.user.pk).revoke():
         raise Http404
     return redirect("account")
-
-
-def token_rows(request: HttpRequest) -> list[dict[str, object]]:
-    now = timezone.now()
-    rows = []
-    for token in ApiToken.objects.filter(owner_id=request.user.pk):
-        expired = token.expires_at is not None and token.expires_at <= now
-        state = "revoked" if token.revoked_at else "expired" if expired else "usable"
-        rows.append(
-            {
-                **{n: getattr(token, n) for n in ("pk", "prefix", "name", "scope")},
-                **{n: getattr(token, n) for n in ("created_at", "expires_at")},
-                "state": state,
-                "usable": state == "usable",
-            }
-        )
-    return rows
 
 
 def submission_rows(request: HttpRequest) -> list[dict[str, object]]:

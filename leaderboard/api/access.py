@@ -5,12 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
+from django.core.cache import caches
+from django.db import transaction
 from rest_framework.authentication import BaseAuthentication
 from rest_framework.exceptions import AuthenticationFailed
 from rest_framework.permissions import SAFE_METHODS, BasePermission
 from rest_framework.request import Request
 from rest_framework.throttling import SimpleRateThrottle
 
+from leaderboard.kit.client_address import client_address
 from leaderboard.models import ApiToken, Scope
 
 if TYPE_CHECKING:  # rest_framework.views imports this module while it is itself being imported
@@ -34,6 +37,7 @@ class TokenAuthentication(BaseAuthentication):
             raise AuthenticationFailed("The token is unknown, expired or revoked.")
         if token.owner is not None and not token.owner.is_active:
             raise AuthenticationFailed("The token's owner is no longer active.")
+        ApiToken.objects.note_use(token)
         return token.owner or AnonymousUser(), token
 
     def authenticate_header(self, request: Request) -> str:
@@ -70,19 +74,36 @@ class _Throttle(SimpleRateThrottle):
         ident = f"token-{token.pk}" if isinstance(token, ApiToken) else self.get_ident(request)
         return self.cache_format % {"scope": self.scope, "ident": ident}
 
+    def get_ident(self, request: Request) -> str:
+        return client_address(request.META)
+
     def applies_to(self, request: Request) -> bool:
         raise NotImplementedError
 
 
 class ReadThrottle(_Throttle):
+    """Counts in each process by itself: to count together costs a read more than all the rest."""
+
     scope = "read"
+    cache = caches["process"]
 
     def applies_to(self, request: Request) -> bool:
         return request.method in SAFE_METHODS
 
 
 class SubmitThrottle(_Throttle):
+    """Counts in the cache that all processes share, one request of a token after the other."""
+
     scope = "submit"
+    cache = caches["default"]
+
+    def allow_request(self, request: Request, view: APIView) -> bool:
+        if not self.applies_to(request):
+            return True
+        with transaction.atomic():
+            if isinstance(request.auth, ApiToken):
+                list(ApiToken.objects.select_for_update().filter(pk=request.auth.pk))
+            return super().allow_request(request, view)
 
     def applies_to(self, request: Request) -> bool:
         return request.method not in SAFE_METHODS

@@ -19,6 +19,8 @@ from leaderboard.models.choices import ISOLATIONS, one_of
 
 TOKEN_MARK = "pkb_"
 PREFIX_LENGTH = len(TOKEN_MARK) + 8
+# How exact the last use of a token is: a request that comes sooner after another writes nothing.
+USE_NOTED_EVERY = timedelta(minutes=1)
 
 
 class Scope(models.TextChoices):
@@ -66,6 +68,12 @@ class ApiTokenQuerySet(models.QuerySet["ApiToken"]):
         digest = hashlib.sha256(text.encode(errors="replace")).hexdigest()
         return self.valid().select_related("owner").filter(digest=digest).first()
 
+    def note_use(self, token: ApiToken) -> None:
+        """Store that a token is used now, unless that was stored within the last minute."""
+        now = timezone.now()
+        if token.last_used_at is None or token.last_used_at <= now - USE_NOTED_EVERY:
+            self.filter(pk=token.pk).update(last_used_at=now)
+
     def revoke(self) -> int:
         """Revoke those that are not revoked yet; return how many."""
         return self.filter(revoked_at=None).update(revoked_at=timezone.now())
@@ -88,6 +96,7 @@ class ApiToken(models.Model):
     created_at = models.DateTimeField(auto_now_add=True)
     expires_at = models.DateTimeField(null=True)
     revoked_at = models.DateTimeField(null=True)
+    last_used_at = models.DateTimeField(null=True)
     queues: models.JSONField[list[str], list[str]] = models.JSONField(default=list, blank=True)
     hosts: models.JSONField[list[str], list[str]] = models.JSONField(default=list, blank=True)
 
@@ -106,6 +115,13 @@ class ApiToken(models.Model):
 
     def __str__(self) -> str:
         return f"{self.prefix}… ({self.scope})"
+
+    @property
+    def state(self) -> str:
+        """Return `usable`, `expired` or `revoked`."""
+        if self.revoked_at:
+            return "revoked"
+        return "expired" if self.expires_at and self.expires_at <= timezone.now() else "usable"
 
     def allows(self, *, queue: str, host: str) -> bool:
         """Return whether a worker of this host may serve this queue with it."""

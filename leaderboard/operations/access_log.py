@@ -13,6 +13,7 @@ from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
 from django.conf import settings
 
+from leaderboard.kit.client_address import client_address
 from leaderboard.kit.request_names import CURRENT
 from leaderboard.operations.metrics import REQUESTS, SECONDS
 
@@ -47,15 +48,6 @@ def request_id(environ: WSGIEnvironment) -> str:
     return given if _NAME.fullmatch(given) else uuid.uuid4().hex
 
 
-def address_of(environ: WSGIEnvironment) -> str:
-    """Return who asks: of X-Forwarded-For only what NUM_PROXIES declared proxies wrote."""
-    told = environ.get("HTTP_X_FORWARDED_FOR", "").split(",")
-    number = settings.NUM_PROXIES
-    if number and len(told) >= number:
-        return str(told[-number]).strip()
-    return str(environ.get("REMOTE_ADDR", ""))
-
-
 def _note(environ: WSGIEnvironment, name: str, told: list[str], took_s: float) -> None:
     REQUESTS.labels(told[0]).inc()
     SECONDS.observe(took_s)
@@ -64,7 +56,7 @@ def _note(environ: WSGIEnvironment, name: str, told: list[str], took_s: float) -
     said = {
         "at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         "request_id": name,
-        "from": address_of(environ),
+        "from": client_address(environ),
         "method": environ["REQUEST_METHOD"],
         "path": environ["PATH_INFO"],
         "query": environ.get("QUERY_STRING", "")[:500],

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 from uuid import UUID
 
 import pytest
 from django.contrib.auth.models import User
-from django.core.cache import cache
+from django.core.cache import caches
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.db import connection, connections
 from rest_framework.response import Response
@@ -58,10 +58,17 @@ def bells(monkeypatch: pytest.MonkeyPatch) -> Bells:
 
 
 @pytest.fixture(autouse=True)
-def _fresh_caches() -> None:
-    """Of answers, and of how often somebody asked the API."""
-    cache.clear()
+def _fresh_caches(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Of answers, and of how often somebody asked the API. The shared cache is a table, which a
+    test's transaction takes back; one without is cleared after the test."""
+    caches["process"].clear()
     CACHED.clear()
+    commits = {"live_server", "transactional_db"} & set(request.fixturenames)
+    if commits:
+        request.getfixturevalue("transactional_db")
+    yield
+    if commits:
+        caches["default"].clear()
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -105,5 +105,5 @@ def test_a_dict_gives_its_keys_but_keeps_what_is_its_own(jinja: Environment) -> 
 @override_settings(DEBUG=False)
 def test_pages_of_django_are_found_beside_ours() -> None:
     assert "django.template.backends.django" in type(get_template("admin/login.html")).__module__
-    ours = get_template("registration/login.html")
+    ours = get_template("account/login.html")
     assert "django.template.backends.jinja2" in type(ours).__module__

@@ -1,0 +1,105 @@
+"""Lists the addresses below /account. Views of allauth keep their names, by which it finds them."""
+
+from __future__ import annotations
+
+from allauth.account import views as sign_in
+from allauth.mfa.base import views as second_factor
+from allauth.mfa.recovery_codes import views as recovery_codes
+from allauth.mfa.totp import views as totp
+from allauth.socialaccount import views as providers
+from allauth.socialaccount.models import SocialApp
+from allauth.socialaccount.providers.github import views as github
+from allauth.socialaccount.providers.openid_connect import views as openid
+from allauth.usersessions import views as sessions
+from django.http import Http404, HttpRequest, HttpResponseBase
+from django.urls import path, re_path
+
+from leaderboard.account_pages import account, worker_tokens
+from leaderboard.delivery.pages import View
+
+
+def if_configured(view: View) -> View:
+    """Return a provider's view, which raises Http404 on a site that was told of no such one."""
+
+    def answer(request: HttpRequest, *args: object, **kwargs: object) -> HttpResponseBase:
+        try:
+            return view(request, *args, **kwargs)
+        except SocialApp.DoesNotExist:
+            raise Http404 from None
+
+    return answer
+
+
+urlpatterns = [
+    path("account", account.account, name="account"),
+    path("account/tokens/<int:number>/revoke", account.revoke_token, name="revoke_token"),
+    path("account/worker-tokens", worker_tokens.worker_tokens, name="worker-tokens"),
+    path(
+        "account/worker-tokens/<int:number>/revoke",
+        worker_tokens.revoke,
+        name="revoke-worker-token",
+    ),
+    path("account/login", sign_in.login, name="account_login"),
+    path("account/logout", sign_in.logout, name="account_logout"),
+    path("account/sign-up", sign_in.signup, name="account_signup"),
+    path("account/inactive", sign_in.account_inactive, name="account_inactive"),
+    path("account/reauthenticate", sign_in.reauthenticate, name="account_reauthenticate"),
+    path("account/email", sign_in.email, name="account_email"),
+    path(
+        "account/email/sent",
+        sign_in.email_verification_sent,
+        name="account_email_verification_sent",
+    ),
+    path("account/email/confirm/<str:key>", sign_in.confirm_email, name="account_confirm_email"),
+    path("account/password", sign_in.password_change, name="account_change_password"),
+    path("account/password/set", sign_in.password_set, name="account_set_password"),
+    path("account/password/reset", sign_in.password_reset, name="account_reset_password"),
+    path(
+        "account/password/reset/sent",
+        sign_in.password_reset_done,
+        name="account_reset_password_done",
+    ),
+    re_path(
+        r"^account/password/reset/(?P<uidb36>[0-9A-Za-z]+)-(?P<key>.+)$",
+        sign_in.password_reset_from_key,
+        name="account_reset_password_from_key",
+    ),
+    path(
+        "account/password/reset/done",
+        sign_in.password_reset_from_key_done,
+        name="account_reset_password_from_key_done",
+    ),
+    path("account/second-factor", second_factor.index, name="mfa_index"),
+    path("account/second-factor/code", second_factor.authenticate, name="mfa_authenticate"),
+    path("account/second-factor/confirm", second_factor.reauthenticate, name="mfa_reauthenticate"),
+    path("account/second-factor/set-up", totp.activate_totp, name="mfa_activate_totp"),
+    path("account/second-factor/remove", totp.deactivate_totp, name="mfa_deactivate_totp"),
+    path(
+        "account/second-factor/recovery-codes",
+        recovery_codes.view_recovery_codes,
+        name="mfa_view_recovery_codes",
+    ),
+    path(
+        "account/second-factor/recovery-codes/new",
+        recovery_codes.generate_recovery_codes,
+        name="mfa_generate_recovery_codes",
+    ),
+    path(
+        "account/second-factor/recovery-codes.txt",
+        recovery_codes.download_recovery_codes,
+        name="mfa_download_recovery_codes",
+    ),
+    path("account/sessions", sessions.list_usersessions, name="usersessions_list"),
+    path("account/providers", providers.connections, name="socialaccount_connections"),
+    path("account/providers/sign-up", providers.signup, name="socialaccount_signup"),
+    path(
+        "account/providers/cancelled",
+        providers.login_cancelled,
+        name="socialaccount_login_cancelled",
+    ),
+    path("account/providers/failed", providers.login_error, name="socialaccount_login_error"),
+    path("account/github/login", if_configured(github.oauth2_login), name="github_login"),
+    path("account/github/callback", if_configured(github.oauth2_callback), name="github_callback"),
+    path("account/<slug:provider_id>/login", openid.login, name="openid_connect_login"),
+    path("account/<slug:provider_id>/callback", openid.callback, name="openid_connect_callback"),
+]

@@ -1,0 +1,99 @@
+"""Serves the page on which staff make, follow and revoke the tokens of judging hosts."""
+
+from __future__ import annotations
+
+from django import forms
+from django.contrib.auth.decorators import login_required, permission_required
+from django.contrib.auth.models import AbstractBaseUser
+from django.db import transaction
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_http_methods, require_POST
+
+from leaderboard.models import ApiToken, Hardware, Scope
+from leaderboard.models.access import ApiTokenQuerySet
+from leaderboard.staff import moderation
+from leaderboard.submissions.forms import TokenForm
+
+MAY_MAKE = "leaderboard.add_apitoken"
+MOST_HOSTS = 20
+
+
+class WorkerTokenForm(TokenForm):
+    """Takes what a worker's token is for: classes of hardware, which are queues, and hosts."""
+
+    scope = None  # type: ignore[assignment]
+    queues = forms.MultipleChoiceField(
+        label="Classes of hardware",
+        help_text="The queues that it may take runs from. Choose several with Ctrl.",
+    )
+    hosts = forms.CharField(
+        required=False,
+        max_length=2000,
+        help_text="Which hosts may use it, as hostname calls them, separated by commas. Any host"
+        " of the class, if left empty.",
+    )
+    field_order = ("name", "lifetime", "hosts", "queues")
+
+    def __init__(self, *args: object, **kwargs: object) -> None:
+        super().__init__(*args, **kwargs)  # type: ignore[arg-type]
+        queues = self.fields["queues"]
+        assert isinstance(queues, forms.MultipleChoiceField)
+        queues.choices = list(Hardware.objects.values_list("slug", "slug"))
+
+    def clean_hosts(self) -> list[str]:
+        """Return the names; refuse such as no host of a worker has."""
+        names = [name.strip() for name in self.cleaned_data["hosts"].split(",") if name.strip()]
+        if len(names) > MOST_HOSTS or any(
+            len(name) > 200 or not name.isprintable() for name in names
+        ):
+            raise forms.ValidationError(f"Name at most {MOST_HOSTS} hosts, by commas.")
+        return names
+
+
+@never_cache
+@login_required
+@permission_required(MAY_MAKE, raise_exception=True)
+@require_http_methods(["GET", "POST"])
+def worker_tokens(request: HttpRequest) -> HttpResponse:
+    """Show or take the form; the text of a new token is shown this once."""
+    form = WorkerTokenForm(request.POST or None)
+    secret = None
+    if request.method == "POST" and form.is_valid():
+        assert request.user.is_authenticated
+        secret = issue(form, request.user)
+        form = WorkerTokenForm()
+    context = {"form": form, "secret": secret, "tokens": _of_workers()}
+    return render(
+        request, "account/worker_tokens.html", context, status=400 if form.errors else 200
+    )
+
+
+def issue(form: WorkerTokenForm, actor: AbstractBaseUser) -> str:
+    """Make a token as the form says, with an entry in the audit log, and return its text."""
+    data = form.cleaned_data
+    bound = {"queues": data["queues"], "hosts": data["hosts"]}
+    with transaction.atomic():
+        token, text = ApiToken.objects.issue(
+            scope=Scope.WORKER, name=data["name"], lifetime=form.lifetime_or_none, **bound
+        )
+        moderation.note(actor, "make", f"token {token.prefix}", {"name": token.name, **bound})
+    return text
+
+
+@login_required
+@permission_required(MAY_MAKE, raise_exception=True)
+@require_POST
+def revoke(request: HttpRequest, number: int) -> HttpResponse:
+    """Revoke a worker's token, with an entry in the audit log; raise Http404 for another."""
+    assert request.user.is_authenticated
+    token = _of_workers().filter(pk=number).first()
+    if token is None:
+        raise Http404
+    moderation.revoke(token, request.user)
+    return redirect("worker-tokens")
+
+
+def _of_workers() -> ApiTokenQuerySet:
+    return ApiToken.objects.filter(scope=Scope.WORKER)

@@ -1,0 +1,108 @@
+"""Reads how people sign in and how mail leaves the site. Part of settings.
+
+Names that begin with ACCOUNT_, SOCIALACCOUNT_ and MFA_ are django-allauth's.
+"""
+
+from __future__ import annotations
+
+from urllib.parse import urlsplit
+
+from django.core.exceptions import ImproperlyConfigured
+
+from leaderboard.kit import environment as env
+from leaderboard.kit.json_types import JsonDict
+
+SIGN_UP = env.flag("SIGN_UP", default=False)
+REQUIRE_SECOND_FACTOR_OF_STAFF = env.flag("REQUIRE_SECOND_FACTOR_OF_STAFF", default=False)
+
+SIGN_IN_APPS = [
+    "allauth",
+    "allauth.account",
+    "allauth.mfa",
+    "allauth.socialaccount",
+    "allauth.socialaccount.providers.github",
+    "allauth.socialaccount.providers.openid_connect",
+    "allauth.usersessions",
+]
+# Counts attempts by account, and asks for the second factor. Django's own would do neither.
+AUTHENTICATION_BACKENDS = ["allauth.account.auth_backends.AuthenticationBackend"]
+LOGIN_URL = "account_login"
+LOGIN_REDIRECT_URL = "account"
+LOGOUT_REDIRECT_URL = "board"
+AUTH_PASSWORD_VALIDATORS = [
+    {"NAME": f"django.contrib.auth.password_validation.{name}"}
+    for name in (
+        "UserAttributeSimilarityValidator",
+        "MinimumLengthValidator",
+        "CommonPasswordValidator",
+        "NumericPasswordValidator",
+    )
+]
+
+ACCOUNT_ADAPTER = "leaderboard.account_pages.sign_in.AccountAdapter"
+ACCOUNT_LOGIN_METHODS = {"username"}
+ACCOUNT_SIGNUP_FIELDS = ["username*", "email*", "password1*"]
+ACCOUNT_USERNAME_MIN_LENGTH = 2
+ACCOUNT_USERNAME_VALIDATORS = "leaderboard.account_pages.names.VALIDATORS"
+ACCOUNT_EMAIL_VERIFICATION = "mandatory"
+ACCOUNT_EMAIL_SUBJECT_PREFIX = "PKB Leaderboard: "
+ACCOUNT_CHANGE_EMAIL = True
+ACCOUNT_SESSION_REMEMBER = True
+ACCOUNT_PREVENT_ENUMERATION = True
+# Attempts that fail: by address a minute, and by account in five minutes, from wherever they come.
+ACCOUNT_RATE_LIMITS = {"login_failed": "10/m/ip,5/5m/key", "signup": "20/h/ip"}
+MFA_TOTP_ISSUER = "PKB Leaderboard"
+
+
+def _with_secret(name: str) -> str:
+    """Return the client id of a provider; raise ImproperlyConfigured where its secret lacks."""
+    client_id = env.text(f"{name}_CLIENT_ID", "")
+    if bool(client_id) != bool(env.text(f"{name}_CLIENT_SECRET", "")):
+        raise ImproperlyConfigured(f"Set both {name}_CLIENT_ID and {name}_CLIENT_SECRET, or none.")
+    return client_id
+
+
+def _origin(url: str) -> str:
+    """Return the start of a provider's address; raise ImproperlyConfigured for another text."""
+    parts = urlsplit(url)
+    if parts.scheme not in ("http", "https") or not parts.netloc:
+        raise ImproperlyConfigured("Set OPENID_PROVIDER_URL to the issuer: https://id.example.org")
+    return f"{parts.scheme}://{parts.netloc}"
+
+
+def _providers() -> tuple[dict[str, JsonDict], list[str]]:
+    """Return what allauth is told of those that are configured, and the origins they lie at."""
+    known: dict[str, JsonDict] = {}
+    origins = []
+    if client_id := _with_secret("GITHUB"):
+        github = {"client_id": client_id, "secret": env.text("GITHUB_CLIENT_SECRET")}
+        known["github"] = {"APPS": [github], "SCOPE": ["user:email"]}
+        origins.append("https://github.com")
+    if client_id := _with_secret("OPENID"):
+        url = env.text("OPENID_PROVIDER_URL").rstrip("/")
+        app = {
+            "provider_id": "openid",
+            "name": env.text("OPENID_NAME", urlsplit(url).hostname),
+            "client_id": client_id,
+            "secret": env.text("OPENID_CLIENT_SECRET"),
+            "settings": {"server_url": url},
+        }
+        known["openid_connect"] = {"APPS": [app], "OAUTH_PKCE_ENABLED": True}
+        origins.append(_origin(url))
+    return known, origins
+
+
+SOCIALACCOUNT_PROVIDERS, PROVIDER_ORIGINS = _providers()
+
+ADMINS = [(address, address) for address in env.words("ADMINS")]
+SERVER_EMAIL = DEFAULT_FROM_EMAIL = env.text("SERVER_EMAIL", "root@localhost")
+EMAIL_HOST = env.text("EMAIL_HOST", "localhost")
+EMAIL_PORT = env.number("EMAIL_PORT", 25)
+EMAIL_HOST_USER = env.text("EMAIL_HOST_USER", "")
+EMAIL_HOST_PASSWORD = env.text("EMAIL_HOST_PASSWORD", "")
+EMAIL_USE_TLS = env.flag("EMAIL_USE_TLS", default=False)
+EMAIL_TIMEOUT = 10
+
+# Without a server mail is kept in a folder, unless somebody expects faults by mail.
+IS_MAIL_KEPT = not (env.text("EMAIL_HOST", "") or ADMINS)
+EMAIL_BACKEND = f"django.core.mail.backends.{'filebased' if IS_MAIL_KEPT else 'smtp'}.EmailBackend"
