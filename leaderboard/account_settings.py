@@ -52,6 +52,8 @@ ACCOUNT_PREVENT_ENUMERATION = True
 # Attempts that fail: by address a minute, and by account in five minutes, from wherever they come.
 ACCOUNT_RATE_LIMITS = {"login_failed": "10/m/ip,5/5m/key", "signup": "20/h/ip"}
 MFA_TOTP_ISSUER = "PKB Leaderboard"
+# Clocks differ: the code before and the code after are good too.
+MFA_TOTP_TOLERANCE = 1
 
 
 def _with_secret(name: str) -> str:
@@ -70,7 +72,7 @@ def _origin(url: str) -> str:
     return f"{parts.scheme}://{parts.netloc}"
 
 
-def _providers() -> tuple[dict[str, JsonDict], list[str]]:
+def providers() -> tuple[dict[str, JsonDict], list[str]]:
     """Return what allauth is told of those that are configured, and the origins they lie at."""
     known: dict[str, JsonDict] = {}
     origins = []
@@ -92,7 +94,7 @@ def _providers() -> tuple[dict[str, JsonDict], list[str]]:
     return known, origins
 
 
-SOCIALACCOUNT_PROVIDERS, PROVIDER_ORIGINS = _providers()
+SOCIALACCOUNT_PROVIDERS, PROVIDER_ORIGINS = providers()
 
 ADMINS = [(address, address) for address in env.words("ADMINS")]
 SERVER_EMAIL = DEFAULT_FROM_EMAIL = env.text("SERVER_EMAIL", "root@localhost")

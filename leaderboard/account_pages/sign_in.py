@@ -12,6 +12,7 @@ from allauth.account.models import EmailAddress
 from allauth.account.stages import EmailVerificationStage
 from allauth.core.exceptions import ImmediateHttpResponse
 from django.conf import settings
+from django.contrib.auth.models import AbstractBaseUser
 from django.http import HttpRequest, HttpResponse
 
 from leaderboard.delivery.error_answers import error_answer
@@ -56,14 +57,20 @@ class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]
 
 
 class ConfirmedAddress(EmailVerificationStage):  # type: ignore[misc]
-    """Asks who signed up to confirm an address. An account that an operator made has none."""
+    """Asks who signed up to confirm an address; nobody is there who signs up with a taken one. An
+    account that an operator made has none to confirm."""
 
     def handle(self) -> tuple[HttpResponse | None, bool]:
         user = self.login.user
-        was_in = user.last_login is not None
-        if was_in or not EmailAddress.objects.filter(user_id=user.pk).exists():
+        if user is not None and not _has_to_confirm(user):
             return None, True
         return super().handle()  # type: ignore[no-any-return]
+
+
+def _has_to_confirm(user: AbstractBaseUser) -> bool:
+    """Return whether somebody signed up and was never in yet, which takes a confirmed address."""
+    own = EmailAddress.objects.filter(user_id=user.pk)
+    return user.last_login is None and bool(own.exists())
 
 
 def _no_mail(request: HttpRequest) -> HttpResponse:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+
 from allauth.account import views as sign_in
 from allauth.mfa.base import views as second_factor
 from allauth.mfa.recovery_codes import views as recovery_codes
@@ -12,20 +14,28 @@ from allauth.socialaccount.providers.github import views as github
 from allauth.socialaccount.providers.openid_connect import views as openid
 from allauth.usersessions import views as sessions
 from django.http import Http404, HttpRequest, HttpResponseBase
+from django.shortcuts import redirect
 from django.urls import path, re_path
+from requests import RequestException
 
 from leaderboard.account_pages import account, worker_tokens
 from leaderboard.delivery.pages import View
 
+log = logging.getLogger(__name__)
 
-def if_configured(view: View) -> View:
-    """Return a provider's view, which raises Http404 on a site that was told of no such one."""
+
+def of_provider(view: View) -> View:
+    """Return a provider's view, which raises Http404 on a site that was told of no such one, and
+    leads to words about one that does not answer."""
 
     def answer(request: HttpRequest, *args: object, **kwargs: object) -> HttpResponseBase:
         try:
             return view(request, *args, **kwargs)
         except SocialApp.DoesNotExist:
             raise Http404 from None
+        except RequestException:
+            log.exception("a site that people sign in by does not answer")
+            return redirect("socialaccount_login_error")
 
     return answer
 
@@ -98,8 +108,14 @@ urlpatterns = [
         name="socialaccount_login_cancelled",
     ),
     path("account/providers/failed", providers.login_error, name="socialaccount_login_error"),
-    path("account/github/login", if_configured(github.oauth2_login), name="github_login"),
-    path("account/github/callback", if_configured(github.oauth2_callback), name="github_callback"),
-    path("account/<slug:provider_id>/login", openid.login, name="openid_connect_login"),
-    path("account/<slug:provider_id>/callback", openid.callback, name="openid_connect_callback"),
+    path("account/github/login", of_provider(github.oauth2_login), name="github_login"),
+    path("account/github/callback", of_provider(github.oauth2_callback), name="github_callback"),
+    path(
+        "account/<slug:provider_id>/login", of_provider(openid.login), name="openid_connect_login"
+    ),
+    path(
+        "account/<slug:provider_id>/callback",
+        of_provider(openid.callback),
+        name="openid_connect_callback",
+    ),
 ]

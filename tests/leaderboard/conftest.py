@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 from uuid import UUID
 
@@ -57,20 +57,6 @@ def bells(monkeypatch: pytest.MonkeyPatch) -> Bells:
     return rung
 
 
-@pytest.fixture(autouse=True)
-def _fresh_caches(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Of answers, and of how often somebody asked the API. The shared cache is a table, which a
-    test's transaction takes back; one without is cleared after the test."""
-    caches["process"].clear()
-    CACHED.clear()
-    commits = {"live_server", "transactional_db"} & set(request.fixturenames)
-    if commits:
-        request.getfixturevalue("transactional_db")
-    yield
-    if commits:
-        caches["default"].clear()
-
-
 @pytest.fixture(scope="session", autouse=True)
 def _known_features(django_db_setup: None, django_db_blocker: Any) -> None:
     """SQLite is asked once in a process whether it knows JSON, and any database whether its schema
@@ -78,6 +64,15 @@ def _known_features(django_db_setup: None, django_db_blocker: Any) -> None:
     with django_db_blocker.unblock():
         assert connection.features.supports_json_field
         assert readiness.is_schema_current()
+
+
+@pytest.fixture(autouse=True)
+def _fresh_caches(_known_features: None, django_db_blocker: Any) -> None:
+    """Of answers, and of how often somebody asked; one of the caches is a table."""
+    CACHED.clear()
+    with django_db_blocker.unblock():
+        for cache in caches.all():
+            cache.clear()
 
 
 @pytest.fixture

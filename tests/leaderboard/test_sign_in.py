@@ -1,0 +1,135 @@
+"""Logging in: who may, how often they may fail, and where they are logged in."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+from django.core import mail
+from django.core.cache import caches
+from django.core.cache.backends.db import DatabaseCache
+from django.test import Client
+
+from tests.leaderboard.signing_in import PASSWORD, QUICK, is_in, link_in_mail, log_in, person
+
+pytestmark = pytest.mark.usefixtures("ada")
+TOO_MANY = "Too many failed login attempts"
+
+
+@pytest.fixture
+def ada(db: None, settings: Any) -> User:
+    settings.PASSWORD_HASHERS = QUICK
+    return person()
+
+
+def test_an_account_of_an_operator_needs_no_mail_to_log_in(client: Client, ada: User) -> None:
+    User.objects.filter(pk=ada.pk).update(email="ada@example.org")
+    answer = log_in(client, QUERY_STRING="next=/submit")
+    assert (answer.status_code, answer["Location"]) == (302, "/submit")
+    assert is_in(client)
+    assert client.get("/account/email").status_code == 200  # where allauth notes the address
+    client.post("/account/logout")
+    assert not is_in(client)
+    log_in(client)
+    assert is_in(client)
+    assert not mail.outbox
+
+
+def test_nobody_else_is_let_in(client: Client, ada: User) -> None:
+    for name, password in (("ada", "wrong"), ("nobody", PASSWORD), ("", "")):
+        assert "notice bad" in (answer := log_in(client, name, password)).text or not name
+        assert answer.status_code == 200
+    User.objects.filter(pk=ada.pk).update(is_active=False)
+    assert log_in(client)["Location"] == "/account/inactive"
+    assert "switched this account off" in client.get("/account/inactive").text
+    assert not is_in(client)
+    elsewhere = log_in(client, QUERY_STRING="next=https://evil.example")
+    assert "evil" not in elsewhere.get("Location", "")
+
+
+def test_an_account_is_guessed_at_five_times_from_wherever(client: Client, settings: Any) -> None:
+    settings.NUM_PROXIES = 1
+    for turn in range(5):
+        behind = {"HTTP_X_FORWARDED_FOR": f"6.6.6.6, 10.0.0.{turn}"}
+        assert TOO_MANY not in log_in(client, password="wrong", **behind).text
+    for name in ("ada", "ADA"):
+        assert TOO_MANY in log_in(client, name, HTTP_X_FORWARDED_FOR="10.0.0.9").text
+    person("bob")
+    assert log_in(client, "bob", HTTP_X_FORWARDED_FOR="10.0.0.9").status_code == 302
+
+
+def test_an_address_guesses_ten_times_at_whoever(client: Client, settings: Any) -> None:
+    settings.NUM_PROXIES = 1
+    for turn in range(10):
+        behind = {"HTTP_X_FORWARDED_FOR": f"{turn}.1.1.1, 10.0.0.1"}
+        assert TOO_MANY not in log_in(client, f"nobody{turn}", **behind).text
+    assert TOO_MANY in log_in(client, HTTP_X_FORWARDED_FOR="9.9.9.9, 10.0.0.1").text
+    assert log_in(client, HTTP_X_FORWARDED_FOR="10.0.0.2").status_code == 302
+
+
+def test_another_process_counts_the_same_attempts(client: Client, monkeypatch: Any) -> None:
+    for _ in range(5):
+        log_in(client, password="wrong")
+    known = caches.settings["default"]
+    another = DatabaseCache(known["LOCATION"], {"OPTIONS": known["OPTIONS"]})
+    monkeypatch.setattr(caches["default"].__class__, "get", another.get)
+    assert TOO_MANY in log_in(Client()).text
+
+
+def test_the_admin_asks_for_the_same_log_in(client: Client, ada: User) -> None:
+    posted = client.post("/admin/login/", {"username": "ada", "password": PASSWORD})
+    assert posted["Location"].startswith("/account/login?next=")
+    User.objects.filter(pk=ada.pk).update(is_staff=True)
+    assert client.get("/admin/", follow=True).redirect_chain[-1][0].startswith("/account/login")
+    log_in(client)
+    assert client.get("/admin/").status_code == 200
+
+
+def test_a_password_is_reset_by_mail_and_the_link_is_good_once(client: Client, ada: User) -> None:
+    User.objects.filter(pk=ada.pk).update(email="ada@example.org")
+    sent = client.post("/account/password/reset", {"email": "ada@example.org"})
+    unknown = client.post("/account/password/reset", {"email": "eve@example.org"})
+    assert sent["Location"] == unknown["Location"] == "/account/password/reset/sent"
+    assert [message.to for message in mail.outbox] == [["ada@example.org"], ["eve@example.org"]]
+    del mail.outbox[1]
+    link = link_in_mail("ada@example.org")
+    form = client.get(link)["Location"]
+    assert client.get(form).status_code == 200
+    new = {"password1": "another-kernel-8", "password2": "another-kernel-8"}
+    assert "too common" in client.post(form, dict.fromkeys(new, "password")).text
+    assert client.post(form, new)["Location"] == "/account/password/reset/done"
+    assert "no longer good" in Client().get(link).text
+    assert log_in(client).status_code == 200
+    assert log_in(client, password="another-kernel-8").status_code == 302
+
+
+def test_a_changed_password_ends_sessions_elsewhere(client: Client) -> None:
+    elsewhere = Client()
+    for one in (client, elsewhere):
+        log_in(one)
+    wrong = {"oldpassword": "x", "password1": "another-kernel-8", "password2": "another-kernel-8"}
+    assert client.post("/account/password", wrong).status_code == 200
+    assert client.post("/account/password", {**wrong, "oldpassword": PASSWORD}).status_code == 302
+    assert is_in(client)
+    assert not is_in(elsewhere)
+
+
+def test_sessions_are_listed_and_the_others_ended(client: Client) -> None:
+    elsewhere = Client(headers={"user-agent": "Elsewhere/1\u202e"}, REMOTE_ADDR="10.1.2.3")
+    for one in (client, elsewhere):
+        log_in(one)
+    page = client.get("/account/sessions").text
+    assert page.count("<tr>") == 3
+    for part in ("Elsewhere/1", "10.1.2.3", "this one", "End the others"):
+        assert part in page
+    client.post("/account/sessions")
+    assert is_in(client)
+    assert not is_in(elsewhere)
+    assert client.get("/account/sessions").text.count("<tr>") == 2
+
+
+def test_an_address_that_is_none_lets_log_in(client: Client, settings: Any) -> None:
+    settings.NUM_PROXIES = 1
+    assert log_in(client, HTTP_X_FORWARDED_FOR="not an address").status_code == 302
+    assert "0.0.0.0" in client.get("/account/sessions").text
