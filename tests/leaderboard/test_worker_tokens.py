@@ -14,7 +14,7 @@ from rest_framework.test import APIClient
 
 from leaderboard.models import ApiToken, AuditEntry, Problem, Scope
 from tests.leaderboard.conftest import Api
-from tests.leaderboard.running import HELLO
+from tests.leaderboard.test_worker_api import HELLO
 
 PAGE = "/account/worker-tokens"
 FORM = {"name": "rack 4", "lifetime": "90", "queues": ["cpu"], "hosts": "gpu-1, gpu-2"}
