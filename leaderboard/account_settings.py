@@ -50,7 +50,11 @@ ACCOUNT_CHANGE_EMAIL = True
 ACCOUNT_SESSION_REMEMBER = True
 ACCOUNT_PREVENT_ENUMERATION = True
 # Attempts that fail: by address a minute, and by account in five minutes, from wherever they come.
-ACCOUNT_RATE_LIMITS = {"login_failed": "10/m/ip,5/5m/key", "signup": "20/h/ip"}
+ACCOUNT_RATE_LIMITS = {
+    "login_failed": "10/m/ip,5/5m/key",
+    "signup": "20/h/ip",
+    "reset_password": "20/h/ip,5/h/key",
+}
 MFA_TOTP_ISSUER = "PKB Leaderboard"
 # Clocks differ: the code before and the code after are good too.
 MFA_TOTP_TOLERANCE = 1

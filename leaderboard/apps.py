@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from django.apps import AppConfig
+from django.apps import AppConfig, apps
 from django.db.models.signals import post_migrate
 
 
@@ -14,8 +14,19 @@ class LeaderboardConfig(AppConfig):
         """Register the admin, which Django would look for at the top only, and the rebuild."""
         from leaderboard.staff import admin  # noqa: F401
 
+        _keep_sign_in_to_itself()
         post_migrate.connect(_rebuild_if_outdated, sender=self)
         post_migrate.connect(_find_languages, sender=self)
+
+
+def _keep_sign_in_to_itself() -> None:
+    """Take the tables of sign-in out of the admin: secrets of second factors stand in one."""
+    from django.contrib.admin import site  # needs the apps
+
+    for label in ("account", "mfa", "socialaccount", "usersessions"):
+        for model in apps.get_app_config(label).get_models():
+            if site.is_registered(model):
+                site.unregister(model)
 
 
 def _rebuild_if_outdated(**_: Any) -> None:

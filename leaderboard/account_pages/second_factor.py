@@ -15,6 +15,7 @@ from django.utils.functional import SimpleLazyObject
 OPEN = (
     *("account_login", "account_logout", "account_reauthenticate"),
     *("account_change_password", "account_set_password"),
+    *("account_email", "account_confirm_email"),
     *("mfa_index", "mfa_activate_totp", "mfa_reauthenticate"),
 )
 

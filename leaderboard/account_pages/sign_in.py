@@ -21,10 +21,20 @@ from leaderboard.kit.request_error import RequestError
 
 log = logging.getLogger(__name__)
 NO_ADDRESS = "0.0.0.0"
+SHOWN = tuple(
+    f"account/messages/{name}.txt"
+    for name in ("logged_in", "logged_out", "email_confirmation_sent")
+)
 
 
 class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]
     """Overrides hooks that allauth documents for that."""
+
+    error_messages = DefaultAccountAdapter.error_messages | {
+        "username_password_mismatch": "That name and password do not fit together.",
+        "too_many_login_attempts": "Too many attempts failed for this account or from your address:"
+        " wait five minutes.",
+    }
 
     def is_open_for_signup(self, request: HttpRequest) -> bool:
         return bool(settings.SIGN_UP)
@@ -46,6 +56,13 @@ class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]
         theirs = f"{EmailVerificationStage.__module__}.{EmailVerificationStage.__qualname__}"
         ours = f"{ConfirmedAddress.__module__}.{ConfirmedAddress.__qualname__}"
         return [ours if stage == theirs else stage for stage in super().get_login_stages()]
+
+    def add_message(
+        self, request: HttpRequest, level: int, template: str = "", *args: Any, **more: Any
+    ) -> None:
+        """Leave something to say to the next page, unless that shows it anyway."""
+        if template not in SHOWN:
+            super().add_message(request, level, template, *args, **more)
 
     def send_mail(self, template_prefix: str, email: str, context: dict[str, Any]) -> None:
         """Send a mail; answer the request with 503 in words where the server takes none."""

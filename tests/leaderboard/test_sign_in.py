@@ -14,7 +14,7 @@ from django.test import Client
 from tests.leaderboard.signing_in import PASSWORD, QUICK, is_in, link_in_mail, log_in, person
 
 pytestmark = pytest.mark.usefixtures("ada")
-TOO_MANY = "Too many failed login attempts"
+TOO_MANY = "Too many attempts failed"
 
 
 @pytest.fixture
@@ -83,6 +83,8 @@ def test_the_admin_asks_for_the_same_log_in(client: Client, ada: User) -> None:
     assert client.get("/admin/", follow=True).redirect_chain[-1][0].startswith("/account/login")
     log_in(client)
     assert client.get("/admin/").status_code == 200
+    for table in ("mfa/authenticator", "account/emailaddress", "usersessions/usersession"):
+        assert client.get(f"/admin/{table}/").status_code == 404
 
 
 def test_a_password_is_reset_by_mail_and_the_link_is_good_once(client: Client, ada: User) -> None:

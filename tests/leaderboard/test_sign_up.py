@@ -45,7 +45,7 @@ def test_an_account_is_of_use_when_its_address_is_confirmed(is_open: None, clien
     assert not EmailAddress.objects.get().verified  # a reader of mail may open links
     client.post(link)
     log_in(client, "grace")
-    assert is_in(client)
+    assert "You have confirmed grace@example.org" in client.get("/account").text
     assert "grace@example.org" not in client.get("/account").text
     assert "no longer good" in client.get("/account/email/confirm/other").text
 
