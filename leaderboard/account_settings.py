@@ -60,12 +60,12 @@ MFA_TOTP_ISSUER = "PKB Leaderboard"
 MFA_TOTP_TOLERANCE = 1
 
 
-def _with_secret(name: str) -> str:
-    """Return the client id of a provider; raise ImproperlyConfigured where its secret lacks."""
-    client_id = env.text(f"{name}_CLIENT_ID", "")
-    if bool(client_id) != bool(env.text(f"{name}_CLIENT_SECRET", "")):
-        raise ImproperlyConfigured(f"Set both {name}_CLIENT_ID and {name}_CLIENT_SECRET, or none.")
-    return client_id
+def _app(provider: str, client_id: str, secret: str) -> dict[str, str]:
+    """Return what a provider knows this site by, nothing where that is not configured; raise
+    ImproperlyConfigured for half of it."""
+    if bool(client_id) != bool(secret):
+        raise ImproperlyConfigured(f"Set {provider}_CLIENT_ID and {provider}_CLIENT_SECRET.")
+    return {"client_id": client_id, "secret": secret} if client_id else {}
 
 
 def _origin(url: str) -> str:
@@ -80,20 +80,18 @@ def providers() -> tuple[dict[str, JsonDict], list[str]]:
     """Return what allauth is told of those that are configured, and the origins they lie at."""
     known: dict[str, JsonDict] = {}
     origins = []
-    if client_id := _with_secret("GITHUB"):
-        github = {"client_id": client_id, "secret": env.text("GITHUB_CLIENT_SECRET")}
+    if github := _app(
+        "GITHUB", env.text("GITHUB_CLIENT_ID", ""), env.text("GITHUB_CLIENT_SECRET", "")
+    ):
         known["github"] = {"APPS": [github], "SCOPE": ["user:email"]}
         origins.append("https://github.com")
-    if client_id := _with_secret("OPENID"):
+    if app := _app(
+        "OPENID", env.text("OPENID_CLIENT_ID", ""), env.text("OPENID_CLIENT_SECRET", "")
+    ):
         url = env.text("OPENID_PROVIDER_URL").rstrip("/")
-        app = {
-            "provider_id": "openid",
-            "name": env.text("OPENID_NAME", urlsplit(url).hostname),
-            "client_id": client_id,
-            "secret": env.text("OPENID_CLIENT_SECRET"),
-            "settings": {"server_url": url},
-        }
-        known["openid_connect"] = {"APPS": [app], "OAUTH_PKCE_ENABLED": True}
+        name = env.text("OPENID_NAME", "") or urlsplit(url).hostname
+        more = {"provider_id": "openid", "name": name, "settings": {"server_url": url}}
+        known["openid_connect"] = {"APPS": [app | more], "OAUTH_PKCE_ENABLED": True}
         origins.append(_origin(url))
     return known, origins
 

@@ -15,13 +15,23 @@ from allauth.socialaccount.providers.openid_connect import views as openid
 from allauth.usersessions import views as sessions
 from django.http import Http404, HttpRequest, HttpResponseBase
 from django.shortcuts import redirect
-from django.urls import path, re_path
+from django.urls import path, register_converter
+from django.urls.converters import StringConverter
 from requests import RequestException
 
 from leaderboard.account_pages import account, worker_tokens
 from leaderboard.delivery.pages import View
 
 log = logging.getLogger(__name__)
+
+
+class Base36(StringConverter):
+    """Reads the number of an account in a link; the key behind it has hyphens too."""
+
+    regex = "[0-9A-Za-z]+"
+
+
+register_converter(Base36, "base36")
 
 
 def of_provider(view: View) -> View:
@@ -69,8 +79,8 @@ urlpatterns = [
         sign_in.password_reset_done,
         name="account_reset_password_done",
     ),
-    re_path(
-        r"^account/password/reset/(?P<uidb36>[0-9A-Za-z]+)-(?P<key>.+)$",
+    path(
+        "account/password/reset/<base36:uidb36>-<str:key>",
         sign_in.password_reset_from_key,
         name="account_reset_password_from_key",
     ),
