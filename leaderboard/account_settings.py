@@ -1,4 +1,4 @@
-"""Reads how people sign in and how mail leaves the site. Part of settings.
+"""Reads how people log in and how mail leaves the site. Part of settings.
 
 Names that begin with ACCOUNT_, SOCIALACCOUNT_ and MFA_ are django-allauth's.
 """
@@ -15,7 +15,7 @@ from leaderboard.kit.json_types import JsonDict
 SIGN_UP = env.flag("SIGN_UP", default=False)
 REQUIRE_SECOND_FACTOR_OF_STAFF = env.flag("REQUIRE_SECOND_FACTOR_OF_STAFF", default=False)
 
-SIGN_IN_APPS = [
+LOGIN_APPS = [
     "allauth",
     "allauth.account",
     "allauth.mfa",
@@ -39,7 +39,7 @@ AUTH_PASSWORD_VALIDATORS = [
     )
 ]
 
-ACCOUNT_ADAPTER = "leaderboard.account_pages.sign_in.AccountAdapter"
+ACCOUNT_ADAPTER = "leaderboard.account_pages.adapter.AccountAdapter"
 ACCOUNT_LOGIN_METHODS = {"username"}
 ACCOUNT_SIGNUP_FIELDS = ["username*", "email*", "password1*"]
 ACCOUNT_USERNAME_MIN_LENGTH = 2

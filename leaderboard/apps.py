@@ -14,13 +14,13 @@ class LeaderboardConfig(AppConfig):
         """Register the admin, which Django would look for at the top only, and the rebuild."""
         from leaderboard.staff import admin  # noqa: F401
 
-        _keep_sign_in_to_itself()
+        _hide_tables_of_login()
         post_migrate.connect(_rebuild_if_outdated, sender=self)
         post_migrate.connect(_find_languages, sender=self)
 
 
-def _keep_sign_in_to_itself() -> None:
-    """Take the tables of sign-in out of the admin: secrets of second factors stand in one."""
+def _hide_tables_of_login() -> None:
+    """Take the tables of allauth out of the admin: secrets of second factors stand in one."""
     from django.contrib.admin import site  # needs the apps
 
     for label in ("account", "mfa", "socialaccount", "usersessions"):

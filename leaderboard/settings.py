@@ -8,7 +8,7 @@ from csp.constants import NONE, SELF
 
 from evaluator import __version__
 from leaderboard.account_settings import *  # noqa: F403
-from leaderboard.account_settings import ADMINS, IS_MAIL_KEPT, PROVIDER_ORIGINS, SIGN_IN_APPS
+from leaderboard.account_settings import ADMINS, IS_MAIL_KEPT, LOGIN_APPS, PROVIDER_ORIGINS
 from leaderboard.kit import environment as env
 from leaderboard.kit.secret_key_file import secret_key_path
 
@@ -38,7 +38,7 @@ INSTALLED_APPS = [
     "django.contrib.sitemaps",
     "rest_framework",
     "drf_spectacular",
-    *SIGN_IN_APPS,
+    *LOGIN_APPS,
     "leaderboard",
 ]
 MIDDLEWARE = [
@@ -106,7 +106,7 @@ STORAGES = {
     },
 }
 CACHES = {
-    # Counts what all processes of the site count together: attempts to sign in, submissions.
+    # Counts what all processes of the site count together: attempts to log in, submissions.
     "default": {
         "BACKEND": "django.core.cache.backends.db.DatabaseCache",
         "LOCATION": "leaderboard_shared_cache",
@@ -135,7 +135,7 @@ CONTENT_SECURITY_POLICY = {
         "img-src": [SELF, "data:", "blob:"],
         "object-src": [NONE],
         "base-uri": [NONE],
-        # Browsers hold a form to it that leads on to where people sign in, too.
+        # Browsers hold a form to it that leads on to where people log in, too.
         "form-action": [SELF, *PROVIDER_ORIGINS],
         "frame-ancestors": [NONE],
     }

@@ -32,7 +32,7 @@ def twins(route: str, view: View, name: str, *, stem: str = "") -> list[URLPatte
     return made
 
 
-# What the admin lets in has signed in as everybody does: counted, and with the second factor.
+# Whoever the admin lets in has logged in as everybody does: counted, and with the second factor.
 admin.site.login = secure_admin_login(admin.site.login)  # type: ignore[method-assign]
 
 urlpatterns = [

@@ -1,4 +1,4 @@
-"""Gives templates of sign-in what they show beside what allauth's views pass. Used by jinja."""
+"""Gives templates of accounts what they show beside what allauth's views pass. Used by jinja."""
 
 from __future__ import annotations
 

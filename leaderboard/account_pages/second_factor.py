@@ -11,7 +11,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.utils.functional import SimpleLazyObject
 
-# Where nobody can do more than sign in, sign out, and set it up.
+# Where nobody can do more than log in, log out, and set it up.
 OPEN = (
     *("account_login", "account_logout", "account_reauthenticate"),
     *("account_change_password", "account_set_password"),

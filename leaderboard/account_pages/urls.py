@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 
-from allauth.account import views as sign_in
+from allauth.account import views as login
 from allauth.mfa.base import views as second_factor
 from allauth.mfa.recovery_codes import views as recovery_codes
 from allauth.mfa.totp import views as totp
@@ -44,7 +44,7 @@ def of_provider(view: View) -> View:
         except SocialApp.DoesNotExist:
             raise Http404 from None
         except RequestException:
-            log.exception("a site that people sign in by does not answer")
+            log.exception("a site that people log in by does not answer")
             return redirect("socialaccount_login_error")
 
     return answer
@@ -59,34 +59,34 @@ urlpatterns = [
         worker_tokens.revoke,
         name="revoke-worker-token",
     ),
-    path("account/login", sign_in.login, name="account_login"),
-    path("account/logout", sign_in.logout, name="account_logout"),
-    path("account/sign-up", sign_in.signup, name="account_signup"),
-    path("account/inactive", sign_in.account_inactive, name="account_inactive"),
-    path("account/reauthenticate", sign_in.reauthenticate, name="account_reauthenticate"),
-    path("account/email", sign_in.email, name="account_email"),
+    path("account/login", login.login, name="account_login"),
+    path("account/logout", login.logout, name="account_logout"),
+    path("account/sign-up", login.signup, name="account_signup"),
+    path("account/inactive", login.account_inactive, name="account_inactive"),
+    path("account/reauthenticate", login.reauthenticate, name="account_reauthenticate"),
+    path("account/email", login.email, name="account_email"),
     path(
         "account/email/sent",
-        sign_in.email_verification_sent,
+        login.email_verification_sent,
         name="account_email_verification_sent",
     ),
-    path("account/email/confirm/<str:key>", sign_in.confirm_email, name="account_confirm_email"),
-    path("account/password", sign_in.password_change, name="account_change_password"),
-    path("account/password/set", sign_in.password_set, name="account_set_password"),
-    path("account/password/reset", sign_in.password_reset, name="account_reset_password"),
+    path("account/email/confirm/<str:key>", login.confirm_email, name="account_confirm_email"),
+    path("account/password", login.password_change, name="account_change_password"),
+    path("account/password/set", login.password_set, name="account_set_password"),
+    path("account/password/reset", login.password_reset, name="account_reset_password"),
     path(
         "account/password/reset/sent",
-        sign_in.password_reset_done,
+        login.password_reset_done,
         name="account_reset_password_done",
     ),
     path(
         "account/password/reset/<base36:uidb36>-<str:key>",
-        sign_in.password_reset_from_key,
+        login.password_reset_from_key,
         name="account_reset_password_from_key",
     ),
     path(
         "account/password/reset/done",
-        sign_in.password_reset_from_key_done,
+        login.password_reset_from_key_done,
         name="account_reset_password_from_key_done",
     ),
     path("account/second-factor", second_factor.index, name="mfa_index"),

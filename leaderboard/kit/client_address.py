@@ -1,4 +1,4 @@
-"""Tells who asks. Used by the access log, the throttles and the sign-in."""
+"""Tells who asks. Used by the access log, the throttles and logins."""
 
 from __future__ import annotations
 

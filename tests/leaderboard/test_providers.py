@@ -15,7 +15,7 @@ from django.core.exceptions import ImproperlyConfigured
 from django.test import Client
 
 from leaderboard import account_settings
-from tests.leaderboard.signing_in import QUICK, is_in, log_in, person
+from tests.leaderboard.people import QUICK, is_in, log_in, person
 
 ISSUER = "https://id.example.org"
 APP = {

@@ -15,7 +15,7 @@ from django.core.management import call_command
 from django.test import Client
 
 from leaderboard.models import AuditEntry, Run
-from tests.leaderboard.signing_in import PASSWORD, QUICK, is_in, log_in, person
+from tests.leaderboard.people import PASSWORD, QUICK, is_in, log_in, person
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from django.core.mail.backends.locmem import EmailBackend
 from django.test import Client
 
 from leaderboard.account_pages import names
-from tests.leaderboard.signing_in import PASSWORD, QUICK, is_in, link_in_mail, log_in, person
+from tests.leaderboard.people import PASSWORD, QUICK, is_in, link_in_mail, log_in, person
 
 FORM = {"username": "grace", "email": "grace@example.org", "password1": PASSWORD}
 

@@ -1,4 +1,4 @@
-"""Tells django-allauth what this site wants of signing up and signing in."""
+"""Tells django-allauth what this site wants of signing up and logging in."""
 
 from __future__ import annotations
 
@@ -92,5 +92,5 @@ def _has_to_confirm(user: AbstractBaseUser) -> bool:
 
 def _no_mail(request: HttpRequest) -> HttpResponse:
     message = "The site's mail server takes no mail now."
-    fix = "Try again in some minutes. A new account is there: sign in, and the mail is sent again."
+    fix = "Try again in some minutes. A new account is there: log in, and the mail is sent again."
     return error_answer(request, RequestError("no_mail", message, fix, status=503))

@@ -11,7 +11,7 @@ from django.core.cache import caches
 from django.core.cache.backends.db import DatabaseCache
 from django.test import Client
 
-from tests.leaderboard.signing_in import PASSWORD, QUICK, is_in, link_in_mail, log_in, person
+from tests.leaderboard.people import PASSWORD, QUICK, is_in, link_in_mail, log_in, person
 
 pytestmark = pytest.mark.usefixtures("ada")
 TOO_MANY = "Too many attempts failed"
@@ -103,6 +103,14 @@ def test_a_password_is_reset_by_mail_and_the_link_is_good_once(client: Client, a
     assert "no longer good" in Client().get(link).text
     assert log_in(client).status_code == 200
     assert log_in(client, password="another-kernel-8").status_code == 302
+
+
+def test_who_asks_for_mail_again_and_again_is_asked_to_wait(client: Client) -> None:
+    form = {"email": "eve@example.org"}
+    said = [client.post("/account/password/reset", form).status_code for _ in range(6)]
+    assert said == [302] * 5 + [429]
+    assert len(mail.outbox) == 5
+    assert "asked too often" in client.post("/account/password/reset", form).text
 
 
 def test_a_changed_password_ends_sessions_elsewhere(client: Client) -> None:
