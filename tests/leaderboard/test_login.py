@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -103,6 +104,18 @@ def test_a_password_is_reset_by_mail_and_the_link_is_good_once(client: Client, a
     assert "no longer good" in Client().get(link).text
     assert log_in(client).status_code == 200
     assert log_in(client, password="another-kernel-8").status_code == 302
+
+
+def test_mail_that_is_kept_is_a_file(
+    client: Client, ada: User, settings: Any, tmp_path: Path
+) -> None:
+    User.objects.filter(pk=ada.pk).update(email="ada@example.org")
+    settings.EMAIL_BACKEND = "django.core.mail.backends.filebased.EmailBackend"
+    settings.EMAIL_FILE_PATH = tmp_path
+    answer = client.post("/account/password/reset", {"email": "ada@example.org"}, follow=True)
+    assert "as a file in the folder <code>mail</code>" in answer.text
+    (kept,) = tmp_path.iterdir()
+    assert "http://testserver/account/password/reset/" in kept.read_text()
 
 
 def test_who_asks_for_mail_again_and_again_is_asked_to_wait(client: Client) -> None:

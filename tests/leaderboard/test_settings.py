@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import runpy
 import subprocess
 import sys
 from pathlib import Path
@@ -13,6 +14,7 @@ from django.core.exceptions import ImproperlyConfigured
 from django.db import connection
 from django.test import Client
 
+from leaderboard import account_settings
 from leaderboard.kit import environment as env
 from leaderboard.kit.secret_key_file import secret_key_path
 from leaderboard.models import LanguageModel
@@ -73,6 +75,20 @@ def test_settings_that_cannot_be_read_are_named(monkeypatch: pytest.MonkeyPatch)
         env.number("SOME", 1)
     with pytest.raises(ImproperlyConfigured, match="Set OTHER"):
         env.text("OTHER")
+
+
+@pytest.mark.parametrize(
+    ("given", "backend"),
+    [({}, "filebased"), ({"EMAIL_HOST": "mx"}, "smtp"), ({"ADMINS": "a@example.org"}, "smtp")],
+)
+def test_mail_is_kept_where_no_server_is_named_and_nobody_waits_for_faults(
+    monkeypatch: pytest.MonkeyPatch, given: dict[str, str], backend: str
+) -> None:
+    for name in ("EMAIL_HOST", "ADMINS"):
+        monkeypatch.setenv(name, given.get(name, ""))
+    read = runpy.run_path(account_settings.__file__)
+    assert read["EMAIL_BACKEND"] == f"django.core.mail.backends.{backend}.EmailBackend"
+    assert read["EMAIL_HOST"] == given.get("EMAIL_HOST", "localhost")
 
 
 def test_a_development_key_is_made_once_and_is_private(tmp_path: Path) -> None:
