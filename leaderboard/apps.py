@@ -15,6 +15,7 @@ class LeaderboardConfig(AppConfig):
         from leaderboard.staff import admin  # noqa: F401
 
         _hide_tables_of_login()
+        _end_sessions_without_second_factor()
         post_migrate.connect(_rebuild_if_outdated, sender=self)
         post_migrate.connect(_find_languages, sender=self)
 
@@ -27,6 +28,14 @@ def _hide_tables_of_login() -> None:
         for model in apps.get_app_config(label).get_models():
             if site.is_registered(model):
                 site.unregister(model)
+
+
+def _end_sessions_without_second_factor() -> None:
+    from allauth.mfa.signals import authenticator_added  # needs the apps
+
+    from leaderboard.account_pages.second_factor import end_other_sessions
+
+    authenticator_added.connect(end_other_sessions)
 
 
 def _rebuild_if_outdated(**_: Any) -> None:

@@ -1,12 +1,16 @@
-"""Keeps staff who have no second factor from everything but setting one up, where that is asked."""
+"""Keeps staff who have no second factor from all but setting one up, where that is asked, and ends
+sessions that began without it."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
+from allauth.mfa.models import Authenticator
 from allauth.mfa.utils import is_mfa_enabled
+from allauth.usersessions.models import UserSession
 from django.conf import settings
 from django.contrib import messages
+from django.contrib.auth.models import AbstractBaseUser
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.utils.functional import SimpleLazyObject
@@ -45,6 +49,16 @@ class InsistOnSecondFactor:
             return None
         messages.warning(request, "Staff need a second factor on this site: set it up first.")
         return redirect("mfa_activate_totp")
+
+
+def end_other_sessions(
+    request: HttpRequest, user: AbstractBaseUser, authenticator: Authenticator, **_: object
+) -> None:
+    """End the sessions that the password alone had begun, when a second factor is set up."""
+    if authenticator.type == Authenticator.Type.TOTP:
+        own = UserSession.objects.filter(user_id=user.pk)
+        for session in own.exclude(session_key=request.session.session_key):
+            session.end()
 
 
 def _checked(request: HttpRequest, user: object) -> object:

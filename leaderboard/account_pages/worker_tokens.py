@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from django import forms
 from django.contrib.auth.decorators import login_required, permission_required
 from django.contrib.auth.models import AbstractBaseUser
@@ -11,45 +13,57 @@ from django.shortcuts import redirect, render
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_POST
 
-from leaderboard.models import ApiToken, Hardware, Scope
+from leaderboard.kit.request_error import RequestError
+from leaderboard.models import ApiToken, Scope
 from leaderboard.models.access import ApiTokenQuerySet
+from leaderboard.runs.hosts import class_named
 from leaderboard.staff import moderation
 from leaderboard.submissions.forms import TokenForm
 
 MAY_MAKE = "leaderboard.add_apitoken"
 MOST_HOSTS = 20
+_HOST = re.compile(r"[A-Za-z0-9._-]{1,200}", re.ASCII)
 
 
 class WorkerTokenForm(TokenForm):
     """Takes what a worker's token is for: classes of hardware, which are queues, and hosts."""
 
     scope = None  # type: ignore[assignment]
-    queues = forms.MultipleChoiceField(
+    queues = forms.CharField(
+        max_length=400,
         label="Classes of hardware",
-        help_text="The queues that it may take runs from. Choose several with Ctrl.",
+        help_text="The queues that it may take runs from, as in “h200x4” or “cpu”, by commas.",
     )
     hosts = forms.CharField(
         required=False,
         max_length=2000,
-        help_text="Which hosts may use it, as hostname calls them, separated by commas. Any host"
-        " of the class, if left empty.",
+        help_text="Which hosts may use it, as hostname calls them, by commas. Any host of the class"
+        " if left empty.",
     )
-    field_order = ("name", "lifetime", "hosts", "queues")
+    field_order = ("name", "queues", "hosts", "lifetime")
 
-    def __init__(self, *args: object, **kwargs: object) -> None:
-        super().__init__(*args, **kwargs)  # type: ignore[arg-type]
-        queues = self.fields["queues"]
-        assert isinstance(queues, forms.MultipleChoiceField)
-        queues.choices = list(Hardware.objects.values_list("slug", "slug"))
+    def clean_queues(self) -> list[str]:
+        """Return the queues; refuse what no class of hardware is called."""
+        queues = _by_commas(self.cleaned_data["queues"])
+        if not queues:  # a token without any would be good for all
+            raise forms.ValidationError("Name one class at least.")
+        try:
+            for queue in queues:
+                class_named(queue)
+        except RequestError as error:
+            raise forms.ValidationError(f"{error.message} {error.fix}") from None
+        return queues
 
     def clean_hosts(self) -> list[str]:
         """Return the names; refuse such as no host of a worker has."""
-        names = [name.strip() for name in self.cleaned_data["hosts"].split(",") if name.strip()]
-        if len(names) > MOST_HOSTS or any(
-            len(name) > 200 or not name.isprintable() for name in names
-        ):
+        names = _by_commas(self.cleaned_data["hosts"])
+        if len(names) > MOST_HOSTS or not all(map(_HOST.fullmatch, names)):
             raise forms.ValidationError(f"Name at most {MOST_HOSTS} hosts, by commas.")
         return names
+
+
+def _by_commas(text: str) -> list[str]:
+    return [word.strip() for word in text.split(",") if word.strip()]
 
 
 @never_cache

@@ -82,7 +82,7 @@ class _Throttle(SimpleRateThrottle):
 
 
 class ReadThrottle(_Throttle):
-    """Counts in each process by itself: to count together costs a read more than all the rest."""
+    """Counts in each process by itself: counted together, reads are slower (docs/settings.md)."""
 
     scope = "read"
     cache = caches["process"]

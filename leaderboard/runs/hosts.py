@@ -72,9 +72,9 @@ def _refused(message: str, fix: str) -> RequestError:
     return RequestError("may_not_serve", message, fix, status=403)
 
 
-def register(queue: str, title: str) -> Hardware:
-    """Return the class of hardware that listens to a queue, made if it is new. Raises RequestError
-    for a queue with a wrong name."""
+def class_named(queue: str) -> tuple[str, int]:
+    """Return the device and the most ranks of the class of hardware that a queue is called after.
+    Raises RequestError for a queue with a wrong name."""
     match = _QUEUE.fullmatch(queue)
     count = int(match["count"] or CPU_WORLD_SIZE) if match else 0
     if match is None or not 1 <= count <= 64 or len(queue) > 32:
@@ -83,7 +83,13 @@ def register(queue: str, title: str) -> Hardware:
             f"{queue[:64]!r} does not name a class of hardware.",
             "Call a queue cpu, or <device>x<count> with a count from 1 to 64: h200x4.",
         )
-    device = "cpu" if match["cpu"] else "cuda"
+    return "cpu" if match["cpu"] else "cuda", count
+
+
+def register(queue: str, title: str) -> Hardware:
+    """Return the class of hardware that listens to a queue, made if it is new. Raises RequestError
+    for a queue with a wrong name."""
+    device, count = class_named(queue)
     hardware, is_new = Hardware.objects.get_or_create(
         slug=queue, defaults={"title": title, "device": device, "max_world_size": count}
     )

@@ -13,6 +13,7 @@ from django.core.mail.backends.locmem import EmailBackend
 from django.test import Client
 
 from leaderboard.account_pages import names
+from leaderboard.models import Run
 from tests.leaderboard.people import PASSWORD, QUICK, is_in, link_in_mail, log_in, person
 
 FORM = {"username": "grace", "email": "grace@example.org", "password1": PASSWORD}
@@ -48,6 +49,17 @@ def test_an_account_is_of_use_when_its_address_is_confirmed(is_open: None, clien
     assert "You have confirmed grace@example.org" in client.get("/account").text
     assert "grace@example.org" not in client.get("/account").text
     assert "no longer good" in client.get("/account/email/confirm/other").text
+
+
+def test_no_page_and_no_answer_of_the_api_shows_an_address(run: Run, client: Client) -> None:
+    submission = run.kernel.submission
+    User.objects.filter(pk=submission.owner_id).update(email="owner@example.org")
+    pages = ("/", f"/runs/{run.id}", f"/submissions/{submission.pk}", "/feed.atom")
+    data = (f"/runs/{run.id}.json", "/api/v1/runs", f"/api/v1/submissions/{submission.pk}")
+    for address in (*pages, *data):
+        answer = client.get(address)
+        assert answer.status_code == 200
+        assert "owner@example.org" not in answer.text
 
 
 def test_a_taken_address_looks_as_a_new_one_does(is_open: None, client: Client) -> None:
