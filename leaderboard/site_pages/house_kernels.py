@@ -19,7 +19,10 @@ from leaderboard.delivery.pages import Crumb, Page, public_page
 from leaderboard.kit.links import url
 
 TEXT = Path(settings.BASE_DIR) / "docs" / "house-kernels.md"
-TABLE = '<div class="scroll full" tabindex="0" role="region" aria-label="A table, scrolls sideways"><table>'
+TABLE = (
+    '<div class="scroll full" tabindex="0" role="region" aria-label="A table, scrolls sideways">'
+    "<table>"
+)
 
 
 class Rendered(NamedTuple):
