@@ -4,7 +4,7 @@ from allauth.account.decorators import secure_admin_login
 from django.contrib import admin
 from django.urls import URLPattern, include, path
 
-from leaderboard.account_pages import edit, rejudge, submit
+from leaderboard.account_pages import edit, own, rejudge, submit
 from leaderboard.account_pages import urls as account_urls
 from leaderboard.board_pages import board, categories, category, matrix, mechanisms, profiles
 from leaderboard.compare_pages import compare
@@ -50,6 +50,8 @@ urlpatterns = [
     path("runs/<uuid:run_id>/bundle.zip", bundles.of_run, name="run-bundle"),
     *twins("submissions/<int:number>", submission.submission, "submission"),
     path("submissions/<int:number>/edit", edit.edit, name="edit-submission"),
+    path("submissions/<int:number>/withdraw", own.withdraw, name="withdraw-submission"),
+    path("submissions/<int:number>/rerun", own.rerun, name="rerun-submission"),
     *twins(
         "submissions/<int:number>/<int:problem>/attempt-<int:attempt>",
         attempt.attempt,

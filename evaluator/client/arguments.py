@@ -63,6 +63,9 @@ def _add_submit(one: ArgumentParser) -> None:
     one.add_argument("--profile", choices=("hardened", "upstream"))
     one.add_argument("--visibility", choices=("public", "unlisted", "private"))
     one.add_argument(
+        "--public-from", metavar="DATE", help="hidden until then, as 2026-12-24T00:00Z"
+    )
+    one.add_argument(
         "--practice",
         action="store_const",
         const=True,
@@ -80,6 +83,9 @@ def _add_runs(one: ArgumentParser) -> None:
     one.add_argument("--status", choices=("queued", "running", "done", "failed", "cancelled"))
     one.add_argument("--verdict", help="as ok, output_mismatch")
     one.add_argument("--placement", choices=("full", "shared"))
+    one.add_argument(
+        "--mine", action="store_const", const=1, help="only what the token's owner handed in"
+    )
     one.add_argument("--limit", type=int, default=50, help="default: 50")
 
 
@@ -115,6 +121,15 @@ def _add_run(one: ArgumentParser) -> None:
     one.add_argument("run", metavar="RUN", help=_A_RUN)
 
 
+def _add_own(one: ArgumentParser) -> None:
+    one.add_argument("submission", type=int, metavar="SUBMISSION", help="its number")
+
+
+def _add_withdraw(one: ArgumentParser) -> None:
+    _add_own(one)
+    one.add_argument("--reason", help="shown with it")
+
+
 def _add_bundle(one: ArgumentParser) -> None:
     _add_run(one)
     one.add_argument("-o", "--output", type=Path, default=Path(), help="folder or file")
@@ -145,6 +160,9 @@ COMMANDS: Mapping[str, tuple[str, Callable[[ArgumentParser], None]]] = {
     "report": ("print the judge's whole report", _add_run),
     "bundle": ("fetch what repeats a run", _add_bundle),
     "cancel": ("end a run that waits", _add_run),
+    "publish": ("make a hidden submission public", _add_own),
+    "withdraw": ("take a submission out of every ranking, for good", _add_withdraw),
+    "rerun": ("queue again what is stale or ended without a result", _add_own),
     "board": ("show the leaderboard", _add_board),
     "compare": ("set two kernels side by side", _add_compare),
     "diff": ("show in which lines the kernels of two runs differ", _add_diff),

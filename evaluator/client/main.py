@@ -7,7 +7,7 @@ import sys
 from argparse import Namespace
 from collections.abc import Callable, Mapping, Sequence
 
-from . import completion, converting, login, reading, skeletons, submitting, watching
+from . import completion, converting, login, owning, reading, skeletons, submitting, watching
 from .arguments import OFFLINE, parser
 from .console import note, say_json
 from .failures import MISUSED, NO_ANSWER, OK, Failure, Misused, NoAnswer
@@ -26,6 +26,9 @@ COMMANDS: Mapping[str, Callable[[Namespace], int]] = {
     "report": reading.report,
     "bundle": reading.bundle,
     "cancel": watching.cancel,
+    "publish": owning.publish,
+    "withdraw": owning.withdraw,
+    "rerun": owning.rerun,
     "board": reading.board,
     "compare": reading.compare,
     "diff": reading.diff,

@@ -41,7 +41,7 @@ def problems(arguments: Namespace) -> int:
 
 def runs(arguments: Namespace) -> int:
     """List runs, newest first."""
-    names = ("problem", "submission", "status", "verdict", "placement")
+    names = ("problem", "submission", "status", "verdict", "placement", "mine")
     query = {name: getattr(arguments, name) for name in names}
     site = site_called(arguments.site)
     page = site.get("/api/v1/runs", query).json()

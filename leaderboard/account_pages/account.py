@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from django.contrib.auth.decorators import login_required
-from django.db.models import Count
+from django.db.models import Count, Q
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_POST
 
 from leaderboard.kit.links import url
-from leaderboard.models import ApiToken, Scope, Submission
+from leaderboard.models import ApiToken, Moderation, Scope, Status, Submission
+from leaderboard.models.runs import OPEN
+from leaderboard.read_model.filters import said
 from leaderboard.submissions.forms import TokenForm
 
 MOST_TOKENS = 50
@@ -63,9 +68,29 @@ def revoke_token(request: HttpRequest, number: int) -> HttpResponse:
 def submission_rows(request: HttpRequest) -> list[dict[str, object]]:
     """Return the newest first, which has to be said: grouping drops the order of a model."""
     own = Submission.objects.filter(owner_id=request.user.pk).order_by("-id")
-    found = own.annotate(kernel_count=Count("kernels"))
-    names = ("pk", "harness", "visibility", "created_at", "model__name", "kernel_count")
+    found = own.annotate(
+        kernel_count=Count("kernels", distinct=True),
+        open_runs=Count("kernels__runs", filter=Q(kernels__runs__status__in=OPEN)),
+        failed_runs=Count("kernels__runs", filter=Q(kernels__runs__status=Status.FAILED)),
+    )
+    names = ("pk", "harness", "visibility", "public_from", "created_at", "model__name")
+    counts = ("moderation", "is_practice", "kernel_count", "open_runs", "failed_runs")
     return [
-        {**row, "model": row["model__name"], "url": url("submission", row["pk"])}
-        for row in found.values(*names)
+        {
+            **row,
+            "model": row["model__name"],
+            "url": url("submission", row["pk"]),
+            "state": state_of(row),
+        }
+        for row in found.values(*names, *counts)
     ]
+
+
+def state_of(row: Mapping[str, Any]) -> str:
+    """Say in a few words what has become of a submission."""
+    if row["moderation"] != Moderation.ACCEPTED:
+        return str(row["moderation"])
+    parts = ["practice"] if row["is_practice"] else []
+    parts += [f"{said(row['open_runs'], 'run')} to come"] if row["open_runs"] else ["judged"]
+    parts += [f"{row['failed_runs']} without a result"] if row["failed_runs"] else []
+    return ", ".join(parts)

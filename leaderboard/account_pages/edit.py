@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from django.contrib.auth.decorators import login_required
 from django.core.exceptions import PermissionDenied
 from django.http import Http404, HttpRequest, HttpResponse
@@ -11,9 +13,12 @@ from django.views.decorators.http import require_http_methods
 
 from leaderboard.kit.request_error import RequestError
 from leaderboard.model_pages.submission import submission_called
-from leaderboard.models import AuditEntry, Submission, Visibility
+from leaderboard.models import AuditEntry, Moderation, Submission, Visibility
+from leaderboard.models.submissions import Viewer
+from leaderboard.runs.withdrawing import MAX_REASON
 from leaderboard.submissions import editing
 from leaderboard.submissions.forms import EditForm, add_field_errors
+from leaderboard.submissions.rejudging import Plan
 
 MOST_CHANGES = 20
 
@@ -23,36 +28,51 @@ MOST_CHANGES = 20
 @require_http_methods(["GET", "POST"])
 def edit(request: HttpRequest, number: int) -> HttpResponse:
     """Show or take the form; somebody else's private submission does not exist for this reader."""
-    found, _ = submission_called(number)
-    if not editing.may_edit(request.user, found):
-        raise Http404 if found.visibility == Visibility.PRIVATE else PermissionDenied
+    found = edited_by(request, number, editing.may_edit)
     if request.method == "GET":
-        return _page(request, found, EditForm(found))
+        return shown(request, found, EditForm(found))
     form = EditForm(found, request.POST)
     if not form.is_valid():
-        return _page(request, found, form, status=400)
+        return shown(request, found, form, status=400)
     assert request.user.is_authenticated
     try:
         editing.edit(found, request.user, form.cleaned_data)
     except RequestError as error:
         add_field_errors(form, error)
-        return _page(request, found, form, error=error, status=error.status)
+        return shown(request, found, form, error=error, status=error.status)
     return redirect(found)
 
 
-def _page(
+def edited_by(
+    request: HttpRequest, number: int, may: Callable[[Viewer, Submission], bool]
+) -> Submission:
+    """Return a submission that this user may do it to. Raises PermissionDenied, and Http404 where
+    there is none or nobody else is to know of it."""
+    found, _ = submission_called(number)
+    if not may(request.user, found):
+        raise Http404 if found.visibility == Visibility.PRIVATE else PermissionDenied
+    return found
+
+
+def shown(
     request: HttpRequest,
     found: Submission,
     form: EditForm,
     *,
     error: RequestError | None = None,
+    plan: Plan | None = None,
     status: int = 200,
 ) -> HttpResponse:
+    """Render the form; `plan` is what was just queued."""
     context = {
         "section": "account",
         "submission": found,
         "form": form,
         "error": error,
+        "plan": plan,
+        "is_own": editing.is_own(request.user, found),
+        "is_accepted": found.moderation == Moderation.ACCEPTED,
+        "max_reason": MAX_REASON,
         "changes": changes_of(found, form),
     }
     return render(request, "edit.html", context, status=status)
@@ -65,7 +85,7 @@ def changes_of(found: Submission, form: EditForm) -> list[dict[str, object]]:
     return [
         {
             "at": entry.at,
-            "who": "owner" if entry.actor_id == found.owner_id else "staff",
+            "who": _who(entry, found),
             "name": labels.get(name, name.replace("_", " ").capitalize()),
             "before": entry.detail["before"][name],
             "after": after,
@@ -73,3 +93,9 @@ def changes_of(found: Submission, form: EditForm) -> list[dict[str, object]]:
         for entry in entries[:MOST_CHANGES]
         for name, after in entry.detail["after"].items()
     ]
+
+
+def _who(entry: AuditEntry, found: Submission) -> str:
+    if entry.actor_id is None:
+        return "the site"
+    return "owner" if entry.actor_id == found.owner_id else "staff"

@@ -52,6 +52,7 @@ def hand_in(request: HttpRequest, form: SubmitForm) -> Accepted:
         vendor=data["vendor"],
         harness=Harness(data["harness"]),
         visibility=Visibility(data["visibility"]),
+        public_from=data["public_from"],
         step_budget=data["step_budget"],
         cost_usd=data["cost_usd"],
         notes=data["notes"],

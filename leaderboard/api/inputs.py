@@ -11,6 +11,7 @@ from leaderboard.models import Harness, Visibility
 from leaderboard.models.choices import BACKENDS, DEVICES, DTYPES, ISOLATIONS, PLACEMENTS, PROFILES
 from leaderboard.models.submissions import MAX_COST_USD, MAX_LINK, MAX_NOTES, MAX_STEP_BUDGET
 from leaderboard.runs.reports import clean
+from leaderboard.runs.withdrawing import MAX_REASON
 
 # Fields by name, each with the Python value of its kind.
 Validated = dict[str, Any]
@@ -44,6 +45,7 @@ class SubmissionIn(Input):
     step_budget = serializers.IntegerField(min_value=1, max_value=MAX_STEP_BUDGET, required=False)
     cost_usd = serializers.FloatField(min_value=0, max_value=MAX_COST_USD, required=False)
     visibility = serializers.ChoiceField(choices=Visibility.choices, required=False)
+    public_from = serializers.DateTimeField(required=False)
     practice = serializers.BooleanField(required=False)
     link = serializers.CharField(max_length=MAX_LINK, required=False, allow_blank=True)
     notes = serializers.CharField(max_length=MAX_NOTES, required=False, allow_blank=True)
@@ -81,6 +83,7 @@ class EditIn(Input):
     """Takes new values; what is left out stays as it is."""
 
     visibility = serializers.ChoiceField(choices=Visibility.choices, required=False)
+    public_from = serializers.DateTimeField(required=False, allow_null=True)
     step_budget = serializers.IntegerField(
         min_value=1, max_value=MAX_STEP_BUDGET, required=False, allow_null=True
     )
@@ -89,6 +92,10 @@ class EditIn(Input):
     )
     link = serializers.CharField(max_length=MAX_LINK, required=False, allow_blank=True)
     notes = serializers.CharField(max_length=MAX_NOTES, required=False, allow_blank=True)
+
+
+class WithdrawIn(Input):
+    reason = serializers.CharField(max_length=MAX_REASON, required=False, allow_blank=True)
 
 
 class HelloIn(Input):

@@ -72,6 +72,9 @@ class SubmissionOut(Output):
     manifest = serializers.DictField()
     created_at = serializers.DateTimeField()
     edited_at = serializers.DateTimeField(allow_null=True)
+    public_from = serializers.DateTimeField(allow_null=True)
+    published_at = serializers.DateTimeField(allow_null=True)
+    withdrawn_at = serializers.DateTimeField(allow_null=True)
     kernel_count = serializers.IntegerField()
     url = serializers.SerializerMethodField()
 

@@ -16,8 +16,23 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from leaderboard.api.outputs import Output, Shape
+from leaderboard.kit.request_error import RequestError
 
 CURSOR = OpenApiParameter("cursor", str, description="From `next` or `previous` of another page.")
+
+MINE = OpenApiParameter("mine", bool, description="Only what the token's owner handed in: 1.")
+
+
+def is_mine(request: Request) -> bool:
+    """Return whether only the caller's own are asked for. Raises RequestError for a caller without
+    an account."""
+    wanted = request.query_params.get("mine", "")
+    if wanted not in ("", "0", "1"):
+        raise RequestError("bad_query", "mine is neither 0 nor 1.", "Say mine=1, or leave it out.")
+    if wanted == "1" and not request.user.is_authenticated:
+        message, fix = "Nobody's own submissions are asked for.", "Send the token of an account."
+        raise RequestError("not_authenticated", message, fix, status=401)
+    return wanted == "1"
 
 
 class NewestFirst(CursorPagination):

@@ -22,7 +22,7 @@ from rest_framework.utils.encoders import JSONEncoder
 
 from leaderboard.api import outputs
 from leaderboard.api.caching import versioned
-from leaderboard.api.paging import page_of
+from leaderboard.api.paging import is_mine, page_of
 from leaderboard.delivery.pages import DRAWN, BadQuery, Elsewhere, choice
 from leaderboard.kit.request_error import RequestError
 from leaderboard.models import (
@@ -99,7 +99,10 @@ def models(request: Request) -> Response:
 
 @versioned
 def submissions(request: Request) -> Response:
-    rows = _submissions(Submission.objects.listed_for(request.user))
+    listed = Submission.objects.listed_for(request.user)
+    if is_mine(request):
+        listed = Submission.objects.owned_by(request.user)
+    rows = _submissions(listed)
     return page_of(request, rows, outputs.SubmissionOut)
 
 

@@ -12,9 +12,9 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from leaderboard.api import outputs
-from leaderboard.api.paging import CURSOR, NewestFirst, page_of, page_shape
+from leaderboard.api.paging import CURSOR, MINE, NewestFirst, is_mine, page_of, page_shape
 from leaderboard.kit.request_error import RequestError
-from leaderboard.models import Hardware, Problem, Run, Status
+from leaderboard.models import Hardware, Problem, Run, Status, Submission
 from leaderboard.models.runs import RunQuerySet
 
 # What a run that is not done ends with; no other run has that verdict.
@@ -40,6 +40,7 @@ class NewestOfFew(NewestFirst):
     operation_id="list_runs",
     parameters=[
         CURSOR,
+        MINE,
         OpenApiParameter("problem", str, description="Number or slug."),
         OpenApiParameter("submission", int),
         OpenApiParameter("placement", str),
@@ -51,6 +52,8 @@ class NewestOfFew(NewestFirst):
 def runs(request: Request) -> Response:
     rows = _lines(Run.objects.listed_for(request.user))
     wanted = request.query_params
+    if own := is_mine(request):
+        rows = rows.filter(kernel__submission__in=Submission.objects.owned_by(request.user))
     if "problem" in wanted:
         rows = rows.filter(kernel__problem=Problem.objects.called(wanted["problem"]))
     if "submission" in wanted:
@@ -58,7 +61,7 @@ def runs(request: Request) -> Response:
     if "placement" in wanted:
         rows = rows.filter(placement=wanted["placement"])
     ended = (wanted.get("status"), wanted.get("verdict"))
-    if not {"problem", "submission"} & set(wanted):
+    if not own and not {"problem", "submission"} & set(wanted):
         return page_of(request, _ended(rows, "verdict", *ended), outputs.RunLineOut)
     few = _ended(rows.few(), "ended", *ended)
     return page_of(request, few, outputs.RunLineOut, NewestOfFew())

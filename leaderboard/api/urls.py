@@ -2,7 +2,7 @@
 
 from django.urls import path, re_path
 
-from leaderboard.api import attempts, errors, reading, run_list, schema, worker, writing
+from leaderboard.api import attempts, errors, own, reading, run_list, schema, worker, writing
 
 urlpatterns = [
     path("schema", schema.schema, name="api-schema"),
@@ -12,6 +12,9 @@ urlpatterns = [
     path("models", reading.models, name="api-models"),
     path("submissions", writing.submissions_or_submit, name="api-submissions"),
     path("submissions/<int:number>", writing.submission_or_edit, name="api-submission"),
+    path("submissions/<int:number>/publish", own.publish, name="api-publish"),
+    path("submissions/<int:number>/withdraw", own.withdraw, name="api-withdraw"),
+    path("submissions/<int:number>/rerun", own.rerun, name="api-rerun"),
     path(
         "submissions/<int:number>/<int:problem>/attempt-<int:attempt>",
         attempts.attempt,

@@ -17,7 +17,7 @@ from rest_framework.response import Response
 from leaderboard.api import outputs
 from leaderboard.api.accepted import AcceptedOut
 from leaderboard.api.inputs import EditIn, SubmissionIn, Validated, validated
-from leaderboard.api.paging import CURSOR, page_shape
+from leaderboard.api.paging import CURSOR, MINE, page_shape
 from leaderboard.api.parsing import ObjectParser
 from leaderboard.api.reading import submission, submissions
 from leaderboard.kit.request_error import RequestError
@@ -53,7 +53,7 @@ TARGET_FIELDS = ("device", "hardware", "world_size", "size", "dtype", "profile",
 @extend_schema(
     methods=["GET"],
     responses=page_shape(outputs.SubmissionOut),
-    parameters=[CURSOR],
+    parameters=[CURSOR, MINE],
     operation_id="list_submissions",
 )
 @api_view(["GET", "POST"])
@@ -105,7 +105,8 @@ def _user(request: Request) -> AbstractBaseUser:
 
 def _metadata(fields: Validated) -> Metadata:
     is_practice = fields.get("practice", False)
-    usual = Visibility.PRIVATE if is_practice else Visibility.PUBLIC
+    is_hidden = is_practice or "public_from" in fields
+    usual = Visibility.PRIVATE if is_hidden else Visibility.PUBLIC
     return Metadata(
         model=fields.get("model", ""),
         harness=Harness(fields["harness"]),
@@ -114,6 +115,7 @@ def _metadata(fields: Validated) -> Metadata:
         cost_usd=fields.get("cost_usd"),
         visibility=Visibility(fields.get("visibility", usual)),
         is_practice=is_practice,
+        public_from=fields.get("public_from"),
         notes=fields.get("notes", ""),
         link=fields.get("link", ""),
     )

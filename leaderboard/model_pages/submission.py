@@ -29,7 +29,7 @@ from leaderboard.model_pages.submission_kernels import (
     last_steps,
     standings_of,
 )
-from leaderboard.models import Problem, Submission, Visibility
+from leaderboard.models import Moderation, Problem, Submission, Visibility
 from leaderboard.models.choices import CURRENT_JUDGE, SHARED, VERDICTS
 from leaderboard.read_model.boards import Setting
 from leaderboard.read_model.filters import SETTING_FILTERS, said, setting_among, setting_query
@@ -41,6 +41,7 @@ ROWS_A_PAGE = 100
 BITS_OF_A_KEY = 64
 PARAMETERS = ("verdict", *SETTING_FILTERS, PAGE)
 RUN_NUMBERS = ("speedup", "speedup_low", "speedup_high", "kernel_us", "utilisation")
+STANDING = ("moderation", "moderation_reason", "withdrawn_at", "public_from", "published_at")
 KERNEL_COLUMNS = (
     *("number", "problem", "attempt", "step", "backend", "verdict", "placement"),
     *RUN_NUMBERS,
@@ -70,6 +71,7 @@ def submission(request: HttpRequest, number: int) -> Page:
         data=lambda: {
             **{"submission": found.pk, "model": found.model.name, "harness": found.harness},
             "practice": found.is_practice,
+            **{name: getattr(found, name) for name in STANDING},
             "cost_usd": found.cost_usd,
             "link": found.link,
             "manifest": found.manifest,
@@ -162,6 +164,7 @@ def submission_context(found: Submission, setting: Setting | None) -> dict[str, 
         "trust": words(found.trust),
         "moderation": found.moderation.capitalize(),
         "reason": found.moderation_reason,
+        "is_withdrawn": found.moderation == Moderation.WITHDRAWN,
         "private": found.visibility != Visibility.PUBLIC,
         "notes": found.notes,
         "manifest": found.made_with,

@@ -18,7 +18,8 @@ from leaderboard.models.makings import Making, Transcript
 from leaderboard.models.refusals import RefusedReport
 from leaderboard.models.runs import Run
 from leaderboard.models.snapshots import Snapshot
-from leaderboard.models.submissions import FoundLanguages, Kernel, Source, Submission
+from leaderboard.models.sources import FoundLanguages, Source
+from leaderboard.models.submissions import Kernel, Submission
 from leaderboard.models.summaries import LeaderboardRow, ProblemAggregate, Summary
 
 __all__ = [

@@ -78,11 +78,13 @@ class Trust(models.TextChoices):
 
 
 class Moderation(models.TextChoices):
-    """Says what staff decided. All but accepted ones keep their evidence and leave the rankings."""
+    """Says what staff decided, or that its owner withdrew it. All but accepted ones keep their
+    evidence and leave the rankings."""
 
     ACCEPTED = "accepted"
     DISPUTED = "disputed"
     INVALIDATED = "invalidated"
+    WITHDRAWN = "withdrawn"
 
 
 def one_of(field: str, choices: Choices, name: str) -> models.CheckConstraint:

@@ -91,6 +91,13 @@ def stale(runs: RunQuerySet) -> RunQuerySet:
     return idle(judged).exclude(is_todays).exclude(Exists(_alike(judged_anew)))
 
 
+def unsettled(runs: RunQuerySet) -> RunQuerySet:
+    """Return those that ended without a verdict on the kernel, unless the same got one of today or
+    is about to."""
+    ended = runs.filter(status__in=(Status.FAILED, Status.CANCELLED))
+    return idle(ended).exclude(Exists(_alike(IS_JUDGED & IS_TODAYS)))
+
+
 def idle(runs: RunQuerySet) -> RunQuerySet:
     """Return those that have ended and are not about to be judged again."""
     return runs.exclude(status__in=OPEN).exclude(Exists(_alike(Q(status__in=OPEN) & IS_TODAYS)))

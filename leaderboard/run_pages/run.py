@@ -14,7 +14,7 @@ from leaderboard.kit.durations import spelt
 from leaderboard.kit.json_types import JsonDict, JsonObject, Report
 from leaderboard.kit.links import kernel_at, url
 from leaderboard.metrics.floors import FLOOR_WORDS
-from leaderboard.models import Decline, Run, Status, Visibility
+from leaderboard.models import Decline, Moderation, Run, Status, Visibility
 from leaderboard.models.abilities import waiting_for
 from leaderboard.models.choices import PHASES
 from leaderboard.models.runs import FINAL
@@ -104,6 +104,7 @@ def _facts(found: Run, record: JsonObject) -> dict[str, object]:
         "problem": str(problem),
         "problem_url": address_of(problem),
         "model": submission.model.name,
+        "moderation": "" if submission.moderation == Moderation.ACCEPTED else submission.moderation,
         "submission_url": submission.get_absolute_url(),
         "digest": found.kernel.source_id,
         "kernel_url": kernel_at(found.kernel.source_id, found.pk),

@@ -178,6 +178,12 @@ def cancel(run: Run, *, even_running: bool = True) -> None:
             )
 
 
+def cancel_waiting(submission_id: int) -> None:
+    """End the waiting runs of a submission; those that are being judged go on."""
+    waiting = Run.objects.queued().filter(kernel__submission=submission_id)
+    waiting.update(**_cancelled("Cancelled before it ran.", timezone.now()))
+
+
 def give_up_lost() -> int:
     """Queue again every run whose lease ended without a word; return how many."""
     lost = Run.objects.running().filter(lease_until__lt=Now())

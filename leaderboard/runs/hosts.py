@@ -18,6 +18,7 @@ from leaderboard.models import ApiToken, DataVersion, Decline, Hardware, Run, Wo
 from leaderboard.models.waiting import IN_ORDER, offered
 from leaderboard.runs.evaluation import give_up_lost
 from leaderboard.runs.report_checks import fits_class
+from leaderboard.submissions import embargo
 
 # `cpu`, `cpu-arm`: ranks are processes of one host. `h200x4`: that many devices of that kind; on
 # one, `h200x1`, runs whose ranks share it.
@@ -99,11 +100,13 @@ def register(queue: str, title: str) -> Hardware:
 
 
 def sweep() -> int:
-    """Queue again what silent workers left, and tell workers of waiting runs that they missed.
+    """Queue again what silent workers left, tell workers of waiting runs that they missed, and
+    publish what is under an embargo no longer.
 
     Returns for how many runs they were told; only for what a living host may take.
     """
     give_up_lost()
+    embargo.publish_due()
     alive: dict[str, list[WorkerHost]] = {}
     for host in WorkerHost.objects.alive():
         alive.setdefault(host.queue, []).append(host)

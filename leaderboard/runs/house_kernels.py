@@ -24,7 +24,7 @@ from leaderboard.models import (
 )
 from leaderboard.models.choices import Harness
 from leaderboard.models.model_names import HOUSE, model_slug
-from leaderboard.models.submissions import packed_source
+from leaderboard.models.sources import packed_source
 
 FILES = Path(settings.BASE_DIR) / "fixtures" / "house"
 VENDOR = "PKB Leaderboard"

@@ -24,7 +24,7 @@ from leaderboard.kit.request_error import RequestError
 from leaderboard.models import Hardware, Kernel, LanguageModel, Problem, Run, Source, Submission
 from leaderboard.models.choices import is_timed
 from leaderboard.models.model_names import model_slug
-from leaderboard.models.submissions import packed_source
+from leaderboard.models.sources import packed_source
 from leaderboard.runs.hosts import register
 from leaderboard.runs.report_checks import check_report
 from leaderboard.runs.reports import columns_of

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
+
 from django.contrib.auth.models import AbstractBaseUser
+from django.core.serializers.json import DjangoJSONEncoder
 from django.db import transaction
 from django.db.models import Model
 
@@ -29,6 +32,9 @@ def moderate(
     submission: Submission, actor: AbstractBaseUser, moderation: Moderation, reason: str
 ) -> None:
     """Accept, dispute or invalidate a submission. The reason is public. Raises RequestError."""
+    if moderation == Moderation.WITHDRAWN:
+        message = "Nobody but its owner withdraws a submission."
+        raise RequestError("owner_withdraws", message, "Dispute or invalidate it.")
     if (moderation == Moderation.ACCEPTED) != (not reason.strip()):
         raise RequestError(
             "bad_reason",
@@ -39,7 +45,9 @@ def moderate(
 
 
 def show(submission: Submission, actor: AbstractBaseUser, visibility: Visibility) -> None:
-    change(submission, actor, "show", visibility=visibility)
+    ends_embargo = submission.public_from and visibility == Visibility.PUBLIC
+    ended = {"public_from": None} if ends_embargo else {}
+    change(submission, actor, "show", visibility=visibility, **ended)
 
 
 def edit(row: LanguageModel | Hardware, actor: AbstractBaseUser, **values: object) -> None:
@@ -64,7 +72,7 @@ def invalidate_judged(runs: RunQuerySet, actor: AbstractBaseUser, reason: str) -
     return [submission.pk for submission in submissions]
 
 
-def change(row: Model, actor: AbstractBaseUser, action: str, **values: object) -> None:
+def change(row: Model, actor: AbstractBaseUser | None, action: str, **values: object) -> None:
     """Change these values of a row with what pages and boards read of it, and log what it was."""
     rows = type(row)._default_manager.filter(pk=row.pk)
     with transaction.atomic():
@@ -84,7 +92,8 @@ def change(row: Model, actor: AbstractBaseUser, action: str, **values: object) -
 def note(
     actor: AbstractBaseUser | None, action: str, subject: str, detail: dict[str, object]
 ) -> None:
-    """Keep in the audit log what was done; the actor is None for the command line."""
+    """Keep in the audit log what was done; the actor is None for the command line and the sweep."""
+    kept = json.loads(json.dumps(detail, cls=DjangoJSONEncoder))
     AuditEntry.objects.create(
-        actor_id=actor.pk if actor else None, action=action, subject=subject, detail=detail
+        actor_id=actor.pk if actor else None, action=action, subject=subject, detail=kept
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Any
 
 from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
@@ -12,30 +13,48 @@ from django.utils import timezone
 from leaderboard.kit.request_error import RequestError
 from leaderboard.models import Moderation, Run, Status, Submission, Visibility
 from leaderboard.staff.moderation import change
+from leaderboard.submissions.embargo import embargo_end, publish
 from leaderboard.submissions.metadata import check_metadata
 
-EDITABLE = ("visibility", "step_budget", "cost_usd", "link", "notes")
+EDITABLE = ("visibility", "public_from", "step_budget", "cost_usd", "link", "notes")
 HIDDEN = (Visibility.PRIVATE, Visibility.UNLISTED)
+OF_EMBARGO = ("visibility", "public_from")
 
 
 def may_edit(user: AbstractBaseUser | AnonymousUser, submission: Submission) -> bool:
     """Return True for the submission's owner, and for staff."""
     is_staff = bool(getattr(user, "is_staff", False))
-    return user.is_authenticated and (is_staff or user.pk == submission.owner_id)
+    return user.is_authenticated and (is_staff or is_own(user, submission))
+
+
+def is_own(user: AbstractBaseUser | AnonymousUser, submission: Submission) -> bool:
+    """Return True for the submission's owner."""
+    return user.is_authenticated and user.pk == submission.owner_id
 
 
 def visibilities(submission: Submission) -> tuple[Visibility, ...]:
     """Return those that the submission may have.
 
     Who could hide what has been judged, or publish it, would be ranked by what went well; practice
-    never is.
+    never is. An embargo will end whatever came out.
     """
     now = Visibility(submission.visibility)
     if submission.moderation != Moderation.ACCEPTED:
         return (now,)  # the reason stays where it can be read
-    if submission.is_practice or not has_been_judged(submission):
+    if submission.public_from or _is_free(submission):
         return tuple(Visibility)
     return HIDDEN if now in HIDDEN else (now,)
+
+
+def _is_free(submission: Submission) -> bool:
+    """Return True where nobody knows yet what will come out, or it counts nowhere."""
+    return submission.is_practice or not has_been_judged(submission)
+
+
+def may_set_embargo(submission: Submission) -> bool:
+    """Return True where a date from which it is public can be given, or made earlier."""
+    is_hidden = bool(submission.public_from) or _is_free(submission)
+    return submission.moderation == Moderation.ACCEPTED and is_hidden
 
 
 def has_been_judged(submission: Submission) -> bool:
@@ -51,15 +70,39 @@ def edit(submission: Submission, actor: AbstractBaseUser, values: Mapping[str, A
         row = Submission.objects.select_for_update().get(pk=submission.pk)
         changed = {name: value for name, value in values.items() if value != getattr(row, name)}
         _check(row, changed)
+        if not changed:
+            return
+        Submission.objects.filter(pk=row.pk).update(edited_at=timezone.now())
+        if changed.get("visibility") == Visibility.PUBLIC:
+            publish(row, actor)
+            changed = {name: changed[name] for name in changed if name not in OF_EMBARGO}
         if changed:
-            Submission.objects.filter(pk=row.pk).update(edited_at=timezone.now())
             change(row, actor, "edit", **changed)
 
 
-def _check(row: Submission, changed: Mapping[str, Any]) -> None:
+def _check(row: Submission, changed: dict[str, Any]) -> None:
     check_metadata(row.harness, changed)
-    if "visibility" not in changed:
-        return
+    if "visibility" in changed:
+        _check_visibility(row, changed)
+    if changed.get("public_from", row.public_from) != row.public_from:
+        visibility = changed.get("visibility", row.visibility)
+        changed["public_from"] = embargo_end(changed["public_from"], visibility)
+        _check_embargo(row, changed["public_from"])
+
+
+def _check_embargo(row: Submission, wanted: datetime | None) -> None:
+    is_earlier = bool(wanted and row.public_from and wanted < row.public_from)
+    if row.moderation != Moderation.ACCEPTED or not (is_earlier or _is_free(row)):
+        raise RequestError(
+            "embargo_fixed",
+            "The submission has been judged or disputed: its embargo may only end earlier.",
+            "Give an earlier date than it has, or publish it now.",
+            status=409,
+            fields={"public_from": "may only become earlier"},
+        )
+
+
+def _check_visibility(row: Submission, changed: Mapping[str, Any]) -> None:
     allowed = visibilities(row)
     if changed["visibility"] not in allowed:
         raise RequestError(

@@ -13,11 +13,12 @@ from leaderboard.metrics import verdicts
 from leaderboard.models import Hardware, Harness, Problem, Scope, Submission, Visibility
 from leaderboard.models.choices import BACKENDS, DTYPES, PROFILES, Choices
 from leaderboard.models.submissions import MAX_COST_USD, MAX_LINK, MAX_NOTES, MAX_STEP_BUDGET
-from leaderboard.submissions.editing import EDITABLE, visibilities
+from leaderboard.submissions.editing import EDITABLE, may_set_embargo, visibilities
 
 LIFETIMES = [("30", "30 days"), ("90", "90 days"), ("365", "one year"), ("", "never expires")]
 SIZES = [("tiny", "tiny"), ("standard", "standard"), ("large", "large")]
 USUAL = ("", "the usual")
+MINUTE = "%Y-%m-%dT%H:%M"
 FIXED = (
     "Public or not is settled once judging began, so that nobody is ranked by what went well."
     " Handed in again, kernels are judged anew."
@@ -76,7 +77,14 @@ class MetadataForm(forms.Form):
         choices=Visibility.choices,
         initial=Visibility.PUBLIC,
         help_text="Public results are ranked; unlisted ones have an address only. Whether it is"
-        " public cannot be changed once judging begins.",
+        " public cannot be changed once judging begins, unless a date says from when.",
+    )
+    public_from = forms.DateTimeField(
+        required=False,
+        label="Public from, UTC",
+        widget=forms.DateTimeInput({"type": "datetime-local"}, format=MINUTE),
+        input_formats=[MINUTE, f"{MINUTE}:%S"],
+        help_text="An embargo: hidden until then, within a year, unless you publish it before.",
     )
     link = forms.CharField(
         required=False,
@@ -103,12 +111,13 @@ class EditForm(MetadataForm):
         if len(allowed) < len(Visibility):
             shown.help_text = FIXED
         shown.disabled = len(allowed) == 1
+        self.fields["public_from"].disabled = not may_set_embargo(submission)
         if submission.harness != Harness.AGENTIC:
             del self.fields["step_budget"]
 
     @property
     def short(self) -> list[forms.BoundField]:
-        names = ("step_budget", "cost_usd", "link", "visibility")
+        names = ("step_budget", "cost_usd", "link", "visibility", "public_from")
         return [self[name] for name in names if name in self.fields]
 
 
@@ -179,8 +188,8 @@ class SubmitForm(MetadataForm):
 
     @property
     def who(self) -> list[forms.BoundField]:
-        names = ("model", "vendor", "harness", "step_budget", "cost_usd", "link", "visibility")
-        return [self[name] for name in names]
+        names = ("model", "vendor", "harness", "step_budget", "cost_usd", "link")
+        return [self[name] for name in (*names, "visibility", "public_from")]
 
     @property
     def kernel(self) -> list[forms.BoundField]:

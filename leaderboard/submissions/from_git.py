@@ -10,7 +10,7 @@ from django.db import transaction
 
 from leaderboard.kit.request_error import RequestError
 from leaderboard.models import DataVersion, Source
-from leaderboard.models.submissions import packed_source
+from leaderboard.models.sources import packed_source
 from leaderboard.submissions.sources import decoded
 
 GIT_S = 30.0

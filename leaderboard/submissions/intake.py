@@ -7,6 +7,7 @@ import json
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
+from datetime import datetime
 
 from django.contrib.auth.models import AbstractBaseUser
 from django.db import IntegrityError, transaction
@@ -27,6 +28,7 @@ from leaderboard.models import (
 from leaderboard.models.model_names import known_as, model_slug
 from leaderboard.submissions.archives import shown
 from leaderboard.submissions.attempt_archives import Place, Told
+from leaderboard.submissions.embargo import embargo_end
 from leaderboard.submissions.makings import check_told, cost_told, store_told
 from leaderboard.submissions.metadata import check_metadata, check_steps
 from leaderboard.submissions.practice import check_quota
@@ -38,7 +40,8 @@ from leaderboard.submissions.target_selection import TargetRequest, target_for
 @dataclass(frozen=True, kw_only=True)
 class Metadata:
     """Holds what a submission says of itself; published trees may say the model instead. What is
-    practice is judged after all that is ranked, within a quota, and counts nowhere."""
+    practice is judged after all that is ranked, within a quota, and counts nowhere. What is hidden
+    may become public by itself from a date on."""
 
     harness: Harness
     model: str = ""
@@ -49,6 +52,7 @@ class Metadata:
     cost_usd: float | None = None
     link: str = ""
     is_practice: bool = False
+    public_from: datetime | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,6 +94,8 @@ def accept(
     left_out = [candidate.where for candidate in candidates if candidate.is_withdrawn]
     metadata = _completed(metadata, candidates, left_out, told)
     _check(metadata)
+    end = embargo_end(metadata.public_from, metadata.visibility)
+    metadata = replace(metadata, public_from=end)
     check_steps(
         metadata.harness, metadata.step_budget, max((c.step for c in candidates), default=1)
     )
@@ -139,11 +145,13 @@ def _request_digest(metadata: Metadata, handed_in: HandedIn, requested: TargetRe
         del fields["link"]
     if not metadata.is_practice:
         del fields["is_practice"]
+    if metadata.public_from is None:
+        del fields["public_from"]
     target = asdict(requested)
     if requested.placement is None:
         del target["placement"]
     parts = [fields, files, target, *filter(None, [handed_in.told.digest])]
-    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
+    return hashlib.sha256(json.dumps(parts, sort_keys=True, default=str).encode()).hexdigest()
 
 
 def _completed(
@@ -236,6 +244,7 @@ def _store(
         cost_usd=cost,
         owner_id=owner.pk,
         visibility=metadata.visibility,
+        public_from=metadata.public_from,
         is_practice=metadata.is_practice,
         notes=metadata.notes,
         link=metadata.link,

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from django.contrib.auth.models import AbstractBaseUser
 from django.db import transaction
+from django.db.models import Q
 
 from leaderboard.kit.request_error import RequestError
 from leaderboard.models import (
@@ -22,8 +23,9 @@ from leaderboard.models import (
 from leaderboard.models.abilities import in_words, is_able
 from leaderboard.models.choices import CURRENT_JUDGE
 from leaderboard.models.runs import RunQuerySet
-from leaderboard.models.staleness import ALIKE, idle, stale
+from leaderboard.models.staleness import ALIKE, idle, stale, unsettled
 from leaderboard.staff.moderation import note
+from leaderboard.submissions.practice import check_quota
 from leaderboard.submissions.queue import Target, enqueue, needs_of
 from leaderboard.submissions.target_selection import check_problem_has
 
@@ -40,12 +42,14 @@ Hosts = dict[str, list[WorkerHost]]
 @dataclass(frozen=True, kw_only=True)
 class Selection:
     """Says which results are meant: `stale` ones alone, of one problem or submission where it is
-    given. With `waits` those too whose hosts are silent: their runs wait."""
+    given. With `waits` those too whose hosts are silent: their runs wait. `unsettled` adds to the
+    stale ones those without a result."""
 
     stale: bool = True
     problem: Problem | None = None
     submission: Submission | None = None
     waits: bool = False
+    unsettled: bool = False
 
     @property
     def runs(self) -> RunQuerySet:
@@ -54,10 +58,14 @@ class Selection:
             found = found.filter(kernel__problem=self.problem)
         if self.submission:
             found = found.filter(kernel__submission=self.submission)
+        if self.unsettled:
+            either = Q(pk__in=stale(found).values("pk")) | Q(pk__in=unsettled(found).values("pk"))
+            return found.filter(either)
         return stale(found) if self.stale else idle(found)
 
     def __str__(self) -> str:
         parts = ["stale results" if self.stale else "all results"]
+        parts += ["and those without one"] if self.unsettled else []
         parts += [f"of {self.problem.slug}"] if self.problem else []
         parts += [f"of submission {self.submission.pk}"] if self.submission else []
         return " ".join(parts)
@@ -140,6 +148,17 @@ def rejudge(chosen: Selection, actor: AbstractBaseUser | None) -> Plan:
     return plan
 
 
+def rerun(submission: Submission, actor: AbstractBaseUser) -> Plan:
+    """Queue again, for its owner, what is stale or ended without a result. What has a result of
+    today is not: who could have it judged again would be ranked by luck. Raises RequestError where
+    that would be more practice than an account may have."""
+    chosen = Selection(submission=submission, unsettled=True, waits=True)
+    with transaction.atomic():
+        if submission.is_practice and (ready := planned(chosen).ready):
+            check_quota(submission.owner, len(ready))
+        return rejudge(chosen, actor)
+
+
 def _newest_of_each(runs: RunQuerySet) -> Iterable[Run]:
     read = runs.select_related("kernel__submission").only(*READS)
     found: dict[tuple[object, ...], Run] = {}
@@ -166,6 +185,8 @@ def _obstacle(kernel: Kernel, target: Target, hosts: Hosts | None) -> str:
     may come."""
     if kernel.submission.moderation == Moderation.INVALIDATED:
         return f"submission {kernel.submission_id} is invalidated: dispute it first"
+    if kernel.submission.moderation == Moderation.WITHDRAWN:
+        return f"submission {kernel.submission_id} was withdrawn by its owner"
     if kernel.problem.is_withdrawn:
         return "the problem is no longer part of the benchmark"
     try:

@@ -127,6 +127,12 @@ def test_a_folder_is_handed_in_watched_cancelled_and_compared(
     assert "+# again" in pkb("diff", first.pk, other.pk).out.splitlines()
     kernels = [run.kernel.source_id for run in (first, other)]
     assert "GPT-5.5" in pkb("compare", *kernels).out
+    number = first.kernel.submission_id
+    assert pkb("rerun", number).out == "queued runs: 1\n"
+    assert pkb("runs", "--mine", "--status", "queued").out.count("allreduce") == 1
+    assert pkb("publish", number).status == 3
+    done = pkb("withdraw", number, "--reason", "A bug.")
+    assert done.out == f"submission {number}: unlisted, withdrawn\n"
 
 
 @pytest.mark.django_db(transaction=True)

@@ -1,0 +1,39 @@
+"""Lets owners withdraw what they had handed in: its results stay, and rank nowhere."""
+
+from __future__ import annotations
+
+from django.contrib.auth.models import AbstractBaseUser
+from django.db import transaction
+from django.db.models.functions import Now
+
+from leaderboard.kit.request_error import RequestError
+from leaderboard.models import Moderation, Submission
+from leaderboard.runs import evaluation
+from leaderboard.staff.moderation import change
+
+MAX_REASON = 500
+NO_REASON = "No reason was given."
+
+
+def withdraw(submission: Submission, actor: AbstractBaseUser, reason: str = "") -> None:
+    """Withdraw an accepted submission, and end its waiting runs. The reason is public where it is;
+    an embargo ends without it becoming public. Raises RequestError.
+
+    Its owner cannot take that back: staff can, and the date stays.
+    """
+    with transaction.atomic():
+        row = Submission.objects.select_for_update().get(pk=submission.pk)
+        if row.moderation != Moderation.ACCEPTED:
+            raise RequestError(
+                "not_accepted",
+                f"The submission is {row.moderation} already.",
+                "There is nothing to be done: it ranks nowhere.",
+                status=409,
+            )
+        Submission.objects.filter(pk=row.pk).update(withdrawn_at=Now(), public_from=None)
+        said = {
+            "moderation": Moderation.WITHDRAWN,
+            "moderation_reason": reason.strip()[:MAX_REASON] or NO_REASON,
+        }
+        change(row, actor, "withdraw", **said)
+        evaluation.cancel_waiting(row.pk)

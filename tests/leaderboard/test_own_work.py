@@ -1,0 +1,242 @@
+"""What an owner may do with what was handed in: withdraw it, keep it under an embargo, have it
+judged again, and find it."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+from django.core.management import call_command
+from django.test import Client
+from django.utils import timezone
+from rest_framework.test import APIClient
+
+from leaderboard.models import AuditEntry, Moderation, Run, Status, Submission, Visibility
+from leaderboard.runs import hosts
+from leaderboard.staff import moderation
+from tests.leaderboard import factory
+from tests.leaderboard.conftest import Api
+from tests.leaderboard.uploads import Send
+
+pytestmark = pytest.mark.django_db
+
+ONE = {"model": "Shy", "harness": "zero-shot", "problem": "allreduce", "backend": "pytorch"}
+HOSTILE = "<b onclick=x>\u202e"
+
+
+@pytest.fixture
+def judged(problem: object) -> Run:
+    """A result of a public submission of `owner`."""
+    return factory.make_judged(factory.make_submission("Fast One"), factory.make_problem())
+
+
+def act(client: APIClient, found: Submission, verb: str, **body: str) -> Any:
+    return client.post(f"/api/v1/submissions/{found.pk}/{verb}", body, format="json")
+
+
+def test_what_is_withdrawn_is_reachable_and_ranks_nowhere(
+    judged: Run, submitter: APIClient, client: Client
+) -> None:
+    found = judged.kernel.submission
+    second = factory.make_judged(factory.make_submission("Second"), judged.kernel.problem)
+    waiting = factory.make_run(factory.make_kernel(found, factory.make_problem(2, "allgather")))
+    assert "Fast One" in client.get("/").content.decode()
+    told = act(submitter, found, "withdraw", reason=HOSTILE).json()
+    assert (told["moderation"], told["moderation_reason"]) == ("withdrawn", HOSTILE)
+    assert told["withdrawn_at"]
+    for address in ("/", "/leaderboard.json", "/feed.atom", "/matrix", "/api/v1/leaderboard"):
+        assert "Fast One" not in client.get(address).content.decode(), address
+    problem = client.get("/problems/1-allreduce.json").json()
+    assert [row["submission"] for row in problem["kernels"]] == [second.kernel.submission_id]
+    page = client.get(f"/submissions/{found.pk}").content.decode()
+    assert "Withdrawn by its owner on" in page
+    assert "&lt;b onclick=x&gt;[U+202E]" in page
+    assert "withdrawn" in client.get(f"/runs/{judged.pk}").content.decode()
+    assert client.get(f"/submissions/{found.pk}.json").json()["withdrawn_at"]
+    waiting.refresh_from_db()
+    assert waiting.status == Status.CANCELLED
+
+
+def test_withdrawing_leaves_a_trace_and_cannot_be_taken_back(
+    judged: Run, submitter: APIClient, staff: User
+) -> None:
+    found = judged.kernel.submission
+    assert act(submitter, found, "withdraw").status_code == 200
+    found.refresh_from_db()
+    assert found.moderation_reason == "No reason was given."
+    for verb in ("withdraw", "publish"):
+        assert act(submitter, found, verb).status_code in (200, 409)
+    assert act(submitter, found, "rerun").json()["runs"] == 0
+    assert Submission.objects.get(pk=found.pk).moderation == Moderation.WITHDRAWN
+    moderation.moderate(found, staff, Moderation.ACCEPTED, "")
+    found.refresh_from_db()
+    assert found.withdrawn_at is not None
+    assert [entry.action for entry in AuditEntry.objects.all()] == ["moderate", "withdraw"]
+
+
+def test_what_staff_dispute_is_not_withdrawn(judged: Run, api: Api, owner: User) -> None:
+    found = judged.kernel.submission
+    moderation.moderate(found, owner, Moderation.DISPUTED, "Reads the oracle.")
+    assert act(api(owner), found, "withdraw").json()["error"]["code"] == "not_accepted"
+
+
+@pytest.mark.parametrize("verb", ["withdraw", "publish", "rerun"])
+@pytest.mark.parametrize("visibility", ["public", "private"])
+def test_nobody_else_acts_on_a_submission(
+    verb: str, visibility: str, judged: Run, api: Api, client: Client
+) -> None:
+    Submission.objects.update(visibility=visibility)
+    found, other = judged.kernel.submission, factory.make_user("other")
+    status = 403 if visibility == "public" else 404
+    assert act(api(other), found, verb).status_code == status
+    staff = User.objects.create_user("staff", is_staff=True)
+    assert act(api(staff), found, verb).status_code == 403
+    assert act(api(), found, verb).status_code == 401
+    client.force_login(other)
+    if verb != "publish":
+        assert client.post(f"/submissions/{found.pk}/{verb}").status_code == status
+    assert Submission.objects.get().moderation == Moderation.ACCEPTED
+
+
+def test_the_page_withdraws_and_says_when_it_cannot(judged: Run, client: Client) -> None:
+    client.force_login(factory.make_user("owner"))
+    page = f"/submissions/{judged.kernel.submission_id}"
+    assert "You cannot take this back" in client.get(f"{page}/edit").content.decode()
+    assert client.post(f"{page}/withdraw", {"reason": "A bug."})["Location"] == page
+    again = client.post(f"{page}/withdraw")
+    assert again.status_code == 409
+    assert "withdrawn already" in again.content.decode()
+    assert "You cannot take this back" not in again.content.decode()
+
+
+def test_an_embargo_ends_at_its_date_however_late_the_sweep_is(
+    send: Send, client: Client, owner: User
+) -> None:
+    date = timezone.now() + timedelta(days=3)
+    answer = send({**ONE, "source": factory.SOURCE, "public_from": date.isoformat()})
+    found = Submission.objects.get(pk=answer.json()["submission"])
+    assert found.visibility == Visibility.PRIVATE
+    assert found.public_from == date.replace(second=0, microsecond=0)
+    hosts.sweep()
+    assert client.get(f"/submissions/{found.pk}").status_code == 404
+    Submission.objects.update(public_from=timezone.now() - timedelta(days=9))
+    call_command("sweep", verbosity=0)
+    call_command("sweep", verbosity=0)
+    published = Submission.objects.get()
+    assert (published.visibility, published.public_from) == (Visibility.PUBLIC, None)
+    assert published.published_at is not None
+    assert "public since" in client.get(f"/submissions/{found.pk}").content.decode()
+    [entry] = AuditEntry.objects.all()
+    assert (entry.action, entry.actor) == ("publish", None)
+    client.force_login(owner)
+    assert "<td>the site</td>" in client.get(f"/submissions/{found.pk}/edit").content.decode()
+
+
+def embargo(found: Submission, **time: int) -> None:
+    end = timezone.now() + timedelta(**time)
+    Submission.objects.filter(pk=found.pk).update(visibility="private", public_from=end)
+
+
+def test_its_owner_ends_an_embargo_by_a_word(judged: Run, submitter: APIClient) -> None:
+    found = judged.kernel.submission
+    embargo(found, days=3)
+    told = act(submitter, found, "publish").json()
+    assert (told["visibility"], told["public_from"]) == ("public", None)
+    assert told["published_at"]
+
+
+def test_an_embargo_of_what_was_judged_becomes_shorter_only(
+    judged: Run, submitter: APIClient
+) -> None:
+    found, address = judged.kernel.submission, f"/api/v1/submissions/{judged.kernel.submission_id}"
+    embargo(found, days=3)
+    now = timezone.now()
+    for value, status in (
+        (None, 409),
+        ((now + timedelta(days=9)).isoformat(), 409),
+        ((now - timedelta(days=1)).isoformat(), 400),
+        ((now + timedelta(days=400)).isoformat(), 400),
+        ((now + timedelta(days=2)).isoformat(), 200),
+    ):
+        answer = submitter.patch(address, {"public_from": value}, format="json")
+        assert answer.status_code == status, value
+    Submission.objects.update(public_from=None)
+    later = (now + timedelta(days=2)).isoformat()
+    answer = submitter.patch(address, {"public_from": later}, format="json")
+    assert answer.json()["error"]["code"] == "embargo_fixed"
+    assert act(submitter, found, "publish").json()["error"]["code"] == "visibility_fixed"
+
+
+def test_withdrawing_ends_an_embargo_in_silence(judged: Run, submitter: APIClient) -> None:
+    embargo(judged.kernel.submission, days=3)
+    assert act(submitter, judged.kernel.submission, "withdraw").status_code == 200
+    hosts.sweep()
+    found = Submission.objects.get()
+    assert (found.visibility, found.public_from) == (Visibility.PRIVATE, None)
+
+
+def test_what_is_public_has_no_embargo(send: Send) -> None:
+    date = (timezone.now() + timedelta(days=3)).isoformat()
+    for fields in ({"visibility": "public", "public_from": date}, {"public_from": "2020-01-01"}):
+        answer = send({**ONE, "source": factory.SOURCE, **fields})
+        assert answer.status_code == 400
+        assert "public_from" in answer.json()["error"]["fields"]
+    assert not Submission.objects.exists()
+
+
+def test_an_embargo_is_set_and_ended_on_the_page(run: Run, client: Client) -> None:
+    client.force_login(factory.make_user("owner"))
+    page = f"/submissions/{run.kernel.submission_id}/edit"
+    date = f"{timezone.now() + timedelta(days=30):%Y-%m-%dT%H:%M}"
+    assert client.post(page, {"visibility": "private", "public_from": date}).status_code == 302
+    assert f'value="{date}"' in client.get(page).content.decode()
+    assert "public from" in client.get("/account").content.decode()
+    factory.finish(run, factory.make_report(run))
+    assert client.post(page, {"visibility": "public", "public_from": date}).status_code == 302
+    found = Submission.objects.get()
+    assert (found.visibility, found.public_from) == (Visibility.PUBLIC, None)
+
+
+def test_an_owner_has_judged_again_what_has_no_result(judged: Run, submitter: APIClient) -> None:
+    found = judged.kernel.submission
+    failed = factory.make_run(factory.make_kernel(found, factory.make_problem(2, "allgather")))
+    failed_at = {"finished_at": timezone.now(), "message": "Ours."}
+    Run.objects.filter(pk=failed.pk).update(status="failed", verdict="infra_error", **failed_at)
+    assert act(submitter, found, "rerun").json() == {"runs": 1, "left_out": {}}
+    assert act(submitter, found, "rerun").json()["runs"] == 0
+    assert Run.objects.queued().get().kernel_id == failed.kernel_id
+    Run.objects.queued().update(status="cancelled", verdict="cancelled", **failed_at)
+    client = Client()
+    client.force_login(factory.make_user("owner"))
+    page = client.post(f"/submissions/{found.pk}/rerun").content.decode()
+    assert "1 run queued" in page
+
+
+def test_practice_is_judged_again_within_its_quota(
+    run: Run, submitter: APIClient, settings: Any
+) -> None:
+    settings.PKB_PRACTICE_RUNS = 0
+    Submission.objects.update(is_practice=True)
+    ended = {"status": "cancelled", "verdict": "cancelled", "message": "Ended."}
+    Run.objects.update(finished_at=timezone.now(), **ended)
+    answer = act(submitter, run.kernel.submission, "rerun")
+    assert answer.json()["error"]["code"] == "practice_quota"
+    assert not Run.objects.queued().exists()
+
+
+def test_an_account_lists_its_own(run: Run, api: Api, owner: User, other: User) -> None:
+    theirs = factory.make_run(
+        factory.make_kernel(factory.make_submission("Theirs", owner="other"), run.kernel.problem)
+    )
+    for user, own in ((owner, run), (other, theirs)):
+        runs = api(user).get("/api/v1/runs?mine=1").json()["results"]
+        assert [row["id"] for row in runs] == [str(own.pk)]
+        rows = api(user).get("/api/v1/submissions?mine=1").json()["results"]
+        assert [row["id"] for row in rows] == [own.kernel.submission_id]
+    assert api().get("/api/v1/runs?mine=1").status_code == 401
+    assert api(owner).get("/api/v1/runs?mine=yes").status_code == 400
+    client = Client()
+    client.force_login(owner)
+    assert "<td>1 run to come</td>" in client.get("/account").content.decode()
