@@ -49,7 +49,7 @@ class CategoryOut(Output):
 
 
 class LanguageModelOut(Output):
-    slug = serializers.CharField()
+    slug = serializers.CharField(source="address")
     name = serializers.CharField()
     vendor = serializers.CharField()
     is_baseline = serializers.BooleanField()

@@ -26,6 +26,7 @@ from django.template.loader import render_to_string
 from django.utils.http import parse_etags
 from django.views.decorators.http import require_safe
 
+from leaderboard.delivery.readers import may_see
 from leaderboard.kit.json_types import JsonObject
 from leaderboard.kit.links import one_prefix
 from leaderboard.models import DataVersion
@@ -208,11 +209,6 @@ def _make(
     response = HttpResponse(body, content_type=TYPES[form])
     response["Cache-Control"] = "private, no-store"
     return response
-
-
-def may_see(request: HttpRequest, owner_id: int | None) -> bool:
-    user = request.user
-    return user.is_authenticated and (user.is_staff or user.pk == owner_id)
 
 
 def rendered(page: Page, form: str, path: str, query: str, site: str) -> str:

@@ -9,6 +9,7 @@ from django.http import Http404, HttpRequest
 from leaderboard.delivery import cells
 from leaderboard.delivery.pages import Crumb, Page, Table, canonical_query, choice, public_page
 from leaderboard.delivery.paging import PAGE, PagePart, part_of
+from leaderboard.delivery.readers import refuse_strangers
 from leaderboard.kit.json_types import JsonDict
 from leaderboard.kit.languages import written
 from leaderboard.kit.links import kernel_at, url
@@ -36,6 +37,7 @@ ONE = 1
 @public_page(*PARAMETERS)
 def attempt(request: HttpRequest, number: int, problem: int, attempt: int) -> Page:
     found, _ = submission_called(number)
+    refuse_strangers(request, found)
     of = Problem.objects.filter(pk=problem).defer("payload").first()
     steps = steps_of(found.pk, problem, attempt)
     if of is None or not steps:

@@ -14,6 +14,7 @@ from leaderboard.compare_pages.meeting import compare_url
 from leaderboard.delivery import cells
 from leaderboard.delivery.pages import Crumb, Page, Table, canonical_query, choice, public_page
 from leaderboard.delivery.paging import PAGE, part_of
+from leaderboard.delivery.readers import refuse_strangers
 from leaderboard.kit.json_types import JsonDict
 from leaderboard.kit.languages import written
 from leaderboard.kit.links import kernel_at, url
@@ -52,6 +53,7 @@ KERNEL_COLUMNS = (
 @public_page(*PARAMETERS)
 def submission(request: HttpRequest, number: int) -> Page:
     found, scored = submission_called(number)
+    refuse_strangers(request, found)
     wanted = choice(request, "verdict", [*(value for value, _ in VERDICTS), UNCOUNTED])
     standings = standings_of(found)
     setting = setting_among(request, standings)
@@ -70,8 +72,7 @@ def submission(request: HttpRequest, number: int) -> Page:
         },
         data=lambda: {
             **{"submission": found.pk, "model": found.model.name, "harness": found.harness},
-            "practice": found.is_practice,
-            **{name: getattr(found, name) for name in STANDING},
+            **{"practice": found.is_practice, **{name: getattr(found, name) for name in STANDING}},
             "cost_usd": found.cost_usd,
             "link": found.link,
             "manifest": found.manifest,

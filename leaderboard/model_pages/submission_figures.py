@@ -12,6 +12,7 @@ from leaderboard.charts.boards import ModeCounts
 from leaderboard.charts.drawing import Spec
 from leaderboard.charts.submissions import Speedup, Trail
 from leaderboard.delivery.pages import Crumb, Table
+from leaderboard.delivery.readers import refuse_strangers
 from leaderboard.figures.frame import Drawn, figure, framed
 from leaderboard.figures.tables import mode_table
 from leaderboard.kit.links import url
@@ -28,7 +29,7 @@ from leaderboard.model_pages.submission_progress import (
     shares_by_step,
     typical,
 )
-from leaderboard.models import Submission
+from leaderboard.models import Submission, Visibility
 from leaderboard.models.choices import COUNTED_VERDICTS
 from leaderboard.read_model.filters import SETTING_FILTERS, setting_among
 
@@ -44,13 +45,15 @@ def asked(request: HttpRequest) -> tuple[Submission, list[JudgedKernel]]:
 
 
 def submission_asked(request: HttpRequest) -> Submission:
-    """Return the submission of `?submission=<number>`. Raises Http404 for an unknown number."""
+    """Return the submission of `?submission=<number>`. Raises Http404 for an unknown number, and
+    for one that this reader is not to know of."""
     number = request.GET.get("submission", "")
     if not (number.isascii() and number.isdigit() and len(number) < 15):
         raise Http404
     submission = Submission.objects.select_related("model").filter(pk=int(number)).first()
     if submission is None:
         raise Http404
+    refuse_strangers(request, submission)
     return submission
 
 
@@ -114,12 +117,13 @@ def speedups(request: HttpRequest) -> Drawn:
 
 def _drawn(found: Submission, spec: Spec, table: Table) -> Drawn:
     model = found.model
+    is_public = found.visibility == Visibility.PUBLIC
     return Drawn(
         spec=spec,
         table=table,
         crumbs=(
             Crumb(text="Leaderboard", url=url("board")),
-            Crumb(text=model.name, url=url("model", model.slug)),
+            Crumb(text=model.name, url=url("model", model.slug) if is_public else None),
             Crumb(text=f"Submission {found.pk}", url=found.get_absolute_url()),
         ),
         submission=found,

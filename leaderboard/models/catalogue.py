@@ -11,7 +11,7 @@ from django.db.models.fields.json import KT
 
 from leaderboard.kit.json_types import JsonDict
 from leaderboard.models.choices import DEVICES, Harness, one_of
-from leaderboard.models.model_names import aliases, known_as, model_slug
+from leaderboard.models.model_names import HIDDEN, aliases, hidden_slug, known_as, model_slug
 
 WITHDRAWN = "It is no longer part of the benchmark."
 
@@ -87,13 +87,23 @@ class LanguageModelQuerySet(models.QuerySet["LanguageModel"]):
         public = Q(submissions__visibility="public")
         return self.filter(public | Q(published__isnull=False)).distinct()
 
-    def named(self, name: str, vendor: str) -> LanguageModel:
+    def named(self, name: str, vendor: str, *, hidden_for: int | None = None) -> LanguageModel:
         """Return the model of this name, or of which it is another name, made if it is new; a known
-        one stays as recorded."""
+        one stays as recorded.
+
+        One that nobody is to know of is `hidden_for` the owner of what is private: a row of their
+        own, so that somebody else's of that name tells nothing of it.
+        """
         shown = known_as(name)
-        defaults = {"name": shown, "vendor": vendor}
-        found, _ = self.get_or_create(slug=model_slug(shown), defaults=defaults)
+        slug = model_slug(shown)
+        if hidden_for is not None and not self._known(slug):
+            slug = hidden_slug(slug, hidden_for)
+        found, _ = self.get_or_create(slug=slug, defaults={"name": shown, "vendor": vendor})
         return found
+
+    def _known(self, slug: str) -> bool:
+        named = self.filter(slug=slug)
+        return named.filter(is_baseline=True).exists() or named.visible().exists()
 
     def called(self, slug: str) -> LanguageModel | None:
         """Return the model of this address, or of which it is another name."""
@@ -104,7 +114,8 @@ class LanguageModelQuerySet(models.QuerySet["LanguageModel"]):
 
 
 class LanguageModel(models.Model):
-    """Names what wrote the kernels; its slug is its identity.
+    """Names what wrote the kernels; its slug is its identity. What is private alone may have a row
+    of its owner's, whose slug is no address.
 
     A baseline is no language model: the reference itself, or a hand-written library, to compare
     with. Boards show it without a place.
@@ -128,6 +139,11 @@ class LanguageModel(models.Model):
 
     def __str__(self) -> str:
         return self.name
+
+    @property
+    def address(self) -> str:
+        """Return its slug, of a hidden one as it would be."""
+        return model_slug(self.name) if self.slug.startswith(HIDDEN) else self.slug
 
 
 class Hardware(models.Model):

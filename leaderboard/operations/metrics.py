@@ -53,7 +53,7 @@ def _queues() -> Iterator[Metric]:
     depth = GaugeMetricFamily("pkb_runs", "Open runs.", labels=["hardware", "status"])
     wait = GaugeMetricFamily("pkb_longest_wait_seconds", "Of the oldest that waits.", labels=labels)
     alive = GaugeMetricFamily("pkb_hosts_alive", "Hosts heard of lately.", labels=labels)
-    for row in by_hardware().values(*columns):
+    for row in by_hardware(with_private=True).values(*columns):
         slug, oldest = row["slug"], row["oldest"]
         depth.add_metric([slug, "queued"], row["queued"])
         depth.add_metric([slug, "running"], row["running"])

@@ -1,18 +1,22 @@
-"""Counts how many runs wait, go on and have ended, by class of hardware, by indexes alone."""
+"""Counts how many runs wait, go on and have ended, by class of hardware."""
 
 from __future__ import annotations
 
-from django.db.models import IntegerField, OuterRef, QuerySet, Subquery
+from django.db.models import Case, IntegerField, OuterRef, QuerySet, Subquery, When
 
-from leaderboard.models import Hardware, Run
+from leaderboard.models import Hardware, Run, Visibility
 
 # A day in which more ended is not counted to its end: that would read an index of all of them.
 MOST_COUNTED = 10_000
+# Not a plain condition, for which a database may begin with all submissions that are not.
+IS_PRIVATE = Case(When(kernel__submission__visibility=Visibility.PRIVATE, then=True), default=False)
 
 
-def of_each() -> QuerySet[Run]:
-    """Return the runs of a Hardware in a query around it."""
-    return Run.objects.order_by().filter(hardware=OuterRef("pk"))
+def of_each(*, with_private: bool = False) -> QuerySet[Run]:
+    """Return the runs of a Hardware in a query around it: for readers without private ones, which
+    a count would give away."""
+    runs = Run.objects.order_by().filter(hardware=OuterRef("pk"))
+    return runs if with_private else runs.exclude(IS_PRIVATE)
 
 
 def counted(runs: QuerySet[Run], most: int | None = None) -> Subquery:
@@ -24,11 +28,12 @@ def counted(runs: QuerySet[Run], most: int | None = None) -> Subquery:
     )
 
 
-def by_hardware() -> QuerySet[Hardware]:
+def by_hardware(*, with_private: bool = False) -> QuerySet[Hardware]:
     """Return the classes with `queued`, `running` and since when the `oldest` waits."""
-    waiting = of_each().filter(status="queued")
+    runs = of_each(with_private=with_private)
+    waiting = runs.filter(status="queued")
     return Hardware.objects.annotate(
         queued=counted(waiting),
-        running=counted(of_each().filter(status="running")),
+        running=counted(runs.filter(status="running")),
         oldest=Subquery(waiting.order_by("created_at").values("created_at")[:1]),
     )

@@ -14,7 +14,8 @@ from pathlib import Path
 from django.http import Http404, HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
 
-from leaderboard.delivery.pages import Stored, answer_public, may_see
+from leaderboard.delivery.pages import Stored, answer_public
+from leaderboard.delivery.readers import may_see
 from leaderboard.kit.json_types import JsonObject, Report
 from leaderboard.kit.visible import visible
 from leaderboard.models import Run, Source, Visibility

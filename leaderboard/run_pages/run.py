@@ -10,6 +10,7 @@ from django.http import HttpRequest, HttpResponseBase
 from django.utils import timezone
 
 from leaderboard.delivery.pages import Crumb, Page, Table, choice, public_page
+from leaderboard.delivery.readers import refuse_strangers
 from leaderboard.kit.durations import spelt
 from leaderboard.kit.json_types import JsonDict, JsonObject, Report
 from leaderboard.kit.links import kernel_at, url
@@ -52,6 +53,7 @@ def run(request: HttpRequest, run_id: uuid.UUID, form: str = "html") -> HttpResp
 
 def page_of(request: HttpRequest, run_id: uuid.UUID) -> Page:
     found = run_called(str(run_id))
+    refuse_strangers(request, found.kernel.submission)
     table = choice(request, "table", list(TABLES))
     submission, problem = found.kernel.submission, found.kernel.problem
     waiting = ahead_of(found) + 1 if found.status == Status.QUEUED else None

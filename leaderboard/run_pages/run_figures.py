@@ -13,6 +13,7 @@ from leaderboard.charts import runs as charts
 from leaderboard.charts.drawing import Spec
 from leaderboard.charts.runs import Bin, Event, Margin
 from leaderboard.delivery.pages import Crumb, Table
+from leaderboard.delivery.readers import refuse_strangers
 from leaderboard.figures.frame import Drawn, figure, framed
 from leaderboard.kit.json_types import Report
 from leaderboard.kit.links import url
@@ -204,6 +205,7 @@ def run_called(text: str) -> Run:
 
 def _run_of(request: HttpRequest) -> tuple[Run, Report]:
     run = run_called(request.GET.get("run", ""))
+    refuse_strangers(request, run.kernel.submission)
     report = run.report
     if report is None:
         raise Http404

@@ -82,6 +82,9 @@ def change(row: Model, actor: AbstractBaseUser | None, action: str, **values: ob
             actor, action, f"{row._meta.verbose_name} {row.pk}", {"before": before, "after": values}
         )
         if isinstance(row, Submission) and {"visibility", "moderation"} & set(values):
+            if before.get("visibility") == Visibility.PRIVATE:
+                named = LanguageModel.objects.named(row.model.name, row.model.vendor)
+                Submission.objects.filter(pk=row.pk).update(model=named)
             problem_aggregates.refresh_of([row.pk])
         elif "is_baseline" in values:
             own = Submission.objects.filter(model=row.pk)

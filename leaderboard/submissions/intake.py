@@ -29,6 +29,7 @@ from leaderboard.models.model_names import known_as, model_slug
 from leaderboard.submissions.archives import shown
 from leaderboard.submissions.attempt_archives import Place, Told
 from leaderboard.submissions.embargo import embargo_end
+from leaderboard.submissions.language_models import language_model
 from leaderboard.submissions.makings import check_told, cost_told, store_told
 from leaderboard.submissions.metadata import check_metadata, check_steps
 from leaderboard.submissions.practice import check_quota
@@ -237,7 +238,7 @@ def _store(
     if cost is None:
         cost = cost_told(told, {item.place[:2] for item in checked})
     return Submission.objects.create(
-        model=_language_model(metadata, [item.candidate for item in checked]),
+        model=_language_model(owner, metadata, checked),
         harness=metadata.harness,
         k=max(item.candidate.attempt for item in checked),
         step_budget=metadata.step_budget,
@@ -254,29 +255,13 @@ def _store(
     )
 
 
-def _language_model(metadata: Metadata, candidates: Sequence[Candidate]) -> LanguageModel:
-    """Return the model of this name; what the site knows of it is not changed by a submission.
-
-    The vendor that published trees name is that of a new one, and contradicts nothing.
-    """
-    vendors = {c.tree.vendor for c in candidates if c.tree and c.tree.vendor}
-    likely = vendors.pop() if len(vendors) == 1 else ""
-    found = LanguageModel.objects.named(metadata.model, metadata.vendor or likely)
-    if found.is_baseline:
-        raise RequestError(
-            "baseline_model",
-            f"{found.name} is a baseline of this site: nobody else hands kernels in for it.",
-            "Name the model, or the person, that wrote these kernels.",
-            fields={"model": "a baseline of this site"},
-        )
-    if metadata.vendor and found.vendor and metadata.vendor.casefold() != found.vendor.casefold():
-        raise RequestError(
-            "other_vendor",
-            f"{found.name} is recorded as a model of {found.vendor}.",
-            "Leave vendor out, or give the model a name of its own.",
-            fields={"vendor": f"recorded as {found.vendor}"},
-        )
-    return found
+def _language_model(
+    owner: AbstractBaseUser, metadata: Metadata, checked: Sequence[_Checked]
+) -> LanguageModel:
+    is_private = metadata.visibility == Visibility.PRIVATE
+    candidates = [item.candidate for item in checked]
+    hidden_for = owner.pk if is_private else None
+    return language_model(metadata.model, metadata.vendor, candidates, hidden_for=hidden_for)
 
 
 def _store_kernels(submission: Submission, checked: Sequence[_Checked], told: Told) -> list[Run]:
