@@ -4,7 +4,7 @@ from allauth.account.decorators import secure_admin_login
 from django.contrib import admin
 from django.urls import URLPattern, include, path
 
-from leaderboard.account_pages import edit, own, rejudge, submit
+from leaderboard.account_pages import edit, notices, own, rejudge, submit
 from leaderboard.account_pages import urls as account_urls
 from leaderboard.board_pages import board, categories, category, matrix, mechanisms, profiles
 from leaderboard.compare_pages import compare
@@ -84,6 +84,8 @@ urlpatterns = [
     path("submit", submit.submit, name="submit"),
     path(client_archive.NAME, client_archive.download, name="client"),
     *account_urls.urlpatterns,
+    path("account/notices", notices.notices, name="notices"),
+    path("account/feed/<slug:secret>.atom", notices.feed, name="own-feed"),
     path("<path:way>/", redirects.without_slash),
 ]
 handler400 = "leaderboard.api.errors.bad_request"

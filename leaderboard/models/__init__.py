@@ -15,6 +15,7 @@ from leaderboard.models.catalogue import (
 from leaderboard.models.choices import Harness, Moderation, Status, Trust, Visibility
 from leaderboard.models.declines import Decline
 from leaderboard.models.makings import Making, Transcript
+from leaderboard.models.notices import Delivery, Notice, NoticeChoice
 from leaderboard.models.refusals import RefusedReport
 from leaderboard.models.runs import Run
 from leaderboard.models.snapshots import Snapshot
@@ -27,6 +28,7 @@ __all__ = [
     "AuditEntry",
     "DataVersion",
     "Decline",
+    "Delivery",
     "FoundLanguages",
     "Hardware",
     "Harness",
@@ -35,6 +37,8 @@ __all__ = [
     "LeaderboardRow",
     "Making",
     "Moderation",
+    "Notice",
+    "NoticeChoice",
     "Problem",
     "ProblemAggregate",
     "Publication",

@@ -15,7 +15,7 @@ from django.db.models.functions import Cast
 from leaderboard.kit.json_types import JsonDict
 from leaderboard.kit.prepared import ask, given
 from leaderboard.metrics.tallies import in_order
-from leaderboard.models import Problem, ProblemAggregate, Summary
+from leaderboard.models import Notice, Problem, ProblemAggregate, Summary
 from leaderboard.models.runs import SETTING
 from leaderboard.read_model.boards import Setting
 
@@ -45,7 +45,16 @@ def refresh(problem_id: int, setting: Mapping[str, object]) -> None:
     # Submissions that end together must see each other, so one waits here for the other.
     list(Problem.objects.select_for_update(no_key=True).filter(pk=problem_id).values_list("pk"))
     where = {"problem_id": problem_id, **setting}
-    ProblemAggregate.objects.put(where, columns_of(map(_best, ask(_shown, **where))))
+    before = next(iter(ask(_record, **where)), (None,))[0]
+    columns = columns_of(map(_best, ask(_shown, **where)))
+    ProblemAggregate.objects.put(where, columns)
+    if before and columns and columns["best_speedup"] and before != columns["run_id"]:
+        Notice.objects.record_lost(before, columns["run_id"])
+
+
+def _record() -> QuerySet[ProblemAggregate, tuple[Any, ...]]:
+    fastest = ProblemAggregate.objects.filter(best_speedup__gt=0, **given(WHERE))
+    return fastest.order_by().values_list("run_id")
 
 
 def _shown() -> QuerySet[Summary, tuple[Any, ...]]:

@@ -20,6 +20,7 @@ from leaderboard.kit.request_error import RequestError
 from leaderboard.models import (
     DataVersion,
     Decline,
+    Notice,
     Problem,
     RefusedReport,
     Run,
@@ -98,6 +99,7 @@ def _store(run: Run, holding: Holding, report: object) -> None:
         summary.update(run)
         if run.has_counted_verdict and trust not in (run.trust, Trust.VERIFIED):
             own.update(trust=run.trust)
+        Notice.objects.judged(run.kernel.submission_id)
         DataVersion.objects.bump()
     return None
 
@@ -206,6 +208,7 @@ def _give_up(leased: RunQuerySet, error: str, rung_at: Now | None) -> int:
     if leased.filter(cancel_requested=True).update(**_cancelled("Cancelled while it ran.", now)):
         DataVersion.objects.bump()
         return 1
+    whose = list(leased.values_list("kernel__submission", flat=True))
     failed = leased.update(
         status=Status.FAILED,
         verdict=Verdict.INFRA_ERROR,
@@ -215,6 +218,8 @@ def _give_up(leased: RunQuerySet, error: str, rung_at: Now | None) -> int:
         **NO_LEASE,
     )
     if failed:
+        for submission_id in whose:
+            Notice.objects.judged(submission_id)
         DataVersion.objects.bump()
     return int(failed)
 

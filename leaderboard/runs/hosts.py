@@ -16,6 +16,7 @@ from leaderboard.celery import Bell, ring
 from leaderboard.kit.request_error import RequestError
 from leaderboard.models import ApiToken, DataVersion, Decline, Hardware, Run, WorkerHost
 from leaderboard.models.waiting import IN_ORDER, offered
+from leaderboard.notices.delivery import deliver_later
 from leaderboard.runs.evaluation import give_up_lost
 from leaderboard.runs.report_checks import fits_class
 from leaderboard.submissions import embargo
@@ -67,6 +68,7 @@ def record_hello(hello: Hello, token: ApiToken) -> None:
     facts |= {"token": token, "last_seen_at": Now()}
     WorkerHost.objects.update_or_create(host=host, queue=queue, defaults=facts)
     sweep()
+    deliver_later()
 
 
 def _refused(message: str, fix: str) -> RequestError:

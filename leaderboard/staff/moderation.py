@@ -17,6 +17,7 @@ from leaderboard.models import (
     Hardware,
     LanguageModel,
     Moderation,
+    Notice,
     Status,
     Submission,
     Visibility,
@@ -41,7 +42,10 @@ def moderate(
             "A disputed or invalidated submission needs a public reason; an accepted one has none.",
             "Say why, or leave the reason empty to accept.",
         )
-    change(submission, actor, "moderate", moderation=moderation, moderation_reason=reason.strip())
+    said = {"moderation": moderation, "moderation_reason": reason.strip()}
+    with transaction.atomic():
+        change(submission, actor, "moderate", **said)
+        Notice.objects.moderated(submission, moderation, reason.strip())
 
 
 def show(submission: Submission, actor: AbstractBaseUser, visibility: Visibility) -> None:

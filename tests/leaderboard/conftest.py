@@ -54,6 +54,7 @@ def bells(monkeypatch: pytest.MonkeyPatch) -> Bells:
 
     monkeypatch.setattr("leaderboard.submissions.queue.ring_later", ring)
     monkeypatch.setattr("leaderboard.runs.hosts.ring", ring)
+    monkeypatch.setattr("leaderboard.runs.hosts.deliver_later", lambda: None)
     return rung
 
 

@@ -197,7 +197,7 @@ def test_the_sweep_can_be_done_by_hand(run: Run, bells: Bells) -> None:
     say_hello(HELLO)
     Run.objects.update(rung_at=None)
     bells.clear()
-    assert _say("sweep") == "rang for 1 runs"
+    assert _say("sweep").splitlines() == ["rang for 1 runs", "sent 0 notices"]
     assert bells == [(run.id, "cpu")]
 
 
