@@ -4,12 +4,12 @@ from allauth.account.decorators import secure_admin_login
 from django.contrib import admin
 from django.urls import URLPattern, include, path
 
-from leaderboard.account_pages import edit, notices, own, rejudge, submit
+from leaderboard.account_pages import edit, notices, own, rejudge, submit, teams
 from leaderboard.account_pages import urls as account_urls
 from leaderboard.board_pages import board, categories, category, matrix, mechanisms, profiles
 from leaderboard.compare_pages import compare
 from leaderboard.delivery.pages import View
-from leaderboard.model_pages import attempt, submission
+from leaderboard.model_pages import attempt, submission, team
 from leaderboard.problem_pages import problems
 from leaderboard.publishing import badges, client_archive, feed, snapshot_pages
 from leaderboard.run_pages import bundles, kernel, run
@@ -58,6 +58,7 @@ urlpatterns = [
         "submission-attempt",
     ),
     *twins("models/<slug:slug>", redirects.model_page, "model"),
+    *twins("teams/<slug:slug>", team.team, "team"),
     *twins("hardware", hardware.hardware_list, "hardware-list"),
     *twins("hardware/<slug:slug>", hardware.hardware, "hardware"),
     *twins("methodology", about.methodology, "methodology"),
@@ -83,9 +84,11 @@ urlpatterns = [
     path("rejudge", rejudge.rejudge, name="rejudge"),
     path("submit", submit.submit, name="submit"),
     path(client_archive.NAME, client_archive.download, name="client"),
-    *account_urls.urlpatterns,
+    path("account/teams", teams.teams, name="own-teams"),
+    path("account/teams/<slug:slug>", teams.team, name="own-team"),
     path("account/notices", notices.notices, name="notices"),
     path("account/feed/<slug:secret>.atom", notices.feed, name="own-feed"),
+    *account_urls.urlpatterns,
     path("<path:way>/", redirects.without_slash),
 ]
 handler400 = "leaderboard.api.errors.bad_request"

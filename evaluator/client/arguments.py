@@ -61,6 +61,7 @@ def _add_submit(one: ArgumentParser) -> None:
     one.add_argument("--cost-usd", type=float, help="what making all of it cost")
     one.add_argument("--hardware", help="as h200x4")
     one.add_argument("--profile", choices=("hardened", "upstream"))
+    one.add_argument("--team", help="whose members may see it: the last part of its address")
     one.add_argument("--visibility", choices=("public", "unlisted", "private"))
     one.add_argument(
         "--public-from", metavar="DATE", help="hidden until then, as 2026-12-24T00:00Z"

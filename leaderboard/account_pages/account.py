@@ -15,6 +15,7 @@ from django.views.decorators.http import require_http_methods, require_POST
 from leaderboard.kit.links import url
 from leaderboard.models import ApiToken, Moderation, Scope, Status, Submission
 from leaderboard.models.runs import OPEN
+from leaderboard.models.submissions import SubmissionQuerySet
 from leaderboard.read_model.filters import said
 from leaderboard.submissions.forms import TokenForm
 
@@ -38,7 +39,7 @@ def account(request: HttpRequest) -> HttpResponse:
         "form": form,
         "secret": secret,
         "tokens": ApiToken.objects.filter(owner_id=request.user.pk),
-        "submissions": submission_rows(request),
+        "submissions": submission_rows(Submission.objects.owned_by(request.user)),
     }
     return render(request, "account.html", context, status=400 if form.errors else 200)
 
@@ -65,10 +66,9 @@ def revoke_token(request: HttpRequest, number: int) -> HttpResponse:
     return redirect("account")
 
 
-def submission_rows(request: HttpRequest) -> list[dict[str, object]]:
+def submission_rows(own: SubmissionQuerySet) -> list[dict[str, object]]:
     """Return the newest first, which has to be said: grouping drops the order of a model."""
-    own = Submission.objects.filter(owner_id=request.user.pk).order_by("-id")
-    found = own.annotate(
+    found = own.order_by("-id").annotate(
         kernel_count=Count("kernels", distinct=True),
         open_runs=Count("kernels__runs", filter=Q(kernels__runs__status__in=OPEN)),
         failed_runs=Count("kernels__runs", filter=Q(kernels__runs__status=Status.FAILED)),

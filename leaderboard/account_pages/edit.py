@@ -14,7 +14,7 @@ from django.views.decorators.http import require_http_methods
 from leaderboard.kit.request_error import RequestError
 from leaderboard.model_pages.submission import submission_called
 from leaderboard.models import AuditEntry, Moderation, Submission, Visibility
-from leaderboard.models.submissions import Viewer
+from leaderboard.models.teams import Viewer
 from leaderboard.runs.withdrawing import MAX_REASON
 from leaderboard.submissions import editing
 from leaderboard.submissions.forms import EditForm, add_field_errors
@@ -81,7 +81,9 @@ def shown(
 def changes_of(found: Submission, form: EditForm) -> list[dict[str, object]]:
     """Return the newest changes, one row for each value."""
     labels = {field.name: field.label for field in form}
-    entries = AuditEntry.objects.filter(subject=f"{found._meta.verbose_name} {found.pk}")
+    entries = AuditEntry.objects.select_related("actor").filter(
+        subject=f"{found._meta.verbose_name} {found.pk}"
+    )
     return [
         {
             "at": entry.at,
@@ -98,4 +100,6 @@ def changes_of(found: Submission, form: EditForm) -> list[dict[str, object]]:
 def _who(entry: AuditEntry, found: Submission) -> str:
     if entry.actor_id is None:
         return "the site"
-    return "owner" if entry.actor_id == found.owner_id else "staff"
+    if entry.actor_id == found.owner_id:
+        return "owner"
+    return "staff" if getattr(entry.actor, "is_staff", False) else "team"

@@ -11,7 +11,8 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods
 
 from leaderboard.kit.request_error import RequestError
-from leaderboard.models import Harness, Visibility
+from leaderboard.models import Harness, Team, Visibility
+from leaderboard.models.teams import teams_of
 from leaderboard.publishing.client_archive import client
 from leaderboard.submissions.archives import read_archive
 from leaderboard.submissions.forms import SubmitForm, add_field_errors
@@ -26,9 +27,12 @@ from leaderboard.submissions.target_selection import TargetRequest
 def submit(request: HttpRequest) -> HttpResponse:
     if not request.user.is_authenticated:
         return _page(request, status=403 if request.method == "POST" else 200)
+    teams = Team.objects.filter(pk__in=teams_of(request.user))
     if request.method == "GET":
-        return _page(request, SubmitForm(initial={"problem": request.GET.get("problem", "")}))
-    form = SubmitForm(request.POST, request.FILES)
+        return _page(
+            request, SubmitForm(teams, initial={"problem": request.GET.get("problem", "")})
+        )
+    form = SubmitForm(teams, request.POST, request.FILES)
     if not form.is_valid():
         return _page(request, form, status=400)
     try:
@@ -53,6 +57,7 @@ def hand_in(request: HttpRequest, form: SubmitForm) -> Accepted:
         harness=Harness(data["harness"]),
         visibility=Visibility(data["visibility"]),
         public_from=data["public_from"],
+        team=data["team"],
         step_budget=data["step_budget"],
         cost_usd=data["cost_usd"],
         notes=data["notes"],

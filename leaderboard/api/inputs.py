@@ -10,6 +10,7 @@ from rest_framework.request import Request
 from leaderboard.models import Harness, Visibility
 from leaderboard.models.choices import BACKENDS, DEVICES, DTYPES, ISOLATIONS, PLACEMENTS, PROFILES
 from leaderboard.models.submissions import MAX_COST_USD, MAX_LINK, MAX_NOTES, MAX_STEP_BUDGET
+from leaderboard.models.teams import MAX_NAME
 from leaderboard.runs.reports import clean
 from leaderboard.runs.withdrawing import MAX_REASON
 
@@ -46,6 +47,7 @@ class SubmissionIn(Input):
     cost_usd = serializers.FloatField(min_value=0, max_value=MAX_COST_USD, required=False)
     visibility = serializers.ChoiceField(choices=Visibility.choices, required=False)
     public_from = serializers.DateTimeField(required=False)
+    team = serializers.CharField(max_length=MAX_NAME, required=False, allow_blank=True)
     practice = serializers.BooleanField(required=False)
     link = serializers.CharField(max_length=MAX_LINK, required=False, allow_blank=True)
     notes = serializers.CharField(max_length=MAX_NOTES, required=False, allow_blank=True)

@@ -62,6 +62,7 @@ class SubmissionOut(Output):
     k = serializers.IntegerField()
     step_budget = serializers.IntegerField(allow_null=True)
     cost_usd = serializers.FloatField(allow_null=True)
+    team = serializers.SerializerMethodField()
     visibility = serializers.CharField()
     practice = serializers.BooleanField(source="is_practice")
     trust = serializers.CharField()
@@ -80,6 +81,10 @@ class SubmissionOut(Output):
 
     def get_url(self, row: Submission) -> str:
         return self.address_of(row)
+
+    def get_team(self, row: Submission) -> str | None:
+        """Return the last part of the address of its team's page, if it has a team."""
+        return row.team.slug if row.team else None
 
 
 class RunLineOut(Output):

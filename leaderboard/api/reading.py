@@ -116,7 +116,7 @@ def submission(request: Request, number: int) -> Response:
 def _submissions(rows: SubmissionQuerySet) -> QuerySet[Submission]:
     own = Kernel.objects.filter(submission=OuterRef("pk")).order_by()
     count = Subquery(own.values("submission").annotate(n=Count("pk")).values("n"))
-    return rows.select_related("model").annotate(kernel_count=Coalesce(count, 0))
+    return rows.select_related("model", "team").annotate(kernel_count=Coalesce(count, 0))
 
 
 @extend_schema(responses=outputs.KernelOut, operation_id="read_kernel")

@@ -118,6 +118,7 @@ def _metadata(fields: Validated) -> Metadata:
         public_from=fields.get("public_from"),
         notes=fields.get("notes", ""),
         link=fields.get("link", ""),
+        team=fields.get("team", ""),
     )
 
 
@@ -155,7 +156,7 @@ def cancel(request: Request, run_id: UUID) -> Response:
     Who could end a run that goes badly would be judged by the lucky ones.
     """
     found = get_object_or_404(Run.objects.reachable_by(request.user), pk=run_id)
-    if not request.user.is_staff and found.kernel.submission.owner_id != request.user.pk:
+    if not request.user.is_staff and not editing.is_own(request.user, found.kernel.submission):
         raise PermissionDenied("Only the submission's owner may cancel its runs.")
     evaluation.cancel(found, even_running=request.user.is_staff)
     row = Run.objects.with_names().get(pk=run_id)

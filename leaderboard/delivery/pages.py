@@ -29,7 +29,7 @@ from django.views.decorators.http import require_safe
 from leaderboard.delivery.readers import may_see
 from leaderboard.kit.json_types import JsonObject
 from leaderboard.kit.links import one_prefix
-from leaderboard.models import DataVersion
+from leaderboard.models import DataVersion, Submission
 
 # Asked again each time, which costs a 304: a verdict must be seen as soon as it is there.
 PUBLIC = "public, max-age=0, must-revalidate"
@@ -88,8 +88,8 @@ class Crumb:
 
 @dataclass(frozen=True, kw_only=True)
 class Page:
-    """Describes a page. `owner_id` None: for anybody. Otherwise only its owner and staff may see
-    it.
+    """Describes a page. What is `private` belongs to a submission, `of`, and is shown to who may
+    see that.
 
     `context` and `data` may be functions that make them: what costs much is then made for its own
     form only. Search engines are asked to leave out what is `unlisted`.
@@ -103,7 +103,7 @@ class Page:
     table: Table | None = None
     private: bool = False
     unlisted: bool = False
-    owner_id: int | None = None
+    of: Submission | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -204,7 +204,7 @@ def _make(
         body = rendered(page, form, request.path, query, origin(request))
     if not page.private:
         return packed(body, form, etag)
-    if not may_see(request, page.owner_id):
+    if not may_see(request, page.of):
         raise Http404
     response = HttpResponse(body, content_type=TYPES[form])
     response["Cache-Control"] = "private, no-store"

@@ -98,7 +98,7 @@ def page_of(one: Figure, request: HttpRequest) -> Page:
         table=drawn.table,
         private=of is not None and of.visibility == Visibility.PRIVATE,
         unlisted=of is not None and of.visibility != Visibility.PUBLIC,
-        owner_id=of.owner_id if of else None,
+        of=of,
         crumbs=(*drawn.crumbs, Crumb(text=str(shown["title"]))),
     )
 

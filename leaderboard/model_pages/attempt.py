@@ -67,7 +67,7 @@ def attempt(request: HttpRequest, number: int, problem: int, attempt: int) -> Pa
         table=Table.of(COLUMNS, map(_row, steps, runs)),
         private=found.visibility == Visibility.PRIVATE,
         unlisted=found.visibility != Visibility.PUBLIC,
-        owner_id=found.owner_id,
+        of=found,
         crumbs=_crumbs(found, of, attempt),
     )
 

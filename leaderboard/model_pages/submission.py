@@ -73,8 +73,8 @@ def submission(request: HttpRequest, number: int) -> Page:
         data=lambda: {
             **{"submission": found.pk, "model": found.model.name, "harness": found.harness},
             **{"practice": found.is_practice, **{name: getattr(found, name) for name in STANDING}},
-            "cost_usd": found.cost_usd,
-            "link": found.link,
+            **{"cost_usd": found.cost_usd, "link": found.link},
+            "team": found.team and found.team.slug,
             "manifest": found.manifest,
             "setting": setting and vars(setting),
             "score": score_record(score),
@@ -84,7 +84,7 @@ def submission(request: HttpRequest, number: int) -> Page:
         table=Table(columns=KERNEL_COLUMNS, rows=map(_row, records)),
         private=found.visibility == Visibility.PRIVATE,
         unlisted=found.visibility != Visibility.PUBLIC,
-        owner_id=found.owner_id,
+        of=found,
         crumbs=(
             Crumb(text="Leaderboard", url=url("board")),
             *([Crumb(text=found.model.name, url=model_url(found))] if model_url(found) else []),
@@ -116,7 +116,7 @@ def submission_called(number: int) -> tuple[Submission, int]:
     if number.bit_length() >= BITS_OF_A_KEY:
         raise Http404
     counted = Problem.objects.scored().order_by().values("scored").annotate(n=Count("pk"))
-    known = Submission.objects.select_related("model")
+    known = Submission.objects.select_related("model", "team")
     found = get_object_or_404(known.annotate(scored=Subquery(counted.values("n"))), pk=number)
     return found, vars(found)["scored"] or 0
 
@@ -161,6 +161,7 @@ def submission_context(found: Submission, setting: Setting | None) -> dict[str, 
     return {
         "submission": found,
         "model": found.model,
+        "team": found.team,
         "harness": found.harness,
         "trust": words(found.trust),
         "moderation": found.moderation.capitalize(),

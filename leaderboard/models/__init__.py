@@ -22,6 +22,7 @@ from leaderboard.models.snapshots import Snapshot
 from leaderboard.models.sources import FoundLanguages, Source
 from leaderboard.models.submissions import Kernel, Submission
 from leaderboard.models.summaries import LeaderboardRow, ProblemAggregate, Summary
+from leaderboard.models.teams import Invitation, Membership, Role, Team
 
 __all__ = [
     "ApiToken",
@@ -32,10 +33,12 @@ __all__ = [
     "FoundLanguages",
     "Hardware",
     "Harness",
+    "Invitation",
     "Kernel",
     "LanguageModel",
     "LeaderboardRow",
     "Making",
+    "Membership",
     "Moderation",
     "Notice",
     "NoticeChoice",
@@ -44,6 +47,7 @@ __all__ = [
     "Publication",
     "PublishedResult",
     "RefusedReport",
+    "Role",
     "Run",
     "Scope",
     "Snapshot",
@@ -51,6 +55,7 @@ __all__ = [
     "Status",
     "Submission",
     "Summary",
+    "Team",
     "Transcript",
     "Trust",
     "Visibility",

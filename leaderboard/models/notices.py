@@ -12,6 +12,7 @@ from django.db.models import Count, Q
 from leaderboard.models.choices import Moderation, Status, one_of
 from leaderboard.models.runs import OPEN, Run
 from leaderboard.models.submissions import Submission
+from leaderboard.models.teams import Membership, Role, Team
 
 MAX_TEXT = 500
 MAX_TRIES = 5
@@ -42,18 +43,28 @@ class Channel(models.TextChoices):
     WEBHOOK = "webhook"
 
 
+def owners_of(submission: Submission) -> list[int]:
+    """Return whom to tell: its owner, or those of the team whose token handed it in."""
+    team = Team.objects.filter(account=submission.owner_id)
+    owners = Membership.objects.filter(team__in=team, role=Role.OWNER)
+    return list(owners.values_list("user", flat=True)) or [submission.owner_id]
+
+
 class NoticeQuerySet(models.QuerySet["Notice"]):
     def tell(self, kind: Event, submission: Submission, text: str, once: str) -> None:
         """Store a notice for the owner of a submission, in the caller's transaction; it is sent
         later. What has the same kind and `once` of that submission is stored once."""
-        row = Notice(
-            owner_id=submission.owner_id,
-            kind=kind,
-            submission=submission,
-            text=text[:MAX_TEXT],
-            once=f"{kind} {submission.pk} {once}",
-        )
-        self.bulk_create([row], ignore_conflicts=True)
+        rows = [
+            Notice(
+                owner_id=owner_id,
+                kind=kind,
+                submission=submission,
+                text=text[:MAX_TEXT],
+                once=f"{kind} {submission.pk} {once} {owner_id}",
+            )
+            for owner_id in owners_of(submission)
+        ]
+        self.bulk_create(rows, ignore_conflicts=True)
 
     def judged(self, submission_id: int) -> None:
         """Tell that all runs of a submission have ended, if they have; practice is followed as it

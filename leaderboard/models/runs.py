@@ -34,7 +34,8 @@ from leaderboard.models.choices import (
     is_timed,
     one_of,
 )
-from leaderboard.models.submissions import AppendOnlyError, Kernel, Submission, Viewer
+from leaderboard.models.submissions import AppendOnlyError, Kernel, Submission, theirs
+from leaderboard.models.teams import Viewer
 
 MAX_TRIES = 3
 OPEN = (Status.QUEUED, Status.RUNNING)
@@ -85,7 +86,7 @@ class RunQuerySet(models.QuerySet["Run"]):
         """Return what lists show to a viewer."""
         if getattr(viewer, "is_staff", False):
             return self
-        return self.filter(Q(IS_PUBLIC) | Q(kernel__submission__owner=viewer.pk))
+        return self.filter(Q(IS_PUBLIC) | theirs(viewer, "kernel__submission__"))
 
     def few(self) -> RunQuerySet:
         """Prepare for a question about few of all runs: `asked` and `ended` are creation and

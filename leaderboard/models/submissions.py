@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from django.conf import settings
-from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 from django.db import models
 from django.db.models import Q
 
@@ -19,6 +18,7 @@ from leaderboard.models.choices import (
     one_of,
 )
 from leaderboard.models.sources import Source
+from leaderboard.models.teams import Team, Viewer, teams_of
 
 MAX_COST_USD = 1e9
 MAX_NOTES = 5000
@@ -28,9 +28,15 @@ MANIFEST_FIELDS = (
     *("model", "provider", "harness", "harness_version", "recipe", "prompt_sha256"),
     *("sampling", "budget", "prices", "prices_date"),
 )
-Viewer = AbstractBaseUser | AnonymousUser
 # Submissions that boards show.
 RANKED = Q(visibility=Visibility.PUBLIC, moderation=Moderation.ACCEPTED, is_practice=False)
+
+
+def theirs(viewer: Viewer, prefix: str = "") -> Q:
+    """Return the condition of what a viewer or a team of theirs handed in."""
+    own = Q(**{f"{prefix}owner": viewer.pk})
+    teams = teams_of(viewer)
+    return own | Q(**{f"{prefix}team__in": teams}) if teams else own
 
 
 class AppendOnlyError(Exception):
@@ -49,18 +55,19 @@ class SubmissionQuerySet(models.QuerySet["Submission"]):
         """Return what a viewer with the address may see."""
         if getattr(viewer, "is_staff", False):
             return self
-        return self.filter(~Q(visibility=Visibility.PRIVATE) | Q(owner=viewer.pk))
+        return self.filter(~Q(visibility=Visibility.PRIVATE) | theirs(viewer))
 
     def listed_for(self, viewer: Viewer) -> SubmissionQuerySet:
         """Return what lists show to a viewer."""
         if getattr(viewer, "is_staff", False):
             return self
-        return self.filter(Q(visibility=Visibility.PUBLIC) | Q(owner=viewer.pk))
+        return self.filter(Q(visibility=Visibility.PUBLIC) | theirs(viewer))
 
 
 class Submission(models.Model):
     """Groups all kernels of one language model and harness handed in together: one row of a board.
 
+    Members of its `team` see it as its owner does, and the team's owners may do the same to it.
     `k` is how many attempts a problem were drawn. `step_budget` belongs to agentic harnesses.
     `cost_usd` is what its submitter says that making all its kernels cost, in US dollars. `link`
     leads to a page about it, such as a paper. `manifest` is what the manifest of an archive of
@@ -78,6 +85,9 @@ class Submission(models.Model):
     step_budget = models.PositiveSmallIntegerField(null=True, blank=True)
     cost_usd = models.FloatField(null=True, blank=True)
     owner = models.ForeignKey(settings.AUTH_USER_MODEL, models.PROTECT, related_name="submissions")
+    team = models.ForeignKey(
+        Team, models.PROTECT, null=True, blank=True, related_name="submissions"
+    )
     visibility = models.CharField(max_length=16, choices=Visibility.choices)
     is_practice = models.BooleanField(default=False)
     trust = models.CharField(max_length=16, choices=Trust.choices, default=Trust.SELF_REPORTED)

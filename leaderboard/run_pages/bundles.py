@@ -142,7 +142,7 @@ def _make(
         raise Http404
     submission = run.kernel.submission
     private = submission.visibility == Visibility.PRIVATE
-    if private and not may_see(request, submission.owner_id):
+    if private and not may_see(request, submission):
         raise Http404
     body = bundle(run, run.kernel.source.text, run.report)
     if private:

@@ -21,12 +21,12 @@ A_DIGEST = "the SHA-256 of another kernel"
 
 @dataclass(frozen=True, kw_only=True)
 class DiffBase:
-    """Holds the older side. `owner_id` is None where everybody may read it."""
+    """Holds the older side. `of` is the private submission that it is of, if it is."""
 
     name: str
     text: str
     url: str
-    owner_id: int | None = None
+    of: Submission | None = None
 
 
 def requested_base(
@@ -73,7 +73,7 @@ def _before(kernel: Kernel, before: Sibling) -> DiffBase | None:
         name=f"attempt {before.attempt}, step {before.step}",
         text=text,
         url=kernel_at(before.digest, before.run),
-        owner_id=submission.owner_id if is_private else None,
+        of=submission if is_private else None,
     )
 
 
@@ -84,10 +84,10 @@ def _kernel_called(
     uses = Kernel.objects.filter(source=digest).select_related("submission__model", "source")
     shared = uses.exclude(submission__visibility=Visibility.PRIVATE)
     found = shared.order_by("submission__visibility", "pk").first()
-    owner_id = None
+    of = None
     if found is None:
         found = uses.filter(submission__in=Submission.objects.reachable_by(request.user)).first()
-        owner_id = found.submission.owner_id if found else None
+        of = found.submission if found else None
     text = found.source.text if found else None
     if found is None or text is None:
         return None
@@ -95,5 +95,5 @@ def _kernel_called(
         name=f"kernel {digest[:10]} by {found.submission.model.name}",
         text=text,
         url=kernel_at(digest, next((one.run for one in siblings if one.digest == digest), None)),
-        owner_id=owner_id,
+        of=of,
     )

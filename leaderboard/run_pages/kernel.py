@@ -30,8 +30,8 @@ USE_READS = (
     *("attempt", "step", "backend", "source_id", "problem__number", "problem__slug"),
     *("source__digest", "source__found__names"),
     *("problem__title", "problem__digest", "submission__model__name", "submission__harness"),
-    *("submission__owner_id", "submission__visibility", "submission__moderation"),
-    *("submission__is_practice", "submission__created_at"),
+    *("submission__owner_id", "submission__team_id", "submission__visibility"),
+    *("submission__moderation", "submission__is_practice", "submission__created_at"),
     *("problem__ranked_from", "problem__ranked_from_reason"),
 )
 RUN_READS = (
@@ -89,8 +89,8 @@ def kernel(request: HttpRequest, digest: str) -> Page:
         ),
         table=_table(choice(request, "table", ["attempts"]), siblings, runs),
         unlisted=use.submission.visibility != Visibility.PUBLIC,
-        private=private or (base is not None and base.owner_id is not None),
-        owner_id=base.owner_id if base and not private else use.submission.owner_id,
+        private=private or (base is not None and base.of is not None),
+        of=base.of if base and not private else use.submission,
         crumbs=_crumbs(use),
     )
 

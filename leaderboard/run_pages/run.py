@@ -80,7 +80,7 @@ def page_of(request: HttpRequest, run_id: uuid.UUID) -> Page:
         table=run_table(table, report) if report else None,
         private=submission.visibility == Visibility.PRIVATE,
         unlisted=submission.visibility != Visibility.PUBLIC,
-        owner_id=submission.owner_id,
+        of=submission,
         crumbs=(
             Crumb(text="Leaderboard", url=url("board")),
             Crumb(text=problem.title, url=address_of(problem)),

@@ -11,7 +11,8 @@ from django.db import transaction
 from django.utils import timezone
 
 from leaderboard.kit.request_error import RequestError
-from leaderboard.models import Moderation, Run, Status, Submission, Visibility
+from leaderboard.models import Moderation, Role, Run, Status, Submission, Visibility
+from leaderboard.models.teams import teams_of
 from leaderboard.staff.moderation import change
 from leaderboard.submissions.embargo import embargo_end, publish
 from leaderboard.submissions.metadata import check_metadata
@@ -22,14 +23,16 @@ OF_EMBARGO = ("visibility", "public_from")
 
 
 def may_edit(user: AbstractBaseUser | AnonymousUser, submission: Submission) -> bool:
-    """Return True for the submission's owner, and for staff."""
+    """Return True for who owns the submission, and for staff."""
     is_staff = bool(getattr(user, "is_staff", False))
     return user.is_authenticated and (is_staff or is_own(user, submission))
 
 
 def is_own(user: AbstractBaseUser | AnonymousUser, submission: Submission) -> bool:
-    """Return True for the submission's owner."""
-    return user.is_authenticated and user.pk == submission.owner_id
+    """Return True for the submission's owner, and for the owners of its team."""
+    if user.is_authenticated and user.pk == submission.owner_id:
+        return True
+    return submission.team_id is not None and submission.team_id in teams_of(user, Role.OWNER)
 
 
 def visibilities(submission: Submission) -> tuple[Visibility, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import timedelta
 from typing import Any
 
@@ -10,7 +11,7 @@ from django.http import QueryDict
 
 from leaderboard.kit.request_error import RequestError
 from leaderboard.metrics import verdicts
-from leaderboard.models import Hardware, Harness, Problem, Scope, Submission, Visibility
+from leaderboard.models import Hardware, Harness, Problem, Scope, Submission, Team, Visibility
 from leaderboard.models.choices import BACKENDS, DTYPES, PROFILES, Choices
 from leaderboard.models.submissions import MAX_COST_USD, MAX_LINK, MAX_NOTES, MAX_STEP_BUDGET
 from leaderboard.submissions.editing import EDITABLE, may_set_embargo, visibilities
@@ -131,6 +132,9 @@ class SubmitForm(MetadataForm):
         " archive says it too.",
     )
     vendor = forms.CharField(max_length=80, required=False)
+    team = forms.ChoiceField(
+        required=False, choices=(), help_text="Its members see it, also while it is private."
+    )
     harness = forms.ChoiceField(
         choices=[(n, n) for n in Harness.values], help_text="How the model was asked."
     )
@@ -163,8 +167,9 @@ class SubmitForm(MetadataForm):
         help_text="On one device a kernel is checked, never timed.",
     )
 
-    def __init__(self, *args: object, **kwargs: object) -> None:
+    def __init__(self, teams: Iterable[Team], *args: object, **kwargs: object) -> None:
         super().__init__(*args, **kwargs)  # type: ignore[arg-type]
+        self._offer("team", [("", "none"), *((team.slug, team.name) for team in teams)])
         self._offer("problem", [("", "Choose…"), *_problems()])
         self._offer("hardware", [USUAL, *Hardware.objects.values_list("slug", "title")])
 
@@ -188,7 +193,7 @@ class SubmitForm(MetadataForm):
 
     @property
     def who(self) -> list[forms.BoundField]:
-        names = ("model", "vendor", "harness", "step_budget", "cost_usd", "link")
+        names = ("model", "vendor", "harness", "step_budget", "cost_usd", "link", "team")
         return [self[name] for name in (*names, "visibility", "public_from")]
 
     @property

@@ -36,6 +36,7 @@ from leaderboard.submissions.practice import check_quota
 from leaderboard.submissions.queue import Target, enqueue
 from leaderboard.submissions.sources import Candidate, HandedIn, checked_problem, combined
 from leaderboard.submissions.target_selection import TargetRequest, target_for
+from leaderboard.submissions.teams import team_for
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,6 +55,7 @@ class Metadata:
     link: str = ""
     is_practice: bool = False
     public_from: datetime | None = None
+    team: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -148,6 +150,8 @@ def _request_digest(metadata: Metadata, handed_in: HandedIn, requested: TargetRe
         del fields["is_practice"]
     if metadata.public_from is None:
         del fields["public_from"]
+    if not metadata.team:
+        del fields["team"]
     target = asdict(requested)
     if requested.placement is None:
         del target["placement"]
@@ -244,6 +248,7 @@ def _store(
         step_budget=metadata.step_budget,
         cost_usd=cost,
         owner_id=owner.pk,
+        team=team_for(owner, metadata.team),
         visibility=metadata.visibility,
         public_from=metadata.public_from,
         is_practice=metadata.is_practice,

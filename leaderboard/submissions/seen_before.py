@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from django.db.models import F
 
 from leaderboard.models import Kernel, Submission
-from leaderboard.models.submissions import Viewer
+from leaderboard.models.teams import Viewer
 
 MOST = 100
 

@@ -19,9 +19,17 @@ from django.urls import URLPattern, URLResolver, get_resolver
 from django.utils import timezone
 
 from leaderboard.delivery.cached_answers import CACHED
-from leaderboard.models import DataVersion, LanguageModel, Problem, Run, Submission, Visibility
+from leaderboard.models import (
+    DataVersion,
+    LanguageModel,
+    Problem,
+    Run,
+    Submission,
+    Team,
+    Visibility,
+)
 from leaderboard.site_pages.figure_pages import FIGURES
-from leaderboard.submissions import editing
+from leaderboard.submissions import editing, teams
 from tests.leaderboard import factory
 from tests.leaderboard.conftest import Api
 from tests.leaderboard.uploads import Send
@@ -84,7 +92,7 @@ def addresses(world: World) -> list[str]:
         "run_id": (world.run.pk,),
         "problem": (1, 2),
         "attempt": (1,),
-        "slug": (world.hidden.model.slug, "allreduce", "allgather", "tensor", "cpu"),
+        "slug": (world.hidden.model.slug, "allreduce", "allgather", "tensor", "cpu", "acme"),
         "name": ("allreduce", *FIGURES),
     }
     told = {
@@ -120,9 +128,10 @@ def make_world() -> World:
     problem, second = Problem.objects.all()
     public = Submission.objects.get()
     factory.make_model(NAME, VENDOR)
+    team = Team.objects.get()
     end = timezone.now() + timedelta(days=9)
     made = factory.make_submission(NAME, visibility=Visibility.PRIVATE, k=7)
-    Submission.objects.filter(pk=made.pk).update(notes=NAME, public_from=end)
+    Submission.objects.filter(pk=made.pk).update(notes=NAME, public_from=end, team=team)
     shared = factory.make_judged(made, problem, speedup=31.0)
     kernel = factory.make_kernel(made, second, source=MINE)
     run = factory.make_run(kernel)
@@ -146,6 +155,7 @@ def bodies(asked: list[str]) -> dict[str, tuple[int, str]]:
 def test_every_address_answers_as_if_it_were_not_there() -> None:
     factory.make_judged(factory.make_submission("Open One"), factory.make_problem(), speedup=2.0)
     factory.make_problem(2, "allgather")
+    teams.create(factory.make_user("other"), "Acme")
     with transaction.atomic():
         world = make_world()
         asked = addresses(world)
