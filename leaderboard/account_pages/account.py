@@ -73,7 +73,7 @@ def submission_rows(own: SubmissionQuerySet) -> list[dict[str, object]]:
         open_runs=Count("kernels__runs", filter=Q(kernels__runs__status__in=OPEN)),
         failed_runs=Count("kernels__runs", filter=Q(kernels__runs__status=Status.FAILED)),
     )
-    names = ("pk", "harness", "visibility", "public_from", "created_at", "model__name")
+    names = ("pk", "owner", "harness", "visibility", "public_from", "created_at", "model__name")
     counts = ("moderation", "is_practice", "kernel_count", "open_runs", "failed_runs")
     return [
         {
@@ -81,6 +81,7 @@ def submission_rows(own: SubmissionQuerySet) -> list[dict[str, object]]:
             "model": row["model__name"],
             "url": url("submission", row["pk"]),
             "state": state_of(row),
+            "may_edit": True,
         }
         for row in found.values(*names, *counts)
     ]

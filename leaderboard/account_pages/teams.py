@@ -81,7 +81,10 @@ def _shown(own: Membership) -> dict[str, object]:
         "members": found.memberships.select_related("user"),
         "invitations": found.invitations.open(),
         "tokens": ApiToken.objects.valid().filter(owner=found.account_id),
-        "submissions": submission_rows(Submission.objects.filter(team=found)),
+        "submissions": [
+            {**row, "may_edit": own.role == Role.OWNER or row["owner"] == own.user_id}
+            for row in submission_rows(Submission.objects.filter(team=found))
+        ],
     }
 
 

@@ -78,7 +78,13 @@ def test_members_see_what_is_private_and_nobody_else(
             assert len(api(user).get(f"/api/v1/{lists}").json()["results"]) == count
     assert api(owner).get(f"/api/v1/submissions/{ours.pk}").json()["team"] == "acme"
     assert api(owner).get("/api/v1/submissions?mine=1").json()["results"] == []
-    assert "Ours" in as_user("owner").get(ACME).content.decode()
+    edits = f'href="/submissions/{ours.pk}/edit"'
+    third = factory.make_user("third")
+    Membership.objects.create(team=Team.objects.get(), user=third, role=Role.MEMBER)
+    for name, may_edit in (("owner", True), ("other", True), ("third", False)):
+        page = as_user(name).get(ACME).content.decode()
+        assert "Ours" in page
+        assert (edits in page) is may_edit
     assert "Ours" not in Client().get("/teams/acme").content.decode()
 
 
