@@ -20,7 +20,9 @@ from leaderboard.kit.request_error import RequestError
 
 CURSOR = OpenApiParameter("cursor", str, description="From `next` or `previous` of another page.")
 
-MINE = OpenApiParameter("mine", bool, description="Only what the token's owner handed in: 1.")
+MINE = OpenApiParameter(
+    "mine", int, enum=[0, 1], description="1: only what the token's owner handed in."
+)
 
 
 def is_mine(request: Request) -> bool:

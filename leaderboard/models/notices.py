@@ -70,8 +70,10 @@ class NoticeQuerySet(models.QuerySet["Notice"]):
         """Tell that all runs of a submission have ended, if they have; practice is followed as it
         goes on."""
         runs = Run.objects.filter(kernel__submission=submission_id)
+        if runs.filter(status__in=OPEN).exists():
+            return
         of = Submission.objects.filter(pk=submission_id, is_practice=False).first()
-        if of is None or runs.filter(status__in=OPEN).exists():
+        if of is None:
             return
         counts: dict[str, int] = runs.order_by().aggregate(
             every=Count("pk"),
