@@ -11,6 +11,7 @@ from django.forms import ModelForm
 from django.http import HttpRequest, HttpResponseRedirect
 
 from leaderboard.kit.links import url
+from leaderboard.kit.request_error import RequestError
 from leaderboard.models import (
     ApiToken,
     AuditEntry,
@@ -92,7 +93,10 @@ class SubmissionAdmin(Editable):
             moderation.show(obj, request.user, Visibility(obj.visibility))
         if {"moderation", "moderation_reason"} & set(form.changed_data):
             state = Moderation(obj.moderation)
-            moderation.moderate(obj, request.user, state, obj.moderation_reason)
+            try:
+                moderation.moderate(obj, request.user, state, obj.moderation_reason)
+            except RequestError as error:
+                self.message_user(request, f"{error.message} {error.fix}", messages.ERROR)
 
 
 @admin.register(ApiToken)

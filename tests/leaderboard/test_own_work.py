@@ -76,6 +76,19 @@ def test_withdrawing_leaves_a_trace_and_cannot_be_taken_back(
     assert [entry.action for entry in AuditEntry.objects.all()] == ["moderate", "withdraw"]
 
 
+def test_staff_neither_withdraw_nor_publish_by_halves(judged: Run, client: Client) -> None:
+    client.force_login(User.objects.create_superuser("root"))
+    page = f"/admin/leaderboard/submission/{judged.kernel.submission_id}/change/"
+    told = {"visibility": "public", "moderation": "withdrawn", "moderation_reason": "Theirs."}
+    answer = client.post(page, told, follow=True)
+    assert "Nobody but its owner withdraws" in answer.content.decode()
+    embargo(judged.kernel.submission, days=3)
+    client.post(page, {**told, "moderation": "accepted", "moderation_reason": ""})
+    found = Submission.objects.get()
+    assert (found.moderation, found.visibility) == (Moderation.ACCEPTED, Visibility.PUBLIC)
+    assert found.public_from is None
+
+
 def test_what_staff_dispute_is_not_withdrawn(judged: Run, api: Api, owner: User) -> None:
     found = judged.kernel.submission
     moderation.moderate(found, owner, Moderation.DISPUTED, "Reads the oracle.")
