@@ -87,7 +87,9 @@ def _check(row: Submission, changed: dict[str, Any]) -> None:
     check_metadata(row.harness, changed)
     if "visibility" in changed:
         _check_visibility(row, changed)
-    if changed.get("public_from", row.public_from) != row.public_from:
+        if changed["visibility"] == Visibility.PUBLIC and changed.get("public_from", "") is None:
+            del changed["public_from"]  # as publishing does
+    if "public_from" in changed:
         visibility = changed.get("visibility", row.visibility)
         changed["public_from"] = embargo_end(changed["public_from"], visibility)
         _check_embargo(row, changed["public_from"])

@@ -156,6 +156,7 @@ def test_its_owner_ends_an_embargo_by_a_word(judged: Run, submitter: APIClient) 
     found = judged.kernel.submission
     embargo(found, days=3)
     told = act(submitter, found, "publish").json()
+    assert submitter.get("/api/v1/submissions?mine=1").json()["results"] == [told]
     assert (told["visibility"], told["public_from"]) == ("public", None)
     assert told["published_at"]
 
@@ -207,7 +208,9 @@ def test_an_embargo_is_set_and_ended_on_the_page(run: Run, client: Client) -> No
     assert f'value="{date}"' in client.get(page).content.decode()
     assert "public from" in client.get("/account").content.decode()
     factory.finish(run, factory.make_report(run))
-    assert client.post(page, {"visibility": "public", "public_from": date}).status_code == 302
+    for told in ({"visibility": "private"}, {"visibility": "public", "public_from": "x"}):
+        assert client.post(page, told).status_code in (400, 409)
+    assert client.post(page, {"visibility": "public", "public_from": ""}).status_code == 302
     found = Submission.objects.get()
     assert (found.visibility, found.public_from) == (Visibility.PUBLIC, None)
 
