@@ -19,7 +19,8 @@ from leaderboard.kit.links import url
 from leaderboard.kit.visible import visible
 from leaderboard.models.notices import Event, Notice, NoticeChoice
 from leaderboard.notices import webhooks
-from leaderboard.notices.delivery import confirmed_address, subject_of
+from leaderboard.notices.addresses import confirmed_address
+from leaderboard.notices.delivery import subject_of
 from leaderboard.submissions.metadata import is_link
 
 MOST = 50

@@ -9,7 +9,7 @@ WORDS = ("accepted", "disputed", "invalidated", "withdrawn")
 class Migration(migrations.Migration):
 
     dependencies = [
-        ("leaderboard", "0030_practice_runs"),
+        ("leaderboard", "0040_shared_cache"),
     ]
 
     operations = [

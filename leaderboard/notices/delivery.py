@@ -9,9 +9,7 @@ from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from datetime import timedelta
 
-from django.apps import apps
 from django.conf import settings
-from django.contrib.auth.models import AbstractBaseUser
 from django.core.mail import EmailMessage
 from django.db import connections
 from django.utils import timezone
@@ -27,6 +25,7 @@ from leaderboard.models.notices import (
     NoticeChoice,
 )
 from leaderboard.notices import webhooks
+from leaderboard.notices.addresses import confirmed_address
 
 PAUSES = [timedelta(minutes=minutes) for minutes in (1, 5, 30, 120, 720)]
 AT_A_TIME = 100
@@ -70,16 +69,6 @@ def ways(notice: Notice) -> Iterator[Channel]:
         yield Channel.MAIL
     if choice.webhook and not choice.webhook_off:
         yield Channel.WEBHOOK
-
-
-def confirmed_address(owner: AbstractBaseUser) -> str:
-    """Return the address that an account has confirmed; without django-allauth that which staff
-    have given it. Empty where there is none."""
-    if not apps.is_installed("allauth.account"):
-        return str(getattr(owner, "email", ""))
-    known = apps.get_app_config("account").get_model("EmailAddress")._default_manager
-    confirmed = known.filter(user=owner.pk, verified=True)
-    return str(confirmed.order_by("-primary").values_list("email", flat=True).first() or "")
 
 
 def _attempt(row: Delivery) -> bool:

@@ -8,6 +8,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from allauth.account.models import EmailAddress
 from django.contrib.auth.models import User
 from django.core import mail
 from django.test import Client
@@ -54,9 +55,12 @@ def posted(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str, dict[str, An
     return found
 
 
+def confirm(owner: User) -> None:
+    EmailAddress.objects.create(user=owner, email="owner@example.org", verified=True)
+
+
 def choose(owner: User, **fields: Any) -> None:
-    owner.email = "owner@example.org"
-    owner.save()
+    confirm(owner)
     NoticeChoice.objects.update_or_create(owner=owner, defaults=fields)
 
 
@@ -129,14 +133,14 @@ def test_mail_goes_to_who_wants_it_and_once(run: Run, owner: User, staff: User) 
 
 
 def test_who_has_chosen_nothing_is_mailed_of_disputes_alone(run: Run, owner: User) -> None:
-    owner.email = "owner@example.org"
-    owner.save()
+    EmailAddress.objects.create(user=owner, email="new@example.org", primary=True)
+    confirm(owner)
     judge(run)
     delivery.deliver()
     assert mail.outbox == []
     moderation.moderate(run.kernel.submission, owner, Moderation.DISPUTED, "Why?")
     delivery.deliver()
-    assert len(mail.outbox) == 1
+    assert [sent.to for sent in mail.outbox] == [["owner@example.org"]]
 
 
 def test_a_webhook_gets_everything(
