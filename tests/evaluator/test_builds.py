@@ -171,6 +171,7 @@ def replace_program(path: Path, text: str) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.similar
 def test_functions_take_and_return_what_they_do_with_all_headers(
     compiled: Callable[[], int],
 ) -> None:

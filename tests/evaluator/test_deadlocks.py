@@ -56,7 +56,14 @@ def test_a_deadlock_ends_long_before_the_limit(name: str, watchful: PreforkServe
     assert took_s < job.limits.verify_s / 4
 
 
-@pytest.mark.parametrize("slowness", SLOW)
+@pytest.mark.parametrize(
+    "slowness",
+    [
+        *("computes in one operation", "one rank is late"),
+        pytest.param("sleeps in one operation", marks=pytest.mark.similar),
+        pytest.param("waits again and again", marks=pytest.mark.similar),
+    ],
+)
 def test_a_slow_kernel_is_not_ended(slowness: str, watchful: PreforkServer) -> None:
     source = (
         "import time\nimport torch.distributed as dist\ncalls = 0\n"

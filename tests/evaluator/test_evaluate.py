@@ -204,7 +204,7 @@ def test_processes_that_cannot_be_ended_do_not_undo_a_verdict(
     assert UNCLEAN_HOST in report.flags
 
 
-@pytest.mark.parametrize("tuning", ["unlucky", "bereaved"])
+@pytest.mark.parametrize("tuning", ["unlucky", pytest.param("bereaved", marks=pytest.mark.similar)])
 def test_a_failure_of_ours_beside_a_kernel_may_be_a_coincidence(tuning: str) -> None:
     report = judged_by(tuning, named("honest", "all_reduce").job)
     assert report.verdict is Verdict.OK

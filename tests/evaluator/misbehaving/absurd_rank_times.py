@@ -1,3 +1,4 @@
+# like: forged_rank_times
 # verdict: ok
 # cheat: reports times that no clock can hold
 import sys

@@ -1,3 +1,4 @@
+# like: wrong_shape
 # verdict: shape_mismatch
 # cheat: returns one row, which would broadcast over the expected answer
 import torch.distributed as dist

@@ -1,3 +1,4 @@
+# like: deadlock
 # verdict: timeout
 # limits: verify_s=4
 # cause: deadlock

@@ -1,3 +1,4 @@
+# like: last_element_wrong
 # verdict: output_mismatch
 # cheat: does not compute the last hundredth of the elements
 import torch.distributed as dist

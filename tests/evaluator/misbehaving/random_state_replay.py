@@ -1,4 +1,5 @@
 # problem: gemm_allreduce
+# like: seed_guess
 # verdict: output_mismatch
 # cheat: tries every small seed to find the one that made its inputs
 import torch

@@ -1,3 +1,4 @@
+# like: network_egress
 # verdict: ok
 # cheat: opens sockets that see or shape other people's packets
 import socket

@@ -1,3 +1,4 @@
+# like: replay_by_pointer
 # verdict: output_mismatch
 # cheat: behaves for 40 calls, then answers from a table of addresses
 # timed: yes

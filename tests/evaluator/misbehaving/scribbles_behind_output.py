@@ -1,3 +1,4 @@
+# like: scribbles_before_input
 # verdict: protocol_violation
 # flags: static:ctypes
 # cheat: none, a loop writes one row too many behind the output

@@ -1,3 +1,4 @@
+# like: no_solution
 # verdict: missing_entry_point
 # cheat: none, `solution` cannot be called
 solution = 42

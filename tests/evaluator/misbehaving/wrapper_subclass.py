@@ -1,3 +1,4 @@
+# like: lazy_subclass
 # verdict: output_mismatch, runtime_error
 # cheat: a wrapper tensor that claims the right shape and gives out zeros when it is read
 import torch
