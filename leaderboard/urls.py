@@ -22,6 +22,7 @@ from leaderboard.site_pages import (
     search,
     site_map,
 )
+from leaderboard.staff_pages import hosts
 
 
 def twins(route: str, view: View, name: str, *, stem: str = "") -> list[URLPattern]:
@@ -82,6 +83,7 @@ urlpatterns = [
     *twins("snapshots/<slug:tag>", snapshot_pages.snapshot, "snapshot"),
     path("snapshots/<slug:tag>/<str:name>", snapshot_pages.file, name="snapshot-file"),
     path("rejudge", rejudge.rejudge, name="rejudge"),
+    path("hosts", hosts.hosts, name="hosts"),
     path("submit", submit.submit, name="submit"),
     path(client_archive.NAME, client_archive.download, name="client"),
     path("account/teams", teams.teams, name="own-teams"),

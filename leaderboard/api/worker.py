@@ -60,8 +60,12 @@ def worker_call(
 @worker_call(HelloIn)
 def hello(fields: Validated, token: ApiToken) -> dict[str, object]:
     """Say that a host is alive. The site sweeps its queue each time."""
-    record_hello(Hello(**fields), token)
-    return {"heartbeat_s": settings.PKB_HEARTBEAT_S, "poll_s": settings.PKB_POLL_S}
+    known = record_hello(Hello(**fields), token)
+    return {
+        "heartbeat_s": settings.PKB_HEARTBEAT_S,
+        "poll_s": settings.PKB_POLL_S,
+        "state": known.state,
+    }
 
 
 @worker_call(ClaimIn)
@@ -77,12 +81,14 @@ def claim(fields: Validated, token: ApiToken, run_id: UUID) -> dict[str, object]
 
 @worker_call(HeartbeatIn)
 def heartbeat(fields: Validated, token: ApiToken, run_id: UUID) -> dict[str, object]:
+    claims.check_enabled(run_id)
     cancel = evaluation.heartbeat(run_id, _holding(fields, token), fields["progress"])
     return {"cancel": cancel}
 
 
 @worker_call(FinishIn, most_bytes=None)
 def finish(fields: Validated, token: ApiToken, run_id: UUID) -> dict[str, object]:
+    claims.check_enabled(run_id)
     evaluation.finish(run_id, _holding(fields, token), fields["report"])
     return {}
 
@@ -90,6 +96,7 @@ def finish(fields: Validated, token: ApiToken, run_id: UUID) -> dict[str, object
 @worker_call(FailIn)
 def fail(fields: Validated, token: ApiToken, run_id: UUID) -> dict[str, object]:
     """Report that the evaluation failed for a reason that is not the kernel's."""
+    claims.check_enabled(run_id)
     evaluation.fail(run_id, _holding(fields, token), fields["error"])
     return {}
 

@@ -12,7 +12,7 @@ from leaderboard.models.catalogue import (
     Publication,
     PublishedResult,
 )
-from leaderboard.models.choices import Harness, Moderation, Status, Trust, Visibility
+from leaderboard.models.choices import Harness, HostState, Moderation, Status, Trust, Visibility
 from leaderboard.models.declines import Decline
 from leaderboard.models.makings import Making, Transcript
 from leaderboard.models.notices import Delivery, Notice, NoticeChoice
@@ -34,6 +34,7 @@ __all__ = [
     "Hardware",
     "Harness",
     "Invitation",
+    "HostState",
     "Kernel",
     "LanguageModel",
     "LeaderboardRow",

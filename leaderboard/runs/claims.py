@@ -8,7 +8,7 @@ from datetime import timedelta
 from uuid import UUID
 
 from django.conf import settings
-from django.db.models import Q
+from django.db.models import Exists, OuterRef, Q
 from django.db.models.expressions import CombinedExpression
 from django.db.models.functions import Now
 
@@ -16,7 +16,7 @@ from evaluator import Backend, Device, Dtype, Job, Profile, limits_of
 from evaluator.messages.codec import encode
 from evaluator.messages.job import Placement
 from leaderboard.kit.request_error import RequestError
-from leaderboard.models import ApiToken, Run, Status, WorkerHost
+from leaderboard.models import ApiToken, HostState, Run, Status, WorkerHost
 from leaderboard.models.runs import MAX_TRIES, RunQuerySet
 from leaderboard.models.waiting import has_ranked
 
@@ -63,18 +63,32 @@ class Fenced(RequestError):
         super().__init__("fenced", message, "Stop the evaluation and drop it.", status=409)
 
 
+class OutOfService(RequestError):
+    """Reports that staff have taken a host out of service."""
+
+    def __init__(self, host: str, state: str) -> None:
+        message = f"{host} is {state}: it is given no runs."
+        if state == HostState.DISABLED:
+            message = f"{host} is disabled: it is given no runs, and its reports are not taken."
+        fix = "Leave the run to others until staff let this host serve again."
+        super().__init__(f"host_{state}", message, fix, status=409)
+
+
 def lease(run_id: UUID, by: Claimant) -> Lease:
     """Lease a run that waits, or whose worker went silent, that this host has not declined and
     has what it needs for.
 
     Raises Fenced where there is none, and for practice while a ranked run waits for this host;
-    RequestError `may_not_claim` for a worker that may not have it.
+    OutOfService, RequestError `may_not_claim` for a worker that may not have it.
     """
     run = Run.objects.with_names().select_related("kernel__source").filter(pk=run_id).first()
     if run is None:
         raise Fenced
     told = host_of(run, by.host)
     may_claim(run, by, told)
+    if told and told.state != HostState.SERVING:
+        Run.objects.queued().filter(pk=run_id).update(rung_at=None)  # others hear at the next sweep
+        raise OutOfService(by.host, told.state)
     if run.kernel.submission.is_practice and told and has_ranked(told):
         Run.objects.queued().filter(pk=run_id).update(rung_at=None)  # for the next sweep
         raise Fenced
@@ -122,6 +136,17 @@ def _refused(message: str) -> RequestError:
 def host_of(run: Run, host: str) -> WorkerHost | None:
     """Return what a host told of itself in the run's class of hardware."""
     return WorkerHost.objects.filter(host=host, queue=run.hardware_id).first()
+
+
+def check_enabled(run_id: UUID) -> None:
+    """Raise OutOfService where the host that has a run is disabled."""
+    disabled = WorkerHost.objects.filter(
+        state=HostState.DISABLED, host=OuterRef("host"), queue=OuterRef("hardware")
+    )
+    run = Run.objects.running().filter(pk=run_id)
+    host = run.filter(Exists(disabled)).values_list("host", flat=True).first()
+    if host:
+        raise OutOfService(host, HostState.DISABLED)
 
 
 def held(run_id: UUID, holding: Holding) -> RunQuerySet:

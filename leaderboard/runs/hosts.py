@@ -44,8 +44,8 @@ class Hello:
     abilities: list[str] | None = None
 
 
-def record_hello(hello: Hello, token: ApiToken) -> None:
-    """Store that a host is alive, and do the sweep.
+def record_hello(hello: Hello, token: ApiToken) -> WorkerHost:
+    """Store that a host is alive, do the sweep, and return what is known of the host.
 
     A host that tells of something new, or was silent, may be able to judge what it declined. Raises
     RequestError for a queue with a wrong name, hardware of another class, a token that is not for
@@ -66,9 +66,10 @@ def record_hello(hello: Hello, token: ApiToken) -> None:
     if before != facts:
         Decline.objects.forget(host, queue)
     facts |= {"token": token, "last_seen_at": Now()}
-    WorkerHost.objects.update_or_create(host=host, queue=queue, defaults=facts)
+    stored, _ = WorkerHost.objects.update_or_create(host=host, queue=queue, defaults=facts)
     sweep()
     deliver_later()
+    return stored
 
 
 def _refused(message: str, fix: str) -> RequestError:
@@ -105,12 +106,12 @@ def sweep() -> int:
     """Queue again what silent workers left, tell workers of waiting runs that they missed, and
     publish what is under an embargo no longer.
 
-    Returns for how many runs they were told; only for what a living host may take.
+    Returns for how many runs they were told; only for what a living host may take that serves.
     """
     give_up_lost()
     embargo.publish_due()
     alive: dict[str, list[WorkerHost]] = {}
-    for host in WorkerHost.objects.alive():
+    for host in WorkerHost.objects.serving():
         alive.setdefault(host.queue, []).append(host)
     return ring([bell for queue, hosts in alive.items() for bell in _to_ring(queue, hosts)])
 
