@@ -17,6 +17,7 @@ from leaderboard.models.declines import Decline
 from leaderboard.models.makings import Making, Transcript
 from leaderboard.models.notices import Delivery, Notice, NoticeChoice
 from leaderboard.models.refusals import RefusedReport
+from leaderboard.models.rulings import Ban, Complaint, Ruling
 from leaderboard.models.runs import Run
 from leaderboard.models.snapshots import Snapshot
 from leaderboard.models.sources import FoundLanguages, Source
@@ -27,14 +28,16 @@ from leaderboard.models.teams import Invitation, Membership, Role, Team
 __all__ = [
     "ApiToken",
     "AuditEntry",
+    "Ban",
+    "Complaint",
     "DataVersion",
     "Decline",
     "Delivery",
     "FoundLanguages",
     "Hardware",
     "Harness",
-    "Invitation",
     "HostState",
+    "Invitation",
     "Kernel",
     "LanguageModel",
     "LeaderboardRow",
@@ -49,6 +52,7 @@ __all__ = [
     "PublishedResult",
     "RefusedReport",
     "Role",
+    "Ruling",
     "Run",
     "Scope",
     "Snapshot",

@@ -152,8 +152,8 @@ class WorkerHostQuerySet(models.QuerySet["WorkerHost"]):
 
 class WorkerHost(models.Model):
     """Records a host that says hello; one row per host and queue. `token` is what it said it with,
-    and what it has to claim runs with; `abilities` are None of a judge before 0.2. `state` is set by
-    staff, as is the `title` that pages show instead of the name by which a host calls itself."""
+    and what it has to claim runs with; `abilities` are None of a judge before 0.2. Staff set
+    `state`, and the `title` that pages show instead of the name by which a host calls itself."""
 
     host = models.CharField(max_length=200)
     queue = models.CharField(max_length=32)
@@ -195,6 +195,7 @@ class AuditEntry(models.Model):
 
     class Meta:
         ordering = ("-id",)
+        indexes = (models.Index(fields=("subject", "-id"), name="audit_subject"),)
         verbose_name_plural = "audit entries"
 
     def __str__(self) -> str:

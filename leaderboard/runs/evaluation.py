@@ -186,6 +186,12 @@ def cancel_waiting(submission_id: int) -> None:
     waiting.update(**_cancelled("Cancelled before it ran.", timezone.now()))
 
 
+def cancel_waiting_of(owner_id: int) -> int:
+    """End all waiting runs of an account; those that are being judged go on. Returns how many."""
+    waiting = Run.objects.queued().filter(kernel__submission__owner=owner_id)
+    return waiting.update(**_cancelled("Cancelled before it ran.", timezone.now()))
+
+
 def give_up_lost() -> int:
     """Queue again every run whose lease ended without a word; return how many."""
     lost = Run.objects.running().filter(lease_until__lt=Now())

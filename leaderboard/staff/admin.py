@@ -11,10 +11,13 @@ from django.forms import ModelForm
 from django.http import HttpRequest, HttpResponseRedirect
 
 from leaderboard.kit.links import url
+from leaderboard.kit.permissions import EDIT_ALL, JUDGE_AGAIN, REVOKE_TOKENS, may
 from leaderboard.kit.request_error import RequestError
 from leaderboard.models import (
     ApiToken,
     AuditEntry,
+    Ban,
+    Complaint,
     Decline,
     Hardware,
     Kernel,
@@ -23,6 +26,7 @@ from leaderboard.models import (
     Problem,
     PublishedResult,
     RefusedReport,
+    Ruling,
     Run,
     Submission,
     Visibility,
@@ -76,7 +80,12 @@ class SubmissionAdmin(Editable):
     list_filter = ("moderation", "visibility", "harness", "is_practice")
     actions = ("judge_again",)
 
-    @admin.action(description="Judge again what is stale of the chosen one", permissions=["view"])
+    def has_judge_again_permission(self, request: HttpRequest) -> bool:
+        return may(request.user, JUDGE_AGAIN)
+
+    @admin.action(
+        description="Judge again what is stale of the chosen one", permissions=["judge_again"]
+    )
     def judge_again(
         self, request: HttpRequest, chosen: QuerySet[Submission]
     ) -> HttpResponseRedirect | None:
@@ -108,13 +117,21 @@ class ApiTokenAdmin(ReadOnly):
     exclude = ("digest",)
     actions = ("revoke", "invalidate")
 
-    @admin.action(description="Revoke the chosen tokens", permissions=["view"])
+    def has_revoke_permission(self, request: HttpRequest) -> bool:
+        return may(request.user, REVOKE_TOKENS)
+
+    def has_invalidate_permission(self, request: HttpRequest) -> bool:
+        return may(request.user, EDIT_ALL)
+
+    @admin.action(description="Revoke the chosen tokens", permissions=["revoke"])
     def revoke(self, request: HttpRequest, tokens: QuerySet[ApiToken]) -> None:
         assert request.user.is_authenticated
         for token in tokens:
             moderation.revoke(token, request.user)
 
-    @admin.action(description="Invalidate all that was judged with them", permissions=["view"])
+    @admin.action(
+        description="Invalidate all that was judged with them", permissions=["invalidate"]
+    )
     def invalidate(self, request: HttpRequest, tokens: QuerySet[ApiToken]) -> None:
         assert request.user.is_authenticated
         judged = Run.objects.filter(token__in=tokens)
@@ -181,4 +198,4 @@ class AuditEntryAdmin(ReadOnly):
     list_display = ("at", "actor", "action", "subject")
 
 
-admin.site.register((Kernel, PublishedResult), ReadOnly)
+admin.site.register((Kernel, PublishedResult, Complaint, Ruling, Ban), ReadOnly)

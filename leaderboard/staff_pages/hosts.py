@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-from django.contrib.auth.decorators import login_required, permission_required
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
-from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods
 
+from leaderboard.kit.permissions import RUN_HOSTS, staff_page
 from leaderboard.kit.request_error import RequestError
 from leaderboard.models import HostState, WorkerHost
 from leaderboard.models.access import MAX_TITLE, heard_lately
 from leaderboard.staff import hosts as acts
 
-MAY = "leaderboard.change_workerhost"
 
-
-@never_cache
-@login_required
-@permission_required(MAY, raise_exception=True)
+@staff_page(RUN_HOSTS)
 @require_http_methods(["GET", "POST"])
 def hosts(request: HttpRequest) -> HttpResponse:
     """List hosts, or do one thing to one of them, which the fields `state` or `title` say."""

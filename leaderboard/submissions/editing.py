@@ -10,6 +10,7 @@ from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 from django.db import transaction
 from django.utils import timezone
 
+from leaderboard.kit.permissions import EDIT_ALL, may
 from leaderboard.kit.request_error import RequestError
 from leaderboard.models import Moderation, Role, Run, Status, Submission, Visibility
 from leaderboard.models.teams import teams_of
@@ -23,9 +24,8 @@ OF_EMBARGO = ("visibility", "public_from")
 
 
 def may_edit(user: AbstractBaseUser | AnonymousUser, submission: Submission) -> bool:
-    """Return True for who owns the submission, and for staff."""
-    is_staff = bool(getattr(user, "is_staff", False))
-    return user.is_authenticated and (is_staff or is_own(user, submission))
+    """Return True for who owns the submission, and for staff with that permission."""
+    return user.is_authenticated and (is_own(user, submission) or may(user, EDIT_ALL))
 
 
 def is_own(user: AbstractBaseUser | AnonymousUser, submission: Submission) -> bool:

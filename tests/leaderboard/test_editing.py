@@ -35,7 +35,7 @@ def page(run: Run) -> str:
 
 
 def as_user(name: str) -> Client:
-    user, _ = User.objects.get_or_create(username=name, defaults={"is_staff": name == "staff"})
+    user = factory.make_staff() if name == "staff" else factory.make_user(name)
     client = Client()
     client.force_login(user)
     return client
