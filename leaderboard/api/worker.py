@@ -25,10 +25,10 @@ from leaderboard.api.inputs import (
     validated,
 )
 from leaderboard.kit.request_error import RequestError
-from leaderboard.models import ApiToken
+from leaderboard.models import ApiToken, Run
 from leaderboard.runs import claims, evaluation
 from leaderboard.runs.claims import Claimant, Holding
-from leaderboard.runs.hosts import Hello, record_hello
+from leaderboard.runs.hosts import Hello, record_hello, ring_next
 
 # Of everything but a report.
 SHORT_BYTES = 64 << 10
@@ -70,7 +70,11 @@ def hello(fields: Validated, token: ApiToken) -> dict[str, object]:
 
 @worker_call(ClaimIn)
 def claim(fields: Validated, token: ApiToken, run_id: UUID) -> dict[str, object]:
-    lease = claims.lease(run_id, Claimant(token=token, **fields))
+    try:
+        lease = claims.lease(run_id, Claimant(token=token, **fields))
+    except claims.OthersFirst:
+        _ring_next(run_id)
+        raise
     return {
         "job": lease.encoded_job,
         "lease_token": lease.holding.lease_token,
@@ -90,6 +94,7 @@ def heartbeat(fields: Validated, token: ApiToken, run_id: UUID) -> dict[str, obj
 def finish(fields: Validated, token: ApiToken, run_id: UUID) -> dict[str, object]:
     claims.check_enabled(run_id)
     evaluation.finish(run_id, _holding(fields, token), fields["report"])
+    _ring_next(run_id)
     return {}
 
 
@@ -99,6 +104,11 @@ def fail(fields: Validated, token: ApiToken, run_id: UUID) -> dict[str, object]:
     claims.check_enabled(run_id)
     evaluation.fail(run_id, _holding(fields, token), fields["error"])
     return {}
+
+
+def _ring_next(run_id: UUID) -> None:
+    """Tell workers of that run's hardware what goes first now."""
+    ring_next(Run.objects.values_list("hardware_id", flat=True).get(pk=run_id))
 
 
 def _holding(fields: Validated, token: ApiToken) -> Holding:

@@ -55,7 +55,7 @@ class Migration(migrations.Migration):
             name='Ruling',
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('moderation', models.CharField(choices=[('disputed', 'Disputed'), ('invalidated', 'Invalidated')], max_length=16)),
+                ('moderation', models.CharField(choices=[('disputed', 'disputed'), ('invalidated', 'invalidated')], max_length=16)),
                 ('reason', models.TextField(max_length=1000)),
                 ('at', models.DateTimeField(auto_now=True)),
                 ('run', models.OneToOneField(null=True, on_delete=django.db.models.deletion.PROTECT, related_name='ruling', to='leaderboard.run')),

@@ -14,6 +14,7 @@ from leaderboard.models.catalogue import (
 )
 from leaderboard.models.choices import Harness, HostState, Moderation, Status, Trust, Visibility
 from leaderboard.models.declines import Decline
+from leaderboard.models.judge_use import JudgeUse
 from leaderboard.models.makings import Making, Transcript
 from leaderboard.models.notices import Delivery, Notice, NoticeChoice
 from leaderboard.models.refusals import RefusedReport
@@ -38,6 +39,7 @@ __all__ = [
     "Harness",
     "HostState",
     "Invitation",
+    "JudgeUse",
     "Kernel",
     "LanguageModel",
     "LeaderboardRow",

@@ -18,7 +18,7 @@ from evaluator.messages.job import Placement
 from leaderboard.kit.request_error import RequestError
 from leaderboard.models import ApiToken, HostState, Run, Status, WorkerHost
 from leaderboard.models.runs import MAX_TRIES, RunQuerySet
-from leaderboard.models.waiting import has_ranked
+from leaderboard.models.waiting import has_to_wait
 
 NO_PROGRESS: dict[str, object] = {"phase": None, "progress_done": 0, "progress_total": 0}
 
@@ -63,6 +63,10 @@ class Fenced(RequestError):
         super().__init__("fenced", message, "Stop the evaluation and drop it.", status=409)
 
 
+class OthersFirst(Fenced):
+    """Reports that a run waits for the host that is to be judged before this one."""
+
+
 class OutOfService(RequestError):
     """Reports that staff have taken a host out of service."""
 
@@ -78,7 +82,7 @@ def lease(run_id: UUID, by: Claimant) -> Lease:
     """Lease a run that waits, or whose worker went silent, that this host has not declined and
     has what it needs for.
 
-    Raises Fenced where there is none, and for practice while a ranked run waits for this host;
+    Raises Fenced where there is none, OthersFirst while a run waits for this host that goes first;
     OutOfService, RequestError `may_not_claim` for a worker that may not have it.
     """
     run = Run.objects.with_names().select_related("kernel__source").filter(pk=run_id).first()
@@ -89,9 +93,9 @@ def lease(run_id: UUID, by: Claimant) -> Lease:
     if told and told.state != HostState.SERVING:
         Run.objects.queued().filter(pk=run_id).update(rung_at=None)  # others hear at the next sweep
         raise OutOfService(by.host, told.state)
-    if run.kernel.submission.is_practice and told and has_ranked(told):
+    if told and run.status == Status.QUEUED and has_to_wait(run, told):
         Run.objects.queued().filter(pk=run_id).update(rung_at=None)  # for the next sweep
-        raise Fenced
+        raise OthersFirst
     text = secrets.token_urlsafe(32)
     free = Q(status=Status.QUEUED) | Q(status=Status.RUNNING, lease_until__lt=Now())
     wanted = Run.objects.not_declined_by(by.host).filter(cancel_requested=False)

@@ -15,7 +15,7 @@ from django.db.models.functions import Now
 from leaderboard.celery import Bell, ring
 from leaderboard.kit.request_error import RequestError
 from leaderboard.models import ApiToken, DataVersion, Decline, Hardware, Run, WorkerHost
-from leaderboard.models.waiting import IN_ORDER, offered
+from leaderboard.models.waiting import first_of, offered, used_lately
 from leaderboard.notices.delivery import deliver_later
 from leaderboard.runs.evaluation import give_up_lost
 from leaderboard.runs.report_checks import fits_class
@@ -116,12 +116,18 @@ def sweep() -> int:
     return ring([bell for queue, hosts in alive.items() for bell in _to_ring(queue, hosts)])
 
 
+def ring_next(queue: str) -> int:
+    """Tell workers of a queue what is to be judged next; returns of how many runs."""
+    serving = list(WorkerHost.objects.serving().filter(queue=queue))
+    return ring(list(_to_ring(queue, serving))) if serving else 0
+
+
 def _to_ring(queue: str, hosts: list[WorkerHost]) -> Iterator[Bell]:
     quiet = Q(rung_at=None) | Q(rung_at__lt=Now() - timedelta(seconds=settings.PKB_RERING_S))
-    waiting = Run.objects.queued().filter(hardware=queue).order_by(*IN_ORDER)
+    waiting, used = Run.objects.queued().filter(hardware=queue), used_lately(queue)
     most = RINGS_PER_HOST * len(hosts)
     # Host by host: what one of them declined must not hide from it what is further back.
-    found = [offered(waiting, host).values_list("id", flat=True)[:most] for host in hosts]
+    found = [first_of(offered(waiting, host), used, most) for host in hosts]
     for run_id in dict.fromkeys(chain.from_iterable(found)):
         # Only one of several sweeps at the same moment gets to ring.
         if Run.objects.queued().filter(quiet, pk=run_id).update(rung_at=Now()):

@@ -32,7 +32,7 @@ from leaderboard.submissions.embargo import embargo_end
 from leaderboard.submissions.language_models import language_model
 from leaderboard.submissions.makings import check_told, cost_told, store_told
 from leaderboard.submissions.metadata import check_metadata, check_steps
-from leaderboard.submissions.practice import check_quota
+from leaderboard.submissions.practice import check_queue, check_quota
 from leaderboard.submissions.queue import Target, enqueue
 from leaderboard.submissions.sources import Candidate, HandedIn, checked_problem, combined
 from leaderboard.submissions.target_selection import TargetRequest, target_for
@@ -109,6 +109,7 @@ def accept(
         with transaction.atomic():
             if metadata.is_practice:
                 check_quota(owner, len(checked))
+            check_queue(owner, sum(item.target is not None for item in checked))
             submission = _store(owner, metadata, checked, told, (idempotency_key, digest))
             runs = _store_kernels(submission, checked, told)
             DataVersion.objects.bump()

@@ -108,7 +108,7 @@ def test_operators_do_it_on_a_page_that_keeps_a_log(
     assert WorkerHost.objects.get().state == HostState.DRAINED
 
 
-def test_no_other_gets_there(staff: User, client: Client) -> None:
+def test_no_other_gets_there(owner: User, client: Client) -> None:
     assert client.get(PAGE).status_code == 302
-    client.force_login(staff)
+    client.force_login(owner)
     assert client.get(PAGE).status_code == 403
