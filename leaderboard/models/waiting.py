@@ -92,11 +92,12 @@ def has_to_wait(run: Run, host: WorkerHost) -> bool:
     """Return whether something waits that this host can take and has to take first: a ranked run
     before practice, and one of an account that used less."""
     waiting = Run.objects.queued().filter(hardware=host.queue, cancel_requested=False)
+    waiting = offered(waiting, host)
     submission = run.kernel.submission
-    found = shares(offered(waiting, host), used := used_lately(host.queue))
-    first = found[0] if found else None
-    if first is None or first.is_practice > submission.is_practice:
-        return False
-    if first.is_practice < submission.is_practice:
+    if submission.is_practice and waiting.filter(RANKED).exists():
         return True
-    return first.used_s < used.get(submission.owner_id, 0.0) and first.owner != submission.owner_id
+    used = used_lately(host.queue)
+    own = used.get(submission.owner_id, 0.0)
+    as_much = [owner for owner, seconds in used.items() if seconds >= own]
+    alike = waiting.filter(**{PRACTICE: submission.is_practice})
+    return own > 0 and alike.exclude(**{f"{OWNER}__in": as_much}).exists()

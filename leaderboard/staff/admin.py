@@ -12,6 +12,7 @@ from django.http import HttpRequest, HttpResponseRedirect
 
 from leaderboard.kit.links import url
 from leaderboard.kit.permissions import EDIT_ALL, JUDGE_AGAIN, REVOKE_TOKENS, may
+from leaderboard.kit.plain_names import flaw_of, normal
 from leaderboard.kit.request_error import RequestError
 from leaderboard.models import (
     ApiToken,
@@ -139,8 +140,24 @@ class ApiTokenAdmin(ReadOnly):
         self.message_user(request, f"{len(found)} submissions are invalidated.")
 
 
+class LanguageModelForm(Form):
+    def clean_name(self) -> str:
+        return _plain(self.cleaned_data["name"])
+
+    def clean_vendor(self) -> str:
+        return _plain(self.cleaned_data["vendor"])
+
+
+def _plain(name: str) -> str:
+    """Refuse a name that could be taken for another."""
+    if flaw := flaw_of(normal(name)):
+        raise ValidationError(f"It has {flaw}.")
+    return normal(name)
+
+
 @admin.register(LanguageModel)
 class LanguageModelAdmin(Editable):
+    form = LanguageModelForm
     editable = ("name", "vendor", "is_baseline")
     list_display = ("name", "vendor", "slug", "is_baseline")
 

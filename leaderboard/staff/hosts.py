@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from django.contrib.auth.models import AbstractBaseUser
 
+from leaderboard.kit.plain_names import flaw_of, normal
 from leaderboard.kit.request_error import RequestError
 from leaderboard.models import HostState, WorkerHost
 from leaderboard.models.access import MAX_TITLE
@@ -25,7 +26,10 @@ def put(host: WorkerHost, actor: AbstractBaseUser | None, state: HostState) -> N
 
 def rename(host: WorkerHost, actor: AbstractBaseUser | None, title: str) -> None:
     """Have pages call a host so; by its own name where the title is empty. Raises RequestError."""
-    title = " ".join(title.split())
+    title = normal(title)
+    if flaw := flaw_of(title):
+        message = f"The name has {flaw}."
+        raise RequestError("misleading_text", message, "Write it in plain letters.")
     if len(title) > MAX_TITLE:
         message = f"The name has {len(title)} characters; {MAX_TITLE} fit."
         raise RequestError("bad_title", message, "Shorten it.")

@@ -16,7 +16,7 @@ from leaderboard.models import Moderation, Role, Run, Status, Submission, Visibi
 from leaderboard.models.teams import teams_of
 from leaderboard.staff.moderation import change
 from leaderboard.submissions.embargo import embargo_end, publish
-from leaderboard.submissions.metadata import check_metadata
+from leaderboard.submissions.metadata import check_metadata, check_names
 
 EDITABLE = ("visibility", "public_from", "step_budget", "cost_usd", "link", "notes")
 HIDDEN = (Visibility.PRIVATE, Visibility.UNLISTED)
@@ -85,6 +85,7 @@ def edit(submission: Submission, actor: AbstractBaseUser, values: Mapping[str, A
 
 def _check(row: Submission, changed: dict[str, Any]) -> None:
     check_metadata(row.harness, changed)
+    check_names("", "", changed.get("notes", ""))
     if "visibility" in changed:
         _check_visibility(row, changed)
         if changed["visibility"] == Visibility.PUBLIC and changed.get("public_from", "") is None:
