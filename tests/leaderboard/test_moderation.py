@@ -213,7 +213,7 @@ def test_tokens_are_logged_and_the_log_is_filtered(
 ) -> None:
     client.force_login(owner)
     client.post("/account", {"name": "=cmd()", "scope": "read", "lifetime": "30"})
-    token = owner.tokens.get()  # type: ignore[attr-defined]
+    token = owner.tokens.get()
     client.post(f"/account/tokens/{token.pk}/revoke")
     moderation.note(None, "rejudge", "all", {})
     shown = moderator.get("/audit").text
