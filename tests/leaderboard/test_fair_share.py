@@ -106,7 +106,7 @@ def test_no_more_of_an_account_waits_than_the_site_allows(
     settings.PKB_QUEUED_RUNS_PER_ACCOUNT = 2
     two = make_zip(
         {
-            f"{n}_{slug}_pytorch.py": factory.SOURCE.encode().encode()
+            f"{n}_{slug}_pytorch.py": factory.SOURCE.encode()
             for n, slug in ((1, "allreduce"), (2, "allgather"))
         }
     )
