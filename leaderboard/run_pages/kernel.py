@@ -67,14 +67,12 @@ def kernel(request: HttpRequest, digest: str) -> Page:
     setting = {name: getattr(shown, name) for name in SETTING_FIELDS} if shown else {}
     siblings = lineage(use, setting)
     base, diff = _against(request, use, text := stored.text, siblings)
+    about = {"source": text, "elsewhere": stored.elsewhere, "ruling": ruling}
     run = str(shown.pk) if shown and str(shown.pk) == request.GET.get("run") else ""
     address = kernel_at(digest, run)
     context = {
         **evidence(shown, report),
-        "digest": digest,
-        "kernel_url": address,
-        "most_runs": MOST_RUNS,
-        "ruling": ruling,
+        **{"digest": digest, "kernel_url": address, "most_runs": MOST_RUNS, "ruling": ruling},
         "uses": [_use(use) for use in uses],
         "runs": [_run_row(run) for run in runs],
         "source": {"elsewhere": stored.elsewhere, **_source(text, source_marks(report))},
@@ -88,13 +86,7 @@ def kernel(request: HttpRequest, digest: str) -> Page:
         template="kernel.html",
         section="",
         context={**context, "contents": contents(context)},
-        data=lambda: _data(
-            uses,
-            runs,
-            {"source": text, "elsewhere": stored.elsewhere, "ruling": ruling},
-            siblings,
-            diff,
-        ),
+        data=lambda: _data(uses, runs, about, siblings, diff),
         table=_table(choice(request, "table", ["attempts"]), siblings, runs),
         unlisted=use.submission.visibility != Visibility.PUBLIC,
         private=private or (base is not None and base.of is not None),

@@ -1,4 +1,4 @@
 """Serves the pages of staff: hosts, accounts, complaints and rulings, the audit log.
 
-A permission opens each of them; to be of the staff alone opens none.
+Imported by the list of addresses; a permission opens each page, to be of the staff opens none.
 """

@@ -213,19 +213,6 @@ def test_a_worker_starts_where_the_site_is_not_there_yet(
     assert fake.actions == ["hello"]
 
 
-def test_a_worker_logs_that_staff_took_its_host_out_of_service(
-    fake: FakeSite, site: Site, caplog: pytest.LogCaptureFixture
-) -> None:
-    fake.script["hello"] = [(200, {"poll_s": 10, "state": "drained"})] * 2
-    welcome = worker._hello(site, {})
-    worker._hello(site, {}, welcome.state)
-    assert [one.message for one in caplog.records] == ["the site says: this host is drained"]
-    fake.script["claim"] = [(409, {"error": {"code": "host_drained", "message": "h is drained"}})]
-    with caplog.at_level("INFO"):
-        worker.evaluate_run(RUN)
-    assert "h is drained" in caplog.text
-
-
 def test_a_heartbeat_that_fails_does_not_end_the_run(
     fake: FakeSite, site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
