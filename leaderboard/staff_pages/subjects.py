@@ -10,7 +10,7 @@ from django.shortcuts import get_object_or_404
 
 from leaderboard.kit.links import url
 from leaderboard.models import Run, Source, Submission
-from leaderboard.models.submissions import Viewer
+from leaderboard.models.teams import Viewer
 from leaderboard.staff.complaints import Subject
 
 KINDS = ("submission", "kernel", "run")
