@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import time
 import urllib.error
 import urllib.request
@@ -16,12 +17,15 @@ from evaluator.messages.job import Job
 from evaluator.messages.report import Progress, Report
 from evaluator.sandbox.paths import neutral
 
+logger = logging.getLogger(__name__)
+
+SERVING = "serving"
 TIMEOUT_S = 20.0
 RETRY_PAUSES_S = (1, 2, 5, 10, 20, 30, 60, 60, 60, 60)
 
 
 class LeaseLost(Exception):
-    """Says that the site has given this run to somebody else, or ended it: drop everything."""
+    """Says why the site lets this host not have a run, or no longer: drop everything."""
 
 
 class Refused(EvaluatorError):
@@ -39,21 +43,33 @@ class Lease:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Welcome:
+    """Holds what the site answers to a hello: after how many seconds to say it again, and whether
+    this host is `serving`, `drained` (it finishes what it has) or `disabled`."""
+
+    again_s: float
+    state: str
+
+
+@dataclass(frozen=True, kw_only=True)
 class Site:
     """Speaks to the site at `url` with a worker token."""
 
     url: str
     token: str
 
-    def hello(self, host: Mapping[str, object]) -> float:
-        """Say that this host is alive; returns after how many seconds to say so again."""
-        return float(self._post("hello", dict(host))["poll_s"])
+    def hello(self, host: Mapping[str, object]) -> Welcome:
+        """Say that this host is alive."""
+        answer = self._post("hello", dict(host))
+        state = str(answer.get("state", SERVING))
+        return Welcome(again_s=float(answer["poll_s"]), state=state)
 
     def claim(self, run_id: str, host: Mapping[str, object]) -> Lease | None:
         """Return the run's job under a lease, or None where it is not to be had."""
         try:
             answer = self._post(f"runs/{run_id}/claim", dict(host))
-        except LeaseLost:
+        except LeaseLost as why:
+            logger.info("run %s is not to be had: %s", run_id, why)
             return None
         return Lease(
             run_id=run_id,
@@ -105,9 +121,9 @@ class Site:
                 answer: dict[str, Any] = json.load(response)
                 return answer
         except urllib.error.HTTPError as error:
-            if error.code == 409:
-                raise LeaseLost(path) from None
             detail = error.read(2000).decode(errors="replace")
+            if error.code == 409:
+                raise LeaseLost(detail) from None
             kind = Refused if 400 <= error.code < 500 else EvaluatorError
             raise kind(f"the site answered {error.code} to {path}: {detail}") from None
         except (OSError, ValueError) as error:

@@ -18,7 +18,13 @@ from pathlib import Path
 from typing import Any
 
 from celery import Celery
-from celery.signals import worker_init, worker_process_init, worker_process_shutdown, worker_ready
+from celery.signals import (
+    worker_init,
+    worker_process_init,
+    worker_process_shutdown,
+    worker_ready,
+    worker_shutting_down,
+)
 
 from evaluator import folder_broker
 from evaluator.evaluate import Cancelled, evaluate
@@ -33,7 +39,7 @@ from evaluator.sandbox.hardware import environment
 from evaluator.sandbox.sandbox import REPOSITORY
 from evaluator.sandbox.selfcheck import check_host
 from evaluator.sandbox.support import LACKS, LACKS_SEPARATOR, abilities
-from evaluator.site import Lease, LeaseLost, Site
+from evaluator.site import SERVING, Lease, LeaseLost, Site, Welcome
 
 logger = logging.getLogger(__name__)
 
@@ -106,8 +112,8 @@ def judge_leased(site: Site, lease: Lease) -> None:
         site.finish(lease, _as_measured(report))
         if UNCLEAN_HOST in report.flags:
             _end_worker()
-    except LeaseLost:
-        logger.warning("run %s is somebody else's now", lease.run_id)
+    except LeaseLost as why:
+        logger.warning("run %s is not this host's now: %s", lease.run_id, why)
     except Cancelled:
         _give_back(site, lease, "cancelled on request")
     except DirtyHost as error:
@@ -194,6 +200,12 @@ def announce(**_: object) -> None:
     threading.Thread(target=_say_hello, args=[site_from_environment()], daemon=True).start()
 
 
+@worker_shutting_down.connect  # type: ignore[untyped-decorator]
+def say_that_it_ends(how: str = "", **_: object) -> None:
+    """Tell the log what SIGTERM, or SIGINT, does: Celery lets a run end and takes no other."""
+    logger.warning("%s shutdown: no run is taken any more", how)
+
+
 @worker_process_init.connect  # type: ignore[untyped-decorator]
 def prepare_pool_process(**_: object) -> None:
     """Tie a pool process to its worker, so that it does not go on judging alone, and make it
@@ -222,16 +234,21 @@ def _own_facts() -> dict[str, object]:
     }
 
 
-def _hello(site: Site, facts: dict[str, object]) -> float:
-    """Return after how many seconds to say it again."""
+def _hello(site: Site, facts: dict[str, object], before: str = SERVING) -> Welcome:
+    """Say hello, and tell the log where staff have changed this host's state since `before`."""
     try:
-        return site.hello(facts)
+        welcome = site.hello(facts)
     except EvaluatorError as error:
         logger.warning("hello: %s", error)
-        return HELLO_AGAIN_S
+        return Welcome(again_s=HELLO_AGAIN_S, state=before)
+    if welcome.state != before:
+        logger.warning("the site says: this host is %s", welcome.state)
+    return welcome
 
 
 def _say_hello(site: Site) -> None:
-    facts = _own_facts()
+    facts, state = _own_facts(), SERVING
     while True:
-        time.sleep(_hello(site, facts))
+        welcome = _hello(site, facts, state)
+        state = welcome.state
+        time.sleep(welcome.again_s)

@@ -22,6 +22,7 @@ from leaderboard.site_pages import (
     search,
     site_map,
 )
+from leaderboard.staff_pages import accounts, audit, complaints, hosts, moderate
 
 
 def twins(route: str, view: View, name: str, *, stem: str = "") -> list[URLPattern]:
@@ -82,6 +83,13 @@ urlpatterns = [
     *twins("snapshots/<slug:tag>", snapshot_pages.snapshot, "snapshot"),
     path("snapshots/<slug:tag>/<str:name>", snapshot_pages.file, name="snapshot-file"),
     path("rejudge", rejudge.rejudge, name="rejudge"),
+    path("hosts", hosts.hosts, name="hosts"),
+    path("bans", accounts.bans, name="bans"),
+    path("audit", audit.audit, name="audit"),
+    path("audit.csv", audit.audit, {"form": "csv"}, name="audit-csv"),
+    path("complaints", complaints.queue, name="complaints"),
+    path("complain/<slug:kind>/<slug:key>", complaints.complain, name="complain"),
+    path("moderate/<slug:kind>/<slug:key>", moderate.moderate, name="moderate"),
     path("submit", submit.submit, name="submit"),
     path(client_archive.NAME, client_archive.download, name="client"),
     path("account/teams", teams.teams, name="own-teams"),

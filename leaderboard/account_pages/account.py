@@ -7,8 +7,8 @@ from typing import Any
 
 from django.contrib.auth.decorators import login_required
 from django.db.models import Count, Q
-from django.http import Http404, HttpRequest, HttpResponse
-from django.shortcuts import redirect, render
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_POST
 
@@ -17,6 +17,7 @@ from leaderboard.models import ApiToken, Moderation, Scope, Status, Submission
 from leaderboard.models.runs import OPEN
 from leaderboard.models.submissions import SubmissionQuerySet
 from leaderboard.read_model.filters import said
+from leaderboard.staff import moderation
 from leaderboard.submissions.forms import TokenForm
 
 MOST_TOKENS = 50
@@ -48,12 +49,13 @@ def issue(request: HttpRequest, form: TokenForm) -> str:
     """Make a token as the form says and return its text, which is shown this once."""
     assert request.user.is_authenticated
     data = form.cleaned_data
-    _, text = ApiToken.objects.issue(
+    token, text = ApiToken.objects.issue(
         scope=Scope(data["scope"]),
         name=data["name"],
         owner=request.user,
         lifetime=form.lifetime_or_none,
     )
+    moderation.note_token(token, request.user)
     return text
 
 
@@ -61,8 +63,9 @@ def issue(request: HttpRequest, form: TokenForm) -> str:
 @require_POST
 def revoke_token(request: HttpRequest, number: int) -> HttpResponse:
     """Revoke one of this user's tokens; raise Http404 for somebody else's."""
-    if not ApiToken.objects.filter(pk=number, owner_id=request.user.pk).revoke():
-        raise Http404
+    found = get_object_or_404(ApiToken, pk=number, owner_id=request.user.pk, revoked_at=None)
+    assert request.user.is_authenticated
+    moderation.revoke(found, request.user)
     return redirect("account")
 
 

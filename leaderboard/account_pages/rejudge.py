@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 
-from django.contrib.auth.decorators import login_required
-from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
-from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods
 
+from leaderboard.kit.permissions import JUDGE_AGAIN, staff_page
 from leaderboard.kit.request_error import RequestError
 from leaderboard.models.choices import CURRENT_JUDGE
 from leaderboard.submissions import rejudging
@@ -20,13 +18,11 @@ ALL = "all"
 WORDS = ("problem", "submission", "which", "wait")
 
 
-@never_cache
-@login_required
+@staff_page(JUDGE_AGAIN)
 @require_http_methods(["GET", "POST"])
 def rejudge(request: HttpRequest) -> HttpResponse:
-    """Show what would be judged again, or queue it. For staff: raises PermissionDenied."""
-    if not (request.user.is_authenticated and request.user.is_staff):
-        raise PermissionDenied
+    """Show what would be judged again, or queue it."""
+    assert request.user.is_authenticated
     asked = request.POST if request.method == "POST" else request.GET
     words = {name: asked.get(name, "").strip() for name in WORDS}
     try:

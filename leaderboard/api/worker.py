@@ -25,10 +25,10 @@ from leaderboard.api.inputs import (
     validated,
 )
 from leaderboard.kit.request_error import RequestError
-from leaderboard.models import ApiToken
+from leaderboard.models import ApiToken, Run
 from leaderboard.runs import claims, evaluation
 from leaderboard.runs.claims import Claimant, Holding
-from leaderboard.runs.hosts import Hello, record_hello
+from leaderboard.runs.hosts import Hello, record_hello, ring_next
 
 # Of everything but a report.
 SHORT_BYTES = 64 << 10
@@ -60,13 +60,21 @@ def worker_call(
 @worker_call(HelloIn)
 def hello(fields: Validated, token: ApiToken) -> dict[str, object]:
     """Say that a host is alive. The site sweeps its queue each time."""
-    record_hello(Hello(**fields), token)
-    return {"heartbeat_s": settings.PKB_HEARTBEAT_S, "poll_s": settings.PKB_POLL_S}
+    known = record_hello(Hello(**fields), token)
+    return {
+        "heartbeat_s": settings.PKB_HEARTBEAT_S,
+        "poll_s": settings.PKB_POLL_S,
+        "state": known.state,
+    }
 
 
 @worker_call(ClaimIn)
 def claim(fields: Validated, token: ApiToken, run_id: UUID) -> dict[str, object]:
-    lease = claims.lease(run_id, Claimant(token=token, **fields))
+    try:
+        lease = claims.lease(run_id, Claimant(token=token, **fields))
+    except claims.OthersFirst:
+        _ring_next(run_id)
+        raise
     return {
         "job": lease.encoded_job,
         "lease_token": lease.holding.lease_token,
@@ -77,21 +85,30 @@ def claim(fields: Validated, token: ApiToken, run_id: UUID) -> dict[str, object]
 
 @worker_call(HeartbeatIn)
 def heartbeat(fields: Validated, token: ApiToken, run_id: UUID) -> dict[str, object]:
+    claims.check_enabled(run_id)
     cancel = evaluation.heartbeat(run_id, _holding(fields, token), fields["progress"])
     return {"cancel": cancel}
 
 
 @worker_call(FinishIn, most_bytes=None)
 def finish(fields: Validated, token: ApiToken, run_id: UUID) -> dict[str, object]:
+    claims.check_enabled(run_id)
     evaluation.finish(run_id, _holding(fields, token), fields["report"])
+    _ring_next(run_id)
     return {}
 
 
 @worker_call(FailIn)
 def fail(fields: Validated, token: ApiToken, run_id: UUID) -> dict[str, object]:
     """Report that the evaluation failed for a reason that is not the kernel's."""
+    claims.check_enabled(run_id)
     evaluation.fail(run_id, _holding(fields, token), fields["error"])
     return {}
+
+
+def _ring_next(run_id: UUID) -> None:
+    """Tell workers of that run's hardware what goes first now."""
+    ring_next(Run.objects.values_list("hardware_id", flat=True).get(pk=run_id))
 
 
 def _holding(fields: Validated, token: ApiToken) -> Holding:

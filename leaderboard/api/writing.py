@@ -20,6 +20,7 @@ from leaderboard.api.inputs import EditIn, SubmissionIn, Validated, validated
 from leaderboard.api.paging import CURSOR, MINE, page_shape
 from leaderboard.api.parsing import ObjectParser
 from leaderboard.api.reading import submission, submissions
+from leaderboard.kit.permissions import END_RUNS, may
 from leaderboard.kit.request_error import RequestError
 from leaderboard.models import Harness, Run, Submission, Visibility
 from leaderboard.runs import evaluation
@@ -151,13 +152,15 @@ def _idempotency_key(request: Request) -> str | None:
 @extend_schema(request=None, responses=outputs.RunOut, operation_id="cancel_run")
 @api_view(["POST"])
 def cancel(request: Request, run_id: UUID) -> Response:
-    """End a run: for the submission's owner while the run waits, and for staff.
+    """End a run: for the submission's owner while the run waits, and for staff with that
+    permission.
 
     Who could end a run that goes badly would be judged by the lucky ones.
     """
     found = get_object_or_404(Run.objects.reachable_by(request.user), pk=run_id)
-    if not request.user.is_staff and not editing.is_own(request.user, found.kernel.submission):
+    may_end = may(request.user, END_RUNS)
+    if not may_end and not editing.is_own(request.user, found.kernel.submission):
         raise PermissionDenied("Only the submission's owner may cancel its runs.")
-    evaluation.cancel(found, even_running=request.user.is_staff)
+    evaluation.cancel(found, even_running=may_end)
     row = Run.objects.with_names().get(pk=run_id)
     return Response(outputs.RunOut(row, context={"request": request}).data)

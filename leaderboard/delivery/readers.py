@@ -4,18 +4,22 @@ from __future__ import annotations
 
 from django.http import Http404, HttpRequest
 
+from leaderboard.kit.permissions import READ_ALL, may
 from leaderboard.models import Submission, Visibility
 from leaderboard.models.teams import teams_of
 
 
 def may_see(request: HttpRequest, submission: Submission | None) -> bool:
     """Return whether a reader may see what is private of a submission: its owner, members of its
-    team, and staff."""
+    team, and staff with that permission."""
     user = request.user
-    if not user.is_authenticated or user.is_staff or submission is None:
-        return user.is_authenticated and user.is_staff
-    is_own = user.pk == submission.owner_id
-    return is_own or (submission.team_id is not None and submission.team_id in teams_of(user))
+    if not user.is_authenticated:
+        return False
+    if submission is not None:
+        in_team = submission.team_id is not None and submission.team_id in teams_of(user)
+        if user.pk == submission.owner_id or in_team:
+            return True
+    return may(user, READ_ALL)
 
 
 def refuse_strangers(request: HttpRequest, submission: Submission) -> None:

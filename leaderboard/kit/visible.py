@@ -21,6 +21,11 @@ def without_ansi(text: str) -> str:
     return _ANSI.sub("", text)
 
 
+def hides(text: str) -> bool:
+    """Return whether a text has characters that readers do not see, or that reorder others."""
+    return bool(_HIDDEN.search(text.replace("\r\n", "\n")))
+
+
 def visible(text: str) -> str:
     """Write out hidden and reordering characters, as in `[U+202E]`. Still to be escaped."""
     return _HIDDEN.sub(lambda found: f"[U+{ord(found[0]):04X}]", text.replace("\r\n", "\n"))

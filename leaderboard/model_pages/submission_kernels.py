@@ -24,6 +24,7 @@ from django.db.models.functions import Coalesce
 
 from leaderboard.models import Kernel, LeaderboardRow, Problem, ProblemAggregate, Run, Submission
 from leaderboard.models.choices import COUNTED_VERDICTS, ISOLATIONS, Status
+from leaderboard.models.runs import ruled_on
 from leaderboard.models.staleness import PRACTICE, outdated, too_few_ranks
 from leaderboard.read_model.boards import SETTING_FIELDS, Setting
 from leaderboard.read_model.leaderboard_rows import Totals
@@ -31,6 +32,7 @@ from leaderboard.read_model.steps import MADE
 
 # Stands for the verdict of what scores do not count.
 UNCOUNTED = "uncounted"
+RULED = "disputed or invalidated by staff"
 
 
 class Ended(NamedTuple):
@@ -93,6 +95,7 @@ class JudgedKernel(NamedTuple):
     utilisation: float | None
     placement: str | None
     practice: bool
+    ruled: bool
     languages: str | None
     input_tokens: int | None
     cached_tokens: int | None
@@ -119,6 +122,8 @@ class JudgedKernel(NamedTuple):
             return ""
         if self.practice:
             return PRACTICE
+        if self.ruled:
+            return RULED
         stale = outdated(self.problem_digest, self.digest, self.judge_version)
         if self.problem_digest != self.digest:
             return stale
@@ -164,7 +169,7 @@ JUDGED = (
     *("runs__judge_version", "runs__world_size", "problem__ranked_from", "problem__scored", "here"),
     *("runs__isolation", "runs__mechanisms", "runs__speedup", "runs__speedup_low"),
     *("runs__speedup_high", "runs__kernel_us", "runs__utilisation", "runs__placement"),
-    "practice",
+    *("practice", "ruled"),
     *("source__found__names", *(f"making__{name}" for name in MADE)),
 )
 
@@ -207,7 +212,7 @@ def ended(found: Submission, setting: Setting | None) -> list[Ended]:
     # Not by a join: PostgreSQL would share it out among workers that first read all kernels.
     newest = Run.objects.filter(kernel=OuterRef("pk")).order_by("-created_at", "-id")
     of_today = {name: OuterRef(path) for name, path in OF_TODAY.items()}
-    todays = newest.filter(**COUNTED, **of_today, **here)
+    todays = newest.filter(**COUNTED, **of_today, **here).exclude(ruled_on())
     counted, judged_here, judged = (
         Subquery(runs.values("verdict")[:1]) for runs in (todays, newest.filter(**here), newest)
     )
@@ -234,9 +239,11 @@ def kernels_of(
         judged_here = Run.objects.filter(kernel=OuterRef("pk"), **here)
         kernels = kernels.filter(is_here | ~Exists(judged_here))
     counted = is_here & _of_runs({**COUNTED, **{n: F(path) for n, path in OF_TODAY.items()}})
+    ruled = ruled_on("runs__pk", "source")
     told = kernels.annotate(
         here=_truth(is_here) if here else Value(True),
-        todays=_truth(counted),
+        todays=_truth(counted, unless=ruled),
+        ruled=_truth(ruled),
         practice=Value(found.is_practice),
     )
     rows = told.order_by(*READING_ORDER, "-todays", "-runs__created_at", "-runs__id")
@@ -247,8 +254,9 @@ def _of_runs(conditions: Mapping[str, object]) -> Q:
     return Q(**{f"runs__{name}": value for name, value in conditions.items()})
 
 
-def _truth(condition: Q) -> Case:
-    return Case(When(condition, then=True), default=False, output_field=BooleanField())
+def _truth(condition: Q, unless: Q | None = None) -> Case:
+    excepted = [When(unless, then=False)] if unless else []
+    return Case(*excepted, When(condition, then=True), default=False, output_field=BooleanField())
 
 
 def _first_of_each(rows: Iterable[tuple[object, ...]]) -> Iterable[tuple[object, ...]]:

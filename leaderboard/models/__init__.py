@@ -12,11 +12,13 @@ from leaderboard.models.catalogue import (
     Publication,
     PublishedResult,
 )
-from leaderboard.models.choices import Harness, Moderation, Status, Trust, Visibility
+from leaderboard.models.choices import Harness, HostState, Moderation, Status, Trust, Visibility
 from leaderboard.models.declines import Decline
+from leaderboard.models.judge_use import JudgeUse
 from leaderboard.models.makings import Making, Transcript
 from leaderboard.models.notices import Delivery, Notice, NoticeChoice
 from leaderboard.models.refusals import RefusedReport
+from leaderboard.models.rulings import Ban, Complaint, Ruling
 from leaderboard.models.runs import Run
 from leaderboard.models.snapshots import Snapshot
 from leaderboard.models.sources import FoundLanguages, Source
@@ -27,13 +29,17 @@ from leaderboard.models.teams import Invitation, Membership, Role, Team
 __all__ = [
     "ApiToken",
     "AuditEntry",
+    "Ban",
+    "Complaint",
     "DataVersion",
     "Decline",
     "Delivery",
     "FoundLanguages",
     "Hardware",
     "Harness",
+    "HostState",
     "Invitation",
+    "JudgeUse",
     "Kernel",
     "LanguageModel",
     "LeaderboardRow",
@@ -48,6 +54,7 @@ __all__ = [
     "PublishedResult",
     "RefusedReport",
     "Role",
+    "Ruling",
     "Run",
     "Scope",
     "Snapshot",

@@ -15,12 +15,13 @@ from django.db.models.functions import Now
 from django.utils import timezone
 
 from leaderboard.kit.json_types import JsonDict
-from leaderboard.models.choices import ISOLATIONS, one_of
+from leaderboard.models.choices import ISOLATIONS, HostState, one_of
 
 TOKEN_MARK = "pkb_"
 PREFIX_LENGTH = len(TOKEN_MARK) + 8
 # How exact the last use of a token is: a request that comes sooner after another writes nothing.
 USE_NOTED_EVERY = timedelta(minutes=1)
+MAX_TITLE = 80
 
 
 class Scope(models.TextChoices):
@@ -137,6 +138,10 @@ class WorkerHostQuerySet(models.QuerySet["WorkerHost"]):
     def alive(self) -> WorkerHostQuerySet:
         return self.filter(heard_lately())
 
+    def serving(self) -> WorkerHostQuerySet:
+        """Return those that are alive and may be given runs."""
+        return self.alive().filter(state=HostState.SERVING)
+
     def abilities(self) -> set[str] | None:
         """Return what some of these hosts have; None where one did not tell, or there is none."""
         told = list(self.values_list("abilities", flat=True))
@@ -147,7 +152,8 @@ class WorkerHostQuerySet(models.QuerySet["WorkerHost"]):
 
 class WorkerHost(models.Model):
     """Records a host that says hello; one row per host and queue. `token` is what it said it with,
-    and what it has to claim runs with; `abilities` are None of a judge before 0.2."""
+    and what it has to claim runs with; `abilities` are None of a judge before 0.2. Staff set
+    `state`, and the `title` that pages show instead of the name by which a host calls itself."""
 
     host = models.CharField(max_length=200)
     queue = models.CharField(max_length=32)
@@ -159,6 +165,10 @@ class WorkerHost(models.Model):
     first_seen_at = models.DateTimeField(auto_now_add=True)
     last_seen_at = models.DateTimeField()
     token = models.ForeignKey(ApiToken, models.PROTECT, null=True, related_name="worker_hosts")
+    state = models.CharField(
+        max_length=16, choices=HostState.choices, default=HostState.SERVING.value
+    )
+    title = models.CharField(max_length=MAX_TITLE, blank=True, default="")
 
     objects = WorkerHostQuerySet.as_manager()
 
@@ -166,6 +176,7 @@ class WorkerHost(models.Model):
         ordering = ("queue", "host")
         constraints = (
             one_of("isolation", ISOLATIONS, "worker_host_isolation_known"),
+            one_of("state", HostState.choices, "worker_host_state_known"),
             models.UniqueConstraint(fields=("host", "queue"), name="worker_host_once"),
         )
 
@@ -184,6 +195,7 @@ class AuditEntry(models.Model):
 
     class Meta:
         ordering = ("-id",)
+        indexes = (models.Index(fields=("subject", "-id"), name="audit_subject"),)
         verbose_name_plural = "audit entries"
 
     def __str__(self) -> str:

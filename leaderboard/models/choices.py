@@ -50,6 +50,14 @@ class Status(models.TextChoices):
     CANCELLED = "cancelled"
 
 
+class HostState(models.TextChoices):
+    """Says what staff let a host do: judge, finish what it has, nothing."""
+
+    SERVING = "serving"
+    DRAINED = "drained"
+    DISABLED = "disabled"
+
+
 class Harness(models.TextChoices):
     """Says how a language model was asked."""
 

@@ -15,6 +15,7 @@ from evaluator.messages.job import Placement
 from evaluator.messages.needs import BETWEEN_GPUS, Ability
 from leaderboard.kit.json_types import JsonDict
 from leaderboard.kit.links import url
+from leaderboard.kit.permissions import READ_ALL, may
 from leaderboard.models.access import ApiToken
 from leaderboard.models.catalogue import Hardware
 from leaderboard.models.choices import (
@@ -34,6 +35,7 @@ from leaderboard.models.choices import (
     is_timed,
     one_of,
 )
+from leaderboard.models.rulings import Ruling
 from leaderboard.models.submissions import AppendOnlyError, Kernel, Submission, theirs
 from leaderboard.models.teams import Viewer
 
@@ -54,6 +56,14 @@ IS_PUBLIC = Case(When(kernel__submission__visibility=Visibility.PUBLIC, then=Tru
 JUDGED = Q(finished_at__isnull=False, verdict__isnull=False)
 
 
+def ruled_on(run: str = "pk", source: str = "kernel__source") -> Q:
+    """Return the condition of runs of which staff said that they do not count, by the paths to
+    those: few, so that a database looks them up once."""
+    own = Ruling.objects.order_by()
+    runs, sources = own.filter(source=None).values("run"), own.filter(run=None).values("source")
+    return Q((f"{run}__in", runs)) | Q((f"{source}__in", sources))
+
+
 def _unindexed(name: str) -> Coalesce:
     return Coalesce(name, name)
 
@@ -67,14 +77,14 @@ class RunQuerySet(models.QuerySet["Run"]):
 
     def counted(self) -> RunQuerySet:
         """Return runs, but for practice, whose verdict says something of the kernel of today's
-        problem, on as many ranks as it is ranked from."""
+        problem, on as many ranks as it is ranked from, and of which staff did not say otherwise."""
         return self.filter(
             status=Status.DONE,
             verdict__in=COUNTED_VERDICTS,
             problem_digest=F("kernel__problem__digest"),
             world_size__gte=F("kernel__problem__ranked_from"),
             kernel__submission__is_practice=False,
-        ).exclude(isolation="none")
+        ).exclude(ruled_on() | Q(isolation="none"))
 
     def reachable_by(self, viewer: Viewer) -> RunQuerySet:
         return self.filter(kernel__submission__in=Submission.objects.reachable_by(viewer))
@@ -84,7 +94,7 @@ class RunQuerySet(models.QuerySet["Run"]):
 
     def listed_for(self, viewer: Viewer) -> RunQuerySet:
         """Return what lists show to a viewer."""
-        if getattr(viewer, "is_staff", False):
+        if may(viewer, READ_ALL):
             return self
         return self.filter(Q(IS_PUBLIC) | theirs(viewer, "kernel__submission__"))
 
@@ -276,8 +286,8 @@ class Run(models.Model):
 
     @property
     def has_counted_verdict(self) -> bool:
-        """Return True if RunQuerySet.counted finds it where it is of today's problem, and on enough
-        ranks. Reads its submission."""
+        """Return True if RunQuerySet.counted finds it where it is of today's problem, on enough
+        ranks, and not ruled on. Reads its submission."""
         is_judged = self.status == Status.DONE and self.verdict in COUNTED_VERDICTS
         is_ranked = not self.kernel.submission.is_practice
         return is_judged and is_ranked and self.isolation != "none"

@@ -8,6 +8,7 @@ from django.db.models import Q
 
 from leaderboard.kit.json_types import JsonDict
 from leaderboard.kit.links import url
+from leaderboard.kit.permissions import READ_ALL, may
 from leaderboard.models.catalogue import LanguageModel, Problem
 from leaderboard.models.choices import (
     BACKENDS,
@@ -53,13 +54,13 @@ class SubmissionQuerySet(models.QuerySet["Submission"]):
 
     def reachable_by(self, viewer: Viewer) -> SubmissionQuerySet:
         """Return what a viewer with the address may see."""
-        if getattr(viewer, "is_staff", False):
+        if may(viewer, READ_ALL):
             return self
         return self.filter(~Q(visibility=Visibility.PRIVATE) | theirs(viewer))
 
     def listed_for(self, viewer: Viewer) -> SubmissionQuerySet:
         """Return what lists show to a viewer."""
-        if getattr(viewer, "is_staff", False):
+        if may(viewer, READ_ALL):
             return self
         return self.filter(Q(visibility=Visibility.PUBLIC) | theirs(viewer))
 

@@ -1,14 +1,66 @@
-"""Answers in which order queued runs are judged: ranked ones first, then practice, each by age."""
+"""Answers in which order queued runs are judged: ranked ones first, then practice; of each, those
+of the account that used the judge least lately, and of one account by age."""
 
 from __future__ import annotations
 
-from django.db.models import Q
+from collections.abc import Mapping
+from datetime import datetime
+from typing import NamedTuple
+from uuid import UUID
+
+from django.db.models import Count, Min, Q
+from django.utils import timezone
 
 from leaderboard.models.access import WorkerHost
+from leaderboard.models.judge_use import JudgeUse
 from leaderboard.models.runs import Run, RunQuerySet
 
 RANKED = Q(kernel__submission__is_practice=False)
-IN_ORDER = ("kernel__submission__is_practice", "created_at", "id")
+PRACTICE, OWNER = "kernel__submission__is_practice", "kernel__submission__owner"
+
+
+class Share(NamedTuple):
+    """Holds what waits of an account, by what it is served in: practice after what is ranked, then
+    by the seconds that the judge was its own lately, then by how long it has waited."""
+
+    is_practice: bool
+    used_s: float
+    since: datetime
+    owner: int
+    runs: int
+
+
+def used_lately(hardware: str) -> dict[int, float]:
+    """Return by account the seconds that it used a class of hardware, with what is running."""
+    used = JudgeUse.objects.lately(hardware)
+    now = timezone.now()
+    going_on = Run.objects.running().filter(hardware=hardware).order_by()
+    for owner, began in going_on.values_list(OWNER, "started_at"):
+        used[owner] = used.get(owner, 0.0) + max(0.0, (now - began).total_seconds())
+    return used
+
+
+def shares(waiting: RunQuerySet, used: Mapping[int, float]) -> list[Share]:
+    """Return the accounts that wait, the one that is served next first."""
+    groups = waiting.order_by().values_list(PRACTICE, OWNER)
+    rows = groups.annotate(since=Min("created_at"), count=Count("pk"))
+    found = [
+        Share(is_practice, used.get(owner, 0.0), since, owner, count)
+        for is_practice, owner, since, count in rows
+    ]
+    return sorted(found)
+
+
+def first_of(waiting: RunQuerySet, used: Mapping[int, float], most: int) -> list[UUID]:
+    """Return the ids of the runs that are judged next, `most` at most."""
+    found: list[UUID] = []
+    for share in shares(waiting, used):
+        if len(found) == most:
+            break
+        own = waiting.filter(**{PRACTICE: share.is_practice, OWNER: share.owner})
+        by_age = own.order_by("created_at", "id").values_list("id", flat=True)
+        found += by_age[: most - len(found)]
+    return found
 
 
 def ahead_of(run: Run) -> int:
@@ -17,11 +69,18 @@ def ahead_of(run: Run) -> int:
     One that a host declined, or that none has the abilities for, does not count: nobody has to wait
     for it.
     """
-    earlier = Q(created_at__lt=run.created_at) | Q(created_at=run.created_at, id__lt=run.id)
-    before = RANKED | earlier if run.kernel.submission.is_practice else RANKED & earlier
-    waiting = Run.objects.queued().filter(before, hardware=run.hardware_id)
     known = WorkerHost.objects.filter(queue=run.hardware_id)
-    return waiting.filter(declines=None).fit_for(known.abilities()).count()
+    waiting = Run.objects.queued().filter(hardware=run.hardware_id)
+    waiting = waiting.filter(declines=None).fit_for(known.abilities())
+    submission = run.kernel.submission
+    own = {PRACTICE: submission.is_practice, OWNER: submission.owner_id}
+    earlier = Q(created_at__lt=run.created_at) | Q(created_at=run.created_at, id__lt=run.id)
+    before = waiting.filter(earlier, **own).count()
+    for share in shares(waiting, used_lately(run.hardware_id)):
+        if (share.is_practice, share.owner) == (submission.is_practice, submission.owner_id):
+            break
+        before += share.runs
+    return before
 
 
 def offered(waiting: RunQuerySet, host: WorkerHost) -> RunQuerySet:
@@ -29,7 +88,16 @@ def offered(waiting: RunQuerySet, host: WorkerHost) -> RunQuerySet:
     return waiting.not_declined_by(host.host).fit_for(host.abilities)
 
 
-def has_ranked(host: WorkerHost) -> bool:
-    """Return whether a ranked run waits that this host can take."""
-    waiting = Run.objects.queued().filter(RANKED, hardware=host.queue, cancel_requested=False)
-    return offered(waiting, host).exists()
+def has_to_wait(run: Run, host: WorkerHost) -> bool:
+    """Return whether something waits that this host can take and has to take first: a ranked run
+    before practice, and one of an account that used less."""
+    waiting = Run.objects.queued().filter(hardware=host.queue, cancel_requested=False)
+    waiting = offered(waiting, host)
+    submission = run.kernel.submission
+    if submission.is_practice and waiting.filter(RANKED).exists():
+        return True
+    used = used_lately(host.queue)
+    own = used.get(submission.owner_id, 0.0)
+    as_much = [owner for owner, seconds in used.items() if seconds >= own]
+    alike = waiting.filter(**{PRACTICE: submission.is_practice})
+    return own > 0 and alike.exclude(**{f"{OWNER}__in": as_much}).exists()

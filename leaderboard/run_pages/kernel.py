@@ -14,6 +14,7 @@ from leaderboard.kit.languages import written
 from leaderboard.kit.links import kernel_at, url
 from leaderboard.metrics.verdicts import state, verdict_words
 from leaderboard.models import Kernel, Moderation, Run, Source, Submission, Visibility
+from leaderboard.models.rulings import ruling_of, told
 from leaderboard.models.staleness import why_stale
 from leaderboard.problem_pages.problems import address_of
 from leaderboard.read_model.boards import SETTING_FIELDS
@@ -29,6 +30,7 @@ MOST_RUNS = 200
 USE_READS = (
     *("attempt", "step", "backend", "source_id", "problem__number", "problem__slug"),
     *("source__digest", "source__found__names"),
+    *("source__ruling__moderation", "source__ruling__reason"),
     *("problem__title", "problem__digest", "submission__model__name", "submission__harness"),
     *("submission__owner_id", "submission__team_id", "submission__visibility"),
     *("submission__moderation", "submission__is_practice", "submission__created_at"),
@@ -60,17 +62,17 @@ def kernel(request: HttpRequest, digest: str) -> Page:
     use = next(use for use in uses if shown is None or use.pk == shown.kernel_id)
     report = (shown and shown.report) or {}
     stored = shown.kernel.source if shown else Source.objects.get(pk=digest)
+    ruling = told(ruling_of(shown) if shown else getattr(use.source, "ruling", None))
     # Results compare within one setting only.
     setting = {name: getattr(shown, name) for name in SETTING_FIELDS} if shown else {}
     siblings = lineage(use, setting)
     base, diff = _against(request, use, text := stored.text, siblings)
+    about = {"source": text, "elsewhere": stored.elsewhere, "ruling": ruling}
     run = str(shown.pk) if shown and str(shown.pk) == request.GET.get("run") else ""
     address = kernel_at(digest, run)
     context = {
         **evidence(shown, report),
-        "digest": digest,
-        "kernel_url": address,
-        "most_runs": MOST_RUNS,
+        **{"digest": digest, "kernel_url": address, "most_runs": MOST_RUNS, "ruling": ruling},
         "uses": [_use(use) for use in uses],
         "runs": [_run_row(run) for run in runs],
         "source": {"elsewhere": stored.elsewhere, **_source(text, source_marks(report))},
@@ -84,9 +86,7 @@ def kernel(request: HttpRequest, digest: str) -> Page:
         template="kernel.html",
         section="",
         context={**context, "contents": contents(context)},
-        data=lambda: _data(
-            uses, runs, {"source": text, "elsewhere": stored.elsewhere}, siblings, diff
-        ),
+        data=lambda: _data(uses, runs, about, siblings, diff),
         table=_table(choice(request, "table", ["attempts"]), siblings, runs),
         unlisted=use.submission.visibility != Visibility.PUBLIC,
         private=private or (base is not None and base.of is not None),
@@ -101,7 +101,7 @@ def uses_of(request: HttpRequest, digest: str) -> tuple[list[Kernel], bool]:
     An unlisted submission is not given away by a public one with the same source.
     """
     found = Kernel.objects.filter(source_id=digest).select_related(
-        "problem", "submission__model", "source__found"
+        "problem", "submission__model", "source__found", "source__ruling"
     )
     uses = list(found.only(*USE_READS).order_by("submission_id", "attempt", "step"))
     for visibility in (Visibility.PUBLIC, Visibility.UNLISTED):
@@ -143,7 +143,7 @@ def with_report(run: Run | None) -> Run | None:
     """Return the same run with its report and its source."""
     if run is None:
         return None
-    found = Run.objects.select_related("kernel__source").get(pk=run.pk)
+    found = Run.objects.select_related("kernel__source__ruling", "ruling").get(pk=run.pk)
     found.kernel.problem, found.kernel.submission = run.kernel.problem, run.kernel.submission
     return found
 

@@ -18,6 +18,7 @@ from leaderboard.metrics.floors import FLOOR_WORDS
 from leaderboard.models import Decline, Moderation, Run, Status, Visibility
 from leaderboard.models.abilities import waiting_for
 from leaderboard.models.choices import PHASES
+from leaderboard.models.rulings import ruling_of, told
 from leaderboard.models.runs import FINAL
 from leaderboard.models.staleness import why_stale
 from leaderboard.models.waiting import ahead_of
@@ -41,6 +42,11 @@ RANK_COLUMNS = ("rank", "call_us", *SUMS)
 GPU_STATE = ("name", "sm_mhz", "memory_mhz", "temperature_c", "power_w")
 GPU_COLUMNS = ("gpu", *GPU_STATE, "throttle_reasons")
 MECHANISM_COLUMNS = ("tag", "evidence", "detail")
+# What of its record the page shows by itself.
+RECORDED = (
+    *("queue_position", "waiting_s", "host", "declines", "waits_for", "practice"),
+    "ruling",
+)
 # Profiling is optional and teardown takes no visible time: readers see these.
 SHOWN_PHASES = ("queued", "build", "verify", "timed")
 
@@ -98,10 +104,7 @@ def _facts(found: Run, record: JsonObject) -> dict[str, object]:
     return {
         **run_facts(found),
         **record["progress"],
-        **{
-            name: record[name]
-            for name in ("queue_position", "waiting_s", "host", "declines", "waits_for", "practice")
-        },
+        **{name: record[name] for name in RECORDED},
         "waiting": spelt(record["waiting_s"]),
         "problem": str(problem),
         "problem_url": address_of(problem),
@@ -130,6 +133,7 @@ def run_record(found: Run, queue_position: int | None) -> JsonDict:
         "host": found.host,
         "practice": found.kernel.submission.is_practice,
         "stale": why_stale(found) or None,
+        "ruling": told(ruling_of(found)),
         "url": found.get_absolute_url(),
     }
 

@@ -198,7 +198,7 @@ def run_called(text: str) -> Run:
     except ValueError:
         raise Http404 from None
     named = Run.objects.select_related(
-        "kernel__problem", "kernel__source", "kernel__submission__model"
+        *("kernel__problem", "kernel__source__ruling", "kernel__submission__model", "ruling")
     )
     return get_object_or_404(named.defer("kernel__problem__payload"), pk=key)
 

@@ -8,7 +8,7 @@ from datetime import timedelta
 from uuid import UUID
 
 from django.conf import settings
-from django.db.models import Q
+from django.db.models import Exists, OuterRef, Q
 from django.db.models.expressions import CombinedExpression
 from django.db.models.functions import Now
 
@@ -16,9 +16,9 @@ from evaluator import Backend, Device, Dtype, Job, Profile, limits_of
 from evaluator.messages.codec import encode
 from evaluator.messages.job import Placement
 from leaderboard.kit.request_error import RequestError
-from leaderboard.models import ApiToken, Run, Status, WorkerHost
+from leaderboard.models import ApiToken, HostState, Run, Status, WorkerHost
 from leaderboard.models.runs import MAX_TRIES, RunQuerySet
-from leaderboard.models.waiting import has_ranked
+from leaderboard.models.waiting import has_to_wait
 
 NO_PROGRESS: dict[str, object] = {"phase": None, "progress_done": 0, "progress_total": 0}
 
@@ -63,21 +63,39 @@ class Fenced(RequestError):
         super().__init__("fenced", message, "Stop the evaluation and drop it.", status=409)
 
 
+class OthersFirst(Fenced):
+    """Reports that a run waits for the host that is to be judged before this one."""
+
+
+class OutOfService(RequestError):
+    """Reports that staff have taken a host out of service."""
+
+    def __init__(self, host: str, state: str) -> None:
+        message = f"{host} is {state}: it is given no runs."
+        if state == HostState.DISABLED:
+            message = f"{host} is disabled: it is given no runs, and its reports are not taken."
+        fix = "Leave the run to others until staff let this host serve again."
+        super().__init__(f"host_{state}", message, fix, status=409)
+
+
 def lease(run_id: UUID, by: Claimant) -> Lease:
     """Lease a run that waits, or whose worker went silent, that this host has not declined and
     has what it needs for.
 
-    Raises Fenced where there is none, and for practice while a ranked run waits for this host;
-    RequestError `may_not_claim` for a worker that may not have it.
+    Raises Fenced where there is none, OthersFirst while a run waits for this host that goes first;
+    OutOfService, RequestError `may_not_claim` for a worker that may not have it.
     """
     run = Run.objects.with_names().select_related("kernel__source").filter(pk=run_id).first()
     if run is None:
         raise Fenced
     told = host_of(run, by.host)
     may_claim(run, by, told)
-    if run.kernel.submission.is_practice and told and has_ranked(told):
+    if told and told.state != HostState.SERVING:
+        Run.objects.queued().filter(pk=run_id).update(rung_at=None)  # others hear at the next sweep
+        raise OutOfService(by.host, told.state)
+    if told and run.status == Status.QUEUED and has_to_wait(run, told):
         Run.objects.queued().filter(pk=run_id).update(rung_at=None)  # for the next sweep
-        raise Fenced
+        raise OthersFirst
     text = secrets.token_urlsafe(32)
     free = Q(status=Status.QUEUED) | Q(status=Status.RUNNING, lease_until__lt=Now())
     wanted = Run.objects.not_declined_by(by.host).filter(cancel_requested=False)
@@ -122,6 +140,17 @@ def _refused(message: str) -> RequestError:
 def host_of(run: Run, host: str) -> WorkerHost | None:
     """Return what a host told of itself in the run's class of hardware."""
     return WorkerHost.objects.filter(host=host, queue=run.hardware_id).first()
+
+
+def check_enabled(run_id: UUID) -> None:
+    """Raise OutOfService where the host that has a run is disabled."""
+    disabled = WorkerHost.objects.filter(
+        state=HostState.DISABLED, host=OuterRef("host"), queue=OuterRef("hardware")
+    )
+    run = Run.objects.running().filter(pk=run_id)
+    host = run.filter(Exists(disabled)).values_list("host", flat=True).first()
+    if host:
+        raise OutOfService(host, HostState.DISABLED)
 
 
 def held(run_id: UUID, holding: Holding) -> RunQuerySet:

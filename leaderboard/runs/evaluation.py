@@ -20,6 +20,7 @@ from leaderboard.kit.request_error import RequestError
 from leaderboard.models import (
     DataVersion,
     Decline,
+    JudgeUse,
     Notice,
     Problem,
     RefusedReport,
@@ -90,8 +91,8 @@ def _store(run: Run, holding: Holding, report: object) -> None:
     with transaction.atomic():
         # Two runs of one submission that end together must see each other in the summary.
         own = Submission.objects.filter(pk=run.kernel.submission_id)
-        trust = own.select_for_update().values_list("trust", flat=True).get()
-        columns["finished_at"] = timezone.now()
+        trust, owner = own.select_for_update().values_list("trust", "owner").get()
+        columns["finished_at"] = ended = timezone.now()
         for name, value in columns.items():
             setattr(run, name, value)
         if not held(run.pk, holding).update(**columns):
@@ -100,6 +101,7 @@ def _store(run: Run, holding: Holding, report: object) -> None:
         if run.has_counted_verdict and trust not in (run.trust, Trust.VERIFIED):
             own.update(trust=run.trust)
         Notice.objects.judged(run.kernel.submission_id)
+        JudgeUse.objects.add(owner, run.hardware_id, run.started_at, ended)
         DataVersion.objects.bump()
     return None
 
@@ -184,6 +186,12 @@ def cancel_waiting(submission_id: int) -> None:
     """End the waiting runs of a submission; those that are being judged go on."""
     waiting = Run.objects.queued().filter(kernel__submission=submission_id)
     waiting.update(**_cancelled("Cancelled before it ran.", timezone.now()))
+
+
+def cancel_waiting_of(owner_id: int) -> int:
+    """End all waiting runs of an account; those that are being judged go on. Returns how many."""
+    waiting = Run.objects.queued().filter(kernel__submission__owner=owner_id)
+    return waiting.update(**_cancelled("Cancelled before it ran.", timezone.now()))
 
 
 def give_up_lost() -> int:

@@ -15,7 +15,7 @@ from django.db.models.functions import Now
 from leaderboard.celery import Bell, ring
 from leaderboard.kit.request_error import RequestError
 from leaderboard.models import ApiToken, DataVersion, Decline, Hardware, Run, WorkerHost
-from leaderboard.models.waiting import IN_ORDER, offered
+from leaderboard.models.waiting import first_of, offered, used_lately
 from leaderboard.notices.delivery import deliver_later
 from leaderboard.runs.evaluation import give_up_lost
 from leaderboard.runs.report_checks import fits_class
@@ -44,8 +44,8 @@ class Hello:
     abilities: list[str] | None = None
 
 
-def record_hello(hello: Hello, token: ApiToken) -> None:
-    """Store that a host is alive, and do the sweep.
+def record_hello(hello: Hello, token: ApiToken) -> WorkerHost:
+    """Store that a host is alive, do the sweep, and return what is known of the host.
 
     A host that tells of something new, or was silent, may be able to judge what it declined. Raises
     RequestError for a queue with a wrong name, hardware of another class, a token that is not for
@@ -66,9 +66,10 @@ def record_hello(hello: Hello, token: ApiToken) -> None:
     if before != facts:
         Decline.objects.forget(host, queue)
     facts |= {"token": token, "last_seen_at": Now()}
-    WorkerHost.objects.update_or_create(host=host, queue=queue, defaults=facts)
+    stored, _ = WorkerHost.objects.update_or_create(host=host, queue=queue, defaults=facts)
     sweep()
     deliver_later()
+    return stored
 
 
 def _refused(message: str, fix: str) -> RequestError:
@@ -105,22 +106,28 @@ def sweep() -> int:
     """Queue again what silent workers left, tell workers of waiting runs that they missed, and
     publish what is under an embargo no longer.
 
-    Returns for how many runs they were told; only for what a living host may take.
+    Returns for how many runs they were told; only for what a living host may take that serves.
     """
     give_up_lost()
     embargo.publish_due()
     alive: dict[str, list[WorkerHost]] = {}
-    for host in WorkerHost.objects.alive():
+    for host in WorkerHost.objects.serving():
         alive.setdefault(host.queue, []).append(host)
     return ring([bell for queue, hosts in alive.items() for bell in _to_ring(queue, hosts)])
 
 
+def ring_next(queue: str) -> int:
+    """Tell workers of a queue what is to be judged next; returns of how many runs."""
+    serving = list(WorkerHost.objects.serving().filter(queue=queue))
+    return ring(list(_to_ring(queue, serving))) if serving else 0
+
+
 def _to_ring(queue: str, hosts: list[WorkerHost]) -> Iterator[Bell]:
     quiet = Q(rung_at=None) | Q(rung_at__lt=Now() - timedelta(seconds=settings.PKB_RERING_S))
-    waiting = Run.objects.queued().filter(hardware=queue).order_by(*IN_ORDER)
+    waiting, used = Run.objects.queued().filter(hardware=queue), used_lately(queue)
     most = RINGS_PER_HOST * len(hosts)
     # Host by host: what one of them declined must not hide from it what is further back.
-    found = [offered(waiting, host).values_list("id", flat=True)[:most] for host in hosts]
+    found = [first_of(offered(waiting, host), used, most) for host in hosts]
     for run_id in dict.fromkeys(chain.from_iterable(found)):
         # Only one of several sweeps at the same moment gets to ring.
         if Run.objects.queued().filter(quiet, pk=run_id).update(rung_at=Now()):

@@ -27,7 +27,7 @@ NEWEST = 20
 QUEUE_COLUMNS = ("hardware_id", "queued", "running", "finished")
 HOST_COLUMNS = (
     *("name", "queue", "hardware", "isolation", "judge_version", "seen_at", "alive"),
-    "versions",
+    *("versions", "state"),
 )
 RECENT_COLUMNS = (*RUN_COLUMNS, "model", "asked", "declined")
 
@@ -121,7 +121,8 @@ def host_rows(queue: str | None = None) -> list[JsonDict]:
     hosts = WorkerHost.objects.all() if queue is None else WorkerHost.objects.filter(queue=queue)
     return [
         {
-            "name": host.host,
+            "name": host.title or host.host,
+            "state": host.state,
             "queue": host.queue,
             "hardware": host.hardware,
             "isolation": host.isolation,

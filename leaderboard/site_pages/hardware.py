@@ -34,7 +34,7 @@ COLUMNS = (*calibration.FIELDS,)
 STATE_COLUMNS = (
     *("gpu", "name", "sm_mhz", "memory_mhz", "temperature_c", "power_w", "throttle_reasons"),
 )
-HOSTS_COLUMNS = ("name", "hardware", "isolation", "judge_version", "seen_at", "alive")
+HOSTS_COLUMNS = ("name", "hardware", "isolation", "judge_version", "seen_at", "alive", "state")
 NOTHING = {"judge_version": "", "submissions": 0, "problems": 0, "attempts": 0}
 NOT_MEASURED: dict[str, object] = dict.fromkeys(("rates", "latencies", "lacks"), ())
 

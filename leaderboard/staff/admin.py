@@ -11,10 +11,14 @@ from django.forms import ModelForm
 from django.http import HttpRequest, HttpResponseRedirect
 
 from leaderboard.kit.links import url
+from leaderboard.kit.permissions import EDIT_ALL, JUDGE_AGAIN, REVOKE_TOKENS, may
+from leaderboard.kit.plain_names import flaw_of, normal
 from leaderboard.kit.request_error import RequestError
 from leaderboard.models import (
     ApiToken,
     AuditEntry,
+    Ban,
+    Complaint,
     Decline,
     Hardware,
     Kernel,
@@ -23,6 +27,7 @@ from leaderboard.models import (
     Problem,
     PublishedResult,
     RefusedReport,
+    Ruling,
     Run,
     Submission,
     Visibility,
@@ -76,7 +81,12 @@ class SubmissionAdmin(Editable):
     list_filter = ("moderation", "visibility", "harness", "is_practice")
     actions = ("judge_again",)
 
-    @admin.action(description="Judge again what is stale of the chosen one", permissions=["view"])
+    def has_judge_again_permission(self, request: HttpRequest) -> bool:
+        return may(request.user, JUDGE_AGAIN)
+
+    @admin.action(
+        description="Judge again what is stale of the chosen one", permissions=["judge_again"]
+    )
     def judge_again(
         self, request: HttpRequest, chosen: QuerySet[Submission]
     ) -> HttpResponseRedirect | None:
@@ -108,13 +118,21 @@ class ApiTokenAdmin(ReadOnly):
     exclude = ("digest",)
     actions = ("revoke", "invalidate")
 
-    @admin.action(description="Revoke the chosen tokens", permissions=["view"])
+    def has_revoke_permission(self, request: HttpRequest) -> bool:
+        return may(request.user, REVOKE_TOKENS)
+
+    def has_invalidate_permission(self, request: HttpRequest) -> bool:
+        return may(request.user, EDIT_ALL)
+
+    @admin.action(description="Revoke the chosen tokens", permissions=["revoke"])
     def revoke(self, request: HttpRequest, tokens: QuerySet[ApiToken]) -> None:
         assert request.user.is_authenticated
         for token in tokens:
             moderation.revoke(token, request.user)
 
-    @admin.action(description="Invalidate all that was judged with them", permissions=["view"])
+    @admin.action(
+        description="Invalidate all that was judged with them", permissions=["invalidate"]
+    )
     def invalidate(self, request: HttpRequest, tokens: QuerySet[ApiToken]) -> None:
         assert request.user.is_authenticated
         judged = Run.objects.filter(token__in=tokens)
@@ -122,8 +140,24 @@ class ApiTokenAdmin(ReadOnly):
         self.message_user(request, f"{len(found)} submissions are invalidated.")
 
 
+class LanguageModelForm(Form):
+    def clean_name(self) -> str:
+        return _plain(self.cleaned_data["name"])
+
+    def clean_vendor(self) -> str:
+        return _plain(self.cleaned_data["vendor"])
+
+
+def _plain(name: str) -> str:
+    """Refuse a name that could be taken for another."""
+    if flaw := flaw_of(normal(name)):
+        raise ValidationError(f"It has {flaw}.")
+    return normal(name)
+
+
 @admin.register(LanguageModel)
 class LanguageModelAdmin(Editable):
+    form = LanguageModelForm
     editable = ("name", "vendor", "is_baseline")
     list_display = ("name", "vendor", "slug", "is_baseline")
 
@@ -181,4 +215,4 @@ class AuditEntryAdmin(ReadOnly):
     list_display = ("at", "actor", "action", "subject")
 
 
-admin.site.register((Kernel, PublishedResult), ReadOnly)
+admin.site.register((Kernel, PublishedResult, Complaint, Ruling, Ban), ReadOnly)

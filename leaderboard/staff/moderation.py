@@ -58,6 +58,12 @@ def edit(row: LanguageModel | Hardware, actor: AbstractBaseUser, **values: objec
     change(row, actor, "edit", **values)
 
 
+def note_token(token: ApiToken, actor: AbstractBaseUser | None) -> None:
+    """Log that a token was made: what it is for, never its text."""
+    told = ("name", "scope", "owner_id", "queues", "hosts")
+    note(actor, "make", f"token {token.prefix}", {name: getattr(token, name) for name in told})
+
+
 def revoke(token: ApiToken, actor: AbstractBaseUser) -> None:
     with transaction.atomic():
         if ApiToken.objects.filter(pk=token.pk).revoke():

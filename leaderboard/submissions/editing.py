@@ -10,12 +10,13 @@ from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 from django.db import transaction
 from django.utils import timezone
 
+from leaderboard.kit.permissions import EDIT_ALL, may
 from leaderboard.kit.request_error import RequestError
 from leaderboard.models import Moderation, Role, Run, Status, Submission, Visibility
 from leaderboard.models.teams import teams_of
 from leaderboard.staff.moderation import change
 from leaderboard.submissions.embargo import embargo_end, publish
-from leaderboard.submissions.metadata import check_metadata
+from leaderboard.submissions.metadata import check_metadata, check_names
 
 EDITABLE = ("visibility", "public_from", "step_budget", "cost_usd", "link", "notes")
 HIDDEN = (Visibility.PRIVATE, Visibility.UNLISTED)
@@ -23,9 +24,8 @@ OF_EMBARGO = ("visibility", "public_from")
 
 
 def may_edit(user: AbstractBaseUser | AnonymousUser, submission: Submission) -> bool:
-    """Return True for who owns the submission, and for staff."""
-    is_staff = bool(getattr(user, "is_staff", False))
-    return user.is_authenticated and (is_staff or is_own(user, submission))
+    """Return True for who owns the submission, and for staff with that permission."""
+    return user.is_authenticated and (is_own(user, submission) or may(user, EDIT_ALL))
 
 
 def is_own(user: AbstractBaseUser | AnonymousUser, submission: Submission) -> bool:
@@ -85,6 +85,7 @@ def edit(submission: Submission, actor: AbstractBaseUser, values: Mapping[str, A
 
 def _check(row: Submission, changed: dict[str, Any]) -> None:
     check_metadata(row.harness, changed)
+    check_names("", "", changed.get("notes", ""))
     if "visibility" in changed:
         _check_visibility(row, changed)
         if changed["visibility"] == Visibility.PUBLIC and changed.get("public_from", "") is None:

@@ -12,6 +12,7 @@ from datetime import datetime
 from django.contrib.auth.models import AbstractBaseUser
 from django.db import IntegrityError, transaction
 
+from leaderboard.kit.plain_names import normal
 from leaderboard.kit.request_error import RequestError
 from leaderboard.models import (
     DataVersion,
@@ -31,8 +32,8 @@ from leaderboard.submissions.attempt_archives import Place, Told
 from leaderboard.submissions.embargo import embargo_end
 from leaderboard.submissions.language_models import language_model
 from leaderboard.submissions.makings import check_told, cost_told, store_told
-from leaderboard.submissions.metadata import check_metadata, check_steps
-from leaderboard.submissions.practice import check_quota
+from leaderboard.submissions.metadata import check_metadata, check_names, check_steps
+from leaderboard.submissions.practice import check_queue, check_quota
 from leaderboard.submissions.queue import Target, enqueue
 from leaderboard.submissions.sources import Candidate, HandedIn, checked_problem, combined
 from leaderboard.submissions.target_selection import TargetRequest, target_for
@@ -94,6 +95,7 @@ def accept(
     digest = _request_digest(metadata, handed_in, requested)
     if idempotency_key and (earlier := _earlier(owner, idempotency_key, digest)):
         return earlier
+    check_names("", "", metadata.notes)
     left_out = [candidate.where for candidate in candidates if candidate.is_withdrawn]
     metadata = _completed(metadata, candidates, left_out, told)
     _check(metadata)
@@ -109,6 +111,7 @@ def accept(
         with transaction.atomic():
             if metadata.is_practice:
                 check_quota(owner, len(checked))
+            check_queue(owner, sum(item.target is not None for item in checked))
             submission = _store(owner, metadata, checked, told, (idempotency_key, digest))
             runs = _store_kernels(submission, checked, told)
             DataVersion.objects.bump()
@@ -173,7 +176,7 @@ def _completed(
             "Give model; kernels of several models are several submissions.",
             fields={"model": "needed"},
         )
-    notes, named = [metadata.notes], metadata.model or models.pop()
+    notes, named = [metadata.notes], normal(metadata.model or models.pop())
     if known_as(named) != named:
         notes.append(f"Handed in as {shown(named)}.")
     if left_out:
@@ -190,6 +193,7 @@ def _check(metadata: Metadata) -> None:
             "Name it in Latin letters; its address is made of them.",
             fields={"model": "needs a letter from a to z or a digit"},
         )
+    check_names(metadata.model, metadata.vendor)
     check_metadata(metadata.harness, asdict(metadata))
 
 

@@ -7,7 +7,9 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import urlsplit
 
+from leaderboard.kit.plain_names import flaw_of
 from leaderboard.kit.request_error import RequestError
+from leaderboard.kit.visible import hides
 from leaderboard.models import Harness
 from leaderboard.models.submissions import MAX_COST_USD
 
@@ -39,6 +41,22 @@ def check_metadata(harness: str, fields: Mapping[str, Any]) -> None:
             "Give one like https://example.org/paper: in ASCII, without a user's name.",
             fields={"link": "an address that begins with https://"},
         )
+
+
+def check_names(model: str, vendor: str, notes: str = "") -> None:
+    """Check that names cannot be taken for others, and that notes hide nothing. Raises
+    RequestError."""
+    flaws = {"model": flaw_of(model), "vendor": flaw_of(vendor)}
+    if hides(notes):
+        flaws["notes"] = "characters that cannot be seen"
+    for name, flaw in flaws.items():
+        if flaw:
+            raise RequestError(
+                "misleading_text",
+                f"The {name} has {flaw}.",
+                "Write it with the letters that it seems to have, and nothing between them.",
+                fields={name: f"has {flaw}"},
+            )
 
 
 def check_steps(harness: str, step_budget: int | None, last: int) -> None:

@@ -1,4 +1,4 @@
-"""Bounds how many practice runs of an account wait or run at a time."""
+"""Bounds how many runs of an account wait, and how many practice runs wait or run at a time."""
 
 from __future__ import annotations
 
@@ -16,9 +16,8 @@ class QuotaSpent(RequestError):
 
     wait = 10
 
-    def __init__(self, most: int, there: int) -> None:
-        message = f"{there} practice runs of this account wait or run; {most} may at a time."
-        super().__init__("practice_quota", message, "Wait until some have ended.", status=429)
+    def __init__(self, code: str, message: str) -> None:
+        super().__init__(code, message, "Wait until some have ended.", status=429)
 
 
 def check_quota(owner: AbstractBaseUser, more: int) -> None:
@@ -27,9 +26,28 @@ def check_quota(owner: AbstractBaseUser, more: int) -> None:
     if more > most:
         message = f"These are {more} kernels; {most} practice runs may wait or run at a time."
         raise RequestError("practice_quota", message, "Hand in fewer at a time, or for ranking.")
-    # Who sends two requests at the same moment has the second one counted after the first.
-    list(get_user_model().objects.select_for_update().filter(pk=owner.pk).values_list("pk"))
+    _in_turn(owner)
     own = {"kernel__submission__owner": owner.pk, "kernel__submission__is_practice": True}
     there = Run.objects.filter(status__in=OPEN, **own).count()
     if there + more > most:
-        raise QuotaSpent(most, there)
+        message = f"{there} practice runs of this account wait or run; {most} may at a time."
+        raise QuotaSpent("practice_quota", message)
+
+
+def check_queue(owner: AbstractBaseUser, more: int) -> None:
+    """Raise RequestError where `more` waiting runs are too many, until the caller's transaction
+    holds."""
+    most = settings.PKB_QUEUED_RUNS_PER_ACCOUNT
+    if more > most:
+        message = f"These are {more} kernels; {most} runs of an account may wait at a time."
+        raise RequestError("queue_quota", message, "Hand in fewer at a time.")
+    _in_turn(owner)
+    there = Run.objects.queued().filter(kernel__submission__owner=owner.pk).count()
+    if there + more > most:
+        message = f"{there} runs of this account wait, and {more} would come; {most} may wait."
+        raise QuotaSpent("queue_quota", message)
+
+
+def _in_turn(owner: AbstractBaseUser) -> None:
+    """Have a second request of the same moment counted after the first."""
+    list(get_user_model().objects.select_for_update().filter(pk=owner.pk).values_list("pk"))

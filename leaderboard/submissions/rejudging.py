@@ -173,9 +173,9 @@ def _target(run: Run) -> Target:
 
 
 def _hosts() -> Hosts:
-    """Return the living hosts with this release's judge, by class of hardware."""
+    """Return the living hosts that serve with this release's judge, by class of hardware."""
     found: Hosts = {}
-    for host in WorkerHost.objects.alive().filter(judge_version=CURRENT_JUDGE):
+    for host in WorkerHost.objects.serving().filter(judge_version=CURRENT_JUDGE):
         found.setdefault(host.queue, []).append(host)
     return found
 

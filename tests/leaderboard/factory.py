@@ -44,6 +44,7 @@ from leaderboard.models import (
 from leaderboard.read_model import summary
 from leaderboard.runs import report_checks
 from leaderboard.runs.reports import columns_of
+from leaderboard.staff import groups
 from tests.leaderboard.problem_payload import PAYLOAD
 
 SETTING: Mapping[str, Any] = {
@@ -80,6 +81,15 @@ def make_user(name: str = "owner") -> User:
     """Without a password, whose hashing is slow by design: tests log in by session."""
     found = User.objects.filter(username=name).first()
     return found or User.objects.create_user(name)
+
+
+def make_staff(name: str = "staff") -> User:
+    """Of the staff, with all that moderators and operators may."""
+    found, _ = User.objects.get_or_create(username=name)
+    found.is_staff = True
+    found.save()
+    found.groups.set(groups.make())
+    return found
 
 
 def make_model(name: str = "Model One", vendor: str = "Vendor") -> LanguageModel:

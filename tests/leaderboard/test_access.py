@@ -101,7 +101,7 @@ def test_everybody_may_do_what_the_scope_says(
     elif name == "worker":
         client = api(scope=Scope.WORKER)
     else:
-        user, _ = User.objects.get_or_create(username=name, defaults={"is_staff": name == "staff"})
+        user = factory.make_staff() if name == "staff" else factory.make_user(name)
         client = api(user, Scope(scope))
     answer = client.post(f"/api/v1/{path.format(run=run.id)}", HELLO, format="json")
     assert answer.json().get("error", {}).get("code") == refusal
@@ -114,7 +114,7 @@ def test_everybody_may_do_what_the_scope_says(
 def test_only_staff_may_end_a_run_that_is_under_way(
     run: Run, api: Api, name: str, status: int, is_asked_for: bool
 ) -> None:
-    user, _ = User.objects.get_or_create(username=name, defaults={"is_staff": name == "staff"})
+    user = factory.make_staff() if name == "staff" else factory.make_user(name)
     claim(run)
     answer = api(user, Scope.SUBMIT).post(f"/api/v1/{CANCEL.format(run=run.id)}", format="json")
     assert answer.status_code == status
@@ -150,8 +150,8 @@ def test_everybody_sees_what_the_visibility_says(
     run: Run, api: Api, visibility: str, who: str, expected: tuple[int, int]
 ) -> None:
     Submission.objects.update(visibility=visibility)
-    users = {name: factory.make_user(name) for name in ("owner", "other", "staff")}
-    User.objects.filter(username="staff").update(is_staff=True)
+    users = {name: factory.make_user(name) for name in ("owner", "other")}
+    users["staff"] = factory.make_staff()
     client = api(users.get(who), Scope.WORKER if who == "worker" else None)
     assert _seen(client, run) == [expected[0]] * 3
     assert _listed(client) == [expected[1]] * 2

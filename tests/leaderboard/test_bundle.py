@@ -102,10 +102,8 @@ def test_a_private_bundle_is_for_its_owner_and_staff(
     submission = factory.make_submission(visibility=Visibility.PRIVATE)
     run = factory.make_judged(submission, factory.make_problem())
     if viewer:
-        user = factory.make_user(viewer)
-        user.is_staff = viewer == "staff"
-        user.save()
-        client.force_login(user)
+        make = factory.make_staff if viewer == "staff" else factory.make_user
+        client.force_login(make(viewer))
     for address in (f"/runs/{run.id}", f"/kernels/{run.kernel.source_id}"):
         response = client.get(f"{address}/bundle.zip")
         assert response.status_code == status

@@ -44,8 +44,7 @@ def rewritten(problem: Problem) -> Problem:
 
 def staff_client() -> Client:
     client = Client()
-    user, _ = User.objects.get_or_create(username="staff", defaults={"is_staff": True})
-    client.force_login(user)
+    client.force_login(factory.make_staff())
     return client
 
 
@@ -255,7 +254,7 @@ def test_only_staff_may_press_it(problem: Problem, client: Client) -> None:
     assert client.get("/rejudge").status_code == 403
     assert client.post("/rejudge").status_code == 403
     careful = Client(enforce_csrf_checks=True)
-    careful.force_login(User.objects.create_user("staff", is_staff=True))
+    careful.force_login(factory.make_staff())
     assert careful.post("/rejudge").status_code == 403
     assert staff_client().put("/rejudge").status_code == 405
     assert Run.objects.count() == 1

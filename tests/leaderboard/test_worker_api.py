@@ -35,7 +35,7 @@ def test_a_worker_is_never_throttled(run: Run, worker: APIClient, monkeypatch: A
 def test_a_worker_leads_a_run_from_claim_to_result(run: Run, worker: APIClient) -> None:
     base = f"/api/v1/worker/runs/{run.id}"
     answer = worker.post("/api/v1/worker/hello", HELLO, format="json").json()
-    assert answer == {"heartbeat_s": 15, "poll_s": 10}
+    assert answer == {"heartbeat_s": 15, "poll_s": 10, "state": "serving"}
     who = {"host": "h", "isolation": "bwrap", "judge_version": JUDGE_VERSION}
     lease = worker.post(f"{base}/claim", who, format="json").json()
     assert (lease["attempt"], lease["heartbeat_s"]) == (1, 15)

@@ -8,6 +8,7 @@ from django.contrib.auth import get_user_model
 from django.core.management.base import BaseCommand, CommandError
 
 from leaderboard.models import ApiToken, Scope
+from leaderboard.staff.moderation import note_token
 
 
 class Command(BaseCommand):
@@ -39,7 +40,7 @@ class Command(BaseCommand):
             owner = users.filter(username=options["user"]).first()
             owner = owner or users.create_user(username=options["user"])
         lifetime = timedelta(days=options["days"]) if options["days"] else None
-        _, text = ApiToken.objects.issue(
+        token, text = ApiToken.objects.issue(
             scope=scope,
             name=options["name"],
             owner=owner,
@@ -47,4 +48,5 @@ class Command(BaseCommand):
             queues=options["queue"],
             hosts=options["host"],
         )
+        note_token(token, None)
         self.stdout.write(text)

@@ -1,0 +1,38 @@
+"""Refuses names that look like others: hidden characters, and letters of two scripts in a word.
+
+A rule, not a table of look-alikes: beyond ASCII a word has letters of one script. So `GPT` with a
+Greek or Cyrillic letter in it is refused, and a name wholly in Greek is not.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+
+from leaderboard.kit.visible import visible
+
+_WORD = re.compile(r"[^\W\d_]+")
+# Japanese and Korean are written in several.
+_TOGETHER = {"HIRAGANA": "CJK", "KATAKANA": "CJK", "HANGUL": "CJK"}
+
+
+def flaw_of(name: str) -> str:
+    """Say what is wrong with a name, for the sentence "it has ..."; empty where nothing is."""
+    if visible(name) != name or "\n" in name or "\t" in name:
+        return "characters that cannot be seen"
+    for word in _WORD.findall(name):
+        if len(scripts := sorted({_script(letter) for letter in word})) > 1:
+            return f"letters of {' and '.join(scripts)} in one word, which look alike"
+    return ""
+
+
+def normal(name: str) -> str:
+    """Return a name with characters that are forms of others, such as full-width letters, as those,
+    and with single blanks."""
+    return re.sub(" +", " ", unicodedata.normalize("NFKC", name)).strip()
+
+
+def _script(letter: str) -> str:
+    """Return the script as Unicode's name of the letter begins: `LATIN`, `CYRILLIC`."""
+    first = unicodedata.name(letter, "UNKNOWN").partition(" ")[0]
+    return _TOGETHER.get(first, first)
