@@ -9,7 +9,7 @@ FOLDER = Path(__file__).resolve().parent.parent / "requirements"
 
 
 def _pins(path: Path) -> dict[str, str]:
-    found = re.findall(r"^([\w-]+)(?:\[\w+\])?==(\S+)$", path.read_text(), re.M)
+    found = re.findall(r"^([\w-]+)(?:\[[\w,]+\])?==(\S+)$", path.read_text(), re.M)
     return {name.lower().replace("_", "-"): version for name, version in found}
 
 

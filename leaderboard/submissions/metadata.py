@@ -53,7 +53,7 @@ def check_names(model: str, vendor: str, notes: str = "") -> None:
         if flaw:
             raise RequestError(
                 "misleading_text",
-                f"The {name} has {flaw}.",
+                f"`{name}` has {flaw}.",
                 "Write it with the letters that it seems to have, and nothing between them.",
                 fields={name: f"has {flaw}"},
             )

@@ -81,16 +81,16 @@ def _fresh_caches(_known_features: None, django_db_blocker: Any) -> None:
 @pytest.fixture(scope="session", autouse=True)
 def _emptied_audit_log(django_db_setup: None, django_db_blocker: Any) -> None:
     """What a test has committed is deleted after it, on SQLite row by row, which the log refuses:
-    there, and there alone, it lets them go."""
-    operations: Any = connection.ops
+    there, and there alone, it lets them go. Tests in a browser have connections of their own."""
+    operations: Any = type(connection.ops)
     execute = operations.execute_sql_flush
     triggers = importlib.import_module("leaderboard.migrations._append_only")
 
-    def flush(statements: list[str]) -> None:
-        with connection.schema_editor() as editor:
+    def flush(own: Any, statements: list[str]) -> None:
+        with own.connection.schema_editor() as editor:
             triggers.allow_deletion(apps, editor)
-        execute(statements)
-        with connection.schema_editor() as editor:
+        execute(own, statements)
+        with own.connection.schema_editor() as editor:
             triggers.refuse_deletion(apps, editor)
 
     if connection.vendor == "sqlite":

@@ -104,7 +104,7 @@ def test_nobody_else_acts_on_a_submission(
     found, other = judged.kernel.submission, factory.make_user("other")
     status = 403 if visibility == "public" else 404
     assert act(api(other), found, verb).status_code == status
-    staff = User.objects.create_user("staff", is_staff=True)
+    staff = User.objects.create_superuser("staff")
     assert act(api(staff), found, verb).status_code == 403
     assert act(api(), found, verb).status_code == 401
     client.force_login(other)

@@ -74,7 +74,9 @@ def test_a_form_that_says_nonsense_makes_nothing(maker: Client, wrong: dict[str,
     assert not ApiToken.objects.exists()
 
 
-def test_it_is_for_those_with_the_permission(staff: User, client: Client) -> None:
+@pytest.mark.django_db
+def test_it_is_for_those_with_the_permission(client: Client) -> None:
+    staff = User.objects.create_user("clerk", is_staff=True)
     assert client.get(PAGE)["Location"] == f"/account/login?next={PAGE}"
     client.force_login(staff)
     assert PAGE not in client.get("/account").text

@@ -72,7 +72,7 @@ def agentic() -> dict[str, str]:
     """One problem in two steps, the last one in two sizes; another that ran out of time."""
     problem, other = Problem.objects.order_by("number")
     made = factory.make_submission("Model One", "agentic")
-    for notes in (NAME, "Thinking was on."):
+    for notes in (NAME.strip("\u202e"), "Thinking was on."):
         editing.edit(made, factory.make_user(), {"notes": notes})
     judge(factory.make_kernel(made, other), Verdict.TIMEOUT)
     judge(factory.make_kernel(made, problem, source=STEP.format(1)), speedup=1.2)
