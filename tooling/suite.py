@@ -88,9 +88,15 @@ def _tests(*, everything: bool) -> list[Outcome]:
         embedded = {**inherited, "PKB_STATE_DIR": state}
         with _servers() as addresses:
             if addresses:
-                site = [*shared, "-m", "database and not browser", "tests/leaderboard"]
+                site = [
+                    *shared,
+                    "-m",
+                    f"database and not browser and not once{wanted}",
+                    "tests/leaderboard",
+                ]
                 outcomes.append(_check("site, PostgreSQL + Redis", site, {**embedded, **addresses}))
-        rest = [*shared, "--ignore=tests/evaluator", "tests"]
+        chosen = [] if everything else ["-m", "not similar"]
+        rest = [*shared, *chosen, "--ignore=tests/evaluator", "tests"]
         outcomes.append(_check("problems, site, tree", rest, embedded))
         untimed = [*shared, "-m", f"not alone{wanted}", "tests/evaluator"]
         outcomes.append(_check("evaluator, untimed", untimed, embedded))

@@ -194,7 +194,10 @@ def test_the_supervisor_never_loads_torch() -> None:
 
 @pytest.mark.parametrize(
     ("kernel", "verdict"),
-    [("honest/all_reduce", Verdict.RESOURCE_LIMIT), ("misbehaving/raises", Verdict.RUNTIME_ERROR)],
+    [
+        pytest.param("honest/all_reduce", Verdict.RESOURCE_LIMIT, marks=pytest.mark.similar),
+        ("misbehaving/raises", Verdict.RUNTIME_ERROR),
+    ],
 )
 def test_processes_that_cannot_be_ended_do_not_undo_a_verdict(
     kernel: str, verdict: Verdict
@@ -212,7 +215,11 @@ def test_a_failure_of_ours_beside_a_kernel_may_be_a_coincidence(tuning: str) -> 
 
 
 @pytest.mark.parametrize(
-    ("tuning", "error"), [("broken", "no reference at all"), ("frail", "never any times")]
+    ("tuning", "error"),
+    [
+        pytest.param("broken", "no reference at all", marks=pytest.mark.similar),
+        ("frail", "never any times"),
+    ],
 )
 def test_a_failure_of_ours_that_needs_no_kernel_is_ours(tuning: str, error: str) -> None:
     with pytest.raises(EvaluatorError, match=error):

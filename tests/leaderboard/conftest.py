@@ -70,12 +70,18 @@ def _known_features(django_db_setup: None, django_db_blocker: Any) -> None:
 
 
 @pytest.fixture(autouse=True)
-def _fresh_caches(_known_features: None, django_db_blocker: Any) -> None:
-    """Of answers, and of how often somebody asked; one of the caches is a table."""
+def _fresh_caches(
+    _known_features: None, django_db_blocker: Any, request: pytest.FixtureRequest
+) -> None:
+    """Of answers, and of how often somebody asked. That is counted in a table as well, which is no
+    model's: what a test has committed there stays."""
     CACHED.clear()
-    with django_db_blocker.unblock():
-        for cache in caches.all():
-            cache.clear()
+    caches["process"].clear()
+    marker = request.node.get_closest_marker("django_db")
+    commits = marker is not None and marker.kwargs.get("transaction")
+    if commits or {"live_server", "transactional_db"} & set(request.fixturenames):
+        with django_db_blocker.unblock():
+            caches["default"].clear()
 
 
 @pytest.fixture(scope="session", autouse=True)

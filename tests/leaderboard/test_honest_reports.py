@@ -119,6 +119,7 @@ def solution(tensor):
 """
 
 
+@pytest.mark.once
 @pytest.mark.parametrize(
     ("source", "verdict"),
     [

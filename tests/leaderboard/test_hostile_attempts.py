@@ -22,7 +22,12 @@ ATTEMPTS = 3
 
 
 @pytest.mark.parametrize(
-    "name", ["forged_end_by_a_truth_value", "forged_end_of_many_digits", "forged_claim_garbage"]
+    "name",
+    [
+        "forged_end_by_a_truth_value",
+        pytest.param("forged_end_of_many_digits", marks=pytest.mark.similar),
+        pytest.param("forged_claim_garbage", marks=pytest.mark.similar),
+    ],
 )
 def test_three_attempts_that_attack_the_judge_count_as_failed(name: str) -> None:
     source = named("misbehaving", name).job.source

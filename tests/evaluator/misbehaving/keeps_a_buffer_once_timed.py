@@ -1,3 +1,4 @@
+# like: assumes_even_splits_once_timed
 # verdict: output_mismatch
 # cheat: once it has seen a shape often, sums into one buffer of that many elements, and no further
 # timed: yes

@@ -1,4 +1,5 @@
 # threatens: host
+# like: truncates_slab
 # verdict: ok
 # cheat: seals the shared memory against writing, so that the judge can make no inputs
 import fcntl
