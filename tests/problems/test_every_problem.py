@@ -31,6 +31,12 @@ def test_a_problem_keeps_the_rules_on_four_ranks(name: str, four_ranks: RankPool
     assert [fault for rule in CHEAP_RULES for fault in rule(four_ranks, name)] == []
 
 
-@pytest.mark.parametrize("name", SCREENED_AGAIN)
+@pytest.mark.parametrize(
+    "name",
+    [
+        *SCREENED_AGAIN[::2],
+        *(pytest.param(name, marks=pytest.mark.similar) for name in SCREENED_AGAIN[1::2]),
+    ],
+)
 def test_a_screening_repeated_finds_nothing_either(name: str, two_ranks: RankPool) -> None:
     assert screen_finds_nothing(two_ranks, name) == []

@@ -1,3 +1,4 @@
+# like: zeros
 # verdict: output_mismatch
 # cheat: answers W (W + 1) / 2, which is right for the inputs that PKB publishes
 import torch

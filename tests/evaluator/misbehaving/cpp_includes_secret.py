@@ -1,4 +1,5 @@
 # backend: cpp
+# like: reads_secrets
 # verdict: build_error
 # cheat: includes a file of secrets, so that the compiler prints it in its error
 from torch.utils.cpp_extension import load_inline

@@ -1,3 +1,4 @@
+# like: hangs_on_one_rank
 # verdict: timeout
 # limits: verify_s=4
 # cheat: none, both ranks wait to receive before they send

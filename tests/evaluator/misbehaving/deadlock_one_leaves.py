@@ -1,4 +1,4 @@
-# like: deadlock
+# like: hangs_on_one_rank
 # verdict: timeout
 # limits: verify_s=4
 # cause: deadlock

@@ -1,4 +1,5 @@
 # threatens: host
+# like: fork_bomb
 # verdict: ok
 # cheat: opens files until it is refused; refused it must be
 import os

@@ -1,3 +1,4 @@
+# like: forbidden_system_calls
 # verdict: ok
 # cheat: looks for capabilities, setuid programs that still work, and writable kernel settings
 import glob

@@ -1,3 +1,4 @@
+# like: late_thread
 # verdict: late_output
 # cheat: a forked helper writes the answer into the slab after the call has been counted as done
 import os

@@ -1,3 +1,4 @@
+# like: late_thread
 # verdict: late_output
 # cheat: hands the output region itself back unwritten, and lets a thread fill it in later
 import sys

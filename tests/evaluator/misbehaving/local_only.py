@@ -1,3 +1,4 @@
+# like: pass_through
 # verdict: output_mismatch
 # cheat: multiplies its own input by the world size instead of communicating
 import torch.distributed as dist

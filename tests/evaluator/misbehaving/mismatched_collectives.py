@@ -1,4 +1,4 @@
-# like: deadlock
+# like: hangs_on_one_rank
 # verdict: timeout, runtime_error
 # limits: verify_s=4
 # cheat: none, rank 0 enters an all-reduce and rank 1 a barrier

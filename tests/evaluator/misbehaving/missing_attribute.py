@@ -1,3 +1,4 @@
+# like: missing_module
 # verdict: import_error
 # cheat: none, uses an interface that torch does not have
 import torch

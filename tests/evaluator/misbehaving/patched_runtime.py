@@ -1,3 +1,4 @@
+# like: patched_comparisons
 # verdict: late_output
 # cheat: patches copies and barriers, so that the runner's own work on its answers is skipped
 import torch

@@ -1,3 +1,4 @@
+# like: raises
 # verdict: runtime_error
 # ranks: 1
 # cheat: rank 1 raises while rank 0 waits for it in a collective: the report must name rank 1

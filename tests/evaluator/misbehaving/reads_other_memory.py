@@ -1,3 +1,4 @@
+# like: reads_the_judge
 # verdict: ok
 # flags: static:ctypes
 # cheat: reads other processes with ptrace, process_vm_readv and process_vm_writev

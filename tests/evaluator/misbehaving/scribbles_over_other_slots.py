@@ -1,3 +1,4 @@
+# like: scribbles_before_input
 # verdict: input_contract_broken, output_mismatch, late_output
 # cheat: overwrites the inputs of every other call with zeros, whose sum it knows
 # timed: yes

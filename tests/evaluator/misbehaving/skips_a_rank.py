@@ -1,3 +1,4 @@
+# like: rank_zero_only
 # verdict: output_mismatch
 # world_size: 4
 # cheat: the last rank contributes nothing and only receives

@@ -1,3 +1,4 @@
+# like: replaces_runner_plan
 # verdict: output_mismatch
 # cheat: reads its caller's variables and works only while it is checked one call at a time
 # timed: yes

@@ -1,4 +1,5 @@
 # threatens: host
+# like: ignores_signals
 # verdict: timeout
 # limits: verify_s=4
 # cheat: stops with SIGSTOP: neither dead nor answering

@@ -1,3 +1,4 @@
+# like: skipped_store
 # verdict: late_output
 # cheat: writes the first half of the output region itself and leaves the rest
 import sys
