@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from typing import Any, Protocol
 
+from django.db.models import F, Q
 from django.utils import timezone
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 from rest_framework.request import Request
 
-from leaderboard.models import Decline, Kernel, Run, Source, Status, Submission
+from leaderboard.models import Decline, Kernel, Ruling, Run, Source, Status, Submission
 from leaderboard.models.abilities import waiting_for
+from leaderboard.models.rulings import told
 from leaderboard.models.runs import TIMES
 from leaderboard.models.staleness import why_stale
 from leaderboard.models.waiting import ahead_of
@@ -146,6 +148,13 @@ class DeclineOut(Shape):
     declined_at = serializers.DateTimeField()
 
 
+class RulingOut(Shape):
+    """Tells what staff ruled on a run or its source, which then counts nowhere."""
+
+    moderation = serializers.CharField()
+    reason = serializers.CharField()
+
+
 class TimingOut(Shape):
     """Gives microseconds a call, and how many times as fast with a 95 % interval."""
 
@@ -180,6 +189,7 @@ class RunOut(RunLineOut):
     judge_version = serializers.CharField(allow_null=True)
     problem_digest = serializers.CharField()
     environment = serializers.JSONField(allow_null=True)
+    ruling = serializers.SerializerMethodField()
 
     def get_queue_position(self, run: Run) -> int | None:
         """Return its place in the queue; 1 is next."""
@@ -198,6 +208,12 @@ class RunOut(RunLineOut):
     def get_waits_for(self, run: Run) -> str | None:
         """Return in a sentence what no known host has that it needs; null where some host can."""
         return waiting_for([run]).get(run.pk)
+
+    @extend_schema_field(RulingOut(allow_null=True))
+    def get_ruling(self, run: Run) -> dict[str, str] | None:
+        """Return that on the run, else that on its source."""
+        found = Ruling.objects.filter(Q(run=run) | Q(source=run.kernel.source_id))
+        return told(found.order_by(F("run").asc(nulls_last=True)).first())
 
     @extend_schema_field(TimingOut(allow_null=True))
     def get_timing(self, run: Run) -> dict[str, float] | None:

@@ -146,8 +146,9 @@ def test_a_ruling_on_a_single_result_is_shown_and_counts(
     assert [made for made, _ in _scores()] == [made - 1 for made, _ in before]
     for address in (f"/runs/{judged.pk}", f"/kernels/{judged.kernel.source_id}"):
         assert "&lt;script&gt;alert(1)" in Client().get(address).text
-    told = Client().get(f"/runs/{judged.pk}.json").json()
-    assert told["ruling"] == {"moderation": "disputed", "reason": HOSTILE}
+    for address in (f"/runs/{judged.pk}.json", f"/api/v1/runs/{judged.pk}"):
+        said = Client().get(address).json()["ruling"]
+        assert said == {"moderation": "disputed", "reason": HOSTILE}
     kernels = Client().get(f"/submissions/{judged.kernel.submission_id}.json").json()["kernels"]
     assert [one["counts"] for one in kernels] == [False, True]
     assert kernels[0]["why_not"] == "disputed or invalidated by staff"
