@@ -57,7 +57,7 @@ def sharing() -> None:
 
 def watchful() -> None:
     """Sees soon that ranks stand still."""
-    watch.LOOK_EVERY_S, watch.STANDSTILL_S = 0.4, 2.0
+    watch.LOOK_EVERY_S, watch.STANDSTILL_S = 0.6, 4.0
     sharing()
     hurried()
 
