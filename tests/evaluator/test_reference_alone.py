@@ -82,10 +82,8 @@ def test_rounds_alone_that_leave_it_open_are_followed_by_as_many_as_before() -> 
 
 
 @pytest.mark.alone
-@pytest.mark.parametrize(
-    "mutation",
-    ["no_reference_alone", pytest.param("four_rounds_decide", marks=pytest.mark.similar)],
-)
+@pytest.mark.similar  # what a real disturbance gives with the rounds is tried above
+@pytest.mark.parametrize("mutation", ["no_reference_alone", "four_rounds_decide"])
 def test_without_rounds_alone_or_by_few_of_them_a_slowed_reference_is_a_speedup(
     mutation: str,
 ) -> None:

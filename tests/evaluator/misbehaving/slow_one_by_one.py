@@ -1,4 +1,5 @@
 # threatens: host
+# like: superbatch
 # verdict: ok
 # flags: superbatch_suspect
 # cheat: is slow where calls come one by one, as one is that merges the calls of a batch
