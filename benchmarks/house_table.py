@@ -16,6 +16,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import problems
+from evaluator.messages.roofline_bounds import RooflineBounds
 
 
 def rows(path: Path) -> Iterator[str]:
@@ -34,12 +35,15 @@ def number_of(slug: str) -> int:
 
 
 def cells(slug: str, report: dict[str, Any]) -> str:
-    timing, floors = report["timing"], report["floors"]
-    bound = max(us or 0.0 for us in floors.values())
+    timing, bounds = report["timing"], RooflineBounds(**report["floors"])
     times = [timing["kernel_us"], timing["baseline_us"]]
     low, high = timing["speedup_low"], timing["speedup_high"]
     speedup = f"{timing['speedup']:.2f} ({low:.2f} to {high:.2f})"
-    told = [*(f"{us:.0f}" for us in times), speedup, *(f"{bound / us:.1%}" for us in times)]
+    told = [
+        *(f"{us:.0f}" for us in times),
+        speedup,
+        *(f"{bounds.utilisation(us):.1%}" for us in times),
+    ]
     return " | ".join([slug, *told])
 
 

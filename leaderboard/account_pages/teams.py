@@ -14,6 +14,7 @@ from django.views.decorators.http import require_http_methods
 
 from leaderboard.account_pages.account import submission_rows
 from leaderboard.kit.request_error import RequestError
+from leaderboard.kit.row_number import row_number
 from leaderboard.models import ApiToken, Invitation, Membership, Role, Scope, Submission, Team
 from leaderboard.staff.moderation import note
 from leaderboard.submissions import teams as changes
@@ -33,7 +34,7 @@ def teams(request: HttpRequest) -> HttpResponse:
         if "name" in asked:
             return redirect("own-team", changes.create(user, asked["name"].strip()).slug)
         if "invitation" in asked:
-            number = _number(asked["invitation"])
+            number = row_number(asked["invitation"])
             shown = bool(asked.get("is_shown"))
             changes.answer(user, number, accepts=asked.get("do") == "accept", is_shown=shown)
             return redirect("own-teams")
@@ -110,12 +111,12 @@ def _invite(team: Team, user: AbstractBaseUser, asked: Mapping[str, str]) -> str
 
 
 def _uninvite(team: Team, user: AbstractBaseUser, asked: Mapping[str, str]) -> str:
-    team.invitations.filter(pk=_number(asked.get("invitation", ""))).delete()
+    team.invitations.filter(pk=row_number(asked.get("invitation", ""))).delete()
     return ""
 
 
 def _remove(team: Team, user: AbstractBaseUser, asked: Mapping[str, str]) -> str:
-    changes.remove(team, user, _number(asked.get("user", "")))
+    changes.remove(team, user, row_number(asked.get("user", "")))
     return ""
 
 
@@ -130,14 +131,10 @@ def _issue(team: Team, user: AbstractBaseUser, asked: Mapping[str, str]) -> str:
 
 
 def _revoke(team: Team, user: AbstractBaseUser, asked: Mapping[str, str]) -> str:
-    own = ApiToken.objects.filter(owner=team.account_id, pk=_number(asked.get("token", "")))
+    own = ApiToken.objects.filter(owner=team.account_id, pk=row_number(asked.get("token", "")))
     if own.revoke():
         note(user, "revoke", f"team {team.slug}", {"token": asked["token"]})
     return ""
-
-
-def _number(text: str) -> int:
-    return int(text) if text.isascii() and text.isdigit() and len(text) < 15 else 0
 
 
 OF_OWNERS: Mapping[str, Callable[[Team, AbstractBaseUser, Mapping[str, str]], str]] = {

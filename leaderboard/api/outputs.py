@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from typing import Any, Protocol
 
-from django.db.models import F, Q
 from django.utils import timezone
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 from rest_framework.request import Request
 
-from leaderboard.models import Decline, Kernel, Ruling, Run, Source, Status, Submission
+from leaderboard.models import Decline, Kernel, Run, Source, Status, Submission
 from leaderboard.models.abilities import waiting_for
-from leaderboard.models.rulings import told
+from leaderboard.models.rulings import ruling_of, told
 from leaderboard.models.runs import TIMES
 from leaderboard.models.staleness import why_stale
 from leaderboard.models.waiting import ahead_of
@@ -212,8 +211,7 @@ class RunOut(RunLineOut):
     @extend_schema_field(RulingOut(allow_null=True))
     def get_ruling(self, run: Run) -> dict[str, str] | None:
         """Return that on the run, else that on its source."""
-        found = Ruling.objects.filter(Q(run=run) | Q(source=run.kernel.source_id))
-        return told(found.order_by(F("run").asc(nulls_last=True)).first())
+        return told(ruling_of(run))
 
     @extend_schema_field(TimingOut(allow_null=True))
     def get_timing(self, run: Run) -> dict[str, float] | None:

@@ -138,7 +138,8 @@ def kernel(request: Request, digest: str) -> Response:
 def run(request: Request, run_id: UUID) -> Response:
     """Describe a run. Meant to be asked every 2 s while it is open: an ETag makes that cheap."""
     rows = Run.objects.reachable_by(request.user).with_names()
-    found = get_object_or_404(rows, pk=run_id)
+    ruled = rows.select_related("ruling", "kernel__source__ruling").defer("kernel__source__packed")
+    found = get_object_or_404(ruled, pk=run_id)
     data = dict(outputs.RunOut(found, context={"request": request}).data)
     waited = data["waiting_s"]
     # The wait alone is worth an answer every ten seconds only.

@@ -9,6 +9,7 @@ from django.views.decorators.http import require_http_methods
 
 from leaderboard.kit.permissions import BAN, staff_page
 from leaderboard.kit.request_error import RequestError
+from leaderboard.kit.row_number import row_number
 from leaderboard.models import Ban
 from leaderboard.models.rulings import MAX_REASON
 from leaderboard.runs import banning
@@ -32,7 +33,7 @@ def bans(request: HttpRequest) -> HttpResponse:
 def _do(request: HttpRequest) -> None:
     assert request.user.is_authenticated
     if number := request.POST.get("lift", ""):
-        found = get_object_or_404(Ban, pk=number if number.isdecimal() else 0)
+        found = get_object_or_404(Ban, pk=row_number(number))
         banning.lift(found, request.user)
         return
     name = request.POST.get("account", "").strip()

@@ -11,6 +11,7 @@ from django.views.decorators.http import require_http_methods
 
 from leaderboard.kit.permissions import RULE, may, staff_page
 from leaderboard.kit.request_error import RequestError
+from leaderboard.kit.row_number import row_number
 from leaderboard.models import Complaint
 from leaderboard.models.rulings import MAX_REASON, Outcome
 from leaderboard.staff import complaints as acts
@@ -83,7 +84,7 @@ def _subject(row: Complaint) -> acts.Subject:
 
 def _end(request: HttpRequest) -> None:
     number, outcome = request.POST.get("complaint", ""), request.POST.get("outcome", "")
-    found = get_object_or_404(Complaint, pk=number if number.isdecimal() else 0)
+    found = get_object_or_404(Complaint, pk=row_number(number))
     assert request.user.is_authenticated
     known = Outcome(outcome) if outcome in Outcome.values else Outcome.OPEN
     acts.end(found, request.user, known, request.POST.get("note", ""))

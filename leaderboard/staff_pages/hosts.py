@@ -8,6 +8,7 @@ from django.views.decorators.http import require_http_methods
 
 from leaderboard.kit.permissions import RUN_HOSTS, staff_page
 from leaderboard.kit.request_error import RequestError
+from leaderboard.kit.row_number import row_number
 from leaderboard.models import HostState, WorkerHost
 from leaderboard.models.access import MAX_TITLE, heard_lately
 from leaderboard.staff import hosts as acts
@@ -20,7 +21,7 @@ def hosts(request: HttpRequest) -> HttpResponse:
     if request.method == "GET":
         return _page(request)
     number = request.POST.get("host", "")
-    found = get_object_or_404(WorkerHost, pk=number if number.isdecimal() else 0)
+    found = get_object_or_404(WorkerHost, pk=row_number(number))
     try:
         _do(request, found)
     except RequestError as error:

@@ -65,6 +65,13 @@ def claim(run: Run, host: str = "host-1", token: str = "worker") -> Lease:
     return claims.lease(run.pk, claimant(run, host, token))
 
 
+def lose(run: Run) -> None:
+    """Let its hosts be gone until the site gives it up."""
+    factory.start(run)
+    Run.objects.filter(pk=run.pk).update(tries=3, lease_until=timezone.now() - timedelta(seconds=9))
+    evaluation.give_up_lost()
+
+
 def report_of(run: Run, verdict: Verdict = Verdict.OK, **changes: Any) -> dict[str, Any]:
     """As the worker that has the run sends it."""
     report = dict(encode(factory.make_report(run, verdict, **changes)))

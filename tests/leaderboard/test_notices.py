@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -21,7 +20,7 @@ from leaderboard.runs import evaluation
 from leaderboard.staff import moderation
 from leaderboard.submissions import embargo
 from tests.leaderboard import factory
-from tests.leaderboard.running import claim, report_of
+from tests.leaderboard.running import claim, lose, report_of
 
 pytestmark = pytest.mark.django_db
 
@@ -35,12 +34,6 @@ def kinds() -> list[str]:
 
 def judge(run: Run) -> None:
     evaluation.finish(run.pk, claim(run).holding, report_of(run))
-
-
-def fail_for_good(run: Run) -> None:
-    factory.start(run)
-    Run.objects.filter(pk=run.pk).update(tries=3, lease_until=timezone.now() - timedelta(seconds=9))
-    evaluation.give_up_lost()
 
 
 @pytest.fixture
@@ -69,7 +62,7 @@ def test_a_submission_is_told_of_once_when_its_last_run_has_ended(run: Run) -> N
     last = factory.make_run(more)
     judge(run)
     assert kinds() == []
-    fail_for_good(last)
+    lose(last)
     assert kinds() == ["judged", "failed"]
     judged, failed = Notice.objects.order_by("pk")
     assert judged.text == "2 of its runs have ended, 1 of them ok."

@@ -17,7 +17,7 @@ from leaderboard.notices import delivery
 from leaderboard.runs import evaluation
 from tests.leaderboard import factory
 from tests.leaderboard.people import PASSWORD, QUICK
-from tests.leaderboard.running import claim, report_of
+from tests.leaderboard.running import claim, lose, report_of
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 
@@ -68,13 +68,6 @@ def _hand_in(page: Page, token: str, problem: Problem) -> Submission:
     return Submission.objects.get(model__name="Quiet Model")
 
 
-def _lose(run: Run) -> None:
-    """Let its host be gone three times."""
-    factory.start(run)
-    Run.objects.filter(pk=run.pk).update(tries=3, lease_until=timezone.now() - timedelta(seconds=9))
-    evaluation.give_up_lost()
-
-
 def test_a_researcher_is_led_from_signing_up_to_withdrawing(
     page: Page, problem: Problem, settings: Any
 ) -> None:
@@ -84,7 +77,7 @@ def test_a_researcher_is_led_from_signing_up_to_withdrawing(
     page.goto("/account/notices")
     page.get_by_label("All runs of a submission have ended").check()
     page.get_by_role("button", name="Save").click()
-    _lose(Run.objects.get())
+    lose(Run.objects.get())
     page.goto("/account")
     page.get_by_role("link", name=f"Edit submission {made.pk}").click()
     page.get_by_role("button", name="Judge again").click()
