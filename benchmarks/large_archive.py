@@ -60,7 +60,7 @@ def _most_kib(command: list[str], environment: Mapping[str, str]) -> int:
 
 def _write(path: Path, *, has_transcripts: bool) -> int:
     """Write an archive and return how much it unpacks to."""
-    random, rows, total = Random(0), [], 0
+    random, rows = Random(0), []
     problems = json.loads((ROOT / "fixtures/problems.json").read_text())["problems"]
     with tarfile.open(path, "w:gz") as tar:
 
@@ -81,8 +81,7 @@ def _write(path: Path, *, has_transcripts: bool) -> int:
                 name = f"transcripts/{problem['number']}/1.jsonl.gz"
                 add(name, gzip.compress(said, mtime=0))
         add("attempts.jsonl", "\n".join(map(json.dumps, rows)).encode())
-        total = tar.offset
-    return total
+        return tar.offset
 
 
 if __name__ == "__main__":

@@ -60,6 +60,7 @@ def _what_to_ask(run: argparse.ArgumentParser) -> None:
     add("--samples", type=int, help="attempts a problem (default 1, repeated 3)")
     add("--examples", type=int, choices=(0, 1), help="show an example (one-shot does)")
     add("--steps", type=int, default=20, help="most revisions of an agentic attempt")
+    add("--shell", action="store_true", help="let an agent run commands, in a sandbox")
     add("--temperature", type=float)
     add("--seed", type=int, help="of the first attempt; it goes up by one from attempt to attempt")
     add("--reasoning-effort", help="low, medium, high, where the server knows it")
@@ -130,6 +131,7 @@ def plan_of(arguments: argparse.Namespace) -> Plan:
         ),
         recipe_sha256="",
         software_version=__version__,
+        shell=arguments.shell,
         placement=arguments.placement or (Placement.SHARED if is_interpreted else Placement.FULL),
     )
     plan = changed(replace(plan, recipe_sha256=recipe_digest(plan)), arguments)
@@ -210,6 +212,8 @@ def _check(plan: Plan) -> None:
         raise ValueError("the harness zero-shot shows no example: say one-shot")
     if plan.harness in ("zero-shot", "one-shot") and plan.samples > 1:
         raise ValueError("several samples are the harness repeated")
+    if plan.shell and plan.harness != AGENTIC:
+        raise ValueError(f"--shell is a tool of the harness {AGENTIC}")
     if plan.samples < 1 or plan.steps < 1 or plan.sampling.max_output_tokens < 1:
         raise ValueError("--samples, --steps and --max-output-tokens must be 1 or more")
     if plan.judge == SITE and not plan.site:
