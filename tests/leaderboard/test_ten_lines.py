@@ -127,4 +127,6 @@ def test_the_ten_lines_lead_to_a_row_with_steps_tokens_and_cost(
     number = Submission.objects.get().pk
     page = Client().get(f"/submissions/{number}/2/attempt-1").text
     assert '<h2 id="diff">From step 1 to step 2' in page
-    assert "verdict: output_mismatch" in page
+    said_of_it = ("verdict: output_mismatch", "% of stack of rank 1", "verdict: ok")
+    assert not [text for text in (*said_of_it, "95 % interval") if text not in page]
+    assert main(["replay", "out"]) == 0
