@@ -90,7 +90,9 @@ def _make(place: Place, plan: Plan) -> int:
     token = _site_token(plan)
     purse = purse_of(place, plan)
     begin(place)
-    endpoint = OpenAIEndpoint(base_url=plan.base_url, api_key=key or "none")
+    endpoint = OpenAIEndpoint(
+        base_url=plan.base_url, api_key=key or "none", is_streamed=plan.stream
+    )
     scrub = scrubber(key, token)
     with _judge(place, plan, purse, token) as judge, _shell(plan, purse, judge) as shell:
         means = Means(endpoint=endpoint, judge=judge, shell=shell, scrub=scrub, asker_options={})

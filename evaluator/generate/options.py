@@ -93,6 +93,12 @@ def _may_change(command: argparse.ArgumentParser) -> None:
     add = command.add_argument
     add("--base-url", help="of the server, such as http://127.0.0.1:8000/v1; OpenAI's where absent")
     add("--api-key-env", help=f"the variable that holds the key (default {KEY_ENV})")
+    add(
+        "--stream",
+        action="store_const",
+        const=True,
+        help="have answers sent in pieces, where a proxy cuts silent connections",
+    )
     add("--site", help="the leaderboard whose hosts judge, https://...")
     add("--site-token-env", help=f"the variable that holds its token (default {TOKEN_ENV})")
     add("--parallel", type=int, help="attempts at a time (default 1)")
@@ -141,7 +147,10 @@ def plan_of(arguments: argparse.Namespace) -> Plan:
 
 def changed(plan: Plan, arguments: argparse.Namespace) -> Plan:
     """Return the plan with what may change while a run is made. Raises ValueError."""
-    names = ("base_url", "api_key_env", "site", "site_token_env", "parallel", "timeout_s", "price")
+    names = (
+        *("base_url", "api_key_env", "stream", "site", "site_token_env"),
+        *("parallel", "timeout_s", "price"),
+    )
     given = {name: getattr(arguments, name) for name in names}
     budget = {name: getattr(arguments, f"budget_{name}") for name in ("usd", "tokens", "hours")}
     plan = replace(

@@ -65,6 +65,7 @@ class Plan:
     site: str | None = None
     site_token_env: str | None = None
     shell: bool = False
+    stream: bool = False
     format: str = FORMAT
 
     @property
