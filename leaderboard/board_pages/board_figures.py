@@ -25,8 +25,9 @@ from leaderboard.figures.tables import (
 from leaderboard.kit.links import url
 from leaderboard.metrics import scores
 from leaderboard.read_model import boards
+from leaderboard.read_model.board_query import BoardQuery, board_query
 from leaderboard.read_model.boards import Entry
-from leaderboard.read_model.filters import BOARD_PARAMETERS, BoardQuery, board_query
+from leaderboard.read_model.filters import BOARD_PARAMETERS
 from leaderboard.read_model.published_claims import Claim
 
 CURVE_POINTS = tuple(step / 10 for step in range(31))

@@ -12,8 +12,9 @@ from leaderboard.charts import costs
 from leaderboard.charts.costs import Point
 from leaderboard.delivery.pages import Table
 from leaderboard.figures.frame import Drawn, Figure, figure, framed
+from leaderboard.read_model.board_query import board_query
 from leaderboard.read_model.boards import Entry
-from leaderboard.read_model.filters import BOARD_PARAMETERS, board_query, said
+from leaderboard.read_model.filters import BOARD_PARAMETERS, said
 
 # Of fewer points a line through the best says nothing.
 LEAST_POINTS = 3

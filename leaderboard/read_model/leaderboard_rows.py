@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 import statistics
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -33,9 +34,10 @@ NO_ROW = ('{"kinds":[],"problems":[]}', orjson.dumps({name: [] for name in Cell.
 
 class Totals(NamedTuple):
     """Sums up problems: `modes` counts attempts by failure mode, `backends` stand in the order of
-    how many problems they are used for. `made` counts attempts. What all of them took,
-    `output_tokens` and `usd`, is None unless each tells it. Stored as an object with the names of
-    the fields."""
+    how many problems they are used for. `made` counts attempts. `credit` adds up the roofline
+    credit of each problem, None where a bound is not known; `log_squares` the squares of the
+    logarithms that `log_speedup` of the sums adds up. What all of them took, `output_tokens` and
+    `usd`, is None unless each tells it. Stored as an object with the names of the fields."""
 
     sums: Sums
     utilisation: float | None
@@ -44,6 +46,8 @@ class Totals(NamedTuple):
     made: int
     output_tokens: float | None
     usd: float | None
+    credit: float | None
+    log_squares: float
 
     @classmethod
     def of(cls, stored: Mapping[str, Any]) -> Self:
@@ -123,6 +127,8 @@ def totals_of(parts: Sequence[Part], k: int, p: float = 1.0) -> Totals:
         made=sum(part.made for part in parts),
         output_tokens=known_sum(part.output_tokens for part in parts),
         usd=known_sum(part.usd for part in parts),
+        credit=known_sum(part.credit for part in parts),
+        log_squares=math.fsum((one.log_speedup or 0.0) ** 2 for one in counts),
     )
 
 
