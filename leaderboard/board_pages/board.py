@@ -11,7 +11,7 @@ from django.utils import timezone
 
 from leaderboard.board_pages.answer import answers
 from leaderboard.board_pages.board_cells import Look, date_cell, kind_of
-from leaderboard.board_pages.board_figures import board_figures
+from leaderboard.board_pages.board_figures import board_figures, too_few
 from leaderboard.board_pages.board_groups import Elsewhere, Sides, table_context
 from leaderboard.board_pages.cost_figures import cost_figures
 from leaderboard.delivery.pages import Page, Table, canonical_query, choice, origin, public_page
@@ -109,7 +109,7 @@ def _figures(
     frames, few_told = cost_figures(ours, address)
     return {
         "figures": [*board_figures(query, ours, claims, address), *frames],
-        "few_told": few_told,
+        "few_told": [*too_few(ours), *few_told],
     }
 
 

@@ -15,12 +15,13 @@ WIDE = 10
 
 @dataclass(frozen=True, kw_only=True)
 class Point:
-    """Holds what one submission took, and what it reached with it."""
+    """Holds what one submission took, what it reached with it, and where its point leads."""
 
     model: str
     name: str
     took: float
     reached: float
+    link: str = ""
 
 
 def front(points: Sequence[Point]) -> list[Point]:
@@ -61,6 +62,7 @@ def against(points: Sequence[Point], took: str, reached: str, order: Sequence[st
             "symbol": [look.symbol for look in looks],
             "size": 10,
         },
+        "customdata": [point.link for point in points],
         "hovertemplate": "%{hovertext}: %{x}, %{y}",
     }
     return {

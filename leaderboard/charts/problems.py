@@ -28,12 +28,14 @@ RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 @dataclass(frozen=True, kw_only=True)
 class Reach:
-    """Places one problem under a roofline: where it lies, what reference and best kernel attain."""
+    """Places one problem under a roofline: where it lies, what reference and best kernel attain,
+    and where the kernel's point leads."""
 
     name: str
     x: float
     baseline: float | None
     best: float | None
+    link: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,10 +56,11 @@ class Axes:
 
 @dataclass(frozen=True, kw_only=True)
 class Spread:
-    """Holds the best speedup of each submission on one problem."""
+    """Holds the best speedup of each submission on one problem, and where the best of all leads."""
 
     name: str
     speedups: tuple[float, ...]
+    link: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -153,6 +156,7 @@ def _reached(reaches: Sequence[Reach], name: str, colour: str, symbol: str, axes
         "x": [significant(reach.x) for reach, _ in known],
         "y": [significant(value) for _, value in known],
         "text": [label(reach.name) for reach, _ in known],
+        "customdata": [reach.link for reach, _ in known] if is_best else [],
         "marker": {"color": colour, "symbol": symbol, "size": 7},
         "hovertemplate": "%{text}: %{y:.3~r} " + axes.unit,
     }
@@ -169,7 +173,10 @@ def spreads(rows: Sequence[Spread]) -> Spec:
     best = [(name, max(row.speedups)) for name, row in zip(names, rows, strict=True)]
     data = [
         _strip("submissions", every, KERNEL_COLOUR, "circle-open", 6),
-        _strip("best", best, BASELINE_COLOUR, "diamond", 8),
+        {
+            **_strip("best", best, BASELINE_COLOUR, "diamond", 8),
+            "customdata": [row.link for row in rows],
+        },
     ]
     return {
         "data": [trace for trace in data if trace["x"]],

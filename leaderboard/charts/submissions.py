@@ -24,6 +24,7 @@ class Speedup:
     speedup: float
     low: float
     high: float
+    link: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,6 +33,7 @@ class Series:
 
     name: str
     points: tuple[tuple[str, float], ...]
+    links: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,6 +62,7 @@ def speedups(kernels: Sequence[Speedup]) -> Spec:
             "thickness": 1.25,
             "width": 3,
         },
+        "customdata": [kernel.link for kernel in ordered],
         "marker": {"color": KERNEL_COLOUR, "size": 7},
         "hovertemplate": "%{y}: %{x}×",
     }
@@ -90,6 +93,7 @@ def speedups_by_problem(series: Sequence[Series]) -> Spec:
             "name": label(one.name),
             "x": [significant(speedup) for _, speedup in one.points],
             "y": [label(name) for name, _ in one.points],
+            "customdata": list(one.links),
             "marker": marker(i),
             "hovertemplate": "%{y}: %{x}×",
         }

@@ -171,7 +171,13 @@ def _reach(problem: Problem, found: Listed, *, amount: float, x: float) -> Reach
         x=x,
         baseline=amount / baseline_us if baseline_us else None,
         best=amount / kernel_us if kernel_us else None,
+        link=_run_of(problem, found),
     )
+
+
+def _run_of(problem: Problem, found: Listed) -> str:
+    stood = found.stood.get(problem.number)
+    return url("run", stood.run_id) if stood and stood.run_id else ""
 
 
 def link_limits(limits: Limits | None) -> list[Limit]:
@@ -201,7 +207,11 @@ def reach_table(reaches: Sequence[Reach], axes: Axes) -> Table:
 
 def spreads_of(found: Listed) -> list[Spread]:
     return [
-        Spread(name=str(problem), speedups=tuple(found.speedups[problem.number]))
+        Spread(
+            name=str(problem),
+            speedups=tuple(found.speedups[problem.number]),
+            link=_run_of(problem, found),
+        )
         for problem in found.shown
         if problem.number in found.speedups
     ]
