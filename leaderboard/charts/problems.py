@@ -65,11 +65,13 @@ class Spread:
 
 @dataclass(frozen=True, kw_only=True)
 class Line:
-    """Holds a submission's speedup over x, which grows; `best` is that of all together."""
+    """Holds a submission's speedup over x, which grows; `best` is that of all together, and a
+    `published` one is dotted."""
 
     name: str
     points: tuple[tuple[float, float], ...]
     best: bool = False
+    published: bool = False
 
 
 def roofline(reaches: Sequence[Reach], limits: Sequence[Limit], axes: Axes) -> Spec:
@@ -245,7 +247,7 @@ def speedup_lines(
                 "name": label(line.name),
                 "x": [significant(x) for x, _ in line.points],
                 "y": [significant(y) for _, y in line.points],
-                "line": {**style, "dash": "dot" if line.best else "solid"},
+                "line": {**style, "dash": "dot" if line.best or line.published else "solid"},
                 "marker": {"symbol": SYMBOLS[i % len(SYMBOLS)], "size": 7},
                 "hovertemplate": "%{x}: %{y}×",
             }
