@@ -66,12 +66,13 @@ class Spread:
 @dataclass(frozen=True, kw_only=True)
 class Line:
     """Holds a submission's speedup over x, which grows; `best` is that of all together, and a
-    `published` one is dotted."""
+    `published` one is dotted. `colour` is that of its model, where it has one."""
 
     name: str
     points: tuple[tuple[float, float], ...]
     best: bool = False
     published: bool = False
+    colour: str = ""
 
 
 def roofline(reaches: Sequence[Reach], limits: Sequence[Limit], axes: Axes) -> Spec:
@@ -238,7 +239,7 @@ def speedup_lines(
     with NCCL, which the best kernel crosses at each of `crossed`."""
     data = []
     for i, line in enumerate(lines):
-        colour = QUIET if line.best else COLOURS[i % (len(COLOURS) - 1)]
+        colour = QUIET if line.best else line.colour or COLOURS[i % (len(COLOURS) - 1)]
         style: Spec = {"color": colour, "width": 4 if line.best else 1.75}
         data.append(
             {

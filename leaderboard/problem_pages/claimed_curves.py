@@ -8,6 +8,7 @@ from typing import Any
 from django.http import Http404, HttpRequest
 
 from leaderboard.charts import problems as charts
+from leaderboard.charts.boards import styles
 from leaderboard.charts.problems import Line
 from leaderboard.delivery.cells import significant
 from leaderboard.delivery.pages import Crumb, Table
@@ -32,9 +33,15 @@ def published_speedups(request: HttpRequest) -> Drawn:
     curves = list(curves_of(told.get(CURVES), found.number)) if found else []
     if found is None or not curves:
         raise Http404
+    looks = styles([curve["model"] for curve in curves], sorted(told.get("models", ())))
     lines = [
-        Line(name=f"{curve['model']} (published)", points=_points(curve), published=True)
-        for curve in curves
+        Line(
+            name=f"{curve['model']} (published)",
+            points=_points(curve),
+            published=True,
+            colour=look.colour,
+        )
+        for curve, look in zip(curves, looks, strict=True)
     ]
     sizes = sorted({x for line in lines for x, _ in line.points})
     ticks = [(x, f"{x:g}") for x in sizes]

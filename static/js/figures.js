@@ -170,8 +170,9 @@
     const cut = (end) => (name) =>
       name.length > 20 ? `${name.slice(0, 19 - end)}…${name.slice(name.length - end)}` : name;
     // What tells them apart may stand at their ends.
-    const apart = [0, 10, 14].find((end) => new Set(names.map(cut(end))).size === names.length);
-    const short = cut(apart ?? 0);
+    const least = names.some((name) => name.includes(", n = ")) ? 7 : 0; // how many they are of
+    const apart = [least, 10, 14].find((end) => new Set(names.map(cut(end))).size === names.length);
+    const short = cut(apart ?? least);
     return names.length ? { tickmode: "array", tickvals: names, ticktext: names.map(short) } : {};
   };
 

@@ -135,6 +135,7 @@ def test_repeating_changes_nothing(problem: Problem, write: Write) -> None:
 
 
 def test_each_model_harness_and_notes_is_a_submission(problem: Problem, write: Write) -> None:
+    assert PRODUCER.by_hand()[0].model == imported_reports.JUDGE_TESTS
     changes: list[Line] = [{}, {"model": "Other"}, {"harness": "agentic"}, {"notes": "again"}]
     _load(write(*(_line(problem, **change) for change in changes)))
     assert Submission.objects.count() == 4

@@ -57,6 +57,13 @@ def test_the_feed_tells_of_records_and_arrivals(run: Run, client: Client) -> Non
     assert records == ["1. Problem allreduce: 1.60× by Model Two"]
 
 
+def test_the_feed_tells_no_record_that_chance_may_have_made(run: Run, client: Client) -> None:
+    other = factory.make_problem(2, "b")
+    factory.make_judged(run.kernel.submission, other, speedup=1.03)  # from 0.99
+    records = [title for kind, title in entries(client) if kind == "record"]
+    assert records == ["1. Problem allreduce: 1.30× by Model One"]
+
+
 def test_the_feed_counts_in_words(run: Run, client: Client) -> None:
     assert "New on the leaderboard: 1 attempt a problem." in told_by(client)
     Submission.objects.filter(pk=run.kernel.submission_id).update(k=3)
