@@ -67,20 +67,11 @@ def board(request: HttpRequest) -> Page:
     pinned = len(ours) - len(ranked)
     look = Look(tick=pinned + len(part.rows) > 1, tail=query.tail)
     address = canonical_query(request, BOARD_PARAMETERS)
-    setting = query.setting and vars(query.setting)
     return Page(
         template="leaderboard.html",
         section="board",
         context={
-            "scored": query.scope.scored,
-            "page_url": url("board"),
-            "filters": query.controls,
-            "slider": query.slider,
-            "p": f"{query.p:g}",
-            "sort": "" if sort == usual else sort,
-            "chips": chips(
-                (query.slider, *query.controls), url("board"), _pairs(address, sort, usual)
-            ),
+            **_controls(query, Order(sort, usual), address),
             **_figures(query, ours, claims, address),
             "costs_told": any(column.key in SOLVED for column in columns[1]),
             "where": [pair for pair in parse_qsl(address) if pair[0] in SETTING_FILTERS],
@@ -88,19 +79,36 @@ def board(request: HttpRequest) -> Page:
             "answers": answers([row.entry for row in rows], claims, query.setting, elsewhere),
             "citation": claims[0].citation if claims else "",
             "links": part.links,
-            "is_timed": query.setting is None or query.setting.is_timed,
             **counted(query, rows, part),
             **table_context(rows, part, columns, look, elsewhere),
             **heads(columns, Order(sort, usual), query.p, address),
         },
-        data=lambda: {
-            "setting": setting,
-            "p": query.p,
-            "rows": [as_record(row) for row in rows],
-            "elsewhere": elsewhere.record,
-        },
+        data=lambda: _record(query, rows, elsewhere),
         table=Table(columns=CSV_COLUMNS, rows=csv_rows(rows)),
     )
+
+
+def _controls(query: BoardQuery, order: Order, address: str) -> dict[str, object]:
+    chosen = _pairs(address, order.sort, order.usual)
+    return {
+        "scored": query.scope.scored,
+        "page_url": url("board"),
+        "filters": query.controls,
+        "slider": query.slider,
+        "p": f"{query.p:g}",
+        "sort": "" if order.sort == order.usual else order.sort,
+        "chips": chips((query.slider, *query.controls), url("board"), chosen),
+        "is_timed": query.setting is None or query.setting.is_timed,
+    }
+
+
+def _record(query: BoardQuery, rows: Iterable[Placed], elsewhere: Elsewhere) -> dict[str, object]:
+    return {
+        "setting": query.setting and vars(query.setting),
+        "p": query.p,
+        "rows": [as_record(row) for row in rows],
+        "elsewhere": elsewhere.record,
+    }
 
 
 def _figures(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from leaderboard.charts.boards import styles
+from leaderboard.charts.boards import Style, styles
 from leaderboard.charts.drawing import Spec, label, significant
 from leaderboard.charts.problems import QUIET
 
@@ -57,11 +57,7 @@ def against(points: Sequence[Point], took: str, reached: str, order: Sequence[st
         "hovertext": [label(point.name) for point in points],
         "textposition": "top center",
         "cliponaxis": False,
-        "marker": {
-            "color": [look.colour for look in looks],
-            "symbol": [look.symbol for look in looks],
-            "size": 10,
-        },
+        "marker": _marker(looks),
         "customdata": [point.link for point in points],
         "hovertemplate": "%{hovertext}: %{x}, %{y}",
     }
@@ -74,6 +70,11 @@ def against(points: Sequence[Point], took: str, reached: str, order: Sequence[st
             "hovermode": "closest",
         },
     }
+
+
+def _marker(looks: Sequence[Style]) -> Spec:
+    colours, symbols = [look.colour for look in looks], [look.symbol for look in looks]
+    return {"color": colours, "symbol": symbols, "size": 10}
 
 
 def _scale(values: Sequence[float]) -> Spec:

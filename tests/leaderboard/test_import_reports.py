@@ -127,9 +127,8 @@ def test_repeating_changes_nothing(problem: Problem, write: Write) -> None:
     _load(path)
     before = _counts()
     assert _load(path) == "some.jsonl.gz: already stored\n"
-    plain = write(
-        *map(json.loads, gzip.decompress(path.read_bytes()).splitlines()), name="some.jsonl"
-    )
+    lines = gzip.decompress(path.read_bytes()).splitlines()
+    plain = write(*map(json.loads, lines), name="some.jsonl")
     assert _load(plain) == "some.jsonl: already stored\n"
     assert _counts() == before
 
