@@ -1,17 +1,14 @@
-"""Draws problems beside each other, and how one scales: rooflines, spreads, crossings."""
+"""Draws problems beside each other: rooflines and spreads."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 
 from leaderboard.charts.drawing import (
     BASELINE_COLOUR,
-    COLOURS,
     KERNEL_COLOUR,
-    SYMBOLS,
     Spec,
     height_px,
     label,
@@ -61,18 +58,6 @@ class Spread:
     name: str
     speedups: tuple[float, ...]
     link: str = ""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Line:
-    """Holds a submission's speedup over x, which grows; `best` is that of all together, and a
-    `published` one is dotted. `colour` is that of its model, where it has one."""
-
-    name: str
-    points: tuple[tuple[float, float], ...]
-    best: bool = False
-    published: bool = False
-    colour: str = ""
 
 
 def roofline(reaches: Sequence[Reach], limits: Sequence[Limit], axes: Axes) -> Spec:
@@ -227,58 +212,3 @@ def _strip(
         "marker": {"color": colour, "symbol": symbol, "size": size},
         "hovertemplate": "%{y}: %{x}×",
     }
-
-
-def speedup_lines(
-    lines: Sequence[Line],
-    x_title: str,
-    ticks: Sequence[tuple[float, str]],
-    crossed: Sequence[tuple[float, str]] = (),
-) -> Spec:
-    """Draw speedups over x, whose values `ticks` name; log axes. The line at 1 is the reference
-    with NCCL, which the best kernel crosses at each of `crossed`."""
-    data = []
-    for i, line in enumerate(lines):
-        colour = QUIET if line.best else line.colour or COLOURS[i % (len(COLOURS) - 1)]
-        style: Spec = {"color": colour, "width": 4 if line.best else 1.75}
-        data.append(
-            {
-                "type": "scatter",
-                "mode": "lines" if line.best else "lines+markers",
-                "name": label(line.name),
-                "x": [significant(x) for x, _ in line.points],
-                "y": [significant(y) for _, y in line.points],
-                "line": {**style, "dash": "dot" if line.best or line.published else "solid"},
-                "marker": {"symbol": SYMBOLS[i % len(SYMBOLS)], "size": 7},
-                "hovertemplate": "%{x}: %{y}×",
-            }
-        )
-    axis = {"tickvals": [significant(x) for x, _ in ticks], "ticktext": [t for _, t in ticks]}
-    return {
-        "data": data,
-        "layout": {
-            "xaxis": {"title": {"text": x_title}, "type": "log", **axis},
-            "yaxis": speedup_axis(y for line in lines for _, y in line.points),
-            "shapes": [line_at(y=1.0), *(line_at(x=significant(x)) for x, _ in crossed)],
-            "annotations": [_crossed(x, text) for x, text in crossed],
-            "showlegend": True,  # else nothing says whose a single line is
-            "hovermode": "closest",
-        },
-    }
-
-
-def _crossed(x: float, text: str) -> Spec:
-    """Annotate a line across. Plotly wants the logarithm here, and the value itself of a line."""
-    place = {"x": significant(math.log10(x)), "y": 1, "yref": "paper", "yanchor": "bottom"}
-    return {"text": f"as fast as NCCL at {text}", "showarrow": False, **place}
-
-
-def crossings(points: Sequence[tuple[float, float]]) -> list[float]:
-    """Return each x where the line through these points, straight in logarithms, passes 1."""
-    found = []
-    for (x0, y0), (x1, y1) in pairwise(points):
-        a, b = math.log(y0), math.log(y1)
-        if a * b < 0:
-            share = a / (a - b)
-            found.append(math.exp(math.log(x0) + share * (math.log(x1) - math.log(x0))))
-    return found

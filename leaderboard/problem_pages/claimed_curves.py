@@ -7,9 +7,9 @@ from typing import Any
 
 from django.http import Http404, HttpRequest
 
-from leaderboard.charts import problems as charts
+from leaderboard.charts import speedups as charts
 from leaderboard.charts.boards import styles
-from leaderboard.charts.problems import Line
+from leaderboard.charts.speedups import Line
 from leaderboard.delivery.cells import significant
 from leaderboard.delivery.pages import Crumb, Table
 from leaderboard.figures.frame import Drawn, figure, framed

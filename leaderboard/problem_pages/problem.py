@@ -28,6 +28,7 @@ from leaderboard.problem_pages.problem_facts import (
 )
 from leaderboard.problem_pages.problem_figures import problem_figures
 from leaderboard.problem_pages.problems import address_of
+from leaderboard.problem_pages.records import over_time_frames
 from leaderboard.read_model import baselines, boards, problem_results, topologies
 from leaderboard.read_model.baselines import Baselines, ReferenceTimes, gpu_of
 from leaderboard.read_model.boards import Setting
@@ -76,6 +77,7 @@ def problem(request: HttpRequest, number: int, slug: str) -> Page:
         **results_context(here, rows, setting_tail(setting, settings), every),
         "figures": problem_figures(found, stood, setting, query),
         "published": frames_of(number, known.claimed),
+        "over_time": over_time_frames(found, stood, setting, query),
         **known_context(known, stood),
         "baselines": Baselines(text, judged, setting),
         "task": Task(payload=text, digest=found.digest, url=address_of(found)),

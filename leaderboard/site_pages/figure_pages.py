@@ -15,7 +15,7 @@ from leaderboard.board_pages import (
 )
 from leaderboard.figures.frame import Figure
 from leaderboard.model_pages import model_figures, submission_figures
-from leaderboard.problem_pages import claimed_curves, overview_figures, problem_figures
+from leaderboard.problem_pages import claimed_curves, overview_figures, problem_figures, records
 from leaderboard.run_pages import run_figures
 from leaderboard.site_pages import hardware_figures
 
@@ -40,6 +40,7 @@ FIGURES: Mapping[str, Figure] = {
         overview_figures.failures,
         problem_figures.failures,
         claimed_curves.published_speedups,
+        records.best_over_time,
         problem_figures.by_size,
         problem_figures.by_ranks,
         run_figures.bursts,
