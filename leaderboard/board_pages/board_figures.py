@@ -36,6 +36,7 @@ from leaderboard.figures.tables import (
     spread_table,
 )
 from leaderboard.kit.links import url
+from leaderboard.kit.visible import visible
 from leaderboard.read_model.board_query import BoardQuery, board_query
 from leaderboard.read_model.boards import Entry
 from leaderboard.read_model.filters import BOARD_PARAMETERS
@@ -174,7 +175,7 @@ def board_figures(
 def too_few(entries: Sequence[Entry]) -> list[str]:
     """Say in words of whom too little was timed to be drawn."""
     few = [
-        f"{name} solved {entry.score.correct}"
+        f"{visible(name)} solved {entry.score.correct}"
         for entry, name in named(first(entries, MOST_BOXES))
         if entry.score.is_timed and 0 < entry.score.correct < LEAST_SOLVED
     ]

@@ -60,7 +60,7 @@ def problem_map(request: HttpRequest) -> Drawn:
 @figure(
     "sources",
     "Where problems come from",
-    "Problems of each codebase: solved by some model in this setting, tried or not.",
+    "Problems of each codebase: solved in this setting, and not solved, tried or not.",
     *CATEGORY_PARAMETERS,
     tall=True,
 )
@@ -69,7 +69,7 @@ def sources(request: HttpRequest) -> Drawn:
     rows = by_source(query.scope.every)
     return Drawn(
         spec=charts.coverage(rows),
-        table=Table(columns=("Codebase", "Solved", "Not solved, not scored too"), rows=rows),
+        table=Table(columns=("Codebase", "Solved", "Not solved or not scored"), rows=rows),
         crumbs=crumbs(canonical_query(request, CATEGORY_PARAMETERS)),
         under=str(query.setting or ""),
     )
@@ -88,7 +88,7 @@ def block_of(problem: Named) -> str:
 
 
 def by_source(problems: Iterable[Named]) -> list[list[object]]:
-    """Return each codebase with its problems that some model solved, and the others."""
+    """Return each codebase with its problems that were solved, and the others."""
     every, solved = Counter[str](), Counter[str]()
     for one in problems:
         if one.source:

@@ -66,7 +66,7 @@ def fast_p_curves(entries: Sequence[Entry], claims: Sequence[Claim], scored: int
     ours = [
         Curve(
             model=entry.model,
-            name=name,
+            name=name + _tried(entry),
             thresholds=CURVE_POINTS,
             shares=tuple(scores.fast_curve(entry.results, scored, CURVE_POINTS)),
             link=entry.url,
@@ -75,6 +75,11 @@ def fast_p_curves(entries: Sequence[Entry], claims: Sequence[Claim], scored: int
         if entry.score.is_timed
     ]
     return ours + claimed_figures.curves(claims)
+
+
+def _tried(entry: Entry) -> str:
+    """Return of how many problems a row says something."""
+    return f", {entry.score.attempted} of {entry.score.scored} tried"
 
 
 def chances_of(
@@ -94,7 +99,9 @@ def chances_of(
             scores.share_fast(entry.results, scored, k, p) if entry.score.is_timed else None
             for k in ks
         )
-        own = Chances(model=entry.model, name=name, samples=ks, passing=passing, fast=fast)
+        own = Chances(
+            model=entry.model, name=name + _tried(entry), samples=ks, passing=passing, fast=fast
+        )
         made.append(own)
     return made + claimed
 

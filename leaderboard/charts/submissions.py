@@ -24,7 +24,15 @@ class Speedup:
     speedup: float
     low: float
     high: float
+    used: float | None = None
     link: str = ""
+
+    @property
+    def in_words(self) -> str:
+        """Return its interval, and the share of the bound that it reaches."""
+        interval = f"95 % from {significant(self.low):g} to {significant(self.high):g}"
+        bound = "" if self.used is None else f", {100 * self.used:.1f} % of the bound"
+        return interval + bound
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,7 +72,8 @@ def speedups(kernels: Sequence[Speedup]) -> Spec:
         },
         "customdata": [kernel.link for kernel in ordered],
         "marker": {"color": KERNEL_COLOUR, "size": 7},
-        "hovertemplate": "%{y}: %{x}×",
+        "text": [kernel.in_words for kernel in ordered],
+        "hovertemplate": "%{y}: %{x}×, %{text}",
     }
     rows = len({kernel.name for kernel in kernels})
     return {
