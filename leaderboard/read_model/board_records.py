@@ -10,7 +10,7 @@ from leaderboard.read_model.columns import BY_KEY, COLUMNS, Placed, interval_of
 CSV_COLUMNS = (
     "place", "tie_group", "model", "vendor", "harness", "backends", "trust", "claimed", "baseline",
     "submission", "date", "scored", "pass1_low", "pass1_high", "p", "fast1_low", "fast1_high",
-    "fast1_likely", "speedup_low", "speedup_high", "credit_low", "credit_high", *BY_KEY,
+    "fast1_likely", "speedup_low", "speedup_high", "credit_low", "credit_high", "idle", *BY_KEY,
 )  # fmt: skip
 
 
@@ -41,6 +41,7 @@ def as_record(row: Placed) -> dict[str, object]:
         "fast1_likely": entry.score.likely_fast_at_1,
         **_ends("speedup", entry.speedup_interval),
         **_ends("credit", interval_of(entry.credit, entry)),
+        "idle": entry.idle,
         **{column.key: column.value(entry) for column in COLUMNS},
     }
 

@@ -73,6 +73,15 @@ def _speedup_cell(entry: Entry) -> SafeString:
     )
 
 
+def _credit_cell(entry: Entry) -> SafeString:
+    """Return the credit, and below it the share of the profiled time that was idle."""
+    cell = cells.share_cell(entry.credit, interval_of(entry.credit, entry))
+    if entry.credit is None or entry.idle is None:
+        return cell
+    below = f'<small class="range">{cells.share_text(entry.idle)} idle</small></td>'
+    return SafeString(f"{cell.removesuffix('</td>')}{below}")
+
+
 COLUMNS = (
     Column(
         key="fast1",
@@ -106,7 +115,7 @@ COLUMNS = (
         unit="%",
         group="fast",
         value=lambda entry: entry.credit,
-        cell=_timed(lambda e: cells.share_cell(e.credit, interval_of(e.credit, e))),
+        cell=_timed(_credit_cell),
         is_share=True,
     ),
     Column(

@@ -31,9 +31,10 @@ class Entry:
     stand in the order of how many problems they are used for. `results` and `cells`, by problem,
     are read when they are asked for, with those of all rows of the board: see `alone`. `modes`
     counts attempts by failure mode, `made` all. `credit` is the roofline credit over all scored
-    problems, `speedup_interval` that of the mean speedup, `where` the hardware of a claim.
-    `output_tokens` and `usd` are what all attempts took that were judged here, None unless each
-    tells it; `cost_usd` is what its submitter says.
+    problems, `idle` the median share of the profiled time of kernels in which nothing ran,
+    `speedup_interval` that of the mean speedup, `where` the hardware of a claim. `output_tokens`
+    and `usd` are what all attempts took that were judged here, None unless each tells it;
+    `cost_usd` is what its submitter says.
     """
 
     model: str
@@ -51,6 +52,7 @@ class Entry:
     output_tokens: float | None = None
     usd: float | None = None
     credit: float | None = None
+    idle: float | None = None
     speedup_interval: Interval | None = None
     where: str = ""
     baseline: bool = False

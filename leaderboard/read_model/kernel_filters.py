@@ -39,6 +39,7 @@ def outcomes_of(rows: Iterable[tuple[int, str, Sequence[AttemptRow]]]) -> Outcom
                 "speedups": [row["speedup"] for row in timed],
                 "lows": [row["low"] for row in timed],
                 "utilisations": [row["utilisation"] for row in timed],
+                "idles": [row["idle"] for row in timed],
                 "output_tokens": known_sum(row["output_tokens"] for row in attempts),
                 "usd": known_sum(row["usd"] for row in attempts),
             }
@@ -86,6 +87,7 @@ class Part(NamedTuple):
     told: Outcome
     utilisation: float | None
     utilisations: tuple[float | None, ...]
+    idle: float | None
     output_tokens: float | None
     usd: float | None
 
@@ -141,6 +143,7 @@ def parts_of(stored: Outcomes, narrow: Narrow = EVERYTHING) -> Iterator[Part]:
             told=kinds[told],
             utilisation=None if best is None else used[best],
             utilisations=used,
+            idle=None if best is None else list(compress(one["idles"], counting))[best],
             output_tokens=one["output_tokens"],
             usd=one["usd"],
         )

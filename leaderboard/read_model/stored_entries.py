@@ -63,6 +63,7 @@ def entry_of_row(row: StoredRow, score: Score, totals: Totals, details: Details)
         output_tokens=totals.output_tokens,
         usd=totals.usd,
         credit=_credit(totals, score),
+        idle=totals.idle if score.is_timed else None,
         speedup_interval=_speedup_interval(totals, score),
         baseline=baseline,
         submission=submission,
