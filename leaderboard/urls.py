@@ -12,7 +12,7 @@ from leaderboard.delivery.pages import View
 from leaderboard.model_pages import attempt, submission, team
 from leaderboard.problem_pages import problems
 from leaderboard.publishing import badges, client_archive, feed, snapshot_pages
-from leaderboard.run_pages import bundles, kernel, run
+from leaderboard.run_pages import bundles, kernel, run, trace
 from leaderboard.site_pages import (
     about,
     figure_pages,
@@ -49,6 +49,7 @@ urlpatterns = [
     path("kernels/<slug:digest>/bundle.zip", bundles.of_kernel, name="kernel-bundle"),
     *twins("runs/<uuid:run_id>", run.run, "run"),
     path("runs/<uuid:run_id>/bundle.zip", bundles.of_run, name="run-bundle"),
+    path("runs/<uuid:run_id>/trace.json", trace.of_run, name="run-trace"),
     *twins("submissions/<int:number>", submission.submission, "submission"),
     path("submissions/<int:number>/edit", edit.edit, name="edit-submission"),
     path("submissions/<int:number>/withdraw", own.withdraw, name="withdraw-submission"),

@@ -64,7 +64,7 @@ def burst_samples(kernel_us: Sequence[float], baseline_us: Sequence[float]) -> S
     return {
         "data": data,
         "layout": {
-            "xaxis": {"title": {"text": "burst"}},
+            "xaxis": {"title": {"text": "batch"}},
             "yaxis": {"title": {"text": "µs a call"}, "rangemode": "tozero"},
         },
     }

@@ -24,6 +24,15 @@ class Speedup:
     speedup: float
     low: float
     high: float
+    used: float | None = None
+    link: str = ""
+
+    @property
+    def in_words(self) -> str:
+        """Return its interval, and the share of the bound that it reaches."""
+        interval = f"95 % from {significant(self.low):g} to {significant(self.high):g}"
+        bound = "" if self.used is None else f", {100 * self.used:.1f} % of the bound"
+        return interval + bound
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,6 +41,7 @@ class Series:
 
     name: str
     points: tuple[tuple[str, float], ...]
+    links: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,8 +70,10 @@ def speedups(kernels: Sequence[Speedup]) -> Spec:
             "thickness": 1.25,
             "width": 3,
         },
+        "customdata": [kernel.link for kernel in ordered],
         "marker": {"color": KERNEL_COLOUR, "size": 7},
-        "hovertemplate": "%{y}: %{x}×",
+        "text": [kernel.in_words for kernel in ordered],
+        "hovertemplate": "%{y}: %{x}×, %{text}",
     }
     rows = len({kernel.name for kernel in kernels})
     return {
@@ -90,6 +102,7 @@ def speedups_by_problem(series: Sequence[Series]) -> Spec:
             "name": label(one.name),
             "x": [significant(speedup) for _, speedup in one.points],
             "y": [label(name) for name, _ in one.points],
+            "customdata": list(one.links),
             "marker": marker(i),
             "hovertemplate": "%{y}: %{x}×",
         }

@@ -32,6 +32,7 @@ class JudgedRun(NamedTuple):
     speedup: float | None
     speedup_low: float | None
     utilisation: float | None
+    idle: float | None
     baseline_us: float | None
     kernel__backend: str
     mechanisms: list[str]
@@ -54,6 +55,7 @@ def entry_of(run: JudgedRun) -> Entry:
         "speedup": run.speedup if is_correct else None,
         "low": run.speedup_low if is_correct else None,
         "utilisation": run.utilisation if is_correct else None,
+        "idle": run.idle if is_correct and run.speedup is not None else None,
         "baseline_us": run.baseline_us if is_correct else None,
         "backend": run.kernel__backend,
         "mechanisms": run.mechanisms,

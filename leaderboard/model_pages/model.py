@@ -21,12 +21,10 @@ from leaderboard.metrics.verdicts import state, verdict_words
 from leaderboard.model_pages.model_figures import model_figures
 from leaderboard.models import Kernel, LanguageModel, LeaderboardRow, Problem, Submission
 from leaderboard.read_model import boards
+from leaderboard.read_model.board_records import CSV_COLUMNS, as_record, csv_rows
 from leaderboard.read_model.boards import Cell, Entry, Shown
 from leaderboard.read_model.columns import (
-    CSV_COLUMNS,
     Placed,
-    as_record,
-    csv_rows,
     known_to_any,
     placed,
     usual_sort,

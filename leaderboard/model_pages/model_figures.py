@@ -85,13 +85,11 @@ def mode_counts(entries: Sequence[Entry]) -> list[ModeCounts]:
 def series_of(entries: Sequence[Entry], titles: Titles) -> list[Series]:
     found = []
     for entry in entries:
-        points = [
-            (titles[cell.problem], cell.best_speedup)
-            for cell in entry.cells
-            if cell.best_speedup is not None
-        ]
+        timed = [cell for cell in entry.cells if cell.best_speedup is not None]
+        points = tuple((titles[cell.problem], cell.best_speedup or 0.0) for cell in timed)
+        links = tuple(url("run", cell.run) for cell in timed)
         if points:
-            found.append(Series(name=named(entry), points=tuple(points)))
+            found.append(Series(name=named(entry), points=points, links=links))
     return found
 
 

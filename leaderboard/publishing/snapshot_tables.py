@@ -174,6 +174,8 @@ PLACES: Mapping[str, tuple[str, Callable[[Placed], object]]] = {
     "fast_at_k": ("float", lambda row: row.entry.score.fast_at_k),
     "geometric_mean": ("float", lambda row: row.entry.score.geometric_mean),
     "utilisation": ("float", lambda row: row.entry.utilisation),
+    "idle": ("float", lambda row: row.entry.idle),
+    "roofline_credit": ("float", lambda row: row.entry.credit),
     "output_tokens": ("float", lambda row: row.entry.output_tokens),
     "usd": ("float", lambda row: row.entry.usd),
 }
