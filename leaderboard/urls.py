@@ -15,6 +15,7 @@ from leaderboard.publishing import badges, client_archive, feed, snapshot_pages
 from leaderboard.run_pages import bundles, kernel, run
 from leaderboard.site_pages import (
     about,
+    attacks,
     figure_pages,
     hardware,
     house_kernels,
@@ -63,6 +64,7 @@ urlpatterns = [
     *twins("hardware", hardware.hardware_list, "hardware-list"),
     *twins("hardware/<slug:slug>", hardware.hardware, "hardware"),
     *twins("methodology", about.methodology, "methodology"),
+    *twins("attacks", attacks.attacks, "attacks"),
     *twins("status", about.status, "status"),
     *twins("figures/<slug:name>", figure_pages.answer, "figure"),
     *twins("matrix", matrix.models_by_problems, "matrix"),

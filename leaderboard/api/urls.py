@@ -2,9 +2,20 @@
 
 from django.urls import path, re_path
 
-from leaderboard.api import attempts, errors, own, reading, run_list, schema, worker, writing
+from leaderboard.api import (
+    attempts,
+    browse,
+    errors,
+    own,
+    reading,
+    run_list,
+    schema,
+    worker,
+    writing,
+)
 
 urlpatterns = [
+    path("", browse.index, name="api"),
     path("schema", schema.schema, name="api-schema"),
     path("problems", reading.problems, name="api-problems"),
     path("problems/<slug:name>", reading.problem, name="api-problem"),

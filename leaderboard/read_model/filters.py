@@ -12,7 +12,7 @@ from django.http import HttpRequest
 
 from leaderboard.delivery.pages import DRAWN, BadQuery, Elsewhere, choice
 from leaderboard.metrics.thresholds import MOST_P, STEPS_OF_P
-from leaderboard.metrics.verdicts import PLACEMENT_WORDS, words
+from leaderboard.metrics.verdicts import SETTING_WORDS, words
 from leaderboard.models import Harness
 from leaderboard.models.choices import BACKENDS
 from leaderboard.read_model import boards
@@ -99,7 +99,7 @@ def setting_filters(
             name=name,
             label=label,
             value=value,
-            options=tuple(Option(value=v, text=PLACEMENT_WORDS.get(v, v)) for v in values),
+            options=tuple(Option(value=v, text=SETTING_WORDS.get(v, v)) for v in values),
             default=usual if asked else value,
             follows="" if name == "hardware" else "hardware",
         )

@@ -18,7 +18,7 @@ from leaderboard.submissions.editing import EDITABLE, may_set_embargo, visibilit
 
 LIFETIMES = [("30", "30 days"), ("90", "90 days"), ("365", "one year"), ("", "never expires")]
 SIZES = [("tiny", "tiny"), ("standard", "standard"), ("large", "large")]
-USUAL = ("", "the usual")
+USUAL = ("", "default")
 MINUTE = "%Y-%m-%dT%H:%M"
 FIXED = (
     "Public or not is settled once judging began, so that nobody is ranked by what went well."
