@@ -4,7 +4,7 @@ from allauth.account.decorators import secure_admin_login
 from django.contrib import admin
 from django.urls import URLPattern, include, path
 
-from leaderboard.account_pages import edit, notices, own, rejudge, submit, teams
+from leaderboard.account_pages import cancel, edit, notices, own, rejudge, submit, teams
 from leaderboard.account_pages import urls as account_urls
 from leaderboard.board_pages import board, categories, category, matrix, mechanisms, profiles
 from leaderboard.compare_pages import compare
@@ -49,6 +49,7 @@ urlpatterns = [
     *twins("kernels/<slug:digest>", kernel.kernel, "kernel"),
     path("kernels/<slug:digest>/bundle.zip", bundles.of_kernel, name="kernel-bundle"),
     *twins("runs/<uuid:run_id>", run.run, "run"),
+    path("runs/<uuid:run_id>/cancel", cancel.cancel, name="cancel-run"),
     path("runs/<uuid:run_id>/bundle.zip", bundles.of_run, name="run-bundle"),
     *twins("submissions/<int:number>", submission.submission, "submission"),
     path("submissions/<int:number>/edit", edit.edit, name="edit-submission"),

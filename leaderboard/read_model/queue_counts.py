@@ -2,12 +2,24 @@
 
 from __future__ import annotations
 
-from django.db.models import Case, IntegerField, OuterRef, QuerySet, Subquery, When
+from datetime import timedelta
+
+from django.db.models import (
+    Case,
+    DurationField,
+    F,
+    IntegerField,
+    OuterRef,
+    QuerySet,
+    Subquery,
+    When,
+)
 
 from leaderboard.models import Hardware, Run, Visibility
 
 # A day in which more ended is not counted to its end: that would read an index of all of them.
 MOST_COUNTED = 10_000
+LAST_RUNS = 20
 # Not a plain condition, for which a database may begin with all submissions that are not.
 IS_PRIVATE = Case(When(kernel__submission__visibility=Visibility.PRIVATE, then=True), default=False)
 
@@ -26,6 +38,24 @@ def counted(runs: QuerySet[Run], most: int | None = None) -> Subquery:
         output_field=IntegerField(),
         template="(SELECT COUNT(*) FROM (%(subquery)s) AS counted)",
     )
+
+
+def usual_time() -> Subquery:
+    """Return what judging took, on average over the last runs of each Hardware that ended in a
+    verdict here."""
+    judged = Run.objects.filter(hardware=OuterRef("pk"), status="done", token__isnull=False)
+    took = judged.annotate(took=F("finished_at") - F("started_at")).order_by("-finished_at")
+    return Subquery(
+        took.values("took")[:LAST_RUNS],
+        output_field=DurationField(),
+        template='(SELECT AVG("took") FROM (%(subquery)s) AS ended)',
+    )
+
+
+def expected_wait_s(ahead: int, hosts: int, took: timedelta | None) -> int | None:
+    """Return how many seconds a run waits behind so many; None where no host serves or
+    nothing was judged there yet."""
+    return round(ahead * took.total_seconds() / hosts) if hosts and took else None
 
 
 def by_hardware(*, with_private: bool = False) -> QuerySet[Hardware]:

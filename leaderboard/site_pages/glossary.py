@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 GLOSSARY = {
-    "baseline": "The time that the PyTorch + NCCL reference took, beside a kernel on the same GPUs.",
+    "baseline": "What the PyTorch + NCCL reference took, beside a kernel on the same GPUs.",
     "bound": "The least time that the hardware allows a call, also called roofline: the longest of"
     " what links, memory, arithmetic and latency need.",
     "checked": "Right with all ranks on one device, where nothing is timed.",
