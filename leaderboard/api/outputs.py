@@ -70,6 +70,7 @@ class SubmissionOut(Output):
     moderation = serializers.CharField()
     moderation_reason = serializers.CharField()
     link = serializers.CharField()
+    licence = serializers.CharField()
     notes = serializers.CharField()
     manifest = serializers.DictField()
     created_at = serializers.DateTimeField()

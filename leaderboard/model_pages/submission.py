@@ -20,6 +20,7 @@ from leaderboard.kit.languages import written
 from leaderboard.kit.links import kernel_at, url
 from leaderboard.metrics import scores, verdicts
 from leaderboard.metrics.verdicts import state, words
+from leaderboard.model_pages.failure_reasons import why_failed
 from leaderboard.model_pages.submission_figures import submission_figures
 from leaderboard.model_pages.submission_kernels import (
     UNCOUNTED,
@@ -43,7 +44,10 @@ ROWS_A_PAGE = 100
 BITS_OF_A_KEY = 64
 PARAMETERS = ("verdict", *SETTING_FILTERS, PAGE)
 RUN_NUMBERS = ("speedup", "speedup_low", "speedup_high", "kernel_us", "utilisation")
-STANDING = ("moderation", "moderation_reason", "withdrawn_at", "public_from", "published_at")
+STANDING = (
+    *("moderation", "moderation_reason", "withdrawn_at", "public_from", "published_at"),
+    *("cost_usd", "link", "licence"),
+)
 KERNEL_COLUMNS = (
     *("number", "problem", "attempt", "step", "backend", "verdict", "placement"),
     *("cause", "message", "evidence"),
@@ -75,7 +79,6 @@ def submission(request: HttpRequest, number: int) -> Page:
         data=lambda: {
             **{"submission": found.pk, "model": found.model.name, "harness": found.harness},
             **{"practice": found.is_practice, **{name: getattr(found, name) for name in STANDING}},
-            **{"cost_usd": found.cost_usd, "link": found.link},
             "team": found.team and found.team.slug,
             "manifest": found.manifest,
             "setting": setting and vars(setting),
@@ -260,19 +263,6 @@ def kernel_record(one: JudgedKernel) -> JsonDict:
     }
 
 
-def _reason(one: JudgedKernel) -> dict[str, str]:
-    """Return what a failure is told by: its cause in words, the judge's sentence, and the first
-    line of the evidence where that says something else."""
-    if one.verdict in (None, "ok"):
-        return {"cause": "", "message": "", "line": ""}
-    message, line = one.message or "", (one.evidence or "").partition("\n")[0].strip()
-    return {
-        "cause": words(one.cause or ""),
-        "message": message,
-        "line": "" if line in message else line,
-    }
-
-
 def _drawn(one: JudgedKernel, steps: int, *, is_timed: bool) -> dict[str, object]:
     numbers = (
         cells.interval_cell(one.speedup, one.speedup_low, one.speedup_high),
@@ -291,7 +281,7 @@ def _drawn(one: JudgedKernel, steps: int, *, is_timed: bool) -> dict[str, object
             one.verdict or one.status or "", is_timed=one.placement != SHARED
         ),
         "why_not": one.why_not,
-        **_reason(one),
+        **why_failed(one),
         "mechanisms": [words(tag) for tag in one.mechanisms or ()],
         "digest": one.source,
         "attempt": one.attempt,

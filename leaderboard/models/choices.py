@@ -43,6 +43,12 @@ TIMED_VERDICTS = (Verdict.OK.value, Verdict.FASTER_THAN_LIGHT.value)
 COUNTED_VERDICTS = tuple(verdict.value for verdict in Verdict if verdict.counts)
 
 
+# Under which an owner may let kernels be trained on.
+LICENCES = tuple(
+    (name, name) for name in ("Apache-2.0", "MIT", "BSD-3-Clause", "CC-BY-4.0", "CC0-1.0")
+)
+
+
 def longest_s(device: str) -> float:
     """Return the seconds within which the phases of a run have ended by their limits, on a host
     that is not busy with others' work."""

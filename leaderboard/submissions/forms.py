@@ -12,7 +12,7 @@ from django.http import QueryDict
 from leaderboard.kit.request_error import RequestError
 from leaderboard.metrics import verdicts
 from leaderboard.models import Hardware, Harness, Problem, Scope, Submission, Team, Visibility
-from leaderboard.models.choices import BACKENDS, DTYPES, PROFILES, Choices
+from leaderboard.models.choices import BACKENDS, DTYPES, LICENCES, PROFILES, Choices
 from leaderboard.models.submissions import MAX_COST_USD, MAX_LINK, MAX_NOTES, MAX_STEP_BUDGET
 from leaderboard.submissions.editing import EDITABLE, may_set_embargo, visibilities
 
@@ -93,6 +93,13 @@ class MetadataForm(forms.Form):
         widget=forms.URLInput(attrs={"placeholder": "https://"}),
         help_text="A page about it: a paper, a repository.",
     )
+    licence = forms.ChoiceField(
+        required=False,
+        choices=[("", "nobody may"), *LICENCES],
+        label="May be trained on, under",
+        help_text="A licence puts public kernels with verdicts, times and transcripts into the"
+        " training set of snapshots. Those made already stay as they are.",
+    )
     notes = LongText(
         rows=4,
         max_length=MAX_NOTES,
@@ -118,7 +125,7 @@ class EditForm(MetadataForm):
 
     @property
     def short(self) -> list[forms.BoundField]:
-        names = ("step_budget", "cost_usd", "link", "visibility", "public_from")
+        names = ("step_budget", "cost_usd", "link", "licence", "visibility", "public_from")
         return [self[name] for name in names if name in self.fields]
 
 
@@ -193,7 +200,7 @@ class SubmitForm(MetadataForm):
 
     @property
     def who(self) -> list[forms.BoundField]:
-        names = ("model", "vendor", "harness", "step_budget", "cost_usd", "link", "team")
+        names = ("model", "vendor", "harness", "step_budget", "cost_usd", "link", "licence", "team")
         return [self[name] for name in (*names, "visibility", "public_from")]
 
     @property

@@ -241,7 +241,7 @@ def test_a_flag_is_told_at_its_lines(run: Run, client: Client) -> None:
     again = factory.make_run(run.kernel, world_size=run.world_size)
     report = gpu_report.make_gpu_report(again, flag_lines={"static:threads": (2,)})
     factory.finish(again, report)
-    html = page_of(client, f"/kernels/{run.kernel.source_id}")
+    html = page_of(client, f"/kernels/{run.kernel.source_id}?run={again.pk}")
     line = next(line for line in html.splitlines() if 'id="L-2"' in line)
     assert "<mark>◂ threads</mark>" in line
 
