@@ -6,6 +6,8 @@ from collections.abc import Sequence
 
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
 
 from leaderboard.delivery import cells
 from leaderboard.delivery.pages import Crumb, Page, Table, canonical_query, choice, public_page
@@ -36,6 +38,7 @@ HEADINGS = {
 }
 SORTS = (*HEADINGS, *(f"-{key}" for key in HEADINGS))
 NOBODY = ProblemTotals()
+MOST_HEADROOM = 100
 # What a record has besides, and where a difficulty stands: the hardest come first.
 MORE = (
     *("models_tried", "models_solved", "solve_rate", "difficulty"),
@@ -126,7 +129,7 @@ def list_row(problem: Problem, record: JsonObject) -> dict[str, object]:
         cells.fraction_cell(record["solved"], record["submissions"] or None),
         cells.any_cell(_difficulty(record)),
         cells.reached_cell(record["baseline_us"], _bound_us(record)),
-        cells.ratio_cell(record["headroom"]),
+        _headroom_cell(record["headroom"]),
         cells.ratio_cell(record["best_speedup"]),
         cells.share_cell(record["utilisation"]),
     ]
@@ -136,6 +139,14 @@ def list_row(problem: Problem, record: JsonObject) -> dict[str, object]:
         "cells": cells.joined(made),
     }
     return {**record, **shown}
+
+
+def _headroom_cell(headroom: float | None) -> SafeString:
+    """Return the ratio; beyond MOST_HEADROOM a bound says next to nothing, as starting a kernel
+    takes longer."""
+    if headroom is not None and headroom > MOST_HEADROOM:
+        return format_html('<td class="num">&gt; {}×</td>', MOST_HEADROOM)
+    return cells.ratio_cell(headroom)
 
 
 def _difficulty(record: JsonObject) -> str | None:

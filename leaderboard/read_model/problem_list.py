@@ -14,6 +14,7 @@ from django.http import HttpRequest
 
 from leaderboard.kit.json_types import JsonDict
 from leaderboard.models import Hardware, LeaderboardRow, Problem, ProblemAggregate
+from leaderboard.models.choices import CURRENT_JUDGE
 from leaderboard.read_model import boards
 from leaderboard.read_model.boards import Setting
 from leaderboard.read_model.filters import SETTING_FILTERS, Filter, choice_filter, setting_filters
@@ -154,8 +155,16 @@ def listed(request: HttpRequest) -> Listed:
         stood=stood,
         setting=setting,
         controls=(*narrowing, *controls),
-        timed=next((one for one in known if one.is_timed), None),
+        timed=next(iter(sorted(filter(_is_timed, known), key=_is_old)), None),
     )
+
+
+def _is_timed(setting: Setting) -> bool:
+    return setting.is_timed
+
+
+def _is_old(setting: Setting) -> bool:
+    return setting.judge_version != CURRENT_JUDGE
 
 
 def _with_totals(setting: Setting | None) -> tuple[Any, ...]:
