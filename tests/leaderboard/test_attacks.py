@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from django.test import Client
 
@@ -34,7 +36,7 @@ def test_one_that_is_like_another_follows_it_where_both_have_one_aim() -> None:
         {"name": name, "like": like, "aim": aim}
         for name, like, aim in (("a", None, "time"), ("b", "a", "time"), ("c", "a", "host"))
     ]
-    found = {group["aim"]: group["rows"] for group in attacks.groups(rows)}
+    found: dict[str, Any] = {str(one["aim"]): one["rows"] for one in attacks.groups(rows)}
     assert [one["nested"] for one in found["time"]] == [False, True]
     assert [one["nested"] for one in found["host"]] == [False]
 
