@@ -225,10 +225,7 @@ def timeline(events: Sequence[Event]) -> Spec:
         "data": data,
         "layout": {
             "barmode": "overlay",
-            "xaxis": {
-                "title": {"text": "µs since the first event began"},
-                "range": span_of(events),
-            },
+            "xaxis": {"title": {"text": "µs since the first event"}, "range": span_of(events)},
             "yaxis": {
                 "categoryorder": "array",
                 "categoryarray": [names[lane] for lane in lanes],

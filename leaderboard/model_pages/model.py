@@ -74,10 +74,8 @@ def model(request: HttpRequest, slug: str) -> Page:
         "badge_url": url("model-badge", found.slug) if ours else "",
         **extremes(each, known),
         **category_context(entries, claims, known),
-        "handed_in": handed_in,
-        "figures": model_figures(found, ours, claims),
-        "history": history(entries, settings),
-        "cite": cite(request, found),
+        **{"handed_in": handed_in, "history": history(entries, settings)},
+        **{"figures": model_figures(found, ours, claims), "cite": cite(request, found)},
     }
     return Page(
         template="model.html",
