@@ -13,6 +13,7 @@ from django.db.models import F
 from django.http import HttpRequest
 
 from leaderboard.kit.json_types import JsonDict
+from leaderboard.metrics.difficulty import DIFFICULTIES, difficulty, solve_rate
 from leaderboard.models import Hardware, LeaderboardRow, Problem, ProblemAggregate
 from leaderboard.models.choices import CURRENT_JUDGE
 from leaderboard.read_model import boards
@@ -22,14 +23,6 @@ from leaderboard.read_model.problem_aggregates import beside, place_of
 
 # Where nothing has been judged yet, the sizes and ranks of the measured baselines are shown.
 LIST_SIZE, LIST_RANKS = "standard", 4
-# By the share of models that solved a problem, which must be more than this; from the easiest on.
-DIFFICULTIES = {
-    "easy": (2 / 3, "easy: solved by more than two thirds of the models"),
-    "medium": (1 / 3, "medium: by more than a third"),
-    "hard": (0.0, "hard: by a third at most"),
-    "unsolved": (-1.0, "unsolved: by none"),
-}
-FEWEST_MODELS = 2
 YES_NO = {"scored": ("Scored", "not scored"), "solved": ("Solved", "unsolved")}
 LIST_FILTERS = ("category", "source", "difficulty", *YES_NO, *SETTING_FILTERS)
 
@@ -49,18 +42,11 @@ class ProblemTotals(NamedTuple):
 
     @property
     def solve_rate(self) -> float | None:
-        """Return the share of models that solved it; None where too few tried."""
-        if self.models_tried < FEWEST_MODELS:
-            return None
-        return self.models_solved / self.models_tried
+        return solve_rate(self.models_solved, self.models_tried)
 
     @property
     def difficulty(self) -> str:
-        """Return one of DIFFICULTIES; empty where too few models tried."""
-        rate = self.solve_rate
-        if rate is None:
-            return ""
-        return next(name for name, (least, _) in DIFFICULTIES.items() if rate > least)
+        return difficulty(self.models_solved, self.models_tried)
 
     @property
     def reference_utilisation(self) -> float | None:
