@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from leaderboard.charts.boards import ByCategory
 from leaderboard.charts.drawing import (
+    COLOURS,
     KERNEL_COLOUR,
     Spec,
     height_px,
@@ -118,6 +120,35 @@ def speedups_by_problem(series: Sequence[Series]) -> Spec:
             "margin": {"t": 70},
             "legend": {"orientation": "h", "y": 1, "yref": "container", "yanchor": "top"},
             "hovermode": "closest",
+        },
+    }
+
+
+def by_category(rows: Sequence[ByCategory], titles: Sequence[str]) -> Spec:
+    """Draw a bar for each row at each category, the first category on top: per cent of its problems
+    solved. Where nothing was tried there is no bar."""
+    data = [
+        {
+            "type": "bar",
+            "orientation": "h",
+            "name": label(row.name),
+            "x": [None if share is None else round(100 * share, 1) for share in row.values],
+            "y": [label(title) for title in titles],
+            "marker": {"color": COLOURS[nth % len(COLOURS)]},
+            "hovertemplate": "%{y}: %{x} %",
+        }
+        for nth, row in enumerate(rows)
+    ]
+    return {
+        "data": data,
+        "layout": {
+            "barmode": "group",
+            "xaxis": {"title": {"text": "% of the category's problems solved"}, "range": [0, 100]},
+            "yaxis": {"autorange": "reversed", "automargin": True, "dtick": 1},
+            "height": height_px(len(titles) * (1 + len(rows)) // 2),
+            "showlegend": True,
+            "margin": {"t": 70},
+            "legend": {"orientation": "h", "y": 1, "yref": "container", "yanchor": "top"},
         },
     }
 

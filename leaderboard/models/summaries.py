@@ -224,6 +224,7 @@ class ProblemAggregate(InSetting):
     Made of the Summary rows, with them and whenever staff change what boards show. Baselines are
     counted nowhere. `submissions` tried it, with `made` attempts of which `correct` are right
     (`modes` by failure mode); `solved` of them did so, `faster` surely faster than the reference.
+    They are of `models_tried` models, of which `models_solved` did.
     `run` is of the fastest correct kernel, else of the reference judged as a submission;
     `utilisation` is of that kernel, `usual_utilisation` the median over those that solved it.
     `baseline_us` is what the reference took beside `baseline_runs` correct kernels, those of
@@ -233,6 +234,8 @@ class ProblemAggregate(InSetting):
     problem = models.ForeignKey(Problem, models.PROTECT, related_name="aggregates")
     submissions = models.PositiveIntegerField()
     solved = models.PositiveIntegerField()
+    models_tried = models.PositiveIntegerField(default=0)
+    models_solved = models.PositiveIntegerField(default=0)
     best_speedup = models.FloatField(null=True)
     utilisation = models.FloatField(null=True)
     usual_utilisation = models.FloatField(null=True)

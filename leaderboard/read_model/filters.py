@@ -10,7 +10,7 @@ from urllib.parse import urlencode
 from django.http import HttpRequest
 
 from leaderboard.delivery.pages import DRAWN, Elsewhere, choice
-from leaderboard.metrics.verdicts import PLACEMENT_WORDS
+from leaderboard.metrics.verdicts import SETTING_WORDS
 from leaderboard.models import Harness
 from leaderboard.read_model.boards import IN_WORDS, Setting
 
@@ -92,7 +92,7 @@ def setting_filters(
             name=name,
             label=label,
             value=value,
-            options=tuple(Option(value=v, text=PLACEMENT_WORDS.get(v, v)) for v in values),
+            options=tuple(Option(value=v, text=SETTING_WORDS.get(v, v)) for v in values),
             default=usual if asked else value,
             follows="" if name == "hardware" else "hardware",
         )

@@ -51,6 +51,8 @@ FIGURES: Mapping[str, Figure] = {
         submission_figures.by_step,
         submission_figures.failures,
         submission_figures.speedups,
+        model_figures.by_category,
+        model_figures.fast_p,
         model_figures.failures,
         model_figures.speedups,
     )

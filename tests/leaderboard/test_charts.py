@@ -16,6 +16,7 @@ from leaderboard.charts.boards import ByCategory, ModeCounts, Spread
 from leaderboard.charts.curves import Chances, Curve
 from leaderboard.charts.runs import Event, Margin
 from leaderboard.charts.submissions import Speedup
+from leaderboard.run_pages.timeline_events import waiting_apart
 
 HOSTILE = '<b onmouseover="alert(1)">x</b><a href="javascript:alert(1)">y</a>'
 
@@ -175,3 +176,21 @@ def test_the_bundle_in_the_browser_is_the_one_the_validator_knows() -> None:
 
     vendored = json.loads((Path(__file__).parents[2] / "static/vendor/vendor.json").read_text())
     assert vendored[0]["version"] == get_plotlyjs_version()
+
+
+def test_a_communication_waits_until_the_last_rank_has_begun_its_own() -> None:
+    late = event(1, 100.0, 5.0)
+    early = event(0, 20.0, 90.0)
+    found = {(e.rank, e.kind): (e.start_us, e.duration_us) for e in waiting_apart([early, late])}
+    assert found == {
+        (0, "waiting"): (20.0, 80.0),
+        (0, "communication"): (100.0, 10.0),
+        (1, "communication"): (100.0, 5.0),
+    }
+    assert waiting_apart([early]) == [early], "one rank waits for nobody"
+    assert waiting_apart([early, late, event(1, 200.0, 5.0)])[0] == early, "they do not meet"
+
+
+def event(rank: int, start_us: float, duration_us: float) -> runs.Event:
+    facts = {"queue": "stream", "lane": 7, "name": "all_reduce", "kind": "communication"}
+    return runs.Event(rank=rank, start_us=start_us, duration_us=duration_us, **facts)  # type: ignore[arg-type]
