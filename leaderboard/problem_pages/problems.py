@@ -150,10 +150,10 @@ def _headroom_cell(headroom: float | None) -> SafeString:
 
 
 def _difficulty(record: JsonObject) -> str | None:
-    """Return `hard, 1 of 3`."""
+    """Return `hard, 1/3`."""
     if not record["difficulty"]:
         return None
-    return f"{record['difficulty']}, {record['models_solved']} of {record['models_tried']}"
+    return f"{record['difficulty']}, {record['models_solved']}/{record['models_tried']}"
 
 
 def _bound_us(record: JsonObject) -> float | None:

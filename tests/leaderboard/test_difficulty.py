@@ -28,7 +28,7 @@ def test_a_difficulty_is_told_of_models_not_of_submissions(
     assert (one.submissions, one.models_tried, one.models_solved) == (5, 3, 1)
     (told,) = client.get("/problems.json").json()["problems"]
     assert (told["difficulty"], told["solve_rate"]) == ("hard", pytest.approx(1 / 3))
-    assert "<bdi>hard, 1 of 3</bdi>" in client.get("/problems").content.decode()
+    assert "<bdi>hard, 1/3</bdi>" in client.get("/problems").content.decode()
     assert len(client.get("/problems.json?difficulty=hard").json()["problems"]) == 1
     assert client.get("/problems.json?difficulty=easy").json()["problems"] == []
     assert client.get("/problems.json?difficulty=x").status_code == 400
