@@ -138,8 +138,7 @@ def launch(
     """Start `program` (run by this Python) inside the best isolation that this host offers.
 
     `fds` are inherited at the same numbers; stdout and stderr go to `output_fd`. `devices` are
-    paths below /dev. An empty PYTHONPATH in `settings` puts our code out of its reach. Call it from
-    a thread that outlives the sandbox: its death kills the sandbox.
+    paths below /dev, an empty PYTHONPATH of `settings` hides our code. The thread's death kills it.
     """
     bwrap = find_bwrap()
     scratch = "/tmp" if bwrap else own_folder()

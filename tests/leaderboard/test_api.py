@@ -144,31 +144,6 @@ def test_a_body_beyond_the_limit_is_never_read(db: None, client: Client, setting
         assert (answer.status_code, answer.json()["error"]["code"]) == (413, "too_large")
 
 
-@pytest.mark.parametrize(
-    ("query", "says"),
-    [
-        ("backend=rust", "has no backend rust: use"),
-        ("hardware=<b>", "is not judged on <b>"),
-        ("size=huge", "has no size huge"),
-        ("dtype=int8", "has no dtype int8"),
-        ("world_size=3", "has no number of ranks 3"),
-        ("world_size=999999999999", "no number of ranks"),
-        ("world_size=%D9%A3", "no number of ranks"),
-    ],
-)
-def test_a_prompt_is_of_a_setting_that_there_is(
-    problem: Problem, client: Client, query: str, says: str
-) -> None:
-    problem.payload |= {name: getattr(problem, name) for name in ("number", "slug", "title")}
-    problem.save()
-    address = "/api/v1/problems/1/prompt?dtype=float32"
-    told = client.get(address).json()
-    assert (told["hardware"], told["world_size"]) == ("h200x4", 4)
-    assert "## Backend: cuda" in told["prompt"]
-    refused = client.get(f"{address}&{query}")
-    assert (refused.status_code, says in refused.json()["error"]["message"]) == (400, True)
-
-
 SUBMIT, CANCEL, HELLO_URL = "submissions", "runs/{run}/cancel", "worker/hello"
 
 

@@ -74,7 +74,7 @@ def test_neither_host_nor_network_nor_judge_is_in_reach(
         port = server.getsockname()[1]
         attempts_to_reach = (
             f"test -e {tmp_path}/run.json",
-            "test -e /etc/passwd -o -e /root/.ssh -o -e /home/user",
+            "test -e /etc/passwd -o -e /etc/shadow -o -e /var/lib",
             *(f"test -e {sandbox.REPOSITORY}/{name}" for name in ("evaluator/judge", "problems")),
             f"test -e {sandbox.REPOSITORY}/fixtures -o -e {sandbox.REPOSITORY}/.git",
             "python -c 'import evaluator.judge'",
