@@ -145,6 +145,7 @@ def utilisations_of(
             name=name,
             values=tuple(table.get(slug, nobody)[0] for slug in known),
             counts=tuple(table.get(slug, nobody)[1] for slug in known),
+            link=entry.url,
         )
         for entry, name, table in tables
     ]
@@ -164,7 +165,7 @@ def by_category(entry: Entry) -> dict[str, tuple[float, int]]:
 def mode_counts(entries: Sequence[Entry], claims: Sequence[Claim]) -> list[ModeCounts]:
     """Return the failures of the best rows, then those published of all problems."""
     ours = [
-        ModeCounts(name=name, counts=entry.modes)
+        ModeCounts(name=name, counts=entry.modes, link=entry.url)
         for entry, name in named(best_of(entries, MOST_BARS))
         if entry.modes
     ]

@@ -65,7 +65,11 @@ def mechanisms(request: HttpRequest) -> Page:
             "is_timed": setting is not None and setting.is_timed,
             "names": [mechanism_name(tag) for tag in tags],
             "rows": [
-                {"name": mechanism_name(tag), "cells": cells.joined(_cells(right, tag))}
+                {
+                    "name": mechanism_name(tag),
+                    "url": f"{url('matrix')}?mechanism={tag}{f'&{where}' if where else ''}",
+                    "cells": cells.joined(_cells(right, tag)),
+                }
                 for tag in tags
             ],
             "is_house": all(one.entry.house for one in right),

@@ -25,8 +25,11 @@ MODE_COLOURS = {ending.mode: ending.colour for ending in ENDINGS}
 
 @dataclass(frozen=True, kw_only=True)
 class ModeCounts:
+    """Counts kernels of a row by failure mode; its bar leads to `link`."""
+
     name: str
     counts: Mapping[str, int]
+    link: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,12 +46,14 @@ class Spread:
 
 @dataclass(frozen=True, kw_only=True)
 class ByCategory:
-    """Holds a share from 0 to 1, or None, for each category, and of how many problems it is."""
+    """Holds a share from 0 to 1, or None, for each category, and of how many problems it is. Its
+    points lead to `link`."""
 
     model: str
     name: str
     values: tuple[float | None, ...]
     counts: tuple[int, ...] = ()
+    link: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,6 +103,7 @@ def failure_modes(rows: Sequence[ModeCounts]) -> Spec:
             "x": [row.counts.get(mode, 0) for row in rows],
             "text": [str(row.counts.get(mode, 0)) for row in rows],
             "textposition": "none",
+            "customdata": [row.link for row in rows],
             "marker": {"color": MODE_COLOURS[mode]},
             "hovertemplate": "%{y}: %{text} " + mode,
         }
@@ -159,6 +165,7 @@ def utilisations(
             "marker": {"color": style.colour, "symbol": style.symbol, "size": 9},
             "text": [f"median of {n}" for n in row.counts],
             "meta": label(row.model),
+            "customdata": [row.link] * len(row.values),
             "hovertemplate": "%{y}: %{x:.1f} %, %{text}",
         }
         for row, style in zip(rows, looks, strict=True)

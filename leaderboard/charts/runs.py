@@ -139,9 +139,10 @@ def times_last(batches: Sequence[int]) -> Spec:
                 "type": "bar",
                 "x": [f"rank {rank}" for rank in range(len(batches))],
                 "y": [round(100 * count / of, 1) for count in batches],
-                "customdata": list(batches),
+                "text": [str(count) for count in batches],
+                "textposition": "none",
                 "marker": {"color": KERNEL_COLOUR},
-                "hovertemplate": "%{x}: last in %{customdata} batches, %{y} %",
+                "hovertemplate": "%{x}: last in %{text} batches, %{y} %",
             }
         ],
         "layout": {

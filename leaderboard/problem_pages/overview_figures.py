@@ -96,14 +96,24 @@ def _drawn(request: HttpRequest, found: Listed, spec: Spec, table: Table) -> Dra
 def overview_figures(found: Listed, query: str) -> list[dict[str, object]]:
     """Return the frames of figures that have something to show; `query` holds the filters."""
     stood = [found.stood[one.number] for one in found.shown if one.number in found.stood]
-    timed = [one for one in found.shown if is_timed(one, found)] if limits_of(found) else []
-    costs = [cost for cost in map(found.cost, timed) if cost and cost["wire_bytes"]]
-    shown = [links] if costs else []
-    shown += [arithmetic] if any(cost["flops"] for cost in costs) else []
+    costs = [cost for cost in map(found.cost, timed(found)) if cost and cost["wire_bytes"]]
+    shown = [links] if len(costs) >= LEAST_POINTS else []
+    shown += [arithmetic] if sum(cost["flops"] > 0 for cost in costs) >= LEAST_POINTS else []
     is_fast = sum(one.best_speedup is not None for one in stood) >= LEAST_POINTS
     shown += [spreads] if is_fast else []
     shown += [failures] if any(one.submissions for one in stood) else []
     return [framed(one, query) for one in shown]
+
+
+def timed(found: Listed) -> list[Problem]:
+    """Return the problems shown that have a time on a GPU whose limits are known."""
+    return [one for one in found.shown if is_timed(one, found)] if limits_of(found) else []
+
+
+def few_timed(found: Listed) -> int:
+    """Return how many these are where they are too few to be drawn, else 0."""
+    count = len(timed(found))
+    return count if count < LEAST_POINTS else 0
 
 
 def limits_of(found: Listed) -> Limits | None:
@@ -232,7 +242,11 @@ def spread_table(rows: Sequence[Spread]) -> Table:
 
 def modes_by_problem(found: Listed) -> list[ModeCounts]:
     return [
-        ModeCounts(name=str(problem), counts=judged.modes)
+        ModeCounts(
+            name=str(problem),
+            counts=judged.modes,
+            link=url("problem", problem.number, problem.slug),
+        )
         for problem in found.shown
         if (judged := found.judged.get(problem.number)) is not None and judged.submissions
     ]

@@ -15,7 +15,7 @@ from leaderboard.kit.json_types import JsonDict, JsonObject
 from leaderboard.kit.links import url
 from leaderboard.metrics import scores
 from leaderboard.models import Problem
-from leaderboard.problem_pages.overview_figures import overview_figures
+from leaderboard.problem_pages.overview_figures import few_timed, overview_figures
 from leaderboard.read_model.filters import said, setting_query
 from leaderboard.read_model.problem_list import (
     LIST_FILTERS,
@@ -78,6 +78,7 @@ def problems(request: HttpRequest) -> Page:
         "groups": grouped(rows, sort),
         "said": said(len(rows), "problem"),
         "figures": overview_figures(found, query),
+        "few_timed": few_timed(found),
         "timed": found.timed,
         "timed_url": f"{url('problems')}?{setting_query(found.timed)}" if found.timed else "",
     }
