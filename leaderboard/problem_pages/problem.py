@@ -13,7 +13,6 @@ from leaderboard.delivery.pages import Crumb, Page, canonical_query, choice, pub
 from leaderboard.kit.json_types import JsonObject
 from leaderboard.kit.links import kernel_at, url
 from leaderboard.metrics import floors, scores
-from leaderboard.metrics.difficulty import difficulty
 from leaderboard.metrics.floors import LIMITER_WORDS, Limits
 from leaderboard.metrics.verdicts import state, verdict_words, words
 from leaderboard.models import Problem
@@ -165,7 +164,7 @@ def standing(here: SettingTotals, rows: Sequence[SubmissionRow]) -> dict[str, ob
         "limiter": fastest and LIMITER_WORDS.get(fastest["limiter"] or ""),
         "solvers": here.solved,
         "submissions": here.submissions,
-        "difficulty": difficulty(here.models_solved, here.models_tried),
+        "difficulty": here.difficulty,
         "correct": here.correct,
         "made": here.made,
         "faster": here.faster,
