@@ -191,6 +191,11 @@ def uses_triton(source: str) -> bool:
     return _needs(without_comments(source), _USES[Ability.TRITON])
 
 
+def builds_extensions(source: str) -> bool:
+    """Return whether a source cannot do without a compiler."""
+    return _needs(without_comments(source), _USES[Ability.NVCC])
+
+
 def includes_thunderkittens(source: str) -> bool:
     """Return whether a submission, or its CUDA source, includes ThunderKittens' headers."""
     return _USES[Ability.THUNDERKITTENS].shows.search(source) is not None

@@ -6,12 +6,15 @@ It is read from the source, so that no run of a kernel decides whether it counts
 from __future__ import annotations
 
 import importlib.util
+import shutil
 import subprocess
 import sys
 
 from evaluator.messages.job import Job
-from evaluator.messages.needs import beyond_processors, uses_triton
+from evaluator.messages.needs import beyond_processors, builds_extensions, uses_triton
+from evaluator.sandbox.sandbox import search_path
 
+BUILDERS = {"c++": "a C++ compiler", "ninja": "Ninja"}
 PARSE_S = 20.0
 _PARSE = "import sys; compile(sys.stdin.buffer.read(), 'submission.py', 'exec', dont_inherit=True)"
 
@@ -28,6 +31,10 @@ def _missing(source: str) -> str | None:
         return f"the kernel needs {what}, which cannot be checked on processors"
     if uses_triton(source) and importlib.util.find_spec("triton") is None:
         return "the kernel needs Triton; it is not installed here"
+    if builds_extensions(source):
+        for program, what in BUILDERS.items():
+            if shutil.which(program, path=search_path()) is None:
+                return f"the kernel needs {what}; it is not installed here"
     return None
 
 

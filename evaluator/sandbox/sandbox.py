@@ -11,6 +11,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import sysconfig
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -271,10 +272,17 @@ def _readable_paths(*, with_ours: bool) -> list[str]:
     return list(dict.fromkeys(map(str, [*system, *own, *extra])))
 
 
+def search_path() -> str:
+    """Return where programs are looked for in a sandbox: those of this interpreter and of the
+    packages that were installed for it first."""
+    cuda = os.environ.get("CUDA_HOME", "/usr/local/cuda")
+    own = (str(Path(sys.executable).parent), sysconfig.get_path("scripts"))
+    return ":".join(dict.fromkeys((*own, f"{cuda}/bin", "/usr/bin", "/bin")))
+
+
 def _environment(settings: dict[str, str], scratch: str) -> dict[str, str]:
-    path = f"{Path(sys.executable).parent}:{os.environ.get('CUDA_HOME', '/usr/local/cuda')}/bin"
     return {
-        "PATH": f"{path}:/usr/bin:/bin",
+        "PATH": search_path(),
         "HOME": scratch,
         "USER": "nobody",
         "TMPDIR": scratch,

@@ -12,14 +12,14 @@ from allauth.socialaccount import views as providers
 from allauth.socialaccount.models import SocialApp
 from allauth.socialaccount.providers.github import views as github
 from allauth.socialaccount.providers.openid_connect import views as openid
-from allauth.usersessions import views as sessions
+from allauth.usersessions import views as usersessions
 from django.http import Http404, HttpRequest, HttpResponseBase
 from django.shortcuts import redirect
 from django.urls import path, register_converter
 from django.urls.converters import StringConverter
 from requests import RequestException
 
-from leaderboard.account_pages import account, worker_tokens
+from leaderboard.account_pages import account, sessions, worker_tokens
 from leaderboard.delivery.pages import View
 
 log = logging.getLogger(__name__)
@@ -109,7 +109,8 @@ urlpatterns = [
         recovery_codes.download_recovery_codes,
         name="mfa_download_recovery_codes",
     ),
-    path("account/sessions", sessions.list_usersessions, name="usersessions_list"),
+    path("account/sessions", usersessions.list_usersessions, name="usersessions_list"),
+    path("account/sessions/<int:number>/end", sessions.end_session, name="end_session"),
     path("account/providers", providers.connections, name="socialaccount_connections"),
     path("account/providers/sign-up", providers.signup, name="socialaccount_signup"),
     path(

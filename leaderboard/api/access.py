@@ -14,7 +14,9 @@ from rest_framework.request import Request
 from rest_framework.throttling import SimpleRateThrottle
 
 from leaderboard.kit.client_address import client_address
-from leaderboard.models import ApiToken, Scope
+from leaderboard.models import ApiToken, Ban, Scope
+
+NO_LONGER = "The token's owner is no longer active."
 
 if TYPE_CHECKING:  # rest_framework.views imports this module while it is itself being imported
     from rest_framework.views import APIView
@@ -36,12 +38,18 @@ class TokenAuthentication(BaseAuthentication):
         if token is None:
             raise AuthenticationFailed("The token is unknown, expired or revoked.")
         if token.owner is not None and not token.owner.is_active:
-            raise AuthenticationFailed("The token's owner is no longer active.")
+            raise AuthenticationFailed(_why_closed(token.owner))
         ApiToken.objects.note_use(token)
         return token.owner or AnonymousUser(), token
 
     def authenticate_header(self, request: Request) -> str:
         return "Bearer"
+
+
+def _why_closed(owner: AbstractBaseUser) -> str:
+    """Return why an account may do nothing: who holds its tokens may know why it is banned."""
+    ban = Ban.objects.standing().filter(user_id=owner.pk).first()
+    return f"The token's owner is banned: {ban.reason}" if ban else NO_LONGER
 
 
 def scope_of(request: Request) -> str | None:

@@ -36,8 +36,10 @@ from leaderboard.models import (
 )
 from leaderboard.models.submissions import SubmissionQuerySet
 from leaderboard.read_model import baselines, problem_results, topologies
-from leaderboard.read_model.columns import SORTS, as_record, placed, usual_sort
-from leaderboard.read_model.filters import BOARD_PARAMETERS, board_query
+from leaderboard.read_model.board_query import board_query
+from leaderboard.read_model.board_records import as_record
+from leaderboard.read_model.columns import SORTS, placed, usual_sort
+from leaderboard.read_model.filters import BOARD_PARAMETERS
 from leaderboard.read_model.queue_counts import by_hardware
 from problems.topology import records
 

@@ -19,14 +19,15 @@ class TokenScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-ca
 def with_errors(
     result: dict[str, Any], generator: object, request: object, public: bool
 ) -> dict[str, Any]:
-    """Say of every operation that whatever else it answers has the one shape of an error, and 304
-    to who has the answer."""
+    """Say of every operation that whatever else it answers has the one shape of an error, and of
+    reads that nobody has to say who they are, and 304 to who has the answer."""
     shape = {"$ref": "#/components/schemas/ErrorOut"}
     error = {"content": {"application/json": {"schema": shape}}, "description": "An error."}
     for operations in result["paths"].values():
         for method, operation in operations.items():
             operation["responses"].setdefault("default", error)
             if method == "get":
+                operation["security"] = [{}, *operation["security"]]  # what is public needs none
                 operation["responses"].setdefault("304", {"description": "As it was."})
     return result
 

@@ -4,6 +4,7 @@ from django.urls import path, re_path
 
 from leaderboard.api import (
     attempts,
+    browse,
     errors,
     own,
     prompts,
@@ -15,6 +16,7 @@ from leaderboard.api import (
 )
 
 urlpatterns = [
+    path("", browse.index, name="api"),
     path("schema", schema.schema, name="api-schema"),
     path("problems", reading.problems, name="api-problems"),
     path("problems/<slug:name>", reading.problem, name="api-problem"),

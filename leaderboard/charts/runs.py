@@ -24,14 +24,18 @@ MOST_BINS, LEAST_BINS = 40, 8
 FEW_BURSTS = 8
 # A pattern beside each colour, for whoever cannot tell the colours apart. A `kernel` is one that no
 # name explains.
+COMMUNICATION = "communication"
+# That part of a communication in which some rank has not begun its own yet: no byte can arrive.
+WAITING = "waiting"
 EVENT_STYLES = {
     "compute": (COLOURS[0], ""),
-    "communication": (COLOURS[1], "/"),
+    COMMUNICATION: (COLOURS[1], "/"),
+    WAITING: ("#C9B458", "\\"),
     "kernel": (COLOURS[2], "."),
     "copy": (COLOURS[3], "x"),
     "memset": (COLOURS[6], "-"),
 }
-KIND_NAMES = {"kernel": "other kernel"}
+KIND_NAMES = {"kernel": "other kernel", WAITING: "waiting for another rank"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,7 +68,7 @@ def burst_samples(kernel_us: Sequence[float], baseline_us: Sequence[float]) -> S
     return {
         "data": data,
         "layout": {
-            "xaxis": {"title": {"text": "burst"}},
+            "xaxis": {"title": {"text": "batch"}},
             "yaxis": {"title": {"text": "µs a call"}, "rangemode": "tozero"},
         },
     }
@@ -221,7 +225,7 @@ def timeline(events: Sequence[Event]) -> Spec:
         "data": data,
         "layout": {
             "barmode": "overlay",
-            "xaxis": {"title": {"text": "µs since the first rank began"}, "range": span_of(events)},
+            "xaxis": {"title": {"text": "µs since the first event"}, "range": span_of(events)},
             "yaxis": {
                 "categoryorder": "array",
                 "categoryarray": [names[lane] for lane in lanes],

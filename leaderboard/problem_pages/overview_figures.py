@@ -21,6 +21,8 @@ from leaderboard.models import Problem
 from leaderboard.read_model.baselines import gpu_of
 from leaderboard.read_model.problem_list import LIST_FILTERS, Listed, baselines_of, listed
 
+# Of the speedups of fewer problems a figure says less than the table.
+LEAST_POINTS = 3
 LINKS = Axes(x="least bytes that a rank must receive", y="GB/s through its links", unit="GB/s")
 ARITHMETIC = Axes(x="operations a byte received", y="TFLOP/s of a rank", unit="TFLOP/s")
 
@@ -98,7 +100,8 @@ def overview_figures(found: Listed, query: str) -> list[dict[str, object]]:
     costs = [cost for cost in map(found.cost, timed) if cost and cost["wire_bytes"]]
     shown = [links] if costs else []
     shown += [arithmetic] if any(cost["flops"] for cost in costs) else []
-    shown += [spreads] if any(one.solved for one in stood) else []
+    is_fast = sum(one.best_speedup is not None for one in stood) >= LEAST_POINTS
+    shown += [spreads] if is_fast else []
     shown += [failures] if any(one.submissions for one in stood) else []
     return [framed(one, query) for one in shown]
 
@@ -126,7 +129,8 @@ def times_of(problem: Problem, found: Listed) -> tuple[float | None, float | Non
 def is_timed(problem: Problem, found: Listed) -> bool:
     """Return whether there are such times."""
     stood = found.stood.get(problem.number)
-    return bool(stood and stood.run_id) or measured_alone(problem, found) is not None
+    has_run = bool(stood and stood.run_id) and (found.setting is None or found.setting.is_timed)
+    return has_run or measured_alone(problem, found) is not None
 
 
 def measured_alone(problem: Problem, found: Listed) -> float | None:
@@ -171,7 +175,13 @@ def _reach(problem: Problem, found: Listed, *, amount: float, x: float) -> Reach
         x=x,
         baseline=amount / baseline_us if baseline_us else None,
         best=amount / kernel_us if kernel_us else None,
+        link=_run_of(problem, found),
     )
+
+
+def _run_of(problem: Problem, found: Listed) -> str:
+    stood = found.stood.get(problem.number)
+    return url("run", stood.run_id) if stood and stood.run_id else ""
 
 
 def link_limits(limits: Limits | None) -> list[Limit]:
@@ -201,7 +211,11 @@ def reach_table(reaches: Sequence[Reach], axes: Axes) -> Table:
 
 def spreads_of(found: Listed) -> list[Spread]:
     return [
-        Spread(name=str(problem), speedups=tuple(found.speedups[problem.number]))
+        Spread(
+            name=str(problem),
+            speedups=tuple(found.speedups[problem.number]),
+            link=_run_of(problem, found),
+        )
         for problem in found.shown
         if problem.number in found.speedups
     ]

@@ -9,10 +9,10 @@ from itertools import pairwise
 from django.http import Http404, HttpRequest
 
 from leaderboard.charts import boards as board_charts
-from leaderboard.charts import problems as charts
+from leaderboard.charts import speedups as charts
 from leaderboard.charts.boards import ModeCounts
 from leaderboard.charts.drawing import Spec
-from leaderboard.charts.problems import Line
+from leaderboard.charts.speedups import Line
 from leaderboard.delivery import cells
 from leaderboard.delivery.pages import Crumb, Table, canonical_query
 from leaderboard.figures.frame import Drawn, figure, framed

@@ -49,6 +49,8 @@ class SettingTotals(NamedTuple):
     hardware__title: str
     submissions: int
     solved: int
+    models_tried: int
+    models_solved: int
     faster: int
     made: int
     correct: int

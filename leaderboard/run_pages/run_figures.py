@@ -19,6 +19,7 @@ from leaderboard.kit.json_types import Report
 from leaderboard.kit.links import url
 from leaderboard.kit.visible import visible
 from leaderboard.models import Run
+from leaderboard.run_pages.timeline_events import longest_events
 
 MOST_EVENTS = 2_000
 
@@ -111,7 +112,8 @@ def timeline_says(timelines: Sequence[Report]) -> str:
     recorded = sum(len(found["events"]) + found["dropped_events"] for found in timelines)
     drawn = min(MOST_EVENTS, sum(len(found["events"]) for found in timelines))
     which = "all" if drawn == recorded else f"the longest {drawn:,} of"
-    return f"What ran on each rank and stream in two calls: {which} {recorded:,} events."
+    told = f"What ran on each rank and stream in two calls: {which} {recorded:,} events."
+    return f"{told} A communication waits until the last rank has begun its own."
 
 
 def burst_table(timing: Report) -> Table:
@@ -127,25 +129,6 @@ def bin_table(bins: Sequence[Bin]) -> Table:
         if found.kernel or found.baseline
     ]
     return Table(columns=("Microseconds a call", "Kernel, bursts", "Reference, bursts"), rows=rows)
-
-
-def longest_events(timelines: Sequence[Report], most: int) -> list[Event]:
-    """Return at most so many events over all ranks, in the order in which they began."""
-    found = [
-        Event(
-            rank=timeline["rank"],
-            queue="stream" if timeline["device"] == "cuda" else "thread",
-            lane=event["stream"],
-            name=event["name"],
-            kind=event["kind"],
-            start_us=event["start_us"],
-            duration_us=event["duration_us"],
-        )
-        for timeline in timelines
-        for event in timeline["events"]
-    ]
-    longest = sorted(found, key=lambda event: event.duration_us, reverse=True)[:most]
-    return sorted(longest, key=lambda event: (event.rank, event.start_us))
 
 
 def event_table(events: Sequence[Event]) -> Table:

@@ -25,7 +25,7 @@ from leaderboard.models.choices import CURRENT_JUDGE
 from leaderboard.models.runs import RunQuerySet
 from leaderboard.models.staleness import ALIKE, idle, stale, unsettled
 from leaderboard.staff.moderation import note
-from leaderboard.submissions.practice import check_quota
+from leaderboard.submissions.practice import check_queue, check_quota
 from leaderboard.submissions.queue import Target, enqueue, needs_of
 from leaderboard.submissions.target_selection import check_problem_has
 
@@ -151,11 +151,13 @@ def rejudge(chosen: Selection, actor: AbstractBaseUser | None) -> Plan:
 def rerun(submission: Submission, actor: AbstractBaseUser) -> Plan:
     """Queue again, for its owner, what is stale or ended without a result. What has a result of
     today is not: who could have it judged again would be ranked by luck. Raises RequestError where
-    that would be more practice than an account may have."""
+    more runs of an account would wait than may."""
     chosen = Selection(submission=submission, unsettled=True, waits=True)
     with transaction.atomic():
-        if submission.is_practice and (ready := planned(chosen).ready):
-            check_quota(submission.owner, len(ready))
+        if ready := planned(chosen).ready:
+            if submission.is_practice:
+                check_quota(submission.owner, len(ready))
+            check_queue(submission.owner, len(ready))
         return rejudge(chosen, actor)
 
 

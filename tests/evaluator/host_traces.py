@@ -11,7 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import pytest
 
@@ -22,7 +22,7 @@ from evaluator.judge.prefork import JudgeProcess, PreforkServer
 T = TypeVar("T")
 CGROUPS = Path("/sys/fs/cgroup")
 SETTLE_S = 2.0
-# What a judge that was killed beside this test held may still be dying, and is removed after it.
+# What a judge that was killed held may still be dying, and is removed after it.
 SWEPT_S = 60.0
 _PR_SET_CHILD_SUBREAPER = 36
 
@@ -36,11 +36,14 @@ def nothing_left_behind(folder: Path, keepers: Sequence[PreforkServer] = ()) -> 
 
     The judges that `keepers` keep may serve on with what they need, but not with more children than
     before: what else is below a judge is told apart only by a search that it does not outlive.
+    Cgroups are those of judges that serve the block: others judge here at the same time.
     """
     ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1)
-    before = descendants(), _descriptors(keepers), threading.active_count(), empty_cgroups()
+    before = descendants(), _descriptors(keepers), threading.active_count()
     children = {judge.pid: _children(judge.pid) for judge in _kept(keepers)}
+    serving = set(children)
     with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(PreforkServer, "_fork", _noting(serving))
         patch.setenv("TMPDIR", str(folder))
         patch.setattr(tempfile, "tempdir", None)
         yield
@@ -50,7 +53,7 @@ def nothing_left_behind(folder: Path, keepers: Sequence[PreforkServer] = ()) -> 
     for pid in judges & children.keys():
         added = _settled(functools.partial(_added, pid, children[pid]))
         assert not added, f"a judge has more: {[_command(child) for child in added]}"
-    cgroups = _settled(lambda: _unswept(before[3]), SWEPT_S)
+    cgroups = _settled(lambda: _unswept(serving), SWEPT_S)
     assert not cgroups, f"cgroups left behind: {cgroups}"
     assert _files(folder, judges) == [], "temporary files left behind"
     assert _descriptors(keepers) == before[1], "descriptors left open"
@@ -80,23 +83,36 @@ def _settled(left: Callable[[], set[T]], within_s: float = SETTLE_S) -> set[T]:
     return remains
 
 
-def _unswept(known: set[Path]) -> set[Path]:
-    """Those that stay although they are removed as the next judge does: one may have died in a test
-    beside this one."""
-    if not (found := empty_cgroups() - known):
-        return found
+def _noting(pids: set[int]) -> Callable[..., tuple[int, int]]:
+    """Stands in for what forks a judge, and keeps its pid."""
+    fork = PreforkServer._fork
+
+    def noted(self: PreforkServer, *given: Any) -> tuple[int, int]:
+        pid, pidfd = fork(self, *given)
+        pids.add(pid)
+        return pid, pidfd
+
+    return noted
+
+
+def _unswept(judges: set[int]) -> set[Path]:
+    """Those of judges that are gone which stay although they are removed as the next judge does."""
+    if not _empty_cgroups(judges):
+        return set()
     remove_leftovers()
-    return empty_cgroups() - known
+    return _empty_cgroups(judges)
 
 
-def empty_cgroups() -> set[Path]:
-    """Leaves without a process whose judge is gone: others may judge here at the same time."""
+def _empty_cgroups(judges: set[int]) -> set[Path]:
+    """Leaves without a process of those of these judges that are gone."""
     empty = set()
     for folder, children, _ in os.walk(CGROUPS):  # forgives folders that vanish meanwhile
         for leaf in (Path(folder, name) for name in children if name.startswith(cgroup.PREFIX)):
             owner = leaf.name.removeprefix(cgroup.PREFIX).partition("-")[0]
+            if not owner.isdigit() or int(owner) not in judges or Path("/proc", owner).exists():
+                continue
             with contextlib.suppress(OSError):
-                if not Path("/proc", owner).exists() and not (leaf / "cgroup.procs").read_text():
+                if not (leaf / "cgroup.procs").read_text():
                     empty.add(leaf)
     return empty
 

@@ -15,7 +15,7 @@ from evaluator.buffers import control_page, input_locks, scrambling
 from evaluator.buffers.input_locks import Chain
 from evaluator.diagnosis import claim_reader
 from evaluator.host import processes
-from evaluator.judge import phases, process
+from evaluator.judge import phases, process, timed_phase
 from evaluator.messages.report import OutputCheck, Verdict
 from evaluator.oracle import group
 from evaluator.oracle.canaries import Canaries
@@ -23,6 +23,7 @@ from evaluator.oracle.group import OracleGroup
 from evaluator.oracle.rank import OracleRank
 from evaluator.sandbox import logs, multicast_guard, rank_group, sandbox, seccomp
 from evaluator.sandbox.pausing import Pauser
+from evaluator.timing import pace
 from problems.spec import Problem
 from problems.trials import TrialSpec, plain_trial
 from tests.evaluator.mutating import forgive, launch_after, replace, without_arguments
@@ -95,13 +96,14 @@ def stream_of_one_round() -> None:
 def singles_compared_together() -> None:
     """What single calls left is copied only when all of a round have been made."""
     snapshot, check = OracleGroup.snapshot, OracleGroup.check
-    called: list[int] = []
+    called, singles = list[int](), pace.SINGLE_CALLS
+    timed_phase.SINGLE_CALLS = singles
 
     def later(self: OracleGroup, key: str, side: str, own: tuple[int, ...] = (0,)) -> list[int]:
         if key != "timed" or len(own) > 1:
             return snapshot(self, key, side, own)
-        called[:] = [*called[-15:], *own]
-        if len(called) == 16:
+        called[:] = [*called[1 - singles :], *own]
+        if len(called) == singles:
             snapshot(self, key, side, tuple(called))
         return []
 

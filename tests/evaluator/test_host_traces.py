@@ -13,8 +13,10 @@ from typing import Any
 
 import pytest
 
+from evaluator.host import cgroup
 from evaluator.host.leftovers import FOLDER_PREFIX
-from evaluator.judge.prefork import JudgeProcess
+from evaluator.judge.prefork import JudgeProcess, PreforkServer
+from tests.evaluator import host_traces
 from tests.evaluator.host_traces import nothing_left_behind
 
 # Has a child, and starts one more for each line.
@@ -102,3 +104,30 @@ def test_what_is_no_kept_judges_is_found_beside_one(
 
 def _keeper(judge: JudgeProcess | None) -> Any:
     return SimpleNamespace(_kept=judge)
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="cgroup leaves need root here")
+def test_a_cgroup_of_a_judge_that_is_gone_is_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if (leaf := cgroup.create_leaf(1 << 30, 10)) is None:
+        pytest.skip("this host delegates no cgroup")
+    monkeypatch.setattr(host_traces, "SWEPT_S", 0.1)
+    monkeypatch.setattr(host_traces, "remove_leftovers", lambda: None)
+    gone = subprocess.Popen(["true"])
+    gone.wait()
+    left = [path.with_name(f"{cgroup.PREFIX}{gone.pid}-left") for path in {leaf.memory, leaf.pids}]
+
+    def fork(*_: Any) -> tuple[int, int]:
+        for path in left:
+            path.mkdir()
+        return gone.pid, 0
+
+    monkeypatch.setattr(PreforkServer, "_fork", fork)
+    with (
+        pytest.raises(AssertionError, match="cgroups left behind"),
+        nothing_left_behind(tmp_path),
+    ):
+        PreforkServer(warm=False)._fork([], {})
+    assert cgroup.remove(left, 1.0)
+    assert leaf.remove()

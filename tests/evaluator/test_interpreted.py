@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,7 +16,7 @@ from evaluator.messages.job import Backend, Device, Dtype, Job, Placement
 from evaluator.messages.report import Verdict
 from evaluator.sandbox import processor_support
 from tests.evaluator.judging import judged
-from tests.evaluator.kernel_files import KernelFile, all_in
+from tests.evaluator.kernel_files import KernelFile, all_in, named
 
 KERNELS = all_in("interpreted")
 TRITON = "import triton\n"
@@ -64,6 +65,21 @@ def test_where_triton_is_not_installed_its_kernels_wait(monkeypatch: pytest.Monk
     assert processor_support.lacking(job) == "the kernel needs Triton; it is not installed here"
     tried = "try:\n    import triton\nexcept ImportError:\n    triton = None\n"
     assert processor_support.lacking(replace(job, source=tried)) is None
+
+
+@pytest.mark.parametrize("program", processor_support.BUILDERS)
+def test_where_nothing_compiles_kernels_in_cpp_wait(
+    program: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job = named("honest", "cpp_sum").job
+    assert processor_support.lacking(job) is None
+    found = shutil.which
+    monkeypatch.setattr(
+        shutil, "which", lambda name, path: None if name == program else found(name, path=path)
+    )
+    needed = f"the kernel needs {processor_support.BUILDERS[program]}; it is not installed here"
+    assert processor_support.lacking(job) == needed
+    assert processor_support.lacking(named("honest", "all_reduce").job) is None
 
 
 def test_what_does_not_parse_is_a_failure_everywhere() -> None:

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from evaluator.host.leftovers import remove_leftovers
 from evaluator.messages.faults import EvaluatorError
 from evaluator.messages.report import Report, Verdict
 from tests.evaluator import host_traces
@@ -163,7 +164,7 @@ def _mutant_report(mutation: str, kernel: str) -> Report:
 
 @contextlib.contextmanager
 def _survivors_buried() -> Iterator[None]:
-    before, cgroups = host_traces.descendants(), host_traces.empty_cgroups()
+    before = host_traces.descendants()
     try:
         yield
     finally:
@@ -172,5 +173,4 @@ def _survivors_buried() -> Iterator[None]:
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
             time.sleep(0.05)
-        for leaf in host_traces.empty_cgroups() - cgroups:
-            leaf.rmdir()
+        remove_leftovers()

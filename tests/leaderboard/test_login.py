@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -149,6 +150,21 @@ def test_sessions_are_listed_and_the_others_ended(client: Client) -> None:
     assert is_in(client)
     assert not is_in(elsewhere)
     assert client.get("/account/sessions").text.count("<tr>") == 2
+
+
+def test_a_single_session_is_ended_by_its_account_only(client: Client) -> None:
+    person("bob")
+    elsewhere, stranger = Client(), Client()
+    log_in(stranger, "bob")
+    for one in (client, elsewhere):
+        log_in(one)
+    (end,) = re.findall(r"/account/sessions/\d+/end", client.get("/account/sessions").text)
+    assert stranger.post(end).status_code == 404
+    assert client.get(end).status_code == 405
+    assert is_in(elsewhere)
+    assert client.post(end).status_code == 302
+    assert is_in(client)
+    assert not is_in(elsewhere)
 
 
 def test_an_address_that_is_none_lets_log_in(client: Client, settings: Any) -> None:

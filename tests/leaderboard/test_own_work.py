@@ -230,15 +230,17 @@ def test_an_owner_has_judged_again_what_has_no_result(judged: Run, submitter: AP
     assert "1 run queued" in page
 
 
-def test_practice_is_judged_again_within_its_quota(
-    run: Run, submitter: APIClient, settings: Any
+@pytest.mark.parametrize("is_practice", [True, False])
+def test_runs_are_judged_again_within_the_quota(
+    is_practice: bool, run: Run, submitter: APIClient, settings: Any
 ) -> None:
-    settings.PKB_PRACTICE_RUNS = 0
-    Submission.objects.update(is_practice=True)
+    quota = "PKB_PRACTICE_RUNS" if is_practice else "PKB_QUEUED_RUNS_PER_ACCOUNT"
+    setattr(settings, quota, 0)
+    Submission.objects.update(is_practice=is_practice)
     ended = {"status": "cancelled", "verdict": "cancelled", "message": "Ended."}
     Run.objects.update(finished_at=timezone.now(), **ended)
     answer = act(submitter, run.kernel.submission, "rerun")
-    assert answer.json()["error"]["code"] == "practice_quota"
+    assert answer.json()["error"]["code"] == ("practice_quota" if is_practice else "queue_quota")
     assert not Run.objects.queued().exists()
 
 

@@ -187,7 +187,7 @@ def test_a_broker_that_refuses_keeps_nobody_waiting(
     assert set(Run.objects.values_list("status", flat=True)) == {"queued"}
     bells = [(run.id, hardware.slug) for run in runs]
     assert celery.ring(bells) == 0
-    assert time.monotonic() - started_s < 1.5
+    assert time.monotonic() - started_s < 10  # to ask for each by itself took 80
     refusing = Mock(side_effect=OSError)
     monkeypatch.setattr(celery.app, "send_task", refusing)
     celery.ring_later(bells)

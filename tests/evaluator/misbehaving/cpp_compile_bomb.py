@@ -1,6 +1,6 @@
 # backend: cpp
 # verdict: build_error, timeout, oom
-# limits: build_s=12
+# limits: build_s=6
 # cheat: a template that makes the compiler work for hours
 # slow: yes
 from torch.utils.cpp_extension import load_inline
