@@ -273,8 +273,7 @@ def _readable_paths(*, with_ours: bool) -> list[str]:
 
 
 def search_path() -> str:
-    """Return where programs are looked for in a sandbox: those of this interpreter and of the
-    packages that were installed for it first."""
+    """Return where a sandbox looks for programs: first for those of installed packages."""
     cuda = os.environ.get("CUDA_HOME", "/usr/local/cuda")
     own = (str(Path(sys.executable).parent), sysconfig.get_path("scripts"))
     return ":".join(dict.fromkeys((*own, f"{cuda}/bin", "/usr/bin", "/bin")))

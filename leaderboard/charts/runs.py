@@ -130,6 +130,27 @@ class Event:
     duration_us: float
 
 
+def times_last(batches: Sequence[int]) -> Spec:
+    """Draw for each rank in how many batches it took longest, in per cent of all."""
+    of = max(1, sum(batches))
+    return {
+        "data": [
+            {
+                "type": "bar",
+                "x": [f"rank {rank}" for rank in range(len(batches))],
+                "y": [round(100 * count / of, 1) for count in batches],
+                "customdata": list(batches),
+                "marker": {"color": KERNEL_COLOUR},
+                "hovertemplate": "%{x}: last in %{customdata} batches, %{y} %",
+            }
+        ],
+        "layout": {
+            "yaxis": {"title": {"text": f"% of {sum(batches)} batches"}, "range": [0, 100]},
+            "shapes": [line_at(y=100 / max(1, len(batches)))],
+        },
+    }
+
+
 def burst_bins(kernel_us: Sequence[float], baseline_us: Sequence[float]) -> list[Bin]:
     """Return bins of equal ratio over both samples: a step to the right is a factor."""
     samples = [*kernel_us, *baseline_us]

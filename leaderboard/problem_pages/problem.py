@@ -198,8 +198,7 @@ class AttemptRow(NamedTuple):
 
 
 def kernel_rows(rows: Sequence[SubmissionRow], most: int | None, tail: str) -> list[KernelRow]:
-    """Return the best kernels placed by speedup; the reference itself stands above, without a
-    place."""
+    """Return the best kernels placed by speedup; above them the reference, without a place."""
     solved = [row for row in rows if row.best_run_id is not None]
     models = [row for row in solved if not row.is_reference]
     places = scores.places([row.best_speedup for row in models])

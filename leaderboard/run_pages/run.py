@@ -38,7 +38,7 @@ SUMS = (
     *("span_us", "compute_us", "communication_us", "overlap_us", "unknown_us", "idle_us"),
     *("graph_launches", "dropped_events"),
 )
-RANK_COLUMNS = ("rank", "call_us", *SUMS)
+RANK_COLUMNS = ("rank", "call_us", "last_batches", *SUMS)
 GPU_STATE = ("name", "sm_mhz", "memory_mhz", "temperature_c", "power_w")
 GPU_COLUMNS = ("gpu", *GPU_STATE, "throttle_reasons")
 MECHANISM_COLUMNS = ("tag", "evidence", "detail")
@@ -191,12 +191,13 @@ def limit_rows(report: Report) -> ReportRows:
 
 
 def rank_rows(report: Report) -> ReportRows:
-    own_us = (report.get("timing") or {}).get("rank_us", ())
+    timing = report.get("timing") or {}
+    own_us, last = timing.get("rank_us", ()), timing.get("rank_last", ())
     profiled = {timeline["rank"]: timeline for timeline in report.get("timelines", ())}
     for rank in sorted({*range(len(own_us)), *profiled}):
         timeline = profiled.get(rank, {})
-        us = own_us[rank] if rank < len(own_us) else None
-        yield [rank, us, *(timeline.get(name) for name in SUMS)]
+        own = (told[rank] if rank < len(told) else None for told in (own_us, last))
+        yield [rank, *own, *(timeline.get(name) for name in SUMS)]
 
 
 def gpu_rows(report: Report) -> ReportRows:

@@ -22,6 +22,7 @@ from leaderboard.models import Run
 from leaderboard.run_pages.timeline_events import longest_events
 
 MOST_EVENTS = 2_000
+LEAST_BATCHES = 3
 
 
 @figure(
@@ -48,6 +49,19 @@ def bursts(request: HttpRequest) -> Drawn:
     timing = _timing(report)
     spec = charts.burst_samples(timing["kernel_bursts_us"], timing["baseline_bursts_us"])
     return _drawn(run, spec, burst_table(timing))
+
+
+@figure(
+    "last-rank",
+    "Which rank is last",
+    "In how many batches each rank took longest; the line is where all are last as often.",
+    "run",
+)
+def last_rank(request: HttpRequest) -> Drawn:
+    run, report = _run_of(request)
+    batches = _timing(report).get("rank_last") or []
+    table = Table(columns=("Rank", "Batches in which it was last"), rows=list(enumerate(batches)))
+    return _drawn(run, charts.times_last(batches), table)
 
 
 def _timing(report: Report) -> Report:
@@ -93,6 +107,7 @@ def _drawn(run: Run, spec: Spec, table: Table) -> Drawn:
 
 def burst_figures(run: Run, timing: Report | None) -> list[dict[str, object]]:
     shown = [burst_histogram, bursts] if timing else []
+    shown += [last_rank] if timing and sum(timing.get("rank_last", ())) >= LEAST_BATCHES else []
     return [framed(one, f"run={run.id}") for one in shown]
 
 

@@ -44,6 +44,7 @@ FIGURES: Mapping[str, Figure] = {
         problem_figures.by_size,
         problem_figures.by_ranks,
         run_figures.bursts,
+        run_figures.last_rank,
         run_figures.burst_histogram,
         run_figures.margins,
         run_figures.timeline,

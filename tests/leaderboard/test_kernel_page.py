@@ -109,7 +109,7 @@ def test_a_cancelled_run_does_not_hide_the_evidence_of_an_older_one(
     assert "1.42×" in page_of(client, f"/kernels/{run.kernel.source_id}")
 
 
-@pytest.mark.parametrize("name", ["burst-histogram", "timeline", "bursts", "margins"])
+@pytest.mark.parametrize("name", ["burst-histogram", "timeline", "bursts", "last-rank", "margins"])
 def test_a_figure_of_a_run_is_a_valid_one_with_a_table(name: str, run: Run, client: Client) -> None:
     spec = client.get(f"/figures/{name}.json?run={run.id}").json()
     assert go.Figure(spec).data
