@@ -18,6 +18,8 @@ from leaderboard.metrics.verdicts import words
 # Written by `python -m tests.evaluator.attack_list`; a test compares it with the kernels.
 EXPORT = Path(settings.BASE_DIR) / "fixtures" / "attacks.json"
 COLUMNS = ("name", "device", "tries", "gets", "since", "aim", "like")
+# Verdicts of what never answers: it holds the judge up, or uses up what it runs on.
+STALLED = frozenset({"timeout", "oom", "resource_limit", "build_error"})
 AIMS = {
     "answer": (
         "To pass without the right answer",
@@ -84,8 +86,8 @@ def gets(attack: JsonObject) -> str:
 
 
 def aim(attack: JsonObject) -> str:
-    """Return which of AIMS an attack has, by what its kernel's test watches."""
-    if attack["threatens_host"]:
+    """Return which of AIMS an attack has, by what its kernel's test watches and what it gets."""
+    if attack["threatens_host"] or STALLED.issuperset(attack["verdicts"]):
         return "host"
     return "time" if attack["is_timed"] else "answer"
 
