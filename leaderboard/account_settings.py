@@ -49,6 +49,8 @@ ACCOUNT_EMAIL_SUBJECT_PREFIX = "PKB Leaderboard: "
 ACCOUNT_CHANGE_EMAIL = True
 ACCOUNT_SESSION_REMEMBER = True
 ACCOUNT_PREVENT_ENUMERATION = True
+# Who has the mail is let in, however often others guess at the password.
+ACCOUNT_LOGIN_ON_PASSWORD_RESET = True
 # Attempts that fail: by address a minute, and by account in five minutes, from wherever they come.
 ACCOUNT_RATE_LIMITS = {
     "login_failed": "10/m/ip,5/5m/key",

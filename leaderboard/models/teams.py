@@ -44,6 +44,10 @@ class Team(models.Model):
     def get_absolute_url(self) -> str:
         return url("team", self.slug)
 
+    def is_answered_for(self) -> bool:
+        """Return whether an owner of the team can sign in: others may be banned."""
+        return self.memberships.filter(role=Role.OWNER, user__is_active=True).exists()
+
 
 class Membership(models.Model):
     """Records a member, and whether the team's page may name them."""

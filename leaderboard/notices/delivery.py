@@ -64,6 +64,9 @@ def deliver() -> int:
 
 
 def ways(notice: Notice) -> Iterator[Channel]:
+    """Return by which ways an owner is told; of a closed account by none."""
+    if not notice.owner.is_active:
+        return
     choice = NoticeChoice.of(notice.owner_id)
     if notice.kind in choice.mailed and confirmed_address(notice.owner):
         yield Channel.MAIL

@@ -15,7 +15,7 @@ from rest_framework.test import APIClient
 
 from evaluator import Report
 from leaderboard.kit.request_error import RequestError
-from leaderboard.models import ApiToken, Run, Scope
+from leaderboard.models import ApiToken, Complaint, Run, Scope
 from leaderboard.runs.reports import decoded
 from tests.leaderboard import factory
 from tests.leaderboard.running import claim, report_of
@@ -34,6 +34,14 @@ def test_a_nul_in_a_filter_is_refused(db: None, client: Client, name: str) -> No
     page = client.get(f"/search?{name}=%00")
     assert page.status_code == 400
     assert "NUL" in page.text
+
+
+def test_a_nul_in_a_form_is_refused(run: Run, client: Client, owner: User) -> None:
+    client.force_login(owner)
+    answer = client.post(f"/complain/run/{run.pk}", {"text": "a\0b"})
+    assert answer.status_code == 400
+    assert "NUL" in answer.text
+    assert not Complaint.objects.exists()
 
 
 @pytest.mark.parametrize(

@@ -136,6 +136,16 @@ def test_who_has_chosen_nothing_is_mailed_of_disputes_alone(run: Run, owner: Use
     assert [sent.to for sent in mail.outbox] == [["owner@example.org"]]
 
 
+def test_a_closed_account_is_told_nothing(
+    run: Run, owner: User, posted: list[tuple[str, str, dict[str, Any]]]
+) -> None:
+    choose(owner, mailed=["judged"], webhook=HOOK)
+    judge(run)
+    User.objects.filter(pk=owner.pk).update(is_active=False)
+    assert delivery.deliver() == 0
+    assert (mail.outbox, posted) == ([], [])
+
+
 def test_a_webhook_gets_everything(
     run: Run, owner: User, posted: list[tuple[str, str, dict[str, Any]]]
 ) -> None:
