@@ -125,6 +125,8 @@ def _issue(team: Team, user: AbstractBaseUser, asked: Mapping[str, str]) -> str:
         message = f"A team has at most {MOST_TOKENS} tokens."
         raise RequestError("many_tokens", message, "Revoke one first.")
     name = asked.get("token", "").strip()[:80] or "unnamed"
+    if "\0" in name:
+        raise RequestError("bad_token_name", "The name has a NUL character.", "Leave it out.")
     made, text = ApiToken.objects.issue(scope=Scope.SUBMIT, name=name, owner=team.account)
     note(user, "issue", f"team {team.slug}", {"token": made.prefix})
     return text

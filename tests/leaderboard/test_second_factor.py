@@ -57,6 +57,7 @@ def test_logging_in_asks_for_a_code_which_is_good_once(client: Client, ada: User
     assert not is_in(earlier)
     text = client.get("/account/second-factor/recovery-codes.txt").text
     assert text.split() == recovery
+    assert "no-store" in client.get("/account/second-factor/recovery-codes")["Cache-Control"]
     other = Client()
     assert log_in(other)["Location"] == "/account/second-factor/code"
     assert not is_in(other)
