@@ -40,12 +40,11 @@ def teams(request: HttpRequest) -> HttpResponse:
             return redirect("own-teams")
     except RequestError as refused:
         error = refused
-    invited = Invitation.objects.open().filter(username=user.get_username())
     context = {
         "section": "account",
         "error": error,
         "memberships": Membership.objects.filter(user=user.pk).select_related("team"),
-        "invitations": invited.select_related("team"),
+        "invitations": Invitation.objects.to(user).select_related("team"),
     }
     return render(request, "teams.html", context, status=error.status if error else 200)
 

@@ -73,6 +73,10 @@ class InvitationQuerySet(models.QuerySet["Invitation"]):
     def open(self) -> InvitationQuerySet:
         return self.filter(made_at__gt=timezone.now() - INVITED_FOR)
 
+    def to(self, user: AbstractBaseUser) -> InvitationQuerySet:
+        """Return those that are open to a user, whose name is good in any case."""
+        return self.open().filter(username__iexact=user.get_username())
+
 
 class Invitation(models.Model):
     """Records whom a team has invited, by user name, whether or not there is such an account:

@@ -68,7 +68,7 @@ def invite(team: Team, by: AbstractBaseUser, username: str, role: Role) -> None:
 
 def answer(user: AbstractBaseUser, number: int, *, accepts: bool, is_shown: bool = False) -> None:
     """Accept or decline an invitation of this user's that is still open; another does nothing."""
-    own = Invitation.objects.open().filter(pk=number, username=user.get_username())
+    own = Invitation.objects.to(user).filter(pk=number)
     with transaction.atomic():
         invited = own.select_for_update().select_related("team").first()
         if invited is None:

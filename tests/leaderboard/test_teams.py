@@ -180,7 +180,7 @@ def test_a_member_who_is_invited_as_an_owner_becomes_one_and_no_owner_less(
     acme: Team, owner: User, other: User
 ) -> None:
     for user, role in ((other, Role.OWNER), (owner, Role.MEMBER)):
-        teams.invite(acme, owner, user.get_username(), role)
+        teams.invite(acme, owner, user.get_username().upper(), role)
         teams.answer(user, Invitation.objects.get().pk, accepts=True)
     assert acme.memberships.filter(role=Role.OWNER).count() == 2
 
