@@ -4,7 +4,7 @@ from allauth.account.decorators import secure_admin_login
 from django.contrib import admin
 from django.urls import URLPattern, include, path
 
-from leaderboard.account_pages import edit, notices, own, rejudge, submit, teams
+from leaderboard.account_pages import cancel, edit, notices, own, rejudge, submit, teams
 from leaderboard.account_pages import urls as account_urls
 from leaderboard.board_pages import board, categories, category, matrix, mechanisms, profiles
 from leaderboard.compare_pages import compare
@@ -12,9 +12,10 @@ from leaderboard.delivery.pages import View
 from leaderboard.model_pages import attempt, submission, team
 from leaderboard.problem_pages import problems
 from leaderboard.publishing import badges, client_archive, feed, snapshot_pages
-from leaderboard.run_pages import bundles, kernel, run
+from leaderboard.run_pages import bundles, kernel, run, trace
 from leaderboard.site_pages import (
     about,
+    attacks,
     figure_pages,
     hardware,
     house_kernels,
@@ -48,7 +49,9 @@ urlpatterns = [
     *twins("kernels/<slug:digest>", kernel.kernel, "kernel"),
     path("kernels/<slug:digest>/bundle.zip", bundles.of_kernel, name="kernel-bundle"),
     *twins("runs/<uuid:run_id>", run.run, "run"),
+    path("runs/<uuid:run_id>/cancel", cancel.cancel, name="cancel-run"),
     path("runs/<uuid:run_id>/bundle.zip", bundles.of_run, name="run-bundle"),
+    path("runs/<uuid:run_id>/trace.json", trace.of_run, name="run-trace"),
     *twins("submissions/<int:number>", submission.submission, "submission"),
     path("submissions/<int:number>/edit", edit.edit, name="edit-submission"),
     path("submissions/<int:number>/withdraw", own.withdraw, name="withdraw-submission"),
@@ -63,6 +66,7 @@ urlpatterns = [
     *twins("hardware", hardware.hardware_list, "hardware-list"),
     *twins("hardware/<slug:slug>", hardware.hardware, "hardware"),
     *twins("methodology", about.methodology, "methodology"),
+    *twins("attacks", attacks.attacks, "attacks"),
     *twins("status", about.status, "status"),
     *twins("figures/<slug:name>", figure_pages.answer, "figure"),
     *twins("matrix", matrix.models_by_problems, "matrix"),

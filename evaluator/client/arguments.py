@@ -25,6 +25,11 @@ def _add_problems(one: ArgumentParser) -> None:
 def _add_show(one: ArgumentParser) -> None:
     one.add_argument("problem", help="number or slug")
     one.add_argument("--reference", action="store_true", help="print the reference's source alone")
+    one.add_argument("--prompt", action="store_true", help="print what a model is given of it")
+    usual = {"backend": "cuda", "hardware": "h200x4", "size": "standard", "dtype": "bfloat16"}
+    for name, value in usual.items():
+        one.add_argument(f"--{name}", help=f"of the prompt; default: {value}")
+    one.add_argument("--world-size", type=int, help="of the prompt; default: as many as fit")
 
 
 def _add_new(one: ArgumentParser) -> None:

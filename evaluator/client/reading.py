@@ -173,6 +173,8 @@ def show(arguments: Namespace) -> int:
     """Show a problem: statement, signature, the best so far."""
     name = _problem_name(arguments.problem)
     site = site_called(arguments.site)
+    if arguments.prompt:
+        return _show_prompt(site, name, arguments)
     found = site.get(f"/api/v1/problems/{segment(name)}").json()
     if arguments.json:
         say_json(found)
@@ -185,6 +187,17 @@ def show(arguments: Namespace) -> int:
     say(f"solution({', '.join(_parameter(each) for each in found['signature'])})")
     say(f"ranks {_words(found['world_sizes'])}; sizes {_words(found['sizes'])}")
     _say_results(site.get(f"/problems/{found['number']}-{segment(found['slug'])}.json").json())
+    return OK
+
+
+def _show_prompt(site: Site, name: str, arguments: Namespace) -> int:
+    asked = ("backend", "hardware", "world_size", "size", "dtype")
+    query = {one: getattr(arguments, one) for one in asked}
+    found = site.get(f"/api/v1/problems/{segment(name)}/prompt", query).json()
+    if arguments.json:
+        say_json(found)
+    else:
+        say(str(found["prompt"]).rstrip("\n"))
     return OK
 
 

@@ -8,7 +8,7 @@ import tarfile
 import zipfile
 import zlib
 from collections.abc import Iterator
-from pathlib import Path, PurePosixPath
+from pathlib import Path, PurePath, PurePosixPath
 from typing import NamedTuple
 
 from .catalogue import BACKENDS
@@ -16,7 +16,9 @@ from .failures import Misused
 
 MAX_SOURCE_BYTES = 256 << 10
 MAX_FILES = 5000
-MAX_TOTAL_BYTES = 32 << 20
+MAX_TOTAL_BYTES = 32 << 20  # of kernels and what tells of them
+MAX_TRANSCRIPTS_BYTES = 128 << 20
+MAX_ARCHIVE_BYTES = 64 << 20
 MANIFEST = "manifest.json"
 _BACKEND = "|".join([*BACKENDS, "pk"])
 _FILE = re.compile(
@@ -26,7 +28,8 @@ _STEP = re.compile(rf"step_(?P<step>\d{{1,5}})_(?P<backend>{_BACKEND})\.py", re.
 _PROBLEM = re.compile(r"(?P<number>\d{1,4})_(?P<slug>[a-z]\w*)", re.ASCII)
 _TREE = re.compile(rf"solutions_(?P<backend>{_BACKEND})(?:_.+)?", re.ASCII)
 # What `pkb-attempts/1` has beside kernels.
-_OF_ATTEMPTS = ("attempts.jsonl", "transcripts", "prompts")
+TRANSCRIPTS = "transcripts"
+_OF_ATTEMPTS = ("attempts.jsonl", TRANSCRIPTS, "prompts")
 
 _BROKEN = (zipfile.BadZipFile, tarfile.TarError, zlib.error, OSError, EOFError, RuntimeError)
 
@@ -88,7 +91,12 @@ def members(path: Path) -> list[Member]:
         found = list(_archive_members(path))
     else:
         found = [Member(PurePosixPath(path.name), read(path))]
-    return [member for member in found if member.path.suffix == ".py"]
+    return [member for member in found if is_source(member.path)]
+
+
+def is_source(path: PurePath) -> bool:
+    """Return whether a file is a kernel's, by its name."""
+    return path.suffix == ".py"
 
 
 def read(path: Path, most: int = MAX_TOTAL_BYTES) -> bytes:
@@ -109,18 +117,19 @@ def folder_members(folder: Path) -> list[Member]:
     folder = folder.resolve()
     manifest = folder / MANIFEST
     is_attempts = manifest.is_file() and b'"pkb-attempts/' in read(manifest)
-    found, total = [], 0
+    found, room = [], {True: MAX_TRANSCRIPTS_BYTES, False: MAX_TOTAL_BYTES}
     for path in sorted(folder.rglob("*")):
         below = path.relative_to(folder)
-        belongs = path.suffix == ".py" or (is_attempts and _is_of_attempts(below))
+        belongs = is_source(path) or (is_attempts and _is_of_attempts(below))
         if not belongs or not path.is_file() or any(part[0] == "." for part in below.parts):
             continue
         if path.is_symlink():
             raise Misused(f"{path} is a link.", "Put the file itself there.")
         found.append(Member(PurePosixPath(path.relative_to(folder.parent).as_posix()), read(path)))
-        total += len(found[-1].data)
-        if total > MAX_TOTAL_BYTES or len(found) > MAX_FILES:
-            most = f"{MAX_FILES} files and {MAX_TOTAL_BYTES >> 20} MiB"
+        room[below.parts[0] == TRANSCRIPTS] -= len(found[-1].data)
+        if min(room.values()) < 0 or len(found) > MAX_FILES:
+            most = f"{MAX_FILES} files, {MAX_TOTAL_BYTES >> 20} MiB of kernels and"
+            most = f"{most} {MAX_TRANSCRIPTS_BYTES >> 20} MiB of transcripts"
             raise Misused(f"{folder} has more than {most}.", "Hand it in in parts.")
     if not found:
         raise Misused(f"{folder} has no kernel.", "Kernels are called 1_allreduce_cuda.py.")
@@ -132,7 +141,7 @@ def _is_of_attempts(below: Path) -> bool:
 
 
 def _archive_members(path: Path) -> Iterator[Member]:
-    packed = io.BytesIO(read(path))
+    packed = io.BytesIO(read(path, MAX_ARCHIVE_BYTES))
     try:
         if path.suffix == ".zip":
             yield from _of_zip(packed)
@@ -145,7 +154,7 @@ def _archive_members(path: Path) -> Iterator[Member]:
 def _of_zip(packed: io.BytesIO) -> Iterator[Member]:
     with zipfile.ZipFile(packed) as archive:
         for entry in archive.infolist():
-            if not entry.is_dir():
+            if is_source(PurePosixPath(entry.filename)):
                 with archive.open(entry) as file:
                     yield Member(PurePosixPath(entry.filename), file.read(MAX_SOURCE_BYTES + 1))
 
@@ -153,6 +162,6 @@ def _of_zip(packed: io.BytesIO) -> Iterator[Member]:
 def _of_tar(packed: io.BytesIO) -> Iterator[Member]:
     with tarfile.open(fileobj=packed, mode="r:gz") as archive:
         for entry in archive:
-            file = archive.extractfile(entry) if entry.isreg() else None
-            if file:
+            is_one = entry.isreg() and is_source(PurePosixPath(entry.name))
+            if is_one and (file := archive.extractfile(entry)):
                 yield Member(PurePosixPath(entry.name), file.read(MAX_SOURCE_BYTES + 1))

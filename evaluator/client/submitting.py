@@ -128,8 +128,11 @@ def _of_archive(path: Path, arguments: Namespace) -> _Request:
     if path.is_dir():
         members = sources.folder_members(path)
         archive = packing.packed({str(member.path): member.data for member in members})
+        if len(archive) > sources.MAX_ARCHIVE_BYTES:
+            most = f"{sources.MAX_ARCHIVE_BYTES >> 20} MiB"
+            raise Misused(f"{path} packs to more than {most}.", "Hand it in in parts.")
     else:
-        archive = sources.read(path)
+        archive = sources.read(path, sources.MAX_ARCHIVE_BYTES)
     body, kind = packing.form(fields, archive)
     return _Request(body, kind, packing.digest_of(fields, archive))
 

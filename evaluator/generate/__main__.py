@@ -8,6 +8,7 @@ import hashlib
 import os
 import sys
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 
 from evaluator.generate.endpoint import OpenAIEndpoint
 from evaluator.generate.exchange import Misconfigured
@@ -29,8 +30,9 @@ from evaluator.generate.prompting import prompt_of
 from evaluator.generate.purse import Purse, Spend
 from evaluator.generate.running import Means, begin, make, purse_of, session
 from evaluator.generate.scrubbing import scrubber
+from evaluator.generate.shell import SandboxedShell, Shell, insist_on_sandbox
 from evaluator.generate.site_judge import MODEL_CHARS, SiteJudge, site_of
-from evaluator.generate.tools import tools_for
+from evaluator.generate.tools import tools_of
 from evaluator.messages.text import plain_text
 
 
@@ -54,9 +56,9 @@ def _run(arguments: argparse.Namespace) -> int:
     problems = {entry["slug"]: entry for entry in catalogue()}
     prompts = [(target, prompt_of(plan, target, problems[target.slug])) for target in plan.targets]
     if arguments.print_prompt:
-        tools = tools_for(plan.is_judged) if plan.harness == AGENTIC else ()
-        print("\n".join(prompt.rendered(tools) for _, prompt in prompts), end="")
+        print("\n".join(prompt.rendered(tools_of(plan)) for _, prompt in prompts), end="")
         return 0
+    _check_host(plan)
     if place.plan.exists():
         raise ValueError(f"{place.folder} holds a run: go on with `resume`, or name another folder")
     with session(place):
@@ -69,9 +71,16 @@ def _run(arguments: argparse.Namespace) -> int:
 def _resume(arguments: argparse.Namespace) -> int:
     place = Place(folder=arguments.out)
     plan = changed(load_plan(place), arguments)
+    _check_host(plan)
     with session(place):
         save_plan(place, plan)
         return _make(place, plan)
+
+
+def _check_host(plan: Plan) -> None:
+    """Raise ValueError where this host cannot do what the plan wants of it."""
+    if plan.shell:
+        insist_on_sandbox()
 
 
 def _make(place: Place, plan: Plan) -> int:
@@ -81,10 +90,12 @@ def _make(place: Place, plan: Plan) -> int:
     token = _site_token(plan)
     purse = purse_of(place, plan)
     begin(place)
-    endpoint = OpenAIEndpoint(base_url=plan.base_url, api_key=key or "none")
+    endpoint = OpenAIEndpoint(
+        base_url=plan.base_url, api_key=key or "none", is_streamed=plan.stream
+    )
     scrub = scrubber(key, token)
-    with _judge(place, plan, purse, token) as judge:
-        means = Means(endpoint=endpoint, judge=judge, scrub=scrub, asker_options={})
+    with _judge(place, plan, purse, token) as judge, _shell(plan, purse, judge) as shell:
+        means = Means(endpoint=endpoint, judge=judge, shell=shell, scrub=scrub, asker_options={})
         try:
             outcomes = make(place, plan, means, purse, sys.stderr)
         except Misconfigured as error:  # some servers repeat a wrong key
@@ -129,6 +140,17 @@ def _judge(place: Place, plan: Plan, purse: Purse, token: str | None) -> Iterato
         yield judge
     finally:
         judge.close()
+
+
+@contextlib.contextmanager
+def _shell(plan: Plan, purse: Purse, judge: Judge | None) -> Iterator[Shell | None]:
+    """Yield what runs agents' commands, until the run is over; None where they may run none."""
+    if not plan.shell:
+        yield None
+        return
+    with ThreadPoolExecutor(max_workers=1, thread_name_prefix="shell") as own:
+        thread = judge.thread if isinstance(judge, LocalJudge) else own
+        yield SandboxedShell(is_over=lambda: purse.over is not None, thread=thread)
 
 
 def _about(plan: Plan) -> dict[str, str]:

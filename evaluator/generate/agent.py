@@ -27,7 +27,7 @@ def try_with_tools(course: Course) -> str:
     revisions in a row are the same. `idle`: it calls nothing. `refused`: it refuses again and
     again. `context`: the conversation is too long, even without what can be dropped. `too_long`.
     """
-    tools, idle, refusals = tools_for(course.task.is_judged), 0, 0
+    tools, idle, refusals = tools_for(course.task.is_judged, course.task.has_shell), 0, 0
     for _ in range(ANSWERS_A_STEP * course.task.most_steps):
         try:
             reply = course.ask(tools)

@@ -18,6 +18,7 @@ from evaluator.generate.exchange import (
 from evaluator.generate.feedback import Feedback
 from evaluator.generate.journal import Event, Exhausted, Journal
 from evaluator.generate.judging import Judge, Practice, Revision
+from evaluator.generate.shell import Shell
 from evaluator.messages.codec import decode, encode
 from evaluator.messages.job import source_digest
 from evaluator.messages.text import plain_text
@@ -37,7 +38,7 @@ class Choices:
 @dataclass(frozen=True, kw_only=True)
 class Task:
     """Says what an attempt is to try. `most_steps` bounds an agent's revisions, `is_judged` says
-    that kernels are judged on the way."""
+    that kernels are judged on the way, `has_shell` that an agent may run commands."""
 
     problem: str
     number: int
@@ -49,6 +50,7 @@ class Task:
     choices: Choices
     most_steps: int
     is_judged: bool
+    has_shell: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -110,6 +112,7 @@ class Course:
     journal: Journal
     asker: Asker | None = None
     judge: Judge | None = None
+    shell: Shell | None = None
     messages: list[Message] = field(default_factory=list)
     said: list[Message] = field(default_factory=list)
     steps: list[Step] = field(default_factory=list)
@@ -161,6 +164,14 @@ class Course:
             )
         return self.found[key]
 
+    def run_command(self, command: str) -> str:
+        """Return what a command shows that has the last step beside it."""
+        source = self.steps[-1].source if self.steps else ""
+        key = canonical({"command": command, "source": source_digest(source)})
+        event = self.journal.effect(key, lambda: self._ran(command, source))
+        self.totals = replace(self.totals, wall_s=self.totals.wall_s + event["wall_s"])
+        return str(event["shown"])
+
     def ended(self, reason: str) -> Ended:
         """Return the attempt as it stands."""
         return Ended(
@@ -186,6 +197,12 @@ class Course:
         own = Revision(source=source, attempt=self.task.attempt, step=len(self.steps))
         found, wall_s = self.judge.judge(practice, own)
         return {"kind": "judged", "feedback": encode(found), "wall_s": wall_s}
+
+    def _ran(self, command: str, source: str) -> Event:
+        if self.shell is None:
+            raise Exhausted
+        shown, wall_s = self.shell.run(command, source)
+        return {"kind": "ran", "shown": shown, "wall_s": wall_s}
 
     def _add(self, event: Event, reply: Reply | None) -> None:
         so_far = self.totals

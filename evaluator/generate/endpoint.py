@@ -8,6 +8,7 @@ from typing import Any
 
 import openai
 
+from evaluator.generate import streamed
 from evaluator.generate.exchange import (
     Ask,
     Failed,
@@ -22,13 +23,17 @@ from evaluator.generate.exchange import (
 )
 
 MAX_BODY_BYTES = 4 << 20  # some ten times the longest answer that a model gives
+MAX_STREAM_BYTES = 64 << 20  # each token comes in a document of its own
 MAX_CALLS = 16
 
 
 class OpenAIEndpoint:
-    """Asks one server. The package's own retries are off: each try is recorded, and paid."""
+    """Asks one server. The package's own retries are off: each try is recorded, and paid. Where it
+    streams, a proxy on the way that cuts silent connections has nothing to cut."""
 
-    def __init__(self, *, base_url: str | None, api_key: str) -> None:
+    def __init__(self, *, base_url: str | None, api_key: str, is_streamed: bool = False) -> None:
+        self._more = streamed.WANTED if is_streamed else {}
+        self._most_bytes = MAX_STREAM_BYTES if is_streamed else MAX_BODY_BYTES
         self._client = openai.OpenAI(base_url=base_url, api_key=api_key, max_retries=0)
         # Servers of others know the older name, OpenAI's newest models only the newer one.
         self._limit_name = "max_tokens" if base_url else "max_completion_tokens"
@@ -56,8 +61,8 @@ class OpenAIEndpoint:
                 for part in response.iter_bytes():
                     parts.append(part)
                     size += len(part)
-                    if size > MAX_BODY_BYTES:
-                        raise Failed("too_long", f"an answer of more than {MAX_BODY_BYTES} bytes")
+                    if size > self._most_bytes:
+                        raise _too_long()
                     if time.monotonic() > until:
                         raise Unanswered("the answer took too long", may_cost=True)
             except (Failed, Unanswered, openai.OpenAIError):
@@ -79,7 +84,12 @@ class OpenAIEndpoint:
             "messages": [_message(message) for message in ask.messages],
             self._limit_name: sampling.max_output_tokens,
             **{name: value for name, value in wanted.items() if value is not None},
+            **self._more,
         }
+
+
+def _too_long() -> Failed:
+    return Failed("too_long", f"an answer of more than {MAX_BODY_BYTES} bytes")
 
 
 def _message(message: Message) -> dict[str, Any]:
@@ -143,9 +153,11 @@ def _seconds(text: str | None) -> float | None:
 def _reply(body: bytes, wall_s: float) -> Reply:
     """Read an answer. Raises Unanswered where it is none."""
     try:
-        document = json.loads(body)
+        document = streamed.document_of(body)
         choice = document["choices"][0]
         message = choice["message"]
+        if len(json.dumps(message)) > MAX_BODY_BYTES:  # put together of many pieces
+            raise _too_long()
         return Reply(
             text=_text(message.get("content")),
             finish=_text(choice.get("finish_reason")) or "unknown",

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 Event = dict[str, Any]
-ANSWERS = ("replied", "failed", "judged")
+ANSWERS = ("replied", "failed", "judged", "ran")
 
 
 class Diverged(Exception):

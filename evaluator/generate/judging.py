@@ -59,17 +59,17 @@ class LocalJudge:
 
     def __init__(self, is_over: Callable[[], bool]) -> None:
         self._is_over = is_over
-        self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="judge")
+        self.thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="judge")
         self._prefork = PreforkServer(warm=True)
 
     def judge(self, practice: Practice, revision: Revision) -> tuple[Feedback, float]:
         """Return the feedback and the seconds; see Judge."""
-        return self._thread.submit(self._judge, practice, revision.source).result()
+        return self.thread.submit(self._judge, practice, revision.source).result()
 
     def close(self) -> None:
         """End the processes that wait for a next run."""
-        self._thread.submit(self._prefork.close).result()
-        self._thread.shutdown()
+        self.thread.submit(self._prefork.close).result()
+        self.thread.shutdown()
 
     def _judge(self, practice: Practice, source: str) -> tuple[Feedback, float]:
         if self._is_over():

@@ -60,6 +60,7 @@ def _what_to_ask(run: argparse.ArgumentParser) -> None:
     add("--samples", type=int, help="attempts a problem (default 1, repeated 3)")
     add("--examples", type=int, choices=(0, 1), help="show an example (one-shot does)")
     add("--steps", type=int, default=20, help="most revisions of an agentic attempt")
+    add("--shell", action="store_true", help="let an agent run commands, in a sandbox")
     add("--temperature", type=float)
     add("--seed", type=int, help="of the first attempt; it goes up by one from attempt to attempt")
     add("--reasoning-effort", help="low, medium, high, where the server knows it")
@@ -92,6 +93,12 @@ def _may_change(command: argparse.ArgumentParser) -> None:
     add = command.add_argument
     add("--base-url", help="of the server, such as http://127.0.0.1:8000/v1; OpenAI's where absent")
     add("--api-key-env", help=f"the variable that holds the key (default {KEY_ENV})")
+    add(
+        "--stream",
+        action="store_const",
+        const=True,
+        help="have answers sent in pieces, where a proxy cuts silent connections",
+    )
     add("--site", help="the leaderboard whose hosts judge, https://...")
     add("--site-token-env", help=f"the variable that holds its token (default {TOKEN_ENV})")
     add("--parallel", type=int, help="attempts at a time (default 1)")
@@ -130,6 +137,7 @@ def plan_of(arguments: argparse.Namespace) -> Plan:
         ),
         recipe_sha256="",
         software_version=__version__,
+        shell=arguments.shell,
         placement=arguments.placement or (Placement.SHARED if is_interpreted else Placement.FULL),
     )
     plan = changed(replace(plan, recipe_sha256=recipe_digest(plan)), arguments)
@@ -139,7 +147,10 @@ def plan_of(arguments: argparse.Namespace) -> Plan:
 
 def changed(plan: Plan, arguments: argparse.Namespace) -> Plan:
     """Return the plan with what may change while a run is made. Raises ValueError."""
-    names = ("base_url", "api_key_env", "site", "site_token_env", "parallel", "timeout_s", "price")
+    names = (
+        *("base_url", "api_key_env", "stream", "site", "site_token_env"),
+        *("parallel", "timeout_s", "price"),
+    )
     given = {name: getattr(arguments, name) for name in names}
     budget = {name: getattr(arguments, f"budget_{name}") for name in ("usd", "tokens", "hours")}
     plan = replace(
@@ -210,6 +221,8 @@ def _check(plan: Plan) -> None:
         raise ValueError("the harness zero-shot shows no example: say one-shot")
     if plan.harness in ("zero-shot", "one-shot") and plan.samples > 1:
         raise ValueError("several samples are the harness repeated")
+    if plan.shell and plan.harness != AGENTIC:
+        raise ValueError(f"--shell is a tool of the harness {AGENTIC}")
     if plan.samples < 1 or plan.steps < 1 or plan.sampling.max_output_tokens < 1:
         raise ValueError("--samples, --steps and --max-output-tokens must be 1 or more")
     if plan.judge == SITE and not plan.site:

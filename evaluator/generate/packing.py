@@ -17,9 +17,9 @@ from typing import Any
 from evaluator.client.attempts import FORMAT, transcript
 from evaluator.generate.course import Course, Ended, Step, Totals
 from evaluator.generate.journal import Diverged, Exhausted, Journal, read_events
-from evaluator.generate.plan import AGENTIC, Place, Plan, Target, attempts, load_prompt, task_of
+from evaluator.generate.plan import Place, Plan, Target, attempts, load_prompt, task_of
 from evaluator.generate.running import play
-from evaluator.generate.tools import tools_for
+from evaluator.generate.tools import tools_of
 from evaluator.messages.codec import encode
 
 
@@ -29,9 +29,7 @@ def archive(place: Place, plan: Plan) -> bytes:
     files: dict[str, bytes] = {"manifest.json": _json(_manifest(plan))}
     rows: list[dict[str, Any]] = []
     for target, one in ended:
-        prompt = one.task.prompt.rendered(
-            tools_for(plan.is_judged) if plan.harness == AGENTIC else ()
-        )
+        prompt = one.task.prompt.rendered(tools_of(plan))
         digest = hashlib.sha256(prompt.encode()).hexdigest()
         files[f"prompts/{digest}.md"] = prompt.encode()
         for number, step in enumerate(_steps(one), start=1):

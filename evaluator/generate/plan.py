@@ -64,15 +64,17 @@ class Plan:
     placement: Placement = Placement.FULL
     site: str | None = None
     site_token_env: str | None = None
+    shell: bool = False
+    stream: bool = False
     format: str = FORMAT
 
     @property
     def recipe(self) -> str:
-        """Return how models are prompted: `zero-shot`, `one-shot`, `agentic-one-shot`, ..."""
-        shots = "one-shot" if self.examples else "zero-shot"
+        """Return how models are prompted: `zero-shot`, `one-shot`, `agentic-shell-one-shot`, ..."""
         if self.harness != AGENTIC:
-            return shots
-        return f"{AGENTIC}-one-shot" if self.examples else AGENTIC
+            return "one-shot" if self.examples else "zero-shot"
+        more = ("-shell" if self.shell else "", "-one-shot" if self.examples else "")
+        return f"{AGENTIC}{''.join(more)}"
 
     @property
     def is_judged(self) -> bool:
@@ -140,6 +142,7 @@ def task_of(plan: Plan, target: Target, attempt: int, prompt: Prompt) -> Task:
         choices=target.choices,
         most_steps=plan.steps,
         is_judged=plan.is_judged,
+        has_shell=plan.shell,
     )
 
 

@@ -28,6 +28,8 @@ def parts_of(plan: Plan) -> dict[str, str]:
     names.append("agent" if is_agentic else "single")
     if is_agentic and plan.is_judged:
         names.append("agent_judge")
+    if plan.shell:
+        names.append("agent_shell")
     return {name: _text(name) for name in ["system", *names]}
 
 

@@ -22,6 +22,7 @@ from evaluator.generate.judging import Judge
 from evaluator.generate.plan import AGENTIC, Place, Plan, Target, attempts, load_prompt, task_of
 from evaluator.generate.progress import Board, Outcome, outcome_of
 from evaluator.generate.purse import OutOfBudget, Purse, Spend
+from evaluator.generate.shell import Shell
 from evaluator.generate.single_answer import try_once
 from evaluator.messages.faults import EvaluatorError
 from evaluator.messages.text import plain_text
@@ -34,12 +35,14 @@ def play(course: Course, plan: Plan) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class Means:
-    """Holds what a run works with; `judge` is None where nothing is judged."""
+    """Holds what a run works with; `judge` is None where nothing is judged, `shell` where no agent
+    may run commands."""
 
     endpoint: Endpoint
     judge: Judge | None
     scrub: Callable[[Any], Any]
     asker_options: dict[str, Any]
+    shell: Shell | None = None
 
 
 def make(place: Place, plan: Plan, means: Means, purse: Purse, out: TextIO) -> list[Outcome]:
@@ -82,7 +85,7 @@ def _go_on(
     path = place.events(target, attempt)
     journal = Journal(read_events(path), appender(path, means.scrub))
     task = task_of(plan, target, attempt, load_prompt(place, target))
-    course = Course(task=task, journal=journal, asker=asker, judge=means.judge)
+    course = Course(task=task, journal=journal, asker=asker, judge=means.judge, shell=means.shell)
     try:
         asker.purse.check()
         journal.append({"kind": "ended", "reason": play(course, plan)})

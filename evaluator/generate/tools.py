@@ -13,6 +13,8 @@ from evaluator.generate.answers import fault_of
 from evaluator.generate.course import Course
 from evaluator.generate.exchange import Tool, ToolCall
 from evaluator.generate.judging import Practice
+from evaluator.generate.plan import AGENTIC, Plan
+from evaluator.generate.shell import MOST_COMMAND_BYTES
 from evaluator.messages.job import Dtype
 
 MOST_DIFF_LINES = 1500
@@ -61,19 +63,32 @@ READ = _tool(
     required="topic",
     topic={**_TEXT, "description": "problem, symmetric_memory, backend, or step_1, step_2, ..."},
 )
+SHELL = _tool(
+    "shell",
+    "Run a command in a sandbox without network, in a fresh folder with the last step: kernel.py.",
+    required="command",
+    command={**_TEXT, "description": "for sh -c"},
+)
 DONE = _tool("done", "End: the last step is your answer.", note=_TEXT)
-TOOLS = (WRITE, JUDGE, PROFILE, DIFF, READ, DONE)
+TOOLS = (WRITE, JUDGE, PROFILE, DIFF, READ, SHELL, DONE)
 _OF_JUDGE = (JUDGE, PROFILE)
 
 
-def tools_for(is_judged: bool) -> tuple[Tool, ...]:
+def tools_for(is_judged: bool, has_shell: bool) -> tuple[Tool, ...]:
     """Return the tools of a run, in the order a model is shown them."""
-    return TOOLS if is_judged else tuple(tool for tool in TOOLS if tool not in _OF_JUDGE)
+    left_out = (*(() if is_judged else _OF_JUDGE), *(() if has_shell else (SHELL,)))
+    return tuple(tool for tool in TOOLS if tool not in left_out)
+
+
+def tools_of(plan: Plan) -> tuple[Tool, ...]:
+    """Return the tools that a plan's harness gives, none where it is one answer."""
+    return tools_for(plan.is_judged, plan.shell) if plan.harness == AGENTIC else ()
 
 
 def result_of(call: ToolCall, course: Course) -> str:
     """Do what a call asks and return its result; what is wrong with it is a result, too."""
-    known = {tool.name: tool for tool in tools_for(course.task.is_judged)}
+    own = tools_for(course.task.is_judged, course.task.has_shell)
+    known = {tool.name: tool for tool in own}
     try:
         if call.name not in known:
             raise BadCall(f"there is no such tool: use {', '.join(known)}")
@@ -162,6 +177,13 @@ def _read(course: Course, arguments: Mapping[str, Any]) -> str:
     raise BadCall(f"there is no such topic: use {', '.join(topics)}, step_1, step_2, ...")
 
 
+def _shell(course: Course, arguments: Mapping[str, Any]) -> str:
+    command = arguments["command"].encode("utf-8", "replace").decode()
+    if "\0" in command or len(command.encode()) > MOST_COMMAND_BYTES:
+        raise BadCall(f"a command has no NUL and at most {MOST_COMMAND_BYTES >> 10} KiB")
+    return course.run_command(command)
+
+
 def _done(course: Course, _: Mapping[str, Any]) -> str:
     _last(course)
     return "done"
@@ -185,5 +207,6 @@ _DOERS: Mapping[str, Callable[[Course, Mapping[str, Any]], str]] = {
     PROFILE.name: _profile,
     DIFF.name: _diff,
     READ.name: _read,
+    SHELL.name: _shell,
     DONE.name: _done,
 }

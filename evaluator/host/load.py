@@ -32,7 +32,5 @@ def limit_s(phase: Phase, limits: Limits, patient: float) -> float:
 
 def most_job_s(limits: Limits) -> float:
     """Return the seconds within which a job has ended by limits of its own, whatever its kernel
-    does: all its runs, and one of the reference in its place. Both sides build, the submission is
-    verified before it is timed and after, and the reference is timed beside it and alone."""
-    phases_s = 2 * limits.build_s + 2 * limits.verify_s + 3 * limits.timed_s
-    return (RUNS + 1) * (MOST_PATIENCE * phases_s + ANSWERS_S + REST_S)
+    does: all its runs, and one of the reference in its place."""
+    return (RUNS + 1) * (MOST_PATIENCE * limits.phases_s + ANSWERS_S + REST_S)

@@ -67,6 +67,12 @@ class Limits:
     scratch_bytes: int = 1 << 30
     log_bytes: int = 64 << 10
 
+    @property
+    def phases_s(self) -> float:
+        """Return the seconds that all phases of a run may take: both sides build, the submission is
+        verified before it is timed and after, and the reference is timed beside it and alone."""
+        return 2 * self.build_s + 2 * self.verify_s + 3 * self.timed_s
+
 
 def limits_of(device: Device) -> Limits:
     """Return the limits of a device. A host with GPUs gives more: CUDA and its compilers take

@@ -114,8 +114,9 @@ class Timing:
     Each is a batch's time less that of an empty one (`empty_us`), divided by its calls, in
     microseconds; medians over batches. `speedup` is baseline over kernel with a 95 % bootstrap
     interval. `*_single_us` are batches of one call: they show whether calls inside a batch were
-    merged. `rank_us` is each rank's own median and `*_events_us` the slowest rank's mean, which is
-    what PKB's own harness reports: both advisory only, because ranks tell them of themselves.
+    merged. `rank_us` is each rank's own median, `rank_last` in how many of the kernel's batches it
+    took longest, and `*_events_us` the slowest rank's mean, which is what PKB's own harness
+    reports: all advisory only, because ranks tell them of themselves.
     """
 
     kernel_us: float
@@ -132,6 +133,7 @@ class Timing:
     kernel_bursts_us: tuple[float, ...]
     baseline_bursts_us: tuple[float, ...]
     rank_us: tuple[float, ...] = ()
+    rank_last: tuple[int, ...] = ()
     kernel_events_us: float | None = None
     baseline_events_us: float | None = None
 

@@ -138,7 +138,7 @@ def launch(
     """Start `program` (run by this Python) inside the best isolation that this host offers.
 
     `fds` are inherited at the same numbers; stdout and stderr go to `output_fd`. `devices` are
-    paths below /dev. Call it from a thread that outlives the sandbox: its death kills the sandbox.
+    paths below /dev, an empty PYTHONPATH of `settings` hides our code. The thread's death kills it.
     """
     bwrap = find_bwrap()
     scratch = "/tmp" if bwrap else own_folder()
@@ -233,7 +233,8 @@ def _bwrap_arguments(
     scratch = str(limits.scratch_bytes)
     arguments += ["--proc", "/proc", "--dev", "/dev"]
     arguments += ["--size", scratch, "--tmpfs", "/dev/shm", "--size", scratch, "--tmpfs", "/tmp"]
-    for path in _readable_paths():  # after /tmp, below which this repository may lie
+    # After /tmp, below which this repository may lie.
+    for path in _readable_paths(with_ours=bool(environment["PYTHONPATH"])):
         arguments += ["--ro-bind", path, path]
     for name in ("bin", "sbin", "lib", "lib32", "lib64"):
         if Path("/", name).is_symlink():
@@ -261,18 +262,18 @@ def _covered_proc() -> list[str]:
     return [part for e in sorted(writable) for part in ("--ro-bind", str(e), str(e))]
 
 
-def _readable_paths() -> list[str]:
+def _readable_paths(*, with_ours: bool) -> list[str]:
     """Return the allow-list: system libraries, this interpreter, and the public code that ranks
     import."""
-    own = [sys.base_prefix, sys.prefix, str(REPOSITORY / "evaluator"), str(REPOSITORY / "problems")]
+    ours = [str(REPOSITORY / name) for name in ("evaluator", "problems") if with_ours]
+    own = [sys.base_prefix, sys.prefix, *ours]
     extra = [path for path in os.environ.get("PKB_SANDBOX_READABLE", "").split(":") if path]
     system = [path for path in (*READABLE, thunderkittens_root()) if Path(path).exists()]
     return list(dict.fromkeys(map(str, [*system, *own, *extra])))
 
 
 def search_path() -> str:
-    """Return where programs are looked for in a sandbox: those of this interpreter and of the
-    packages that were installed for it first."""
+    """Return where a sandbox looks for programs: first for those of installed packages."""
     cuda = os.environ.get("CUDA_HOME", "/usr/local/cuda")
     own = (str(Path(sys.executable).parent), sysconfig.get_path("scripts"))
     return ":".join(dict.fromkeys((*own, f"{cuda}/bin", "/usr/bin", "/bin")))

@@ -46,10 +46,11 @@ class HostCheck:
 
 def check_host() -> HostCheck:
     """Let probes in sandboxes try what a submission might, to get out and to use the GPUs."""
-    return replace(_check_isolation(), gpu_probes=_check_gpus(offered()))
+    return replace(check_isolation(), gpu_probes=_check_gpus(offered()))
 
 
-def _check_isolation() -> HostCheck:
+def check_isolation() -> HostCheck:
+    """Let a probe in a sandbox try to get out."""
     if sandbox.find_bwrap() is None:
         reason = "bubblewrap is not installed (Debian package bubblewrap, or PKB_BWRAP)"
         return HostCheck(isolation=Isolation.NONE, probes=(), why_not_higher=(reason,))

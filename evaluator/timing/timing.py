@@ -165,28 +165,26 @@ class Samples:
 
 def summarise(samples: Samples) -> tuple[Timing, tuple[str, ...]]:
     """Return the timing and its flags."""
-    flags, batches, scored = [], samples.batches, samples.scored
-    is_of_batches = scored is batches
-    if samples.is_open:
-        flags.append("open_bursts")
-    elif not is_of_batches:
+    batches, scored = samples.batches, samples.scored
+    is_of_batches, flags = scored is batches, ["open_bursts"] if samples.is_open else []
+    if not (is_of_batches or samples.is_open):
         flags.append("superbatch_suspect")
     if samples.is_disturbed:
         flags.append("reference_disturbed")
         scored = scored.beside(samples.alone) if samples.alone else scored
     shown = scored if is_of_batches or not batches.kernel else batches
     single = samples.single if is_of_batches else scored
-    kernel_us, baseline_us = _median(scored.kernel_us), _median(scored.baseline_us)
     if _is_noisy(_by_round(scored.baseline_us, scored.per_round)):
         flags.append("noisy_host")
     rank_us = tuple(statistics.median(own) for own in zip(*samples.rank_us, strict=True))
+    last = [own.index(max(own)) for own in samples.rank_us]
     least_us = 0.0 if samples.is_open else ADVISORY_RATIO * _median(batches.kernel_us)
     if rank_us and max(rank_us) < least_us:
         flags.append("timing_mismatch")
     low, high = scored.interval
     timing = Timing(
-        kernel_us=kernel_us,
-        baseline_us=baseline_us,
+        kernel_us=_median(scored.kernel_us),
+        baseline_us=_median(scored.baseline_us),
         speedup=scored.speedup,
         speedup_low=min(low, scored.speedup),
         speedup_high=max(high, scored.speedup),
@@ -199,6 +197,7 @@ def summarise(samples: Samples) -> tuple[Timing, tuple[str, ...]]:
         kernel_bursts_us=tuple(round(us, 3) for us in shown.kernel_us),
         baseline_bursts_us=tuple(round(us, 3) for us in shown.baseline_us),
         rank_us=rank_us,
+        rank_last=tuple(last.count(rank) for rank in range(len(rank_us))),
         kernel_events_us=_slowest_mean(samples.rank_us),
         baseline_events_us=_slowest_mean(samples.baseline_rank_us),
     )

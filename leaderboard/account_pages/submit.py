@@ -62,6 +62,7 @@ def hand_in(request: HttpRequest, form: SubmitForm) -> Accepted:
         cost_usd=data["cost_usd"],
         notes=data["notes"],
         link=data["link"],
+        licence=data["licence"],
     )
     wanted = ("hardware", "world_size", "size", "dtype", "profile", "placement")
     requested = TargetRequest(**{name: data[name] or None for name in wanted})

@@ -8,6 +8,7 @@ from rest_framework import serializers
 from leaderboard.api.outputs import Output, Shape
 from leaderboard.models import Run
 from leaderboard.models.abilities import waiting_for
+from leaderboard.models.waiting import without_host
 from leaderboard.submissions.intake import Accepted
 from leaderboard.submissions.seen_before import seen_before
 
@@ -32,6 +33,7 @@ class AcceptedOut(Output):
     url = serializers.SerializerMethodField()
     runs = AcceptedRunOut(many=True)
     waiting = serializers.SerializerMethodField()
+    no_host = serializers.SerializerMethodField()
     seen_before = serializers.SerializerMethodField()
 
     @extend_schema_field(SeenOut(many=True))
@@ -43,6 +45,10 @@ class AcceptedOut(Output):
     def get_waiting(self, accepted: Accepted) -> dict[str, str]:
         """Return by id the runs that no known host can judge, each with why, in a sentence."""
         return {str(run): why for run, why in waiting_for(accepted.runs).items()}
+
+    def get_no_host(self, accepted: Accepted) -> list[str]:
+        """Return a sentence for each class of hardware whose runs no host judges now."""
+        return sorted(without_host({run.hardware_id for run in accepted.runs}).values())
 
     def get_url(self, accepted: Accepted) -> str:
         return self.address_of(accepted.submission)

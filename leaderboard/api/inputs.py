@@ -8,7 +8,15 @@ from rest_framework import serializers
 from rest_framework.request import Request
 
 from leaderboard.models import Harness, Visibility
-from leaderboard.models.choices import BACKENDS, DEVICES, DTYPES, ISOLATIONS, PLACEMENTS, PROFILES
+from leaderboard.models.choices import (
+    BACKENDS,
+    DEVICES,
+    DTYPES,
+    ISOLATIONS,
+    LICENCES,
+    PLACEMENTS,
+    PROFILES,
+)
 from leaderboard.models.submissions import MAX_COST_USD, MAX_LINK, MAX_NOTES, MAX_STEP_BUDGET
 from leaderboard.models.teams import MAX_NAME
 from leaderboard.runs.reports import clean
@@ -50,6 +58,7 @@ class SubmissionIn(Input):
     team = serializers.CharField(max_length=MAX_NAME, required=False, allow_blank=True)
     practice = serializers.BooleanField(required=False)
     link = serializers.CharField(max_length=MAX_LINK, required=False, allow_blank=True)
+    licence = serializers.ChoiceField(choices=LICENCES, required=False, allow_blank=True)
     notes = serializers.CharField(max_length=MAX_NOTES, required=False, allow_blank=True)
     problem = serializers.CharField(max_length=64, required=False)
     backend = serializers.ChoiceField(choices=BACKENDS, required=False)
@@ -93,6 +102,7 @@ class EditIn(Input):
         min_value=0, max_value=MAX_COST_USD, required=False, allow_null=True
     )
     link = serializers.CharField(max_length=MAX_LINK, required=False, allow_blank=True)
+    licence = serializers.ChoiceField(choices=LICENCES, required=False, allow_blank=True)
     notes = serializers.CharField(max_length=MAX_NOTES, required=False, allow_blank=True)
 
 

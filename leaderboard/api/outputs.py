@@ -14,7 +14,7 @@ from leaderboard.models.abilities import waiting_for
 from leaderboard.models.rulings import ruling_of, told
 from leaderboard.models.runs import TIMES
 from leaderboard.models.staleness import why_stale
-from leaderboard.models.waiting import ahead_of
+from leaderboard.models.waiting import ahead_of, no_host
 
 Shape = serializers.Serializer[Any]
 
@@ -70,6 +70,7 @@ class SubmissionOut(Output):
     moderation = serializers.CharField()
     moderation_reason = serializers.CharField()
     link = serializers.CharField()
+    licence = serializers.CharField()
     notes = serializers.CharField()
     manifest = serializers.DictField()
     created_at = serializers.DateTimeField()
@@ -172,6 +173,7 @@ class RunOut(RunLineOut):
     waiting_s = serializers.SerializerMethodField()
     declines = serializers.SerializerMethodField()
     waits_for = serializers.SerializerMethodField()
+    no_host = serializers.SerializerMethodField()
     host = serializers.CharField()
     tries = serializers.IntegerField()
     cancel_requested = serializers.BooleanField()
@@ -207,6 +209,10 @@ class RunOut(RunLineOut):
     def get_waits_for(self, run: Run) -> str | None:
         """Return in a sentence what no known host has that it needs; null where some host can."""
         return waiting_for([run]).get(run.pk)
+
+    def get_no_host(self, run: Run) -> str | None:
+        """Return in a sentence that no host of its hardware judges now, while it waits for one."""
+        return no_host(run)
 
     @extend_schema_field(RulingOut(allow_null=True))
     def get_ruling(self, run: Run) -> dict[str, str] | None:

@@ -36,8 +36,10 @@ from leaderboard.models import (
 )
 from leaderboard.models.submissions import SubmissionQuerySet
 from leaderboard.read_model import baselines, problem_results, topologies
-from leaderboard.read_model.columns import SORTS, as_record, placed, usual_sort
-from leaderboard.read_model.filters import BOARD_PARAMETERS, board_query
+from leaderboard.read_model.board_query import board_query
+from leaderboard.read_model.board_records import as_record
+from leaderboard.read_model.columns import SORTS, placed, usual_sort
+from leaderboard.read_model.filters import BOARD_PARAMETERS
 from leaderboard.read_model.queue_counts import by_hardware
 from problems.topology import records
 
@@ -63,16 +65,22 @@ def problems(request: Request) -> Response:
 @versioned
 def problem(request: Request, name: str) -> Response:
     """Find a problem by number or slug."""
-    found = Problem.objects.called(name)
-    if found is None:
-        fix = "Give a number or a slug from /api/v1/problems."
-        raise RequestError("unknown_problem", "There is no such problem.", fix, status=404)
+    found = problem_called(name)
     judged = baselines.reference_times(problem_results.totals_by_setting(found), None)
     told = {
         "judged_baselines": [one.record for one in judged],
         "hardware_topology": records(topologies.every_class(), found.payload),
     }
     return Response({**found.payload, **told})
+
+
+def problem_called(name: str) -> Problem:
+    """Return a problem by number or slug. Raises RequestError."""
+    found = Problem.objects.called(name)
+    if found is None:
+        fix = "Give a number or a slug from /api/v1/problems."
+        raise RequestError("unknown_problem", "There is no such problem.", fix, status=404)
+    return found
 
 
 @extend_schema(responses=outputs.CategoryOut(many=True), operation_id="list_categories")

@@ -2,12 +2,25 @@
 
 from django.urls import path, re_path
 
-from leaderboard.api import attempts, errors, own, reading, run_list, schema, worker, writing
+from leaderboard.api import (
+    attempts,
+    browse,
+    errors,
+    own,
+    prompts,
+    reading,
+    run_list,
+    schema,
+    worker,
+    writing,
+)
 
 urlpatterns = [
+    path("", browse.index, name="api"),
     path("schema", schema.schema, name="api-schema"),
     path("problems", reading.problems, name="api-problems"),
     path("problems/<slug:name>", reading.problem, name="api-problem"),
+    path("problems/<slug:name>/prompt", prompts.problem_prompt, name="api-prompt"),
     path("categories", reading.categories, name="api-categories"),
     path("models", reading.models, name="api-models"),
     path("submissions", writing.submissions_or_submit, name="api-submissions"),

@@ -119,6 +119,7 @@ def _metadata(fields: Validated) -> Metadata:
         public_from=fields.get("public_from"),
         notes=fields.get("notes", ""),
         link=fields.get("link", ""),
+        licence=fields.get("licence", ""),
         team=fields.get("team", ""),
     )
 

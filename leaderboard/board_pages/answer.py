@@ -5,10 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from leaderboard.board_pages.board_groups import Elsewhere, where_in_words
 from leaderboard.delivery.cells import share_text
+from leaderboard.kit.visible import visible
+from leaderboard.metrics.intervals import wilson_interval
 from leaderboard.metrics.scores import Score
 from leaderboard.read_model.boards import Entry, Setting
 from leaderboard.read_model.published_claims import Claim
+
+MOST_NAMED = 3
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -22,53 +27,98 @@ class Answer:
 
 
 def answers(
-    entries: Sequence[Entry], claims: Sequence[Claim], setting: Setting | None
+    entries: Sequence[Entry],
+    claims: Sequence[Claim],
+    setting: Setting | None,
+    elsewhere: Elsewhere,
 ) -> list[Answer]:
     """Return what was published of the best model, and what was found here; nothing of which there
     are no rows. People and baselines are no models."""
     models = [entry for entry in entries if not (entry.baseline or entry.by_people)]
-    published = max((e for e in models if e.claimed), key=_standing, default=None)
-    judged = max((e for e in models if not e.claimed), key=_standing, default=None)
-    found = []
-    if published and claims:
-        hardware = claims[0].publication_says.get("setting", {}).get("hardware", "")
-        found.append(_published(published, hardware))
-    if judged and setting:
-        found.append(_judged(judged, setting))
-    return found
+    hardware = claims[0].publication_says.get("setting", {}).get("hardware", "") if claims else ""
+    here = [entry for entry in models if not entry.claimed]
+    found = [_published([entry for entry in models if entry.claimed], str(hardware))]
+    found.append(_judged(here, setting))
+    there = [entry for entry in elsewhere.entries if not (entry.baseline or entry.by_people)]
+    found.append(_judged(there, elsewhere.setting) or _house(elsewhere))
+    return [one for one in found if one]
 
 
-def _standing(entry: Entry) -> tuple[float, float]:
+def _headline(entry: Entry) -> float:
+    """Return the share that a sentence goes by: of all samples, where a table shows one of each."""
     score = entry.score
-    return score.fast_at_k or 0.0, score.pass_at_k or 0.0
+    return (score.pass_at_k if score.fast_at_k is None else score.fast_at_k) or 0.0
 
 
-def _published(best: Entry, hardware: str) -> Answer:
-    score = best.score
+def _published(claims: Sequence[Entry], hardware: str) -> Answer | None:
+    if not claims:
+        return None
+    best = max(claims, key=_headline)
     where = f" on {hardware}" if hardware else ""
     return Answer(
         opens="Published: the best model,",
         model=best.model,
         url=best.url,
-        says=f" ({best.harness}{_samples(score)}), solves {score.correct} of {score.scored} "
-        f"problems{_faster(score)}, by the check of those who published it{where}.",
+        says=f" ({best.harness}{_samples(best.score)}), solves {best.score.correct} of "
+        f"{best.score.scored} problems{_faster(best.score)}, by the check of those who published "
+        f"it{where}.{_alike(best, claims)}",
     )
 
 
-def _judged(best: Entry, setting: Setting) -> Answer:
+def _judged(models: Sequence[Entry], setting: Setting | None) -> Answer | None:
+    if setting is None or not models:
+        return None
+    best = max(models, key=_headline)
     score = best.score
-    low, high = score.pass_at_1_interval or (None, None)
-    found = f"pass@1 {_share(score.pass_at_1)}, 95\u00a0% interval {_share(low)} to {_share(high)}"
-    ranks = f"{setting.world_size} ranks of {setting.hardware_id}"
+    ranks = where_in_words(setting)
     where = f", on {ranks}" if setting.is_timed else f"; {ranks} shared a GPU, nothing was timed"
+    right = "" if setting.is_timed else _sure(score.pass_at_k, score.scored)
     return Answer(
         opens=f"{'Timed' if setting.is_timed else 'Checked'} here on secret inputs: the best,",
         model=best.model,
         url=best.url,
-        says=f" ({best.harness}{_samples(score)}), solves {score.correct} of {score.scored}"
-        f"{_faster(score) if setting.is_timed else ''} ({found}), of "
-        f"{score.attempted} that it tried{where}.",
+        says=f" ({best.harness}{_samples(score)}), solves {score.correct} of {score.scored}{right}"
+        f"{_faster(score) if setting.is_timed else ''}, of "
+        f"{score.attempted} that it tried{where}.{_alike(best, models)}",
     )
+
+
+def _house(elsewhere: Elsewhere) -> Answer | None:
+    """Return what this site's own kernels reach where no model was timed; None without them."""
+    setting, own = elsewhere.setting, [entry for entry in elsewhere.entries if entry.house]
+    if setting is None or not setting.is_timed or not own:
+        return None
+    score = own[0].score
+    return Answer(
+        opens="Timed here: no model yet. This site's own",
+        model=own[0].model,
+        url=own[0].url + elsewhere.tail,
+        says=f" solve {score.correct} of {score.scored}{_faster(score, 'beat')}, on "
+        f"{where_in_words(setting)}.",
+    )
+
+
+def _alike(best: Entry, rivals: Sequence[Entry]) -> str:
+    """Return a sentence that names the others whose intervals reach that of the best."""
+    least = wilson_interval(_headline(best), best.score.scored)
+    names = []
+    for one in rivals:
+        own = wilson_interval(_headline(one), one.score.scored)
+        if one is not best and own and least and own.high >= least.low:
+            names.append(f"{visible(one.model)} ({one.harness})")
+    if not names:
+        return ""
+    names = list(dict.fromkeys(names))
+    more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
+    return f" Not distinguishable from it: {', '.join(names[:MOST_NAMED])}{more}."
+
+
+def _sure(share: float | None, scored: int) -> str:
+    """Return a share in words with its interval."""
+    found = None if share is None else wilson_interval(share, scored)
+    if found is None:
+        return ""
+    return f" ({_share(share)}, 95\u00a0% interval {_share(found.low)} to {_share(found.high)})"
 
 
 def _share(value: float | None) -> str:
@@ -79,8 +129,9 @@ def _samples(score: Score) -> str:
     return f", {score.k} samples" if score.k > 1 else ""
 
 
-def _faster(score: Score) -> str:
+def _faster(score: Score, beats: str = "beats") -> str:
     if score.fast_at_k is None:
         return ""
     rival = "NCCL" if score.p == 1.0 else f"{score.p:g}× NCCL"
-    return f" and beats {rival} on {round(score.fast_at_k * score.scored)}"
+    count = round(score.fast_at_k * score.scored)
+    return f" and {beats} {rival} on {count}{_sure(score.fast_at_k, score.scored)}"

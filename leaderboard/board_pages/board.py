@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from itertools import groupby
 from typing import NamedTuple
 from urllib.parse import parse_qsl
 
@@ -11,41 +10,33 @@ from django.http import HttpRequest
 from django.utils import timezone
 
 from leaderboard.board_pages.answer import answers
-from leaderboard.board_pages.board_cells import Columns, board_row, brackets, date_cell, kind_of
-from leaderboard.board_pages.board_figures import board_figures
+from leaderboard.board_pages.board_cells import Look, date_cell, kind_of
+from leaderboard.board_pages.board_figures import board_figures, too_few
+from leaderboard.board_pages.board_groups import Elsewhere, Sides, table_context
 from leaderboard.board_pages.cost_figures import cost_figures
-from leaderboard.delivery import cells
 from leaderboard.delivery.pages import Page, Table, canonical_query, choice, origin, public_page
 from leaderboard.delivery.paging import PAGE, PagePart, part_of
 from leaderboard.kit.links import url
 from leaderboard.metrics.verdicts import words
 from leaderboard.models.staleness import judge_now
 from leaderboard.publishing import citing
+from leaderboard.read_model.board_query import BoardQuery, board_query
+from leaderboard.read_model.board_records import CSV_COLUMNS, as_record, csv_rows
 from leaderboard.read_model.boards import Entry, Setting
 from leaderboard.read_model.columns import (
-    CSV_COLUMNS,
     SOLVED,
     SORTS,
     WORDS,
     Column,
     Placed,
     Words,
-    as_record,
     cells_of,
-    csv_rows,
     known_to_any,
     label_at,
     placed,
     usual_sort,
 )
-from leaderboard.read_model.filters import (
-    BOARD_PARAMETERS,
-    SETTING_FILTERS,
-    BoardQuery,
-    board_query,
-    chips,
-    said,
-)
+from leaderboard.read_model.filters import BOARD_PARAMETERS, SETTING_FILTERS, chips, said
 from leaderboard.read_model.published_claims import Claim
 
 # Fewer rows than this say little of models, and the page says so.
@@ -62,50 +53,62 @@ class Order(NamedTuple):
     usual: str
 
 
-# Of how good a row is, and of how it was made.
-Sides = tuple[Columns, Columns]
-
-
 @public_page(*PARAMETERS)
 def board(request: HttpRequest) -> Page:
     query = board_query(request)
     usual = usual_sort(query.setting)
     sort = choice(request, "sort", SORTS, usual)
-    ours, claims = query.judged(), query.claims()
+    (ours, others), claims = query.judged_beside(), query.claims()
     rows = placed([*ours, *query.claimed(claims)], sort)
     ranked = [row for row in rows if kind_of(row.entry) == "judged"]
     part = part_of(request, ranked, ROWS_A_PAGE, PARAMETERS)
-    columns = columns_of(rows)
+    elsewhere = Elsewhere(others, query.other, query.other_tail)
+    columns = columns_of([*(row.entry for row in rows), *others])
+    pinned = len(ours) - len(ranked)
+    look = Look(tick=pinned + len(part.rows) > 1, tail=query.tail)
     address = canonical_query(request, BOARD_PARAMETERS)
-    setting = query.setting and vars(query.setting)
     return Page(
         template="leaderboard.html",
         section="board",
         context={
-            "scored": query.scope.scored,
-            "page_url": url("board"),
-            "filters": query.controls,
-            "slider": query.slider,
-            "p": f"{query.p:g}",
-            "sort": "" if sort == usual else sort,
-            "chips": chips(
-                (query.slider, *query.controls), url("board"), _pairs(address, sort, usual)
-            ),
+            **_controls(query, Order(sort, usual), address),
             **_figures(query, ours, claims, address),
             "costs_told": any(column.key in SOLVED for column in columns[1]),
             "where": [pair for pair in parse_qsl(address) if pair[0] in SETTING_FILTERS],
             "cite": cite(request, address),
-            "answers": answers([row.entry for row in rows], claims, query.setting),
+            "answers": answers([row.entry for row in rows], claims, query.setting, elsewhere),
             "citation": claims[0].citation if claims else "",
             "links": part.links,
-            "is_timed": query.setting is None or query.setting.is_timed,
             **counted(query, rows, part),
-            **table_context(rows, part, columns, query.tail),
+            **table_context(rows, part, columns, look, elsewhere),
             **heads(columns, Order(sort, usual), query.p, address),
         },
-        data=lambda: {"setting": setting, "p": query.p, "rows": [as_record(row) for row in rows]},
+        data=lambda: _record(query, rows, elsewhere),
         table=Table(columns=CSV_COLUMNS, rows=csv_rows(rows)),
     )
+
+
+def _controls(query: BoardQuery, order: Order, address: str) -> dict[str, object]:
+    chosen = _pairs(address, order.sort, order.usual)
+    return {
+        "scored": query.scope.scored,
+        "page_url": url("board"),
+        "filters": query.controls,
+        "slider": query.slider,
+        "p": f"{query.p:g}",
+        "sort": "" if order.sort == order.usual else order.sort,
+        "chips": chips((query.slider, *query.controls), url("board"), chosen),
+        "is_timed": query.setting is None or query.setting.is_timed,
+    }
+
+
+def _record(query: BoardQuery, rows: Iterable[Placed], elsewhere: Elsewhere) -> dict[str, object]:
+    return {
+        "setting": query.setting and vars(query.setting),
+        "p": query.p,
+        "rows": [as_record(row) for row in rows],
+        "elsewhere": elsewhere.record,
+    }
 
 
 def _figures(
@@ -114,7 +117,7 @@ def _figures(
     frames, few_told = cost_figures(ours, address)
     return {
         "figures": [*board_figures(query, ours, claims, address), *frames],
-        "few_told": few_told,
+        "few_told": [*too_few(ours), *few_told],
     }
 
 
@@ -156,34 +159,9 @@ def in_words(setting: Setting | None) -> str:
     )
 
 
-def table_context(
-    rows: Sequence[Placed], part: PagePart[Placed], columns: Sides, tail: str
-) -> dict[str, object]:
-    left, right = columns
-    kinds = [kind_of(row.entry) for row in rows]
-    pinned = kinds.count("baseline") + kinds.count("human")
-    comparable = pinned + len(part.rows) > 1
-    first = pinned + part.start
-    ranked = range(first, first + len(part.rows))
-    made = [
-        (kind, board_row(row, tie, left, right, comparable=comparable, tail=tail))
-        for at, (kind, row, tie) in enumerate(zip(kinds, rows, brackets(rows), strict=True))
-        if at in ranked or kind != "judged"
-    ]
-    return {
-        "groups": [
-            {"kind": kind, "rows": cells.joined(drawn for _, drawn in group)}
-            for kind, group in groupby(made, key=lambda row: row[0])
-        ],
-        "wide": len(left) + len(right) + 6 + comparable,
-        "comparable": comparable,
-        "tied": any(row.tie_group for row in rows),
-    }
-
-
-def columns_of(rows: Iterable[Placed]) -> Sides:
+def columns_of(entries: Sequence[Entry]) -> Sides:
     """Return the columns that some row has a number in: left of the words, and right of them."""
-    columns = known_to_any([row.entry for row in rows])
+    columns = known_to_any(entries)
     left = tuple(column for column in columns if column.group != "how")
     return left, tuple(column for column in columns if column.group == "how")
 

@@ -6,6 +6,7 @@ import functools
 from collections.abc import Sequence
 from html import escape
 from itertools import groupby
+from typing import NamedTuple
 
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
@@ -29,28 +30,40 @@ def kind_of(entry: Entry) -> str:
     return "human" if entry.by_people else "judged"
 
 
-def board_row(
-    row: Placed, tie: str, left: Columns, right: Columns, *, comparable: bool, tail: str = ""
-) -> SafeString:
-    """Return the markup of a row. `tie` says where in its bracket it stands; a `comparable` board
-    has boxes to tick; `tail` ends addresses of submissions."""
-    entry = row.entry
-    start = _to_place(kind_of(entry), row.place, tie)
-    return SafeString(f"{start}{_after_place(entry, left, right, comparable, tail)}")
+class Look(NamedTuple):
+    """Says how a row is drawn: `kind` sets its class, `tie` where in its bracket it stands, `tick`
+    whether it can be compared. `tail` ends the address of a submission, `where` is the hardware of
+    a row that has another than its board. A row `under` that of the same model does not repeat its
+    name."""
+
+    kind: str = "judged"
+    tie: str = ""
+    tick: bool = False
+    tail: str = ""
+    where: str = ""
+    under: bool = False
+
+
+def board_row(row: Placed, look: Look, columns: tuple[Columns, Columns]) -> SafeString:
+    """Return the markup of a row."""
+    start = _to_place(look.kind, row.place, look.tie, look.under)
+    return SafeString(f"{start}{_after_place(row.entry, look, columns)}")
 
 
 @functools.lru_cache(maxsize=4096)
-def _to_place(kind: str, place: str | None, tie: str) -> str:
-    start = "<tr>" if kind == "judged" else f'<tr class="{kind}">'
+def _to_place(kind: str, place: str | None, tie: str, under: bool) -> str:
+    kinds = " ".join(filter(None, (kind if kind != "judged" else "", "under" if under else "")))
+    start = f'<tr class="{kinds}">' if kinds else "<tr>"
     where = f"place {tie}".strip()
-    return start + format_html('<td class="{}">{}{}</td>', where, place or "", TIED if tie else "")
+    says = TIED if tie and not under else ""
+    return start + format_html('<td class="{}">{}{}</td>', where, place or "", says)
 
 
-def _after_place(entry: Entry, left: Columns, right: Columns, comparable: bool, tail: str) -> str:
+def _after_place(entry: Entry, look: Look, columns: tuple[Columns, Columns]) -> str:
     """Return the part of a row that depends on no other row."""
-    kind = kind_of(entry)
+    left, right = columns
     made = [
-        _name_cell(entry, kind, tail),
+        _under_cell(entry, look) if look.under else _name_cell(entry, look),
         *[column.cell(entry) for column in left],
         words_cell(entry.harness, "tight opens"),
         words_cell(", ".join(entry.backends), "kinds"),
@@ -58,24 +71,46 @@ def _after_place(entry: Entry, left: Columns, right: Columns, comparable: bool, 
         chip_cell(entry.trust),
         date_cell(entry.day),
     ]
-    if comparable:
-        made.append(tick_cell(entry.submission))
+    if look.tick:
+        is_here = look.kind not in ("claimed", "other")
+        made.append(tick_cell(entry.submission if is_here else None))
     made.append(SafeString("</tr>"))
     return cells.joined(made)
 
 
-def _name_cell(entry: Entry, kind: str, tail: str) -> SafeString:
+def _name_cell(entry: Entry, look: Look) -> SafeString:
     """Return the head of a row. That of a row judged here has an id, which names its box to
     tick."""
-    place = "" if entry.submission is None else f' id="s{entry.submission:d}"'
+    is_here = entry.submission is not None and look.kind != "other"
+    place = f' id="s{entry.submission:d}"' if is_here else ""
     vendor = f"<bdi>{_shown(entry.vendor)}</bdi>" if entry.vendor else ""
-    number = f"no. {entry.submission:d}" if kind in ("judged", "human") else ""
+    number = f"no. {entry.submission:d}" if look.kind in ("judged", "human") else ""
     own = "house" if entry.house else "baseline"
-    maker = own if kind == "baseline" else ", ".join(filter(None, (vendor, number)))
+    maker = own if entry.baseline else ", ".join(filter(None, (vendor, number, _shown(look.where))))
     return SafeString(
-        f'<th scope="row" class="first name"{place}><a href="{escape(entry.url_with(tail))}">'
-        f"<bdi>{_shown(entry.model)}</bdi></a><small>{maker}</small></th>"
+        f'<th scope="row" class="first name"{place}><a href="{escape(entry.url_with(look.tail))}">'
+        f"<bdi>{_shown(entry.model)}</bdi></a>{_made_how(entry)}<small>{maker}</small></th>"
     )
+
+
+def _under_cell(entry: Entry, look: Look) -> SafeString:
+    """Return the head of a row that stands under another of the same model."""
+    says = words(entry.trust)
+    return SafeString(
+        f'<th scope="row" class="first name"><a href="{escape(entry.url_with(look.tail))}">'
+        f'<span class="visually-hidden"><bdi>{_shown(entry.model)}</bdi>, </span>{escape(says)}</a>'
+        f"{_made_how(entry)}<small>{_shown(look.where)}</small></th>"
+    )
+
+
+@functools.lru_cache(maxsize=4096)
+def _how(harness: str, backends: tuple[str, ...]) -> str:
+    return f'<small class="how">{escape(", ".join((harness, *backends)))}</small>'
+
+
+def _made_how(entry: Entry) -> str:
+    """Return harness and backends, which a narrow page shows beside the name."""
+    return _how(entry.harness, entry.backends)
 
 
 @functools.lru_cache(maxsize=4096)

@@ -2,16 +2,29 @@
 
 from __future__ import annotations
 
-import statistics
-from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from django.http import HttpRequest
 
 from leaderboard.board_pages import claimed_figures
+from leaderboard.board_pages.figure_rows import (
+    LEAST_SOLVED,
+    MOST_BARS,
+    MOST_BOXES,
+    MOST_CURVES,
+    best_of,
+    chances_of,
+    drawn_models,
+    fast_p_curves,
+    first,
+    mode_counts,
+    named,
+    spreads_of,
+    utilisations_of,
+)
 from leaderboard.charts import boards as charts
-from leaderboard.charts.boards import ByCategory, Chances, Curve, ModeCounts, Spread
+from leaderboard.charts import curves
 from leaderboard.charts.drawing import Spec
 from leaderboard.delivery.pages import Crumb, Table, canonical_query
 from leaderboard.figures.frame import Drawn, figure, framed
@@ -23,16 +36,15 @@ from leaderboard.figures.tables import (
     spread_table,
 )
 from leaderboard.kit.links import url
-from leaderboard.metrics import scores
-from leaderboard.read_model import boards
+from leaderboard.kit.visible import visible
+from leaderboard.read_model.board_query import BoardQuery, board_query
 from leaderboard.read_model.boards import Entry
-from leaderboard.read_model.filters import BOARD_PARAMETERS, BoardQuery, board_query
+from leaderboard.read_model.filters import BOARD_PARAMETERS
 from leaderboard.read_model.published_claims import Claim
 
-CURVE_POINTS = tuple(step / 10 for step in range(31))
-# The palette has seven colours, and a colour stays with its model in every figure of the page.
-MOST_CURVES, MOST_BOXES, MOST_BARS = 5, 7, 12
-READ_OFF = " Dotted: read off the plot that its authors published, not from their counts."
+READ_OFF = (
+    " Dotted: published; open points were read off the plot, full ones are its authors' counts."
+)
 DOTTED = " Dotted: published, open points where fast."
 
 
@@ -46,9 +58,9 @@ def fast_p(request: HttpRequest) -> Drawn:
     query = board_query(request)
     claims = query.claims()
     entries = query.judged()
-    curves = fast_p_curves(entries, claims, query.scope.scored)
-    spec = charts.fast_p_curves(curves, query.p, drawn_models(entries, claims))
-    made = drawn(request, query, spec, curve_table(curves))
+    found = fast_p_curves(entries, claims, query.scope.scored)
+    spec = curves.fast_p_curves(found, query.p, drawn_models(entries))
+    made = drawn(request, query, spec, curve_table(found))
     return replace(made, says=curves_say(claims))
 
 
@@ -63,7 +75,7 @@ def chances(request: HttpRequest) -> Drawn:
     claims = query.claims()
     entries = query.judged()
     found = chances_of(entries, claims, query.scope.scored, query.p)
-    spec = charts.chances(found, query.p, drawn_models(entries, claims))
+    spec = curves.chances(found, query.p, drawn_models(entries))
     made = drawn(request, query, spec, chance_table(found))
     return replace(made, says=chances_say(query.p, claims))
 
@@ -151,7 +163,7 @@ def board_figures(
     more = any(entry.score.k > 1 for entry in models[:MOST_CURVES])
     if more or claimed_figures.chances(claims, query.p):
         made.append(framed(chances, address, says=chances_say(query.p, claims)))
-    if any(entry.score.correct for entry in timed[:MOST_BOXES]):
+    if any(entry.score.correct >= LEAST_SOLVED for entry in timed[:MOST_BOXES]):
         made.append(framed(spreads, address))
     if any(entry.utilisation is not None for entry in models[:MOST_CURVES]):
         made.append(framed(utilisations, address))
@@ -160,122 +172,15 @@ def board_figures(
     return made
 
 
-def best_of(entries: Iterable[Entry], most: int) -> list[Entry]:
-    """Return at most `most` entries, the best by their headline; details of others need not be
-    read."""
-    return boards.alone(_first(entries, most))
-
-
-def _first(entries: Iterable[Entry], most: int) -> list[Entry]:
-    models = [entry for entry in entries if not entry.baseline]
-    return scores.in_order(models, lambda entry: entry.headline)[:most]
-
-
-def drawn_models(entries: Iterable[Entry], claims: Iterable[Claim] = ()) -> list[str]:
-    """Return the models of all figures of a page, in the order in which they choose colours: those
-    that were only claimed come last, so figures without claims need not know them."""
-    ours = {entry.model for entry in _first(entries, MOST_BOXES)}
-    return [*sorted(ours), *sorted({claim.model for claim in claims} - ours)]
-
-
-def named(entries: Sequence[Entry]) -> list[tuple[Entry, str]]:
-    """Return each entry with a name that no other has."""
-    names = [f"{entry.model} ({entry.harness})" for entry in entries]
-    numbers = [entry.submission for entry in entries]
-    return list(zip(entries, distinguishable(names, numbers), strict=True))
-
-
-def distinguishable(names: Sequence[str], submissions: Sequence[int | None]) -> list[str]:
-    """Return the names, where several are `Model (human)` with the number of the submission in
-    them."""
-    times = Counter(names)
-    return [
-        name if times[name] == 1 or number is None else f"{name[:-1]}, submission {number})"
-        for name, number in zip(names, submissions, strict=True)
+def too_few(entries: Sequence[Entry]) -> list[str]:
+    """Say in words of whom too little was timed to be drawn."""
+    few = [
+        f"{visible(name)} solved {entry.score.correct}"
+        for entry, name in named(first(entries, MOST_BOXES))
+        if entry.score.is_timed and 0 < entry.score.correct < LEAST_SOLVED
     ]
-
-
-def fast_p_curves(entries: Sequence[Entry], claims: Sequence[Claim], scored: int) -> list[Curve]:
-    """Return curves of the best entries, then the published ones (of all problems, so not for one
-    category)."""
-    ours = [
-        Curve(
-            model=entry.model,
-            name=name,
-            thresholds=CURVE_POINTS,
-            shares=tuple(scores.fast_curve(entry.results, scored, CURVE_POINTS)),
-        )
-        for entry, name in named(best_of(entries, MOST_CURVES))
-        if entry.score.is_timed
-    ]
-    return ours + claimed_figures.curves(claims)
-
-
-def chances_of(
-    entries: Sequence[Entry], claims: Sequence[Claim], scored: int, p: float
-) -> list[Chances]:
-    """Return chances of the best rows, then published ones; none where nobody drew a second
-    sample."""
-    best = best_of(entries, MOST_CURVES)
-    published = claimed_figures.chances(claims, p)
-    if max((entry.score.k for entry in best), default=1) < 2 and not published:
-        return []
-    made = []
-    for entry, name in named(best):
-        ks = tuple(range(1, entry.score.k + 1))
-        passing = tuple(scores.share_passing(entry.results, scored, k) for k in ks)
-        fast = tuple(
-            scores.share_fast(entry.results, scored, k, p) if entry.score.is_timed else None
-            for k in ks
-        )
-        own = Chances(model=entry.model, name=name, samples=ks, passing=passing, fast=fast)
-        made.append(own)
-    return made + published
-
-
-def spreads_of(entries: Sequence[Entry]) -> list[Spread]:
-    made = []
-    for entry, name in named(best_of(entries, MOST_BOXES)):
-        solved = [result for result in entry.results if result.speedups]
-        names = tuple(f"problem {result.problem}" for result in solved)
-        best = tuple(max(result.speedups) for result in solved)
-        made.append(Spread(model=entry.model, name=name, problems=names, speedups=best))
-    return made if any(spread.speedups for spread in made) else []
-
-
-def utilisations_of(
-    entries: Sequence[Entry], titles: dict[str, str]
-) -> tuple[list[ByCategory], list[str]]:
-    """Return rows of utilisation (shares of the bound), and the titles of the categories in which
-    some row has a number."""
-    tables = [(*one, by_category(one[0])) for one in named(best_of(entries, MOST_CURVES))]
-    known = [slug for slug in titles if any(slug in table for _, _, table in tables)]
-    rows = [
-        ByCategory(
-            model=entry.model,
-            name=name,
-            values=tuple(table.get(slug) for slug in known),
-        )
-        for entry, name, table in tables
-    ]
-    return (rows if known else []), [titles[slug] for slug in known]
-
-
-def by_category(entry: Entry) -> dict[str, float]:
-    """Return the median utilisation of the problems solved, by category; categories without one are
-    left out."""
-    groups: dict[str, list[float]] = {}
-    for cell in entry.cells:
-        if cell.correct and cell.utilisation is not None:
-            groups.setdefault(cell.category, []).append(cell.utilisation)
-    return {category: statistics.median(values) for category, values in groups.items()}
-
-
-def mode_counts(entries: Sequence[Entry], claims: Sequence[Claim]) -> list[ModeCounts]:
-    """Return the failures of the best rows, then those published of all problems."""
-    ours = [
-        ModeCounts(name=name, counts=entry.modes)
-        for entry, name in named(best_of(entries, MOST_BARS))
-        if entry.modes
-    ]
-    return ours + claimed_figures.mode_counts(claims)
+    return (
+        [f"“{spreads.title}” is drawn from {LEAST_SOLVED} problems on: {', '.join(few)}."]
+        if few
+        else []
+    )

@@ -9,6 +9,7 @@ from typing import NamedTuple
 from django.http import HttpRequest
 from django.utils.safestring import SafeString
 
+from leaderboard.board_pages.catalogue_figures import catalogue_frames
 from leaderboard.board_pages.category_figures import heat_frame
 from leaderboard.board_pages.taxonomy import (
     ALL,
@@ -21,8 +22,10 @@ from leaderboard.board_pages.taxonomy import (
 )
 from leaderboard.delivery import cells
 from leaderboard.delivery.pages import Crumb, Page, Table, canonical_query, public_page
+from leaderboard.kit.json_types import JsonObject
 from leaderboard.kit.links import url
 from leaderboard.metrics.scores import Score
+from leaderboard.problem_pages.claimed_curves import CURVES
 from leaderboard.read_model.filters import SETTING_FILTERS, said
 from leaderboard.read_model.published_claims import Claim
 from leaderboard.read_model.scopes import Scope
@@ -43,6 +46,7 @@ def categories(request: HttpRequest) -> Page:
         "tree": tree(query.scope, where),
         "picker": picker(query, address),
         "heat": heat_frame(query, address),
+        "catalogue": catalogue_frames(query.scope, address),
         "showing": query.setting,
         "said": said(len(query.shown), "column"),
         **table_context(query, where),
@@ -160,15 +164,35 @@ def publication_context(claims: Sequence[Claim]) -> dict[str, object]:
     """Return the notes below the table: where claims come from and under which setting."""
     if not claims:
         none = "No published results have been imported."
-        return {"citation": none, "note_counts": "", "setting": [], "agentic": []}
+        nothing: dict[str, object] = {"note_counts": "", "setting": [], "agentic": []}
+        return {"citation": none, "claimed": [], "curves": [], **nothing}
     payload = claims[0].publication_says
     setting = payload.get("setting", {})
     return {
         "citation": claims[0].citation,
         "note_counts": payload.get("note_counts", ""),
         "setting": [{"name": name, "value": value} for name, value in setting.items()],
+        "claimed": claimed_in_words(payload),
+        "curves": [one for one in payload.get(CURVES, ()) if one.get("problem")],
         "agentic": [{"model": name, **row} for name, row in payload.get("agentic", {}).items()],
     }
+
+
+def claimed_in_words(payload: JsonObject) -> list[str]:
+    """Return what a publication says of rooflines and mechanisms, a sentence each."""
+    told, said_of = payload.get("roofline_claims", {}), payload.get("mechanisms", "")
+    found = []
+    if share := told.get("baselines_below_half_of_peak"):
+        found.append(f"Rooflines: {share} reach less than half of the hardware's peak.")
+    if example := told.get("example"):
+        found.append(
+            f"{example['problem']}: a generated kernel took {example['generated_us']:g} µs, "
+            f"the reference {example['reference_us']:g} µs; "
+            f"the roofline is {example['roofline_us']:g} µs."
+        )
+    if said_of:
+        found.append(f"Mechanisms: {said_of}.")
+    return found
 
 
 def _record(side: Side, name: str) -> dict[str, object]:

@@ -24,7 +24,7 @@ from leaderboard.metrics.verdicts import words
 from leaderboard.models import Problem
 from leaderboard.read_model import boards
 from leaderboard.read_model.boards import Entry, Setting
-from leaderboard.read_model.columns import Placed, cells_of, known_to_any, placed
+from leaderboard.read_model.columns import Placed, cells_of, known_to_any, placed, usual_sort
 from leaderboard.read_model.filters import SETTING_FILTERS, said, setting_filters, setting_tail
 from leaderboard.read_model.problem_aggregates import beside, place_of
 from leaderboard.read_model.problem_list import LIST_RANKS, LIST_SIZE
@@ -43,7 +43,7 @@ def category(request: HttpRequest, slug: str) -> Page:
         raise Http404
     scored, title = sum(problem.scored for problem in problems), problems[0].category_title
     entries = boards.judged(setting, scored, category=slug) if setting else []
-    rows = placed([*entries, *map(entry_of, published(category=slug))], "fast1")
+    rows = placed([*entries, *map(entry_of, published(category=slug))], usual_sort(setting))
     records = [problem_record(problem, setting) for problem in problems]
     where = canonical_query(request, (*SETTING_FILTERS,))
     return Page(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.http import HttpRequest
 
-from leaderboard.board_pages.board_figures import distinguishable
+from leaderboard.board_pages.figure_rows import distinguishable
 from leaderboard.board_pages.taxonomy import (
     ALL,
     CATEGORY_PARAMETERS,

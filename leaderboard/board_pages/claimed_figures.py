@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from leaderboard.charts.boards import Chances, Curve, ModeCounts
+from leaderboard.charts.boards import ModeCounts
+from leaderboard.charts.curves import Chances, Curve
 from leaderboard.kit.json_types import JsonDict
+from leaderboard.kit.links import url
 from leaderboard.metrics import scores
+from leaderboard.models.choices import Harness
 from leaderboard.read_model.published_claims import Claim
 
 # Keys of a publication's file.
@@ -14,17 +17,36 @@ CURVES, MODES = "fast_p_curve_read_off_plot", "failure_modes_zero_shot"
 
 
 def curves(claims: Sequence[Claim]) -> list[Curve]:
+    """Return the published curves. Where a claim counts, at p = 0 and 1, its count stands in place
+    of what was read off the plot: one fact has one value."""
     thresholds = claims[0].publication_says.get(CURVES, {}).get("p", ()) if claims else ()
-    return [
-        Curve(
-            model=name,
-            name=name,
-            thresholds=tuple(thresholds),
-            shares=tuple(shares),
-            published=True,
+    counted = {claim.model: _counted(claim) for claim in claims if _is_plotted(claim)}
+    made = []
+    for name, shares in _stated(claims, CURVES).items():
+        known = counted.get(name, {})
+        pairs = zip(thresholds, shares, strict=True)
+        made.append(
+            Curve(
+                model=name,
+                name=name,
+                thresholds=tuple(thresholds),
+                shares=tuple(known.get(float(p), share) for p, share in pairs),
+                published=True,
+                counted=frozenset(known),
+                link=next(url("model", claim.slug) for claim in claims if claim.model == name),
+            )
         )
-        for name, shares in _stated(claims, CURVES).items()
-    ]
+    return made
+
+
+def _counted(claim: Claim) -> dict[float, float]:
+    n = claim.problems
+    return {0.0: claim.correct_at_1 / n, 1.0: claim.fast_at_1 / n}
+
+
+def _is_plotted(claim: Claim) -> bool:
+    """Return whether a claim is of the harness that the published plot is of."""
+    return claim.harness == Harness.ZERO_SHOT
 
 
 def chances(claims: Sequence[Claim], p: float) -> list[Chances]:

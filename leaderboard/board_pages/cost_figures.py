@@ -7,13 +7,15 @@ from dataclasses import replace
 
 from django.http import HttpRequest
 
-from leaderboard.board_pages.board_figures import drawn, drawn_models, named
+from leaderboard.board_pages.board_figures import drawn
+from leaderboard.board_pages.figure_rows import drawn_models, named
 from leaderboard.charts import costs
 from leaderboard.charts.costs import Point
 from leaderboard.delivery.pages import Table
 from leaderboard.figures.frame import Drawn, Figure, figure, framed
+from leaderboard.read_model.board_query import board_query
 from leaderboard.read_model.boards import Entry
-from leaderboard.read_model.filters import BOARD_PARAMETERS, board_query, said
+from leaderboard.read_model.filters import BOARD_PARAMETERS, said
 
 # Of fewer points a line through the best says nothing.
 LEAST_POINTS = 3
@@ -54,7 +56,13 @@ def tokens_solved(request: HttpRequest) -> Drawn:
 def costs_of(entries: Sequence[Entry]) -> list[Point]:
     """Return the cost of an attempt, and fast_p@1 in per cent, of the rows that tell both."""
     return [
-        Point(model=entry.model, name=name, took=entry.usd / entry.made, reached=100 * fast)
+        Point(
+            model=entry.model,
+            name=name,
+            took=entry.usd / entry.made,
+            reached=100 * fast,
+            link=entry.url,
+        )
         for entry, name in _named(entries)
         if entry.usd is not None and entry.made
         for fast in [entry.score.fast_at_1]
@@ -66,7 +74,13 @@ def tokens_of(entries: Sequence[Entry]) -> list[Point]:
     """Return the output tokens of all attempts, and the problems solved, of the rows that tell
     them."""
     return [
-        Point(model=entry.model, name=name, took=tokens, reached=entry.score.correct)
+        Point(
+            model=entry.model,
+            name=name,
+            took=tokens,
+            reached=entry.score.correct,
+            link=entry.url,
+        )
         for entry, name in _named(entries)
         if (tokens := entry.output_tokens) is not None
     ]

@@ -33,16 +33,10 @@ from leaderboard.delivery.pages import (
 from leaderboard.delivery.paging import PAGE, PagePart, part_of, part_url
 from leaderboard.kit.links import url
 from leaderboard.read_model import boards
+from leaderboard.read_model.board_query import BoardQuery, board_query
 from leaderboard.read_model.boards import Entry, Setting
 from leaderboard.read_model.columns import Placed, placed, usual_sort
-from leaderboard.read_model.filters import (
-    BOARD_PARAMETERS,
-    SETTING_FILTERS,
-    BoardQuery,
-    board_query,
-    said,
-    setting_query,
-)
+from leaderboard.read_model.filters import BOARD_PARAMETERS, SETTING_FILTERS, said, setting_query
 from leaderboard.read_model.scopes import Named, Scope
 
 # Those that say which kernels of a submission count.

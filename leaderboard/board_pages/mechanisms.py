@@ -18,6 +18,7 @@ from leaderboard.metrics.mechanisms import mechanism_name
 from leaderboard.read_model import boards
 from leaderboard.read_model.boards import Cell, Entry
 from leaderboard.read_model.filters import SETTING_FILTERS, said, setting_filters
+from leaderboard.read_model.published_claims import published
 from leaderboard.read_model.scopes import scope
 
 PARAMETERS = (*SETTING_FILTERS,)
@@ -35,11 +36,14 @@ class Right(NamedTuple):
 
 
 class Part(NamedTuple):
-    """Holds a number of kernels with the address of their rows of the matrix; empty where there
-    are none."""
+    """Holds a number of kernels with the address of their rows of the matrix, how many problems
+    they solve, their median speedup and the share surely faster than the reference."""
 
     kernels: int
     url: str
+    problems: int
+    speedup: float | None
+    faster: float | None
 
 
 @public_page(*PARAMETERS)
@@ -49,7 +53,7 @@ def mechanisms(request: HttpRequest) -> Page:
     entries = boards.judged(setting, found.scored, ahead=("cells",)) if setting else []
     right = right_kernels(entries)
     tags = tags_of(right)
-    where = canonical_query(request, PARAMETERS)
+    where, claims = canonical_query(request, PARAMETERS), published(category=None)
     records = [record_of(one) for one in right]
     return Page(
         template="mechanisms.html",
@@ -61,9 +65,15 @@ def mechanisms(request: HttpRequest) -> Page:
             "is_timed": setting is not None and setting.is_timed,
             "names": [mechanism_name(tag) for tag in tags],
             "rows": [
-                {"name": mechanism_name(tag), "cells": cells.joined(_cells(right, tag))}
+                {
+                    "name": mechanism_name(tag),
+                    "url": f"{url('matrix')}?mechanism={tag}{f'&{where}' if where else ''}",
+                    "cells": cells.joined(_cells(right, tag)),
+                }
                 for tag in tags
             ],
+            "is_house": all(one.entry.house for one in right),
+            "published": claims[0].publication_says.get("mechanisms", "") if claims else "",
             "unknown": sum(not one.cell.mechanisms for one in right),
             "categories": list(_by_category(right, tags, found.titles, where)),
             "submissions": list(_by_submission(right, tags)),
@@ -75,8 +85,10 @@ def mechanisms(request: HttpRequest) -> Page:
 
 
 def right_kernels(entries: Iterable[Entry]) -> list[Right]:
-    """Return the best right kernel of each submission and problem, baselines left out."""
-    own = [entry for entry in entries if not entry.baseline]
+    """Return the best right kernel of each submission and problem, without the references' own. The
+    site's kernels are told where there are no others."""
+    every = list(entries)
+    own = [entry for entry in every if not entry.baseline] or [e for e in every if e.house]
     return [Right(entry, cell) for entry in own for cell in entry.cells if cell.correct]
 
 
@@ -91,10 +103,19 @@ def _cells(right: Sequence[Right], tag: str) -> Iterator[SafeString]:
     yield cells.count_cell(len(own))
     yield cells.share_cell(len(own) / len(right))
     yield cells.count_cell(len({cell.problem for cell in own}))
+    median, faster = _speeds(own)
+    if median is not None:
+        yield cells.ratio_cell(median)
+        yield cells.share_cell(faster)
+
+
+def _speeds(own: Iterable[Cell]) -> tuple[float | None, float | None]:
+    """Return the median speedup of these cells, and the share surely above 1; None untimed."""
     timed = [cell for cell in own if cell.best_speedup is not None]
-    if timed:
-        yield cells.ratio_cell(statistics.median(cell.best_speedup or 0.0 for cell in timed))
-        yield cells.share_cell(sum((cell.best_low or 0.0) > 1 for cell in timed) / len(timed))
+    if not timed:
+        return None, None
+    faster = sum((cell.best_low or 0.0) > 1 for cell in timed) / len(timed)
+    return statistics.median(cell.best_speedup or 0.0 for cell in timed), faster
 
 
 def _by_category(
@@ -111,7 +132,12 @@ def _by_category(
                 "url": url("category", slug),
                 "right": len(own),
                 "parts": [
-                    Part(counts[tag], f"{url('matrix')}?category={slug}&mechanism={tag}{tail}")
+                    Part(
+                        counts[tag],
+                        f"{url('matrix')}?category={slug}&mechanism={tag}{tail}",
+                        len({cell.problem for cell in own if tag in cell.mechanisms}),
+                        *_speeds([cell for cell in own if tag in cell.mechanisms]),
+                    )
                     for tag in tags
                 ],
             }

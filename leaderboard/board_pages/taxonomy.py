@@ -108,7 +108,7 @@ def category_query(request: HttpRequest) -> CategoryQuery:
         if setting
         else []
     )
-    ours = scores.in_order(ours, lambda entry: entry.score.fast_at_1)
+    ours = scores.in_order(ours, lambda entry: entry.headline)
     claims = every_claim(harness=harness.value)
     sides = [our_side(entry, found) for entry in ours]
     sides += [claimed_side(results) for results in by_model(claims)]

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from leaderboard.charts.boards import ByCategory
-from leaderboard.charts.drawing import Spec, height_px, label, labels
+from leaderboard.charts.drawing import Spec, height_px, label, labels, stacked_bars
 
 # Pale is little and dark is much, so it reads without colour too. Few values lie in the middle,
 # where neither dark nor white numbers are easy to read.
@@ -17,6 +18,42 @@ SCALE = (
     (0.8, "#2f5d8c"),
     (1.0, "#28326b"),
 )
+
+
+DONE, LEFT = "#2f6f9f", "#b9b9b3"
+
+
+def counts(rows: Sequence[str], columns: Sequence[str], values: Sequence[Sequence[int]]) -> Spec:
+    """Draw a number in every cell of rows by columns; none where it is 0."""
+    most = max((max(row, default=0) for row in values), default=0) or 1
+    shares = [
+        ByCategory(model="", name=name, values=tuple(row[i] / most or None for row in values))
+        for i, name in enumerate(columns)
+    ]
+    spec = heat_map(shares, rows, "share of the most")
+    (trace,) = spec["data"]
+    trace["text"] = [[str(value or "") for value in row] for row in values]
+    trace["hovertemplate"] = "%{y}<br>%{x}<br>%{text} problems<extra></extra>"
+    return spec
+
+
+def coverage(rows: Sequence[Sequence[Any]]) -> Spec:
+    """Draw a bar for each row of a name, a number that is done and one that is left."""
+    names = labels([str(name) for name, *_ in rows])
+    parts = (("solved here", 1, DONE), ("not solved here", 2, LEFT))
+    data = [
+        {
+            "type": "bar",
+            "orientation": "h",
+            "name": words,
+            "y": names,
+            "x": [row[at] for row in rows],
+            "marker": {"color": colour},
+            "hovertemplate": "%{y}: %{x} " + words,
+        }
+        for words, at, colour in parts
+    ]
+    return {"data": data, "layout": stacked_bars(len(rows), "problems")}
 
 
 def heat_map(rows: Sequence[ByCategory], categories: Sequence[str], metric: str) -> Spec:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from leaderboard.charts.boards import styles
+from leaderboard.charts.boards import Style, styles
 from leaderboard.charts.drawing import Spec, label, significant
 from leaderboard.charts.problems import QUIET
 
@@ -15,12 +15,13 @@ WIDE = 10
 
 @dataclass(frozen=True, kw_only=True)
 class Point:
-    """Holds what one submission took, and what it reached with it."""
+    """Holds what one submission took, what it reached with it, and where its point leads."""
 
     model: str
     name: str
     took: float
     reached: float
+    link: str = ""
 
 
 def front(points: Sequence[Point]) -> list[Point]:
@@ -56,11 +57,8 @@ def against(points: Sequence[Point], took: str, reached: str, order: Sequence[st
         "hovertext": [label(point.name) for point in points],
         "textposition": "top center",
         "cliponaxis": False,
-        "marker": {
-            "color": [look.colour for look in looks],
-            "symbol": [look.symbol for look in looks],
-            "size": 10,
-        },
+        "marker": _marker(looks),
+        "customdata": [point.link for point in points],
         "hovertemplate": "%{hovertext}: %{x}, %{y}",
     }
     return {
@@ -72,6 +70,11 @@ def against(points: Sequence[Point], took: str, reached: str, order: Sequence[st
             "hovermode": "closest",
         },
     }
+
+
+def _marker(looks: Sequence[Style]) -> Spec:
+    colours, symbols = [look.colour for look in looks], [look.symbol for look in looks]
+    return {"color": colours, "symbol": symbols, "size": 10}
 
 
 def _scale(values: Sequence[float]) -> Spec:

@@ -1,17 +1,14 @@
-"""Draws problems beside each other, and how one scales: rooflines, spreads, crossings."""
+"""Draws problems beside each other: rooflines and spreads."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 
 from leaderboard.charts.drawing import (
     BASELINE_COLOUR,
-    COLOURS,
     KERNEL_COLOUR,
-    SYMBOLS,
     Spec,
     height_px,
     label,
@@ -28,12 +25,14 @@ RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 @dataclass(frozen=True, kw_only=True)
 class Reach:
-    """Places one problem under a roofline: where it lies, what reference and best kernel attain."""
+    """Places one problem under a roofline: where it lies, what reference and best kernel attain,
+    and where the kernel's point leads."""
 
     name: str
     x: float
     baseline: float | None
     best: float | None
+    link: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,19 +53,11 @@ class Axes:
 
 @dataclass(frozen=True, kw_only=True)
 class Spread:
-    """Holds the best speedup of each submission on one problem."""
+    """Holds the best speedup of each submission on one problem, and where the best of all leads."""
 
     name: str
     speedups: tuple[float, ...]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Line:
-    """Holds a submission's speedup over x, which grows; `best` is that of all together."""
-
-    name: str
-    points: tuple[tuple[float, float], ...]
-    best: bool = False
+    link: str = ""
 
 
 def roofline(reaches: Sequence[Reach], limits: Sequence[Limit], axes: Axes) -> Spec:
@@ -153,6 +144,7 @@ def _reached(reaches: Sequence[Reach], name: str, colour: str, symbol: str, axes
         "x": [significant(reach.x) for reach, _ in known],
         "y": [significant(value) for _, value in known],
         "text": [label(reach.name) for reach, _ in known],
+        "customdata": [reach.link for reach, _ in known] if is_best else [],
         "marker": {"color": colour, "symbol": symbol, "size": 7},
         "hovertemplate": "%{text}: %{y:.3~r} " + axes.unit,
     }
@@ -169,7 +161,10 @@ def spreads(rows: Sequence[Spread]) -> Spec:
     best = [(name, max(row.speedups)) for name, row in zip(names, rows, strict=True)]
     data = [
         _strip("submissions", every, KERNEL_COLOUR, "circle-open", 6),
-        _strip("best", best, BASELINE_COLOUR, "diamond", 8),
+        {
+            **_strip("best", best, BASELINE_COLOUR, "diamond", 8),
+            "customdata": [row.link for row in rows],
+        },
     ]
     return {
         "data": [trace for trace in data if trace["x"]],
@@ -217,58 +212,3 @@ def _strip(
         "marker": {"color": colour, "symbol": symbol, "size": size},
         "hovertemplate": "%{y}: %{x}×",
     }
-
-
-def speedup_lines(
-    lines: Sequence[Line],
-    x_title: str,
-    ticks: Sequence[tuple[float, str]],
-    crossed: Sequence[tuple[float, str]] = (),
-) -> Spec:
-    """Draw speedups over x, whose values `ticks` name; log axes. The line at 1 is the reference
-    with NCCL, which the best kernel crosses at each of `crossed`."""
-    data = []
-    for i, line in enumerate(lines):
-        colour = QUIET if line.best else COLOURS[i % (len(COLOURS) - 1)]
-        style: Spec = {"color": colour, "width": 4 if line.best else 1.75}
-        data.append(
-            {
-                "type": "scatter",
-                "mode": "lines" if line.best else "lines+markers",
-                "name": label(line.name),
-                "x": [significant(x) for x, _ in line.points],
-                "y": [significant(y) for _, y in line.points],
-                "line": {**style, "dash": "dot" if line.best else "solid"},
-                "marker": {"symbol": SYMBOLS[i % len(SYMBOLS)], "size": 7},
-                "hovertemplate": "%{x}: %{y}×",
-            }
-        )
-    axis = {"tickvals": [significant(x) for x, _ in ticks], "ticktext": [t for _, t in ticks]}
-    return {
-        "data": data,
-        "layout": {
-            "xaxis": {"title": {"text": x_title}, "type": "log", **axis},
-            "yaxis": speedup_axis(y for line in lines for _, y in line.points),
-            "shapes": [line_at(y=1.0), *(line_at(x=significant(x)) for x, _ in crossed)],
-            "annotations": [_crossed(x, text) for x, text in crossed],
-            "showlegend": True,  # else nothing says whose a single line is
-            "hovermode": "closest",
-        },
-    }
-
-
-def _crossed(x: float, text: str) -> Spec:
-    """Annotate a line across. Plotly wants the logarithm here, and the value itself of a line."""
-    place = {"x": significant(math.log10(x)), "y": 1, "yref": "paper", "yanchor": "bottom"}
-    return {"text": f"as fast as NCCL at {text}", "showarrow": False, **place}
-
-
-def crossings(points: Sequence[tuple[float, float]]) -> list[float]:
-    """Return each x where the line through these points, straight in logarithms, passes 1."""
-    found = []
-    for (x0, y0), (x1, y1) in pairwise(points):
-        a, b = math.log(y0), math.log(y1)
-        if a * b < 0:
-            share = a / (a - b)
-            found.append(math.exp(math.log(x0) + share * (math.log(x1) - math.log(x0))))
-    return found

@@ -24,14 +24,18 @@ MOST_BINS, LEAST_BINS = 40, 8
 FEW_BURSTS = 8
 # A pattern beside each colour, for whoever cannot tell the colours apart. A `kernel` is one that no
 # name explains.
+COMMUNICATION = "communication"
+# That part of a communication in which some rank has not begun its own yet: no byte can arrive.
+WAITING = "waiting"
 EVENT_STYLES = {
     "compute": (COLOURS[0], ""),
-    "communication": (COLOURS[1], "/"),
+    COMMUNICATION: (COLOURS[1], "/"),
+    WAITING: ("#C9B458", "\\"),
     "kernel": (COLOURS[2], "."),
     "copy": (COLOURS[3], "x"),
     "memset": (COLOURS[6], "-"),
 }
-KIND_NAMES = {"kernel": "other kernel"}
+KIND_NAMES = {"kernel": "other kernel", WAITING: "waiting for another rank"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,7 +68,7 @@ def burst_samples(kernel_us: Sequence[float], baseline_us: Sequence[float]) -> S
     return {
         "data": data,
         "layout": {
-            "xaxis": {"title": {"text": "burst"}},
+            "xaxis": {"title": {"text": "batch"}},
             "yaxis": {"title": {"text": "µs a call"}, "rangemode": "tozero"},
         },
     }
@@ -124,6 +128,28 @@ class Event:
     kind: str
     start_us: float
     duration_us: float
+
+
+def times_last(batches: Sequence[int]) -> Spec:
+    """Draw for each rank in how many batches it took longest, in per cent of all."""
+    of = max(1, sum(batches))
+    return {
+        "data": [
+            {
+                "type": "bar",
+                "x": [f"rank {rank}" for rank in range(len(batches))],
+                "y": [round(100 * count / of, 1) for count in batches],
+                "text": [str(count) for count in batches],
+                "textposition": "none",
+                "marker": {"color": KERNEL_COLOUR},
+                "hovertemplate": "%{x}: last in %{text} batches, %{y} %",
+            }
+        ],
+        "layout": {
+            "yaxis": {"title": {"text": f"% of {sum(batches)} batches"}, "range": [0, 100]},
+            "shapes": [line_at(y=100 / max(1, len(batches)))],
+        },
+    }
 
 
 def burst_bins(kernel_us: Sequence[float], baseline_us: Sequence[float]) -> list[Bin]:
@@ -221,7 +247,7 @@ def timeline(events: Sequence[Event]) -> Spec:
         "data": data,
         "layout": {
             "barmode": "overlay",
-            "xaxis": {"title": {"text": "µs since the first rank began"}, "range": span_of(events)},
+            "xaxis": {"title": {"text": "µs since the first event"}, "range": span_of(events)},
             "yaxis": {
                 "categoryorder": "array",
                 "categoryarray": [names[lane] for lane in lanes],

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from leaderboard.charts.boards import ByCategory
 from leaderboard.charts.drawing import (
+    COLOURS,
     KERNEL_COLOUR,
     Spec,
     height_px,
@@ -24,6 +26,15 @@ class Speedup:
     speedup: float
     low: float
     high: float
+    used: float | None = None
+    link: str = ""
+
+    @property
+    def in_words(self) -> str:
+        """Return its interval, and the share of the bound that it reaches."""
+        interval = f"95 % from {significant(self.low):g} to {significant(self.high):g}"
+        bound = "" if self.used is None else f", {100 * self.used:.1f} % of the bound"
+        return interval + bound
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,6 +43,7 @@ class Series:
 
     name: str
     points: tuple[tuple[str, float], ...]
+    links: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,8 +72,10 @@ def speedups(kernels: Sequence[Speedup]) -> Spec:
             "thickness": 1.25,
             "width": 3,
         },
+        "customdata": [kernel.link for kernel in ordered],
         "marker": {"color": KERNEL_COLOUR, "size": 7},
-        "hovertemplate": "%{y}: %{x}×",
+        "text": [kernel.in_words for kernel in ordered],
+        "hovertemplate": "%{y}: %{x}×, %{text}",
     }
     rows = len({kernel.name for kernel in kernels})
     return {
@@ -90,6 +104,7 @@ def speedups_by_problem(series: Sequence[Series]) -> Spec:
             "name": label(one.name),
             "x": [significant(speedup) for _, speedup in one.points],
             "y": [label(name) for name, _ in one.points],
+            "customdata": list(one.links),
             "marker": marker(i),
             "hovertemplate": "%{y}: %{x}×",
         }
@@ -105,6 +120,35 @@ def speedups_by_problem(series: Sequence[Series]) -> Spec:
             "margin": {"t": 70},
             "legend": {"orientation": "h", "y": 1, "yref": "container", "yanchor": "top"},
             "hovermode": "closest",
+        },
+    }
+
+
+def by_category(rows: Sequence[ByCategory], titles: Sequence[str]) -> Spec:
+    """Draw a bar for each row at each category, the first category on top: per cent of its problems
+    solved. Where nothing was tried there is no bar."""
+    data = [
+        {
+            "type": "bar",
+            "orientation": "h",
+            "name": label(row.name),
+            "x": [None if share is None else round(100 * share, 1) for share in row.values],
+            "y": [label(title) for title in titles],
+            "marker": {"color": COLOURS[nth % len(COLOURS)]},
+            "hovertemplate": "%{y}: %{x} %",
+        }
+        for nth, row in enumerate(rows)
+    ]
+    return {
+        "data": data,
+        "layout": {
+            "barmode": "group",
+            "xaxis": {"title": {"text": "% of the category's problems solved"}, "range": [0, 100]},
+            "yaxis": {"autorange": "reversed", "automargin": True, "dtick": 1},
+            "height": height_px(len(titles) * (1 + len(rows)) // 2),
+            "showlegend": True,
+            "margin": {"t": 70},
+            "legend": {"orientation": "h", "y": 1, "yref": "container", "yanchor": "top"},
         },
     }
 

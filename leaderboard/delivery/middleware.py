@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse
+from django.urls import reverse
 
 from leaderboard.delivery.error_answers import error_answer
 from leaderboard.kit.request_error import RequestError
@@ -14,8 +15,9 @@ Handler = Callable[[HttpRequest], HttpResponse]
 
 
 def limit_body(handler: Handler) -> Handler:
-    """Refuse a body beyond PKB_MAX_BODY_BYTES before anything reads it, and one of which no length
-    is told: Django would take it for empty."""
+    """Refuse a body beyond PKB_MAX_BODY_BYTES, or PKB_MAX_ARCHIVE_BYTES where a form may carry an
+    archive, before anything reads it, and one of which no length is told: Django would take it for
+    empty."""
 
     def middleware(request: HttpRequest) -> HttpResponse:
         length = request.META.get("CONTENT_LENGTH") or "0"
@@ -23,13 +25,23 @@ def limit_body(handler: Handler) -> Handler:
             message = "The request does not say how long its body is."
             fix = "Send it with Content-Length, not in chunks: curl does unless it reads a pipe."
             return error_answer(request, RequestError("no_length", message, fix, status=411))
-        if length.isdecimal() and int(length) <= settings.PKB_MAX_BODY_BYTES:
+        most = _most_bytes(request)
+        if length.isdecimal() and int(length) <= most:
             return handler(request)
-        message = f"The request is larger than {settings.PKB_MAX_BODY_BYTES >> 20} MiB."
+        message = f"The request is larger than {most >> 20} MiB."
         fix = "Send fewer kernels at a time."
         return error_answer(request, RequestError("too_large", message, fix, status=413))
 
     return middleware
+
+
+def _most_bytes(request: HttpRequest) -> int:
+    """Return a body's limit. Files of a form are kept on the disk while they come, all else in
+    memory."""
+    takes_archives = request.path_info in (reverse("submit"), reverse("api-submissions"))
+    if takes_archives and request.content_type == "multipart/form-data":
+        return int(settings.PKB_MAX_ARCHIVE_BYTES)
+    return int(settings.PKB_MAX_BODY_BYTES)
 
 
 def refuse_nul(handler: Handler) -> Handler:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from django.http import HttpRequest
+from django.http import Http404, HttpRequest
 
 from leaderboard.delivery.pages import canonical_query, choice
 
@@ -28,8 +28,11 @@ def part_of(
     request: HttpRequest, rows: Sequence[Item], size: int, parameters: Sequence[str]
 ) -> PagePart[Item]:
     """Return the part that `page` asks for, of at most `size` rows; links keep the other
-    `parameters`. Raises BadQuery for a part that is not there."""
+    `parameters`. Raises BadQuery for what is no number, Http404 for a part that is not there."""
     last = max(1, -(-len(rows) // size))
+    asked = request.GET.get(PAGE, "")
+    if asked.isascii() and asked.isdigit() and not 1 <= int(asked[:9]) <= last:
+        raise Http404
     number = int(choice(request, PAGE, [str(n + 1) for n in range(last)], "1"))
     kept = canonical_query(request, [name for name in parameters if name != PAGE])
 

@@ -5,20 +5,25 @@ from __future__ import annotations
 import statistics
 from collections.abc import Sequence
 
-from leaderboard.charts.boards import ByCategory, Chances, Curve, ModeCounts, Spread
+from leaderboard.charts.boards import ByCategory, ModeCounts, Spread
+from leaderboard.charts.curves import Chances, Curve
 from leaderboard.delivery.pages import Table
 from leaderboard.metrics.failures import FAILURE_MODES
 
 
 def curve_table(curves: Sequence[Curve]) -> Table:
-    """Return per cent of problems at every threshold that any of the curves has."""
+    """Return per cent of problems at every threshold that any of the curves has; what was read off
+    a plot has a row of its own."""
     points = sorted({point for curve in curves for point in curve.thresholds})
     rows = []
     for curve in curves:
         at = dict(zip(curve.thresholds, curve.shares, strict=True))
-        shares = [at.get(point) for point in points]
-        known = [None if share is None else 100 * share for share in shares]
-        rows.append([curve.name + curve.origin, *known])
+        told = {point: 100 * share for point, share in at.items() if share is not None}
+        if curve.published:
+            read = {point: share for point, share in told.items() if point not in curve.counted}
+            told = {point: share for point, share in told.items() if point in curve.counted}
+            rows.append([f"{curve.name} (read off the published plot)", *map(read.get, points)])
+        rows.append([curve.name + curve.origin, *map(told.get, points)])
     return Table(columns=("Model", *(f"p = {point:g}, %" for point in points)), rows=rows)
 
 

@@ -8,6 +8,7 @@ from typing import NamedTuple
 from uuid import UUID
 
 from leaderboard.kit.json_types import JsonDict
+from leaderboard.metrics.failures import cause_of
 from leaderboard.metrics.tallies import modes_of
 
 Entry = JsonDict
@@ -29,9 +30,11 @@ class JudgedRun(NamedTuple):
     id: UUID
     verdict: str
     cause: str | None
+    evidence: str | None
     speedup: float | None
     speedup_low: float | None
     utilisation: float | None
+    idle: float | None
     baseline_us: float | None
     kernel__backend: str
     mechanisms: list[str]
@@ -50,10 +53,11 @@ def entry_of(run: JudgedRun) -> Entry:
         "attempt": run.kernel__attempt,
         "run": str(run.id),
         "verdict": run.verdict,
-        "cause": run.cause,
+        "cause": cause_of(run.verdict, run.cause, run.evidence),
         "speedup": run.speedup if is_correct else None,
         "low": run.speedup_low if is_correct else None,
         "utilisation": run.utilisation if is_correct else None,
+        "idle": run.idle if is_correct and run.speedup is not None else None,
         "baseline_us": run.baseline_us if is_correct else None,
         "backend": run.kernel__backend,
         "mechanisms": run.mechanisms,

@@ -119,6 +119,14 @@ def geometric_mean(values: Iterable[float]) -> float | None:
     return math.exp(math.fsum(logs) / len(logs)) if logs else None
 
 
+def roofline_credit(made: int, utilisations: Sequence[float | None]) -> float | None:
+    """Return the mean over the attempts at a problem of right * min(1, bound / time), where what is
+    not right has 0; `utilisations` are bound / time of the right ones. None where one is not
+    known."""
+    known = [min(1.0, used) for used in utilisations if used is not None]
+    return math.fsum(known) / made if len(known) == len(utilisations) else None
+
+
 def geometric_mean_speedup(results: Iterable[Attempts]) -> float | None:
     """Average over problems with a correct kernel; each counts once, whatever its attempts."""
     per_problem = (geometric_mean(result.speedups) for result in results)

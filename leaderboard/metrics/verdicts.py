@@ -39,6 +39,11 @@ PLACEMENT_WORDS = {
     "full": "a device a rank, timed",
     "shared": "one device, checked",
 }
+SETTING_WORDS = {
+    **PLACEMENT_WORDS,
+    "hardened": "hidden (hardened)",
+    "upstream": "PKB's own (upstream)",
+}
 
 TRUST_MEANINGS = {
     "published": "Reported by a publication, not run here. Shown apart and never ranked.",

@@ -64,9 +64,8 @@ def create(apps: Apps, editor: BaseDatabaseSchemaEditor) -> None:
 
 
 def drop(apps: Apps, editor: BaseDatabaseSchemaEditor) -> None:
+    """Allow changes again; the function stays, as what refuses deletion calls it, too."""
     is_postgresql = editor.connection.vendor == "postgresql"
     for name in KEPT:
         table = f" ON leaderboard_{name}" if is_postgresql else ""
         editor.execute(f"DROP TRIGGER IF EXISTS {name}_append_only{table}", params=None)
-    if is_postgresql:
-        editor.execute("DROP FUNCTION IF EXISTS leaderboard_append_only()", params=None)

@@ -9,24 +9,24 @@ from urllib.parse import urlencode
 
 from django.db.models import Count, OuterRef, Subquery
 from django.http import Http404, HttpRequest
+from django.utils import timezone
 
 from leaderboard.board_pages.board import row_context
 from leaderboard.board_pages.matrix import row_url
 from leaderboard.compare_pages.side_by_side import LETTERS
 from leaderboard.delivery import cells
-from leaderboard.delivery.pages import Crumb, Page, Table, public_page
+from leaderboard.delivery.pages import Crumb, Page, Table, origin, public_page
 from leaderboard.kit.links import url
 from leaderboard.metrics import scores
 from leaderboard.metrics.verdicts import state, verdict_words
 from leaderboard.model_pages.model_figures import model_figures
 from leaderboard.models import Kernel, LanguageModel, LeaderboardRow, Problem, Submission
+from leaderboard.publishing import citing
 from leaderboard.read_model import boards
+from leaderboard.read_model.board_records import CSV_COLUMNS, as_record, csv_rows
 from leaderboard.read_model.boards import Cell, Entry, Shown
 from leaderboard.read_model.columns import (
-    CSV_COLUMNS,
     Placed,
-    as_record,
-    csv_rows,
     known_to_any,
     placed,
     usual_sort,
@@ -72,8 +72,8 @@ def model(request: HttpRequest, slug: str) -> Page:
         "badge_url": url("model-badge", found.slug) if ours else "",
         **extremes(each, known),
         **category_context(entries, claims, known),
-        "handed_in": handed_in,
-        "figures": model_figures(found, ours),
+        **{"handed_in": handed_in, "history": history(entries, settings)},
+        **{"figures": model_figures(found, ours, claims), "cite": cite(request, found)},
     }
     return Page(
         template="model.html",
@@ -103,6 +103,28 @@ def model_called(slug: str) -> tuple[LanguageModel, int]:
     if found is None:
         raise Http404
     return found, vars(found)["handed_in"] or 0
+
+
+def history(entries: Sequence[Entry], settings: Settings) -> list[dict[str, object]]:
+    """Return what was handed in, the newest first; nothing where that is one submission."""
+    dated = sorted(entries, key=lambda entry: entry.date or "", reverse=True)
+    made: list[dict[str, object]] = [
+        {
+            **_where(entry, settings.get(entry.submission)),
+            "day": (entry.date or "")[:10],
+            "score": entry.score,
+            "backends": ", ".join(entry.backends),
+        }
+        for entry in dated
+    ]
+    return made if len(made) > 1 else []
+
+
+def cite(request: HttpRequest, found: LanguageModel) -> dict[str, str] | None:
+    """Return a citation of the page; None where the site does not know its own address."""
+    site = origin(request)
+    page = f"{site}{url('model', found.slug)}"
+    return citing.live(page, timezone.localdate()) if site else None
 
 
 def table_context(rows: Sequence[Placed], settings: Settings) -> dict[str, object]:

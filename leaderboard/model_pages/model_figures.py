@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from django.http import Http404, HttpRequest
 
+from leaderboard.board_pages.board_figures import READ_OFF
+from leaderboard.board_pages.claimed_figures import curves as claimed_curves
+from leaderboard.board_pages.figure_rows import fast_p_curves
 from leaderboard.charts import boards as board_charts
+from leaderboard.charts import curves as curve_charts
 from leaderboard.charts import submissions as charts
-from leaderboard.charts.boards import ModeCounts
+from leaderboard.charts.boards import ByCategory, ModeCounts
+from leaderboard.charts.curves import Curve
 from leaderboard.charts.drawing import Spec
 from leaderboard.charts.submissions import Series
 from leaderboard.delivery.pages import Crumb, Table
 from leaderboard.figures.frame import Drawn, figure, framed
-from leaderboard.figures.tables import mode_table
+from leaderboard.figures.tables import category_table, curve_table, mode_table
 from leaderboard.kit.links import url
 from leaderboard.models import LanguageModel, LeaderboardRow, Problem
 from leaderboard.read_model import boards
 from leaderboard.read_model.boards import Entry
+from leaderboard.read_model.published_claims import Claim, entry_of, every_claim
 
 Titles = Mapping[int, str]
 EACH = ", each in one setting, as the table of the model says."
@@ -62,15 +69,80 @@ def speedups(request: HttpRequest) -> Drawn:
     return _drawn(found, charts.speedups_by_problem(series), series_table(series))
 
 
+@figure(
+    "model-categories",
+    "What it is good at",
+    f"Share of each category's problems solved by a first attempt{EACH}",
+    "model",
+    tall=True,
+)
+def by_category(request: HttpRequest) -> Drawn:
+    found, entries, _ = asked(request)
+    titles, rows = shares_by_category(entries, every_claim(model=found.pk))
+    return _drawn(found, charts.by_category(rows, titles), category_table(rows, titles))
+
+
+@figure(
+    "model-curve",
+    "How many kernels are how fast",
+    "Share of all problems solved correctly and more than p times as fast." + READ_OFF,
+    "model",
+)
+def fast_p(request: HttpRequest) -> Drawn:
+    found, entries, _ = asked(request)
+    curves = curves_of(found, entries)
+    return _drawn(found, curve_charts.fast_p_curves(curves), curve_table(curves))
+
+
+def curves_of(found: LanguageModel, entries: Sequence[Entry]) -> list[Curve]:
+    scored = max((entry.score.scored for entry in entries), default=0)
+    totals = [claim for claim in every_claim(model=found.pk) if claim.category is None]
+    return fast_p_curves(entries, totals, scored)
+
+
+def shares_by_category(
+    entries: Sequence[Entry], claims: Sequence[Claim]
+) -> tuple[list[str], list[ByCategory]]:
+    """Return the titles of categories, and pass@1 in each of submissions and published claims."""
+    problems = Problem.objects.scored().values_list("category", "category_title")
+    titles, sizes = dict(problems), Counter(category for category, _ in problems)
+    told = {(one.harness, one.category): one for one in claims if one.category is not None}
+    rows = [
+        ByCategory(
+            model=entry.model,
+            name=named(entry),
+            values=tuple(_share(entry, slug, size) for slug, size in sizes.items()),
+        )
+        for entry in entries
+    ]
+    for harness in dict.fromkeys(harness for harness, _ in told):
+        own = [told.get((harness, slug)) for slug in sizes]
+        shares = tuple(one and entry_of(one).score.pass_at_1 for one in own)
+        rows.append(ByCategory(model=harness, name=f"{harness}, published", values=shares))
+    return [titles[slug] for slug in sizes], rows
+
+
+def _share(entry: Entry, category: str, size: int) -> float | None:
+    """Return pass@1; None where nothing was tried."""
+    score = entry.score_in(category, size)
+    return score.pass_at_1 if score.attempted else None
+
+
 def _drawn(found: LanguageModel, spec: Spec, table: Table) -> Drawn:
     board = Crumb(text="Leaderboard", url=url("board"))
     model = Crumb(text=found.name, url=url("model", found.slug))
     return Drawn(spec=spec, table=table, crumbs=(board, model))
 
 
-def model_figures(found: LanguageModel, entries: Sequence[Entry]) -> list[dict[str, object]]:
-    shown = [failures] if any(entry.modes for entry in entries) else []
-    shown += [speedups] if any(entry.score.correct for entry in entries) else []
+def model_figures(
+    found: LanguageModel, entries: Sequence[Entry], claims: Sequence[Claim]
+) -> list[dict[str, object]]:
+    shown = [by_category] if entries or claims else []
+    totals = [claim for claim in claims if claim.category is None]
+    is_timed = any(entry.score.is_timed and entry.score.correct for entry in entries)
+    shown += [fast_p] if is_timed or claimed_curves(totals) else []
+    shown += [failures] if any(entry.modes for entry in entries) else []
+    shown += [speedups] if is_timed else []
     return [framed(one, f"model={found.slug}") for one in shown]
 
 
@@ -85,13 +157,11 @@ def mode_counts(entries: Sequence[Entry]) -> list[ModeCounts]:
 def series_of(entries: Sequence[Entry], titles: Titles) -> list[Series]:
     found = []
     for entry in entries:
-        points = [
-            (titles[cell.problem], cell.best_speedup)
-            for cell in entry.cells
-            if cell.best_speedup is not None
-        ]
+        timed = [cell for cell in entry.cells if cell.best_speedup is not None]
+        points = tuple((titles[cell.problem], cell.best_speedup or 0.0) for cell in timed)
+        links = tuple(url("run", cell.run) for cell in timed)
         if points:
-            found.append(Series(name=named(entry), points=tuple(points)))
+            found.append(Series(name=named(entry), points=points, links=links))
     return found
 
 

@@ -20,6 +20,7 @@ from leaderboard.kit.languages import written
 from leaderboard.kit.links import kernel_at, url
 from leaderboard.metrics import scores, verdicts
 from leaderboard.metrics.verdicts import state, words
+from leaderboard.model_pages.failure_reasons import why_failed
 from leaderboard.model_pages.submission_figures import submission_figures
 from leaderboard.model_pages.submission_kernels import (
     UNCOUNTED,
@@ -30,8 +31,9 @@ from leaderboard.model_pages.submission_kernels import (
     last_steps,
     standings_of,
 )
-from leaderboard.models import Moderation, Problem, Submission, Visibility
+from leaderboard.models import Moderation, Problem, Run, Submission, Visibility
 from leaderboard.models.choices import CURRENT_JUDGE, SHARED, VERDICTS
+from leaderboard.models.waiting import without_host
 from leaderboard.read_model.boards import Setting
 from leaderboard.read_model.filters import SETTING_FILTERS, said, setting_among, setting_query
 from leaderboard.read_model.leaderboard_rows import Totals
@@ -42,9 +44,13 @@ ROWS_A_PAGE = 100
 BITS_OF_A_KEY = 64
 PARAMETERS = ("verdict", *SETTING_FILTERS, PAGE)
 RUN_NUMBERS = ("speedup", "speedup_low", "speedup_high", "kernel_us", "utilisation")
-STANDING = ("moderation", "moderation_reason", "withdrawn_at", "public_from", "published_at")
+STANDING = (
+    *("moderation", "moderation_reason", "withdrawn_at", "public_from", "published_at"),
+    *("cost_usd", "link", "licence"),
+)
 KERNEL_COLUMNS = (
     *("number", "problem", "attempt", "step", "backend", "verdict", "placement"),
+    *("cause", "message", "evidence"),
     *RUN_NUMBERS,
     *("mechanisms", "kernel", "run", "counts", "why_not", "languages", *MADE),
 )
@@ -73,7 +79,6 @@ def submission(request: HttpRequest, number: int) -> Page:
         data=lambda: {
             **{"submission": found.pk, "model": found.model.name, "harness": found.harness},
             **{"practice": found.is_practice, **{name: getattr(found, name) for name in STANDING}},
-            **{"cost_usd": found.cost_usd, "link": found.link},
             "team": found.team and found.team.slug,
             "manifest": found.manifest,
             "setting": setting and vars(setting),
@@ -137,16 +142,21 @@ def kernel_context(
     listed = [one for one in final if wanted in ("", one.group)]
     part = part_of(request, listed, ROWS_A_PAGE, PARAMETERS)
     steps = {one.pk: one.steps for one in part.rows}
+    waiting = sum(one.waits for one in kernels)
+    rows: list[dict[str, object]] = [
+        {
+            **_drawn(one, steps[one.pk], is_timed=is_timed),
+            "attempt_url": url("submission-attempt", found.pk, one.problem, one.attempt),
+        }
+        for one in kernels_of(found, setting, steps)
+    ]
     shown = f"{part.start + 1} to {part.start + len(part.rows)} of " if part.links else ""
     return {
+        "waiting": waiting,
+        "no_host": no_hosts_of(found) if waiting else [],
         "verdicts": verdict_links(final, wanted, query, is_timed=is_timed),
-        "kernels": [
-            {
-                **_drawn(one, steps[one.pk], is_timed=is_timed),
-                "attempt_url": url("submission-attempt", found.pk, one.problem, one.attempt),
-            }
-            for one in kernels_of(found, setting, steps)
-        ],
+        "kernels": rows,
+        "failed": any(row["message"] for row in rows),
         "links": part.links,
         "uncounted": sum(one.group == UNCOUNTED for one in final),
         "stepped": any(one.steps > 1 for one in final),
@@ -200,6 +210,12 @@ def other_settings(known: Iterable[Setting], shown: Setting | None) -> list[dict
     return [{"text": str(one), "url": f"?{setting_query(one)}"} for one in known if one != shown]
 
 
+def no_hosts_of(found: Submission) -> list[str]:
+    """Return a sentence for each class of hardware that its runs wait for in vain."""
+    queued = Run.objects.queued().filter(kernel__submission=found).order_by()
+    return sorted(without_host(set(queued.values_list("hardware", flat=True))).values())
+
+
 def verdict_links(
     final: Sequence[Ended], wanted: str, query: str, *, is_timed: bool
 ) -> list[dict[str, object]]:
@@ -234,6 +250,7 @@ def kernel_record(one: JudgedKernel) -> JsonDict:
         "backend": one.backend,
         "verdict": one.verdict or one.status,
         "placement": one.placement,
+        **{"cause": one.cause, "message": one.message or None, "evidence": one.evidence},
         **{name: getattr(one, name) for name in RUN_NUMBERS},
         "mechanisms": one.mechanisms or [],
         "kernel": one.source,
@@ -264,6 +281,7 @@ def _drawn(one: JudgedKernel, steps: int, *, is_timed: bool) -> dict[str, object
             one.verdict or one.status or "", is_timed=one.placement != SHARED
         ),
         "why_not": one.why_not,
+        **why_failed(one),
         "mechanisms": [words(tag) for tag in one.mechanisms or ()],
         "digest": one.source,
         "attempt": one.attempt,

@@ -154,7 +154,14 @@ def speedup_table(found: Sequence[Speedup]) -> Table:
 def speedups_of(kernels: Iterable[JudgedKernel]) -> list[Speedup]:
     """Return the speedup of every correct kernel that counts: the last step of each attempt."""
     return [
-        Speedup(name=one.title, speedup=one.speedup, low=one.speedup_low, high=one.speedup_high)
+        Speedup(
+            name=one.title,
+            speedup=one.speedup,
+            low=one.speedup_low,
+            high=one.speedup_high,
+            used=one.utilisation,
+            link=url("run", one.run) if one.run else "",
+        )
         for one in last_steps(kernels)
         if one.right_speedup and one.speedup and one.speedup_low and one.speedup_high
     ]

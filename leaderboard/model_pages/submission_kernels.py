@@ -24,7 +24,7 @@ from django.db.models.functions import Coalesce
 
 from leaderboard.models import Kernel, LeaderboardRow, Problem, ProblemAggregate, Run, Submission
 from leaderboard.models.choices import COUNTED_VERDICTS, ISOLATIONS, Status
-from leaderboard.models.runs import ruled_on
+from leaderboard.models.runs import OPEN, ruled_on
 from leaderboard.models.staleness import PRACTICE, outdated, too_few_ranks
 from leaderboard.read_model.boards import SETTING_FIELDS, Setting
 from leaderboard.read_model.leaderboard_rows import Totals
@@ -38,7 +38,8 @@ RULED = "disputed or invalidated by staff"
 class Ended(NamedTuple):
     """Describes a kernel and how its newest run ended: that of the submission's setting, if it has
     one there, and there one that counts. A problem is named by its number. `counted_as` is None
-    where the run is not one of the scores' setting and of the problem as it now stands."""
+    where the run is not one of the scores' setting and of the problem as it now stands. `waits`:
+    some run of it has not ended."""
 
     pk: int
     problem: int
@@ -47,6 +48,7 @@ class Ended(NamedTuple):
     verdict: str | None
     counted_as: str | None
     scored: bool
+    waits: bool
     steps: int = 1
 
     @property
@@ -80,6 +82,8 @@ class JudgedKernel(NamedTuple):
     run: uuid.UUID | None
     status: str | None
     cause: str | None
+    message: str | None
+    evidence: str | None
     problem_digest: str | None
     judge_version: str | None
     world_size: int | None
@@ -165,7 +169,8 @@ JUDGED = (
     *KERNEL,
     "runs__verdict",
     *("problem__slug", "problem__title", "problem__category_title", "problem__digest"),
-    *("backend", "source_id", "runs__id", "runs__status", "runs__cause", "runs__problem_digest"),
+    *("backend", "source_id", "runs__id", "runs__status", "runs__cause"),
+    *("runs__message", "runs__evidence", "runs__problem_digest"),
     *("runs__judge_version", "runs__world_size", "problem__ranked_from", "problem__scored", "here"),
     *("runs__isolation", "runs__mechanisms", "runs__speedup", "runs__speedup_low"),
     *("runs__speedup_high", "runs__kernel_us", "runs__utilisation", "runs__placement"),
@@ -217,8 +222,10 @@ def ended(found: Submission, setting: Setting | None) -> list[Ended]:
         Subquery(runs.values("verdict")[:1]) for runs in (todays, newest.filter(**here), newest)
     )
     own = Kernel.objects.filter(submission=found)
-    own = own.annotate(counted_as=counted, ended_as=Coalesce(counted, judged_here, judged))
-    names = (*KERNEL, "ended_as", "counted_as", "problem__scored")
+    waits = Exists(Run.objects.filter(kernel=OuterRef("pk"), status__in=OPEN))
+    ended_as = Coalesce(counted, judged_here, judged)
+    own = own.annotate(counted_as=counted, ended_as=ended_as, waits=waits)
+    names = (*KERNEL, "ended_as", "counted_as", "problem__scored", "waits")
     found_ended = starmap(Ended, own.order_by(*READING_ORDER).values_list(*names))
     return [one._replace(counted_as=None) if found.is_practice else one for one in found_ended]
 

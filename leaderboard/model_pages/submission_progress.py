@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from statistics import median
 from typing import NamedTuple
 
-from leaderboard.metrics.failures import failure_mode
+from leaderboard.metrics.failures import mode_of
 from leaderboard.model_pages.submission_kernels import JudgedKernel, attempts_of
 
 
@@ -50,7 +50,7 @@ def modes_by_category(kernels: Iterable[JudgedKernel]) -> dict[str, Mapping[str,
     """Count how attempts ended, by the category of their problem."""
     groups: dict[str, Counter[str]] = {}
     for judged in kernels:
-        mode = failure_mode(judged.verdict, judged.cause) if judged.verdict else None
+        mode = mode_of(judged.verdict or "", judged.cause, judged.evidence)
         if mode and judged.counts:
             groups.setdefault(judged.category, Counter())[mode] += 1
     return dict(groups)

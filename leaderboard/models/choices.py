@@ -6,7 +6,15 @@ from enum import StrEnum
 
 from django.db import models
 
-from evaluator.messages.job import Backend, Device, Dtype, Job, Placement, Profile
+from evaluator.messages.job import (
+    Backend,
+    Device,
+    Dtype,
+    Job,
+    Placement,
+    Profile,
+    limits_of,
+)
 from evaluator.messages.report import JUDGE_VERSION, Isolation, Phase, Verdict
 
 Choices = list[tuple[str, str]]
@@ -33,6 +41,18 @@ CURRENT_JUDGE = JUDGE_VERSION
 # A timing is kept for these only; what ran faster than the hardware can is evidence, not a result.
 TIMED_VERDICTS = (Verdict.OK.value, Verdict.FASTER_THAN_LIGHT.value)
 COUNTED_VERDICTS = tuple(verdict.value for verdict in Verdict if verdict.counts)
+
+
+# Under which an owner may let kernels be trained on.
+LICENCES = tuple(
+    (name, name) for name in ("Apache-2.0", "MIT", "BSD-3-Clause", "CC-BY-4.0", "CC0-1.0")
+)
+
+
+def longest_s(device: str) -> float:
+    """Return the seconds within which the phases of a run have ended by their limits, on a host
+    that is not busy with others' work."""
+    return limits_of(Device(device)).phases_s
 
 
 def is_timed(placement: str) -> bool:

@@ -49,6 +49,7 @@ NO_LEASE = Q(lease_token=None, lease_until=None)
 NO_TIMES = Q(**{f"{name}__isnull": True for name in TIMES})
 ALL_TIMES = Q(**{f"{name}__isnull": False for name in TIMES})
 NO_BOUND = Q(bound_us__isnull=True, limiter__isnull=True)
+A_SHARE = Q(idle__gte=0, idle__lte=1)
 A_BOUND = Q(bound_us__isnull=False, bound_us__gte=0, limiter__isnull=False)
 # Not a plain condition, for which SQLite would read all that is public and sort it; nor one on a
 # function, of which PostgreSQL thinks that it hardly ever holds, and does the same.
@@ -135,7 +136,7 @@ class Run(models.Model):
     worker's that leased it last; None of what was imported or judged before 0.2.
 
     `bound_us` is the least time that the hardware allows a call, `limiter` what sets it, and
-    `utilisation` that bound over the kernel's time.
+    `utilisation` that bound over the kernel's time; `idle` is the idle share of the profiled time.
     """
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
@@ -178,6 +179,7 @@ class Run(models.Model):
     bound_us = models.FloatField(null=True)
     limiter = models.CharField(max_length=16, choices=LIMITERS, null=True)  # noqa: DJ001
     utilisation = models.FloatField(null=True)
+    idle = models.FloatField(null=True)
     mechanisms: models.JSONField[list[str], list[str]] = models.JSONField(default=list)
     isolation = models.CharField(max_length=32, choices=ISOLATIONS, null=True)  # noqa: DJ001
     judge_version = models.CharField(max_length=32, null=True)  # noqa: DJ001
@@ -218,6 +220,7 @@ class Run(models.Model):
                 | Q(utilisation__gte=0, bound_us__isnull=False, kernel_us__isnull=False),
                 name="run_utilisation_is_of_a_timing",
             ),
+            models.CheckConstraint(condition=Q(idle=None) | A_SHARE, name="run_idle_is_a_share"),
             models.CheckConstraint(
                 condition=Q(world_size__gte=2, world_size__lte=64), name="run_world_size_in_range"
             ),
@@ -226,12 +229,10 @@ class Run(models.Model):
                 condition=Q(progress_done__lte=F("progress_total")), name="run_progress_fits"
             ),
             models.CheckConstraint(
-                condition=(
-                    Q(status="running", tries__gte=1, started_at__isnull=False)
-                    & Q(lease_token__isnull=False, lease_until__isnull=False)
-                    & ~Q(host="")
-                )
-                | (~Q(status="running") & NO_LEASE),
+                condition=Q(status="running", tries__gte=1, started_at__isnull=False)
+                & Q(lease_token__isnull=False, lease_until__isnull=False)
+                & ~Q(host="")
+                | ~Q(status="running") & NO_LEASE,
                 name="run_leased_while_running",
             ),
             models.CheckConstraint(
@@ -289,12 +290,11 @@ class Run(models.Model):
         """Return True if RunQuerySet.counted finds it where it is of today's problem, on enough
         ranks, and not ruled on. Reads its submission."""
         is_judged = self.status == Status.DONE and self.verdict in COUNTED_VERDICTS
-        is_ranked = not self.kernel.submission.is_practice
-        return is_judged and is_ranked and self.isolation != "none"
+        is_practice = self.kernel.submission.is_practice
+        return is_judged and not is_practice and self.isolation != "none"
 
     @property
     def report(self) -> JsonDict | None:
         """Return the whole report as its JSON value, or None where there is none."""
-        if self.report_packed is None:
-            return None
-        return dict(json.loads(zlib.decompress(self.report_packed)))
+        packed = self.report_packed
+        return None if packed is None else dict(json.loads(zlib.decompress(packed)))

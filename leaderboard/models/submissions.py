@@ -12,6 +12,7 @@ from leaderboard.kit.permissions import READ_ALL, may
 from leaderboard.models.catalogue import LanguageModel, Problem
 from leaderboard.models.choices import (
     BACKENDS,
+    LICENCES,
     Harness,
     Moderation,
     Trust,
@@ -98,6 +99,7 @@ class Submission(models.Model):
     moderation_reason = models.TextField(blank=True)
     notes = models.TextField(blank=True)
     link = models.CharField(max_length=MAX_LINK, blank=True, default="")
+    licence = models.CharField(max_length=16, choices=LICENCES, blank=True, default="")
     manifest: models.JSONField[JsonDict, JsonDict] = models.JSONField(default=dict, blank=True)
     idempotency_key = models.CharField(max_length=200, null=True)  # noqa: DJ001  unique per owner
     request_digest = models.CharField(max_length=64)
@@ -120,6 +122,7 @@ class Submission(models.Model):
             ),
         )
         constraints = (
+            one_of("licence", [("", ""), *LICENCES], "submission_licence_known"),
             one_of("harness", Harness.choices, "submission_harness_known"),
             one_of("visibility", Visibility.choices, "submission_visibility_known"),
             one_of("trust", Trust.choices, "submission_trust_known"),

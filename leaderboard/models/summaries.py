@@ -73,7 +73,7 @@ class Summary(InSetting):
     """Sums up one submission on one problem in one setting; written with the results it sums up.
 
     `attempts` lists, by attempt and of the latest counted run of its last step: {attempt, run,
-    verdict, cause, speedup, low, utilisation, baseline_us, backend, mechanisms, nccl, kernel,
+    verdict, cause, speedup, low, utilisation, idle, baseline_us, backend, mechanisms, nccl, kernel,
     output_tokens, usd}.
     There `low` is the lower end of the speedup's interval, `baseline_us` what the reference took
     beside it, `kernel` the digest of the source; `output_tokens` and `usd` are what the attempt had
@@ -224,6 +224,7 @@ class ProblemAggregate(InSetting):
     Made of the Summary rows, with them and whenever staff change what boards show. Baselines are
     counted nowhere. `submissions` tried it, with `made` attempts of which `correct` are right
     (`modes` by failure mode); `solved` of them did so, `faster` surely faster than the reference.
+    They are of `models_tried` models, of which `models_solved` did.
     `run` is of the fastest correct kernel, else of the reference judged as a submission;
     `utilisation` is of that kernel, `usual_utilisation` the median over those that solved it.
     `baseline_us` is what the reference took beside `baseline_runs` correct kernels, those of
@@ -233,6 +234,8 @@ class ProblemAggregate(InSetting):
     problem = models.ForeignKey(Problem, models.PROTECT, related_name="aggregates")
     submissions = models.PositiveIntegerField()
     solved = models.PositiveIntegerField()
+    models_tried = models.PositiveIntegerField(default=0)
+    models_solved = models.PositiveIntegerField(default=0)
     best_speedup = models.FloatField(null=True)
     utilisation = models.FloatField(null=True)
     usual_utilisation = models.FloatField(null=True)

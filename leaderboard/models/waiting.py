@@ -3,7 +3,7 @@ of the account that used the judge least lately, and of one account by age."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from datetime import datetime
 from typing import NamedTuple
 from uuid import UUID
@@ -11,7 +11,8 @@ from uuid import UUID
 from django.db.models import Count, Min, Q
 from django.utils import timezone
 
-from leaderboard.models.access import WorkerHost
+from leaderboard.models.access import WorkerHost, heard_lately
+from leaderboard.models.choices import HostState, Status
 from leaderboard.models.judge_use import JudgeUse
 from leaderboard.models.runs import Run, RunQuerySet
 
@@ -81,6 +82,36 @@ def ahead_of(run: Run) -> int:
             break
         before += share.runs
     return before
+
+
+def without_host(queues: Collection[str]) -> dict[str, str]:
+    """Return of these classes of hardware those that no host serves now, each with a sentence that
+    says when one was last heard from."""
+    seen: dict[str, datetime] = {}
+    served = set()
+    hosts = WorkerHost.objects.filter(queue__in=set(queues)).annotate(is_alive=heard_lately())
+    rows = hosts.values_list("queue", "last_seen_at", "is_alive", "state") if queues else ()
+    for queue, at, is_alive, state in rows:
+        seen[queue] = max(at, seen.get(queue, at))
+        if is_alive and state == HostState.SERVING:
+            served.add(queue)
+    return {one: _no_host(one, seen.get(one)) for one in set(queues) - served}
+
+
+def no_host(run: Run) -> str | None:
+    """Return that sentence of a run that waits; None where a host serves, or it waits no more."""
+    if run.status != Status.QUEUED:
+        return None
+    return without_host([run.hardware_id]).get(run.hardware_id)
+
+
+def _no_host(queue: str, seen: datetime | None) -> str:
+    last = (
+        f"the last was heard from on {seen:%Y-%m-%d %H:%M} UTC"
+        if seen
+        else "none ever was heard from"
+    )
+    return f"No host of {queue} judges now; {last}. Runs wait, and start when one is there."
 
 
 def offered(waiting: RunQuerySet, host: WorkerHost) -> RunQuerySet:

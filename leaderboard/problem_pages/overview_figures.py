@@ -21,6 +21,8 @@ from leaderboard.models import Problem
 from leaderboard.read_model.baselines import gpu_of
 from leaderboard.read_model.problem_list import LIST_FILTERS, Listed, baselines_of, listed
 
+# Of the speedups of fewer problems a figure says less than the table.
+LEAST_POINTS = 3
 LINKS = Axes(x="least bytes that a rank must receive", y="GB/s through its links", unit="GB/s")
 ARITHMETIC = Axes(x="operations a byte received", y="TFLOP/s of a rank", unit="TFLOP/s")
 
@@ -94,13 +96,24 @@ def _drawn(request: HttpRequest, found: Listed, spec: Spec, table: Table) -> Dra
 def overview_figures(found: Listed, query: str) -> list[dict[str, object]]:
     """Return the frames of figures that have something to show; `query` holds the filters."""
     stood = [found.stood[one.number] for one in found.shown if one.number in found.stood]
-    timed = [one for one in found.shown if is_timed(one, found)] if limits_of(found) else []
-    costs = [cost for cost in map(found.cost, timed) if cost and cost["wire_bytes"]]
-    shown = [links] if costs else []
-    shown += [arithmetic] if any(cost["flops"] for cost in costs) else []
-    shown += [spreads] if any(one.solved for one in stood) else []
+    costs = [cost for cost in map(found.cost, timed(found)) if cost and cost["wire_bytes"]]
+    shown = [links] if len(costs) >= LEAST_POINTS else []
+    shown += [arithmetic] if sum(cost["flops"] > 0 for cost in costs) >= LEAST_POINTS else []
+    is_fast = sum(one.best_speedup is not None for one in stood) >= LEAST_POINTS
+    shown += [spreads] if is_fast else []
     shown += [failures] if any(one.submissions for one in stood) else []
     return [framed(one, query) for one in shown]
+
+
+def timed(found: Listed) -> list[Problem]:
+    """Return the problems shown that have a time on a GPU whose limits are known."""
+    return [one for one in found.shown if is_timed(one, found)] if limits_of(found) else []
+
+
+def few_timed(found: Listed) -> int:
+    """Return how many these are where they are too few to be drawn, else 0."""
+    count = len(timed(found))
+    return count if count < LEAST_POINTS else 0
 
 
 def limits_of(found: Listed) -> Limits | None:
@@ -126,7 +139,8 @@ def times_of(problem: Problem, found: Listed) -> tuple[float | None, float | Non
 def is_timed(problem: Problem, found: Listed) -> bool:
     """Return whether there are such times."""
     stood = found.stood.get(problem.number)
-    return bool(stood and stood.run_id) or measured_alone(problem, found) is not None
+    has_run = bool(stood and stood.run_id) and (found.setting is None or found.setting.is_timed)
+    return has_run or measured_alone(problem, found) is not None
 
 
 def measured_alone(problem: Problem, found: Listed) -> float | None:
@@ -171,7 +185,13 @@ def _reach(problem: Problem, found: Listed, *, amount: float, x: float) -> Reach
         x=x,
         baseline=amount / baseline_us if baseline_us else None,
         best=amount / kernel_us if kernel_us else None,
+        link=_run_of(problem, found),
     )
+
+
+def _run_of(problem: Problem, found: Listed) -> str:
+    stood = found.stood.get(problem.number)
+    return url("run", stood.run_id) if stood and stood.run_id else ""
 
 
 def link_limits(limits: Limits | None) -> list[Limit]:
@@ -201,7 +221,11 @@ def reach_table(reaches: Sequence[Reach], axes: Axes) -> Table:
 
 def spreads_of(found: Listed) -> list[Spread]:
     return [
-        Spread(name=str(problem), speedups=tuple(found.speedups[problem.number]))
+        Spread(
+            name=str(problem),
+            speedups=tuple(found.speedups[problem.number]),
+            link=_run_of(problem, found),
+        )
         for problem in found.shown
         if problem.number in found.speedups
     ]
@@ -218,7 +242,11 @@ def spread_table(rows: Sequence[Spread]) -> Table:
 
 def modes_by_problem(found: Listed) -> list[ModeCounts]:
     return [
-        ModeCounts(name=str(problem), counts=judged.modes)
+        ModeCounts(
+            name=str(problem),
+            counts=judged.modes,
+            link=url("problem", problem.number, problem.slug),
+        )
         for problem in found.shown
         if (judged := found.judged.get(problem.number)) is not None and judged.submissions
     ]

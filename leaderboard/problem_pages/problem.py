@@ -17,6 +17,7 @@ from leaderboard.metrics.floors import LIMITER_WORDS, Limits
 from leaderboard.metrics.verdicts import state, verdict_words, words
 from leaderboard.models import Problem
 from leaderboard.problem_pages import problem_tables
+from leaderboard.problem_pages.claimed_curves import frames_of
 from leaderboard.problem_pages.problem_facts import (
     FloorTable,
     Task,
@@ -27,6 +28,7 @@ from leaderboard.problem_pages.problem_facts import (
 )
 from leaderboard.problem_pages.problem_figures import problem_figures
 from leaderboard.problem_pages.problems import address_of
+from leaderboard.problem_pages.records import over_time_frames
 from leaderboard.read_model import baselines, boards, problem_results, topologies
 from leaderboard.read_model.baselines import Baselines, ReferenceTimes, gpu_of
 from leaderboard.read_model.boards import Setting
@@ -74,6 +76,8 @@ def problem(request: HttpRequest, number: int, slug: str) -> Page:
         "every_url": f"?{query}&attempts=all" if query else "?attempts=all",
         **results_context(here, rows, setting_tail(setting, settings), every),
         "figures": problem_figures(found, stood, setting, query),
+        "published": frames_of(number, known.claimed),
+        "over_time": over_time_frames(found, stood, setting, query),
         **known_context(known, stood),
         "baselines": Baselines(text, judged, setting),
         "task": Task(payload=text, digest=found.digest, url=address_of(found)),
@@ -160,6 +164,7 @@ def standing(here: SettingTotals, rows: Sequence[SubmissionRow]) -> dict[str, ob
         "limiter": fastest and LIMITER_WORDS.get(fastest["limiter"] or ""),
         "solvers": here.solved,
         "submissions": here.submissions,
+        "difficulty": here.difficulty,
         "correct": here.correct,
         "made": here.made,
         "faster": here.faster,
@@ -192,8 +197,7 @@ class AttemptRow(NamedTuple):
 
 
 def kernel_rows(rows: Sequence[SubmissionRow], most: int | None, tail: str) -> list[KernelRow]:
-    """Return the best kernels placed by speedup; the reference itself stands above, without a
-    place."""
+    """Return the best kernels placed by speedup; above them the reference, without a place."""
     solved = [row for row in rows if row.best_run_id is not None]
     models = [row for row in solved if not row.is_reference]
     places = scores.places([row.best_speedup for row in models])

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import orjson
 from django.db import DEFAULT_DB_ALIAS
 from django.db.models import OuterRef, QuerySet, Subquery, TextField
+from django.db.models.fields.json import KT
 from django.db.models.functions import Cast, JSONObject
 from django.utils.safestring import SafeString
 
@@ -28,8 +29,9 @@ from leaderboard.metrics.floors import (
     datasheets,
     floors,
 )
-from leaderboard.models import Problem
+from leaderboard.models import Problem, Publication
 from leaderboard.models.choices import DTYPES
+from leaderboard.problem_pages.claimed_curves import CURVES
 from leaderboard.read_model import topologies
 from leaderboard.read_model.baselines import times_alone
 from leaderboard.read_model.problem_results import SettingTotals, has_older_results
@@ -239,12 +241,14 @@ def _floor_cells(record: JsonObject) -> Iterable[SafeString]:
 
 
 class Called(NamedTuple):
-    """Holds a problem with its payload as text, and links to those before and after it."""
+    """Holds a problem with its payload as text, links to those before and after it, and the curves
+    that a publication shows of problems."""
 
     problem: Problem
     text: str
     before: JsonObject | None
     after: JsonObject | None
+    claimed: Any
 
 
 # What this page needs of a problem besides its payload.
@@ -257,21 +261,22 @@ COLUMNS = (
 
 def called(slug: str) -> Called | None:
     """Return the problem of this slug; one query."""
-    for *columns, text, before, after in ask(_with_neighbours, slug=slug):
+    for *columns, text, before, after, claimed in ask(_with_neighbours, slug=slug):
         found = Problem.from_db(DEFAULT_DB_ALIAS, COLUMNS, columns)
         found.payload = orjson.loads(text)
-        return Called(found, text, before, after)
+        return Called(found, text, before, after, orjson.loads(claimed) if claimed else None)
     return None
 
 
 def _with_neighbours() -> QuerySet[Problem, tuple[Any, ...]]:
-    """Return COLUMNS of a problem, its payload as text, and links to those before and after it."""
+    """Return what `Called` holds."""
     others = Problem.objects.values(link=JSONObject(number="number", slug="slug", title="title"))
     before = others.filter(number__lt=OuterRef("number")).order_by("-number")[:1]
     after = others.filter(number__gt=OuterRef("number")).order_by("number")[:1]
     own = Problem.objects.filter(slug=Given("slug")).order_by()
     text = Cast("payload", TextField())
-    return own.values_list(*COLUMNS, text, Subquery(before), Subquery(after))
+    told = Publication.objects.order_by("pk").values(text=KT(f"payload__{CURVES}"))[:1]
+    return own.values_list(*COLUMNS, text, Subquery(before), Subquery(after), Subquery(told))
 
 
 def known_context(known: Called, stood: Sequence[SettingTotals]) -> dict[str, object]:

@@ -9,10 +9,10 @@ from itertools import pairwise
 from django.http import Http404, HttpRequest
 
 from leaderboard.charts import boards as board_charts
-from leaderboard.charts import problems as charts
+from leaderboard.charts import speedups as charts
 from leaderboard.charts.boards import ModeCounts
 from leaderboard.charts.drawing import Spec
-from leaderboard.charts.problems import Line
+from leaderboard.charts.speedups import Line
 from leaderboard.delivery import cells
 from leaderboard.delivery.pages import Crumb, Table, canonical_query
 from leaderboard.figures.frame import Drawn, figure, framed
@@ -176,9 +176,15 @@ def speedup_lines(lines: Scaled, scale: Scale) -> list[Line]:
             best[x] = max(best.get(x, speedup), speedup)
     envelope = Line(name="best of all", points=tuple(sorted(best.items())), best=True)
     if len(best) < 2 or [line.points for line in made] == [envelope.points]:
-        return made
+        return _coloured(made)
     made.sort(key=lambda line: -max(speedup for _, speedup in line.points))
-    return [*made[:MOST_LINES], envelope]
+    return [*_coloured(made[:MOST_LINES]), envelope]
+
+
+def _coloured(lines: Sequence[Line]) -> list[Line]:
+    """Give lines the colours of their models, whose names theirs begin with."""
+    looks = board_charts.styles([line.name.rpartition(" (")[0] for line in lines])
+    return [replace(line, colour=look.colour) for line, look in zip(lines, looks, strict=True)]
 
 
 def line_table(lines: Sequence[Line], scale: Scale) -> Table:

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
 
 from leaderboard.delivery import cells
 from leaderboard.delivery.pages import Crumb, Page, Table, canonical_query, choice, public_page
@@ -13,8 +15,8 @@ from leaderboard.kit.json_types import JsonDict, JsonObject
 from leaderboard.kit.links import url
 from leaderboard.metrics import scores
 from leaderboard.models import Problem
-from leaderboard.problem_pages.overview_figures import overview_figures
-from leaderboard.read_model.filters import said
+from leaderboard.problem_pages.overview_figures import few_timed, overview_figures
+from leaderboard.read_model.filters import said, setting_query
 from leaderboard.read_model.problem_list import (
     LIST_FILTERS,
     Listed,
@@ -28,11 +30,21 @@ HEADINGS = {
     "number": ("No.", ""),
     "wire_bytes": ("Wire", "least of {ranks} ranks"),
     "solved": ("Solved", "submissions"),
+    "difficulty": ("Difficulty", "models that solved it"),
+    "baseline_us": ("Reference", "a call, % of the bound"),
+    "headroom": ("Headroom", "× at most"),
     "best_speedup": ("Best speedup", "×"),
     "utilisation": ("Utilisation", "% of the bound"),
 }
 SORTS = (*HEADINGS, *(f"-{key}" for key in HEADINGS))
 NOBODY = ProblemTotals()
+MOST_HEADROOM = 100
+# What a record has besides, and where a difficulty stands: the hardest come first.
+MORE = (
+    *("models_tried", "models_solved", "solve_rate", "difficulty"),
+    *("baseline_us", "reference_utilisation", "headroom"),
+)
+FROM_LEAST = {"number": "number", "difficulty": "solve_rate"}
 
 
 def address_of(problem: Problem) -> str:
@@ -66,6 +78,9 @@ def problems(request: HttpRequest) -> Page:
         "groups": grouped(rows, sort),
         "said": said(len(rows), "problem"),
         "figures": overview_figures(found, query),
+        "few_timed": few_timed(found),
+        "timed": found.timed,
+        "timed_url": f"{url('problems')}?{setting_query(found.timed)}" if found.timed else "",
     }
     setting = found.setting and vars(found.setting)
     return Page(
@@ -94,23 +109,28 @@ def list_record(problem: Problem, found: Listed) -> JsonDict:
         "wire_bytes": found.cost(problem).get("wire_bytes"),
         "solved": stood.solved,
         "submissions": stood.submissions,
+        **{name: getattr(stood, name) for name in MORE},
         "best_speedup": stood.best_speedup,
         "utilisation": stood.utilisation,
     }
 
 
 def in_order(records: Sequence[JsonDict], sort: str) -> list[JsonDict]:
-    """Return the records by number from the first on, or by another key from the greatest on; `-`
-    turns that round."""
+    """Return the records by number from the first on, by difficulty from the hardest, or by another
+    key from the greatest on; `-` turns that round."""
     key = sort.removeprefix("-")
-    descending = (key != "number") != sort.startswith("-")
-    return scores.in_order(records, lambda row: row[key], descending=descending)
+    descending = (key not in FROM_LEAST) != sort.startswith("-")
+    column = FROM_LEAST.get(key, key)
+    return scores.in_order(records, lambda row: row[column], descending=descending)
 
 
 def list_row(problem: Problem, record: JsonObject) -> dict[str, object]:
     made = [
         cells.bytes_cell(record["wire_bytes"]),
         cells.fraction_cell(record["solved"], record["submissions"] or None),
+        cells.any_cell(_difficulty(record)),
+        cells.reached_cell(record["baseline_us"], _bound_us(record)),
+        _headroom_cell(record["headroom"]),
         cells.ratio_cell(record["best_speedup"]),
         cells.share_cell(record["utilisation"]),
     ]
@@ -120,6 +140,26 @@ def list_row(problem: Problem, record: JsonObject) -> dict[str, object]:
         "cells": cells.joined(made),
     }
     return {**record, **shown}
+
+
+def _headroom_cell(headroom: float | None) -> SafeString:
+    """Return the ratio; beyond MOST_HEADROOM a bound says next to nothing, as starting a kernel
+    takes longer."""
+    if headroom is not None and headroom > MOST_HEADROOM:
+        return format_html('<td class="num">&gt; {}×</td>', MOST_HEADROOM)
+    return cells.ratio_cell(headroom)
+
+
+def _difficulty(record: JsonObject) -> str | None:
+    """Return `hard, 1/3`."""
+    if not record["difficulty"]:
+        return None
+    return f"{record['difficulty']}, {record['models_solved']}/{record['models_tried']}"
+
+
+def _bound_us(record: JsonObject) -> float | None:
+    us, share = record["baseline_us"], record["reference_utilisation"]
+    return us * share if us and share else None
 
 
 def grouped(rows: Sequence[dict[str, object]], sort: str) -> list[dict[str, object]]:
@@ -143,7 +183,7 @@ def heading(key: str, sort: str, query: str, ranks: int) -> dict[str, str]:
     label, unit = HEADINGS[key]
     turned = f"-{key}" if sort == key else key
     parts = [part for part in (query, "" if turned == "number" else f"sort={turned}") if part]
-    is_up = (key == "number") != sort.startswith("-")
+    is_up = (key in FROM_LEAST) != sort.startswith("-")
     return {
         "key": key,
         "label": label,

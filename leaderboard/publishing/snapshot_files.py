@@ -26,7 +26,7 @@ from pyarrow import parquet
 from leaderboard.delivery.pages import code_version
 from leaderboard.models import DataVersion, Snapshot
 from leaderboard.models.choices import CURRENT_JUDGE
-from leaderboard.publishing import snapshot_tables, snapshots
+from leaderboard.publishing import snapshot_tables, snapshots, training_set
 from leaderboard.publishing.snapshot_tables import CHUNK, SnapshotTable, TableRow
 
 TAG = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
@@ -99,6 +99,9 @@ def _written(tag: str, folder: Path) -> Snapshot:
     """Write all files without any time of writing: the same data make the same bytes."""
     version = DataVersion.objects.current()
     tables = [file for table in snapshot_tables.TABLES for file in _table(folder, table)]
+    card = folder / training_set.CARD
+    card.write_text(training_set.card(version))
+    tables.append(_described(card))
     manifest = {
         "tag": tag,
         "data_version": version,

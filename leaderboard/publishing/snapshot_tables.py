@@ -24,6 +24,7 @@ from leaderboard.models import (
 from leaderboard.models.makings import COUNTS
 from leaderboard.models.runs import FINAL
 from leaderboard.models.runs import SETTING as SETTING_ORDER
+from leaderboard.publishing import training_set
 from leaderboard.read_model import boards
 from leaderboard.read_model.columns import Placed, placed, usual_sort
 
@@ -80,6 +81,7 @@ SUBMISSIONS: Fields = {
     "ranked": "flag",
     "notes": "text",
     "link": "text",
+    "licence": "text",
     "manifest": "json",
     "created_at": "time",
 }
@@ -174,6 +176,8 @@ PLACES: Mapping[str, tuple[str, Callable[[Placed], object]]] = {
     "fast_at_k": ("float", lambda row: row.entry.score.fast_at_k),
     "geometric_mean": ("float", lambda row: row.entry.score.geometric_mean),
     "utilisation": ("float", lambda row: row.entry.utilisation),
+    "idle": ("float", lambda row: row.entry.idle),
+    "roofline_credit": ("float", lambda row: row.entry.credit),
     "output_tokens": ("float", lambda row: row.entry.output_tokens),
     "usd": ("float", lambda row: row.entry.usd),
 }
@@ -259,5 +263,6 @@ TABLES = (
     SnapshotTable(name="reports", kinds={"run": "text", "report": "json"}, rows=_reports),
     _of("summaries", SUMMARIES, _summaries, "submission_id", "problem_id", *SETTING_ORDER),
     SnapshotTable(name="places", kinds=PLACE_KINDS, rows=_places),
+    SnapshotTable(name="training", kinds=training_set.KINDS, rows=training_set.rows),
     _of("claims", CLAIMS, PublishedResult.objects.all, "publication_id", "pk"),
 )

@@ -20,10 +20,13 @@ HOLDS = {
     "reports": "the rest of each: trials, timed batches, timelines, clocks",
     "summaries": "what boards are computed from",
     "places": "every board, with its places",
+    "training": "kernels that may be trained on, under the licence of each",
+    "TRAINING": "the data card of these",
     "claims": "results that others published",
 }
 TYPES = {
     ".json": "application/json",
+    ".md": "text/markdown; charset=utf-8",
     ".gz": "application/gzip",
     ".parquet": "application/vnd.apache.parquet",
 }

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple, TypedDict, Unpack
+from collections.abc import Iterable, Mapping, Sequence
+from operator import or_
+from typing import NamedTuple, TypedDict, Unpack
 
 import orjson
-from django.db.models import QuerySet, Subquery, TextField
-from django.db.models.functions import Cast
-from django.urls import reverse
+from django.db.models import Q, QuerySet, Subquery
 
-from leaderboard.kit.prepared import ask, given
-from leaderboard.metrics import scores, thresholds
-from leaderboard.metrics.scores import Score
+from leaderboard.kit.prepared import Given, ask, given
+from leaderboard.metrics import thresholds
 from leaderboard.metrics.tallies import EVERYTHING, Cell, Narrow
 from leaderboard.models import LeaderboardRow, ProblemAggregate, Trust
 from leaderboard.models.summaries import LeaderboardRowQuerySet
@@ -23,6 +21,16 @@ from leaderboard.read_model.entries import Entry, alone
 from leaderboard.read_model.kernel_filters import parts_of
 from leaderboard.read_model.leaderboard_rows import Totals
 from leaderboard.read_model.setting import IN_WORDS, SETTING_FIELDS, Setting
+from leaderboard.read_model.stored_entries import (
+    BASELINE,
+    CREATED,
+    FIELDS,
+    HARNESS,
+    K,
+    StoredRow,
+    entry_of_row,
+    score_of_totals,
+)
 
 __all__ = [
     "IN_WORDS",
@@ -33,11 +41,9 @@ __all__ = [
     "Setting",
     "alone",
     "judged",
+    "judged_in",
     "known_settings",
 ]
-
-
-StoredRow = tuple[Any, ...]
 
 
 def known_settings() -> list[Setting]:
@@ -67,24 +73,6 @@ class Narrowing(TypedDict, total=False):
 
 # What of a Narrowing is part of a Narrow.
 OF_KERNELS = tuple(Narrow.__dataclass_fields__)
-FIELDS = (
-    "submission_id",
-    "submission__model__name",
-    "submission__model__slug",
-    "submission__model__vendor",
-    "submission__model__is_baseline",
-    "submission__harness",
-    "submission__trust",
-    "created",
-    "submission__cost_usd",
-    "submission__k",
-)
-HARNESS, BASELINE, K = (
-    FIELDS.index(name)
-    for name in ("submission__harness", "submission__model__is_baseline", "submission__k")
-)
-# Text takes a fifth of the time that Django takes for 200 moments.
-CREATED = Cast("submission__created_at", TextField())
 # All that a page of one model shows of the details of its rows.
 WHOLE = ("cells", "by_category")
 # Nothing is known at another p than this without looking further than at totals.
@@ -101,37 +89,71 @@ def judged(
 ) -> list[Entry]:
     """Return the rows that boards show. `scored` is how many problems the shares are of: those of
     the category, if one is given. `ahead` names columns of the details that are read along."""
-    where = {**vars(setting)}
+    (found,) = judged_in({setting: scored}, p=p, ahead=ahead, **narrowing)
+    return found
+
+
+def judged_in(
+    scored: Mapping[Setting, int],
+    *,
+    p: float = 1.0,
+    ahead: Sequence[str] = (),
+    **narrowing: Unpack[Narrowing],
+) -> list[list[Entry]]:
+    """Return the same in each of these settings, no two of one placement, in one query."""
+    also: dict[str, object] = {}
     if submission := narrowing.get("submission"):
-        where["submission"] = submission
-    if narrowing.get("verified") and setting.is_timed:
-        where["submission__trust"] = Trust.VERIFIED.value
+        also["submission"] = submission
+    if narrowing.get("verified") and all(setting.is_timed for setting in scored):
+        also["submission__trust"] = Trust.VERIFIED.value
     narrow = Narrow(**{name: narrowing[name] for name in OF_KERNELS if name in narrowing})  # type: ignore[literal-required]
-    names = _read_for(narrow, p)
-    found = ask(_ranked, tuple(where), (*names, *ahead), **where)
+    names = (*_read_for(narrow, p), *ahead)
+    values = {
+        f"{name}{n}": value
+        for n, setting in enumerate(scored)
+        for name, value in vars(setting).items()
+    }
+    found = ask(_ranked, len(scored), tuple(also), names, **values, **also)
     if harness := narrowing.get("harness"):
         found = [row for row in found if row[HARNESS] == harness or row[BASELINE]]
-    known = _by_submission(found, (*names, *ahead))
+    made = []
+    for setting, count in scored.items():
+        own = [row for row in found if row[-1] == setting.placement]
+        details = Details(
+            where={**vars(setting), **also}, narrow=narrow, known=_by_submission(own, names)
+        )
+        made.append(_entries(own, setting, count, p, details))
+    return made
+
+
+def _entries(
+    found: Sequence[StoredRow], setting: Setting, scored: int, p: float, details: Details
+) -> list[Entry]:
+    """Return the entries of rows of one setting."""
+    narrow, names = details.narrow, _read_for(details.narrow, p)
     if names == COUNTED:
         counted = _counted(found, narrow, p)
-        known["solved"] = {number: one.solved for number, one in counted.items()}
+        details.known["solved"] = {number: one.solved for number, one in counted.items()}
         totals = {number: one.totals for number, one in counted.items()}
     else:
         own = slice(len(FIELDS), len(FIELDS) + len(names))
         totals = {row[0]: _stored_totals(row[own], narrow.category, p) for row in found}
-    details = Details(where=where, narrow=narrow, known=known)
     of_baselines = details.of_all_kinds()
     return [
-        _entry(row, score, summed, of_baselines if row[BASELINE] else details)
+        entry_of_row(row, score, summed, of_baselines if row[BASELINE] else details)
         for row in found
         if (summed := totals[row[0]])
-        for score in [_score(summed, scored, row[K], setting, p)]
+        for score in [score_of_totals(summed, scored, row[K], setting, p)]
     ]
 
 
-def _ranked(where: Iterable[str], names: Iterable[str]) -> QuerySet[LeaderboardRow, StoredRow]:
-    rows = LeaderboardRow.objects.ranked().filter(**given(where)).annotate(created=CREATED)
-    return rows.order_by("submission_id").values_list(*FIELDS, *names)
+def _ranked(
+    settings: int, also: Iterable[str], names: Iterable[str]
+) -> QuerySet[LeaderboardRow, StoredRow]:
+    each = (Q(**{name: Given(f"{name}{n}") for name in SETTING_FIELDS}) for n in range(settings))
+    rows = LeaderboardRow.objects.ranked().filter(functools.reduce(or_, each), **given(also))
+    ordered = rows.annotate(created=CREATED).order_by("submission_id")
+    return ordered.values_list(*FIELDS, *names, "placement")
 
 
 def _by_submission(rows: Sequence[StoredRow], names: Sequence[str]) -> dict[str, dict[int, str]]:
@@ -232,53 +254,9 @@ def each_in_its_setting(rows: LeaderboardRowQuerySet, ranked_from: Sequence[int]
     known = _by_submission([row for _, row, _ in best.values()], names)
     details = Details(where={}, narrow=EVERYTHING, known=known)
     return [
-        Shown(setting, _entry(row, score, totals, details), is_usual)
+        Shown(setting, entry_of_row(row, score, totals, details), is_usual)
         for (is_usual, _), row, setting in best.values()
         for totals in [Totals.of(orjson.loads(known["total"][row[0]]))]
         for scored in [sum(least <= setting.world_size for least in ranked_from)]
-        for score in [_score(totals, scored, row[K], setting, USUAL_P)]
+        for score in [score_of_totals(totals, scored, row[K], setting, USUAL_P)]
     ]
-
-
-def _score(totals: Totals, scored: int, k: int, setting: Setting, p: float) -> Score:
-    return scores.score_of(totals.sums, scored, k=k, p=p, is_timed=setting.is_timed)
-
-
-def _entry(row: StoredRow, score: Score, totals: Totals, details: Details) -> Entry:
-    """Return the row of a board that FIELDS, their score and totals make."""
-    submission, model, slug, vendor, baseline, harness, trust, created, cost, _ = row[: len(FIELDS)]
-    return Entry(
-        model=model,
-        slug=slug,
-        vendor=vendor,
-        harness=harness,
-        trust=trust if score.is_timed else Trust.CHECKED.value,
-        url=f"{_submissions_url()}{submission}",
-        date=_moment(created),
-        score=score,
-        modes=totals.modes,
-        backends=tuple(totals.backends),
-        utilisation=totals.utilisation,
-        cost_usd=cost,
-        made=totals.made,
-        output_tokens=totals.output_tokens,
-        usd=totals.usd,
-        baseline=baseline,
-        submission=submission,
-        details=details,
-    )
-
-
-def _moment(text: str) -> str:
-    """Return the moment in ISO 8601. Databases write UTC: SQLite does not say so, PostgreSQL says
-    `+00` and leaves out the zeros that a fraction ends with."""
-    seconds, dot, fraction = text[11:].removesuffix("+00").partition(".")
-    return (
-        f"{text[:10]}T{seconds}{dot}{fraction:0<6}+00:00" if dot else f"{text[:10]}T{seconds}+00:00"
-    )
-
-
-@functools.cache
-def _submissions_url() -> str:
-    """Return what precedes a submission's number: `reverse` costs more than the rest of a row."""
-    return reverse("submission", args=[0]).removesuffix("0")

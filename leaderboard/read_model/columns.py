@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -67,6 +67,21 @@ def _fast_cell(entry: Entry) -> SafeString:
     )
 
 
+def _speedup_cell(entry: Entry) -> SafeString:
+    return cells.interval_cell(
+        entry.score.geometric_mean, *(entry.speedup_interval or (None, None))
+    )
+
+
+def _credit_cell(entry: Entry) -> SafeString:
+    """Return the credit, and below it the share of the profiled time that was idle."""
+    cell = cells.share_cell(entry.credit, interval_of(entry.credit, entry))
+    if entry.credit is None or entry.idle is None:
+        return cell
+    below = f'<small class="range">{cells.share_text(entry.idle)} idle</small></td>'
+    return SafeString(f"{cell.removesuffix('</td>')}{below}")
+
+
 COLUMNS = (
     Column(
         key="fast1",
@@ -92,7 +107,16 @@ COLUMNS = (
         unit="geo. mean",
         group="fast",
         value=lambda entry: entry.score.geometric_mean,
-        cell=_timed(lambda entry: cells.ratio_cell(entry.score.geometric_mean)),
+        cell=_timed(_speedup_cell),
+    ),
+    Column(
+        key="credit",
+        label="Roofline credit",
+        unit="%",
+        group="fast",
+        value=lambda entry: entry.credit,
+        cell=_timed(_credit_cell),
+        is_share=True,
     ),
     Column(
         key="utilisation",
@@ -176,11 +200,6 @@ SOLVED = ("solved_tokens", "solved_usd")
 BY_KEY = {column.key: column for column in COLUMNS}
 # Of what is timed, and of what is only checked.
 DEFAULT_SORT, CHECKED_SORT = "fast1", "pass1"
-CSV_COLUMNS = (
-    "place", "tie_group", "model", "vendor", "harness", "backends", "trust", "claimed", "baseline",
-    "submission", "date", "scored", "pass1_low", "pass1_high", "p", "fast1_low", "fast1_high",
-    "fast1_likely", *BY_KEY,
-)  # fmt: skip
 _TRUSTS = tuple(Trust)
 # Rows that say the same stand best first, and all keep the places that DEFAULT_SORT gives them.
 WORDS = (
@@ -224,11 +243,12 @@ def known_to_any(entries: Sequence[Entry]) -> list[Column]:
 def placed(entries: Iterable[Entry], sort: str) -> list[Placed]:
     """Return the rows in order: baselines, people's, then what was judged of models, then claims;
     within each best first (of what a solved problem took, the least), or last first for `-key`.
-    Only judged models hold places."""
+    Only judged models hold places. Equal ones stand by pass@1, then by name."""
     key, turned = sort.removeprefix("-"), sort.startswith("-")
     words = WORDS_BY_KEY.get(key)
     column = BY_KEY[DEFAULT_SORT if words else key]
-    rows = list(entries)
+    named = sorted(entries, key=lambda entry: entry.model.casefold())
+    rows = scores.in_order(named, lambda entry: entry.score.pass_at_1)
     baselines = [entry for entry in rows if entry.baseline and not entry.claimed]
     people = [entry for entry in rows if entry.by_people]
     ranked = [e for e in rows if not (e.baseline or e.claimed or e.by_people)]
@@ -255,35 +275,3 @@ def _ties(ordered: Sequence[Entry], column: Column, turned: bool) -> list[int | 
         return [None] * len(ordered)
     intervals = [interval_of(column.value(entry), entry) for entry in ordered]
     return tie_groups(intervals[::-1])[::-1] if turned else tie_groups(intervals)
-
-
-def csv_rows(rows: Iterable[Placed]) -> Iterator[list[object]]:
-    """Return the rows of the CSV by CSV_COLUMNS, each made when it is asked for."""
-    return (list(_flat(as_record(row)).values()) for row in rows)
-
-
-def _flat(record: dict[str, object]) -> dict[str, object]:
-    names = record["backends"]
-    return {**record, "backends": " ".join(names) if isinstance(names, list) else names}
-
-
-def as_record(row: Placed) -> dict[str, object]:
-    """Return a row of the JSON form; keys are CSV_COLUMNS."""
-    entry, interval = row.entry, row.entry.score.pass_at_1_interval
-    fast = interval_of(entry.score.fast_at_1, entry)
-    return {
-        "place": row.place,
-        "tie_group": row.tie_group,
-        **{name: getattr(entry, name) for name in ("model", "vendor", "harness")},
-        "backends": list(entry.backends),
-        **{name: getattr(entry, name) for name in ("trust", "claimed", "baseline", "submission")},
-        "date": entry.date,
-        "scored": entry.score.scored,
-        "pass1_low": interval.low if interval else None,
-        "pass1_high": interval.high if interval else None,
-        "p": entry.score.p,
-        "fast1_low": fast.low if fast else None,
-        "fast1_high": fast.high if fast else None,
-        "fast1_likely": entry.score.likely_fast_at_1,
-        **{column.key: column.value(entry) for column in COLUMNS},
-    }

@@ -9,6 +9,7 @@ from typing import TypeVar
 
 from leaderboard.kit.json_types import JsonObject
 from leaderboard.metrics import scores
+from leaderboard.metrics.intervals import Interval
 from leaderboard.metrics.scores import Attempts, Score
 from leaderboard.metrics.tallies import Cell
 from leaderboard.models.choices import Harness
@@ -29,8 +30,11 @@ class Entry:
     `utilisation` is the median over the problems solved, of the fastest kernel of each; `backends`
     stand in the order of how many problems they are used for. `results` and `cells`, by problem,
     are read when they are asked for, with those of all rows of the board: see `alone`. `modes`
-    counts attempts by failure mode, `made` all. `output_tokens` and `usd` are what all attempts
-    took that were judged here, None unless each tells it; `cost_usd` is what its submitter says.
+    counts attempts by failure mode, `made` all. `credit` is the roofline credit over all scored
+    problems, `idle` the median share of the profiled time of kernels in which nothing ran,
+    `speedup_interval` that of the mean speedup, `where` the hardware of a claim. `output_tokens`
+    and `usd` are what all attempts took that were judged here, None unless each tells it;
+    `cost_usd` is what its submitter says.
     """
 
     model: str
@@ -47,6 +51,10 @@ class Entry:
     made: int = 0
     output_tokens: float | None = None
     usd: float | None = None
+    credit: float | None = None
+    idle: float | None = None
+    speedup_interval: Interval | None = None
+    where: str = ""
     baseline: bool = False
     claimed: bool = False
     backends: tuple[str, ...] = ()

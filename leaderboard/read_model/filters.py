@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -10,16 +9,10 @@ from urllib.parse import urlencode
 
 from django.http import HttpRequest
 
-from leaderboard.delivery.pages import DRAWN, BadQuery, Elsewhere, choice
-from leaderboard.metrics.thresholds import MOST_P, STEPS_OF_P
-from leaderboard.metrics.verdicts import PLACEMENT_WORDS, words
+from leaderboard.delivery.pages import DRAWN, Elsewhere, choice
+from leaderboard.metrics.verdicts import SETTING_WORDS
 from leaderboard.models import Harness
-from leaderboard.models.choices import BACKENDS
-from leaderboard.read_model import boards
-from leaderboard.read_model.boards import IN_WORDS, Entry, Setting
-from leaderboard.read_model.judge_constants import judge_constants
-from leaderboard.read_model.published_claims import Claim, entry_of, published
-from leaderboard.read_model.scopes import Scope, scope
+from leaderboard.read_model.boards import IN_WORDS, Setting
 
 BOARD_PARAMETERS = (
     *("p", "category", "harness", "source", "backend", "mechanism", "nccl", "trust"),
@@ -99,7 +92,7 @@ def setting_filters(
             name=name,
             label=label,
             value=value,
-            options=tuple(Option(value=v, text=PLACEMENT_WORDS.get(v, v)) for v in values),
+            options=tuple(Option(value=v, text=SETTING_WORDS.get(v, v)) for v in values),
             default=usual if asked else value,
             follows="" if name == "hardware" else "hardware",
         )
@@ -163,120 +156,9 @@ def said(rows: int, noun: str) -> str:
     return f"{rows} {noun}" if rows == 1 else f"{rows} {noun}s"
 
 
-@dataclass(frozen=True, kw_only=True)
-class BoardQuery:
-    """Holds what a board, its figures, its JSON and CSV show. A link to a submission ends with
-    `tail`, for it to show this setting."""
-
-    scope: Scope
-    setting: Setting | None
-    tail: str
-    p: float
-    chosen: dict[str, str]
-    slider: Slider
-    controls: tuple[Filter, ...]
-
-    @property
-    def harness(self) -> str:
-        return self.chosen["harness"]
-
-    def judged(self, ahead: Sequence[str] = ()) -> list[Entry]:
-        """Return the rows that boards show; `ahead` names details that are read along."""
-        if self.setting is None:
-            return []
-        return boards.judged(
-            self.setting,
-            self.scope.scored,
-            p=self.p,
-            ahead=ahead,
-            category=self.scope.category,
-            problems=self.scope.problems,
-            harness=self.harness,
-            backend=self.chosen["backend"],
-            mechanism=self.chosen["mechanism"],
-            nccl_free=bool(self.chosen["nccl"]),
-            verified=bool(self.chosen["trust"]),
-        )
-
-    def claims(self) -> list[Claim]:
-        """Return the claims; they say nothing of single kernels, so filters on those leave none."""
-        if any(self.chosen[name] for name in ("source", "backend", "mechanism", "nccl", "trust")):
-            return []
-        return published(category=self.scope.category or None, harness=self.harness)
-
-    def claimed(self, claims: Iterable[Claim]) -> list[Entry]:
-        return [claim_at(entry_of(one), self.p) for one in claims]
-
-
-def claim_at(entry: Entry, p: float) -> Entry:
-    """Return the entry with fast_p in place of fast_1: what was claimed is known at 1 only."""
-    if p == entry.score.p:
-        return entry
-    score = entry.score._replace(p=p, fast_at_1=None, fast_at_k=None)
-    return dataclasses.replace(entry, score=score)
-
-
-def board_query(request: HttpRequest) -> BoardQuery:
-    """Read the address, in two queries: the categories, and the settings that have results."""
-    known = boards.known_settings()
-    setting, settings = setting_filters(request, known)
-    found = scope(request, "category", "source", ranks=setting.world_size if setting else None)
-    kinds = kernel_filters(request, found)
-    slider = p_slider(request)
-    return BoardQuery(
-        scope=found,
-        setting=setting,
-        tail=setting_tail(setting, known),
-        p=float(slider.value),
-        chosen={control.name: control.value for control in kinds},
-        slider=slider,
-        controls=tuple(
-            sorted((*kinds, *map(_folded, settings)), key=lambda control: control.folded)
-        ),
-    )
-
-
-def _folded(control: Filter) -> Filter:
-    return control._replace(folded=control.name not in ("hardware", "profile", "placement"))
-
-
-def kernel_filters(request: HttpRequest, found: Scope) -> tuple[Filter, ...]:
-    """Return the controls that say which problems, submissions and kernels count."""
-    titles = list(found.titles.items())
-    sources = [(name, name) for name in found.sources]
-    tags = [(tag, words(tag)) for tag in judge_constants()["mechanisms"]]
-    folded = (
-        choice_filter(request, "source", "Source codebase", sources, "Any codebase"),
-        choice_filter(request, "backend", "Backend", BACKENDS, "Any backend"),
-        choice_filter(request, "mechanism", "Mechanism", tags, "Any mechanism"),
-        choice_filter(request, "nccl", "NCCL", [("no", "No NCCL calls")], "With or without"),
-        choice_filter(request, "trust", "Trust", [("verified", "Verified here")], "Any"),
-    )
-    return (
-        choice_filter(request, "category", "Category", titles, "All categories"),
-        harness_filter(request),
-        *(control._replace(folded=True) for control in folded),
-    )
-
-
 def harness_filter(request: HttpRequest) -> Filter:
     harnesses = [(value, value) for value in Harness.values]
     return choice_filter(request, "harness", "Harness", harnesses, "Any harness")
-
-
-def p_slider(request: HttpRequest) -> Slider:
-    """Return the threshold of fast_p, in steps of 1/20. Raises BadQuery."""
-    text = request.GET.get("p", "") or "1"
-    allowed = f"a number from 0 to {MOST_P} in steps of {1 / STEPS_OF_P:g}, such as 1.5"
-    try:
-        steps = float(text) * STEPS_OF_P
-    except ValueError:
-        raise BadQuery("p", text, (allowed,)) from None
-    if not 0 <= steps <= MOST_P * STEPS_OF_P or abs(steps - round(steps)) > 1e-6:
-        raise BadQuery("p", text, (allowed,))
-    value, step = f"{round(steps) / STEPS_OF_P:g}", f"{1 / STEPS_OF_P:g}"
-    label = "Fast: more than p times the reference"
-    return Slider(name="p", label=label, value=value, default="1", most=MOST_P, step=step)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -35,13 +35,13 @@ ROW = ["submission_id", *SETTING]
 IN_CATEGORY = [*ROW, "category"]
 PLACE = ["submission_id", "problem_id", *SETTING]
 TAKEN = ["output_tokens", "usd"]
-TOTALS = [*SUMS, "utilisation", "made", *TAKEN]
+TOTALS = [*SUMS, "utilisation", "made", *TAKEN, "credit", "idle", "log_squares"]
 FACTS = ["made", "correct", "best_speedup"]
 CELL_FACTS = [*FACTS, "best_low", "speedups", "lows"]
 PROBLEM = ["problem_id", *SETTING]
 PROBLEM_COUNTS = ["submissions", "solved", "made", "correct", "faster", "baseline_runs"]
 PROBLEM_FACTS = [*PROBLEM_COUNTS, "best_speedup", "utilisation", "usual_utilisation", "baseline_us"]
-NUMBERS = ("speedup", "speedup_low", "utilisation", "baseline_us")
+NUMBERS = ("speedup", "speedup_low", "utilisation", "idle", "baseline_us")
 ABOVE = ["fast_at_1", "likely_fast_at_1", "faster", "likely_faster"]
 SUM_OF_ALL = functools.partial(pd.Series.sum, skipna=False)  # not known where one is not
 SOME_P, TOLERANCE = 1.5, 1e-9
@@ -67,14 +67,9 @@ def counted_attempts() -> pd.DataFrame:
 
 def expected_summaries() -> pd.DataFrame:
     """Return what the summary should hold: PLACE as index, FACTS as columns."""
-    return (
-        counted_attempts()
-        .groupby(PLACE)
-        .agg(
-            made=("attempt", "size"),
-            correct=("correct", "sum"),
-            best_speedup=("speedup", "max"),
-        )
+    groups = counted_attempts().groupby(PLACE)
+    return groups.agg(
+        made=("attempt", "size"), correct=("correct", "sum"), best_speedup=("speedup", "max")
     )
 
 
@@ -93,6 +88,8 @@ def expected_rows(row: list[str]) -> pd.DataFrame:
         faster=attempts["speedup_low"].gt(1.0),
         likely_faster=attempts["speedup"].gt(1.0),
         log_speedup=np.log(attempts["speedup"]),
+        idle=attempts["idle"].where(attempts["speedup"].notna()),
+        credit=attempts["utilisation"].clip(upper=1.0).mask(attempts["speedup"].isna(), 0.0),
     )
     problems = attempts.groupby([*PLACE, "category"]).agg(
         made=("attempt", "size"),
@@ -100,9 +97,8 @@ def expected_rows(row: list[str]) -> pd.DataFrame:
         faster=("faster", "sum"),
         likely_faster=("likely_faster", "sum"),
         log_speedup=("log_speedup", "mean"),
-        utilisation=("utilisation", _of_the_fastest),
-        output_tokens=("output_tokens", SUM_OF_ALL),
-        usd=("usd", SUM_OF_ALL),
+        **{name: (name, _of_the_fastest) for name in ("utilisation", "idle")},
+        **{name: (name, SUM_OF_ALL) for name in (*TAKEN, "credit")},
     )
     return _summed(problems.reset_index(), row, dict(Submission.objects.values_list("pk", "k")))
 
@@ -124,10 +120,14 @@ def _summed(problems: pd.DataFrame, row: list[str], drawn: dict[int, int]) -> pd
         fast_at_1=problems["faster"] / made,
         fast_at_k=[_chance(*row) for row in zip(made, problems["faster"], k, strict=True)],
         likely_fast_at_1=problems["likely_faster"] / made,
+        credit=problems["credit"] / made,
+        log_squares=problems["log_speedup"] ** 2,
     )
     rows = problems.groupby(row)
-    more = {name: rows[name].agg(SUM_OF_ALL) for name in ("made", *TAKEN)}
-    return rows[list(SUMS)].sum().assign(utilisation=rows["utilisation"].median(), **more)
+    more = {name: rows[name].agg(SUM_OF_ALL) for name in ("made", *TAKEN, "credit")}
+    return (
+        rows[[*SUMS, "log_squares"]].sum().assign(**rows[["utilisation", "idle"]].median(), **more)
+    )
 
 
 def _chance(made: int, right: int, k: int) -> float:
@@ -156,7 +156,7 @@ def stored_in_categories() -> pd.DataFrame:
 
 
 def _values(totals: Totals) -> tuple[float | None, ...]:
-    return (*totals.sums, totals.utilisation, totals.made, totals.output_tokens, totals.usd)
+    return (*totals.sums, *(getattr(totals, name) for name in TOTALS[len(SUMS) :]))
 
 
 def expected_cells() -> pd.DataFrame:

@@ -8,7 +8,7 @@ from itertools import compress
 from typing import Any, NamedTuple
 
 from leaderboard.metrics.failures import CORRECT
-from leaderboard.metrics.scores import Attempts
+from leaderboard.metrics.scores import Attempts, roofline_credit
 from leaderboard.metrics.tallies import (
     EVERYTHING,
     AttemptRow,
@@ -39,6 +39,7 @@ def outcomes_of(rows: Iterable[tuple[int, str, Sequence[AttemptRow]]]) -> Outcom
                 "speedups": [row["speedup"] for row in timed],
                 "lows": [row["low"] for row in timed],
                 "utilisations": [row["utilisation"] for row in timed],
+                "idles": [row["idle"] for row in timed],
                 "output_tokens": known_sum(row["output_tokens"] for row in attempts),
                 "usd": known_sum(row["usd"] for row in attempts),
             }
@@ -73,7 +74,8 @@ def _kinds(stored: Outcomes) -> list[Outcome]:
 class Part(NamedTuple):
     """Holds a problem with the failure modes in which the attempts that count `ended`; `told` is
     the outcome of the fastest correct one or, where none is correct, of the one that came
-    furthest. `output_tokens` and `usd` are those of all attempts; None unless each tells them."""
+    furthest. `utilisations` are those of the timed ones. `output_tokens` and `usd` are those of all
+    attempts; None unless each tells them."""
 
     problem: int
     category: str
@@ -84,6 +86,8 @@ class Part(NamedTuple):
     ended: Sequence[str | None]
     told: Outcome
     utilisation: float | None
+    utilisations: tuple[float | None, ...]
+    idle: float | None
     output_tokens: float | None
     usd: float | None
 
@@ -91,6 +95,11 @@ class Part(NamedTuple):
     def best(self) -> tuple[float | None, float | None]:
         """Return the highest speedup, and the lower end of its interval."""
         return max(zip(self.speedups, self.lows, strict=True), default=(None, None))
+
+    @property
+    def credit(self) -> float | None:
+        """Return the mean roofline credit of the attempts made."""
+        return roofline_credit(self.made, self.utilisations)
 
     @property
     def results(self) -> Attempts:
@@ -119,6 +128,7 @@ def parts_of(stored: Outcomes, narrow: Narrow = EVERYTHING) -> Iterator[Part]:
             continue
         counting = [admits[kind] for kind in one["kinds"] if right[kind]]
         speedups = tuple(compress(one["speedups"], counting))
+        used = tuple(compress(one["utilisations"], counting))
         best = speedups.index(max(speedups)) if speedups else None
         solved = [kind for kind in own if right[kind]]
         told = max(own, key=ranks.__getitem__) if best is None else solved[best]
@@ -131,9 +141,9 @@ def parts_of(stored: Outcomes, narrow: Narrow = EVERYTHING) -> Iterator[Part]:
             lows=tuple(compress(one["lows"], counting)),
             ended=[modes[kind] for kind in own],
             told=kinds[told],
-            utilisation=None
-            if best is None
-            else list(compress(one["utilisations"], counting))[best],
+            utilisation=None if best is None else used[best],
+            utilisations=used,
+            idle=None if best is None else list(compress(one["idles"], counting))[best],
             output_tokens=one["output_tokens"],
             usd=one["usd"],
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 import statistics
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -33,9 +34,11 @@ NO_ROW = ('{"kinds":[],"problems":[]}', orjson.dumps({name: [] for name in Cell.
 
 class Totals(NamedTuple):
     """Sums up problems: `modes` counts attempts by failure mode, `backends` stand in the order of
-    how many problems they are used for. `made` counts attempts. What all of them took,
-    `output_tokens` and `usd`, is None unless each tells it. Stored as an object with the names of
-    the fields."""
+    how many problems they are used for. `made` counts attempts. `credit` adds up the roofline
+    credit of each problem, None where a bound is not known; `idle` is the median of their shares of
+    idle time; `log_squares` adds up the squares of the logarithms that `log_speedup` of the sums
+    adds up. What all of them took, `output_tokens` and `usd`, is None unless each tells it. Stored
+    as an object with the names of the fields."""
 
     sums: Sums
     utilisation: float | None
@@ -44,6 +47,9 @@ class Totals(NamedTuple):
     made: int
     output_tokens: float | None
     usd: float | None
+    credit: float | None
+    idle: float | None
+    log_squares: float
 
     @classmethod
     def of(cls, stored: Mapping[str, Any]) -> Self:
@@ -115,6 +121,7 @@ def totals_of(parts: Sequence[Part], k: int, p: float = 1.0) -> Totals:
     ]
     modes = Counter(chain.from_iterable(part.ended for part in parts))
     known = [part.utilisation for part in parts if part.utilisation is not None]
+    idles = [part.idle for part in parts if part.idle is not None]
     return Totals(
         sums=scores.sums_of(list(zip(*counts, strict=True)), k=k),
         utilisation=statistics.median(known) if known else None,
@@ -123,6 +130,9 @@ def totals_of(parts: Sequence[Part], k: int, p: float = 1.0) -> Totals:
         made=sum(part.made for part in parts),
         output_tokens=known_sum(part.output_tokens for part in parts),
         usd=known_sum(part.usd for part in parts),
+        credit=known_sum(part.credit for part in parts),
+        idle=statistics.median(idles) if idles else None,
+        log_squares=math.fsum((one.log_speedup or 0.0) ** 2 for one in counts),
     )
 
 

@@ -26,6 +26,7 @@ class Best(NamedTuple):
     """Holds what a submission's Summary adds to a problem."""
 
     submission__model__is_baseline: bool
+    submission__model_id: int
     made: int
     correct: int
     best_speedup: float | None
@@ -110,6 +111,8 @@ def columns_of(summaries: Iterable[Best]) -> JsonDict | None:
     return {
         "submissions": len(models),
         "solved": len(solved),
+        "models_tried": len({row.submission__model_id for row in models}),
+        "models_solved": len({row.submission__model_id for row in solved}),
         "best_speedup": best and best.best_speedup,
         "utilisation": best and best.utilisation,
         "usual_utilisation": statistics.median(used) if used else None,

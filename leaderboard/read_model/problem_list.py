@@ -13,7 +13,9 @@ from django.db.models import F
 from django.http import HttpRequest
 
 from leaderboard.kit.json_types import JsonDict
+from leaderboard.metrics.difficulty import DIFFICULTIES, difficulty, solve_rate
 from leaderboard.models import Hardware, LeaderboardRow, Problem, ProblemAggregate
+from leaderboard.models.choices import CURRENT_JUDGE
 from leaderboard.read_model import boards
 from leaderboard.read_model.boards import Setting
 from leaderboard.read_model.filters import SETTING_FILTERS, Filter, choice_filter, setting_filters
@@ -22,7 +24,7 @@ from leaderboard.read_model.problem_aggregates import beside, place_of
 # Where nothing has been judged yet, the sizes and ranks of the measured baselines are shown.
 LIST_SIZE, LIST_RANKS = "standard", 4
 YES_NO = {"scored": ("Scored", "not scored"), "solved": ("Solved", "unsolved")}
-LIST_FILTERS = ("category", "source", *YES_NO, *SETTING_FILTERS)
+LIST_FILTERS = ("category", "source", "difficulty", *YES_NO, *SETTING_FILTERS)
 
 
 class ProblemTotals(NamedTuple):
@@ -30,9 +32,33 @@ class ProblemTotals(NamedTuple):
 
     submissions: int = 0
     solved: int = 0
+    models_tried: int = 0
+    models_solved: int = 0
+    baseline_us: float | None = None
     best_speedup: float | None = None
     utilisation: float | None = None
     run_id: UUID | None = None
+    run__bound_us: float | None = None
+
+    @property
+    def solve_rate(self) -> float | None:
+        return solve_rate(self.models_solved, self.models_tried)
+
+    @property
+    def difficulty(self) -> str:
+        return difficulty(self.models_solved, self.models_tried)
+
+    @property
+    def reference_utilisation(self) -> float | None:
+        """Return the share of the bound that the reference reaches; None where it was not timed."""
+        if not self.baseline_us or self.run__bound_us is None:
+            return None
+        return self.run__bound_us / self.baseline_us
+
+    @property
+    def headroom(self) -> float | None:
+        """Return how many times as fast as the reference the hardware allows a kernel to be."""
+        return 1 / self.reference_utilisation if self.reference_utilisation else None
 
 
 class ProblemFigures(NamedTuple):
@@ -52,13 +78,15 @@ class ProblemFigures(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Listed:
-    """Holds the problems that the address asks for. `judged` is read when it is asked for."""
+    """Holds the problems that the address asks for, and the first setting in which anything is
+    `timed`. `judged` is read when it is asked for."""
 
     every: tuple[Problem, ...]
     shown: tuple[Problem, ...]
     stood: Mapping[int, ProblemTotals]
     setting: Setting | None
     controls: tuple[Filter, ...]
+    timed: Setting | None
 
     @property
     def size(self) -> str:
@@ -97,10 +125,11 @@ class Listed:
 def listed(request: HttpRequest) -> Listed:
     """Read the list in two queries: settings, and problems with what they came to in the one that
     is shown."""
-    setting, controls = setting_filters(request, boards.known_settings())
+    known = boards.known_settings()
+    setting, controls = setting_filters(request, known)
     every = _with_totals(setting)
     stood = {
-        one.number: ProblemTotals(*(getattr(one, f"here_{name}") for name in ProblemTotals._fields))
+        one.number: ProblemTotals(*(getattr(one, _here(name)) for name in ProblemTotals._fields))
         for one in every
         if one.scored and one.here_submissions is not None
     }
@@ -112,14 +141,27 @@ def listed(request: HttpRequest) -> Listed:
         stood=stood,
         setting=setting,
         controls=(*narrowing, *controls),
+        timed=next(iter(sorted(filter(_is_timed, known), key=_is_old)), None),
     )
+
+
+def _is_timed(setting: Setting) -> bool:
+    return setting.is_timed
+
+
+def _is_old(setting: Setting) -> bool:
+    return setting.judge_version != CURRENT_JUDGE
 
 
 def _with_totals(setting: Setting | None) -> tuple[Any, ...]:
     """Return problems without their payload, and `here_` what each came to."""
     found = beside(Problem.objects.all(), place_of(setting))
-    here = {f"here_{name}": F(f"here__{name}") for name in ProblemTotals._fields}
+    here = {_here(name): F(f"here__{name}") for name in ProblemTotals._fields}
     return tuple(found.defer("payload").annotate(**here))
+
+
+def _here(name: str) -> str:
+    return f"here_{name.replace('__', '_')}"
 
 
 def figures_by_problem(setting: Setting | None) -> dict[int, ProblemFigures]:
@@ -151,6 +193,8 @@ def list_filters(request: HttpRequest, every: Sequence[Problem]) -> list[Filter]
     sources = sorted({source_of(problem) for problem in every} - {""})
     named = [("category", "Category", list(titles.items()), "All categories")]
     named += [("source", "Source", [(source, source) for source in sources], "Any source")]
+    bands = [(name, words) for name, (_, words) in DIFFICULTIES.items()]
+    named += [("difficulty", "Difficulty", bands, "Any difficulty")]
     named += [
         (name, yes, [("yes", yes.lower()), ("no", no)], "Any") for name, (yes, no) in YES_NO.items()
     ]
@@ -162,6 +206,7 @@ def matches(problem: Problem, stood: ProblemTotals | None, wanted: Mapping[str, 
     tests: dict[str, Callable[[str], bool]] = {
         "category": lambda value: problem.category == value,
         "source": lambda value: source_of(problem) == value,
+        "difficulty": lambda value: stood is not None and stood.difficulty == value,
         "scored": lambda value: problem.scored == (value == "yes"),
         "solved": lambda value: solved == (value == "yes"),
     }

@@ -15,6 +15,7 @@ from django.db.models.functions import Cast
 from leaderboard.kit.json_types import JsonDict
 from leaderboard.kit.prepared import Given, ask, given
 from leaderboard.metrics import scores
+from leaderboard.metrics.difficulty import difficulty
 from leaderboard.metrics.failures import CORRECT
 from leaderboard.metrics.tallies import in_order
 from leaderboard.models import Problem, ProblemAggregate, Run, Submission, Summary
@@ -49,6 +50,8 @@ class SettingTotals(NamedTuple):
     hardware__title: str
     submissions: int
     solved: int
+    models_tried: int
+    models_solved: int
     faster: int
     made: int
     correct: int
@@ -61,6 +64,10 @@ class SettingTotals(NamedTuple):
     hardware__device: str
     hardware__max_world_size: int
     hardware__facts__pair_gb_s: float | None
+
+    @property
+    def difficulty(self) -> str:
+        return difficulty(self.models_solved, self.models_tried)
 
     @property
     def setting(self) -> Setting:

@@ -94,6 +94,7 @@ def entry_of(claim: Claim) -> Entry:
         url=url("model", claim.slug),
         date=claim.date,
         claimed=True,
+        where=str(claim.publication_says.get("setting", {}).get("hardware", "")),
         score=Score(
             scored=n,
             attempted=n,

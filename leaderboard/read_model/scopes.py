@@ -33,16 +33,22 @@ class Named(NamedTuple):
 @dataclass(frozen=True, kw_only=True)
 class Scope:
     """Describes the problems that shares are of. `sizes` counts the scored problems of each
-    category, `totals` all of them; `every` names the problems of all categories."""
+    category, `totals` all of them; `every` names the problems of all categories. `least_ranks` are
+    those from which each problem is scored that is, on some number of ranks."""
 
     category: str
     scored: int
     titles: dict[str, str]
     sizes: dict[str, int]
     totals: dict[str, int]
+    least_ranks: tuple[int, ...] = ()
     source: str = ""
     sources: tuple[str, ...] = ()
     every: tuple[Named, ...] = ()
+
+    def scored_on(self, ranks: int) -> int:
+        """Return how many of the problems asked for are scored on so many ranks."""
+        return sum(least <= ranks for least in self.least_ranks)
 
     @property
     def problems(self) -> frozenset[int] | None:
@@ -60,7 +66,8 @@ def scope(
     `asked` names those of the parameters `category` and `source` that the page reads.
     """
     where = place_of(setting) if setting else {}
-    rows = tuple(_ranked(Named._make(row), ranks) for row in ask(_named, tuple(where), **where))
+    named = [Named._make(row) for row in ask(_named, tuple(where), **where)]
+    rows = tuple(_ranked(row, ranks) for row in named)
     titles = {row.category: row.category_title for row in rows}
     sources = tuple(sorted({row.source for row in rows if row.source}))
     category = choice(request, "category", list(titles)) if "category" in asked else ""
@@ -73,6 +80,11 @@ def scope(
     return Scope(
         category=category,
         scored=sizes[category] if category else sum(sizes.values()),
+        least_ranks=tuple(
+            one.ranked_from
+            for one in named
+            if one.scored and category in ("", one.category) and source in ("", one.source)
+        ),
         titles=titles,
         sizes=sizes,
         totals=totals,

@@ -17,7 +17,7 @@ from leaderboard.models import Kernel, Moderation, Run, Source, Submission, Visi
 from leaderboard.models.rulings import ruling_of, told
 from leaderboard.models.staleness import why_stale
 from leaderboard.problem_pages.problems import address_of
-from leaderboard.read_model.boards import SETTING_FIELDS
+from leaderboard.read_model.boards import SETTING_FIELDS, Setting, known_settings
 from leaderboard.run_pages.diff import Diff
 from leaderboard.run_pages.diff_base import DiffBase, differences, requested_base
 from leaderboard.run_pages.evidence import contents, evidence
@@ -130,13 +130,18 @@ def bundle_url(digest: str, run: str) -> str:
 
 
 def shown_run(runs: Sequence[Run], wanted: str = "") -> Run | None:
-    """Return the run wanted, or else the newest that says something of the kernel, or else the
-    newest that has ended."""
+    """Return the run wanted, or else the newest that says something of the kernel in the first of
+    the boards' settings that it has one in, or else the newest that has ended."""
     ended = [run for run in runs if run.verdict]
     if named := [run for run in ended if str(run.pk) == wanted]:
         return named[0]
-    telling = (run for run in ended if state(run.verdict) != "open")
-    return next(telling, next(iter(ended), None))
+    telling = [run for run in ended if state(run.verdict) != "open"]
+    newest: dict[Setting, Run] = {}
+    for run in telling:
+        newest.setdefault(Setting(**{name: getattr(run, name) for name in SETTING_FIELDS}), run)
+    known = known_settings() if len(newest) > 1 else []
+    on_board = next((newest[one] for one in known if one in newest), None)
+    return on_board or next(iter([*telling, *ended]), None)
 
 
 def with_report(run: Run | None) -> Run | None:

@@ -17,11 +17,11 @@ from leaderboard.kit.links import kernel_at, url
 from leaderboard.metrics.floors import FLOOR_WORDS
 from leaderboard.models import Decline, Moderation, Run, Status, Visibility
 from leaderboard.models.abilities import waiting_for
-from leaderboard.models.choices import PHASES
+from leaderboard.models.choices import PHASES, longest_s
 from leaderboard.models.rulings import ruling_of, told
 from leaderboard.models.runs import FINAL
 from leaderboard.models.staleness import why_stale
-from leaderboard.models.waiting import ahead_of
+from leaderboard.models.waiting import ahead_of, no_host
 from leaderboard.problem_pages.problems import address_of
 from leaderboard.run_pages.evidence import contents, evidence, run_facts
 from leaderboard.run_pages.reproduce import reproduction
@@ -38,14 +38,14 @@ SUMS = (
     *("span_us", "compute_us", "communication_us", "overlap_us", "unknown_us", "idle_us"),
     *("graph_launches", "dropped_events"),
 )
-RANK_COLUMNS = ("rank", "call_us", *SUMS)
+RANK_COLUMNS = ("rank", "call_us", "last_batches", *SUMS)
 GPU_STATE = ("name", "sm_mhz", "memory_mhz", "temperature_c", "power_w")
 GPU_COLUMNS = ("gpu", *GPU_STATE, "throttle_reasons")
 MECHANISM_COLUMNS = ("tag", "evidence", "detail")
 # What of its record the page shows by itself.
 RECORDED = (
     *("queue_position", "waiting_s", "host", "declines", "waits_for", "practice"),
-    "ruling",
+    *("ruling", "no_host"),
 )
 # Profiling is optional and teardown takes no visible time: readers see these.
 SHOWN_PHASES = ("queued", "build", "verify", "timed")
@@ -106,6 +106,10 @@ def _facts(found: Run, record: JsonObject) -> dict[str, object]:
         **record["progress"],
         **{name: record[name] for name in RECORDED},
         "waiting": spelt(record["waiting_s"]),
+        "elapsed": "–" if record["elapsed_s"] is None else spelt(record["elapsed_s"]),
+        "most": spelt(longest_s(found.device)),
+        "cancel_url": "" if found.is_final else url("cancel-run", found.pk),
+        "cancel_requested": found.cancel_requested,
         "problem": str(problem),
         "problem_url": address_of(problem),
         "model": submission.model.name,
@@ -130,12 +134,23 @@ def run_record(found: Run, queue_position: int | None) -> JsonDict:
         "waiting_s": round((until - found.created_at).total_seconds()),
         "declines": Decline.objects.told(found),
         "waits_for": waiting_for([found]).get(found.pk),
+        "no_host": no_host(found),
+        **_going_on(found),
         "host": found.host,
         "practice": found.kernel.submission.is_practice,
         "stale": why_stale(found) or None,
         "ruling": told(ruling_of(found)),
         "url": found.get_absolute_url(),
     }
+
+
+def _going_on(found: Run) -> dict[str, int | None]:
+    """Return the seconds since a running run began, and those within which its phases end."""
+    if found.status != Status.RUNNING or found.started_at is None:
+        return {"elapsed_s": None, "most_s": None}
+    elapsed_s = (timezone.now() - found.started_at).total_seconds()
+    most_s = longest_s(found.device)
+    return {"elapsed_s": max(0, round(elapsed_s)), "most_s": round(most_s)}
 
 
 def phase_steps(found: Run) -> list[dict[str, object]]:
@@ -176,12 +191,13 @@ def limit_rows(report: Report) -> ReportRows:
 
 
 def rank_rows(report: Report) -> ReportRows:
-    own_us = (report.get("timing") or {}).get("rank_us", ())
+    timing = report.get("timing") or {}
+    own_us, last = timing.get("rank_us", ()), timing.get("rank_last", ())
     profiled = {timeline["rank"]: timeline for timeline in report.get("timelines", ())}
     for rank in sorted({*range(len(own_us)), *profiled}):
         timeline = profiled.get(rank, {})
-        us = own_us[rank] if rank < len(own_us) else None
-        yield [rank, us, *(timeline.get(name) for name in SUMS)]
+        own = (told[rank] if rank < len(told) else None for told in (own_us, last))
+        yield [rank, *own, *(timeline.get(name) for name in SUMS)]
 
 
 def gpu_rows(report: Report) -> ReportRows:

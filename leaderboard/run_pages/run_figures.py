@@ -19,8 +19,10 @@ from leaderboard.kit.json_types import Report
 from leaderboard.kit.links import url
 from leaderboard.kit.visible import visible
 from leaderboard.models import Run
+from leaderboard.run_pages.timeline_events import longest_events
 
 MOST_EVENTS = 2_000
+LEAST_BATCHES = 3
 
 
 @figure(
@@ -47,6 +49,19 @@ def bursts(request: HttpRequest) -> Drawn:
     timing = _timing(report)
     spec = charts.burst_samples(timing["kernel_bursts_us"], timing["baseline_bursts_us"])
     return _drawn(run, spec, burst_table(timing))
+
+
+@figure(
+    "last-rank",
+    "Which rank is last",
+    "In how many batches each rank took longest; the line is where all are last as often.",
+    "run",
+)
+def last_rank(request: HttpRequest) -> Drawn:
+    run, report = _run_of(request)
+    batches = _timing(report).get("rank_last") or []
+    table = Table(columns=("Rank", "Batches in which it was last"), rows=list(enumerate(batches)))
+    return _drawn(run, charts.times_last(batches), table)
 
 
 def _timing(report: Report) -> Report:
@@ -92,6 +107,7 @@ def _drawn(run: Run, spec: Spec, table: Table) -> Drawn:
 
 def burst_figures(run: Run, timing: Report | None) -> list[dict[str, object]]:
     shown = [burst_histogram, bursts] if timing else []
+    shown += [last_rank] if timing and sum(timing.get("rank_last", ())) >= LEAST_BATCHES else []
     return [framed(one, f"run={run.id}") for one in shown]
 
 
@@ -111,7 +127,8 @@ def timeline_says(timelines: Sequence[Report]) -> str:
     recorded = sum(len(found["events"]) + found["dropped_events"] for found in timelines)
     drawn = min(MOST_EVENTS, sum(len(found["events"]) for found in timelines))
     which = "all" if drawn == recorded else f"the longest {drawn:,} of"
-    return f"What ran on each rank and stream in two calls: {which} {recorded:,} events."
+    told = f"What ran on each rank and stream in two calls: {which} {recorded:,} events."
+    return f"{told} A communication waits until the last rank has begun its own."
 
 
 def burst_table(timing: Report) -> Table:
@@ -127,25 +144,6 @@ def bin_table(bins: Sequence[Bin]) -> Table:
         if found.kernel or found.baseline
     ]
     return Table(columns=("Microseconds a call", "Kernel, bursts", "Reference, bursts"), rows=rows)
-
-
-def longest_events(timelines: Sequence[Report], most: int) -> list[Event]:
-    """Return at most so many events over all ranks, in the order in which they began."""
-    found = [
-        Event(
-            rank=timeline["rank"],
-            queue="stream" if timeline["device"] == "cuda" else "thread",
-            lane=event["stream"],
-            name=event["name"],
-            kind=event["kind"],
-            start_us=event["start_us"],
-            duration_us=event["duration_us"],
-        )
-        for timeline in timelines
-        for event in timeline["events"]
-    ]
-    longest = sorted(found, key=lambda event: event.duration_us, reverse=True)[:most]
-    return sorted(longest, key=lambda event: (event.rank, event.start_us))
 
 
 def event_table(events: Sequence[Event]) -> Table:

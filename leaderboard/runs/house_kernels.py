@@ -28,6 +28,7 @@ from leaderboard.models.sources import packed_source
 
 FILES = Path(settings.BASE_DIR) / "fixtures" / "house"
 VENDOR = "PKB Leaderboard"
+LICENCE = "Apache-2.0"  # that of this project
 NOTES = "Kernels of this site, that show how one would write each problem: docs/house-kernels.md."
 _NAME = re.compile(r"\d+_(?P<slug>\w+)_(?P<backend>triton|cuda)\.py")
 
@@ -88,4 +89,5 @@ def _submission(owner_id: int) -> Submission:
             "notes": NOTES,
         },
     )
+    Submission.objects.filter(pk=found.pk, licence="").update(licence=LICENCE)
     return found

@@ -121,8 +121,11 @@ def _check_ranks(world_size: int, report: Report) -> None:
     for where, told in (("timelines", report.timelines), ("logs", report.logs)):
         if len({one.rank for one in told}) != len(told):
             raise misfit("ranks", f"There are two {where} of one rank.")
-    if report.timing and len(report.timing.rank_us) not in (0, world_size):
-        raise misfit("ranks", f"rank_us has {len(report.timing.rank_us)} of {world_size} ranks.")
+    for name in ("rank_us", "rank_last") if report.timing else ():
+        if len(told_of := getattr(report.timing, name)) not in (0, world_size):
+            raise misfit("ranks", f"{name} has {len(told_of)} of {world_size} ranks.")
+        if min(told_of, default=0) < 0:
+            raise misfit("ranks", f"{name} has {min(told_of)}.")
 
 
 def _ranks_of(report: Report) -> Iterator[tuple[str, int]]:

@@ -41,6 +41,7 @@ def columns_of(report: Report) -> JsonDict:
         **{name: timing[name] for name in TIMES},
         "bound_us": floors.bound_us if floors else None,
         "utilisation": report.utilisation,
+        "idle": idle_share(report),
     }
     if not all(0 <= number < math.inf for number in numbers.values() if number is not None):
         raise RequestError("bad_report", "A time is not finite.", "Mend the worker.")
@@ -51,6 +52,13 @@ def columns_of(report: Report) -> JsonDict:
         "mechanisms": sorted({found["tag"] for found in message["mechanisms"]}),
         "report_packed": zlib.compress(_packable(message).encode(), 6),
     }
+
+
+def idle_share(report: Report) -> float | None:
+    """Return the share of the profiled time in which nothing ran, over all ranks."""
+    span_us = sum(one.span_us for one in report.timelines)
+    idle_us = sum(one.idle_us for one in report.timelines)
+    return min(1.0, max(0.0, idle_us / span_us)) if span_us > 0 else None
 
 
 def _packable(message: JsonDict) -> str:

@@ -14,17 +14,27 @@ from leaderboard.delivery import cells
 from leaderboard.delivery.pages import Crumb, Page, Table, choice, public_page
 from leaderboard.kit.json_types import JsonDict, JsonObject
 from leaderboard.kit.links import url
-from leaderboard.models import Problem, Publication, Run, Status, WorkerHost
+from leaderboard.models import HostState, Problem, Publication, Run, Status, WorkerHost
 from leaderboard.models.access import heard_lately
 from leaderboard.models.runs import FINAL
 from leaderboard.problem_pages.problems import address_of
 from leaderboard.read_model.judge_constants import judge_constants
-from leaderboard.read_model.queue_counts import MOST_COUNTED, by_hardware, counted, of_each
+from leaderboard.read_model.queue_counts import (
+    MOST_COUNTED,
+    by_hardware,
+    counted,
+    expected_wait_s,
+    of_each,
+    usual_time,
+)
 from leaderboard.run_pages.kernel import LINE_READS, RUN_COLUMNS, run_line
 from leaderboard.site_pages.methodology import SETS, TABLES, methodology_context, set_table
 
 NEWEST = 20
-QUEUE_COLUMNS = ("hardware_id", "queued", "running", "finished")
+QUEUE_COLUMNS = (
+    *("hardware_id", "queued", "running", "finished"),
+    *("hosts_alive", "last_seen", "longest_wait_s", "expected_wait_s"),
+)
 HOST_COLUMNS = (
     *("name", "queue", "hardware", "isolation", "judge_version", "seen_at", "alive"),
     *("versions", "state"),
@@ -56,7 +66,8 @@ def methodology(request: HttpRequest) -> Page:
 @public_page("table", live=True)
 def status(request: HttpRequest) -> Page:
     now = timezone.now()
-    queues, hosts = queue_rows(now), host_rows()
+    hosts = host_rows()
+    queues = queue_rows(now, hosts)
     recent = [recent_row(run) for run in newest_public_runs()]
     oldest = [queue["oldest"] for queue in queues if queue["oldest"]]
     facts = {
@@ -101,19 +112,40 @@ def _in_one_cell(versions: Mapping[str, str]) -> str:
     return ", ".join(f"{name} {version}" for name, version in sorted(versions.items()))
 
 
-def queue_rows(now: datetime) -> list[JsonDict]:
-    """Return every class of hardware with runs that wait, go on, or ended in the last day:
-    `finished`, of which no more than MOST_COUNTED are counted."""
+def queue_rows(now: datetime, hosts: Sequence[JsonObject]) -> list[JsonDict]:
+    """Return every class of hardware with hosts, or with runs that wait, go on, or ended in the
+    last day: `finished`, of which no more than MOST_COUNTED are counted."""
     today = of_each().filter(status__in=FINAL, finished_at__gte=now - timedelta(days=1))
-    found = by_hardware().annotate(finished=counted(today, MOST_COUNTED)).order_by("pk")
-    names = ("queued", "running", "finished", "oldest")
-    rows = found.values(*names, hardware_id=F("pk"))
-    return [dict(row) for row in rows if row["queued"] or row["running"] or row["finished"]]
+    found = by_hardware().annotate(finished=counted(today, MOST_COUNTED), took=usual_time())
+    names = ("queued", "running", "finished", "oldest", "took")
+    rows = found.order_by("pk").values(*names, hardware_id=F("pk"))
+    told = [_with_hosts(row, hosts, now) for row in rows]
+    busy = ("queued", "running", "finished", "last_seen")
+    return [row for row in told if any(row[name] for name in busy)]
+
+
+def _with_hosts(queue: JsonDict, hosts: Sequence[JsonObject], now: datetime) -> JsonDict:
+    """Add to a queue its hosts that judge, when any was last heard from, how long its oldest run
+    has waited, and how long a run that is handed in now is going to wait."""
+    own = [host for host in hosts if host["queue"] == queue["hardware_id"]]
+    alive = sum(host["alive"] and host["state"] == HostState.SERVING for host in own)
+    oldest, took = queue["oldest"], queue.pop("took")
+    return {
+        **queue,
+        "hosts_alive": alive,
+        "last_seen": max((host["seen_at"] for host in own), default=None),
+        "longest_wait_s": round((now - oldest).total_seconds()) if oldest else None,
+        "expected_wait_s": expected_wait_s(queue["queued"] + queue["running"], alive, took),
+    }
 
 
 def _drawn(queue: JsonDict) -> dict[str, object]:
-    counts = map(cells.count_cell, (queue["queued"], queue["running"]))
-    return {"name": queue["hardware_id"], "cells": cells.joined(counts)}
+    counts = [queue[name] for name in ("queued", "running", "hosts_alive")]
+    return {
+        **{name: queue[name] for name in ("longest_wait_s", "expected_wait_s", "last_seen")},
+        **{"name": queue["hardware_id"], "alive": queue["hosts_alive"], "queued": queue["queued"]},
+        "cells": cells.joined(map(cells.count_cell, counts)),
+    }
 
 
 def host_rows(queue: str | None = None) -> list[JsonDict]:

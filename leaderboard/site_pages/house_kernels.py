@@ -20,7 +20,7 @@ from leaderboard.kit.links import url
 
 TEXT = Path(settings.BASE_DIR) / "docs" / "house-kernels.md"
 TABLE = (
-    '<div class="scroll full" tabindex="0" role="region" aria-label="A table, scrolls sideways">'
+    '<div class="scroll full" tabindex="0" role="region" aria-label="Table {}, scrolls sideways">'
     "<table>"
 )
 
@@ -56,7 +56,9 @@ def rendered() -> Rendered:
             token.attrs = {"class": "num"}
         token.children = list(_without_files(token.children or []))
     body = parser.renderer.render(tokens, parser.options, {})
-    body = body.replace("<table>", TABLE).replace("</table>", "</table></div>")
+    number = itertools.count(1)
+    body = re.sub("<table>", lambda _: TABLE.format(next(number)), body)
+    body = body.replace("</table>", "</table></div>").replace("<pre>", '<pre tabindex="0">')
     opening, first, chapters = body.partition("<h2")
     return Rendered(mark_safe(opening), mark_safe(first + chapters), contents)
 

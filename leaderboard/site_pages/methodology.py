@@ -13,6 +13,7 @@ from leaderboard.metrics.floors import FLOOR_WORDS
 from leaderboard.models import Trust
 from leaderboard.models.choices import COUNTED_VERDICTS, CURRENT_JUDGE, ISOLATIONS, VERDICTS
 from leaderboard.read_model.judge_constants import judge_constants
+from leaderboard.site_pages.glossary import GLOSSARY, JUDGE_VERSIONS
 
 EXAMPLE_SHARE = 0.3
 # What the page's CSV can be of; each of SETS is in the page's context.
@@ -37,6 +38,7 @@ SECTIONS = (
     ("mechanisms", "Mechanisms"),
     ("risks", "What is left to doubt"),
     ("version", "Versions"),
+    ("glossary", "Glossary"),
     ("cite", "Citing"),
 )
 
@@ -107,6 +109,8 @@ def methodology_context(scored: int) -> dict[str, object]:
         "example_low": interval.low if interval else None,
         "example_high": interval.high if interval else None,
         "verdicts": verdict_rows(),
+        "versions": list(JUDGE_VERSIONS.items()),
+        "glossary": sorted(GLOSSARY.items()),
         **set_rows(),
     }
 

@@ -1,6 +1,7 @@
 """Reads the files of an uploaded archive or a folder, trusting nothing that it says of itself.
 
-Members are read one by one into memory under limits; nothing is ever written to disk by name.
+Members are read one by one under limits, kernels into memory and transcripts into a spool; nothing
+is ever written to disk by name.
 """
 
 from __future__ import annotations
@@ -16,13 +17,18 @@ import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import IO
+from typing import IO, Self
 
 from leaderboard.kit.request_error import RequestError
+from leaderboard.submissions.spool import Spool, Spooled, scratch_file
 
 MAX_SOURCE_BYTES = 256 << 10
 MAX_MEMBERS = 5000
-MAX_TOTAL_BYTES = 32 << 20
+MAX_TOTAL_BYTES = 32 << 20  # of kernels and what tells of them
+MAX_TRANSCRIPTS_BYTES = 128 << 20  # as they come, packed
+MAX_TAR_BYTES = MAX_TOTAL_BYTES + MAX_TRANSCRIPTS_BYTES + (32 << 20)  # with what nobody reads
+MAX_HEADER_BYTES = 64 << 10
+CHUNK_BYTES = 1 << 20
 MAX_RATIO = 100
 RATIO_FROM_BYTES = 1 << 20
 # What lies beside kernels: prompts, transcripts, tables and notes of whoever made them.
@@ -35,6 +41,10 @@ MANIFEST, ATTEMPTS, TRANSCRIPTS = "manifest.json", "attempts.jsonl", "transcript
 LIMITS = {MANIFEST: 64 << 10, ATTEMPTS: 4 << 20, TRANSCRIPTS: 1 << 20}
 _TOLD = re.compile(r"(?:[^/]+/)?(?:(manifest\.json)|(attempts\.jsonl)|(transcripts)/.+\.gz)")
 _FIX = "Make a zip or tar.gz of plain files named <number>_<slug>_<backend>.py."
+_OF_HEADERS = (
+    *(tarfile.XHDTYPE, tarfile.XGLTYPE, tarfile.SOLARIS_XHDTYPE),
+    *(tarfile.GNUTYPE_LONGNAME, tarfile.GNUTYPE_LONGLINK),
+)
 _BROKEN = (
     *(zipfile.BadZipFile, tarfile.TarError, gzip.BadGzipFile, zlib.error),
     *(EOFError, NotImplementedError, RuntimeError, ValueError, OSError),
@@ -43,8 +53,20 @@ _BROKEN = (
 
 @dataclass(frozen=True, kw_only=True)
 class Member:
+    """Holds a file; of a transcript, where it waits on the disk."""
+
     path: PurePosixPath
-    data: bytes
+    content: bytes | Spooled
+
+    @property
+    def data(self) -> bytes:
+        """Return its bytes."""
+        return self.content if isinstance(self.content, bytes) else self.content.read()
+
+    @property
+    def is_transcript(self) -> bool:
+        """Return whether it is of those, which have a limit of their own together."""
+        return told_limit(self.path) == LIMITS[TRANSCRIPTS]
 
 
 def read_archive(file: IO[bytes]) -> list[Member]:
@@ -87,7 +109,7 @@ def read_folder(folder: Path) -> list[Member]:
 def _member(path: PurePosixPath, file: IO[bytes]) -> Member:
     """Return a file with one byte more than its limit at most."""
     with file:
-        return Member(path=path, data=file.read((told_limit(path) or MAX_SOURCE_BYTES) + 1))
+        return Member(path=path, content=file.read((told_limit(path) or MAX_SOURCE_BYTES) + 1))
 
 
 def told_limit(path: PurePosixPath) -> int | None:
@@ -98,17 +120,22 @@ def told_limit(path: PurePosixPath) -> int | None:
 
 def _collected(members: Iterator[Member]) -> list[Member]:
     found: dict[PurePosixPath, Member] = {}
-    total = 0
+    spool, total, of_transcripts = Spool(), 0, 0
     for member in members:
-        total += len(member.data)
-        if len(member.data) > MAX_SOURCE_BYTES and not told_limit(member.path):
+        data = member.data
+        if len(data) > MAX_SOURCE_BYTES and not told_limit(member.path):
             limit = f"{MAX_SOURCE_BYTES >> 10} KiB"
             raise _archive_error(f"{shown(str(member.path))} is larger than {limit}.", "too_large")
-        if total > MAX_TOTAL_BYTES:
-            raise _archive_error(f"It holds more than {MAX_TOTAL_BYTES >> 20} MiB.", "too_large")
         if member.path in found:
             raise _archive_error(f"{shown(str(member.path))} occurs twice.", "duplicate_file")
-        found[member.path] = member
+        if member.is_transcript:
+            of_transcripts += len(data)
+            _check_total(of_transcripts, MAX_TRANSCRIPTS_BYTES, "transcripts of ")
+            found[member.path] = Member(path=member.path, content=spool.keep(data))
+        else:
+            total += len(data)
+            _check_total(total, MAX_TOTAL_BYTES)
+            found[member.path] = member
     if all(map(told_limit, found)):
         raise _archive_error("It holds no kernel.", "empty_archive")
     return list(found.values())
@@ -142,20 +169,33 @@ def _tar_members(file: IO[bytes]) -> Iterator[Member]:
     file.seek(0)
     # Headers of a tar are as hostile as its members, so it is unpacked under a limit before any
     # of them is read.
-    with gzip.GzipFile(fileobj=file) as packed:
-        data = packed.read(MAX_TOTAL_BYTES + 1)
-    if len(data) > MAX_TOTAL_BYTES:
-        raise _archive_error(f"It holds more than {MAX_TOTAL_BYTES >> 20} MiB.", "too_large")
-    _check_ratio(len(data), size)
-    with tarfile.open(fileobj=io.BytesIO(data), mode="r:") as archive:
-        for count, entry in enumerate(archive, start=1):
-            _check_count(count)
-            path = _checked_path(entry.name)
-            if entry.isdir() or (entry.isreg() and _is_passed_over(path)):
-                continue
-            if not entry.isreg() or entry.issparse():
-                raise _archive_error(f"{shown(str(path))} is a link or a device.", "not_a_file")
-            yield _member(path, archive.extractfile(entry) or io.BytesIO())
+    with gzip.GzipFile(fileobj=file) as packed, scratch_file() as plain:
+        while chunk := packed.read(CHUNK_BYTES):
+            plain.write(chunk)
+            _check_total(plain.tell(), MAX_TAR_BYTES)
+            _check_ratio(plain.tell(), size)
+        plain.seek(0)
+        with tarfile.open(fileobj=plain, mode="r:", tarinfo=_Entry) as archive:
+            for count, entry in enumerate(archive, start=1):
+                _check_count(count)
+                path = _checked_path(entry.name)
+                if entry.isdir() or (entry.isreg() and _is_passed_over(path)):
+                    continue
+                if not entry.isreg() or entry.issparse():
+                    raise _archive_error(f"{shown(str(path))} is a link or a device.", "not_a_file")
+                yield _member(path, archive.extractfile(entry) or io.BytesIO())
+
+
+class _Entry(tarfile.TarInfo):
+    """Refuses what is longer than any name where a header is of a header: it is read whole."""
+
+    @classmethod
+    def frombuf(cls, buf: bytes | bytearray, encoding: str, errors: str) -> Self:
+        entry = super().frombuf(buf, encoding, errors)
+        if entry.type in _OF_HEADERS and not 0 <= entry.size <= MAX_HEADER_BYTES:
+            limit = f"{MAX_HEADER_BYTES >> 10} KiB"
+            raise _archive_error(f"A header of it is larger than {limit}.", "too_large")
+        return entry
 
 
 def _checked_path(name: str) -> PurePosixPath:
@@ -176,6 +216,11 @@ def _is_passed_over(path: PurePosixPath) -> bool:
 def _check_count(count: int) -> None:
     if count > MAX_MEMBERS:
         raise _archive_error(f"It holds more than {MAX_MEMBERS} members.", "too_many_files")
+
+
+def _check_total(total: int, most: int, what: str = "") -> None:
+    if total > most:
+        raise _archive_error(f"It holds {what}more than {most >> 20} MiB.", "too_large")
 
 
 def _check_ratio(unpacked: int, packed: int) -> None:

@@ -6,37 +6,33 @@ is a fault of the request, named with its line; fields that are not of the forma
 
 from __future__ import annotations
 
-import datetime
 import gzip
 import hashlib
 import json
-import math
 import re
 import zlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from leaderboard.kit.json_types import JsonDict
 from leaderboard.kit.request_error import RequestError
 from leaderboard.models.makings import (
-    MAX_COUNT,
     MAX_ENDED,
     MAX_TRANSCRIPT_BYTES,
     MAX_WALL_S,
     unpacked,
 )
 from leaderboard.models.submissions import MAX_COST_USD
+from leaderboard.submissions import told_values
 from leaderboard.submissions.archives import ATTEMPTS, LIMITS, MANIFEST, TRANSCRIPTS, Member, shown
 
 FORMAT = "pkb-attempts/1"
 MAX_LINES = 20_000
 MAX_UNPACKED_BYTES = 512 << 20
-MAX_TEXT, MAX_FIELDS = 200, 32
 # Problem, attempt, step; a transcript is of the first two.
 Place = tuple[int, int, int]
 _FIX = "Mend it, or leave it out: docs/generation.md describes the format."
-_SHA256 = re.compile(r"[0-9a-f]{64}")
 _TRANSCRIPT = re.compile(r"transcripts/([1-9]\d{0,3})/([1-9]\d{0,2})\.jsonl\.gz", re.ASCII)
 _BROKEN = (gzip.BadGzipFile, zlib.error, EOFError, OSError)
 _NAMED = 5
@@ -53,13 +49,21 @@ class Line:
 
 
 @dataclass(frozen=True, kw_only=True)
+class PackedTranscript:
+    """Names a transcript, packed as it came; `size_bytes` is that of its text."""
+
+    member: Member
+    sha256: str
+    size_bytes: int
+
+
+@dataclass(frozen=True, kw_only=True)
 class Told:
-    """Holds what is told of how kernels were made; `transcripts` are packed as they came, with
-    their sizes unpacked. `notes` name what was not read."""
+    """Holds what is told of how kernels were made. `notes` name what was not read."""
 
     manifest: JsonDict = field(default_factory=dict)
     lines: Mapping[Place, Line] = field(default_factory=dict)
-    transcripts: Mapping[tuple[int, int], tuple[bytes, int]] = field(default_factory=dict)
+    transcripts: Mapping[tuple[int, int], PackedTranscript] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
 
     @property
@@ -68,10 +72,7 @@ class Told:
         if not (self.manifest or self.lines or self.transcripts):
             return ""
         lines = [(place, line.sha256, dict(line.columns)) for place, line in self.lines.items()]
-        packed = {
-            str(key): hashlib.sha256(data).hexdigest()
-            for key, (data, _) in self.transcripts.items()
-        }
+        packed = {str(place): one.sha256 for place, one in self.transcripts.items()}
         text = json.dumps([self.manifest, lines, packed], sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()
 
@@ -119,7 +120,8 @@ def _manifest(member: Member) -> JsonDict:
     given = _object(_whole(member, LIMITS[MANIFEST]), where)
     if given.get("format") != FORMAT:
         raise _fault(
-            where, f"has the format {_said(given.get('format'))}; this site reads {FORMAT}."
+            where,
+            f"has the format {told_values.said(given.get('format'))}; this site reads {FORMAT}.",
         )
     told = {name: _checked(given, name, check, where) for name, check in _MANIFEST.items()}
     return {name: _without_nulls(value) for name, value in told.items() if value is not None}
@@ -148,40 +150,49 @@ def _lines(member: Member) -> Iterator[tuple[Place, Line]]:
         if not isinstance(usage, dict):
             raise _fault(where, "has a usage that is no object.")
         columns = {
-            **{f"{kind}_tokens": _checked(usage, kind, _count, where) for kind in _USAGE},
+            **{
+                f"{kind}_tokens": _checked(usage, kind, told_values.count, where) for kind in _USAGE
+            },
             **{one: _checked(given, one, check, where) for one, check in _LINE.items()},
         }
         columns["ended"] = columns["ended"] or ""
-        sha256 = _checked(given, "sha256", _sha256, where)
+        sha256 = _checked(given, "sha256", told_values.sha256, where)
         yield place, Line(number=number, sha256=sha256, columns=columns)
 
 
 def _transcripts(
     found: Mapping[tuple[int, int], Member],
-) -> dict[tuple[int, int], tuple[bytes, int]]:
+) -> dict[tuple[int, int], PackedTranscript]:
     made, total = {}, 0
     for place, member in found.items():
-        where = shown(str(member.path))
-        try:
-            text = unpacked(_whole(member, LIMITS[TRANSCRIPTS]), MAX_TRANSCRIPT_BYTES)
-        except _BROKEN:
-            raise _fault(where, "is not packed by gzip, or damaged.") from None
-        total += len(text)
-        if len(text) > MAX_TRANSCRIPT_BYTES:
-            raise _fault(where, f"unpacks to more than {MAX_TRANSCRIPT_BYTES >> 20} MiB.", 413)
+        made[place] = one = _transcript(member)
+        total += one.size_bytes
         if total > MAX_UNPACKED_BYTES:
             most = f"{MAX_UNPACKED_BYTES >> 20} MiB"
+            where = shown(str(member.path))
             raise _fault(where, f"and those before it unpack to more than {most}.", 413)
-        if text.count(b"\n") > MAX_LINES:
-            raise _fault(where, f"has more than {MAX_LINES} lines.", 413)
-        made[place] = (member.data, len(text))
     return made
 
 
+def _transcript(member: Member) -> PackedTranscript:
+    where, packed = shown(str(member.path)), _whole(member, LIMITS[TRANSCRIPTS])
+    try:
+        text = unpacked(packed, MAX_TRANSCRIPT_BYTES)
+    except _BROKEN:
+        raise _fault(where, "is not packed by gzip, or damaged.") from None
+    if len(text) > MAX_TRANSCRIPT_BYTES:
+        raise _fault(where, f"unpacks to more than {MAX_TRANSCRIPT_BYTES >> 20} MiB.", 413)
+    if text.count(b"\n") > MAX_LINES:
+        raise _fault(where, f"has more than {MAX_LINES} lines.", 413)
+    digest = hashlib.sha256(packed).hexdigest()
+    return PackedTranscript(member=member, sha256=digest, size_bytes=len(text))
+
+
 def _whole(member: Member, most: int) -> bytes:
-    if len(member.data) > most:
+    data = member.data
+    if len(data) > most:
         raise _fault(shown(str(member.path)), f"is larger than {most >> 10} KiB.", 413)
-    return member.data
+    return data
 
 
 def _object(text: bytes, where: str) -> JsonDict:
@@ -199,94 +210,38 @@ def _no_number(name: str) -> None:
 
 
 def _needed(given: JsonDict, name: str, where: str) -> int:
-    value = _checked(given, name, _count, where)
+    value = _checked(given, name, told_values.count, where)
     if value is None:
         raise _fault(where, f"has no {name}.")
     return int(value)
 
 
-def _checked(given: JsonDict, name: str, check: Check, where: str) -> Any:
+def _checked(given: JsonDict, name: str, check: told_values.Check, where: str) -> Any:
     """Return a value that is there and fits; None for one that is not told."""
     value = given.get(name)
     if value is None:
         return None
     if wanted := check(value):
-        raise _fault(where, f"{name} is {_said(value)}, not {wanted}.")
+        raise _fault(where, f"{name} is {told_values.said(value)}, not {wanted}.")
     return value
 
 
-# Says what a value should be; empty where it is that.
-Check = Callable[[Any], str]
-
-
-def _count(value: Any) -> str:
-    is_one = type(value) is int and 0 <= value <= MAX_COUNT
-    return "" if is_one else f"a whole number from 0 to {MAX_COUNT:,}"
-
-
-def _amount(most: float) -> Check:
-    def check(value: Any) -> str:
-        is_one = type(value) in (int, float) and math.isfinite(value) and 0 <= value <= most
-        return "" if is_one else f"a number from 0 to {most:,.0f}"
-
-    return check
-
-
-def _text(most: int) -> Check:
-    def check(value: Any) -> str:
-        is_one = isinstance(value, str) and len(value) <= most and value.isprintable()
-        return "" if is_one else f"printable text of at most {most} characters"
-
-    return check
-
-
-def _sha256(value: Any) -> str:
-    is_one = isinstance(value, str) and _SHA256.fullmatch(value)
-    return "" if is_one else "a SHA-256 in hexadecimal"
-
-
-def _day(value: Any) -> str:
-    try:
-        datetime.date.fromisoformat(value)
-    except (TypeError, ValueError):
-        return "a date such as 2026-11-25"
-    return ""
-
-
-def _plain(value: Any) -> str:
-    is_one = isinstance(value, dict) and len(value) <= MAX_FIELDS
-    is_one = is_one and all(_is_plain(part) for pair in value.items() for part in pair)
-    return "" if is_one else f"an object of at most {MAX_FIELDS} numbers and short texts"
-
-
-def _is_plain(value: Any) -> bool:
-    if type(value) in (int, float):
-        return bool(abs(value) <= MAX_COUNT)
-    return value is None or isinstance(value, bool) or not _text(MAX_TEXT)(value)
-
-
-_MANIFEST: Mapping[str, Check] = {
-    **dict.fromkeys(("model", "provider", "harness", "harness_version", "recipe"), _text(MAX_TEXT)),
-    "prompt_sha256": _sha256,
-    **dict.fromkeys(("sampling", "budget", "prices"), _plain),
-    "prices_date": _day,
+_MANIFEST: Mapping[str, told_values.Check] = {
+    **dict.fromkeys(
+        ("model", "provider", "harness", "harness_version", "recipe"),
+        told_values.text(told_values.MAX_TEXT),
+    ),
+    "prompt_sha256": told_values.sha256,
+    **dict.fromkeys(("sampling", "budget", "prices"), told_values.plain_object),
+    "prices_date": told_values.day,
 }
 _USAGE = ("input", "cached", "output", "reasoning")
-_LINE: Mapping[str, Check] = {
-    **dict.fromkeys(("answers", "answers_without_usage", "judge_runs"), _count),
-    "cost_usd": _amount(MAX_COST_USD),
-    "wall_s": _amount(MAX_WALL_S),
-    "ended": _text(MAX_ENDED),
+_LINE: Mapping[str, told_values.Check] = {
+    **dict.fromkeys(("answers", "answers_without_usage", "judge_runs"), told_values.count),
+    "cost_usd": told_values.amount(MAX_COST_USD),
+    "wall_s": told_values.amount(MAX_WALL_S),
+    "ended": told_values.text(MAX_ENDED),
 }
-
-
-def _said(value: Any) -> str:
-    """Return a value of somebody else, short: of a number too long to write its first digits."""
-    try:
-        text = json.dumps(value)
-    except ValueError:
-        text = "a number of thousands of digits"
-    return shown(text)
 
 
 def _fault(where: str, says: str, status: int = 400) -> RequestError:

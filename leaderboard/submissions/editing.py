@@ -18,7 +18,7 @@ from leaderboard.staff.moderation import change
 from leaderboard.submissions.embargo import embargo_end, publish
 from leaderboard.submissions.metadata import check_metadata, check_names
 
-EDITABLE = ("visibility", "public_from", "step_budget", "cost_usd", "link", "notes")
+EDITABLE = ("visibility", "public_from", "step_budget", "cost_usd", "link", "licence", "notes")
 HIDDEN = (Visibility.PRIVATE, Visibility.UNLISTED)
 OF_EMBARGO = ("visibility", "public_from")
 

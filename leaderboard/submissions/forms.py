@@ -9,16 +9,18 @@ from typing import Any
 from django import forms
 from django.http import QueryDict
 
+from leaderboard.kit.durations import spelt
 from leaderboard.kit.request_error import RequestError
 from leaderboard.metrics import verdicts
-from leaderboard.models import Hardware, Harness, Problem, Scope, Submission, Team, Visibility
-from leaderboard.models.choices import BACKENDS, DTYPES, PROFILES, Choices
+from leaderboard.models import Harness, Problem, Scope, Submission, Team, Visibility
+from leaderboard.models.choices import BACKENDS, DTYPES, LICENCES, PROFILES, Choices
 from leaderboard.models.submissions import MAX_COST_USD, MAX_LINK, MAX_NOTES, MAX_STEP_BUDGET
+from leaderboard.read_model.queue_counts import Queue, queues_now
 from leaderboard.submissions.editing import EDITABLE, may_set_embargo, visibilities
 
 LIFETIMES = [("30", "30 days"), ("90", "90 days"), ("365", "one year"), ("", "never expires")]
 SIZES = [("tiny", "tiny"), ("standard", "standard"), ("large", "large")]
-USUAL = ("", "the usual")
+USUAL = ("", "default")
 MINUTE = "%Y-%m-%dT%H:%M"
 FIXED = (
     "Public or not is settled once judging began, so that nobody is ranked by what went well."
@@ -93,6 +95,13 @@ class MetadataForm(forms.Form):
         widget=forms.URLInput(attrs={"placeholder": "https://"}),
         help_text="A page about it: a paper, a repository.",
     )
+    licence = forms.ChoiceField(
+        required=False,
+        choices=[("", "nobody may"), *LICENCES],
+        label="May be trained on, under",
+        help_text="A licence puts public kernels with verdicts, times and transcripts into the"
+        " training set of snapshots. Those made already stay as they are.",
+    )
     notes = LongText(
         rows=4,
         max_length=MAX_NOTES,
@@ -118,7 +127,7 @@ class EditForm(MetadataForm):
 
     @property
     def short(self) -> list[forms.BoundField]:
-        names = ("step_budget", "cost_usd", "link", "visibility", "public_from")
+        names = ("step_budget", "cost_usd", "link", "licence", "visibility", "public_from")
         return [self[name] for name in names if name in self.fields]
 
 
@@ -156,7 +165,9 @@ class SubmitForm(MetadataForm):
         help_text="A .zip or .tar.gz of files named <number>_<slug>_<backend>.py, or of attempts as"
         " pkb-attempts/1 has them: with usage, cost and transcripts.",
     )
-    hardware = forms.ChoiceField(required=False, choices=())
+    hardware = forms.ChoiceField(
+        required=False, choices=(), help_text="Says the device, too: processors or GPUs."
+    )
     world_size = forms.IntegerField(required=False, min_value=2, max_value=64, label="Ranks")
     size = forms.ChoiceField(required=False, choices=[USUAL, *SIZES])
     dtype = forms.ChoiceField(required=False, choices=[USUAL, *DTYPES], label="Type")
@@ -171,7 +182,8 @@ class SubmitForm(MetadataForm):
         super().__init__(*args, **kwargs)  # type: ignore[arg-type]
         self._offer("team", [("", "none"), *((team.slug, team.name) for team in teams)])
         self._offer("problem", [("", "Choose…"), *_problems()])
-        self._offer("hardware", [USUAL, *Hardware.objects.values_list("slug", "title")])
+        self.queues = queues_now()
+        self._offer("hardware", [USUAL, *((one.slug, _named(one)) for one in self.queues)])
 
     def _offer(self, name: str, choices: Choices) -> None:
         field = self.fields[name]
@@ -182,10 +194,10 @@ class SubmitForm(MetadataForm):
         data = dict(super().clean() or {})
         has_source, has_archive = bool(data.get("source")), bool(data.get("archive"))
         if has_source == has_archive:
-            raise forms.ValidationError(
-                "Give either one kernel's source or an archive: one of them, not both."
-            )
-        if has_source:
+            said = "Give either one kernel's source or an archive: one of them, not both."
+            for name in ("source", "archive"):
+                self.add_error(name, said)
+        elif has_source:
             for name in ("model", "problem", "backend"):
                 if not data.get(name):
                     self.add_error(name, "One kernel needs this; an archive says it in its names.")
@@ -193,7 +205,7 @@ class SubmitForm(MetadataForm):
 
     @property
     def who(self) -> list[forms.BoundField]:
-        names = ("model", "vendor", "harness", "step_budget", "cost_usd", "link", "team")
+        names = ("model", "vendor", "harness", "step_budget", "cost_usd", "link", "licence", "team")
         return [self[name] for name in (*names, "visibility", "public_from")]
 
     @property
@@ -204,6 +216,14 @@ class SubmitForm(MetadataForm):
     def setting(self) -> list[forms.BoundField]:
         names = ("hardware", "placement", "world_size", "size", "dtype", "profile")
         return [self[name] for name in names]
+
+
+def _named(queue: Queue) -> str:
+    """Return a class of hardware with how long a run waits there: `2 x H200, about 3 min`."""
+    if not queue.hosts:
+        return f"{queue.title}, no host now"
+    known = queue.expected_wait_s is not None
+    return f"{queue.title}, about {spelt(queue.expected_wait_s or 0)}" if known else queue.title
 
 
 def _problems() -> Choices:

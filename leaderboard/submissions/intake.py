@@ -54,6 +54,7 @@ class Metadata:
     notes: str = ""
     cost_usd: float | None = None
     link: str = ""
+    licence: str = ""
     is_practice: bool = False
     public_from: datetime | None = None
     team: str = ""
@@ -147,14 +148,11 @@ def _request_digest(metadata: Metadata, handed_in: HandedIn, requested: TargetRe
             del file["step"]
     if metadata.cost_usd is None:
         del fields["cost_usd"]
-    if not metadata.link:
-        del fields["link"]
-    if not metadata.is_practice:
-        del fields["is_practice"]
+    for name in ("link", "licence", "is_practice", "team"):
+        if not fields[name]:
+            del fields[name]
     if metadata.public_from is None:
         del fields["public_from"]
-    if not metadata.team:
-        del fields["team"]
     target = asdict(requested)
     if requested.placement is None:
         del target["placement"]
@@ -258,6 +256,7 @@ def _store(
         is_practice=metadata.is_practice,
         notes=metadata.notes,
         link=metadata.link,
+        licence=metadata.licence,
         manifest=told.manifest,
         idempotency_key=key,
         request_digest=digest,

@@ -64,16 +64,14 @@ def store_told(submission: Submission, kernels: Iterable[Kernel], told: Told) ->
     Making.objects.bulk_create(
         Making(kernel=by_place[place], **line.columns) for place, line in told.lines.items()
     )
-    Transcript.objects.bulk_create(
-        Transcript(
+    for (number, attempt), one in told.transcripts.items():  # never all of them in memory
+        Transcript.objects.create(
             submission=submission,
             problem_id=number,
             attempt=attempt,
-            packed=packed,
-            size_bytes=size,
+            packed=one.member.data,
+            size_bytes=one.size_bytes,
         )
-        for (number, attempt), (packed, size) in told.transcripts.items()
-    )
 
 
 def cost_told(told: Told, attempts: Iterable[tuple[int, int]]) -> float | None:

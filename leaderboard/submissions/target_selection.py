@@ -50,12 +50,16 @@ def target_for(
     """Return the target of a candidate. Raises RequestError where the problem, the backend or the
     `known` hardware cannot do it."""
     placement = requested.placement or FULL
-    device = requested.device or ("cpu" if candidate.backend in CPU_BACKENDS else "cuda")
+    device = _device(candidate, requested, known)
     default = _default(candidate, problem, requested, known, device)
     world_size = requested.world_size or default.world_size
     size, dtype = requested.size or default.size, requested.dtype or default.dtype
     able = ["cpu", "cuda"] if candidate.backend in CPU_BACKENDS else ["cuda"]
-    _check("device", device, able, f"{candidate.backend} kernels")
+    if requested.device or device in able:
+        _check("device", device, able, f"{candidate.backend} kernels")
+    else:
+        slugs = sorted(one.slug for one in known if one.device in able)
+        _check("hardware", requested.hardware, slugs, f"{candidate.backend} kernels")
     check_problem_has(problem, world_size, size, dtype)
     least = world_size if is_timed(placement) else 1
     fitting = {one.slug: one.max_world_size for one in _with_device(known, device, least)}
@@ -69,6 +73,14 @@ def target_for(
         profile=requested.profile or "hardened",
         placement=placement,
     )
+
+
+def _device(candidate: Candidate, requested: TargetRequest, known: Sequence[Hardware]) -> str:
+    """Return the device asked for, else that of the hardware asked for, else what the backend
+    runs on as a rule."""
+    of_hardware = next((one.device for one in known if one.slug == requested.hardware), None)
+    usual = "cpu" if candidate.backend in CPU_BACKENDS else "cuda"
+    return requested.device or of_hardware or usual
 
 
 def _with_device(known: Sequence[Hardware], device: str, least: int) -> list[Hardware]:
@@ -104,9 +116,13 @@ def _default(
     told = tree.world_size if tree else None
     ranks = ranks_of(candidate.source, candidate.backend) or told or default.world_size
     is_had = ranks <= most and ranks in problem.payload["world_sizes"]
+    usual = default.world_size
+    if requested.hardware:  # with fewer GPUs than usual, as many as it has
+        fitting = [n for n in problem.payload["world_sizes"] if n <= min(most, usual)]
+        usual = max(fitting, default=usual)
     return replace(
         default,
-        world_size=ranks if is_had else default.world_size,
+        world_size=ranks if is_had else usual,
         dtype=(tree.dtype if tree else None) or default.dtype,
     )
 

@@ -37,6 +37,9 @@
       bar.max = total;
       bar.value = done;
     } else bar.removeAttribute("value");
+    fill("elapsed", run.elapsed_s == null ? null : spelt(run.elapsed_s));
+    fill("no_host", run.no_host ?? "");
+    page.querySelector("[data-unserved]").hidden = !run.no_host;
     fill("waits_for", run.waits_for ?? "");
     page.querySelector("[data-waits]").hidden = !run.waits_for;
     const declined = page.querySelector("[data-declined]");

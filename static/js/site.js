@@ -18,6 +18,13 @@ for (const form of document.querySelectorAll("form[data-filters]")) {
     for (const control of form.elements) control.disabled = false;
   });
 }
+// What waits is asked for again, unless nobody looks, or somebody marks text or writes.
+const waits = document.querySelector("[data-refresh]");
+if (waits) {
+  setInterval(() => {
+    if (!document.hidden && getSelection().isCollapsed) location.reload();
+  }, waits.dataset.refresh * 1000);
+}
 const copies = (button, told) => button.addEventListener("click", async () => {
   await navigator.clipboard.writeText(told());
   button.textContent = "Copied";

@@ -169,6 +169,14 @@ def test_the_slowest_rank_counts_in_what_ranks_say() -> None:
     assert (timing.kernel_events_us, timing.baseline_events_us) == (50.0, 100.0)
 
 
+def test_it_is_counted_how_often_each_rank_is_last() -> None:
+    own = samples(50.0, 100.0)
+    own.rank_us = [[40.0, 30.0, 20.0], [60.0, 30.0, 60.0], [30.0, 50.0, 10.0]]
+    assert summarise(own)[0].rank_last == (2, 1, 0)
+    own.rank_us = []
+    assert summarise(own)[0].rank_last == ()
+
+
 @pytest.mark.parametrize(
     "baseline_us", [[100, 100, 160, 160, 100, 160], [120, 120, 121, 99, 100, 99]]
 )

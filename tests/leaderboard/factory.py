@@ -248,6 +248,7 @@ def make_timing(speedup: float, world_size: int = 2) -> Timing:
         kernel_bursts_us=tuple(kernel * w for w in wobble),
         baseline_bursts_us=tuple(baseline * w for w in reversed(wobble)),
         rank_us=tuple(kernel * (1 + 0.01 * rank) for rank in range(world_size)),
+        rank_last=(0,) * (world_size - 1) + (len(wobble),),
     )
 
 

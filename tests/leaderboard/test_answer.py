@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from leaderboard.board_pages.answer import answers
+from leaderboard.board_pages.board_groups import Elsewhere
 from leaderboard.metrics.intervals import Interval
 from leaderboard.metrics.scores import Score
 from leaderboard.read_model.boards import Entry
@@ -23,6 +24,7 @@ TIMED = Setting(
     placement="full",
 )
 SHARED = replace(TIMED, hardware_id="h100x1", placement="shared")
+NOWHERE = Elsewhere()
 CLAIM = Claim(
     publication=1,
     date=None,
@@ -60,8 +62,14 @@ def _entry(model: str, solved: int, faster: int | None = None, **changes: object
     return Entry(model=model, score=score, **told)  # type: ignore[arg-type]
 
 
-def _said(entries: list[Entry], setting: Setting | None, claims: list[Claim]) -> list[str]:
-    return [f"{one.opens} {one.model}{one.says}" for one in answers(entries, claims, setting)]
+def _said(
+    entries: list[Entry],
+    setting: Setting | None,
+    claims: list[Claim],
+    elsewhere: Elsewhere = NOWHERE,
+) -> list[str]:
+    found = answers(entries, claims, setting, elsewhere)
+    return [f"{one.opens} {one.model}{one.says}".replace("\u00a0", " ") for one in found]
 
 
 def test_the_best_of_what_was_published_and_of_what_was_judged_are_named() -> None:
@@ -72,10 +80,11 @@ def test_the_best_of_what_was_published_and_of_what_was_judged_are_named() -> No
     ]
     assert _said(entries, TIMED, [CLAIM]) == [
         "Published: the best model, claims (zero-shot), solves 25 of 80 problems and beats NCCL on "
-        "12, by the check of those who published it on 8 x H100.",
+        "12 (15.0 %, 95 % interval 8.8 % to 24.4 %), by the check of those who published it on "
+        "8 x H100.",
         "Timed here on secret inputs: the best, fast (zero-shot), solves 20 of 80 and beats NCCL "
-        "on 10 (pass@1 25.0\u00a0%, 95\u00a0% interval 10.0\u00a0% to 90.0\u00a0%), of 40 that it "
-        "tried, on 4 ranks of h200x4.",
+        "on 10 (12.5 %, 95 % interval 6.9 % to 21.5 %), of 40 that it tried, on 4 ranks of "
+        "h200x4. Not distinguishable from it: often right (zero-shot).",
     ]
 
 
@@ -83,7 +92,24 @@ def test_what_shared_a_gpu_says_nothing_of_speed() -> None:
     (said,) = _said([_entry("right", 30), _entry("less", 29)], SHARED, [])
     assert said.startswith("Checked here on secret inputs: the best, right (zero-shot), solves 30")
     assert "NCCL" not in said
-    assert said.endswith("4 ranks of h100x1 shared a GPU, nothing was timed.")
+    assert said.endswith(
+        "4 ranks of h100x1 shared a GPU, nothing was timed. "
+        "Not distinguishable from it: less (zero-shot)."
+    )
+
+
+def test_where_no_model_was_timed_the_sites_own_kernels_are_named() -> None:
+    house = _entry("House kernels", 60, 31, baseline=True, slug="house-kernels")
+    elsewhere = Elsewhere([house], TIMED, "?x=1")
+    _, said = _said([_entry("right", 30)], SHARED, [], elsewhere)
+    assert said.startswith("Timed here: no model yet. This site's own House kernels solve 60 of 80")
+    assert said.endswith(
+        "and beat NCCL on 31 (38.8 %, 95 % interval 28.8 % to 49.7 %), on 4 ranks of h200x4."
+    )
+    timed = Elsewhere([house, _entry("timed", 3, 2)], TIMED, "")
+    assert _said([], SHARED, [], timed)[0].startswith(
+        "Timed here on secret inputs: the best, timed"
+    )
 
 
 @pytest.mark.parametrize("change", [{"baseline": True}, {"harness": "human"}])

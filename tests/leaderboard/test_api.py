@@ -97,7 +97,7 @@ def test_a_problem_is_found_by_number_and_by_slug(problem: Problem, client: Clie
     assert (answer.status_code, answer.json()["error"]["code"]) == (404, "unknown_problem")
 
 
-@pytest.mark.parametrize("path", ["nothing", "runs/x", "kernels/abc", "submissions/999", ""])
+@pytest.mark.parametrize("path", ["nothing", "runs/x", "kernels/abc", "submissions/999", "x/"])
 def test_what_there_is_not_is_said_in_the_one_shape(db: None, client: Client, path: str) -> None:
     answer = client.get(f"/api/v1/{path}")
     assert answer.status_code == 404

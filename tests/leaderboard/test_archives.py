@@ -8,6 +8,7 @@ import json
 import stat
 import tarfile
 import zipfile
+from random import Random
 from typing import Any
 
 import pytest
@@ -17,6 +18,7 @@ from leaderboard.models import (
     Run,
     Submission,
 )
+from leaderboard.submissions import archives
 from tests.leaderboard.uploads import (
     ABOUT,
     GOOD,
@@ -43,6 +45,12 @@ def _zip_of(name: str, mode: int = 0, data: bytes = GOOD, **changes: Any) -> byt
         info.external_attr = mode << 16
         archive.writestr(info, data, **changes)
     return out.getvalue()
+
+
+def _tar_with_a_long_header() -> bytes:
+    header = tarfile.TarInfo("x")
+    header.type, header.size = tarfile.XHDTYPE, archives.MAX_HEADER_BYTES + 1
+    return gzip.compress(header.tobuf() + bytes(header.size) + bytes(1023))
 
 
 def _encrypted_zip() -> bytes:
@@ -141,7 +149,10 @@ BAD_ARCHIVES: list[Any] = [
     ),
     pytest.param(make_zip({NAME: b"#" * (257 << 10)}), "too_large", "KiB", id="large source"),
     pytest.param(make_zip({NAME: b"#" * (64 << 20)}), "too_large", "KiB", id="zip bomb"),
-    pytest.param(make_tar({NAME: b"#" * (64 << 20)}), "too_large", "MiB", id="tar bomb"),
+    pytest.param(make_tar({NAME: b"#" * (64 << 20)}), "too_large", "times", id="tar bomb"),
+    pytest.param(
+        _tar_with_a_long_header(), "too_large", "64 KiB", id="a header longer than a name"
+    ),
     pytest.param(_lying_zip(), "bad_archive", "damaged", id="a zip that lies about sizes"),
     pytest.param(
         make_zip({f"{i}.py": b"#" * (200 << 10) for i in range(50)}),
@@ -232,3 +243,22 @@ def test_a_pax_header_cannot_fill_the_memory(send: Send) -> None:
     header.type, header.size = tarfile.XHDTYPE, 200 << 20
     bomb = gzip.compress(header.tobuf() + bytes(200 << 20), 1)
     assert send(ABOUT, bomb).json()["error"]["code"] == "too_large"
+
+
+def test_what_is_read_of_a_tar_has_a_limit_together(
+    send: Send, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Beside the ratio, which incompressible files keep to."""
+    files = {NAME: GOOD, "run.log": Random(0).randbytes(300_000)}
+    monkeypatch.setattr(archives, "MAX_TAR_BYTES", 200_000)
+    assert send(ABOUT, make_tar(files)).json()["error"]["code"] == "too_large"
+    assert send(ABOUT, make_zip(files)).status_code == 201  # of which the log is never read
+
+
+def test_a_form_with_an_archive_may_be_larger_than_what_is_kept_in_memory(
+    send: Send, settings: Any
+) -> None:
+    settings.PKB_MAX_BODY_BYTES, settings.PKB_MAX_ARCHIVE_BYTES = 100, 5000
+    assert send(ABOUT, make_zip({NAME: GOOD})).status_code == 201
+    assert send(ABOUT, bytes(5000)).json()["error"]["code"] == "too_large"
+    assert send(ONE).json()["error"]["code"] == "too_large"  # JSON

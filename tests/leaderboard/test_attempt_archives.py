@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -11,8 +12,10 @@ from typing import Any
 import pytest
 
 from leaderboard.models import Making, Submission, Transcript
+from leaderboard.submissions import archives
 from tests.leaderboard.attempt_files import (
     AGENTIC,
+    KERNEL,
     LINE,
     MANIFEST,
     TRANSCRIPT,
@@ -21,9 +24,10 @@ from tests.leaderboard.attempt_files import (
     packed,
     zipped,
 )
-from tests.leaderboard.uploads import Send, make_zip, stored
+from tests.leaderboard.uploads import GOOD, Send, make_tar, make_zip, stored
 
 pytestmark = pytest.mark.django_db
+Pack = Callable[[Mapping[str, bytes]], bytes]
 
 
 @pytest.mark.parametrize(
@@ -121,3 +125,29 @@ def test_the_same_request_again_stores_nothing_and_another_transcript_is_another
     found = [send(AGENTIC, one, **headers).status_code for one in archives]
     assert found == [201, 200, 409]
     assert Submission.objects.count() == Transcript.objects.count() == 1
+
+
+@pytest.mark.parametrize("pack", [make_zip, make_tar])
+def test_transcripts_have_a_limit_of_their_own(
+    send: Send, monkeypatch: pytest.MonkeyPatch, pack: Pack
+) -> None:
+    """So a long run may be handed in whole, and as little as ever counts as source."""
+    monkeypatch.setattr(archives, "MAX_TOTAL_BYTES", 20_000)
+    monkeypatch.setattr(archives, "MAX_TRANSCRIPTS_BYTES", 60_000)
+    kernels = {KERNEL.replace("attempt_1", f"attempt_{k}"): GOOD for k in (1, 2, 3)}
+    said = {f"transcripts/1/{k}.jsonl.gz": _noise(19_000 + k) for k in (1, 2, 3)}
+    files = {"manifest.json": json.dumps(MANIFEST).encode(), **kernels, **said}
+    assert send(AGENTIC, pack(files)).status_code == 201
+    packed_texts = Transcript.objects.order_by("attempt").values_list("packed", flat=True)
+    assert [bytes(one) for one in packed_texts] == list(said.values())
+    for name, data, says in (
+        ("transcripts/1/3.jsonl.gz", _noise(25_000), "It holds transcripts of more than 0 MiB."),
+        ("1_allreduce_pytorch.py", Random(0).randbytes(20_000), "It holds more than 0 MiB."),
+    ):
+        answer = send(AGENTIC, pack({**files, name: data}))
+        assert (answer.status_code, answer.json()["error"]["message"]) == (413, says)
+
+
+def _noise(size: int) -> bytes:
+    """A transcript that cannot be packed any smaller."""
+    return gzip.compress(Random(size).randbytes(size), mtime=0)

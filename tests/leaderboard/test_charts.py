@@ -11,10 +11,12 @@ from typing import Any
 import plotly.graph_objects as go
 import pytest
 
-from leaderboard.charts import boards, categories, drawing, runs, submissions
-from leaderboard.charts.boards import ByCategory, Chances, Curve, ModeCounts, Spread
+from leaderboard.charts import boards, categories, curves, drawing, runs, submissions
+from leaderboard.charts.boards import ByCategory, ModeCounts, Spread
+from leaderboard.charts.curves import Chances, Curve
 from leaderboard.charts.runs import Event, Margin
 from leaderboard.charts.submissions import Speedup
+from leaderboard.run_pages.timeline_events import waiting_apart
 
 HOSTILE = '<b onmouseover="alert(1)">x</b><a href="javascript:alert(1)">y</a>'
 
@@ -25,12 +27,12 @@ def every_figure(name: str) -> list[drawing.Spec]:
         model=name, name=name, samples=(1, 3), passing=(0.5, 1.0), fast=(0.0, None), published=True
     )
     return [
-        boards.fast_p_curves([curve]),
+        curves.fast_p_curves([curve]),
         boards.failure_modes([ModeCounts(name=name, counts={"correct": 3, "deadlock": 1})]),
         runs.burst_samples([1.0, 1.1], [2.0, 2.1]),
         runs.error_margins([Margin(trial=0, rank=1, max_error=0.0)]),
         submissions.speedups([Speedup(name=name, speedup=2.0, low=1.5, high=2.5)]),
-        boards.chances([chances], 1.5),
+        curves.chances([chances], 1.5),
         boards.spreads([Spread(model=name, name=name, problems=(name,), speedups=(1.5,))]),
         boards.utilisations([ByCategory(model=name, name=name, values=(0.25, None))], [name, "b"]),
         categories.heat_map([ByCategory(model=name, name=name, values=(0.5,))], [name], "pass@1"),
@@ -69,14 +71,19 @@ def test_what_has_one_name_has_a_place_of_its_own_on_every_axis() -> None:
     (heat,) = categories.heat_map(twins, ["one"], "pass@1")["data"]
     assert dict(zip(heat["x"], heat["z"][0], strict=True)) == {"m": 25.0, "m, 2": 75.0}
     modes = boards.failure_modes([ModeCounts(name="m", counts={"correct": n}) for n in (1, 2)])
-    assert [trace["y"] for trace in modes["data"]] == [["m", "m, 2"]] * len(modes["data"])
+    assert [trace["y"] for trace in modes["data"]] == [["m, n = 1", "m, n = 2"]] * len(
+        modes["data"]
+    )
     boxes = [Spread(model="m", name="m", problems=("p",), speedups=(1.5,))] * 2
-    assert [trace["name"] for trace in boards.spreads(boxes)["data"]] == ["m", "m, 2"]
+    assert [trace["name"] for trace in boards.spreads(boxes)["data"]] == [
+        "m, n = 1",
+        "m, n = 1, 2",
+    ]
 
 
 def test_curves_hold_per_cent_and_leave_gaps() -> None:
     curve = Curve(model="m", name="a", thresholds=(0.0, 1.0, 2.0), shares=(0.5, 0.25, None))
-    trace: dict[str, Any] = boards.fast_p_curves([curve])["data"][0]
+    trace: dict[str, Any] = curves.fast_p_curves([curve])["data"][0]
     assert trace["y"] == [50.0, 25.0, None]
 
 
@@ -101,7 +108,7 @@ def test_a_model_keeps_its_colour_and_nobody_takes_it_while_there_are_others() -
     # Grey is for whom no other colour is left, and one curve alone has a name.
     others = [place for place, _ in list(places.values())[: len(drawing.COLOURS) - 1]]
     assert len(drawing.COLOURS) - 1 not in others
-    assert boards.fast_p_curves([])["layout"]["showlegend"]
+    assert curves.fast_p_curves([])["layout"]["showlegend"]
     assert boards.styles(["model 0"]) == boards.styles(["model 0", "model 1"])[:1]
 
 
@@ -169,3 +176,21 @@ def test_the_bundle_in_the_browser_is_the_one_the_validator_knows() -> None:
 
     vendored = json.loads((Path(__file__).parents[2] / "static/vendor/vendor.json").read_text())
     assert vendored[0]["version"] == get_plotlyjs_version()
+
+
+def test_a_communication_waits_until_the_last_rank_has_begun_its_own() -> None:
+    late = event(1, 100.0, 5.0)
+    early = event(0, 20.0, 90.0)
+    found = {(e.rank, e.kind): (e.start_us, e.duration_us) for e in waiting_apart([early, late])}
+    assert found == {
+        (0, "waiting"): (20.0, 80.0),
+        (0, "communication"): (100.0, 10.0),
+        (1, "communication"): (100.0, 5.0),
+    }
+    assert waiting_apart([early]) == [early], "one rank waits for nobody"
+    assert waiting_apart([early, late, event(1, 200.0, 5.0)])[0] == early, "they do not meet"
+
+
+def event(rank: int, start_us: float, duration_us: float) -> runs.Event:
+    facts = {"queue": "stream", "lane": 7, "name": "all_reduce", "kind": "communication"}
+    return runs.Event(rank=rank, start_us=start_us, duration_us=duration_us, **facts)  # type: ignore[arg-type]

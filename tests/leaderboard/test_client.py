@@ -167,6 +167,9 @@ def test_what_the_site_knows_is_read(run: Run, pkb: Pkb) -> None:
     assert "best so far" in shown
     assert "Model One" in shown
     assert "def reference" in pkb("show", 1, "--reference").out
+    asked = ("show", 1, "--prompt", "--dtype", "float32", "--backend")
+    assert "## Backend: triton" in pkb(*asked, "triton").out
+    assert pkb(*asked, "rust").status == 3
     assert "Model One" in pkb("board").out
     assert pkb("board", "--csv").out.startswith("place,")
     assert pkb("board", "--harness", "nobody").status == 3

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path, PurePosixPath
 
 import pytest
+from django.conf import settings
 
 from evaluator.client import arguments, catalogue, checking, pkb_folders, sources
 from evaluator.client.failures import Misused
@@ -12,7 +13,12 @@ from evaluator.client.main import main
 from leaderboard.kit.request_error import RequestError
 from leaderboard.models import Harness, Problem
 from leaderboard.models.choices import BACKENDS
-from leaderboard.submissions.archives import MAX_SOURCE_BYTES, MAX_TOTAL_BYTES, Member
+from leaderboard.submissions.archives import (
+    MAX_SOURCE_BYTES,
+    MAX_TOTAL_BYTES,
+    MAX_TRANSCRIPTS_BYTES,
+    Member,
+)
 from leaderboard.submissions.sources import checked_problem, from_member, has_entry
 from leaderboard.submissions.target_selection import CPU_BACKENDS
 from tests.leaderboard.uploads import Send
@@ -50,7 +56,7 @@ def test_both_read_the_same_from_a_path(path: str) -> None:
     said = sources.named(PurePosixPath(path))
     mine = said and said.backend and (said.number or said.slug, said.backend)
     try:
-        found = from_member(Member(path=PurePosixPath(path), data=b""), 1)
+        found = from_member(Member(path=PurePosixPath(path), content=b""), 1)
     except RequestError:
         assert not mine
     else:
@@ -75,7 +81,7 @@ def test_both_know_the_older_names_of_problems() -> None:
 def _is_met(name: str, known: dict[str, Problem]) -> bool:
     """Whether both find a problem of that name in a published folder, the same."""
     path = PurePosixPath(f"{TREE}/{name}_cuda.py")
-    said, candidate = sources.named(path), from_member(Member(path=path, data=b""), 1)
+    said, candidate = sources.named(path), from_member(Member(path=path, content=b""), 1)
     assert said
     try:
         theirs = checked_problem(candidate, known).number
@@ -91,12 +97,14 @@ def test_both_leave_out_the_same_problems() -> None:
     for name in (*pkb_folders._WITHDRAWN, "45_fsdp_adamw_sharded", "47_fsdp_step_e2e"):
         path = PurePosixPath(f"{TREE}/{name}_cuda.py")
         is_out = name in pkb_folders._WITHDRAWN
-        assert from_member(Member(path=path, data=b""), 1).is_withdrawn == is_out
+        assert from_member(Member(path=path, content=b""), 1).is_withdrawn == is_out
 
 
 def test_both_have_the_same_limits_and_words() -> None:
     assert sources.MAX_SOURCE_BYTES == MAX_SOURCE_BYTES
     assert sources.MAX_TOTAL_BYTES == MAX_TOTAL_BYTES
+    assert sources.MAX_TRANSCRIPTS_BYTES == MAX_TRANSCRIPTS_BYTES
+    assert sources.MAX_ARCHIVE_BYTES == settings.PKB_MAX_ARCHIVE_BYTES
     assert list(catalogue.BACKENDS) == [value for value, _ in BACKENDS]
     assert list(arguments.HARNESSES) == Harness.values
     assert catalogue.CPU_BACKENDS == CPU_BACKENDS

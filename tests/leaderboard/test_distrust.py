@@ -93,6 +93,8 @@ MISFITS: dict[str, tuple[str, Change]] = {
         lambda told: told.update(timelines=[encode(make_timeline(0))] * 2),
     ),
     "times of nine ranks": ("wrong_ranks", _timing(rank_us=[90.0] * 9)),
+    "nine ranks that are last": ("wrong_ranks", _timing(rank_last=[1] * 9)),
+    "last less than never": ("wrong_ranks", _timing(rank_last=[-1] * 4)),
     "host": ("wrong_origin", lambda told: told["environment"].update(host="other")),
     "processor": ("wrong_origin", lambda told: told["environment"].update(hardware="2 x Fast")),
     "judge": ("wrong_origin", lambda told: told.update(judge_version="99")),

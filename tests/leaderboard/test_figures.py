@@ -10,7 +10,7 @@ from html import unescape
 import pytest
 from django.test import Client
 
-from leaderboard.models import Kernel, Making, Submission
+from leaderboard.models import Kernel, Making, Problem, Submission
 from leaderboard.read_model import summary
 from leaderboard.site_pages.figure_pages import FIGURES
 from tests.leaderboard import factory
@@ -20,6 +20,10 @@ pytestmark = pytest.mark.django_db
 
 SHOWN = re.compile(r'data-figure="([^"]+)" data-name="([^"]+)"')
 TABLE = re.compile(r'<a href="(/figures/[^".]+)">Table</a>')
+NOT_OF_THE_CAST = {
+    *("hardware-limits", "speedup-by-ranks", "both-profiles"),
+    *("published-speedups", "best-over-time"),
+}
 NOTHING = "Nothing to show yet."
 
 
@@ -29,7 +33,10 @@ def site() -> dict[str, str]:
     Submission.objects.filter(harness="agentic").update(k=2)
     for number in range(3):
         own = factory.make_submission(f"Model {number}")
-        factory.make_judged(own, factory.make_problem(), **cast.GPUS)
+        for problem in range(91, 94):
+            factory.make_judged(own, factory.make_problem(problem, f"p{problem}"), **cast.GPUS)
+    known = Problem.objects.get(number=1).payload
+    Problem.objects.filter(number__gt=90).update(payload=known)
     costs = {"output_tokens": 1000, "cost_usd": 1.0}
     Making.objects.bulk_create(Making(kernel=one, **costs) for one in Kernel.objects.all())
     summary.rebuild()
@@ -51,7 +58,7 @@ def test_pages_show_every_figure_and_lead_to_its_numbers(
         assert len(SHOWN.findall(page)) == len(TABLE.findall(page)) > 0
         addresses = zip(SHOWN.findall(page), TABLE.findall(page), strict=True)
         found |= {known: unescape(address) for (_, known), address in addresses}
-    assert set(found) >= set(FIGURES) - {"hardware-limits", "speedup-by-ranks", "both-profiles"}
+    assert set(found) >= set(FIGURES) - NOT_OF_THE_CAST
     for name, address in found.items():
         page = text_of(client, address)
         assert NOTHING not in page, name
@@ -78,16 +85,29 @@ def test_one_without_data_says_so(name: str, client: Client) -> None:
 
 def test_a_published_curve_says_that_it_was_read_off_a_plot(client: Client) -> None:
     factory.make_problem()
-    factory.make_publication()
-    says = "Dotted: read off the plot that its authors published"
+    made = factory.make_publication()
+    says = "Dotted: published; open points were read off the plot"
     assert says in text_of(client, "/")
     assert says in text_of(client, "/figures/fast-p")
     assert says not in text_of(client, "/figures/fast-p?category=tensor")
     (trace,) = client.get("/figures/fast-p.json").json()["data"]
-    assert trace["name"] == "Claimed Model (published plot)"
-    assert "\nClaimed Model (published plot),30" in text_of(client, "/figures/fast-p.csv").replace(
-        "\r", ""
-    )
+    assert trace["name"] == "Claimed Model (published)"
+    # Counts stand in place of what the plot says of the same.
+    assert trace["y"] == [32.184, 25.287, None]
+    assert trace["text"] == ["counted", "counted", "read off a plot"]
+    assert [symbol.endswith("-open") for symbol in trace["marker"]["symbol"]] == [
+        False,
+        False,
+        True,
+    ]
+    assert set(trace["customdata"]) == {f"/models/{made.results.get(category=None).model.slug}"}
+    _, *rows = csv.reader(io.StringIO(text_of(client, "/figures/fast-p.csv")))
+    assert [row[0].partition(" (")[2] for row in rows] == [
+        "read off the published plot)",
+        "published)",
+    ]
+    assert rows[0][1:3] == ["", ""]
+    assert [float(share) for share in rows[1][1:3]] == pytest.approx([2800 / 87, 2200 / 87])
 
 
 def test_what_more_samples_bring_was_published_of_one_and_of_three(client: Client) -> None:

@@ -127,14 +127,14 @@ def test_repeating_changes_nothing(problem: Problem, write: Write) -> None:
     _load(path)
     before = _counts()
     assert _load(path) == "some.jsonl.gz: already stored\n"
-    plain = write(
-        *map(json.loads, gzip.decompress(path.read_bytes()).splitlines()), name="some.jsonl"
-    )
+    lines = gzip.decompress(path.read_bytes()).splitlines()
+    plain = write(*map(json.loads, lines), name="some.jsonl")
     assert _load(plain) == "some.jsonl: already stored\n"
     assert _counts() == before
 
 
 def test_each_model_harness_and_notes_is_a_submission(problem: Problem, write: Write) -> None:
+    assert PRODUCER.by_hand()[0].model == imported_reports.JUDGE_TESTS
     changes: list[Line] = [{}, {"model": "Other"}, {"harness": "agentic"}, {"notes": "again"}]
     _load(write(*(_line(problem, **change) for change in changes)))
     assert Submission.objects.count() == 4

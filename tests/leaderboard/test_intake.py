@@ -251,7 +251,7 @@ def test_a_failure_half_way_stores_nothing(
         raise RuntimeError("disk full")
 
     monkeypatch.setattr(intake, "enqueue", broken)
-    member = archives.Member(path=PurePosixPath(NAME), data=GOOD)
+    member = archives.Member(path=PurePosixPath(NAME), content=GOOD)
     metadata = intake.Metadata(model="M", harness=Harness.HUMAN)
     with pytest.raises(RuntimeError):
         intake.accept(owner, metadata, sources.handed_in([member], 1), TargetRequest())

@@ -109,7 +109,7 @@ def test_a_cancelled_run_does_not_hide_the_evidence_of_an_older_one(
     assert "1.42×" in page_of(client, f"/kernels/{run.kernel.source_id}")
 
 
-@pytest.mark.parametrize("name", ["burst-histogram", "timeline", "bursts", "margins"])
+@pytest.mark.parametrize("name", ["burst-histogram", "timeline", "bursts", "last-rank", "margins"])
 def test_a_figure_of_a_run_is_a_valid_one_with_a_table(name: str, run: Run, client: Client) -> None:
     spec = client.get(f"/figures/{name}.json?run={run.id}").json()
     assert go.Figure(spec).data
@@ -125,12 +125,13 @@ def test_a_timeline_is_bounded_and_keeps_the_longest(run: Run, client: Client) -
     spec = client.get(f"/figures/timeline.json?run={waiting.id}").json()
     drawn = sum(len(trace["x"]) for trace in spec["data"])
     assert drawn == 2000
-    assert {trace["name"] for trace in spec["data"]} == {"compute", "communication"}
+    kinds = {"compute", "communication", "waiting for another rank"}
+    assert {trace["name"] for trace in spec["data"]} == kinds
     told = "the longest 2,000 of 6,000 events"
     assert told in page_of(client, f"/runs/{waiting.id}")
     html = page_of(client, f"/figures/timeline?run={waiting.id}")
     assert told in html
-    assert html.count("<bdi>compute</bdi>") + html.count("<bdi>communication</bdi>") == 2000
+    assert sum(html.count(f"<bdi>{kind}</bdi>") for kind in kinds) == 2000
 
 
 def test_a_run_without_timing_has_no_timing_figures(client: Client) -> None:
@@ -241,7 +242,7 @@ def test_a_flag_is_told_at_its_lines(run: Run, client: Client) -> None:
     again = factory.make_run(run.kernel, world_size=run.world_size)
     report = gpu_report.make_gpu_report(again, flag_lines={"static:threads": (2,)})
     factory.finish(again, report)
-    html = page_of(client, f"/kernels/{run.kernel.source_id}")
+    html = page_of(client, f"/kernels/{run.kernel.source_id}?run={again.pk}")
     line = next(line for line in html.splitlines() if 'id="L-2"' in line)
     assert "<mark>◂ threads</mark>" in line
 

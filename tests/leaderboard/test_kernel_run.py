@@ -53,7 +53,9 @@ def test_a_link_to_a_kernel_leads_to_the_run_that_it_was_made_for(
 
 def test_a_kernel_is_headed_by_the_run_asked_for(older: Run, client: Client) -> None:
     address = f"/kernels/{older.kernel.source_id}"
-    assert "0.860×" in headed(text_of(client, address))
+    assert "1.42×" in headed(text_of(client, address)), "that of the board's setting"
+    newer = Run.objects.exclude(pk=older.pk).get()
+    assert "0.860×" in headed(text_of(client, f"{address}?run={newer.pk}"))
     html = text_of(client, f"{address}?run={older.pk}")
     assert "1.42×" in headed(html)
     assert "0.860×" not in headed(html)
@@ -69,7 +71,7 @@ def test_a_run_of_nothing_here_changes_nothing(older: Run, client: Client) -> No
     waiting = factory.make_run(older.kernel)
     for wanted in (waiting.pk, "0", "<b>"):
         html = text_of(client, f"{address}?run={wanted}")
-        assert "0.860×" in headed(html)
+        assert "1.42×" in headed(html)
         assert f'href="{address}/bundle.zip"' in html
 
 

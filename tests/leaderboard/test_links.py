@@ -14,7 +14,7 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from evaluator.messages.report import Verdict
-from leaderboard.models import DataVersion, Run, Submission, Visibility
+from leaderboard.models import DataVersion, LanguageModel, Run, Submission, Visibility
 from leaderboard.publishing import badges
 from leaderboard.publishing.feed import MOST
 from leaderboard.read_model import calibration
@@ -55,6 +55,16 @@ def test_the_feed_tells_of_records_and_arrivals(run: Run, client: Client) -> Non
     factory.make_judged(second, run.kernel.problem, speedup=1.6)
     records = [title for kind, title in entries(client) if kind == "record"]
     assert records == ["1. Problem allreduce: 1.60× by Model Two"]
+
+
+def test_the_feed_tells_no_record_that_chance_may_have_made(run: Run, client: Client) -> None:
+    other = factory.make_problem(2, "b")
+    factory.make_judged(run.kernel.submission, other, speedup=1.03)  # from 0.99
+    house = factory.make_submission("The baseline")
+    LanguageModel.objects.filter(pk=house.model_id).update(is_baseline=True)
+    factory.make_judged(house, factory.make_problem(3, "c"), speedup=2.0)
+    records = [title for kind, title in entries(client) if kind == "record"]
+    assert records == ["1. Problem allreduce: 1.30× by Model One"]
 
 
 def test_the_feed_counts_in_words(run: Run, client: Client) -> None:

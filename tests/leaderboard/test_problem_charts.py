@@ -8,10 +8,11 @@ import math
 import plotly.graph_objects as go
 import pytest
 
-from leaderboard.charts import drawing
+from leaderboard.charts import drawing, speedups
 from leaderboard.charts import problems as charts
 from leaderboard.charts.drawing import Spec
-from leaderboard.charts.problems import Axes, Limit, Line, Reach, Spread
+from leaderboard.charts.problems import Axes, Limit, Reach, Spread
+from leaderboard.charts.speedups import Line
 from leaderboard.problem_pages.problem_figures import Scale, speedup_lines
 
 HOSTILE = '<b onmouseover="alert(1)">x</b>'
@@ -27,7 +28,7 @@ def every_figure(name: str) -> list[Spec]:
         charts.roofline([reach, unsolved], limits, AXES),
         charts.roofline([], [], AXES),
         charts.spreads([Spread(name=name, speedups=(2.0, 0.5))]),
-        charts.speedup_lines([line], "size", [(1.0, "1 B")], [(10.0, "10 B")]),
+        speedups.speedup_lines([line], "size", [(1.0, "1 B")], [(10.0, "10 B")]),
     ]
 
 
@@ -81,15 +82,15 @@ def test_the_best_of_a_spread_is_marked_and_drawn_once() -> None:
 
 
 def test_crossings_are_found_between_logarithms() -> None:
-    assert charts.crossings([(1.0, 2.0), (100.0, 0.5)]) == [pytest.approx(10.0)]
-    assert charts.crossings([(1.0, 2.0), (100.0, 1.5)]) == []
-    two = charts.crossings([(1.0, 0.5), (4.0, 2.0), (16.0, 0.5)])
+    assert speedups.crossings([(1.0, 2.0), (100.0, 0.5)]) == [pytest.approx(10.0)]
+    assert speedups.crossings([(1.0, 2.0), (100.0, 1.5)]) == []
+    two = speedups.crossings([(1.0, 0.5), (4.0, 2.0), (16.0, 0.5)])
     assert [round(math.log2(x)) for x in two] == [1, 3]
 
 
 def test_where_the_best_kernel_crosses_nccl_is_drawn() -> None:
     line = Line(name="A", points=((1.0, 2.0), (10_000.0, 0.5)))
-    layout = charts.speedup_lines([line], "size", [(1.0, "1 B")], [(100.0, "100 B")])["layout"]
+    layout = speedups.speedup_lines([line], "size", [(1.0, "1 B")], [(100.0, "100 B")])["layout"]
     (mark,) = layout["annotations"]
     assert (mark["x"], mark["text"]) == (2.0, "as fast as NCCL at 100 B")
     assert (layout["shapes"][1]["x0"], layout["shapes"][1]["x1"]) == (100.0, 100.0)

@@ -34,6 +34,7 @@ def test_every_burst_rank_and_gpu_has_a_row(run: Run, client: Client) -> None:
     assert [float(row["baseline_us"]) for row in bursts] == timing["baseline_bursts_us"]
     ranks = table(client, run, "ranks")
     assert [float(row["call_us"]) for row in ranks] == timing["rank_us"]
+    assert [int(row["last_batches"]) for row in ranks] == timing["rank_last"]
     assert [float(row["overlap_us"]) for row in ranks] == [
         timeline["overlap_us"] for timeline in report["timelines"]
     ]

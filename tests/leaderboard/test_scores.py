@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import statistics
 import subprocess
 import sys
 from fractions import Fraction
@@ -191,3 +192,26 @@ def test_every_verdict_about_a_kernel_has_a_failure_mode() -> None:
 def test_scores_loads_without_django() -> None:
     code = "import sys, leaderboard.metrics.scores; sys.exit('django' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_roofline_credit_is_the_mean_of_what_attempts_earn() -> None:
+    assert scores.roofline_credit(4, [0.5, 1.2]) == pytest.approx((0.5 + 1.0) / 4)
+    assert scores.roofline_credit(2, []) == 0.0
+    assert scores.roofline_credit(2, [0.5, None]) is None  # never less than it is
+
+
+@pytest.mark.parametrize(
+    ("freedom", "expected"), [(2, 4.303), (5, 2.571), (10, 2.228), (73, 1.993)]
+)
+def test_students_t_is_that_of_tables(freedom: int, expected: float) -> None:
+    assert intervals.student_95(freedom) == pytest.approx(expected, rel=0.01)
+
+
+def test_the_interval_of_a_mean_speedup_holds_it_and_needs_three_problems() -> None:
+    logs = [math.log(speedup) for speedup in (0.5, 1.0, 2.0, 4.0)]
+    found = intervals.geometric_interval(math.fsum(logs), math.fsum(x * x for x in logs), 4)
+    assert found
+    spread = 3.182 * statistics.stdev(logs) / 2
+    assert found.low == pytest.approx(2**0.5 * math.exp(-spread), rel=0.01)
+    assert found.high == pytest.approx(2**0.5 * math.exp(spread), rel=0.01)
+    assert intervals.geometric_interval(0.5, 0.25, 2) is None

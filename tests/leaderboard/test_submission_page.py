@@ -93,8 +93,8 @@ def test_a_long_list_comes_in_parts_and_its_twins_whole(
     assert "timeout</a>" in second
     assert f'<a href="{address}#kernels" rel="prev">' in second
     assert len(client.get(f"{address}.json?page=2").json()["kernels"]) == 5
-    assert client.get(f"{address}?page=3").status_code == 400
-    assert client.get(f"{address}?page=2&verdict=timeout").status_code == 400
+    assert client.get(f"{address}?page=3").status_code == 404
+    assert client.get(f"{address}?page=2&verdict=timeout").status_code == 404
 
 
 def test_progress_keeps_the_best_so_far(agentic: Submission, client: Client) -> None:

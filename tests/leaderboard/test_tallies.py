@@ -31,6 +31,7 @@ def attempt(number: int, **changes: Any) -> dict[str, Any]:
         "speedup": None,
         "low": changes["speedup"] * 0.9 if is_correct else None,
         "utilisation": 0.25 if is_correct else None,
+        "idle": 0.5 if is_correct else None,
         "backend": "cuda",
         "mechanisms": [],
         "nccl": False,

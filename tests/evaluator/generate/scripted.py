@@ -29,6 +29,7 @@ from evaluator.generate.prompting import prompt_of
 from evaluator.generate.purse import Purse
 from evaluator.generate.running import Means, make, purse_of
 from evaluator.generate.scrubbing import scrubber
+from evaluator.generate.shell import Shell
 
 KERNEL = "import torch\n\n\ndef solution(tensor):\n    return tensor.clone()\n"
 FENCED = f"Here it is:\n```python\n{KERNEL}```\n"
@@ -74,6 +75,18 @@ class ScriptedJudge:
         return found, 2.0
 
 
+@dataclass(kw_only=True)
+class ScriptedShell:
+    """Shows what it was given, and counts it."""
+
+    ran: list[tuple[str, str]] = field(default_factory=list)
+
+    def run(self, command: str, source: str) -> tuple[str, float]:
+        """Run nothing."""
+        self.ran.append((command, source))
+        return f"exit status 0\n{command} {len(self.ran)}", 3.0
+
+
 def plan(*words: str, model: str = "m") -> Plan:
     """A plan as the command line makes it."""
     return plan_of(arguments(*words, model=model))
@@ -99,11 +112,14 @@ def go_on(
     model: ScriptedModel,
     judge: Judge | None = None,
     purse: Purse | None = None,
+    *,
+    shell: Shell | None = None,
 ) -> list[Outcome]:
     """Make what is left of a run, without any wait."""
     means = Means(
         endpoint=model,
         judge=judge,
+        shell=shell,
         scrub=scrubber(None),
         asker_options={"wait": lambda _: None, "tries": 2},
     )

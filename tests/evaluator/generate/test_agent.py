@@ -86,7 +86,7 @@ def test_it_writes_judges_reads_and_is_done(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "arguments", "says"),
     [
-        ("shell", '{"command": "cat secrets"}', "no such tool"),
+        ("shell", '{"command": "cat secrets"}', "no such tool"),  # without --shell
         ("read", '{"topic": "../../run.json"}', "no such topic"),
         ("read", '{"topic": "/etc/passwd"}', "no such topic"),
         ("read", '{"topic": "step_99"}', "no step 99"),

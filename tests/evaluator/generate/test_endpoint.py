@@ -24,7 +24,7 @@ from evaluator.generate.exchange import (
 from evaluator.generate.journal import Event, Journal
 from evaluator.generate.purse import Budget, Price, Purse
 from evaluator.generate.tools import TOOLS
-from tests.evaluator.generate.server import Answer, Script, failing, said, serving
+from tests.evaluator.generate.server import Answer, Script, failing, in_pieces, said, serving
 
 ASK = Ask(
     model="m",
@@ -32,6 +32,15 @@ ASK = Ask(
     sampling=Sampling(max_output_tokens=1000, temperature=0.5, seed=7),
 )
 PRICE = Price(input=2.0, cached=1.0, output=10.0, date="2026-11-25")
+
+
+def _streamed(answer: Answer) -> Reply:
+    with serving([answer]) as server:
+        endpoint = OpenAIEndpoint(base_url=server.url, api_key="k", is_streamed=True)
+        got = endpoint.complete(ASK, 5.0)
+    assert server.asked[0]["stream"]
+    assert server.asked[0]["stream_options"] == {"include_usage": True}
+    return got
 
 
 def _ask(script: Script | list[Answer], ask: Ask = ASK, timeout_s: float = 5.0) -> Reply:
@@ -43,6 +52,43 @@ def test_an_answer_is_read_with_its_usage() -> None:
     got = _ask([said("hello", usage=(100, 50))])
     assert (got.text, got.finish, got.model) == ("hello", "stop", "scripted-1")
     assert got.usage == Usage(input=100, cached=50, output=50)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        said("hello, world", usage=(100, 50)),
+        said("", calls=(("write", '{"source": "a long one"}'), ("judge", "{}"))),
+        said("no usage", usage=None, finish="length"),
+    ],
+)
+def test_what_comes_in_pieces_is_what_comes_whole(answer: Answer) -> None:
+    whole, pieces, unasked = _ask([answer]), _streamed(in_pieces(answer)), _streamed(answer)
+    assert replace(pieces, wall_s=0.0) == replace(whole, wall_s=0.0)
+    assert replace(unasked, wall_s=0.0) == replace(whole, wall_s=0.0)  # it does not stream
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        replace(in_pieces(said("hello, world")), is_cut=True),
+        replace(in_pieces(said("hello, world")), raw=b'data: {"choices": [{"delta": {}}]}\n\n'),
+        replace(in_pieces(said("x")), raw=b'data: {"error": {"message": "overloaded"}}\n\n'),
+        replace(in_pieces(said("x")), raw=b"data: {\n\n"),
+        replace(in_pieces(said("x")), raw=b'data: [1]\n\ndata: "x"\n\n'),
+        replace(in_pieces(said("x")), raw=b'data: {"choices": [{"delta": {"content": 5}}]}\n\n'),
+    ],
+)
+def test_what_ends_in_the_middle_is_asked_again(answer: Answer) -> None:
+    with pytest.raises(Unanswered) as fault:
+        _streamed(answer)
+    assert fault.value.may_cost
+
+
+def test_a_stream_ends_where_no_kernel_is_as_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("evaluator.generate.endpoint.MAX_BODY_BYTES", 1000)
+    with pytest.raises(Failed, match="more than 1000 bytes"):
+        _streamed(in_pieces(said("x" * 1001)))
 
 
 def test_the_request_says_all_that_was_chosen_and_no_more() -> None:

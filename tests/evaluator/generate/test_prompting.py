@@ -70,7 +70,7 @@ def test_every_text_is_used_by_some_recipe() -> None:
     for backend in DIALECTS:
         for examples in ("0", "1") if backend != "parallelkittens" else ("0",):
             words = ("--problems", "1", "--backend", backend, "--examples", examples, *GPU)
-            used |= set(parts_of(plan(*words, "--harness", "agentic")))
+            used |= set(parts_of(plan(*words, "--harness", "agentic", "--shell")))
             used |= set(parts_of(plan(*words, "--harness", "repeated")))
     assert used == {path.stem for path in FOLDER.glob("*.md")}
 

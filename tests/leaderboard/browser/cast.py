@@ -26,7 +26,7 @@ SHOWN = "<img src=x onerror=alert(1)>[U+202E]"
 STEP = 'import torch\n\n\ndef solution(tensor):\n    """Step {}."""\n    return tensor.clone()\n'
 LISTS = (
     *("categories", "matrix", "problems", "hardware", "compare", "search"),
-    *("methodology", "status", "snapshots", "submit", "account"),
+    *("methodology", "status", "snapshots", "submit", "account", "attacks", "api/v1/"),
 )
 PLACES = {
     "board": "/",
@@ -85,6 +85,7 @@ def agentic() -> dict[str, str]:
         "edit": f"/submissions/{made.pk}/edit",
         "model": f"/models/{made.model.slug}",
         "waiting": f"/runs/{waiting.id}",
+        "cancel": f"/runs/{waiting.id}/cancel",
     }
 
 

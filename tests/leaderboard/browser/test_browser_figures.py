@@ -9,13 +9,13 @@ from playwright.sync_api import Page, expect
 
 from leaderboard.models import Problem
 from tests.leaderboard import factory
-from tests.leaderboard.browser.cast import NAME
+from tests.leaderboard.browser.cast import GPUS, NAME
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 
 # The fewest figures of a page.
 FEWEST = {
-    **{"board": 4, "categories": 1, "category": 1, "problems": 4, "problem": 2, "model": 2},
+    **{"board": 4, "categories": 1, "category": 1, "problems": 3, "problem": 2, "model": 2},
     **{"submission": 3, "kernel": 3, "good": 3, "class": 1},
     **{"figure": 1, "heat": 1, "timeline": 1},
 }
@@ -77,6 +77,26 @@ def draw_all(page: Page) -> None:
         figure.scroll_into_view_if_needed()
     expect(page.locator("[data-figure]:not([data-drawn])")).to_have_count(0)
     expect(page.locator("[data-drawn] svg.main-svg:first-child")).to_have_count(figures.count())
+
+
+def test_points_lead_to_runs_and_a_model_can_be_pinned(site: dict[str, str], page: Page) -> None:
+    submission = factory.make_submission("Pinned Model")
+    for n in range(91, 94):
+        factory.make_judged(submission, factory.make_problem(n, f"p{n}"), **GPUS)
+    page.goto("/")
+    draw_all(page)
+    key = page.locator("[data-name=fast-p] .keys button", has_text="Pinned Model")
+    key.click()
+    expect(key).to_have_attribute("aria-pressed", "true")
+    assert page.url.endswith("#pin=Pinned%20Model")
+    dimmed = "document.querySelector('[data-name=spreads] .plot').data.map((one) => one.opacity)"
+    assert sorted({*page.evaluate(dimmed)}) in ([0.12, 1], [1])
+    plot = page.locator("[data-name=spreads] .plot")
+    plot.focus()
+    page.keyboard.press("ArrowRight")
+    expect(page.locator("[data-name=spreads] [aria-live]")).to_contain_text("Enter opens")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/runs/**")
 
 
 def test_the_button_repaints_figures_and_its_choice_is_kept(

@@ -48,11 +48,21 @@ def test_every_page_is_clean_fits_a_phone_and_is_accessible(
         if page.evaluate("document.documentElement.scrollWidth") > PHONE["width"]:
             faults.append(f"{name} is too wide: {page.evaluate(TOO_WIDE)}")
         faults += [f"{name} lets through {node}" for node in page.evaluate(FOREIGN)]
+        faults += small_targets(page, name)
         page.set_viewport_size(DESK)
         faults += axe(page, name)
         if answer is not None and answer.status == 404:
             complaints.clear()  # Chromium's own line about the address
     assert not faults, "\n".join(faults)
+
+
+def small_targets(page: Page, name: str) -> list[str]:
+    """What fingers miss: less than 24 pixels wide or high, with others beside it."""
+    page.evaluate(AXE)
+    rules = {"resultTypes": ["violations"], "runOnly": ["target-size"]}
+    found = page.evaluate("options => axe.run(options)", rules)["violations"]
+    nodes = [node["html"][:160] for violation in found for node in violation["nodes"][:2]]
+    return [f"{name} has a small target: {html}" for html in nodes]
 
 
 def axe(page: Page, name: str) -> list[str]:

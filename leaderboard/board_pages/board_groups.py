@@ -1,0 +1,120 @@
+"""Groups the rows of a board: what else is known of a model stands right under its best row."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain, groupby
+from typing import NamedTuple
+
+from leaderboard.board_pages.board_cells import Columns, Look, board_row, brackets, kind_of
+from leaderboard.delivery import cells
+from leaderboard.delivery.paging import PagePart
+from leaderboard.read_model.board_records import as_record
+from leaderboard.read_model.boards import Entry, Setting
+from leaderboard.read_model.columns import DEFAULT_SORT, Placed, placed
+
+# Of how good a row is, and of how it was made.
+Sides = tuple[Columns, Columns]
+
+
+class Elsewhere(NamedTuple):
+    """Holds the rows of the setting in which was timed what is only checked here, or the other way
+    round; links to these submissions end with `tail`."""
+
+    entries: Sequence[Entry] = ()
+    setting: Setting | None = None
+    tail: str = ""
+
+    @property
+    def record(self) -> dict[str, object] | None:
+        """Return the JSON form; None where there is no such setting."""
+        if self.setting is None:
+            return None
+        rows = [as_record(Placed(place=None, entry=entry)) for entry in self.entries]
+        return {"setting": vars(self.setting), "rows": rows}
+
+    @property
+    def in_words(self) -> str:
+        if self.setting is None:
+            return ""
+        return (
+            f"{'Timed' if self.setting.is_timed else 'Checked'} on {where_in_words(self.setting)}"
+        )
+
+
+class Drawn(NamedTuple):
+    """Holds a row with what its look depends on; a `head` is what its group is called."""
+
+    head: str
+    row: Placed
+    look: Look
+
+
+def where_in_words(setting: Setting | None) -> str:
+    return f"{setting.world_size} ranks of {setting.hardware_id}" if setting else ""
+
+
+def table_context(
+    rows: Sequence[Placed],
+    part: PagePart[Placed],
+    columns: Sides,
+    look: Look,
+    elsewhere: Elsewhere,
+) -> dict[str, object]:
+    """Return the rows of a page in groups. `look` is that of a judged row, and has a `tick` where
+    rows can be compared."""
+    drawn = _drawn(rows, part, look, elsewhere)
+    return {
+        "groups": [
+            {
+                "head": head,
+                "rows": cells.joined(board_row(one.row, one.look, columns) for one in own),
+            }
+            for head, own in groupby(drawn, key=lambda one: one.head)
+        ],
+        "wide": sum(map(len, columns)) + 6 + look.tick,
+        "comparable": look.tick,
+        "tied": any(row.tie_group for row in rows),
+    }
+
+
+def _drawn(
+    rows: Sequence[Placed], part: PagePart[Placed], look: Look, elsewhere: Elsewhere
+) -> Iterator[Drawn]:
+    """Yield the rows of the page in their order; a model's claims and its rows from elsewhere
+    follow its best row, and those of models without one come last."""
+    others = [row._replace(place=None) for row in placed(elsewhere.entries, DEFAULT_SORT)]
+    apart = look._replace(kind="other", tail=elsewhere.tail)
+    apart = apart._replace(where=where_in_words(elsewhere.setting))
+    claims = [row for row in rows if row.entry.claimed]
+    shown = [
+        (row, tie) for row, tie in zip(rows, brackets(rows), strict=True) if not row.entry.claimed
+    ]
+    pinned = sum(kind_of(row.entry) != "judged" for row, _ in shown)
+    page = [*shown[:pinned], *shown[pinned + part.start :][: len(part.rows)]]
+    names = {row.entry.slug for row, _ in shown}
+    done: set[str] = set()
+    for row, tie in page:
+        own = look._replace(kind=kind_of(row.entry), tie=tie)
+        yield Drawn("", row, own)
+        if row.entry.slug not in done:
+            done.add(row.entry.slug)
+            between = "tie" if tie in ("tie top", "tie") else ""
+            for one, base in _of(row.entry.slug, others, apart, claims, look):
+                yield Drawn("", one, base._replace(tie=between, under=True))
+    for one, base in chain(((row, apart) for row in others), _claimed(claims, look)):
+        if one.entry.slug not in names:
+            head = elsewhere.in_words if base.kind == "other" else "Published, not run here"
+            yield Drawn(head, one, base)
+
+
+def _of(
+    slug: str, others: Iterable[Placed], apart: Look, claims: Iterable[Placed], look: Look
+) -> Iterator[tuple[Placed, Look]]:
+    yield from ((row, apart) for row in others if row.entry.slug == slug)
+    yield from ((row, own) for row, own in _claimed(claims, look) if row.entry.slug == slug)
+
+
+def _claimed(claims: Iterable[Placed], look: Look) -> Iterator[tuple[Placed, Look]]:
+    for row in claims:
+        yield row, look._replace(kind="claimed", where=row.entry.where)

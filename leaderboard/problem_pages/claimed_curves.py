@@ -1,0 +1,85 @@
+"""Draws the speedups over size that a publication shows of single problems."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from django.http import Http404, HttpRequest
+
+from leaderboard.charts import speedups as charts
+from leaderboard.charts.boards import styles
+from leaderboard.charts.speedups import Line
+from leaderboard.delivery.cells import significant
+from leaderboard.delivery.pages import Crumb, Table
+from leaderboard.figures.frame import Drawn, figure, framed
+from leaderboard.kit.json_types import JsonObject
+from leaderboard.kit.links import url
+from leaderboard.models import Problem, Publication
+
+# Key of a publication's file.
+CURVES = "net_new_kernels_read_off_plots"
+# Of fewer points a line says nothing.
+LEAST_POINTS = 3
+SAYS = "Published, not run here: read off the plot of its authors."
+
+
+@figure("published-speedups", "Published speedup against size", SAYS, "problem")
+def published_speedups(request: HttpRequest) -> Drawn:
+    text = request.GET.get("problem", "")
+    is_number = text.isascii() and text.isdigit() and len(text) < 6
+    found = Problem.objects.filter(number=int(text)).first() if is_number else None
+    told = Publication.objects.order_by("pk").values_list("payload", flat=True).first() or {}
+    curves = list(curves_of(told.get(CURVES), found.number)) if found else []
+    if found is None or not curves:
+        raise Http404
+    looks = styles([curve["model"] for curve in curves], sorted(told.get("models", ())))
+    lines = [
+        Line(
+            name=f"{curve['model']} (published)",
+            points=_points(curve),
+            published=True,
+            colour=look.colour,
+        )
+        for curve, look in zip(curves, looks, strict=True)
+    ]
+    sizes = sorted({x for line in lines for x, _ in line.points})
+    ticks = [(x, f"{x:g}") for x in sizes]
+    page = url("problem", found.number, found.slug)
+    return Drawn(
+        spec=charts.speedup_lines(lines, str(curves[0].get("axis", "size")), ticks),
+        table=Table(
+            columns=("Speedup × of", *(text for _, text in ticks)),
+            rows=[[line.name, *(dict(line.points).get(x) for x in sizes)] for line in lines],
+        ),
+        crumbs=(Crumb(text="Problems", url=url("problems")), Crumb(text=str(found), url=page)),
+        says=says_of(curves),
+    )
+
+
+def frames_of(number: int, told: Any) -> list[dict[str, object]]:
+    """Return the frame of the figure where a publication shows such a curve."""
+    curves = list(curves_of(told, number))
+    address = f"problem={number}"
+    return [framed(published_speedups, address, says=says_of(curves))] if curves else []
+
+
+def curves_of(told: Any, number: int) -> Iterator[JsonObject]:
+    """Yield the curves of one problem that have enough points, and no others."""
+    for one in told if isinstance(told, list) else ():
+        if one.get("problem") == number and len(_points(one)) >= LEAST_POINTS:
+            yield one
+
+
+def _points(curve: JsonObject) -> tuple[tuple[float, float], ...]:
+    pairs = zip(curve.get("x", ()), curve.get("speedup", ()), strict=False)
+    return tuple(sorted((float(x), float(y)) for x, y in pairs if x > 0 and y > 0))
+
+
+def says_of(curves: Sequence[JsonObject]) -> str:
+    told = [
+        f" {curve['model']}: {curve['setting']}, "
+        f"{significant(max(y for _, y in _points(curve)))}× at best."
+        for curve in curves
+    ]
+    return SAYS + "".join(told)

@@ -1,0 +1,112 @@
+"""Draws how the best speedup at a problem grew, with the kernels that were records."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict
+from datetime import datetime
+from typing import NamedTuple
+from uuid import UUID
+
+from django.http import HttpRequest
+
+from leaderboard.charts import speedups as charts
+from leaderboard.delivery.pages import Crumb, Table, canonical_query
+from leaderboard.figures.frame import Drawn, figure, framed
+from leaderboard.kit.links import url
+from leaderboard.models import Problem, Run
+from leaderboard.models.choices import Moderation, Visibility
+from leaderboard.problem_pages.problem_figures import READS, asked
+from leaderboard.read_model.boards import Setting
+from leaderboard.read_model.filters import SETTING_FILTERS
+from leaderboard.read_model.problem_results import SettingTotals
+
+# Of fewer kernels a line says nothing.
+LEAST_KERNELS = 3
+MOST_KERNELS = 2_000
+
+
+class Timed(NamedTuple):
+    """Holds a right kernel of a model or a person when it was judged."""
+
+    finished_at: datetime
+    speedup: float
+    run: UUID
+    model: str
+    harness: str
+
+
+@figure(
+    "best-over-time",
+    "Best over time",
+    "The line is the best speedup so far, a full point a kernel that was the record.",
+    *READS,
+)
+def best_over_time(request: HttpRequest) -> Drawn:
+    found, setting = asked(request)
+    timed = timed_kernels(found, setting) if setting else []
+    best = records_of(timed)
+    points = [_point(one) for one in timed]
+    query = canonical_query(request, (*SETTING_FILTERS,))
+    page = url("problem", found.number, found.slug) + (f"?{query}" if query else "")
+    rows = [[_name(one), _day(one), one.speedup, "yes" if one in best else "no"] for one in timed]
+    return Drawn(
+        spec=charts.over_time(points, [_point(one) for one in best]),
+        table=Table(columns=("Kernel of", "Judged", "Speedup, ×", "Record"), rows=rows),
+        crumbs=(Crumb(text="Problems", url=url("problems")), Crumb(text=str(found), url=page)),
+        under=str(setting or ""),
+    )
+
+
+def timed_kernels(problem: Problem, setting: Setting) -> list[Timed]:
+    """Return the right kernels that were timed in a setting in the order in which they were
+    judged; one query."""
+    public = {"visibility": Visibility.PUBLIC, "moderation": Moderation.ACCEPTED}
+    rows = (
+        Run.objects.counted()
+        .filter(kernel__problem=problem, speedup__isnull=False, verdict="ok", **asdict(setting))
+        .filter(**{f"kernel__submission__{name}": value for name, value in public.items()})
+        .exclude(kernel__submission__model__is_baseline=True)
+        .order_by("finished_at", "pk")
+    )
+    whose = ("kernel__submission__model__name", "kernel__submission__harness")
+    found = rows.values_list("finished_at", "speedup", "pk", *whose)[:MOST_KERNELS]
+    return [Timed(*row) for row in found]
+
+
+def records_of(timed: Iterable[Timed]) -> list[Timed]:
+    """Return those that were faster than all before them."""
+    best: list[Timed] = []
+    for one in timed:
+        if not best or one.speedup > best[-1].speedup:
+            best.append(one)
+    return best
+
+
+def _point(one: Timed) -> charts.Moment:
+    says = f"{_name(one)}, {_day(one)}"
+    at = one.finished_at.isoformat(timespec="seconds")
+    return charts.Moment(at=at, speedup=one.speedup, says=says, link=url("run", one.run))
+
+
+def _name(one: Timed) -> str:
+    return f"{one.model} ({one.harness})"
+
+
+def _day(one: Timed) -> str:
+    return one.finished_at.date().isoformat()
+
+
+def over_time_frames(
+    found: Problem, stood: Sequence[SettingTotals], setting: Setting | None, query: str
+) -> tuple[list[dict[str, object]], str]:
+    """Return the frame of the figure, or a sentence where there are too few kernels for it."""
+    here = next((one for one in stood if one.setting == setting), None)
+    if here is None or setting is None or not setting.is_timed or not here.correct:
+        return [], ""
+    if here.correct < LEAST_KERNELS:
+        told = f"here {here.correct} {'was' if here.correct == 1 else 'were'} timed"
+        title = best_over_time.title
+        return [], f"“{title}” is drawn from {LEAST_KERNELS} right kernels on; {told}."
+    address = f"problem={found.number}" + (f"&{query}" if query else "")
+    return [framed(best_over_time, address)], ""

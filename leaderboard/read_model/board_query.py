@@ -1,0 +1,175 @@
+"""Reads what a board is asked for, and answers it."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from django.http import HttpRequest
+
+from leaderboard.delivery.pages import BadQuery
+from leaderboard.metrics.thresholds import MOST_P, STEPS_OF_P
+from leaderboard.metrics.verdicts import words
+from leaderboard.models.choices import BACKENDS
+from leaderboard.read_model import boards
+from leaderboard.read_model.boards import Entry, Setting
+from leaderboard.read_model.filters import (
+    SETTING_FILTERS,
+    Filter,
+    Slider,
+    choice_filter,
+    harness_filter,
+    setting_filters,
+    setting_tail,
+)
+from leaderboard.read_model.judge_constants import judge_constants
+from leaderboard.read_model.published_claims import Claim, entry_of, published
+from leaderboard.read_model.scopes import Scope, scope
+
+
+@dataclass(frozen=True, kw_only=True)
+class BoardQuery:
+    """Holds what a board, its figures, its JSON and CSV show. A link to a submission ends with
+    `tail`, for it to show this setting. `other` is the setting in which what is only checked here
+    was timed, or the other way round."""
+
+    scope: Scope
+    setting: Setting | None
+    tail: str
+    p: float
+    chosen: dict[str, str]
+    slider: Slider
+    controls: tuple[Filter, ...]
+    other: Setting | None = None
+    other_tail: str = ""
+
+    @property
+    def harness(self) -> str:
+        return self.chosen["harness"]
+
+    def judged(self, ahead: Sequence[str] = ()) -> list[Entry]:
+        """Return the rows that boards show; `ahead` names details that are read along."""
+        return next(iter(self._judged_in({self.setting: self.scope.scored}, ahead)), [])
+
+    def judged_beside(self) -> tuple[list[Entry], list[Entry]]:
+        """Return the same rows, and those of the other setting."""
+        scored = {self.setting: self.scope.scored}
+        if self.other:
+            scored[self.other] = self.scope.scored_on(self.other.world_size)
+        nothing: list[Entry] = []
+        ours, others, *_ = [*self._judged_in(scored), nothing, nothing]
+        return ours, others
+
+    def _judged_in(
+        self, scored: Mapping[Setting | None, int], ahead: Sequence[str] = ()
+    ) -> list[list[Entry]]:
+        known = {setting: count for setting, count in scored.items() if setting}
+        if not known:
+            return []
+        return boards.judged_in(
+            known,
+            p=self.p,
+            ahead=ahead,
+            category=self.scope.category,
+            problems=self.scope.problems,
+            harness=self.harness,
+            backend=self.chosen["backend"],
+            mechanism=self.chosen["mechanism"],
+            nccl_free=bool(self.chosen["nccl"]),
+            verified=bool(self.chosen["trust"]),
+        )
+
+    def claims(self) -> list[Claim]:
+        """Return the claims; they say nothing of single kernels, so filters on those leave none."""
+        if any(self.chosen[name] for name in ("source", "backend", "mechanism", "nccl", "trust")):
+            return []
+        return published(category=self.scope.category or None, harness=self.harness)
+
+    def claimed(self, claims: Iterable[Claim]) -> list[Entry]:
+        return [claim_at(entry_of(one), self.p) for one in claims]
+
+
+def claim_at(entry: Entry, p: float) -> Entry:
+    """Return the entry with fast_p in place of fast_1: what was claimed is known at 1 only."""
+    if p == entry.score.p:
+        return entry
+    score = entry.score._replace(p=p, fast_at_1=None, fast_at_k=None)
+    return dataclasses.replace(entry, score=score)
+
+
+def board_query(request: HttpRequest) -> BoardQuery:
+    """Read the address, in two queries: the categories, and the settings that have results."""
+    known = boards.known_settings()
+    setting, settings = setting_filters(request, known)
+    found = scope(request, "category", "source", ranks=setting.world_size if setting else None)
+    kinds = kernel_filters(request, found)
+    other = other_setting(request, setting, known)
+    slider = p_slider(request)
+    return BoardQuery(
+        scope=found,
+        setting=setting,
+        tail=setting_tail(setting, known),
+        other=other,
+        other_tail=setting_tail(other, known),
+        p=float(slider.value),
+        chosen={control.name: control.value for control in kinds},
+        slider=slider,
+        controls=tuple(
+            sorted((*kinds, *map(_folded, settings)), key=lambda control: control.folded)
+        ),
+    )
+
+
+def other_setting(
+    request: HttpRequest, setting: Setting | None, known: Iterable[Setting]
+) -> Setting | None:
+    """Return the first setting that is alike but for hardware and placement, unless the address
+    asks for a setting or for some kernels only."""
+    asked = (*SETTING_FILTERS, "source", "backend", "mechanism", "nccl", "trust")
+    if setting is None or any(request.GET.get(name) for name in asked):
+        return None
+    own = dataclasses.replace(setting, hardware_id="", world_size=0, placement="")
+    for one in known:
+        alike = dataclasses.replace(one, hardware_id="", world_size=0, placement="") == own
+        if alike and one.is_timed != setting.is_timed:
+            return one
+    return None
+
+
+def _folded(control: Filter) -> Filter:
+    return control._replace(folded=control.name not in ("hardware", "profile", "placement"))
+
+
+def kernel_filters(request: HttpRequest, found: Scope) -> tuple[Filter, ...]:
+    """Return the controls that say which problems, submissions and kernels count."""
+    titles = list(found.titles.items())
+    sources = [(name, name) for name in found.sources]
+    tags = [(tag, words(tag)) for tag in judge_constants()["mechanisms"]]
+    folded = (
+        choice_filter(request, "source", "Source codebase", sources, "Any codebase"),
+        choice_filter(request, "backend", "Backend", BACKENDS, "Any backend"),
+        choice_filter(request, "mechanism", "Mechanism", tags, "Any mechanism"),
+        choice_filter(request, "nccl", "NCCL", [("no", "No NCCL calls")], "With or without"),
+        choice_filter(request, "trust", "Trust", [("verified", "Verified here")], "Any"),
+    )
+    return (
+        choice_filter(request, "category", "Category", titles, "All categories"),
+        harness_filter(request),
+        *(control._replace(folded=True) for control in folded),
+    )
+
+
+def p_slider(request: HttpRequest) -> Slider:
+    """Return the threshold of fast_p, in steps of 1/20. Raises BadQuery."""
+    text = request.GET.get("p", "") or "1"
+    allowed = f"a number from 0 to {MOST_P} in steps of {1 / STEPS_OF_P:g}, such as 1.5"
+    try:
+        steps = float(text) * STEPS_OF_P
+    except ValueError:
+        raise BadQuery("p", text, (allowed,)) from None
+    if not 0 <= steps <= MOST_P * STEPS_OF_P or abs(steps - round(steps)) > 1e-6:
+        raise BadQuery("p", text, (allowed,))
+    value, step = f"{round(steps) / STEPS_OF_P:g}", f"{1 / STEPS_OF_P:g}"
+    label = "Fast: more than p times the reference"
+    return Slider(name="p", label=label, value=value, default="1", most=MOST_P, step=step)

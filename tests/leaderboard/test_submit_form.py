@@ -1,0 +1,88 @@
+"""The form that hands kernels in: hardware says the device, and a licence is the owner's word."""
+
+from __future__ import annotations
+
+import pytest
+from django.test import Client
+
+from leaderboard.models import Hardware, Problem, Run, Submission
+from tests.leaderboard import factory
+from tests.leaderboard.uploads import ONE, Send
+
+pytestmark = pytest.mark.django_db
+FORM = {"model": "New Model", "harness": "zero-shot", "visibility": "public", "key": "one"}
+KERNEL = {"problem": "1", "backend": "pytorch", "source": "def solution(x):\n    return x\n"}
+
+
+@pytest.fixture
+def gpus(problem: Problem, client: Client) -> Hardware:
+    """Two GPUs, where four is what is judged on as a rule; the owner is logged in."""
+    problem.payload["tolerances"]["bfloat16"] = {"atol": 3e-2, "rtol": 2e-2}
+    problem.save()
+    factory.make_run(factory.make_kernel(factory.make_submission(), problem))
+    client.force_login(factory.make_user("owner"))
+    facts = {"title": "2 x H100", "device": "cuda", "max_world_size": 2}
+    return Hardware.objects.create(slug="h100x2", **facts)
+
+
+def test_a_pytorch_kernel_goes_to_gpus_where_these_are_chosen(
+    gpus: Hardware, client: Client
+) -> None:
+    answer = client.post("/submit", FORM | KERNEL | {"hardware": gpus.slug})
+    assert answer.status_code == 302, answer.content.decode()
+    run = Run.objects.get(hardware=gpus)
+    assert (run.device, run.world_size, run.size, run.dtype) == ("cuda", 2, "standard", "bfloat16")
+
+
+def test_what_does_not_go_with_a_backend_is_said_at_the_hardware(
+    gpus: Hardware, client: Client
+) -> None:
+    wrong = {"backend": "triton", "hardware": "cpu"}
+    page = client.post("/submit", FORM | KERNEL | wrong).content.decode()
+    assert '<ul class="errors" id="id_hardware_error"><li>One of: h100x2.' in page
+
+
+def test_a_form_without_source_and_archive_says_so_at_both(gpus: Hardware, client: Client) -> None:
+    page = client.post("/submit", FORM | KERNEL | {"source": ""}).content.decode()
+    for name in ("source", "archive"):
+        assert f'<ul class="errors" id="id_{name}_error"><li>Give either' in page
+
+
+def test_the_form_tells_of_every_queue(gpus: Hardware, client: Client) -> None:
+    page = client.get("/submit").content.decode()
+    assert "2 x H100, no host now</option>" in page
+    assert "is read from its source" in page
+
+
+def test_a_licence_is_given_and_taken_back(gpus: Hardware, client: Client) -> None:
+    assert client.post("/submit", FORM | KERNEL).status_code == 302
+    made = Submission.objects.get(model__name="New Model")
+    assert made.licence == "", "as a rule nobody may"
+    told = {"visibility": "public", "licence": "MIT"}
+    assert client.post(f"/submissions/{made.pk}/edit", told).status_code == 302
+    assert "under MIT" in client.get(f"/submissions/{made.pk}").content.decode()
+    assert client.get(f"/submissions/{made.pk}.json").json()["licence"] == "MIT"
+    assert client.post(f"/submissions/{made.pk}/edit", told | {"licence": "x"}).status_code == 400
+    assert client.post(f"/submissions/{made.pk}/edit", told | {"licence": ""}).status_code == 302
+    made.refresh_from_db()
+    assert made.licence == ""
+
+
+def test_the_api_takes_a_licence_that_it_knows(send: Send) -> None:
+    number = send({**ONE, "licence": "CC0-1.0"}).data["submission"]
+    assert Submission.objects.get(pk=number).licence == "CC0-1.0"
+    assert send({**ONE, "licence": "mine"}).status_code == 400
+
+
+def test_a_model_tells_its_history_and_how_to_cite_it(problem: Problem, client: Client) -> None:
+    for speedup in (1.5, 2.0):
+        made = factory.make_submission("Model One")
+        factory.make_judged(made, problem, speedup=speedup)
+    page = client.get(f"/models/{made.model.slug}").content.decode()
+    assert '<h2 id="history">' in page
+    assert page.count("1 of 1 problems tried are solved") == 2
+    assert "Cite this page" in page
+    for name in ("model-categories", "model-curve"):
+        assert f"/figures/{name}" in page
+        drawn = client.get(f"/figures/{name}.json?model={made.model.slug}").json()
+        assert len(drawn["data"]) == 2
