@@ -47,8 +47,12 @@ ACCOUNT_USERNAME_VALIDATORS = "leaderboard.account_pages.names.VALIDATORS"
 ACCOUNT_EMAIL_VERIFICATION = "mandatory"
 ACCOUNT_EMAIL_SUBJECT_PREFIX = "PKB Leaderboard: "
 ACCOUNT_CHANGE_EMAIL = True
+# Whoever finds a browser logged in cannot make the account their own.
+ACCOUNT_REAUTHENTICATION_REQUIRED = True
 ACCOUNT_SESSION_REMEMBER = True
 ACCOUNT_PREVENT_ENUMERATION = True
+# Who has the mail is let in, however often others guess at the password.
+ACCOUNT_LOGIN_ON_PASSWORD_RESET = True
 # Attempts that fail: by address a minute, and by account in five minutes, from wherever they come.
 ACCOUNT_RATE_LIMITS = {
     "login_failed": "10/m/ip,5/5m/key",

@@ -24,7 +24,7 @@ def rejudge(request: HttpRequest) -> HttpResponse:
     """Show what would be judged again, or queue it."""
     assert request.user.is_authenticated
     asked = request.POST if request.method == "POST" else request.GET
-    words = {name: asked.get(name, "").strip() for name in WORDS}
+    words = {name: asked.get(name, "").strip().replace("\0", "") for name in WORDS}
     try:
         chosen = rejudging.selection(
             stale=words["which"] != ALL,

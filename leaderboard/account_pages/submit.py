@@ -66,7 +66,7 @@ def hand_in(request: HttpRequest, form: SubmitForm) -> Accepted:
     )
     wanted = ("hardware", "world_size", "size", "dtype", "profile", "placement")
     requested = TargetRequest(**{name: data[name] or None for name in wanted})
-    key = request.POST.get("key", "")[:200] or None
+    key = request.POST.get("key", "").replace("\0", "")[:200] or None
     return accept(request.user, metadata, kernels_in(data), requested, idempotency_key=key)
 
 

@@ -40,12 +40,11 @@ def teams(request: HttpRequest) -> HttpResponse:
             return redirect("own-teams")
     except RequestError as refused:
         error = refused
-    invited = Invitation.objects.open().filter(username=user.get_username())
     context = {
         "section": "account",
         "error": error,
         "memberships": Membership.objects.filter(user=user.pk).select_related("team"),
-        "invitations": invited.select_related("team"),
+        "invitations": Invitation.objects.to(user).select_related("team"),
     }
     return render(request, "teams.html", context, status=error.status if error else 200)
 
@@ -125,6 +124,8 @@ def _issue(team: Team, user: AbstractBaseUser, asked: Mapping[str, str]) -> str:
         message = f"A team has at most {MOST_TOKENS} tokens."
         raise RequestError("many_tokens", message, "Revoke one first.")
     name = asked.get("token", "").strip()[:80] or "unnamed"
+    if "\0" in name:
+        raise RequestError("bad_token_name", "The name has a NUL character.", "Leave it out.")
     made, text = ApiToken.objects.issue(scope=Scope.SUBMIT, name=name, owner=team.account)
     note(user, "issue", f"team {team.slug}", {"token": made.prefix})
     return text

@@ -15,8 +15,9 @@ from allauth.socialaccount.providers.openid_connect import views as openid
 from allauth.usersessions import views as usersessions
 from django.http import Http404, HttpRequest, HttpResponseBase
 from django.shortcuts import redirect
-from django.urls import path, register_converter
+from django.urls import URLPattern, path, register_converter
 from django.urls.converters import StringConverter
+from django.views.decorators.cache import never_cache
 from requests import RequestException
 
 from leaderboard.account_pages import account, sessions, worker_tokens
@@ -50,81 +51,88 @@ def of_provider(view: View) -> View:
     return answer
 
 
+def private(route: str, view: View, name: str) -> URLPattern:
+    """Return the route of a page that is for one reader, and kept by no cache."""
+    return path(route, never_cache(view), name=name)
+
+
 urlpatterns = [
-    path("account", account.account, name="account"),
-    path("account/tokens/<int:number>/revoke", account.revoke_token, name="revoke_token"),
-    path("account/worker-tokens", worker_tokens.worker_tokens, name="worker-tokens"),
-    path(
+    private("account", account.account, name="account"),
+    private("account/tokens/<int:number>/revoke", account.revoke_token, name="revoke_token"),
+    private("account/worker-tokens", worker_tokens.worker_tokens, name="worker-tokens"),
+    private(
         "account/worker-tokens/<int:number>/revoke",
         worker_tokens.revoke,
         name="revoke-worker-token",
     ),
-    path("account/login", login.login, name="account_login"),
-    path("account/logout", login.logout, name="account_logout"),
-    path("account/sign-up", login.signup, name="account_signup"),
-    path("account/inactive", login.account_inactive, name="account_inactive"),
-    path("account/reauthenticate", login.reauthenticate, name="account_reauthenticate"),
-    path("account/email", login.email, name="account_email"),
-    path(
+    private("account/login", login.login, name="account_login"),
+    private("account/logout", login.logout, name="account_logout"),
+    private("account/sign-up", login.signup, name="account_signup"),
+    private("account/inactive", login.account_inactive, name="account_inactive"),
+    private("account/reauthenticate", login.reauthenticate, name="account_reauthenticate"),
+    private("account/email", login.email, name="account_email"),
+    private(
         "account/email/sent",
         login.email_verification_sent,
         name="account_email_verification_sent",
     ),
-    path("account/email/confirm/<str:key>", login.confirm_email, name="account_confirm_email"),
-    path("account/password", login.password_change, name="account_change_password"),
-    path("account/password/set", login.password_set, name="account_set_password"),
-    path("account/password/reset", login.password_reset, name="account_reset_password"),
-    path(
+    private("account/email/confirm/<str:key>", login.confirm_email, name="account_confirm_email"),
+    private("account/password", login.password_change, name="account_change_password"),
+    private("account/password/set", login.password_set, name="account_set_password"),
+    private("account/password/reset", login.password_reset, name="account_reset_password"),
+    private(
         "account/password/reset/sent",
         login.password_reset_done,
         name="account_reset_password_done",
     ),
-    path(
+    private(
         "account/password/reset/<base36:uidb36>-<str:key>",
         login.password_reset_from_key,
         name="account_reset_password_from_key",
     ),
-    path(
+    private(
         "account/password/reset/done",
         login.password_reset_from_key_done,
         name="account_reset_password_from_key_done",
     ),
-    path("account/second-factor", second_factor.index, name="mfa_index"),
-    path("account/second-factor/code", second_factor.authenticate, name="mfa_authenticate"),
-    path("account/second-factor/confirm", second_factor.reauthenticate, name="mfa_reauthenticate"),
-    path("account/second-factor/set-up", totp.activate_totp, name="mfa_activate_totp"),
-    path("account/second-factor/remove", totp.deactivate_totp, name="mfa_deactivate_totp"),
-    path(
+    private("account/second-factor", second_factor.index, name="mfa_index"),
+    private("account/second-factor/code", second_factor.authenticate, name="mfa_authenticate"),
+    private(
+        "account/second-factor/confirm", second_factor.reauthenticate, name="mfa_reauthenticate"
+    ),
+    private("account/second-factor/set-up", totp.activate_totp, name="mfa_activate_totp"),
+    private("account/second-factor/remove", totp.deactivate_totp, name="mfa_deactivate_totp"),
+    private(
         "account/second-factor/recovery-codes",
         recovery_codes.view_recovery_codes,
         name="mfa_view_recovery_codes",
     ),
-    path(
+    private(
         "account/second-factor/recovery-codes/new",
         recovery_codes.generate_recovery_codes,
         name="mfa_generate_recovery_codes",
     ),
-    path(
+    private(
         "account/second-factor/recovery-codes.txt",
         recovery_codes.download_recovery_codes,
         name="mfa_download_recovery_codes",
     ),
-    path("account/sessions", usersessions.list_usersessions, name="usersessions_list"),
-    path("account/sessions/<int:number>/end", sessions.end_session, name="end_session"),
-    path("account/providers", providers.connections, name="socialaccount_connections"),
-    path("account/providers/sign-up", providers.signup, name="socialaccount_signup"),
-    path(
+    private("account/sessions", usersessions.list_usersessions, name="usersessions_list"),
+    private("account/sessions/<int:number>/end", sessions.end_session, name="end_session"),
+    private("account/providers", providers.connections, name="socialaccount_connections"),
+    private("account/providers/sign-up", providers.signup, name="socialaccount_signup"),
+    private(
         "account/providers/cancelled",
         providers.login_cancelled,
         name="socialaccount_login_cancelled",
     ),
-    path("account/providers/failed", providers.login_error, name="socialaccount_login_error"),
-    path("account/github/login", of_provider(github.oauth2_login), name="github_login"),
-    path("account/github/callback", of_provider(github.oauth2_callback), name="github_callback"),
-    path(
+    private("account/providers/failed", providers.login_error, name="socialaccount_login_error"),
+    private("account/github/login", of_provider(github.oauth2_login), name="github_login"),
+    private("account/github/callback", of_provider(github.oauth2_callback), name="github_callback"),
+    private(
         "account/<slug:provider_id>/login", of_provider(openid.login), name="openid_connect_login"
     ),
-    path(
+    private(
         "account/<slug:provider_id>/callback",
         of_provider(openid.callback),
         name="openid_connect_callback",

@@ -10,7 +10,6 @@ from django.contrib.auth.models import AbstractBaseUser
 from django.db import transaction
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
-from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_POST
 
 from leaderboard.kit.request_error import RequestError
@@ -66,7 +65,6 @@ def _by_commas(text: str) -> list[str]:
     return [word.strip() for word in text.split(",") if word.strip()]
 
 
-@never_cache
 @login_required
 @permission_required(MAY_MAKE, raise_exception=True)
 @require_http_methods(["GET", "POST"])

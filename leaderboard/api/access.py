@@ -14,9 +14,10 @@ from rest_framework.request import Request
 from rest_framework.throttling import SimpleRateThrottle
 
 from leaderboard.kit.client_address import client_address
-from leaderboard.models import ApiToken, Ban, Scope
+from leaderboard.models import ApiToken, Ban, Scope, Team
 
 NO_LONGER = "The token's owner is no longer active."
+NOBODY = "No owner of the token's team is active."
 
 if TYPE_CHECKING:  # rest_framework.views imports this module while it is itself being imported
     from rest_framework.views import APIView
@@ -37,8 +38,8 @@ class TokenAuthentication(BaseAuthentication):
         token = ApiToken.objects.matching(text.strip())
         if token is None:
             raise AuthenticationFailed("The token is unknown, expired or revoked.")
-        if token.owner is not None and not token.owner.is_active:
-            raise AuthenticationFailed(_why_closed(token.owner))
+        if token.owner is not None and (why := _why_closed(token.owner)):
+            raise AuthenticationFailed(why)
         ApiToken.objects.note_use(token)
         return token.owner or AnonymousUser(), token
 
@@ -47,7 +48,11 @@ class TokenAuthentication(BaseAuthentication):
 
 
 def _why_closed(owner: AbstractBaseUser) -> str:
-    """Return why an account may do nothing: who holds its tokens may know why it is banned."""
+    """Return why an account may do nothing: who holds its tokens may know why it is banned. Empty
+    for one that may. That of a team may what somebody answers for who may."""
+    if owner.is_active:
+        team: Team | None = getattr(owner, "team_of", None)
+        return "" if team is None or team.is_answered_for() else NOBODY
     ban = Ban.objects.standing().filter(user_id=owner.pk).first()
     return f"The token's owner is banned: {ban.reason}" if ban else NO_LONGER
 

@@ -1,4 +1,5 @@
-"""Refuses names that look like others: hidden characters, and letters of two scripts in a word.
+"""Refuses names that look like others: hidden characters, letters of two scripts in a word, and the
+site's own.
 
 A rule, not a table of look-alikes: beyond ASCII a word has letters of one script. So `GPT` with a
 Greek or Cyrillic letter in it is refused, and a name wholly in Greek is not.
@@ -14,6 +15,26 @@ from leaderboard.kit.visible import visible
 _WORD = re.compile(r"[^\W\d_]+")
 # Japanese and Korean are written in several.
 _TOGETHER = {"HIRAGANA": "CJK", "KATAKANA": "CJK", "HANGUL": "CJK"}
+# Digits for which a reader takes letters.
+_READ_AS = str.maketrans({"0": "o", "1": "i", "3": "e", "4": "a", "5": "s", "7": "t"})
+RESERVED = frozenset(
+    (
+        *("account", "admin", "administrator", "anonymous", "api", "everybody", "judge"),
+        *("leaderboard", "mail", "maintainer", "me", "moderator", "nobody", "none", "null"),
+        *(
+            "official",
+            "operator",
+            "owner",
+            "pkb",
+            "pkbleaderboard",
+            "postmaster",
+            "root",
+            "security",
+            "site",
+        ),
+        *("staff", "superuser", "support", "system", "team", "user", "webmaster", "worker"),
+    )
+)
 
 
 def flaw_of(name: str) -> str:
@@ -30,6 +51,12 @@ def normal(name: str) -> str:
     """Return a name with characters that are forms of others, such as full-width letters, as those,
     and with single blanks."""
     return re.sub(" +", " ", unicodedata.normalize("NFKC", name)).strip()
+
+
+def is_of_the_site(name: str) -> bool:
+    """Return whether readers would take the name of an account or a team for the site's own."""
+    letters = re.sub(r"[^a-z0-9]", "", name.lower())
+    return bool({letters, letters.translate(_READ_AS)} & RESERVED)
 
 
 def _script(letter: str) -> str:

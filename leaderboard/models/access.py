@@ -65,9 +65,9 @@ class ApiTokenQuerySet(models.QuerySet["ApiToken"]):
         return self.filter(unexpired, revoked_at=None)
 
     def matching(self, text: str) -> ApiToken | None:
-        """Return the valid token with this text, with its owner."""
+        """Return the valid token with this text, with its owner, and the team whose that is."""
         digest = hashlib.sha256(text.encode(errors="replace")).hexdigest()
-        return self.valid().select_related("owner").filter(digest=digest).first()
+        return self.valid().select_related("owner__team_of").filter(digest=digest).first()
 
     def note_use(self, token: ApiToken) -> None:
         """Store that a token is used now, unless that was stored within the last minute."""

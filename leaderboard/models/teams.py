@@ -44,6 +44,10 @@ class Team(models.Model):
     def get_absolute_url(self) -> str:
         return url("team", self.slug)
 
+    def is_answered_for(self) -> bool:
+        """Return whether an owner of the team can sign in: others may be banned."""
+        return self.memberships.filter(role=Role.OWNER, user__is_active=True).exists()
+
 
 class Membership(models.Model):
     """Records a member, and whether the team's page may name them."""
@@ -68,6 +72,10 @@ class Membership(models.Model):
 class InvitationQuerySet(models.QuerySet["Invitation"]):
     def open(self) -> InvitationQuerySet:
         return self.filter(made_at__gt=timezone.now() - INVITED_FOR)
+
+    def to(self, user: AbstractBaseUser) -> InvitationQuerySet:
+        """Return those that are open to a user, whose name is good in any case."""
+        return self.open().filter(username__iexact=user.get_username())
 
 
 class Invitation(models.Model):

@@ -12,6 +12,7 @@ from datetime import timedelta
 from django.conf import settings
 from django.core.mail import EmailMessage
 from django.db import connections
+from django.db.models import QuerySet
 from django.utils import timezone
 
 from leaderboard.kit.links import url
@@ -64,6 +65,9 @@ def deliver() -> int:
 
 
 def ways(notice: Notice) -> Iterator[Channel]:
+    """Return by which ways an owner is told; of a closed account by none."""
+    if not notice.owner.is_active:
+        return
     choice = NoticeChoice.of(notice.owner_id)
     if notice.kind in choice.mailed and confirmed_address(notice.owner):
         yield Channel.MAIL
@@ -82,6 +86,8 @@ def _attempt(row: Delivery) -> bool:
     except (webhooks.NotSent, OSError, ValueError) as error:
         if row.tries + 1 >= MAX_TRIES:
             _give_up(row, str(error))
+        elif row.channel == Channel.WEBHOOK:  # one address that hangs holds nobody else up
+            _beside(row).filter(next_at__lt=again).update(next_at=again)
         return False
     Delivery.objects.filter(pk=row.pk).update(done_at=timezone.now(), next_at=None)
     return True
@@ -92,8 +98,14 @@ def _give_up(row: Delivery, why: str) -> None:
     if row.channel == Channel.WEBHOOK:
         said = f"Switched off on {timezone.now():%Y-%m-%d} after {MAX_TRIES} tries: {why}"
         NoticeChoice.objects.filter(pk=row.notice.owner_id).update(webhook_off=said[:200])
-        others = Delivery.objects.filter(channel=Channel.WEBHOOK, notice__owner=row.notice.owner_id)
-        others.filter(done_at=None).update(next_at=None)
+        _beside(row).update(next_at=None)
+
+
+def _beside(row: Delivery) -> QuerySet[Delivery]:
+    """Return what is yet to be sent to the same owner by the same way."""
+    return Delivery.objects.filter(
+        channel=row.channel, notice__owner=row.notice.owner_id, done_at=None, next_at__isnull=False
+    )
 
 
 def _mail(notice: Notice) -> None:

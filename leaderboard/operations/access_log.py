@@ -20,6 +20,8 @@ from leaderboard.operations.metrics import REQUESTS, SECONDS
 log = logging.getLogger("leaderboard.access")
 # What a proxy in front may name a request.
 _NAME = re.compile(r"[A-Za-z0-9_-]{8,64}", re.ASCII)
+# Whoever has the rest of these addresses is let in by it.
+_SECRET = re.compile(r"^(/account/(?:feed|email/confirm|password/reset)/).+")
 PROBES = ("/healthz", "/readyz", "/metrics")
 
 
@@ -53,13 +55,16 @@ def _note(environ: WSGIEnvironment, name: str, told: list[str], took_s: float) -
     SECONDS.observe(took_s)
     if environ["PATH_INFO"] in PROBES or not log.isEnabledFor(logging.INFO):
         return
+    path = _SECRET.sub(r"\1…", environ["PATH_INFO"])
+    # What another site adds to the address that it leads back to lets somebody in, too.
+    query = "" if path.startswith("/account/") else environ.get("QUERY_STRING", "")
     said = {
         "at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         "request_id": name,
         "from": client_address(environ),
         "method": environ["REQUEST_METHOD"],
-        "path": environ["PATH_INFO"],
-        "query": environ.get("QUERY_STRING", "")[:500],
+        "path": path,
+        "query": query[:500],
         "status": int(told[0]),
         "bytes": None if told[1] == "-" else int(told[1]),
         "ms": round(took_s * 1000, 1),

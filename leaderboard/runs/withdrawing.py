@@ -10,6 +10,7 @@ from leaderboard.kit.request_error import RequestError
 from leaderboard.models import Moderation, Submission
 from leaderboard.runs import evaluation
 from leaderboard.staff.moderation import change
+from leaderboard.staff.rulings import checked_reason
 
 MAX_REASON = 500
 NO_REASON = "No reason was given."
@@ -21,6 +22,7 @@ def withdraw(submission: Submission, actor: AbstractBaseUser, reason: str = "") 
 
     Its owner cannot take that back: staff can, and the date stays.
     """
+    said_why = checked_reason(reason, MAX_REASON) if reason.strip() else NO_REASON
     with transaction.atomic():
         row = Submission.objects.select_for_update().get(pk=submission.pk)
         if row.moderation != Moderation.ACCEPTED:
@@ -33,7 +35,7 @@ def withdraw(submission: Submission, actor: AbstractBaseUser, reason: str = "") 
         Submission.objects.filter(pk=row.pk).update(withdrawn_at=Now(), public_from=None)
         said = {
             "moderation": Moderation.WITHDRAWN,
-            "moderation_reason": reason.strip()[:MAX_REASON] or NO_REASON,
+            "moderation_reason": said_why,
         }
         change(row, actor, "withdraw", **said)
         evaluation.cancel_waiting(row.pk)

@@ -43,13 +43,15 @@ def rule(
         DataVersion.objects.bump()
 
 
-def checked_reason(reason: str) -> str:
-    """Return a reason without the blanks around it. Raises RequestError where there is none, or
-    more than fits."""
+def checked_reason(reason: str, most: int = MAX_REASON) -> str:
+    """Return a reason without the blanks around it. Raises RequestError where there is none, more
+    than fits, or a NUL, which no database takes."""
     reason = reason.strip()
-    if not 0 < len(reason) <= MAX_REASON:
-        message = f"A reason has 1 to {MAX_REASON} characters; this one has {len(reason)}."
+    if not 0 < len(reason) <= most:
+        message = f"A reason has 1 to {most} characters; this one has {len(reason)}."
         raise RequestError("bad_reason", message, "Say why in a few sentences.")
+    if "\0" in reason:
+        raise RequestError("bad_reason", "The reason has a NUL character.", "Leave it out.")
     return reason
 
 

@@ -10,7 +10,7 @@ from django.db.models.functions import Now
 from django.utils import timezone
 
 from leaderboard.kit.request_error import RequestError
-from leaderboard.models import Submission, Visibility
+from leaderboard.models import Ban, Submission, Visibility
 from leaderboard.staff.moderation import change
 
 LONGEST = timedelta(days=366)
@@ -44,8 +44,10 @@ def publish(submission: Submission, actor: AbstractBaseUser | None) -> None:
 
 
 def publish_due() -> int:
-    """Publish all whose date has come, however long ago; return how many."""
-    due = Submission.objects.filter(public_from__lte=Now())
+    """Publish all whose date has come, however long ago; return how many. What a banned account
+    handed in stays hidden until the ban is lifted."""
+    banned = Ban.objects.standing().values("user")
+    due = Submission.objects.filter(public_from__lte=Now()).exclude(owner__in=banned)
     published = 0
     for number in due.order_by("public_from", "pk").values_list("pk", flat=True):
         with transaction.atomic():

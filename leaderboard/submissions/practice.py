@@ -49,5 +49,9 @@ def check_queue(owner: AbstractBaseUser, more: int) -> None:
 
 
 def _in_turn(owner: AbstractBaseUser) -> None:
-    """Have a second request of the same moment counted after the first."""
-    list(get_user_model().objects.select_for_update().filter(pk=owner.pk).values_list("pk"))
+    """Have a second request of the same moment counted after the first, and after a ban. Raises
+    RequestError for an account that was closed meanwhile."""
+    same = get_user_model().objects.select_for_update().filter(pk=owner.pk, is_active=True)
+    if not list(same.values_list("pk")):
+        message = "The account is closed, and hands nothing in."
+        raise RequestError("account_closed", message, "Ask this site's staff.", status=403)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 from django.contrib.auth import get_user_model
 from django.contrib.auth.models import AbstractBaseUser
@@ -10,6 +11,7 @@ from django.db import IntegrityError, transaction
 from django.utils import timezone
 from django.utils.text import slugify
 
+from leaderboard.kit.plain_names import is_of_the_site
 from leaderboard.kit.request_error import RequestError
 from leaderboard.models import Invitation, Membership, Role, Team
 from leaderboard.models.teams import MAX_NAME, teams_of
@@ -19,13 +21,13 @@ MOST_TEAMS = 20
 MOST_MEMBERS = 50
 # No letter that looks like another, and none that is not seen.
 _PLAIN = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9 ._&'-]*[A-Za-z0-9.])?")
-RESERVED = frozenset(("admin", "official", "pkb", "pkb-leaderboard", "site", "staff", "team"))
 
 
 def create(owner: AbstractBaseUser, name: str) -> Team:
     """Make a team of one owner. Raises RequestError for a name that is taken or may mislead."""
     slug = slugify(name)
-    if len(name) > MAX_NAME or not _PLAIN.fullmatch(name) or not slug or slug in RESERVED:
+    is_plain = len(name) <= MAX_NAME and _PLAIN.fullmatch(name)
+    if not (is_plain and slug) or is_of_the_site(name):
         fix = f"Use at most {MAX_NAME} letters a to z, digits, spaces and . _ - & ' between them."
         raise _refused("bad_team_name", "A team cannot have this name.", fix)
     if Membership.objects.filter(user=owner.pk).count() >= MOST_TEAMS:
@@ -66,16 +68,23 @@ def invite(team: Team, by: AbstractBaseUser, username: str, role: Role) -> None:
 
 def answer(user: AbstractBaseUser, number: int, *, accepts: bool, is_shown: bool = False) -> None:
     """Accept or decline an invitation of this user's that is still open; another does nothing."""
-    own = Invitation.objects.open().filter(pk=number, username=user.get_username())
+    own = Invitation.objects.to(user).filter(pk=number)
     with transaction.atomic():
         invited = own.select_for_update().select_related("team").first()
         if invited is None:
             return
         if accepts:
             values = {"role": invited.role, "is_shown": is_shown}
-            Membership.objects.get_or_create(team=invited.team, user_id=user.pk, defaults=values)
+            _join(invited.team, user, values)
         note(user, "join" if accepts else "decline", f"team {invited.team.slug}", {})
         invited.delete()
+
+
+def _join(team: Team, user: AbstractBaseUser, values: dict[str, Any]) -> None:
+    """Make a user a member; who is one already may become an owner, and no owner less."""
+    made = Membership.objects.get_or_create(team=team, user_id=user.pk, defaults=values)[1]
+    if not made and values["role"] == Role.OWNER:
+        team.memberships.filter(user=user.pk).update(role=Role.OWNER)
 
 
 def remove(team: Team, by: AbstractBaseUser, user_id: int) -> None:

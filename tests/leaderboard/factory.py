@@ -71,7 +71,7 @@ def make_problem(number: int = 1, slug: str = "allreduce", category: str = "tens
             "summary": "What it does in one line.",
             "digest": digest,
             "scored": True,
-            "payload": deepcopy(PAYLOAD),
+            "payload": {**deepcopy(PAYLOAD), "number": number, "slug": slug},
         },
     )
     return found

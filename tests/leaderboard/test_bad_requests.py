@@ -17,6 +17,7 @@ from evaluator import Report
 from leaderboard.kit.request_error import RequestError
 from leaderboard.models import ApiToken, Run, Scope
 from leaderboard.runs.reports import decoded
+from leaderboard.submissions import teams
 from tests.leaderboard import factory
 from tests.leaderboard.running import claim, report_of
 
@@ -34,6 +35,20 @@ def test_a_nul_in_a_filter_is_refused(db: None, client: Client, name: str) -> No
     page = client.get(f"/search?{name}=%00")
     assert page.status_code == 400
     assert "NUL" in page.text
+
+
+def test_a_nul_in_a_reason_or_a_name_is_refused(run: Run, client: Client, owner: User) -> None:
+    client.force_login(owner)
+    teams.create(owner, "Acme")
+    page = run.kernel.submission.get_absolute_url()
+    for address, form in (
+        (f"/complain/run/{run.pk}", {"text": "a\0b"}),
+        (f"{page}/withdraw", {"reason": "a\0b"}),
+        ("/account/teams/acme", {"do": "issue", "token": "a\0b"}),
+    ):
+        answer = client.post(address, form)
+        assert answer.status_code == 400
+        assert "has a NUL character" in answer.text
 
 
 @pytest.mark.parametrize(

@@ -90,6 +90,7 @@ def test_the_admin_asks_for_the_same_log_in(client: Client, ada: User) -> None:
 
 
 def test_a_password_is_reset_by_mail_and_the_link_is_good_once(client: Client, ada: User) -> None:
+    log_in(Client())
     User.objects.filter(pk=ada.pk).update(email="ada@example.org")
     sent = client.post("/account/password/reset", {"email": "ada@example.org"})
     unknown = client.post("/account/password/reset", {"email": "eve@example.org"})
@@ -101,10 +102,22 @@ def test_a_password_is_reset_by_mail_and_the_link_is_good_once(client: Client, a
     assert client.get(form).status_code == 200
     new = {"password1": "another-kernel-8", "password2": "another-kernel-8"}
     assert "too common" in client.post(form, dict.fromkeys(new, "password")).text
-    assert client.post(form, new)["Location"] == "/account/password/reset/done"
+    assert client.post(form, new)["Location"] == "/account"
     assert "no longer good" in Client().get(link).text
-    assert log_in(client).status_code == 200
-    assert log_in(client, password="another-kernel-8").status_code == 302
+    assert log_in(Client()).status_code == 200
+    assert log_in(Client(), password="another-kernel-8").status_code == 302
+
+
+def test_who_is_kept_out_by_others_guesses_gets_in_by_mail(client: Client, ada: User) -> None:
+    log_in(Client())
+    User.objects.filter(pk=ada.pk).update(email="ada@example.org")
+    for _ in range(6):
+        log_in(Client(), password="wrong")
+    assert TOO_MANY in log_in(client).text
+    client.post("/account/password/reset", {"email": "ada@example.org"})
+    form = client.get(link_in_mail("ada@example.org"))["Location"]
+    client.post(form, dict.fromkeys(("password1", "password2"), "another-kernel-8"))
+    assert is_in(client)
 
 
 def test_mail_that_is_kept_is_a_file(

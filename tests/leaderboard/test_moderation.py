@@ -6,8 +6,10 @@ import pytest
 from django.contrib.auth.models import Permission, User
 from django.db import DatabaseError, transaction
 from django.test import Client
+from django.utils import timezone
 
 from evaluator.messages.report import Verdict
+from leaderboard.kit.request_error import RequestError
 from leaderboard.models import (
     AuditEntry,
     Ban,
@@ -22,6 +24,7 @@ from leaderboard.models import (
 )
 from leaderboard.runs import banning
 from leaderboard.staff import complaints, moderation
+from leaderboard.submissions import embargo, practice
 from tests.leaderboard import factory
 from tests.leaderboard.conftest import Api
 
@@ -252,3 +255,23 @@ def test_a_ban_of_an_account_with_hidden_work_restores_only_what_it_hid(
     after = dict(Submission.objects.values_list("pk", "visibility"))
     assert (after[unlisted.pk], after[kept.pk]) == ("unlisted", "private")
     assert after[judged.kernel.submission_id] == "public"
+
+
+def test_what_a_banned_account_hides_is_not_published_by_its_date(
+    judged: Run, owner: User, staff: User
+) -> None:
+    due = {"visibility": Visibility.PRIVATE, "public_from": timezone.now()}
+    Submission.objects.update(**due)
+    made = banning.ban(owner, staff, "Cheats.", hide=True)
+    assert embargo.publish_due() == 0
+    banning.lift(made, staff)
+    assert embargo.publish_due() == 1
+
+
+def test_what_a_request_had_begun_before_a_ban_is_not_taken_after_it(
+    judged: Run, owner: User, staff: User
+) -> None:
+    banning.ban(owner, staff, "Cheats.")
+    assert owner.is_active  # as the request has read it
+    with pytest.raises(RequestError, match="closed"), transaction.atomic():
+        practice.check_queue(owner, 1)

@@ -14,7 +14,7 @@ from django.test import Client
 from django.utils import timezone
 
 from leaderboard.models import Delivery, Moderation, Notice, NoticeChoice, Run, Submission
-from leaderboard.models.notices import MAX_TRIES
+from leaderboard.models.notices import MAX_TRIES, Event
 from leaderboard.notices import delivery, webhooks
 from leaderboard.runs import evaluation
 from leaderboard.staff import moderation
@@ -136,6 +136,16 @@ def test_who_has_chosen_nothing_is_mailed_of_disputes_alone(run: Run, owner: Use
     assert [sent.to for sent in mail.outbox] == [["owner@example.org"]]
 
 
+def test_a_closed_account_is_told_nothing(
+    run: Run, owner: User, posted: list[tuple[str, str, dict[str, Any]]]
+) -> None:
+    choose(owner, mailed=["judged"], webhook=HOOK)
+    judge(run)
+    User.objects.filter(pk=owner.pk).update(is_active=False)
+    assert delivery.deliver() == 0
+    assert (mail.outbox, posted) == ([], [])
+
+
 def test_a_webhook_gets_everything(
     run: Run, owner: User, posted: list[tuple[str, str, dict[str, Any]]]
 ) -> None:
@@ -168,6 +178,23 @@ def test_a_webhook_that_does_not_answer_is_switched_off_with_a_note(
     assert "after 5 tries: answered 500" in client.get("/account/notices").content.decode()
     client.post("/account/notices", {"webhook": HOOK})
     assert NoticeChoice.objects.get().webhook_off == ""
+
+
+def test_a_webhook_that_hangs_is_asked_once_for_all_that_waits(
+    run: Run, owner: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[object] = []
+
+    def refuse(*_: object) -> None:
+        asked.append(_)
+        raise webhooks.NotSent("no answer")
+
+    monkeypatch.setattr("leaderboard.notices.webhooks.post", refuse)
+    choose(owner, mailed=["judged"], webhook=HOOK, webhook_salt="s")
+    for number in range(3):
+        Notice.objects.tell(Event.JUDGED, run.kernel.submission, "Done.", str(number))
+    assert delivery.deliver() == len(mail.outbox) == 3
+    assert len(asked) == 1
 
 
 def test_secrets_are_shown_once(owner: User, client: Client) -> None:

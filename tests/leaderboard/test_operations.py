@@ -133,6 +133,29 @@ def test_each_request_has_a_name_and_a_line(
     assert CURRENT.get() == "-"
 
 
+@pytest.mark.once
+@pytest.mark.parametrize(
+    ("path", "logged"),
+    [
+        ("/account/feed/s3cret.atom", "/account/feed/…"),
+        ("/account/password/reset/1-s3cret", "/account/password/reset/…"),
+        ("/account/email/confirm/s3cret", "/account/email/confirm/…"),
+        ("/account/github/callback", "/account/github/callback"),
+    ],
+)
+def test_what_opens_an_account_is_not_logged(
+    caplog: pytest.LogCaptureFixture, path: str, logged: str
+) -> None:
+    def application(_: object, start: Callable[..., object]) -> list[bytes]:
+        start("302 Found", [])
+        return []
+
+    with caplog.at_level(logging.INFO, "leaderboard.access"):
+        _asked(application, PATH_INFO=path, QUERY_STRING="code=s3cret")
+    [said] = (json.loads(record.getMessage()) for record in caplog.records)
+    assert (said["path"], said["query"]) == (logged, "")
+
+
 def test_one_fault_is_mailed_once_a_minute(monkeypatch: pytest.MonkeyPatch) -> None:
     now = [0.0]
     monkeypatch.setattr("time.monotonic", lambda: now[0])

@@ -15,7 +15,7 @@ from django.core.exceptions import ImproperlyConfigured
 from django.test import Client
 
 from leaderboard import account_settings
-from tests.leaderboard.people import QUICK, is_in, log_in, person
+from tests.leaderboard.people import PASSWORD, QUICK, is_in, log_in, person
 
 ISSUER = "https://id.example.org"
 APP = {
@@ -134,7 +134,9 @@ def test_without_sign_up_it_opens_accounts_that_are_there(
     assert not User.objects.exists()
     person()
     log_in(client)
-    assert come_back(client, "connect")["Location"] == "/account/providers"
+    assert come_back(client, "connect")["Location"] == "/account/reauthenticate"
+    asked = client.post("/account/reauthenticate", {"password": PASSWORD})
+    assert asked["Location"] == "/account/providers"
     elsewhere = Client()
     come_back(elsewhere)
     assert is_in(elsewhere)

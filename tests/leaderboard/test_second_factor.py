@@ -15,7 +15,7 @@ from django.core.management import call_command
 from django.test import Client, TestCase
 
 from leaderboard.models import AuditEntry, Run
-from tests.leaderboard.people import PASSWORD, QUICK, is_in, log_in, person
+from tests.leaderboard.people import PASSWORD, QUICK, is_in, link_in_mail, log_in, person
 
 
 @pytest.fixture
@@ -57,6 +57,7 @@ def test_logging_in_asks_for_a_code_which_is_good_once(client: Client, ada: User
     assert not is_in(earlier)
     text = client.get("/account/second-factor/recovery-codes.txt").text
     assert text.split() == recovery
+    assert "no-store" in client.get("/account/second-factor/recovery-codes")["Cache-Control"]
     other = Client()
     assert log_in(other)["Location"] == "/account/second-factor/code"
     assert not is_in(other)
@@ -73,6 +74,18 @@ def test_logging_in_asks_for_a_code_which_is_good_once(client: Client, ada: User
     fourth = Client()
     log_in(fourth)
     assert is_in(fourth)
+
+
+def test_a_password_reset_by_mail_does_not_get_around_it(client: Client, ada: User) -> None:
+    User.objects.filter(pk=ada.pk).update(email="ada@example.org")
+    log_in(client)
+    set_up(client)
+    other = Client()
+    other.post("/account/password/reset", {"email": "ada@example.org"})
+    form = other.get(link_in_mail("ada@example.org"))["Location"]
+    new = dict.fromkeys(("password1", "password2"), "another-kernel-8")
+    assert other.post(form, new)["Location"] == "/account/second-factor/code"
+    assert not is_in(other)
 
 
 def test_staff_without_one_can_only_set_it_up(run: Run, ada: User, settings: Any) -> None:

@@ -73,7 +73,11 @@ def test_an_address_is_changed_when_the_new_one_is_confirmed(is_open: None, clie
     client.post("/account/sign-up", FORM)
     client.post(link_in_mail("grace@example.org"))
     log_in(client, "grace")
-    client.post("/account/email", {"email": "hopper@example.org", "action_add": ""})
+    asked = {"email": "hopper@example.org", "action_add": ""}
+    assert client.post("/account/email", asked)["Location"].startswith("/account/reauthenticate")
+    assert "hopper" not in client.get("/account/email").text
+    client.post("/account/reauthenticate", {"password": FORM["password1"]})
+    client.post("/account/email", asked)
     waiting = client.get("/account/email").text
     assert "<b>grace@example.org</b>" in waiting
     assert "<b>hopper@example.org</b> waits" in waiting

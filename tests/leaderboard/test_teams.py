@@ -22,6 +22,7 @@ from leaderboard.models import (
     Submission,
     Team,
 )
+from leaderboard.runs import banning
 from leaderboard.staff import moderation
 from leaderboard.submissions import teams
 from tests.leaderboard import factory
@@ -175,6 +176,28 @@ def test_an_old_or_declined_invitation_is_gone(acme: Team, owner: User) -> None:
     assert acme.memberships.count() == 2
 
 
+def test_a_member_who_is_invited_as_an_owner_becomes_one_and_no_owner_less(
+    acme: Team, owner: User, other: User
+) -> None:
+    for user, role in ((other, Role.OWNER), (owner, Role.MEMBER)):
+        teams.invite(acme, owner, user.get_username().upper(), role)
+        teams.answer(user, Invitation.objects.get().pk, accepts=True)
+    assert acme.memberships.filter(role=Role.OWNER).count() == 2
+
+
+def test_a_token_of_the_team_ends_with_its_last_owner_who_may_sign_in(
+    acme: Team, owner: User, other: User, staff: User, api: Api
+) -> None:
+    client = api(acme.account)
+    made = banning.ban(owner, staff, "Cheats.")
+    assert client.get("/api/v1/problems").status_code == 401
+    acme.memberships.filter(user=other).update(role=Role.OWNER)
+    assert client.get("/api/v1/problems").status_code == 200
+    acme.memberships.filter(user=other).delete()
+    banning.lift(made, staff)
+    assert client.get("/api/v1/problems").status_code == 200
+
+
 def test_a_team_keeps_an_owner(acme: Team, owner: User) -> None:
     answer = as_user("owner").post(ACME, {"do": "remove", "user": owner.pk})
     assert (answer.status_code, acme.memberships.count()) == (400, 2)
@@ -185,7 +208,18 @@ def test_a_team_keeps_an_owner(acme: Team, owner: User) -> None:
     "name",
     [
         *("Acme", "ACME!", "acme", "Асме", "Ac\u200bme", "Ac\u202eme", "Аcme", "Ａcme", "Ac\xadme"),
-        *("", "-", "Staff", "x" * 61, "a\nb", "<b>", " acme"),
+        *(
+            "",
+            "-",
+            "Staff",
+            "Moderator",
+            "PKB Leaderboard",
+            "0fficial",
+            "x" * 61,
+            "a\nb",
+            "<b>",
+            " acme",
+        ),
     ],
 )
 def test_names_that_mislead_are_refused(name: str, acme: Team, other: User) -> None:
