@@ -7,13 +7,16 @@ import math
 
 import plotly.graph_objects as go
 import pytest
+from django.test import Client
 
 from leaderboard.charts import drawing, speedups
 from leaderboard.charts import problems as charts
 from leaderboard.charts.drawing import Spec
 from leaderboard.charts.problems import Axes, Limit, Reach, Spread
 from leaderboard.charts.speedups import Line
+from leaderboard.models import Problem
 from leaderboard.problem_pages.problem_figures import Scale, speedup_lines
+from tests.leaderboard import factory
 
 HOSTILE = '<b onmouseover="alert(1)">x</b>'
 AXES = Axes(x="bytes", y="GB/s", unit="GB/s")
@@ -128,3 +131,18 @@ def test_a_speedup_axis_has_marks_where_the_speedups_lie(
     assert low < start < min(1.0, *speedups, 1.0) <= max(1.0, *speedups, 1.0) < end < high
     pairs = zip(axis["tickvals"], axis["ticktext"], strict=True)
     assert set(marked) <= {text for mark, text in pairs if start < mark < end}
+
+
+@pytest.mark.django_db
+def test_a_site_without_kernels_draws_the_references(problem: Problem, client: Client) -> None:
+    rows = client.get("/figures/roofline-links.csv").content.decode().splitlines()
+    # 2048 bytes in 31.9 µs.
+    assert rows[1].split(",")[2].startswith("0.064")
+    page = client.get("/problems").content.decode()
+    assert "roofline-links" not in page
+    assert "drawn from three problems on; 1 of these has a time" in page
+    for number in (2, 3):
+        other = factory.make_problem(number, f"p{number}")
+        other.payload = problem.payload
+        other.save()
+    assert "roofline-links" in client.get("/problems").content.decode()

@@ -201,20 +201,6 @@ def test_a_figure_of_all_problems_is_served_under_the_filters_of_its_page(
     assert "Secret" not in client.get(f"/figures/{name}.csv").content.decode()
 
 
-def test_a_site_without_kernels_draws_the_references(problem: Problem, client: Client) -> None:
-    rows = client.get("/figures/roofline-links.csv").content.decode().splitlines()
-    # 2048 bytes in 31.9 µs.
-    assert rows[1].split(",")[2].startswith("0.064")
-    page = client.get("/problems").content.decode()
-    assert "roofline-links" not in page
-    assert "drawn from three problems on; 1 of these has a time" in page
-    for number in (2, 3):
-        other = factory.make_problem(number, f"p{number}")
-        other.payload = problem.payload
-        other.save()
-    assert "roofline-links" in client.get("/problems").content.decode()
-
-
 def numbers(client: Client, query: str) -> list[int]:
     return [row["number"] for row in client.get(f"/problems.json?{query}").json()["problems"]]
 
