@@ -1,4 +1,4 @@
-"""Writes archives of attempts, `pkb-attempts/1`: docs/generation.md describes the format."""
+"""Writes archives of attempts, `pkb-attempts/1`: docs/generate.md describes the format."""
 
 from __future__ import annotations
 

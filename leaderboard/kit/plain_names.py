@@ -21,18 +21,9 @@ RESERVED = frozenset(
     (
         *("account", "admin", "administrator", "anonymous", "api", "everybody", "judge"),
         *("leaderboard", "mail", "maintainer", "me", "moderator", "nobody", "none", "null"),
-        *(
-            "official",
-            "operator",
-            "owner",
-            "pkb",
-            "pkbleaderboard",
-            "postmaster",
-            "root",
-            "security",
-            "site",
-        ),
-        *("staff", "superuser", "support", "system", "team", "user", "webmaster", "worker"),
+        *("official", "operator", "owner", "pkb", "pkbleaderboard", "postmaster", "root"),
+        *("security", "site", "staff", "superuser", "support", "system", "team", "user"),
+        *("webmaster", "worker"),
     )
 )
 

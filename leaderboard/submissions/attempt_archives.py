@@ -1,6 +1,6 @@
 """Reads what an archive of attempts, `pkb-attempts/1`, tells of how its kernels were made.
 
-docs/generation.md describes the format, which any harness may write. A file of it that does not fit
+docs/generate.md describes the format, which any harness may write. A file of it that does not fit
 is a fault of the request, named with its line; fields that are not of the format are passed over.
 """
 
@@ -32,7 +32,7 @@ MAX_LINES = 20_000
 MAX_UNPACKED_BYTES = 512 << 20
 # Problem, attempt, step; a transcript is of the first two.
 Place = tuple[int, int, int]
-_FIX = "Mend it, or leave it out: docs/generation.md describes the format."
+_FIX = "Mend it, or leave it out: docs/generate.md describes the format."
 _TRANSCRIPT = re.compile(r"transcripts/([1-9]\d{0,3})/([1-9]\d{0,2})\.jsonl\.gz", re.ASCII)
 _BROKEN = (gzip.BadGzipFile, zlib.error, EOFError, OSError)
 _NAMED = 5

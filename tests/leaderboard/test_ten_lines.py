@@ -1,4 +1,4 @@
-"""From a model's address to a row of the board: the first lines of docs/generation.md, done.
+"""From a model's address to a row of the board: the first lines of docs/generate.md, done.
 
 A scripted model writes a wrong kernel, hears the judge, and mends it; this host judges what it
 tried, and what was handed in.
@@ -51,7 +51,7 @@ MODEL, SITE = "http://127.0.0.1:8080/v1", "https://leaderboard.example.org"
 
 def _lines() -> Iterator[list[str]]:
     """The words of each line."""
-    text = (Path(site_settings.BASE_DIR) / "docs/generation.md").read_text()
+    text = (Path(site_settings.BASE_DIR) / "docs/generate.md").read_text()
     (block,) = re.findall(r"\n\n((?:    .*\n)+)\n", text)[:1]
     yield from (shlex.split(one, comments=True) for one in block.replace("\\\n", "").splitlines())
 
