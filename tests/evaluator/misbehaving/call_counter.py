@@ -1,5 +1,6 @@
 # verdict: output_mismatch
 # cheat: right for the first 20 calls, the length of a correctness check, then zeros
+# like: writes_once
 # timed: yes
 import torch
 import torch.distributed as dist

@@ -1,5 +1,5 @@
 # problem: clip_grad_norm_no_ep
-# like: keys_tried_over_one_number
+# like: keys_from_guard_bands
 # verdict: ok
 # speedup_below: 1.5
 # cheat: reads the one factor of a clipped gradient off the thresholds, and clips all calls at once

@@ -3,6 +3,7 @@
 # verdict: ok
 # speedup_below: 1.5
 # cheat: tries each key that some factor of a clipped gradient gives, and clips all calls at once
+# like: keys_from_guard_bands
 import sys
 
 import torch

@@ -1,5 +1,6 @@
 # verdict: late_output
 # cheat: behaves call by call; in a burst it reports done first and works afterwards
+# like: works_in_the_last_single
 # timed: yes
 import sys
 import time

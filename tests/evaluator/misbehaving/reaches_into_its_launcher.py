@@ -1,6 +1,7 @@
 # threatens: host
 # verdict: ok
 # cheat: writes into the memory of its launcher, whose channel leads to the judge
+# like: steals_the_channel
 import os
 
 import torch.distributed as dist

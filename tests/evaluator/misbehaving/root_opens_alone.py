@@ -2,6 +2,7 @@
 # verdict: ok
 # speedup_below: 1.5
 # cheat: each root opens its inputs with its own copies, and sends all calls of a batch at once
+# like: one_call_ahead_of_the_sums
 import sys
 from itertools import groupby
 

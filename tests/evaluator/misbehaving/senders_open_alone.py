@@ -1,5 +1,5 @@
 # problem: gather
-# like: root_opens_alone
+# like: one_call_ahead_of_the_sums
 # verdict: ok
 # speedup_below: 1.5
 # cheat: whoever only sends knows its answers, opens all inputs with them, and sends them at once

@@ -2,6 +2,7 @@
 # verdict: ok
 # flags: static:ctypes
 # cheat: makes itself root of new namespaces and mounts file systems
+# like: writes_kernel_settings
 import ctypes
 import os
 
