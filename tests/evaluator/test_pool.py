@@ -109,6 +109,7 @@ def test_in_a_lull_the_next_submission_gets_a_sandbox_that_has_imported_torch() 
             assert not is_running(pid)
 
 
+@pytest.mark.similar  # `kills_everything` leaves nobody alive, too
 def test_who_has_died_meanwhile_is_replaced(prefork: PreforkServer) -> None:
     job = _reference("allreduce")
     assert evaluate(job, prefork=prefork).verdict is Verdict.OK

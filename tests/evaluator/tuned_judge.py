@@ -42,7 +42,7 @@ def unprepared() -> None:
 def hurried() -> None:
     """Warms up and times less, for kernels whose times nobody reads."""
     unprepared()
-    pace.WARMUP_CALLS, pace.TIMED_CALLS = 32, 32
+    pace.WARMUP_CALLS, pace.TIMED_CALLS = 16, 16
     timed_phase.SINGLE_CALLS = 4
     pace.PACES[Device.CPU] = replace(pace.PACES[Device.CPU], least_batches=1)
     pace.MIN_TIMED_S = 0.0

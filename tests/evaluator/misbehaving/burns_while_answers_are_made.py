@@ -2,6 +2,7 @@
 # verdict: ok
 # slow: yes
 # cheat: helpers burn every core from the first call on, so that the judge's own work takes for ever
+# like: slows_the_baseline
 import os
 
 import torch.distributed as dist

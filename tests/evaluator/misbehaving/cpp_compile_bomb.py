@@ -2,6 +2,7 @@
 # verdict: build_error, timeout, oom
 # limits: build_s=6
 # cheat: a template that makes the compiler work for hours
+# like: cpp_does_not_compile
 # slow: yes
 from torch.utils.cpp_extension import load_inline
 

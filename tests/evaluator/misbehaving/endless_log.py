@@ -2,6 +2,7 @@
 # verdict: timeout
 # limits: build_s=4
 # cheat: prints without end, to fill the host's disk or memory
+# like: stdout_flood
 import os
 
 while True:

@@ -1,5 +1,5 @@
 # threatens: host
-# like: vfork_waits_beside_spinning_threads
+# like: slows_the_baseline
 # verdict: ok
 # cheat: helpers whose first threads have exited load every core while the reference is timed
 import ctypes

@@ -1,6 +1,7 @@
 # verdict: ok
 # flags: profile_hung
 # cheat: hangs once it is recorded, when its verdict is known already
+# like: floods_the_profile
 import time
 
 import torch

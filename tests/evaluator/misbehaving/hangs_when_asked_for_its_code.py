@@ -1,5 +1,5 @@
 # verdict: ok
-# like: hangs_in_the_profile
+# like: floods_the_profile
 # flags: profile_hung
 # cheat: hangs where the runner tells what was built
 import time

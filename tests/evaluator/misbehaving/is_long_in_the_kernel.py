@@ -1,5 +1,5 @@
 # threatens: host
-# like: burns_while_answers_are_made
+# like: slows_the_baseline
 # verdict: ok, resource_limit
 # slow: yes
 # cheat: threads that map much memory come out of the kernel late, so that each pause takes long

@@ -2,6 +2,7 @@
 # cause: deadlock
 # problem: broadcast
 # cheat: none, a lost signal: the sender runs ahead, and its peer waits for a number that is gone
+# like: hangs_on_one_rank
 # placement: shared
 # limits: verify_s=6
 # slow: yes

@@ -1,6 +1,7 @@
 # threatens: host
 # verdict: ok, resource_limit
 # cheat: is slow, and uses up the user's epoll watches, without which the reference cannot join
+# like: timers_fire_while_paused
 import os
 import select
 import time

@@ -1,6 +1,7 @@
 # threatens: host
 # verdict: ok
 # cheat: helpers whose first threads wait in vfork load every core while the reference is timed
+# like: slows_the_baseline
 import ctypes
 import mmap
 import os
