@@ -15,7 +15,7 @@ from evaluator.buffers import control_page, input_locks, scrambling
 from evaluator.buffers.input_locks import Chain
 from evaluator.diagnosis import claim_reader
 from evaluator.host import processes
-from evaluator.judge import phases, process, timed_phase
+from evaluator.judge import phases, process
 from evaluator.messages.report import OutputCheck, Verdict
 from evaluator.oracle import group
 from evaluator.oracle.canaries import Canaries
@@ -97,7 +97,6 @@ def singles_compared_together() -> None:
     """What single calls left is copied only when all of a round have been made."""
     snapshot, check = OracleGroup.snapshot, OracleGroup.check
     called, singles = list[int](), pace.SINGLE_CALLS
-    timed_phase.SINGLE_CALLS = singles
 
     def later(self: OracleGroup, key: str, side: str, own: tuple[int, ...] = (0,)) -> list[int]:
         if key != "timed" or len(own) > 1:

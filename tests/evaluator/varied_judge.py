@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 from evaluator.judge import prefork, process
 from tests.evaluator.mutant_judge import MUTATIONS
-from tests.evaluator.tuned_judge import TUNINGS, VARIATION, hurried
+from tests.evaluator.tuned_judge import TUNINGS, VARIATION, brisk
 
 
 def varied(judge: Callable[[], int]) -> Callable[[], int]:
@@ -19,7 +19,7 @@ def varied(judge: Callable[[], int]) -> Callable[[], int]:
     def begin() -> int:
         name = os.environ.pop(VARIATION)
         if name in MUTATIONS:
-            hurried()
+            brisk()
             MUTATIONS[name]()
         else:
             TUNINGS[name]()
