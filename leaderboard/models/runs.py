@@ -100,10 +100,10 @@ class RunQuerySet(models.QuerySet["Run"]):
         return self.filter(Q(IS_PUBLIC) | theirs(viewer, "kernel__submission__"))
 
     def few(self) -> RunQuerySet:
-        """Prepare for a question about few of all runs: `asked` and `ended` are creation and
-        verdict, but in no index, by which a database would walk over all runs until it has met
-        enough."""
-        return self.annotate(asked=_unindexed("created_at"), ended=_unindexed("verdict"))
+        """Prepare for a question about few of all runs: `asked`, `ended` and `placed` are creation,
+        verdict and placement, but in no index, which a database would walk along."""
+        told = self.annotate(asked=_unindexed("created_at"), ended=_unindexed("verdict"))
+        return told.annotate(placed=_unindexed("placement"))
 
     def with_names(self) -> RunQuerySet:
         """Read with each run what a line about it shows, without the report and what SQLite has to

@@ -268,3 +268,20 @@ def test_problems_stand_in_the_order_of_their_best_speedup() -> None:
     two = Series(name="two", points=(("slow", 4.0),))
     axis = charts.speedups_by_problem([one, two])["layout"]["yaxis"]
     assert axis["categoryarray"] == ["slow", "fast"]
+
+
+@pytest.mark.skipif(connection.vendor != "sqlite", reason="its plans depend on the rows there are")
+def test_runs_are_found_by_their_kernel(agentic: Submission, client: Client) -> None:
+    """In a walk along another index each kernel would read the runs of all others."""
+    with CaptureQueriesContext(connection) as queries:
+        client.get(f"/submissions/{agentic.pk}")
+    asked = [one["sql"] for one in queries if 'FROM "leaderboard_kernel"' in one["sql"]]
+    assert len(asked) == 2
+    with connection.cursor() as cursor:
+        for sql in asked:
+            cursor.execute(f"EXPLAIN QUERY PLAN {sql}")
+            steps = [row[3] for row in cursor.fetchall()]
+            walked = [
+                step for step in steps if "INDEX run_" in step and "run_of_kernel" not in step
+            ]
+            assert not walked, steps
