@@ -78,9 +78,11 @@ def _drawn() -> QuerySet[Submission, tuple[Any, ...]]:
 def _runs_of() -> QuerySet[Run, tuple[Any, ...]]:
     whose = {"kernel__submission": Given("submission_id"), "kernel__problem": Given("problem_id")}
     # No index holds the lower case: a database without statistics would look for all runs of that
-    # hardware first.
-    runs = Run.objects.counted().alias(on=Lower("hardware_id"))
-    own = runs.filter(on=Given("hardware_id"), **whose, **given(SETTING[1:]))
+    # hardware, or that placement, first.
+    apart = {"on": "hardware_id", "placed": "placement"}
+    runs = Run.objects.counted().alias(**{name: Lower(column) for name, column in apart.items()})
+    own = runs.filter(**{name: Given(column) for name, column in apart.items()}, **whose)
+    own = own.filter(**given(name for name in SETTING if name not in apart.values()))
     return own.order_by(*ORDER).values_list(*COLUMNS)
 
 
