@@ -10,10 +10,7 @@ from leaderboard.models import Problem
 from leaderboard.read_model import summary
 from tests.leaderboard import factory
 
-pytestmark = [
-    pytest.mark.django_db,
-    pytest.mark.skipif(connection.vendor != "sqlite", reason="its plans depend on the rows"),
-]
+pytestmark = [pytest.mark.django_db, pytest.mark.once]
 
 
 def test_a_result_is_summed_up_from_the_runs_of_its_kernels(problem: Problem) -> None:
