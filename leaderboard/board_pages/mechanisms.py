@@ -125,7 +125,7 @@ def _by_category(
     tail = f"&{where}" if where else ""
     for slug, title in titles.items():
         own = [one.cell for one in right if one.cell.category == slug]
-        counts = Counter(tag for cell in own for tag in cell.mechanisms)
+        using = {tag: [cell for cell in own if tag in cell.mechanisms] for tag in tags}
         if own:
             yield {
                 "title": title,
@@ -133,12 +133,12 @@ def _by_category(
                 "right": len(own),
                 "parts": [
                     Part(
-                        counts[tag],
+                        len(users),
                         f"{url('matrix')}?category={slug}&mechanism={tag}{tail}",
-                        len({cell.problem for cell in own if tag in cell.mechanisms}),
-                        *_speeds([cell for cell in own if tag in cell.mechanisms]),
+                        len({cell.problem for cell in users}),
+                        *_speeds(users),
                     )
-                    for tag in tags
+                    for tag, users in using.items()
                 ],
             }
 

@@ -76,7 +76,7 @@ def failures(request: HttpRequest) -> Drawn:
     modes = problem_results.mode_rows(found, setting)
     counts = [ModeCounts(name=name, counts=ended) for name, ended in modes.items()]
     spec = board_charts.failure_modes(counts[:MOST_BARS])
-    return _drawn(request, found, setting, spec, mode_table(counts))
+    return drawn_of(request, found, setting, spec, mode_table(counts))
 
 
 @figure(
@@ -111,13 +111,14 @@ def _scaled(
     at = [] if scale.stepped or not lines else charts.crossings(lines[-1].points)
     crossed = [(x, scale.text(x) + scale.unit) for x in at]
     spec = charts.speedup_lines(lines, scale.title, scale.ticks(), crossed)
-    drawn = _drawn(request, found, setting, spec, line_table(lines, scale))
+    drawn = drawn_of(request, found, setting, spec, line_table(lines, scale))
     return replace(drawn, says=crossing_text(lines[-1], scale)) if lines else drawn
 
 
-def _drawn(
+def drawn_of(
     request: HttpRequest, found: Problem, setting: Setting | None, spec: Spec, table: Table
 ) -> Drawn:
+    """Return a figure of a problem in a setting, under the address of its page."""
     query = canonical_query(request, (*SETTING_FILTERS,))
     page = url("problem", found.number, found.slug) + (f"?{query}" if query else "")
     return Drawn(

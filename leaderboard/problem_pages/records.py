@@ -11,14 +11,13 @@ from uuid import UUID
 from django.http import HttpRequest
 
 from leaderboard.charts import speedups as charts
-from leaderboard.delivery.pages import Crumb, Table, canonical_query
+from leaderboard.delivery.pages import Table
 from leaderboard.figures.frame import Drawn, figure, framed
 from leaderboard.kit.links import url
 from leaderboard.models import Problem, Run
 from leaderboard.models.choices import Moderation, Visibility
-from leaderboard.problem_pages.problem_figures import READS, asked
+from leaderboard.problem_pages.problem_figures import READS, asked, drawn_of
 from leaderboard.read_model.boards import Setting
-from leaderboard.read_model.filters import SETTING_FILTERS
 from leaderboard.read_model.problem_results import SettingTotals
 
 # Of fewer kernels a line says nothing.
@@ -47,15 +46,10 @@ def best_over_time(request: HttpRequest) -> Drawn:
     timed = timed_kernels(found, setting) if setting else []
     best = records_of(timed)
     points = [_point(one) for one in timed]
-    query = canonical_query(request, (*SETTING_FILTERS,))
-    page = url("problem", found.number, found.slug) + (f"?{query}" if query else "")
+    spec = charts.over_time(points, [_point(one) for one in best])
     rows = [[_name(one), _day(one), one.speedup, "yes" if one in best else "no"] for one in timed]
-    return Drawn(
-        spec=charts.over_time(points, [_point(one) for one in best]),
-        table=Table(columns=("Kernel of", "Judged", "Speedup, ×", "Record"), rows=rows),
-        crumbs=(Crumb(text="Problems", url=url("problems")), Crumb(text=str(found), url=page)),
-        under=str(setting or ""),
-    )
+    table = Table(columns=("Kernel of", "Judged", "Speedup, ×", "Record"), rows=rows)
+    return drawn_of(request, found, setting, spec, table)
 
 
 def timed_kernels(problem: Problem, setting: Setting) -> list[Timed]:
