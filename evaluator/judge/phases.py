@@ -50,7 +50,7 @@ def run_phases(context: RunContext) -> Fault | None:
             if is_timed:
                 with context.phase(Phase.TIMED):
                     samples = time_both(context)
-            else:
+            if context.job.race_screen or not is_timed:
                 with context.phase(Phase.VERIFY):
                     screen_races(context)
             with context.phase(Phase.VERIFY):

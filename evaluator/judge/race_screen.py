@@ -15,6 +15,7 @@ from evaluator.buffers.control_page import Command
 from evaluator.diagnosis.diagnose import first_fault
 from evaluator.judge.run_context import RunContext
 from evaluator.messages.faults import Fault
+from evaluator.messages.job import Placement
 from evaluator.messages.report import OutputCheck, Progress, Verdict
 from evaluator.timing.pace import race_series
 
@@ -44,6 +45,8 @@ def screen_races(context: RunContext) -> None:
         if found := first_fault_of(checks, str(series)):
             raise _explained(context, series, checks, found)
         context.emit(Progress(phase=context.findings.phase, done=number + 1, total=2))
+    if context.job.placement is Placement.FULL:
+        context.findings.flags.append("race_screened")
 
 
 def first_fault_of(checks: Sequence[Sequence[Sequence[OutputCheck]]], where: str) -> Fault | None:

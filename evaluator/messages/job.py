@@ -98,6 +98,7 @@ class Setting:
 @dataclass(frozen=True, kw_only=True)
 class Job:
     """Asks for one evaluation. `problem` is a slug such as `allreduce`; `source` the kernel's text.
+    With `race_screen` a timed run is screened for races between calls, as every other one is.
 
     Raises ValueError where a number is out of its range.
     """
@@ -111,6 +112,7 @@ class Job:
     profile: Profile = Profile.HARDENED
     device: Device = Device.CPU
     placement: Placement = Placement.FULL
+    race_screen: bool = False
     trials: int = 6
     limits: Limits = field(default_factory=Limits)
 

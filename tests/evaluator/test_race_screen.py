@@ -163,6 +163,30 @@ def test_an_ok_shared_run_was_checked_and_nothing_was_timed() -> None:
     assert report.timelines  # it is profiled all the same
 
 
+ONLY_WRONG_BACK_TO_BACK = """
+import sys
+
+import torch.distributed as dist
+
+
+def solution(tensor):
+    total = tensor.clone()
+    dist.all_reduce(total)
+    return total + (sys._getframe(2).f_code.co_name == "make_series")
+"""
+
+
+@pytest.mark.parametrize("is_screened", [False, True])
+def test_a_timed_run_is_screened_where_that_is_asked_for(is_screened: bool) -> None:
+    asked = replace(named("honest", "ring").job, race_screen=is_screened)
+    wrong_one = replace(asked, source=ONLY_WRONG_BACK_TO_BACK)
+    right, wrong = judged(asked, hurried=True), judged(wrong_one, hurried=True)
+    assert (right.verdict, right.timing is None) == (Verdict.OK, False)
+    assert ("race_screened" in right.flags) is is_screened
+    assert wrong.verdict is (Verdict.OUTPUT_MISMATCH if is_screened else Verdict.OK)
+    assert wrong.message.startswith("calls back to back") is is_screened
+
+
 def test_a_kernel_that_is_wrong_call_by_call_is_no_race() -> None:
     job = replace(named("misbehaving", "one_percent_wrong").job, placement=Placement.SHARED)
     report = judged(job)

@@ -92,9 +92,11 @@ def site(fake: FakeSite, monkeypatch: pytest.MonkeyPatch) -> Site:
     return Site(url=url, token="secret")
 
 
-def evaluation(monkeypatch: pytest.MonkeyPatch, result: Report | Exception) -> None:
+def evaluation(
+    monkeypatch: pytest.MonkeyPatch, result: Report | Exception, expected: Job = JOB
+) -> None:
     def run(job: Job, on_progress: OnProgress, prefork: PreforkServer) -> Report:
-        assert job == JOB
+        assert job == expected
         assert prefork is worker.PREFORK
         for phase in (Phase.BUILD, Phase.VERIFY):
             if on_progress(Progress(phase=phase)):
@@ -114,6 +116,15 @@ def test_a_run_is_claimed_judged_and_finished(
     assert fake.actions == ["claim", "heartbeat", "finish"]
     _, finish = fake.heard[-1]
     assert finish == {"lease_token": "t", "report": encode(REPORT)}
+
+
+def test_a_host_may_screen_all_its_runs_for_races(
+    fake: FakeSite, site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PKB_RACE_SCREEN", "1")
+    evaluation(monkeypatch, REPORT, expected=replace(JOB, race_screen=True))
+    worker.evaluate_run(RUN)
+    assert fake.actions == ["claim", "heartbeat", "finish"]
 
 
 def test_a_run_that_somebody_else_has_is_left_alone(
