@@ -5,7 +5,7 @@ site. What is stored is what `evaluation.finish` would have stored.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
@@ -95,8 +95,9 @@ def _grouped(every: Iterable[CheckedLine]) -> list[list[CheckedLine]]:
 
 def _without_known(owner: AbstractBaseUser, group: list[CheckedLine]) -> list[CheckedLine]:
     """Return the lines whose runs are not stored: reports of house kernels come in many files, all
-    for one submission."""
-    if not house_kernels.is_house(group[0].line.model):
+    for one submission, and those of a published tree in a file that grows."""
+    line = group[0].line
+    if line.origin is None and not house_kernels.is_house(line.model):
         return group
     moments = Run.objects.filter(
         kernel__submission__owner_id=owner.pk, kernel__source__in={one.source.pk for one in group}
@@ -118,6 +119,48 @@ def _attach(owner: AbstractBaseUser, group: Sequence[CheckedLine]) -> Submission
     return submission
 
 
+def _published(owner: AbstractBaseUser, group: Sequence[CheckedLine]) -> Submission | None:
+    """Return the submission of a published tree whose kernels some of the lines are of."""
+    line = group[0].line
+    if line.origin is None:
+        return None
+    same = Submission.objects.filter(owner_id=owner.pk, harness=line.harness)
+    same = same.filter(model=LanguageModel.objects.named(line.model, line.vendor))
+    digests = {judged.source.pk for judged in group}
+    return same.filter(kernels__source__in=digests).order_by("pk").first()
+
+
+def _extend(submission: Submission, group: Sequence[CheckedLine]) -> Submission:
+    """Add the lines' runs, and those kernels that the submission does not have yet."""
+    Submission.objects.filter(pk=submission.pk).update(notes=group[0].line.notes)
+    known = {
+        (kernel.problem_id, kernel.attempt, kernel.step): kernel
+        for kernel in Kernel.objects.filter(submission=submission)
+    }
+    for judged in group:
+        kernel = known.get(judged.place)
+        if kernel is not None and kernel.source_id != judged.source.pk:
+            raise ReportLineError(f"{judged.where}: another kernel is stored in its place")
+    _add_kernels(submission, group, known)
+    _trust(submission, [judged.run for judged in group if judged.line.counts])
+    return submission
+
+
+def _add_kernels(
+    submission: Submission,
+    group: Sequence[CheckedLine],
+    known: Mapping[tuple[int, int, int], Kernel],
+) -> None:
+    """Give each line's run its kernel, which is stored if the submission does not have it."""
+    Source.objects.keep_rows([judged.source for judged in group])
+    fresh = {judged.place: judged.kernel for judged in group if judged.place not in known}
+    for kernel in fresh.values():
+        kernel.submission = submission
+    Kernel.objects.bulk_create(fresh.values())
+    for judged in group:
+        judged.run.kernel = {**known, **fresh}[judged.place]
+
+
 def _trust(submission: Submission, runs: Iterable[Run]) -> None:
     """Trust the submission as far as its best run is trusted."""
     told = [Trust(submission.trust), *(run.trust for run in runs)]
@@ -128,6 +171,8 @@ def _trust(submission: Submission, runs: Iterable[Run]) -> None:
 def _store(owner: AbstractBaseUser, group: Sequence[CheckedLine], key: str, digest: str) -> None:
     if house_kernels.is_house(group[0].line.model):
         submission = _attach(owner, group)
+    elif (known := _published(owner, group)) is not None:
+        submission = _extend(known, group)
     else:
         submission = _hand_in(owner, group, key, digest)
     Run.objects.bulk_create(judged.run for judged in group)
@@ -156,13 +201,7 @@ def _hand_in(
     )
     first = min(judged.finished_at for judged in group)
     Submission.objects.filter(pk=submission.pk).update(created_at=first)
-    Source.objects.keep_rows([judged.source for judged in group])
-    kernels = {judged.place: judged.kernel for judged in group}
-    for kernel in kernels.values():
-        kernel.submission = submission
-    Kernel.objects.bulk_create(kernels.values())
-    for judged in group:
-        judged.run.kernel = kernels[judged.place]
+    _add_kernels(submission, group, {})
     return submission
 
 

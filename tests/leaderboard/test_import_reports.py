@@ -256,6 +256,29 @@ def test_a_language_model_does_not_become_a_baseline(problem: Problem, write: Wr
     assert not LanguageModel.objects.get().is_baseline
 
 
+def _published(problem: Problem, verdict: Verdict, when: str, notes: str) -> Line:
+    line = _line(problem, verdict, judged_at=when, notes=notes, model="GPT-5.5", vendor="OpenAI")
+    place = {"repository": "github.com/a/b", "commit": "0" * 40, "path": f"t/{problem.number}.py"}
+    size = len(line["source"].encode())
+    origin = {"digest": line["report"]["kernel_digest"], "size_bytes": size, **place}
+    return {**line, "baseline": False, "source": None, "origin": origin}
+
+
+def test_a_published_tree_of_which_more_is_judged_stays_one_submission(
+    problem: Problem, write: Write
+) -> None:
+    second = factory.make_problem(2, "allgather")
+    before = _published(problem, Verdict.OK, "2026-10-25T08:00:00+00:00", "1 file")
+    again = _published(problem, Verdict.OK, "2026-10-26T08:00:00+00:00", "2 files")
+    more = _published(second, Verdict.OUTPUT_MISMATCH, "2026-10-26T09:00:00+00:00", "2 files")
+    _load(write(before))
+    assert _load(write({**before, "notes": "2 files"}, again, more)).endswith("2 runs\n")
+    submission = Submission.objects.get()
+    assert (submission.notes, Kernel.objects.count(), Run.objects.count()) == ("2 files", 2, 3)
+    verdicts = Summary.objects.ranked().values_list("problem_id", "made", "correct")
+    assert sorted(verdicts) == [(1, 1, 1), (2, 1, 0)]
+
+
 def test_one_bad_file_of_several_stores_none(problem: Problem, write: Write) -> None:
     before = _counts()
     good = write(_line(problem), name="good.jsonl")
