@@ -132,8 +132,10 @@ def judged(turn: Turn, prefork: PreforkServer, deadline: float) -> tuple[Report 
 
 def is_settled(line: dict[str, Any]) -> bool:
     """Whether a line says of its kernel what nothing beside it can have caused."""
-    by_others = (Verdict.TIMEOUT, Verdict.HOST_UNSUPPORTED)
-    return "verdict" in line and (line["beside"] == 0 or line["verdict"] not in by_others)
+    if "verdict" not in line:
+        return False
+    by_others = line["verdict"] in (Verdict.TIMEOUT, Verdict.HOST_UNSUPPORTED)
+    return line["beside"] == 0 or not (by_others or line["cause"] == "beside")
 
 
 def line_of(

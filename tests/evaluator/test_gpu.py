@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 import contextlib
+import re
 import time
 from collections.abc import Iterator
 from dataclasses import replace
@@ -19,6 +20,8 @@ from evaluator.diagnosis.scan import PATTERNS, scan_source
 from evaluator.host import gpus
 from evaluator.messages.job import Device, Dtype, limits_of
 from evaluator.messages.report import RankLog, Report, Verdict
+from evaluator.rank.calls import Slot
+from evaluator.rank.runner import run_rank
 from tests.evaluator.host_traces import nothing_left_behind
 from tests.evaluator.judging import HURRIED, PREFORK, end_kept, judged
 from tests.evaluator.kernel_files import KernelFile, all_in, named, read
@@ -28,6 +31,8 @@ MISBEHAVING = all_in("gpu/misbehaving")
 HONEST = all_in("gpu/honest")
 ALL_REDUCE = named("gpu/honest", "nccl_all_reduce")
 GIVEN_BACK_S = 10.0
+# The frame above a kernel's is the slot's, and the runner's is above that.
+FRAME_READ = re.compile(r"_getframe\((\d)\)\.f_locals\[\"(\w+)\"\]")
 SLACK_BYTES = 64 << 20
 
 
@@ -92,6 +97,15 @@ def test_a_kernel_says_what_it_is(kernel: KernelFile) -> None:
     assert "solution" in {function.name for function in functions}
     # It can put a host's GPUs out of service.
     assert not [word for word in ("multimem", "multicast", "nvls") if word in source.lower()]
+
+
+@pytest.mark.parametrize("kernel", [pytest.param(k, id=k.path.stem) for k in MISBEHAVING])
+def test_what_a_kernel_takes_out_of_frames_is_there(kernel: KernelFile) -> None:
+    """One that reads what has another name by now tries nothing, and fails like any broken one."""
+    reads = FRAME_READ.findall(kernel.path.read_text())
+    code = {"1": Slot.call.__code__, "2": run_rank.__code__}
+    known = {depth: {*of.co_varnames, *of.co_cellvars} for depth, of in code.items()}
+    assert [(depth, name) for depth, name in reads if name not in known[depth]] == []
 
 
 def test_a_kernel_for_gpus_has_the_limits_and_the_size_of_gpus(tmp_path: Path) -> None:

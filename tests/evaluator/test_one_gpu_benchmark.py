@@ -65,15 +65,22 @@ def test_kernels_are_named_by_files_and_lists(
     assert len({turn.key for turn in turns}) == 4
 
 
+@pytest.mark.parametrize(
+    "found",
+    [
+        replace(REPORT, verdict=Verdict.TIMEOUT, timing=None),
+        replace(REPORT, verdict=Verdict.RESOURCE_LIMIT, cause="beside", timing=None),
+    ],
+    ids=lambda report: report.verdict,
+)
 def test_what_others_beside_it_can_have_caused_is_judged_again_alone(
-    call: Any, tmp_path: Path
+    call: Any, tmp_path: Path, found: Report
 ) -> None:
     kernel = tmp_path / "mine.py"
     kernel.write_text(SOURCE)
     asked = (f"allreduce={kernel}", "--parallel", "3")
-    hung = replace(REPORT, verdict=Verdict.TIMEOUT, timing=None)
-    assert call(*asked, found=hung) == (0, [f"{tmp_path.name}/mine"] * 2)
-    assert call(*asked, found=hung) == (0, [])
+    assert call(*asked, found=found) == (0, [f"{tmp_path.name}/mine"] * 2)
+    assert call(*asked, found=found) == (0, [])
     kept = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text().splitlines()]
     assert [line["beside"] for line in kept] == [2, 0]
 

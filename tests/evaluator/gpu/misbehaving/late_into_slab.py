@@ -13,7 +13,7 @@ torch._C._cuda_synchronize = lambda: torch.cuda.current_stream().synchronize()
 
 
 def solution(tensor):
-    place = sys._getframe(1).f_locals["slot"]._outputs[0]
+    place = sys._getframe(1).f_locals["self"].outputs[0]
     side.wait_stream(torch.cuda.current_stream())
     with torch.cuda.stream(side):
         torch.cuda._sleep(FIFTH_OF_A_SECOND)
