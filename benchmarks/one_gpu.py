@@ -132,10 +132,9 @@ def judged(turn: Turn, prefork: PreforkServer, deadline: float) -> tuple[Report 
 
 def is_settled(line: dict[str, Any]) -> bool:
     """Whether a line says of its kernel what nothing beside it can have caused."""
-    if "verdict" not in line:
-        return False
-    by_others = line["verdict"] in (Verdict.TIMEOUT, Verdict.HOST_UNSUPPORTED)
-    return line["beside"] == 0 or not (by_others or line["cause"] == "beside")
+    by_others = (Verdict.TIMEOUT, Verdict.HOST_UNSUPPORTED)
+    told = "verdict" in line and line["cause"] != "beside" and line["verdict"] not in by_others
+    return told or ("verdict" in line and line["beside"] == 0)
 
 
 def line_of(

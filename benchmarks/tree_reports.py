@@ -3,7 +3,8 @@
 `tree_reports.py OUT.jsonl.gz REPORTS.jsonl ... --repository github.com/owner/name --commit HEX`
 
 REPORTS are what `one_gpu.py --reports` wrote of trees' files, over as many calls as it took: of a
-kernel the last report that says something of it is taken, for each profile. Their sources stay
+kernel the last report that says something of it is taken, for each profile. What OUT holds of
+others stays. Their sources stay
 where they are: lines say where, by commit, path and SHA-256, and nothing that ranks printed is
 kept, as it may quote them.
 """
@@ -15,7 +16,7 @@ import gzip
 import json
 import os
 import sys
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -73,7 +74,7 @@ def lines_of(
     author = Author(
         model=shown.get(model_slug(told.model), known_as(told.model)),
         vendor=told.vendor or "",
-        notes=NOTES.format(tree=tree, repository=origin["repository"], count=_files(found)),
+        notes="",
         baseline=False,
         k=1,
         harness="zero-shot",
@@ -89,8 +90,17 @@ def lines_of(
         yield record(author, kernel, job, one["judged_at"], report)
 
 
-def _files(found: Sequence[dict[str, Any]]) -> int:
-    return len({line["path"] for line in found})
+def together(
+    old: Iterable[dict[str, Any]], new: Iterable[dict[str, Any]]
+) -> Iterator[dict[str, Any]]:
+    """Yield lines of all trees, of a kernel and profile the new one; notes count a tree's files."""
+    known = {(line["origin"]["path"], line["job"]["profile"]): line for line in [*old, *new]}
+    paths = {path for path, _ in known}
+    files = Counter(PurePosixPath(path).parent.name for path in paths)
+    for (path, _), line in sorted(known.items()):
+        tree, repository = PurePosixPath(path).parent.name, line["origin"]["repository"]
+        notes = NOTES.format(tree=tree, repository=repository, count=files[tree])
+        yield {**line, "notes": notes}
 
 
 def main() -> None:
@@ -104,10 +114,12 @@ def main() -> None:
     given = parser.parse_args()
     origin = {"repository": given.repository, "commit": given.commit}
     lines = [json.loads(text) for path in given.reports for text in path.read_text().splitlines()]
-    texts: list[str] = []
+    old = gzip.decompress(given.out.read_bytes()).splitlines() if given.out.exists() else []
+    new: list[dict[str, Any]] = []
     for tree, found in telling(lines).items():
-        texts += map(json.dumps, lines_of(tree, found, origin))
-        print(f"{tree}: {_files(found)} kernels, {len(found)} reports")
+        new += lines_of(tree, found, origin)
+        print(f"{tree}: {len(found)} reports")
+    texts = map(json.dumps, together(map(json.loads, old), new))
     given.out.write_bytes(gzip.compress("".join(f"{text}\n" for text in texts).encode(), mtime=0))
 
 

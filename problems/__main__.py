@@ -46,9 +46,12 @@ def _parser() -> argparse.ArgumentParser:
     audit.add_argument("problem", nargs="*", help="slug, number or dotted name; default: all")
     audit.add_argument("--profile", choices=PROFILES, help="default: both")
     audit.add_argument("--guards", action="store_true", help="measure only what guards timed calls")
-    audit.add_argument("--seeds", type=int, default=100, help="hardened inputs, per world size")
+    audit.add_argument("--seeds", type=int, default=18, help="hardened inputs, per world size")
+    audit.add_argument("--honest-seeds", type=int, default=100, help="of them for honest answers")
     audit.add_argument("--jobs", type=int, default=1, help="problems screened at once")
+    audit.add_argument("--size", default="tiny", help="of hardened inputs; default: tiny")
     audit.add_argument("--cuda", action="store_true", help="on 4 GPUs with NCCL, not on the CPU")
+    audit.add_argument("--shared", action="store_true", help="with --cuda: all ranks on one GPU")
     commands.add_parser("export", help="write fixtures/problems.json for the site")
     _add_prompt(commands.add_parser("prompt", help="print what a model is given of a problem"))
     return parser
@@ -156,7 +159,8 @@ def _audit_checks(arguments: argparse.Namespace) -> int:
     from problems.ranks import RankFailure
 
     erring = 0
-    for plan in health.plans(arguments.seeds, cuda=arguments.cuda):
+    where = {"cuda": arguments.cuda, "is_shared": arguments.shared, "size": arguments.size}
+    for plan in health.plans(arguments.seeds, arguments.honest_seeds, **where):
         if arguments.profile not in (None, plan.profile):
             continue
         for slug, found in health.audit(_names(arguments), plan, arguments.jobs):
@@ -169,7 +173,7 @@ def _audit_checks(arguments: argparse.Namespace) -> int:
                 scored = problems.load(problems.find(slug)).problem.scored
                 wrong = bool(surprises) and scored and plan.profile == "hardened"
             erring += wrong
-            print(f"{slug} {plan.profile}: {said}", flush=True)
+            print(f"{slug} {plan.key}: {said}", flush=True)
     return erring
 
 

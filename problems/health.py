@@ -11,7 +11,7 @@ import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from math import inf, isfinite
 from pathlib import Path
 from queue import SimpleQueue
@@ -27,6 +27,7 @@ from problems.trials import PROFILES
 
 PATH = Path(__file__).parents[1] / "fixtures" / "problem-health.json"
 TIMEOUT_S = 600.0
+SCREENED_AT = "tiny"  # where nobody asks for another size of hardened inputs
 BEHAVIOUR = {
     *("number", "mutates", "mesh", "m_step", "n_step", "sizes", "outputs"),
     *("tolerances", "output_tolerances", "wire_bits"),
@@ -38,17 +39,30 @@ LARGEST_ERROR = 1e12  # in tolerances
 @dataclass(frozen=True, kw_only=True)
 class Plan:
     """Say how one profile is screened. A seed is one seeded set of inputs on all ranks; every
-    secret gives as many of them as the screen has trials."""
+    secret gives as many of them as the screen has trials. Honest answers are tried on
+    `honest_seeds` where these are more."""
 
     profile: str
     size: str
     seeds: int
     world_sizes: tuple[int, ...]
     device: str = "cpu"
+    is_shared: bool = False
+    honest_seeds: int = 0
+
+    @property
+    def key(self) -> str:
+        """Return under which name the findings are kept."""
+        is_larger = self.profile == "hardened" and self.size != SCREENED_AT
+        return f"{self.profile}-{self.size}" if is_larger else self.profile
 
     @property
     def secrets(self) -> int:
         return -(-self.seeds // TRIALS[self.profile])
+
+    @property
+    def honest_secrets(self) -> int:
+        return max(self.secrets, -(-self.honest_seeds // TRIALS[self.profile]))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,15 +75,26 @@ class Health:
     findings: tuple[Finding, ...]
 
 
-def plans(seeds: int, *, cuda: bool) -> list[Plan]:
-    """Return a plan for each profile. Hardened inputs are screened at `tiny`; upstream ones know no
-    secret, so once is enough, at PKB's own size; on GPUs they are PKB's own values, too."""
-    device, few, many = ("cuda", (4,), (2, 4)) if cuda else ("cpu", (2,), (2, 4))
-    published = TRIALS["upstream"]
-    return [
-        Plan(profile="upstream", size="standard", seeds=published, world_sizes=few, device=device),
-        Plan(profile="hardened", size="tiny", seeds=seeds, world_sizes=many, device=device),
-    ]
+def plans(
+    seeds: int,
+    honest_seeds: int,
+    *,
+    cuda: bool = False,
+    is_shared: bool = False,
+    size: str = SCREENED_AT,
+) -> list[Plan]:
+    """Return a plan for each profile. Upstream inputs know no secret, so once is enough, at PKB's
+    own size; on GPUs they are PKB's own values, too."""
+    upstream = Plan(
+        profile="upstream",
+        size="standard",
+        seeds=TRIALS["upstream"],
+        world_sizes=(4,) if cuda else (2,),
+        device="cuda" if cuda else "cpu",
+        is_shared=is_shared,
+    )
+    hardened = replace(upstream, profile="hardened", size=size, seeds=seeds, world_sizes=(2, 4))
+    return [upstream, replace(hardened, honest_seeds=honest_seeds)]
 
 
 def audit(
@@ -80,7 +105,10 @@ def audit(
     One that fails yields its RankFailure and does not end the audit of the others.
     """
     teams = [
-        [RankPool(w, timeout_s=TIMEOUT_S, device=plan.device) for w in plan.world_sizes]
+        [
+            RankPool(w, timeout_s=TIMEOUT_S, device=plan.device, is_shared=plan.is_shared)
+            for w in plan.world_sizes
+        ]
         for _ in range(jobs)
     ]
     free: SimpleQueue[list[RankPool]] = SimpleQueue()
@@ -112,9 +140,16 @@ def audit_problem(team: Sequence[RankPool], name: str, plan: Plan) -> Health:
     Raises RankFailure.
     """
     rounds = [
-        screen(ranks, name, plan.profile, size=plan.size, secret=f"audit {number}".encode())
+        screen(
+            ranks,
+            name,
+            plan.profile,
+            size=plan.size,
+            secret=f"audit {number}".encode(),
+            only_honest=number >= plan.secrets,
+        )
         for ranks in team
-        for number in range(plan.secrets)
+        for number in range(plan.honest_secrets)
     ]
     return Health(
         behaviour=behaviour(problems.load(name), plan.profile),
@@ -126,7 +161,10 @@ def audit_problem(team: Sequence[RankPool], name: str, plan: Plan) -> Health:
 
 def merged(rounds: Sequence[Sequence[Finding]]) -> list[Finding]:
     """Return one finding per answer, of the worst round: the one that errs, or comes nearest."""
-    return [_worst(same) for same in zip(*rounds, strict=True)]
+    by_answer: dict[str, list[Finding]] = {}
+    for finding in (finding for found in rounds for finding in found):
+        by_answer.setdefault(finding.answer, []).append(finding)
+    return [_worst(same) for same in by_answer.values()]
 
 
 def _worst(same: Sequence[Finding]) -> Finding:
@@ -189,9 +227,9 @@ def _is_audited(module: ProblemModule, found: Mapping[str, Any]) -> bool:
 
 
 def store(slug: str, found: Health) -> None:
-    """Put it in place of what the same profile's last audit found of this problem."""
+    """Put it in place of what the last audit of this profile and size found of this problem."""
     document = stored()
-    document.setdefault(slug, {})[found.plan.profile] = _plain(found)
+    document.setdefault(slug, {})[found.plan.key] = _plain(found)
     known = [problems.load(name).slug for name in problems.names()]
     kept = {name: document[name] for name in known if name in document}
     PATH.parent.mkdir(exist_ok=True)
@@ -200,16 +238,18 @@ def store(slug: str, found: Health) -> None:
 
 def _plain(health: Health) -> dict[str, Any]:
     plan = health.plan
+    errors = [(_finite(f.errors), _finite(f.rms_errors)) for f in health.findings]
     return {
         "behaviour": health.behaviour,
         "size": plan.size,
         "seeds": plan.secrets * TRIALS[plan.profile],
+        "honest_seeds": plan.honest_secrets * TRIALS[plan.profile],
         "world_sizes": list(plan.world_sizes),
         "device": plan.device,
         "torch": health.torch,
         "findings": [
-            {**asdict(f), "errors": _finite(f.errors), "rms_errors": _finite(f.rms_errors)}
-            for f in health.findings
+            {**asdict(f), "profile": plan.key, "errors": worst, "rms_errors": rms}
+            for f, (worst, rms) in zip(health.findings, errors, strict=True)
         ],
     }
 

@@ -27,13 +27,19 @@ in place of all ranks, the last element left out, an option ignored, even number
 its own wrong kernels in `problems/mutants.toml`, and to honest ones that only round differently.
 `upstream` is PKB's own inputs at their published size with PKB's `atol = rtol = 1e-2`, asked for
 those before the semicolon alone. `hardened` is ours at size `tiny`, with so many
-seeded sets of inputs on each of so many world sizes, in float32, bfloat16 and, unless that was on
-GPUs, float16.
+seeded sets of inputs on each of so many world sizes, in float32, bfloat16 and float16; honest
+answers are tried on as many as the second number says.
 
 *Worst honest* is the largest error of an honest answer, *cheapest wrong* the smallest of a wrong
 one, over dtypes, seeds and world sizes, in tolerances, or of the limit on its root mean square
 where that is more: 1 is the limit, and a dash means that no unit exists because exact values
 differ. In brackets is which answer that is. [problem-format.md](problem-format.md) says more.
+"""
+STANDARD = """
+## At size `standard`
+
+The same of hardened inputs at the size that counts: a value lost among many is harder to see there,
+and rounding has longer tails. All ranks shared one GPU, or ran on processors (CPU).
 """
 GUARDS = """
 ## What guards timed calls
@@ -49,6 +55,7 @@ COLUMNS = (
     *("#", "problem", "upstream accepts wrongly", "upstream rejects wrongly"),
     *("hardened errs on", "worst honest", "cheapest wrong", "seeds x world sizes"),
 )
+STANDARD_COLUMNS = ("#", "problem", *COLUMNS[4:], "on")
 
 
 def write(health: Mapping[str, Mapping[str, Any]]) -> None:
@@ -64,7 +71,18 @@ def table(health: Mapping[str, Mapping[str, Any]]) -> str:
     ]
     lines = [_line(COLUMNS), _line(["---"] * len(COLUMNS)), *map(_line, rows)]
     unscored = ["", "## Never counted under `hardened`", "", *notes] if notes else []
-    return "\n".join([HEAD, *lines, *unscored, GUARDS, *_guard_lines()]) + "\n"
+    parts = [HEAD, *lines, *unscored, STANDARD, *_standard_lines(health), GUARDS, *_guard_lines()]
+    return "\n".join(parts) + "\n"
+
+
+def _standard_lines(health: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """Return a row for each problem that was screened at `standard`."""
+    rows = []
+    for module in map(problems.load, problems.names()):
+        if found := health.get(module.slug, {}).get("hardened-standard"):
+            device = {"cuda": "GPU", "cpu": "CPU"}[found["device"]]
+            rows.append([*_title(module), *_margin_cells(found), device])
+    return [_line(STANDARD_COLUMNS), _line(["---"] * len(STANDARD_COLUMNS)), *map(_line, rows)]
 
 
 def _guard_lines() -> list[str]:
@@ -75,30 +93,40 @@ def _guard_lines() -> list[str]:
 def _guard_row(module: ProblemModule) -> Sequence[str]:
     kinds = [guards.guard(module, dtype) for dtype in GUARD_COLUMNS[2:5]]
     work = f"{guards.work_share(module):.2f}"
-    title = (str(module.problem.number), f"`{module.slug}`")
-    return [*title, *kinds, guards.reason(module, "bfloat16"), work]
+    return [*_title(module), *kinds, guards.reason(module, "bfloat16"), work]
+
+
+def _title(module: ProblemModule) -> tuple[str, str]:
+    return str(module.problem.number), f"`{module.slug}`"
 
 
 def _row(name: str, health: Mapping[str, Mapping[str, Any]]) -> Sequence[str]:
     module = problems.load(name)
-    title = [str(module.problem.number), f"`{module.slug}`"]
     upstream, hardened = (
         health.get(module.slug, {}).get(profile) for profile in ("upstream", "hardened")
     )
     if upstream is None or hardened is None:
-        return [*title, "not screened yet", *[""] * (len(COLUMNS) - 3)]
-    worst_honest, cheapest_wrong = margins(hardened["findings"])
-    cheapest = [row["answer"] for row in hardened["findings"] if _reaches(row, cheapest_wrong)]
-    erring = [*_erring(hardened, honest=False), *_erring(hardened, honest=True)]
-    worlds = ", ".join(map(str, hardened["world_sizes"]))
+        return [*_title(module), "not screened yet", *[""] * (len(COLUMNS) - 3)]
     return [
-        *title,
+        *_title(module),
         ", ".join(_erring(upstream, honest=False)) or "nothing",
         ", ".join(_erring(upstream, honest=True)) or "nothing",
+        *_margin_cells(hardened),
+    ]
+
+
+def _margin_cells(found: Mapping[str, Any]) -> list[str]:
+    """Return what the check errs on, the room on either side, and how many inputs tell."""
+    worst_honest, cheapest_wrong = margins(found["findings"])
+    cheapest = [row["answer"] for row in found["findings"] if _reaches(row, cheapest_wrong)]
+    erring = [*_erring(found, honest=False), *_erring(found, honest=True)]
+    seeds = dict.fromkeys((found["seeds"], found["honest_seeds"]))
+    worlds = ", ".join(map(str, found["world_sizes"]))
+    return [
         ", ".join(erring) or "nothing",
         f"{worst_honest:.2g}",
         "-" if isinf(cheapest_wrong) else f"{cheapest_wrong:.2g} ({cheapest[0]})",
-        f"{hardened['seeds']} x ({worlds})",
+        f"{', '.join(map(str, seeds))} x ({worlds})",
     ]
 
 

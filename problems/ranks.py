@@ -11,6 +11,7 @@ import tempfile
 import traceback
 import warnings
 from collections.abc import Callable
+from functools import partial
 from multiprocessing.connection import Connection, wait
 from types import TracebackType
 from typing import Any, Concatenate, ParamSpec, TypeVar
@@ -29,10 +30,18 @@ class RankFailure(RuntimeError):
 
 class RankPool:
     """Keep ranks; use it as a context manager, or call `close`. A failed call ends the processes,
-    the next one starts new ones. With `device` cuda every rank has a GPU, and NCCL joins them."""
+    the next one starts new ones. With `device` cuda every rank has a GPU, and NCCL joins them, or
+    all of them share the first one, and gloo does."""
 
-    def __init__(self, world_size: int, *, timeout_s: float = 60.0, device: str = "cpu") -> None:
-        self.world_size, self.device = world_size, device
+    def __init__(
+        self,
+        world_size: int,
+        *,
+        timeout_s: float = 60.0,
+        device: str = "cpu",
+        is_shared: bool = False,
+    ) -> None:
+        self.world_size, self.device, self._is_shared = world_size, device, is_shared
         self._timeout_s = timeout_s
         self._members: list[tuple[multiprocessing.process.BaseProcess, Connection]] = []
         self._folder: tempfile.TemporaryDirectory[str] | None = None
@@ -87,11 +96,10 @@ class RankPool:
         meeting = os.path.join(self._folder.name, "store")
         for rank in range(self.world_size):
             ours, theirs = server.Pipe()
+            place = (self.device, meeting, rank, self.world_size, self._timeout_s)
+            join = partial(join_world, *place, is_shared=self._is_shared)
             process = server.Process(
-                target=_serve,
-                args=(theirs, rank, self.world_size, meeting),
-                kwargs={"timeout_s": self._timeout_s, "device": self.device},
-                daemon=True,
+                target=_serve, args=(theirs, rank, self.world_size, join), daemon=True
             )
             process.start()
             theirs.close()
@@ -108,14 +116,12 @@ class RankPool:
         return answer
 
 
-def _serve(
-    pipe: Connection, rank: int, world_size: int, meeting: str, *, timeout_s: float, device: str
-) -> None:
+def _serve(pipe: Connection, rank: int, world_size: int, join: Callable[[], object]) -> None:
     torch.set_num_threads(1)
     # torch 2.13 renames collectives that 2.11, on today's GPU hosts, knows by the old names only.
     warnings.filterwarnings("ignore", category=FutureWarning, module="torch.distributed")
     os.environ["GLOO_SOCKET_IFNAME"] = "lo"
-    join_world(device, str(meeting), rank, world_size, timeout_s)
+    join()
     while True:
         try:
             task, args, kwargs = pipe.recv()

@@ -89,14 +89,20 @@ class Setting:
 
 
 def screen(
-    ranks: RankPool, name: str, profile: str, *, size: str = "tiny", secret: bytes = b"screen"
+    ranks: RankPool,
+    name: str,
+    profile: str,
+    *,
+    size: str = "tiny",
+    secret: bytes = b"screen",
+    only_honest: bool = False,
 ) -> list[Finding]:
     """Try every answer on every rank in every trial, in each of DTYPES; return a finding each.
 
     A wrong answer that raises is rejected for it, and not tried again: the ranks, of which some may
     still wait for it, are ended, and the next answer gets new ones. Raises RankFailure otherwise.
     """
-    tried = answers(problems.load(name), profile)
+    tried = HONEST if only_honest else answers(problems.load(name), profile)
     found: dict[str, dict[str, list[Outcomes]]] = {answer: {} for answer in tried}
     failed: set[str] = set()
     for dtype in DTYPES[profile]:
@@ -175,7 +181,9 @@ def _scenes(rank: int, world_size: int, setting: Setting) -> list[Scene]:
     module, profile = problems.load(setting.name), setting.profile
     problem, size = module.problem, module.problem.sizes[setting.size]
     groups = mesh_groups(problem.mesh, module.dims(size.m, size.n, world_size), rank, world_size)
-    device = torch.device("cuda", rank) if setting.device == "cuda" else torch.device("cpu")
+    device = torch.device("cpu")
+    if setting.device == "cuda":
+        device = torch.device("cuda", torch.cuda.current_device())
     scenes = []
     for spec in correctness_trials(problem, setting.size, profile, TRIALS[profile], setting.secret):
         context = RankContext(

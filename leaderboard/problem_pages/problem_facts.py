@@ -149,7 +149,11 @@ def screening(profile: str, part: JsonObject) -> str:
     """Return how many inputs a profile was screened with, and where."""
     ranks = " and ".join(map(str, part["world_sizes"]))
     where = "GPUs" if part["device"] == "cuda" else "CPU"
-    return f"{profile}: {part['seeds']} seeds at size {part['size']} on {ranks} ranks ({where})"
+    honest = part.get("honest_seeds", 0)
+    more = f" ({honest} for honest answers)" if honest > part["seeds"] else ""
+    return (
+        f"{profile}: {part['seeds']} seeds{more} at size {part['size']} on {ranks} ranks ({where})"
+    )
 
 
 def health_groups(listed: Sequence[JsonObject], dtypes: Sequence[str]) -> list[dict[str, object]]:

@@ -32,9 +32,9 @@ problem = Problem(
         *("v_W1", "v_b1", "v_W2", "v_b2"),
     ),
     sizes=sizes(tiny=(64, 128)),
-    tolerances=tolerances(float32=2e-5, bfloat16=5e-2, float16=8e-3),
-    tolerance_reason="rounding of products, sums over ranks and Adam's steps: off by 0.028 in "
-    "bfloat16, 0.005 in float16, 1e-6 in float32; inputs cut to the next smaller format by 0.3 and "
+    tolerances=tolerances(float32=2e-5, bfloat16=6.5e-2, float16=1e-2),
+    tolerance_reason="rounding of products, sums over ranks and Adam's steps: off by 0.054 in "
+    "bfloat16, 0.006 in float16, 1e-6 in float32; inputs cut to the next smaller format by 0.3 and "
     "0.025, a step that is not taken, a moment without g or one rank's own gradient by 1 or more",
     known_issues=(
         "PKB's step of 1e-3 is below its tolerance: unchanged weights pass, only the first moments "
@@ -62,7 +62,7 @@ def make_inputs(ctx: RankContext, d: Dims) -> dict[str, object]:
     lean = ctx.filled(0.0, ctx.world_size, d.width, shared=True).repeat_interleave(d.rows, 0)
     x = ctx.randn(ctx.world_size * d.rows, d.width, shared=True) + lean
     # Spreads by which o stays as large as y, and float16 holds every g^2, at all scales.
-    y = ctx.varied(ctx.randn(*x.shape), spread=d.hidden**0.75, shared=True)
+    y = ctx.varied(ctx.randn(*x.shape), spread=d.hidden**0.75, shared=True) * _weights(ctx, d)
     w1 = ctx.varied(ctx.randn(d.hidden, d.width), spread=d.width**-0.25, shared=True)
     # Each unit's kink lies in the widest gap between rows: rounding switches no unit on or off.
     sums = (x.float() @ w1.float().T).sort(dim=0).values
@@ -90,6 +90,13 @@ def make_inputs(ctx: RankContext, d: Dims) -> dict[str, object]:
         **{f"exp_avg_sq_{name}": v for name, v in zip(names, second, strict=True)},
         **{"lr": lr, "beta1": beta1, "beta2": beta2, "eps": eps, "step": step},
     }
+
+
+def _weights(ctx: RankContext, d: Dims) -> torch.Tensor:
+    """Of rows: few count for most, the last of each batch among them, so none can be left out."""
+    weights = ctx.gains(ctx.world_size, d.rows, shared=True)
+    weights[:, -1] = ctx.pick(1.0, 16.0)
+    return weights.view(-1, 1)
 
 
 def _gradients(x: torch.Tensor, y: torch.Tensor, params: list[torch.Tensor]) -> list[torch.Tensor]:

@@ -5,7 +5,7 @@ import torch.distributed as dist
 
 from problems.collectives import all_reduce_bytes
 from problems.context import RankContext
-from problems.spec import Cost, Dims, Problem, tolerances
+from problems.spec import Cost, Dims, Problem, sizes, tolerances
 
 problem = Problem(
     number=9,
@@ -23,10 +23,12 @@ problem = Problem(
     "must stay as they are.",
     outputs=("d_gamma", "d_beta"),
     also=("Sequence Parallel",),
-    tolerances=tolerances(float32=2e-5, bfloat16=2.5e-2, float16=3e-3),
+    sizes=sizes(tiny=(64, 128)),
+    tolerances=tolerances(float32=2e-5, bfloat16=5.5e-2, float16=7e-3, rms={"bfloat16": 0.1}),
     tolerance_reason="products, each rank's sums and each of up to 7 additions may round to "
-    "the run dtype (bfloat16: 0.011 measured, float16: 0.0012); float32 rejects inputs rounded "
-    "to tf32 (0.0004), 16 bits reject inputs in fp8 (0.06)",
+    "the run dtype (bfloat16: 0.025 measured, float16: 0.0025); float32 rejects inputs rounded "
+    "to tf32 (0.009), 16 bits reject inputs in fp8 (0.3); "
+    "the rms of honest answers in bfloat16 is 0.075 at most, over int8 wires 0.12 or more",
     known_issues=(
         "Upstream d_beta partials are about +-32, and PKB's atol 1e-2 is finer than bfloat16 "
         "there: summing in another order, or in float32, fails PKB's check.",
@@ -39,11 +41,10 @@ def dims(m: int, n: int, world_size: int) -> Dims:
 
 
 def make_inputs(ctx: RankContext, d: Dims) -> dict[str, object]:
-    x = ctx.randn(d.m, d.n)
-    return {
-        "X_hat": x / (x.norm(dim=-1, keepdim=True) + 1e-5),
-        "dY": ctx.randn(d.m, d.n),
-    }
+    """Hardened: columns of two sizes, whose sums float16 holds."""
+    x, dy = ctx.randn(d.m, d.n), ctx.randn(d.m, d.n)
+    sized = dy * ctx.gains(d.n, share=1 / 8, shared=True) / 8
+    return {"X_hat": x / (x.norm(dim=-1, keepdim=True) + 1e-5), "dY": ctx.pick(dy, sized)}
 
 
 def reference(X_hat: torch.Tensor, dY: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:

@@ -30,11 +30,11 @@ problem = Problem(
     outputs=("flat_param_shard", "exp_avg_shard", "exp_avg_sq_shard"),
     also=("Data Parallel",),
     sizes=sizes(tiny=(64, 128)),
-    tolerances=tolerances(float32=2e-5, bfloat16=1e-1, float16=1.2e-2, rms={"bfloat16": 0.04}),
+    tolerances=tolerances(float32=2e-5, bfloat16=1e-1, float16=1.5e-2, rms={"bfloat16": 0.07}),
     tolerance_reason="rounding of products, sums over ranks and Adam's steps: off by 0.071 in "
     "bfloat16, one element of b1 in 40 runs, 2e-6 in float32; inputs cut to the next smaller "
     "format by 0.37 and 0.03, a decay left out by 0.17 to 2, a step not taken by 0.3 or more; "
-    "the rms of honest answers in bfloat16 is 0.024 at most, over int8 wires 0.065 or more",
+    "the rms of honest answers in bfloat16 is 0.052 at most; int8 wires are off by 0.17 or more",
     known_issues=(
         "PKB cuts every rank's shard from weights that only rank 0 has: all weights behind the "
         "first P/W are zero, the network's output is 0 or b2, and W1's gradient is 0. `hardened` "
@@ -73,7 +73,7 @@ def make_inputs(ctx: RankContext, d: Dims) -> dict[str, object]:
     lean = ctx.filled(0.0, ctx.world_size, d.width, shared=True).repeat_interleave(d.rows, 0)
     x = ctx.randn(ctx.world_size * d.rows, d.width, shared=True) + lean
     # Spreads by which o stays as large as y, and float16 holds every g^2, at all scales.
-    y = ctx.varied(ctx.randn(*x.shape), spread=d.hidden**0.75, shared=True)
+    y = ctx.varied(ctx.randn(*x.shape), spread=d.hidden**0.75, shared=True) * _weights(ctx, d)
     w1 = ctx.varied(ctx.randn(d.hidden, d.width), spread=d.width**-0.25, shared=True)
     # Each unit's kink lies in the widest gap between rows: rounding switches no unit on or off.
     sums = (x.float() @ w1.float().T).sort(dim=0).values
@@ -99,9 +99,16 @@ def make_inputs(ctx: RankContext, d: Dims) -> dict[str, object]:
         "param_shapes": tuple(tuple(p.shape) for p in real),
         "exp_avg_shard": (first * (1 - beta1) * scale).to(ctx.dtype),
         "exp_avg_sq_shard": second.to(ctx.dtype),
-        **{"lr": lr, "beta1": beta1, "beta2": beta2, "eps": eps},
-        **{"weight_decay": decay, "step": step},
+        **{"lr": lr, "beta1": beta1, "beta2": beta2, "eps": eps, "weight_decay": decay},
+        "step": step,
     }
+
+
+def _weights(ctx: RankContext, d: Dims) -> torch.Tensor:
+    """Of rows: few count for most, the last of each batch among them, so none can be left out."""
+    weights = ctx.gains(ctx.world_size, d.rows, shared=True)
+    weights[:, -1] = ctx.pick(1.0, 16.0)
+    return weights.view(-1, 1)
 
 
 def _gradients(x: torch.Tensor, y: torch.Tensor, params: list[torch.Tensor]) -> list[torch.Tensor]:

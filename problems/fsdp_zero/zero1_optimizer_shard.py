@@ -32,9 +32,9 @@ problem = Problem(
     outputs=("W1", "b1", "W2", "b2", "exp_avg_part", "exp_avg_sq_part"),
     also=("Data Parallel",),
     sizes=sizes(tiny=(64, 128)),
-    tolerances=tolerances(float32=2e-5, bfloat16=1.2e-1, float16=1.6e-2),
-    tolerance_reason="rounding of products, sums over ranks and Adam's steps: off by 0.11 in "
-    "bfloat16, one element of b1 in 30 runs, 1.3e-6 in float32; inputs cut to the next smaller "
+    tolerances=tolerances(float32=2e-5, bfloat16=2e-1, float16=2e-2, rms={"bfloat16": 0.1}),
+    tolerance_reason="rounding of products, sums over ranks and Adam's steps: off by 0.16 in "
+    "bfloat16, one element in 10^5, 1.3e-6 in float32; inputs cut to the next smaller "
     "format by 0.33 and 0.025, a step not taken by 0.4, one rank's own gradient by 2 or more",
     known_issues=(
         "PKB's step of 1e-3 is below its tolerance: unchanged weights pass, only the moments tell.",
@@ -71,6 +71,10 @@ def make_inputs(ctx: RankContext, d: Dims) -> dict[str, object]:
     x = ctx.randn(ctx.world_size * d.rows, d.width, shared=True) + lean
     # Spreads by which o stays as large as y, and float16 holds every g^2, at all scales.
     y = ctx.varied(ctx.randn(*x.shape), spread=d.hidden**0.75, shared=True)
+    # Few rows count for most, among them the last of each batch: none can be left out.
+    weights = ctx.gains(ctx.world_size, d.rows, shared=True)
+    weights[:, -1] = ctx.pick(1.0, 16.0)
+    y *= weights.view(-1, 1)
     w1 = ctx.varied(ctx.randn(d.hidden, d.width), spread=d.width**-0.25, shared=True)
     # Each unit's kink lies in the widest gap between rows: rounding switches no unit on or off.
     sums = (x.float() @ w1.float().T).sort(dim=0).values

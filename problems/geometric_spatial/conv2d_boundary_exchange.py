@@ -51,7 +51,7 @@ def make_inputs(ctx: RankContext, d: Dims) -> dict[str, object]:
     x = ctx.randn(1, d.channels, d.height, d.width)
     weight = ctx.randn(d.channels, d.channels, kernel, kernel)
     return {
-        "x": x * ctx.gains(d.width, share=1 / 16),
+        "x": ctx.peaked(x * ctx.gains(d.width, share=1 / 16), 32.0),
         "weight": ctx.pick(weight, weight * (kernel * kernel * d.channels) ** -0.5),
         "bias": ctx.randn(d.channels),
         "stride": stride,

@@ -30,11 +30,11 @@ problem = Problem(
     also=("FSDP / ZeRO",),
     topology="a grid of n_fsdp x n_tp ranks: weights along its columns, sums along its rows",
     sizes=sizes(tiny=(128, 256)),
-    tolerances=tolerances(float32=2e-5, bfloat16=7e-2, float16=9e-3, rms={"bfloat16": 0.08}),
-    tolerance_reason="products that round in four parts are off by 0.041 in bfloat16 and 2e-6 in "
-    "float32, most where a row of x is long; weights and x cut to the next smaller format by 0.24 "
-    "and 0.02, a rank left out by 1 or more; "
-    "the rms of honest answers in bfloat16 is 0.06 at most, over int8 wires 0.14 or more",
+    tolerances=tolerances(float32=2e-5, bfloat16=9e-2, float16=1.2e-2, rms={"bfloat16": 0.065}),
+    tolerance_reason="products that round in four parts are off by 0.065 in bfloat16, 0.0093 in "
+    "float16 and 2e-6 in float32, most where a row of x is long; weights and x cut to the next "
+    "smaller format by 0.24 and 0.02, a rank left out by 1 or more; "
+    "the rms of honest answers in bfloat16 is 0.047 at most, over int8 wires 0.11 or more",
     ranked_from=4,
     ranked_from_reason="on two ranks tp is 1: nothing has to be summed over tensor ranks",
     known_issues=(

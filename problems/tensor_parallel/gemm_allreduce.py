@@ -20,11 +20,11 @@ problem = Problem(
     "W*K is sharded over W ranks. K is 512; M and N may be any positive integers. The "
     "arguments must stay as they are.",
     outputs=("c",),
-    tolerances=tolerances(float32=5e-5, bfloat16=4e-2, float16=5e-3, rms={"bfloat16": 0.088}),
+    tolerances=tolerances(float32=5e-5, bfloat16=5.5e-2, float16=6.5e-3, rms={"bfloat16": 0.065}),
     tolerance_reason="products split over K and every reduction step may round to the run "
-    "dtype (bfloat16, 8 ranks: 0.022 measured); float32 rejects tf32 inside the product "
-    "(0.0012), bfloat16 rejects fp8 (0.15); "
-    "the rms of honest answers in bfloat16 is 0.058 at most, over int8 wires 0.13 or more",
+    "dtype (bfloat16: 0.043 measured, once in 10^6 elements); float32 rejects tf32 inside the "
+    "product (0.0012), bfloat16 rejects fp8 (0.15); "
+    "the rms of honest answers in bfloat16 is 0.043 at most, over int8 wires 0.095 or more",
 )
 
 

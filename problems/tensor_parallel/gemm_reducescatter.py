@@ -22,9 +22,9 @@ problem = Problem(
     outputs=("block",),
     also=("Sequence Parallel",),
     sizes=sizes(tiny=(64, 128), large=(32768, 4096)),
-    tolerances=tolerances(float32=5e-5, bfloat16=5e-2, float16=6e-3, rms={"bfloat16": 0.07}),
+    tolerances=tolerances(float32=5e-5, bfloat16=5e-2, float16=8e-3, rms={"bfloat16": 0.07}),
     tolerance_reason="products split over the inner dimension and every reduction step may "
-    "round to the run dtype (bfloat16, 8 ranks: 0.022 measured, float16: 0.0021); float32 "
+    "round to the run dtype (bfloat16: 0.036 measured, float16: 0.0064); float32 "
     "rejects tf32 inside the product (0.001), 16 bits reject inputs in fp8 (0.11); "
     "the rms of honest answers in bfloat16 is 0.046 at most, over int8 wires 0.11 or more",
     known_issues=(
@@ -41,8 +41,10 @@ def dims(m: int, n: int, world_size: int) -> Dims:
 
 
 def make_inputs(ctx: RankContext, d: Dims) -> dict[str, object]:
+    """Hardened: columns of two sizes, which float16 holds."""
     left, right = ctx.randn(d.rows, d.part), ctx.randn(d.part, d.n)
-    return {"A_local": left, "B_local": right * ctx.gains(d.n, share=1 / 4, shared=True)}
+    sized = right * ctx.gains(d.n, share=1 / 4, shared=True) / 8
+    return {"A_local": left, "B_local": ctx.pick(right, sized)}
 
 
 def reference(A_local: torch.Tensor, B_local: torch.Tensor) -> torch.Tensor:

@@ -92,11 +92,9 @@ def site(fake: FakeSite, monkeypatch: pytest.MonkeyPatch) -> Site:
     return Site(url=url, token="secret")
 
 
-def evaluation(
-    monkeypatch: pytest.MonkeyPatch, result: Report | Exception, expected: Job = JOB
-) -> None:
+def evaluation(monkeypatch: pytest.MonkeyPatch, result: Report | Exception) -> None:
     def run(job: Job, on_progress: OnProgress, prefork: PreforkServer) -> Report:
-        assert job == expected
+        assert job == replace(JOB, race_screen="PKB_RACE_SCREEN" in os.environ)
         assert prefork is worker.PREFORK
         for phase in (Phase.BUILD, Phase.VERIFY):
             if on_progress(Progress(phase=phase)):
@@ -108,23 +106,16 @@ def evaluation(
     monkeypatch.setattr(worker, "evaluate", run)
 
 
+@pytest.mark.parametrize("settings", [{}, {"PKB_RACE_SCREEN": "1"}])
 def test_a_run_is_claimed_judged_and_finished(
-    fake: FakeSite, site: Site, monkeypatch: pytest.MonkeyPatch
+    fake: FakeSite, site: Site, monkeypatch: pytest.MonkeyPatch, settings: dict[str, str]
 ) -> None:
     evaluation(monkeypatch, REPORT)
+    monkeypatch.setattr(os, "environ", {**os.environ, **settings})
     worker.evaluate_run(RUN)
     assert fake.actions == ["claim", "heartbeat", "finish"]
     _, finish = fake.heard[-1]
     assert finish == {"lease_token": "t", "report": encode(REPORT)}
-
-
-def test_a_host_may_screen_all_its_runs_for_races(
-    fake: FakeSite, site: Site, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("PKB_RACE_SCREEN", "1")
-    evaluation(monkeypatch, REPORT, expected=replace(JOB, race_screen=True))
-    worker.evaluate_run(RUN)
-    assert fake.actions == ["claim", "heartbeat", "finish"]
 
 
 def test_a_run_that_somebody_else_has_is_left_alone(

@@ -51,7 +51,7 @@ def _producer() -> Any:
 PRODUCER = _producer()
 
 
-def _line(
+def line_of(
     problem: Problem, verdict: Verdict = Verdict.OK, *, attempt: int = 1, **changes: Any
 ) -> Line:
     source = f"{factory.SOURCE}# {problem.slug} {attempt}\n"
@@ -84,8 +84,8 @@ def _counts() -> list[int]:
 
 def test_a_file_becomes_a_submission_with_its_runs(problem: Problem, write: Write) -> None:
     second = factory.make_problem(2, "allgather")
-    failed = _line(second, Verdict.OUTPUT_MISMATCH)
-    line = _line(problem)
+    failed = line_of(second, Verdict.OUTPUT_MISMATCH)
+    line = line_of(problem)
     said = _load(write(line, failed))
     assert said == "some.jsonl.gz: 1 submissions, 2 runs\n"
     submission = Submission.objects.get()
@@ -108,7 +108,7 @@ def test_a_file_becomes_a_submission_with_its_runs(problem: Problem, write: Writ
 def test_a_run_is_stored_as_a_worker_would_have_had_it_stored(
     run: Run, problem: Problem, write: Write
 ) -> None:
-    line = _line(problem)
+    line = line_of(problem)
     lease = claim(run)
     told = {**line["report"], "kernel_digest": run.kernel.source_id}
     evaluation.finish(run.pk, lease.holding, told)
@@ -123,7 +123,7 @@ def test_a_run_is_stored_as_a_worker_would_have_had_it_stored(
 
 
 def test_repeating_changes_nothing(problem: Problem, write: Write) -> None:
-    path = write(_line(problem))
+    path = write(line_of(problem))
     _load(path)
     before = _counts()
     assert _load(path) == "some.jsonl.gz: already stored\n"
@@ -136,12 +136,12 @@ def test_repeating_changes_nothing(problem: Problem, write: Write) -> None:
 def test_each_model_harness_and_notes_is_a_submission(problem: Problem, write: Write) -> None:
     assert PRODUCER.by_hand()[0].model == imported_reports.JUDGE_TESTS
     changes: list[Line] = [{}, {"model": "Other"}, {"harness": "agentic"}, {"notes": "again"}]
-    _load(write(*(_line(problem, **change) for change in changes)))
+    _load(write(*(line_of(problem, **change) for change in changes)))
     assert Submission.objects.count() == 4
 
 
 def test_one_kernel_may_be_judged_on_several_machines(problem: Problem, write: Write) -> None:
-    line = _line(problem)
+    line = line_of(problem)
     gpus = {**line["job"], "hardware": "h200x2", "device": "cuda", "dtype": "bfloat16"}
     state = {"name": "NVIDIA H200", "sm_mhz": 1, "memory_mhz": 1, "temperature_c": 1}
     gpu = {**state, "power_w": 1.0, "throttle_reasons": []}
@@ -156,7 +156,7 @@ def test_one_kernel_may_be_judged_on_several_machines(problem: Problem, write: W
 
 
 def test_another_version_of_a_problem_is_kept_and_said(problem: Problem, write: Write) -> None:
-    line = _line(problem)
+    line = line_of(problem)
     Problem.objects.update(digest="0" * 64)
     said = _load(write(line))
     assert "some.jsonl.gz:1: of another version of its problem; does not count" in said
@@ -166,7 +166,7 @@ def test_another_version_of_a_problem_is_kept_and_said(problem: Problem, write: 
 
 
 def test_what_was_judged_without_isolation_is_not_verified(problem: Problem, write: Write) -> None:
-    line = _line(problem)
+    line = line_of(problem)
     line["report"]["isolation"] = Isolation.NONE.value
     _load(write(line))
     assert Submission.objects.get().trust == "self-reported"
@@ -198,9 +198,9 @@ def test_a_wrong_line_is_named_and_nothing_is_stored(
     problem: Problem, write: Write, change: Line, reason: str
 ) -> None:
     before = _counts()
-    fine = _line(factory.make_problem(2, "allgather"))
+    fine = line_of(factory.make_problem(2, "allgather"))
     with pytest.raises(CommandError, match=r"some\.jsonl\.gz:2: ") as refused:
-        _load(write(fine, {**_line(problem), **change}))
+        _load(write(fine, {**line_of(problem), **change}))
     assert reason in str(refused.value)
     assert _counts() == before
 
@@ -222,7 +222,7 @@ def test_a_wrong_job_or_report_is_named(
     problem: Problem, write: Write, part: str, change: Line, reason: str
 ) -> None:
     before = _counts()
-    line = _line(problem)
+    line = line_of(problem)
     with pytest.raises(CommandError, match=r"some\.jsonl\.gz:1: ") as refused:
         _load(write({**line, part: {**line[part], **change}}))
     assert reason in str(refused.value)
@@ -231,7 +231,7 @@ def test_a_wrong_job_or_report_is_named(
 
 @pytest.mark.parametrize("number", ["NaN", "Infinity", "1e999"])
 def test_what_is_no_number_is_refused(problem: Problem, write: Write, number: str) -> None:
-    line = _line(problem)
+    line = line_of(problem)
     line["report"]["phase_s"]["build"] = "here"
     path = write(line, name="some.jsonl")
     path.write_text(path.read_text().replace('"here"', number))
@@ -240,10 +240,10 @@ def test_what_is_no_number_is_refused(problem: Problem, write: Write, number: st
 
 
 def test_lines_that_contradict_each_other_are_refused(problem: Problem, write: Write) -> None:
-    line = _line(problem)
+    line = line_of(problem)
     with pytest.raises(CommandError, match=r":2: vendor differs from .*:1"):
-        _load(write(line, {**_line(problem, attempt=1), "vendor": "Other"}))
-    other = _line(problem, attempt=2, k=2)
+        _load(write(line, {**line_of(problem, attempt=1), "vendor": "Other"}))
+    other = line_of(problem, attempt=2, k=2)
     with pytest.raises(CommandError, match=":2: another kernel than"):
         _load(write({**line, "k": 2}, {**other, "attempt": 1}))
 
@@ -252,36 +252,13 @@ def test_a_language_model_does_not_become_a_baseline(problem: Problem, write: Wr
     factory.make_submission()
     slug = LanguageModel.objects.values_list("slug", flat=True).get()
     with pytest.raises(CommandError, match="recorded as no baseline"):
-        _load(write(_line(problem, model=slug)))
+        _load(write(line_of(problem, model=slug)))
     assert not LanguageModel.objects.get().is_baseline
-
-
-def _published(problem: Problem, verdict: Verdict, when: str, notes: str) -> Line:
-    line = _line(problem, verdict, judged_at=when, notes=notes, model="GPT-5.5", vendor="OpenAI")
-    place = {"repository": "github.com/a/b", "commit": "0" * 40, "path": f"t/{problem.number}.py"}
-    size = len(line["source"].encode())
-    origin = {"digest": line["report"]["kernel_digest"], "size_bytes": size, **place}
-    return {**line, "baseline": False, "source": None, "origin": origin}
-
-
-def test_a_published_tree_of_which_more_is_judged_stays_one_submission(
-    problem: Problem, write: Write
-) -> None:
-    second = factory.make_problem(2, "allgather")
-    before = _published(problem, Verdict.OK, "2026-10-25T08:00:00+00:00", "1 file")
-    again = _published(problem, Verdict.OK, "2026-10-26T08:00:00+00:00", "2 files")
-    more = _published(second, Verdict.OUTPUT_MISMATCH, "2026-10-26T09:00:00+00:00", "2 files")
-    _load(write(before))
-    assert _load(write({**before, "notes": "2 files"}, again, more)).endswith("2 runs\n")
-    submission = Submission.objects.get()
-    assert (submission.notes, Kernel.objects.count(), Run.objects.count()) == ("2 files", 2, 3)
-    verdicts = Summary.objects.ranked().values_list("problem_id", "made", "correct")
-    assert sorted(verdicts) == [(1, 1, 1), (2, 1, 0)]
 
 
 def test_one_bad_file_of_several_stores_none(problem: Problem, write: Write) -> None:
     before = _counts()
-    good = write(_line(problem), name="good.jsonl")
+    good = write(line_of(problem), name="good.jsonl")
     for bad in (write(name="bad.jsonl"), Path("no/such.jsonl.gz")):
         with pytest.raises(CommandError, match="nothing was stored"):
             _load(good, bad)
@@ -295,7 +272,7 @@ def test_one_bad_file_of_several_stores_none(problem: Problem, write: Write) -> 
 def test_without_files_it_loads_those_that_are_shipped(
     problem: Problem, write: Write, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    path = write(_line(problem))
+    path = write(line_of(problem))
     monkeypatch.setattr(imported_reports, "SHIPPED", path.parent)
     assert _load() == "fixtures/house: 1 kernels\nsome.jsonl.gz: 1 submissions, 1 runs\n"
 

@@ -19,7 +19,7 @@ from django.test import Client
 from leaderboard.models import Kernel, Problem, Run, Source
 from leaderboard.submissions import rejudging
 from tests.leaderboard import factory
-from tests.leaderboard.test_import_reports import _line, _load
+from tests.leaderboard.test_import_reports import _load, line_of
 
 Line = dict[str, Any]
 PATH = "solutions_cuda/1_allreduce_cuda.py"
@@ -27,7 +27,7 @@ COMMIT = "c" * 40
 
 
 def _withheld(problem: Problem, *, commit: str = COMMIT, **changes: Any) -> Line:
-    line = _line(problem)
+    line = line_of(problem)
     origin = {
         "digest": hashlib.sha256(line["source"].encode()).hexdigest(),
         "size_bytes": len(line["source"]),
@@ -98,7 +98,7 @@ def clone(problem: Problem, tmp_path: Path) -> tuple[Path, str]:
     """A repository that has the source at PATH, and the name of its commit."""
     folder = tmp_path / "clone"
     (folder / PATH).parent.mkdir(parents=True)
-    (folder / PATH).write_text(_line(problem)["source"])
+    (folder / PATH).write_text(line_of(problem)["source"])
     _git(folder, "init", "-q")
     _git(folder, "add", ".")
     _git(folder, "commit", "-q", "-m", "a")
@@ -115,7 +115,7 @@ def test_a_clone_fills_them_in(problem: Problem, clone: tuple[Path, str], tmp_pa
     folder, commit = clone
     _store(tmp_path, _withheld(problem, commit=commit))
     assert "1 sources filled in, 0 left out" in _fill(folder)
-    assert Source.objects.get().text == _line(problem)["source"]
+    assert Source.objects.get().text == line_of(problem)["source"]
     assert "0 sources filled in, 0 left out" in _fill(folder)
     chosen = rejudging.selection(stale=False, problem="1", waits=True)
     assert len(rejudging.planned(chosen).ready) == 1
@@ -148,7 +148,7 @@ def test_what_a_clone_lacks_is_named(
 
 
 def test_whoever_hands_the_text_in_fills_it_in(kernel: Kernel) -> None:
-    text = _line(kernel.problem)["source"]
+    text = line_of(kernel.problem)["source"]
     Source.objects.keep(text)
     assert Source.objects.get(pk=kernel.source_id).text == text
 

@@ -36,12 +36,13 @@ def test_the_stored_audit_is_of_this_code(name: str) -> None:
     """Mend it with `python -m problems audit <slug>`."""
     module = problems.load(name)
     found = health.stored()[module.slug]
-    for profile, part in found.items():
-        assert part["behaviour"] == health.behaviour(module, profile), profile
+    for key, part in found.items():
+        assert part["behaviour"] == health.behaviour(module, key.partition("-")[0]), key
     assert found["hardened"]["seeds"] >= LEAST_SEEDS
-    tried = {p: {row["answer"] for row in part["findings"]} for p, part in found.items()}
-    assert tried["upstream"] >= set(answers(module, "upstream"))
-    assert tried["hardened"] == set(answers(module, "hardened"))
+    tried = {key: {row["answer"] for row in part["findings"]} for key, part in found.items()}
+    assert tried.pop("upstream") >= set(answers(module, "upstream"))
+    for key, names in tried.items():
+        assert names == set(answers(module, "hardened")), key
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -49,8 +50,9 @@ def test_hardened_inputs_accept_all_honest_answers_and_no_wrong_one(name: str) -
     module = problems.load(name)
     if not module.problem.scored:
         return  # says in public why no inputs can do it
-    for row in health.stored()[module.slug]["hardened"]["findings"]:
-        assert row["accepted"] in (None, row["answer"] in HONEST), row
+    for key in ("hardened", "hardened-standard"):
+        for row in health.stored()[module.slug].get(key, {"findings": ()})["findings"]:
+            assert row["accepted"] in (None, row["answer"] in HONEST), row
 
 
 def test_the_audit_tells_what_the_published_check_lets_pass() -> None:
@@ -88,6 +90,12 @@ def test_rounds_in_which_an_answer_is_none_do_not_count() -> None:
     assert health.merged([none, none])[0].accepted is None
 
 
+def test_a_round_of_honest_answers_alone_counts_for_them() -> None:
+    every = [finding("zeros", accepted=False), finding("reference", accepted=True)]
+    zeros, honest = health.merged([every, [finding("reference", accepted=True, error=0.75)]])
+    assert (zeros.errors["float32"], honest.errors["float32"]) == (0.5, 0.75)
+
+
 def test_margins_are_the_worst_on_either_side() -> None:
     rows = [
         {**vars(finding("zeros", accepted=False, error=7.0))},
@@ -123,19 +131,20 @@ def test_the_digest_follows_code_and_tolerances_but_no_texts() -> None:
 
 def test_an_audit_runs_several_problems_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     names = ["collective_primitive.allreduce", "collective_primitive.alltoall"]
-    asked: list[tuple[str, str, str, int]] = []
+    asked: list[tuple[str, str, str, int, bool]] = []
 
     def quick(
-        ranks: RankPool, name: str, profile: str, *, size: str, secret: bytes
+        ranks: RankPool, name: str, profile: str, *, size: str, secret: bytes, only_honest: bool
     ) -> list[Finding]:
-        asked.append((name, profile, size, ranks.world_size))
+        asked.append((name, profile, size, ranks.world_size, only_honest))
         return [replace(finding("zeros", accepted=False), profile=profile)]
 
     monkeypatch.setattr(health, "screen", quick)
-    upstream, hardened = health.plans(seeds=12, cuda=False)
+    upstream, hardened = health.plans(seeds=12, honest_seeds=18)
+    both = ((w, only_honest) for w in (2, 4) for only_honest in (False, False, True))
     for plan, expected in (
-        (upstream, [("upstream", "standard", 2)]),
-        (hardened, [("hardened", "tiny", w) for w in (2, 2, 4, 4)]),
+        (upstream, [("upstream", "standard", 2, False)]),
+        (hardened, [("hardened", "tiny", *each) for each in both]),
     ):
         found = dict(health.audit(names, plan, jobs=2))
         assert set(found) == {"allreduce", "alltoall"}
@@ -144,22 +153,22 @@ def test_an_audit_runs_several_problems_at_once(monkeypatch: pytest.MonkeyPatch)
             assert calls == expected
 
 
-def test_what_is_stored_replaces_the_same_profile_only(
+def test_what_is_stored_replaces_the_same_profile_and_size_only(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(health, "PATH", tmp_path / "fixtures" / "health.json")
     assert health.stored() == {}
-    for plan in health.plans(seeds=100, cuda=True):
+    larger = health.plans(seeds=6, honest_seeds=6, cuda=True, is_shared=True, size="standard")[1]
+    for plan in (*health.plans(seeds=18, honest_seeds=100, cuda=True), larger):
         answer = replace(finding("zeros", accepted=False, error=inf), profile=plan.profile)
         found = health.Health(behaviour="b", plan=plan, torch="2", findings=(answer,))
         health.store("reduce", found)
         health.store("nothing_like_it", found)
     (kept,) = health.stored().items()
     assert kept[0] == "reduce"
-    assert [(p, part["seeds"]) for p, part in kept[1].items()] == [
-        ("upstream", 2),
-        ("hardened", 102),
-    ]
+    told = {key: (part["seeds"], part["honest_seeds"]) for key, part in kept[1].items()}
+    assert told == {"upstream": (2, 2), "hardened": (18, 102), "hardened-standard": (6, 6)}
+    assert [part["findings"][0]["profile"] for part in kept[1].values()] == list(told)
     assert kept[1]["hardened"]["findings"][0]["errors"] == {"float32": None}
 
 
@@ -172,7 +181,7 @@ def dies_of_allreduce(ranks: RankPool, name: str, profile: str, **_: object) -> 
 def test_one_failing_problem_does_not_end_the_audit(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(health, "screen", dies_of_allreduce)
     names = ["collective_primitive.allreduce", "collective_primitive.alltoall"]
-    plan, _ = health.plans(seeds=1, cuda=False)
+    plan, _ = health.plans(seeds=1, honest_seeds=1)
     found = dict(health.audit(names, plan, jobs=1))
     assert isinstance(found["allreduce"], RankFailure)
     assert isinstance(found["alltoall"], health.Health)
