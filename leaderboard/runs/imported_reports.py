@@ -8,7 +8,7 @@ import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from django.conf import settings
 from django.contrib.auth import get_user_model
@@ -120,14 +120,19 @@ def _attach(owner: AbstractBaseUser, group: Sequence[CheckedLine]) -> Submission
 
 
 def _published(owner: AbstractBaseUser, group: Sequence[CheckedLine]) -> Submission | None:
-    """Return the submission of a published tree whose kernels some of the lines are of."""
+    """Return the submission that has kernels of the published tree that the lines are of."""
     line = group[0].line
     if line.origin is None:
         return None
-    same = Submission.objects.filter(owner_id=owner.pk, harness=line.harness)
-    same = same.filter(model=LanguageModel.objects.named(line.model, line.vendor))
-    digests = {judged.source.pk for judged in group}
-    return same.filter(kernels__source__in=digests).order_by("pk").first()
+    tree = PurePosixPath(line.origin.path).parent
+    same = Submission.objects.filter(
+        owner_id=owner.pk,
+        harness=line.harness,
+        model=LanguageModel.objects.named(line.model, line.vendor),
+        kernels__source__repository=line.origin.repository,
+        kernels__source__path__startswith=f"{tree}/",
+    )
+    return same.order_by("pk").first()
 
 
 def _extend(submission: Submission, group: Sequence[CheckedLine]) -> Submission:
