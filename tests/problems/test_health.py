@@ -16,7 +16,7 @@ from problems.ranks import RankFailure, RankPool
 from problems.screen import Finding
 
 NAMES = problems.names()
-LEAST_SEEDS = 18
+LEAST_SEEDS, LEAST_HONEST_SEEDS = 18, 100
 
 
 def finding(answer: str, *, accepted: bool | None, error: float = 0.5) -> Finding:
@@ -39,6 +39,7 @@ def test_the_stored_audit_is_of_this_code(name: str) -> None:
     for key, part in found.items():
         assert part["behaviour"] == health.behaviour(module, key.partition("-")[0]), key
     assert found["hardened"]["seeds"] >= LEAST_SEEDS
+    assert found["hardened"]["honest_seeds"] >= LEAST_HONEST_SEEDS
     tried = {key: {row["answer"] for row in part["findings"]} for key, part in found.items()}
     assert tried.pop("upstream") >= set(answers(module, "upstream"))
     for key, names in tried.items():
