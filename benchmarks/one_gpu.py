@@ -132,9 +132,9 @@ def judged(turn: Turn, prefork: PreforkServer, deadline: float) -> tuple[Report 
 
 def is_settled(line: dict[str, Any]) -> bool:
     """Whether a line says of its kernel what nothing beside it can have caused."""
-    by_others = (Verdict.TIMEOUT, Verdict.HOST_UNSUPPORTED)
-    told = "verdict" in line and line["cause"] != "beside" and line["verdict"] not in by_others
-    return told or ("verdict" in line and line["beside"] == 0)
+    by_others = line.get("verdict") in (Verdict.TIMEOUT, Verdict.HOST_UNSUPPORTED)
+    may_be = by_others or line.get("cause") == "beside"
+    return "verdict" in line and (line["beside"] == 0 or not may_be)
 
 
 def line_of(

@@ -4,9 +4,8 @@
 
 REPORTS are what `one_gpu.py --reports` wrote of trees' files, over as many calls as it took: of a
 kernel the last report that says something of it is taken, for each profile. What OUT holds of
-others stays. Their sources stay
-where they are: lines say where, by commit, path and SHA-256, and nothing that ranks printed is
-kept, as it may quote them.
+others stays. Sources stay where they are: lines say where, by commit, path and SHA-256, and nothing
+that ranks printed is kept, as it may quote them.
 """
 
 from __future__ import annotations

@@ -62,7 +62,7 @@ class Plan:
 
     @property
     def honest_secrets(self) -> int:
-        return max(self.secrets, -(-self.honest_seeds // TRIALS[self.profile]))
+        return -(-max(self.seeds, self.honest_seeds) // TRIALS[self.profile])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,8 +93,15 @@ def plans(
         device="cuda" if cuda else "cpu",
         is_shared=is_shared,
     )
-    hardened = replace(upstream, profile="hardened", size=size, seeds=seeds, world_sizes=(2, 4))
-    return [upstream, replace(hardened, honest_seeds=honest_seeds)]
+    hardened = replace(
+        upstream,
+        profile="hardened",
+        size=size,
+        seeds=seeds,
+        honest_seeds=honest_seeds,
+        world_sizes=(2, 4),
+    )
+    return [upstream, hardened]
 
 
 def audit(
@@ -238,7 +245,6 @@ def store(slug: str, found: Health) -> None:
 
 def _plain(health: Health) -> dict[str, Any]:
     plan = health.plan
-    errors = [(_finite(f.errors), _finite(f.rms_errors)) for f in health.findings]
     return {
         "behaviour": health.behaviour,
         "size": plan.size,
@@ -248,8 +254,13 @@ def _plain(health: Health) -> dict[str, Any]:
         "device": plan.device,
         "torch": health.torch,
         "findings": [
-            {**asdict(f), "profile": plan.key, "errors": worst, "rms_errors": rms}
-            for f, (worst, rms) in zip(health.findings, errors, strict=True)
+            {
+                **asdict(f),
+                "profile": plan.key,
+                "errors": _finite(f.errors),
+                "rms_errors": _finite(f.rms_errors),
+            }
+            for f in health.findings
         ],
     }
 

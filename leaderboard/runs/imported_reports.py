@@ -162,8 +162,9 @@ def _add_kernels(
     for kernel in fresh.values():
         kernel.submission = submission
     Kernel.objects.bulk_create(fresh.values())
+    kernels = {**known, **fresh}
     for judged in group:
-        judged.run.kernel = {**known, **fresh}[judged.place]
+        judged.run.kernel = kernels[judged.place]
 
 
 def _trust(submission: Submission, runs: Iterable[Run]) -> None:

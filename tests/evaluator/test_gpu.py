@@ -31,8 +31,8 @@ MISBEHAVING = all_in("gpu/misbehaving")
 HONEST = all_in("gpu/honest")
 ALL_REDUCE = named("gpu/honest", "nccl_all_reduce")
 GIVEN_BACK_S = 10.0
-# The frame above a kernel's is the slot's, and the runner's is above that.
-FRAME_READ = re.compile(r"_getframe\((\d)\)\.f_locals\[\"(\w+)\"\]")
+# The frame above a kernel's is the slot's, and the runner's, which they call `frame`, above that.
+FRAME_READ = re.compile(r"(_getframe\(1\)|frame)\.f_locals\[\"(\w+)\"\]")
 SLACK_BYTES = 64 << 20
 
 
@@ -103,9 +103,10 @@ def test_a_kernel_says_what_it_is(kernel: KernelFile) -> None:
 def test_what_a_kernel_takes_out_of_frames_is_there(kernel: KernelFile) -> None:
     """One that reads what has another name by now tries nothing, and fails like any broken one."""
     reads = FRAME_READ.findall(kernel.path.read_text())
-    code = {"1": Slot.call.__code__, "2": run_rank.__code__}
-    known = {depth: {*of.co_varnames, *of.co_cellvars} for depth, of in code.items()}
-    assert [(depth, name) for depth, name in reads if name not in known[depth]] == []
+    code = {"_getframe(1)": Slot.call.__code__, "frame": run_rank.__code__}
+    known = {whose: {*of.co_varnames, *of.co_cellvars} for whose, of in code.items()}
+    assert [(whose, name) for whose, name in reads if name not in known[whose]] == []
+    assert bool(reads) is ("_getframe" in kernel.path.read_text())
 
 
 def test_a_kernel_for_gpus_has_the_limits_and_the_size_of_gpus(tmp_path: Path) -> None:
