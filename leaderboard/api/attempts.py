@@ -51,12 +51,14 @@ class StepRunOut(Shape):
 
 
 class StepOut(Shape):
-    """Describes a step, its runs newest first."""
+    """Describes a step, its runs newest first. `older_task` says how the task differed that it was
+    written for, if that is not the problem's of today: then it counts nowhere."""
 
     step = serializers.IntegerField()
     backend = serializers.CharField()
     languages = serializers.ListField(child=serializers.CharField())
     kernel = serializers.CharField()
+    older_task = serializers.CharField(allow_null=True)
     made = MadeOut()
     runs = StepRunOut(many=True)
 

@@ -124,15 +124,15 @@ class RunLineOut(Output):
         return self.address_of(run)
 
     def get_stale(self, run: Run) -> str | None:
-        """Return why a result is of an older version of its problem or judge; null where not."""
+        """Return why a result is of an older version of its problem, task or judge, or null."""
         return why_stale(run) or None
 
 
 # What is read of runs for it.
-RUN_LINE_READS = [
+LINE_READS = [
     "__".join(field.source_attrs) for field in RunLineOut().fields.values() if field.source_attrs
 ]
-RUN_LINE_READS += ["problem_digest", "kernel__problem__digest", "judge_version"]
+LINE_READS += ["problem_digest", "kernel__problem__digest", "kernel__older_task", "judge_version"]
 
 
 class ProgressOut(Shape):

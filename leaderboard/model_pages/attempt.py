@@ -19,6 +19,7 @@ from leaderboard.model_pages.submission import model_url, submission_called
 from leaderboard.model_pages.submission_kernels import standings_of
 from leaderboard.models import Problem, Source, Submission, Transcript, Visibility
 from leaderboard.models.choices import SHARED
+from leaderboard.models.staleness import OLDER_TASK
 from leaderboard.read_model.boards import SETTING_FIELDS, Setting
 from leaderboard.read_model.filters import SETTING_FILTERS, said, setting_among
 from leaderboard.read_model.steps import MADE, StepMade, steps_of, transcript_of
@@ -29,7 +30,7 @@ MOST_STEPS = 200
 DIFF = "diff"
 PARAMETERS = (DIFF, *SETTING_FILTERS, PAGE)
 RESULT = ("verdict", "cause", "speedup", "speedup_low", "speedup_high")
-COLUMNS = ("step", "backend", "languages", "kernel", "run", *RESULT, *MADE)
+COLUMNS = ("step", "backend", "languages", "kernel", "older_task", "run", *RESULT, *MADE)
 # A page with one message for every part: so many messages are shown at once.
 ONE = 1
 
@@ -108,6 +109,7 @@ def _is_in(run: Mapping[str, object], setting: Setting) -> bool:
 def _row(step: StepMade, run: JsonDict | None) -> JsonDict:
     return {
         **vars(step),
+        "older_task": step.older_task or None,
         "languages": " ".join(step.languages),
         "run": run and str(run["id"]),
         **{name: run and run[name] for name in RESULT},
@@ -145,6 +147,7 @@ def _drawn(step: StepMade, run: JsonDict | None, kept: str, *, is_first: bool) -
         "verdict": verdict_words(verdict or "", is_timed=result.get("placement") != SHARED),
         "run_url": url("run", result["id"]) if result else "",
         "cause": words(result.get("cause") or ""),
+        "why_not": f"{OLDER_TASK}, {step.older_task}" if step.older_task else "",
         "cells": cells.joined(numbers),
         "written": written(step.backend, step.languages),
         "kernel": step.kernel,

@@ -100,6 +100,7 @@ class JudgedKernel(NamedTuple):
     placement: str | None
     practice: bool
     ruled: bool
+    older_task: str
     languages: str | None
     input_tokens: int | None
     cached_tokens: int | None
@@ -128,8 +129,8 @@ class JudgedKernel(NamedTuple):
             return PRACTICE
         if self.ruled:
             return RULED
-        stale = outdated(self.problem_digest, self.digest, self.judge_version)
-        if self.problem_digest != self.digest:
+        stale = outdated(self.problem_digest, self.digest, self.judge_version, self.older_task)
+        if self.older_task or self.problem_digest != self.digest:
             return stale
         if few := too_few_ranks(self.world_size, self.ranked_from):
             return few
@@ -174,7 +175,7 @@ JUDGED = (
     *("runs__judge_version", "runs__world_size", "problem__ranked_from", "problem__scored", "here"),
     *("runs__isolation", "runs__mechanisms", "runs__speedup", "runs__speedup_low"),
     *("runs__speedup_high", "runs__kernel_us", "runs__utilisation", "runs__placement"),
-    *("practice", "ruled"),
+    *("practice", "ruled", "older_task"),
     *("source__found__names", *(f"making__{name}" for name in MADE)),
 )
 
@@ -224,7 +225,8 @@ def ended(found: Submission, setting: Setting | None) -> list[Ended]:
     own = Kernel.objects.filter(submission=found)
     waits = Exists(newest.filter(**{"ended": None}))
     ended_as = Coalesce(counted, judged_here, judged)
-    own = own.annotate(counted_as=counted, ended_as=ended_as, waits=waits)
+    counted_as = Case(When(older_task="", then=counted))
+    own = own.annotate(counted_as=counted_as, ended_as=ended_as, waits=waits)
     names = (*KERNEL, "ended_as", "counted_as", "problem__scored", "waits")
     found_ended = starmap(Ended, own.order_by(*READING_ORDER).values_list(*names))
     return [one._replace(counted_as=None) if found.is_practice else one for one in found_ended]

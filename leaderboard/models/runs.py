@@ -77,14 +77,15 @@ class RunQuerySet(models.QuerySet["Run"]):
         return self.filter(status=Status.RUNNING)
 
     def counted(self) -> RunQuerySet:
-        """Return runs, but for practice, whose verdict says something of the kernel of today's
-        problem, on as many ranks as it is ranked from, and of which staff did not say otherwise."""
+        """Return runs, but for practice and older tasks, whose verdict says something of the kernel
+        of today's problem, on as many ranks as it is ranked from, unless staff said otherwise."""
         return self.filter(
             status=Status.DONE,
             verdict__in=COUNTED_VERDICTS,
             problem_digest=F("kernel__problem__digest"),
             world_size__gte=F("kernel__problem__ranked_from"),
             kernel__submission__is_practice=False,
+            kernel__older_task="",
         ).exclude(ruled_on() | Q(isolation="none"))
 
     def reachable_by(self, viewer: Viewer) -> RunQuerySet:
@@ -106,8 +107,7 @@ class RunQuerySet(models.QuerySet["Run"]):
         return told.annotate(placed=_unindexed("placement"))
 
     def with_names(self) -> RunQuerySet:
-        """Read with each run what a line about it shows, without the report and what SQLite has to
-        read past it."""
+        """Read with each run what a line about it shows, without the report and what is as long."""
         named = self.select_related("kernel__problem", "kernel__submission__model")
         return named.defer("report_packed", "token", "needs", "kernel__problem__payload")
 
@@ -290,8 +290,8 @@ class Run(models.Model):
         """Return True if RunQuerySet.counted finds it where it is of today's problem, on enough
         ranks, and not ruled on. Reads its submission."""
         is_judged = self.status == Status.DONE and self.verdict in COUNTED_VERDICTS
-        is_practice = self.kernel.submission.is_practice
-        return is_judged and not is_practice and self.isolation != "none"
+        never_counts = self.kernel.submission.is_practice or self.kernel.older_task
+        return is_judged and not never_counts and self.isolation != "none"
 
     @property
     def report(self) -> JsonDict | None:

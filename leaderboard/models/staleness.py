@@ -1,5 +1,5 @@
-"""Answers which results are stale: of another version of their problem, or by another judge; and
-which count nowhere because they are practice, or of too few ranks."""
+"""Answers which results are stale: of another version of their problem, of a kernel for an older
+task, or by another judge; and which count nowhere as they are practice, or of too few ranks."""
 
 from __future__ import annotations
 
@@ -16,13 +16,19 @@ ALIKE = (
 IS_TODAYS = Q(problem_digest=OuterRef("kernel__problem__digest"))
 IS_JUDGED = Q(status=Status.DONE, verdict__in=COUNTED_VERDICTS)
 PRACTICE = "a practice run"
+OLDER_TASK = "written for an older task"
 
 
-def outdated(problem_digest: str | None, today: str, judge_version: str | None) -> str:
+def outdated(
+    problem_digest: str | None, today: str, judge_version: str | None, older_task: str
+) -> str:
     """Say why a result is stale, `judged on an older version of the problem`; empty where it is
-    not, and where there is none. `today` is the digest of the problem as it now stands."""
+    not, and where there is none. `today` is the digest of the problem as it now stands,
+    `older_task` what its kernel says."""
     if problem_digest is None or judge_version is None:
         return ""
+    if older_task:
+        return f"{OLDER_TASK}, {older_task}"
     reasons = ["on an older version of the problem"] if problem_digest != today else []
     if judge_version != CURRENT_JUDGE:
         reasons.append(f"by {judge_in_words(judge_version)}")
@@ -42,7 +48,8 @@ def judge_now(version: str) -> str:
 
 def why_stale(run: Run) -> str:
     """Say it of a run, which has no result before it is done; reads its kernel's problem."""
-    return outdated(run.problem_digest, run.kernel.problem.digest, run.judge_version)
+    kernel = run.kernel
+    return outdated(run.problem_digest, kernel.problem.digest, run.judge_version, kernel.older_task)
 
 
 def consequence(run: Run) -> str:
@@ -51,7 +58,7 @@ def consequence(run: Run) -> str:
     why = why_stale(run)
     if not why or run.kernel.submission.is_practice:
         return ""
-    is_older = run.problem_digest != run.kernel.problem.digest
+    is_older = run.kernel.older_task or run.problem_digest != run.kernel.problem.digest
     counts = "it does not count" if is_older else "it counts beside results of that judge only"
     return f"{why[0].upper()}{why[1:]}: {counts}."
 
@@ -78,16 +85,18 @@ def unranked(run: Run) -> str:
 
 
 def of_other_problems(runs: RunQuerySet) -> RunQuerySet:
-    """Return results of another version of their problem, which count nowhere."""
-    return runs.filter(IS_JUDGED).exclude(problem_digest=F("kernel__problem__digest"))
+    """Return results of another version of their problem, which would count if judged again."""
+    return runs.filter(IS_JUDGED, kernel__older_task="").exclude(
+        problem_digest=F("kernel__problem__digest")
+    )
 
 
 def stale(runs: RunQuerySet) -> RunQuerySet:
-    """Return the stale results, but for practice, unless the same was judged anew or is about to
-    be."""
+    """Return the stale results, but for practice and older tasks, which never count, unless the
+    same was judged anew or is about to be."""
     is_todays = Q(problem_digest=F("kernel__problem__digest"), judge_version=CURRENT_JUDGE)
     judged_anew = IS_JUDGED & Q(judge_version=CURRENT_JUDGE) & IS_TODAYS
-    judged = runs.filter(IS_JUDGED, kernel__submission__is_practice=False)
+    judged = runs.filter(IS_JUDGED, kernel__submission__is_practice=False, kernel__older_task="")
     return idle(judged).exclude(is_todays).exclude(Exists(_alike(judged_anew)))
 
 

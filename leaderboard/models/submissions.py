@@ -177,7 +177,11 @@ class KernelQuerySet(models.QuerySet["Kernel"]):
 
 
 class Kernel(models.Model):
-    """Records one source for a problem in a submission. `step` is a revision of an attempt."""
+    """Records one source for a problem in a submission. `step` is a revision of an attempt.
+
+    `older_task` says how the task differed that it was written for, as in `which sampled neighbours
+    at random`, and is empty where that is the problem's of today; what it names counts nowhere.
+    """
 
     submission = models.ForeignKey(Submission, models.PROTECT, related_name="kernels")
     problem = models.ForeignKey(Problem, models.PROTECT, related_name="kernels")
@@ -185,6 +189,7 @@ class Kernel(models.Model):
     step = models.PositiveSmallIntegerField(default=1)
     backend = models.CharField(max_length=16, choices=BACKENDS)
     source = models.ForeignKey(Source, models.PROTECT, related_name="kernels")
+    older_task = models.CharField(max_length=200, blank=True, default="")
 
     objects = KernelQuerySet.as_manager()
 

@@ -92,6 +92,7 @@ KERNELS: Fields = {
     "attempt": "int",
     "step": "int",
     "backend": "text",
+    "older_task": "text",
     "digest": ("text", "source_id"),
     "source_bytes": ("int", "source__size_bytes"),
     "languages": ("text", "source__found__names"),

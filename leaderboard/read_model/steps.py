@@ -18,14 +18,15 @@ RUN = ("id", "status", "verdict", "cause", "speedup", "speedup_low", "speedup_hi
 
 @dataclass(frozen=True, kw_only=True)
 class StepMade:
-    """Holds a step of an attempt. `made` has what the attempt had used by then by MADE, each None
-    where nobody tells; `languages` are those found in the source, none where that is not held;
-    `runs` come newest first, each by RUN and SETTING."""
+    """Holds a step of an attempt. `older_task` is its kernel's; `made` has what the attempt had
+    used by then by MADE, each None where nobody tells; `languages` are those found in the source,
+    none where that is not held; `runs` come newest first, each by RUN and SETTING."""
 
     step: int
     backend: str
     languages: tuple[str, ...]
     kernel: str
+    older_task: str
     made: JsonDict
     runs: Sequence[JsonDict]
 
@@ -33,7 +34,8 @@ class StepMade:
     def record(self) -> JsonDict:
         runs = [{**run, "id": str(run["id"])} for run in self.runs]
         told = {**self.made, "ended": self.made["ended"] or None}
-        return {**vars(self), "languages": list(self.languages), "made": told, "runs": runs}
+        own = {**vars(self), "older_task": self.older_task or None, "made": told, "runs": runs}
+        return {**own, "languages": list(self.languages)}
 
 
 def steps_of(submission: int, problem: int, attempt: int) -> list[StepMade]:
@@ -42,7 +44,7 @@ def steps_of(submission: int, problem: int, attempt: int) -> list[StepMade]:
     whose = {"submission": submission, "problem__number": problem, "attempt": attempt}
     own = Kernel.objects.filter(**whose)
     made = [f"making__{name}" for name in MADE]
-    names = ("pk", "step", "backend", "source_id", "source__found__names", *made)
+    names = ("pk", "step", "backend", "source_id", "older_task", "source__found__names", *made)
     rows = list(own.order_by("step").values_list(*names))
     runs = _runs_of([row[0] for row in rows]) if rows else {}
     return [
@@ -51,10 +53,11 @@ def steps_of(submission: int, problem: int, attempt: int) -> list[StepMade]:
             backend=backend,
             languages=tuple((languages or "").split()),
             kernel=digest,
+            older_task=older_task,
             made=dict(zip(MADE, told, strict=True)),
             runs=runs.get(pk, ()),
         )
-        for pk, step, backend, digest, languages, *told in rows
+        for pk, step, backend, digest, older_task, languages, *told in rows
     ]
 
 

@@ -28,7 +28,8 @@ from leaderboard.run_pages.reproduce import citation, reproduction
 MOST_RUNS = 200
 # What is read of them, as wide rows of the database take longer to name than to fetch.
 USE_READS = (
-    *("attempt", "step", "backend", "source_id", "problem__number", "problem__slug"),
+    *("attempt", "step", "backend", "older_task", "source_id"),
+    *("problem__number", "problem__slug"),
     *("source__digest", "source__found__names"),
     *("source__ruling__moderation", "source__ruling__reason"),
     *("problem__title", "problem__digest", "submission__model__name", "submission__harness"),
@@ -43,7 +44,7 @@ RUN_READS = (
 )
 LINE_READS = (
     *(*RUN_READS, "kernel__problem__title", "kernel__problem__digest"),
-    "kernel__submission__model__name",
+    *("kernel__submission__model__name", "kernel__older_task"),
 )
 RUN_COLUMNS = (
     *("id", "problem", "status", "verdict", "speedup", "where", "profile", "judge", "finished"),

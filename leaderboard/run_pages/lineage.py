@@ -38,7 +38,7 @@ def lineage(kernel: Kernel, setting: Mapping[str, object]) -> list[Sibling]:
     """
     found: dict[int, Sibling] = {}
     today, judge = kernel.problem.digest, str(setting.get("judge_version"))
-    for attempt, step, backend, digest, pk, run, verdict, speedup, of, *where in _near(
+    for attempt, step, backend, digest, pk, older, run, verdict, speedup, of, *where in _near(
         kernel, setting
     ):
         counts = verdict is not None and where == list(setting.values())
@@ -53,7 +53,7 @@ def lineage(kernel: Kernel, setting: Mapping[str, object]) -> list[Sibling]:
             verdict=verdict if counts else None,
             speedup=speedup if counts else None,
             is_here=pk == kernel.pk,
-            stale=outdated(of, today, judge) if counts else "",
+            stale=outdated(of, today, judge, older) if counts else "",
         )
     shown = list(found.values())[:MOST_SIBLINGS]
     return sorted(shown, key=lambda sibling: (sibling.attempt, sibling.step))
@@ -67,7 +67,7 @@ def _near(kernel: Kernel, setting: Iterable[str]) -> QuerySet[Kernel, tuple[Any,
     return (
         Kernel.objects.filter(submission=kernel.submission_id, problem=kernel.problem_id)
         .order_by(distance, "-runs__created_at", "-runs__id")
-        .values_list("attempt", "step", "backend", "source_id", "pk", *results)
+        .values_list("attempt", "step", "backend", "source_id", "pk", "older_task", *results)
     )[:MOST_RESULTS]
 
 

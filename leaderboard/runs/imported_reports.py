@@ -40,10 +40,12 @@ SHARED = ("vendor", "baseline", "k")
 
 @dataclass(frozen=True, kw_only=True)
 class Loaded:
-    """Counts what was stored; `stale` says where runs of other versions of a problem stand."""
+    """Counts what was stored, of the runs those of `older` tasks; `stale` says where runs of other
+    versions of a problem stand."""
 
     submissions: int
     runs: int
+    older: int = 0
     stale: tuple[str, ...] = ()
 
 
@@ -64,7 +66,8 @@ def load(path: Path) -> Loaded | None:
         DataVersion.objects.bump()
     every = [judged for group in groups for judged in group]
     stale = tuple(judged.where for judged in every if judged.is_stale)
-    return Loaded(submissions=len(groups), runs=len(every), stale=stale)
+    older = sum(bool(judged.run.kernel.older_task) for judged in every)
+    return Loaded(submissions=len(groups), runs=len(every), older=older, stale=stale)
 
 
 def owner() -> AbstractBaseUser:
@@ -115,7 +118,7 @@ def _attach(owner: AbstractBaseUser, group: Sequence[CheckedLine]) -> Submission
         if kernel is None or kernel.problem_id != judged.kernel.problem_id:
             raise ReportLineError(f"{judged.where}: no kernel of fixtures/house has this source")
         judged.run.kernel = kernel
-    _trust(submission, [judged.run for judged in group if judged.line.counts])
+    _trust(submission, [judged.run for judged in group if judged.counts])
     return submission
 
 
@@ -147,7 +150,7 @@ def _extend(submission: Submission, group: Sequence[CheckedLine]) -> Submission:
         if kernel is not None and kernel.source_id != judged.source.pk:
             raise ReportLineError(f"{judged.where}: another kernel is stored in its place")
     _add_kernels(submission, group, known)
-    _trust(submission, [judged.run for judged in group if judged.line.counts])
+    _trust(submission, [judged.run for judged in group if judged.counts])
     return submission
 
 
@@ -193,7 +196,7 @@ def _hand_in(
 ) -> Submission:
     """Store the submission that the lines are of, with its kernels."""
     line = group[0].line
-    told = {judged.run.trust for judged in group if judged.line.counts}
+    told = {judged.run.trust for judged in group if judged.counts}
     submission = Submission.objects.create(
         model=_model(group[0]),
         harness=line.harness,

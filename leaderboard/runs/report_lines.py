@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import NoReturn
 
 from django.core.exceptions import ValidationError
@@ -28,7 +28,14 @@ from leaderboard.models.sources import packed_source
 from leaderboard.runs.hosts import register
 from leaderboard.runs.report_checks import check_report
 from leaderboard.runs.reports import columns_of
-from leaderboard.submissions.sources import Candidate, checked_problem, decoded
+from leaderboard.submissions.archives import Member
+from leaderboard.submissions.sources import (
+    Candidate,
+    checked_problem,
+    decoded,
+    from_member,
+    older_tasks,
+)
 
 # Columns of a run that hold a member of a closed set.
 ENUMS = ("dtype", "profile", "device", "placement")
@@ -108,6 +115,11 @@ class CheckedLine:
         return self.run.problem_digest != self.kernel.problem.digest
 
     @property
+    def counts(self) -> bool:
+        """Return whether it backs its submission; of a kernel that is stored, as that is marked."""
+        return self.line.counts and not self.run.kernel.older_task
+
+    @property
     def place(self) -> tuple[int, int, int]:
         return self.kernel.problem_id, self.kernel.attempt, self.kernel.step
 
@@ -125,8 +137,30 @@ def read(path: Path) -> list[str]:
     return lines
 
 
-def checked(path: Path, lines: Sequence[str]) -> Iterator[CheckedLine]:
-    """Yield each line, with its hardware made if it is new; raise ReportLineError."""
+def checked(path: Path, lines: Sequence[str]) -> list[CheckedLine]:
+    """Return all lines, with their hardware made if it is new; raise ReportLineError."""
+    found = list(_each_checked(path, lines))
+    trees: dict[tuple[str, str], list[tuple[Candidate, Kernel]]] = {}
+    for origin, kernel in ((one.line.origin, one.kernel) for one in found):
+        if origin is not None and (candidate := _called(origin.path)):
+            of_commit = trees.setdefault((origin.repository, origin.commit), [])
+            of_commit.append((candidate, kernel))
+    for named in trees.values():
+        tasks = older_tasks([(candidate, kernel.problem) for candidate, kernel in named])
+        for (_, kernel), task in zip(named, tasks, strict=True):
+            kernel.older_task = task
+    return found
+
+
+def _called(path: str) -> Candidate | None:
+    """Return what the path of a kernel that is elsewhere says of it, if anything."""
+    try:
+        return from_member(Member(path=PurePosixPath(path), content=b""), 1)
+    except RequestError:
+        return None
+
+
+def _each_checked(path: Path, lines: Sequence[str]) -> Iterator[CheckedLine]:
     problems = {problem.slug: problem for problem in Problem.objects.all()}
     for number, text in enumerate(lines, 1):
         where = f"{path}:{number}"

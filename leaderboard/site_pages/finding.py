@@ -236,7 +236,7 @@ def _runs(digits: str) -> list[SearchHit]:
     first, last = (uuid.UUID(digits.ljust(RUN_DIGITS, end)) for end in "0f")
     rows = Run.objects.filter(id__gte=first, id__lte=last)
     public = rows.alias(seen_by=Lower("kernel__submission__visibility")).filter(seen_by=PUBLIC)
-    versions = ("problem_digest", "kernel__problem__digest", "judge_version")
+    versions = ("problem_digest", "kernel__problem__digest", "judge_version", "kernel__older_task")
     names = ("id", "status", "verdict", "kernel__problem__title", *versions)
     named = public.order_by("id").values_list(*names)
     return [

@@ -23,7 +23,7 @@ GLOSSARY = {
     "rank": "One of the processes of a run, as torch.distributed means it; a GPU each, as a rule.",
     "setting": "Hardware, ranks, size, type, inputs, judge version and placement: what must be"
     " equal to be compared.",
-    "stale": "Of an older version of the problem, or by an older judge.",
+    "stale": "Of an older version of the problem, for an older task, or by an older judge.",
     "submission": "All kernels of one model and harness handed in together: a row of the board.",
     "upstream": "PKB's own check: its published generator, seeds and sizes.",
     "utilisation": "The bound over a kernel's time: 100 % cannot be beaten.",

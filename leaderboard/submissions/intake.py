@@ -35,7 +35,13 @@ from leaderboard.submissions.makings import check_told, cost_told, store_told
 from leaderboard.submissions.metadata import check_metadata, check_names, check_steps
 from leaderboard.submissions.practice import check_queue, check_quota
 from leaderboard.submissions.queue import Target, enqueue
-from leaderboard.submissions.sources import Candidate, HandedIn, checked_problem, combined
+from leaderboard.submissions.sources import (
+    Candidate,
+    HandedIn,
+    checked_problem,
+    combined,
+    older_tasks,
+)
 from leaderboard.submissions.target_selection import TargetRequest, target_for
 from leaderboard.submissions.teams import team_for
 
@@ -76,6 +82,7 @@ class _Checked:
     candidate: Candidate
     problem: Problem
     target: Target | None
+    older_task: str = ""
 
     @property
     def place(self) -> Place:
@@ -216,7 +223,8 @@ def _check_candidates(
     if errors:
         raise combined(errors)
     _check_once(checked)
-    return checked
+    older = older_tasks([(item.candidate, item.problem) for item in checked])
+    return [replace(item, older_task=task) for item, task in zip(checked, older, strict=True)]
 
 
 def _check_once(checked: Sequence[_Checked]) -> None:
@@ -282,6 +290,7 @@ def _store_kernels(submission: Submission, checked: Sequence[_Checked], told: To
             step=item.candidate.step,
             backend=item.candidate.backend,
             source=source,
+            older_task=item.older_task,
         )
         for item, source in zip(checked, sources, strict=True)
     ]

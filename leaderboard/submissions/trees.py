@@ -37,6 +37,14 @@ _RENAMED = {
     "18_rms_norm": "tp_rms_norm",
 }
 _WITHDRAWN = {"46_fsdp_adamw_sharded", "47_fsdp_adamw_sharded"}
+# And for other forms of these tasks, by today's slug: in what they differed.
+_NO_GROUP = "which returned x as it was without a group, where today's takes all ranks"
+_OLDER_TASKS = {
+    "moe_token_preprocess": "which returned the split sizes as lists, not as tensors",
+    "gnn_neighbor_sampling": "which sampled neighbours at random, where today's takes the first",
+    "ulysses_gather_seq_scatter_heads": _NO_GROUP,
+    "ulysses_gather_heads_scatter_seq": _NO_GROUP,
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,3 +106,9 @@ def slug_today(number: int, slug: str) -> str:
 def is_withdrawn(number: int, slug: str) -> bool:
     """Return True if PKB published kernels for this problem and has withdrawn it since."""
     return f"{number}_{slug}" in _WITHDRAWN
+
+
+def older_task(slug: str) -> str:
+    """Return how the task differed that the published trees answer for a problem, by today's slug;
+    empty where it is today's."""
+    return _OLDER_TASKS.get(slug, "")

@@ -126,6 +126,7 @@ def make_kernel(
     source: str = SOURCE,
     attempt: int = 1,
     step: int = 1,
+    older_task: str = "",
 ) -> Kernel:
     return Kernel.objects.create(
         submission=submission,
@@ -134,6 +135,7 @@ def make_kernel(
         step=step,
         backend="pytorch",
         source=Source.objects.keep(source)[0],
+        older_task=older_task,
     )
 
 

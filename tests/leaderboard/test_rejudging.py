@@ -67,7 +67,7 @@ def test_what_has_no_result_is_not_stale(run: Run) -> None:
 
 @pytest.mark.parametrize(("version", "word"), [("6", "an older"), ("10", "another")])
 def test_versions_of_the_judge_are_numbers(version: str, word: str) -> None:
-    assert outdated("a", "a", version).startswith(f"judged by {word} judge ({version},")
+    assert outdated("a", "a", version, "").startswith(f"judged by {word} judge ({version},")
 
 
 def test_stale_results_get_new_runs_and_keep_the_old_ones(

@@ -37,5 +37,8 @@ class Command(BaseCommand):
                 self.stdout.write(f"{path.name}: already stored")
                 continue
             self.stdout.write(f"{path.name}: {found.submissions} submissions, {found.runs} runs")
+            if found.older:
+                told = "of kernels that were written for an older task; they do not count"
+                self.stdout.write(f"{path.name}: {found.older} runs {told}")
             for where in found.stale:
                 self.stdout.write(f"{where}: of another version of its problem; does not count")

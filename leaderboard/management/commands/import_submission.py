@@ -12,7 +12,7 @@ from leaderboard.models import Harness, Visibility
 from leaderboard.models.choices import PLACEMENTS
 from leaderboard.submissions.archives import read_archive, read_folder
 from leaderboard.submissions.from_git import fill_from
-from leaderboard.submissions.intake import Metadata, accept
+from leaderboard.submissions.intake import Accepted, Metadata, accept
 from leaderboard.submissions.sources import HandedIn, handed_in
 from leaderboard.submissions.target_selection import TargetRequest
 
@@ -86,9 +86,15 @@ class Command(BaseCommand):
         except RequestError as error:
             detail = "".join(f"\n  {name}: {text}" for name, text in error.fields.items())
             raise CommandError(f"{error}{detail}") from None
+        self._say(accepted)
+
+    def _say(self, accepted: Accepted) -> None:
         word = "stored" if accepted.is_new else "already stored"
         runs = len(accepted.runs)
         self.stdout.write(f"submission {accepted.submission.pk} {word}, {runs} runs")
+        older = accepted.submission.kernels.exclude(older_task="").order_by("problem_id")
+        for number, task in older.values_list("problem_id", "older_task").distinct():
+            self.stdout.write(f"problem {number}: written for an older task, {task}: not counted")
         for path in accepted.left_out:
             self.stdout.write(f"left out, since PKB has withdrawn the problem: {path}")
 
