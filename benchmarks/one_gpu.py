@@ -7,7 +7,8 @@ say what is expected, most of them of a timed run. Method: `evaluate` with place
 `--parallel` judges at a time, each with a warm server of its own, as in a worker. OUT.jsonl gets a
 line for each as it ends; what it holds already, by problem, digest and setting, is not judged
 again: many calls make one run. A kernel that fills the GPU may have those beside it declined, and
-beside others a rendezvous may take longer than a standstill may: both are judged again, alone.
+beside others a limit may be too short: both are judged again, alone. Ranks that were seen standing
+still are not: beside others, too, they were in no call that ends.
 `build_s` is the phase of that name, `rest_s` all the others; both grow with what runs beside.
 """
 
@@ -42,6 +43,7 @@ from tests.evaluator.kernel_files import all_in
 GRACE_S = 20.0
 # A kernel that hangs must not use up the budget.
 BUILD_S, VERIFY_S = 240.0, 110.0
+STOOD_STILL = "while standing still"  # how a verdict of `timeout` says that it is no limit's
 KEPT = ("verdict", "phase", "cause", "message", "evidence", "ranks", "flags", "phase_s")
 _FILE = re.compile(r"\d+_(?P<slug>\w+)_(?P<backend>cuda|triton|parallelkittens|pytorch)")
 
@@ -132,9 +134,12 @@ def judged(turn: Turn, prefork: PreforkServer, deadline: float) -> tuple[Report 
 
 def is_settled(line: dict[str, Any]) -> bool:
     """Whether a line says of its kernel what nothing beside it can have caused."""
-    by_others = line.get("verdict") in (Verdict.TIMEOUT, Verdict.HOST_UNSUPPORTED)
-    may_be = by_others or line.get("cause") == "beside"
-    return "verdict" in line and (line["beside"] == 0 or not may_be)
+    if "verdict" not in line:
+        return False
+    verdict, is_alone = line["verdict"], line["beside"] == 0
+    ran_out = verdict == Verdict.TIMEOUT and STOOD_STILL not in line["message"]
+    by_others = ran_out or verdict == Verdict.HOST_UNSUPPORTED or line["cause"] == "beside"
+    return is_alone or not by_others
 
 
 def line_of(

@@ -40,9 +40,13 @@ class StandstillWatch:
         """Return whether the silent ranks have stood still, waiting, for long enough.
 
         `said` is what ranks have printed since the last look, when they were asked where they are;
-        `processor_s` what all processes of the side have used of processors so far.
+        `processor_s` what all processes of the side have used of processors so far. Before the
+        first look nobody was asked: what is heard there was said of a wait that has ended.
         """
-        used_s = 0.0 if self.processor_s is None else processor_s - self.processor_s
+        if self.processor_s is None:
+            self.looked_s, self.processor_s = now_s, processor_s
+            return False
+        used_s = processor_s - self.processor_s
         self.is_idle = self.spins or used_s <= IDLE_SHARE * (now_s - self.looked_s)
         found = {stack.rank: stack for stack in stacks(said) if stack.rank in silent}
         is_still = len(found) == len(silent) and all(map(is_in_a_wait, found.values()))

@@ -96,6 +96,14 @@ def test_standing_still_takes_its_time_and_every_silent_rank() -> None:
     assert first([waits], [0], used_s=2 * watch.IDLE_SHARE) is None
 
 
+def test_what_was_said_of_an_earlier_wait_says_nothing_of_this_one() -> None:
+    looks, waits = StandstillWatch(spins=True), [_log(0, "all_reduce")]
+    assert not looks.look(1000.0, 0.0, waits, [0])  # of a clock that began long ago
+    assert not looks.look(1005.0, 0.0, [], [0])  # has gone on since
+    still = (at for at in range(1010, 1300, 5) if looks.look(float(at), 0.0, waits, [0]))
+    assert next(still) == 1005 + STANDSTILL_S
+
+
 def test_a_rank_that_moves_between_two_waits_is_not_still() -> None:
     looks = StandstillWatch(spins=True)
     lines = [_log(0, "all_reduce", line=at) for at in range(60)]
