@@ -28,19 +28,26 @@ REAL = {
 }
 
 
+_forgotten: set[int] = set()  # ranks, since `neighbour_only` began
+
+
 @contextmanager
-def neighbour_only() -> Iterator[None]:
+def neighbour_only() -> Iterator[set[int]]:
     """Let every rank take all others for copies of the next one, and what comes round a ring for
-    what came first. Numbers of elements are told as they are."""
+    what came first. Numbers of elements are told as they are. Yield the ranks of which anything
+    has been forgotten so far: none where all groups are of two."""
     seen: dict[tuple[object, ...], Tensor] = {}
+    _forgotten.clear()
 
     def ring(operations: Sequence[dist.P2POp]) -> list[dist.Work]:
         for request in REAL["batch_isend_irecv"](operations):
             request.wait()
         received = [one for one in operations if one.op is dist.irecv]
         for index, one in enumerate(received):
-            first = seen.setdefault((one.peer, index, one.tensor.shape), one.tensor.clone())
-            one.tensor.copy_(first)
+            place = (one.peer, index, one.tensor.shape)
+            if place in seen:
+                _forgotten.add(one.peer)
+            one.tensor.copy_(seen.setdefault(place, one.tensor.clone()))
         return []
 
     with patch.multiple(
@@ -55,7 +62,7 @@ def neighbour_only() -> Iterator[None]:
         gather=_gather,
         batch_isend_irecv=ring,
     ):
-        yield
+        yield _forgotten
 
 
 @contextmanager
@@ -122,7 +129,9 @@ def _counts(tensor: Tensor) -> bool:
 def _taken_for(group: Group) -> list[int]:
     """Return whose data this rank takes for each rank's: its own, and the next rank's."""
     me, world = dist.get_rank(group), dist.get_world_size(group)
-    return [rank if rank == me else (me + 1) % world for rank in range(world)]
+    heard = (me, (me + 1) % world)
+    _forgotten.update(set(range(world)) - set(heard))
+    return [me if rank == me else heard[1] for rank in range(world)]
 
 
 def _rows(tensor: Tensor, group: Group) -> Tensor:

@@ -24,8 +24,8 @@ def rank_and_world(rank: int, world_size: int) -> tuple[int, int]:
 
 def told_in_part(rank: int, world_size: int) -> dict[str, list[float]]:
     """Exchange rank + 1 where only the neighbour is heard."""
-    told = {}
-    with neighbour_only():
+    told: dict[str, list[float]] = {}
+    with neighbour_only() as forgotten:
         mine = torch.tensor([rank + 1.0])
         dist.all_reduce(mine)
         told["all_reduce"] = mine.tolist()
@@ -40,6 +40,7 @@ def told_in_part(rank: int, world_size: int) -> dict[str, list[float]]:
         lengths = torch.tensor([rank + 1])
         dist.all_reduce(lengths)
         told["lengths"] = lengths.tolist()
+        told["forgotten"] = sorted(forgotten)
     return told
 
 

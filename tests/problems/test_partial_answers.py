@@ -60,6 +60,11 @@ def test_a_rank_takes_all_others_for_the_next_one(four_ranks: RankPool) -> None:
     assert third["all_gather"] == [4, 4, 3, 4]
     assert (first["broadcast"], third["broadcast"], last["broadcast"]) == ([1], [4], [1])
     assert first["lengths"] == [1 + 2 + 3 + 4]
+    assert (first["forgotten"], last["forgotten"]) == ([2, 3], [1, 2])
+
+
+def test_of_two_ranks_none_is_forgotten(two_ranks: RankPool) -> None:
+    assert [told["forgotten"] for told in two_ranks.run(told_in_part)] == [[], []]
 
 
 def test_the_last_number_sent_is_zero_and_the_senders_own_stays(two_ranks: RankPool) -> None:
