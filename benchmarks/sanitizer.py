@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import contextlib
 import faulthandler
-import importlib
 import json
 import os
 import re
@@ -34,14 +33,14 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
+from house_calls import Place, calls
 from one_gpu import read_lines
 from provenance import provenance
 
-import problems
 from evaluator.host.host import MULTICAST_OFF, ON_ONE_GPU
 from evaluator.messages.job import source_digest
 from evaluator.sandbox.sandbox import REPOSITORY
-from tests.evaluator.house_files import HOUSE, HouseKernel, all_house_kernels, read
+from tests.evaluator.house_files import HouseKernel, all_house_kernels, read
 
 Process = subprocess.Popen[bytes]
 Lines = list[dict[str, Any]]
@@ -49,10 +48,10 @@ Note = Callable[[str], None]
 Group = tuple[str, list[Path]]  # a tool, and kernels for it
 Event = tuple[str, int, float]  # its name, the size of the rank's log then, and the time
 
-RANKS, TRIALS, CALLS = 2, 6, 3  # the last two of six trials have hidden shapes
-SECRET, BEGUN, DONE = b"sanitizer", "begun", "done"
+RANKS, CALLS = 2, 3
+BEGUN, DONE = "begun", "done"
 QUIET_S, END_S, GRACE_S = 0.3, 10.0, 20.0
-IMPORTED = f"{REPOSITORY / 'evaluator' / 'compat'}:{HOUSE}"
+IMPORTED = str(REPOSITORY / "evaluator" / "compat")
 CACHE = str(Path(tempfile.gettempdir(), "pkb-sanitizer-triton"))  # of all ranks
 FIRST_PORT, PORTS = 49152, 10  # as many as a sanitizer may try
 SANITIZER = shutil.which("compute-sanitizer") or "/usr/local/cuda/bin/compute-sanitizer"
@@ -87,10 +86,11 @@ def be_rank(given: Namespace, number: str, place: str, *paths: str) -> int:
     if given.device == "cpu":
         put_in_place()
     device = join_world(given.device, str(folder / "store"), rank, RANKS, is_shared=True)
+    here = Place(rank=rank, ranks=RANKS, device=device, size=given.size)
     for path in paths:
         torch.distributed.barrier()
         note(BEGUN)
-        call_kernel(read(Path(path)), rank, device, given.size, note)
+        call_kernel(read(Path(path)), here, note)
         if device.type == "cuda":
             torch.cuda.synchronize()
         time.sleep(QUIET_S)  # the sanitizer is another process
@@ -98,26 +98,11 @@ def be_rank(given: Namespace, number: str, place: str, *paths: str) -> int:
     return 0
 
 
-def call_kernel(kernel: HouseKernel, rank: int, device: Any, size: str, note: Note) -> None:
+def call_kernel(kernel: HouseKernel, place: Place, note: Note) -> None:
     """Call a kernel as the judge does, with the last inputs of a hardened run."""
-    import torch
-
-    from problems.calls import call
-    from problems.context import RankContext
-    from problems.mesh import mesh_groups
-    from problems.trials import correctness_trials
-
-    module = problems.load(problems.find(kernel.slug))
-    same: dict[str, Any] = {"rank": rank, "world_size": RANKS, "number": kernel.number}
-    same |= {"profile": "hardened", "secret": SECRET, "dtype": torch.bfloat16, "device": device}
-    inputs = []
-    for spec in correctness_trials(module.problem, size, "hardened", TRIALS, SECRET)[-CALLS:]:
-        dims = module.dims(spec.m, spec.n, RANKS)
-        inputs.append(module.make_inputs(RankContext(spec=spec, **same), dims))
-    groups = mesh_groups(module.problem.mesh, dims, rank, RANKS)
-    solution, answers = importlib.import_module(kernel.path.stem).solution, []
-    for given in inputs:
-        answers.append(call(solution, module.problem, given, groups))  # kept: no memory twice
+    answers = []
+    for answer in calls(kernel, place, slice(-CALLS, None)):
+        answers.append(answer)  # kept: no memory twice
         note("called")
 
 

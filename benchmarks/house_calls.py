@@ -1,0 +1,88 @@
+"""Calls of house kernels with the judge's inputs, in ranks that no judge watches."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import problems
+from tests.evaluator.house_files import HouseKernel
+
+if TYPE_CHECKING:
+    import torch
+
+SECRET, TRIALS = b"house calls", 6  # the last two of six trials have hidden shapes
+
+
+@dataclass(frozen=True, kw_only=True)
+class Place:
+    """A rank that has joined the others, and what its inputs are like."""
+
+    rank: int
+    ranks: int
+    device: torch.device
+    size: str
+    dtype: str = "bfloat16"
+
+
+class Pointer(NamedTuple):
+    """What Triton's compiler looks at in a tensor."""
+
+    dtype: torch.dtype
+    is_aligned: bool
+
+
+class Launch(NamedTuple):
+    """A launch of a file's kernel. Arguments are as given, tensors as Pointers."""
+
+    path: Path
+    kernel: str
+    arguments: tuple[Any, ...]
+    options: dict[str, Any]
+
+
+def loaded(kernel: HouseKernel) -> ModuleType:
+    """Run a kernel's file as a module. Some make their memory then: collective."""
+    spec = importlib.util.spec_from_file_location(kernel.path.stem, kernel.path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def calls(kernel: HouseKernel, place: Place, trials: slice) -> Iterator[object]:
+    """Call a kernel back to back, with the inputs of some trials of a hardened run; yield each
+    answer."""
+    import torch
+
+    from problems.calls import call
+    from problems.context import RankContext
+    from problems.mesh import mesh_groups
+    from problems.trials import correctness_trials
+
+    problem = problems.load(problems.find(kernel.slug))
+    inputs = []
+    for spec in correctness_trials(problem.problem, place.size, "hardened", TRIALS, SECRET)[trials]:
+        dims = problem.dims(spec.m, spec.n, place.ranks)
+        context = RankContext(
+            rank=place.rank,
+            world_size=place.ranks,
+            number=kernel.number,
+            profile="hardened",
+            secret=SECRET,
+            dtype=getattr(torch, place.dtype),
+            device=place.device,
+            spec=spec,
+        )
+        inputs.append(problem.make_inputs(context, dims))
+    groups = mesh_groups(problem.problem.mesh, dims, place.rank, place.ranks)
+    solution = loaded(kernel).solution
+    for given in inputs:
+        yield call(solution, problem.problem, given, groups)

@@ -1,0 +1,96 @@
+"""Every house kernel compiles for a Hopper GPU, and what does not is told with its line."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from tests.evaluator.house_files import HOUSE, all_house_kernels, read
+
+BENCHMARKS = Path(__file__).resolve().parents[2] / "benchmarks"
+EDGES = HOUSE / "69_gnn_negative_scoring_triton.py"
+OWN = "positive = tl.load("
+NAMED = "tl.sigmoid(positive)"
+TIMEOUT_S = 1200
+LAUNCH = "        push_with_length[(min("
+
+pytestmark = pytest.mark.skipif(
+    not importlib.util.find_spec("triton"), reason="Triton is not installed"
+)
+
+
+@pytest.fixture
+def compile_house(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    monkeypatch.syspath_prepend(str(BENCHMARKS))
+    return importlib.import_module("compile_house")
+
+
+def _run(*arguments: str) -> subprocess.CompletedProcess[str]:
+    program = [sys.executable, str(BENCHMARKS / "compile_house.py"), *arguments]
+    return subprocess.run(program, capture_output=True, text=True, check=False, timeout=TIMEOUT_S)
+
+
+def _changed(folder: Path, *changes: tuple[str, str]) -> Path:
+    """Write a house kernel with other words in it; each of the old ones occurs once."""
+    source = EDGES.read_text()
+    for old, new in changes:
+        assert source.count(old) == 1
+        source = source.replace(old, new)
+    path = folder / EDGES.name
+    path.write_text(source)
+    return path
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "options",
+    [
+        pytest.param((), id="bfloat16"),
+        pytest.param(
+            ("--dtypes", "float32,float16,bfloat16", "--hidden"),
+            id="all dtypes, hidden shapes",
+            marks=pytest.mark.similar,
+        ),
+    ],
+)
+def test_every_house_kernel_compiles_for_a_hopper_gpu(options: tuple[str, ...]) -> None:
+    ended = _run(*options)
+    assert ended.returncode == 0, f"{ended.stdout}{ended.stderr[-3000:]}"
+    assert f"of {len(all_house_kernels())} files, 0 faults" in ended.stdout
+
+
+def test_what_the_interpreter_takes_and_the_compiler_does_not_is_told(tmp_path: Path) -> None:
+    """A variable that changes its shape in a loop: house kernel 69 had it until a GPU refused."""
+    path = _changed(tmp_path, (OWN, "scores = tl.load("), (NAMED, "tl.sigmoid(scores)"))
+    ended = _run(str(path))
+    lines = path.read_text().splitlines()
+    loop = next(n for n, line in enumerate(lines, 1) if "for begins in range" in line)
+    assert "launches recorded" in ended.stdout
+    assert f"{path}:{loop}: rank_edges: CompilationError: " in ended.stdout
+    assert "Loop-carried variable scores" in ended.stdout
+    assert "of 1 files, 1 faults" in ended.stdout
+    assert ended.returncode == 1
+
+
+def test_a_rank_that_raises_ends_one_that_waits_for_it(tmp_path: Path) -> None:
+    raising = f"        assert dist.get_rank() == 0\n{LAUNCH}"
+    ended = _run(str(_changed(tmp_path, (LAUNCH, raising))), "--limit-s", str(2 * TIMEOUT_S))
+    assert "not interpreted: " in ended.stdout
+    assert "assert dist.get_rank() == 0" in ended.stdout
+    assert ended.returncode == 1
+
+
+def test_a_kernel_that_no_launch_reaches_is_told(compile_house: ModuleType) -> None:
+    assert list(compile_house.launched(EDGES)) == ["push_with_length", "rank_edges"]
+    lines = EDGES.read_text().splitlines()
+    told = [
+        f"{EDGES}:{lines.index(f'def {name}(') + 1}: no launch reached {name}"
+        for name in ("push_with_length", "rank_edges")
+    ]
+    assert list(compile_house.faults(read(EDGES), [])) == told
