@@ -2,9 +2,9 @@
 
 Timed, with a GPU for each rank, one at a time, on as many ranks as the host has GPUs; or checked
 with all ranks on one GPU (`--placement shared`) or on processors (`--device cpu`, by Triton's
-interpreter), several at once. As in one_gpu.py, OUT.jsonl gets a line for each as it ends, what it
-holds is not judged again, and none is started after `--budget-s`: many calls make one run. With
-`--reports FILE.jsonl.gz` each report is added to what `import_reports` reads.
+interpreter), several at once. As in judge_kernels.py, OUT.jsonl gets a line for each as it ends,
+what it holds is not judged again, and none is started after `--budget-s`: many calls make one run.
+With `--reports FILE.jsonl.gz` each report is added to what `import_reports` reads.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from one_gpu import Keep, Turn, judge
+from judge_kernels import Keep, Turn, judge
 from reports_file import HOUSE, append
 
 from evaluator.host.gpus import offered

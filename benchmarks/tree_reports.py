@@ -1,11 +1,11 @@
-"""Makes lines for `import_reports` of what one_gpu.py found of published trees of kernels.
+"""Makes lines for `import_reports` of what judge_kernels.py found of published trees of kernels.
 
 `tree_reports.py OUT.jsonl.gz REPORTS.jsonl ... --repository github.com/owner/name --commit HEX`
 
-REPORTS are what `one_gpu.py --reports` wrote of trees' files, over as many calls as it took: of a
-kernel the last report that says something of it is taken, for each profile. What OUT holds of
-others stays. Sources stay where they are: lines say where, by commit, path and SHA-256, and nothing
-that ranks printed is kept, as it may quote them.
+REPORTS are what `judge_kernels.py --reports` wrote of trees' files, over as many calls as it took:
+of a kernel the last report that says something of it is taken, for each setting. What OUT holds of
+others stays, if it is of today's problem. Sources stay where they are: lines say where, by commit,
+path and SHA-256, and nothing that ranks printed is kept, as it may quote them.
 """
 
 from __future__ import annotations
@@ -24,31 +24,37 @@ import django
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from one_gpu import is_settled
+from judge_kernels import is_settled
 from reports_file import Author, class_of, record
 
+import problems
 from evaluator import Verdict
 
 PUBLISHED = Path(__file__).resolve().parent.parent / "fixtures" / "published" / "pkb-results.json"
 NOTES = (
-    "The tree {tree} of {repository}; which of a model's samples it is, is not said. Judged with "
-    "four ranks on one GPU: {count} files. Not judged: what needs NVLink multicast or more than "
-    "that GPU had, and deadlocks seen only while others were judged beside. Kernels for problems "
-    "26, 36, 37 and 64 were written for an older form of these tasks, and do not count."
+    "The tree {tree} of {repository}; which of a model's samples it is, is not said. Checked with "
+    "all ranks on one GPU: {checked} files; timed: {timed}. Not judged: what needs NVLink "
+    "multicast or more than that GPU had, and what ran out of time beside others. Kernels for "
+    "problems 26, 36, 37 and 64 were written for an older form of these tasks, and do not count."
 )
 
 
 def telling(lines: Iterable[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
-    """Return by tree the last line of each kernel and profile whose report says something of it."""
-    last: dict[tuple[str, str], dict[str, Any]] = {}
+    """Return by tree the last line of each kernel and setting whose report says something of it."""
+    last: dict[tuple[str, ...], dict[str, Any]] = {}
     for line in lines:
         report = line["report"]
         if is_settled({**report, **line}) and Verdict(report["verdict"]).counts:
-            last[line["path"], report["setting"]["profile"]] = line
+            setting = {**report["setting"], "hardware": report["environment"]["hardware"]}
+            last[line["path"], *_values(setting)] = line
     trees = defaultdict(list)
-    for (path, _), line in sorted(last.items()):
+    for (path, *_), line in sorted(last.items()):
         trees[PurePosixPath(path).parent.name].append(line)
     return trees
+
+
+def _values(setting: dict[str, Any]) -> Iterator[str]:
+    return (str(setting[name]) for name in sorted(setting))
 
 
 def lines_of(
@@ -85,14 +91,20 @@ def lines_of(
 def together(
     old: Iterable[dict[str, Any]], new: Iterable[dict[str, Any]]
 ) -> Iterator[dict[str, Any]]:
-    """Yield lines of all trees, of a kernel and profile the new one; notes count a tree's files."""
-    known = {(line["origin"]["path"], line["job"]["profile"]): line for line in [*old, *new]}
-    paths = {path for path, _ in known}
-    files = Counter(PurePosixPath(path).parent.name for path in paths)
-    for (path, _), line in sorted(known.items()):
+    """Yield lines of all trees, of a kernel and setting the new one; notes count a tree's files."""
+    known = {(line["origin"]["path"], *_values(line["job"])): line for line in [*old, *new]}
+    places = {(line["origin"]["path"], line["job"]["placement"]) for line in known.values()}
+    files = Counter((PurePosixPath(path).parent.name, how) for path, how in places)
+    for (path, *_), line in sorted(known.items()):
         tree, repository = PurePosixPath(path).parent.name, line["origin"]["repository"]
-        notes = NOTES.format(tree=tree, repository=repository, count=files[tree])
-        yield {**line, "notes": notes}
+        counts = {"checked": files[tree, "shared"], "timed": files[tree, "full"]}
+        yield {**line, "notes": NOTES.format(tree=tree, repository=repository, **counts)}
+
+
+def is_todays(line: dict[str, Any]) -> bool:
+    """Return whether a line's report is of the problem as it is."""
+    report = line["report"]
+    return bool(report["problem_digest"] == problems.load(problems.find(report["problem"])).digest)
 
 
 def main() -> None:
@@ -111,7 +123,7 @@ def main() -> None:
     for tree, found in telling(lines).items():
         new += lines_of(tree, found, origin)
         print(f"{tree}: {len(found)} reports")
-    texts = map(json.dumps, together(map(json.loads, old), new))
+    texts = map(json.dumps, together(filter(is_todays, map(json.loads, old)), new))
     given.out.write_bytes(gzip.compress("".join(f"{text}\n" for text in texts).encode(), mtime=0))
 
 

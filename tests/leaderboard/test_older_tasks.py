@@ -204,9 +204,12 @@ def test_lines_for_the_shipped_file_have_them_and_say_so(tree_reports: ModuleTyp
 
 def _report_of(name: str) -> dict[str, Any]:
     slug = name.partition("_")[2]
-    return {"verdict": "ok", "cause": None, "problem": slug, "setting": {"profile": "hardened"}}
+    return {
+        **{"verdict": "ok", "cause": None, "problem": slug, "setting": {"profile": "hardened"}},
+        "environment": {"hardware": "1 x NVIDIA H100 80GB HBM3"},
+    }
 
 
 def _line(told: dict[str, Any]) -> dict[str, Any]:
     origin = {"path": told["path"], "repository": "github.com/a/b"}
-    return {"origin": origin, "job": {"profile": "hardened"}}
+    return {"origin": origin, "job": {"profile": "hardened", "placement": "shared"}}

@@ -1,4 +1,4 @@
-"""What `benchmarks/one_gpu.py` judges, keeps and leaves out."""
+"""What `benchmarks/judge_kernels.py` judges, keeps and leaves out."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ SOURCE = "def solution(x): return x\n"
 
 
 @pytest.fixture
-def one_gpu(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+def judge_kernels(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     monkeypatch.syspath_prepend(str(BENCHMARKS))
-    return importlib.import_module("one_gpu")
+    return importlib.import_module("judge_kernels")
 
 
 @pytest.fixture
-def call(one_gpu: ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
+def call(judge_kernels: ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
     """Calls the benchmark; returns its exit status and the names that were judged."""
 
     def called(*arguments: str, found: Report = REPORT) -> tuple[int, list[str]]:
@@ -37,23 +37,23 @@ def call(one_gpu: ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -
             return found, ""
 
         out = str(tmp_path / "out.jsonl")
-        monkeypatch.setattr(one_gpu, "judged", judged)
-        monkeypatch.setattr("sys.argv", ["one_gpu.py", out, "--parallel", "1", *arguments])
-        return one_gpu.main(), names
+        monkeypatch.setattr(judge_kernels, "judged", judged)
+        monkeypatch.setattr("sys.argv", ["judge_kernels.py", out, "--parallel", "1", *arguments])
+        return judge_kernels.main(), names
 
     return called
 
 
 def test_kernels_are_named_by_files_and_lists(
-    one_gpu: ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    judge_kernels: ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     published, own, listed = (tmp_path / n for n in ("1_allreduce_cuda.py", "mine.py", "list"))
     for path in (published, own):
         path.write_text(SOURCE)
     listed.write_text(f"gather={own}\n")
-    asked = ["one_gpu.py", "out", str(published), "--list", str(listed)]
+    asked = ["judge_kernels.py", "out", str(published), "--list", str(listed)]
     monkeypatch.setattr("sys.argv", [*asked, "--profiles", "hardened,upstream"])
-    turns = list(one_gpu.turns(one_gpu._arguments()))
+    turns = list(judge_kernels.turns(judge_kernels._arguments()))
     jobs = [(turn.job.problem, turn.job.backend, turn.job.profile) for turn in turns]
     assert jobs == [
         ("allreduce", Backend.CUDA, Profile.HARDENED),
@@ -98,7 +98,9 @@ def test_what_is_done_is_not_judged_again_unless_it_changed(call: Any, tmp_path:
     assert [line["world_size"] for line in kept] == [4, 4, 2]
 
 
-def test_a_line_holds_what_is_compared(one_gpu: ModuleType, call: Any, tmp_path: Path) -> None:
+def test_a_line_holds_what_is_compared(
+    judge_kernels: ModuleType, call: Any, tmp_path: Path
+) -> None:
     kernel, reports = tmp_path / "mine.py", tmp_path / "reports.jsonl"
     kernel.write_text(SOURCE)
     raced = replace(
@@ -109,8 +111,8 @@ def test_a_line_holds_what_is_compared(one_gpu: ModuleType, call: Any, tmp_path:
         phase_s={Phase.BUILD: 3.0, Phase.VERIFY: 2.0, Phase.TEARDOWN: 0.5},
     )
     call(f"allreduce={kernel}", "--reports", str(reports), found=raced)
-    (line,) = one_gpu.read_lines(tmp_path / "out.jsonl")
+    (line,) = judge_kernels.read_lines(tmp_path / "out.jsonl")
     assert (line["verdict"], line["cause"]) == ("output_mismatch", "race_between_calls")
     assert (line["build_s"], line["rest_s"]) == (3.0, 2.5)
     assert json.loads(reports.read_text())["report"]["cause"] == "race_between_calls"
-    assert one_gpu.summary([line]).startswith("   1 output_mismatch/race_between_calls")
+    assert judge_kernels.summary([line]).startswith("   1 output_mismatch/race_between_calls")

@@ -1,14 +1,13 @@
-"""Kernels with all ranks on one GPU, several at once: `one_gpu.py OUT.jsonl [KERNEL ...]`.
+"""Judges kernels, ranks sharing a GPU or timed: `judge_kernels.py OUT.jsonl [KERNEL ...]`.
 
 A KERNEL is `problem=path.py`, or a file as published trees name theirs,
 `<number>_<slug>_<backend>.py`; `--list FILE` has more of them, a line each. `--references` judges
 each problem's reference as a kernel, `--house` the kernels of tests/evaluator/gpu, whose headers
-say what is expected, most of them of a timed run. Method: `evaluate` with placement `shared`,
-`--parallel` judges at a time, each with a warm server of its own, as in a worker. OUT.jsonl gets a
-line for each as it ends; what it holds already, by problem, digest and setting, is not judged
-again: many calls make one run. A kernel that fills the GPU may have those beside it declined, and
-beside others a limit may be too short: both are judged again, alone. Ranks that were seen standing
-still are not: beside others, too, they were in no call that ends.
+say what is expected, most of them of a timed run. Method: `evaluate`, `--parallel` judges at a
+time, each with a warm server of its own, as in a worker; with `--placement full` one. OUT.jsonl
+gets a line for each as it ends; what it holds already, by problem, digest and setting, is not
+judged again: many calls make one run. A kernel that fills the GPU may have those beside it
+declined, and beside others a limit may be too short: both are judged again, alone.
 `build_s` is the phase of that name, `rest_s` all the others; both grow with what runs beside.
 """
 
@@ -79,7 +78,7 @@ def _job(given: argparse.Namespace, problem: str, source: str, backend: Backend)
         problem=problem,
         source=source,
         backend=backend,
-        placement=Placement.SHARED,
+        placement=given.placement,
         world_size=given.world_size,
         device=given.device,
         dtype=given.dtype,
@@ -91,10 +90,8 @@ def _job(given: argparse.Namespace, problem: str, source: str, backend: Backend)
 
 def _references(given: argparse.Namespace) -> Iterator[Turn]:
     for name in problems.names() if given.references else ():
-        slug, source = (
-            name.partition(".")[2],
-            f"from problems.{name} import reference as solution\n",
-        )
+        slug = name.partition(".")[2]
+        source = f"from problems.{name} import reference as solution\n"
         yield Turn(name=f"reference/{slug}", job=_job(given, slug, source, Backend.PYTORCH))
 
 
@@ -102,7 +99,7 @@ def _house(given: argparse.Namespace) -> Iterator[Turn]:
     for folder in ("gpu/honest", "gpu/misbehaving") if given.house else ():
         for kernel in all_in(folder):
             ranks = max(kernel.world_size, given.world_size)
-            job = replace(kernel.job, world_size=ranks, placement=Placement.SHARED)
+            job = replace(kernel.job, world_size=ranks, placement=given.placement)
             name = f"{folder}/{kernel.path.stem}"
             yield Turn(name=name, job=job, expected=tuple(sorted(kernel.verdicts)))
 
@@ -134,12 +131,11 @@ def judged(turn: Turn, prefork: PreforkServer, deadline: float) -> tuple[Report 
 
 def is_settled(line: dict[str, Any]) -> bool:
     """Whether a line says of its kernel what nothing beside it can have caused."""
-    if "verdict" not in line:
-        return False
-    verdict, is_alone = line["verdict"], line["beside"] == 0
-    ran_out = verdict == Verdict.TIMEOUT and STOOD_STILL not in line["message"]
-    by_others = ran_out or verdict == Verdict.HOST_UNSUPPORTED or line["cause"] == "beside"
-    return is_alone or not by_others
+    if "verdict" not in line or line["beside"] == 0:
+        return "verdict" in line
+    if line["verdict"] == Verdict.TIMEOUT:
+        return STOOD_STILL in line["message"]
+    return not (line["verdict"] == Verdict.HOST_UNSUPPORTED or line["cause"] == "beside")
 
 
 def line_of(
@@ -214,13 +210,10 @@ class Run:
                 out.write(json.dumps(line) + "\n")
             if self._keep_report is not None and report is not None:
                 self._keep_report(turn, report, line["beside"])
-            at = time.monotonic() - self._began
-            verdict, why = line.get("verdict", "failed"), line.get("message") or line.get("failed")
             seconds = f"{line.get('build_s', 0):6.1f} {line.get('rest_s', 0):6.1f}"
-            told = (
-                f"{verdict} {line.get('cause') or ''} {'' if verdict == 'ok' else str(why)[:150]}"
-            )
-            print(f"{at:6.1f} {turn.name:<60} {turn.job.profile:<8} {seconds} {told}", flush=True)
+            told = line.get("verdict", "failed"), line.get("cause"), line.get("message")
+            name = f"{turn.name:<60} {turn.job.profile:<8}"
+            print(f"{time.monotonic() - self._began:6.1f} {name} {seconds}", *told, flush=True)
 
 
 def keep_whole(path: Path) -> Keep:
@@ -262,9 +255,8 @@ def summary(lines: list[dict[str, Any]]) -> str:
     )
     told = [f"{count:4} {verdict}" for verdict, count in counts.most_common()]
     known = [line for line in lines if "build_s" in line]
-    for name in ("build_s", "rest_s", "wall_s"):
-        if known:
-            told.append(f"median {name} {statistics.median(line[name] for line in known):.1f}")
+    for name in ("build_s", "rest_s", "wall_s") if known else ():
+        told.append(f"median {name} {statistics.median(line[name] for line in known):.1f}")
     return "\n".join(told)
 
 
@@ -281,6 +273,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--references", action="store_true")
     parser.add_argument("--house", action="store_true")
     parser.add_argument("--only", default="", help="a regular expression that names must match")
+    parser.add_argument("--placement", type=Placement, default=Placement.SHARED)
     parser.add_argument("--world-size", type=int, default=4)
     parser.add_argument("--size", default="standard")
     parser.add_argument("--dtype", type=Dtype, default=Dtype.BFLOAT16)
@@ -290,7 +283,9 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--parallel", type=int, default=6, help="how many judges at a time")
     parser.add_argument("--budget-s", type=float, default=540.0, help="start none after this long")
     parser.add_argument("--reports", type=Path, help="also whole reports, a line each")
-    return parser.parse_intermixed_args()
+    given = parser.parse_intermixed_args()
+    given.parallel = given.parallel if given.placement is Placement.SHARED else 1
+    return given
 
 
 def main() -> int:
