@@ -6,15 +6,13 @@ makes of them; where it would do something else than was recorded, packing says 
 
 from __future__ import annotations
 
-import gzip
 import hashlib
-import io
 import json
-import tarfile
 from collections.abc import Iterator
 from typing import Any
 
 from evaluator.client.attempts import FORMAT, transcript
+from evaluator.client.packing import compressed, packed
 from evaluator.generate.course import Course, Ended, Step, Totals
 from evaluator.generate.journal import Diverged, Exhausted, Journal, read_events
 from evaluator.generate.plan import Place, Plan, Target, attempts, load_prompt, task_of
@@ -35,12 +33,11 @@ def archive(place: Place, plan: Plan) -> bytes:
         for number, step in enumerate(_steps(one), start=1):
             files[_kernel_path(plan, target, one, number)] = step.source.encode()
         said = transcript(list(map(encode, one.messages)), str)  # events are scrubbed
-        packed = gzip.compress(said, mtime=0)
-        files[f"transcripts/{target.number}/{one.task.attempt}.jsonl.gz"] = packed
+        files[f"transcripts/{target.number}/{one.task.attempt}.jsonl.gz"] = compressed(said)
         rows += _rows(plan, one, digest)
     lines = "".join(json.dumps(row, sort_keys=True) + "\n" for row in rows)
     files["attempts.jsonl"] = lines.encode()
-    return _tar(files)
+    return packed(files)
 
 
 def replayed(place: Place, plan: Plan, target: Target, attempt: int) -> Ended | None:
@@ -130,14 +127,3 @@ def _kernel_path(plan: Plan, target: Target, one: Ended, number: int) -> str:
 
 def _json(value: Any) -> bytes:
     return (json.dumps(value, sort_keys=True, indent=1) + "\n").encode()
-
-
-def _tar(files: dict[str, bytes]) -> bytes:
-    """Return files as a tar.gz that depends on nothing but them."""
-    plain = io.BytesIO()
-    with tarfile.open(fileobj=plain, mode="w", format=tarfile.USTAR_FORMAT) as tar:
-        for name, data in sorted(files.items()):
-            member = tarfile.TarInfo(name)
-            member.size, member.mode = len(data), 0o644
-            tar.addfile(member, io.BytesIO(data))
-    return gzip.compress(plain.getvalue(), mtime=0)

@@ -166,21 +166,13 @@ class Samples:
 def summarise(samples: Samples) -> tuple[Timing, tuple[str, ...]]:
     """Return the timing and its flags."""
     batches, scored = samples.batches, samples.scored
-    is_of_batches, flags = scored is batches, ["open_bursts"] if samples.is_open else []
-    if not (is_of_batches or samples.is_open):
-        flags.append("superbatch_suspect")
-    if samples.is_disturbed:
-        flags.append("reference_disturbed")
-        scored = scored.beside(samples.alone) if samples.alone else scored
+    is_of_batches = scored is batches
+    if samples.alone and samples.is_disturbed:
+        scored = scored.beside(samples.alone)
     shown = scored if is_of_batches or not batches.kernel else batches
     single = samples.single if is_of_batches else scored
-    if _is_noisy(_by_round(scored.baseline_us, scored.per_round)):
-        flags.append("noisy_host")
     rank_us = tuple(statistics.median(own) for own in zip(*samples.rank_us, strict=True))
     last = [own.index(max(own)) for own in samples.rank_us]
-    least_us = 0.0 if samples.is_open else ADVISORY_RATIO * _median(batches.kernel_us)
-    if rank_us and max(rank_us) < least_us:
-        flags.append("timing_mismatch")
     low, high = scored.interval
     timing = Timing(
         kernel_us=_median(scored.kernel_us),
@@ -201,7 +193,15 @@ def summarise(samples: Samples) -> tuple[Timing, tuple[str, ...]]:
         kernel_events_us=_slowest_mean(samples.rank_us),
         baseline_events_us=_slowest_mean(samples.baseline_rank_us),
     )
-    return timing, tuple(flags)
+    least_us = 0.0 if samples.is_open else ADVISORY_RATIO * _median(batches.kernel_us)
+    found = {
+        "open_bursts": samples.is_open,
+        "superbatch_suspect": not (is_of_batches or samples.is_open),
+        "reference_disturbed": samples.is_disturbed,
+        "noisy_host": _is_noisy(_by_round(scored.baseline_us, scored.per_round)),
+        "timing_mismatch": max(rank_us, default=least_us) < least_us,
+    }
+    return timing, tuple(flag for flag, is_found in found.items() if is_found)
 
 
 def lost_in_noise(samples: Samples) -> str | None:

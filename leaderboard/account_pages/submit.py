@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import uuid
-from typing import Any
 
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
@@ -14,11 +13,10 @@ from leaderboard.kit.request_error import RequestError
 from leaderboard.models import Harness, Team, Visibility
 from leaderboard.models.teams import teams_of
 from leaderboard.publishing.client_archive import client
-from leaderboard.submissions.archives import read_archive
 from leaderboard.submissions.forms import SubmitForm, add_field_errors
 from leaderboard.submissions.intake import Accepted, Metadata, accept
 from leaderboard.submissions.seen_before import seen_before
-from leaderboard.submissions.sources import Candidate, HandedIn, decoded, handed_in
+from leaderboard.submissions.sources import kernels_in
 from leaderboard.submissions.target_selection import TargetRequest
 
 
@@ -68,22 +66,6 @@ def hand_in(request: HttpRequest, form: SubmitForm) -> Accepted:
     requested = TargetRequest(**{name: data[name] or None for name in wanted})
     key = request.POST.get("key", "").replace("\0", "")[:200] or None
     return accept(request.user, metadata, kernels_in(data), requested, idempotency_key=key)
-
-
-def kernels_in(data: dict[str, Any]) -> HandedIn:
-    """Return the kernels in a form's cleaned `data`. Raises RequestError."""
-    attempt = data["attempt"] or 1
-    if data["archive"]:
-        return handed_in(read_archive(data["archive"].file), attempt)
-    source = decoded(data["source"].encode())
-    one = Candidate(
-        problem=data["problem"],
-        backend=data["backend"],
-        source=source,
-        attempt=attempt,
-        step=data["step"] or 1,
-    )
-    return HandedIn(candidates=[one])
 
 
 def _page(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from django.db.models import QuerySet
@@ -14,8 +15,11 @@ from rest_framework.views import APIView
 from leaderboard.api import outputs
 from leaderboard.api.paging import CURSOR, MINE, NewestFirst, is_mine, page_of, page_shape
 from leaderboard.kit.request_error import RequestError
+from leaderboard.kit.unindexed import unindexed
 from leaderboard.models import Hardware, Problem, Run, Status, Submission
 from leaderboard.models.runs import RunQuerySet
+
+Narrow = Callable[..., RunQuerySet]
 
 # What a run that is not done ends with; no other run has that verdict.
 ENDED_AS = {"infra_error": Status.FAILED, "cancelled": Status.CANCELLED}
@@ -29,7 +33,8 @@ class NewestOfFew(NewestFirst):
     def paginate_queryset(
         self, queryset: Any, request: Request, view: APIView | None = None
     ) -> list[Any]:
-        places: QuerySet[Any, dict[str, Any]] = queryset.values("id", "asked")
+        asked = queryset.annotate(asked=unindexed("created_at"))
+        places: QuerySet[Any, dict[str, Any]] = asked.values("id", "asked")
         named = [row["id"] for row in super().paginate_queryset(places, request, view) or ()]
         found = _lines(Run.objects.all()).in_bulk(named)
         return [found[one] for one in named]
@@ -58,13 +63,12 @@ def runs(request: Request) -> Response:
         rows = rows.filter(kernel__problem=Problem.objects.called(wanted["problem"]))
     if "submission" in wanted:
         rows = rows.filter(kernel__submission=_number(wanted["submission"], "submission"))
+    is_few = own or not {"problem", "submission"}.isdisjoint(wanted)
+    narrow: Narrow = RunQuerySet.few if is_few else RunQuerySet.filter
     if "placement" in wanted:
-        rows = rows.filter(placement=wanted["placement"])
-    ended = (wanted.get("status"), wanted.get("verdict"))
-    if not own and not {"problem", "submission"} & set(wanted):
-        return page_of(request, _ended(rows, "verdict", *ended), outputs.RunLineOut)
-    few = _ended(rows.few(), "ended", *ended)
-    return page_of(request, few, outputs.RunLineOut, NewestOfFew())
+        rows = narrow(rows, placement=wanted["placement"])
+    ended = _ended(rows, narrow, wanted.get("status"), wanted.get("verdict"))
+    return page_of(request, ended, outputs.RunLineOut, NewestOfFew() if is_few else None)
 
 
 def _lines(rows: RunQuerySet) -> RunQuerySet:
@@ -72,14 +76,14 @@ def _lines(rows: RunQuerySet) -> RunQuerySet:
 
 
 def _ended(
-    rows: QuerySet[Run], column: str, status: str | None, verdict: str | None
-) -> QuerySet[Run]:
-    """Return those with this status and this verdict, held by `column`: one may tell the other."""
+    rows: RunQuerySet, narrow: Narrow, status: str | None, verdict: str | None
+) -> RunQuerySet:
+    """Return those with this status and this verdict: one may tell the other."""
     if verdict is None:
         verdict = next((each for each, ended in ENDED_AS.items() if ended == status), None)
     if verdict is not None:
         agree = status in (None, ENDED_AS.get(verdict, Status.DONE))
-        return rows.filter(**{column: verdict}) if agree else rows.none()
+        return narrow(rows, verdict=verdict) if agree else rows.none()
     if status not in (None, Status.DONE):
         # Few are, and an index that begins with the hardware knows which: this says nothing else.
         rows = rows.filter(hardware__in=Hardware.objects.values("pk"))

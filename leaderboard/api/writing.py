@@ -25,9 +25,8 @@ from leaderboard.kit.request_error import RequestError
 from leaderboard.models import Harness, Run, Submission, Visibility
 from leaderboard.runs import evaluation
 from leaderboard.submissions import editing
-from leaderboard.submissions.archives import read_archive
 from leaderboard.submissions.intake import Metadata, accept
-from leaderboard.submissions.sources import Candidate, HandedIn, decoded, handed_in
+from leaderboard.submissions.sources import kernels_in
 from leaderboard.submissions.target_selection import TargetRequest
 
 TARGET_FIELDS = ("device", "hardware", "world_size", "size", "dtype", "profile", "placement")
@@ -69,7 +68,7 @@ def submissions_or_submit(request: Request) -> Response:
     accepted = accept(
         _user(request),
         _metadata(fields),
-        _handed_in(fields),
+        kernels_in(fields),
         TargetRequest(**{name: fields[name] for name in TARGET_FIELDS if name in fields}),
         idempotency_key=_idempotency_key(request),
     )
@@ -122,21 +121,6 @@ def _metadata(fields: Validated) -> Metadata:
         licence=fields.get("licence", ""),
         team=fields.get("team", ""),
     )
-
-
-def _handed_in(fields: Validated) -> HandedIn:
-    attempt = fields.get("attempt", 1)
-    if "archive" in fields:
-        return handed_in(read_archive(fields["archive"].file), attempt)
-    source = decoded(fields["source"].encode())
-    one = Candidate(
-        problem=fields["problem"],
-        backend=fields["backend"],
-        source=source,
-        attempt=attempt,
-        step=fields.get("step", 1),
-    )
-    return HandedIn(candidates=[one])
 
 
 def _idempotency_key(request: Request) -> str | None:

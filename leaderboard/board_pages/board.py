@@ -16,7 +16,7 @@ from leaderboard.board_pages.board_groups import Elsewhere, Sides, table_context
 from leaderboard.board_pages.cost_figures import cost_figures
 from leaderboard.delivery.pages import Page, Table, canonical_query, choice, origin, public_page
 from leaderboard.delivery.paging import PAGE, PagePart, part_of
-from leaderboard.kit.links import url
+from leaderboard.kit.links import url, with_query
 from leaderboard.metrics.verdicts import words
 from leaderboard.models.staleness import judge_now
 from leaderboard.publishing import citing
@@ -125,7 +125,7 @@ def cite(request: HttpRequest, address: str) -> dict[str, str] | None:
     """Return a citation of the board under these filters; None where the site does not know its own
     address."""
     site = origin(request)
-    page = f"{site}{url('board')}" + (f"?{address}" if address else "")
+    page = site + with_query(url("board"), address)
     return citing.live(page, timezone.localdate()) if site else None
 
 

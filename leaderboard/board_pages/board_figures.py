@@ -9,7 +9,6 @@ from django.http import HttpRequest
 
 from leaderboard.board_pages import claimed_figures
 from leaderboard.board_pages.figure_rows import (
-    LEAST_SOLVED,
     MOST_BARS,
     MOST_BOXES,
     MOST_CURVES,
@@ -27,7 +26,7 @@ from leaderboard.charts import boards as charts
 from leaderboard.charts import curves
 from leaderboard.charts.drawing import Spec
 from leaderboard.delivery.pages import Crumb, Table, canonical_query
-from leaderboard.figures.frame import Drawn, figure, framed
+from leaderboard.figures.frame import LEAST_DRAWN, Drawn, drawn_from, figure, framed
 from leaderboard.figures.tables import (
     category_table,
     chance_table,
@@ -35,7 +34,7 @@ from leaderboard.figures.tables import (
     mode_table,
     spread_table,
 )
-from leaderboard.kit.links import url
+from leaderboard.kit.links import url, with_query
 from leaderboard.kit.visible import visible
 from leaderboard.read_model.board_query import BoardQuery, board_query
 from leaderboard.read_model.boards import Entry
@@ -125,8 +124,7 @@ def failure_modes(request: HttpRequest) -> Drawn:
 
 def drawn(request: HttpRequest, query: BoardQuery, spec: Spec, table: Table) -> Drawn:
     """Return a figure of a board with its data, under the filters of the address."""
-    address = canonical_query(request, BOARD_PARAMETERS)
-    page = url("board") + (f"?{address}" if address else "")
+    page = with_query(url("board"), canonical_query(request, BOARD_PARAMETERS))
     narrowed = [
         f"{one.label}: {one.text}"
         for one in query.controls
@@ -163,7 +161,7 @@ def board_figures(
     more = any(entry.score.k > 1 for entry in models[:MOST_CURVES])
     if more or claimed_figures.chances(claims, query.p):
         made.append(framed(chances, address, says=chances_say(query.p, claims)))
-    if any(entry.score.correct >= LEAST_SOLVED for entry in timed[:MOST_BOXES]):
+    if any(entry.score.correct >= LEAST_DRAWN for entry in timed[:MOST_BOXES]):
         made.append(framed(spreads, address))
     if any(entry.utilisation is not None for entry in models[:MOST_CURVES]):
         made.append(framed(utilisations, address))
@@ -177,10 +175,6 @@ def too_few(entries: Sequence[Entry]) -> list[str]:
     few = [
         f"{visible(name)} solved {entry.score.correct}"
         for entry, name in named(first(entries, MOST_BOXES))
-        if entry.score.is_timed and 0 < entry.score.correct < LEAST_SOLVED
+        if entry.score.is_timed and 0 < entry.score.correct < LEAST_DRAWN
     ]
-    return (
-        [f"“{spreads.title}” is drawn from {LEAST_SOLVED} problems on: {', '.join(few)}."]
-        if few
-        else []
-    )
+    return [f"{drawn_from(spreads, 'problems')}: {', '.join(few)}."] if few else []

@@ -11,7 +11,7 @@ from leaderboard.board_pages.taxonomy import CATEGORY_PARAMETERS, category_query
 from leaderboard.charts import categories as charts
 from leaderboard.delivery.pages import Crumb, Table, canonical_query
 from leaderboard.figures.frame import Drawn, figure, framed
-from leaderboard.kit.links import url
+from leaderboard.kit.links import url, with_query
 from leaderboard.read_model.scopes import Named, Scope
 
 # Words in a problem's slug by which it is of a part of a model; the first that fits counts.
@@ -76,7 +76,7 @@ def sources(request: HttpRequest) -> Drawn:
 
 
 def crumbs(address: str) -> tuple[Crumb, ...]:
-    page = url("categories") + (f"?{address}" if address else "")
+    page = with_query(url("categories"), address)
     return (Crumb(text="Leaderboard", url=url("board")), Crumb(text="Categories", url=page))
 
 

@@ -23,7 +23,7 @@ from leaderboard.board_pages.taxonomy import (
 from leaderboard.delivery import cells
 from leaderboard.delivery.pages import Crumb, Page, Table, canonical_query, public_page
 from leaderboard.kit.json_types import JsonObject
-from leaderboard.kit.links import url
+from leaderboard.kit.links import url, with_query
 from leaderboard.metrics.scores import Score
 from leaderboard.problem_pages.claimed_curves import CURVES
 from leaderboard.read_model.filters import SETTING_FILTERS, said
@@ -83,7 +83,7 @@ def tree(found: Scope, where: str) -> list[dict[str, object]]:
 
 
 def category_url(slug: str, where: str) -> str:
-    return url("category", slug) + (f"?{where}" if where else "")
+    return with_query(url("category", slug), where)
 
 
 class Pick(NamedTuple):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from django.http import HttpRequest
 
+from leaderboard.board_pages.catalogue_figures import crumbs
 from leaderboard.board_pages.figure_rows import distinguishable
 from leaderboard.board_pages.taxonomy import (
     ALL,
@@ -15,10 +16,9 @@ from leaderboard.board_pages.taxonomy import (
 )
 from leaderboard.charts import categories as charts
 from leaderboard.charts.boards import ByCategory
-from leaderboard.delivery.pages import Crumb, canonical_query
+from leaderboard.delivery.pages import canonical_query
 from leaderboard.figures.frame import Drawn, figure, framed
 from leaderboard.figures.tables import category_table
-from leaderboard.kit.links import url
 
 
 @figure(
@@ -31,12 +31,10 @@ from leaderboard.kit.links import url
 def heat_map(request: HttpRequest) -> Drawn:
     query = category_query(request)
     rows, titles = heat_rows(query)
-    address = canonical_query(request, CATEGORY_PARAMETERS)
-    page = url("categories") + (f"?{address}" if address else "")
     return Drawn(
         spec=charts.heat_map(rows, titles, METRICS[query.metric][0]),
         table=category_table(rows, titles),
-        crumbs=(Crumb(text="Leaderboard", url=url("board")), Crumb(text="Categories", url=page)),
+        crumbs=crumbs(canonical_query(request, CATEGORY_PARAMETERS)),
         under=str(query.setting or ""),
         title=heat_title(query),
     )

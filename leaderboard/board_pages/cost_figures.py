@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from django.http import HttpRequest
@@ -12,13 +12,10 @@ from leaderboard.board_pages.figure_rows import drawn_models, named
 from leaderboard.charts import costs
 from leaderboard.charts.costs import Point
 from leaderboard.delivery.pages import Table
-from leaderboard.figures.frame import Drawn, Figure, figure, framed
-from leaderboard.read_model.board_query import board_query
+from leaderboard.figures.frame import LEAST_DRAWN, Drawn, Figure, drawn_from, figure, framed
+from leaderboard.read_model.board_query import BoardQuery, board_query
 from leaderboard.read_model.boards import Entry
 from leaderboard.read_model.filters import BOARD_PARAMETERS, said
-
-# Of fewer points a line through the best says nothing.
-LEAST_POINTS = 3
 
 
 @figure(
@@ -30,11 +27,8 @@ LEAST_POINTS = 3
 )
 def cost_fast(request: HttpRequest) -> Drawn:
     query = board_query(request)
-    entries = query.judged()
-    points = costs_of(entries)
     titles = ("US$ an attempt", f"% of problems, over {query.p:g}×")
-    spec = costs.against(_enough(points), *titles, drawn_models(entries))
-    return _told(drawn(request, query, spec, _table(points, titles)), points, cost_fast)
+    return _against(request, query, cost_fast, costs_of, titles)
 
 
 @figure(
@@ -45,12 +39,22 @@ def cost_fast(request: HttpRequest) -> Drawn:
     *BOARD_PARAMETERS,
 )
 def tokens_solved(request: HttpRequest) -> Drawn:
-    query = board_query(request)
-    entries = query.judged()
-    points = tokens_of(entries)
     titles = ("output tokens", "problems solved")
+    return _against(request, board_query(request), tokens_solved, tokens_of, titles)
+
+
+def _against(
+    request: HttpRequest,
+    query: BoardQuery,
+    of: Figure,
+    points_of: Callable[[Sequence[Entry]], Sequence[Point]],
+    titles: tuple[str, str],
+) -> Drawn:
+    entries = query.judged()
+    points = points_of(entries)
     spec = costs.against(_enough(points), *titles, drawn_models(entries))
-    return _told(drawn(request, query, spec, _table(points, titles)), points, tokens_solved)
+    made = drawn(request, query, spec, _table(points, titles))
+    return replace(made, says=of.says if _enough(points) else too_few(of, points))
 
 
 def costs_of(entries: Sequence[Entry]) -> list[Point]:
@@ -91,19 +95,12 @@ def _named(entries: Sequence[Entry]) -> list[tuple[Entry, str]]:
 
 
 def _enough(points: Sequence[Point]) -> Sequence[Point]:
-    return points if len(points) >= LEAST_POINTS else ()
-
-
-def _told(one: Drawn, points: Sequence[Point], of: Figure) -> Drawn:
-    return replace(one, says=of.says if _enough(points) else too_few(of, points))
+    return points if len(points) >= LEAST_DRAWN else ()
 
 
 def too_few(of: Figure, points: Sequence[Point]) -> str:
     """Say in words why a figure is not drawn."""
-    return (
-        f"“{of.title}” is drawn from {LEAST_POINTS} submissions on;"
-        f" here {said(len(points), 'submission')} told it."
-    )
+    return f"{drawn_from(of, 'submissions')}; here {said(len(points), 'submission')} told it."
 
 
 def _table(points: Sequence[Point], titles: tuple[str, str]) -> Table:

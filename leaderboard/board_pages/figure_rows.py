@@ -10,6 +10,7 @@ from leaderboard.board_pages import claimed_figures
 from leaderboard.charts.boards import ByCategory, ModeCounts, Spread
 from leaderboard.charts.curves import Chances, Curve
 from leaderboard.delivery import cells
+from leaderboard.figures.frame import LEAST_DRAWN
 from leaderboard.kit.links import url
 from leaderboard.metrics import scores
 from leaderboard.read_model import boards
@@ -19,8 +20,6 @@ from leaderboard.read_model.published_claims import Claim, published
 CURVE_POINTS = tuple(step / 10 for step in range(31))
 # The palette has seven colours, and a colour stays with its model in every figure of the page.
 MOST_CURVES, MOST_BOXES, MOST_BARS = 5, 7, 12
-# Of fewer problems a distribution says nothing.
-LEAST_SOLVED = 3
 
 
 def best_of(entries: Iterable[Entry], most: int) -> list[Entry]:
@@ -111,7 +110,7 @@ def spreads_of(entries: Sequence[Entry]) -> list[Spread]:
     made = []
     for entry, name in named(best_of(entries, MOST_BOXES)):
         solved = [cell for cell in entry.cells if cell.best_speedup is not None]
-        if len(solved) >= LEAST_SOLVED:
+        if len(solved) >= LEAST_DRAWN:
             made.append(
                 Spread(
                     model=entry.model,

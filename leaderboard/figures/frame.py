@@ -14,6 +14,9 @@ from leaderboard.delivery.pages import Crumb, Page, Table, View, canonical_query
 from leaderboard.kit.links import url
 from leaderboard.models import Submission, Visibility
 
+# Fewer kernels, problems or submissions are told in words.
+LEAST_DRAWN = 3
+
 
 @dataclass(frozen=True, kw_only=True)
 class Drawn:
@@ -78,6 +81,11 @@ def framed(one: Figure, query: str, *, title: str = "", says: str = "") -> dict[
         "json_url": f"{one.path}.json{tail}",
         "csv_url": f"{one.path}.csv{tail}",
     }
+
+
+def drawn_from(one: Figure, what: str) -> str:
+    """Return the beginning of a sentence that stands in place of a figure with too few of these."""
+    return f"“{one.title}” is drawn from {LEAST_DRAWN} {what} on"
 
 
 def page_of(one: Figure, request: HttpRequest) -> Page:

@@ -38,6 +38,11 @@ def url(name: str, *args: object) -> str:
     return _address(prefix(), name, *args)
 
 
+def with_query(address: str, query: str) -> str:
+    """Return the address, asked with a query that may be empty."""
+    return f"{address}?{query}" if query else address
+
+
 def kernel_at(digest: str, run: object) -> str:
     """Return a kernel's page with this run at its head; the newest where there is none."""
     return url("kernel", digest) + (f"?run={run}" if run else "")

@@ -1,4 +1,4 @@
-"""Reads which row a form names. Used by pages of accounts and of staff."""
+"""Reads which row a form or an address names."""
 
 from __future__ import annotations
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from django.http import Http404, HttpRequest
+from django.http import HttpRequest
+from django.shortcuts import get_object_or_404
 
 from leaderboard.charts import boards as board_charts
 from leaderboard.charts import submissions as charts
@@ -16,6 +17,7 @@ from leaderboard.delivery.readers import refuse_strangers
 from leaderboard.figures.frame import Drawn, figure, framed
 from leaderboard.figures.tables import mode_table
 from leaderboard.kit.links import url
+from leaderboard.kit.row_number import row_number
 from leaderboard.model_pages.submission_kernels import (
     Ended,
     JudgedKernel,
@@ -47,12 +49,8 @@ def asked(request: HttpRequest) -> tuple[Submission, list[JudgedKernel]]:
 def submission_asked(request: HttpRequest) -> Submission:
     """Return the submission of `?submission=<number>`. Raises Http404 for an unknown number, and
     for one that this reader is not to know of."""
-    number = request.GET.get("submission", "")
-    if not (number.isascii() and number.isdigit() and len(number) < 15):
-        raise Http404
-    submission = Submission.objects.select_related("model").filter(pk=int(number)).first()
-    if submission is None:
-        raise Http404
+    own = Submission.objects.select_related("model")
+    submission = get_object_or_404(own, pk=row_number(request.GET.get("submission", "")))
     refuse_strangers(request, submission)
     return submission
 

@@ -24,7 +24,7 @@ from django.db.models.functions import Coalesce
 
 from leaderboard.models import Kernel, LeaderboardRow, Problem, ProblemAggregate, Run, Submission
 from leaderboard.models.choices import COUNTED_VERDICTS, ISOLATIONS, Status
-from leaderboard.models.runs import ruled_on
+from leaderboard.models.runs import RunQuerySet, ruled_on
 from leaderboard.models.staleness import PRACTICE, outdated, too_few_ranks
 from leaderboard.read_model.boards import SETTING_FIELDS, Setting
 from leaderboard.read_model.leaderboard_rows import Totals
@@ -214,16 +214,16 @@ def ended(found: Submission, setting: Setting | None) -> list[Ended]:
     """Return how every kernel ended, in one narrow query, as a submission may hold a hundred
     attempts at each problem: other settings are looked through for those kernels alone that have no
     run in this one."""
-    here = _of_few(setting)
     # Not by a join: PostgreSQL would share it out among workers that first read all kernels.
-    newest = Run.objects.few().filter(kernel=OuterRef("pk")).order_by("-created_at", "-id")
+    newest = Run.objects.filter(kernel=OuterRef("pk")).order_by("-created_at", "-id")
+    here = _within(setting, newest) if setting else newest
     of_today = {name: OuterRef(path) for name, path in OF_TODAY.items()}
-    todays = newest.filter(**COUNTED, **of_today, **here).exclude(ruled_on())
+    todays = here.filter(**COUNTED, **of_today).exclude(ruled_on())
     counted, judged_here, judged = (
-        Subquery(runs.values("verdict")[:1]) for runs in (todays, newest.filter(**here), newest)
+        Subquery(runs.values("verdict")[:1]) for runs in (todays, here, newest)
     )
     own = Kernel.objects.filter(submission=found)
-    waits = Exists(newest.filter(**{"ended": None}))
+    waits = Exists(newest.few(verdict=None))
     ended_as = Coalesce(counted, judged_here, judged)
     counted_as = Case(When(older_task="", then=counted))
     own = own.annotate(counted_as=counted_as, ended_as=ended_as, waits=waits)
@@ -244,8 +244,8 @@ def kernels_of(
     if among is not None:
         kernels = kernels.filter(pk__in=among)
     is_here = _of_runs(here)
-    if here:
-        judged_here = Run.objects.few().filter(kernel=OuterRef("pk"), **_of_few(setting))
+    if setting:
+        judged_here = _within(setting, Run.objects.filter(kernel=OuterRef("pk")))
         kernels = kernels.filter(is_here | ~Exists(judged_here))
     counted = is_here & _of_runs({**COUNTED, **{n: F(path) for n, path in OF_TODAY.items()}})
     ruled = ruled_on("runs__pk", "source")
@@ -259,11 +259,11 @@ def kernels_of(
     return list(starmap(JudgedKernel, _first_of_each(rows.values_list(*JUDGED))))
 
 
-def _of_few(setting: Setting | None) -> dict[str, object]:
-    """Return the conditions of a setting for the runs of one kernel: in order of the index of
-    placements a database would walk over all others."""
-    told = vars(setting) if setting else {}
-    return {"placed" if name == "placement" else name: value for name, value in told.items()}
+def _within(setting: Setting, runs: RunQuerySet) -> RunQuerySet:
+    """Return those of a setting among the runs of a kernel. An index may lead to its hardware's:
+    PostgreSQL reads them once for many kernels."""
+    told = {name: value for name, value in vars(setting).items() if name != "placement"}
+    return runs.filter(**told).few(placement=setting.placement)
 
 
 def _of_runs(conditions: Mapping[str, object]) -> Q:

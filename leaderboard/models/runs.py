@@ -9,13 +9,13 @@ from collections.abc import Iterable
 
 from django.db import models
 from django.db.models import Case, F, Q, When
-from django.db.models.functions import Coalesce
 
 from evaluator.messages.job import Placement
 from evaluator.messages.needs import BETWEEN_GPUS, Ability
 from leaderboard.kit.json_types import JsonDict
 from leaderboard.kit.links import url
 from leaderboard.kit.permissions import READ_ALL, may
+from leaderboard.kit.unindexed import unindexed
 from leaderboard.models.access import ApiToken
 from leaderboard.models.catalogue import Hardware
 from leaderboard.models.choices import (
@@ -65,10 +65,6 @@ def ruled_on(run: str = "pk", source: str = "kernel__source") -> Q:
     return Q((f"{run}__in", runs)) | Q((f"{source}__in", sources))
 
 
-def _unindexed(name: str) -> Coalesce:
-    return Coalesce(name, name)
-
-
 class RunQuerySet(models.QuerySet["Run"]):
     def queued(self) -> RunQuerySet:
         return self.filter(status=Status.QUEUED)
@@ -100,11 +96,11 @@ class RunQuerySet(models.QuerySet["Run"]):
             return self
         return self.filter(Q(IS_PUBLIC) | theirs(viewer, "kernel__submission__"))
 
-    def few(self) -> RunQuerySet:
-        """Prepare for a question about few of all runs: `asked`, `ended` and `placed` are creation,
-        verdict and placement, but in no index, which a database would walk along."""
-        told = self.annotate(asked=_unindexed("created_at"), ended=_unindexed("verdict"))
-        return told.annotate(placed=_unindexed("placement"))
+    def few(self, **where: object) -> RunQuerySet:
+        """Return those whose columns have these values, of runs that are few for another reason: by
+        no index of these columns, which would lead through the runs of everybody else."""
+        told = self.alias(**{f"few_{name}": unindexed(name) for name in where})
+        return told.filter(**{f"few_{name}": value for name, value in where.items()})
 
     def with_names(self) -> RunQuerySet:
         """Read with each run what a line about it shows, without the report and what is as long."""

@@ -12,26 +12,23 @@ from leaderboard.charts.boards import styles
 from leaderboard.charts.speedups import Line
 from leaderboard.delivery.cells import significant
 from leaderboard.delivery.pages import Crumb, Table
-from leaderboard.figures.frame import Drawn, figure, framed
+from leaderboard.figures.frame import LEAST_DRAWN, Drawn, figure, framed
 from leaderboard.kit.json_types import JsonObject
 from leaderboard.kit.links import url
-from leaderboard.models import Problem, Publication
+from leaderboard.models import Publication
+from leaderboard.problem_pages.problem_figures import problem_asked
 
 # Key of a publication's file.
 CURVES = "net_new_kernels_read_off_plots"
-# Of fewer points a line says nothing.
-LEAST_POINTS = 3
 SAYS = "Published, not run here: read off the plot of its authors."
 
 
 @figure("published-speedups", "Published speedup against size", SAYS, "problem")
 def published_speedups(request: HttpRequest) -> Drawn:
-    text = request.GET.get("problem", "")
-    is_number = text.isascii() and text.isdigit() and len(text) < 6
-    found = Problem.objects.filter(number=int(text)).first() if is_number else None
+    found = problem_asked(request)
     told = Publication.objects.order_by("pk").values_list("payload", flat=True).first() or {}
-    curves = list(curves_of(told.get(CURVES), found.number)) if found else []
-    if found is None or not curves:
+    curves = list(curves_of(told.get(CURVES), found.number))
+    if not curves:
         raise Http404
     looks = styles([curve["model"] for curve in curves], sorted(told.get("models", ())))
     lines = [
@@ -67,7 +64,7 @@ def frames_of(number: int, told: Any) -> list[dict[str, object]]:
 def curves_of(told: Any, number: int) -> Iterator[JsonObject]:
     """Yield the curves of one problem that have enough points, and no others."""
     for one in told if isinstance(told, list) else ():
-        if one.get("problem") == number and len(_points(one)) >= LEAST_POINTS:
+        if one.get("problem") == number and len(_points(one)) >= LEAST_DRAWN:
             yield one
 
 

@@ -12,17 +12,15 @@ from leaderboard.charts.boards import ModeCounts
 from leaderboard.charts.drawing import Spec
 from leaderboard.charts.problems import Axes, Limit, Reach, Spread
 from leaderboard.delivery.pages import Crumb, Table, canonical_query
-from leaderboard.figures.frame import Drawn, figure, framed
+from leaderboard.figures.frame import LEAST_DRAWN, Drawn, figure, framed
 from leaderboard.figures.tables import mode_table
-from leaderboard.kit.links import url
+from leaderboard.kit.links import url, with_query
 from leaderboard.metrics import floors
 from leaderboard.metrics.floors import Limits
 from leaderboard.models import Problem
 from leaderboard.read_model.baselines import gpu_of
 from leaderboard.read_model.problem_list import LIST_FILTERS, Listed, baselines_of, listed
 
-# Of the speedups of fewer problems a figure says less than the table.
-LEAST_POINTS = 3
 LINKS = Axes(x="least bytes that a rank must receive", y="GB/s through its links", unit="GB/s")
 ARITHMETIC = Axes(x="operations a byte received", y="TFLOP/s of a rank", unit="TFLOP/s")
 
@@ -82,8 +80,7 @@ def failures(request: HttpRequest) -> Drawn:
 
 
 def _drawn(request: HttpRequest, found: Listed, spec: Spec, table: Table) -> Drawn:
-    address = canonical_query(request, LIST_FILTERS)
-    page = url("problems") + (f"?{address}" if address else "")
+    page = with_query(url("problems"), canonical_query(request, LIST_FILTERS))
     narrowed = [f"{one.label}: {one.text}" for one in found.controls if one.value]
     return Drawn(
         spec=spec,
@@ -97,9 +94,9 @@ def overview_figures(found: Listed, query: str) -> list[dict[str, object]]:
     """Return the frames of figures that have something to show; `query` holds the filters."""
     stood = [found.stood[one.number] for one in found.shown if one.number in found.stood]
     costs = [cost for cost in map(found.cost, timed(found)) if cost and cost["wire_bytes"]]
-    shown = [links] if len(costs) >= LEAST_POINTS else []
-    shown += [arithmetic] if sum(cost["flops"] > 0 for cost in costs) >= LEAST_POINTS else []
-    is_fast = sum(one.best_speedup is not None for one in stood) >= LEAST_POINTS
+    shown = [links] if len(costs) >= LEAST_DRAWN else []
+    shown += [arithmetic] if sum(cost["flops"] > 0 for cost in costs) >= LEAST_DRAWN else []
+    is_fast = sum(one.best_speedup is not None for one in stood) >= LEAST_DRAWN
     shown += [spreads] if is_fast else []
     shown += [failures] if any(one.submissions for one in stood) else []
     return [framed(one, query) for one in shown]
@@ -113,7 +110,7 @@ def timed(found: Listed) -> list[Problem]:
 def few_timed(found: Listed) -> int:
     """Return how many these are where they are too few to be drawn, else 0."""
     count = len(timed(found))
-    return count if count < LEAST_POINTS else 0
+    return count if count < LEAST_DRAWN else 0
 
 
 def limits_of(found: Listed) -> Limits | None:

@@ -6,7 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from django.http import Http404, HttpRequest
+from django.http import HttpRequest
+from django.shortcuts import get_object_or_404
 
 from leaderboard.charts import boards as board_charts
 from leaderboard.charts import speedups as charts
@@ -17,7 +18,8 @@ from leaderboard.delivery import cells
 from leaderboard.delivery.pages import Crumb, Table, canonical_query
 from leaderboard.figures.frame import Drawn, figure, framed
 from leaderboard.figures.tables import mode_table
-from leaderboard.kit.links import url
+from leaderboard.kit.links import url, with_query
+from leaderboard.kit.row_number import row_number
 from leaderboard.models import Problem
 from leaderboard.problem_pages import scaling
 from leaderboard.read_model import boards, problem_results
@@ -49,14 +51,14 @@ class Scale:
         return [(x, self.text(x)) for x in self.at.values()]
 
 
+def problem_asked(request: HttpRequest) -> Problem:
+    """Return the problem of `?problem=<number>`. Raises Http404 for an unknown number."""
+    return get_object_or_404(Problem, number=row_number(request.GET.get("problem", "")))
+
+
 def asked(request: HttpRequest) -> tuple[Problem, Setting | None]:
-    """Return the problem of `?problem=<number>`, and the setting asked for. Raises Http404 for an
-    unknown number."""
-    number = request.GET.get("problem", "")
-    is_number = number.isascii() and number.isdigit() and len(number) < 6
-    found = Problem.objects.filter(number=int(number)).first() if is_number else None
-    if found is None:
-        raise Http404
+    """Return that problem, and the setting asked for."""
+    found = problem_asked(request)
     settings = problem_results.in_view(
         boards.known_settings(), problem_results.totals_by_setting(found)
     )
@@ -120,7 +122,7 @@ def drawn_of(
 ) -> Drawn:
     """Return a figure of a problem in a setting, under the address of its page."""
     query = canonical_query(request, (*SETTING_FILTERS,))
-    page = url("problem", found.number, found.slug) + (f"?{query}" if query else "")
+    page = with_query(url("problem", found.number, found.slug), query)
     return Drawn(
         spec=spec,
         table=table,

@@ -12,7 +12,7 @@ from django.http import HttpRequest
 
 from leaderboard.charts import speedups as charts
 from leaderboard.delivery.pages import Table
-from leaderboard.figures.frame import Drawn, figure, framed
+from leaderboard.figures.frame import LEAST_DRAWN, Drawn, drawn_from, figure, framed
 from leaderboard.kit.links import url
 from leaderboard.models import Problem, Run
 from leaderboard.models.choices import Moderation, Visibility
@@ -20,8 +20,6 @@ from leaderboard.problem_pages.problem_figures import READS, asked, drawn_of
 from leaderboard.read_model.boards import Setting
 from leaderboard.read_model.problem_results import SettingTotals
 
-# Of fewer kernels a line says nothing.
-LEAST_KERNELS = 3
 MOST_KERNELS = 2_000
 
 
@@ -58,7 +56,8 @@ def timed_kernels(problem: Problem, setting: Setting) -> list[Timed]:
     public = {"visibility": Visibility.PUBLIC, "moderation": Moderation.ACCEPTED}
     rows = (
         Run.objects.counted()
-        .filter(kernel__problem=problem, speedup__isnull=False, verdict="ok", **asdict(setting))
+        .filter(kernel__problem=problem, speedup__isnull=False)
+        .few(verdict="ok", **asdict(setting))
         .filter(**{f"kernel__submission__{name}": value for name, value in public.items()})
         .exclude(kernel__submission__model__is_baseline=True)
         .order_by("finished_at", "pk")
@@ -98,9 +97,8 @@ def over_time_frames(
     here = next((one for one in stood if one.setting == setting), None)
     if here is None or setting is None or not setting.is_timed or not here.correct:
         return [], ""
-    if here.correct < LEAST_KERNELS:
+    if here.correct < LEAST_DRAWN:
         told = f"here {here.correct} {'was' if here.correct == 1 else 'were'} timed"
-        title = best_over_time.title
-        return [], f"“{title}” is drawn from {LEAST_KERNELS} right kernels on; {told}."
+        return [], f"{drawn_from(best_over_time, 'right kernels')}; {told}."
     address = f"problem={found.number}" + (f"&{query}" if query else "")
     return [framed(best_over_time, address)], ""

@@ -8,7 +8,6 @@ from typing import Any
 
 from django.db import transaction
 from django.db.models import QuerySet, Subquery
-from django.db.models.functions import Lower
 
 from leaderboard.kit.prepared import Given, ask, given
 from leaderboard.metrics.attempts import Entry, JudgedRun, entry_of, summed
@@ -77,12 +76,7 @@ def _drawn() -> QuerySet[Submission, tuple[Any, ...]]:
 
 def _runs_of() -> QuerySet[Run, tuple[Any, ...]]:
     whose = {"kernel__submission": Given("submission_id"), "kernel__problem": Given("problem_id")}
-    # No index holds the lower case: a database without statistics would look for all runs of that
-    # hardware, or that placement, first.
-    apart = {"on": "hardware_id", "placed": "placement"}
-    runs = Run.objects.counted().alias(**{name: Lower(column) for name, column in apart.items()})
-    own = runs.filter(**{name: Given(column) for name, column in apart.items()}, **whose)
-    own = own.filter(**given(name for name in SETTING if name not in apart.values()))
+    own = Run.objects.counted().filter(**whose).few(**given(SETTING))
     return own.order_by(*ORDER).values_list(*COLUMNS)
 
 

@@ -14,7 +14,7 @@ from leaderboard.charts.drawing import Spec
 from leaderboard.charts.runs import Bin, Event, Margin
 from leaderboard.delivery.pages import Crumb, Table
 from leaderboard.delivery.readers import refuse_strangers
-from leaderboard.figures.frame import Drawn, figure, framed
+from leaderboard.figures.frame import LEAST_DRAWN, Drawn, figure, framed
 from leaderboard.kit.json_types import Report
 from leaderboard.kit.links import url
 from leaderboard.kit.visible import visible
@@ -22,7 +22,6 @@ from leaderboard.models import Run
 from leaderboard.run_pages.timeline_events import longest_events
 
 MOST_EVENTS = 2_000
-LEAST_BATCHES = 3
 
 
 @figure(
@@ -107,7 +106,7 @@ def _drawn(run: Run, spec: Spec, table: Table) -> Drawn:
 
 def burst_figures(run: Run, timing: Report | None) -> list[dict[str, object]]:
     shown = [burst_histogram, bursts] if timing else []
-    shown += [last_rank] if timing and sum(timing.get("rank_last", ())) >= LEAST_BATCHES else []
+    shown += [last_rank] if timing and sum(timing.get("rank_last", ())) >= LEAST_DRAWN else []
     return [framed(one, f"run={run.id}") for one in shown]
 
 

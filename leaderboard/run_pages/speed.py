@@ -8,6 +8,7 @@ from leaderboard.delivery import cells
 from leaderboard.kit.json_types import Report
 from leaderboard.metrics.floors import FLOOR_WORDS, LIMITER_WORDS
 from leaderboard.metrics.verdicts import words
+from leaderboard.runs.reports import idle_share
 
 
 def speed(report: Report) -> dict[str, object] | None:
@@ -21,7 +22,7 @@ def speed(report: Report) -> dict[str, object] | None:
         "distinguishable": not low <= 1.0 <= high,
         "bursts": len(timing["kernel_bursts_us"]),
         "own_ratio": own_ratio(timing),
-        "idle": idle(report.get("timelines", ())),
+        "idle": idle_share(report.get("timelines", ())),
         **bound(report.get("floors"), timing),
     }
 
@@ -30,12 +31,6 @@ def own_ratio(timing: Report) -> float | None:
     """Return the speedup that PKB's own harness would report, from times that ranks tell."""
     kernel_us, baseline_us = timing["kernel_events_us"], timing["baseline_events_us"]
     return baseline_us / kernel_us if kernel_us and baseline_us else None
-
-
-def idle(timelines: Sequence[Report]) -> float | None:
-    """Return the share of the profiled time in which nothing ran, over all ranks."""
-    span_us = sum(timeline["span_us"] for timeline in timelines)
-    return sum(timeline["idle_us"] for timeline in timelines) / span_us if span_us > 0 else None
 
 
 def bound(floors: Mapping[str, float] | None, timing: Report) -> dict[str, object]:

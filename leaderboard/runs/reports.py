@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import math
 import zlib
+from collections.abc import Sequence
 from typing import Any, TypeVar
 
 from evaluator import Report
 from evaluator.messages.codec import DecodeError, decode, encode
 from evaluator.messages.report import MAX_REPORT_BYTES
-from leaderboard.kit.json_types import JsonDict
+from leaderboard.kit.json_types import JsonDict, JsonObject
 from leaderboard.kit.request_error import RequestError
 from leaderboard.models.runs import TIMES
 
@@ -41,7 +42,7 @@ def columns_of(report: Report) -> JsonDict:
         **{name: timing[name] for name in TIMES},
         "bound_us": floors.bound_us if floors else None,
         "utilisation": report.utilisation,
-        "idle": idle_share(report),
+        "idle": idle_share(message["timelines"]),
     }
     if not all(0 <= number < math.inf for number in numbers.values() if number is not None):
         raise RequestError("bad_report", "A time is not finite.", "Mend the worker.")
@@ -54,10 +55,10 @@ def columns_of(report: Report) -> JsonDict:
     }
 
 
-def idle_share(report: Report) -> float | None:
+def idle_share(timelines: Sequence[JsonObject]) -> float | None:
     """Return the share of the profiled time in which nothing ran, over all ranks."""
-    span_us = sum(one.span_us for one in report.timelines)
-    idle_us = sum(one.idle_us for one in report.timelines)
+    span_us = sum(one["span_us"] for one in timelines)
+    idle_us = sum(one["idle_us"] for one in timelines)
     return min(1.0, max(0.0, idle_us / span_us)) if span_us > 0 else None
 
 

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from urllib.parse import urlencode
 
 from django.db.models import Q
-from django.db.models.functions import Lower
 
 from leaderboard.kit.links import url
+from leaderboard.kit.unindexed import unindexed
 from leaderboard.metrics.mechanisms import mechanism_name
 from leaderboard.metrics.verdicts import words
 from leaderboard.models import (
@@ -35,8 +35,6 @@ DIGEST_DIGITS, RUN_DIGITS = 64, 32
 _HEX = re.compile(r"[0-9a-f]+")
 _WORD = re.compile(r"[^\W_]+")
 _NUMBER = re.compile(r"(?:(problem|submission) *)?#?([0-9]{1,9})")
-# Beside a range it is asked of `Lower(visibility)`, which no index holds: SQLite would rather read
-# everything that is public than the range.
 PUBLIC = Visibility.PUBLIC
 
 
@@ -212,7 +210,7 @@ def _submissions(number: int) -> list[SearchHit]:
 def _kernels(digits: str) -> list[SearchHit]:
     """Find kernels by a range instead of a pattern: every database finds it in the index."""
     rows = Kernel.objects.filter(source__gte=digits, source__lt=f"{digits}g")
-    public = rows.alias(seen_by=Lower("submission__visibility")).filter(seen_by=PUBLIC)
+    public = rows.alias(seen_by=unindexed("submission__visibility")).filter(seen_by=PUBLIC)
     public = public.order_by("source_id", "problem_id")
     named = public.values_list("source_id", "problem__title").distinct()[:MOST]
     titles: dict[str, str] = {}
@@ -235,7 +233,7 @@ def _runs(digits: str) -> list[SearchHit]:
         return []
     first, last = (uuid.UUID(digits.ljust(RUN_DIGITS, end)) for end in "0f")
     rows = Run.objects.filter(id__gte=first, id__lte=last)
-    public = rows.alias(seen_by=Lower("kernel__submission__visibility")).filter(seen_by=PUBLIC)
+    public = rows.alias(seen_by=unindexed("kernel__submission__visibility")).filter(seen_by=PUBLIC)
     versions = ("problem_digest", "kernel__problem__digest", "judge_version", "kernel__older_task")
     names = ("id", "status", "verdict", "kernel__problem__title", *versions)
     named = public.order_by("id").values_list(*names)

@@ -8,12 +8,19 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
+from typing import Any
 
 from leaderboard.kit.request_error import RequestError
 from leaderboard.models import Problem
 from leaderboard.models.choices import BACKENDS
 from leaderboard.models.submissions import MAX_STEP_BUDGET
-from leaderboard.submissions.archives import MAX_SOURCE_BYTES, Member, shown, told_limit
+from leaderboard.submissions.archives import (
+    MAX_SOURCE_BYTES,
+    Member,
+    read_archive,
+    shown,
+    told_limit,
+)
 from leaderboard.submissions.attempt_archives import NOTHING, Told, told_by
 from leaderboard.submissions.trees import (
     BACKEND,
@@ -83,6 +90,16 @@ def handed_in(members: Sequence[Member], attempt: int) -> HandedIn:
     told = [member for member in members if told_limit(member.path)]
     kernels = [member for member in members if not told_limit(member.path)]
     return HandedIn(candidates=from_members(kernels, attempt), told=told_by(told))
+
+
+def kernels_in(fields: Mapping[str, Any]) -> HandedIn:
+    """Return the kernels in the checked fields of a form or a request. Raises RequestError."""
+    attempt = fields.get("attempt") or 1
+    if archive := fields.get("archive"):
+        return handed_in(read_archive(archive.file), attempt)
+    named = {name: fields[name] for name in ("problem", "backend")}
+    source, step = decoded(fields["source"].encode()), fields.get("step") or 1
+    return HandedIn(candidates=[Candidate(**named, source=source, attempt=attempt, step=step)])
 
 
 def from_members(members: Sequence[Member], attempt: int) -> list[Candidate]:

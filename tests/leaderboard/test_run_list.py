@@ -102,6 +102,7 @@ def test_pages_go_on_from_the_last_line(problem: Problem, client: Client, query:
         ("problem=1&status=failed", OF_KERNEL),
         ("submission=1", OF_KERNEL),
         ("submission=1&verdict=oom", OF_KERNEL),
+        ("submission=1&placement=full", OF_KERNEL),
         ("submission=1&problem=1&status=done", OF_KERNEL),
     ],
 )
