@@ -77,6 +77,13 @@ def _add_submit(one: ArgumentParser) -> None:
         const=True,
         help="judge it after all that is ranked, and count it nowhere; private",
     )
+    one.add_argument(
+        "--withhold-source",
+        dest="withholds_source",
+        action="store_const",
+        const=True,
+        help="show results to all, the source to you and your team; may be published later",
+    )
     one.add_argument("--link", help="https://… of a page about it")
     one.add_argument("--notes", help="shown with it")
     one.add_argument("--key", help="idempotency key; default: a digest of all that is sent")

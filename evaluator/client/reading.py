@@ -79,10 +79,13 @@ def board(arguments: Namespace) -> int:
 def logs(arguments: Namespace) -> int:
     """Print what the ranks of a run wrote."""
     site = site_called(arguments.site)
-    found = site.get(f"{address(arguments.run)}/report").json().get("logs", [])
+    told = site.get(f"{address(arguments.run)}/report").json()
+    found = told.get("logs", [])
     if arguments.json:
         say_json(found)
         return OK
+    if told.get("withheld"):
+        say(f"{told['withheld']}, and so is what its ranks wrote")
     for log in found:
         who = "sandbox" if log["rank"] < 0 else f"rank {log['rank']}"
         say(f"--- {who}")
@@ -163,6 +166,9 @@ def diff(arguments: Namespace) -> int:
 
 def _source(site: Site, kernel: str) -> list[str]:
     found = site.get(f"/api/v1/kernels/{segment(kernel)}").json()
+    if found.get("withheld"):
+        fix = f"Its SHA-256 is {kernel}; its owner's token reads it."
+        raise Misused(f"The source of kernel {kernel[:12]} is withheld by its submitter.", fix)
     if found["source"] is None:
         place = f"{found['path']} at {found['commit']} of {found['repository']}"
         raise Misused(f"The site does not hold kernel {kernel[:12]}.", f"It is {place}.")

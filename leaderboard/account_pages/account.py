@@ -75,7 +75,8 @@ def submission_rows(own: SubmissionQuerySet) -> list[dict[str, object]]:
         failed_runs=Count("kernels__runs", filter=Q(kernels__runs__status=Status.FAILED)),
     )
     names = ("pk", "owner", "harness", "visibility", "public_from", "created_at", "model__name")
-    counts = ("moderation", "is_practice", "kernel_count", "open_runs", "failed_runs")
+    told = ("moderation", "is_practice", "withholds_source")
+    counts = ("kernel_count", "open_runs", "failed_runs")
     return [
         {
             **row,
@@ -84,7 +85,7 @@ def submission_rows(own: SubmissionQuerySet) -> list[dict[str, object]]:
             "state": state_of(row),
             "may_edit": True,
         }
-        for row in found.values(*names, *counts)
+        for row in found.values(*names, *told, *counts)
     ]
 
 

@@ -36,7 +36,7 @@ def edit(request: HttpRequest, number: int) -> HttpResponse:
         return shown(request, found, form, status=400)
     assert request.user.is_authenticated
     try:
-        editing.edit(found, request.user, form.cleaned_data)
+        editing.edit(found, request.user, form.values)
     except RequestError as error:
         add_field_errors(form, error)
         return shown(request, found, form, error=error, status=error.status)

@@ -61,6 +61,7 @@ def hand_in(request: HttpRequest, form: SubmitForm) -> Accepted:
         notes=data["notes"],
         link=data["link"],
         licence=data["licence"],
+        withholds_source=data["withholds_source"],
     )
     wanted = ("hardware", "world_size", "size", "dtype", "profile", "placement")
     requested = TargetRequest(**{name: data[name] or None for name in wanted})

@@ -16,6 +16,7 @@ from leaderboard.kit.request_error import RequestError
 from leaderboard.models import Submission
 from leaderboard.read_model.steps import steps_of, transcript_of
 from leaderboard.read_model.transcripts import parts_of
+from leaderboard.read_model.withholding import is_told
 
 
 class MadeOut(Shape):
@@ -77,6 +78,7 @@ class AttemptOut(Shape):
     transcript_bytes = serializers.IntegerField(allow_null=True)
     transcript_pages = serializers.IntegerField()
     transcript = MessageOut(many=True)
+    withheld = serializers.BooleanField()
 
 
 @extend_schema(
@@ -87,14 +89,15 @@ class AttemptOut(Shape):
 @api_view(["GET"])
 @versioned
 def attempt(request: Request, number: int, problem: int, attempt: int) -> Response:
-    """Describe an attempt; its transcript comes in pages of 64 KiB."""
+    """Describe an attempt; its transcript comes in pages of 64 KiB, but where it is `withheld`."""
     seen = Submission.objects.reachable_by(request.user)
     found = get_object_or_404(seen, pk=number)
     steps = steps_of(found.pk, problem, attempt)
     if not steps:
         raise Http404
     kept = transcript_of(found.pk, problem, attempt)
-    parts = parts_of(kept.text) if kept else []
+    is_open = is_told(request.user, found)
+    parts = parts_of(kept.text) if kept and is_open else []
     page = _page(request.query_params.get("page", "1"), max(1, len(parts)))
     made = {
         "submission": found.pk,
@@ -104,6 +107,7 @@ def attempt(request: Request, number: int, problem: int, attempt: int) -> Respon
         "transcript_bytes": kept.size_bytes if kept else None,
         "transcript_pages": len(parts),
         "transcript": parts[page - 1] if parts else [],
+        "withheld": not is_open,
     }
     return Response(AttemptOut(made).data)
 

@@ -59,6 +59,7 @@ class SubmissionIn(Input):
     practice = serializers.BooleanField(required=False)
     link = serializers.CharField(max_length=MAX_LINK, required=False, allow_blank=True)
     licence = serializers.ChoiceField(choices=LICENCES, required=False, allow_blank=True)
+    withholds_source = serializers.BooleanField(required=False)
     notes = serializers.CharField(max_length=MAX_NOTES, required=False, allow_blank=True)
     problem = serializers.CharField(max_length=64, required=False)
     backend = serializers.ChoiceField(choices=BACKENDS, required=False)
@@ -103,6 +104,7 @@ class EditIn(Input):
     )
     link = serializers.CharField(max_length=MAX_LINK, required=False, allow_blank=True)
     licence = serializers.ChoiceField(choices=LICENCES, required=False, allow_blank=True)
+    withholds_source = serializers.BooleanField(required=False)
     notes = serializers.CharField(max_length=MAX_NOTES, required=False, allow_blank=True)
 
 

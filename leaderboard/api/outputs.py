@@ -9,12 +9,13 @@ from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 from rest_framework.request import Request
 
-from leaderboard.models import Decline, Kernel, Run, Source, Status, Submission
+from leaderboard.models import Run, Status, Submission
 from leaderboard.models.abilities import waiting_for
 from leaderboard.models.rulings import ruling_of, told
 from leaderboard.models.runs import TIMES
 from leaderboard.models.staleness import why_stale
 from leaderboard.models.waiting import ahead_of, no_host
+from leaderboard.read_model.withholding import declines_told
 
 Shape = serializers.Serializer[Any]
 
@@ -71,6 +72,7 @@ class SubmissionOut(Output):
     moderation_reason = serializers.CharField()
     link = serializers.CharField()
     licence = serializers.CharField()
+    withholds_source = serializers.BooleanField()
     notes = serializers.CharField()
     manifest = serializers.DictField()
     created_at = serializers.DateTimeField()
@@ -133,6 +135,8 @@ LINE_READS = [
     "__".join(field.source_attrs) for field in RunLineOut().fields.values() if field.source_attrs
 ]
 LINE_READS += ["problem_digest", "kernel__problem__digest", "kernel__older_task", "judge_version"]
+# And to know what of them is told to whom.
+LINE_READS += ["cause", "kernel__submission__withholds_source"]
 
 
 class ProgressOut(Shape):
@@ -204,7 +208,8 @@ class RunOut(RunLineOut):
     @extend_schema_field(DeclineOut(many=True))
     def get_declines(self, run: Run) -> list[object]:
         """Return the declines of a run, newest first."""
-        return list(DeclineOut(Decline.objects.told(run), many=True).data)
+        told_of = declines_told(self.context["request"].user, run)
+        return list(DeclineOut(told_of, many=True).data)
 
     def get_waits_for(self, run: Run) -> str | None:
         """Return in a sentence what no known host has that it needs; null where some host can."""
@@ -224,40 +229,6 @@ class RunOut(RunLineOut):
         if run.speedup is None:
             return None
         return {name: getattr(run, name) for name in TIMES}
-
-
-class KernelUseOut(Shape):
-    """Says where a source was handed in."""
-
-    submission = serializers.IntegerField(source="submission_id")
-    model = serializers.CharField(source="submission.model.name")
-    problem = serializers.CharField(source="problem.slug")
-    attempt = serializers.IntegerField()
-    step = serializers.IntegerField()
-    backend = serializers.CharField()
-    languages = serializers.SerializerMethodField()
-
-    def get_languages(self, use: Kernel) -> list[str]:
-        """Return those found in the source; none where it is not held."""
-        return use.languages
-
-
-class KernelOut(Output):
-    digest = serializers.CharField()
-    size_bytes = serializers.IntegerField()
-    source = serializers.CharField(source="text", allow_null=True)  # type: ignore[assignment]
-    repository = serializers.CharField(allow_blank=True)
-    commit = serializers.CharField(allow_blank=True)
-    path = serializers.CharField(allow_blank=True)
-    uses = serializers.SerializerMethodField()
-    url = serializers.SerializerMethodField()
-
-    def get_url(self, row: Source) -> str:
-        return self.address_of(row)
-
-    @extend_schema_field(KernelUseOut(many=True))
-    def get_uses(self, row: Source) -> list[object]:
-        return list(KernelUseOut(self.context["uses"], many=True).data)
 
 
 class QueueOut(Shape):

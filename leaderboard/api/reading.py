@@ -22,6 +22,7 @@ from rest_framework.utils.encoders import JSONEncoder
 
 from leaderboard.api import outputs
 from leaderboard.api.caching import versioned
+from leaderboard.api.kernel_outputs import KernelOut
 from leaderboard.api.paging import is_mine, page_of
 from leaderboard.delivery.pages import DRAWN, BadQuery, Elsewhere, choice
 from leaderboard.kit.request_error import RequestError
@@ -41,6 +42,7 @@ from leaderboard.read_model.board_records import as_record
 from leaderboard.read_model.columns import SORTS, placed, usual_sort
 from leaderboard.read_model.filters import BOARD_PARAMETERS
 from leaderboard.read_model.queue_counts import by_hardware
+from leaderboard.read_model.withholding import closed_to, told_run
 from problems.topology import records
 
 
@@ -127,7 +129,7 @@ def _submissions(rows: SubmissionQuerySet) -> QuerySet[Submission]:
     return rows.select_related("model", "team").annotate(kernel_count=Coalesce(count, 0))
 
 
-@extend_schema(responses=outputs.KernelOut, operation_id="read_kernel")
+@extend_schema(responses=KernelOut, operation_id="read_kernel")
 @api_view(["GET"])
 @versioned
 def kernel(request: Request, digest: str) -> Response:
@@ -137,8 +139,8 @@ def kernel(request: Request, digest: str) -> Response:
     rows = uses.select_related("submission__model", "problem", "source__found")
     if not rows:
         raise Http404
-    context = {"request": request, "uses": rows}
-    return Response(outputs.KernelOut(rows[0].source, context=context).data)
+    context = {"request": request, "uses": rows, "closed": closed_to(request.user, rows)}
+    return Response(KernelOut(rows[0].source, context=context).data)
 
 
 @extend_schema(responses=outputs.RunOut, operation_id="read_run")
@@ -148,7 +150,8 @@ def run(request: Request, run_id: UUID) -> Response:
     rows = Run.objects.reachable_by(request.user).with_names()
     ruled = rows.select_related("ruling", "kernel__source__ruling").defer("kernel__source__packed")
     found = get_object_or_404(ruled, pk=run_id)
-    data = dict(outputs.RunOut(found, context={"request": request}).data)
+    shown = told_run(request.user, found)
+    data = dict(outputs.RunOut(shown, context={"request": request}).data)
     waited = data["waiting_s"]
     # The wait alone is worth an answer every ten seconds only.
     named = {**data, "waiting_s": None if waited is None else waited // 10}
@@ -169,15 +172,17 @@ def run(request: Request, run_id: UUID) -> Response:
 )
 @api_view(["GET"])
 def report(request: Request, run_id: UUID) -> Response:
-    """Return the report with every trial, every batch and the logs."""
-    found = get_object_or_404(Run.objects.reachable_by(request.user), pk=run_id)
-    if found.report is None:
+    """Return the report with every trial, every batch and the logs; without logs, evidence and
+    lines, and `withheld` says so, where the source is withheld."""
+    known = Run.objects.reachable_by(request.user).select_related("kernel__submission")
+    found = told_run(request.user, get_object_or_404(known, pk=run_id)).report
+    if found is None:
         fix = "Wait until the run's status is done."
         raise RequestError("no_report", "This run has no report.", fix, status=404)
     # A report never changes, but who may see it does.
     who = "public" if request.auth is None else "private"
     headers = {"Cache-Control": f"{who}, max-age=0, must-revalidate", "Vary": "Authorization"}
-    return Response(found.report, headers=headers)
+    return Response(found, headers=headers)
 
 
 @extend_schema(

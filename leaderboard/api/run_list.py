@@ -18,11 +18,21 @@ from leaderboard.kit.request_error import RequestError
 from leaderboard.kit.unindexed import unindexed
 from leaderboard.models import Hardware, Problem, Run, Status, Submission
 from leaderboard.models.runs import RunQuerySet
+from leaderboard.read_model.withholding import told_runs
 
 Narrow = Callable[..., RunQuerySet]
 
 # What a run that is not done ends with; no other run has that verdict.
 ENDED_AS = {"infra_error": Status.FAILED, "cancelled": Status.CANCELLED}
+
+
+class NewestTold(NewestFirst):
+    """Reads the lines of the page as who asks may read them."""
+
+    def paginate_queryset(
+        self, queryset: Any, request: Request, view: APIView | None = None
+    ) -> list[Any]:
+        return told_runs(request.user, super().paginate_queryset(queryset, request, view) or [])
 
 
 class NewestOfFew(NewestFirst):
@@ -37,7 +47,7 @@ class NewestOfFew(NewestFirst):
         places: QuerySet[Any, dict[str, Any]] = asked.values("id", "asked")
         named = [row["id"] for row in super().paginate_queryset(places, request, view) or ()]
         found = _lines(Run.objects.all()).in_bulk(named)
-        return [found[one] for one in named]
+        return told_runs(request.user, [found[one] for one in named])
 
 
 @extend_schema(
@@ -68,7 +78,7 @@ def runs(request: Request) -> Response:
     if "placement" in wanted:
         rows = narrow(rows, placement=wanted["placement"])
     ended = _ended(rows, narrow, wanted.get("status"), wanted.get("verdict"))
-    return page_of(request, ended, outputs.RunLineOut, NewestOfFew() if is_few else None)
+    return page_of(request, ended, outputs.RunLineOut, NewestOfFew() if is_few else NewestTold())
 
 
 def _lines(rows: RunQuerySet) -> RunQuerySet:

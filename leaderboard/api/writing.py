@@ -119,6 +119,7 @@ def _metadata(fields: Validated) -> Metadata:
         notes=fields.get("notes", ""),
         link=fields.get("link", ""),
         licence=fields.get("licence", ""),
+        withholds_source=fields.get("withholds_source", False),
         team=fields.get("team", ""),
     )
 

@@ -16,6 +16,7 @@ from leaderboard.metrics.verdicts import state, verdict_words
 from leaderboard.models import Kernel, Run, Source, Visibility
 from leaderboard.read_model.boards import SETTING_FIELDS, Setting
 from leaderboard.read_model.filters import setting_query
+from leaderboard.read_model.withholding import closed_to, withheld_by_all
 from leaderboard.run_pages.diff import compared
 
 DIGEST = re.compile(r"[0-9a-f]{64}")
@@ -31,8 +32,12 @@ RECORD_COLUMNS = (
 def kernels(request: HttpRequest) -> Page:
     digests = asked_for(request)
     asked = run_of(request, digests)
-    uses = {digest: use_of(found, asked) for digest, found in uses_by_digest(digests).items()}
-    texts = {source.pk: source.text for source in Source.objects.filter(pk__in=digests)}
+    every = uses_by_digest(digests)
+    uses = {digest: use_of(found, asked) for digest, found in every.items()}
+    known = [use for own in every.values() for use in own]
+    closed = closed_to(request.user, known)
+    readable = Source.objects.filter(pk__in=set(digests) - closed)
+    texts = {source.pk: source.text for source in readable}
     if asked and asked.kernel_id not in {use.pk for use in uses.values()}:
         asked = None
     runs = comparable(digests, newest_runs(list(uses.values())), asked)
@@ -41,7 +46,7 @@ def kernels(request: HttpRequest) -> Page:
         for letter, digest, run in zip(LETTERS, digests, runs, strict=False)
     ]
     records = [{name: side[name] for name in RECORD_COLUMNS} for side in sides]
-    first, other = (texts[digest] for digest in digests)
+    first, other = map(texts.get, digests)
     same_setting = len({str(record["setting"]) for record in records}) == 1
     return Page(
         template="compare_kernels.html",
@@ -52,10 +57,12 @@ def kernels(request: HttpRequest) -> Page:
             "same_setting": same_setting,
             "is_asked": asked is not None,
             "ratio": ratio_of(*runs) if same_setting else None,
+            "withheld": bool(closed),
             "diff": None if first is None or other is None else compared(first, other),
         },
         data={"kernels": records},
         table=Table(columns=RECORD_COLUMNS, rows=[list(record.values()) for record in records]),
+        varies=bool(withheld_by_all(known)),
         crumbs=(
             Crumb(text="Leaderboard", url=url("board")),
             Crumb(text="Compare", url=url("compare")),

@@ -92,7 +92,8 @@ class Page:
     see that.
 
     `context` and `data` may be functions that make them: what costs much is then made for its own
-    form only. Search engines are asked to leave out what is `unlisted`.
+    form only. Search engines are asked to leave out what is `unlisted`. What `varies` with who
+    reads it is kept by no cache.
     """
 
     template: str
@@ -103,6 +104,7 @@ class Page:
     table: Table | None = None
     private: bool = False
     unlisted: bool = False
+    varies: bool = False
     of: Submission | None = None
 
 
@@ -202,9 +204,9 @@ def _make(
     with one_prefix():
         page = build(request, **parts)
         body = rendered(page, form, request.path, query, origin(request))
-    if not page.private:
+    if not (page.private or page.varies):
         return packed(body, form, etag)
-    if not may_see(request, page.of):
+    if page.private and not may_see(request, page.of):
         raise Http404
     response = HttpResponse(body, content_type=TYPES[form])
     response["Cache-Control"] = "private, no-store"

@@ -24,6 +24,7 @@ from leaderboard.read_model.boards import SETTING_FIELDS, Setting
 from leaderboard.read_model.filters import SETTING_FILTERS, said, setting_among
 from leaderboard.read_model.steps import MADE, StepMade, steps_of, transcript_of
 from leaderboard.read_model.transcripts import Message, parts_of
+from leaderboard.read_model.withholding import is_told, open_to
 from leaderboard.run_pages.diff import compared
 
 MOST_STEPS = 200
@@ -44,7 +45,8 @@ def attempt(request: HttpRequest, number: int, problem: int, attempt: int) -> Pa
     if of is None or not steps:
         raise Http404
     setting = setting_among(request, standings_of(found))
-    kept = transcript_of(found.pk, problem, attempt)
+    is_open = is_told(request.user, found)
+    kept = transcript_of(found.pk, problem, attempt) if is_open else None
     part = part_of(request, parts_of(kept.text) if kept else [], ONE, PARAMETERS)
     messages = [message for group in part.rows for message in group]
     runs = [shown_run(step, setting) for step in steps]
@@ -56,18 +58,21 @@ def attempt(request: HttpRequest, number: int, problem: int, attempt: int) -> Pa
             "made": steps[-1].made,
             "said": said(len(steps), "step"),
             **_steps(request, steps, runs),
-            "difference": difference(request, steps),
+            "difference": difference(request, found, steps),
             **_transcript(kept, part, messages),
+            "withheld": not is_open,
         },
         data=lambda: {
             **{"submission": found.pk, "problem": problem, "attempt": attempt},
             "ended": steps[-1].made["ended"] or None,
             "steps": [step.record for step in steps],
             "transcript": [vars(message) for message in messages] if kept else None,
+            "withheld": not is_open,
         },
         table=Table.of(COLUMNS, map(_row, steps, runs)),
         private=found.visibility == Visibility.PRIVATE,
         unlisted=found.visibility != Visibility.PUBLIC,
+        varies=found.withholds_source,
         of=found,
         crumbs=_crumbs(found, of, attempt),
     )
@@ -156,20 +161,25 @@ def _drawn(step: StepMade, run: JsonDict | None, kept: str, *, is_first: bool) -
     }
 
 
-def difference(request: HttpRequest, steps: Sequence[StepMade]) -> dict[str, object] | None:
+def difference(
+    request: HttpRequest, found: Submission, steps: Sequence[StepMade]
+) -> dict[str, object] | None:
     """Return the lines in which the step asked for, or else the last, differs from the one before;
-    None where there is none before. Without a `diff` where a source is not held."""
+    None where there is none before. Without a `diff` where a source is not held, or withheld."""
     numbers = [str(step.step) for step in steps[1:]]
     if not numbers:
         return None
     at = 1 + numbers.index(choice(request, DIFF, numbers, numbers[-1]))
     old, new = steps[at - 1], steps[at]
-    texts = {one.pk: one.text for one in Source.objects.filter(pk__in=(old.kernel, new.kernel))}
-    before, after = texts[old.kernel], texts[new.kernel]
+    both = {old.kernel, new.kernel}
+    readable = open_to(request.user, both) if found.withholds_source else both
+    texts = {one.pk: one.text for one in Source.objects.filter(pk__in=readable)}
+    before, after = texts.get(old.kernel), texts.get(new.kernel)
     is_held = before is not None and after is not None
     return {
         "old": old.step,
         "new": new.step,
+        "withheld": readable != both,
         "diff": compared(visible(before or ""), visible(after or "")) if is_held else None,
         "url": kernel_at(old.kernel, None),
         "to_url": kernel_at(new.kernel, None),

@@ -20,7 +20,7 @@ from leaderboard.kit.languages import written
 from leaderboard.kit.links import kernel_at, url
 from leaderboard.metrics import scores, verdicts
 from leaderboard.metrics.verdicts import state, words
-from leaderboard.model_pages.failure_reasons import why_failed
+from leaderboard.model_pages.failure_reasons import told_kernels, why_failed
 from leaderboard.model_pages.submission_figures import submission_figures
 from leaderboard.model_pages.submission_kernels import (
     UNCOUNTED,
@@ -46,7 +46,7 @@ PARAMETERS = ("verdict", *SETTING_FILTERS, PAGE)
 RUN_NUMBERS = ("speedup", "speedup_low", "speedup_high", "kernel_us", "utilisation")
 STANDING = (
     *("moderation", "moderation_reason", "withdrawn_at", "public_from", "published_at"),
-    *("cost_usd", "link", "licence"),
+    *("cost_usd", "link", "licence", "withholds_source"),
 )
 KERNEL_COLUMNS = (
     *("number", "problem", "attempt", "step", "backend", "verdict", "placement"),
@@ -65,7 +65,7 @@ def submission(request: HttpRequest, number: int) -> Page:
     setting = setting_among(request, standings)
     totals, scored = standings[setting] if setting else (None, scored)
     score = score_in(totals, scored, found.k, is_timed=setting is None or setting.is_timed)
-    records = kernel_records(found, setting, wanted)
+    records = kernel_records(request, found, setting, wanted)
     return Page(
         template="submission.html",
         section="",
@@ -89,6 +89,7 @@ def submission(request: HttpRequest, number: int) -> Page:
         table=Table(columns=KERNEL_COLUMNS, rows=map(_row, records)),
         private=found.visibility == Visibility.PRIVATE,
         unlisted=found.visibility != Visibility.PUBLIC,
+        varies=found.withholds_source,
         of=found,
         crumbs=(
             Crumb(text="Leaderboard", url=url("board")),
@@ -148,7 +149,7 @@ def kernel_context(
             **_drawn(one, steps[one.pk], is_timed=is_timed),
             "attempt_url": url("submission-attempt", found.pk, one.problem, one.attempt),
         }
-        for one in kernels_of(found, setting, steps)
+        for one in told_kernels(request.user, found, kernels_of(found, setting, steps))
     ]
     shown = f"{part.start + 1} to {part.start + len(part.rows)} of " if part.links else ""
     return {
@@ -233,10 +234,12 @@ def verdict_links(
     return links
 
 
-def kernel_records(found: Submission, setting: Setting | None, wanted: str) -> Iterator[JsonDict]:
+def kernel_records(
+    request: HttpRequest, found: Submission, setting: Setting | None, wanted: str
+) -> Iterator[JsonDict]:
     """Yield the records of all kernels, or of those listed under the verdict wanted; they are read
     when the first is asked for."""
-    for one in kernels_of(found, setting):
+    for one in told_kernels(request.user, found, kernels_of(found, setting)):
         if wanted in ("", one.group):
             yield kernel_record(one)
 

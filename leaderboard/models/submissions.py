@@ -59,6 +59,12 @@ class SubmissionQuerySet(models.QuerySet["Submission"]):
             return self
         return self.filter(~Q(visibility=Visibility.PRIVATE) | theirs(viewer))
 
+    def with_sources_for(self, viewer: Viewer) -> SubmissionQuerySet:
+        """Return those of whose kernels a viewer may read the text."""
+        if may(viewer, READ_ALL):
+            return self
+        return self.reachable_by(viewer).filter(Q(withholds_source=False) | theirs(viewer))
+
     def listed_for(self, viewer: Viewer) -> SubmissionQuerySet:
         """Return what lists show to a viewer."""
         if may(viewer, READ_ALL):
@@ -74,8 +80,10 @@ class Submission(models.Model):
     `cost_usd` is what its submitter says that making all its kernels cost, in US dollars. `link`
     leads to a page about it, such as a paper. `manifest` is what the manifest of an archive of
     attempts says of how they were made: see submissions/attempt_archives.py. Of practice runs
-    nothing counts. `edited_at` is when somebody last changed what it says of itself. An idempotency
-    key with the digest of its request makes a repeated request harmless.
+    nothing counts. What `withholds_source` shows the text of its kernels, and what quotes it, to
+    its owner, its team and staff: read_model/withholding.py. `edited_at` is when somebody last
+    changed what it says of itself. An idempotency key with the digest of its request makes a
+    repeated request harmless.
 
     An embargo ends at `public_from`, or when its owner says so; `published_at` is when what had
     been hidden became public. `withdrawn_at` is when its owner withdrew it, and stays.
@@ -100,6 +108,7 @@ class Submission(models.Model):
     notes = models.TextField(blank=True)
     link = models.CharField(max_length=MAX_LINK, blank=True, default="")
     licence = models.CharField(max_length=16, choices=LICENCES, blank=True, default="")
+    withholds_source = models.BooleanField(default=False)
     manifest: models.JSONField[JsonDict, JsonDict] = models.JSONField(default=dict, blank=True)
     idempotency_key = models.CharField(max_length=200, null=True)  # noqa: DJ001  unique per owner
     request_digest = models.CharField(max_length=64)
@@ -153,6 +162,10 @@ class Submission(models.Model):
                 condition=~Q(moderation=Moderation.WITHDRAWN)
                 | Q(withdrawn_at__isnull=False, public_from=None),
                 name="submission_withdrawn_has_date",
+            ),
+            models.CheckConstraint(
+                condition=Q(licence="") | Q(withholds_source=False),
+                name="submission_withheld_has_no_licence",
             ),
             models.UniqueConstraint(
                 fields=("owner", "idempotency_key"), name="submission_idempotency_key_once"

@@ -223,6 +223,7 @@ def _kernel_row(shown: KernelRow) -> dict[str, object]:
         **_linked(record, shown.tail),
         "place": shown.place,
         "is_reference": shown.row.is_reference,
+        "withheld": shown.row.submission__withholds_source,
         "cells": cells.joined(numbers if record["speedup"] else ()),
     }
 

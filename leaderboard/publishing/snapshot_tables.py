@@ -6,10 +6,11 @@ docs/data.md says what each column means.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 
 from django.db.models import BooleanField, ExpressionWrapper, Model, Q, QuerySet
 
+from leaderboard.kit.json_types import JsonDict
 from leaderboard.models import (
     Kernel,
     LanguageModel,
@@ -27,6 +28,7 @@ from leaderboard.models.runs import SETTING as SETTING_ORDER
 from leaderboard.publishing import training_set
 from leaderboard.read_model import boards
 from leaderboard.read_model.columns import Placed, placed, usual_sort
+from leaderboard.read_model.withholding import hushed_message, hushed_report, is_closed_to_all
 
 TableRow = tuple[object, ...]
 # A column's kind, and where a row of the database has it if not under its own name.
@@ -82,6 +84,7 @@ SUBMISSIONS: Fields = {
     "notes": "text",
     "link": "text",
     "licence": "text",
+    "withholds_source": "flag",
     "manifest": "json",
     "created_at": "time",
 }
@@ -190,6 +193,10 @@ LEFT_OUT = ("logs", "environment", "verdict", "message", "evidence", "flags", "m
 OF_PUBLIC = {"visibility": Visibility.PUBLIC, "is_practice": False}
 
 
+# Whether the public may not read the source of a run.
+CLOSED = ExpressionWrapper(is_closed_to_all(), output_field=BooleanField())
+
+
 def _flag(condition: Q) -> ExpressionWrapper[Q]:
     return ExpressionWrapper(condition, output_field=BooleanField())
 
@@ -216,10 +223,23 @@ def _summaries() -> QuerySet[Summary]:
     return public.annotate(ranked=ranked)
 
 
+def _told_runs() -> Iterator[TableRow]:
+    """Yield the rows of runs; where the public may not read the source, without what quotes it."""
+    every = _of("runs", {**RUNS, "closed": "flag"}, lambda: _runs().annotate(closed=CLOSED))
+    names = list(every.kinds)
+    for row in every.rows():
+        told: JsonDict = dict(zip(names, row, strict=True))
+        if told.pop("closed"):
+            told["message"] = hushed_message(told["verdict"], told["cause"], told["message"])
+            told["evidence"] = None
+        yield tuple(told.values())
+
+
 def _reports() -> Iterator[TableRow]:
-    done = _runs().exclude(report_packed=None).order_by("pk").only("report_packed")
-    for run in done.iterator(chunk_size=CHUNK // 10):
+    done = _runs().annotate(closed=CLOSED).exclude(report_packed=None).order_by("pk")
+    for run in done.only("report_packed").iterator(chunk_size=CHUNK // 10):
         report = run.report or {}
+        report = hushed_report(report) if vars(run)["closed"] else report
         yield str(run.pk), {name: report[name] for name in report if name not in LEFT_OUT}
 
 
@@ -260,7 +280,7 @@ TABLES = (
     _of("models", MODELS, LanguageModel.objects.visible, "slug"),
     _of("submissions", SUBMISSIONS, _submissions),
     _of("kernels", KERNELS, _kernels),
-    _of("runs", RUNS, _runs),
+    replace(_of("runs", RUNS, _runs), rows=_told_runs),
     SnapshotTable(name="reports", kinds={"run": "text", "report": "json"}, rows=_reports),
     _of("summaries", SUMMARIES, _summaries, "submission_id", "problem_id", *SETTING_ORDER),
     SnapshotTable(name="places", kinds=PLACE_KINDS, rows=_places),

@@ -64,6 +64,7 @@ def training_runs() -> QuerySet[Run]:
         f"{of}visibility": Visibility.PUBLIC,
         f"{of}moderation": Moderation.ACCEPTED,
         f"{of}is_practice": False,
+        f"{of}withholds_source": False,
         "kernel__source__packed__isnull": False,
         "status": Status.DONE,
     }

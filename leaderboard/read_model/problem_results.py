@@ -87,6 +87,7 @@ class SubmissionRow(NamedTuple):
     submission__harness: str
     submission__model__name: str
     submission__model__is_baseline: bool
+    submission__withholds_source: bool
     best_speedup: float | None
     best_run__kernel__attempt: int | None
     best_run__kernel__backend: str | None
@@ -168,7 +169,7 @@ def kernel_records(rows: Iterable[SubmissionRow]) -> list[JsonDict]:
 
 
 def kernel_record(row: SubmissionRow) -> JsonDict:
-    columns = (*_named(row), *row[5:-2], str(row.best_run_id))
+    columns = (*_named(row), *row[6:-2], str(row.best_run_id))
     return dict(zip(KERNEL_COLUMNS, columns, strict=True))
 
 

@@ -19,6 +19,7 @@ from leaderboard.delivery.readers import may_see
 from leaderboard.kit.json_types import JsonObject, Report
 from leaderboard.kit.visible import visible
 from leaderboard.models import Run, Source, Visibility
+from leaderboard.read_model.withholding import WITHHELD, closed_to, told_run
 from leaderboard.run_pages.kernel import runs_of, shown_run, uses_of, with_report
 from leaderboard.run_pages.reproduce import command, found_in_words, job_of, setting_in_words
 from leaderboard.run_pages.run_figures import run_called
@@ -34,10 +35,10 @@ def folder_of(run: Run) -> str:
 
 
 def bundle(run: Run, source: str | None, report: Report | None) -> bytes:
-    """Return a ZIP of `kernel.py`, where it is held, and what was asked and found of it. A report
-    that is huge, which only timelines make it, goes without them."""
+    """Return a ZIP of `kernel.py`, where it may be read here, and what was asked and found of it. A
+    report that is huge, which only timelines make it, goes without them."""
     files = {
-        "README.md": readme(run, is_judged=report is not None),
+        "README.md": readme(run, is_judged=report is not None, has_source=source is not None),
         **({} if source is None else {"kernel.py": source}),
         "job.json": _json(job_of(run)),
         "compare.py": COMPARE.read_text(),
@@ -56,7 +57,7 @@ def bundle(run: Run, source: str | None, report: Report | None) -> bytes:
     return made.getvalue()
 
 
-def readme(run: Run, *, is_judged: bool) -> str:
+def readme(run: Run, *, is_judged: bool, has_source: bool = True) -> str:
     kernel = run.kernel
     expected = f"Expected: **{found_in_words(run)}**." if is_judged else "It had not been judged."
     lines = [
@@ -80,7 +81,7 @@ def readme(run: Run, *, is_judged: bool) -> str:
         "",
         "## Files",
         "",
-        _source_line(kernel.source),
+        _source_line(kernel.source, has_source=has_source),
         "- `job.json`: what the judge was asked",
         *(["- `report.json`: everything that it found"] if is_judged else []),
         "- `compare.py`: judges again and compares; Python's standard library only",
@@ -89,9 +90,12 @@ def readme(run: Run, *, is_judged: bool) -> str:
     return "\n".join(lines)
 
 
-def _source_line(source: Source) -> str:
-    if source.is_held:
+def _source_line(source: Source, *, has_source: bool) -> str:
+    if has_source:
         return f"- `kernel.py`: the source, SHA-256 {source.digest}"
+    if source.is_held:
+        size = f"{source.size_bytes} bytes, SHA-256 {source.digest}"
+        return f"- `kernel.py` is not here, {WITHHELD}: {size}"
     place = f"{_plain(source.path)} at {_plain(source.commit)} of {_plain(source.repository)}"
     return f"- `kernel.py` is not held here: fetch {place}, SHA-256 {source.digest}"
 
@@ -144,7 +148,9 @@ def _make(
     private = submission.visibility == Visibility.PRIVATE
     if private and not may_see(request, submission):
         raise Http404
-    body = bundle(run, run.kernel.source.text, run.report)
-    if private:
+    is_closed = bool(closed_to(request.user, [run.kernel]))
+    report = told_run(request.user, run).report
+    body = bundle(run, None if is_closed else run.kernel.source.text, report)
+    if private or submission.withholds_source:
         return HttpResponse(body, content_type=ZIP, headers={"Cache-Control": "private, no-store"})
     return Stored(body=gzip.compress(body, 1, mtime=0), content_type=ZIP, etag=etag)

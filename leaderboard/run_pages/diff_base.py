@@ -12,6 +12,7 @@ from leaderboard.delivery.pages import BadQuery
 from leaderboard.kit.links import kernel_at, url
 from leaderboard.kit.visible import visible
 from leaderboard.models import Kernel, Source, Submission, Visibility
+from leaderboard.read_model.withholding import closed_to, open_to
 from leaderboard.run_pages.diff import Diff, compared
 from leaderboard.run_pages.lineage import Sibling, previous
 
@@ -21,12 +22,14 @@ A_DIGEST = "the SHA-256 of another kernel"
 
 @dataclass(frozen=True, kw_only=True)
 class DiffBase:
-    """Holds the older side. `of` is the private submission that it is of, if it is."""
+    """Holds the older side. `of` is the private submission that it is of, if it is; what `varies`
+    is withheld from some readers."""
 
     name: str
     text: str
     url: str
     of: Submission | None = None
+    varies: bool = False
 
 
 def requested_base(
@@ -42,7 +45,7 @@ def requested_base(
     if wanted == REFERENCE:
         found = _reference(kernel)
     elif wanted == PREVIOUS and before:
-        found = _before(kernel, before)
+        found = _before(request, kernel, before)
     elif re.fullmatch(r"[0-9a-f]{64}", wanted):
         found = _kernel_called(request, wanted, siblings)
     if wanted and found is None:
@@ -63,17 +66,19 @@ def _reference(kernel: Kernel) -> DiffBase:
     return DiffBase(name="the reference", text=text, url=f"{page}#reference")
 
 
-def _before(kernel: Kernel, before: Sibling) -> DiffBase | None:
+def _before(request: HttpRequest, kernel: Kernel, before: Sibling) -> DiffBase | None:
     submission = kernel.submission
     is_private = submission.visibility == Visibility.PRIVATE
     text = Source.objects.get(pk=before.digest).text
-    if text is None:
+    is_withheld = submission.withholds_source
+    if text is None or (is_withheld and not open_to(request.user, [before.digest])):
         return None
     return DiffBase(
         name=f"attempt {before.attempt}, step {before.step}",
         text=text,
         url=kernel_at(before.digest, before.run),
         of=submission if is_private else None,
+        varies=is_withheld,
     )
 
 
@@ -89,11 +94,12 @@ def _kernel_called(
         found = uses.filter(submission__in=Submission.objects.reachable_by(request.user)).first()
         of = found.submission if found else None
     text = found.source.text if found else None
-    if found is None or text is None:
+    if found is None or text is None or closed_to(request.user, [found]):
         return None
     return DiffBase(
         name=f"kernel {digest[:10]} by {found.submission.model.name}",
         text=text,
         url=kernel_at(digest, next((one.run for one in siblings if one.digest == digest), None)),
         of=of,
+        varies=found.submission.withholds_source,
     )

@@ -9,7 +9,6 @@ from django.http import Http404, HttpRequest
 
 from leaderboard.delivery import cells
 from leaderboard.delivery.pages import Crumb, Page, Table, choice, origin, public_page
-from leaderboard.kit.highlighting import Marks, highlighted
 from leaderboard.kit.languages import written
 from leaderboard.kit.links import kernel_at, url
 from leaderboard.metrics.verdicts import state, verdict_words
@@ -18,9 +17,10 @@ from leaderboard.models.rulings import ruling_of, told
 from leaderboard.models.staleness import why_stale
 from leaderboard.problem_pages.problems import address_of
 from leaderboard.read_model.boards import SETTING_FIELDS, Setting, known_settings
+from leaderboard.read_model.withholding import closed_to, hushed, withheld_by_all
 from leaderboard.run_pages.diff import Diff
-from leaderboard.run_pages.diff_base import DiffBase, differences, requested_base
 from leaderboard.run_pages.evidence import contents, evidence
+from leaderboard.run_pages.kernel_source import against, choices, shown_source
 from leaderboard.run_pages.lineage import Sibling, lineage
 from leaderboard.run_pages.mechanisms import source_marks
 from leaderboard.run_pages.reproduce import citation, reproduction
@@ -34,6 +34,7 @@ USE_READS = (
     *("source__ruling__moderation", "source__ruling__reason"),
     *("problem__title", "problem__digest", "submission__model__name", "submission__harness"),
     *("submission__owner_id", "submission__team_id", "submission__visibility"),
+    "submission__withholds_source",
     *("submission__moderation", "submission__is_practice", "submission__created_at"),
     *("problem__ranked_from", "problem__ranked_from_reason"),
 )
@@ -45,6 +46,7 @@ RUN_READS = (
 LINE_READS = (
     *(*RUN_READS, "kernel__problem__title", "kernel__problem__digest"),
     *("kernel__submission__model__name", "kernel__older_task"),
+    "kernel__submission__withholds_source",
 )
 RUN_COLUMNS = (
     *("id", "problem", "status", "verdict", "speedup", "where", "profile", "judge", "finished"),
@@ -58,17 +60,18 @@ ATTEMPT_COLUMNS = (
 @public_page("diff", "run", "table")
 def kernel(request: HttpRequest, digest: str) -> Page:
     uses, private = uses_of(request, digest)
+    is_closed = bool(closed_to(request.user, uses))
     runs = runs_of(uses)
-    shown = with_report(shown_run(runs, request.GET.get("run", "")))
+    shown = with_report(shown_run(runs, request.GET.get("run", "")), is_closed=is_closed)
     use = next(use for use in uses if shown is None or use.pk == shown.kernel_id)
     report = (shown and shown.report) or {}
     stored = shown.kernel.source if shown else Source.objects.get(pk=digest)
     ruling = told(ruling_of(shown) if shown else getattr(use.source, "ruling", None))
-    # Results compare within one setting only.
     setting = {name: getattr(shown, name) for name in SETTING_FIELDS} if shown else {}
     siblings = lineage(use, setting)
-    base, diff = _against(request, use, text := stored.text, siblings)
-    about = {"source": text, "elsewhere": stored.elsewhere, "ruling": ruling}
+    base, diff = against(request, use, text := None if is_closed else stored.text, siblings)
+    about: dict[str, object] = {"source": text, "elsewhere": stored.elsewhere, "ruling": ruling}
+    about |= {"withheld": is_closed, "size_bytes": stored.size_bytes}
     run = str(shown.pk) if shown and str(shown.pk) == request.GET.get("run") else ""
     address = kernel_at(digest, run)
     context = {
@@ -76,11 +79,11 @@ def kernel(request: HttpRequest, digest: str) -> Page:
         **{"digest": digest, "kernel_url": address, "most_runs": MOST_RUNS, "ruling": ruling},
         "uses": [_use(use) for use in uses],
         "runs": [_run_row(run) for run in runs],
-        "source": {"elsewhere": stored.elsewhere, **_source(text, source_marks(report))},
-        "diff": _difference(base, diff) if base and diff else None,
-        "compare": _compare(request, siblings, run),
+        "source": shown_source(stored, text, source_marks(report)),
+        "diff": {"name": base.name, "url": base.url, "diff": diff} if base else None,
+        "compare": choices(request, siblings, run),
         "lineage": _lineage(siblings, digest, "" if private else _beside(digest, shown)),
-        "reproduce": reproduction(shown or next(iter(runs), None), stored, bundle_url(digest, run)),
+        "reproduce": reproduction(shown or next(iter(runs), None), bundle_url(digest, run), text),
         "cite": citation(use, shown, origin(request) + address),
     }
     return Page(
@@ -91,6 +94,7 @@ def kernel(request: HttpRequest, digest: str) -> Page:
         table=_table(choice(request, "table", ["attempts"]), siblings, runs),
         unlisted=use.submission.visibility != Visibility.PUBLIC,
         private=private or (base is not None and base.of is not None),
+        varies=bool(withheld_by_all(uses)) or (base is not None and base.varies),
         of=base.of if base and not private else use.submission,
         crumbs=_crumbs(use),
     )
@@ -145,13 +149,14 @@ def shown_run(runs: Sequence[Run], wanted: str = "") -> Run | None:
     return on_board or next(iter([*telling, *ended]), None)
 
 
-def with_report(run: Run | None) -> Run | None:
-    """Return the same run with its report and its source."""
+def with_report(run: Run | None, *, is_closed: bool = False) -> Run | None:
+    """Return the same run with its report and its source; of one that is closed to a reader what
+    they may read."""
     if run is None:
         return None
     found = Run.objects.select_related("kernel__source__ruling", "ruling").get(pk=run.pk)
     found.kernel.problem, found.kernel.submission = run.kernel.problem, run.kernel.submission
-    return found
+    return hushed(found) if is_closed else found
 
 
 def run_line(run: Run) -> dict[str, object]:
@@ -189,36 +194,6 @@ def _table(asked: str | None, siblings: Sequence[Sibling], runs: Sequence[Run]) 
     if asked:
         return Table.of(ATTEMPT_COLUMNS, map(vars, siblings))
     return Table.of(RUN_COLUMNS, map(run_line, runs))
-
-
-def _against(
-    request: HttpRequest, use: Kernel, source: str | None, siblings: Sequence[Sibling]
-) -> tuple[DiffBase | None, Diff | None]:
-    """Return what the address wants to see a source beside, and how they differ; nothing of a
-    source that is not held."""
-    base = None if source is None else requested_base(request, use, siblings)
-    return base, differences(base, source) if base and source is not None else None
-
-
-def _source(source: str | None, marks: Marks) -> dict[str, object]:
-    if source is None:
-        return {}
-    lines = source.count("\n") + (not source.endswith("\n"))
-    marked = [(line, said) for line, said in marks.items() if line <= lines]
-    return {
-        "html": highlighted(source, marks),
-        "lines": lines,
-        "marks": [{"line": line, "says": ", ".join(said)} for line, said in marked],
-    }
-
-
-def _compare(request: HttpRequest, siblings: Sequence[Sibling], run: str) -> dict[str, object]:
-    asked, has_previous = request.GET.get("diff", ""), not siblings[0].is_here
-    return {"asked": asked, "has_previous": has_previous, "run": run}
-
-
-def _difference(base: DiffBase, diff: Diff) -> dict[str, object]:
-    return {"name": base.name, "url": base.url, "diff": diff}
 
 
 def _beside(digest: str, shown: Run | None) -> str:

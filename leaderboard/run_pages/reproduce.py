@@ -9,7 +9,7 @@ from typing import Any
 from leaderboard.delivery import cells
 from leaderboard.kit.visible import visible
 from leaderboard.metrics.verdicts import verdict_words
-from leaderboard.models import Kernel, Run, Source
+from leaderboard.models import Kernel, Run
 from leaderboard.read_model.boards import SETTING_FIELDS, Setting
 
 # TeX reads these as commands; a control word needs its braces to end.
@@ -50,14 +50,14 @@ def command(run: Run) -> str:
     return f"python -m evaluator run {run.kernel.problem.slug} kernel.py {options}"
 
 
-def reproduction(run: Run | None, source: Source, bundle_url: str) -> dict[str, object] | None:
-    """Return the context of `_reproduce.html`."""
+def reproduction(run: Run | None, bundle_url: str, text: str | None) -> dict[str, object] | None:
+    """Return the context of `_reproduce.html`; the text is None where it cannot be read here."""
     if run is None:
         return None
     expected, setting = found_in_words(run), setting_in_words(run)
     return {
         "command": command(run),
-        "has_source": source.is_held,
+        "has_source": text is not None,
         "bundle_url": bundle_url,
         "expected": expected if run.verdict else "",
         "setting": setting,

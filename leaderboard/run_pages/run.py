@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import zip_longest
 
 from django.http import HttpRequest, HttpResponseBase
@@ -15,7 +15,7 @@ from leaderboard.kit.durations import spelt
 from leaderboard.kit.json_types import JsonDict, JsonObject, Report
 from leaderboard.kit.links import kernel_at, url
 from leaderboard.metrics.floors import FLOOR_WORDS
-from leaderboard.models import Decline, Moderation, Run, Status, Visibility
+from leaderboard.models import Moderation, Run, Status, Visibility
 from leaderboard.models.abilities import waiting_for
 from leaderboard.models.choices import PHASES, longest_s
 from leaderboard.models.rulings import ruling_of, told
@@ -23,6 +23,7 @@ from leaderboard.models.runs import FINAL
 from leaderboard.models.staleness import why_stale
 from leaderboard.models.waiting import ahead_of, no_host
 from leaderboard.problem_pages.problems import address_of
+from leaderboard.read_model.withholding import WITHHELD, closed_to, declines_told, told_run
 from leaderboard.run_pages.evidence import contents, evidence, run_facts
 from leaderboard.run_pages.reproduce import reproduction
 from leaderboard.run_pages.run_figures import run_called
@@ -58,18 +59,19 @@ def run(request: HttpRequest, run_id: uuid.UUID, form: str = "html") -> HttpResp
 
 
 def page_of(request: HttpRequest, run_id: uuid.UUID) -> Page:
-    found = run_called(str(run_id))
-    refuse_strangers(request, found.kernel.submission)
+    named = run_called(str(run_id))
+    refuse_strangers(request, named.kernel.submission)
+    found = told_run(request.user, named)
     table = choice(request, "table", list(TABLES))
     submission, problem = found.kernel.submission, found.kernel.problem
     waiting = ahead_of(found) + 1 if found.status == Status.QUEUED else None
-    record = run_record(found, waiting)
+    record = run_record(found, waiting, declines_told(request.user, found))
+    withheld = WITHHELD if closed_to(request.user, [found.kernel]) else ""
+    text = None if withheld else found.kernel.source.text
     report = found.report
     shown = {
         **(evidence(found, report) if found.verdict else {}),
-        "reproduce": reproduction(
-            found, found.kernel.source, f"{found.get_absolute_url()}/bundle.zip"
-        ),
+        "reproduce": reproduction(found, f"{found.get_absolute_url()}/bundle.zip", text),
     }
     return Page(
         template="run.html",
@@ -79,6 +81,7 @@ def page_of(request: HttpRequest, run_id: uuid.UUID) -> Page:
             "run": _facts(found, record),
             "contents": contents(shown),
             "open": not found.is_final,
+            "withheld": withheld,
             "poll_url": f"{found.get_absolute_url()}.json",
             "phases": phase_steps(found),
         },
@@ -86,6 +89,7 @@ def page_of(request: HttpRequest, run_id: uuid.UUID) -> Page:
         table=run_table(table, report) if report else None,
         private=submission.visibility == Visibility.PRIVATE,
         unlisted=submission.visibility != Visibility.PUBLIC,
+        varies=submission.withholds_source,
         of=submission,
         crumbs=(
             Crumb(text="Leaderboard", url=url("board")),
@@ -120,7 +124,7 @@ def _facts(found: Run, record: JsonObject) -> dict[str, object]:
     }
 
 
-def run_record(found: Run, queue_position: int | None) -> JsonDict:
+def run_record(found: Run, queue_position: int | None, declines: Sequence[JsonDict]) -> JsonDict:
     """Return what the page asks for while it waits; the same keys as in the API."""
     until = found.started_at or found.finished_at or timezone.now()
     return {
@@ -132,7 +136,7 @@ def run_record(found: Run, queue_position: int | None) -> JsonDict:
         "message": found.message,
         "queue_position": queue_position,
         "waiting_s": round((until - found.created_at).total_seconds()),
-        "declines": Decline.objects.told(found),
+        "declines": declines,
         "waits_for": waiting_for([found]).get(found.pk),
         "no_host": no_host(found),
         **_going_on(found),

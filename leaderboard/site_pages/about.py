@@ -27,6 +27,7 @@ from leaderboard.read_model.queue_counts import (
     of_each,
     usual_time,
 )
+from leaderboard.read_model.withholding import WITHHELD
 from leaderboard.run_pages.kernel import LINE_READS, RUN_COLUMNS, run_line
 from leaderboard.site_pages.methodology import SETS, TABLES, methodology_context, set_table
 
@@ -184,6 +185,9 @@ def recent_row(run: Run) -> dict[str, object]:
 
 
 def declined(run: Run) -> str:
-    """Say why a run waits, where a host could not judge it."""
+    """Say why a run waits, where a host could not judge it; what that quotes of a source that is
+    withheld is for its own page."""
     newest = next(iter(run.declines.all()), None) if run.status == Status.QUEUED else None
+    if newest and run.kernel.submission.withholds_source:
+        return f"{newest.host} declined: {WITHHELD}"
     return str(newest or "")

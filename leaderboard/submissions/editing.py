@@ -18,7 +18,10 @@ from leaderboard.staff.moderation import change
 from leaderboard.submissions.embargo import embargo_end, publish
 from leaderboard.submissions.metadata import check_metadata, check_names
 
-EDITABLE = ("visibility", "public_from", "step_budget", "cost_usd", "link", "licence", "notes")
+EDITABLE = (
+    *("visibility", "public_from", "step_budget", "cost_usd", "link", "licence", "notes"),
+    "withholds_source",
+)
 HIDDEN = (Visibility.PRIVATE, Visibility.UNLISTED)
 OF_EMBARGO = ("visibility", "public_from")
 
@@ -72,7 +75,7 @@ def edit(submission: Submission, actor: AbstractBaseUser, values: Mapping[str, A
     with transaction.atomic():
         row = Submission.objects.select_for_update().get(pk=submission.pk)
         changed = {name: value for name, value in values.items() if value != getattr(row, name)}
-        _check(row, changed)
+        _check(row, actor, changed)
         if not changed:
             return
         Submission.objects.filter(pk=row.pk).update(edited_at=timezone.now())
@@ -83,8 +86,11 @@ def edit(submission: Submission, actor: AbstractBaseUser, values: Mapping[str, A
             change(row, actor, "edit", **changed)
 
 
-def _check(row: Submission, changed: dict[str, Any]) -> None:
-    check_metadata(row.harness, changed)
+def _check(row: Submission, actor: AbstractBaseUser, changed: dict[str, Any]) -> None:
+    if "withholds_source" in changed:
+        _check_source(row, actor)
+    of_source = {"licence": row.licence, "withholds_source": row.withholds_source}
+    check_metadata(row.harness, {**of_source, **changed})
     check_names("", "", changed.get("notes", ""))
     if "visibility" in changed:
         _check_visibility(row, changed)
@@ -94,6 +100,21 @@ def _check(row: Submission, changed: dict[str, Any]) -> None:
         visibility = changed.get("visibility", row.visibility)
         changed["public_from"] = embargo_end(changed["public_from"], visibility)
         _check_embargo(row, changed["public_from"])
+
+
+def _check_source(row: Submission, actor: AbstractBaseUser) -> None:
+    """Refuse to withhold what was not, and staff to publish what is: that is never taken back."""
+    if not is_own(actor, row):
+        message, fix = "Only its owner publishes a withheld source.", "Ask its owner to."
+        raise RequestError("owner_publishes", message, fix, status=403)
+    if not row.withholds_source:
+        raise RequestError(
+            "source_not_withheld",
+            "The submission did not withhold its source: what may have been read stays so.",
+            "Hand its kernels in again with withholds_source.",
+            status=409,
+            fields={"withholds_source": "may only end"},
+        )
 
 
 def _check_embargo(row: Submission, wanted: datetime | None) -> None:

@@ -110,7 +110,14 @@ class MetadataForm(forms.Form):
 
 
 class EditForm(MetadataForm):
-    """Takes what the owner of a submission may change of it."""
+    """Takes what the owner of a submission may change of it. A box that is not ticked publishes no
+    source, whoever sends the form."""
+
+    publish_source = forms.BooleanField(
+        required=False,
+        label="Publish the source",
+        help_text="It is withheld now, with logs and transcripts. You cannot take this back.",
+    )
 
     def __init__(self, submission: Submission, data: QueryDict | None = None) -> None:
         super().__init__(data, initial={name: getattr(submission, name) for name in EDITABLE})
@@ -124,16 +131,31 @@ class EditForm(MetadataForm):
         self.fields["public_from"].disabled = not may_set_embargo(submission)
         if submission.harness != Harness.AGENTIC:
             del self.fields["step_budget"]
+        if not submission.withholds_source:
+            del self.fields["publish_source"]
 
     @property
     def short(self) -> list[forms.BoundField]:
         names = ("step_budget", "cost_usd", "link", "licence", "visibility", "public_from")
-        return [self[name] for name in names if name in self.fields]
+        return [self[name] for name in (*names, "publish_source") if name in self.fields]
+
+    @property
+    def values(self) -> dict[str, Any]:
+        """Return the new values by their names in a submission."""
+        given = dict(self.cleaned_data)
+        is_published = given.pop("publish_source", False)
+        return {**given, "withholds_source": False} if is_published else given
 
 
 class SubmitForm(MetadataForm):
     """Takes one kernel (problem and source) or an archive, never both."""
 
+    withholds_source = forms.BooleanField(
+        required=False,
+        label="Withhold the source",
+        help_text="Readers see results, and of the source its SHA-256 and size: no text, logs or"
+        " transcripts. You can publish it later.",
+    )
     model = forms.CharField(
         max_length=80,
         required=False,
@@ -206,7 +228,7 @@ class SubmitForm(MetadataForm):
     @property
     def who(self) -> list[forms.BoundField]:
         names = ("model", "vendor", "harness", "step_budget", "cost_usd", "link", "licence", "team")
-        return [self[name] for name in (*names, "visibility", "public_from")]
+        return [self[name] for name in (*names, "visibility", "public_from", "withholds_source")]
 
     @property
     def kernel(self) -> list[forms.BoundField]:

@@ -45,6 +45,12 @@ from leaderboard.submissions.sources import (
 from leaderboard.submissions.target_selection import TargetRequest, target_for
 from leaderboard.submissions.teams import team_for
 
+# What is stored as it was said.
+KEPT = (
+    *("harness", "step_budget", "visibility", "public_from", "is_practice", "notes", "link"),
+    *("licence", "withholds_source"),
+)
+
 
 @dataclass(frozen=True, kw_only=True)
 class Metadata:
@@ -61,6 +67,7 @@ class Metadata:
     cost_usd: float | None = None
     link: str = ""
     licence: str = ""
+    withholds_source: bool = False
     is_practice: bool = False
     public_from: datetime | None = None
     team: str = ""
@@ -155,7 +162,7 @@ def _request_digest(metadata: Metadata, handed_in: HandedIn, requested: TargetRe
             del file["step"]
     if metadata.cost_usd is None:
         del fields["cost_usd"]
-    for name in ("link", "licence", "is_practice", "team"):
+    for name in ("link", "licence", "withholds_source", "is_practice", "team"):
         if not fields[name]:
             del fields[name]
     if metadata.public_from is None:
@@ -253,18 +260,11 @@ def _store(
         cost = cost_told(told, {item.place[:2] for item in checked})
     return Submission.objects.create(
         model=_language_model(owner, metadata, checked),
-        harness=metadata.harness,
         k=max(item.candidate.attempt for item in checked),
-        step_budget=metadata.step_budget,
         cost_usd=cost,
         owner_id=owner.pk,
         team=team_for(owner, metadata.team),
-        visibility=metadata.visibility,
-        public_from=metadata.public_from,
-        is_practice=metadata.is_practice,
-        notes=metadata.notes,
-        link=metadata.link,
-        licence=metadata.licence,
+        **{name: getattr(metadata, name) for name in KEPT},
         manifest=told.manifest,
         idempotency_key=key,
         request_digest=digest,

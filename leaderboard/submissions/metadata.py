@@ -41,6 +41,18 @@ def check_metadata(harness: str, fields: Mapping[str, Any]) -> None:
             "Give one like https://example.org/paper: in ASCII, without a user's name.",
             fields={"link": "an address that begins with https://"},
         )
+    _check_licence(fields)
+
+
+def _check_licence(fields: Mapping[str, Any]) -> None:
+    """Check that nobody is to be trained on what nobody may read. Raises RequestError."""
+    if fields.get("licence") and fields.get("withholds_source"):
+        raise RequestError(
+            "licence_of_withheld",
+            "A source that is withheld cannot be trained on, so it has no licence for that.",
+            "Leave licence out, or do not withhold the source.",
+            fields={"licence": "only where the source is not withheld"},
+        )
 
 
 def check_names(model: str, vendor: str, notes: str = "") -> None:

@@ -46,6 +46,9 @@ class Command(BaseCommand):
         parser.add_argument("--link", default="", help="https://… of a page metadata it")
         parser.add_argument("--cost-usd", type=float, help="what making all its kernels cost")
         parser.add_argument("--visibility", choices=Visibility.values, default="public")
+        parser.add_argument(
+            "--withhold-source", action="store_true", help="show results, but no source"
+        )
         parser.add_argument("--owner", default="operator", help="user name, made if it is new")
         parser.add_argument("--attempt", type=int, default=1)
         parser.add_argument("--world-size", type=int)
@@ -67,6 +70,7 @@ class Command(BaseCommand):
             harness=Harness(options["harness"]),
             vendor=options["vendor"],
             visibility=Visibility(options["visibility"]),
+            withholds_source=options["withhold_source"],
             notes=options["notes"],
             link=options["link"],
             cost_usd=options["cost_usd"],
