@@ -13,6 +13,7 @@ from evaluator.diagnosis.stacks import RankStack, stacks
 from evaluator.messages.report import RankLog
 
 LOOK_EVERY_S = 5.0
+LATE_LOOKS = 3  # who looks so much later than it should has not been there, nor maybe the ranks
 STANDSTILL_S = 25.0
 SHARED_STANDSTILL_S = 45.0  # ranks on one GPU take turns there: a slow call stood still for over 20
 IDLE_SHARE = 0.05  # of a processor, by all processes of a side together
@@ -41,7 +42,9 @@ class StandstillWatch:
 
         `said` is what ranks have printed since the last look, when they were asked where they are;
         `processor_s` what all processes of the side have used of processors so far. Before the
-        first look nobody was asked: what is heard there was said of a wait that has ended.
+        first look nobody was asked: what is heard there was said of a wait that has ended. Where
+        the judge itself was away since the last one, nobody knows when it was said: it counts from
+        now on.
         """
         if self.processor_s is None:
             self.looked_s, self.processor_s = now_s, processor_s
@@ -50,8 +53,10 @@ class StandstillWatch:
         self.is_idle = self.spins or used_s <= IDLE_SHARE * (now_s - self.looked_s)
         found = {stack.rank: stack for stack in stacks(said) if stack.rank in silent}
         is_still = len(found) == len(silent) and all(map(is_in_a_wait, found.values()))
-        if not self.is_idle or not is_still or found != self.places:
-            self.places, self.since_s = (found if is_still else None), self.looked_s
+        was_away = now_s - self.looked_s > LATE_LOOKS * LOOK_EVERY_S
+        if not self.is_idle or not is_still or was_away or found != self.places:
+            self.places = found if is_still else None
+            self.since_s = now_s if was_away else self.looked_s
         self.looked_s, self.processor_s = now_s, processor_s
         return self.places is not None and now_s - self.since_s >= self.standstill_s
 

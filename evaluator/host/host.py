@@ -8,7 +8,7 @@ import os
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from evaluator.host import gpus
@@ -17,11 +17,12 @@ from evaluator.host.gpus import Gpu
 from evaluator.host.leftovers import judges
 from evaluator.host.processes import ancestry
 from evaluator.messages.faults import DirtyHost
-from evaluator.messages.job import Device, Job, Placement
+from evaluator.messages.job import Device, Job, Limits, Placement
 
 POLL_S = 0.00004
 CLEAN_S = 60.0
 CLEAN_POLL_S = 0.05
+THREAD_POOLS = 3  # torch makes one for each thread of a rank that computes, and others
 # Multimem through a switch can take a host's GPUs out of service: whoever runs hosts turns it on.
 MULTICAST_OFF = {
     "NCCL_NVLS_ENABLE": "0",
@@ -65,6 +66,12 @@ class Host:
             return {**own, **MULTICAST_OFF, **ON_ONE_GPU, **gpus.visible(self.gpus)}
         multicast = {name: os.environ.get(name, off) for name, off in MULTICAST_OFF.items()}
         return {**own, **multicast, **gpus.visible(self.gpus)}
+
+    def limits_of(self, job: Job) -> Limits:
+        """Return what a side's sandbox may use: the job's limits, and the threads that torch starts
+        in a rank because it has so many processors here."""
+        own = THREAD_POOLS * job.world_size * self.threads
+        return replace(job.limits, processes=job.limits.processes + own)
 
     @property
     def device_files(self) -> list[str]:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 # Stopped, stopped by a tracer, or gone. One in D waits inside the kernel, and goes on by itself.
 _STILL = "TtZX"
 MOST_ENDABLE = "1000"  # proc(5), oom_score_adj
-_STATE, _PARENT, _USER_TICKS, _SYSTEM_TICKS, _RSS_PAGES = 0, 1, 11, 12, 21
+_STATE, _PARENT, _USER_TICKS, _SYSTEM_TICKS, _THREADS, _RSS_PAGES = 0, 1, 11, 12, 17, 21
 
 
 def threads(pids: Iterable[int]) -> dict[int, bool]:
@@ -53,6 +53,24 @@ def tree(root_pid: int) -> dict[int, int]:
     return {pid: rss_bytes.get(pid, 0) for pid in inside}
 
 
+def held_bytes(rss_bytes: Mapping[int, int]) -> int:
+    """Return what these processes hold together, given the resident bytes of each: what several map
+    counts once. Of one that cannot be looked into all that is resident counts."""
+    return sum(
+        own if (own := _share_bytes(pid)) is not None else rss for pid, rss in rss_bytes.items()
+    )
+
+
+def tasks_of_user(user_id: int) -> int:
+    """Return how many threads this user's processes have."""
+    tasks = 0
+    for pid in (int(entry) for entry in os.listdir("/proc") if entry.isdigit()):
+        with contextlib.suppress(OSError):
+            if os.stat(f"/proc/{pid}").st_uid == user_id and (fields := _fields(pid)):
+                tasks += int(fields[_THREADS])
+    return tasks
+
+
 def end_first() -> None:
     """Have a host without memory end this process, and those that it starts, before any other."""
     with contextlib.suppress(OSError):
@@ -73,6 +91,15 @@ def _tasks(pids: Iterable[int]) -> Iterator[tuple[int, list[str]]]:
             for task in map(int, os.listdir(f"/proc/{pid}/task")):
                 if fields := _fields(pid, task):
                     yield task, fields
+
+
+def _share_bytes(pid: int) -> int | None:
+    """Return a process's part of what is mapped (Pss); None where it is gone or hides that."""
+    with contextlib.suppress(OSError, ValueError):
+        for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():
+            if line.startswith("Pss:"):
+                return int(line.split()[1]) << 10
+    return None
 
 
 def _fields(pid: int, task: int | None = None) -> list[str] | None:

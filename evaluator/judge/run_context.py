@@ -148,7 +148,8 @@ def trial_call(side: RankGroup, oracle: OracleGroup) -> float:
     began = time.monotonic()
     oracle.release(side.side, (0,), sequence, max_skew_s=MAX_SKEW_S)
     side.wait()
-    return time.monotonic() - began
+    side.call_s = time.monotonic() - began
+    return side.call_s
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -133,7 +133,9 @@ def _long_enough(context: RunContext) -> int:
 
 
 def _load_timed(context: RunContext) -> None:
-    for side in (context.submission, context.reference):
+    """Lay out timed calls: first on the reference, which serves the next run, too, and then would
+    find there a slab that it was given in vain."""
+    for side in (context.reference, context.submission):
         with blame(side):
             side.load(context.oracle.plans("timed"))
 

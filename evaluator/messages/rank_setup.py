@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import signal
 import socket
@@ -12,6 +13,7 @@ from evaluator.messages.codec import decode, encode
 from evaluator.messages.job import Placement
 
 HANG_REPORT_SIGNAL = signal.SIGUSR1
+_JOINED = b"j"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,6 +50,19 @@ def send_setup(channel: socket.socket, setup: RankSetup, fds: Sequence[int]) -> 
 def send_slab(channel: socket.socket, fd: int, nbytes: int) -> None:
     """Send the descriptor of a rank's slab, and how many bytes it has."""
     socket.send_fds(channel, [nbytes.to_bytes(8, "little")], [fd])
+
+
+def say_joined(channel: socket.socket) -> None:
+    """Say that this rank has joined its group, before it looks at the source that it was given."""
+    channel.sendall(_JOINED)
+
+
+def has_joined(channel: socket.socket) -> bool:
+    """Return whether the rank at the other end has said so. What is said stays said: nothing that
+    the rank runs later can take it back."""
+    with contextlib.suppress(OSError):
+        return bool(channel.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT))
+    return False
 
 
 def receive_slab(channel: socket.socket) -> tuple[int, int]:

@@ -26,7 +26,7 @@ from evaluator.buffers.control_page import Command
 from evaluator.buffers.memory import Memory
 from evaluator.messages.codec import decode
 from evaluator.messages.job import Placement
-from evaluator.messages.rank_setup import RankSetup, Task, receive_slab
+from evaluator.messages.rank_setup import RankSetup, Task, receive_slab, say_joined
 from evaluator.rank import hang_report, one_gpu
 from evaluator.rank.builds import share_builds, uses_extensions
 from evaluator.rank.calls import Slot, Solution, Work
@@ -46,7 +46,7 @@ def run_rank(setup: RankSetup, rank: int, slab_channel: socket.socket, control_f
     try:
         hang_report.prepare()
         control.wait_go()
-        device = _join(setup, rank)
+        device = _join(setup, rank, slab_channel)
         work = _work(setup.task, setup.world_size, rank)
         control.done(0)
         stage = "call"
@@ -134,7 +134,7 @@ STOPWATCHES: Mapping[str, Callable[[torch.device], Callable[[], int]]] = {
 }
 
 
-def _join(setup: RankSetup, rank: int) -> torch.device:
+def _join(setup: RankSetup, rank: int, channel: socket.socket) -> torch.device:
     os.environ.update(
         RANK=str(rank),
         LOCAL_RANK=str(rank),
@@ -146,6 +146,7 @@ def _join(setup: RankSetup, rank: int) -> torch.device:
     torch.set_num_threads(setup.threads)
     is_shared, meeting = setup.placement is Placement.SHARED, str(SCRATCH / "rendezvous")
     device = join_world(setup.device, meeting, rank, setup.world_size, is_shared=is_shared)
+    say_joined(channel)  # whatever failed before is no fault of the source
     source = setup.task.entry or ""
     if is_shared and device.type == "cuda" and one_gpu.names_devices(source):
         one_gpu.install(setup.world_size)

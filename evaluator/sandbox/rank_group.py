@@ -13,13 +13,13 @@ from typing import Any
 from evaluator.buffers.control import Control
 from evaluator.buffers.control_page import CONTROL_BYTES, Command, sealed_memfd
 from evaluator.diagnosis import watch
-from evaluator.diagnosis.claim_reader import read_claim, read_end
+from evaluator.diagnosis.claim_reader import Claim, read_end
 from evaluator.host.host import Host
 from evaluator.host.load import limit_s, patience
 from evaluator.messages.codec import encode
-from evaluator.messages.faults import Fault
+from evaluator.messages.faults import EvaluatorError, Fault, GpuFull
 from evaluator.messages.job import Device, Job, Limits, Placement
-from evaluator.messages.rank_setup import RankSetup, Task, send_setup, send_slab
+from evaluator.messages.rank_setup import RankSetup, Task, has_joined, send_setup, send_slab
 from evaluator.messages.report import Isolation, Phase, RankLog, Verdict
 from evaluator.sandbox import rank_faults, sandbox
 from evaluator.sandbox.logs import LogCollector
@@ -35,7 +35,7 @@ HANG_REPORT_S = 0.5
 @dataclass(kw_only=True)
 class RankGroup:
     """Holds W ranks in one sandbox. Started before the judge imports torch, so that imports
-    overlap."""
+    overlap. The last trial took `call_s`, and the last command is one of so many `calls`."""
 
     side: str
     limits: Limits
@@ -54,6 +54,8 @@ class RankGroup:
     spins: bool = False
     standstill_s: float = watch.STANDSTILL_S
     patience: float = 1.0
+    call_s: float = 0.0
+    calls: int = 0
 
     @property
     def isolation(self) -> Isolation:
@@ -145,6 +147,7 @@ class RankGroup:
         """Prepare a command on every rank; its sequence number, which the release must carry."""
         if any(control.is_ahead for control in self.controls):
             self.check_health()
+        self.calls = len(indices)
         for control in self.controls:
             control.stage(command, indices)
         return max([control.next_sequence() for control in self.controls])
@@ -155,15 +158,16 @@ class RankGroup:
         began = time.monotonic()
         deadline = began + self._limit_s() - self.waited_s
         next_health, next_look = began + HEALTH_EVERY_S, began + watch.LOOK_EVERY_S
-        looks = watch.StandstillWatch(spins=self.spins, standstill_s=self.standstill_s)
+        usual_s = self.calls * self.call_s  # in which a rank may stand at its last call's end
+        looks = watch.StandstillWatch(spins=self.spins, standstill_s=self.standstill_s + usual_s)
         poll_s = BUILD_POLL_S if self.phase is Phase.BUILD else self.poll_s
         while not all(control.is_done for control in self.controls):
             now = time.monotonic()
             if now > next_health:
                 self.check_health()
                 next_health = now + HEALTH_EVERY_S
-            if now > deadline:
-                raise self._timeout(f"within {self._limit_s():.4g} s")
+            if now > deadline and self._silent:  # nobody is late who has answered meanwhile
+                raise self._attributed(self._timeout(f"within {self._limit_s():.4g} s"))
             if now > next_look:
                 self._look(looks)
                 next_look = now + watch.LOOK_EVERY_S
@@ -177,21 +181,16 @@ class RankGroup:
 
     def check_health(self) -> None:
         """Raise Fault for a rank that claims a failure, is ahead, passed a limit, or is gone."""
-        if any(control.claim for control in self.controls):
-            raise self._claimed()
-        for rank, control in enumerate(self.controls):
-            if control.is_ahead:
-                message = f"rank {rank} signalled done for a call that was never asked for"
-                raise Fault(Verdict.PROTOCOL_VIOLATION, "tick", message, ranks=(rank,))
-        exceeded = self.sandbox.exceeded()
-        if exceeded == "memory":
-            limit_mib = self.limits.memory_bytes >> 20
-            raise Fault(Verdict.OOM, "memory", f"the ranks used more than {limit_mib} MiB")
-        if exceeded == "processes":
-            message = f"the ranks started more than {self.limits.processes} processes"
-            raise Fault(Verdict.RESOURCE_LIMIT, "processes", message)
-        if not self.sandbox.is_alive:
-            raise self._death()
+        claims, is_alive = rank_faults.claims_of(self.controls), self.sandbox.is_alive
+        exceeded = self.sandbox.exceeded()  # read last: it was counted before anybody ended of it
+        if claims:
+            raise self._attributed(self._claimed(claims))
+        if ahead := [rank for rank, control in enumerate(self.controls) if control.is_ahead]:
+            raise rank_faults.of_tick(ahead[0])
+        if exceeded is not None:
+            raise self._attributed(rank_faults.of_excess(exceeded, self.limits))
+        if not is_alive:
+            raise self._attributed(self._death())
 
     def kill(self) -> tuple[RankLog, ...]:
         """End the side: everything in the sandbox dies; returns what the ranks printed."""
@@ -219,12 +218,20 @@ class RankGroup:
     def _limit_s(self) -> float:
         return limit_s(self.phase, self.limits, self.patience)
 
-    def _claimed(self) -> Fault:
+    def _claimed(self, claims: dict[int, Claim]) -> Fault:
         """Return the failure that ranks claim; of several in the build, the compiler's own."""
         if self.phase is Phase.BUILD:
             time.sleep(CLAIM_GRACE_S)
-        claims = {r: read_claim(own) for r, c in enumerate(self.controls) if (own := c.claim)}
+            claims = {**claims, **rank_faults.claims_of(self.controls)}
         return rank_faults.of_claims(claims)
+
+    def _attributed(self, fault: Fault) -> Exception:
+        """Return the fault, or our error where no rank had come to the source that it was given:
+        until one says so nothing but our own code has run in the sandbox."""
+        if self.phase is not Phase.BUILD or any(map(has_joined, self.slab_channels)):
+            return fault
+        kind = GpuFull if fault.cause == "gpu_memory" else EvaluatorError
+        return kind(f"the ranks of the {self.side} could not begin: {fault.message}")
 
     @property
     def _silent(self) -> list[int]:
@@ -238,7 +245,7 @@ class RankGroup:
         said, used_s = self.logs.heard(), self.sandbox.processor_s()
         is_still = looks.look(time.monotonic(), used_s, said, self._silent)
         if is_still and self._silent:  # nobody stands still who has answered meanwhile
-            raise self._timeout(f"while standing still for {self.standstill_s:g} s")
+            raise self._timeout(f"while standing still for {looks.standstill_s:.4g} s")
         if looks.is_idle:
             self._ask_where()
 
@@ -255,11 +262,7 @@ class RankGroup:
         return Fault(Verdict.TIMEOUT, cause, message, ranks=silent)
 
     def _death(self) -> Fault:
-        self.channel.setblocking(False)
-        said = b""
-        with contextlib.suppress(OSError):
-            said = self.channel.recv(4096)
-        end = read_end(said, len(self.controls))
+        end = read_end(rank_faults.said_at_end(self.channel), len(self.controls))
         return rank_faults.of_death(self.sandbox.process.returncode, end, self.phase)
 
 
@@ -272,13 +275,8 @@ def launch(side: str, job: Job, host: Host, *, import_early: bool) -> RankGroup:
     logs = LogCollector(job.limits.log_bytes)
     output = logs.open_pipe(-1)
     box = sandbox.launch(
-        [
-            "-m",
-            LAUNCHER,
-            str(theirs.fileno()),
-            *(["early"] if import_early else []),
-        ],
-        limits=job.limits,
+        ["-m", LAUNCHER, str(theirs.fileno()), *(["early"] if import_early else [])],
+        limits=host.limits_of(job),
         settings=host.settings,
         fds=[theirs.fileno()],
         output_fd=output,
@@ -289,7 +287,7 @@ def launch(side: str, job: Job, host: Host, *, import_early: bool) -> RankGroup:
     fds = [sealed_memfd("control", CONTROL_BYTES) for _ in range(job.world_size)]
     return RankGroup(
         side=side,
-        limits=job.limits,
+        limits=host.limits_of(job),
         sandbox=box,
         channel=ours,
         logs=logs,

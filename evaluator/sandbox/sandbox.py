@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import resource
 import select
 import shutil
 import signal
@@ -19,17 +18,18 @@ from pathlib import Path
 from evaluator.host import cgroup, processes
 from evaluator.host.freezer import Freezer, create_freezer
 from evaluator.host.leftovers import own_folder
-from evaluator.host.parent_death import die_with_parent
 from evaluator.host.thunderkittens import thunderkittens_root
 from evaluator.messages.faults import EvaluatorError, Survivors
 from evaluator.messages.job import Limits
 from evaluator.messages.report import Isolation
 from evaluator.sandbox import multicast_guard, seccomp
 from evaluator.sandbox.pausing import Pauser
+from evaluator.sandbox.process_limits import before_exec_of
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 NOBODY = 65534
 REAP_S = 5.0
+MOST_SHARERS = 8  # ranks at most, which may all map the same memory
 PASSED_SETTINGS = (
     "NCCL_NVLS_ENABLE",
     "NCCL_CUMEM_ENABLE",
@@ -115,8 +115,10 @@ class Sandbox:
             return "processes" if self.leaf.refused_forks else None
         if self.init_pid is None:
             return None
-        inside = processes.tree(self.init_pid)
-        if sum(inside.values()) > self.limits.memory_bytes:
+        inside, most = processes.tree(self.init_pid), self.limits.memory_bytes
+        mapped = sum(inside.values())
+        # To look at what each page is shared with takes long where there is much of it.
+        if mapped > most and (mapped > MOST_SHARERS * most or processes.held_bytes(inside) > most):
             return "memory"
         return "processes" if len(inside) > self.limits.processes else None
 
@@ -144,7 +146,7 @@ def launch(
     scratch = "/tmp" if bwrap else own_folder()
     environment = _environment(settings, scratch)
     if bwrap is None:
-        before_exec, none = _before_exec(limits), Isolation.NONE
+        before_exec, none = before_exec_of(limits), Isolation.NONE
         process = _popen([sys.executable, *program], environment, fds, output_fd, before_exec)
         return Sandbox(process=process, isolation=none, leaf=None, limits=limits, scratch=scratch)
     leaf = cgroup.create_leaf(limits.memory_bytes, limits.processes)
@@ -158,7 +160,7 @@ def launch(
         argv += ["--seccomp", str(own[-1])]
     argv += ["--info-fd", str(info_write), "--", sys.executable, *program]
     try:
-        process = _popen(argv, {}, [*fds, *own], output_fd, _before_exec(limits, leaf, freezer))
+        process = _popen(argv, {}, [*fds, *own], output_fd, before_exec_of(limits, leaf, freezer))
     finally:
         for fd in own:
             os.close(fd)
@@ -199,26 +201,6 @@ def _follow_init(sandbox: Sandbox, info_read: int) -> None:
             return
         sandbox.kill()
         raise EvaluatorError("bubblewrap could not start a sandbox on this host") from None
-
-
-def _before_exec(limits: Limits, *groups: cgroup.Leaf | Freezer | None) -> Callable[[], None]:
-    launcher_pid = os.getpid()
-
-    def prepare() -> None:
-        die_with_parent(launcher_pid)
-        for group in groups:
-            if group is not None:
-                group.join()
-        processes.end_first()
-        hard = int(limits.build_s + limits.verify_s + limits.timed_s) * 8
-        resource.setrlimit(resource.RLIMIT_CPU, (hard, hard))
-        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-        resource.setrlimit(resource.RLIMIT_NOFILE, (4096, 4096))
-        resource.setrlimit(resource.RLIMIT_FSIZE, (limits.scratch_bytes, limits.scratch_bytes))
-        if os.getuid() != 0:
-            resource.setrlimit(resource.RLIMIT_NPROC, (limits.processes, limits.processes))
-
-    return prepare
 
 
 def _bwrap_arguments(

@@ -104,6 +104,14 @@ def test_what_was_said_of_an_earlier_wait_says_nothing_of_this_one() -> None:
     assert next(still) == 1005 + STANDSTILL_S
 
 
+def test_what_a_judge_heard_before_it_was_away_says_nothing_of_meanwhile() -> None:
+    looks, waits = StandstillWatch(spins=True), [_log(0, "all_reduce")]
+    assert not looks.look(1000.0, 0.0, [], [0])
+    assert not looks.look(1005.0, 0.0, waits, [0])
+    still = (at for at in range(1065, 1300, 5) if looks.look(float(at), 0.0, waits, [0]))
+    assert next(still) == 1065 + STANDSTILL_S
+
+
 def test_a_rank_that_moves_between_two_waits_is_not_still() -> None:
     looks = StandstillWatch(spins=True)
     lines = [_log(0, "all_reduce", line=at) for at in range(60)]

@@ -219,6 +219,8 @@ def test_a_failure_of_ours_beside_a_kernel_may_be_a_coincidence(tuning: str) -> 
     [
         pytest.param("broken", "no reference at all", marks=pytest.mark.similar),
         ("frail", "never any times"),
+        ("unjoined", "could not begin: .*not callable"),
+        pytest.param("torchless", "could not begin", marks=pytest.mark.similar),
     ],
 )
 def test_a_failure_of_ours_that_needs_no_kernel_is_ours(tuning: str, error: str) -> None:

@@ -86,6 +86,14 @@ def test_nothing_of_a_hostile_run_is_there_in_the_next(
     assert evaluate(honest, prefork=prefork).verdict is Verdict.OK
 
 
+def test_a_reference_uses_no_slab_of_a_run_that_ended_before_it_did() -> None:
+    with PreforkServer(warm=True, program=(TUNED, "abandoned")) as prefork:
+        assert evaluate(_reference("allreduce"), prefork=prefork).verdict is Verdict.RUNTIME_ERROR
+        before = _below(prefork)
+        assert evaluate(_reference("allreduce"), prefork=prefork).verdict is Verdict.OK
+        assert _below(prefork) == before  # or it has failed once, and was judged in new ones
+
+
 def test_without_bubblewrap_neither_side_meets_the_other(
     prefork: PreforkServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -18,13 +18,14 @@ from evaluator.host.host import MULTICAST_OFF, Host, host_for
 from evaluator.judge import phases, pool, prefork, process, run_context, timed_phase
 from evaluator.judge.run_context import RunContext, TimedBatch
 from evaluator.judge.timed_phase import time_both
-from evaluator.messages.faults import EvaluatorError, Survivors
+from evaluator.messages.faults import EvaluatorError, Fault, Survivors
 from evaluator.messages.job import Device, Job
-from evaluator.messages.report import RankLog
+from evaluator.messages.report import Phase, RankLog, Verdict
 from evaluator.sandbox.logs import LogCollector
 from evaluator.sandbox.rank_group import RankGroup
 from evaluator.timing import pace, timing
 from evaluator.timing.timing import Samples
+from tests.evaluator.mutating import launch_after
 
 if TYPE_CHECKING:
     from evaluator.oracle.group import OracleGroup
@@ -223,6 +224,32 @@ def bereaved() -> None:
     vars(phases)["time_both"] = lose
 
 
+def unjoined() -> None:
+    """Has ranks that cannot join their group."""
+    hurried()
+    launch_after("from problems import mesh\nmesh.join_world = None")
+
+
+def torchless() -> None:
+    """Has sandboxes that cannot import torch."""
+    hurried()
+    launch_after("sys.modules['torch'] = None")
+
+
+def abandoned() -> None:
+    """Loses its first submission just as the slabs of the timed phase are there."""
+    hurried()
+    load, lost = RankGroup.load, list[str]()
+
+    def load_or_lose(self: RankGroup, plans: Any) -> None:
+        if self.side == pool.SUBMISSION and self.phase is Phase.TIMED and not lost:
+            lost.append(self.side)
+            raise Fault(Verdict.RUNTIME_ERROR, "exit", "a rank ended")
+        load(self, plans)
+
+    RankGroup.load = load_or_lose  # type: ignore[method-assign]
+
+
 def with_device() -> None:
     """Has sandboxes as on a host with GPUs, on which NVLink multicast is off."""
     hurried()
@@ -260,6 +287,9 @@ TUNINGS = {
         accounting,
         frail,
         bereaved,
+        unjoined,
+        torchless,
+        abandoned,
     )
 }
 
