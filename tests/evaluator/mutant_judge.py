@@ -21,7 +21,14 @@ from evaluator.oracle import group
 from evaluator.oracle.canaries import Canaries
 from evaluator.oracle.group import OracleGroup
 from evaluator.oracle.rank import OracleRank
-from evaluator.sandbox import logs, multicast_guard, rank_group, sandbox, seccomp
+from evaluator.sandbox import (
+    logs,
+    multicast_guard,
+    process_limits,
+    rank_group,
+    sandbox,
+    seccomp,
+)
 from evaluator.sandbox.pausing import Pauser
 from evaluator.timing import pace
 from problems.spec import Problem
@@ -201,7 +208,7 @@ def no_log_cap() -> None:
 def no_kill() -> None:
     """Nothing is killed at the end, and nothing dies with its parent."""
     without_arguments("--die-with-parent")
-    replace(sandbox, "die_with_parent", lambda _: None)
+    replace(process_limits, "die_with_parent", lambda _: None)
     replace(sandbox.Sandbox, "kill", lambda self: None)
 
 

@@ -53,7 +53,7 @@ def test_a_kernel_is_handed_in_through_the_form(
     form = page.locator("main form")
     form.get_by_label("Model").fill("Model Three")
     form.get_by_label("Backend").select_option("pytorch")
-    form.get_by_label("Source").fill("def solution(tensor):\n    return tensor\n")
+    form.get_by_label("Source", exact=True).fill("def solution(tensor):\n    return tensor\n")
     form.get_by_role("button", name="Submit").click()
     expect(page).to_have_url(re.compile(r"/runs/[0-9a-f-]{36}$"))
     expect(page.locator("[data-field=status]")).to_have_text("queued")
