@@ -32,15 +32,13 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from house_calls import TRIALS, Launch, Place, Pointer, calls, loaded
+from house_calls import IMPORTED, TRIALS, Launch, Place, Pointer, calls, loaded
 
 from evaluator.messages.job import Backend
-from evaluator.sandbox.sandbox import REPOSITORY
-from tests.evaluator.house_files import HouseKernel, all_house_kernels, read
+from tests.evaluator.house_files import HouseKernel, all_house_kernels, jitted, read
 
 STEPS = ((2, "tiny"), (4, "tiny"), (2, "standard"))  # ranks and size
 CAPABILITY, WARP, SHARED_BYTES = 90, 32, 227 << 10  # of a block on a Hopper GPU
-IMPORTED = str(REPOSITORY / "evaluator" / "compat")
 
 
 class NotInterpreted(RuntimeError):
@@ -125,17 +123,11 @@ def watched(processes: list[subprocess.Popen[bytes]], limit_s: float) -> int | N
 
 def launched(path: Path) -> dict[str, int]:
     """Return the lines of a file's kernels that no other kernel calls."""
-    tree = ast.parse(path.read_text())
-    jitted = {
-        node.name: node
-        for node in ast.walk(tree)
-        if isinstance(node, ast.FunctionDef)
-        and any("jit" in ast.unparse(decorator) for decorator in node.decorator_list)
-    }
+    found = jitted(path.read_text())
     named = {
-        node.id for one in jitted.values() for node in ast.walk(one) if isinstance(node, ast.Name)
+        node.id for one in found.values() for node in ast.walk(one) if isinstance(node, ast.Name)
     }
-    return {name: node.lineno for name, node in jitted.items() if name not in named}
+    return {name: node.lineno for name, node in found.items() if name not in named}
 
 
 def all_launches(given: argparse.Namespace, paths: list[Path], dtype: str) -> list[Launch]:

@@ -42,6 +42,7 @@ from evaluator.timing.limits import limits_of
 from evaluator.timing.roofline import roofline_bounds
 from problems import ProblemModule
 from problems.guards import work_share
+from tests.evaluator.house_files import jitted
 
 OUT = Path(__file__).resolve().parent / "results" / "house-profile-h100.json"
 HALF_A_TURN_US = 1000.0
@@ -183,12 +184,7 @@ def steps(ranks: list[Events], waiting: set[str], limit_us: float) -> Call:
 
 def waiting_kernels(source: str) -> set[str]:
     """Return the kernels of a source that have a loop `while`, or call one that has."""
-    bodies = {
-        node.name: list(ast.walk(node))
-        for node in ast.walk(ast.parse(source))
-        if isinstance(node, ast.FunctionDef)
-        and any("jit" in ast.unparse(decorator) for decorator in node.decorator_list)
-    }
+    bodies = {name: list(ast.walk(node)) for name, node in jitted(source).items()}
     found = {name for name, body in bodies.items() if any(isinstance(n, ast.While) for n in body)}
     while True:
         more = {

@@ -33,13 +33,12 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from house_calls import Place, calls
+from house_calls import IMPORTED, Place, calls
 from judge_kernels import read_lines
 from provenance import provenance
 
 from evaluator.host.host import MULTICAST_OFF, ON_ONE_GPU
 from evaluator.messages.job import source_digest
-from evaluator.sandbox.sandbox import REPOSITORY
 from tests.evaluator.house_files import HouseKernel, all_house_kernels, read
 
 Process = subprocess.Popen[bytes]
@@ -51,7 +50,6 @@ Event = tuple[str, int, float]  # its name, the size of the rank's log then, and
 RANKS, CALLS = 2, 3
 BEGUN, DONE = "begun", "done"
 QUIET_S, END_S, GRACE_S = 0.3, 10.0, 20.0
-IMPORTED = str(REPOSITORY / "evaluator" / "compat")
 CACHE = str(Path(tempfile.gettempdir(), "pkb-sanitizer-triton"))  # of all ranks
 FIRST_PORT, PORTS = 49152, 10  # as many as a sanitizer may try
 SANITIZER = shutil.which("compute-sanitizer") or "/usr/local/cuda/bin/compute-sanitizer"

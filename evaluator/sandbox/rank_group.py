@@ -272,11 +272,11 @@ def launch(side: str, job: Job, host: Host, *, import_early: bool) -> RankGroup:
     They import torch at once, or with `import_early` false when they are started.
     """
     ours, theirs = socket.socketpair()
-    logs = LogCollector(job.limits.log_bytes)
+    limits, logs = host.limits_of(job), LogCollector(job.limits.log_bytes)
     output = logs.open_pipe(-1)
     box = sandbox.launch(
         ["-m", LAUNCHER, str(theirs.fileno()), *(["early"] if import_early else [])],
-        limits=host.limits_of(job),
+        limits=limits,
         settings=host.settings,
         fds=[theirs.fileno()],
         output_fd=output,
@@ -287,7 +287,7 @@ def launch(side: str, job: Job, host: Host, *, import_early: bool) -> RankGroup:
     fds = [sealed_memfd("control", CONTROL_BYTES) for _ in range(job.world_size)]
     return RankGroup(
         side=side,
-        limits=host.limits_of(job),
+        limits=limits,
         sandbox=box,
         channel=ours,
         logs=logs,

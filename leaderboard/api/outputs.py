@@ -131,12 +131,17 @@ class RunLineOut(Output):
 
 
 # What is read of runs for it.
-LINE_READS = [
+RUN_LINE_READS = [
     "__".join(field.source_attrs) for field in RunLineOut().fields.values() if field.source_attrs
 ]
-LINE_READS += ["problem_digest", "kernel__problem__digest", "kernel__older_task", "judge_version"]
+RUN_LINE_READS += [
+    "problem_digest",
+    "kernel__problem__digest",
+    "kernel__older_task",
+    "judge_version",
+]
 # And to know what of them is told to whom.
-LINE_READS += ["cause", "kernel__submission__withholds_source"]
+RUN_LINE_READS += ["cause", "kernel__submission__withholds_source"]
 
 
 class ProgressOut(Shape):

@@ -82,7 +82,7 @@ def runs(request: Request) -> Response:
 
 
 def _lines(rows: RunQuerySet) -> RunQuerySet:
-    return rows.with_names().only(*outputs.LINE_READS)
+    return rows.with_names().only(*outputs.RUN_LINE_READS)
 
 
 def _ended(

@@ -19,7 +19,7 @@ from leaderboard.delivery.readers import may_see
 from leaderboard.kit.json_types import JsonObject, Report
 from leaderboard.kit.visible import visible
 from leaderboard.models import Run, Source, Visibility
-from leaderboard.read_model.withholding import WITHHELD, closed_to, told_run
+from leaderboard.read_model.withholding import WITHHELD, closed_to, hushed
 from leaderboard.run_pages.kernel import runs_of, shown_run, uses_of, with_report
 from leaderboard.run_pages.reproduce import command, found_in_words, job_of, setting_in_words
 from leaderboard.run_pages.run_figures import run_called
@@ -149,8 +149,11 @@ def _make(
     if private and not may_see(request, submission):
         raise Http404
     is_closed = bool(closed_to(request.user, [run.kernel]))
-    report = told_run(request.user, run).report
-    body = bundle(run, None if is_closed else run.kernel.source.text, report)
+    body = bundle(
+        run,
+        None if is_closed else run.kernel.source.text,
+        hushed(run).report if is_closed else run.report,
+    )
     if private or submission.withholds_source:
         return HttpResponse(body, content_type=ZIP, headers={"Cache-Control": "private, no-store"})
     return Stored(body=gzip.compress(body, 1, mtime=0), content_type=ZIP, etag=etag)

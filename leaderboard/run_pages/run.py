@@ -23,7 +23,7 @@ from leaderboard.models.runs import FINAL
 from leaderboard.models.staleness import why_stale
 from leaderboard.models.waiting import ahead_of, no_host
 from leaderboard.problem_pages.problems import address_of
-from leaderboard.read_model.withholding import WITHHELD, closed_to, declines_told, told_run
+from leaderboard.read_model.withholding import WITHHELD, closed_to, declines_told, hushed
 from leaderboard.run_pages.evidence import contents, evidence, run_facts
 from leaderboard.run_pages.reproduce import reproduction
 from leaderboard.run_pages.run_figures import run_called
@@ -61,13 +61,13 @@ def run(request: HttpRequest, run_id: uuid.UUID, form: str = "html") -> HttpResp
 def page_of(request: HttpRequest, run_id: uuid.UUID) -> Page:
     named = run_called(str(run_id))
     refuse_strangers(request, named.kernel.submission)
-    found = told_run(request.user, named)
+    is_closed = bool(closed_to(request.user, [named.kernel]))
+    found = hushed(named) if is_closed else named
     table = choice(request, "table", list(TABLES))
     submission, problem = found.kernel.submission, found.kernel.problem
     waiting = ahead_of(found) + 1 if found.status == Status.QUEUED else None
     record = run_record(found, waiting, declines_told(request.user, found))
-    withheld = WITHHELD if closed_to(request.user, [found.kernel]) else ""
-    text = None if withheld else found.kernel.source.text
+    text = None if is_closed else found.kernel.source.text
     report = found.report
     shown = {
         **(evidence(found, report) if found.verdict else {}),
@@ -81,7 +81,7 @@ def page_of(request: HttpRequest, run_id: uuid.UUID) -> Page:
             "run": _facts(found, record),
             "contents": contents(shown),
             "open": not found.is_final,
-            "withheld": withheld,
+            "withheld": WITHHELD if is_closed else "",
             "poll_url": f"{found.get_absolute_url()}.json",
             "phases": phase_steps(found),
         },

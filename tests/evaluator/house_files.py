@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -62,6 +63,16 @@ def read(path: Path) -> HouseKernel:
         limiter=header["limiter"],
         exchanges=int(count[0]),
     )
+
+
+def jitted(source: str) -> dict[str, ast.FunctionDef]:
+    """Return the functions of a source that Triton compiles, by name."""
+    return {
+        node.name: node
+        for node in ast.walk(ast.parse(source))
+        if isinstance(node, ast.FunctionDef)
+        and any("jit" in ast.unparse(decorator) for decorator in node.decorator_list)
+    }
 
 
 def _header(path: Path) -> dict[str, str]:

@@ -18,6 +18,7 @@ from tests.evaluator.house_files import (
     HouseKernel,
     MalformedHouseKernel,
     all_house_kernels,
+    jitted,
     read,
 )
 from tests.evaluator.judging import judged
@@ -56,10 +57,9 @@ def test_a_house_kernel_is_a_file_like_any_submission(kernel: HouseKernel) -> No
 
 @pytest.mark.parametrize("kernel", KERNELS, ids=lambda kernel: kernel.path.stem)
 def test_no_argument_of_a_launch_has_a_name_of_tritons(kernel: HouseKernel) -> None:
-    functions = [n for n in ast.walk(ast.parse(kernel.source)) if isinstance(n, ast.FunctionDef)]
-    jitted = [f for f in functions if any("jit" in ast.unparse(d) for d in f.decorator_list)]
-    assert jitted or kernel.backend is not Backend.TRITON
-    assert not TAKEN & {argument.arg for function in jitted for argument in function.args.args}
+    functions = jitted(kernel.source).values()
+    assert functions or kernel.backend is not Backend.TRITON
+    assert not TAKEN & {argument.arg for function in functions for argument in function.args.args}
 
 
 def test_no_problem_has_two_house_kernels() -> None:
