@@ -100,7 +100,8 @@ def screen(
     """Try every answer on every rank in every trial, in each of DTYPES; return a finding each.
 
     A wrong answer that raises is rejected for it, and not tried again: the ranks, of which some may
-    still wait for it, are ended, and the next answer gets new ones. Raises RankFailure otherwise.
+    still wait for it, are ended, and the next answer gets new ones. Raises RankFailure otherwise,
+    and where a GPU had no memory, which rejects nothing.
     """
     tried = HONEST if only_honest else answers(problems.load(name), profile)
     found: dict[str, dict[str, list[Outcomes]]] = {answer: {} for answer in tried}
@@ -114,7 +115,7 @@ def screen(
             try:
                 found[answer][dtype] = ranks.run(outcomes_on_rank, setting, answer)
             except RankFailure as failure:
-                if answer in HONEST:
+                if answer in HONEST or "OutOfMemoryError" in str(failure):
                     raise
                 why = f"it fails: {str(failure).strip().splitlines()[-1]}"
                 found[answer][dtype] = [{"": Outcome(error=inf, why=why)}] * ranks.world_size

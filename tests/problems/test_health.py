@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from math import inf
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -13,7 +14,7 @@ from problems import health, health_table
 from problems.__main__ import main
 from problems.answers import HONEST, answers
 from problems.ranks import RankFailure, RankPool
-from problems.screen import Finding
+from problems.screen import Finding, outcomes_on_rank, screen
 
 NAMES = problems.names()
 LEAST_SEEDS, LEAST_HONEST_SEEDS = 18, 100
@@ -195,3 +196,14 @@ def test_a_problem_that_cannot_be_screened_is_a_surprise(
     assert main(["screen", "allreduce", "alltoall"]) == 1
     assert "it died" in capsys.readouterr().out
     assert main(["screen", "alltoall"]) == 0
+
+
+def test_a_wrong_answer_that_found_no_memory_is_not_rejected() -> None:
+    class Full(RankPool):
+        def run(self, task: Any, *args: Any, **kwargs: Any) -> list[Any]:
+            if task is outcomes_on_rank and args[1] not in HONEST:
+                raise RankFailure("rank 0: torch.OutOfMemoryError: CUDA out of memory")
+            return [{}] * self.world_size
+
+    with pytest.raises(RankFailure, match="out of memory"):
+        screen(Full(2), "collective_primitive.allreduce", "hardened")
