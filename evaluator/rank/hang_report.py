@@ -9,9 +9,9 @@ from __future__ import annotations
 import faulthandler
 import json
 import os
-import signal
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -20,21 +20,23 @@ import torch.distributed as dist
 
 from evaluator.messages.rank_setup import HANG_REPORT_SIGNAL
 
+STACKS_S = 0.1  # in which the signal's handler has printed them
 
-def prepare() -> None:
-    """Answer the signal from now on. The stacks are printed by the signal's own handler, the
-    collectives by a thread that the handler wakes."""
-    wake, wake_end = os.pipe()
-    os.set_blocking(wake_end, False)
-    signal.signal(HANG_REPORT_SIGNAL, lambda *_: None)
-    signal.set_wakeup_fd(wake_end, warn_on_full_buffer=False)
+
+def prepare(wake_fd: int) -> None:
+    """Answer the signal, and what is written to the other end of `wake_fd`, from now on.
+
+    The stacks are printed by the signal's own handler, the collectives by a thread. No Python
+    handler may follow the first: then a native call that waits would end with EINTR.
+    """
     faulthandler.enable()
-    faulthandler.register(HANG_REPORT_SIGNAL, all_threads=True, chain=True)
-    threading.Thread(target=_answer, args=[wake], daemon=True, name="hang report").start()
+    faulthandler.register(HANG_REPORT_SIGNAL, all_threads=True)
+    threading.Thread(target=_answer, args=[wake_fd], daemon=True, name="hang report").start()
 
 
-def _answer(wake: int) -> None:
-    while os.read(wake, 1):
+def _answer(wake_fd: int) -> None:
+    while os.read(wake_fd, 1):
+        time.sleep(STACKS_S)
         for line in last_collectives():
             sys.stderr.write(f"{line}\n")
 

@@ -6,6 +6,7 @@ is believed.
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import json
 import os
@@ -27,24 +28,29 @@ def main(channel_fd: int, *, import_early: bool) -> int:
     setup, fds = receive_setup(channel)
     run_rank = _import_runner()
     children: dict[int, int] = {}
+    wake_ends: dict[int, int] = {}
     _set_dumpable(False)  # its memory and descriptors, the channel among them, are not the ranks'
     for rank in range(setup.world_size):
+        wake, wake_end = os.pipe()
         pid = os.fork()
         if pid == 0:
             _set_dumpable(True)  # CUDA and NCCL look at themselves in /proc
             channel.close()
             own = fds[3 * rank : 3 * rank + 3]
-            for fd in set(fds) - set(own):
+            for fd in {*fds, wake_end, *wake_ends.values()} - set(own):
                 os.close(fd)
             _redirect_output(own[2])
             if setup.cores:
                 os.sched_setaffinity(0, setup.cores[rank])
-            run_rank(setup, rank, socket.socket(fileno=own[0]), control_fd=own[1])
+            slabs = socket.socket(fileno=own[0])
+            run_rank(setup, rank, slabs, control_fd=own[1], wake_fd=wake)
             os._exit(0)
-        children[pid] = rank
+        os.close(wake)
+        os.set_blocking(wake_end, False)
+        children[pid], wake_ends[pid] = rank, wake_end
     for fd in fds:
         os.close(fd)
-    _wait_for_an_end(channel, children)
+    _wait_for_an_end(channel, children, wake_ends)
     return 1
 
 
@@ -60,7 +66,9 @@ def _set_dumpable(is_dumpable: bool) -> None:
     ctypes.CDLL(None).prctl(_PR_SET_DUMPABLE, int(is_dumpable), 0, 0, 0)
 
 
-def _wait_for_an_end(channel: socket.socket, children: dict[int, int]) -> None:
+def _wait_for_an_end(
+    channel: socket.socket, children: dict[int, int], wake_ends: dict[int, int]
+) -> None:
     """Wait until a rank ends, which is told to the judge, or until the judge is gone.
 
     A byte from the judge asks every rank where it is.
@@ -76,8 +84,10 @@ def _wait_for_an_end(channel: socket.socket, children: dict[int, int]) -> None:
                 return
         if not channel.recv(1):
             return
-        for pid in children:
+        for pid, wake_end in wake_ends.items():
             os.kill(pid, HANG_REPORT_SIGNAL)
+            with contextlib.suppress(OSError):  # it may have closed its own, or read nothing
+                os.write(wake_end, b"?")
 
 
 def _redirect_output(log_fd: int) -> None:

@@ -40,18 +40,19 @@ SCRATCH = Path(tempfile.gettempdir())
 CALLS = {Command.CALL: Slot.call, Command.WARM_UP: Slot.warm_up, Command.EMPTY: Slot.skip}
 
 
-def run_rank(setup: RankSetup, rank: int, slab_channel: socket.socket, control_fd: int) -> None:
+def run_rank(
+    setup: RankSetup, rank: int, slab_channel: socket.socket, control_fd: int, wake_fd: int
+) -> None:
     """Serve the judge's commands until the sandbox is killed, or claim a failure and wait."""
     control, stage = RankControl(control_fd), "import"
     try:
-        hang_report.prepare()
+        hang_report.prepare(wake_fd)
         control.wait_go()
         device = _join(setup, rank, slab_channel)
         work = _work(setup.task, setup.world_size, rank)
         control.done(0)
-        stage = "call"
         slab: Memory | None = None
-        slots, armed = list[Slot](), False
+        stage, slots, armed = "call", list[Slot](), False
         while True:
             command, indices = control.wait_go(armed=armed)
             armed = command is Command.WARM_UP
