@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import shutil
 import subprocess
 import sys
 import time
@@ -21,7 +20,7 @@ from pathlib import Path
 from evaluator.calibration.measurements import Calibration, Missed, Said, measured, merged
 from evaluator.host import gpus
 from evaluator.host.host import MULTICAST_OFF, Host
-from evaluator.host.leftovers import own_folder
+from evaluator.host.leftovers import own_folder, remove_folder
 from evaluator.messages.codec import decode
 from evaluator.messages.faults import EvaluatorError
 from evaluator.messages.report import GpuState
@@ -137,7 +136,7 @@ def calibrate(world_size: int) -> Calibration:
             crew.run(programs([PEERS], crew), PEERS_LIMIT_S)
             crew.run(programs(map(str, range(world_size)), crew), RANKS_LIMIT_S)
     finally:
-        shutil.rmtree(crew.folder, ignore_errors=True)
+        remove_folder(str(crew.folder))
     return summary(crew, wall_s=time.monotonic() - began)
 
 

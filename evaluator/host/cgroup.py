@@ -11,6 +11,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from evaluator.host import held
+
 ROOT = Path("/sys/fs/cgroup")
 PREFIX = "pkb-"
 LITTLE_BYTES = 16 << 20
@@ -93,6 +95,7 @@ def remove(folders: Iterable[Path], timeout_s: float) -> bool:
                 if time.monotonic() > deadline:
                     return False
                 time.sleep(0.002)
+        held.let_go(folder)
     return True
 
 
@@ -126,7 +129,7 @@ def v1_folder(controller: str) -> Path:
 
 
 def _create_v2(folder: Path, memory_bytes: int, processes: int) -> Leaf:
-    folder.mkdir()
+    held.make(folder)
     (folder / "memory.max").write_text(str(memory_bytes))
     (folder / "pids.max").write_text(str(processes))
     swap = folder / "memory.swap.max"
@@ -136,8 +139,8 @@ def _create_v2(folder: Path, memory_bytes: int, processes: int) -> Leaf:
 
 
 def _create_v1(memory: Path, pids: Path, memory_bytes: int, processes: int) -> Leaf:
-    memory.mkdir()
-    pids.mkdir()
+    held.make(memory)
+    held.make(pids)
     (memory / "memory.limit_in_bytes").write_text(str(memory_bytes))
     (pids / "pids.max").write_text(str(processes))
     return Leaf(memory=memory, pids=pids, version=1)

@@ -8,7 +8,7 @@ import secrets
 from dataclasses import dataclass
 from pathlib import Path
 
-from evaluator.host import cgroup
+from evaluator.host import cgroup, held
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -108,13 +108,14 @@ def thaw_leftover(folder: Path) -> None:
 def _create_v2(folder: Path) -> Freezer:
     is_new = not folder.exists()
     if is_new:
-        folder.mkdir()
+        held.make(folder)
     try:
         os.close(os.open(folder.parent / "cgroup.procs", os.O_WRONLY))  # or nobody may join
         switch = os.open(folder / _V2.switch, os.O_WRONLY)
     except OSError:
         if is_new:
             folder.rmdir()
+            held.let_go(folder)
         raise
     return Freezer(
         folders=(folder,),
@@ -127,12 +128,12 @@ def _create_v2(folder: Path) -> Freezer:
 
 def _create_v1(name: str) -> Freezer:
     folder, accounting = (cgroup.v1_folder(own) / name for own in ("freezer", "cpuacct"))
-    folder.mkdir()
+    held.make(folder)
     switch = os.open(folder / _V1.switch, os.O_RDWR)
     folders: tuple[Path, ...] = (folder,)
     usage = None
     with contextlib.suppress(OSError):
-        accounting.mkdir()
+        held.make(accounting)
         usage = os.open(accounting / "cpuacct.usage", os.O_RDONLY)
         folders = (folder, accounting)
     return Freezer(folders=folders, version=1, switch_fd=switch, state_fd=switch, usage_fd=usage)

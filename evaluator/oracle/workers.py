@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import multiprocessing
 import os
-import shutil
 import signal
 import time
 from collections import defaultdict
@@ -17,7 +16,7 @@ from typing import Any, TypeVar, TypeVarTuple
 import torch
 
 from evaluator.host.host import Host
-from evaluator.host.leftovers import own_folder
+from evaluator.host.leftovers import own_folder, remove_folder
 from evaluator.host.load import ANSWER_S, ANSWERS_S
 from evaluator.host.parent_death import die_with_parent
 from evaluator.messages.faults import EvaluatorError, GpuFull
@@ -109,7 +108,7 @@ class OracleWorkers:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
             os.waitpid(pid, 0)
-        shutil.rmtree(self._folder, ignore_errors=True)
+        remove_folder(self._folder)
 
     def _fork(self, setup: WorkerSetup) -> None:
         ours, theirs = multiprocessing.Pipe()

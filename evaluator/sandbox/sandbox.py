@@ -17,7 +17,7 @@ from pathlib import Path
 
 from evaluator.host import cgroup, processes
 from evaluator.host.freezer import Freezer, create_freezer
-from evaluator.host.leftovers import own_folder
+from evaluator.host.leftovers import own_folder, remove_folder
 from evaluator.host.thunderkittens import thunderkittens_root
 from evaluator.messages.faults import EvaluatorError, Survivors
 from evaluator.messages.job import Limits
@@ -85,7 +85,7 @@ class Sandbox:
         self.process.kill()
         self.process.wait()
         if self.scratch is not None:
-            shutil.rmtree(self.scratch, ignore_errors=True)
+            remove_folder(self.scratch)
         if self.init_pidfd is not None:
             gone, _, _ = select.select([self.init_pidfd], [], [], timeout_s)
             os.close(self.init_pidfd)

@@ -12,8 +12,12 @@ from pathlib import Path
 
 import pytest
 
-from evaluator.host import cgroup, freezer
-from evaluator.host.leftovers import FOLDER_PREFIX, own_folder, remove_leftovers
+from evaluator.host import cgroup, freezer, held
+from evaluator.host.leftovers import FOLDER_PREFIX, own_folder, remove_folder, remove_leftovers
+
+# Where pids are counted anew, as in another container.
+ELSEWHERE = ("unshare", "--pid", "--fork", "--mount-proc")
+REMOVE = "from evaluator.host.leftovers import remove_leftovers; remove_leftovers()"
 
 
 def dead_pid() -> int:
@@ -48,6 +52,31 @@ def test_only_leaves_of_the_dead_are_removed() -> None:
     assert not any(path.exists() for path in left)
     assert mine.pids.exists()
     assert mine.remove()
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="another namespace of pids needs root here")
+@pytest.mark.parametrize("version", [1, 2])
+def test_what_a_judge_in_another_container_uses_stays(
+    version: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if version == 1:
+        monkeypatch.setattr(cgroup, "v2_folder", lambda: cgroup.ROOT / "pkb-none")
+    leaf, found, folder = (
+        cgroup.create_leaf(1 << 30, 10),
+        freezer.create_freezer(None),
+        own_folder(),
+    )
+    if leaf is None or found is None or found.version != version:
+        pytest.skip(f"this host delegates no leaf, or has no freezer of v{version}")
+    found.freeze()
+    subprocess.run([*ELSEWHERE, sys.executable, "-c", REMOVE], check=True)
+    assert found.is_frozen
+    assert Path(folder).exists()
+    assert leaf.pids.exists()
+    remove_folder(folder)
+    assert found.remove()
+    assert leaf.remove()
+    assert not any(held.is_held(own) for own in (Path(folder), leaf.pids, *found.folders))
 
 
 @pytest.mark.parametrize(
@@ -90,6 +119,8 @@ def test_what_a_dead_judge_left_frozen_dies(version: int, monkeypatch: pytest.Mo
         found.freeze()
         while not found.is_frozen:
             pass
+        for folder in found.folders:
+            held.let_go(folder)  # as it has died
         child.kill()
         threading.Timer(0.1, child.wait).start()
         remove_leftovers()
