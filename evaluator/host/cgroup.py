@@ -51,6 +51,16 @@ class Leaf:
         return _counter(self.pids / "pids.events", "max")
 
     @property
+    def was_full(self) -> bool:
+        """Return whether it has ever had all the tasks that it may have; older kernels only tell
+        whether it has now. They refuse forks, too, where a cgroup above is full."""
+        peak = self.pids / "pids.peak"
+        tasks = peak if peak.exists() else self.pids / "pids.current"
+        with contextlib.suppress(OSError, ValueError):
+            return int(tasks.read_text()) >= int((self.pids / "pids.max").read_text())
+        return True
+
+    @property
     def memory_bytes(self) -> int:
         """Return what is charged to it, also what the kernel has yet to free of the dead; 0 where
         it is removed."""

@@ -61,6 +61,11 @@ def held_bytes(rss_bytes: Mapping[int, int]) -> int:
     )
 
 
+def count_tasks(pids: Iterable[int]) -> int:
+    """Return how many threads these processes have."""
+    return sum(int(fields[_THREADS]) for pid in pids if (fields := _fields(pid)))
+
+
 def tasks_of_user(user_id: int) -> int:
     """Return how many threads this user's processes have."""
     tasks = 0

@@ -14,6 +14,8 @@ from evaluator.host.load import MOST_PATIENCE
 from evaluator.host.parent_death import die_with_parent
 from evaluator.messages.job import Limits
 
+NEIGHBOURS = 8  # judges of the same user, whose sandboxes come and go
+
 
 def before_exec_of(
     limits: Limits, leaf: Leaf | None = None, freezer: Freezer | None = None
@@ -45,10 +47,10 @@ def _most_tasks(limits: Limits, leaf: Leaf | None) -> int | None:
     where a cgroup counts the sandbox's alone.
 
     The kernel counts all that the user has on this host, other judges' as well, so these come on
-    top.
+    top, and what more of them may start later. How many the sandbox has is watched.
     """
     if leaf is not None or os.getuid() == 0:  # root has no such limit
         return None
     _, most = resource.getrlimit(resource.RLIMIT_NPROC)
-    wanted = limits.processes + processes.tasks_of_user(os.getuid())
+    wanted = NEIGHBOURS * limits.processes + processes.tasks_of_user(os.getuid())
     return wanted if most == resource.RLIM_INFINITY else min(wanted, most)

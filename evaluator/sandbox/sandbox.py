@@ -108,11 +108,16 @@ class Sandbox:
         return sum(processes.processor_s(pid) for pid in self._processes())
 
     def exceeded(self) -> str | None:
-        """Return `memory` or `processes` when the submission passed that limit, else None."""
+        """Return `memory` or `processes` when the submission passed that limit, else None. Raises
+        EvaluatorError where it was refused processes below its limit, as others have them."""
         if self.leaf is not None:
             if self.leaf.oom_kills:
                 return "memory"
-            return "processes" if self.leaf.refused_forks else None
+            if not self.leaf.refused_forks:
+                return None
+            if self.leaf.was_full:
+                return "processes"
+            raise EvaluatorError("a cgroup above the ranks' own lets no more processes start")
         if self.init_pid is None:
             return None
         inside, most = processes.tree(self.init_pid), self.limits.memory_bytes
@@ -120,7 +125,7 @@ class Sandbox:
         # To look at what each page is shared with takes long where there is much of it.
         if mapped > most and (mapped > MOST_SHARERS * most or processes.held_bytes(inside) > most):
             return "memory"
-        return "processes" if len(inside) > self.limits.processes else None
+        return "processes" if processes.count_tasks(inside) > self.limits.processes else None
 
 
 def find_bwrap() -> str | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import socket
 import subprocess
@@ -146,26 +147,30 @@ def test_threads_that_torch_starts_for_many_processors_are_not_too_many(cores: i
 
 @needs_bwrap
 @needs_root
-def test_what_its_user_runs_elsewhere_takes_no_processes_from_a_sandbox() -> None:
+@pytest.mark.parametrize("wait_s", [0.0, 2.0], ids=["before", "after"])
+def test_what_its_user_runs_elsewhere_takes_no_processes_from_a_sandbox(wait_s: float) -> None:
     usual: dict[str, Any] = {
         "user": USER,
         "group": USER,
         "env": {"PATH": os.environ["PATH"], "HOME": "/tmp"},
     }
-    sleepers = SLEEPERS.format(count=OTHERS_THREADS, seconds=60)
-    command = [sys.executable, "-c", sleepers]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, **usual) as others:
-        try:
-            assert others.stdout is not None
-            assert others.stdout.readline() == b"up\n"
-            code = AS_USER.format(code=SLEEPERS.format(count=60, seconds=1))
-            run = [sys.executable, "-c", code]
-            done = subprocess.run(
-                run, check=False, cwd=sandbox.REPOSITORY, capture_output=True, **usual
-            )
-            assert done.returncode == 0, done.stderr
-        finally:
-            others.kill()
+    sleepers = [sys.executable, "-c", SLEEPERS.format(count=OTHERS_THREADS, seconds=60)]
+    later = f"import time; time.sleep({2 * wait_s})\n" + SLEEPERS.format(count=60, seconds=1)
+    run = [sys.executable, "-c", AS_USER.format(code=later)]
+    usual |= {"cwd": sandbox.REPOSITORY}
+    with contextlib.ExitStack() as stack:
+        if wait_s:
+            own = stack.enter_context(subprocess.Popen(run, stderr=subprocess.PIPE, **usual))
+            time.sleep(wait_s)
+        others = subprocess.Popen(sleepers, stdout=subprocess.PIPE, **usual)
+        stack.enter_context(others)
+        stack.callback(others.kill)
+        assert others.stdout is not None
+        assert others.stdout.readline() == b"up\n"
+        if not wait_s:
+            own = stack.enter_context(subprocess.Popen(run, stderr=subprocess.PIPE, **usual))
+        _, said = own.communicate()
+        assert own.returncode == 0, said
 
 
 @pytest.fixture
