@@ -16,12 +16,13 @@ from evaluator.host.cores import Cores, share
 from evaluator.host.gpus import Gpu
 from evaluator.host.leftovers import judges
 from evaluator.host.processes import ancestry
-from evaluator.messages.faults import DirtyHost
+from evaluator.messages.faults import DirtyHost, EvaluatorError
 from evaluator.messages.job import Device, Job, Limits, Placement
 
 POLL_S = 0.00004
 CLEAN_S = 60.0
 CLEAN_POLL_S = 0.05
+MINOR_SHARE = 0.1  # of a GPU's memory: judges that wait hold less, unless they wait with a kernel
 THREAD_POOLS = 3  # torch makes one for each thread of a rank that computes, and others
 # Multimem through a switch can take a host's GPUs out of service: whoever runs hosts turns it on.
 MULTICAST_OFF = {
@@ -93,9 +94,32 @@ class Host:
                 yield
             return
         with _locked(self.gpus, fcntl.LOCK_EX):
-            if strangers := foreign_processes(self.gpus):
-                raise DirtyHost(f"processes {sorted(strangers)} are on this run's GPUs")
+            self._refuse_strangers()
             yield
+
+    def refuse_others(self) -> None:
+        """Raise DirtyHost where strangers are on this run's GPUs, and EvaluatorError where another
+        judge's processes are: what is wrong there may be their doing."""
+        self._refuse_strangers()
+        if others := {pid for gpu in self.gpus for pid in held_by_others(gpu)}:
+            raise EvaluatorError(f"processes {sorted(others)} of another judge are on its GPUs")
+
+    @property
+    def is_crowded(self) -> bool:
+        """Return whether others hold a share of a GPU's memory that its run may have missed."""
+        return any(
+            sum(held_by_others(gpu).values()) > MINOR_SHARE * gpu.memory_bytes for gpu in self.gpus
+        )
+
+    def _refuse_strangers(self) -> None:
+        """Raise DirtyHost for processes of no judge, seen twice: one that ends while it is looked
+        at seems to be nobody's."""
+        strangers = foreign_processes(self.gpus)
+        if strangers:
+            time.sleep(CLEAN_POLL_S)
+            strangers &= foreign_processes(self.gpus)
+        if strangers:
+            raise DirtyHost(f"processes {sorted(strangers)} are on this run's GPUs")
 
     def wait_until_clean(self) -> None:
         """Wait until nothing of this run is left on its GPUs. Raises DirtyHost where something
@@ -129,6 +153,13 @@ def foreign_processes(own_gpus: Sequence[Gpu]) -> set[int]:
     """Return the pids on these GPUs that belong to no judge of this host."""
     known = judges()
     return {pid for pid in gpus.processes(own_gpus) if not known & set(ancestry(pid))}
+
+
+def held_by_others(gpu: Gpu) -> dict[int, int]:
+    """Return what each process that this one has not started holds of a GPU's memory, in bytes."""
+    own_pid = os.getpid()
+    held = gpus.held_bytes(gpu).items()
+    return {pid: nbytes for pid, nbytes in held if own_pid not in ancestry(pid)}
 
 
 @contextlib.contextmanager

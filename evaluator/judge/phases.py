@@ -64,7 +64,7 @@ def run_phases(context: RunContext) -> Fault | None:
                 with context.phase(Phase.TIMED):
                     time_alone(context, samples)
     except Fault as fault:
-        return fault
+        return _own_fault(context, fault)
     except DirtyHost:
         raise
     except (EvaluatorError, OSError, MemoryError) as error:
@@ -74,6 +74,14 @@ def run_phases(context: RunContext) -> Fault | None:
             raise
         raise BesideSubmission(str(error) or type(error).__name__) from error
     return None
+
+
+def _own_fault(context: RunContext, fault: Fault) -> Fault:
+    """Return a submission's fault; raises BesideSubmission where it lacked memory that others
+    hold."""
+    if fault.cause == "gpu_memory" and context.is_crowded:
+        raise BesideSubmission(f"others hold memory of its GPUs: {fault.message}")
+    return fault
 
 
 def try_reference(context: RunContext, *, error: EvaluatorError) -> Fault:

@@ -121,9 +121,16 @@ class RunContext:
             os.close(fd)
         self.slabs = {}
 
+    @property
+    def is_crowded(self) -> bool:
+        """Return whether others hold memory that a run with GPUs for itself may have missed."""
+        return self.job.placement is Placement.FULL and self.host.is_crowded
+
     def fault_of_full_gpu(self) -> Fault | None:
         """Return the fault of the submission, if it holds most of a GPU, or of this host, which is
-        too small if the inputs alone do not fit."""
+        too small if the inputs alone do not fit; None where others hold some of it."""
+        if self.is_crowded:
+            return None
         root = self.submission.sandbox.process.pid
         for gpu in self.host.gpus:
             held = gpus.held_bytes(gpu).items()

@@ -230,6 +230,7 @@ def _timed(
     found = []
     for batch in batches:
         if not context.oracle.is_gpu_idle():
+            context.host.refuse_others()
             message = "a GPU is busy for long while no call is going on"
             raise Fault(Verdict.PROTOCOL_VIOLATION, "busy_gpu", message)
         with blame(side):
