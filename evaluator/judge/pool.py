@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from evaluator.host.host import Host, host_for
 from evaluator.messages.faults import EvaluatorError
 from evaluator.messages.job import Job, Placement
-from evaluator.sandbox import rank_group
+from evaluator.sandbox import side_launch
 from evaluator.sandbox.rank_group import RankGroup
 
 if TYPE_CHECKING:
@@ -116,7 +116,7 @@ def start_pool(job: Job) -> WorkerPool:
 
 def _launch(side: str, job: Job, host: Host, *, import_early: bool = True) -> RankGroup:
     with _helping(host):
-        return rank_group.launch(side, job, host, import_early=import_early)
+        return side_launch.launch(side, job, host, import_early=import_early)
 
 
 @contextlib.contextmanager

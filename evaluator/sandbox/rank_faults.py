@@ -33,6 +33,13 @@ def of_tick(rank: int) -> Fault:
     return Fault(Verdict.PROTOCOL_VIOLATION, "tick", message, ranks=(rank,))
 
 
+def of_silence(silent: Sequence[int], how: str, phase: Phase) -> Fault:
+    """Return the fault of ranks that did not answer, by what limit (`how`)."""
+    message = f"no answer from rank {', '.join(map(str, silent))} {how} of {phase}"
+    cause = "deadlock" if phase is not Phase.BUILD else "build"
+    return Fault(Verdict.TIMEOUT, cause, message, ranks=tuple(silent))
+
+
 def of_excess(exceeded: str, limits: Limits) -> Fault:
     """Return the fault of ranks that passed a limit, as `Sandbox.exceeded` names it."""
     if exceeded != "processes":

@@ -11,21 +11,19 @@ from dataclasses import dataclass
 from typing import Any
 
 from evaluator.buffers.control import Control
-from evaluator.buffers.control_page import CONTROL_BYTES, Command, sealed_memfd
+from evaluator.buffers.control_page import Command
 from evaluator.diagnosis import watch
 from evaluator.diagnosis.claim_reader import Claim, read_end
-from evaluator.host.host import Host
 from evaluator.host.load import limit_s, patience
 from evaluator.messages.codec import encode
 from evaluator.messages.faults import EvaluatorError, Fault, GpuFull
-from evaluator.messages.job import Device, Job, Limits, Placement
+from evaluator.messages.job import Device, Limits, Placement
 from evaluator.messages.rank_setup import RankSetup, Task, has_joined, send_setup, send_slab
-from evaluator.messages.report import Isolation, Phase, RankLog, Verdict
+from evaluator.messages.report import Isolation, Phase, RankLog
 from evaluator.sandbox import rank_faults, sandbox
 from evaluator.sandbox.logs import LogCollector
+from evaluator.sandbox.wait_clock import WaitClock
 
-# A module path and no import: nothing trusted loads the ranks' code.
-LAUNCHER = "evaluator.rank.launcher"
 BUILD_POLL_S = 0.002
 HEALTH_EVERY_S = 0.02
 CLAIM_GRACE_S = 0.2
@@ -153,27 +151,44 @@ class RankGroup:
         return max([control.next_sequence() for control in self.controls])
 
     def wait(self) -> None:
-        """Wait until every rank says it is done. Raises Fault on a claim, death, limit or
-        deadline."""
-        began = time.monotonic()
-        deadline = began + self._limit_s() - self.waited_s
-        next_health, next_look = began + HEALTH_EVERY_S, began + watch.LOOK_EVERY_S
+        """Wait until every rank says it is done. Raises Fault on a claim, death, limit or deadline;
+        where the judge was away, which may be why, or at which no time can be taken, it raises
+        EvaluatorError."""
+        clock = WaitClock(began_s=time.monotonic(), used_s=self.sandbox.counted_processor_s)
+        try:
+            self._wait(clock)
+        except Fault as fault:
+            if clock.away_s:
+                raise EvaluatorError(f"{clock}, and {fault.message}") from fault
+            raise
+        if clock.away_s and self.phase is Phase.TIMED:
+            raise EvaluatorError(f"{clock} while it took times")
+        self.waited_s += time.monotonic() - clock.began_s - clock.away_s
+
+    def _wait(self, clock: WaitClock) -> None:
+        deadline = clock.began_s + self._limit_s() - self.waited_s
+        next_health = clock.began_s + HEALTH_EVERY_S
+        next_look = clock.began_s + watch.LOOK_EVERY_S
         usual_s = self.calls * self.call_s  # in which a rank may stand at its last call's end
-        looks = watch.StandstillWatch(spins=self.spins, standstill_s=self.standstill_s + usual_s)
+        still_s = max(1.0, self.patience) * self.standstill_s + usual_s
+        looks = watch.StandstillWatch(spins=self.spins, standstill_s=still_s)
         poll_s = BUILD_POLL_S if self.phase is Phase.BUILD else self.poll_s
         while not all(control.is_done for control in self.controls):
             now = time.monotonic()
             if now > next_health:
+                clock.look(now)
                 self.check_health()
                 next_health = now + HEALTH_EVERY_S
-            if now > deadline and self._silent:  # nobody is late who has answered meanwhile
-                raise self._attributed(self._timeout(f"within {self._limit_s():.4g} s"))
+            if now > deadline + clock.away_s and self._silent:  # or has answered meanwhile
+                if not self._grows_patient(clock, now):
+                    raise self._attributed(self._timeout(f"within {self._limit_s():.4g} s"))
+                deadline = clock.began_s + self._limit_s() - self.waited_s
             if now > next_look:
+                clock.patience(now)
                 self._look(looks)
                 next_look = now + watch.LOOK_EVERY_S
             if poll_s:
                 time.sleep(poll_s)
-        self.waited_s += time.monotonic() - began
 
     def enter(self, phase: Phase) -> None:
         """Begin a phase, with a time limit of its own."""
@@ -218,6 +233,13 @@ class RankGroup:
     def _limit_s(self) -> float:
         return limit_s(self.phase, self.limits, self.patience)
 
+    def _grows_patient(self, clock: WaitClock, now: float) -> bool:
+        """Return whether ranks of a submission have longer, as more others are on the host by now
+        than when it started."""
+        patient, before = clock.patience(now), self.patience
+        self.patience = max(before, patient) if self.is_watched else before
+        return self.patience > before
+
     def _claimed(self, claims: dict[int, Claim]) -> Fault:
         """Return the failure that ranks claim; of several in the build, the compiler's own."""
         if self.phase is Phase.BUILD:
@@ -257,42 +279,8 @@ class RankGroup:
         silent = self._silent
         self._ask_where()
         time.sleep(HANG_REPORT_S)
-        message = f"no answer from rank {', '.join(map(str, silent))} {how} of {self.phase}"
-        cause = "deadlock" if self.phase is not Phase.BUILD else "build"
-        return Fault(Verdict.TIMEOUT, cause, message, ranks=silent)
+        return rank_faults.of_silence(silent, how, self.phase)
 
     def _death(self) -> Fault:
         end = read_end(rank_faults.said_at_end(self.channel), len(self.controls))
         return rank_faults.of_death(self.sandbox.process.returncode, end, self.phase)
-
-
-def launch(side: str, job: Job, host: Host, *, import_early: bool) -> RankGroup:
-    """Start a side's sandbox; its ranks wait for `start`.
-
-    They import torch at once, or with `import_early` false when they are started.
-    """
-    ours, theirs = socket.socketpair()
-    limits, logs = host.limits_of(job), LogCollector(job.limits.log_bytes)
-    output = logs.open_pipe(-1)
-    box = sandbox.launch(
-        ["-m", LAUNCHER, str(theirs.fileno()), *(["early"] if import_early else [])],
-        limits=limits,
-        settings=host.settings,
-        fds=[theirs.fileno()],
-        output_fd=output,
-        devices=host.device_files,
-    )
-    theirs.close()
-    os.close(output)
-    fds = [sealed_memfd("control", CONTROL_BYTES) for _ in range(job.world_size)]
-    return RankGroup(
-        side=side,
-        limits=limits,
-        sandbox=box,
-        channel=ours,
-        logs=logs,
-        slab_channels=[],
-        control_fds=fds,
-        controls=[Control(fd) for fd in fds],
-        poll_s=host.poll_s,
-    )

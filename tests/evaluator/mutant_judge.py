@@ -28,6 +28,7 @@ from evaluator.sandbox import (
     rank_group,
     sandbox,
     seccomp,
+    side_launch,
 )
 from evaluator.sandbox.pausing import Pauser
 from evaluator.timing import pace
@@ -202,7 +203,7 @@ def no_log_cap() -> None:
     def uncapped(limits: Any) -> logs.LogCollector:
         return logs.LogCollector(1 << 30)
 
-    replace(rank_group, "LogCollector", uncapped)
+    replace(side_launch, "LogCollector", uncapped)
 
 
 def no_kill() -> None:

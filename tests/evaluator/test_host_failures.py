@@ -75,6 +75,9 @@ class _Box:
     def processor_s(self) -> float:
         return 0.0
 
+    def counted_processor_s(self) -> float | None:
+        return None
+
     def exceeded(self) -> str | None:
         return self._exceeded
 

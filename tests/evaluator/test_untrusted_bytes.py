@@ -218,6 +218,9 @@ class _DeadSandbox:
     def exceeded(self) -> None:
         return None
 
+    def counted_processor_s(self) -> None:
+        return None
+
     def kill(self) -> None:
         return None
 
