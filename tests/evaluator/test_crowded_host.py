@@ -10,9 +10,19 @@ import pytest
 from evaluator.host import cgroup
 from evaluator.host.processes import count_tasks, tree
 from evaluator.messages.faults import EvaluatorError
-from evaluator.messages.job import Limits
+from evaluator.messages.job import Job, Limits
+from evaluator.sandbox import processor_support
 from tests.evaluator.test_host_failures import SLEEPERS, needs_root
 from tests.evaluator.test_sandbox import launch, needs_bwrap
+
+
+def test_a_host_too_busy_to_parse_a_source_still_says_what_it_lacks(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    job = Job(problem="allreduce", source="def solution(x: object) -> object: return x.cuda()")
+    assert processor_support.lacking(job)
+    monkeypatch.setattr(processor_support, "PARSE_S", 0.0)
+    assert processor_support.lacking(job)
 
 
 @needs_bwrap
