@@ -107,7 +107,7 @@ def try_reference(context: RunContext, *, error: EvaluatorError) -> Fault:
 
 def check_bound(context: RunContext) -> Fault | None:
     """Return a fault for what no kernel can be: faster than the hardware. Somebody has to look at
-    it."""
+    it. Raises EvaluatorError where the host's noise may be why."""
     job, module, timing = context.job, context.oracle.module, context.findings.timing
     limits = limits_of(context.host.gpus[0].name) if context.host.gpus else None
     if limits is None or timing is None:
@@ -124,6 +124,9 @@ def check_bound(context: RunContext) -> Fault | None:
     message = (
         f"{timing.kernel_us:.1f} us a call, where this hardware needs {unbeatable_us(found):.1f}"
     )
+    noise_us = context.findings.noise_us
+    if not exceeds_roofline(found, timing.kernel_us + noise_us):
+        raise EvaluatorError(f"{message}, and empty batches scatter by {noise_us:.1f} us a call")
     return Fault(Verdict.FASTER_THAN_LIGHT, "bound", message)
 
 

@@ -75,6 +75,8 @@ def time_alone(context: RunContext, samples: timing.Samples) -> None:
     if lost := timing.lost_in_noise(samples):
         raise EvaluatorError(lost)
     context.findings.timing, flags = timing.summarise(samples)
+    if alone := samples.alone:
+        context.findings.noise_us = timing.spread_of_empty(alone) / alone.calls
     context.findings.flags += flags
 
 

@@ -218,11 +218,14 @@ def lost_in_noise(samples: Samples) -> str | None:
 def scatter_of_empty(walls: Walls) -> float | None:
     """Return by how many microseconds rounds of empty batches scatter, if that is more than the
     kernel's own calls take."""
-    empty = _by_round(walls.empty, walls.per_round)
-    if len(empty) < SPREAD_ROUNDS:
-        return None
-    scatter = _spread(empty)
+    scatter = spread_of_empty(walls)
     return scatter if scatter > _median(walls.kernel_us) * walls.calls else None
+
+
+def spread_of_empty(walls: Walls) -> float:
+    """Return by how much rounds of empty batches scatter; 0 where there are too few to tell."""
+    empty = _by_round(walls.empty, walls.per_round)
+    return _spread(empty) if len(empty) >= SPREAD_ROUNDS else 0.0
 
 
 def _is_disturbed(scored: Walls, alone: Walls) -> bool:

@@ -6,6 +6,7 @@ import json
 import math
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -13,7 +14,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import problems
-from evaluator.messages.job import Dtype
+from evaluator.host.gpus import Gpu
+from evaluator.judge.findings import Findings
+from evaluator.judge.phases import check_bound
+from evaluator.messages.faults import EvaluatorError, Fault
+from evaluator.messages.job import Dtype, Job
 from evaluator.messages.roofline_bounds import RooflineBounds
 from evaluator.timing.limits import HardwareLimits, limits_of
 from evaluator.timing.roofline import (
@@ -24,6 +29,7 @@ from evaluator.timing.roofline import (
     unbeatable_us,
 )
 from problems.spec import Cost
+from tests.evaluator.test_messages import TIMING
 
 BASELINES = Path(__file__).parents[2] / "fixtures" / "baselines-h200x4.json"
 BATCH_CALLS = 16
@@ -155,6 +161,31 @@ def test_nobody_moves_bytes_faster_than_the_hardware(part: str) -> None:
     found = floor(**{part: 100.0})
     assert not exceeds_roofline(found, 100.0 * MARGIN)
     assert exceeds_roofline(found, 100.0 * MARGIN - 0.1)
+
+
+@pytest.mark.parametrize(
+    ("kernel_us", "noise_us", "found"),
+    [(1.0, 0.0, Fault), (1.0, 5.0, Fault), (255.0, 40.0, EvaluatorError), (290.0, 0.0, type(None))],
+    ids=["far too fast", "beyond noise", "within noise", "not too fast"],
+)
+def test_a_time_below_the_bound_is_no_verdict_where_noise_may_be_why(
+    kernel_us: float, noise_us: float, found: type[object]
+) -> None:
+    gpu = Gpu(index=0, minor=0, uuid="x", name="NVIDIA H200", memory_bytes=1)
+    findings = Findings(timing=replace(TIMING, kernel_us=kernel_us), noise_us=noise_us)
+    context: Any = SimpleNamespace(
+        job=Job(problem="allreduce", source="x", size="large", dtype=Dtype.BFLOAT16),
+        oracle=SimpleNamespace(module=problems.load(problems.find("allreduce"))),
+        host=SimpleNamespace(gpus=(gpu,)),
+        findings=findings,
+    )
+    try:
+        said: object = check_bound(context)
+    except EvaluatorError as error:
+        said = error
+    assert type(said) is found
+    assert findings.bounds is not None
+    assert 280.0 < unbeatable_us(findings.bounds) < 310.0
 
 
 def test_arithmetic_may_be_saved_by_another_algorithm_but_not_left_out() -> None:
