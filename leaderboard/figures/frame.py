@@ -106,6 +106,7 @@ def page_of(one: Figure, request: HttpRequest) -> Page:
         table=drawn.table,
         private=of is not None and of.visibility == Visibility.PRIVATE,
         unlisted=of is not None and of.visibility != Visibility.PUBLIC,
+        varies=of is not None and of.withholds_source,
         of=of,
         crumbs=(*drawn.crumbs, Crumb(text=str(shown["title"]))),
     )

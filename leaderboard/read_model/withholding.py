@@ -2,14 +2,17 @@
 
 A source is stored once, however often it is handed in. A viewer may read it where any submission
 that they may see does not withhold it, or is theirs. Of the runs of one that they may not read they
-are told what the judge found in its own words: not what ranks printed, nor what a compiler quoted.
+are told what the judge found in its own words: not what ranks printed, nor what a compiler quoted,
+nor how kernels and profiled ranges are called, as these names stand in the source.
 """
 
 from __future__ import annotations
 
 import copy
 import json
+import re
 import zlib
+from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from django.contrib.auth.models import AnonymousUser
@@ -31,6 +34,8 @@ OWN_WORDS = frozenset(
     }
 )
 NOTHING: JsonDict = {"evidence": None, "logs": [], "flag_lines": {}}
+# As the judge writes how often a trace has an event, before the name of the first.
+_TIMES = re.compile(r"(\d{1,20}) x ")
 
 
 def open_to(viewer: Viewer, digests: Iterable[str]) -> set[str]:
@@ -99,12 +104,36 @@ def hushed(run: Run) -> Run:
 def hushed_report(report: Report) -> JsonDict:
     """Return a report without what may quote the source; `withheld` says so."""
     message = hushed_message(report["verdict"], report.get("cause"), report["message"])
-    found = [
-        {**one, "detail": ""} if one["evidence"] == "source" else one
-        for one in report.get("mechanisms", ())
-    ]
     made = {**report, **NOTHING, "message": message, "withheld": WITHHELD}
-    return {**made, "mechanisms": found} if "mechanisms" in report else made
+    if "mechanisms" in report:
+        made["mechanisms"] = [_hushed_mechanism(one) for one in report["mechanisms"]]
+    if "timelines" in report:
+        made["timelines"] = _hushed_timelines(report["timelines"])
+    return made
+
+
+def _hushed_mechanism(found: Report) -> JsonDict:
+    """Return what shows a mechanism without the text or the name that does; counts stay."""
+    if found["evidence"] == "sass":
+        return {**found}
+    times = _TIMES.match(found["detail"]) if found["evidence"] == "trace" else None
+    return {**found, "detail": f"{times[1]} events" if times else ""}
+
+
+def _hushed_timelines(timelines: Sequence[Report]) -> list[JsonDict]:
+    """Return timelines whose events are called by their kind, with a number for each name: the same
+    one on every rank. A name is that of a function, or of a range, in the source."""
+    called: dict[tuple[str, str], str] = {}
+    counts: Counter[str] = Counter()
+
+    def renamed(event: Report) -> JsonDict:
+        kind, name = event["kind"], event["name"]
+        if (kind, name) not in called:
+            counts[kind] += 1
+            called[kind, name] = f"{kind} {counts[kind]}"
+        return {**event, "name": called[kind, name]}
+
+    return [{**one, "events": [renamed(event) for event in one["events"]]} for one in timelines]
 
 
 def hushed_message(verdict: str | None, cause: str | None, message: str) -> str:

@@ -19,6 +19,7 @@ from leaderboard.kit.json_types import Report
 from leaderboard.kit.links import url
 from leaderboard.kit.visible import visible
 from leaderboard.models import Run
+from leaderboard.read_model.withholding import told_run
 from leaderboard.run_pages.timeline_events import longest_events
 
 MOST_EVENTS = 2_000
@@ -201,8 +202,9 @@ def run_called(text: str) -> Run:
 
 
 def _run_of(request: HttpRequest) -> tuple[Run, Report]:
-    run = run_called(request.GET.get("run", ""))
-    refuse_strangers(request, run.kernel.submission)
+    named = run_called(request.GET.get("run", ""))
+    refuse_strangers(request, named.kernel.submission)
+    run = told_run(request.user, named)
     report = run.report
     if report is None:
         raise Http404

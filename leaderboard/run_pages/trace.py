@@ -14,6 +14,7 @@ from leaderboard.delivery.pages import Stored, answer_public, packed
 from leaderboard.delivery.readers import refuse_strangers
 from leaderboard.kit.json_types import JsonDict, Report
 from leaderboard.models import Visibility
+from leaderboard.read_model.withholding import told_run
 from leaderboard.run_pages.run_figures import run_called
 
 
@@ -27,13 +28,15 @@ def of_run(request: HttpRequest, run_id: uuid.UUID) -> HttpResponse:
 
 
 def _make(request: HttpRequest, run_id: uuid.UUID, *, etag: str) -> Stored | HttpResponse:
-    run = run_called(str(run_id))
-    refuse_strangers(request, run.kernel.submission)
+    named = run_called(str(run_id))
+    submission = named.kernel.submission
+    refuse_strangers(request, submission)
+    run = told_run(request.user, named)
     events = list(events_of((run.report or {}).get("timelines", ())))
     if not events:
         raise Http404
     body = orjson.dumps({"traceEvents": events, "displayTimeUnit": "ns"}).decode()
-    if run.kernel.submission.visibility == Visibility.PRIVATE:
+    if submission.visibility == Visibility.PRIVATE or submission.withholds_source:
         kept = {"Cache-Control": "private, no-store"}
         return HttpResponse(body, content_type="application/json", headers=kept)
     return packed(body, "json", etag)

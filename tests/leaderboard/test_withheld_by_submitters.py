@@ -91,12 +91,34 @@ def test_its_pages_say_so_and_show_what_was_found(withheld: Submission, client: 
     report = client.get(f"/api/v1/runs/{failed.pk}/report").json()
     assert (report["logs"], report["flag_lines"]) == ([], {})
     assert report["withheld"] == "source withheld by its submitter"
-    assert [one["detail"] for one in report["mechanisms"]] == ["", "12 system-wide atomics"]
+    details = [one["detail"] for one in report["mechanisms"]]
+    assert details == ["", "2 events", "12 system-wide atomics"]
     attempt = client.get(f"/submissions/{withheld.pk}/1/attempt-1").content.decode()
     assert "Transcript withheld" in attempt
     assert "source withheld" in client.get(f"/submissions/{withheld.pk}").content.decode()
     compared = client.get(f"/compare?kernels={digest_of(SOURCE)},{digest_of(OTHER)}")
     assert "is withheld by its submitter" in compared.content.decode()
+
+
+def test_events_of_its_timelines_are_called_by_their_kinds(
+    withheld: Submission, client: Client, owner: User
+) -> None:
+    run = withheld.kernels.get(problem=1, step=2).runs.get()
+    whole = run.report or {}
+    report = client.get(f"/api/v1/runs/{run.pk}/report").json()
+    names = ["compute 1", "kernel 1", "compute 2", "kernel 1", "communication 1"]
+    for told, line in zip(report["timelines"], whole["timelines"], strict=True):
+        assert [event["name"] for event in told["events"]] == names
+        assert told == {**line, "events": told["events"]}
+        for shown, event in zip(told["events"], line["events"], strict=True):
+            assert shown == {**event, "name": shown["name"]}
+    bars = client.get(f"/runs/{run.pk}/trace.json").json()["traceEvents"]
+    assert [bar["name"] for bar in bars if bar["ph"] == "X"] == names * 2
+    drawn = client.get(f"/figures/timeline.csv?run={run.pk}").content.decode()
+    assert "kernel 1,other kernel,0,1,10.0,5.5" in drawn
+    client.force_login(owner)
+    own = client.get(f"/figures/timeline.csv?run={run.pk}").content.decode()
+    assert f"void {MARK}_reduce<8>(float*),other kernel,0,1,10.0,5.5" in own
 
 
 def test_what_a_reader_may_not_read_is_in_no_cache(

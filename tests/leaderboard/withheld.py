@@ -8,7 +8,14 @@ import json
 import zipfile
 from typing import Any
 
-from evaluator.messages.profile import Evidence, Mechanism, Tag
+from evaluator.messages.profile import (
+    EventKind,
+    Evidence,
+    Mechanism,
+    RankTimeline,
+    Tag,
+    TimelineEvent,
+)
 from evaluator.messages.report import Phase, RankLog, Verdict
 from leaderboard.models import Decline, Run, Submission
 from tests.leaderboard import factory
@@ -18,6 +25,32 @@ from tests.leaderboard.uploads import Send, make_tar
 MARK = "zqsentinel9"
 SOURCE = f"def solution(tensor):\n    return tensor  # {MARK}\n"
 OTHER = f"def solution(tensor):\n    return tensor + 0  # {MARK} again\n"
+# A range that the source names, its own kernel, and a library's that has a type of its own.
+NAMED = (
+    (f"step of {MARK}", EventKind.COMPUTE, 3.0),
+    (f"void {MARK}_reduce<8>(float*)", EventKind.KERNEL, 5.5),
+    (f"void at::native::kernel<{MARK}>(int)", EventKind.COMPUTE, 2.0),
+    (f"void {MARK}_reduce<8>(float*)", EventKind.KERNEL, 4.25),
+    (f"ncclDevKernel_{MARK}", EventKind.COMMUNICATION, 7.0),
+)
+
+
+def timeline(rank: int) -> RankTimeline:
+    return RankTimeline(
+        rank=rank,
+        device="cuda",
+        origin_ns=0,
+        events=tuple(
+            TimelineEvent(name=name, kind=kind, start_us=10.0 * at, duration_us=us, stream=at % 2)
+            for at, (name, kind, us) in enumerate(NAMED)
+        ),
+        dropped_events=0,
+        graph_launches=0,
+        **{"compute_us": 5.0, "communication_us": 7.0, "overlap_us": 0.0},
+        **{"unknown_us": 9.75, "idle_us": 25.25, "span_us": 47.0},
+    )
+
+
 QUOTED: dict[str, Any] = {
     "message": f"rank 0: error in {MARK}",
     "evidence": f"kernel.cu(3): error: {MARK} is undefined",
@@ -26,8 +59,10 @@ QUOTED: dict[str, Any] = {
     "flags": ("static:side-stream",),
     "mechanisms": (
         Mechanism(tag=Tag.NCCL, evidence=Evidence.SOURCE, detail=f"line 2: {MARK}("),
+        Mechanism(tag=Tag.NCCL, evidence=Evidence.TRACE, detail=f"2 x ncclDevKernel_{MARK}"),
         Mechanism(tag=Tag.NCCL, evidence=Evidence.SASS, detail="12 system-wide atomics"),
     ),
+    "timelines": (timeline(0), timeline(1)),
 }
 WITHHELD = {"withholds_source": True}
 
@@ -91,7 +126,9 @@ TOLD = (
         "/runs/{run}.json",
         "/runs/{run}/bundle.zip",
         "/runs/{run}.csv?table=mechanisms",
+        "/runs/{run}/trace.json",
     ),
+    *(f"/figures/timeline{form}?run={{run}}" for form in ("", ".csv", ".json")),
     *("/submissions/{number}", "/submissions/{number}.json", "/submissions/{number}.csv"),
     *("/submissions/{number}/1/attempt-1", "/submissions/{number}/1/attempt-1.json"),
     *("/compare?kernels={first},{second}", "/runs/{waiting}", "/runs/{waiting}.json"),
