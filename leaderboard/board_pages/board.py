@@ -186,6 +186,7 @@ def row_context(row: Placed, columns: Sequence[Column]) -> dict[str, object]:
         "date": date_cell(entry.day),
         "place": row.place or "",
         "claimed": entry.claimed,
+        "withheld": entry.withheld,
         "trust": entry.trust,
         "trust_text": words(entry.trust),
         "cells": cells_of(entry, columns),

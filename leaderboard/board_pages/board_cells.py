@@ -86,7 +86,8 @@ def _name_cell(entry: Entry, look: Look) -> SafeString:
     vendor = f"<bdi>{_shown(entry.vendor)}</bdi>" if entry.vendor else ""
     number = f"no. {entry.submission:d}" if look.kind in ("judged", "human") else ""
     own = "house" if entry.house else "baseline"
-    maker = own if entry.baseline else ", ".join(filter(None, (vendor, number, _shown(look.where))))
+    told = (vendor, number, _shown(look.where), _source_told(entry))
+    maker = own if entry.baseline else ", ".join(filter(None, told))
     return SafeString(
         f'<th scope="row" class="first name"{place}><a href="{escape(entry.url_with(look.tail))}">'
         f"<bdi>{_shown(entry.model)}</bdi></a>{_made_how(entry)}<small>{maker}</small></th>"
@@ -96,11 +97,16 @@ def _name_cell(entry: Entry, look: Look) -> SafeString:
 def _under_cell(entry: Entry, look: Look) -> SafeString:
     """Return the head of a row that stands under another of the same model."""
     says = words(entry.trust)
+    where = ", ".join(filter(None, (_shown(look.where), _source_told(entry))))
     return SafeString(
         f'<th scope="row" class="first name"><a href="{escape(entry.url_with(look.tail))}">'
         f'<span class="visually-hidden"><bdi>{_shown(entry.model)}</bdi>, </span>{escape(says)}</a>'
-        f"{_made_how(entry)}<small>{_shown(look.where)}</small></th>"
+        f"{_made_how(entry)}<small>{where}</small></th>"
     )
+
+
+def _source_told(entry: Entry) -> str:
+    return "source withheld" if entry.withheld else ""
 
 
 @functools.lru_cache(maxsize=4096)

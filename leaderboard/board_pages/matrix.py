@@ -65,6 +65,7 @@ def models_by_problems(request: HttpRequest) -> Page:
         "is_wide": len(columns) <= matrix_rows.FEW_COLUMNS,
         "unscored": sum(not one.scored for one in columns),
         "legend": matrix_rows.legend(is_timed=query.setting is None or query.setting.is_timed),
+        "withholds": any(row.entry.withheld for row in part.rows),
         "solved": matrix_rows.solved_cells((row.entry for row in rows), columns),
         "rows": [
             _row(entry, numbers, where, query.tail)
@@ -127,6 +128,7 @@ def _row(entry: Entry, numbers: Numbers, where: str, tail: str) -> tuple[RowHead
         url=entry.url_with(tail),
         baseline=entry.baseline,
         correct=entry.score.correct,
+        withheld=entry.withheld,
     )
     return head, matrix_rows.row_cells(submission, entry.marks, numbers, where)
 

@@ -151,6 +151,7 @@ class RowHead(NamedTuple):
     url: str
     baseline: bool
     correct: int
+    withheld: bool
 
 
 def cell_record(entry: Entry, cell: Cell) -> dict[str, object]:

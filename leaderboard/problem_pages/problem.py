@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
 
 from django.http import Http404, HttpRequest
 
-from leaderboard.delivery import cells
 from leaderboard.delivery.pages import Crumb, Page, canonical_query, choice, public_page
-from leaderboard.kit.json_types import JsonObject
-from leaderboard.kit.links import kernel_at, url
-from leaderboard.metrics import floors, scores
+from leaderboard.kit.links import url
+from leaderboard.metrics import floors
 from leaderboard.metrics.floors import LIMITER_WORDS, Limits
-from leaderboard.metrics.verdicts import state, verdict_words, words
 from leaderboard.models import Problem
 from leaderboard.problem_pages import problem_tables
 from leaderboard.problem_pages.claimed_curves import frames_of
@@ -29,12 +25,12 @@ from leaderboard.problem_pages.problem_facts import (
 from leaderboard.problem_pages.problem_figures import problem_figures
 from leaderboard.problem_pages.problems import address_of
 from leaderboard.problem_pages.records import over_time_frames
+from leaderboard.problem_pages.result_rows import attempt_rows, kernel_rows
 from leaderboard.read_model import baselines, boards, problem_results, topologies
 from leaderboard.read_model.baselines import Baselines, ReferenceTimes, gpu_of
 from leaderboard.read_model.boards import Setting
 from leaderboard.read_model.filters import SETTING_FILTERS, said, setting_filters, setting_tail
 from leaderboard.read_model.problem_results import (
-    ATTEMPT_COLUMNS,
     SettingTotals,
     SubmissionRow,
     attempt_records,
@@ -141,13 +137,14 @@ def results_context(
     models = [row for row in rows if not row.is_reference]
     most = None if every else MOST_SHOWN
     records = attempt_records(models, most)
+    withholding = {row.submission_id for row in models if row.submission__withholds_source}
     return {
         "said": f"{said(here.solved, 'kernel')} · {here.setting}",
         "is_timed": here.setting.is_timed,
         **standing(here, rows),
         "kernels": kernel_rows(rows, most, tail),
         "more_kernels": 0 if most is None else max(0, here.solved - most),
-        "attempts": attempt_rows(records, tail),
+        "attempts": attempt_rows(records, tail, withholding),
         "more_attempts": here.made - len(records),
     }
 
@@ -172,91 +169,6 @@ def standing(here: SettingTotals, rows: Sequence[SubmissionRow]) -> dict[str, ob
         "reference_runs": here.baseline_runs,
         "failure": failure and failure[0],
         "failure_share": failure and failed and failure[1] / failed,
-    }
-
-
-class KernelRow(NamedTuple):
-    place: str
-    row: SubmissionRow
-    tail: str
-
-    @property
-    def context(self) -> dict[str, object]:
-        return _kernel_row(self)
-
-
-class AttemptRow(NamedTuple):
-    """Holds an attempt of the table; `values` are of ATTEMPT_COLUMNS."""
-
-    values: tuple[object, ...]
-    tail: str
-
-    @property
-    def context(self) -> dict[str, object]:
-        return _attempt_row(dict(zip(ATTEMPT_COLUMNS, self.values, strict=True)), self.tail)
-
-
-def kernel_rows(rows: Sequence[SubmissionRow], most: int | None, tail: str) -> list[KernelRow]:
-    """Return the best kernels placed by speedup; above them the reference, without a place."""
-    solved = [row for row in rows if row.best_run_id is not None]
-    models = [row for row in solved if not row.is_reference]
-    places = scores.places([row.best_speedup for row in models])
-    references = [(row, None) for row in solved if row.is_reference]
-    shown = [*references, *list(zip(models, places, strict=True))[:most]]
-    return [KernelRow(place or "", _hashable(row), tail) for row, place in shown]
-
-
-def _hashable(row: SubmissionRow) -> SubmissionRow:
-    """Return a row without its attempts, which the table does not show, so that it can be a cache
-    key."""
-    return row._replace(attempts="", best_run__mechanisms=tuple(row.best_run__mechanisms or ()))
-
-
-def _kernel_row(shown: KernelRow) -> dict[str, object]:
-    record = kernel_record(shown.row)
-    numbers = [
-        cells.interval_cell(record["speedup"], record["speedup_low"], record["speedup_high"]),
-        cells.time_cell(record["kernel_us"]),
-        cells.share_cell(record["utilisation"]),
-    ]
-    return {
-        **_linked(record, shown.tail),
-        "place": shown.place,
-        "is_reference": shown.row.is_reference,
-        "withheld": shown.row.submission__withholds_source,
-        "cells": cells.joined(numbers if record["speedup"] else ()),
-    }
-
-
-def attempt_rows(records: Iterable[JsonObject], tail: str) -> list[AttemptRow]:
-    return [AttemptRow(tuple(map(_fixed, record.values())), tail) for record in records]
-
-
-def _fixed(value: object) -> object:
-    return tuple(value) if isinstance(value, list) else value
-
-
-def _attempt_row(record: JsonObject, tail: str) -> dict[str, object]:
-    is_checked = record["verdict"] == "ok" and record["speedup"] is None
-    speedup = cells.NOT_TIMED if is_checked else cells.ratio_cell(record["speedup"])
-    made = (speedup, cells.share_cell(record["utilisation"]))
-    return {
-        **_linked(record, tail),
-        "number": cells.count_cell(record["attempt"]),
-        "cells": cells.joined(made),
-    }
-
-
-def _linked(record: JsonObject, tail: str) -> dict[str, object]:
-    return {
-        **{name: record[name] for name in ("model", "harness", "backend", "attempt")},
-        "mechanisms": [words(tag) for tag in record["mechanisms"]],
-        "verdict": verdict_words(record["verdict"], is_timed=record["speedup"] is not None),
-        "state": state(record["verdict"]),
-        "submission_url": url("submission", record["submission"]) + tail,
-        "run_url": url("run", record["run"]),
-        "kernel_url": kernel_at(record["kernel"], record["run"]),
-        "digest": record["kernel"],
     }
 
 

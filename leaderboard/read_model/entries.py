@@ -34,7 +34,8 @@ class Entry:
     problems, `idle` the median share of the profiled time of kernels in which nothing ran,
     `speedup_interval` that of the mean speedup, `where` the hardware of a claim. `output_tokens`
     and `usd` are what all attempts took that were judged here, None unless each tells it;
-    `cost_usd` is what its submitter says.
+    `cost_usd` is what its submitter says. What
+    is `withheld` is its source, by its submitter.
     """
 
     model: str
@@ -59,6 +60,7 @@ class Entry:
     claimed: bool = False
     backends: tuple[str, ...] = ()
     submission: int | None = None
+    withheld: bool = False
     details: Details | None = field(default=None, repr=False)
 
     def url_with(self, tail: str) -> str:

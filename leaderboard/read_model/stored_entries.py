@@ -30,6 +30,7 @@ FIELDS = (
     "created",
     "submission__cost_usd",
     "submission__k",
+    "submission__withholds_source",
 )
 HARNESS, BASELINE, K = (
     FIELDS.index(name)
@@ -45,7 +46,8 @@ def score_of_totals(totals: Totals, scored: int, k: int, setting: Setting, p: fl
 
 def entry_of_row(row: StoredRow, score: Score, totals: Totals, details: Details) -> Entry:
     """Return the row of a board that FIELDS, their score and totals make."""
-    submission, model, slug, vendor, baseline, harness, trust, created, cost, _ = row[: len(FIELDS)]
+    submission, model, slug, vendor, baseline, harness, trust, *rest = row[: len(FIELDS)]
+    created, cost, _, withheld = rest
     return Entry(
         model=model,
         slug=slug,
@@ -67,6 +69,7 @@ def entry_of_row(row: StoredRow, score: Score, totals: Totals, details: Details)
         speedup_interval=_speedup_interval(totals, score),
         baseline=baseline,
         submission=submission,
+        withheld=withheld,
         details=details,
     )
 

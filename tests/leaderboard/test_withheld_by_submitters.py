@@ -8,7 +8,9 @@ from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
+from django.db import connection
 from django.test import Client
+from django.test.utils import CaptureQueriesContext
 
 from evaluator.messages.report import Verdict
 from leaderboard.models import DataVersion, Problem, Run, Submission, Team, Visibility
@@ -191,14 +193,28 @@ def test_the_page_that_edits_publishes_it_where_a_box_is_ticked(
     assert "Withholds source" in page, "the log of changes"
 
 
-def test_a_list_of_kernels_says_so(problem: Problem, client: Client) -> None:
-    made = factory.make_submission()
-    factory.make_judged(made, problem, speedup=2.0)
-    address = "/problems/1-allreduce"
-    assert "source withheld" not in client.get(address).content.decode()
+@pytest.mark.parametrize(
+    ("address", "times"),
+    [("/problems/1-allreduce", 2), ("/", 1), ("/matrix", 3), ("/models/{slug}", 1)],
+)
+def test_rows_of_tables_say_so(problem: Problem, client: Client, address: str, times: int) -> None:
+    made, other = factory.make_submission(), factory.make_submission("Open One")
+    for one in (made, other):
+        factory.make_judged(one, problem, speedup=2.0)
+    address = address.format(slug=made.model.slug)
+
+    def told() -> tuple[int, int]:
+        with CaptureQueriesContext(connection) as asked:
+            page = client.get(address).content.decode()
+        return page.count("source withheld"), len(asked)
+
+    told()
+    DataVersion.objects.bump()
+    found, queries = told()
+    assert found == 0
     Submission.objects.filter(pk=made.pk).update(withholds_source=True)
     DataVersion.objects.bump()
-    assert "source withheld" in client.get(address).content.decode()
+    assert told() == (times, queries)
 
 
 @pytest.mark.parametrize("visibility", [Visibility.PUBLIC, Visibility.UNLISTED])

@@ -1,0 +1,110 @@
+"""Makes rows of a problem's page, of kernels and of attempts, as keys of what was rendered once."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterable, Sequence
+from typing import NamedTuple
+
+from leaderboard.delivery import cells
+from leaderboard.kit.json_types import JsonObject
+from leaderboard.kit.links import kernel_at, url
+from leaderboard.metrics import scores
+from leaderboard.metrics.verdicts import state, verdict_words, words
+from leaderboard.read_model.problem_results import ATTEMPT_COLUMNS, SubmissionRow, kernel_record
+
+
+class KernelRow(NamedTuple):
+    place: str
+    row: SubmissionRow
+    tail: str
+
+    @property
+    def context(self) -> dict[str, object]:
+        return _kernel_row(self)
+
+
+class AttemptRow(NamedTuple):
+    """Holds an attempt of the table; `values` are of ATTEMPT_COLUMNS."""
+
+    values: tuple[object, ...]
+    tail: str
+    withheld: bool
+
+    @property
+    def context(self) -> dict[str, object]:
+        record = dict(zip(ATTEMPT_COLUMNS, self.values, strict=True))
+        return {**_attempt_row(record, self.tail), "withheld": self.withheld}
+
+
+def kernel_rows(rows: Sequence[SubmissionRow], most: int | None, tail: str) -> list[KernelRow]:
+    """Return the best kernels placed by speedup; above them the reference, without a place."""
+    solved = [row for row in rows if row.best_run_id is not None]
+    models = [row for row in solved if not row.is_reference]
+    places = scores.places([row.best_speedup for row in models])
+    references = [(row, None) for row in solved if row.is_reference]
+    shown = [*references, *list(zip(models, places, strict=True))[:most]]
+    return [KernelRow(place or "", _hashable(row), tail) for row, place in shown]
+
+
+def _hashable(row: SubmissionRow) -> SubmissionRow:
+    """Return a row without its attempts, which the table does not show, so that it can be a cache
+    key."""
+    return row._replace(attempts="", best_run__mechanisms=tuple(row.best_run__mechanisms or ()))
+
+
+def _kernel_row(shown: KernelRow) -> dict[str, object]:
+    record = kernel_record(shown.row)
+    numbers = [
+        cells.interval_cell(record["speedup"], record["speedup_low"], record["speedup_high"]),
+        cells.time_cell(record["kernel_us"]),
+        cells.share_cell(record["utilisation"]),
+    ]
+    return {
+        **_linked(record, shown.tail),
+        "place": shown.place,
+        "is_reference": shown.row.is_reference,
+        "withheld": shown.row.submission__withholds_source,
+        "cells": cells.joined(numbers if record["speedup"] else ()),
+    }
+
+
+def attempt_rows(
+    records: Iterable[JsonObject], tail: str, withholding: Container[int]
+) -> list[AttemptRow]:
+    """Return rows of attempts; `withholding` are the submissions that withhold their source."""
+    return [
+        AttemptRow(
+            values=tuple(map(_fixed, record.values())),
+            tail=tail,
+            withheld=record["submission"] in withholding,
+        )
+        for record in records
+    ]
+
+
+def _fixed(value: object) -> object:
+    return tuple(value) if isinstance(value, list) else value
+
+
+def _attempt_row(record: JsonObject, tail: str) -> dict[str, object]:
+    is_checked = record["verdict"] == "ok" and record["speedup"] is None
+    speedup = cells.NOT_TIMED if is_checked else cells.ratio_cell(record["speedup"])
+    made = (speedup, cells.share_cell(record["utilisation"]))
+    return {
+        **_linked(record, tail),
+        "number": cells.count_cell(record["attempt"]),
+        "cells": cells.joined(made),
+    }
+
+
+def _linked(record: JsonObject, tail: str) -> dict[str, object]:
+    return {
+        **{name: record[name] for name in ("model", "harness", "backend", "attempt")},
+        "mechanisms": [words(tag) for tag in record["mechanisms"]],
+        "verdict": verdict_words(record["verdict"], is_timed=record["speedup"] is not None),
+        "state": state(record["verdict"]),
+        "submission_url": url("submission", record["submission"]) + tail,
+        "run_url": url("run", record["run"]),
+        "kernel_url": kernel_at(record["kernel"], record["run"]),
+        "digest": record["kernel"],
+    }
