@@ -9,6 +9,8 @@ from pathlib import Path
 
 from .catalogue import BACKENDS
 
+LICENCES = ("Apache-2.0", "MIT", "BSD-3-Clause", "CC-BY-4.0", "CC0-1.0")
+VISIBILITIES = ("public", "unlisted", "private")
 HARNESSES = ("zero-shot", "repeated", "agentic", "human")
 _A_RUN = "an id, or the address of its page"
 OFFLINE = ("check", "convert", "completion")
@@ -67,7 +69,7 @@ def _add_submit(one: ArgumentParser) -> None:
     one.add_argument("--hardware", help="as h200x4")
     one.add_argument("--profile", choices=("hardened", "upstream"))
     one.add_argument("--team", help="whose members may see it: the last part of its address")
-    one.add_argument("--visibility", choices=("public", "unlisted", "private"))
+    one.add_argument("--visibility", choices=VISIBILITIES)
     one.add_argument(
         "--public-from", metavar="DATE", help="hidden until then, as 2026-12-24T00:00Z"
     )
@@ -83,6 +85,9 @@ def _add_submit(one: ArgumentParser) -> None:
         action="store_const",
         const=True,
         help="show results to all, the source to you and your team; may be published later",
+    )
+    one.add_argument(
+        "--licence", choices=LICENCES, help="its kernels may be trained on under it; default: none"
     )
     one.add_argument("--link", help="https://… of a page about it")
     one.add_argument("--notes", help="shown with it")
@@ -138,6 +143,26 @@ def _add_own(one: ArgumentParser) -> None:
     one.add_argument("submission", type=int, metavar="SUBMISSION", help="its number")
 
 
+def _add_publish(one: ArgumentParser) -> None:
+    _add_own(one)
+    one.add_argument(
+        "--source", action="store_true", help="publish its withheld source instead, for good"
+    )
+
+
+def _add_edit(one: ArgumentParser) -> None:
+    _add_own(one)
+    one.add_argument("--visibility", choices=VISIBILITIES, help="public only before it is judged")
+    one.add_argument(
+        "--public-from", metavar="DATE", help="hidden until then, as 2026-12-24T00:00Z; or none"
+    )
+    one.add_argument("--licence", choices=(*LICENCES, "none"), help="to train on its kernels")
+    one.add_argument("--step-budget", metavar="STEPS", help="of an agentic harness; or none")
+    one.add_argument("--cost-usd", metavar="USD", help="what making all of it cost; or none")
+    one.add_argument("--link", help="https://… of a page about it; or none")
+    one.add_argument("--notes", help="shown with it, instead of those that it has")
+
+
 def _add_withdraw(one: ArgumentParser) -> None:
     _add_own(one)
     one.add_argument("--reason", help="shown with it")
@@ -173,7 +198,8 @@ COMMANDS: Mapping[str, tuple[str, Callable[[ArgumentParser], None]]] = {
     "report": ("print the judge's whole report", _add_run),
     "bundle": ("fetch what repeats a run", _add_bundle),
     "cancel": ("end a run that waits", _add_run),
-    "publish": ("make a hidden submission public", _add_own),
+    "publish": ("make a hidden submission public, or a withheld source", _add_publish),
+    "edit": ("change what a submission says of itself", _add_edit),
     "withdraw": ("take a submission out of every ranking, for good", _add_withdraw),
     "rerun": ("queue again what is stale or ended without a result", _add_own),
     "board": ("show the leaderboard", _add_board),

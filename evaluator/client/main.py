@@ -27,6 +27,7 @@ COMMANDS: Mapping[str, Callable[[Namespace], int]] = {
     "bundle": reading.bundle,
     "cancel": watching.cancel,
     "publish": owning.publish,
+    "edit": owning.edit,
     "withdraw": owning.withdraw,
     "rerun": owning.rerun,
     "board": reading.board,

@@ -19,7 +19,7 @@ from .watching import watch_all
 ADDRESS = "/api/v1/submissions"
 FIELDS = (
     *("model", "vendor", "harness", "visibility", "public_from", "practice"),
-    *("team", "link", "notes", "withholds_source"),
+    *("team", "link", "licence", "notes", "withholds_source"),
     *("step_budget", "cost_usd", "attempt"),
     *("device", "hardware", "world_size", "size", "dtype", "profile", "placement"),
 )

@@ -86,6 +86,10 @@ class Site:
         NoAnswer."""
         return self._ask(path, body, headers, is_patient=is_patient)
 
+    def patch(self, path: str, body: bytes, headers: Mapping[str, str]) -> Answer:
+        """Send what changes something that is there. Raises Refused or NoAnswer."""
+        return send(self._request(path, body, headers, "PATCH"))
+
     def _ask(
         self, path: str, body: bytes | None, headers: Mapping[str, str], *, is_patient: bool
     ) -> Answer:
@@ -101,9 +105,15 @@ class Site:
         return send(self._request(path, body, headers))
 
     def _request(
-        self, path: str, body: bytes | None, headers: Mapping[str, str]
+        self,
+        path: str,
+        body: bytes | None,
+        headers: Mapping[str, str],
+        method: str | None = None,
     ) -> urllib.request.Request:
-        made = urllib.request.Request(f"{self.url}{path}", data=body, headers=dict(headers))
+        made = urllib.request.Request(
+            f"{self.url}{path}", data=body, headers=dict(headers), method=method
+        )
         made.add_header("User-Agent", "pkb")
         if self.token is not None:
             made.add_header("Authorization", f"Bearer {self.token}")

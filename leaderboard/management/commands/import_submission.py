@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 from argparse import ArgumentParser
+from collections.abc import Mapping
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +11,8 @@ from django.core.management.base import BaseCommand, CommandError
 
 from leaderboard.kit.request_error import RequestError
 from leaderboard.models import Harness, Visibility
-from leaderboard.models.choices import PLACEMENTS
+from leaderboard.models.choices import LICENCES, PLACEMENTS
+from leaderboard.models.submissions import MAX_STEP_BUDGET
 from leaderboard.submissions.archives import read_archive, read_folder
 from leaderboard.submissions.from_git import fill_from
 from leaderboard.submissions.intake import Accepted, Metadata, accept
@@ -17,6 +20,10 @@ from leaderboard.submissions.sources import HandedIn, handed_in
 from leaderboard.submissions.target_selection import TargetRequest
 
 TARGET_FIELDS = ("device", "hardware", "size", "dtype", "profile", "placement")
+AS_SAID = (
+    *("model", "vendor", "step_budget", "notes", "cost_usd", "link", "licence"),
+    *("withholds_source", "public_from", "team"),
+)
 CHOICES = {"placement": [name for name, _ in PLACEMENTS]}
 
 
@@ -25,6 +32,62 @@ def _handed_in(path: Path, attempt: int) -> HandedIn:
         return handed_in(read_folder(path), attempt)
     with path.open("rb") as file:
         return handed_in(read_archive(file), attempt)
+
+
+def _moment(text: str) -> datetime:
+    """Return a date and time, of UTC unless it says otherwise. Raises ValueError."""
+    at = datetime.fromisoformat(text)
+    return at if at.tzinfo else at.replace(tzinfo=UTC)
+
+
+def _steps(text: str) -> int:
+    """Return a step budget. Raises ValueError."""
+    steps = int(text)
+    if not 1 <= steps <= MAX_STEP_BUDGET:
+        raise ValueError(text)
+    return steps
+
+
+def _add_metadata(parser: ArgumentParser) -> None:
+    """Add what a submission says of itself, as the form and the API take it."""
+    parser.add_argument("--model", default="", help="else the name of a published tree says it")
+    parser.add_argument("--harness", choices=Harness.values)
+    parser.add_argument("--vendor", default="")
+    parser.add_argument("--notes", default="")
+    parser.add_argument("--link", default="", help="https://… of a page about it")
+    parser.add_argument("--cost-usd", type=float, help="what making all its kernels cost")
+    parser.add_argument("--step-budget", type=_steps, help="steps of an agentic harness")
+    parser.add_argument("--team", default="", help="of its owner: the last part of its address")
+    parser.add_argument(
+        "--visibility", choices=Visibility.values, help="default: public; of an embargo private"
+    )
+    parser.add_argument(
+        "--public-from",
+        type=_moment,
+        metavar="DATE",
+        help="an embargo: hidden until then, as 2026-12-24T00:00Z",
+    )
+    parser.add_argument(
+        "--licence",
+        choices=[name for name, _ in LICENCES],
+        default="",
+        help="its kernels may be trained on under it; default: nobody may",
+    )
+    parser.add_argument(
+        "--withhold-source",
+        dest="withholds_source",
+        action="store_true",
+        help="show results, but no source",
+    )
+
+
+def _metadata(options: Mapping[str, Any]) -> Metadata:
+    usual = Visibility.PRIVATE if options["public_from"] else Visibility.PUBLIC
+    return Metadata(
+        harness=Harness(options["harness"]),
+        visibility=Visibility(options["visibility"] or usual),
+        **{name: options[name] for name in AS_SAID},
+    )
 
 
 class Command(BaseCommand):
@@ -39,16 +102,7 @@ class Command(BaseCommand):
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("folder", type=Path, nargs="?")
         parser.add_argument("--from-git", type=Path, help="clone of the repository that has them")
-        parser.add_argument("--model", default="", help="else the name of a published tree says it")
-        parser.add_argument("--harness", choices=Harness.values)
-        parser.add_argument("--vendor", default="")
-        parser.add_argument("--notes", default="")
-        parser.add_argument("--link", default="", help="https://… of a page metadata it")
-        parser.add_argument("--cost-usd", type=float, help="what making all its kernels cost")
-        parser.add_argument("--visibility", choices=Visibility.values, default="public")
-        parser.add_argument(
-            "--withhold-source", action="store_true", help="show results, but no source"
-        )
+        _add_metadata(parser)
         parser.add_argument("--owner", default="operator", help="user name, made if it is new")
         parser.add_argument("--attempt", type=int, default=1)
         parser.add_argument("--world-size", type=int)
@@ -65,23 +119,13 @@ class Command(BaseCommand):
         if not options["folder"].exists():
             raise CommandError(f"{options['folder']} is not a folder or an archive")
         owner, _ = get_user_model().objects.get_or_create(username=options["owner"])
-        metadata = Metadata(
-            model=options["model"],
-            harness=Harness(options["harness"]),
-            vendor=options["vendor"],
-            visibility=Visibility(options["visibility"]),
-            withholds_source=options["withhold_source"],
-            notes=options["notes"],
-            link=options["link"],
-            cost_usd=options["cost_usd"],
-        )
         requested = TargetRequest(
             world_size=options["world_size"], **{name: options[name] for name in TARGET_FIELDS}
         )
         try:
             accepted = accept(
                 owner,
-                metadata,
+                _metadata(options),
                 _handed_in(options["folder"], options["attempt"]),
                 requested,
                 idempotency_key=f"folder {options['folder'].resolve()}"[:200],
