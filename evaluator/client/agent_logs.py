@@ -31,10 +31,11 @@ _ENDED = {
 
 
 class Log(NamedTuple):
-    """Holds the log of one run of the agent."""
+    """Holds the log of one run of the agent. `name` is what its kernel is called in a tree."""
 
     problem: Problem
     backend: str
+    name: str
     meta: dict[str, Any]
     trajectory: dict[str, Any]
 
@@ -67,7 +68,7 @@ def attempts(root: Path, number: int, model: str | None) -> tuple[list[Attempt],
         if not pkb_folders.told(tree)
     }
     made = [
-        _attempt(log, files[place].path if place in files else None, number)
+        _attempt(log, files.get(place), number)
         for place, log in logs.items()
         if log.model == chosen
     ]
@@ -76,7 +77,8 @@ def attempts(root: Path, number: int, model: str | None) -> tuple[list[Attempt],
             note(f"left out, as no log says its model: {files[place].path}")
             continue
         source = pkb_folders.text_of(files[place].path)
-        made.append(Attempt(files[place].problem, number, place[1], source, None))
+        one = Attempt(files[place].problem, number, place[1], source, None)
+        made.append(one._replace(converted_from=files[place].name))
     own = [log for log in logs.values() if log.model == chosen]
     return made, _told(own[-1]) if own else {}
 
@@ -86,12 +88,14 @@ def _logs(folder: Path) -> Iterator[Log]:
     for path in sorted(folder.glob(f"*_miniswe_*/{META}")):
         meta = _read(path)
         backend = str(meta.get("backend", ""))
-        said = named(PurePosixPath(f"{meta.get('problem_id')}_{backend}.py"))
+        name = f"{meta.get('problem_id')}_{backend}.py"
+        said = named(PurePosixPath(name))
         if said is None or said.backend is None or said.number is None:
             raise Misused(f"{path} does not say the problem and the backend.", f"Remove {path}.")
         trajectory = path.with_name(TRAJECTORY)
         steps = _read(trajectory) if trajectory.is_file() else {}
-        yield Log(pkb_folders.today(said), said.backend, meta, steps)
+        name = f"solutions_{backend}/{name}"
+        yield Log(pkb_folders.today(said), said.backend, name, meta, steps)
 
 
 def _read(path: Path) -> dict[str, Any]:
@@ -105,8 +109,8 @@ def _object(value: Any) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def _attempt(log: Log, path: Path | None, number: int) -> Attempt:
-    source = pkb_folders.text_of(path) if path else b""
+def _attempt(log: Log, file: pkb_folders.Found | None, number: int) -> Attempt:
+    source = pkb_folders.text_of(file.path) if file else b""
     turns = [each for each in log.trajectory.get("messages", ()) if isinstance(each, dict)]
     messages = [_message(each) for each in turns]
     asked = [each["text"] for each in messages[:2] if each["role"] in ("system", "user")]
@@ -119,6 +123,7 @@ def _attempt(log: Log, path: Path | None, number: int) -> Attempt:
         used=_used(log, turns),
         prompt="\n\n".join(asked) or None,
         messages=messages,
+        converted_from=file.name if file else log.name,
         secrets=tuple(_secrets(log)),
     )
 

@@ -40,7 +40,9 @@ class Used(NamedTuple):
 
 
 class Attempt(NamedTuple):
-    """Holds an attempt with its last kernel; an empty source where it made none."""
+    """Holds an attempt with its last kernel; an empty source where it made none. `converted_from`
+    is what the kernel was called in a tree, with the name of that: a site knows by it which were
+    written for an older task."""
 
     problem: Problem
     number: int
@@ -50,6 +52,7 @@ class Attempt(NamedTuple):
     used: Used = Used()
     prompt: str | None = None
     messages: Sequence[Mapping[str, Any]] = ()
+    converted_from: str | None = None
     # What must not stand in any text of it.
     secrets: tuple[str, ...] = ()
 
@@ -84,6 +87,7 @@ def _line(one: Attempt, prompt_sha256: str | None) -> dict[str, Any]:
         "prompt_sha256": prompt_sha256,
         "ended": one.ended,
         "judge_runs": None,
+        "converted_from": one.converted_from,
         **one.used._asdict(),
     }
 

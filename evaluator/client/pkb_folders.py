@@ -39,12 +39,18 @@ _WITHDRAWN = ("46_fsdp_adamw_sharded", "47_fsdp_adamw_sharded")
 
 
 class Found(NamedTuple):
-    """Holds a kernel's file; `attempt` is told by a folder around it, else None."""
+    """Holds a kernel's file in a tree; `attempt` is told by a folder around it, else None."""
 
     problem: Problem
     backend: str
     path: Path
     attempt: int | None
+    tree: str
+
+    @property
+    def name(self) -> str:
+        """Return what it is called in its tree, without the folders between."""
+        return f"{self.tree}/{self.path.name}"
 
 
 def trees(folder: Path) -> list[Path]:
@@ -69,7 +75,7 @@ def kernels(tree: Path) -> Iterator[Found]:
             continue
         around = [found for part in path.parts if (found := _ATTEMPT.fullmatch(part))]
         attempt = int(around[-1][1]) if around else None
-        yield Found(today(said), said.backend, path, attempt)
+        yield Found(today(said), said.backend, path, attempt, tree.name)
 
 
 def today(said: Named) -> Problem:
@@ -100,7 +106,8 @@ def attempts(tree: Path, number: int) -> list[Attempt]:
         source = text_of(found.path)
         ended = "answered" if source.strip() else "no_answer"
         place = found.attempt or number
-        made.append(Attempt(found.problem, place, found.backend, source, ended))
+        one = Attempt(found.problem, place, found.backend, source, ended)
+        made.append(one._replace(converted_from=found.name))
     return made
 
 

@@ -29,6 +29,7 @@ from leaderboard.submissions.archives import ATTEMPTS, LIMITS, MANIFEST, TRANSCR
 
 FORMAT = "pkb-attempts/1"
 MAX_LINES = 20_000
+MAX_NAME = 300
 MAX_UNPACKED_BYTES = 512 << 20
 # Problem, attempt, step; a transcript is of the first two.
 Place = tuple[int, int, int]
@@ -41,11 +42,13 @@ _PLACE = ("problem", "attempt", "step")
 
 @dataclass(frozen=True, kw_only=True)
 class Line:
-    """Holds a line of attempts.jsonl: columns of a Making, and the digest of its kernel."""
+    """Holds a line of attempts.jsonl: columns of a Making, the digest of its kernel, and what that
+    was called in the tree that it was converted from."""
 
     number: int
     sha256: str | None
     columns: Mapping[str, Any]
+    converted_from: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,8 +75,11 @@ class Told:
         if not (self.manifest or self.lines or self.transcripts):
             return ""
         lines = [(place, line.sha256, dict(line.columns)) for place, line in self.lines.items()]
+        before = [(at, line.converted_from) for at, line in self.lines.items()]
         packed = {str(place): one.sha256 for place, one in self.transcripts.items()}
-        text = json.dumps([self.manifest, lines, packed], sort_keys=True)
+        # Left out where nothing says it, as in the digests of requests from before it existed.
+        named = [before] if any(name for _, name in before) else []
+        text = json.dumps([self.manifest, lines, packed, *named], sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()
 
 
@@ -157,7 +163,8 @@ def _lines(member: Member) -> Iterator[tuple[Place, Line]]:
         }
         columns["ended"] = columns["ended"] or ""
         sha256 = _checked(given, "sha256", told_values.sha256, where)
-        yield place, Line(number=number, sha256=sha256, columns=columns)
+        was = _checked(given, "converted_from", told_values.text(MAX_NAME), where) or ""
+        yield place, Line(number=number, sha256=sha256, columns=columns, converted_from=was)
 
 
 def _transcripts(

@@ -33,15 +33,10 @@ from leaderboard.submissions.embargo import embargo_end
 from leaderboard.submissions.language_models import language_model
 from leaderboard.submissions.makings import check_told, cost_told, store_told
 from leaderboard.submissions.metadata import check_metadata, check_names, check_steps
+from leaderboard.submissions.older_tasks import older_tasks
 from leaderboard.submissions.practice import check_queue, check_quota
 from leaderboard.submissions.queue import Target, enqueue
-from leaderboard.submissions.sources import (
-    Candidate,
-    HandedIn,
-    checked_problem,
-    combined,
-    older_tasks,
-)
+from leaderboard.submissions.sources import Candidate, HandedIn, checked_problem, combined
 from leaderboard.submissions.target_selection import TargetRequest, target_for
 from leaderboard.submissions.teams import team_for
 
@@ -120,7 +115,7 @@ def accept(
         metadata.harness, metadata.step_budget, max((c.step for c in candidates), default=1)
     )
     candidates = [candidate for candidate in candidates if not candidate.is_withdrawn]
-    checked = _check_candidates(candidates, requested if with_runs else None)
+    checked = _check_candidates(candidates, told, requested if with_runs else None)
     check_told(told, {one.place: one.candidate.digest for one in checked})
     try:
         with transaction.atomic():
@@ -210,7 +205,7 @@ def _check(metadata: Metadata) -> None:
 
 
 def _check_candidates(
-    candidates: Sequence[Candidate], requested: TargetRequest | None
+    candidates: Sequence[Candidate], told: Told, requested: TargetRequest | None
 ) -> list[_Checked]:
     """Find each one's problem and target; raise RequestError naming all that cannot be had."""
     if not candidates:
@@ -230,7 +225,7 @@ def _check_candidates(
     if errors:
         raise combined(errors)
     _check_once(checked)
-    older = older_tasks([(item.candidate, item.problem) for item in checked])
+    older = older_tasks([(item.candidate, item.problem) for item in checked], told.lines)
     return [replace(item, older_task=task) for item, task in zip(checked, older, strict=True)]
 
 

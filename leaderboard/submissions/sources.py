@@ -28,7 +28,6 @@ from leaderboard.submissions.trees import (
     backend_called,
     folder_called,
     is_withdrawn,
-    older_task,
     published_number,
     slug_today,
     tree_of,
@@ -205,35 +204,6 @@ def _earlier_number(candidate: Candidate, problems: Mapping[str, Problem]) -> Pr
     number = int(candidate.problem)
     problem = problems.get(slug_today(number, str(candidate.slug)))
     return problem if problem and published_number(problem.number) == number else None
-
-
-def older_tasks(named: Sequence[tuple[Candidate, Problem]]) -> list[str]:
-    """Return of each candidate how the task differed that it was written for; empty where that is
-    today's.
-
-    The published trees are known by their numbers and names. 26 kept both, so its tree tells: a
-    kernel is of an older task if any of its tree has an older name, unless its own is of today.
-    Samples of a tree have the same name, and may be of another time.
-    """
-    older = {(one.tree, one.attempt) for one, problem in named if _has_older_name(one, problem)}
-    return [
-        older_task(problem.slug)
-        if (one.tree, one.attempt) in older and not _has_newer_number(one, problem)
-        else ""
-        for one, problem in named
-    ]
-
-
-def _has_older_name(candidate: Candidate, problem: Problem) -> bool:
-    """Return True for a numbered name in a tree that is not today's of its problem."""
-    today = (str(problem.number), problem.slug)
-    is_numbered = candidate.tree is not None and candidate.slug is not None
-    return is_numbered and (candidate.problem, candidate.slug) != today
-
-
-def _has_newer_number(candidate: Candidate, problem: Problem) -> bool:
-    """Return True for a number that only today's name of the problem has."""
-    return candidate.problem == str(problem.number) != str(published_number(problem.number))
 
 
 def has_entry(source: str) -> bool:

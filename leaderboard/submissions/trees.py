@@ -10,6 +10,7 @@ import re
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
+from leaderboard.models import Problem
 from leaderboard.models.choices import BACKENDS
 
 ALIASES = {"pk": "parallelkittens"}
@@ -101,6 +102,14 @@ def published_number(number: int) -> int:
 def slug_today(number: int, slug: str) -> str:
     """Return today's slug of the problem that a published tree calls `<number>_<slug>`."""
     return _RENAMED.get(f"{number}_{slug}", slug)
+
+
+def is_name_of(number: int, slug: str, problem: Problem) -> bool:
+    """Return True if `<number>_<slug>` is what a problem is called today, or in published trees."""
+    if (number, slug) == (problem.number, problem.slug):
+        return True
+    is_published = number == published_number(problem.number)
+    return is_published and slug_today(number, slug) == problem.slug
 
 
 def is_withdrawn(number: int, slug: str) -> bool:

@@ -67,6 +67,10 @@ def test_a_generators_folders_become_attempts(pkb: Pkb, tmp_path: Path) -> None:
     assert ended[1, 2] == "no_answer"
     digest = hashlib.sha256(GOOD.encode()).hexdigest()
     assert _lines(files)[0]["sha256"] == digest
+    names = {(one["problem"], one["attempt"]): one["converted_from"] for one in _lines(files)}
+    assert names[14, 1] == f"{TREE}/14_gemm_allscatter_cuda.py"
+    assert names[40, 2] == f"{TREE}/41_ddp_cuda.py"
+    assert names[1, 2] == f"{TREE}/1_allreduce_cuda.py"
 
 
 def _log(problem: str, status: str, **meta: Any) -> dict[str, str]:
@@ -127,6 +131,9 @@ def test_an_agents_logs_become_attempts_without_its_keys(pkb: Pkb, tmp_path: Pat
         3: None,
     }
     assert files["kernels/2_allgather/attempt_1/step_01_cuda.py"] == b""
+    assert {one["converted_from"] for one in lines.values()} == {
+        f"solutions_cuda/{name}_cuda.py" for name in ("1_allreduce", "2_allgather", "3_broadcast")
+    }
     first = lines[1]
     assert first["usage"] == {"input": 100, "cached": 40, "output": 50, "reasoning": 0}
     assert (first["answers"], first["answers_without_usage"]) == (2, 1)
