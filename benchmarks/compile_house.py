@@ -7,7 +7,7 @@ inputs of size `tiny` (with `--hidden` of an odd shape, too), and write down wha
 given. Then this process, in which the interpreter is off, hands that to Triton's own just-in-time
 compiler as for a GPU of compute capability 9.0: it specialises by the same types, values and
 alignments and makes the same machine code, by the ptxas of Triton's wheel; nothing is launched.
-Kernels that no launch has reached are looked for with four ranks, then at `standard`.
+Kernels that no launch has reached are looked for with four ranks, then with 768 times 512 values.
 
 A line for each fault, with file and line: what the compiler refuses, what takes more shared memory
 than a block may have, what was never launched. Exit status 0: no fault.
@@ -37,7 +37,7 @@ from house_calls import IMPORTED, TRIALS, Launch, Place, Pointer, calls, loaded
 from evaluator.messages.job import Backend
 from tests.evaluator.house_files import HouseKernel, all_house_kernels, jitted, read
 
-STEPS = ((2, "tiny"), (4, "tiny"), (2, "standard"))  # ranks and size
+STEPS = ((2, "tiny"), (4, "tiny"), (4, "middle"))  # ranks and size
 CAPABILITY, WARP, SHARED_BYTES = 90, 32, 227 << 10  # of a block on a Hopper GPU
 
 
