@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
 
 from evaluator.messages.job import Limits
 from evaluator.messages.report import Phase
@@ -21,24 +20,6 @@ def patience() -> float:
     to run, a processor, from 1 to MOST_PATIENCE."""
     waiting, *_ = os.getloadavg()
     return min(MOST_PATIENCE, max(1.0, waiting / (os.cpu_count() or 1)))
-
-
-def busy_s() -> float:
-    """Return the seconds that this host's processors have worked so far, for whomever, or were kept
-    from it by its own host (proc(5), /proc/stat)."""
-    _, user, nice, system, _, _, irq, softirq, steal, _ = (
-        Path("/proc/stat").read_text().split(maxsplit=9)
-    )
-    ticks = sum(map(int, (user, nice, system, irq, softirq, steal)))
-    return ticks / os.sysconf("SC_CLK_TCK")
-
-
-def patience_beside(others_s: float, span_s: float) -> float:
-    """Return how many times as long anything may take where others have had so many seconds of
-    this host's processors in a span, from 1 to MOST_PATIENCE."""
-    whole_s = span_s * (os.cpu_count() or 1)
-    left_s = max(whole_s - others_s, whole_s / MOST_PATIENCE)
-    return max(1.0, whole_s / left_s) if whole_s > 0 else 1.0
 
 
 def limit_s(phase: Phase, limits: Limits, patient: float) -> float:
