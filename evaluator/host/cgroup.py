@@ -48,18 +48,9 @@ class Leaf:
 
     @property
     def refused_forks(self) -> int:
-        """Return how many forks were refused."""
+        """Return how many forks were refused: by its limit or, on cgroups of v1 and before Linux
+        6.11, by that of one above."""
         return _counter(self.pids / "pids.events", "max")
-
-    @property
-    def was_full(self) -> bool:
-        """Return whether it has ever had all the tasks that it may have; older kernels only tell
-        whether it has now. They refuse forks, too, where a cgroup above is full."""
-        peak = self.pids / "pids.peak"
-        tasks = peak if peak.exists() else self.pids / "pids.current"
-        with contextlib.suppress(OSError, ValueError):
-            return int(tasks.read_text()) >= int((self.pids / "pids.max").read_text())
-        return True
 
     @property
     def memory_bytes(self) -> int:

@@ -108,22 +108,12 @@ class Sandbox:
         """Return the seconds of a processor that the processes inside have had."""
         return sum(processes.processor_s(pid) for pid in self._processes())
 
-    def counted_processor_s(self) -> float | None:
-        """Return the same of all that ever were inside, as the kernel counts them together; None
-        where it does not."""
-        return self.freezer.processor_s if self.freezer is not None else None
-
     def exceeded(self) -> str | None:
-        """Return `memory` or `processes` when the submission passed that limit, else None. Raises
-        EvaluatorError where it was refused processes below its limit, as others have them."""
+        """Return `memory` or `processes` when the submission passed that limit, else None."""
         if self.leaf is not None:
             if self.leaf.oom_kills:
                 return "memory"
-            if not self.leaf.refused_forks:
-                return None
-            if self.leaf.was_full:
-                return "processes"
-            raise EvaluatorError("a cgroup above the ranks' own lets no more processes start")
+            return "processes" if self.leaf.refused_forks else None
         if self.init_pid is None:
             return None
         inside, most = processes.tree(self.init_pid), self.limits.memory_bytes

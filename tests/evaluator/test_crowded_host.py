@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import time
 
 import pytest
 
 from evaluator.host import cgroup
 from evaluator.host.processes import count_tasks, tree
-from evaluator.messages.faults import EvaluatorError
 from evaluator.messages.job import Job, Limits
 from evaluator.sandbox import processor_support
 from tests.evaluator.test_host_failures import SLEEPERS, needs_root
@@ -39,31 +37,3 @@ def test_without_a_cgroup_threads_are_processes_too(
         time.sleep(0.05)
     assert box.exceeded() == ("processes" if count > 40 else None)
     box.kill()
-
-
-@needs_bwrap
-@needs_root
-@pytest.mark.parametrize("above", [20, None])
-def test_processes_that_a_cgroup_above_lacks_are_not_the_ranks_fault(
-    above: int | None, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    if len(cgroup.parents()) < 2:
-        pytest.skip("cgroups of v2 on new kernels count a refusal where the limit is")
-    folder = cgroup.parents()[-1] / f"{cgroup.PREFIX}{os.getpid()}-above"
-    folder.mkdir()
-    if above is not None:
-        (folder / "pids.max").write_text(str(above))
-    memory, *_ = cgroup.parents()
-    monkeypatch.setattr(cgroup, "_v1_parents", lambda: (memory, folder))
-    box = launch(SLEEPERS.format(count=60, seconds=60), Limits(processes=40))
-    assert box.leaf is not None
-    deadline = time.monotonic() + 10.0
-    while not box.leaf.refused_forks and time.monotonic() < deadline:
-        time.sleep(0.05)
-    if above is None:
-        assert box.exceeded() == "processes"
-    else:
-        with pytest.raises(EvaluatorError, match="a cgroup above"):
-            box.exceeded()
-    box.kill()
-    folder.rmdir()
