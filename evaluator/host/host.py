@@ -101,14 +101,15 @@ class Host:
         """Raise DirtyHost where strangers are on this run's GPUs, and EvaluatorError where another
         judge's processes are: what is wrong there may be their doing."""
         self._refuse_strangers()
-        if others := {pid for gpu in self.gpus for pid in held_by_others(gpu)}:
+        if others := {pid for held in held_by_others(self.gpus) for pid in held}:
             raise EvaluatorError(f"processes {sorted(others)} of another judge are on its GPUs")
 
     @property
     def is_crowded(self) -> bool:
         """Return whether others hold a share of a GPU's memory that its run may have missed."""
         return any(
-            sum(held_by_others(gpu).values()) > MINOR_SHARE * gpu.memory_bytes for gpu in self.gpus
+            sum(held.values()) > MINOR_SHARE * gpu.memory_bytes
+            for gpu, held in zip(self.gpus, held_by_others(self.gpus), strict=True)
         )
 
     def _refuse_strangers(self) -> None:
@@ -155,8 +156,22 @@ def foreign_processes(own_gpus: Sequence[Gpu]) -> set[int]:
     return {pid for pid in gpus.processes(own_gpus) if not known & set(ancestry(pid))}
 
 
-def held_by_others(gpu: Gpu) -> dict[int, int]:
-    """Return what each process that this one has not started holds of a GPU's memory, in bytes."""
+def held_by_others(own_gpus: Sequence[Gpu]) -> list[dict[int, int]]:
+    """Return what each process that this one has not started holds of each GPU's memory, in bytes.
+    Of these only who is still there at a second look: a submission's own that ends while it is
+    looked at seems to be somebody else's."""
+    before = [_held_by_others(gpu) for gpu in own_gpus]
+    if not any(before):
+        return before
+    time.sleep(CLEAN_POLL_S)
+    now = [_held_by_others(gpu) for gpu in own_gpus]
+    return [
+        {pid: nbytes for pid, nbytes in held.items() if pid in earlier}
+        for held, earlier in zip(now, before, strict=True)
+    ]
+
+
+def _held_by_others(gpu: Gpu) -> dict[int, int]:
     own_pid = os.getpid()
     held = gpus.held_bytes(gpu).items()
     return {pid: nbytes for pid, nbytes in held if own_pid not in ancestry(pid)}

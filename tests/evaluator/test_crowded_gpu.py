@@ -142,3 +142,17 @@ def test_a_kernel_that_finds_memory_in_others_hands_is_judged_again(
         found = phases.run_phases(context)
         assert found is not None
         assert found.cause == "gpu_memory"
+
+
+def test_a_submissions_process_that_ends_while_it_is_looked_at_is_no_other_judge(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    _another_judge()
+    own = Host(gpus=(GPU,), threads=1, poll_s=0.0)
+    for later in ({OWN: 10}, {OWN: 10, GONE + 1: 900}):
+        _held(monkeypatch, {OWN: 10, GONE: 900}, later)
+        assert not own.is_crowded
+        _held(monkeypatch, {OWN: 10}, {OWN: 10, GONE: 900}, later)
+        own.refuse_others()
+    _held(monkeypatch, {OWN: 10, OTHER: 900})
+    assert own.is_crowded
