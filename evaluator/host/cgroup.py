@@ -133,20 +133,19 @@ def v1_folder(controller: str) -> Path:
 
 
 def _create_v2(folder: Path, memory_bytes: int, processes: int) -> Leaf:
-    held.make(folder)
-    (folder / "memory.max").write_text(str(memory_bytes))
-    (folder / "pids.max").write_text(str(processes))
-    swap = folder / "memory.swap.max"
-    if swap.exists():
-        swap.write_text("0")
+    with held.made(folder):
+        (folder / "memory.max").write_text(str(memory_bytes))
+        (folder / "pids.max").write_text(str(processes))
+        swap = folder / "memory.swap.max"
+        if swap.exists():
+            swap.write_text("0")
     return Leaf(memory=folder, pids=folder, version=2)
 
 
 def _create_v1(memory: Path, pids: Path, memory_bytes: int, processes: int) -> Leaf:
-    held.make(memory)
-    held.make(pids)
-    (memory / "memory.limit_in_bytes").write_text(str(memory_bytes))
-    (pids / "pids.max").write_text(str(processes))
+    with held.made(memory, pids):
+        (memory / "memory.limit_in_bytes").write_text(str(memory_bytes))
+        (pids / "pids.max").write_text(str(processes))
     return Leaf(memory=memory, pids=pids, version=1)
 
 

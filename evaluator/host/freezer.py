@@ -128,8 +128,8 @@ def _create_v2(folder: Path) -> Freezer:
 
 def _create_v1(name: str) -> Freezer:
     folder, accounting = (cgroup.v1_folder(own) / name for own in ("freezer", "cpuacct"))
-    held.make(folder)
-    switch = os.open(folder / _V1.switch, os.O_RDWR)
+    with held.made(folder):
+        switch = os.open(folder / _V1.switch, os.O_RDWR)
     folders: tuple[Path, ...] = (folder,)
     usage = None
     with contextlib.suppress(OSError):

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 _FDS: dict[Path, int] = {}
@@ -19,6 +20,22 @@ def make(folder: Path) -> None:
     """Make a folder, and hold it."""
     folder.mkdir()
     hold(folder)
+
+
+@contextlib.contextmanager
+def made(*folders: Path) -> Iterator[None]:
+    """Make folders, and hold them; where that or the block fails, they are gone again."""
+    try:
+        for folder in folders:
+            make(folder)
+        yield
+    except OSError:
+        for folder in folders:
+            if folder in _FDS:
+                with contextlib.suppress(OSError):
+                    folder.rmdir()
+                let_go(folder)
+        raise
 
 
 def hold(folder: Path) -> None:

@@ -41,6 +41,22 @@ def test_only_folders_of_the_dead_are_removed(
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="cgroup leaves need root here")
+def test_what_cannot_be_made_whole_is_not_left_behind(tmp_path: Path) -> None:
+    first, second, taken = (tmp_path / name for name in ("first", "second", "taken"))
+    taken.mkdir()
+    before = os.listdir("/proc/self/fd")
+    with pytest.raises(FileExistsError), held.made(first, taken):
+        raise AssertionError("it was there before")
+    with pytest.raises(PermissionError), held.made(first, second):
+        raise PermissionError
+    assert list(tmp_path.iterdir()) == [taken]
+    assert os.listdir("/proc/self/fd") == before
+    with held.made(first):
+        pass
+    assert held.is_held(first)
+    held.let_go(first)
+
+
 def test_only_leaves_of_the_dead_are_removed() -> None:
     mine = cgroup.create_leaf(1 << 30, 10)
     if mine is None:
