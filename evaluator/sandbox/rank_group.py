@@ -19,7 +19,7 @@ from evaluator.messages.codec import encode
 from evaluator.messages.faults import EvaluatorError, Fault, GpuFull
 from evaluator.messages.job import Device, Limits, Placement
 from evaluator.messages.rank_setup import RankSetup, Task, has_joined, send_setup, send_slab
-from evaluator.messages.report import Isolation, Phase, RankLog
+from evaluator.messages.report import Isolation, Phase, RankLog, Verdict
 from evaluator.sandbox import rank_faults, sandbox
 from evaluator.sandbox.logs import LogCollector
 from evaluator.sandbox.wait_clock import WaitClock
@@ -152,13 +152,13 @@ class RankGroup:
 
     def wait(self) -> None:
         """Wait until every rank says it is done. Raises Fault on a claim, death, limit or deadline;
-        where the judge was away, which may be why, or at which no time can be taken, it raises
-        EvaluatorError."""
+        EvaluatorError where the judge was away and that may be why they were late, or while it
+        took times."""
         clock = WaitClock(began_s=time.monotonic())
         try:
             self._wait(clock)
         except Fault as fault:
-            if clock.away_s:
+            if clock.away_s and fault.verdict is Verdict.TIMEOUT:
                 raise EvaluatorError(f"{clock}, and {fault.message}") from fault
             raise
         if clock.away_s and self.phase is Phase.TIMED:
