@@ -77,8 +77,8 @@ def attempts(root: Path, number: int, model: str | None) -> tuple[list[Attempt],
             note(f"left out, as no log says its model: {files[place].path}")
             continue
         source = pkb_folders.text_of(files[place].path)
-        one = Attempt(files[place].problem, number, place[1], source, None)
-        made.append(one._replace(converted_from=files[place].name))
+        file = files[place]
+        made.append(Attempt(file.problem, number, place[1], source, None, converted_from=file.name))
     own = [log for log in logs.values() if log.model == chosen]
     return made, _told(own[-1]) if own else {}
 

@@ -10,9 +10,9 @@ from typing import Any
 from .console import say, say_json
 from .credentials import site_called
 from .failures import OK, Misused
+from .submitting import ADDRESS
 
 JSON = {"Content-Type": "application/json"}
-ADDRESS = "/api/v1/submissions"
 EDITABLE = ("visibility", "public_from", "licence", "step_budget", "cost_usd", "link", "notes")
 # What the site calls one that is not told; notes are any text, so they have no word for it.
 NONE = "none"

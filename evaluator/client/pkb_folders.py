@@ -106,8 +106,9 @@ def attempts(tree: Path, number: int) -> list[Attempt]:
         source = text_of(found.path)
         ended = "answered" if source.strip() else "no_answer"
         place = found.attempt or number
-        one = Attempt(found.problem, place, found.backend, source, ended)
-        made.append(one._replace(converted_from=found.name))
+        made.append(
+            Attempt(found.problem, place, found.backend, source, ended, converted_from=found.name)
+        )
     return made
 
 

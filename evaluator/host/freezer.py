@@ -106,17 +106,9 @@ def thaw_leftover(folder: Path) -> None:
 
 
 def _create_v2(folder: Path) -> Freezer:
-    is_new = not folder.exists()
-    if is_new:
-        held.make(folder)
-    try:
+    with contextlib.nullcontext() if folder.exists() else held.made(folder):
         os.close(os.open(folder.parent / "cgroup.procs", os.O_WRONLY))  # or nobody may join
         switch = os.open(folder / _V2.switch, os.O_WRONLY)
-    except OSError:
-        if is_new:
-            folder.rmdir()
-            held.let_go(folder)
-        raise
     return Freezer(
         folders=(folder,),
         version=2,

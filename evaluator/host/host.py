@@ -7,7 +7,7 @@ import fcntl
 import os
 import tempfile
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -101,25 +101,22 @@ class Host:
         """Raise DirtyHost where strangers are on this run's GPUs, and EvaluatorError where another
         judge's processes are: what is wrong there may be their doing."""
         self._refuse_strangers()
-        if others := {pid for held in held_by_others(self.gpus) for pid in held}:
+        if others := _seen_twice(lambda: processes_of_others(self.gpus)):
             raise EvaluatorError(f"processes {sorted(others)} of another judge are on its GPUs")
 
     @property
     def is_crowded(self) -> bool:
         """Return whether others hold a share of a GPU's memory that its run may have missed."""
-        return any(
-            sum(held.values()) > MINOR_SHARE * gpu.memory_bytes
-            for gpu, held in zip(self.gpus, held_by_others(self.gpus), strict=True)
+        others = _seen_twice(lambda: processes_of_others(self.gpus))
+        return bool(others) and any(
+            sum(nbytes for pid, nbytes in gpus.held_bytes(gpu).items() if pid in others)
+            > MINOR_SHARE * gpu.memory_bytes
+            for gpu in self.gpus
         )
 
     def _refuse_strangers(self) -> None:
-        """Raise DirtyHost for processes of no judge, seen twice: one that ends while it is looked
-        at seems to be nobody's."""
-        strangers = foreign_processes(self.gpus)
-        if strangers:
-            time.sleep(CLEAN_POLL_S)
-            strangers &= foreign_processes(self.gpus)
-        if strangers:
+        """Raise DirtyHost for processes of no judge."""
+        if strangers := _seen_twice(lambda: foreign_processes(self.gpus)):
             raise DirtyHost(f"processes {sorted(strangers)} are on this run's GPUs")
 
     def wait_until_clean(self) -> None:
@@ -156,25 +153,20 @@ def foreign_processes(own_gpus: Sequence[Gpu]) -> set[int]:
     return {pid for pid in gpus.processes(own_gpus) if not known & set(ancestry(pid))}
 
 
-def held_by_others(own_gpus: Sequence[Gpu]) -> list[dict[int, int]]:
-    """Return what each process that this one has not started holds of each GPU's memory, in bytes.
-    Of these only who is still there at a second look: a submission's own that ends while it is
-    looked at seems to be somebody else's."""
-    before = [_held_by_others(gpu) for gpu in own_gpus]
-    if not any(before):
-        return before
-    time.sleep(CLEAN_POLL_S)
-    now = [_held_by_others(gpu) for gpu in own_gpus]
-    return [
-        {pid: nbytes for pid, nbytes in held.items() if pid in earlier}
-        for held, earlier in zip(now, before, strict=True)
-    ]
-
-
-def _held_by_others(gpu: Gpu) -> dict[int, int]:
+def processes_of_others(own_gpus: Sequence[Gpu]) -> set[int]:
+    """Return the pids on these GPUs that this process has not started."""
     own_pid = os.getpid()
-    held = gpus.held_bytes(gpu).items()
-    return {pid: nbytes for pid, nbytes in held if own_pid not in ancestry(pid)}
+    return {pid for pid in gpus.processes(own_gpus) if own_pid not in ancestry(pid)}
+
+
+def _seen_twice(look: Callable[[], set[int]]) -> set[int]:
+    """Return the pids that two looks find: a process that ends while it is looked at seems to be
+    nobody's, or somebody else's."""
+    found = look()
+    if found:
+        time.sleep(CLEAN_POLL_S)
+        found &= look()
+    return found
 
 
 @contextlib.contextmanager
