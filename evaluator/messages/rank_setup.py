@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from evaluator.messages.codec import decode, encode
 from evaluator.messages.job import Placement
 
-HANG_REPORT_SIGNAL = signal.SIGUSR1
+HANG_REPORT_SIGNAL = signal.SIGURG  # LLVM, in Triton, takes SIGUSR1 and SIGUSR2 when it compiles
 _JOINED = b"j"
 
 

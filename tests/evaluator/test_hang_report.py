@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import subprocess
 import sys
 import time
 from pathlib import Path
+
+import pytest
 
 from evaluator.diagnosis.stacks import stacks
 from evaluator.messages.rank_setup import HANG_REPORT_SIGNAL
@@ -41,6 +44,19 @@ count = libc.read(0, buffer, 1)
 print(count, flush=True)
 sys.stdin.close()
 """
+COMPILES = """
+import triton
+from triton.backends.compiler import GPUTarget
+from triton.compiler import ASTSource
+
+@triton.jit
+def nothing(address):
+    pass
+
+source = ASTSource(fn=nothing, signature={"address": "*fp32"}, constexprs={})
+triton.compile(source, target=GPUTarget("cuda", 90, 32))
+"""
+COMPILED = WAITS_IN_C.replace("libc =", f"{COMPILES}\nlibc =")
 
 
 def test_the_stack_and_the_last_collective_are_told(tmp_path: Path) -> None:
@@ -65,14 +81,22 @@ def test_the_stack_and_the_last_collective_are_told(tmp_path: Path) -> None:
     assert [own.call for own in found.entered] == ["all_reduce"]
 
 
-def test_native_code_that_waits_goes_on_waiting_when_it_is_asked(tmp_path: Path) -> None:
-    said = tmp_path / "said"
+@pytest.mark.parametrize("source", [WAITS_IN_C, COMPILED], ids=["plain", "compiled by Triton"])
+def test_native_code_that_waits_goes_on_waiting_when_it_is_asked(
+    source: str, tmp_path: Path
+) -> None:
+    if source is COMPILED and not importlib.util.find_spec("triton"):
+        pytest.skip("Triton is not installed")
+    program, said = tmp_path / "waits.py", tmp_path / "said"
+    program.write_text(source)
+    paths = {"PYTHONPATH": str(Path(__file__).parents[2]), "TRITON_CACHE_DIR": str(tmp_path)}
     with said.open("w") as errors:
         rank = subprocess.Popen(
-            [sys.executable, "-c", WAITS_IN_C],
+            [sys.executable, str(program)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=errors,
+            env=os.environ | paths,
         )
     with rank:
         assert rank.stdin is not None
