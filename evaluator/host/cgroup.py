@@ -47,6 +47,14 @@ class Leaf:
         return _counter(self.memory / name, "oom_kill")
 
     @property
+    def most_bytes(self) -> float:
+        """Return the most that it has held; infinite where this kernel does not say."""
+        name = "memory.peak" if self.version == 2 else "memory.max_usage_in_bytes"
+        with contextlib.suppress(OSError):
+            return int((self.memory / name).read_text())
+        return math.inf
+
+    @property
     def refused_forks(self) -> int:
         """Return how many forks were refused: by its limit or, on cgroups of v1 and before Linux
         6.11, by that of one above."""

@@ -194,9 +194,12 @@ class RankGroup:
         self.phase, self.waited_s = phase, 0.0
 
     def check_health(self) -> None:
-        """Raise Fault for a rank that claims a failure, is ahead, passed a limit, or is gone."""
+        """Raise Fault for a rank that claims a failure, is ahead, passed a limit, or is gone;
+        EvaluatorError where the host had no memory for it, whatever others claim of that."""
         claims, is_alive = rank_faults.claims_of(self.controls), self.sandbox.is_alive
         exceeded = self.sandbox.exceeded()  # read last: it was counted before anybody ended of it
+        if self.sandbox.was_starved():
+            raise EvaluatorError("the host ran out of memory, far below the limit of the ranks")
         if claims:
             raise self._attributed(self._claimed(claims))
         if ahead := [rank for rank, control in enumerate(self.controls) if control.is_ahead]:

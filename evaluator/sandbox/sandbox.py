@@ -123,6 +123,12 @@ class Sandbox:
             return "memory"
         return "processes" if processes.count_tasks(inside) > self.limits.processes else None
 
+    def was_starved(self) -> bool:
+        """Return whether processes were killed for memory though together they never held half of
+        their limit: the host ran out of it, or a cgroup above."""
+        leaf, half = self.leaf, self.limits.memory_bytes // 2
+        return leaf is not None and leaf.oom_kills > 0 and leaf.most_bytes < half
+
 
 def _ends(pidfd: int, timeout_s: float) -> bool:
     """Return whether a process ends within so many looks of a second. Where the host itself stands

@@ -69,8 +69,10 @@ class _Box:
 
     isolation, process = None, SimpleNamespace(returncode=1)
 
-    def __init__(self, exceeded: str | None = None, *, is_alive: bool = True) -> None:
-        self.is_alive = is_alive
+    def __init__(
+        self, exceeded: str | None = None, *, is_alive: bool = True, is_starved: bool = False
+    ) -> None:
+        self.is_alive, self._is_starved = is_alive, is_starved
         self._exceeded = exceeded
 
     def processor_s(self) -> float:
@@ -78,6 +80,9 @@ class _Box:
 
     def exceeded(self) -> str | None:
         return self._exceeded
+
+    def was_starved(self) -> bool:
+        return self._is_starved
 
     def kill(self) -> None:
         return None

@@ -110,6 +110,7 @@ def test_memory_and_forks_are_limited_and_counted() -> None:
         pytest.skip("this host delegates no cgroup")
     assert wait_for_end(hungry) != 0
     assert hungry.exceeded() == "memory"
+    assert not hungry.was_starved()
     hungry.kill()
     forking = launch("import os,time\nfor _ in range(100):\n if os.fork() == 0: time.sleep(60)")
     deadline = time.monotonic() + 10
