@@ -25,7 +25,7 @@ from problems.context import RankContext
 from problems.mesh import mesh_groups
 from problems.ranks import RankFailure, RankPool
 from problems.scene import Scene
-from problems.spec import Tolerance
+from problems.spec import Problem, Tolerance
 from problems.trials import correctness_trials
 
 # PKB has no inputs in float16.
@@ -120,12 +120,17 @@ def screen(
                 why = f"it fails: {str(failure).strip().splitlines()[-1]}"
                 found[answer][dtype] = [{"": Outcome(error=inf, why=why)}] * ranks.world_size
                 failed.add(answer)
+    ranks.run(_forget)
     return [finding_of(profile, answer, by_dtype) for answer, by_dtype in found.items()]
 
 
 def _prepare(rank: int, world_size: int, setting: Setting) -> None:
     _scenes.cache_clear()  # before the next ones are made: at large sizes there is no room for both
     _scenes(rank, world_size, setting)
+
+
+def _forget(rank: int, world_size: int) -> None:
+    _scenes.cache_clear()  # ranks of another number need the room
 
 
 def outcomes_on_rank(rank: int, world_size: int, setting: Setting, answer: str) -> Outcomes:
@@ -180,7 +185,8 @@ def _output_outcome(index: int, got: Tensor, expected: Tensor, tolerance: Tolera
 @lru_cache(maxsize=1)
 def _scenes(rank: int, world_size: int, setting: Setting) -> list[Scene]:
     module, profile = problems.load(setting.name), setting.profile
-    problem, size = module.problem, module.problem.sizes[setting.size]
+    problem = _screened(module.problem, setting)
+    size = problem.sizes[setting.size]
     groups = mesh_groups(problem.mesh, module.dims(size.m, size.n, world_size), rank, world_size)
     device = torch.device("cpu")
     if setting.device == "cuda":
@@ -200,6 +206,14 @@ def _scenes(rank: int, world_size: int, setting: Setting) -> list[Scene]:
         inputs = module.make_inputs(context, module.dims(spec.m, spec.n, world_size))
         scenes.append(_scene(module, context, inputs, groups))
     return scenes
+
+
+def _screened(problem: Problem, setting: Setting) -> Problem:
+    """Return the problem, with its screen's size in place of `standard` under `hardened`."""
+    own = problem.screen_size
+    if own is None or (setting.profile, setting.size) != ("hardened", "standard"):
+        return problem
+    return replace(problem, sizes={**problem.sizes, setting.size: own})
 
 
 def _scene(
