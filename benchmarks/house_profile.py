@@ -44,7 +44,7 @@ from problems import ProblemModule
 from problems.guards import work_share
 from tests.evaluator.house_files import jitted
 
-OUT = Path(__file__).resolve().parent / "results" / "house-profile-h100.json"
+OUT = Path(__file__).resolve().parent / "results" / "house-profile.json"
 HALF_A_TURN_US = 1000.0
 ALIKE = 1.1
 CALLS, SLOWEST, NAME_CHARS = 2, 3, 100

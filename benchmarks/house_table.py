@@ -1,7 +1,8 @@
-"""The table of docs/house-kernels.md: `house_table.py REPORTS.jsonl.gz`.
+"""The table of docs/house-kernels.md: `house_table.py REPORTS.jsonl.gz ...`.
 
-REPORTS are what `house_kernels.py --reports` wrote of timed runs. The share of the roofline is the
-longest of the judge's floors over the time of a call.
+REPORTS are what `house_kernels.py --reports` wrote of timed runs; a problem's row is of the last
+file that has it. The share of the roofline is the longest of the judge's floors over the time of a
+call.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import gzip
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,22 +20,25 @@ import problems
 from evaluator.messages.roofline_bounds import RooflineBounds
 
 
-def rows(path: Path) -> Iterator[str]:
+def rows(paths: Sequence[Path]) -> Iterator[str]:
     """Yield the table in Markdown, by number of the problem; one that was not timed is left out."""
-    yield "| problem | house, us | NCCL, us | speedup | of the roofline: house | NCCL |"
-    yield "|---|---:|---:|---:|---:|---:|"
-    with gzip.open(path, "rt") as lines:
-        timed = [line for line in map(json.loads, lines) if line["report"]["timing"]]
-    numbers = {line["problem"]: number_of(line["problem"]) for line in timed}
-    for line in sorted(timed, key=lambda line: numbers[line["problem"]]):
-        yield f"| {numbers[line['problem']]} {cells(line['problem'], line['report'])} |"
+    yield "| problem | on | house, us | NCCL, us | speedup | of the roofline: house | NCCL |"
+    yield "|---|---|---:|---:|---:|---:|---:|"
+    timed: dict[int, dict[str, Any]] = {}
+    for path in paths:
+        with gzip.open(path, "rt") as lines:
+            for line in map(json.loads, lines):
+                if line["report"]["timing"]:
+                    timed[number_of(line["problem"])] = line
+    for number, line in sorted(timed.items()):
+        yield f"| {number} {cells(line['problem'], line['job']['hardware'], line['report'])} |"
 
 
 def number_of(slug: str) -> int:
     return problems.load(problems.find(slug)).problem.number
 
 
-def cells(slug: str, report: dict[str, Any]) -> str:
+def cells(slug: str, hardware: str, report: dict[str, Any]) -> str:
     timing, bounds = report["timing"], RooflineBounds(**report["floors"])
     times = [timing["kernel_us"], timing["baseline_us"]]
     low, high = timing["speedup_low"], timing["speedup_high"]
@@ -44,8 +48,8 @@ def cells(slug: str, report: dict[str, Any]) -> str:
         speedup,
         *(f"{bounds.utilisation(us):.1%}" for us in times),
     ]
-    return " | ".join([slug, *told])
+    return " | ".join([slug, hardware, *told])
 
 
 if __name__ == "__main__":
-    print("\n".join(rows(Path(sys.argv[1]))))
+    print("\n".join(rows([Path(path) for path in sys.argv[1:]])))
