@@ -218,8 +218,8 @@ class _DeadSandbox:
     def exceeded(self) -> None:
         return None
 
-    def counted_processor_s(self) -> None:
-        return None
+    def was_starved(self) -> bool:
+        return False
 
     def kill(self) -> None:
         return None
