@@ -22,7 +22,6 @@ from __future__ import annotations
 
 import argparse
 import ast
-import gzip
 import json
 import math
 import sys
@@ -34,6 +33,8 @@ from statistics import fmean, median
 from typing import Any, NamedTuple
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from reports_file import read
 
 import problems
 from evaluator.messages.job import Dtype, Placement
@@ -67,11 +68,9 @@ Call = list[Step]
 
 def rows(paths: Iterable[Path]) -> Iterator[dict[str, Any]]:
     """Yield a row for each report that has a profile."""
-    for path in paths:
-        with gzip.open(path, "rt") as lines:
-            for line in map(json.loads, lines):
-                if line["report"]["timelines"]:
-                    yield row(line)
+    for line in read(paths):
+        if line["report"]["timelines"]:
+            yield row(line)
 
 
 def row(line: dict[str, Any]) -> dict[str, Any]:

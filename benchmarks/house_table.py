@@ -7,29 +7,24 @@ call.
 
 from __future__ import annotations
 
-import gzip
-import json
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
+from reports_file import read
+
 import problems
 from evaluator.messages.roofline_bounds import RooflineBounds
 
 
-def rows(paths: Sequence[Path]) -> Iterator[str]:
+def rows(paths: Iterable[Path]) -> Iterator[str]:
     """Yield the table in Markdown, by number of the problem; one that was not timed is left out."""
     yield "| problem | on | house, us | NCCL, us | speedup | of the roofline: house | NCCL |"
     yield "|---|---|---:|---:|---:|---:|---:|"
-    timed: dict[int, dict[str, Any]] = {}
-    for path in paths:
-        with gzip.open(path, "rt") as lines:
-            for line in map(json.loads, lines):
-                if line["report"]["timing"]:
-                    timed[number_of(line["problem"])] = line
+    timed = {number_of(line["problem"]): line for line in read(paths) if line["report"]["timing"]}
     for number, line in sorted(timed.items()):
         yield f"| {number} {cells(line['problem'], line['job']['hardware'], line['report'])} |"
 
@@ -52,4 +47,4 @@ def cells(slug: str, hardware: str, report: dict[str, Any]) -> str:
 
 
 if __name__ == "__main__":
-    print("\n".join(rows([Path(path) for path in sys.argv[1:]])))
+    print("\n".join(rows(map(Path, sys.argv[1:]))))

@@ -6,6 +6,7 @@ import gzip
 import json
 import os
 from collections import Counter
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -72,6 +73,13 @@ def by_hand() -> tuple[Author, dict[Path, int]]:
 
 def _turn(kernel: KernelFile) -> tuple[bool, str]:
     return kernel.path.stem != "nccl_all_reduce", kernel.path.stem
+
+
+def read(paths: Iterable[Path]) -> Iterator[dict[str, Any]]:
+    """Yield the lines of files, one file after the other."""
+    for path in paths:
+        with gzip.open(path, "rt") as lines:
+            yield from map(json.loads, lines)
 
 
 def append(path: Path, author: Author, attempt: int, job: Job, report: Report) -> None:
