@@ -4,10 +4,11 @@ A KERNEL is `problem=path.py`, or a file as published trees name theirs,
 `<number>_<slug>_<backend>.py`; `--list FILE` has more of them, a line each. `--references` judges
 each problem's reference as a kernel, `--house` the kernels of tests/evaluator/gpu, whose headers
 say what is expected, most of them of a timed run. Method: `evaluate`, `--parallel` judges at a
-time, each with a warm server of its own, as in a worker; with `--placement full` one. OUT.jsonl
-gets a line for each as it ends; what it holds already, by problem, digest and setting, is not
-judged again: many calls make one run. A kernel that fills the GPU may have those beside it
-declined, and beside others a limit may be too short: both are judged again, alone.
+time, each with a warm server of its own, as in a worker; with `--placement full` they build side by
+side and are timed in turn. OUT.jsonl gets a line for each as it ends; what it holds already, by
+problem, digest and setting, is not judged again: many calls make one run. A kernel that fills the
+GPU may have those beside it declined, and beside others a limit may be too short: both are judged
+again, alone.
 `build_s` is the phase of that name, `rest_s` all the others; both grow with what runs beside.
 """
 
@@ -280,11 +281,11 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--device", type=Device, default=Device.CUDA)
     parser.add_argument("--profiles", default="hardened", help="separated by commas")
     parser.add_argument("--trials", type=int, default=6)
-    parser.add_argument("--parallel", type=int, default=6, help="how many judges at a time")
+    parser.add_argument("--parallel", type=int, help="judges at a time; default 6 on one GPU, 1")
     parser.add_argument("--budget-s", type=float, default=540.0, help="start none after this long")
     parser.add_argument("--reports", type=Path, help="also whole reports, a line each")
     given = parser.parse_intermixed_args()
-    given.parallel = given.parallel if given.placement is Placement.SHARED else 1
+    given.parallel = given.parallel or (6 if given.placement is Placement.SHARED else 1)
     return given
 
 
