@@ -4,11 +4,10 @@ A KERNEL is `problem=path.py`, or a file as published trees name theirs,
 `<number>_<slug>_<backend>.py`; `--list FILE` has more of them, a line each. `--references` judges
 each problem's reference as a kernel, `--house` the kernels of tests/evaluator/gpu, whose headers
 say what is expected, most of them of a timed run. Method: `evaluate`, `--parallel` judges at a
-time, each with a warm server of its own, as in a worker; with `--placement full` they build side by
-side and are timed in turn. OUT.jsonl gets a line for each as it ends; what it holds already, by
-problem, digest and setting, is not judged again: many calls make one run. A kernel that fills the
-GPU may have those beside it declined, and beside others a limit may be too short: both are judged
-again, alone.
+time, each with a warm server of its own, as in a worker; with `--placement full` they build at once
+and are timed in turn. OUT.jsonl gets a line for each as it ends; what it holds already, by problem,
+digest and setting, is not judged again: many calls make one run. A kernel that fills the GPU may
+have those beside it declined, and beside others a limit may be too short: both again, alone.
 `build_s` is the phase of that name, `rest_s` all the others; both grow with what runs beside.
 """
 
