@@ -31,6 +31,7 @@ class Timed(NamedTuple):
     run: UUID
     model: str
     harness: str
+    withheld: bool
 
 
 @figure(
@@ -62,7 +63,8 @@ def timed_kernels(problem: Problem, setting: Setting) -> list[Timed]:
         .exclude(kernel__submission__model__is_baseline=True)
         .order_by("finished_at", "pk")
     )
-    whose = ("kernel__submission__model__name", "kernel__submission__harness")
+    told = ("model__name", "harness", "withholds_source")
+    whose = [f"kernel__submission__{name}" for name in told]
     found = rows.values_list("finished_at", "speedup", "pk", *whose)[:MOST_KERNELS]
     return [Timed(*row) for row in found]
 
@@ -83,7 +85,7 @@ def _point(one: Timed) -> charts.Moment:
 
 
 def _name(one: Timed) -> str:
-    return f"{one.model} ({one.harness})"
+    return f"{one.model} ({one.harness}{', source withheld' if one.withheld else ''})"
 
 
 def _day(one: Timed) -> str:

@@ -199,7 +199,7 @@ def _submissions(number: int) -> list[SearchHit]:
         SearchHit(
             kind="Submission",
             title=f"Submission {row.pk}",
-            note=f"{row.model.name}, {row.harness}",
+            note=_noted(f"{row.model.name}, {row.harness}", row.withholds_source),
             url=row.get_absolute_url(),
             exact=True,
         )
@@ -212,19 +212,21 @@ def _kernels(digits: str) -> list[SearchHit]:
     rows = Kernel.objects.filter(source__gte=digits, source__lt=f"{digits}g")
     public = rows.alias(seen_by=unindexed("submission__visibility")).filter(seen_by=PUBLIC)
     public = public.order_by("source_id", "problem_id")
-    named = public.values_list("source_id", "problem__title").distinct()[:MOST]
-    titles: dict[str, str] = {}
-    for digest, title in named:
-        titles[digest] = f"{titles[digest]}, {title}" if digest in titles else title
+    asked = ("source_id", "problem__title", "submission__withholds_source")
+    titles: dict[str, dict[str, None]] = {}
+    shown = set[str]()  # one submission that shows a source is enough
+    for digest, title, withheld in public.values_list(*asked).distinct()[:MOST]:
+        titles.setdefault(digest, {})[title] = None
+        shown |= set() if withheld else {digest}
     return [
         SearchHit(
             kind="Kernel",
             title=digest,
-            note=title,
+            note=_noted(", ".join(solved), digest not in shown),
             url=url("kernel", digest),
             exact=True,
         )
-        for digest, title in titles.items()
+        for digest, solved in titles.items()
     ]
 
 
@@ -235,15 +237,19 @@ def _runs(digits: str) -> list[SearchHit]:
     rows = Run.objects.filter(id__gte=first, id__lte=last)
     public = rows.alias(seen_by=unindexed("kernel__submission__visibility")).filter(seen_by=PUBLIC)
     versions = ("problem_digest", "kernel__problem__digest", "judge_version", "kernel__older_task")
-    names = ("id", "status", "verdict", "kernel__problem__title", *versions)
-    named = public.order_by("id").values_list(*names)
+    own = ("kernel__problem__title", "kernel__submission__withholds_source")
+    named = public.order_by("id").values_list("id", "status", "verdict", *own, *versions)
     return [
         SearchHit(
             kind="Run",
             title=str(run_id),
-            note=", ".join(filter(None, (f"{title}: {verdict or status}", outdated(*told)))),
+            note=_noted(f"{title}: {verdict or status}", withheld, outdated(*told)),
             url=url("run", run_id),
             exact=True,
         )
-        for run_id, status, verdict, title, *told in named[:MOST]
+        for run_id, status, verdict, title, withheld, *told in named[:MOST]
     ]
+
+
+def _noted(note: str, withheld: bool, outdated: str = "") -> str:
+    return ", ".join(filter(None, (note, "source withheld" if withheld else "", outdated)))

@@ -107,6 +107,7 @@ def make_submission(
     k: int = 1,
     visibility: str = Visibility.PUBLIC,
     owner: str = "owner",
+    withholds_source: bool = False,
 ) -> Submission:
     return Submission.objects.create(
         model=make_model(model),
@@ -114,6 +115,7 @@ def make_submission(
         k=k,
         owner=make_user(owner),
         visibility=visibility,
+        withholds_source=withholds_source,
         trust=Trust.VERIFIED,
         request_digest=uuid.uuid4().hex,
     )

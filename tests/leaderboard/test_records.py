@@ -30,3 +30,12 @@ def test_records_over_time_lead_to_their_runs(problem: Problem, client: Client) 
     assert best["customdata"] == [f"/runs/{runs[n].pk}" for n in (0, 2)]
     told = client.get(f"/figures/best-over-time.csv?{address}").content.decode()
     assert [row[3] for row in csv.reader(io.StringIO(told))][1:] == ["yes", "no", "yes"]
+
+
+def test_a_record_says_that_its_source_is_withheld(problem: Problem, client: Client) -> None:
+    for name, withholds in (("Open", False), ("Closed", True)):
+        submission = factory.make_submission(name, withholds_source=withholds)
+        factory.make_judged(submission, problem, speedup=1.5)
+    told = client.get(f"/figures/best-over-time.csv?problem={problem.number}").content.decode()
+    named = [row[0] for row in csv.reader(io.StringIO(told))][1:]
+    assert ["source withheld" in name for name in named] == [False, True]

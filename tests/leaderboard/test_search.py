@@ -161,6 +161,25 @@ def test_an_unlisted_use_is_not_given_away_by_a_public_one(client: Client) -> No
     assert [one["note"] for one in found] == ["Problem allreduce"]
 
 
+def test_what_is_found_says_that_its_source_is_withheld(client: Client) -> None:
+    problem, other = factory.make_problem(), factory.make_problem(2, "gemm")
+    closed = factory.make_submission("Closed", withholds_source=True)
+    run = factory.make_judged(closed, problem)
+
+    def noted(asked: object) -> list[str]:
+        results = client.get("/search.json", {"q": str(asked)}).json()["results"]
+        kinds = ("Submission", "Kernel", "Run")
+        return [one["note"] for one in results if one["kind"] in kinds]
+
+    digest = run.kernel.source_id
+    for asked in (closed.pk, digest, run.pk):
+        assert ["source withheld" in note for note in noted(asked)] == [True], asked
+    source = run.kernel.source.text
+    factory.make_kernel(factory.make_submission("Open"), other, source=source)
+    assert noted(digest) == ["Problem allreduce, Problem gemm"]
+    assert "source withheld" in noted(run.pk)[0]
+
+
 def test_a_hostile_name_is_harmless_in_results(client: Client) -> None:
     hostile = '<img src=x onerror="alert(1)">\u202e'
     factory.make_judged(factory.make_submission(f"Two {hostile}"), factory.make_problem())
