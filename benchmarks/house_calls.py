@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import ModuleType
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from torch.distributed import ProcessGroup
 
     from problems.spec import Problem
+    from problems.trials import TrialSpec
 
 IMPORTED = str(REPOSITORY / "evaluator" / "compat")  # what ranks have beside their own
 MIDDLE = Size(m=768, n=512)  # so large that four ranks save bytes, and no exchange
@@ -79,16 +80,30 @@ def inputs(
     kernel: HouseKernel, place: Place, trials: slice
 ) -> tuple[Problem, list[tuple[dict[str, object], Mapping[str, ProcessGroup]]]]:
     """Return a kernel's problem, and inputs and groups of some trials of a hardened run."""
+    return made(kernel, place, specs_of(kernel, place)[trials])
+
+
+def specs_of(kernel: HouseKernel, place: Place) -> tuple[TrialSpec, ...]:
+    """Return the trials of a hardened run, those of hidden shapes last."""
+    from problems.trials import correctness_trials
+
+    problem = problems.load(problems.find(kernel.slug)).problem
+    sized = replace(problem, sizes={**problem.sizes, "middle": MIDDLE})
+    return correctness_trials(sized, place.size, "hardened", TRIALS, SECRET)
+
+
+def made(
+    kernel: HouseKernel, place: Place, specs: Iterable[TrialSpec]
+) -> tuple[Problem, list[tuple[dict[str, object], Mapping[str, ProcessGroup]]]]:
+    """Return a kernel's problem, and inputs and groups of these trials."""
     import torch
 
     from problems.context import RankContext
     from problems.mesh import mesh_groups
-    from problems.trials import correctness_trials
 
     problem = problems.load(problems.find(kernel.slug))
-    sized = replace(problem.problem, sizes={**problem.problem.sizes, "middle": MIDDLE})
     found = []
-    for spec in correctness_trials(sized, place.size, "hardened", TRIALS, SECRET)[trials]:
+    for spec in specs:
         dims = problem.dims(spec.m, spec.n, place.ranks)
         context = RankContext(
             rank=place.rank,

@@ -1,0 +1,113 @@
+"""Call house files with shapes that change and come back: `house_shapes.py [FILE ...]`.
+
+Method: ranks on processors call each file's `solution` by Triton's interpreter, on the judge's
+inputs of size `tiny` and of its hidden shapes, in the order of TURNS and never the same twice, and
+compare every answer with the oracle's in float32. What a file keeps from call to call, memory,
+flags and halves, has to serve whatever comes next; a judged run asks for few of these orders. One
+line a file; exit status 0: all are right.
+"""
+
+from __future__ import annotations
+
+import argparse
+import faulthandler
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+from dataclasses import replace
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from compile_house import watched
+from house_calls import IMPORTED, TRIALS, Place, loaded, made, specs_of
+
+import problems
+from tests.evaluator.house_files import HouseKernel, all_house_kernels, read
+
+A, B, C = 0, TRIALS - 2, TRIALS - 1  # the published shape, and two hidden ones
+TURNS = (A, A, B, A, C, B, B, A)
+
+
+def be_rank(path: Path, place: Path, rank: int, ranks: int, limit_s: float) -> int:
+    """Call a file, and print what is wrong with its answers."""
+    import torch
+
+    from evaluator.rank.symmetric_memory import put_in_place
+    from problems.mesh import join_world
+
+    faulthandler.dump_traceback_later(0.9 * limit_s)
+    signal.alarm(int(limit_s) + 5)  # who started this may be gone
+    put_in_place()
+    device = join_world("cpu", str(place / "store"), rank, ranks, is_shared=True)
+    torch.set_num_threads(1)
+    here = Place(rank=rank, ranks=ranks, device=device, size="tiny", dtype="float32")
+    wrong = faults(read(path), here)
+    print(*wrong, sep="\n", flush=True)
+    return len(wrong)
+
+
+def faults(kernel: HouseKernel, place: Place) -> list[str]:
+    """Return what is wrong with the answer of each turn in which it is."""
+    from problems.calls import call, keys_of_ties, true_answer
+    from problems.screen import outcome
+
+    module = problems.load(problems.find(kernel.slug))
+    specs = specs_of(kernel, place)
+    # Trials have their options in turns: in each round of them inputs differ, and shapes do not.
+    again = [replace(specs[trial], trial=trial + TRIALS * turn) for turn, trial in enumerate(TURNS)]
+    problem, given = made(kernel, place, again)
+    solution, found = loaded(kernel).solution, []
+    for turn, (own, groups) in enumerate(given):
+        named = true_answer(module, own, groups)
+        truth = tuple(tensor for _, tensor in named)
+        limits = [problem.tolerance("hardened", place.dtype, name) for name, _ in named]
+        got = call(solution, problem, own, groups)
+        if module.settle is not None:
+            got = module.settle(got, truth, keys_of_ties(module, own, groups))
+        if why := outcome(got, truth, limits).why:
+            found.append(f"turn {turn} of {TURNS}: {why}")
+    return found
+
+
+def told(path: Path, ranks: int, limit_s: float) -> str:
+    """Run a file's ranks; return what one of them says, or nothing where all are right."""
+    with tempfile.TemporaryDirectory(prefix="house-shapes-") as folder:
+        settings = os.environ | {"TRITON_INTERPRET": "1", "OMP_NUM_THREADS": "1"}
+        settings |= {"PYTHONPATH": IMPORTED, "TMPDIR": folder, "PYTHONDONTWRITEBYTECODE": "1"}
+        given = (str(path), folder, str(ranks), str(limit_s))
+        processes = []
+        for rank in range(ranks):
+            program = [sys.executable, __file__, "--as-rank", str(rank), *given]
+            with Path(folder, f"output{rank}").open("wb") as out:
+                processes.append(subprocess.Popen(program, env=settings, stdout=out, stderr=out))
+        stopped = watched(processes, limit_s)
+        if stopped is None:
+            return ""
+        printed = Path(folder, f"output{stopped}").read_text("utf-8", "replace")
+        return f"rank {stopped} of {ranks}: {printed.strip()[-3000:]}"
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("files", nargs="*", type=Path)
+    parser.add_argument("--ranks", type=int, default=2)
+    parser.add_argument("--limit-s", type=float, default=300.0, help="longest time for one file")
+    parser.add_argument("--as-rank", type=int, help=argparse.SUPPRESS)
+    given = parser.parse_args()
+    if given.as_rank is not None:
+        path, place, ranks, limit_s = given.files
+        rest = int(str(ranks)), float(str(limit_s))
+        return min(be_rank(path, place, given.as_rank, *rest), 1)
+    failed = 0
+    for path in given.files or [kernel.path for kernel in all_house_kernels()]:
+        why = told(path, given.ranks, given.limit_s)
+        print(path.stem, why or "right", flush=True)
+        failed += bool(why)
+    return min(failed, 1)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
