@@ -26,7 +26,7 @@ from leaderboard.models import Kernel, LeaderboardRow, Problem, ProblemAggregate
 from leaderboard.models.choices import COUNTED_VERDICTS, ISOLATIONS, Status
 from leaderboard.models.runs import RunQuerySet, ruled_on
 from leaderboard.models.staleness import PRACTICE, outdated, too_few_ranks
-from leaderboard.read_model.boards import SETTING_FIELDS, Setting
+from leaderboard.read_model.boards import SETTING_FIELDS, Setting, begins_with
 from leaderboard.read_model.leaderboard_rows import Totals
 from leaderboard.read_model.steps import MADE
 
@@ -189,25 +189,28 @@ class Standing(NamedTuple):
 
 def standings_of(found: Submission) -> dict[Setting, Standing]:
     """Return how it stands in each of its settings, also if boards leave it out, in one query.
-    First the setting that boards begin with, then those where most of its problems were judged."""
+    First the setting that boards begin with, unless far more was judged elsewhere, then those where
+    most of its problems were judged."""
     own = LeaderboardRow.objects.filter(submission=found)
     ranked = Problem.objects.scored().filter(ranked_from__lte=OuterRef("world_size")).order_by()
     own = own.annotate(
         usual=Subquery(ProblemAggregate.objects.all().usual()),
         scored=Subquery(ranked.values("scored").annotate(n=Count("pk")).values("n")),
     )
-    names = (*SETTING_FIELDS, "usual", "total", "scored")
+    names = (*SETTING_FIELDS, "usual", "attempted", "total", "scored")
     rows = own.order_by("-attempted", *SETTING_FIELDS).values_list(*names)
     made = [
         (
             Setting(**dict(zip(SETTING_FIELDS, place, strict=True))),
             usual,
+            attempted,
             Standing(Totals.of(orjson.loads(total)), scored or 0),
         )
-        for *place, usual, total, scored in rows
+        for *place, usual, attempted, total, scored in rows
     ]
-    made.sort(key=lambda one: vars(one[0]) != one[1])
-    return {setting: standing for setting, _, standing in made}
+    most = max((attempted for *_, attempted, _ in made), default=0)
+    made.sort(key=lambda one: not begins_with(one[0], one[1], one[2], most))
+    return {setting: standing for setting, *_, standing in made}
 
 
 def ended(found: Submission, setting: Setting | None) -> list[Ended]:

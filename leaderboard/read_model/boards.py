@@ -40,6 +40,7 @@ __all__ = [
     "Narrowing",
     "Setting",
     "alone",
+    "begins_with",
     "judged",
     "judged_in",
     "known_settings",
@@ -238,17 +239,25 @@ class Shown(NamedTuple):
     is_usual: bool
 
 
+def begins_with(setting: Setting, usual: object, attempted: int, most: int) -> bool:
+    """Return whether a submission is shown first in this setting because boards begin with it:
+    where more than twice as many of its problems were judged elsewhere, that says more of it."""
+    return vars(setting) == usual and 2 * attempted >= most
+
+
 def each_in_its_setting(rows: LeaderboardRowQuerySet, ranked_from: Sequence[int]) -> list[Shown]:
-    """Return every submission once, in the setting that boards begin with, or else where most of
-    its problems were judged; one query. `ranked_from` is that of each scored problem."""
+    """Return every submission once, in the setting that boards begin with, or where most of its
+    problems were judged; one query. `ranked_from` is that of each scored problem."""
     usual = Subquery(ProblemAggregate.objects.all().usual())
     names = (*WHOLE, "total", "attempted", "usual", *SETTING_FIELDS)
     best: dict[int, tuple[tuple[bool, int], StoredRow, Setting]] = {}
-    found = rows.annotate(created=CREATED, usual=usual).values_list(*FIELDS, *names)
-    for row in found:
+    found = rows.annotate(created=CREATED, usual=usual).order_by("-attempted")
+    most: dict[int, int] = {}
+    for row in found.values_list(*FIELDS, *names):
         attempted, usual_here, *place = row[-len(SETTING_FIELDS) - 2 :]
         setting = Setting(**dict(zip(SETTING_FIELDS, place, strict=True)))
-        rank = (vars(setting) == usual_here, attempted)
+        is_usual = begins_with(setting, usual_here, attempted, most.setdefault(row[0], attempted))
+        rank = (is_usual, attempted)
         if row[0] not in best or rank > best[row[0]][0]:
             best[row[0]] = rank, row, setting
     known = _by_submission([row for _, row, _ in best.values()], names)

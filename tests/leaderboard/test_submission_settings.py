@@ -99,6 +99,17 @@ def test_a_models_page_names_each_row_and_its_setting(twice: Submission, client:
     assert (told["setting"]["size"], told["score"]["correct"]) == ("standard", 1)
 
 
+def test_where_far_more_was_judged_elsewhere_that_is_shown(
+    twice: Submission, client: Client
+) -> None:
+    kernel = factory.make_kernel(twice, factory.make_problem(3, "scatter"), source="third")
+    judged_at(kernel, "large", 2.0)
+    told = client.get(f"/submissions/{twice.pk}.json").json()
+    assert (told["setting"]["size"], told["score"]["correct"]) == ("large", 3)
+    (own,) = client.get(f"/models/{twice.model.slug}.json").json()["settings"]
+    assert own["size"] == "large"
+
+
 def test_a_comparison_leads_to_problems_in_its_setting(twice: Submission, client: Client) -> None:
     crowd = Submission.objects.get(model__name="Crowd")
     address = f"/compare?a={twice.pk}&b={crowd.pk}"
