@@ -31,22 +31,23 @@ A, B, C = 0, TRIALS - 2, TRIALS - 1  # the published shape, and two hidden ones
 TURNS = (A, A, B, A, C, B, B, A)
 
 
-def be_rank(path: Path, place: Path, rank: int, ranks: int, limit_s: float) -> int:
+def be_rank(given: argparse.Namespace) -> int:
     """Call a file, and print what is wrong with its answers."""
     import torch
 
     from evaluator.rank.symmetric_memory import put_in_place
     from problems.mesh import join_world
 
-    faulthandler.dump_traceback_later(0.9 * limit_s)
-    signal.alarm(int(limit_s) + 5)  # who started this may be gone
+    rank, folder = given.as_rank
+    faulthandler.dump_traceback_later(0.9 * given.limit_s)
+    signal.alarm(int(given.limit_s) + 5)  # who started this may be gone
     put_in_place()
-    device = join_world("cpu", str(place / "store"), rank, ranks, is_shared=True)
+    device = join_world("cpu", f"{folder}/store", int(rank), given.ranks, is_shared=True)
     torch.set_num_threads(1)
-    here = Place(rank=rank, ranks=ranks, device=device, size="tiny", dtype="float32")
-    wrong = faults(read(path), here)
+    place = Place(rank=int(rank), ranks=given.ranks, device=device, size="tiny", dtype="float32")
+    wrong = faults(read(given.files[0]), place)
     print(*wrong, sep="\n", flush=True)
-    return len(wrong)
+    return 1 if wrong else 0
 
 
 def faults(kernel: HouseKernel, place: Place) -> list[str]:
@@ -72,22 +73,23 @@ def faults(kernel: HouseKernel, place: Place) -> list[str]:
     return found
 
 
-def told(path: Path, ranks: int, limit_s: float) -> str:
+def told(given: argparse.Namespace, path: Path) -> str:
     """Run a file's ranks; return what one of them says, or nothing where all are right."""
     with tempfile.TemporaryDirectory(prefix="house-shapes-") as folder:
         settings = os.environ | {"TRITON_INTERPRET": "1", "OMP_NUM_THREADS": "1"}
         settings |= {"PYTHONPATH": IMPORTED, "TMPDIR": folder, "PYTHONDONTWRITEBYTECODE": "1"}
-        given = (str(path), folder, str(ranks), str(limit_s))
+        limits = ("--ranks", str(given.ranks), "--limit-s", str(given.limit_s))
         processes = []
-        for rank in range(ranks):
-            program = [sys.executable, __file__, "--as-rank", str(rank), *given]
+        for rank in range(given.ranks):
+            own = (*limits, "--as-rank", str(rank), folder)
+            program = [sys.executable, __file__, str(path), *own]
             with Path(folder, f"output{rank}").open("wb") as out:
                 processes.append(subprocess.Popen(program, env=settings, stdout=out, stderr=out))
-        stopped = watched(processes, limit_s)
+        stopped = watched(processes, given.limit_s)
         if stopped is None:
             return ""
         printed = Path(folder, f"output{stopped}").read_text("utf-8", "replace")
-        return f"rank {stopped} of {ranks}: {printed.strip()[-3000:]}"
+        return f"rank {stopped} of {given.ranks}: {printed.strip()[-3000:]}"
 
 
 def main() -> int:
@@ -95,15 +97,13 @@ def main() -> int:
     parser.add_argument("files", nargs="*", type=Path)
     parser.add_argument("--ranks", type=int, default=2)
     parser.add_argument("--limit-s", type=float, default=300.0, help="longest time for one file")
-    parser.add_argument("--as-rank", type=int, help=argparse.SUPPRESS)
+    parser.add_argument("--as-rank", nargs=2, help=argparse.SUPPRESS)
     given = parser.parse_args()
-    if given.as_rank is not None:
-        path, place, ranks, limit_s = given.files
-        rest = int(str(ranks)), float(str(limit_s))
-        return min(be_rank(path, place, given.as_rank, *rest), 1)
+    if given.as_rank:
+        return be_rank(given)
     failed = 0
     for path in given.files or [kernel.path for kernel in all_house_kernels()]:
-        why = told(path, given.ranks, given.limit_s)
+        why = told(given, path)
         print(path.stem, why or "right", flush=True)
         failed += bool(why)
     return min(failed, 1)

@@ -188,9 +188,8 @@ class Standing(NamedTuple):
 
 
 def standings_of(found: Submission) -> dict[Setting, Standing]:
-    """Return how it stands in each of its settings, also if boards leave it out, in one query.
-    First the setting that boards begin with, unless far more was judged elsewhere, then those where
-    most of its problems were judged."""
+    """Return how it stands in each of its settings, also if boards leave it out; one query. First
+    where boards begin, unless most was judged elsewhere, then by how many problems were judged."""
     own = LeaderboardRow.objects.filter(submission=found)
     ranked = Problem.objects.scored().filter(ranked_from__lte=OuterRef("world_size")).order_by()
     own = own.annotate(
@@ -202,15 +201,14 @@ def standings_of(found: Submission) -> dict[Setting, Standing]:
     made = [
         (
             Setting(**dict(zip(SETTING_FIELDS, place, strict=True))),
-            usual,
-            attempted,
+            (usual, attempted),
             Standing(Totals.of(orjson.loads(total)), scored or 0),
         )
         for *place, usual, attempted, total, scored in rows
     ]
-    most = max((attempted for *_, attempted, _ in made), default=0)
-    made.sort(key=lambda one: not begins_with(one[0], one[1], one[2], most))
-    return {setting: standing for setting, *_, standing in made}
+    most = made[0][1][1] if made else 0
+    made.sort(key=lambda one: not begins_with(one[0], one[1][0], one[1][1], most))
+    return {setting: standing for setting, _, standing in made}
 
 
 def ended(found: Submission, setting: Setting | None) -> list[Ended]:

@@ -217,7 +217,8 @@ def _kernels(digits: str) -> list[SearchHit]:
     shown = set[str]()  # one submission that shows a source is enough
     for digest, title, withheld in public.values_list(*asked).distinct()[:MOST]:
         titles.setdefault(digest, {})[title] = None
-        shown |= set() if withheld else {digest}
+        if not withheld:
+            shown.add(digest)
     return [
         SearchHit(
             kind="Kernel",

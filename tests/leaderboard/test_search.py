@@ -174,7 +174,7 @@ def test_what_is_found_says_that_its_source_is_withheld(client: Client) -> None:
     digest = run.kernel.source_id
     for asked in (closed.pk, digest, run.pk):
         assert ["source withheld" in note for note in noted(asked)] == [True], asked
-    source = run.kernel.source.text
+    source = run.kernel.source.text or ""
     factory.make_kernel(factory.make_submission("Open"), other, source=source)
     assert noted(digest) == ["Problem allreduce, Problem gemm"]
     assert "source withheld" in noted(run.pk)[0]
