@@ -17,11 +17,8 @@ from __future__ import annotations
 
 import argparse
 import ast
-import faulthandler
 import os
 import pickle
-import signal
-import subprocess
 import sys
 import tempfile
 import time
@@ -32,7 +29,17 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from house_calls import IMPORTED, TRIALS, Launch, Place, Pointer, calls, loaded
+from house_calls import (
+    IMPORTED,
+    TRIALS,
+    Launch,
+    Place,
+    Pointer,
+    calls,
+    join,
+    loaded,
+    what_failed,
+)
 
 from evaluator.messages.job import Backend
 from tests.evaluator.house_files import HouseKernel, all_house_kernels, jitted, read
@@ -50,13 +57,8 @@ def be_rank(given: argparse.Namespace) -> None:
     import torch
     from triton.runtime.interpreter import InterpretedFunction
 
-    from evaluator.rank.symmetric_memory import put_in_place
-    from problems.mesh import join_world
-
     rank, ranks, folder, size, dtype = given.as_rank
     trials = slice(None, None, TRIALS - 1) if given.hidden else slice(1)
-    faulthandler.dump_traceback_later(0.9 * given.limit_s)
-    signal.alarm(int(given.limit_s) + 5)  # who started this may be gone
     launches: list[Launch] = []
     interpreted = InterpretedFunction.run
 
@@ -66,8 +68,7 @@ def be_rank(given: argparse.Namespace) -> None:
         return interpreted(function, *arguments, grid=grid, warmup=warmup, **named)
 
     InterpretedFunction.run = run
-    put_in_place()
-    device = join_world("cpu", f"{folder}/store", int(rank), int(ranks), is_shared=True)
+    device = join(folder, int(rank), int(ranks), given.limit_s)
     place = Place(rank=int(rank), ranks=int(ranks), device=device, size=size, dtype=dtype)
     for kernel in map(read, given.files):
         torch.distributed.barrier()
@@ -88,37 +89,14 @@ def recorded(
 ) -> list[Launch]:
     """Return the launches of all ranks that call these files. Raises NotInterpreted."""
     with tempfile.TemporaryDirectory(prefix="compile-house-") as folder:
-        settings = os.environ | {"TRITON_INTERPRET": "1", "OMP_NUM_THREADS": "1"}
-        settings |= {"PYTHONPATH": IMPORTED, "TMPDIR": folder, "PYTHONDONTWRITEBYTECODE": "1"}
-        processes = []
-        for rank in range(ranks):
-            own = ["--as-rank", str(rank), str(ranks), folder, size, dtype]
-            own += ["--limit-s", str(given.limit_s), *(["--hidden"] if given.hidden else [])]
-            with Path(folder, f"output{rank}").open("wb") as out:
-                program = [sys.executable, __file__, *map(str, paths), *own]
-                processes.append(subprocess.Popen(program, env=settings, stdout=out, stderr=out))
-        stopped = watched(processes, given.limit_s)
-        if stopped is not None:
-            printed = Path(folder, f"output{stopped}").read_text("utf-8", "replace")
-            raise NotInterpreted(f"rank {stopped} of {ranks}, {size}, {dtype}: {printed[-3000:]}")
+        limits = ["--limit-s", str(given.limit_s), *(["--hidden"] if given.hidden else [])]
+        program = [sys.executable, __file__, *map(str, paths), *limits, "--as-rank"]
+        own = [str(ranks), folder, size, dtype]
+        commands = [[*program, str(rank), *own] for rank in range(ranks)]
+        if printed := what_failed(commands, folder, given.limit_s):
+            raise NotInterpreted(f"{size}, {dtype}: {printed}")
         written = [Path(folder, f"launches{rank}").read_bytes() for rank in range(ranks)]
         return [launch for text in written for launch in pickle.loads(text)]
-
-
-def watched(processes: list[subprocess.Popen[bytes]], limit_s: float) -> int | None:
-    """Wait for all; return which failed or took too long, with the others ended."""
-    ends = time.monotonic() + limit_s
-    try:
-        while any(process.poll() is None for process in processes):
-            failed = [n for n, process in enumerate(processes) if process.poll()]
-            if failed or time.monotonic() > ends:
-                return failed[0] if failed else 0
-            time.sleep(0.05)
-        return next((n for n, process in enumerate(processes) if process.returncode), None)
-    finally:
-        for process in processes:
-            process.kill()
-            process.wait()
 
 
 def launched(path: Path) -> dict[str, int]:

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import faulthandler
 import importlib.util
+import os
+import signal
+import subprocess
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import ModuleType
@@ -19,6 +24,7 @@ if TYPE_CHECKING:
     import torch
     from torch.distributed import ProcessGroup
 
+    from problems.context import RankContext
     from problems.spec import Problem
     from problems.trials import TrialSpec
 
@@ -80,7 +86,9 @@ def inputs(
     kernel: HouseKernel, place: Place, trials: slice
 ) -> tuple[Problem, list[tuple[dict[str, object], Mapping[str, ProcessGroup]]]]:
     """Return a kernel's problem, and inputs and groups of some trials of a hardened run."""
-    return made(kernel, place, specs_of(kernel, place)[trials])
+    problem = problems.load(problems.find(kernel.slug)).problem
+    found = made(kernel, place, specs_of(kernel, place)[trials])
+    return problem, [(given, groups) for _, given, groups in found]
 
 
 def specs_of(kernel: HouseKernel, place: Place) -> tuple[TrialSpec, ...]:
@@ -94,15 +102,14 @@ def specs_of(kernel: HouseKernel, place: Place) -> tuple[TrialSpec, ...]:
 
 def made(
     kernel: HouseKernel, place: Place, specs: Iterable[TrialSpec]
-) -> tuple[Problem, list[tuple[dict[str, object], Mapping[str, ProcessGroup]]]]:
-    """Return a kernel's problem, and inputs and groups of these trials."""
+) -> Iterator[tuple[RankContext, dict[str, object], Mapping[str, ProcessGroup]]]:
+    """Yield for each of these trials what its inputs are made from, the inputs, and groups."""
     import torch
 
     from problems.context import RankContext
     from problems.mesh import mesh_groups
 
     problem = problems.load(problems.find(kernel.slug))
-    found = []
     for spec in specs:
         dims = problem.dims(spec.m, spec.n, place.ranks)
         context = RankContext(
@@ -116,5 +123,47 @@ def made(
             spec=spec,
         )
         groups = mesh_groups(problem.problem.mesh, dims, place.rank, place.ranks)
-        found.append((problem.make_inputs(context, dims), groups))
-    return problem.problem, found
+        yield context, problem.make_inputs(context, dims), groups
+
+
+def join(folder: str, rank: int, ranks: int, limit_s: float) -> torch.device:
+    """Join other ranks on processors, and end by oneself a while after so long."""
+    from evaluator.rank.symmetric_memory import put_in_place
+    from problems.mesh import join_world
+
+    faulthandler.dump_traceback_later(0.9 * limit_s)
+    signal.alarm(int(limit_s) + 5)  # who started this may be gone
+    put_in_place()
+    return join_world("cpu", f"{folder}/store", rank, ranks, is_shared=True)
+
+
+def what_failed(commands: Sequence[Sequence[str]], folder: str, limit_s: float) -> str:
+    """Run ranks by Triton's interpreter; return what one printed that failed or took too long, or
+    nothing."""
+    settings = os.environ | {"TRITON_INTERPRET": "1", "OMP_NUM_THREADS": "1"}
+    settings |= {"PYTHONPATH": IMPORTED, "TMPDIR": folder, "PYTHONDONTWRITEBYTECODE": "1"}
+    processes = []
+    for rank, command in enumerate(commands):
+        with Path(folder, f"output{rank}").open("wb") as out:
+            processes.append(subprocess.Popen(command, env=settings, stdout=out, stderr=out))
+    stopped = watched(processes, limit_s)
+    if stopped is None:
+        return ""
+    printed = Path(folder, f"output{stopped}").read_text("utf-8", "replace")
+    return f"rank {stopped} of {len(commands)}: {printed.strip()[-3000:]}"
+
+
+def watched(processes: list[subprocess.Popen[bytes]], limit_s: float) -> int | None:
+    """Wait for all; return which failed or took too long, with the others ended."""
+    ends = time.monotonic() + limit_s
+    try:
+        while any(process.poll() is None for process in processes):
+            failed = [n for n, process in enumerate(processes) if process.poll()]
+            if failed or time.monotonic() > ends:
+                return failed[0] if failed else 0
+            time.sleep(0.05)
+        return next((n for n, process in enumerate(processes) if process.returncode), None)
+    finally:
+        for process in processes:
+            process.kill()
+            process.wait()

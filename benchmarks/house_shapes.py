@@ -10,10 +10,6 @@ line a file; exit status 0: all are right.
 from __future__ import annotations
 
 import argparse
-import faulthandler
-import os
-import signal
-import subprocess
 import sys
 import tempfile
 from dataclasses import replace
@@ -21,8 +17,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from compile_house import watched
-from house_calls import IMPORTED, TRIALS, Place, loaded, made, specs_of
+from house_calls import TRIALS, Place, join, loaded, made, specs_of, what_failed
 
 import problems
 from tests.evaluator.house_files import HouseKernel, all_house_kernels, read
@@ -35,16 +30,10 @@ def be_rank(given: argparse.Namespace) -> int:
     """Call a file, and print what is wrong with its answers."""
     import torch
 
-    from evaluator.rank.symmetric_memory import put_in_place
-    from problems.mesh import join_world
-
-    rank, folder = given.as_rank
-    faulthandler.dump_traceback_later(0.9 * given.limit_s)
-    signal.alarm(int(given.limit_s) + 5)  # who started this may be gone
-    put_in_place()
-    device = join_world("cpu", f"{folder}/store", int(rank), given.ranks, is_shared=True)
+    rank, folder = int(given.as_rank[0]), given.as_rank[1]
+    device = join(folder, rank, given.ranks, given.limit_s)
     torch.set_num_threads(1)
-    place = Place(rank=int(rank), ranks=given.ranks, device=device, size="tiny", dtype="float32")
+    place = Place(rank=rank, ranks=given.ranks, device=device, size="tiny", dtype="float32")
     wrong = faults(read(given.files[0]), place)
     print(*wrong, sep="\n", flush=True)
     return 1 if wrong else 0
@@ -52,44 +41,28 @@ def be_rank(given: argparse.Namespace) -> int:
 
 def faults(kernel: HouseKernel, place: Place) -> list[str]:
     """Return what is wrong with the answer of each turn in which it is."""
-    from problems.calls import call, keys_of_ties, true_answer
-    from problems.screen import outcome
+    from problems.screen import outcome, scene_of
 
     module = problems.load(problems.find(kernel.slug))
     specs = specs_of(kernel, place)
     # Trials have their options in turns: in each round of them inputs differ, and shapes do not.
     again = [replace(specs[trial], trial=trial + TRIALS * turn) for turn, trial in enumerate(TURNS)]
-    problem, given = made(kernel, place, again)
+    scenes = [scene_of(module, *one) for one in made(kernel, place, again)]
     solution, found = loaded(kernel).solution, []
-    for turn, (own, groups) in enumerate(given):
-        named = true_answer(module, own, groups)
-        truth = tuple(tensor for _, tensor in named)
-        limits = [problem.tolerance("hardened", place.dtype, name) for name, _ in named]
-        got = call(solution, problem, own, groups)
-        if module.settle is not None:
-            got = module.settle(got, truth, keys_of_ties(module, own, groups))
-        if why := outcome(got, truth, limits).why:
+    for turn, scene in enumerate(scenes):
+        got = scene.settled(scene.call(solution))
+        if why := outcome(got, scene.truth, scene.tolerances).why:
             found.append(f"turn {turn} of {TURNS}: {why}")
     return found
 
 
 def told(given: argparse.Namespace, path: Path) -> str:
     """Run a file's ranks; return what one of them says, or nothing where all are right."""
+    limits = ["--ranks", str(given.ranks), "--limit-s", str(given.limit_s)]
+    program = [sys.executable, __file__, str(path), *limits, "--as-rank"]
     with tempfile.TemporaryDirectory(prefix="house-shapes-") as folder:
-        settings = os.environ | {"TRITON_INTERPRET": "1", "OMP_NUM_THREADS": "1"}
-        settings |= {"PYTHONPATH": IMPORTED, "TMPDIR": folder, "PYTHONDONTWRITEBYTECODE": "1"}
-        limits = ("--ranks", str(given.ranks), "--limit-s", str(given.limit_s))
-        processes = []
-        for rank in range(given.ranks):
-            own = (*limits, "--as-rank", str(rank), folder)
-            program = [sys.executable, __file__, str(path), *own]
-            with Path(folder, f"output{rank}").open("wb") as out:
-                processes.append(subprocess.Popen(program, env=settings, stdout=out, stderr=out))
-        stopped = watched(processes, given.limit_s)
-        if stopped is None:
-            return ""
-        printed = Path(folder, f"output{stopped}").read_text("utf-8", "replace")
-        return f"rank {stopped} of {given.ranks}: {printed.strip()[-3000:]}"
+        commands = [[*program, str(rank), folder] for rank in range(given.ranks)]
+        return what_failed(commands, folder, given.limit_s)
 
 
 def main() -> int:

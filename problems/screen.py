@@ -204,7 +204,7 @@ def _scenes(rank: int, world_size: int, setting: Setting) -> list[Scene]:
             device=device,
         )
         inputs = module.make_inputs(context, module.dims(spec.m, spec.n, world_size))
-        scenes.append(_scene(module, context, inputs, groups))
+        scenes.append(scene_of(module, context, inputs, groups))
     return scenes
 
 
@@ -216,12 +216,13 @@ def _screened(problem: Problem, setting: Setting) -> Problem:
     return replace(problem, sizes={**problem.sizes, setting.size: own})
 
 
-def _scene(
+def scene_of(
     module: ProblemModule,
     context: RankContext,
     inputs: Inputs,
     groups: Mapping[str, ProcessGroup],
 ) -> Scene:
+    """Return a trial with its truth: the oracle's, or under `upstream` the reference's answer."""
     keys: Outputs = ()
     if context.profile == "upstream":
         named = [("", t) for t in call(module.reference, module.problem, inputs, groups)]

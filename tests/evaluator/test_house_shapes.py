@@ -11,27 +11,19 @@ import pytest
 
 from evaluator.sandbox.sandbox import REPOSITORY
 from tests.evaluator.house_files import all_house_kernels
+from tests.evaluator.kernel_files import named
 
 PROGRAM = REPOSITORY / "benchmarks" / "house_shapes.py"
 KERNELS = {kernel.slug: kernel for kernel in all_house_kernels()}
 # One that stores into halves, one that sends parts of unknown lengths, one whose blocks wait for an
 # earlier call; the others in `make test-all`.
 JUDGED = ("alltoall", "gnn_feature_exchange_all2all", "fla_gated_deltanet_cp")
-KEEPS_BY_SHAPE = """\
+HEADER = """\
 # house: 1 allreduce
 # mechanism: NCCL
 # limiter: none
 # exchanges: 1
-import torch.distributed as dist
 
-kept = {}
-
-
-def solution(tensor):
-    if tensor.shape not in kept:
-        kept[tensor.shape] = tensor.clone()
-        dist.all_reduce(kept[tensor.shape])
-    return kept[tensor.shape]
 """
 
 pytestmark = pytest.mark.skipif(
@@ -58,7 +50,7 @@ def test_a_house_kernel_is_right_when_shapes_come_back(slug: str) -> None:
 
 def test_a_file_that_keeps_an_answer_by_shape_is_told(tmp_path: Path) -> None:
     path = tmp_path / "1_allreduce_triton.py"
-    path.write_text(KEEPS_BY_SHAPE)
+    path.write_text(HEADER + named("misbehaving", "replay_by_shape").path.read_text())
     done = _called(path)
     assert done.returncode == 1
     assert "turn 1 of (0, 0, 4, 0, 5, 4, 4, 0): output 0" in done.stdout
