@@ -129,7 +129,7 @@ def calibrate(world_size: int) -> Calibration:
         )
     began = time.monotonic()
     threads = max(1, (os.cpu_count() or 1) // world_size)
-    host = Host(gpus=offered[:world_size], threads=threads, poll_s=0.0)
+    host = Host(gpus=offered[:world_size], threads=threads)
     crew = Crew(folder=Path(own_folder()), host=host)
     try:
         with host.alone():

@@ -19,7 +19,6 @@ from evaluator.host.processes import ancestry
 from evaluator.messages.faults import DirtyHost, EvaluatorError
 from evaluator.messages.job import Device, Job, Limits, Placement
 
-POLL_S = 0.00004
 CLEAN_S = 60.0
 CLEAN_POLL_S = 0.05
 MINOR_SHARE = 0.1  # of a GPU's memory: judges that wait hold less, unless they wait with a kernel
@@ -47,12 +46,11 @@ def multicast_is_off(settings: Mapping[str, str]) -> bool:
 
 @dataclass(frozen=True, kw_only=True)
 class Host:
-    """Describes the part of this host that a run may use. `poll_s` 0 means that the judge waits
-    spinning; where ranks are `shared` on one GPU, others may be there, too."""
+    """Describes the part of this host that a run may use; where ranks are `shared` on one GPU,
+    others may be there, too."""
 
     gpus: tuple[Gpu, ...]
     threads: int
-    poll_s: float
     cores: Cores | None = None
     placement: Placement = Placement.FULL
 
@@ -135,14 +133,12 @@ def host_for(job: Job) -> Host:
     """Return the first GPUs that this host offers, as many as there are ranks; maybe too few."""
     threads = max(1, (os.cpu_count() or 1) // job.world_size)
     if job.device is Device.CPU:
-        return Host(gpus=(), threads=threads, poll_s=POLL_S, placement=job.placement)
+        return Host(gpus=(), threads=threads, placement=job.placement)
     if job.placement is Placement.SHARED:
-        own = gpus.offered()[:1]
-        return Host(gpus=own, threads=threads, poll_s=POLL_S, placement=job.placement)
+        return Host(gpus=gpus.offered()[:1], threads=threads, placement=job.placement)
     return Host(
         gpus=gpus.offered()[: job.world_size],
         threads=threads,
-        poll_s=0.0,
         cores=share(job.world_size),
     )
 

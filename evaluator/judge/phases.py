@@ -48,7 +48,7 @@ def run_phases(context: RunContext) -> Fault | None:
             with context.phase(Phase.VERIFY):
                 _verify(context, trials[:before])
             if is_timed:
-                with context.phase(Phase.TIMED):
+                with context.phase(Phase.TIMED), context.pool.quiet():
                     samples = time_both(context)
             if context.job.race_screen or not is_timed:
                 with context.phase(Phase.VERIFY):
@@ -61,7 +61,7 @@ def run_phases(context: RunContext) -> Fault | None:
             with context.phase(Phase.TEARDOWN):
                 end_submission(context.submission, context.findings)
             if is_timed and UNCLEAN_HOST not in context.findings.flags:
-                with context.phase(Phase.TIMED):
+                with context.phase(Phase.TIMED), context.pool.quiet():
                     time_alone(context, samples)
     except Fault as fault:
         return _own_fault(context, fault)

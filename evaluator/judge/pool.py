@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from evaluator.host.host import Host, host_for
-from evaluator.messages.faults import EvaluatorError
+from evaluator.messages.faults import EvaluatorError, Fault
 from evaluator.messages.job import Job, Placement
 from evaluator.sandbox import side_launch
 from evaluator.sandbox.rank_group import RankGroup
@@ -69,6 +69,15 @@ class WorkerPool:
         for side in (SUBMISSION, REFERENCE) if self.host.cores else (SUBMISSION,):
             if side not in self.waiting:
                 self.waiting[side] = _launch(side, self.job, self.host)
+
+    @contextlib.contextmanager
+    def quiet(self) -> Iterator[None]:
+        """Stop what gets ready for the next run while the block runs, so that it takes nothing from
+        who is timed. Raises EvaluatorError where it does not stop."""
+        with contextlib.ExitStack() as pauses:
+            for side in self.waiting.values():
+                pauses.enter_context(_standing_still(side))
+            yield
 
     def release(self) -> None:
         """Forget the run. What is still at work for it, or fails to forget, is of no more use."""
@@ -128,6 +137,28 @@ def _helping(host: Host) -> Iterator[None]:
     yield
     if host.cores:
         os.sched_setaffinity(0, {host.cores.judge})
+
+
+@contextlib.contextmanager
+def _standing_still(side: RankGroup) -> Iterator[None]:
+    """Pause a sandbox that waits for the next run while the block runs."""
+    pause = side.paused()
+    with _ours():
+        pause.__enter__()
+    try:
+        yield
+    finally:
+        with _ours():
+            pause.__exit__(None, None, None)
+
+
+@contextlib.contextmanager
+def _ours() -> Iterator[None]:
+    """Raise EvaluatorError for a fault of a sandbox in which no submission is yet."""
+    try:
+        yield
+    except Fault as fault:
+        raise EvaluatorError(f"a sandbox for the next run failed: {fault.message}") from fault
 
 
 def has_idle_core() -> bool:

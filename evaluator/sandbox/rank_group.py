@@ -24,7 +24,7 @@ from evaluator.sandbox import rank_faults, sandbox
 from evaluator.sandbox.logs import LogCollector
 from evaluator.sandbox.wait_clock import WaitClock
 
-BUILD_POLL_S = 0.002
+BUILD_POLL_S, POLL_S = 0.002, 0.00004
 HEALTH_EVERY_S = 0.02
 CLAIM_GRACE_S = 0.2
 HANG_REPORT_S = 0.5
@@ -43,7 +43,6 @@ class RankGroup:
     slab_channels: list[socket.socket]
     control_fds: list[int]
     controls: list[Control]
-    poll_s: float
     phase: Phase = Phase.BUILD
     waited_s: float = 0.0
     is_started: bool = False
@@ -172,7 +171,7 @@ class RankGroup:
         usual_s = self.calls * self.call_s  # in which a rank may stand at its last call's end
         still_s = max(1.0, self.patience) * self.standstill_s + usual_s
         looks = watch.StandstillWatch(spins=self.spins, standstill_s=still_s)
-        poll_s = BUILD_POLL_S if self.phase is Phase.BUILD else self.poll_s
+        poll_s = BUILD_POLL_S if self.phase is Phase.BUILD else POLL_S
         while not all(control.is_done for control in self.controls):
             now = time.monotonic()
             if now > next_health:
@@ -186,8 +185,7 @@ class RankGroup:
                 self._look(looks)
                 clock.go_on(time.monotonic())
                 next_look = now + watch.LOOK_EVERY_S
-            if poll_s:
-                time.sleep(poll_s)
+            time.sleep(poll_s)
 
     def enter(self, phase: Phase) -> None:
         """Begin a phase, with a time limit of its own."""

@@ -71,7 +71,7 @@ def _check_gpus(gpus: tuple[Gpu, ...]) -> tuple[Probe, ...]:
     GPUs."""
     if len(gpus) < 2:
         return ()
-    host = Host(gpus=gpus, threads=1, poll_s=0.0)
+    host = Host(gpus=gpus, threads=1)
     program = ["-m", "evaluator.probes.gpu", "{answers}", str(len(gpus))]
     with host.alone():
         box, found = _answers(program, limits_of(Device.CUDA), host)

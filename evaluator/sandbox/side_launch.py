@@ -45,5 +45,4 @@ def launch(side: str, job: Job, host: Host, *, import_early: bool) -> RankGroup:
         slab_channels=[],
         control_fds=fds,
         controls=[Control(fd) for fd in fds],
-        poll_s=host.poll_s,
     )

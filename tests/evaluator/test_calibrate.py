@@ -56,7 +56,7 @@ def h200() -> HardwareLimits:
 
 
 def crew(folder: Path, *said: Said, gpus: tuple[Gpu, ...] = ()) -> Crew:
-    return Crew(folder=folder, host=Host(gpus=gpus, threads=1, poll_s=0.0), said=list(said))
+    return Crew(folder=folder, host=Host(gpus=gpus, threads=1), said=list(said))
 
 
 def calibration(folder: Path) -> Calibration:

@@ -49,7 +49,7 @@ def _context(placement: Placement, phase: Phase = Phase.TIMED) -> RunContext:
     process = SimpleNamespace(process=SimpleNamespace(pid=OWN))
     alive: Any = {
         "pool": SimpleNamespace(
-            host=Host(gpus=(GPU,), threads=1, poll_s=0.0, placement=placement),
+            host=Host(gpus=(GPU,), threads=1, placement=placement),
             oracle=SimpleNamespace(is_gpu_idle=lambda: False),
             reference=SimpleNamespace(enter=lambda _: None),
         ),
@@ -91,7 +91,7 @@ def test_a_gpu_that_another_keeps_busy_is_not_the_kernels_fault(
 def test_a_process_that_ends_while_it_is_looked_at_makes_no_host_dirty(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    own = Host(gpus=(GPU,), threads=1, poll_s=0.0)
+    own = Host(gpus=(GPU,), threads=1)
     _held(monkeypatch, {GONE: 10}, {})
     with own.alone():
         pass
@@ -148,7 +148,7 @@ def test_a_submissions_process_that_ends_while_it_is_looked_at_is_no_other_judge
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     _another_judge()
-    own = Host(gpus=(GPU,), threads=1, poll_s=0.0)
+    own = Host(gpus=(GPU,), threads=1)
     for later in ({OWN: 10}, {OWN: 10, GONE + 1: 900}):
         _held(monkeypatch, {OWN: 10, GONE: 900}, later)
         assert not own.is_crowded

@@ -28,7 +28,7 @@ def gpu(index: int) -> Gpu:
     return Gpu(index=index, minor=index, uuid=f"GPU-{index}", name="NVIDIA H200", memory_bytes=1)
 
 
-PAIR = Host(gpus=(gpu(0), gpu(1)), threads=1, poll_s=0.0)
+PAIR = Host(gpus=(gpu(0), gpu(1)), threads=1)
 
 
 @pytest.fixture(autouse=True)
@@ -76,7 +76,7 @@ def test_shared_runs_are_beside_each_other_and_whoever_else_is_there(
 
 def test_multicast_is_off_for_ranks_that_share_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TORCH_SYMM_MEM_DISABLE_MULTICAST", "0")
-    one = Host(gpus=(gpu(0),), threads=1, poll_s=0.0, placement=Placement.SHARED)
+    one = Host(gpus=(gpu(0),), threads=1, placement=Placement.SHARED)
     assert host.multicast_is_off(one.settings)
     assert not host.multicast_is_off(replace(one, placement=Placement.FULL).settings)
 

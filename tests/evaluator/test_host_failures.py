@@ -100,7 +100,6 @@ def _side(box: _Box, phase: Phase, channels: list[socket.socket] | None = None) 
         slab_channels=channels or [],
         control_fds=[fd],
         controls=[Control(fd)],
-        poll_s=0.001,
     )
     side.enter(phase)
     return side

@@ -76,7 +76,7 @@ def test_a_full_gpu_that_others_share_is_not_the_kernels_fault(placement: Placem
     job = Job(problem="allreduce", source="x", device=Device.CUDA, placement=placement)
     process = SimpleNamespace(process=SimpleNamespace(pid=os.getpid()))
     alive: Any = {
-        "pool": SimpleNamespace(host=Host(gpus=(), threads=1, poll_s=0.0)),
+        "pool": SimpleNamespace(host=Host(gpus=(), threads=1)),
         "submission": SimpleNamespace(sandbox=process),
         "emit": lambda progress: None,
     }

@@ -6,6 +6,7 @@ import os
 import signal
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -19,6 +20,7 @@ from evaluator.evaluate import evaluate
 from evaluator.host.processes import tree
 from evaluator.judge.pool import MOST_RUNS, WorkerPool
 from evaluator.judge.prefork import PreforkServer
+from evaluator.messages.faults import Fault
 from tests.evaluator import tuned_judge
 from tests.evaluator.host_traces import is_running
 from tests.evaluator.kernel_files import named
@@ -61,6 +63,7 @@ def test_the_same_processes_serve_run_after_run(prefork: PreforkServer) -> None:
 
 
 def test_where_cores_are_many_the_reference_is_as_new_as_the_submission() -> None:
+    """And nothing that gets ready for the next run works while one is timed."""
     with PreforkServer(warm=True, program=(TUNED, "spacious")) as prefork:
         served = []
         for _ in range(2):
@@ -140,6 +143,28 @@ def test_who_waits_for_long_is_let_go() -> None:
                 time.sleep(0.05)
             assert set(tree(judge)) == {judge}
             assert is_running(judge)
+
+
+def test_a_sandbox_that_does_not_stop_is_our_error_and_what_the_block_raises_stays() -> None:
+    def pool_of(paused: object) -> WorkerPool:
+        own: Any = SimpleNamespace(cores=None)
+        waiting: Any = {"submission": SimpleNamespace(paused=lambda: paused)}
+        return WorkerPool(job=JOB, host=own, reference=own, oracle=own, waiting=waiting)
+
+    fault = Fault(Verdict.RESOURCE_LIMIT, "pause", "did not stop")
+    with (
+        pytest.raises(EvaluatorError, match="next run failed: did not stop"),
+        pool_of(raising(fault)).quiet(),
+    ):
+        pytest.fail("it runs on")
+    with pytest.raises(Fault, match="did not stop"), pool_of(nullcontext()).quiet():
+        raise fault
+
+
+@contextmanager
+def raising(fault: Fault) -> Iterator[None]:
+    raise fault
+    yield
 
 
 class FakePanel(SimpleNamespace):

@@ -34,7 +34,7 @@ def host(count: int = 2, gib: int = 141) -> Host:
         Gpu(index=i, minor=i, uuid=f"GPU-{i}", name="NVIDIA H200", memory_bytes=gib << 30)
         for i in range(count)
     )
-    return Host(gpus=tuple(own), threads=1, poll_s=0.0)
+    return Host(gpus=tuple(own), threads=1)
 
 
 @pytest.fixture(autouse=True)

@@ -242,7 +242,6 @@ class _Ended:
             slab_channels=[],
             control_fds=fds,
             controls=[Control(fd) for fd in fds],
-            poll_s=0.001,
         )
 
     def __enter__(self) -> RankGroup:

@@ -8,8 +8,9 @@ import sys
 from collections.abc import Callable
 
 from evaluator.judge import prefork, process
+from tests.evaluator import tuned_judge
 from tests.evaluator.mutant_judge import MUTATIONS
-from tests.evaluator.tuned_judge import TUNINGS, VARIATION, brisk
+from tests.evaluator.tuned_judge import VARIATION, brisk
 
 
 def varied(judge: Callable[[], int]) -> Callable[[], int]:
@@ -22,7 +23,7 @@ def varied(judge: Callable[[], int]) -> Callable[[], int]:
             brisk()
             MUTATIONS[name]()
         else:
-            TUNINGS[name]()
+            vars(tuned_judge)[name]()
         return judge()
 
     return begin
