@@ -74,9 +74,13 @@ class WorkerPool:
     def quiet(self) -> Iterator[None]:
         """Stop what gets ready for the next run while the block runs, so that it takes nothing from
         who is timed. Raises EvaluatorError where it does not stop."""
-        with contextlib.ExitStack() as pauses:
+        with contextlib.ExitStack() as stops:
             for side in self.waiting.values():
-                pauses.enter_context(_standing_still(side))
+                if side.sandbox.is_alive:
+                    try:
+                        stops.enter_context(side.sandbox.pauser.anew().stopped())
+                    except Fault as fault:
+                        raise EvaluatorError(f"a sandbox for the next run: {fault}") from fault
             yield
 
     def release(self) -> None:
@@ -137,28 +141,6 @@ def _helping(host: Host) -> Iterator[None]:
     yield
     if host.cores:
         os.sched_setaffinity(0, {host.cores.judge})
-
-
-@contextlib.contextmanager
-def _standing_still(side: RankGroup) -> Iterator[None]:
-    """Pause a sandbox that waits for the next run while the block runs."""
-    pause = side.paused()
-    with _ours():
-        pause.__enter__()
-    try:
-        yield
-    finally:
-        with _ours():
-            pause.__exit__(None, None, None)
-
-
-@contextlib.contextmanager
-def _ours() -> Iterator[None]:
-    """Raise EvaluatorError for a fault of a sandbox in which no submission is yet."""
-    try:
-        yield
-    except Fault as fault:
-        raise EvaluatorError(f"a sandbox for the next run failed: {fault.message}") from fault
 
 
 def has_idle_core() -> bool:

@@ -48,17 +48,27 @@ class Pauser:
             worked_s=round(self.worked_s, 4),
         )
 
+    def anew(self) -> Pauser:
+        """Return one of the same processes that has counted nothing."""
+        return Pauser(freezer=self.freezer, pids=self.pids)
+
     @contextlib.contextmanager
-    def paused(self) -> Iterator[None]:
-        """Keep everything stopped while the block runs. Raises Fault where it does not stop, or
-        where it used processor time meanwhile."""
+    def stopped(self) -> Iterator[None]:
+        """Keep everything stopped while the block runs. Raises Fault where it does not stop."""
         try:
             self._stop()
+            yield
+        finally:
+            self._resume()
+
+    @contextlib.contextmanager
+    def paused(self) -> Iterator[None]:
+        """Keep everything stopped while the block runs, and count that. Raises Fault where it does
+        not stop, or where it used processor time meanwhile."""
+        with self.stopped():
             began, used = time.monotonic(), self._used_s()
             yield
             still_used = self._used_s()
-        finally:
-            self._resume()
         self._record(time.monotonic() - began, used, still_used)
 
     def _stop(self) -> None:

@@ -58,13 +58,14 @@ def model(request: HttpRequest, slug: str) -> Page:
     each = boards.each_in_its_setting(judged, known.ranked_from)
     entries = [one.entry for one in each]
     settings = {one.entry.submission: one.setting for one in each}
+    timed = boards.timed_too(judged, each, known.ranked_from)
     claims = every_claim(model=found.pk)
     totals = [entry_of(claim) for claim in claims if claim.category is None]
     rows = placed([*entries, *totals], "fast1")
     ours = [row.entry for row in rows if not row.entry.claimed]
     context = {
         "model": found,
-        **table_context(rows, settings),
+        **table_context(rows, settings, timed),
         "claimed": bool(totals),
         "citation": claims[0].citation if totals else "",
         "compare_url": compare_url(each),
@@ -80,10 +81,9 @@ def model(request: HttpRequest, slug: str) -> Page:
         section="",
         context=context,
         data=lambda: {
-            "model": found.name,
-            "vendor": found.vendor,
-            "handed_in": handed_in,
+            **{"model": found.name, "vendor": found.vendor, "handed_in": handed_in},
             "rows": [as_record(row) for row in rows],
+            "timed": list(map(timed_record, timed.values())),
             "settings": [{"submission": n, **vars(setting)} for n, setting in settings.items()],
             "problems": [record for entry in ours for record in cell_records(entry)],
         },
@@ -127,18 +127,33 @@ def cite(request: HttpRequest, found: LanguageModel) -> dict[str, str] | None:
     return citing.live(page, timezone.localdate()) if site else None
 
 
-def table_context(rows: Sequence[Placed], settings: Settings) -> dict[str, object]:
-    columns = known_to_any([row.entry for row in rows])
-    made = [
-        {**row_context(row, columns), **_where(row.entry, settings.get(row.entry.submission))}
-        for row in rows
-    ]
+def table_context(
+    rows: Sequence[Placed], settings: Settings, timed: Mapping[int | None, Shown]
+) -> dict[str, object]:
+    columns = known_to_any([row.entry for row in rows] + [one.entry for one in timed.values()])
+    made: list[dict[str, object]] = []
+    for row in rows:
+        number = row.entry.submission
+        own = {**row_context(row, columns), **_where(row.entry, settings.get(number))}
+        made.append({**own, "under": False})
+        if one := timed.get(number):
+            own = {**row_context(_apart(one), columns), **_where(one.entry, one.setting)}
+            made.append({**own, "named": "timed", "under": True})
     return {
         "columns": columns,
         "rows": made,
+        "row_count": len(rows),
         "several": len(settings) > 1,
         "settings_differ": len(set(settings.values())) > 1,
     }
+
+
+def timed_record(one: Shown) -> dict[str, object]:
+    return {**as_record(_apart(one)), "setting": vars(one.setting)}
+
+
+def _apart(one: Shown) -> Placed:
+    return Placed(place=None, entry=one.entry)
 
 
 def _where(entry: Entry, setting: boards.Setting | None) -> dict[str, str]:

@@ -10,10 +10,12 @@ from typing import NamedTuple, TypedDict, Unpack
 import orjson
 from django.db.models import Q, QuerySet, Subquery
 
+from evaluator.messages.job import Profile
 from leaderboard.kit.prepared import Given, ask, given
 from leaderboard.metrics import thresholds
 from leaderboard.metrics.tallies import EVERYTHING, Cell, Narrow
 from leaderboard.models import LeaderboardRow, ProblemAggregate, Trust
+from leaderboard.models.choices import FULL
 from leaderboard.models.summaries import LeaderboardRowQuerySet
 from leaderboard.read_model import leaderboard_rows
 from leaderboard.read_model.details import Details
@@ -269,3 +271,14 @@ def each_in_its_setting(rows: LeaderboardRowQuerySet, ranked_from: Sequence[int]
         for scored in [sum(least <= setting.world_size for least in ranked_from)]
         for score in [score_of_totals(totals, scored, row[K], setting, USUAL_P)]
     ]
+
+
+def timed_too(
+    rows: LeaderboardRowQuerySet, each: Sequence[Shown], ranked_from: Sequence[int]
+) -> dict[int | None, Shown]:
+    """Return, by number, the setting in which most was timed of submissions that are shown in one
+    in which they were only checked; one query more where there are any."""
+    checked = {one.entry.submission for one in each if not one.setting.is_timed}
+    timed = rows.filter(placement=FULL, profile=Profile.HARDENED) if checked else rows.none()
+    found = each_in_its_setting(timed, ranked_from)
+    return {one.entry.submission: one for one in found if one.entry.submission in checked}

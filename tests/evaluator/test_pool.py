@@ -145,20 +145,30 @@ def test_who_waits_for_long_is_let_go() -> None:
             assert is_running(judge)
 
 
+class WaitingPauser(SimpleNamespace):
+    """Stops nobody, or fails to; its twin alone may be asked to."""
+
+    def anew(self) -> SimpleNamespace:
+        return SimpleNamespace(stopped=lambda: self.stop)
+
+
 def test_a_sandbox_that_does_not_stop_is_our_error_and_what_the_block_raises_stays() -> None:
-    def pool_of(paused: object) -> WorkerPool:
+    def pool_of(stop: object, *, is_alive: bool = True) -> WorkerPool:
         own: Any = SimpleNamespace(cores=None)
-        waiting: Any = {"submission": SimpleNamespace(paused=lambda: paused)}
+        sandbox = SimpleNamespace(is_alive=is_alive, pauser=WaitingPauser(stop=stop))
+        waiting: Any = {"submission": SimpleNamespace(sandbox=sandbox)}
         return WorkerPool(job=JOB, host=own, reference=own, oracle=own, waiting=waiting)
 
     fault = Fault(Verdict.RESOURCE_LIMIT, "pause", "did not stop")
     with (
-        pytest.raises(EvaluatorError, match="next run failed: did not stop"),
+        pytest.raises(EvaluatorError, match="next run: did not stop"),
         pool_of(raising(fault)).quiet(),
     ):
         pytest.fail("it runs on")
     with pytest.raises(Fault, match="did not stop"), pool_of(nullcontext()).quiet():
         raise fault
+    with pool_of(raising(fault), is_alive=False).quiet():
+        pass  # one that has died is replaced when it is needed
 
 
 @contextmanager

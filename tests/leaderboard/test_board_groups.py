@@ -8,6 +8,7 @@ import pytest
 from django.test import Client
 
 from evaluator.messages.report import Verdict
+from leaderboard.kit.links import url
 from leaderboard.models import PublishedResult, Submission
 from tests.leaderboard import factory
 from tests.leaderboard.test_page_budgets import FEW_QUERIES, queries_of
@@ -85,3 +86,29 @@ def test_a_claim_says_where_it_was_timed(client: Client) -> None:
     factory.make_publication()
     assert PublishedResult.objects.count() == 2
     assert "4x H100" in client.get("/").content.decode()
+
+
+def test_a_models_page_has_what_was_timed_under_what_was_checked(
+    client: Client, rows: list[Submission]
+) -> None:
+    both, other = rows
+    page = client.get(url("model", both.model.slug)).content.decode()
+    under = re.findall(r'<tr class="under">.*?href="([^"]+)">timed</a><small>([^<]*)', page)
+    assert len(under) == 1
+    ((address, where),) = under
+    assert "one device" not in where
+    assert "placement=shared" not in address
+    assert client.get(address.replace("&amp;", "&")).status_code == 200
+    told = client.get(url("model", both.model.slug) + ".json").json()
+    (timed,) = told["timed"]
+    assert timed["setting"]["placement"] == "full"
+    assert (timed["correct"], timed["attempted"]) == (1, 1)
+    assert ">timed</a>" not in client.get(url("model", other.model.slug)).content.decode()
+
+
+def test_a_models_page_repeats_no_row_that_was_timed(client: Client) -> None:
+    submission = factory.make_submission("Timed")
+    factory.make_judged(submission, factory.make_problem())
+    page = client.get(url("model", submission.model.slug))
+    assert ">timed</a>" not in page.content.decode()
+    assert client.get(url("model", submission.model.slug) + ".json").json()["timed"] == []
