@@ -55,10 +55,11 @@ def model(request: HttpRequest, slug: str) -> Page:
     found, handed_in = model_called(slug)
     known = catalogue()
     judged = LeaderboardRow.objects.ranked().filter(submission__model=found)
-    each = boards.each_in_its_setting(judged, known.ranked_from)
+    stored = boards.in_every_setting(judged)
+    each = boards.each_in_its_setting(stored, known.ranked_from)
     entries = [one.entry for one in each]
     settings = {one.entry.submission: one.setting for one in each}
-    timed = boards.timed_too(judged, each, known.ranked_from)
+    timed = boards.timed_too(stored, each, known.ranked_from)
     claims = every_claim(model=found.pk)
     totals = [entry_of(claim) for claim in claims if claim.category is None]
     rows = placed([*entries, *totals], "fast1")

@@ -40,7 +40,8 @@ def asked(request: HttpRequest) -> tuple[LanguageModel, list[Entry], Titles]:
     problems = list(Problem.objects.values_list("number", "title", "scored", "ranked_from"))
     judged = LeaderboardRow.objects.ranked().filter(submission__model=found)
     ranked_from = [least for _, _, is_scored, least in problems if is_scored]
-    entries = [one.entry for one in boards.each_in_its_setting(judged, ranked_from)]
+    found_rows = boards.in_every_setting(judged)
+    entries = [one.entry for one in boards.each_in_its_setting(found_rows, ranked_from)]
     return found, entries, {number: f"{number}. {title}" for number, title, *_ in problems}
 
 

@@ -15,7 +15,6 @@ from leaderboard.kit.prepared import Given, ask, given
 from leaderboard.metrics import thresholds
 from leaderboard.metrics.tallies import EVERYTHING, Cell, Narrow
 from leaderboard.models import LeaderboardRow, ProblemAggregate, Trust
-from leaderboard.models.choices import FULL
 from leaderboard.models.summaries import LeaderboardRowQuerySet
 from leaderboard.read_model import leaderboard_rows
 from leaderboard.read_model.details import Details
@@ -78,6 +77,7 @@ class Narrowing(TypedDict, total=False):
 OF_KERNELS = tuple(Narrow.__dataclass_fields__)
 # All that a page of one model shows of the details of its rows.
 WHOLE = ("cells", "by_category")
+PLACED = (*WHOLE, "total", "attempted", "usual", *SETTING_FIELDS)
 # Nothing is known at another p than this without looking further than at totals.
 USUAL_P = 1.0
 
@@ -247,26 +247,39 @@ def begins_with(setting: Setting, usual: object, attempted: int, most: int) -> b
     return vars(setting) == usual and 2 * attempted >= most
 
 
-def each_in_its_setting(rows: LeaderboardRowQuerySet, ranked_from: Sequence[int]) -> list[Shown]:
-    """Return every submission once, in the setting that boards begin with, or where most of its
-    problems were judged; one query. `ranked_from` is that of each scored problem."""
+class Found(NamedTuple):
+    """Holds a submission's stored row in one of its settings; `is_usual` as in Shown."""
+
+    setting: Setting
+    row: StoredRow
+    is_usual: bool
+
+
+def in_every_setting(rows: LeaderboardRowQuerySet) -> list[Found]:
+    """Return submissions in each of their settings, first where most was judged; one query."""
     usual = Subquery(ProblemAggregate.objects.all().usual())
-    names = (*WHOLE, "total", "attempted", "usual", *SETTING_FIELDS)
-    best: dict[int, tuple[tuple[bool, int], StoredRow, Setting]] = {}
-    found = rows.annotate(created=CREATED, usual=usual).order_by("-attempted")
-    most: dict[int, int] = {}
-    for row in found.values_list(*FIELDS, *names):
+    stored = rows.annotate(created=CREATED, usual=usual).order_by("-attempted")
+    found, most = list[Found](), dict[int, int]()
+    for row in stored.values_list(*FIELDS, *PLACED):
         attempted, usual_here, *place = row[-len(SETTING_FIELDS) - 2 :]
         setting = Setting(**dict(zip(SETTING_FIELDS, place, strict=True)))
         is_usual = begins_with(setting, usual_here, attempted, most.setdefault(row[0], attempted))
-        rank = (is_usual, attempted)
-        if row[0] not in best or rank > best[row[0]][0]:
-            best[row[0]] = rank, row, setting
-    known = _by_submission([row for _, row, _ in best.values()], names)
+        found.append(Found(setting, row, is_usual))
+    return found
+
+
+def each_in_its_setting(found: Iterable[Found], ranked_from: Sequence[int]) -> list[Shown]:
+    """Return every submission once, in the setting that boards begin with, or where most of its
+    problems were judged. `ranked_from` is that of each scored problem."""
+    best: dict[int, Found] = {}
+    for one in found:
+        if one.row[0] not in best or one.is_usual > best[one.row[0]].is_usual:
+            best[one.row[0]] = one
+    known = _by_submission([one.row for one in best.values()], PLACED)
     details = Details(where={}, narrow=EVERYTHING, known=known)
     return [
         Shown(setting, entry_of_row(row, score, totals, details), is_usual)
-        for (is_usual, _), row, setting in best.values()
+        for setting, row, is_usual in best.values()
         for totals in [Totals.of(orjson.loads(known["total"][row[0]]))]
         for scored in [sum(least <= setting.world_size for least in ranked_from)]
         for score in [score_of_totals(totals, scored, row[K], setting, USUAL_P)]
@@ -274,11 +287,11 @@ def each_in_its_setting(rows: LeaderboardRowQuerySet, ranked_from: Sequence[int]
 
 
 def timed_too(
-    rows: LeaderboardRowQuerySet, each: Sequence[Shown], ranked_from: Sequence[int]
+    found: Iterable[Found], each: Sequence[Shown], ranked_from: Sequence[int]
 ) -> dict[int | None, Shown]:
     """Return, by number, the setting in which most was timed of submissions that are shown in one
-    in which they were only checked; one query more where there are any."""
+    in which they were only checked."""
     checked = {one.entry.submission for one in each if not one.setting.is_timed}
-    timed = rows.filter(placement=FULL, profile=Profile.HARDENED) if checked else rows.none()
-    found = each_in_its_setting(timed, ranked_from)
-    return {one.entry.submission: one for one in found if one.entry.submission in checked}
+    own = [one for one in found if one.row[0] in checked and one.setting.is_timed]
+    timed = [one for one in own if one.setting.profile == Profile.HARDENED]
+    return {one.entry.submission: one for one in each_in_its_setting(timed, ranked_from)}
