@@ -10,12 +10,11 @@ from typing import NamedTuple, TypedDict, Unpack
 import orjson
 from django.db.models import Q, QuerySet, Subquery
 
-from evaluator.messages.job import Profile
 from leaderboard.kit.prepared import Given, ask, given
 from leaderboard.metrics import thresholds
 from leaderboard.metrics.tallies import EVERYTHING, Cell, Narrow
 from leaderboard.models import LeaderboardRow, ProblemAggregate, Trust
-from leaderboard.models.summaries import LeaderboardRowQuerySet
+from leaderboard.models.summaries import HARDENED, LeaderboardRowQuerySet
 from leaderboard.read_model import leaderboard_rows
 from leaderboard.read_model.details import Details
 from leaderboard.read_model.entries import Entry, alone
@@ -293,5 +292,5 @@ def timed_too(
     in which they were only checked."""
     checked = {one.entry.submission for one in each if not one.setting.is_timed}
     own = [one for one in found if one.row[0] in checked and one.setting.is_timed]
-    timed = [one for one in own if one.setting.profile == Profile.HARDENED]
+    timed = [one for one in own if one.setting.profile == HARDENED]
     return {one.entry.submission: one for one in each_in_its_setting(timed, ranked_from)}
