@@ -30,21 +30,22 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import torch
 from provenance import provenance
-from true_times import MODULE, ONE, REFERENCE
+from true_times import MODULE, ONE, REFERENCE, WARM_UP, parser_of
 
 from evaluator.buffers import memory
 from evaluator.buffers.input_locks import kernel_for, make_lock, span_over
-from evaluator.buffers.slab import Cursor
+from evaluator.buffers.slab import Cursor, lay_out
 from evaluator.host.cores import share
 from evaluator.messages.job import Device
+from evaluator.oracle.group import SPARE_CALLS
+from evaluator.oracle.rank import FLUSH_BYTES
 from evaluator.rank.calls import Slot, Work
 from evaluator.rank.chaining import chain
 from evaluator.timing.pace import PACES
 from problems.mesh import join_world
 
 KERNELS = {"tensor * 1": ONE, "clone, all-reduce": REFERENCE}
-WARM_UP, SPARE, REST_S, FLUSH_BYTES = 500, 2, 0.1, 256 << 20
-OWN_SHARE = 1.1
+REST_S, OWN_SHARE = 0.1, 1.1
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,11 +57,7 @@ class Batch:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("out", type=Path)
-    parser.add_argument("--device", default="cuda", choices=[device.value for device in Device])
-    parser.add_argument("--size", default="standard", choices=sorted(MODULE.problem.sizes))
-    parser.add_argument("--dtype", default="bfloat16")
+    parser = parser_of(__doc__)
     parser.add_argument("--rounds", type=int, default=50)
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
@@ -83,30 +80,21 @@ def chained(source: str, device: torch.device, given: argparse.Namespace, calls:
     space: dict[str, Any] = {}
     exec(source, space)
     size, dtype = MODULE.problem.sizes[given.size], getattr(torch, given.dtype)
-    shape, cursor = (size.m, size.n), Cursor()
-    places = [
-        (cursor.place(shape, dtype), cursor.place(shape, dtype)) for _ in range(calls + SPARE)
-    ]
+    shape, cursor, every = (size.m, size.n), Cursor(), calls + SPARE_CALLS
+    drawn = [torch.randn(shape, device=device, dtype=dtype) for _ in range(every)]
+    layouts = [lay_out(cursor, {"tensor": tensor}, [(shape, dtype)]) for tensor in drawn]
     fd, slab = memory.create(device, cursor.close())
     os.close(fd)
-    for into, _ in places:
-        drawn = torch.randn(shape, device=device, dtype=dtype)
-        into.on(slab.everything).copy_(drawn)
+    for tensor, layout in zip(drawn, layouts, strict=True):
+        layout.inputs[0].on(slab.everything).copy_(tensor)
     work = Work(solution=space["solution"], groups={}, names=MODULE.problem.outputs)
-    slots = [
-        Slot(
-            slab,
-            work,
-            {"arguments": [{"tensor": i.node()}], "outputs": [o.node()], "changed": []},
-        )
-        for i, o in places
-    ]
+    slots = [Slot(slab, work, layout.node()) for layout in layouts]
     tolerance, locks = MODULE.problem.tolerances[given.dtype], list[Any]([None])
-    for (before, answer), (after, _) in pairwise(places[:calls]):
-        lock = make_lock(span_over((after,)), [(answer, before.on(slab.everything))], tolerance)
+    for tensor, (before, after) in zip(drawn, pairwise(layouts[:calls]), strict=False):
+        lock = make_lock(span_over(after.inputs), [(before.outputs[0], tensor)], tolerance)
         locks.append(lock.node if lock else None)
     told = {"calls": range(calls), "locks": locks, "kernel": kernel_for(device)}
-    chain(slab, slots, {**told, "warm_up": range(calls, calls + SPARE)})
+    chain(slab, slots, {**told, "warm_up": range(calls, every)})
     return slots
 
 

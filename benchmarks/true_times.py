@@ -187,12 +187,18 @@ def judged(source: str, given: argparse.Namespace, prefork: PreforkServer) -> di
     return {**found, "inside_us": inside[0], "flags": report.flags, "phase_s": report.phase_s}
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+def parser_of(description: str | None) -> argparse.ArgumentParser:
+    """Return what reads where the figures go, and in which setting they are measured."""
+    parser = argparse.ArgumentParser(description=description)
     parser.add_argument("out", type=Path)
     parser.add_argument("--device", default="cuda", choices=[device.value for device in Device])
     parser.add_argument("--size", default="standard", choices=sorted(MODULE.problem.sizes))
     parser.add_argument("--dtype", default="bfloat16")
+    return parser
+
+
+def main() -> None:
+    parser = parser_of(__doc__)
     parser.add_argument("--calls", type=int, default=16)
     parser.add_argument("--runs", type=int, default=3)
     given = parser.parse_args()
