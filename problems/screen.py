@@ -25,7 +25,7 @@ from problems.context import RankContext
 from problems.mesh import mesh_groups
 from problems.ranks import RankFailure, RankPool
 from problems.scene import Scene
-from problems.spec import Problem, Tolerance
+from problems.spec import Tolerance
 from problems.trials import correctness_trials
 
 # PKB has no inputs in float16.
@@ -185,7 +185,7 @@ def _output_outcome(index: int, got: Tensor, expected: Tensor, tolerance: Tolera
 @lru_cache(maxsize=1)
 def _scenes(rank: int, world_size: int, setting: Setting) -> list[Scene]:
     module, profile = problems.load(setting.name), setting.profile
-    problem = _screened(module.problem, setting)
+    problem = module.problem
     size = problem.sizes[setting.size]
     groups = mesh_groups(problem.mesh, module.dims(size.m, size.n, world_size), rank, world_size)
     device = torch.device("cpu")
@@ -206,14 +206,6 @@ def _scenes(rank: int, world_size: int, setting: Setting) -> list[Scene]:
         inputs = module.make_inputs(context, module.dims(spec.m, spec.n, world_size))
         scenes.append(scene_of(module, context, inputs, groups))
     return scenes
-
-
-def _screened(problem: Problem, setting: Setting) -> Problem:
-    """Return the problem, with its screen's size in place of `standard` under `hardened`."""
-    own = problem.screen_size
-    if own is None or (setting.profile, setting.size) != ("hardened", "standard"):
-        return problem
-    return replace(problem, sizes={**problem.sizes, setting.size: own})
 
 
 def scene_of(

@@ -98,8 +98,7 @@ class Problem:
     counts. `topology` says who exchanges data with whom. `latency_bound_reason` is set where no
     size makes moving data outweigh ten launches. With `settles_upstream`, `settle` holds under
     `upstream` too: at ties PKB's own check tells how a reference divides. Hidden shapes are
-    multiples of `m_step` and `n_step`; None keeps that size as published. `screen_size` is where
-    audits try hardened inputs in place of `standard`, if no host has room for all its answers.
+    multiples of `m_step` and `n_step`; None keeps that size as published.
     """
 
     number: int
@@ -117,7 +116,6 @@ class Problem:
     m_step: int | None = 1
     n_step: int | None = 1
     sizes: Mapping[str, Size] = field(default_factory=lambda: DEFAULT_SIZES)
-    screen_size: Size | None = None
     tolerances: Mapping[str, Tolerance] = field(default_factory=lambda: DEFAULT_TOLERANCES)
     output_tolerances: Mapping[str, Mapping[str, Tolerance]] = field(default_factory=dict)
     tolerance_reason: str = "default for the dtype"

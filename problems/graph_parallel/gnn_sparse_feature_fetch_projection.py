@@ -5,7 +5,7 @@ import torch.distributed as dist
 
 from problems.collectives import all_to_all_bytes
 from problems.context import RankContext
-from problems.spec import Cost, Dims, Problem, Requirements, Size, sizes, tolerances
+from problems.spec import Cost, Dims, Problem, Requirements, sizes, tolerances
 
 problem = Problem(
     number=68,
@@ -24,25 +24,25 @@ problem = Problem(
     "size may differ from call to call, Q from rank to rank too.",
     outputs=("projected",),
     also=("Tensor Parallel",),
-    requirements=Requirements(memory_gib=96),
-    sizes=sizes(large=(1048576, 512)),
-    screen_size=Size(m=1024, n=256),  # as many queries, as wide, of a table of 1.7 million rows
+    requirements=Requirements(memory_gib=48),
+    sizes=sizes(large=(1048576, 1024)),
     tolerances=tolerances(float32=2e-5, bfloat16=3.5e-2, float16=4.5e-3, rms={"bfloat16": 0.066}),
     tolerance_reason="a product summed in four parts, each rounded to the dtype, is off by 1.8e-2 "
     "in bfloat16; embeddings cut to float8's mantissa by 0.15 and more; "
     "the rms of honest answers in bfloat16 is 0.057 at most, over int8 wires 0.075 or more",
     known_issues=(
-        "The published table has 111 million rows at any size: 14 GB per rank of four in 16 bits, "
-        "and PKB's timing holds it twice.",
+        "The published table has 111 million rows at any size, 14 GB per rank of four in 16 bits, "
+        "and PKB's timing holds it twice. A judge holds it a dozen times, so ours has a 64th of "
+        "them, still far more than caches hold; a call reads 20,000 rows of either.",
         "Upstream queries are a formula of rank and place, the same in every trial.",
     ),
 )
 
 
 def dims(m: int, n: int, world_size: int) -> Dims:
-    """20 m queries up to 20000, width n up to 256, and a table that grows with the cube of n up to
-    PKB's 111 million rows: its fixed sizes at m = n = 1024."""
-    nodes = max(4 * world_size, 111_000_000 * min(n, 1024) ** 3 // 1024**3)
+    """20 m queries up to 20000, width n up to 256, and a table that grows with n up to a 64th of
+    PKB's 111 million rows: but for that its fixed sizes at m = n = 1024."""
+    nodes = max(4 * world_size, 111_000_000 // 64 * min(n, 1024) // 1024)
     queries = max(min(20 * m, 20000), m // world_size)
     return Dims(m=m, n=n, shard=-(-nodes // world_size), queries=queries, width=min(n, 256))
 
