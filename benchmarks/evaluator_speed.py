@@ -34,7 +34,7 @@ from evaluator.messages.codec import encode
 from evaluator.messages.job import Backend, Device, Dtype, Job, limits_of
 from evaluator.messages.report import Report
 from evaluator.sandbox import sandbox
-from tests.evaluator.kernel_files import named
+from tests.evaluator.kernel_files import named, reference_source
 
 KINDS = {
     "pytorch": "nccl_all_reduce",
@@ -103,7 +103,7 @@ def jobs(given: argparse.Namespace) -> Iterator[tuple[str, Job]]:
             name.partition(".")[2],
             Job(
                 problem=name.partition(".")[2],
-                source=f"from problems.{name} import reference as solution\n",
+                source=reference_source(name),
                 backend=Backend.PYTORCH,
                 world_size=given.world_size,
                 size="standard",

@@ -37,7 +37,7 @@ from evaluator.judge.prefork import PreforkServer
 from evaluator.messages.codec import encode
 from evaluator.messages.job import Backend, Device, Dtype, Job, Placement, Profile, limits_of
 from evaluator.messages.report import JUDGE_VERSION, Report, Verdict
-from tests.evaluator.kernel_files import all_in
+from tests.evaluator.kernel_files import all_in, reference_source
 
 GRACE_S = 20.0
 # A kernel that hangs must not use up the budget.
@@ -91,8 +91,8 @@ def _job(given: argparse.Namespace, problem: str, source: str, backend: Backend)
 def _references(given: argparse.Namespace) -> Iterator[Turn]:
     for name in problems.names() if given.references else ():
         slug = name.partition(".")[2]
-        source = f"from problems.{name} import reference as solution\n"
-        yield Turn(name=f"reference/{slug}", job=_job(given, slug, source, Backend.PYTORCH))
+        job = _job(given, slug, reference_source(name), Backend.PYTORCH)
+        yield Turn(name=f"reference/{slug}", job=job)
 
 
 def _house(given: argparse.Namespace) -> Iterator[Turn]:

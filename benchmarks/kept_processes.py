@@ -22,11 +22,14 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
+from judge_kernels import read_lines
+
 import problems
 from evaluator.evaluate import Cancelled, evaluate
 from evaluator.judge.prefork import PreforkServer
 from evaluator.messages.faults import EvaluatorError
 from evaluator.messages.job import Device, Dtype, Job, limits_of
+from tests.evaluator.kernel_files import reference_source
 
 LIMITS = (200, 12, 1)
 SERVES = """
@@ -40,7 +43,7 @@ prefork.main(int(sys.argv[1]), *sys.argv[2:])
 def main(argv: Sequence[str] | None = None) -> None:
     given = _arguments(argv)
     deadline = time.monotonic() + given.budget_s
-    lines = [json.loads(line) for line in _text(given.out).splitlines()]
+    job, lines = _job(given), read_lines(given.out)
     with ExitStack() as stack:
         servers = {
             limit: stack.enter_context(
@@ -51,7 +54,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         served = dict.fromkeys(LIMITS, 0)
         for number in range(len(lines), given.runs * len(LIMITS)):
             limit = LIMITS[number % len(LIMITS)]
-            told = _judged(_job(given), servers[limit], deadline)
+            told = _judged(job, servers[limit], deadline)
             if told is None:
                 break
             lines.append({"limit": limit, "served": served[limit] % limit, **told})
@@ -101,17 +104,13 @@ def _job(given: argparse.Namespace) -> Job:
     name = problems.find(given.problem)
     return Job(
         problem=name.partition(".")[2],
-        source=f"from problems.{name} import reference as solution\n",
+        source=reference_source(name),
         world_size=given.world_size,
         device=given.device,
         dtype=given.dtype,
         size=given.size,
         limits=limits_of(given.device),
     )
-
-
-def _text(path: Path) -> str:
-    return path.read_text() if path.exists() else ""
 
 
 def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:

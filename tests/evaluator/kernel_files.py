@@ -144,6 +144,11 @@ def all_in(folder: str) -> list[KernelFile]:
     return [read(path) for path in sorted((HERE / folder).glob("*.py"))]
 
 
+def reference_source(name: str) -> str:
+    """The text of a submission that is the reference of a problem, given by its dotted name."""
+    return f"from problems.{name} import reference as solution\n"
+
+
 def named(folder: str, name: str) -> KernelFile:
     return read(HERE / folder / f"{name}.py")
 

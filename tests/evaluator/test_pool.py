@@ -23,7 +23,7 @@ from evaluator.judge.prefork import PreforkServer
 from evaluator.messages.faults import Fault
 from tests.evaluator import tuned_judge
 from tests.evaluator.host_traces import is_running
-from tests.evaluator.kernel_files import named
+from tests.evaluator.kernel_files import named, reference_source
 
 TUNED = str(Path(tuned_judge.__file__))
 JOB = Job(problem="allreduce", source="def solution(x): return x")
@@ -42,8 +42,7 @@ def prefork() -> Iterator[PreforkServer]:
 
 
 def _reference(problem: str) -> Job:
-    name = problems.find(problem)
-    return Job(problem=problem, source=f"from problems.{name} import reference as solution\n")
+    return Job(problem=problem, source=reference_source(problems.find(problem)))
 
 
 def _below(prefork: PreforkServer) -> set[int]:
