@@ -1,14 +1,15 @@
 """Screens a kernel that is right call by call for races between calls.
 
 Calls follow each other with nothing between, each over inputs of its own: without a delay, then
-with one rank late before each call. Where answers are wrong, the same calls are made again with all
-ranks met before each: if those are right, the next call overwrites what a peer has still to read.
+over new inputs in the same tensors, with one rank late before each call. Where answers are wrong,
+the same calls are made again with all ranks met before each: if those are right, the next call
+overwrites what a peer has still to read.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from evaluator.buffers.control_page import Command
@@ -40,7 +41,10 @@ class Series:
 def screen_races(context: RunContext) -> None:
     """Raise Fault for a kernel that is wrong, or hangs, where its calls follow each other."""
     context.submission.load(context.oracle.plans("timed"))
-    for number, series in enumerate(_series(context)):
+    for number, is_late in enumerate((False, True)):
+        if number:
+            context.renew_timed()  # answers kept by a tensor are wrong now
+        series = _series(context, is_late=is_late)
         checks = _run(context, series)
         if found := first_fault_of(checks, str(series)):
             raise _explained(context, series, checks, found)
@@ -56,13 +60,11 @@ def first_fault_of(checks: Sequence[Sequence[Sequence[OutputCheck]]], where: str
     return None if is_right else first_fault(every, where)
 
 
-def _series(context: RunContext) -> Iterator[Series]:
-    ranks = context.job.world_size
-    for is_late in (False, True):
-        batch = context.oracle.shuffled_batch()
-        batch = batch[: race_series(len(batch), context.call_s)]
-        turns = [(3 * at + at // ranks) % ranks for at in range(len(batch))]
-        yield Series(batch=batch, late=tuple(turn if is_late else None for turn in turns))
+def _series(context: RunContext, *, is_late: bool) -> Series:
+    ranks, batch = context.job.world_size, context.oracle.shuffled_batch()
+    batch = batch[: race_series(len(batch), context.call_s)]
+    turns = [(3 * at + at // ranks) % ranks for at in range(len(batch))]
+    return Series(batch=batch, late=tuple(turn if is_late else None for turn in turns))
 
 
 def _run(context: RunContext, series: Series) -> list[list[list[OutputCheck]]]:

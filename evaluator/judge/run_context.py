@@ -115,6 +115,21 @@ class RunContext:
         asked for would be there for the next."""
         side.give_slabs(self.slabs.pop(side.side))
 
+    def load_timed(self) -> None:
+        """Lay out timed calls: first on the reference, which serves the next run, too, and then
+        would find there a slab that it was given in vain."""
+        is_timed = self.job.placement is Placement.FULL
+        for side in (self.reference, self.submission) if is_timed else (self.submission,):
+            with blame(side):
+                side.load(self.oracle.plans("timed"))
+
+    def renew_timed(self) -> None:
+        """Have new inputs and answers for timed calls, where those before lay if they fit."""
+        with self.submission.paused():
+            is_relaid = self.oracle.refresh()
+        if is_relaid:
+            self.load_timed()
+
     def close_slabs(self) -> None:
         """Close those that nobody came to need."""
         for fd, _ in chain.from_iterable(self.slabs.values()):

@@ -37,12 +37,12 @@ def time_both(context: RunContext) -> timing.Samples:
             context.start(context.reference)
             context.wait_ready(context.reference)
     context.give_slabs(context.reference)
-    _load_timed(context)
+    context.load_timed()
     _warm_up(context, samples)
     if context.host.cores:  # not before: threads that calls start inherit where their starter is
         for side in (context.submission, context.reference):
             side.pin(context.host.cores.launching)
-        _load_timed(context)
+        context.load_timed()
     calls = _long_enough(context)
     pace, samples.is_open = PACES[context.job.device], _is_open(context)
     oracle.shorten_batch(SINGLE_CALLS if samples.is_open else calls)
@@ -134,14 +134,6 @@ def _long_enough(context: RunContext) -> int:
     return PACES[context.job.device].long_enough(statistics.median(trial.single.baseline_us))
 
 
-def _load_timed(context: RunContext) -> None:
-    """Lay out timed calls: first on the reference, which serves the next run, too, and then would
-    find there a slab that it was given in vain."""
-    for side in (context.reference, context.submission):
-        with blame(side):
-            side.load(context.oracle.plans("timed"))
-
-
 def _warm_up(context: RunContext, samples: timing.Samples) -> None:
     """Make untimed calls of both sides, side by side. Inputs stay, unless calls change them."""
     oracle, sides = context.oracle, (context.submission, context.reference)
@@ -189,10 +181,7 @@ def _round(
     work for this run, too, one round shows. An empty batch of the reference tells what one costs
     beside its calls.
     """
-    with context.submission.paused():
-        is_relaid = context.oracle.refresh()
-    if is_relaid:
-        _load_timed(context)
+    context.renew_timed()
     batch = context.oracle.shuffled_batch()
     if single:
         batch = batch[:SINGLE_CALLS]

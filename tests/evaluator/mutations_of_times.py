@@ -6,10 +6,17 @@ import contextlib
 from collections.abc import Callable, Iterator
 
 from evaluator.host.cgroup import Leaf
+from evaluator.judge import process
 from evaluator.sandbox.rank_group import RankGroup
 from evaluator.timing import timing
 from tests.evaluator.mutating import replace
-from tests.evaluator.tuned_judge import accounting, disturbed, disturbed_singles, guarded
+from tests.evaluator.tuned_judge import (
+    accounting,
+    disturbed,
+    disturbed_singles,
+    guarded,
+    upset_once,
+)
 
 
 def no_reference_alone() -> None:
@@ -28,6 +35,12 @@ def single_calls_beside_count() -> None:
     """Nobody asks whether single calls of the reference were slowed down."""
     disturbed_singles()
     replace(timing, "may_hide_merging", lambda _: False)
+
+
+def first_score_stands() -> None:
+    """Single calls of the reference alone decide for good in the first run."""
+    upset_once()
+    replace(process.Judge, "_judged_for_good", process.Judge._judged)
 
 
 def memory_of_the_dead_is_left() -> None:
@@ -54,6 +67,7 @@ OF_TIMES: tuple[Callable[[], None], ...] = (
     no_reference_alone,
     four_rounds_decide,
     single_calls_beside_count,
+    first_score_stands,
     memory_of_the_dead_is_left,
     oracle_works_beside,
 )

@@ -46,6 +46,7 @@ SHOWN_ALIKE = {
     "writable_proc",
 }
 ELSEWHERE = {
+    "first_score_stands": "test_reference_alone.py",
     "no_multicast_guard": "test_multicast_guard.py",
     "four_rounds_decide": "test_reference_alone.py",
     "no_reference_alone": "test_reference_alone.py",

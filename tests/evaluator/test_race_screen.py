@@ -16,7 +16,7 @@ from evaluator.messages.faults import Fault
 from evaluator.messages.job import Job, Placement
 from evaluator.messages.report import OutputCheck, Phase, Verdict
 from evaluator.timing.pace import RACE_CALLS, race_calls, race_series
-from tests.evaluator.judging import judged
+from tests.evaluator.judging import judged, judged_by
 from tests.evaluator.kernel_files import named
 
 RIGHT = OutputCheck(rank=0, output="out", elements=4, mismatched=0, max_error=0.5)
@@ -40,6 +40,7 @@ class Side:
 
     answers: list[Checks | Fault]
     told: list[dict[str, Any]] = field(default_factory=list)
+    renewed_after: list[int] = field(default_factory=list)
     side: str = "submission"
 
     def context(self, call_s: float = 0.0) -> RunContext:
@@ -58,6 +59,7 @@ class Side:
             call_s=call_s,
             findings=SimpleNamespace(phase=Phase.VERIFY),
             emit=lambda progress: None,
+            renew_timed=lambda: self.renewed_after.append(len(self.told)),
         )
         return cast(RunContext, context)
 
@@ -96,6 +98,7 @@ def test_what_is_right_is_screened_without_and_with_a_late_rank() -> None:
     assert plain["late"] == (None,) * RACE_CALLS
     assert set(skewed["late"]) == {0, 1}
     assert [plain["spaced"], skewed["spaced"]] == [False, False]
+    assert side.renewed_after == [1]
 
 
 def test_wrong_only_without_barriers_is_a_race_between_calls() -> None:
@@ -185,6 +188,11 @@ def test_a_timed_run_is_screened_where_that_is_asked_for(is_screened: bool) -> N
     assert ("race_screened" in right.flags) is is_screened
     assert wrong.verdict is (Verdict.OUTPUT_MISMATCH if is_screened else Verdict.OK)
     assert wrong.message.startswith("calls back to back") is is_screened
+
+
+def test_without_new_inputs_what_a_kernel_keeps_by_a_tensor_is_right() -> None:
+    report = judged_by("no_fresh_inputs", named("misbehaving", "keeps_what_a_tensor_held").job)
+    assert report.verdict is Verdict.OK, report.message
 
 
 def test_a_kernel_that_is_wrong_call_by_call_is_no_race() -> None:

@@ -101,6 +101,14 @@ def test_slow_single_calls_of_the_reference_do_not_hide_merged_ones() -> None:
     assert report.timing.speedup_low < 1
 
 
+@pytest.mark.alone
+def test_what_a_slow_moment_of_the_host_makes_doubtful_is_judged_once_more() -> None:
+    doubtful = {"superbatch_suspect", "reference_disturbed"}
+    job = named("honest", "all_reduce").job
+    assert doubtful <= set(judged_by("first_score_stands", job).flags)
+    assert not doubtful <= set(judged_by("upset_once", job).flags)
+
+
 def merged(single_us: float, baseline_single_us: float) -> Samples:
     """A kernel that takes a third of the reference's time in batches."""
     both = batches([100.0] * ROUNDS)

@@ -143,33 +143,43 @@ def disturbed() -> None:
     brisk()
     pace.PACES[Device.CPU] = replace(pace.PACES[Device.CPU], least_batches=7)
     slow = {0: 10.0, 1: 100.0, 2: 100.0, 3: 100.0}
-    _dilate(lambda batch, alone: slow.get(alone, 1.0) if len(batch) > 1 else 1.0)
+    _dilate(lambda ours, calls, alone: slow.get(alone, 1.0) if ours and calls > 1 else 1.0)
 
 
 def disturbed_singles() -> None:
     """Has a clock by which single calls of the reference take much longer beside a submission."""
     brisk()
-    _dilate(lambda batch, alone: 1.0 if alone or len(batch) > 1 else 100.0)
+    _dilate(lambda ours, calls, alone: 100.0 if ours and calls == 1 and not alone else 1.0)
 
 
-def _dilate(factor: Callable[[tuple[int, ...], int], float]) -> None:
-    """Have calls of the reference take so many times as long. Beside a submission they are of the
-    0th batch; when it has ended they are of the first, the second, and so on."""
+def upset_once() -> None:
+    """Has a clock by which single calls of either side take much longer beside the first
+    submission, as on a host that is slow for a moment."""
+    brisk()
+    _dilate(lambda ours, calls, alone: 100.0 if calls == 1 and not alone else 1.0, once=True)
+
+
+def _dilate(factor: Callable[[bool, int, int], float], *, once: bool = False) -> None:
+    """Have calls take so many times as long, by whether they are the reference's, how many a batch
+    has, and which it is of those alone: beside a submission they are of the 0th batch; when it has
+    ended they are of the first, the second, and so on. With `once` later submissions change
+    nothing."""
     real, alone = run_context.timed_batch, [0]
 
     def dilated(
         side: RankGroup, oracle: OracleGroup, batch: tuple[int, ...], *, made: int | None = None
     ) -> TimedBatch:
-        timed = real(side, oracle, batch, made=made)
-        if side.side != pool.REFERENCE or made is not None:
+        timed, is_ours = real(side, oracle, batch, made=made), side.side == pool.REFERENCE
+        if made is not None:
             return timed
-        wall_us = timed.wall_us * factor(batch, alone[0])
-        alone[0] += alone[0] > 0 and len(batch) > 1
+        wall_us = timed.wall_us * factor(is_ours, len(batch), alone[0])
+        alone[0] += is_ours and alone[0] > 0 and len(batch) > 1
         return replace(timed, wall_us=wall_us)
 
     def time_alone(context: RunContext, samples: Samples) -> None:
         alone[0] = 1
         timed_phase.time_alone(context, samples)
+        alone[0] = int(once)
 
     vars(timed_phase)["timed_batch"] = dilated
     vars(phases)["time_alone"] = time_alone
