@@ -108,10 +108,14 @@ class Judge:
             self._pool = None
 
     def _judged_for_good(self, job: Job) -> Report:
-        """Judge a job, and once more where single calls of the reference alone make it look as if
-        calls were merged: so does a host that was slow for a moment, but hardly twice."""
+        """Judge a job, and once more where calls seem to have been merged beside a reference that
+        was disturbed: a host that is slow for a moment looks the same, but hardly twice."""
         report = self._judged(job)
-        return self._judged(job) if set(report.flags) >= DOUBTFUL else report
+        if report.verdict is not Verdict.OK or not set(report.flags) >= DOUBTFUL:
+            return report
+        if self._pool is not None and not self._pool.fits(job):
+            self.close()
+        return self._judged(job)
 
     def _judged(self, job: Job) -> Report:
         """Judge a job; in new processes again where ours fail beside the submission, which is to

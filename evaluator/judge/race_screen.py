@@ -1,9 +1,9 @@
 """Screens a kernel that is right call by call for races between calls.
 
 Calls follow each other with nothing between, each over inputs of its own: without a delay, then
-over new inputs in the same tensors, with one rank late before each call. Where answers are wrong,
-the same calls are made again with all ranks met before each: if those are right, the next call
-overwrites what a peer has still to read.
+with one rank late before each call, and some over new inputs in the same tensors. Where answers are
+wrong, the same calls are made again with all ranks met before each: if those are right, the next
+call overwrites what a peer has still to read.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from evaluator.judge.run_context import RunContext
 from evaluator.messages.faults import Fault
 from evaluator.messages.job import Placement
 from evaluator.messages.report import OutputCheck, Progress, Verdict
-from evaluator.timing.pace import race_series
+from evaluator.timing.pace import RENEWED_RACE_CALLS, race_series
 
 LATE_S = 0.005  # two of the turns that processes on one GPU take
 WRONG_VALUES = (Verdict.OUTPUT_MISMATCH, Verdict.NONFINITE_OUTPUT)
@@ -43,7 +43,7 @@ def screen_races(context: RunContext) -> None:
     context.submission.load(context.oracle.plans("timed"))
     for number, is_late in enumerate((False, True)):
         if number:
-            context.renew_timed()  # answers kept by a tensor are wrong now
+            context.renew_timed(RENEWED_RACE_CALLS)  # what was kept for their tensors is wrong now
         series = _series(context, is_late=is_late)
         checks = _run(context, series)
         if found := first_fault_of(checks, str(series)):
@@ -61,8 +61,9 @@ def first_fault_of(checks: Sequence[Sequence[Sequence[OutputCheck]]], where: str
 
 
 def _series(context: RunContext, *, is_late: bool) -> Series:
-    ranks, batch = context.job.world_size, context.oracle.shuffled_batch()
-    batch = batch[: race_series(len(batch), context.call_s)]
+    ranks, slots = context.job.world_size, context.oracle.shuffled_batch()
+    last = sorted(slots)[-race_series(len(slots), context.call_s) :]
+    batch = tuple(slot for slot in slots if slot in last)
     turns = [(3 * at + at // ranks) % ranks for at in range(len(batch))]
     return Series(batch=batch, late=tuple(turn if is_late else None for turn in turns))
 

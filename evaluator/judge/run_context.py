@@ -123,10 +123,11 @@ class RunContext:
             with blame(side):
                 side.load(self.oracle.plans("timed"))
 
-    def renew_timed(self) -> None:
-        """Have new inputs and answers for timed calls, where those before lay if they fit."""
+    def renew_timed(self, calls: int = 0) -> None:
+        """Have new inputs and answers for timed calls, or for the last `calls` only, where those
+        before lay if they fit."""
         with self.submission.paused():
-            is_relaid = self.oracle.refresh()
+            is_relaid = self.oracle.refresh(calls)
         if is_relaid:
             self.load_timed()
 

@@ -144,18 +144,19 @@ class OracleGroup:
         """Return where the calls of a key lie in each rank's slab."""
         return self._plans[key]
 
-    def refresh(self) -> bool:
-        """Make fresh inputs and answers for the timed batch; True where the layout changed."""
+    def refresh(self, calls: int = 0) -> bool:
+        """Make fresh inputs and answers for the timed batch, or for its last `calls` only; True
+        where the layout changed."""
         before = self._plans.get("timed")
-        spare = 0 if before else SPARE_CALLS
-        slots = [*range(spare), *range(self._batch_calls)]
+        slots = [*range(0 if before else SPARE_CALLS), *range(self._batch_calls)][-calls:]
         first = self.job.trials + self._made
         self._made += len(slots)
         specs = [
             timed_trial(self.module.problem, self.job.size, first + number, self._secret, slot)
             for number, slot in enumerate(slots)
         ]
-        self._prepare("timed", specs, kept=SPARE_CALLS if before else 0, check_reference=False)
+        kept = SPARE_CALLS + self._batch_calls - len(specs)
+        self._prepare("timed", specs, kept=kept, check_reference=False)
         return before is not None and before != self._plans["timed"]
 
     def shorten_batch(self, calls: int) -> None:

@@ -103,6 +103,7 @@ def progress(batches: int, batch_calls: int, pace: Pace) -> Progress:
 # Of the race screen: calls back to back, fewer where they take much memory or time.
 RACE_CALLS, MOST_RACE_BYTES = 20, 4 << 30
 LEAST_RACE_CALLS, RACE_SERIES_S = 6, 6.0
+RENEWED_RACE_CALLS = 4  # of the second series: inputs of all can take a minute to make
 
 
 def race_calls(call_bytes: int) -> int:

@@ -24,7 +24,7 @@ from evaluator import (
     Verdict,
 )
 from evaluator.evaluate import Cancelled, evaluate
-from evaluator.host.load import ANSWERS_S, MOST_PATIENCE, RUNS, limit_s, most_job_s
+from evaluator.host.load import ANSWERS_S, MOST_PATIENCE, RUNS, SCORES, limit_s, most_job_s
 from evaluator.messages.codec import decode
 from evaluator.messages.job import Limits
 from evaluator.messages.report import UNCLEAN_HOST
@@ -232,7 +232,7 @@ def test_a_job_ends_by_limits_of_its_own_before_its_judge_is_killed() -> None:
     limits = Limits()
     phases = [Phase.BUILD] * 2 + [Phase.VERIFY] * 2 + [Phase.TIMED] * 3
     run_s = sum(limit_s(phase, limits, MOST_PATIENCE) for phase in phases) + ANSWERS_S
-    assert most_job_s(limits) > (RUNS + 1) * run_s
+    assert most_job_s(limits) > SCORES * (RUNS + 1) * run_s
 
 
 @pytest.mark.parametrize("tuning", ["guarded", "accounting"])

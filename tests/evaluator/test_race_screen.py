@@ -10,14 +10,15 @@ from typing import Any, cast
 
 import pytest
 
+import problems
 from evaluator.judge import race_screen
 from evaluator.judge.run_context import RunContext
 from evaluator.messages.faults import Fault
-from evaluator.messages.job import Job, Placement
+from evaluator.messages.job import Device, Dtype, Job, Placement, limits_of
 from evaluator.messages.report import OutputCheck, Phase, Verdict
 from evaluator.timing.pace import RACE_CALLS, race_calls, race_series
 from tests.evaluator.judging import judged, judged_by
-from tests.evaluator.kernel_files import named
+from tests.evaluator.kernel_files import named, reference_source
 
 RIGHT = OutputCheck(rank=0, output="out", elements=4, mismatched=0, max_error=0.5)
 Checks = list[list[list[OutputCheck]]]
@@ -59,7 +60,7 @@ class Side:
             call_s=call_s,
             findings=SimpleNamespace(phase=Phase.VERIFY),
             emit=lambda progress: None,
-            renew_timed=lambda: self.renewed_after.append(len(self.told)),
+            renew_timed=lambda calls: self.renewed_after.append(len(self.told)),
         )
         return cast(RunContext, context)
 
@@ -154,6 +155,13 @@ def test_a_series_is_as_long_as_memory_and_time_allow() -> None:
     assert race_series(64, 0.0) == RACE_CALLS
 
 
+def test_a_short_series_has_the_calls_whose_inputs_are_renewed() -> None:
+    side = Side([checks(), checks()])
+    race_screen.screen_races(side.context(call_s=60.0))
+    for series in side.told:
+        assert sorted(series["batch"]) == list(range(16, 22))
+
+
 def test_an_ok_shared_run_was_checked_and_nothing_was_timed() -> None:
     job = replace(named("honest", "ring").job, placement=Placement.SHARED)
     report = judged(job)
@@ -192,6 +200,14 @@ def test_a_timed_run_is_screened_where_that_is_asked_for(is_screened: bool) -> N
 
 def test_without_new_inputs_what_a_kernel_keeps_by_a_tensor_is_right() -> None:
     report = judged_by("no_fresh_inputs", named("misbehaving", "keeps_what_a_tensor_held").job)
+    assert report.verdict is Verdict.OK, report.message
+
+
+def test_new_inputs_of_other_lengths_are_laid_out_anew() -> None:
+    name = problems.find("gnn_sparse_embedding_all2all")
+    source, limits = reference_source(name), limits_of(Device.CPU)
+    job = Job(problem=name, source=source, placement=Placement.SHARED, limits=limits)
+    report = judged(replace(job, dtype=Dtype.FLOAT32, size="tiny", world_size=2))
     assert report.verdict is Verdict.OK, report.message
 
 

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import io
 import random
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
+from evaluator.judge import process
+from evaluator.messages.job import Job
 from evaluator.messages.report import Report, Verdict
 from evaluator.timing.pace import ALONE_ROUNDS
 from evaluator.timing.timing import Samples, Walls, may_hide_merging, summarise
@@ -107,6 +112,37 @@ def test_what_a_slow_moment_of_the_host_makes_doubtful_is_judged_once_more() -> 
     job = named("honest", "all_reduce").job
     assert doubtful <= set(judged_by("first_score_stands", job).flags)
     assert not doubtful <= set(judged_by("upset_once", job).flags)
+
+
+@pytest.mark.parametrize(
+    ("verdict", "flags", "runs"),
+    [
+        (Verdict.OK, process.DOUBTFUL, 2),
+        (Verdict.OK, {"superbatch_suspect"}, 1),
+        (Verdict.FASTER_THAN_LIGHT, process.DOUBTFUL, 1),
+    ],
+)
+def test_a_second_run_is_made_for_a_doubtful_score_only_and_in_processes_that_fit(
+    verdict: Verdict, flags: set[str], runs: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    served: list[Any] = []
+
+    def judge(job: Job, emit: object, pool: object, phases: object) -> Any:
+        served.append(pool)
+        return SimpleNamespace(verdict=verdict, flags=tuple(flags))
+
+    def pool(job: Job) -> Any:
+        return SimpleNamespace(fits=lambda job: False, is_free=True, close=lambda: None)
+
+    monkeypatch.setattr(process, "judge", judge)
+    monkeypatch.setattr(process, "start_pool", pool)
+    channel = io.StringIO()
+    monkeypatch.setattr(process, "send_report", lambda channel, report: None)
+    jobs = iter([named("honest", "all_reduce").job, None])
+    monkeypatch.setattr(process, "read_job", lambda lines: next(jobs))
+    monkeypatch.setattr(process, "_comes", lambda lines, within_s: True)
+    process.Judge(channel).serve(channel)
+    assert len({id(own) for own in served}) == len(served) == runs
 
 
 def merged(single_us: float, baseline_single_us: float) -> Samples:
