@@ -198,6 +198,7 @@ def test_a_timed_run_is_screened_where_that_is_asked_for(is_screened: bool) -> N
     assert wrong.message.startswith("calls back to back") is is_screened
 
 
+@pytest.mark.similar  # that it is caught with them is tried among misbehaving kernels
 def test_without_new_inputs_what_a_kernel_keeps_by_a_tensor_is_right() -> None:
     report = judged_by("no_fresh_inputs", named("misbehaving", "keeps_what_a_tensor_held").job)
     assert report.verdict is Verdict.OK, report.message
