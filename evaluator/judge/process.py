@@ -113,8 +113,6 @@ class Judge:
         report = self._judged(job)
         if report.verdict is not Verdict.OK or not set(report.flags) >= DOUBTFUL:
             return report
-        if self._pool is not None and not self._pool.fits(job):
-            self.close()
         return self._judged(job)
 
     def _judged(self, job: Job) -> Report:
@@ -129,14 +127,15 @@ class Judge:
         return self._run(job, partial(try_reference, error=failed))
 
     def _run(self, job: Job, phases: Phases) -> Report:
+        if self._pool is not None and not self._pool.fits(job):
+            self.close()
         if self._pool is None:
             with undisturbed():
                 self._pool = start_pool(job)
         return judge(job, lambda p: send_progress(self._channel, p), self._pool, phases)
 
     def _next(self, jobs: IO[str]) -> Job | None:
-        """Read the next job. Ends a pool that has long waited for one, or does not fit the one that
-        comes."""
+        """Read the next job. Ends a pool that has long waited for one."""
         if self._pool is not None and not self._pool.is_free:
             self.close()
         if self._pool is not None and not _comes(jobs, PREPARE_AFTER_S):
@@ -144,10 +143,7 @@ class Judge:
                 self._pool.prepare()
             if not _comes(jobs, IDLE_S):
                 self.close()
-        job = read_job(jobs)
-        if self._pool is not None and job is not None and not self._pool.fits(job):
-            self.close()
-        return job
+        return read_job(jobs)
 
 
 def _comes(jobs: IO[str], within_s: float) -> bool:

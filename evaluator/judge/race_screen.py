@@ -42,7 +42,7 @@ def screen_races(context: RunContext) -> None:
     """Raise Fault for a kernel that is wrong, or hangs, where its calls follow each other."""
     context.submission.load(context.oracle.plans("timed"))
     for number, is_late in enumerate((False, True)):
-        if number:
+        if is_late:
             context.renew_timed(RENEWED_RACE_CALLS)  # what was kept for their tensors is wrong now
         series = _series(context, is_late=is_late)
         checks = _run(context, series)
