@@ -15,6 +15,7 @@ import signal
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import IO
 
@@ -41,7 +42,7 @@ from evaluator.sandbox.hardware import environment
 
 Phases = Callable[[RunContext], Fault | None]
 PREPARE_AFTER_S, IDLE_S = 0.3, 600.0
-DOUBTFUL = {"superbatch_suspect", "reference_disturbed"}
+DOUBTFUL, TWICE = "reference_disturbed", "judged_twice"
 OUTLIVED = "processes of the kernel were still there long after they were killed"
 
 
@@ -108,12 +109,13 @@ class Judge:
             self._pool = None
 
     def _judged_for_good(self, job: Job) -> Report:
-        """Judge a job, and once more where calls seem to have been merged beside a reference that
-        was disturbed: a host that is slow for a moment looks the same, but hardly twice."""
+        """Judge a job, and once more where the reference seems to have been disturbed: a host that
+        is slow for a moment looks the same, but more seldom twice."""
         report = self._judged(job)
-        if report.verdict is not Verdict.OK or not set(report.flags) >= DOUBTFUL:
+        if report.verdict is not Verdict.OK or DOUBTFUL not in report.flags:
             return report
-        return self._judged(job)
+        second = self._judged(job)
+        return replace(second, flags=(*second.flags, TWICE))
 
     def _judged(self, job: Job) -> Report:
         """Judge a job; in new processes again where ours fail beside the submission, which is to

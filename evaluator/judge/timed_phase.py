@@ -112,15 +112,19 @@ def _warm_up_alone(context: RunContext) -> None:
 
 
 def _round_alone(context: RunContext, walls: timing.Walls) -> None:
-    """Time a round of the reference; inputs are those of the last round."""
+    """Time a round of the reference over fresh inputs, as beside the submission: what calls of the
+    same shapes have left makes the next ones faster."""
     oracle, reference, is_single = context.oracle, context.reference, walls.calls == 1
+    if oracle.refresh():
+        with blame(reference):
+            reference.load(oracle.plans("timed"))
     batch = oracle.shuffled_batch()[: walls.per_round * walls.calls]
     batches = [(index,) for index in batch] if is_single else [batch]
     oracle.clear("timed", reference.side)
     with blame(reference):
         reference.chain_inputs(oracle.chain_inputs("timed", batch, locked=not is_single))
-        own = [timed_batch(reference, oracle, called) for called in batches]
-        empty = [timed_batch(reference, oracle, called, made=walls.spare) for called in batches]
+    own = _timed(context, reference, batches)
+    empty = _timed(context, reference, batches, made=walls.spare)
     walls.baseline.extend(batch.wall_us for batch in own)
     walls.empty.extend(batch.wall_us for batch in empty)
 
@@ -220,13 +224,22 @@ def _timed(
     """Time batches one by one, each over inputs that were written after the one before."""
     found = []
     for batch in batches:
-        if not context.oracle.is_gpu_idle():
-            context.host.refuse_others()
-            message = "a GPU is busy for long while no call is going on"
-            raise Fault(Verdict.PROTOCOL_VIOLATION, "busy_gpu", message)
+        _wait_for_idle_gpus(context)
         with blame(side):
             found.append(timed_batch(side, context.oracle, batch, made=made))
     return found
+
+
+def _wait_for_idle_gpus(context: RunContext) -> None:
+    """Wait until nobody computes there. Raises Fault where the submission goes on and on, and
+    EvaluatorError where it can be nobody's but ours or a stranger's."""
+    if context.oracle.is_gpu_idle():
+        return
+    context.host.refuse_others()
+    message = "a GPU is busy for long while no call is going on"
+    if context.submission.is_ended:
+        raise EvaluatorError(message)
+    raise Fault(Verdict.PROTOCOL_VIOLATION, "busy_gpu", message)
 
 
 def _judge_round(

@@ -50,6 +50,8 @@ FLAGS = {
     "batch might be merged. Its single calls are what is scored.",
     "reference_disturbed": "Beside this kernel the reference was slower by a quarter or more than "
     "after its end, or its empty batches scattered. Its times alone are what is scored.",
+    "judged_twice": "In a first run the reference seemed disturbed, as it also does on a host that "
+    "is slow for a moment. This is the second run, and it stands.",
     "timing_mismatch": "Its ranks report far less time than the judge's clock shows.",
     "profile_hung": "It hung while it was recorded, after its verdict: it has no timeline.",
     "unclean_host": "Its processes were still there long after they were killed.",

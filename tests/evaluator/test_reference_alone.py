@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import io
 import random
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from evaluator.judge import process
+from evaluator.judge import process, timed_phase
 from evaluator.messages.job import Job
 from evaluator.messages.report import Report, Verdict
 from evaluator.timing.pace import ALONE_ROUNDS
 from evaluator.timing.timing import Samples, Walls, may_hide_merging, summarise
 from tests.evaluator.judging import judged_by
 from tests.evaluator.kernel_files import named
+from tests.evaluator.test_messages import REPORT
 
 TUNED = Path(__file__).with_name("tuned_judge.py")
 MUTANT = Path(__file__).with_name("mutant_judge.py")
@@ -118,25 +120,27 @@ def test_what_a_slow_moment_of_the_host_makes_doubtful_is_judged_once_more(
     variation: str, is_doubtful: bool
 ) -> None:
     report = judged_by(variation, named("honest", "all_reduce").job)
-    assert (set(report.flags) >= process.DOUBTFUL) is is_doubtful
+    assert ("superbatch_suspect" in report.flags) is is_doubtful
+    assert (process.TWICE in report.flags) is not is_doubtful
 
 
 @pytest.mark.parametrize(
     ("verdict", "flags", "runs"),
     [
-        (Verdict.OK, process.DOUBTFUL, 2),
+        (Verdict.OK, {process.DOUBTFUL, "noisy_host"}, 2),
         (Verdict.OK, {"superbatch_suspect"}, 1),
-        (Verdict.FASTER_THAN_LIGHT, process.DOUBTFUL, 1),
+        (Verdict.FASTER_THAN_LIGHT, {process.DOUBTFUL}, 1),
     ],
 )
 def test_a_second_run_is_made_for_a_doubtful_score_only_and_in_processes_that_fit(
     verdict: Verdict, flags: set[str], runs: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     served: list[Any] = []
+    sent: list[Report] = []
 
-    def judge(job: Job, emit: object, pool: object, phases: object) -> Any:
+    def judge(job: Job, emit: object, pool: object, phases: object) -> Report:
         served.append(pool)
-        return SimpleNamespace(verdict=verdict, flags=tuple(flags))
+        return replace(REPORT, verdict=verdict, flags=tuple(flags))
 
     def pool(job: Job) -> Any:
         return SimpleNamespace(fits=lambda job: False, is_free=True, close=lambda: None)
@@ -144,12 +148,13 @@ def test_a_second_run_is_made_for_a_doubtful_score_only_and_in_processes_that_fi
     monkeypatch.setattr(process, "judge", judge)
     monkeypatch.setattr(process, "start_pool", pool)
     channel = io.StringIO()
-    monkeypatch.setattr(process, "send_report", lambda channel, report: None)
+    monkeypatch.setattr(process, "send_report", lambda channel, report: sent.append(report))
     jobs = iter([named("honest", "all_reduce").job, None])
     monkeypatch.setattr(process, "read_job", lambda lines: next(jobs))
     monkeypatch.setattr(process, "_comes", lambda lines, within_s: True)
     process.Judge(channel).serve(channel)
     assert len({id(own) for own in served}) == len(served) == runs
+    assert [process.TWICE in report.flags for report in sent] == [runs == 2]
 
 
 def merged(single_us: float, baseline_single_us: float) -> Samples:
@@ -182,3 +187,57 @@ def test_single_calls_alone_that_are_hardly_faster_or_slower_change_nothing(
     timing, flags = summarise(own)
     assert flags == ()
     assert timing.speedup == pytest.approx(3.0)
+
+
+class Alone:
+    """A reference and its oracle that note what is done, in order."""
+
+    side = "reference"
+
+    def __init__(self, is_relaid: bool) -> None:
+        self.done: list[str] = []
+        self._is_relaid = is_relaid
+
+    def refresh(self) -> bool:
+        self.done.append("renewed")
+        return self._is_relaid
+
+    def plans(self, key: str) -> str:
+        return f"plans of {key}"
+
+    def load(self, plans: str) -> None:
+        self.done.append(plans)
+
+    def shuffled_batch(self) -> tuple[int, ...]:
+        return tuple(range(CALLS))
+
+    def clear(self, key: str, side: str) -> None:
+        self.done.append("cleared")
+
+    def chain_inputs(self, *_: object, locked: bool | None = None) -> None:
+        self.done.append("chained" if locked is None else "asked")
+
+    def is_gpu_idle(self) -> bool:
+        self.done.append("idle")
+        return True
+
+
+@pytest.mark.parametrize("is_relaid", [False, True])
+def test_each_round_alone_has_fresh_inputs(
+    is_relaid: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    alone = Alone(is_relaid)
+
+    def timed_batch(*_: object, made: int | None = None) -> Any:
+        alone.done.append("empty" if made is not None else "timed")
+        return SimpleNamespace(wall_us=100.0)
+
+    monkeypatch.setattr(timed_phase, "timed_batch", timed_batch)
+    context: Any = SimpleNamespace(oracle=alone, reference=alone)
+    walls = Walls(calls=CALLS)
+    for _ in range(2):
+        timed_phase._round_alone(context, walls)
+    loaded = ["plans of timed"] if is_relaid else []
+    once = ["renewed", *loaded, "cleared", "asked", "chained", "idle", "timed", "idle", "empty"]
+    assert alone.done == 2 * once
+    assert len(walls.baseline) == len(walls.empty) == 2

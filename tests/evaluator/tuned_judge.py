@@ -153,8 +153,7 @@ def disturbed_singles() -> None:
 
 
 def upset_once() -> None:
-    """Has a clock by which single calls of either side take much longer beside the first
-    submission, as on a host that is slow for a moment."""
+    """Has a clock by which single calls of both sides are slow beside the first submission."""
     brisk()
     _dilate(lambda ours, calls, alone: 100.0 if calls == 1 and not alone else 1.0, once=True)
 
@@ -162,8 +161,7 @@ def upset_once() -> None:
 def _dilate(factor: Callable[[bool, int, int], float], *, once: bool = False) -> None:
     """Have calls take so many times as long, by whether they are the reference's, how many a batch
     has, and which it is of those alone: beside a submission they are of the 0th batch; when it has
-    ended they are of the first, the second, and so on. With `once` later submissions change
-    nothing."""
+    ended they are of the first, the second, and so on. `once`: beside the first alone."""
     real, alone = run_context.timed_batch, [0]
 
     def dilated(
@@ -190,7 +188,7 @@ def guarded() -> None:
     hurried()
     from evaluator.oracle.group import OracleGroup
 
-    paused, standing = RankGroup.paused, set[str]()
+    paused, kill, standing = RankGroup.paused, RankGroup.kill, set[str]()
 
     @contextlib.contextmanager
     def noted(self: RankGroup) -> Iterator[None]:
@@ -198,6 +196,10 @@ def guarded() -> None:
             standing.add(self.side)
             yield
             standing.remove(self.side)
+
+    def killed(self: RankGroup) -> Any:
+        standing.add(self.side)
+        return kill(self)
 
     def guard(work: Callable[..., Any]) -> Callable[..., Any]:
         def only_then(self: OracleGroup, *given: Any) -> Any:
@@ -208,6 +210,7 @@ def guarded() -> None:
         return only_then
 
     RankGroup.paused = noted  # type: ignore[method-assign]
+    RankGroup.kill = killed  # type: ignore[method-assign]
     for name in ("refresh", "check"):
         setattr(OracleGroup, name, guard(getattr(OracleGroup, name)))
 
