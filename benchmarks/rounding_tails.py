@@ -28,39 +28,22 @@ from judge_kernels import read_lines
 import problems
 from problems.calls import call
 from problems.comparison import compare
-from problems.context import RankContext
-from problems.mesh import mesh_groups
 from problems.ranks import RankFailure, RankPool
-from problems.screen import Setting, scene_of
+from problems.screen import TRIALS, Setting, scene_on_rank, trials_of
 from problems.spec import Tolerance
-from problems.trials import TrialSpec, correctness_trials
+from problems.trials import TrialSpec
 
 BEYOND = (0.5, 1.0, 2.0, 4.0)  # tolerances
 NEAR = 0.7  # of a tolerance
-TRIALS = 6
 
 
 def errors_on_rank(
     rank: int, world_size: int, setting: Setting, spec: TrialSpec
 ) -> list[dict[str, Any]]:
     """Return how far each output of the reference is off on this rank, in one trial."""
-    module, is_cuda = problems.load(setting.name), setting.device == "cuda"
-    dims = module.dims(spec.m, spec.n, world_size)
-    groups = mesh_groups(module.problem.mesh, dims, rank, world_size)
-    context = RankContext(
-        rank=rank,
-        world_size=world_size,
-        number=module.problem.number,
-        spec=spec,
-        profile=setting.profile,
-        secret=setting.secret,
-        dtype=getattr(torch, setting.dtype),
-        device=torch.device("cuda", torch.cuda.current_device())
-        if is_cuda
-        else torch.device("cpu"),
-    )
-    scene = scene_of(module, context, module.make_inputs(context, dims), groups)
-    got = scene.settled(call(module.reference, module.problem, scene.inputs, groups))
+    scene = scene_on_rank(rank, world_size, setting, spec)
+    module = scene.module
+    got = scene.settled(call(module.reference, module.problem, scene.inputs, scene.groups))
     return [
         _told(mine, truth, tolerance)
         for mine, truth, tolerance in zip(got, scene.truth, scene.tolerances, strict=True)
@@ -68,17 +51,15 @@ def errors_on_rank(
 
 
 def _told(got: torch.Tensor, truth: torch.Tensor, tolerance: Tolerance) -> dict[str, Any]:
-    found = compare(got, truth, tolerance)
-
-    def beyond(factor: float) -> int:
+    found = {}
+    for factor in BEYOND:
         wider = replace(tolerance, atol=factor * tolerance.atol, rtol=factor * tolerance.rtol)
-        return compare(got, truth, wider).mismatched
-
+        found[factor] = compare(got, truth, wider)
     return {
-        "elements": found.elements,
-        "max_error": found.max_error,
-        "rms_share": found.rms_share,
-        "beyond": {str(factor): beyond(factor) for factor in BEYOND},
+        "elements": found[1.0].elements,
+        "max_error": found[1.0].max_error,
+        "rms_share": found[1.0].rms_share,
+        "beyond": {str(factor): one.mismatched for factor, one in found.items()},
     }
 
 
@@ -116,9 +97,7 @@ def lines_of(
         secret=f"tails {turn['secret']}".encode(),
         device=pool.device,
     )
-    problem = problems.load(setting.name).problem
-    specs = correctness_trials(problem, given.size, setting.profile, TRIALS, setting.secret)
-    spec = list(specs)[turn["trial"]]
+    spec = trials_of(setting)[turn["trial"]]
     began = time.monotonic()
     try:
         ranks = pool.run(errors_on_rank, setting, spec)
@@ -150,7 +129,8 @@ def main() -> None:
     parser.add_argument("--world-size", type=int, default=2)
     parser.add_argument("--dtypes", default="bfloat16", help="separated by commas")
     parser.add_argument("--secrets", type=int, default=1)
-    parser.add_argument("--trials", type=int, default=2, help=f"of each secret; {TRIALS} at most")
+    most = range(1, TRIALS["hardened"] + 1)
+    parser.add_argument("--trials", type=int, choices=most, default=2, help="of each secret")
     parser.add_argument("--cuda", action="store_true", help="a GPU for each rank")
     parser.add_argument("--shared", action="store_true", help="all ranks on one GPU")
     parser.add_argument("--budget-s", type=float, default=540.0, help="begin nothing after this")

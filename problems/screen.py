@@ -26,7 +26,7 @@ from problems.mesh import mesh_groups
 from problems.ranks import RankFailure, RankPool
 from problems.scene import Scene
 from problems.spec import Tolerance
-from problems.trials import correctness_trials
+from problems.trials import TrialSpec, correctness_trials
 
 # PKB has no inputs in float16.
 DTYPES = {"upstream": ("float32", "bfloat16"), "hardened": ("float32", "bfloat16", "float16")}
@@ -184,28 +184,34 @@ def _output_outcome(index: int, got: Tensor, expected: Tensor, tolerance: Tolera
 
 @lru_cache(maxsize=1)
 def _scenes(rank: int, world_size: int, setting: Setting) -> list[Scene]:
-    module, profile = problems.load(setting.name), setting.profile
-    problem = module.problem
-    size = problem.sizes[setting.size]
-    groups = mesh_groups(problem.mesh, module.dims(size.m, size.n, world_size), rank, world_size)
+    return [scene_on_rank(rank, world_size, setting, spec) for spec in trials_of(setting)]
+
+
+def trials_of(setting: Setting) -> tuple[TrialSpec, ...]:
+    """Return the trials in which answers are tried."""
+    problem, profile = problems.load(setting.name).problem, setting.profile
+    return correctness_trials(problem, setting.size, profile, TRIALS[profile], setting.secret)
+
+
+def scene_on_rank(rank: int, world_size: int, setting: Setting, spec: TrialSpec) -> Scene:
+    """Return this rank's inputs of a trial, with their truth. All ranks call it."""
+    module = problems.load(setting.name)
+    dims = module.dims(spec.m, spec.n, world_size)
+    groups = mesh_groups(module.problem.mesh, dims, rank, world_size)
     device = torch.device("cpu")
     if setting.device == "cuda":
         device = torch.device("cuda", torch.cuda.current_device())
-    scenes = []
-    for spec in correctness_trials(problem, setting.size, profile, TRIALS[profile], setting.secret):
-        context = RankContext(
-            rank=rank,
-            world_size=world_size,
-            number=problem.number,
-            spec=spec,
-            profile=profile,
-            secret=setting.secret,
-            dtype=getattr(torch, setting.dtype),
-            device=device,
-        )
-        inputs = module.make_inputs(context, module.dims(spec.m, spec.n, world_size))
-        scenes.append(scene_of(module, context, inputs, groups))
-    return scenes
+    context = RankContext(
+        rank=rank,
+        world_size=world_size,
+        number=module.problem.number,
+        spec=spec,
+        profile=setting.profile,
+        secret=setting.secret,
+        dtype=getattr(torch, setting.dtype),
+        device=device,
+    )
+    return scene_of(module, context, module.make_inputs(context, dims), groups)
 
 
 def scene_of(

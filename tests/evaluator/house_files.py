@@ -9,7 +9,9 @@ from pathlib import Path
 
 from evaluator.messages.job import Backend
 
-HOUSE = Path(__file__).resolve().parents[2] / "fixtures" / "house"
+FIXTURES = Path(__file__).resolve().parents[2] / "fixtures"
+HOUSE = FIXTURES / "house"
+REPORTS = sorted((FIXTURES / "reports").glob("*-house-kernels.jsonl.gz"))  # at `standard`
 KEYS = ("house", "mechanism", "limiter", "exchanges")
 _NAME = re.compile(r"(?P<number>\d+)_(?P<slug>\w+)_(?P<backend>triton|cuda)")
 

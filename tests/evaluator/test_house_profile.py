@@ -11,8 +11,9 @@ from typing import Any
 
 import pytest
 
+from tests.evaluator.house_files import REPORTS
+
 ROOT = Path(__file__).resolve().parents[2]
-REPORTS = sorted((ROOT / "fixtures" / "reports").glob("*-house-kernels.jsonl.gz"))
 SOURCE = """
 @triton.jit
 def wait(flag):
