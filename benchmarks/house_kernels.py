@@ -16,7 +16,8 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from judge_kernels import Keep, Turn, judge
+from judge_kernels import Keep, judge
+from judged_lines import Turn
 from reports_file import HOUSE, append
 
 from evaluator.host.gpus import offered

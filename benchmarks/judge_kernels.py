@@ -8,7 +8,9 @@ time, each with a warm server of its own, as in a worker; with `--placement full
 and are timed in turn. OUT.jsonl gets a line for each as it ends; what it holds already, by problem,
 digest and setting, is not judged again: many calls make one run. A kernel that fills the GPU may
 have those beside it declined, and beside others a limit may be too short: both again, alone.
-`build_s` is the phase of that name, `rest_s` all the others; both grow with what runs beside.
+`build_s` is the phase of that name, `compile_s` what the first trial takes beyond the others'
+median, as many kernels compile in their first call, `rest_s` all else; what runs beside adds to
+them.
 """
 
 from __future__ import annotations
@@ -16,19 +18,19 @@ from __future__ import annotations
 import argparse
 import json
 import re
-import statistics
 import sys
 import threading
 import time
-from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
+from judged_lines import SECONDS, Turn, is_settled, line_of, read_lines, summary
 from reports_file import now
 
 import problems
@@ -36,32 +38,13 @@ from evaluator.evaluate import Cancelled, evaluate
 from evaluator.judge.prefork import PreforkServer
 from evaluator.messages.codec import encode
 from evaluator.messages.job import Backend, Device, Dtype, Job, Placement, Profile, limits_of
-from evaluator.messages.report import JUDGE_VERSION, Report, Verdict
+from evaluator.messages.report import Phase, Progress, Report
 from tests.evaluator.kernel_files import all_in, reference_source
 
 GRACE_S = 20.0
 # A kernel that hangs must not use up the budget.
 BUILD_S, VERIFY_S = 240.0, 110.0
-STOOD_STILL = "while standing still"  # how a verdict of `timeout` says that it is no limit's
-KEPT = ("verdict", "phase", "cause", "message", "evidence", "ranks", "flags", "phase_s")
 _FILE = re.compile(r"\d+_(?P<slug>\w+)_(?P<backend>cuda|triton|parallelkittens|pytorch)")
-
-
-@dataclass(frozen=True, kw_only=True)
-class Turn:
-    """A job under its name; `expected` are the verdicts of a header, if it has one. `path` is that
-    of a file, from its folder on."""
-
-    name: str
-    job: Job
-    path: str = ""
-    expected: tuple[str, ...] = ()
-
-    @property
-    def key(self) -> str:
-        job = self.job
-        setting = (job.world_size, job.size, job.dtype, job.profile, job.device, job.placement)
-        return "/".join(map(str, (job.problem, job.kernel_digest[:16], *setting)))
 
 
 def turns(given: argparse.Namespace) -> Iterator[Turn]:
@@ -119,49 +102,33 @@ def _files(given: argparse.Namespace) -> Iterator[Turn]:
         yield Turn(name=f"{path.parent.name}/{path.stem}", job=job, path=place)
 
 
-def judged(turn: Turn, prefork: PreforkServer, deadline: float) -> tuple[Report | None, str]:
-    """The report, or why there is none. Raises Cancelled at the monotonic clock's `deadline`."""
+def judged(turn: Turn, prefork: PreforkServer, deadline: float) -> tuple[Report | str, list[float]]:
+    """The report, or why there is none, and the seconds of each trial. Raises Cancelled at the
+    monotonic clock's `deadline`."""
+    steps: list[tuple[Progress, float]] = []
+
+    def is_late(progress: Progress) -> bool:
+        at = time.monotonic()
+        if not steps or steps[-1][0] != progress:
+            steps.append((progress, at))
+        return at > deadline
+
     try:
-        return evaluate(turn.job, lambda _: time.monotonic() > deadline, prefork), ""
+        found: Report | str = evaluate(turn.job, is_late, prefork)
     except Cancelled:
         raise
     except Exception as error:  # noqa: BLE001 - one kernel's failure must not hide the others
-        return None, f"{type(error).__name__}: {str(error)[-1000:]}"
+        found = f"{type(error).__name__}: {str(error)[-1000:]}"
+    return found, trial_seconds(steps, turn.job.trials)
 
 
-def is_settled(line: dict[str, Any]) -> bool:
-    """Whether a line says of its kernel what nothing beside it can have caused."""
-    if "verdict" not in line or line["beside"] == 0:
-        return "verdict" in line
-    if line["verdict"] == Verdict.TIMEOUT:
-        return STOOD_STILL in line["message"]
-    return not (line["verdict"] == Verdict.HOST_UNSUPPORTED or line["cause"] == "beside")
-
-
-def line_of(
-    turn: Turn, report: Report | None, failed: str, wall_s: float, beside: int
-) -> dict[str, Any]:
-    """What the file keeps of a kernel; `beside` are the judges that may have been at work, too."""
-    told: dict[str, Any] = {"failed": failed}
-    if report is not None:
-        fields = encode(report)
-        told = {name: fields[name] for name in KEPT}
-        spent = sum(report.phase_s.values())
-        build_s = report.phase_s.get("build", 0.0)
-        told |= {"build_s": round(build_s, 2), "rest_s": round(spent - build_s, 2)}
-    return {
-        "key": turn.key,
-        "name": turn.name,
-        "problem": turn.job.problem,
-        "digest": turn.job.kernel_digest,
-        "profile": turn.job.profile,
-        "world_size": turn.job.world_size,
-        "judge": JUDGE_VERSION,
-        "expected": turn.expected,
-        "wall_s": round(wall_s, 2),
-        "beside": beside,
-        **told,
-    }
+def trial_seconds(steps: list[tuple[Progress, float]], trials: int) -> list[float]:
+    """Return how long each trial took, of what a judge has said and when."""
+    return [
+        at - before
+        for (_, before), (progress, at) in pairwise(steps)
+        if progress.phase is Phase.VERIFY and progress.done and progress.total == trials
+    ]
 
 
 Keep = Callable[[Turn, Report, int], None]
@@ -198,19 +165,19 @@ class Run:
                     return
                 began = time.monotonic()
                 try:
-                    report, failed = judged(turn, prefork, ends + GRACE_S)
+                    found, trial_s = judged(turn, prefork, ends + GRACE_S)
                 except Cancelled:
                     return
                 wall_s = time.monotonic() - began
-                self._keep(turn, report, line_of(turn, report, failed, wall_s, beside))
+                self._keep(turn, found, line_of(turn, found, trial_s, wall_s, beside))
 
-    def _keep(self, turn: Turn, report: Report | None, line: dict[str, Any]) -> None:
+    def _keep(self, turn: Turn, found: Report | str, line: dict[str, Any]) -> None:
         with self._lock:
             with self._given.out.open("a") as out:
                 out.write(json.dumps(line) + "\n")
-            if self._keep_report is not None and report is not None:
-                self._keep_report(turn, report, line["beside"])
-            seconds = f"{line.get('build_s', 0):6.1f} {line.get('rest_s', 0):6.1f}"
+            if self._keep_report is not None and isinstance(found, Report):
+                self._keep_report(turn, found, line["beside"])
+            seconds = " ".join(f"{line.get(name, 0):6.1f}" for name in SECONDS)
             told = line.get("verdict", "failed"), line.get("cause"), line.get("message")
             name = f"{turn.name:<60} {turn.job.profile:<8}"
             print(f"{time.monotonic() - self._began:6.1f} {name} {seconds}", *told, flush=True)
@@ -246,23 +213,6 @@ def judge(given: argparse.Namespace, wanted: list[Turn], keep: Keep | None) -> l
     own = [lines[turn.key] for turn in wanted if turn.key in lines]
     print(f"{len(own)} of {len(wanted)} judged\n{summary(own)}")
     return own
-
-
-def summary(lines: list[dict[str, Any]]) -> str:
-    """How many there are of each verdict, and what one takes."""
-    counts = Counter(
-        "/".join(filter(None, (line.get("verdict", "failed"), line.get("cause")))) for line in lines
-    )
-    told = [f"{count:4} {verdict}" for verdict, count in counts.most_common()]
-    known = [line for line in lines if "build_s" in line]
-    for name in ("build_s", "rest_s", "wall_s") if known else ():
-        told.append(f"median {name} {statistics.median(line[name] for line in known):.1f}")
-    return "\n".join(told)
-
-
-def read_lines(path: Path) -> list[dict[str, Any]]:
-    """The lines of an earlier call; none where there was none."""
-    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
 
 
 def _arguments() -> argparse.Namespace:

@@ -22,7 +22,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from judge_kernels import read_lines
+from judged_lines import read_lines
 
 import problems
 from evaluator.evaluate import Cancelled, evaluate

@@ -23,7 +23,7 @@ import torch
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from judge_kernels import read_lines
+from judged_lines import read_lines
 
 import problems
 from problems.calls import call

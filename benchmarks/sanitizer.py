@@ -34,7 +34,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from house_calls import IMPORTED, Place, calls
-from judge_kernels import read_lines
+from judged_lines import read_lines
 from provenance import provenance
 
 from evaluator.host.host import MULTICAST_OFF, ON_ONE_GPU

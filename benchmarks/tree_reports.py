@@ -24,7 +24,7 @@ import django
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from judge_kernels import is_settled
+from judged_lines import is_settled
 from reports_file import Author, class_of, record
 
 import problems

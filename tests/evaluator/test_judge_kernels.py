@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import json
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -12,7 +13,7 @@ from typing import Any
 import pytest
 
 from evaluator.messages.job import Backend, Placement, Profile
-from evaluator.messages.report import Phase, Report, Verdict
+from evaluator.messages.report import Phase, Progress, Report, Verdict
 from tests.evaluator.test_messages import REPORT
 
 BENCHMARKS = Path(__file__).resolve().parents[2] / "benchmarks"
@@ -32,9 +33,9 @@ def call(judge_kernels: ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: P
     def called(*arguments: str, found: Report = REPORT) -> tuple[int, list[str]]:
         names: list[str] = []
 
-        def judged(turn: Any, *_: object) -> tuple[Report, str]:
+        def judged(turn: Any, *_: object) -> tuple[Report, list[float]]:
             names.append(turn.name)
-            return found, ""
+            return found, [1.5, 0.25, 0.125, 0.5]
 
         out = str(tmp_path / "out.jsonl")
         monkeypatch.setattr(judge_kernels, "judged", judged)
@@ -113,6 +114,16 @@ def test_a_line_holds_what_is_compared(
     call(f"allreduce={kernel}", "--reports", str(reports), found=raced)
     (line,) = judge_kernels.read_lines(tmp_path / "out.jsonl")
     assert (line["verdict"], line["cause"]) == ("output_mismatch", "race_between_calls")
-    assert (line["build_s"], line["rest_s"]) == (3.0, 2.5)
+    assert (line["build_s"], line["compile_s"], line["rest_s"]) == (3.0, 1.25, 1.25)
     assert json.loads(reports.read_text())["report"]["cause"] == "race_between_calls"
     assert judge_kernels.summary([line]).startswith("   1 output_mismatch/race_between_calls")
+
+
+def test_a_trial_takes_from_what_was_said_before_it(judge_kernels: ModuleType) -> None:
+    verify = partial(Progress, phase=Phase.VERIFY)
+    said = [Progress(phase=Phase.BUILD), verify(), verify(done=1, total=3)]
+    screen = [verify(), verify(done=1, total=2), verify(done=2, total=2)]
+    again = [verify(), verify(done=2, total=3), verify(done=3, total=3)]
+    ends = [0.0, 1.0, 3.0, 4.0, 5.0, 6.0, 7.0, 7.5, 8.5]
+    steps = list(zip(said + screen + again, ends, strict=True))
+    assert judge_kernels.trial_seconds(steps, 3) == [2.0, 0.5, 1.0]
