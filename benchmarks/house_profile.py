@@ -217,13 +217,13 @@ def summary(found: list[dict[str, Any]]) -> dict[str, Any]:
     told = [one for one in found if one["busy_us"]]
     machines: dict[str, dict[int, float]] = defaultdict(dict)
     for one in told:
-        machines[one["hardware"]][one["number"]] = one["busy_us"]
+        machines[f"{one['hardware']} W={one['world_size']}"][one["number"]] = one["busy_us"]
     ratios = {}
     for fewer, more in combinations(sorted(machines), 2):
         own, others = machines[fewer], machines[more]
         ratios[f"{fewer} to {more}"] = spread([own[n] / others[n] for n in own.keys() & others])
     return {
-        "told": {hardware: len(rows) for hardware, rows in machines.items()},
+        "told": {machine: len(rows) for machine, rows in machines.items()},
         "busy_us of timed_us": spread(
             [one["busy_us"] / one["timed_us"] for one in told if one["timed_us"]]
         ),

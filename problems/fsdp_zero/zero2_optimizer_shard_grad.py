@@ -4,6 +4,7 @@ import torch
 import torch.distributed as dist
 
 from problems.context import RankContext
+from problems.kinks import clear_biases
 from problems.spec import Cost, Dims, Problem, sizes, tolerances
 
 problem = Problem(
@@ -77,11 +78,8 @@ def make_inputs(ctx: RankContext, d: Dims) -> dict[str, object]:
     weights[:, -1] = ctx.pick(1.0, 16.0)
     y *= weights.view(-1, 1)
     w1 = ctx.varied(ctx.randn(d.hidden, d.width), spread=d.width**-0.25, shared=True)
-    # Each unit's kink lies in the widest gap between rows: rounding switches no unit on or off.
-    sums = (x.float() @ w1.float().T).sort(dim=0).values
-    gap = sums.diff(dim=0).argmax(dim=0, keepdim=True)
-    kinks = (sums.gather(0, gap) + sums.gather(0, gap + 1)).squeeze(0) / -2
-    b1 = ctx.pick(ctx.randn(d.hidden), kinks.to(ctx.dtype))
+    # Rounding switches no unit on or off.
+    b1 = ctx.pick(ctx.randn(d.hidden), clear_biases(x.float() @ w1.float().T).to(ctx.dtype))
     w2 = ctx.varied(ctx.randn(d.width, d.hidden), spread=0.5 / ctx.spec.scale, shared=True)
     b2 = ctx.varied(ctx.randn(d.width), shared=True)
     real = [w1, b1, w2, b2]

@@ -38,11 +38,12 @@ problem = Problem(
     m_step=64,
     n_step=64,
     sizes=sizes(tiny=(256, 1024), large=(1024, 131072)),
-    tolerances=tolerances(float32=3e-5, bfloat16=8e-2, float16=1e-2, rms={"bfloat16": 0.095}),
+    tolerances=tolerances(float32=3e-5, bfloat16=0.15, float16=2e-2, rms={"bfloat16": 0.05}),
     tolerance_reason="qkv, heads and products round to the run dtype: off by up to 0.019 in "
-    "bfloat16, 0.036 where products are split as well (float16: 0.0045), float32 by 3e-6; inputs "
-    "cut to the next smaller format by 0.34 in 16 bits, 0.027 in float32; "
-    "the rms of honest answers in bfloat16 is 0.067 at most, over int8 wires 0.29 or more",
+    "bfloat16, 0.036 where products are split as well (float16: 0.0045), 0.093 in one of the 34 "
+    "million elements of `large`, float32 by 3e-6; inputs cut to the next smaller format by 0.34 "
+    "in 16 bits, 0.027 in float32; "
+    "the rms of honest answers in bfloat16 is 0.036 at most, over int8 wires 0.15 or more",
     ranked_from=4,
     ranked_from_reason="on two ranks cp is 1: no other rank's tokens are attended to",
     known_issues=(

@@ -56,7 +56,8 @@ def nothing_left_behind(folder: Path, keepers: Sequence[PreforkServer] = ()) -> 
     cgroups = _settled(lambda: _unswept(serving), SWEPT_S)
     assert not cgroups, f"cgroups left behind: {cgroups}"
     assert _files(folder, judges) == [], "temporary files left behind"
-    assert _descriptors(keepers) == before[1], "descriptors left open"
+    changed = _descriptors(keepers).items() ^ before[1].items()
+    assert not changed, f"descriptors left open, or closed: {sorted(changed)}"
     assert threading.active_count() == before[2], "threads left running"
 
 
