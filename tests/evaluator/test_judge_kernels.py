@@ -127,3 +127,5 @@ def test_a_trial_takes_from_what_was_said_before_it(judge_kernels: ModuleType) -
     ends = [0.0, 1.0, 3.0, 4.0, 5.0, 6.0, 7.0, 7.5, 8.5]
     steps = list(zip(said + screen + again, ends, strict=True))
     assert judge_kernels.trial_seconds(steps, 3) == [2.0, 0.5, 1.0]
+    twice = [*steps, (verify(), 9.0), (verify(done=1, total=3), 9.25)]
+    assert judge_kernels.trial_seconds(twice, 3) == [0.25]
