@@ -4,6 +4,7 @@ import torch
 import torch.distributed as dist
 
 from problems.context import RankContext
+from problems.kinks import clear_biases
 from problems.spec import Cost, Dims, Problem, sizes, tolerances
 
 problem = Problem(
@@ -33,9 +34,15 @@ problem = Problem(
     also=("Data Parallel",),
     sizes=sizes(tiny=(64, 128)),
     tolerances=tolerances(float32=2e-5, bfloat16=2e-1, float16=2e-2, rms={"bfloat16": 0.1}),
-    tolerance_reason="rounding of products, sums over ranks and Adam's steps: off by 0.16 in "
-    "bfloat16, one element in 10^5, 1.3e-6 in float32; inputs cut to the next smaller "
-    "format by 0.33 and 0.025, a step not taken by 0.4, one rank's own gradient by 2 or more",
+    output_tolerances=dict.fromkeys(
+        ("W1", "b1", "W2", "b2"),
+        tolerances(float32=2e-5, bfloat16=1e-1, float16=2e-2, rms={"bfloat16": 0.035}),
+    ),
+    tolerance_reason="rounding of products, sums over ranks and Adam's steps: moments are off by "
+    "0.16 in bfloat16, one element in 10^5, weights by 0.022, all by 1.3e-6 in float32; inputs cut "
+    "to the next smaller format by 0.33 and 0.025, a step not taken by 0.4, one rank's own "
+    "gradient by 2 or more; the rms of honest weights in bfloat16 is 0.021 at most, over int8 "
+    "wires 0.05 or more",
     known_issues=(
         "PKB's step of 1e-3 is below its tolerance: unchanged weights pass, only the moments tell.",
         "float16: where each step rounds, PKB's eps becomes 0 and small second moments underflow.",
@@ -76,11 +83,8 @@ def make_inputs(ctx: RankContext, d: Dims) -> dict[str, object]:
     weights[:, -1] = ctx.pick(1.0, 16.0)
     y *= weights.view(-1, 1)
     w1 = ctx.varied(ctx.randn(d.hidden, d.width), spread=d.width**-0.25, shared=True)
-    # Each unit's kink lies in the widest gap between rows: rounding switches no unit on or off.
-    sums = (x.float() @ w1.float().T).sort(dim=0).values
-    gap = sums.diff(dim=0).argmax(dim=0, keepdim=True)
-    kinks = (sums.gather(0, gap) + sums.gather(0, gap + 1)).squeeze(0) / -2
-    b1 = ctx.pick(ctx.randn(d.hidden), kinks.to(ctx.dtype))
+    # Rounding switches no unit on or off.
+    b1 = ctx.pick(ctx.randn(d.hidden), clear_biases(x.float() @ w1.float().T).to(ctx.dtype))
     w2 = ctx.varied(ctx.randn(d.width, d.hidden), spread=0.5 / ctx.spec.scale, shared=True)
     b2 = ctx.varied(ctx.randn(d.width), shared=True)
     real = [w1, b1, w2, b2]
