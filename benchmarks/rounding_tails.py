@@ -59,7 +59,7 @@ def _told(got: torch.Tensor, truth: torch.Tensor, tolerance: Tolerance) -> dict[
         "elements": found[1.0].elements,
         "max_error": found[1.0].max_error,
         "rms_share": found[1.0].rms_share,
-        "beyond": {str(factor): one.mismatched for factor, one in found.items()},
+        "beyond": {str(f): one.mismatched + one.outliers for f, one in found.items()},
     }
 
 

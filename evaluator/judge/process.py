@@ -46,8 +46,9 @@ DOUBTFUL, TWICE = "reference_disturbed", "judged_twice"
 OUTLIVED = "processes of the kernel were still there long after they were killed"
 
 
-def judge(job: Job, emit: Emit, pool: WorkerPool, phases: Phases) -> Report:
-    """Judge one kernel; raises EvaluatorError for what is not the submitter's fault."""
+def judge(job: Job, emit: Emit, pool: WorkerPool, phases: Phases, secret: bytes) -> Report:
+    """Judge one kernel on the inputs of a secret; raises EvaluatorError for what is not the
+    submitter's fault."""
     findings = Findings()
     began = time.monotonic()
     remove_leftovers()
@@ -58,7 +59,7 @@ def judge(job: Job, emit: Emit, pool: WorkerPool, phases: Phases) -> Report:
         oracle = pool.oracle
         both = (submission, pool.reference)
         controls = {side.side: side.control_fds for side in both}
-        oracle.begin(job, secrets.token_bytes(16), controls)
+        oracle.begin(job, secret, controls)
         context = RunContext(
             job=job, pool=pool, submission=submission, findings=findings, emit=emit
         )
@@ -119,22 +120,23 @@ class Judge:
 
     def _judged(self, job: Job) -> Report:
         """Judge a job; in new processes again where ours fail beside the submission, which is to
-        blame if they do so again and again, and not without it."""
+        blame if they do so again and again, and not without it on the same inputs."""
         for _ in range(RUNS):
+            secret = secrets.token_bytes(16)
             try:
-                return self._run(job, run_phases)
+                return self._run(job, run_phases, secret)
             except BesideSubmission as error:
                 self.close()
                 failed = error
-        return self._run(job, partial(try_reference, error=failed))
+        return self._run(job, partial(try_reference, error=failed), secret)
 
-    def _run(self, job: Job, phases: Phases) -> Report:
+    def _run(self, job: Job, phases: Phases, secret: bytes) -> Report:
         if self._pool is not None and not self._pool.fits(job):
             self.close()
         if self._pool is None:
             with undisturbed():
                 self._pool = start_pool(job)
-        return judge(job, lambda p: send_progress(self._channel, p), self._pool, phases)
+        return judge(job, lambda p: send_progress(self._channel, p), self._pool, phases, secret)
 
     def _next(self, jobs: IO[str]) -> Job | None:
         """Read the next job. Ends a pool that has long waited for one."""

@@ -71,8 +71,9 @@ class Isolation(StrEnum):
 @dataclass(frozen=True, kw_only=True)
 class OutputCheck:
     """Holds one output of one rank in a trial; `max_error` in units of the tolerance (1.0: the
-    limit). `rms_error` is the root mean square of all errors in these units, `rms_limit` what it
-    may be; both None in reports made before 0.2.0, the limit also where there is none."""
+    limit, but for outliers). `rms_error` is the root mean square of all errors in these units,
+    `rms_limit` what it may be; both None in reports made before 0.2.0, the limit also where there
+    is none."""
 
     rank: int
     output: str

@@ -234,7 +234,9 @@ def stops_first_threads() -> None:
 
 def errors_beside_are_ours() -> None:
     """Where ours fail beside a submission, that is our error, however often."""
-    replace(process.Judge, "_judged", lambda self, job: self._run(job, phases.run_phases))
+    replace(
+        process.Judge, "_judged", lambda self, job: self._run(job, phases.run_phases, bytes(16))
+    )
 
 
 MUTATIONS: dict[str, Callable[[], None]] = {

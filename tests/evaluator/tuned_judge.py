@@ -30,7 +30,6 @@ from tests.evaluator.mutating import launch_after
 if TYPE_CHECKING:
     from evaluator.oracle.group import OracleGroup
 
-
 VARIATION = "PKB_TEST_VARIATION"
 UNFREED_BYTES = 256 << 20
 
@@ -95,14 +94,18 @@ def unlucky() -> None:
     vars(phases)["time_both"] = fail
 
 
-def broken() -> None:
-    """Fails always, with a submission or without."""
+def unfit() -> None:
+    """Fails on the inputs of its first two runs, with a submission or without."""
     hurried()
+    seen: list[bytes] = []
 
-    def fail(side: RankGroup, task: object) -> None:
-        raise EvaluatorError("no reference at all")
+    def fail(context: RunContext) -> Samples:
+        seen.append(context.oracle._secret)
+        if seen[-1] in seen[:2]:
+            raise EvaluatorError("unfit inputs")
+        return time_both(context)
 
-    RankGroup.load = fail  # type: ignore[assignment]
+    vars(phases)["time_both"] = fail
 
 
 def impatient() -> None:
@@ -226,16 +229,6 @@ def accounting() -> None:
         return remove(self, timeout_s)
 
     Leaf.remove = remove_freed  # type: ignore[method-assign]
-
-
-def frail() -> None:
-    """Fails in the timed phase, whatever kernel is judged."""
-    hurried()
-
-    def fail(context: RunContext) -> Samples:
-        raise EvaluatorError("never any times")
-
-    vars(phases)["time_both"] = fail
 
 
 def bereaved() -> None:

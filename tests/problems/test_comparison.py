@@ -31,6 +31,39 @@ def test_one_element_past_the_limit_is_a_mismatch() -> None:
     assert found.max_error == pytest.approx(0.31 / 0.3, rel=1e-5)
 
 
+@pytest.mark.parametrize(
+    ("elements", "errors", "mismatched"),
+    [
+        (1_000_000, [1.9], 0),
+        (999_999, [1.9], 1),
+        (1_999_999, [1.1, 1.1], 2),
+        (2_000_000, [1.1, 1.9], 0),
+        (2_000_000, [2.1], 1),
+        (2_000_000, [1.1, 2.1], 2),
+    ],
+)
+def test_one_of_a_million_elements_may_be_an_outlier(
+    elements: int, errors: list[float], mismatched: int
+) -> None:
+    expected = torch.ones(elements, dtype=torch.float64)
+    got = expected.clone()
+    got[-len(errors) :] += 0.1 * wide(*errors)
+    found = compare(got, expected, LOOSE)
+    assert found.max_error == pytest.approx(max(errors))
+    assert (found.mismatched, found.outliers) == (mismatched, len(errors) if found.ok else 0)
+
+
+def test_outliers_are_finite_and_none_are_published_ones() -> None:
+    expected = torch.ones(2_000_000, dtype=torch.float64)
+    got = expected.clone()
+    got[0] = 1.021
+    assert compare(got, expected, UPSTREAM_TOLERANCE).mismatched == 1
+    assert compare(got, expected, EXACT).mismatched == 1
+    got[1] = float("nan")
+    found = compare(got, expected, Tolerance(atol=0.02, rtol=0.0))
+    assert (found.mismatched, found.outliers, found.ok) == (1, 1, False)
+
+
 def test_the_relative_part_follows_each_element() -> None:
     tolerance = Tolerance(atol=0.0, rtol=0.01)
     found = compare(torch.tensor([100.9, 0.011]), wide(100.0, 0.01), tolerance)
