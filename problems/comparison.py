@@ -11,8 +11,8 @@ from torch import Tensor
 from problems.spec import Tolerance
 
 CHUNK_ELEMENTS = 1 << 22  # float64 temporaries of a chunk stay within 128 MiB
-OUTLIER_SHARE = 1e-6  # of an output's elements: tails of rounding grow with their number
 OUTLIER_LIMIT = 2.0  # tolerances
+ELEMENTS_AN_OUTLIER = 1_000_000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -22,8 +22,8 @@ class Comparison:
     `rms_error` is the root mean square of these errors, None wherever `max_error` is; `rms_limit`
     is what the tolerance lets it be, None where that says nothing.
     `nonfinite` counts NaN and Inf where the oracle has none; they are mismatches too. `outliers`
-    counts elements beyond the limit that are none: at most OUTLIER_SHARE of all, each off by
-    OUTLIER_LIMIT tolerances at most."""
+    counts elements beyond the limit that are none: as many as the tolerance lets be, one in
+    ELEMENTS_AN_OUTLIER at most, each off by up to OUTLIER_LIMIT tolerances."""
 
     elements: int
     mismatched: int
@@ -50,7 +50,7 @@ class Comparison:
 
 def compare(got: Tensor, expected: Tensor, tolerance: Tolerance) -> Comparison:
     """Compare one output with its oracle, in chunks. Infinities of the oracle must be met exactly.
-    Complex numbers count as two elements. Under an absolute tolerance there are no outliers.
+    Complex numbers count as two elements.
 
     Raises ValueError when shapes differ: that is a finding of its own, made before.
     """
@@ -90,8 +90,8 @@ def compare(got: Tensor, expected: Tensor, tolerance: Tolerance) -> Comparison:
 def _are_outliers(
     beyond: int, elements: int, max_error: float | None, tolerance: Tolerance
 ) -> bool:
-    few = beyond <= OUTLIER_SHARE * elements and not tolerance.absolute
-    return few and (max_error or 0.0) <= OUTLIER_LIMIT
+    allowed = min(tolerance.outliers, elements // ELEMENTS_AN_OUTLIER)
+    return beyond <= allowed and (max_error or 0.0) <= OUTLIER_LIMIT
 
 
 def limits(expected: Tensor, tolerance: Tolerance, unit: float) -> Tensor:

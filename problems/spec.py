@@ -14,17 +14,22 @@ class Tolerance:
 
     With `absolute`, atol stands for itself, as in torch.allclose. Where `rms` is set, the root mean
     square of an output's errors, each in units of what its element is allowed, may be no larger.
+    So many `outliers` may be off by more (see `problems.comparison`).
     """
 
     atol: float
     rtol: float
     absolute: bool = False
     rms: float | None = None
+    outliers: int = 0
 
 
 NO_LIMITS: Mapping[str, float] = MappingProxyType({})
 EXACT = Tolerance(atol=0.0, rtol=0.0)
 UPSTREAM_TOLERANCE = Tolerance(atol=1e-2, rtol=1e-2, absolute=True)
+# Tails of rounding grow with an output's elements. Where few of them depend on a wire, more would
+# let it have 8 bits.
+OUTLIERS = {"bfloat16": 8}
 
 
 def tolerances(
@@ -135,8 +140,10 @@ class Problem:
     def tolerance(self, profile: str, dtype: str, output: str = "") -> Tolerance:
         """Return the judge's tolerance: PKB's own check under `upstream`, ours otherwise. An output
         of `output_tolerances` has its own, and so has each of its items."""
+        if profile == "upstream":
+            return UPSTREAM_TOLERANCE
         own = self.output_tolerances.get(output.partition("[")[0], self.tolerances)
-        return UPSTREAM_TOLERANCE if profile == "upstream" else own[dtype]
+        return replace(own[dtype], outliers=OUTLIERS.get(dtype, 0))
 
 
 @dataclass(frozen=True, kw_only=True)

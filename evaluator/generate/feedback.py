@@ -93,7 +93,7 @@ def _errors(trials: Sequence[Trial]) -> Iterable[str]:
     """Yield for each rank and output that is wrong which share, and by how many tolerances."""
     largest = [c.max_error for t in trials for c in t.checks if c.max_error is not None]
     if largest:
-        yield f"largest error: {max(largest):.2g} tolerances (1 is the limit)"
+        yield f"largest error: {max(largest):.2g} tolerances (1 is the limit, but for outliers)"
     for trial in trials:
         for check in trial.checks:
             if trial.passed or not check.mismatched:
