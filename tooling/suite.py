@@ -82,7 +82,7 @@ def _tests(*, everything: bool) -> list[Outcome]:
     outcomes = []
     wanted = "" if everything else " and not similar"
     pytest = [places.PYTHON, "-m", "pytest", "-q"]
-    shared = [*pytest, "-n", "3"]  # on two processors, as tests wait for others for a third of it
+    shared = [*pytest, "-n", "2"]
     with tempfile.TemporaryDirectory(prefix="pkb-test-") as state:
         inherited = {k: v for k, v in os.environ.items() if k not in SITE_SETTINGS}
         embedded = {**inherited, "PKB_STATE_DIR": state}

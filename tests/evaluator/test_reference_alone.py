@@ -136,10 +136,12 @@ def test_a_second_run_is_made_for_a_doubtful_score_only_and_in_processes_that_fi
     verdict: Verdict, flags: set[str], runs: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     served: list[Any] = []
+    secrets: set[bytes] = set()
     sent: list[Report] = []
 
-    def judge(job: Job, emit: object, pool: object, phases: object) -> Report:
+    def judge(job: Job, emit: object, pool: object, phases: object, secret: bytes) -> Report:
         served.append(pool)
+        secrets.add(secret)
         return replace(REPORT, verdict=verdict, flags=tuple(flags))
 
     def pool(job: Job) -> Any:
@@ -153,7 +155,7 @@ def test_a_second_run_is_made_for_a_doubtful_score_only_and_in_processes_that_fi
     monkeypatch.setattr(process, "read_job", lambda lines: next(jobs))
     monkeypatch.setattr(process, "_comes", lambda lines, within_s: True)
     process.Judge(channel).serve(channel)
-    assert len({id(own) for own in served}) == len(served) == runs
+    assert len({id(own) for own in served}) == len(served) == len(secrets) == runs
     assert [process.TWICE in report.flags for report in sent] == [runs == 2]
 
 
