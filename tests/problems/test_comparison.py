@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 import torch
 
+import problems
 from problems import comparison
 from problems.comparison import compare, rms
 from problems.spec import EXACT, UPSTREAM_TOLERANCE, Tolerance
@@ -52,6 +53,13 @@ def test_one_of_a_million_elements_may_be_an_outlier(
     found = compare(got, expected, replace(LOOSE, outliers=2))
     assert found.max_error == pytest.approx(max(errors))
     assert (found.mismatched, found.outliers) == (mismatched, len(errors) if found.ok else 0)
+
+
+def test_outliers_are_of_bfloat16_under_hardened_inputs() -> None:
+    problem = problems.load(problems.find("allreduce")).problem
+    found = {dtype: problem.tolerance("hardened", dtype).outliers for dtype in problem.tolerances}
+    assert found == {"float32": 0, "bfloat16": 8, "float16": 0}
+    assert problem.tolerance("upstream", "bfloat16").outliers == 0
 
 
 def test_no_outlier_excuses_what_is_not_finite() -> None:
