@@ -1,14 +1,20 @@
-"""The table of docs/house-kernels.md: `house_table.py REPORTS.jsonl.gz ...`.
+"""The tables of docs/house-kernels.md: `house_table.py [--sizes] REPORTS.jsonl.gz ...`.
 
 REPORTS are what `house_kernels.py --reports` wrote of timed runs; a problem's row is of the last
 file that has it. The share of the roofline is the longest of the judge's floors over the time of a
-call.
+call. `--sizes` has a row for each problem that was timed at `tiny`, and number of ranks: the
+speedup at each size, and where between two of them the kernel and NCCL are equally fast, by a
+straight line through the speedups' logarithms over that of m * n.
 """
 
 from __future__ import annotations
 
+import argparse
+import math
 import sys
-from collections.abc import Iterable, Iterator
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +24,8 @@ from reports_file import read
 
 import problems
 from evaluator.messages.roofline_bounds import RooflineBounds
+
+SIZES = ("tiny", "standard", "large")
 
 
 def rows(paths: Iterable[Path]) -> Iterator[str]:
@@ -29,6 +37,39 @@ def rows(paths: Iterable[Path]) -> Iterator[str]:
         yield f"| {number} {cells(line['problem'], line['job']['hardware'], line['report'])} |"
 
 
+def size_rows(paths: Iterable[Path]) -> Iterator[str]:
+    """Yield the table of sizes in Markdown, by number of the problem and ranks."""
+    yield f"| problem | ranks | {' | '.join(SIZES)} | as fast as NCCL at m n of |"
+    yield f"|---|---:|{'---:|' * (len(SIZES) + 1)}"
+    timed: dict[tuple[int, str, int], dict[str, Any]] = defaultdict(dict)
+    for line in read(paths):
+        job, timing = line["job"], line["report"]["timing"]
+        if timing:
+            key = number_of(line["problem"]), line["problem"], job["world_size"]
+            timed[key][job["size"]] = timing
+    wanted = {number for (number, _, _), by_size in timed.items() if "tiny" in by_size}
+    for (number, slug, ranks), by_size in sorted(timed.items()):
+        if number in wanted:
+            told = [_speedup(by_size[size]) if size in by_size else "" for size in SIZES]
+            where = crossing(slug, {size: by_size[size]["speedup"] for size in by_size})
+            last = "" if where is None else f"{where:.1e}"
+            yield f"| {number} {slug} | {ranks} | {' | '.join([*told, last])} |"
+
+
+def crossing(slug: str, speedups: Mapping[str, float]) -> float | None:
+    """Return m * n where the speedup is 1, between two sizes that follow each other."""
+    sizes = problems.load(problems.find(slug)).problem.sizes
+    points = [
+        (math.log(sizes[size].m * sizes[size].n), math.log(speedups[size]))
+        for size in SIZES
+        if size in speedups
+    ]
+    for (before, fast), (after, slow) in pairwise(points):
+        if fast >= 0 > slow or slow >= 0 > fast:
+            return math.exp(before + (after - before) * fast / (fast - slow))
+    return None
+
+
 def number_of(slug: str) -> int:
     return problems.load(problems.find(slug)).problem.number
 
@@ -36,15 +77,26 @@ def number_of(slug: str) -> int:
 def cells(slug: str, hardware: str, report: dict[str, Any]) -> str:
     timing, bounds = report["timing"], RooflineBounds(**report["floors"])
     times = [timing["kernel_us"], timing["baseline_us"]]
-    low, high = timing["speedup_low"], timing["speedup_high"]
-    speedup = f"{timing['speedup']:.2f} ({low:.2f} to {high:.2f})"
     told = [
         *(f"{us:.0f}" for us in times),
-        speedup,
+        _speedup(timing),
         *(f"{bounds.utilisation(us):.1%}" for us in times),
     ]
     return " | ".join([slug, hardware, *told])
 
 
+def _speedup(timing: Mapping[str, float]) -> str:
+    low, high = timing["speedup_low"], timing["speedup_high"]
+    return f"{timing['speedup']:.2f} ({low:.2f} to {high:.2f})"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("reports", nargs="+", type=Path)
+    parser.add_argument("--sizes", action="store_true", help="speedups by size")
+    given = parser.parse_args()
+    print("\n".join(size_rows(given.reports) if given.sizes else rows(given.reports)))
+
+
 if __name__ == "__main__":
-    print("\n".join(rows(map(Path, sys.argv[1:]))))
+    main()

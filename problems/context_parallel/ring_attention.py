@@ -25,10 +25,11 @@ problem = Problem(
     m_step=64,
     n_step=64,
     sizes=sizes(tiny=(256, 1024), large=(1024, 262144)),
-    tolerances=tolerances(float32=3e-5, bfloat16=1.5e-2, float16=2e-3),
+    tolerances=tolerances(float32=3e-5, bfloat16=2.5e-2, float16=2e-3, rms={"bfloat16": 0.1}),
     tolerance_reason="one rounding of the result is off by up to 0.003 in bfloat16, rounded "
-    "softmax weights by 0.0074 (float16: 0.0007), float32 sums by 2.2e-6; inputs cut to the next "
-    "smaller format by 0.27 in 16 bits, 0.02 in float32",
+    "softmax weights by 0.0074, of 17 million elements by 0.023 (float16: 0.0007), float32 sums by "
+    "2.2e-6; inputs cut to the next smaller format by 0.27 in 16 bits, 0.02 in float32; the rms of "
+    "honest answers in bfloat16 is 0.036, over int8 wires 0.16 or more",
     known_issues=("PKB's 16 tokens over all ranks measure latency, not attention.",),
 )
 
