@@ -86,9 +86,10 @@ def test_there_are_enough_kernels_of_both_kinds() -> None:
     assert {verdict for kernel in HONEST for verdict in kernel.verdicts} == {Verdict.OK}
 
 
-def test_a_kernel_is_like_one_that_is_always_judged() -> None:
-    known = {kernel.path.stem: kernel for kernel in MISBEHAVING}
-    siblings = [known[kernel.like] for kernel in MISBEHAVING if kernel.like]
+@pytest.mark.parametrize("kernels", [MISBEHAVING, HONEST], ids=["misbehaving", "honest"])
+def test_a_kernel_is_like_one_that_is_always_judged(kernels: list[KernelFile]) -> None:
+    known = {kernel.path.stem: kernel for kernel in kernels}
+    siblings = [known[kernel.like] for kernel in kernels if kernel.like]
     assert siblings
     assert not [kernel.path.stem for kernel in siblings if kernel.like]
 

@@ -1,3 +1,4 @@
+# like: ring
 # verdict: ok
 # world_size: 4
 # shows: more ranks than cores

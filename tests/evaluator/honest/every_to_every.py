@@ -1,3 +1,4 @@
+# like: ring
 # problem: alltoall
 # verdict: ok
 # shows: pairwise exchanges, each rank with another part

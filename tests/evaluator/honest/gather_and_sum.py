@@ -1,3 +1,4 @@
+# like: gather
 # verdict: ok
 # shows: an all-gather and a local sum in rank order: the same result on every rank
 import torch

@@ -1,3 +1,4 @@
+# like: all_reduce
 # verdict: ok
 # shows: an all-reduce in two halves, with padding for sizes that the ranks do not divide
 import torch

@@ -1,3 +1,4 @@
+# like: asynchronous
 # problem: gemm_allreduce
 # verdict: ok
 # shows: a product in two tiles, the first reduced while the second is computed
