@@ -51,7 +51,7 @@ def size_rows(paths: Iterable[Path]) -> Iterator[str]:
     for (number, slug, ranks), by_size in sorted(timed.items()):
         if number in wanted:
             told = [_speedup(by_size[size]) if size in by_size else "" for size in SIZES]
-            where = crossing(slug, {size: by_size[size]["speedup"] for size in by_size})
+            where = crossing(slug, {size: timing["speedup"] for size, timing in by_size.items()})
             last = "" if where is None else f"{where:.1e}"
             yield f"| {number} {slug} | {ranks} | {' | '.join([*told, last])} |"
 

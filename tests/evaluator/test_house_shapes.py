@@ -17,7 +17,7 @@ PROGRAM = REPOSITORY / "benchmarks" / "house_shapes.py"
 KERNELS = {kernel.slug: kernel for kernel in all_house_kernels()}
 # One that stores into halves, one that sends parts of unknown lengths, one whose blocks wait for an
 # earlier call; the others in `make test-all`.
-JUDGED = ("alltoall", "gnn_feature_exchange_all2all")
+JUDGED = ("alltoall", "gnn_feature_exchange_all2all", "fla_gated_deltanet_cp")
 HEADER = """\
 # house: 1 allreduce
 # mechanism: NCCL

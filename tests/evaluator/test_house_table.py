@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 import importlib
-from pathlib import Path
 from types import ModuleType
 
 import pytest
 
+from evaluator.sandbox.sandbox import REPOSITORY
 from tests.evaluator.house_files import FIXTURES, REPORTS
 
-ROOT = Path(__file__).resolve().parents[2]
-PAGE = (ROOT / "docs" / "house-kernels.md").read_text()
+PAGE = (REPOSITORY / "docs" / "house-kernels.md").read_text()
 SIZES = sorted((FIXTURES / "reports").glob("*-house-kernels*.jsonl.gz"))
 LARGE = [path for path in SIZES if "large" in path.name]
 
 
 @pytest.fixture
 def house_table(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
-    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
+    monkeypatch.syspath_prepend(str(REPOSITORY / "benchmarks"))
     return importlib.import_module("house_table")
 
 
