@@ -121,7 +121,7 @@ def _empty_cgroups(judges: set[int]) -> set[Path]:
 def is_running(pid: int) -> bool:
     """A zombie that nobody has reaped yet does not run."""
     try:
-        return Path("/proc", str(pid), "stat").read_bytes().rpartition(b")")[2].split()[0] != b"Z"
+        return _state(pid)[0] != b"Z"
     except FileNotFoundError:
         return False
 
@@ -150,12 +150,18 @@ def _parents() -> dict[int, int]:
         if not entry.isdigit():
             continue
         with contextlib.suppress(OSError):
-            state, parent = Path("/proc", entry, "stat").read_text().rpartition(") ")[2].split()[:2]
-            if state == "Z" and int(parent) == os.getpid():
+            state, parent = _state(int(entry))
+            if state == b"Z" and parent == os.getpid():
                 os.waitpid(int(entry), os.WNOHANG)
-            elif state != "Z":
-                parents[int(entry)] = int(parent)
+            elif state != b"Z":
+                parents[int(entry)] = parent
     return parents
+
+
+def _state(pid: int) -> tuple[bytes, int]:
+    """Its state and its parent, which stand behind a name that may hold any bytes."""
+    state, parent = Path("/proc", str(pid), "stat").read_bytes().rpartition(b")")[2].split()[:2]
+    return state, int(parent)
 
 
 def _descriptors(keepers: Sequence[PreforkServer]) -> dict[str, str]:

@@ -273,5 +273,5 @@ MUTATIONS: dict[str, Callable[[], None]] = {
 
 def _first_thread(pid: int) -> str:
     with contextlib.suppress(OSError):
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+        return Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")[2].split()[0]
     return "Z"

@@ -33,6 +33,7 @@ from evaluator.profiling.timeline import align, read_timeline
 from evaluator.sandbox import rank_group
 from evaluator.sandbox.logs import LogCollector
 from evaluator.sandbox.rank_group import RankGroup
+from tests.evaluator.host_traces import descendants
 from tests.evaluator.test_messages import REPORT
 
 ROUNDS = 400
@@ -205,6 +206,7 @@ def test_a_process_may_be_called_anything(name: bytes) -> None:
         assert processes.threads([own.pid]) == {own.pid: False}
         assert list(processes.ancestry(own.pid))[1] == os.getpid()
         assert own.pid in processes.tree(os.getpid())
+        assert own.pid in descendants()
         assert processes.processor_s(own.pid) >= 0
         own.send_signal(signal.SIGKILL)
 
