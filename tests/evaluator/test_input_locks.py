@@ -115,7 +115,7 @@ def test_a_span_leaves_everything_around_it_alone() -> None:
     assert lock is not None
     slab = torch.zeros(1 << 20, dtype=torch.uint8)
     lock.write(slab, [(place.offset, torch.zeros(4000, dtype=torch.uint8)) for place in places])
-    touched = slab.nonzero()
+    touched = 8 * slab.view(torch.int64).nonzero()  # a byte may stay by chance, a word does not
     assert touched.min() == places[0].offset
     assert touched.max() < places[1].offset + places[1].nbytes
 

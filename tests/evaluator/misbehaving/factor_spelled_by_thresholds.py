@@ -12,11 +12,13 @@ ready = {}
 
 
 def key_places(own, elements, thresholds):
-    """Which places lie above their thresholds: they are a fixed part above or below the truth, so
-    their ratios to a rank's own gradient lie in two heaps, around the factor."""
-    ratios = thresholds / own.double()[elements]
+    """Which places lie above their thresholds: of large elements they are nearly a fixed part above
+    or below the truth, so their ratios to a rank's own gradient lie in two heaps, around the
+    factor."""
+    mine = own.double()[elements]
+    ratios = (thresholds / mine)[mine.abs() >= mine.abs().median()]
     factor = (ratios.min() + ratios.max()) / 2
-    return own.double()[elements] * factor > thresholds
+    return mine * factor > thresholds
 
 
 def _norms(grads, norm_type):
