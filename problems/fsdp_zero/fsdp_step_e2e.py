@@ -30,12 +30,13 @@ problem = Problem(
     "which may differ from call to call. The arguments must stay as they are.",
     outputs=("flat_param_shard", "exp_avg_shard", "exp_avg_sq_shard"),
     also=("Data Parallel",),
-    sizes=sizes(tiny=(64, 128)),
-    tolerances=tolerances(float32=2e-5, bfloat16=1e-1, float16=1.5e-2, rms={"bfloat16": 0.07}),
+    sizes=sizes(tiny=(512, 128)),
+    tolerances=tolerances(float32=2e-5, bfloat16=1e-1, float16=1.5e-2, rms={"bfloat16": 0.03}),
     tolerance_reason="rounding of products, sums over ranks and Adam's steps: off by 0.071 in "
     "bfloat16, one element of b1 in 40 runs, 2e-6 in float32; inputs cut to the next smaller "
     "format by 0.37 and 0.03, a decay left out by 0.17 to 2, a step not taken by 0.3 or more; "
-    "the rms of honest answers in bfloat16 is 0.052 at most; int8 wires are off by 0.17 or more",
+    "the rms of honest answers in bfloat16 is 0.022 at most; over int8 wires it is 0.026 or more "
+    "and single elements are off by 0.102 or more",
     known_issues=(
         "PKB cuts every rank's shard from weights that only rank 0 has: all weights behind the "
         "first P/W are zero, the network's output is 0 or b2, and W1's gradient is 0. `hardened` "
