@@ -31,12 +31,12 @@ problem = Problem(
     outputs=("flat_param_shard", "exp_avg_shard", "exp_avg_sq_shard"),
     also=("Data Parallel",),
     sizes=sizes(tiny=(512, 128)),
-    tolerances=tolerances(float32=2e-5, bfloat16=1e-1, float16=1.5e-2, rms={"bfloat16": 0.03}),
-    tolerance_reason="rounding of products, sums over ranks and Adam's steps: off by 0.071 in "
-    "bfloat16, one element of b1 in 40 runs, 2e-6 in float32; inputs cut to the next smaller "
-    "format by 0.37 and 0.03, a decay left out by 0.17 to 2, a step not taken by 0.3 or more; "
-    "the rms of honest answers in bfloat16 is 0.022 at most; over int8 wires it is 0.026 or more "
-    "and single elements are off by 0.102 or more",
+    tolerances=tolerances(float32=2e-5, bfloat16=6e-2, float16=1.5e-2, rms={"bfloat16": 0.043}),
+    tolerance_reason="rounding of products, sums over ranks and Adam's steps: off by 0.043 in "
+    "bfloat16, products split over rows in one of 182 secret sets, 2e-6 in float32; inputs cut to "
+    "the next smaller format by 0.37 and 0.03, a decay left out by 0.17 to 2, a step not taken by "
+    "0.3 or more; the rms of honest answers in bfloat16 is 0.040 at most, over int8 wires 0.044 "
+    "or more in 62 sets at `standard`",
     known_issues=(
         "PKB cuts every rank's shard from weights that only rank 0 has: all weights behind the "
         "first P/W are zero, the network's output is 0 or b2, and W1's gradient is 0. `hardened` "
@@ -85,10 +85,14 @@ def make_inputs(ctx: RankContext, d: Dims) -> dict[str, object]:
     flat = torch.cat([p.flatten() for p in real])
     given = flat if ctx.rank == 0 else ctx.pick(torch.zeros_like(flat), flat)  # PKB's are zeros
     # Moments as large as what the gradient adds: no term of the update can be left out.
-    scales = [g.double().square().mean().sqrt().expand(g.numel()) for g in _gradients(x, y, real)]
+    gradients = _gradients(x, y, real)
+    scales = [g.double().square().mean().sqrt().expand(g.numel()) for g in gradients]
     part = slice(ctx.rank * d.part, (ctx.rank + 1) * d.part)
     scale = torch.cat(scales)[part]
     first, second = (ctx.varied(torch.zeros_like(scale)).double() for _ in range(2))
+    # A bias's gradient adds all rows up: were it cancelled, little but its rounding would be left.
+    signs = torch.cat([(g.sign() * (g.dim() == 1)).flatten() for g in gradients])[part]
+    first = torch.where(signs == 0, first, first.abs() * signs)
     second = (second.square() + ctx.pick(0.0, 0.5)) * (1 - beta2) * scale**2
     mine = slice(ctx.rank * d.rows, (ctx.rank + 1) * d.rows)
     return {
