@@ -59,6 +59,9 @@ LONG: dict[str, str] = {
     }.items()
 }
 # `path::function`, each with its reason.
+LONG_FUNCTIONS: dict[str, str] = {
+    "problems/fsdp_zero/fsdp_step_e2e.py::make_inputs": "moments that fit a step's gradients",
+}
 MANY_PARAMETERS: dict[str, str] = {
     "tests/evaluator/gpu/honest/triton_barrier_within.py::publish_and_sum": "a launch of Triton's",
 }
@@ -110,7 +113,8 @@ def test_functions_are_short_and_take_few_parameters(path: str) -> None:
         arguments = function.args
         names = [a.arg for a in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)]
         parameters = [name for name in names if name not in ("self", "cls")]
-        if _lines(function) > FUNCTION_LINES:
+        is_long = _lines(function) > FUNCTION_LINES
+        if is_long and f"{path}::{function.name}" not in LONG_FUNCTIONS:
             too_long.append(f"{function.name}: {_lines(function)} lines")
         is_wide = len(parameters) > PARAMETERS and function.name not in PROBLEM_SIGNATURE
         if is_wide and f"{path}::{function.name}" not in MANY_PARAMETERS:
