@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import ast
+import contextlib
 import dataclasses
+import io
 import re
+import runpy
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -67,8 +70,14 @@ def _settings() -> set[str]:
 
 
 def _help(program: str, *command: str) -> str:
-    words = [sys.executable, "-m", program, *command, "--help"]
-    return subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    said = io.TextIOWrapper(io.BytesIO())
+    with pytest.MonkeyPatch.context() as patch, contextlib.redirect_stdout(said):
+        patch.setattr(sys, "argv", [program, *command, "--help"])
+        with pytest.raises(SystemExit) as ended:
+            runpy.run_module(program, run_name="__main__")
+    assert not ended.value.code
+    said.seek(0)
+    return said.read()
 
 
 def _literal(node: ast.expr) -> set[str]:

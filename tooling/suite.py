@@ -9,6 +9,7 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 
@@ -42,8 +43,10 @@ def run_suite(*, only_static: bool = False, everything: bool = False) -> None:
     """Run the checks, also after a failed one; `everything` includes tests that try what others try
     in another way. Raises Failure naming those that failed."""
     install.virtual_environment(development=True)
-    missing = [] if only_static else _install_programs()
-    outcomes = [_check(name, command) for name, command in _static_checks()]
+    with ThreadPoolExecutor() as beside:  # one waits for downloads, the other for a processor
+        installed = None if only_static else beside.submit(_install_programs)
+        outcomes = [_check(name, command) for name, command in _static_checks()]
+    missing = installed.result() if installed else []
     if not only_static:
         outcomes += _tests(everything=everything)
     outcomes += [_skipped(name) for name in missing]

@@ -10,6 +10,7 @@ from uuid import UUID
 
 import pytest
 from django.apps import apps
+from django.conf import settings
 from django.contrib.auth.models import User
 from django.core.cache import caches
 from django.core.files.uploadedfile import SimpleUploadedFile
@@ -43,6 +44,13 @@ def django_db_modify_db_settings(
     database: Any = connections.settings["default"]
     if database["ENGINE"].endswith("sqlite3"):
         database["TEST"]["NAME"] = str(tmp_path_factory.mktemp("database") / "test.sqlite3")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _no_static_files() -> None:
+    """Each client would read all of them anew, which takes as long as its requests; a browser's
+    server has its own."""
+    settings.WHITENOISE_USE_FINDERS = False
 
 
 @pytest.fixture(autouse=True)
