@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import ast
-import contextlib
 import dataclasses
-import io
+import importlib
 import re
-import runpy
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -24,6 +21,10 @@ from problems.spec import Problem
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), ROOT / "docker" / "README.md"])
 ALL_TEXT = "\n".join(page.read_text() for page in PAGES)
+PROGRAMS = (
+    *("evaluator.__main__", "evaluator.generate.__main__"),
+    *("evaluator.client.main", "problems.__main__"),
+)
 SETTING_READERS = {"text", "flag", "number", "words"}
 # Set by our own processes for their children.
 NOT_FOR_PEOPLE = {
@@ -69,15 +70,10 @@ def _settings() -> set[str]:
     return names - NOT_FOR_PEOPLE
 
 
-def _help(program: str, *command: str) -> str:
-    said = io.TextIOWrapper(io.BytesIO())
-    with pytest.MonkeyPatch.context() as patch, contextlib.redirect_stdout(said):
-        patch.setattr(sys, "argv", [program, *command, "--help"])
-        with pytest.raises(SystemExit) as ended:
-            runpy.run_module(program, run_name="__main__")
-    assert not ended.value.code
-    said.seek(0)
-    return said.read()
+def _help(program: str, said: pytest.CaptureFixture[str], *command: str) -> str:
+    with pytest.raises(SystemExit):
+        importlib.import_module(program).main([*command, "--help"])
+    return said.readouterr().out
 
 
 def _literal(node: ast.expr) -> set[str]:
@@ -121,13 +117,13 @@ def test_every_field_of_a_job_is_explained() -> None:
     assert not [name for name in names if not _documented(name)]
 
 
-def test_every_command_line_flag_is_explained() -> None:
+def test_every_command_line_flag_is_explained(capsys: pytest.CaptureFixture[str]) -> None:
     flags = set()
-    for program in ("evaluator", "evaluator.generate", "evaluator.client", "problems"):
-        commands = re.search(r"\{([\w,]+)\}", _help(program))
-        assert commands, f"python -m {program} --help lists no commands"
+    for program in PROGRAMS:
+        commands = re.search(r"\{([\w,]+)\}", _help(program, capsys))
+        assert commands, f"{program} --help lists no commands"
         for command in commands[1].split(","):
-            flags |= set(re.findall(r"--[a-z][\w-]*", _help(program, command)))
+            flags |= set(re.findall(r"--[a-z][\w-]*", _help(program, capsys, command)))
     assert "--pretty" in flags
     assert not [flag for flag in flags - {"--help"} if not _documented(flag)]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import re
+from typing import Any
 
 import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
@@ -77,7 +78,10 @@ def test_lists_do_not_give_a_private_submission_away(private_run: Run, client: C
     assert "Problem allreduce" not in client.get("/status.json").content.decode()
 
 
-def test_an_unlisted_submission_leads_nowhere_that_is_not_there(client: Client) -> None:
+def test_an_unlisted_submission_leads_nowhere_that_is_not_there(
+    client: Client, settings: Any
+) -> None:
+    settings.WHITENOISE_USE_FINDERS = True
     hidden = factory.make_submission("Hidden Model", visibility=Visibility.UNLISTED)
     factory.make_judged(hidden, factory.make_problem())
     text = client.get(f"/submissions/{hidden.pk}").content.decode()
