@@ -71,8 +71,9 @@ def _settings() -> set[str]:
 
 
 def _help(program: str, said: pytest.CaptureFixture[str], *command: str) -> str:
-    with pytest.raises(SystemExit):
+    with pytest.raises(SystemExit) as ended:
         importlib.import_module(program).main([*command, "--help"])
+    assert not ended.value.code
     return said.readouterr().out
 
 
