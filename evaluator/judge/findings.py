@@ -35,7 +35,7 @@ class Findings:
 
     trials: list[Trial] = field(default_factory=list)
     timing: Timing | None = None
-    noise_us: float = 0.0  # of a call's time, by what the host does without the submission
+    noise_us: float = 0.0  # that a call may have taken longer, by the reference alone
     flags: list[str] = field(default_factory=list)
     phase: Phase = Phase.BUILD
     phase_s: dict[str, float] = field(default_factory=dict)

@@ -126,7 +126,7 @@ def check_bound(context: RunContext) -> Fault | None:
     )
     noise_us = context.findings.noise_us
     if not exceeds_roofline(found, timing.kernel_us + noise_us):
-        raise EvaluatorError(f"{message}, and empty batches scatter by {noise_us:.1f} us a call")
+        raise EvaluatorError(f"{message}, and by empty batches it may be {noise_us:.1f} us longer")
     return Fault(Verdict.FASTER_THAN_LIGHT, "bound", message)
 
 

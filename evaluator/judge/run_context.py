@@ -177,10 +177,12 @@ def trial_call(side: RankGroup, oracle: OracleGroup) -> float:
 
 @dataclass(frozen=True, kw_only=True)
 class TimedBatch:
-    """Holds the judge's wall time of a batch in microseconds, what each rank says of its own in
-    nanoseconds, and the ranks that said they were done before their GPU was."""
+    """Holds the judge's wall time of a batch in microseconds, and how long after the first rank the
+    last one began, if what they say is true; what each rank says of its own time in nanoseconds,
+    and the ranks that said they were done before their GPU was."""
 
     wall_us: float
+    skew_us: float
     rank_ns: tuple[int, ...]
     early_ranks: tuple[int, ...]
 
@@ -209,13 +211,17 @@ def timed_batch(
             oracle.watch_for_end(side.side, sequence)
         began_ns = time.perf_counter_ns()
     side.wait()
-    ended_ns = oracle.ended() if on_gpu else None
+    ended_ns = oracle.ended() if on_gpu else []
     with side.paused():
-        ended_ns = ended_ns or time.perf_counter_ns()
+        ended_ns = ended_ns or [time.perf_counter_ns()] * len(side.controls)
         early = oracle.snapshot("timed", side.side, batch) if made is None else []
     told_ns = tuple(control.rank_ns for control in side.controls)
+    starts_ns = [ended - told for ended, told in zip(ended_ns, told_ns, strict=True)]
     return TimedBatch(
-        wall_us=(ended_ns - began_ns) / 1e3, rank_ns=told_ns, early_ranks=tuple(early)
+        wall_us=(max(ended_ns) - began_ns) / 1e3,
+        skew_us=(max(starts_ns) - min(starts_ns)) / 1e3,
+        rank_ns=told_ns,
+        early_ranks=tuple(early),
     )
 
 

@@ -75,13 +75,20 @@ def time_alone(context: RunContext, samples: timing.Samples) -> None:
     if lost := timing.lost_in_noise(samples):
         raise EvaluatorError(lost)
     context.findings.timing, flags = timing.summarise(samples)
-    if alone := samples.alone:
-        context.findings.noise_us = timing.spread_of_empty(alone) / alone.calls
+    if alone := samples.alone or samples.single_alone:
+        context.findings.noise_us = _noise_us(alone)
     context.findings.flags += flags
 
 
 def _nothing_alone(walls: timing.Walls) -> timing.Walls:
-    return replace(walls, kernel=[], baseline=[], empty=[])
+    return replace(walls, kernel=[], baseline=[], empty=[], skew=[])
+
+
+def _noise_us(alone: timing.Walls) -> float:
+    """Return by how much a call may have taken longer than is told: by how empty batches scatter,
+    and by how far apart ranks begin. An empty batch lasts until the last rank is done, but one that
+    only sends to others need not wait for them to begin."""
+    return (timing.spread_of_empty(alone) + statistics.median(alone.skew)) / alone.calls
 
 
 def _time_scored_alone(context: RunContext, samples: timing.Samples, alone: timing.Walls) -> None:
@@ -127,6 +134,7 @@ def _round_alone(context: RunContext, walls: timing.Walls) -> None:
     empty = _timed(context, reference, batches, made=walls.spare)
     walls.baseline.extend(batch.wall_us for batch in own)
     walls.empty.extend(batch.wall_us for batch in empty)
+    walls.skew.extend(batch.skew_us for batch in empty)
 
 
 def _long_enough(context: RunContext) -> int:

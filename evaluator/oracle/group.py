@@ -207,10 +207,9 @@ class OracleGroup:
         """Have the workers wait, spinning, for the end of a batch; `ended` must follow."""
         self._workers.tell(OracleRank.finish, side, sequence)
 
-    def ended(self) -> int:
-        """Return when the last GPU was done, in nanoseconds."""
-        ended_ns: list[int] = self._workers.answers(OracleRank.finish.__name__)
-        return max(ended_ns)
+    def ended(self) -> list[int]:
+        """Return when each rank's GPU was done, in nanoseconds."""
+        return self._workers.answers(OracleRank.finish.__name__)
 
     def snapshot(self, key: str, side: str, called: tuple[int, ...] = (0,)) -> list[int]:
         """Copy what these calls may have written, for `check`. The side stands still meanwhile.

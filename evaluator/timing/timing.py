@@ -29,6 +29,7 @@ class Walls:
 
     `empty` are batches of the reference that go through all but their calls, and so show what one
     costs beside them; their first `spare` calls are made, because the first are slower than others.
+    `skew` has, of those made alone, how long after the first rank the last one began.
     """
 
     calls: int
@@ -37,6 +38,7 @@ class Walls:
     kernel: list[float] = field(default_factory=list)
     baseline: list[float] = field(default_factory=list)
     empty: list[float] = field(default_factory=list)
+    skew: list[float] = field(default_factory=list)
 
     @property
     def empty_us(self) -> float:
@@ -108,8 +110,7 @@ class Samples:
     `is_open` says that inputs of several calls of a batch could be read at once: then single calls
     are the score. `alone` has those of the reference, of the kind that is scored, that were made
     when the submission had ended; `single_alone` its single calls, where others are scored.
-    `rank_us` and `baseline_rank_us` have one entry per batch (or
-    call) that is scored, with what each rank says of itself.
+    `rank_us` and `baseline_rank_us` have what ranks say of themselves, by scored batch (or call).
     """
 
     batches: Walls

@@ -232,7 +232,7 @@ def test_each_round_alone_has_fresh_inputs(
 
     def timed_batch(*_: object, made: int | None = None) -> Any:
         alone.done.append("empty" if made is not None else "timed")
-        return SimpleNamespace(wall_us=100.0)
+        return SimpleNamespace(wall_us=100.0, skew_us=40.0)
 
     monkeypatch.setattr(timed_phase, "timed_batch", timed_batch)
     context: Any = SimpleNamespace(oracle=alone, reference=alone)
@@ -243,3 +243,9 @@ def test_each_round_alone_has_fresh_inputs(
     once = ["renewed", *loaded, "cleared", "asked", "chained", "idle", "timed", "idle", "empty"]
     assert alone.done == 2 * once
     assert len(walls.baseline) == len(walls.empty) == 2
+    assert timed_phase._noise_us(walls) == 40.0 / CALLS
+
+
+def test_noise_is_how_empty_batches_scatter_and_how_far_apart_ranks_begin() -> None:
+    alone = Walls(calls=CALLS, empty=[100.0, 100.0, 200.0, 200.0], skew=[10.0, 60.0, 60.0, 90.0])
+    assert timed_phase._noise_us(alone) == (100.0 + 60.0) / CALLS
