@@ -78,7 +78,10 @@ def make_lock(
     if span is None or place is None or truth is None or truth.numel() < LOCK_PLACES:
         return None
     flat = truth.detach().reshape(-1)
-    usual = rms(flat[torch.randint(len(flat), (_SAMPLE,), device=flat.device)])
+    sample = flat
+    if len(flat) > _SAMPLE:
+        sample = flat[torch.randint(len(flat), (_SAMPLE,), device=flat.device)]
+    usual = rms(sample)
     drawn = _drawn(4 * LOCK_PLACES, len(flat)).to(flat.device)
     drawn = drawn[usable(flat[drawn].double(), usual)][:LOCK_PLACES]
     if len(drawn) < LOCK_PLACES:
