@@ -56,8 +56,10 @@ def nothing_left_behind(folder: Path, keepers: Sequence[PreforkServer] = ()) -> 
     cgroups = _settled(lambda: _unswept(serving), SWEPT_S)
     assert not cgroups, f"cgroups left behind: {cgroups}"
     assert _files(folder, judges) == [], "temporary files left behind"
-    changed = _descriptors(keepers).items() ^ before[1].items()
-    assert not changed, f"descriptors left open, or closed: {sorted(changed)}"
+    now = _descriptors(keepers).items()
+    opened, closed = sorted(now - before[1].items()), sorted(before[1].items() - now)
+    assert not opened, f"descriptors left open: {opened}; closed: {closed}"
+    assert not closed, f"descriptors that others had opened are closed: {closed}"
     assert threading.active_count() == before[2], "threads left running"
 
 

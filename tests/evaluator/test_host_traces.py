@@ -78,6 +78,13 @@ def test_a_child_that_a_judge_did_not_have_is_found(judge: JudgeProcess, tmp_pat
         _start_another(judge)
 
 
+def test_a_descriptor_of_others_that_is_closed_is_found(tmp_path: Path) -> None:
+    fd = os.open(tmp_path, os.O_RDONLY)
+    complaint = "that others had opened are closed"
+    with pytest.raises(AssertionError, match=complaint), nothing_left_behind(tmp_path):
+        os.close(fd)
+
+
 @pytest.mark.parametrize(
     ("leave", "complaint"),
     [
