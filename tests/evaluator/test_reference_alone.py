@@ -119,7 +119,7 @@ def test_slow_single_calls_of_the_reference_do_not_hide_merged_ones() -> None:
 def test_what_a_slow_moment_of_the_host_makes_doubtful_is_judged_once_more(
     variation: str, is_doubtful: bool
 ) -> None:
-    report = judged_by(variation, named("honest", "all_reduce").job)
+    report = judged_by_batches(variation)
     assert ("superbatch_suspect" in report.flags) is is_doubtful
     assert (process.TWICE in report.flags) is not is_doubtful
 
