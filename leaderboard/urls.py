@@ -44,7 +44,7 @@ urlpatterns = [
     *twins("categories", categories.categories, "categories"),
     *twins("categories/<slug:slug>", category.category, "category"),
     *twins("problems", problems.problems, "problems"),
-    path("problems/<int:number>", problems.problem_by_number, name="problem-number"),
+    path("problems/<int:number>", redirects.problem_number, name="problem-number"),
     *twins("problems/<int:number>-<slug:slug>", redirects.problem_page, "problem"),
     *twins("kernels/<slug:digest>", kernel.kernel, "kernel"),
     path("kernels/<slug:digest>/bundle.zip", bundles.of_kernel, name="kernel-bundle"),

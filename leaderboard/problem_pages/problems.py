@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from django.http import Http404, HttpRequest, HttpResponse
-from django.shortcuts import redirect
+from django.http import HttpRequest
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
@@ -49,13 +48,6 @@ FROM_LEAST = {"number": "number", "difficulty": "solve_rate"}
 
 def address_of(problem: Problem) -> str:
     return url("problem", problem.number, problem.slug)
-
-
-def problem_by_number(request: HttpRequest, number: int) -> HttpResponse:
-    found = Problem.objects.filter(number=number).first()
-    if found is None:
-        raise Http404
-    return redirect(address_of(found), permanent=False)
 
 
 @public_page("sort", *LIST_FILTERS)

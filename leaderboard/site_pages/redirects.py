@@ -5,6 +5,7 @@ from __future__ import annotations
 from urllib.parse import quote
 
 from django.http import Http404, HttpRequest, HttpResponseBase, HttpResponsePermanentRedirect
+from django.shortcuts import get_object_or_404
 from django.urls import get_script_prefix, resolve
 from django.views.decorators.http import require_safe
 
@@ -27,6 +28,12 @@ def problem_page(
         if found is None or found.slug == slug:
             raise
         return _led(request, address_of(found) + ("" if form == "html" else f".{form}"))
+
+
+@require_safe
+def problem_number(request: HttpRequest, number: int) -> HttpResponseBase:
+    """Redirect to the problem with this number; raise Http404 where there is none."""
+    return _led(request, address_of(get_object_or_404(Problem, number=number)))
 
 
 @require_safe

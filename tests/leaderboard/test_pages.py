@@ -231,6 +231,8 @@ def test_missing_things_are_a_helpful_404(site: dict[str, str], client: Client) 
 
 def test_a_problem_number_leads_to_its_page(site: dict[str, str], client: Client) -> None:
     assert client.get("/problems/1")["Location"] == site["problem"]
+    assert client.get("/problems/1?ranks=2")["Location"] == f"{site['problem']}?ranks=2"
+    assert client.get("/problems/999").status_code == 404
     for form in ("", ".json", ".csv"):
         led = client.get(f"/problems/1-other{form}?ranks=2")
         assert (led.status_code, led["Location"]) == (301, f"{site['problem']}{form}?ranks=2")
