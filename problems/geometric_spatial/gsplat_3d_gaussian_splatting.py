@@ -29,7 +29,7 @@ problem = Problem(
     "tensors: the camera's index on this rank and the Gaussian's on its rank plus the number of "
     "Gaussians on ranks below the receiving one (int64); radii [k, 2] (int32); centres [k, 2], "
     "depths z [k], conics [k, 3], opacities [k], colors [k, 3] (bfloat16). Every step may round "
-    "to bfloat16; radii off by 4 % before ceil and conics off by 6 % are right. camera_model is "
+    "to bfloat16; radii off by 5 % before ceil and conics off by 8 % are right. camera_model is "
     "pinhole. All may differ from call to call.",
     outputs=("cameras", "gaussians", "radii", "centres", "depths", "conics", "opacities", "colors"),
     also=("Data Parallel",),
@@ -158,8 +158,8 @@ def settle(got: _Outputs, truth: _Outputs, keys: _Outputs) -> _Outputs:
         return got
     xx, xy, yy = keys[5].unbind(-1)
     exact = 3.33 * (torch.stack([yy, xx]) / (xx * yy - xy * xy)).sqrt().T
-    right = (got[2] >= 0.96 * exact) & (got[2] < 1.04 * exact + 1)
-    near = (got[5] - truth[5]).abs() <= 0.06 * (truth[5].abs() + truth[5].square().mean().sqrt())
+    right = (got[2] >= 0.95 * exact) & (got[2] < 1.05 * exact + 1)
+    near = (got[5] - truth[5]).abs() <= 0.08 * (truth[5].abs() + truth[5].square().mean().sqrt())
     conics = torch.where(near, truth[5], got[5].double())
     return (*got[:2], torch.where(right, truth[2], got[2]), *got[3:5], conics, *got[6:])
 
