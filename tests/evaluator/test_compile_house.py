@@ -20,7 +20,7 @@ EDGES = HOUSE / "69_gnn_negative_scoring_triton.py"
 OWN = "positive = tl.load("
 NAMED = "tl.sigmoid(positive)"
 TIMEOUT_S = 1200
-LAUNCH = "        rank_edges[(BLOCKS,)]("
+LAUNCH = "        rank_edges[(blocks,)]("
 
 pytestmark = pytest.mark.skipif(
     not importlib.util.find_spec("triton"), reason="Triton is not installed"
