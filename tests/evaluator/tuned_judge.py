@@ -141,12 +141,12 @@ def _beside_nobody(timed: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def disturbed() -> None:
-    """Has a clock by which batches of the reference take ten times as long beside a submission, and
+    """Has a clock by which calls of the reference take ten times as long beside a submission, and
     still longer in three rounds after it."""
     brisk()
     pace.PACES[Device.CPU] = replace(pace.PACES[Device.CPU], least_batches=7)
     slow = {0: 10.0, 1: 100.0, 2: 100.0, 3: 100.0}
-    _dilate(lambda ours, calls, alone: slow.get(alone, 1.0) if ours and calls > 1 else 1.0)
+    _dilate(lambda ours, calls, alone: slow.get(alone, 1.0) if ours else 1.0)
 
 
 def disturbed_singles() -> None:
