@@ -10,6 +10,7 @@ from leaderboard.delivery.cells import share_text
 from leaderboard.kit.visible import visible
 from leaderboard.metrics.intervals import wilson_interval
 from leaderboard.metrics.scores import Score
+from leaderboard.metrics.verdicts import INPUTS_OF
 from leaderboard.read_model.boards import Entry, Setting
 from leaderboard.read_model.published_claims import Claim
 
@@ -74,7 +75,8 @@ def _judged(models: Sequence[Entry], setting: Setting | None) -> Answer | None:
     where = f", on {ranks}" if setting.is_timed else f"; {ranks} shared a GPU, nothing was timed"
     right = "" if setting.is_timed else _sure(score.pass_at_k, score.scored)
     return Answer(
-        opens=f"{'Timed' if setting.is_timed else 'Checked'} here on secret inputs: the best,",
+        opens=f"{'Timed' if setting.is_timed else 'Checked'} here on "
+        f"{INPUTS_OF[setting.profile]}: the best,",
         model=best.model,
         url=best.url,
         says=f" ({best.harness}{_samples(score)}), solves {score.correct} of {score.scored}{right}"

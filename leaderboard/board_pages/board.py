@@ -17,7 +17,7 @@ from leaderboard.board_pages.cost_figures import cost_figures
 from leaderboard.delivery.pages import Page, Table, canonical_query, choice, origin, public_page
 from leaderboard.delivery.paging import PAGE, PagePart, part_of
 from leaderboard.kit.links import url, with_query
-from leaderboard.metrics.verdicts import words
+from leaderboard.metrics.verdicts import INPUTS_OF, words
 from leaderboard.models.staleness import judge_now
 from leaderboard.publishing import citing
 from leaderboard.read_model.board_query import BoardQuery, board_query
@@ -99,6 +99,7 @@ def _controls(query: BoardQuery, order: Order, address: str) -> dict[str, object
         "sort": "" if order.sort == order.usual else order.sort,
         "chips": chips((query.slider, *query.controls), url("board"), chosen),
         "is_timed": query.setting is None or query.setting.is_timed,
+        "inputs": INPUTS_OF[query.setting.profile if query.setting else "hardened"],
     }
 
 

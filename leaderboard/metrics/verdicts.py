@@ -44,6 +44,7 @@ SETTING_WORDS = {
     "hardened": "hidden (hardened)",
     "upstream": "PKB's own (upstream)",
 }
+INPUTS_OF = {"hardened": "secret inputs", "upstream": "PKB's own inputs"}
 
 TRUST_MEANINGS = {
     "published": "Reported by a publication, not run here. Shown apart and never ranked.",

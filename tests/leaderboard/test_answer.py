@@ -96,6 +96,8 @@ def test_what_shared_a_gpu_says_nothing_of_speed() -> None:
         "4 ranks of h100x1 shared a GPU, nothing was timed. "
         "Not distinguishable from it: less (zero-shot)."
     )
+    (said,) = _said([_entry("right", 30)], replace(SHARED, profile="upstream"), [])
+    assert said.startswith("Checked here on PKB's own inputs: the best, right")
 
 
 def test_where_no_model_was_timed_the_sites_own_kernels_are_named() -> None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from html import unescape
 from typing import Any
 
 import pytest
 from django.db import connection
+from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from evaluator.messages.profile import Evidence, Mechanism, Tag
@@ -45,6 +47,18 @@ def test_a_failed_run_tells_of_no_utilisation(problem: Problem) -> None:
     assert (run.bound_us, run.limiter, run.utilisation, run.mechanisms) == (None, None, None, [])
     (entry,) = Summary.objects.get().attempts
     assert (entry["low"], entry["utilisation"]) == (None, None)
+
+
+@pytest.mark.parametrize(
+    ("profile", "inputs"), [("hardened", "secret inputs"), ("upstream", "PKB's own inputs")]
+)
+def test_a_board_says_on_which_inputs_it_is(
+    profile: str, inputs: str, problem: Problem, client: Client
+) -> None:
+    factory.make_judged(factory.make_submission(), problem, profile=profile)
+    text = unescape(client.get("/").content.decode())
+    assert f"right on {inputs}" in text
+    assert f"Timed here on {inputs}: the best" in text
 
 
 def test_a_board_is_narrowed_by_what_kernels_do(problem: Problem) -> None:
