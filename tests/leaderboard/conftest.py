@@ -68,10 +68,22 @@ def bells(monkeypatch: pytest.MonkeyPatch) -> Bells:
     return rung
 
 
+def _asks_database(item: pytest.Item) -> bool:
+    wanted = {"db", "transactional_db", "live_server"}
+    return item.get_closest_marker("django_db") is not None or bool(
+        wanted.intersection(getattr(item, "fixturenames", ()))
+    )
+
+
 @pytest.fixture(scope="session", autouse=True)
-def _known_features(django_db_setup: None, django_db_blocker: Any) -> None:
+def _known_features(
+    request: pytest.FixtureRequest, django_db_setup: None, django_db_blocker: Any
+) -> None:
     """SQLite is asked once in a process whether it knows JSON, and any database whether its schema
-    is this release's; no test counts these queries."""
+    is this release's; no test counts these queries. Where no test asks for a database none is
+    made, and the site's own stays alone."""
+    if not any(map(_asks_database, request.session.items)):
+        return
     with django_db_blocker.unblock():
         assert connection.features.supports_json_field
         assert readiness.is_schema_current()
