@@ -32,7 +32,9 @@ Api = Callable[..., APIClient]
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark what needs a database: only that has to run on each kind of them."""
     for item in items:
-        if {"db", "transactional_db"} & set(getattr(item, "fixturenames", ())):
+        fixtures = set(getattr(item, "fixturenames", ()))
+        by_fixture = {"db", "transactional_db", "live_server"} & fixtures
+        if by_fixture or item.get_closest_marker("django_db"):
             item.add_marker(pytest.mark.database)
 
 
@@ -68,13 +70,6 @@ def bells(monkeypatch: pytest.MonkeyPatch) -> Bells:
     return rung
 
 
-def _asks_database(item: pytest.Item) -> bool:
-    wanted = {"db", "transactional_db", "live_server"}
-    return item.get_closest_marker("django_db") is not None or bool(
-        wanted.intersection(getattr(item, "fixturenames", ()))
-    )
-
-
 @pytest.fixture(scope="session", autouse=True)
 def _known_features(
     request: pytest.FixtureRequest, django_db_setup: None, django_db_blocker: Any
@@ -82,7 +77,7 @@ def _known_features(
     """SQLite is asked once in a process whether it knows JSON, and any database whether its schema
     is this release's; no test counts these queries. Where no test asks for a database none is
     made, and the site's own stays alone."""
-    if not any(map(_asks_database, request.session.items)):
+    if not any(item.get_closest_marker("database") for item in request.session.items):
         return
     with django_db_blocker.unblock():
         assert connection.features.supports_json_field
