@@ -19,6 +19,7 @@ from leaderboard.delivery.paging import PAGE, PagePart, part_of
 from leaderboard.kit.links import url, with_query
 from leaderboard.metrics.verdicts import INPUTS_OF, words
 from leaderboard.models.staleness import judge_now
+from leaderboard.models.summaries import HARDENED
 from leaderboard.publishing import citing
 from leaderboard.read_model.board_query import BoardQuery, board_query
 from leaderboard.read_model.board_records import CSV_COLUMNS, as_record, csv_rows
@@ -99,7 +100,7 @@ def _controls(query: BoardQuery, order: Order, address: str) -> dict[str, object
         "sort": "" if order.sort == order.usual else order.sort,
         "chips": chips((query.slider, *query.controls), url("board"), chosen),
         "is_timed": query.setting is None or query.setting.is_timed,
-        "inputs": INPUTS_OF[query.setting.profile if query.setting else "hardened"],
+        "inputs": INPUTS_OF[query.setting.profile if query.setting else HARDENED],
     }
 
 
