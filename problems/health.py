@@ -30,9 +30,10 @@ TIMEOUT_S = 600.0
 SCREENED_AT = "tiny"  # where nobody asks for another size of hardened inputs
 BEHAVIOUR = {
     *("number", "mutates", "mesh", "m_step", "n_step", "sizes", "outputs"),
-    *("tolerances", "output_tolerances", "wire_bits"),
+    *("tolerances", "output_tolerances", "wire_bits", "settles_upstream"),
 }
 OURS = {"tolerances", "output_tolerances", "wire_bits"}  # PKB's check has its own
+THEIRS = {"settles_upstream"}  # and `hardened` always settles
 LARGEST_ERROR = 1e12  # in tolerances
 
 
@@ -194,7 +195,7 @@ def behaviour(module: ProblemModule, profile: str = "hardened") -> str:
     Source text is hashed, because another Python makes another tree of it.
     """
     text, parts = module.path.read_text(), []
-    read = BEHAVIOUR if profile == "hardened" else BEHAVIOUR - OURS
+    read = BEHAVIOUR - (THEIRS if profile == "hardened" else OURS)
     for node in ast.parse(text).body:
         if isinstance(node, ast.FunctionDef) and node.name != "cost":
             docstring = [node.body[0]] if ast.get_docstring(node) is not None else []

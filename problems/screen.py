@@ -221,12 +221,13 @@ def scene_of(
     groups: Mapping[str, ProcessGroup],
 ) -> Scene:
     """Return a trial with its truth: the oracle's, or under `upstream` the reference's answer."""
-    keys: Outputs = ()
-    if context.profile == "upstream":
+    is_upstream = context.profile == "upstream"
+    if is_upstream:
         named = [("", t) for t in call(module.reference, module.problem, inputs, groups)]
     else:
         named = true_answer(module, inputs, groups)
-        keys = keys_of_ties(module, inputs, groups)
+    settles = module.problem.settles_upstream or not is_upstream
+    keys = keys_of_ties(module, inputs, groups) if settles else ()
     dtype = str(context.dtype).removeprefix("torch.")
     return Scene(
         module=module,

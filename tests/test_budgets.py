@@ -39,6 +39,8 @@ LONG: dict[str, str] = {
         "expert_parallel/moe_post_all2all": "eleven arguments that must fit each other",
         "expert_parallel/moe_pre_all2all": "routing that must fit the splits",
         "fsdp_zero/deepmd_kalman_filter_optimizer": "lists of matrices, changed in place",
+        "fsdp_zero/fp8_allgather_params": "keys and settle for ties",
+        "fsdp_zero/fp8_reduce_scatter_grads": "keys and settle for ties",
         "fsdp_zero/fsdp_step_e2e": "a whole training step",
         "fsdp_zero/zero1_optimizer_shard": "a whole training step",
         "fsdp_zero/zero2_optimizer_shard_grad": "a whole training step",

@@ -29,9 +29,12 @@ problem = Problem(
     tolerance_reason="one rounding of the mean to the run dtype (0.004 in bfloat16, 5e-4 in "
     "float16); quotients within 2^-20 of a tie may go either way, apart from that the codes must "
     "be right: means of unquantised gradients are off by 0.017",
+    settles_upstream=True,
     known_issues=(
         "The reference exchanges float32; exchanging int8 codes and scales gives the same "
         "result with far fewer bytes.",
+        "Upstream divides by the number 127, on a GPU a product with 1/127: at ties PKB's check "
+        "tells how a kernel divides; here either code passes.",
     ),
 )
 

@@ -30,7 +30,12 @@ problem = Problem(
     tolerance_reason="one rounding to the run dtype (0.0025 of both parts in bfloat16); quotients "
     "within 2^-20 of a tie may go either way; parameters that are not rounded to FP8 are off by "
     "0.04, those with a wrong scale by 0.07",
-    known_issues=("Upstream's history is 1e-8 throughout: a kernel that ignores it passes.",),
+    settles_upstream=True,
+    known_issues=(
+        "Upstream's history is 1e-8 throughout: a kernel that ignores it passes.",
+        "Upstream divides by the number 448, on a GPU a product with 1/448: at ties PKB's check "
+        "tells how a kernel divides; here either code passes.",
+    ),
 )
 
 

@@ -32,7 +32,12 @@ problem = Problem(
     "ranks); quotients within 2^-20 of a tie may go either way; gradients that are not rounded to "
     "FP8 are off by 0.1, as are those with a wrong scale; "
     "the rms of honest answers in bfloat16 is 0.089 at most, over int8 wires 0.107 or more",
-    known_issues=("Upstream's history is 1e-8 throughout: a kernel that ignores it passes.",),
+    settles_upstream=True,
+    known_issues=(
+        "Upstream's history is 1e-8 throughout: a kernel that ignores it passes.",
+        "Upstream divides by the number 448, on a GPU a product with 1/448: at ties PKB's check "
+        "tells how a kernel divides; here either code passes.",
+    ),
 )
 
 

@@ -10,7 +10,9 @@ import torch
 import problems
 from problems.calls import Inputs
 from problems.context import RankContext
+from problems.ranks import RankPool
 from problems.trials import TrialSpec
+from tests.problems.rank_tasks import told_at_ties
 
 SPEC = TrialSpec(trial=2, m=64, n=1024, note="test")
 
@@ -71,3 +73,25 @@ def test_what_was_transposed_is_contiguous(number: int, name: str, profile: str)
     given = inputs(number, profile, rank=1, dtype=torch.bfloat16)[name]
     assert isinstance(given, torch.Tensor)
     assert given.is_contiguous()
+
+
+# Of 128 largest elements five are such that bfloat16 has a number at a tie that a product decides
+# in another way than a quotient.
+IN_FP8, IN_INT8 = (4.8125, 0.98828125), (4.46875, 2.234375)
+
+
+@pytest.mark.parametrize(
+    ("number", "divided", "multiplied", "values"),
+    [
+        (19, "/= scale.new_full((), 448)", "*= scale.new_full((), 1 / 448)", IN_FP8),
+        (44, "/ largest.new_full((), 127)", "* largest.new_full((), 1 / 127)", IN_INT8),
+        (52, "/ largest.new_full((), 448)", "* largest.new_full((), 1 / 448)", IN_FP8),
+        (53, "/ largest.new_full((), 448)", "* largest.new_full((), 1 / 448)", IN_FP8),
+    ],
+)
+def test_a_product_may_decide_a_tie_as_well_as_a_quotient(
+    two_ranks: RankPool, number: int, divided: str, multiplied: str, values: tuple[float, float]
+) -> None:
+    for settled, compared in two_ranks.run(told_at_ties, number, [divided, multiplied], values):
+        assert settled is None
+        assert compared is not None
