@@ -42,9 +42,15 @@ def edited(source: str, edits: Edits) -> str:
 
 
 def mutant(module: ProblemModule, name: str) -> Callable[..., object]:
-    """Return the reference with a mutant's edits; raises ValueError where they do not fit."""
+    """Return a declared mutant; raises ValueError where its edits do not fit."""
+    return edited_reference(module, declared()[module.slug][name], name)
+
+
+def edited_reference(module: ProblemModule, edits: Edits, name: str) -> Callable[..., object]:
+    """Return the reference with edits, by a name for tracebacks; raises ValueError where they do
+    not fit."""
     space: dict[str, Callable[..., object]] = {}
-    source = edited(reference_source(module), declared()[module.slug][name])
+    source = edited(reference_source(module), edits)
     exec(compile(source, f"{module.slug} {name}", "exec"), space)
     return space["reference"]
 

@@ -221,12 +221,11 @@ def scene_of(
     groups: Mapping[str, ProcessGroup],
 ) -> Scene:
     """Return a trial with its truth: the oracle's, or under `upstream` the reference's answer."""
-    is_upstream = context.profile == "upstream"
-    if is_upstream:
+    if context.profile == "upstream":
         named = [("", t) for t in call(module.reference, module.problem, inputs, groups)]
     else:
         named = true_answer(module, inputs, groups)
-    settles = module.problem.settles_upstream or not is_upstream
+    settles = module.problem.settles(context.profile)
     keys = keys_of_ties(module, inputs, groups) if settles else ()
     dtype = str(context.dtype).removeprefix("torch.")
     return Scene(

@@ -145,6 +145,10 @@ class Problem:
         own = self.output_tolerances.get(output.partition("[")[0], self.tolerances)
         return replace(own[dtype], outliers=OUTLIERS.get(dtype, 0))
 
+    def settles(self, profile: str) -> bool:
+        """Return whether `settle` holds, if the problem has it."""
+        return profile != "upstream" or self.settles_upstream
+
 
 @dataclass(frozen=True, kw_only=True)
 class Cost:

@@ -243,7 +243,7 @@ class OracleRank:
         named = true_answer(module, inputs, self.groups)
         names, truth = tuple(n for n, _ in named), self._here(t for _, t in named)
         is_upstream = job.profile is Profile.UPSTREAM
-        settles = module.problem.settles_upstream or not is_upstream
+        settles = module.problem.settles(job.profile)
         keys = keys_of_ties(module, inputs, self.groups) if settles else ()
         if check_reference or is_upstream:
             own = self._here(answers(module.reference, module.problem, inputs, self.groups))

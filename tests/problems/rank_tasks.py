@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import torch
 import torch.distributed as dist
 from torch import Tensor
 
 import problems
-from problems.context import RankContext
 from problems.mesh import mesh_groups
-from problems.mutants import edited
+from problems.mutants import edited_reference
 from problems.partial_collectives import neighbour_only, without_last_element
-from problems.screen import outcome, scene_of
-from problems.sources import reference_source
+from problems.screen import Setting, outcome, scene_of, scene_on_rank, trials_of
 from problems.spec import Dims
-from problems.trials import TrialSpec
 from problems.wires import INT8, coarse
 
 
@@ -124,23 +119,18 @@ def told_at_ties(
     """Say what is wrong under `upstream` of the reference with an edit, as the problem settles ties
     and without, where every eighth element is the largest, all others of the first rank are at a
     tie, and those of other ranks are not, and of the other sign."""
-    module = problems.load(problems.find(str(number)))
-    context = RankContext(
-        rank=rank,
-        world_size=world_size,
-        number=number,
-        spec=TrialSpec(trial=0, m=64, n=1024, note="ties"),
+    setting = Setting(
+        name=problems.find(str(number)),
         profile="upstream",
+        size="tiny",
+        dtype="bfloat16",
         secret=b"",
-        dtype=torch.bfloat16,
-        device=torch.device("cpu"),
+        device="cpu",
     )
-    inputs = module.make_inputs(context, module.dims(64, 1024, world_size))
-    given, (largest, tie) = next(iter(inputs.values())), values
+    scene = scene_on_rank(rank, world_size, setting, trials_of(setting)[0])
+    given, (largest, tie) = next(iter(scene.inputs.values())), values
     assert isinstance(given, Tensor)
     given.fill_(-15 / 16 * tie if rank else tie).view(-1)[::8] = largest
-    scene = scene_of(module, context, inputs, {})
-    space: dict[str, Callable[..., object]] = {}
-    exec(edited(reference_source(module), [edit]), space)
-    got = scene.call(space["reference"])
+    scene = scene_of(scene.module, scene.context, scene.inputs, scene.groups)
+    got = scene.call(edited_reference(scene.module, [edit], "with a product"))
     return [outcome(told, scene.truth, scene.tolerances).why for told in (scene.settled(got), got)]
