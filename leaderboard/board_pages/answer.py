@@ -81,7 +81,7 @@ def _judged(models: Sequence[Entry], setting: Setting | None) -> Answer | None:
         url=best.url,
         says=f" ({best.harness}{_samples(score)}), solves {score.correct} of {score.scored}{right}"
         f"{_faster(score) if setting.is_timed else ''}, of "
-        f"{score.attempted} that it tried{where}.{_alike(best, models)}",
+        f"{score.attempted} judged{where}.{_alike(best, models)}",
     )
 
 

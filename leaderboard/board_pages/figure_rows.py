@@ -65,7 +65,7 @@ def fast_p_curves(entries: Sequence[Entry], claims: Sequence[Claim], scored: int
     ours = [
         Curve(
             model=entry.model,
-            name=name + _tried(entry),
+            name=name + _judged(entry),
             thresholds=CURVE_POINTS,
             shares=tuple(scores.fast_curve(entry.results, scored, CURVE_POINTS)),
             link=entry.url,
@@ -76,9 +76,9 @@ def fast_p_curves(entries: Sequence[Entry], claims: Sequence[Claim], scored: int
     return ours + claimed_figures.curves(claims)
 
 
-def _tried(entry: Entry) -> str:
+def _judged(entry: Entry) -> str:
     """Return of how many problems a row says something."""
-    return f", {entry.score.attempted} of {entry.score.scored} tried"
+    return f", {entry.score.attempted} of {entry.score.scored} judged"
 
 
 def chances_of(
@@ -99,7 +99,7 @@ def chances_of(
             for k in ks
         )
         own = Chances(
-            model=entry.model, name=name + _tried(entry), samples=ks, passing=passing, fast=fast
+            model=entry.model, name=name + _judged(entry), samples=ks, passing=passing, fast=fast
         )
         made.append(own)
     return made + claimed

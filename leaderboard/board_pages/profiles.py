@@ -22,6 +22,7 @@ from leaderboard.read_model.filters import SETTING_FILTERS, setting_filters
 
 # The profile is what the page compares.
 PARAMETERS = tuple(name for name in SETTING_FILTERS if name != "profile")
+COUNTED = ("submission", "model", "harness", "answered", "unjudged")
 OUTCOME = ("verdict", "cause", "run")
 COLUMNS = (
     *("submission", "model", "harness", "problem"),
@@ -49,7 +50,11 @@ def profiles(request: HttpRequest) -> Page:
             "differing": list(_differing(found, titles, is_timed=is_timed)),
             "figure": framed(both_profiles, canonical_query(request, PARAMETERS)),
         },
-        data={"setting": setting and vars(setting), "problems": records},
+        data={
+            "setting": setting and vars(setting),
+            "submissions": [{name: getattr(one, name) for name in COUNTED} for one in found],
+            "problems": records,
+        },
         table=Table.of(COLUMNS, records),
         crumbs=(Crumb(text="Leaderboard", url=url("board")), Crumb(text="PKB's check beside ours")),
     )
@@ -91,8 +96,9 @@ def named(one: Beside | Entry) -> str:
 
 
 def totals_of(found: Sequence[Beside], counts: Sequence[Counts]) -> dict[str, object]:
-    """Return how many problems were judged under both, pass PKB's check, and just one of both, with
-    the commonest reasons of those that fail hidden inputs alone."""
+    """Return how many problems were judged under both, or have kernels that were not, pass PKB's
+    check, and just one of both, with the commonest reasons of those that fail hidden inputs
+    alone."""
     reasons = Counter(
         reason_of(judged.hardened)
         for one in found
@@ -100,6 +106,7 @@ def totals_of(found: Sequence[Beside], counts: Sequence[Counts]) -> dict[str, ob
     )
     return {
         "judged": sum(sum(one[1:]) for one in counts),
+        "unjudged": sum(one.unjudged for one in found),
         "upstream": sum(one.both + one.upstream_only for one in counts),
         "upstream_only": sum(one.upstream_only for one in counts),
         "hardened_only": sum(one.hardened_only for one in counts),
@@ -115,7 +122,8 @@ def _row(one: Beside, counts: Counts) -> dict[str, object]:
     share = len(one.judged)
     passing = (counts.both + counts.upstream_only, counts.both + counts.hardened_only)
     made = [cells.count_cell(share), *(cells.share_cell(own / share) for own in passing)]
-    made += [cells.count_cell(own) for own in (counts.upstream_only, counts.hardened_only)]
+    rest = (counts.upstream_only, counts.hardened_only, one.unjudged)
+    made += map(cells.count_cell, rest)
     return {
         "model": one.model,
         "named": named(one),

@@ -7,8 +7,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
+from django.db.models import Count, OuterRef, Subquery
+
 from leaderboard.metrics.tallies import Cell
-from leaderboard.models import LeaderboardRow, Run
+from leaderboard.models import Kernel, LeaderboardRow, Problem, Run
 from leaderboard.models.choices import Harness
 from leaderboard.models.summaries import HARDENED, UPSTREAM
 from leaderboard.read_model.leaderboard_rows import cells_in
@@ -16,7 +18,7 @@ from leaderboard.read_model.setting import Setting
 
 OF_SUBMISSION = (
     *("submission_id", "submission__model__name", "submission__model__slug"),
-    "submission__harness",
+    *("submission__harness", "answered"),
 )
 
 
@@ -45,7 +47,8 @@ class Judged(NamedTuple):
 @dataclass(frozen=True, kw_only=True)
 class Beside:
     """Holds a submission with the problems that it was judged on under both profiles; `backends`
-    are those of its kernels, the commonest first."""
+    are those of its kernels, the commonest first. `answered` counts the problems that count on
+    so many ranks and that it has kernels for, judged or not."""
 
     submission: int
     model: str
@@ -53,6 +56,12 @@ class Beside:
     harness: str
     backends: tuple[str, ...]
     judged: tuple[Judged, ...]
+    answered: int
+
+    @property
+    def unjudged(self) -> int:
+        """Return how many problems have kernels, and no results under both profiles."""
+        return self.answered - len(self.judged)
 
     def that_pass(self, *, upstream: bool, hardened: bool) -> list[Judged]:
         """Return the problems that pass just so."""
@@ -73,10 +82,11 @@ def beside(setting: Setting) -> list[Beside]:
     rows = LeaderboardRow.objects.ranked().filter(**where, profile__in=(HARDENED, UPSTREAM))
     rows = rows.filter(submission__model__is_baseline=False).order_by("submission_id")
     rows = rows.exclude(submission__harness=Harness.HUMAN)
-    stored: dict[tuple[int, str, str, str], dict[str, str]] = defaultdict(dict)
+    rows = rows.annotate(answered=_answered(setting.world_size))
+    stored: dict[tuple[int, str, str, str, int], dict[str, str]] = defaultdict(dict)
     for *whose, profile, cells in rows.values_list(*OF_SUBMISSION, "profile", "cells"):
-        number, model, slug, harness = whose
-        stored[number, model, slug, harness][profile] = cells
+        number, model, slug, harness, answered = whose
+        stored[number, model, slug, harness, answered][profile] = cells
     pairs = {whose: list(_pairs(own)) for whose, own in stored.items() if len(own) == 2}
     every = (cell for own in pairs.values() for pair in own for cell in pair)
     causes = _causes(cell.run for cell in every if not cell.correct)
@@ -93,10 +103,19 @@ def beside(setting: Setting) -> list[Beside]:
                 Judged(theirs.problem, _outcome(theirs, causes), _outcome(ours, causes))
                 for theirs, ours in own
             ),
+            answered=answered,
         )
-        for (number, model, slug, harness), own in pairs.items()
+        for (number, model, slug, harness, answered), own in pairs.items()
         if own
     ]
+
+
+def _answered(world_size: int) -> Subquery:
+    """Return for how many problems that count on so many ranks a row's submission has kernels."""
+    counting = Problem.objects.scored(world_size)
+    kernels = Kernel.objects.filter(submission=OuterRef("submission"), problem__in=counting)
+    counted = kernels.filter(older_task="").order_by().values("submission")
+    return Subquery(counted.annotate(n=Count("problem", distinct=True)).values("n"))
 
 
 def _pairs(stored: Mapping[str, str]) -> Iterator[tuple[Cell, Cell]]:

@@ -154,7 +154,7 @@ COLUMNS = (
     ),
     Column(
         key="attempted",
-        label="Tried",
+        label="Judged",
         unit="problems",
         group="right",
         value=lambda entry: entry.score.attempted,

@@ -83,7 +83,7 @@ def test_the_best_of_what_was_published_and_of_what_was_judged_are_named() -> No
         "12 (15.0 %, 95 % interval 8.8 % to 24.4 %), by the check of those who published it on "
         "8 x H100.",
         "Timed here on secret inputs: the best, fast (zero-shot), solves 20 of 80 and beats NCCL "
-        "on 10 (12.5 %, 95 % interval 6.9 % to 21.5 %), of 40 that it tried, on 4 ranks of "
+        "on 10 (12.5 %, 95 % interval 6.9 % to 21.5 %), of 40 judged, on 4 ranks of "
         "h200x4. Not distinguishable from it: often right (zero-shot).",
     ]
 

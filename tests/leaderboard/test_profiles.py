@@ -6,7 +6,7 @@ import pytest
 from django.test import Client
 
 from evaluator.messages.report import Verdict
-from leaderboard.models import Harness
+from leaderboard.models import Harness, Problem, Submission
 from tests.leaderboard import factory
 from tests.leaderboard.test_page_budgets import FEW_QUERIES, queries_of
 
@@ -68,7 +68,35 @@ def test_the_page_takes_few_queries(client: Client) -> None:
     assert queries_of("/profiles", client) <= FEW_QUERIES
 
 
+@pytest.mark.usefixtures("site")
+def test_kernels_that_were_not_judged_under_both_are_told(client: Client) -> None:
+    assert "more have kernels" not in client.get("/profiles").content.decode()
+    one = Submission.objects.get(model__name="Model One")
+    factory.make_judged(one, factory.make_problem(5, "once"), OK, profile="upstream")
+    factory.make_kernel(one, factory.make_problem(6, "never"))
+    factory.make_kernel(one, factory.make_problem(6, "never"), attempt=2)
+    factory.make_kernel(one, factory.make_problem(7, "older"), older_task="which sampled")
+    factory.make_kernel(one, unscored(factory.make_problem(8, "unscored")))
+    page = client.get("/profiles").content.decode()
+    assert "Of 5 problems that" in page
+    assert "2 more have kernels that were not judged under both here" in page
+    told = client.get("/profiles.json").json()["submissions"]
+    assert [(one["model"], one["answered"], one["unjudged"]) for one in told] == [
+        *(("Model One", 6, 2), ("Model Two", 1, 0)),
+    ]
+
+
+def unscored(problem: Problem) -> Problem:
+    problem.scored, problem.unscored_reason = False, "a reason"
+    problem.save()
+    return problem
+
+
 def test_nothing_judged_under_both_is_said_in_words(client: Client) -> None:
     factory.make_judged(factory.make_submission(), factory.make_problem())
     assert "Nothing was judged under both yet" in client.get("/profiles").content.decode()
-    assert client.get("/profiles.json").json() == {"setting": None, "problems": []}
+    assert client.get("/profiles.json").json() == {
+        "setting": None,
+        "submissions": [],
+        "problems": [],
+    }
