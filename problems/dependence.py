@@ -4,7 +4,8 @@ A timed batch is a chain: the answer of a call opens the inputs of the next. Tha
 the answer tells a rank what it did not know, so two things are measured with its own inputs fixed
 while the other ranks' become others: the *share* of elements that move farther than a threshold
 lies from the truth, and the *unknowns*, how many numbers of the others' making the answer depends
-on. A rank's own inputs times one factor move everywhere and have one unknown.
+on. A rank's own inputs times one factor move everywhere and have one unknown. Elements are *usable*
+that are large enough for a threshold.
 """
 
 from __future__ import annotations
@@ -46,16 +47,19 @@ Answers = Mapping[str, Tensor]
 
 @dataclass(frozen=True, kw_only=True)
 class Dependence:
-    """Hold what the worst placed rank cannot know of an output: by dtype a share of its elements,
-    and a number of unknowns, of which no more than DIRECTIONS can be told."""
+    """Hold what the worst placed rank cannot know of an output: by dtype a share of its usable
+    elements, a number of unknowns, of which no more than DIRECTIONS can be told, and the share of
+    its elements that are usable."""
 
     shares: Mapping[str, float]
     unknowns: int
+    usable: float
 
     def worse_of(self, other: Dependence) -> Dependence:
         return Dependence(
             shares={d: min(share, other.shares[d]) for d, share in self.shares.items()},
             unknowns=min(self.unknowns, other.unknowns),
+            usable=min(self.usable, other.usable),
         )
 
 
@@ -119,6 +123,7 @@ def _record(name: str) -> Record:
         output: {
             "shares": {dtype: round(share, 3) for dtype, share in worst.shares.items()},
             "unknowns": worst.unknowns,
+            "usable": round(worst.usable, 3),
         }
         for output, worst in worst_of(found).items()
     }
@@ -194,21 +199,24 @@ def _dependence(stages: Sequence[Stage], watched: int) -> dict[str, Dependence]:
     unknowns = _unknowns(stages[0], watched)
     return worst_of(
         {
-            name: Dependence(shares=shares, unknowns=unknowns[name])
-            for name, shares in _shares(stage, watched, draw).items()
+            name: Dependence(shares=shares, unknowns=unknowns[name], usable=part)
+            for name, (shares, part) in _shares(stage, watched, draw).items()
         }
         for stage in stages
         for draw in range(1, REDRAWS + 1)
     )
 
 
-def _shares(stage: Stage, watched: int, draw: int) -> dict[str, dict[str, float]]:
-    """Return by output and dtype the share of elements that move when the others' inputs are
-    others."""
+def _shares(stage: Stage, watched: int, draw: int) -> dict[str, tuple[dict[str, float], float]]:
+    """Return by output, for each dtype, the share of usable elements that move when the others'
+    inputs are others, and the share of elements that are usable."""
     before, after = stage.answers(stage.inputs), stage.answers(stage.moved(watched, draw, 1.0))
     tolerances = stage.module.problem.tolerances
     return {
-        name: {d: _moved_share(truth, after[name], t) for d, t in tolerances.items()}
+        name: (
+            {d: _moved_share(truth, after[name], t) for d, t in tolerances.items()},
+            _usable_share(truth),
+        )
         for name, truth in before.items()
         if name in after
     }
@@ -222,6 +230,10 @@ def _moved_share(truth: Tensor, other: Tensor, tolerance: Tolerance) -> float:
     moves = (other - truth).abs() > distances(truth, tolerance, usual)
     among = moves[usable(truth, usual)]
     return among.double().mean().item() if len(among) else 0.0
+
+
+def _usable_share(truth: Tensor) -> float:
+    return usable(truth, rms(truth)).double().mean().item() if len(truth) else 0.0
 
 
 def _unknowns(stage: Stage, watched: int) -> dict[str, int]:

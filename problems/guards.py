@@ -2,9 +2,10 @@
 
 Inputs of a timed batch are chained where the answer of a call tells every rank what it cannot know
 alone: an output of which enough elements depend on other ranks, and on enough unknowns (see
-`dependence`). A key has 256 thresholds, so the least share leaves 32 that nobody can tell. Where
-there is none, a rank could open all inputs by itself, and single calls are the guard. What was
-measured lies beside the problems, because the judge reads it in each run.
+`dependence`), and enough are large enough for a threshold. A key has 256 thresholds, so the least
+share leaves 32 that nobody can tell; it is drawn from 1024 elements, a third of which has to be
+usable. Where there is no such output, a rank could open all inputs by itself, and single calls are
+the guard. What was measured lies beside the problems, because the judge reads it in each run.
 """
 
 from __future__ import annotations
@@ -17,11 +18,11 @@ from typing import Any
 from problems import ProblemModule
 
 PATH = Path(__file__).with_name("guards.json")
-LEAST_SHARE, LEAST_UNKNOWNS = 1 / 8, 64
+LEAST_SHARE, LEAST_UNKNOWNS, LEAST_USABLE = 1 / 8, 64, 1 / 3
 
 Record = Mapping[
     str, Any
-]  # JSON: `behaviour`, `world_sizes`, `work`, and by output `shares`, `unknowns`
+]  # JSON: `behaviour`, `world_sizes`, `work`; by output `shares`, `unknowns`, `usable`
 
 
 def chained_outputs(module: ProblemModule, dtype: str) -> tuple[str, ...]:
@@ -44,8 +45,12 @@ def reason(module: ProblemModule, dtype: str) -> str:
     among = [outputs[name] for name in chained or outputs]
     share = max(found["shares"][dtype] for found in among)
     if share >= LEAST_SHARE and not chained:
-        unknowns = max(f["unknowns"] for f in among if f["shares"][dtype] >= LEAST_SHARE)
-        return f"the answer has {unknowns} unknowns"
+        telling = [found for found in among if found["shares"][dtype] >= LEAST_SHARE]
+        unknowns = max(found["unknowns"] for found in telling)
+        if unknowns < LEAST_UNKNOWNS:
+            return f"the answer has {unknowns} unknowns"
+        part = max(found["usable"] for found in telling)
+        return f"{part:.0%} of the answer is large enough for a threshold"
     if not chained:
         return f"a rank can tell {1 - share:.0%} of its answer alone"
     return f"no rank can tell {share:.0%} of {', '.join(chained)} alone"
@@ -73,4 +78,8 @@ def _outputs(module: ProblemModule) -> Mapping[str, Any]:
 
 
 def _is_enough(found: Mapping[str, Any], dtype: str) -> bool:
-    return bool(found["shares"][dtype] >= LEAST_SHARE and found["unknowns"] >= LEAST_UNKNOWNS)
+    return bool(
+        found["shares"][dtype] >= LEAST_SHARE
+        and found["unknowns"] >= LEAST_UNKNOWNS
+        and found["usable"] >= LEAST_USABLE
+    )

@@ -46,8 +46,9 @@ GUARDS = """
 
 Inputs of a timed batch are *chained*, each opening with the answer before, where every rank needs
 the others for at least an eighth of some answer's elements, and these depend on 64 numbers of the
-others or more (measured on 2 and 4 ranks, at twice the size `tiny`, for each option in turn).
-Elsewhere a rank could open them alone, and *single calls* are the guard. *Work* is what a timed
+others or more (measured on 2 and 4 ranks, at twice the size `tiny`, for each option in turn), and
+where a third of the elements or more is large enough for a threshold. Elsewhere inputs would lie
+open, and *single calls* are the guard. *Work* is what a timed
 call needs on average, over what the first one does, whose cost is known.
 """
 GUARD_COLUMNS = ("#", "problem", "float32", "bfloat16", "float16", "because in bfloat16", "work")

@@ -21,10 +21,12 @@ from problems.spec import Problem
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), ROOT / "docker" / "README.md"])
 ALL_TEXT = "\n".join(page.read_text() for page in PAGES)
-PROGRAMS = (
-    *("evaluator.__main__", "evaluator.generate.__main__"),
-    *("evaluator.client.main", "problems.__main__"),
-)
+PROGRAMS = {
+    "evaluator.__main__": "command-line.md",
+    "evaluator.generate.__main__": "command-line.md",
+    "problems.__main__": "command-line.md",
+    "evaluator.client.main": "client.md",
+}
 SETTING_READERS = {"text", "flag", "number", "words"}
 # Set by our own processes for their children.
 NOT_FOR_PEOPLE = {
@@ -118,21 +120,22 @@ def test_every_field_of_a_job_is_explained() -> None:
     assert not [name for name in names if not _documented(name)]
 
 
-def test_every_command_line_flag_is_explained(capsys: pytest.CaptureFixture[str]) -> None:
-    flags = set()
-    for program in PROGRAMS:
-        commands = re.search(r"\{([\w,]+)\}", _help(program, capsys))
-        assert commands, f"{program} --help lists no commands"
-        for command in commands[1].split(","):
-            flags |= set(re.findall(r"--[a-z][\w-]*", _help(program, capsys, command)))
-    assert "--pretty" in flags
-    assert not [flag for flag in flags - {"--help"} if not _documented(flag)]
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_every_command_line_flag_is_on_the_page_of_its_program(
+    program: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    commands = re.search(r"\{([\w,]+)\}", _help(program, capsys))
+    assert commands, f"{program} --help lists no commands"
+    helps = [_help(program, capsys, command) for command in commands[1].split(",")]
+    flags = {flag for said in helps for flag in re.findall(r"--[a-z][\w-]*", said)}
+    assert len(flags) > 1
+    assert not [flag for flag in flags - {"--help"} if not _documented(flag, PROGRAMS[program])]
 
 
 def test_every_management_command_of_ours_is_explained() -> None:
     ours = {name for name, app in get_commands().items() if app == "leaderboard"}
     assert "sync_problems" in ours
-    assert not [name for name in ours if not _documented(name)]
+    assert not [name for name in ours if not _documented(name, "command-line.md")]
 
 
 def test_every_address_is_listed() -> None:

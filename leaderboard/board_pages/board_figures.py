@@ -112,7 +112,7 @@ def utilisations(request: HttpRequest) -> Drawn:
 @figure(
     "failure-modes",
     "How kernels fail",
-    "Share of kernels by outcome; a published row counts first attempts.",
+    "Share of kernels judged here by outcome; a published row counts first attempts.",
     *BOARD_PARAMETERS,
     tall=True,
 )

@@ -6,7 +6,7 @@ docs/data.md says what each column means.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 
 from django.db.models import BooleanField, ExpressionWrapper, Model, Q, QuerySet
 
@@ -247,8 +247,9 @@ def _places() -> Iterator[TableRow]:
     """Yield every board as the site shows it first: one setting after the other, best first."""
     for setting in sorted(boards.known_settings(), key=str):
         scored = Problem.objects.scored(setting.world_size).count()
+        own = tuple(getattr(setting, path) for _, path in _paths(SETTING).values())
         for row in placed(boards.judged(setting, scored), usual_sort(setting)):
-            yield tuple(asdict(setting).values()) + tuple(read(row) for _, read in PLACES.values())
+            yield own + tuple(read(row) for _, read in PLACES.values())
 
 
 def _end(row: Placed, name: str) -> float | None:
@@ -259,7 +260,7 @@ def _end(row: Placed, name: str) -> float | None:
 def _of(
     name: str, fields: Fields, query: Callable[[], QuerySet[Model]], *order: str
 ) -> SnapshotTable:
-    named = {key: (f, key) if isinstance(f, str) else f for key, f in fields.items()}
+    named = _paths(fields)
     paths = [path for _, path in named.values()]
 
     def rows() -> Iterator[TableRow]:
@@ -271,8 +272,13 @@ def _of(
     )
 
 
+def _paths(fields: Fields) -> dict[str, tuple[str, str]]:
+    """Return of each column its kind, and where a row of the database has it."""
+    return {key: (f, key) if isinstance(f, str) else f for key, f in fields.items()}
+
+
 PLACE_KINDS = {
-    **{name: kind if isinstance(kind, str) else kind[0] for name, kind in SETTING.items()},
+    **{name: kind for name, (kind, _) in _paths(SETTING).items()},
     **{name: kind for name, (kind, _) in PLACES.items()},
 }
 TABLES = (

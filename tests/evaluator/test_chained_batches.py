@@ -18,7 +18,10 @@ from tests.evaluator.test_oracle_rank import MODULE, Scene
 
 SPECS = [TrialSpec(trial=trial, m=64, n=32, note="") for trial in (0, 1)]
 
-MEASURED = {"shares": {"float32": 1.0, "bfloat16": 1.0}, "unknowns": guards.LEAST_UNKNOWNS}
+MEASURED = {
+    **{"shares": {"float32": 1.0, "bfloat16": 1.0}, "unknowns": guards.LEAST_UNKNOWNS},
+    "usable": guards.LEAST_USABLE,
+}
 
 
 @pytest.fixture(autouse=True)
@@ -94,8 +97,9 @@ def test_where_other_answers_are_as_good_nothing_is_locked() -> None:
         {},
         {"doubled": {**MEASURED, "unknowns": guards.LEAST_UNKNOWNS - 1}},
         {"doubled": {**MEASURED, "shares": {"float32": 0.9 * guards.LEAST_SHARE}}},
+        {"doubled": {**MEASURED, "usable": 0.9 * guards.LEAST_USABLE}},
     ],
-    ids=["nothing_measured", "few_unknowns", "known_to_a_rank"],
+    ids=["nothing_measured", "few_unknowns", "known_to_a_rank", "mostly_small"],
 )
 def test_an_answer_that_a_rank_can_tell_alone_locks_nothing(
     monkeypatch: pytest.MonkeyPatch, known: Mapping[str, Any]

@@ -41,8 +41,8 @@ def site() -> None:
 @pytest.mark.usefixtures("site")
 def test_the_page_says_how_many_pass_which_check_and_why(client: Client) -> None:
     page = client.get("/profiles").content.decode()
-    assert "Of 5 problems that models' submissions were judged on under both" in page
-    assert "3 pass PKB's own check; 2 of these fail hidden inputs, and 1 that fail" in page
+    assert "once for each submission, 5 problems were judged under both: 3 pass" in page
+    assert "PKB's own check; 2 of these fail hidden inputs, and 1 that fail" in page
     assert "Why what passes PKB's check fails: exception 2." in page
     assert "Model One" in page
     assert "By Hand" not in page
@@ -78,7 +78,7 @@ def test_kernels_that_were_not_judged_under_both_are_told(client: Client) -> Non
     factory.make_kernel(one, factory.make_problem(7, "older"), older_task="which sampled")
     factory.make_kernel(one, unscored(factory.make_problem(8, "unscored")))
     page = client.get("/profiles").content.decode()
-    assert "Of 5 problems that" in page
+    assert "5 problems were judged under both" in page
     assert "2 more have kernels that were not judged under both here" in page
     told = client.get("/profiles.json").json()["submissions"]
     assert [(one["model"], one["answered"], one["unjudged"]) for one in told] == [

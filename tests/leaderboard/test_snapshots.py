@@ -128,6 +128,18 @@ def test_what_staff_took_out_is_marked_and_holds_no_place(board: dict[str, Submi
     assert places == [(board["fine"].pk, "1")]
 
 
+def test_places_and_summaries_tell_a_setting_in_the_same_columns(
+    board: dict[str, Submission],
+) -> None:
+    folder = freeze()
+    (place,) = rows_of(folder, "places")
+    summary = next(r for r in rows_of(folder, "summaries") if r["submission"] == board["fine"].pk)
+    assert {name: place[name] for name in snapshot_tables.SETTING} == {
+        name: summary[name] for name in snapshot_tables.SETTING
+    }
+    assert place["placement"] == "full"
+
+
 def test_a_baseline_is_marked_and_holds_no_place(board: dict[str, Submission]) -> None:
     LanguageModel.objects.filter(submissions=board["fine"]).update(is_baseline=True)
     other = factory.make_submission("Other")

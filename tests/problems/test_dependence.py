@@ -44,10 +44,10 @@ def test_what_the_worst_placed_rank_cannot_know_is_measured(
 
 
 def test_the_worst_placed_rank_counts_and_what_one_has_not_is_left_out() -> None:
-    good = Dependence(shares={"float32": 0.5}, unknowns=80)
-    bad = Dependence(shares={"float32": 0.7}, unknowns=3)
+    good = Dependence(shares={"float32": 0.5}, unknowns=80, usable=0.9)
+    bad = Dependence(shares={"float32": 0.7}, unknowns=3, usable=0.4)
     found = worst_of([{"a": good, "b": good}, {"a": bad}])
-    assert found == {"a": Dependence(shares={"float32": 0.5}, unknowns=3)}
+    assert found == {"a": Dependence(shares={"float32": 0.5}, unknowns=3, usable=0.4)}
 
 
 def test_a_batch_whose_options_ask_for_less_needs_less_than_its_first_call(
@@ -65,7 +65,10 @@ def test_thresholds_lie_beyond_the_tolerance_and_not_on_what_may_be_zero() -> No
     assert (distances(values[:2], tolerance, 1.0) > 0.1 + 0.1 * values[:2].abs()).all()
 
 
-ENOUGH = {"shares": {"float32": guards.LEAST_SHARE}, "unknowns": guards.LEAST_UNKNOWNS}
+ENOUGH = {
+    **{"shares": {"float32": guards.LEAST_SHARE}, "unknowns": guards.LEAST_UNKNOWNS},
+    "usable": guards.LEAST_USABLE,
+}
 
 
 @pytest.mark.parametrize(
@@ -74,6 +77,7 @@ ENOUGH = {"shares": {"float32": guards.LEAST_SHARE}, "unknowns": guards.LEAST_UN
         ({"total": ENOUGH}, ("total",), "no rank can tell 12% of total alone"),
         ({"total": {**ENOUGH, "unknowns": 1}}, (), "1 unknowns"),
         ({"total": {**ENOUGH, "shares": {"float32": 0.01}}}, (), "a rank can tell 99%"),
+        ({"total": {**ENOUGH, "usable": 0.07}}, (), "7% of the answer is large enough"),
         ({}, (), "no output"),
         (
             {"total": ENOUGH, "own": {**ENOUGH, "unknowns": 0}},
@@ -100,7 +104,10 @@ def test_where_several_answers_are_right_nothing_is_chained() -> None:
 
 @pytest.mark.parametrize(
     "slug",
-    ["broadcast", "gather", "scatter", "clip_grad_norm_no_ep", "importance_sampling_loss"],
+    [
+        *("broadcast", "gather", "scatter", "clip_grad_norm_no_ep", "importance_sampling_loss"),
+        "dinov2_distributed_sinkhorn_knopp",
+    ],
 )
 def test_locks_that_did_not_lock_are_none(slug: str) -> None:
     module = problems.load(problems.find(slug))

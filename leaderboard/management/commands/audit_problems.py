@@ -16,8 +16,8 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("problem", nargs="*", help="slug or number; default: all")
-        parser.add_argument("--seeds", type=int, default=100)
-        parser.add_argument("--jobs", type=int, default=1)
+        parser.add_argument("--seeds", type=int, default=18, help="hardened inputs")
+        parser.add_argument("--jobs", type=int, default=1, help="problems screened at once")
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Audit in a process of its own, because the screen loads torch."""
