@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 from uuid import UUID
 
 from leaderboard.kit.json_types import JsonDict
 from leaderboard.metrics.failures import cause_of
+from leaderboard.metrics.mechanisms import NCCL
 from leaderboard.metrics.tallies import modes_of
 
 Entry = JsonDict
@@ -38,7 +39,6 @@ class JudgedRun(NamedTuple):
     baseline_us: float | None
     kernel__backend: str
     mechanisms: list[str]
-    flags: list[str]
     kernel__source_id: str
     kernel__making__output_tokens: int | None
     kernel__making__answers_without_usage: int | None
@@ -61,18 +61,13 @@ def entry_of(run: JudgedRun) -> Entry:
         "baseline_us": run.baseline_us if is_correct else None,
         "backend": run.kernel__backend,
         "mechanisms": run.mechanisms,
-        "nccl": uses_nccl(run.flags, run.mechanisms),
+        "nccl": NCCL in run.mechanisms,
         "kernel": run.kernel__source_id,
         "output_tokens": None
         if run.kernel__making__answers_without_usage
         else run.kernel__making__output_tokens,
         "usd": run.kernel__making__cost_usd,
     }
-
-
-def uses_nccl(flags: Iterable[str], mechanisms: Iterable[str]) -> bool:
-    """Return whether NCCL was named in the source or seen at work."""
-    return "uses_nccl" in flags or "nccl" in mechanisms
 
 
 def summed(attempts: Sequence[Entry]) -> JsonDict:

@@ -56,7 +56,8 @@ FLAGS = {
     "profile_hung": "It hung while it was recorded, after its verdict: it has no timeline.",
     "unclean_host": "Its processes were still there long after they were killed.",
     "race_screened": "Its host screens timed runs, too, for races between calls.",
-    "uses_nccl": "Calls NCCL or torch.distributed: by its source or in its trace.",
+    "uses_nccl": "Its source, comments included, has words that call NCCL or torch.distributed, or "
+    "its trace shows NCCL. Filters go by the mechanism.",
     "uses_vendor_lib": "Calls a vendor's library for its arithmetic.",
     "interpreted": "Triton's interpreter ran it on a processor: it is right, and its times say "
     "nothing.",

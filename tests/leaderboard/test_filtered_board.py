@@ -33,11 +33,10 @@ def judged_with(
 
 
 def test_a_finished_run_says_what_bounds_it_and_how_it_moves_bytes(problem: Problem) -> None:
-    run = judged_with(factory.make_submission(), problem, Tag.TMA, ("uses_nccl",))
+    run = judged_with(factory.make_submission(), problem, Tag.TMA)
     assert (run.bound_us, run.limiter, run.mechanisms) == (10.0, "wire", ["tma"])
     assert run.utilisation == pytest.approx(10.0 / 50.0)
     (entry,) = Summary.objects.get().attempts
-    assert entry["nccl"] is True
     assert (entry["backend"], entry["kernel"]) == ("pytorch", run.kernel.source_id)
     assert (entry["low"], entry["utilisation"]) == (run.speedup_low, run.utilisation)
 
@@ -85,6 +84,23 @@ def test_a_board_is_narrowed_by_what_kernels_do(problem: Problem) -> None:
     for narrowing, left in cases:
         found = boards.judged(setting, 1, **narrowing)
         assert [entry.model for entry in found] == left, narrowing
+
+
+def test_with_nccl_and_without_go_by_one_definition(problem: Problem) -> None:
+    """A flag goes by a word in the source, which may be in a comment: it does not decide."""
+    named, used = factory.make_submission("Named"), factory.make_submission("Used")
+    judged_with(named, problem, Tag.TMA, ("uses_nccl",))
+    judged_with(used, problem, Tag.NCCL)
+    (setting,) = boards.known_settings()
+    found = {
+        entry.model: entry.score.correct
+        for narrowing in (Narrowing(nccl_free=True), Narrowing(mechanism="nccl"))
+        for entry in boards.judged(setting, 1, **narrowing)
+    }
+    assert found == {"Named": 1, "Used": 1}
+    (without,) = boards.judged(setting, 1, nccl_free=True)
+    assert without.model == "Named"
+    assert [cell.nccl for cell in without.cells] == [False]
 
 
 @pytest.mark.parametrize(
