@@ -14,7 +14,7 @@ from leaderboard.board_pages.profiles import named
 from leaderboard.delivery import cells
 from leaderboard.delivery.pages import Crumb, Page, Table, canonical_query, public_page
 from leaderboard.kit.links import url
-from leaderboard.metrics.mechanisms import mechanism_name
+from leaderboard.metrics.mechanisms import NCCL, mechanism_name
 from leaderboard.read_model import boards
 from leaderboard.read_model.boards import Cell, Entry
 from leaderboard.read_model.filters import SETTING_FILTERS, said, setting_filters
@@ -52,7 +52,8 @@ def mechanisms(request: HttpRequest) -> Page:
     found = scope(request, ranks=setting.world_size if setting else None)
     entries = boards.judged(setting, found.scored, ahead=("cells",)) if setting else []
     right = right_kernels(entries)
-    tags = tags_of(right)
+    is_timed = setting is None or setting.is_timed
+    tags = [tag for tag in tags_of(right) if is_timed or tag != NCCL]
     where, claims = canonical_query(request, PARAMETERS), published(category=None)
     records = [record_of(one) for one in right]
     return Page(
@@ -62,7 +63,7 @@ def mechanisms(request: HttpRequest) -> Page:
             "page_url": url("mechanisms"),
             "filters": controls,
             "said": f"{said(len(right), 'right kernel')} · {setting}" if setting else "",
-            "is_timed": setting is not None and setting.is_timed,
+            "is_timed": is_timed,
             "names": [mechanism_name(tag) for tag in tags],
             "rows": [
                 {
@@ -74,6 +75,8 @@ def mechanisms(request: HttpRequest) -> Page:
             ],
             "is_house": all(one.entry.house for one in right),
             "published": claims[0].publication_says.get("mechanisms", "") if claims else "",
+            "right": len(right),
+            "naming_nccl": sum(NCCL in one.cell.mechanisms for one in right),
             "unknown": sum(not one.cell.mechanisms for one in right),
             "categories": list(_by_category(right, tags, found.titles, where)),
             "submissions": list(_by_submission(right, tags)),

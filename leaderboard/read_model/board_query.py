@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from django.http import HttpRequest
 
 from leaderboard.delivery.pages import BadQuery
+from leaderboard.metrics.mechanisms import NCCL
 from leaderboard.metrics.thresholds import MOST_P, STEPS_OF_P
 from leaderboard.metrics.verdicts import words
 from leaderboard.models.choices import BACKENDS
@@ -103,7 +104,7 @@ def board_query(request: HttpRequest) -> BoardQuery:
     known = boards.known_settings()
     setting, settings = setting_filters(request, known)
     found = scope(request, "category", "source", ranks=setting.world_size if setting else None)
-    kinds = kernel_filters(request, found)
+    kinds = kernel_filters(request, found, is_timed=setting is None or setting.is_timed)
     other = other_setting(request, setting, known)
     slider = p_slider(request)
     return BoardQuery(
@@ -141,16 +142,20 @@ def _folded(control: Filter) -> Filter:
     return control._replace(folded=control.name not in ("hardware", "profile", "placement"))
 
 
-def kernel_filters(request: HttpRequest, found: Scope) -> tuple[Filter, ...]:
-    """Return the controls that say which problems, submissions and kernels count."""
+def kernel_filters(request: HttpRequest, found: Scope, *, is_timed: bool) -> tuple[Filter, ...]:
+    """Return the controls that say which problems, submissions and kernels count. Where ranks share
+    a GPU nobody sees NCCL at work, so those on NCCL say that they go by the source."""
     titles = list(found.titles.items())
     sources = [(name, name) for name in found.sources]
-    tags = [(tag, words(tag)) for tag in judge_constants()["mechanisms"]]
+    tags = {tag: words(tag) for tag in judge_constants()["mechanisms"]}
+    without = "No NCCL calls"
+    if not is_timed:
+        tags[NCCL], without = "nccl, by the source alone", "No NCCL in the source"
     folded = (
         choice_filter(request, "source", "Source codebase", sources, "Any codebase"),
         choice_filter(request, "backend", "Backend", BACKENDS, "Any backend"),
-        choice_filter(request, "mechanism", "Mechanism", tags, "Any mechanism"),
-        choice_filter(request, "nccl", "NCCL", [("no", "No NCCL calls")], "With or without"),
+        choice_filter(request, "mechanism", "Mechanism", tags.items(), "Any mechanism"),
+        choice_filter(request, "nccl", "NCCL", [("no", without)], "With or without"),
         choice_filter(request, "trust", "Trust", [("verified", "Verified here")], "Any"),
     )
     return (

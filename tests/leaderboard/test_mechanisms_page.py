@@ -15,13 +15,19 @@ pytestmark = pytest.mark.django_db
 
 
 def judge(
-    submission: Submission, number: int, *tags: Tag, speedup: float = 1.3, is_right: bool = True
+    submission: Submission,
+    number: int,
+    *tags: Tag,
+    speedup: float = 1.3,
+    is_right: bool = True,
+    placement: str = "full",
 ) -> None:
     problem = factory.make_problem(
         number, f"problem_{number}", "expert" if number > 2 else "tensor"
     )
     source = f"{factory.SOURCE}# {submission.pk} {number}\n"
-    run = factory.make_run(factory.make_kernel(submission, problem, source=source))
+    kernel = factory.make_kernel(submission, problem, source=source)
+    run = factory.make_run(kernel, placement=placement)
     used = tuple(Mechanism(tag=tag, evidence=Evidence.TRACE, detail="") for tag in tags)
     verdict = Verdict.OK if is_right else Verdict.OUTPUT_MISMATCH
     factory.finish(run, factory.make_report(run, verdict, speedup, mechanisms=used))
@@ -49,6 +55,30 @@ def test_the_page_counts_right_kernels_by_what_they_use(client: Client) -> None:
     assert page.index(">signal pads</a></th>") < page.index(">NCCL</a></th>")  # the commonest first
     assert "/matrix?category=expert&amp;mechanism=signal_pads" in page
     assert "category=expert&amp;mechanism=tma" not in page.replace(">0</span>", "")
+
+
+def test_where_ranks_share_a_gpu_the_share_of_nccl_is_not_told(client: Client) -> None:
+    submission = factory.make_submission()
+    judge(submission, 1, Tag.NCCL, placement="shared")
+    judge(submission, 2, Tag.TMA, placement="shared")
+    page = client.get("/mechanisms").content.decode()
+    assert "NCCL is not told here" in page
+    assert "Some sources name it (1 of 2)" in page
+    assert ">TMA</a></th>" in page
+    assert ">NCCL</a></th>" not in page
+    assert "mechanism=nccl" not in page
+    board = client.get("/").content.decode()
+    assert '<option value="nccl">nccl, by the source alone</option>' in board
+    assert '<option value="no">No NCCL in the source</option>' in board
+
+
+@pytest.mark.usefixtures("site")
+def test_with_a_gpu_a_rank_nccl_is_told(client: Client) -> None:
+    page = client.get("/mechanisms").content.decode()
+    assert "NCCL is not told here" not in page
+    board = client.get("/").content.decode()
+    assert '<option value="nccl">nccl</option>' in board
+    assert '<option value="no">No NCCL calls</option>' in board
 
 
 @pytest.mark.usefixtures("site")
