@@ -49,9 +49,14 @@ INPUTS_OF = {"hardened": "secret inputs", "upstream": "PKB's own inputs"}
 TRUST_MEANINGS = {
     "published": "Reported by a publication, not run here. Shown apart and never ranked.",
     "self-reported": "Numbers from the submitter; not run here.",
-    "checked": "Run here by the judge with all ranks on one device: right or wrong, never timed.",
-    "verified": "Run here by the judge, under the isolation shown with each run.",
+    CHECKED: "Judged here with all ranks on one device only: right or wrong, never timed.",
+    "verified": "Judged and timed here, under the isolation shown with each run.",
 }
+
+
+def trust_in(trust: str, *, is_timed: bool) -> str:
+    """Return how far the results of a submission are backed in one setting."""
+    return trust if is_timed else CHECKED
 
 
 def verdict_words(verdict: str, *, is_timed: bool) -> str:

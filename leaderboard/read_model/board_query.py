@@ -156,7 +156,7 @@ def kernel_filters(request: HttpRequest, found: Scope, *, is_timed: bool) -> tup
         choice_filter(request, "backend", "Backend", BACKENDS, "Any backend"),
         choice_filter(request, "mechanism", "Mechanism", tags.items(), "Any mechanism"),
         choice_filter(request, "nccl", "NCCL", [("no", without)], "With or without"),
-        choice_filter(request, "trust", "Trust", [("verified", "Verified here")], "Any"),
+        choice_filter(request, "trust", "Trust", [("verified", "Judged here")], "Any"),
     )
     return (
         choice_filter(request, "category", "Category", titles, "All categories"),

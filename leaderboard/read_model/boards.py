@@ -58,8 +58,9 @@ class Narrowing(TypedDict, total=False):
 
     `category`, `problems` (numbers), `backend`, `mechanism` and `nccl_free` say which kernels
     count: others are attempts that failed, and a submission without one of those is left out.
-    `verified` leaves only what was judged here in isolation. Baselines stay under a harness that is
-    not theirs, and all of their kernels count: others are compared with them.
+    `verified` leaves only what was judged here: timed, too, where the setting is. Baselines stay
+    under a harness that is not theirs, and all of their kernels count: others are compared with
+    them.
     """
 
     category: str

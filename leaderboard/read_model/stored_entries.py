@@ -12,7 +12,7 @@ from django.urls import reverse
 from leaderboard.metrics import scores
 from leaderboard.metrics.intervals import Interval, geometric_interval
 from leaderboard.metrics.scores import Score
-from leaderboard.models import Trust
+from leaderboard.metrics.verdicts import trust_in
 from leaderboard.read_model.details import Details
 from leaderboard.read_model.entries import Entry
 from leaderboard.read_model.leaderboard_rows import Totals
@@ -53,7 +53,7 @@ def entry_of_row(row: StoredRow, score: Score, totals: Totals, details: Details)
         slug=slug,
         vendor=vendor,
         harness=harness,
-        trust=trust if score.is_timed else Trust.CHECKED.value,
+        trust=trust_in(trust, is_timed=score.is_timed),
         url=f"{_submissions_url()}{submission}",
         date=_moment(created),
         score=score,

@@ -6,7 +6,8 @@ GLOSSARY = {
     "baseline": "What the PyTorch + NCCL reference took, beside a kernel on the same GPUs.",
     "bound": "The least time that the hardware allows a call, also called roofline: the longest of"
     " what links, memory, arithmetic and latency need.",
-    "checked": "Right with all ranks on one device, where nothing is timed.",
+    "checked": "Judged here with all ranks on one device only, where nothing is timed; of a kernel:"
+    " right there.",
     "coverage": "For how many of the scored problems there is a verdict: n/N beside a score.",
     "fast_p@k": "The chance that some of k attempts is right and surely more than p times as fast"
     " as the reference.",

@@ -13,6 +13,7 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from evaluator.messages.report import Verdict
+from leaderboard.metrics.verdicts import TRUST_MEANINGS
 from leaderboard.models import (
     LeaderboardRow,
     Problem,
@@ -78,6 +79,22 @@ def test_boards_never_mix_what_is_checked_with_what_is_timed(checked: Submission
     assert dict(entry.modes) == {"output mismatch": 1, "correct": 2}
     assert str(shared).endswith("ranks on one device")
     assert "device" not in str(full)
+
+
+def test_a_submission_is_verified_where_it_was_timed_and_checked_where_it_was_not(
+    checked: Submission, client: Client
+) -> None:
+    factory.make_judged(checked, Problem.objects.get(number=2))
+    page = f"/submissions/{checked.pk}"
+    assert '<span class="chip checked">checked</span>' in client.get(page + ASKED).text
+    assert (
+        '<span class="chip verified">verified</span>' in client.get(f"{page}?placement=full").text
+    )
+    board = client.get(f"/{ASKED}&trust=verified").text
+    assert '<span class="chip checked">checked</span>' in board
+    assert '<option value="verified" selected>Judged here</option>' in board
+    for word in ("verified", "checked"):
+        assert TRUST_MEANINGS[word].startswith("Judged ")
 
 
 def test_rows_are_the_same_made_at_once_or_one_by_one(checked: Submission) -> None:
