@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from leaderboard.board_pages.board_groups import Elsewhere, where_in_words
+from leaderboard.board_pages.profiles import named
 from leaderboard.delivery.cells import share_text
 from leaderboard.kit.visible import visible
 from leaderboard.metrics.intervals import wilson_interval
@@ -79,8 +80,8 @@ def _judged(models: Sequence[Entry], setting: Setting | None) -> Answer | None:
         f"{INPUTS_OF[setting.profile]}: the best,",
         model=best.model,
         url=best.url,
-        says=f" ({best.harness}{_samples(score)}), solves {score.correct} of {score.scored}{right}"
-        f"{_faster(score) if setting.is_timed else ''}, of "
+        says=f" ({_named(best, models)}{_samples(score)}), solves {score.correct} of "
+        f"{score.scored}{right}{_faster(score) if setting.is_timed else ''}, of "
         f"{score.attempted} judged{where}.{_alike(best, models)}",
     )
 
@@ -107,12 +108,19 @@ def _alike(best: Entry, rivals: Sequence[Entry]) -> str:
     for one in rivals:
         own = wilson_interval(_headline(one), one.score.scored)
         if one is not best and own and least and own.high >= least.low:
-            names.append(f"{visible(one.model)} ({one.harness})")
+            names.append(f"{visible(one.model)} ({_named(one, rivals)})")
     if not names:
         return ""
     names = list(dict.fromkeys(names))
     more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
     return f" Not distinguishable from it: {', '.join(names[:MOST_NAMED])}{more}."
+
+
+def _named(entry: Entry, rivals: Sequence[Entry]) -> str:
+    """Return the harness and, where the model has another submission of it, which one this is."""
+    own = (entry.model, entry.harness)
+    alike = [one for one in rivals if (one.model, one.harness) == own]
+    return named(entry) if entry.submission and len(alike) > 1 else entry.harness
 
 
 def _sure(share: float | None, scored: int) -> str:

@@ -100,6 +100,21 @@ def test_what_shared_a_gpu_says_nothing_of_speed() -> None:
     assert said.startswith("Checked here on PKB's own inputs: the best, right")
 
 
+def test_submissions_of_one_model_and_harness_are_told_apart() -> None:
+    entries = [
+        _entry("A", 30, submission=7, backends=("cuda",)),
+        _entry("B", 29, submission=8, backends=("cuda",)),
+        _entry("A", 28, submission=9, backends=("triton", "cuda")),
+        _entry("A", 27, submission=10, harness="agentic"),
+    ]
+    (said,) = _said(entries, SHARED, [])
+    assert ": the best, A (zero-shot, cuda, no. 7), solves 30" in said
+    assert said.endswith(
+        "Not distinguishable from it: B (zero-shot), A (zero-shot, triton, cuda, no. 9), "
+        "A (agentic)."
+    )
+
+
 def test_where_no_model_was_timed_the_sites_own_kernels_are_named() -> None:
     house = _entry("House kernels", 60, 31, baseline=True, slug="house-kernels")
     elsewhere = Elsewhere([house], TIMED, "?x=1")
