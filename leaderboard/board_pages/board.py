@@ -25,6 +25,7 @@ from leaderboard.read_model.board_query import BoardQuery, board_query
 from leaderboard.read_model.board_records import CSV_COLUMNS, as_record, csv_rows
 from leaderboard.read_model.boards import Entry, Setting
 from leaderboard.read_model.columns import (
+    BY_KEY,
     SOLVED,
     SORTS,
     WORDS,
@@ -52,6 +53,11 @@ class Order(NamedTuple):
 
     sort: str
     usual: str
+
+    @property
+    def by_share(self) -> bool:
+        column = BY_KEY.get(self.sort.removeprefix("-"))
+        return column is not None and column.is_share
 
 
 @public_page(*PARAMETERS)
@@ -98,6 +104,7 @@ def _controls(query: BoardQuery, order: Order, address: str) -> dict[str, object
         "slider": query.slider,
         "p": f"{query.p:g}",
         "sort": "" if order.sort == order.usual else order.sort,
+        "by_share": order.by_share,
         "chips": chips((query.slider, *query.controls), url("board"), chosen),
         "is_timed": query.setting is None or query.setting.is_timed,
         "inputs": INPUTS_OF[query.setting.profile if query.setting else HARDENED],

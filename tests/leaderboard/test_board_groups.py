@@ -9,7 +9,7 @@ from django.test import Client
 
 from evaluator.messages.report import Verdict
 from leaderboard.kit.links import url
-from leaderboard.models import PublishedResult, Submission
+from leaderboard.models import Problem, PublishedResult, Submission
 from tests.leaderboard import factory
 from tests.leaderboard.test_page_budgets import FEW_QUERIES, queries_of
 
@@ -112,3 +112,15 @@ def test_a_models_page_repeats_no_row_that_was_timed(client: Client) -> None:
     page = client.get(url("model", submission.model.slug))
     assert ">timed</a>" not in page.content.decode()
     assert client.get(url("model", submission.model.slug) + ".json").json()["timed"] == []
+
+
+def test_a_board_says_by_what_brackets_are_drawn(problem: Problem, client: Client) -> None:
+    for name in ("A", "B"):
+        factory.make_judged(factory.make_submission(name), problem)
+    said = "not distinguishable from its first by the share that sorts the board"
+    assert said in client.get("/?sort=pass1").text
+    for sort in ("speedup", "-model"):
+        page = client.get(f"/?sort={sort}").text
+        assert "</a> are drawn only where a share sorts the board." in page
+        assert said not in page
+    assert "Sorted by anything else, a board draws none." in client.get("/methodology").text
