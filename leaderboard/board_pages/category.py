@@ -78,7 +78,11 @@ def category(request: HttpRequest, slug: str) -> Page:
 
 
 def _where(setting: Setting | None) -> dict[str, object]:
-    return {"showing": setting, "ranks": setting.world_size if setting else LIST_RANKS}
+    return {
+        "showing": setting,
+        "ranks": setting.world_size if setting else LIST_RANKS,
+        "is_timed": setting is None or setting.is_timed,
+    }
 
 
 class CategoryProblem(NamedTuple):
@@ -122,13 +126,15 @@ def _problems(where: tuple[str, ...]) -> QuerySet[Problem, tuple[Any, ...]]:
 
 
 def problem_record(problem: CategoryProblem, setting: Setting | None) -> JsonDict:
-    """Return the results at a problem over all submissions; the best is the fastest right kernel.
-    `wire_bytes` are bytes, `utilisation` is a share of the bound."""
+    """Return the results at a problem over all submissions; the best is the fastest right kernel,
+    which there is none of where nothing was timed. `wire_bytes` are bytes, `utilisation` is a share
+    of the bound."""
     size, ranks = (setting.size, setting.world_size) if setting else (LIST_SIZE, LIST_RANKS)
     costs = orjson.loads(problem.costs or "{}").get(size, {}).get(str(ranks), {})
     tried, solved = (
         (problem.here__submissions or 0, problem.here__solved or 0) if problem.scored else (0, 0)
     )
+    best = problem.here__best_speedup if solved else None
     return {
         "number": problem.number,
         "slug": problem.slug,
@@ -138,9 +144,9 @@ def problem_record(problem: CategoryProblem, setting: Setting | None) -> JsonDic
         "wire_bytes": costs.get("wire_bytes"),
         "tried": tried,
         "solved": solved,
-        "best_speedup": problem.here__best_speedup if solved else None,
-        "best_model": problem.here__run__kernel__submission__model__name if solved else None,
-        "best_run": str(problem.here__run_id) if solved else None,
+        "best_speedup": best,
+        "best_model": problem.here__run__kernel__submission__model__name if best else None,
+        "best_run": str(problem.here__run_id) if best else None,
         "utilisation": problem.here__usual_utilisation if solved else None,
     }
 
@@ -149,9 +155,8 @@ def _problem_row(problem: CategoryProblem, record: JsonObject) -> dict[str, obje
     numbers = [
         cells.bytes_cell(record["wire_bytes"]),
         cells.fraction_cell(record["solved"], record["tried"] or None),
-        cells.ratio_cell(record["best_speedup"]),
-        cells.per_cent_cell(record["utilisation"]),
     ]
+    times = [cells.ratio_cell(record["best_speedup"]), cells.per_cent_cell(record["utilisation"])]
     return {
         **record,
         "summary": problem.summary,
@@ -160,6 +165,7 @@ def _problem_row(problem: CategoryProblem, record: JsonObject) -> dict[str, obje
         "url": url("problem", problem.number, problem.slug),
         "run_url": url("run", record["best_run"]) if record["best_run"] else "",
         "cells": cells.joined(numbers),
+        "times": cells.joined(times),
     }
 
 

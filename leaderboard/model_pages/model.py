@@ -25,12 +25,7 @@ from leaderboard.publishing import citing
 from leaderboard.read_model import boards
 from leaderboard.read_model.board_records import CSV_COLUMNS, as_record, csv_rows
 from leaderboard.read_model.boards import Cell, Entry, Shown
-from leaderboard.read_model.columns import (
-    Placed,
-    known_to_any,
-    placed,
-    usual_sort,
-)
+from leaderboard.read_model.columns import Placed, known_to_any, placed, usual_sort
 from leaderboard.read_model.filters import setting_query
 from leaderboard.read_model.published_claims import Claim, entry_of, every_claim
 
@@ -72,7 +67,7 @@ def model(request: HttpRequest, slug: str) -> Page:
         "compare_url": compare_url(each),
         "matrix_url": matrix_url(ours, settings),
         "badge_url": url("model-badge", found.slug) if ours else "",
-        **extremes(each, known),
+        **extremes(each, settings, known),
         **category_context(entries, claims, known),
         **{"handed_in": handed_in, "history": history(entries, settings)},
         **{"figures": model_figures(found, ours, claims), "cite": cite(request, found)},
@@ -205,21 +200,27 @@ def matrix_url(entries: Sequence[Entry], settings: Settings) -> str:
     return row_url(best, settings[best]) if best else url("matrix")
 
 
-def extremes(each: Sequence[Shown], known: Known) -> dict[str, object]:
+def extremes(each: Sequence[Shown], settings: Settings, known: Known) -> dict[str, object]:
     """Return the problems that the model is best and worst at in one setting, by the best kernel of
-    any submission; worst are those that it never solved, then the slowest."""
+    any submission; worst are those that it never solved, then the slowest. Where nothing was timed
+    these are what it solved and what it did not, by number."""
     setting = setting_of_most(each)
-    best = best_of_each([one.entry for one in each if one.setting == setting])
-    ordered = scores.in_order(best.values(), lambda pair: pair[1].best_speedup)
+    here = [one.entry for one in each if one.setting == setting]
+    by_number = (pair for _, pair in sorted(best_of_each(here).items()))
+    ordered = scores.in_order(by_number, lambda pair: pair[1].best_speedup)
     solved = [pair for pair in ordered if pair[1].correct]
     unsolved = [pair for pair in ordered if not pair[1].correct]
-    worst = [*unsolved, *reversed(solved[MOST_NAMED:])][:MOST_NAMED]
+    is_timed = setting is None or setting.is_timed
+    slowest = reversed(solved[MOST_NAMED:] if is_timed else ())
     tail = f"?{setting_query(setting)}" if setting else ""
     anywhere = best_of_each([one.entry for one in each])
     return {
         "setting": str(setting or ""),
+        "is_timed": is_timed,
         "best": [_extreme(*pair, known, tail) for pair in solved[:MOST_NAMED]],
-        "worst": [_extreme(*pair, known, tail) for pair in worst],
+        "worst": [_extreme(*pair, known, tail) for pair in [*unsolved, *slowest][:MOST_NAMED]],
+        "counts": {"best": len(solved), "worst": len(unsolved)},
+        "every_url": matrix_url(sorted(here, key=lambda row: -row.score.correct), settings),
         "tried": len(anywhere),
         "solved": sum(cell.correct > 0 for _, cell in anywhere.values()),
     }
@@ -252,8 +253,7 @@ def _rank(cell: Cell) -> tuple[bool, float]:
 
 def _extreme(entry: Entry, cell: Cell, known: Known, tail: str) -> dict[str, object]:
     title, address = known.problems[cell.problem]
-    speedup = cells.ratio_cell(cell.best_speedup) if entry.score.is_timed else cells.NOT_TIMED
-    made = (speedup, cells.share_cell(cell.utilisation))
+    made = (cells.ratio_cell(cell.best_speedup), cells.share_cell(cell.utilisation))
     return {
         "number": cell.problem,
         "title": title,
@@ -262,7 +262,7 @@ def _extreme(entry: Entry, cell: Cell, known: Known, tail: str) -> dict[str, obj
         "verdict": verdict_words(cell.verdict, is_timed=entry.score.is_timed),
         "state": state(cell.verdict),
         "run_url": url("run", cell.run),
-        "cells": cells.joined(made),
+        "cells": cells.joined(made if entry.score.is_timed else ()),
     }
 
 

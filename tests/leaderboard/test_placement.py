@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from typing import Any
 
 import pytest
@@ -205,3 +206,31 @@ def test_the_page_of_a_kernel_lists_it_among_others(checked: Submission, client:
 
 def test_the_feed_tells_of_no_record_of_speed(checked: Submission) -> None:
     assert records() == []
+
+
+def test_without_times_no_kernel_is_the_best_of_a_category(
+    checked: Submission, client: Client
+) -> None:
+    address = f"/categories/{Problem.objects.get(number=1).category}"
+    page = client.get(f"{address}{ASKED}").text
+    assert "Best by" not in page
+    assert "not timed, and so without a best one" in page
+    first, _ = client.get(f"{address}.json{ASKED}").json()["problems"]
+    assert (first["solved"], first["best_model"], first["best_run"]) == (1, None, None)
+
+
+def test_without_times_a_models_problems_are_solved_or_not(
+    checked: Submission, client: Client
+) -> None:
+    for number in range(3, 12):
+        factory.make_judged(checked, factory.make_problem(number, f"more{number}"), **SHARED)
+    page = client.get(f"/models/{checked.model.slug}").text
+    solved, unsolved = page.index('id="best"'), page.index('id="worst"')
+    assert "Best problems" not in page
+    assert "Worst problems" not in page
+    assert "The first 8 by number of 10" in page[solved:unsolved]
+    every = re.search(r'by number of 10, <a href="([^"]*)"', page)
+    assert every
+    assert f"#s{checked.pk}" in client.get(every[1].replace("&amp;", "&")).headers["Location"]
+    assert "2. Problem broadcast" in page[unsolved:]
+    assert "not timed</td>" not in page[solved : page.index('id="categories"')]

@@ -207,6 +207,7 @@ def test_a_model_tells_where_it_is_strong_and_weak(model: str, client: Client) -
     assert "3.00×" in text[best:worst]
     assert "2. Problem gemm" in text[worst:]
     assert "timeout" in text[worst:]
+    assert "Never solved, by number, then the slowest" in text
     assert "Solved 1 of 2 problems" in text
     assert "9.00×" not in text
     assert "/compare?a=" in text
