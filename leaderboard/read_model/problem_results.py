@@ -75,9 +75,12 @@ class SettingTotals(NamedTuple):
 
     @property
     def commonest_failure(self) -> tuple[str, int] | None:
+        """Return the mode of the most failures and how many they are; None where it is that of one
+        alone, or another is as common."""
         found = Counter(in_order(self.modes))
         del found[CORRECT]
-        return next(((mode, n) for mode, n in found.most_common(1) if n), None)
+        first, second = [*found.most_common(2), ("", 0), ("", 0)][:2]
+        return first if first[1] > max(second[1], 1) else None
 
 
 class SubmissionRow(NamedTuple):
