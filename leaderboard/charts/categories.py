@@ -58,13 +58,13 @@ def coverage(rows: Sequence[Sequence[Any]]) -> Spec:
 
 def heat_map(rows: Sequence[ByCategory], categories: Sequence[str], metric: str) -> Spec:
     """Draw per cent in every cell; an empty cell is a share that nobody knows."""
-    values = [[_per_cent(row.values[i]) for row in rows] for i in range(len(categories))]
+    shares = [[row.values[i] for row in rows] for i in range(len(categories))]
     trace = {
         "type": "heatmap",
         "x": labels([row.name for row in rows]),
         "y": [label(category) for category in categories],
-        "z": values,
-        "text": [["" if value is None else f"{value:.0f}" for value in row] for row in values],
+        "z": [[_per_cent(share) for share in row] for row in shares],
+        "text": [[_whole(share) for share in row] for row in shares],
         "texttemplate": "%{text}",
         "textfont": {"size": 11},  # else as small as the longest number needs in a narrow cell
         "hovertemplate": f"%{{y}}<br>%{{x}}<br>{metric}: %{{z:.1f}} %<extra></extra>",
@@ -93,3 +93,8 @@ def heat_map(rows: Sequence[ByCategory], categories: Sequence[str], metric: str)
 
 def _per_cent(share: float | None) -> float | None:
     return None if share is None else round(100 * share, 1)
+
+
+def _whole(share: float | None) -> str:
+    """Return whole per cent as tables show it: 5 of 11 is 45, and by way of 45.5 it would be 46."""
+    return "" if share is None else f"{100 * share:.0f}"
