@@ -80,7 +80,8 @@ def run_facts(run: Run) -> dict[str, object]:
 
 
 def evidence(run: Run | None, report: Report | None) -> dict[str, object]:
-    """Return the context of `_verdict.html` and `_evidence.html`; a run may have no report."""
+    """Return the context of `_verdict.html` and `_evidence.html`, but for `lines_url`: where
+    lines of the source are, if they can be read here. A run may have no report."""
     if run is None:
         return {"run": None, "speed": None}
     report = report or {}

@@ -67,8 +67,7 @@ def kernel(request: HttpRequest, digest: str) -> Page:
     report = (shown and shown.report) or {}
     stored = shown.kernel.source if shown else Source.objects.get(pk=digest)
     ruling = told(ruling_of(shown) if shown else getattr(use.source, "ruling", None))
-    setting = {name: getattr(shown, name) for name in SETTING_FIELDS} if shown else {}
-    siblings = lineage(use, setting)
+    siblings = lineage(use, {name: getattr(shown, name) for name in SETTING_FIELDS if shown})
     base, diff = against(request, use, text := None if is_closed else stored.text, siblings)
     about: dict[str, object] = {"source": text, "elsewhere": stored.elsewhere, "ruling": ruling}
     about |= {"withheld": is_closed, "size_bytes": stored.size_bytes}
@@ -77,6 +76,7 @@ def kernel(request: HttpRequest, digest: str) -> Page:
     context = {
         **evidence(shown, report),
         **{"digest": digest, "kernel_url": address, "most_runs": MOST_RUNS, "ruling": ruling},
+        "lines_url": "" if text is None else address,
         "uses": [_use(use) for use in uses],
         "runs": [_run_row(run) for run in runs],
         "source": shown_source(stored, text, source_marks(report)),

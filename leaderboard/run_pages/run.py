@@ -82,6 +82,7 @@ def page_of(request: HttpRequest, run_id: uuid.UUID) -> Page:
             "contents": contents(shown),
             "open": not found.is_final,
             "withheld": WITHHELD if is_closed else "",
+            "lines_url": "" if text is None else kernel_at(found.kernel.source_id, found.pk),
             "poll_url": f"{found.get_absolute_url()}.json",
             "phases": phase_steps(found),
         },

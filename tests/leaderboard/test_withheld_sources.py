@@ -18,7 +18,7 @@ from django.test import Client
 
 from leaderboard.models import Kernel, Problem, Run, Source
 from leaderboard.submissions import rejudging
-from tests.leaderboard import factory
+from tests.leaderboard import factory, gpu_report
 from tests.leaderboard.test_import_reports import _load, line_of
 
 Line = dict[str, Any]
@@ -69,6 +69,20 @@ def test_pages_and_api_say_where_the_source_is(kernel: Kernel, client: Client) -
     data = client.get(f"/kernels/{kernel.source_id}.json").json()
     assert data["source"] is None
     assert data["elsewhere"]["path"] == PATH
+
+
+def test_no_line_of_a_source_that_is_not_held_is_linked(problem: Problem, client: Client) -> None:
+    there = {"repository": "github.com/someone/kernels", "commit": COMMIT, "path": PATH}
+    source = Source.objects.create(digest="a" * 64, size_bytes=9, **there)
+    kernel = Kernel.objects.create(
+        submission=factory.make_submission(), problem=problem, backend="cuda", source=source
+    )
+    found = factory.make_run(kernel, world_size=4, device="cuda", dtype="bfloat16", size="standard")
+    factory.finish(found, gpu_report.make_gpu_report(found))
+    for address in (f"/kernels/{kernel.source_id}", f"/runs/{found.id}"):
+        html = client.get(address).content.decode()
+        assert "line 6: dist.all_reduce(" in html
+        assert "#L-" not in html
 
 
 def test_a_bundle_says_what_to_fetch(kernel: Kernel, client: Client) -> None:
