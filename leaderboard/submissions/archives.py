@@ -41,6 +41,7 @@ MANIFEST, ATTEMPTS, TRANSCRIPTS = "manifest.json", "attempts.jsonl", "transcript
 LIMITS = {MANIFEST: 64 << 10, ATTEMPTS: 4 << 20, TRANSCRIPTS: 1 << 20}
 _TOLD = re.compile(r"(?:[^/]+/)?(?:(manifest\.json)|(attempts\.jsonl)|(transcripts)/.+\.gz)")
 _FIX = "Make a zip or tar.gz of plain files named <number>_<slug>_<backend>.py."
+_LESS = "Leave out what is not needed, or hand in less: docs/api.md says what an archive may hold."
 _OF_HEADERS = (
     *(tarfile.XHDTYPE, tarfile.XGLTYPE, tarfile.SOLARIS_XHDTYPE),
     *(tarfile.GNUTYPE_LONGNAME, tarfile.GNUTYPE_LONGLINK),
@@ -124,8 +125,7 @@ def _collected(members: Iterator[Member]) -> list[Member]:
     for member in members:
         data = member.data
         if len(data) > MAX_SOURCE_BYTES and not told_limit(member.path):
-            limit = f"{MAX_SOURCE_BYTES >> 10} KiB"
-            raise _archive_error(f"{shown(str(member.path))} is larger than {limit}.", "too_large")
+            raise _too_long(member.path)
         if member.path in found:
             raise _archive_error(f"{shown(str(member.path))} occurs twice.", "duplicate_file")
         if member.is_transcript:
@@ -213,19 +213,26 @@ def _is_passed_over(path: PurePosixPath) -> bool:
     return is_hidden or (path.suffix.lower() in COMPANIONS and not told_limit(path))
 
 
+def _too_long(path: PurePosixPath) -> RequestError:
+    limit = f"{MAX_SOURCE_BYTES >> 10} KiB"
+    fix = f"Remove what the kernel does not need: a file has at most {limit}."
+    return _archive_error(f"{shown(str(path))} is larger than {limit}.", "too_large", fix)
+
+
 def _check_count(count: int) -> None:
     if count > MAX_MEMBERS:
-        raise _archive_error(f"It holds more than {MAX_MEMBERS} members.", "too_many_files")
+        raise _archive_error(f"It holds more than {MAX_MEMBERS} members.", "too_many_files", _LESS)
 
 
 def _check_total(total: int, most: int, what: str = "") -> None:
     if total > most:
-        raise _archive_error(f"It holds {what}more than {most >> 20} MiB.", "too_large")
+        raise _archive_error(f"It holds {what}more than {most >> 20} MiB.", "too_large", _LESS)
 
 
 def _check_ratio(unpacked: int, packed: int) -> None:
     if unpacked > RATIO_FROM_BYTES and unpacked > MAX_RATIO * packed:
-        raise _archive_error(f"It unpacks to more than {MAX_RATIO} times its size.", "too_large")
+        says = f"It unpacks to more than {MAX_RATIO} times its size."
+        raise _archive_error(says, "too_large", _LESS)
 
 
 def shown(text: str) -> str:
@@ -234,5 +241,5 @@ def shown(text: str) -> str:
     return clean if len(clean) <= 120 else f"{clean[:119]}…"
 
 
-def _archive_error(message: str, code: str = "bad_archive") -> RequestError:
-    return RequestError(code, message, _FIX, status=413 if code == "too_large" else 400)
+def _archive_error(message: str, code: str = "bad_archive", fix: str = _FIX) -> RequestError:
+    return RequestError(code, message, fix, status=413 if code == "too_large" else 400)

@@ -206,6 +206,15 @@ BAD_ARCHIVES: list[Any] = [
 ]
 
 
+def test_the_remedy_for_a_large_kernel_is_a_smaller_one(send: Send) -> None:
+    archive = make_zip({NAME: GOOD + b"#" * (400 << 10)})
+    answer = send(ABOUT, archive)
+    error = answer.json()["error"]
+    assert (answer.status_code, error["code"]) == (413, "too_large")
+    assert error["message"] == f"{NAME} is larger than 256 KiB."
+    assert error["fix"] == "Remove what the kernel does not need: a file has at most 256 KiB."
+
+
 @pytest.mark.parametrize(("archive", "code", "hint"), BAD_ARCHIVES)
 def test_bad_archives_are_refused_and_nothing_is_stored(
     send: Send, archive: bytes, code: str, hint: str

@@ -52,6 +52,7 @@ def test_the_form_tells_of_every_queue(gpus: Hardware, client: Client) -> None:
     page = client.get("/submit").content.decode()
     assert "2 x H100, no host now</option>" in page
     assert "is read from its source" in page
+    assert "and a single source without <code>solution</code>" in page, "is refused, as well"
 
 
 def test_a_licence_is_given_and_taken_back(gpus: Hardware, client: Client) -> None:
