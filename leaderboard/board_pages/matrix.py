@@ -67,6 +67,7 @@ def models_by_problems(request: HttpRequest) -> Page:
         "legend": matrix_rows.legend(is_timed=query.setting is None or query.setting.is_timed),
         "withholds": any(row.entry.withheld for row in part.rows),
         "solved": matrix_rows.solved_cells((row.entry for row in rows), columns),
+        "uncounted": list(dict.fromkeys(row.entry.model for row in rows if row.entry.baseline)),
         "rows": [
             _row(entry, numbers, where, query.tail)
             for entry in boards.alone([row.entry for row in part.rows])

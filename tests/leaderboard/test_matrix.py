@@ -192,6 +192,7 @@ def test_a_baseline_is_not_counted_among_those_that_solved_a_problem(
     page = client.get("/matrix").content.decode()
     assert '<td class="num">1</td><td class="num">0</td></tr></tfoot>' in page
     assert page.count('class="first name"') == 2
+    assert "Submissions that solved it <small>without <bdi>Model Two</bdi></small>" in page
 
 
 def test_a_row_has_an_address_that_finds_its_part(
