@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import html
 import math
+import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -20,6 +21,9 @@ COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#8
 SYMBOLS = ("circle", "square", "diamond", "triangle-up", "x", "star", "cross")
 KERNEL_COLOUR, BASELINE_COLOUR = COLOURS[0], COLOURS[1]
 LABEL_LENGTH = 48
+# What tells rows of one model apart, and of how many they are, at the end of a name.
+_TELLING = re.compile(r"(?: \([^()]{1,30}\))?(?:, (?:n = \d{1,6}|\d{1,3} of \d{1,3} judged))?$")
+LEAST_OF_NAME = 24  # beside that
 MARKS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 1, 1.5, 2, 3, 5, 10, 20, 50, 100)
 # As close as a narrow screen has room for, over so wide a range.
 CLOSE_MARKS = (0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1, 1.1, 1.25, 1.5, 1.75, 2, 2.5)
@@ -44,10 +48,14 @@ def stacked_bars(rows: int, title: str, **more: Any) -> Spec:
 
 
 def label(name: str) -> str:
-    """Return a submitter's name as a label: short, escaped, hidden characters written out."""
+    """Return a submitter's name as a label: short, escaped, hidden characters written out. Where it
+    is cut, what tells it from others at its end stays."""
     name = visible(name)
-    short = name if len(name) <= LABEL_LENGTH else name[: LABEL_LENGTH - 1] + "…"
-    return html.escape(short, quote=False)
+    end = "".join(_TELLING.findall(name)[:1])
+    start = name.removesuffix(end)
+    most = max(LABEL_LENGTH - len(end), LEAST_OF_NAME)
+    short = start if len(start) <= most else f"{start[: most - 1]}…"
+    return html.escape(short + end, quote=False)
 
 
 def labels(names: Sequence[str]) -> list[str]:

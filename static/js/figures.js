@@ -163,17 +163,54 @@
     return { data: plot.data, layout: { ...plot.layout, title, showlegend, paper_bgcolor: paper } };
   };
 
-  // Long names would leave a narrow figure no room for what it shows.
-  const shortNames = (data, axis) => {
+  const namesAlong = (data, axis) => {
     const along = (trace) => trace[axis] ?? (trace.type === "box" ? [trace.name] : []);
-    const names = [...new Set(data.flatMap(along))].filter((name) => typeof name === "string");
-    const cut = (end) => (name) =>
-      name.length > 20 ? `${name.slice(0, 19 - end)}…${name.slice(name.length - end)}` : name;
+    return [...new Set(data.flatMap(along))].filter((name) => typeof name === "string");
+  };
+
+  const ticksOf = (names, short) => ({ tickmode: "array", tickvals: names, ticktext: names.map(short) });
+
+  // Long names would leave a narrow figure no room for what it shows.
+  const shortNames = (names) => {
+    const count = (name) => name.match(/, n = \d+$/)?.[0].length ?? 0; // of how many they are
+    const cut = (least) => (name) => {
+      const end = Math.max(least, count(name));
+      return name.length > 20 ? `${name.slice(0, 19 - end)}…${name.slice(name.length - end)}` : name;
+    };
     // What tells them apart may stand at their ends.
-    const least = names.some((name) => name.includes(", n = ")) ? 7 : 0; // how many they are of
-    const apart = [least, 10, 14].find((end) => new Set(names.map(cut(end))).size === names.length);
-    const short = cut(apart ?? least);
-    return names.length ? { tickmode: "array", tickvals: names, ticktext: names.map(short) } : {};
+    const apart = [0, 10, 14].find((end) => new Set(names.map(cut(end))).size === names.length);
+    return names.length ? ticksOf(names, cut(apart ?? 0)) : {};
+  };
+
+  // Of a model's row: who, and below it what tells it from others of the same model.
+  const rowName = /^(.+) \(([^()]+)\)(, n = \d+)?$/;
+  const inTwoLines = (names) => ticksOf(names, (name) => {
+    const [, who, which, count = ""] = name.match(rowName);
+    const line = (text, end = "") => (text.length + end.length > 26 ? `${text.slice(0, 25 - end.length)}…` : text) + end;
+    return `${line(who)}<br>${line(which.replace("submission", "no."), count)}`;
+  });
+
+  // Marks on a logarithmic axis as far apart as their numbers need, 1 and other powers of ten first.
+  const fewerTicks = ({ range: [low, high], tickvals, ticktext }, width) => {
+    const at = (value) => (width * (Math.log10(value) - low)) / (high - low);
+    const order = (value) => (value === 1 ? -1 : { 1: 0, 2: 1, 5: 1 }[value.toExponential().split("e")[0]] ?? 2);
+    const kept = [];
+    for (const value of [...tickvals].sort((a, b) => order(a) - order(b))) {
+      if (kept.every((other) => Math.abs(at(value) - at(other)) >= 28)) kept.push(value);
+    }
+    return { tickvals: kept, ticktext: kept.map((value) => ticktext[tickvals.indexOf(value)]), tickangle: 0 };
+  };
+
+  const onNarrow = (data, layout, width) => {
+    const names = namesAlong(data, "y");
+    const isOfModels = names.length > 0 && names.every((name) => rowName.test(name));
+    layout.yaxis = { ...layout.yaxis, ...(isOfModels ? inTwoLines : shortNames)(names) };
+    if (isOfModels && layout.height) layout.height = Math.max(layout.height, 36 * names.length + 90);
+    const { xaxis } = layout;
+    // Slanting names would end beyond the frame.
+    if (xaxis?.tickangle) layout.xaxis = { ...xaxis, ...shortNames(namesAlong(data, "x")), tickangle: -90 };
+    // Names of rows take some 150 of the pixels.
+    if (xaxis?.ticktext && xaxis.range) layout.xaxis = { ...xaxis, ...fewerTicks(xaxis, width - (names.length ? 170 : 70)) };
   };
 
   const draw = async (figure) => {
@@ -191,11 +228,7 @@
       plot.classList.remove("waiting");
       const named = spec.layout.showlegend ?? spec.data.length > 1;
       const layout = { ...spec.layout, showlegend: false, template: template() };
-      if (innerWidth < 700) {
-        layout.yaxis = { ...layout.yaxis, ...shortNames(spec.data, "y") };
-        // Slanting names would end beyond the frame.
-        if (layout.xaxis?.tickangle) layout.xaxis = { ...layout.xaxis, ...shortNames(spec.data, "x"), tickangle: -90 };
-      }
+      if (innerWidth < 700) onNarrow(spec.data, layout, plot.clientWidth);
       // When the window changes its size the plot takes its height from here.
       if (layout.height) plot.style.minHeight = `${layout.height}px`;
       await Plotly.newPlot(plot, spec.data, layout, { responsive: true, displayModeBar: false });

@@ -60,6 +60,22 @@ def test_names_reach_a_figure_escaped() -> None:
 
 def test_long_names_are_cut() -> None:
     assert len(drawing.label("x" * 10_000)) == drawing.LABEL_LENGTH
+    assert len(drawing.label("(, n = 1" * 10_000)) <= drawing.LABEL_LENGTH
+
+
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [
+        (
+            "m" * 60 + " (zero-shot, submission 8), n = 19",
+            f"{'m' * 23}… (zero-shot, submission 8), n = 19",
+        ),
+        ("9. " + "p" * 60 + ", n = 4", f"9. {'p' * 37}…, n = 4"),
+        ("Model (zero-shot, submission 10), 19 of 74 judged", None),
+    ],
+)
+def test_a_short_label_keeps_what_tells_rows_apart(name: str, shown: str | None) -> None:
+    assert drawing.label(name) == (shown or name)
 
 
 def test_what_has_one_name_has_a_place_of_its_own_on_every_axis() -> None:

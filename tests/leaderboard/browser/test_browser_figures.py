@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
 from playwright.sync_api import Page, expect
 
+from leaderboard.figures.frame import LEAST_DRAWN
 from leaderboard.models import Problem
 from tests.leaderboard import factory
 from tests.leaderboard.browser.cast import GPUS, NAME
@@ -39,6 +41,10 @@ def test_figures_are_drawn_and_follow_the_theme(
         page.wait_for_function(f"before => {INK}.every((ink, n) => ink !== before[n])", arg=before)
 
 
+BOXES = """(parts) => parts.map((part) => {
+    const box = part.getBoundingClientRect();
+    return [box.left, box.right];
+})"""
 OUTSIDE = """(parts) => parts.filter((part) => {
     const frame = part.closest('.plot').getBoundingClientRect(), own = part.getBoundingClientRect();
     return own.left < frame.left || own.right > frame.right || own.top < frame.top;
@@ -68,6 +74,26 @@ def test_short_names_stay_apart_in_a_narrow_frame(site: dict[str, str], page: Pa
     draw_all(page)
     told = page.locator("[data-name=hardware-limits] .ytick text").all_text_contents()
     assert len(set(told)) == len(told) > 4
+
+
+def test_rows_of_one_model_tell_their_numbers_in_a_narrow_frame(
+    site: dict[str, str], page: Page
+) -> None:
+    rows = [factory.make_submission("A model of a long name") for _ in range(2)]
+    for n in range(70, 70 + LEAST_DRAWN):
+        problem = factory.make_problem(n, f"p{n}")
+        for submission, speedup in zip(rows, (0.003, 20.0), strict=True):
+            factory.make_judged(submission, problem, speedup=speedup, **GPUS)
+    page.set_viewport_size({"width": 390, "height": 844})
+    for figure in ("failure-modes", "spreads"):
+        page.goto(f"/figures/{figure}")
+        draw_all(page)
+        told = page.locator(".ytick text").all_text_contents()
+        for one in rows:
+            assert any(f"no. {one.pk}, n = {LEAST_DRAWN}" in text for text in told), (figure, told)
+    marks = page.locator(".xtick text").evaluate_all(BOXES)
+    assert 3 <= len(marks) < 10
+    assert all(right < left for (_, right), (left, _) in pairwise(sorted(marks)))
 
 
 def draw_all(page: Page) -> None:
