@@ -33,10 +33,10 @@ from evaluator import Verdict
 PUBLISHED = Path(__file__).resolve().parent.parent / "fixtures" / "published" / "pkb-results.json"
 NOTES = (
     "The tree {tree} of {repository}; which of a model's samples it is, is not said. Checked with "
-    "all ranks on one GPU: {checked} files; with a GPU for each rank, of those "
-    "that were right, {timed}. Not judged: what needs NVLink "
-    "multicast or more than that GPU had, and what ran out of time beside others. Kernels for "
-    "problems 26, 36, 37 and 64 were written for an older form of these tasks, and do not count."
+    "all ranks on one GPU: {checked} files; with a GPU for each rank, of those that were right, "
+    "{timed}. Not judged: what needs NVLink multicast or more than that GPU had, and what ran out "
+    "of time beside others. Kernels for problems 26, 36, 37 and 64 were written for an older form "
+    "of these tasks, and do not count."
 )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -70,7 +71,8 @@ def _published(claims: Sequence[Entry], hardware: str) -> Answer | None:
 def _judged(models: Sequence[Entry], setting: Setting | None) -> Answer | None:
     if setting is None or not models:
         return None
-    best = max(models, key=_headline)
+    told = zip(models, _told_apart(models), strict=True)
+    best, harness = max(told, key=lambda pair: _headline(pair[0]))
     score = best.score
     ranks = where_in_words(setting)
     where = f", on {ranks}" if setting.is_timed else f"; {ranks} shared a GPU, nothing was timed"
@@ -80,7 +82,7 @@ def _judged(models: Sequence[Entry], setting: Setting | None) -> Answer | None:
         f"{INPUTS_OF[setting.profile]}: the best,",
         model=best.model,
         url=best.url,
-        says=f" ({_named(best, models)}{_samples(score)}), solves {score.correct} of "
+        says=f" ({harness}{_samples(score)}), solves {score.correct} of "
         f"{score.scored}{right}{_faster(score) if setting.is_timed else ''}, of "
         f"{score.attempted} judged{where}.{_alike(best, models)}",
     )
@@ -105,10 +107,10 @@ def _alike(best: Entry, rivals: Sequence[Entry]) -> str:
     """Return a sentence that names the others whose intervals reach that of the best."""
     least = wilson_interval(_headline(best), best.score.scored)
     names = []
-    for one in rivals:
+    for one, harness in zip(rivals, _told_apart(rivals), strict=True):
         own = wilson_interval(_headline(one), one.score.scored)
         if one is not best and own and least and own.high >= least.low:
-            names.append(f"{visible(one.model)} ({_named(one, rivals)})")
+            names.append(f"{visible(one.model)} ({harness})")
     if not names:
         return ""
     names = list(dict.fromkeys(names))
@@ -116,11 +118,14 @@ def _alike(best: Entry, rivals: Sequence[Entry]) -> str:
     return f" Not distinguishable from it: {', '.join(names[:MOST_NAMED])}{more}."
 
 
-def _named(entry: Entry, rivals: Sequence[Entry]) -> str:
-    """Return the harness and, where the model has another submission of it, which one this is."""
-    own = (entry.model, entry.harness)
-    alike = [one for one in rivals if (one.model, one.harness) == own]
-    return named(entry) if entry.submission and len(alike) > 1 else entry.harness
+def _told_apart(entries: Sequence[Entry]) -> list[str]:
+    """Return the harness of each and, where its model has another submission of it, which one this
+    is."""
+    times = Counter((one.model, one.harness) for one in entries)
+    return [
+        named(one) if one.submission and times[one.model, one.harness] > 1 else one.harness
+        for one in entries
+    ]
 
 
 def _sure(share: float | None, scored: int) -> str:

@@ -40,6 +40,7 @@ from leaderboard.read_model.columns import (
 )
 from leaderboard.read_model.filters import BOARD_PARAMETERS, SETTING_FILTERS, chips, said
 from leaderboard.read_model.published_claims import Claim
+from leaderboard.read_model.setting import tells_times
 
 # Fewer rows than this say little of models, and the page says so.
 FEW_ROWS = 3
@@ -106,7 +107,7 @@ def _controls(query: BoardQuery, order: Order, address: str) -> dict[str, object
         "sort": "" if order.sort == order.usual else order.sort,
         "by_share": order.by_share,
         "chips": chips((query.slider, *query.controls), url("board"), chosen),
-        "is_timed": query.setting is None or query.setting.is_timed,
+        "is_timed": tells_times(query.setting),
         "inputs": INPUTS_OF[query.setting.profile if query.setting else HARDENED],
     }
 

@@ -29,6 +29,7 @@ from leaderboard.read_model.filters import SETTING_FILTERS, said, setting_filter
 from leaderboard.read_model.problem_aggregates import beside, place_of
 from leaderboard.read_model.problem_list import LIST_RANKS, LIST_SIZE
 from leaderboard.read_model.published_claims import entry_of, published
+from leaderboard.read_model.setting import tells_times
 
 MOST_MODELS = 12
 SHOWN = ("fast1", "fastk", "pass1", "passk", "correct", "speedup", "utilisation")
@@ -81,7 +82,7 @@ def _where(setting: Setting | None) -> dict[str, object]:
     return {
         "showing": setting,
         "ranks": setting.world_size if setting else LIST_RANKS,
-        "is_timed": setting is None or setting.is_timed,
+        "is_timed": tells_times(setting),
     }
 
 

@@ -38,6 +38,7 @@ from leaderboard.read_model.boards import Entry, Setting
 from leaderboard.read_model.columns import Placed, placed, usual_sort
 from leaderboard.read_model.filters import BOARD_PARAMETERS, SETTING_FILTERS, said, setting_query
 from leaderboard.read_model.scopes import Named, Scope
+from leaderboard.read_model.setting import tells_times
 
 # Those that say which kernels of a submission count.
 KERNEL_FILTERS = ("backend", "mechanism", "nccl")
@@ -64,7 +65,7 @@ def models_by_problems(request: HttpRequest) -> Page:
         "groups": groups,
         "is_wide": len(columns) <= matrix_rows.FEW_COLUMNS,
         "unscored": sum(not one.scored for one in columns),
-        "legend": matrix_rows.legend(is_timed=query.setting is None or query.setting.is_timed),
+        "legend": matrix_rows.legend(is_timed=tells_times(query.setting)),
         "withholds": any(row.entry.withheld for row in part.rows),
         "solved": matrix_rows.solved_cells((row.entry for row in rows), columns),
         "uncounted": list(dict.fromkeys(row.entry.model for row in rows if row.entry.baseline)),

@@ -20,6 +20,7 @@ from leaderboard.read_model.boards import Cell, Entry
 from leaderboard.read_model.filters import SETTING_FILTERS, said, setting_filters
 from leaderboard.read_model.published_claims import published
 from leaderboard.read_model.scopes import scope
+from leaderboard.read_model.setting import tells_times
 
 PARAMETERS = (*SETTING_FILTERS,)
 COLUMNS = (
@@ -52,7 +53,7 @@ def mechanisms(request: HttpRequest) -> Page:
     found = scope(request, ranks=setting.world_size if setting else None)
     entries = boards.judged(setting, found.scored, ahead=("cells",)) if setting else []
     right = right_kernels(entries)
-    is_timed = setting is None or setting.is_timed
+    is_timed = tells_times(setting)
     tags = [tag for tag in tags_of(right) if is_timed or tag != NCCL]
     where, claims = canonical_query(request, PARAMETERS), published(category=None)
     records = [record_of(one) for one in right]

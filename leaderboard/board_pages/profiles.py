@@ -19,6 +19,7 @@ from leaderboard.read_model import boards
 from leaderboard.read_model.boards import Entry
 from leaderboard.read_model.both_profiles import Beside, Outcome, beside, settings_of_both
 from leaderboard.read_model.filters import SETTING_FILTERS, setting_filters
+from leaderboard.read_model.setting import tells_times
 
 # The profile is what the page compares.
 PARAMETERS = tuple(name for name in SETTING_FILTERS if name != "profile")
@@ -35,7 +36,7 @@ def profiles(request: HttpRequest) -> Page:
     setting, controls = setting_filters(request, settings_of_both(boards.known_settings()))
     found = beside(setting) if setting else []
     titles = dict(Problem.objects.values_list("number", "title"))
-    is_timed = setting is None or setting.is_timed
+    is_timed = tells_times(setting)
     records = [record for one in found for record in records_of(one)]
     counts = list(map(counts_of, found))
     return Page(

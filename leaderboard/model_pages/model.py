@@ -28,6 +28,7 @@ from leaderboard.read_model.boards import Cell, Entry, Shown
 from leaderboard.read_model.columns import Placed, known_to_any, placed, usual_sort
 from leaderboard.read_model.filters import setting_query
 from leaderboard.read_model.published_claims import Claim, entry_of, every_claim
+from leaderboard.read_model.setting import tells_times
 
 # So many problems are named as the best and as the worst.
 MOST_NAMED = 8
@@ -210,7 +211,7 @@ def extremes(each: Sequence[Shown], settings: Settings, known: Known) -> dict[st
     ordered = scores.in_order(by_number, lambda pair: pair[1].best_speedup)
     solved = [pair for pair in ordered if pair[1].correct]
     unsolved = [pair for pair in ordered if not pair[1].correct]
-    is_timed = setting is None or setting.is_timed
+    is_timed = tells_times(setting)
     slowest = reversed(solved[MOST_NAMED:] if is_timed else ())
     tail = f"?{setting_query(setting)}" if setting else ""
     anywhere = best_of_each([one.entry for one in each])

@@ -37,6 +37,7 @@ from leaderboard.models.waiting import without_host
 from leaderboard.read_model.boards import Setting
 from leaderboard.read_model.filters import SETTING_FILTERS, said, setting_among, setting_query
 from leaderboard.read_model.leaderboard_rows import Totals
+from leaderboard.read_model.setting import tells_times
 from leaderboard.read_model.steps import MADE
 
 ROWS_A_PAGE = 100
@@ -64,7 +65,7 @@ def submission(request: HttpRequest, number: int) -> Page:
     standings = standings_of(found)
     setting = setting_among(request, standings)
     totals, scored = standings[setting] if setting else (None, scored)
-    score = score_in(totals, scored, found.k, is_timed=setting is None or setting.is_timed)
+    score = score_in(totals, scored, found.k, is_timed=tells_times(setting))
     records = kernel_records(request, found, setting, wanted)
     return Page(
         template="submission.html",
@@ -138,7 +139,7 @@ def kernel_context(
     """Return how every attempt ended, and the part of them that is shown, in two queries."""
     query = canonical_query(request, [*SETTING_FILTERS])
     kernels = ended(found, setting)
-    is_timed = setting is None or setting.is_timed
+    is_timed = tells_times(setting)
     final = last_steps(kernels)
     listed = [one for one in final if wanted in ("", one.group)]
     part = part_of(request, listed, ROWS_A_PAGE, PARAMETERS)
@@ -174,7 +175,7 @@ def submission_context(found: Submission, setting: Setting | None) -> dict[str, 
         "model": found.model,
         "team": found.team,
         "harness": found.harness,
-        "trust": verdicts.trust_in(found.trust, is_timed=setting is None or setting.is_timed),
+        "trust": verdicts.trust_in(found.trust, is_timed=tells_times(setting)),
         "moderation": found.moderation.capitalize(),
         "reason": found.moderation_reason,
         "is_withdrawn": found.moderation == Moderation.WITHDRAWN,

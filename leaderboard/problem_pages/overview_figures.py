@@ -20,6 +20,7 @@ from leaderboard.metrics.floors import Limits
 from leaderboard.models import Problem
 from leaderboard.read_model.baselines import gpu_of
 from leaderboard.read_model.problem_list import LIST_FILTERS, Listed, baselines_of, listed
+from leaderboard.read_model.setting import tells_times
 
 LINKS = Axes(x="least bytes that a rank must receive", y="GB/s through its links", unit="GB/s")
 ARITHMETIC = Axes(x="operations a byte received", y="TFLOP/s of a rank", unit="TFLOP/s")
@@ -136,7 +137,7 @@ def times_of(problem: Problem, found: Listed) -> tuple[float | None, float | Non
 def is_timed(problem: Problem, found: Listed) -> bool:
     """Return whether there are such times."""
     stood = found.stood.get(problem.number)
-    has_run = bool(stood and stood.run_id) and (found.setting is None or found.setting.is_timed)
+    has_run = bool(stood and stood.run_id) and tells_times(found.setting)
     return has_run or measured_alone(problem, found) is not None
 
 

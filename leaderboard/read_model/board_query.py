@@ -27,6 +27,7 @@ from leaderboard.read_model.filters import (
 from leaderboard.read_model.judge_constants import judge_constants
 from leaderboard.read_model.published_claims import Claim, entry_of, published
 from leaderboard.read_model.scopes import Scope, scope
+from leaderboard.read_model.setting import tells_times
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -104,7 +105,7 @@ def board_query(request: HttpRequest) -> BoardQuery:
     known = boards.known_settings()
     setting, settings = setting_filters(request, known)
     found = scope(request, "category", "source", ranks=setting.world_size if setting else None)
-    kinds = kernel_filters(request, found, is_timed=setting is None or setting.is_timed)
+    kinds = kernel_filters(request, found, is_timed=tells_times(setting))
     other = other_setting(request, setting, known)
     slider = p_slider(request)
     return BoardQuery(

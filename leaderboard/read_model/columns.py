@@ -14,6 +14,7 @@ from leaderboard.metrics.intervals import Interval, wilson_interval
 from leaderboard.metrics.ties import tie_groups
 from leaderboard.models import Trust
 from leaderboard.read_model.boards import Entry, Setting
+from leaderboard.read_model.setting import tells_times
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -224,7 +225,7 @@ class Placed(NamedTuple):
 
 def usual_sort(setting: Setting | None) -> str:
     """Return by what a board of this setting is sorted unless its address says so."""
-    return DEFAULT_SORT if setting is None or setting.is_timed else CHECKED_SORT
+    return DEFAULT_SORT if tells_times(setting) else CHECKED_SORT
 
 
 def label_at(column: Column, p: float) -> str:

@@ -38,4 +38,10 @@ class Setting:
         return ", ".join(words if self.is_timed else [*words, SHARED_IN_WORDS])
 
 
+def tells_times(setting: Setting | None) -> bool:
+    """Return whether pages have room for times: not where a setting has none; without results, they
+    have."""
+    return setting is None or setting.is_timed
+
+
 SETTING_FIELDS = tuple(Setting.__dataclass_fields__)

@@ -131,11 +131,12 @@ def test_a_model_keeps_its_colour_and_nobody_takes_it_while_there_are_others() -
 def test_the_heat_map_writes_its_numbers_and_leaves_gaps() -> None:
     rows = [
         ByCategory(model="a", name="a", values=(0.333, None)),
-        ByCategory(model="b", name="b", values=(1.0, 5 / 11)),
+        ByCategory(model="b", name="b", values=(1.0, 0.0)),
+        ByCategory(model="c", name="c", values=(5 / 11, None)),
     ]
     (trace,) = categories.heat_map(rows, ["one", "two"], "pass@1")["data"]
-    assert trace["z"] == [[33.3, 100.0], [None, 45.5]]
-    assert trace["text"] == [["33", "100"], ["", "45"]]  # as 45.45 is rounded, and not 45.5
+    assert trace["z"] == [[33.3, 100.0, 45.5], [None, 0.0, None]]
+    assert trace["text"] == [["33", "100", "45"], ["", "0", ""]]  # as 45.45 is, and not 45.5
     assert trace["textfont"]["size"] >= 11
 
 

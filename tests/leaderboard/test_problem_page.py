@@ -248,6 +248,7 @@ def test_failures_are_counted_by_mode(fast: Run, problem: Problem) -> None:
     (found,) = problem_results.totals_by_setting(problem)
     assert (found.made, found.correct, found.faster) == (3, 2, 1)
     assert found.modes == {"correct": 2, "deadlock": 1}
+    assert found._replace(modes={"correct": 3}).commonest_failure is None
 
 
 def test_the_reference_as_a_submission_stands_apart(

@@ -76,7 +76,8 @@ def test_kernels_that_were_not_judged_under_both_are_told(client: Client) -> Non
     factory.make_kernel(one, factory.make_problem(6, "never"))
     factory.make_kernel(one, factory.make_problem(6, "never"), attempt=2)
     factory.make_kernel(one, factory.make_problem(7, "older"), older_task="which sampled")
-    factory.make_kernel(one, unscored(factory.make_problem(8, "unscored")))
+    factory.make_kernel(one, factory.make_problem(8, "unscored"))
+    Problem.objects.filter(number=8).update(scored=False, unscored_reason="Too easy.")
     page = client.get("/profiles").content.decode()
     assert "5 problems were judged under both" in page
     assert "2 more have kernels that were not judged under both here" in page
@@ -84,12 +85,6 @@ def test_kernels_that_were_not_judged_under_both_are_told(client: Client) -> Non
     assert [(one["model"], one["answered"], one["unjudged"]) for one in told] == [
         *(("Model One", 6, 2), ("Model Two", 1, 0)),
     ]
-
-
-def unscored(problem: Problem) -> Problem:
-    problem.scored, problem.unscored_reason = False, "a reason"
-    problem.save()
-    return problem
 
 
 def test_nothing_judged_under_both_is_said_in_words(client: Client) -> None:

@@ -3,6 +3,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from argparse import ArgumentParser
+from itertools import chain
 from typing import Any
 
 from django.conf import settings
@@ -10,19 +11,23 @@ from django.core.management.base import BaseCommand, CommandError
 
 from leaderboard.runs import catalogue
 
+PASSED_ON = ("seeds", "jobs")
+
 
 class Command(BaseCommand):
     help = "Screen problems for what they let pass, and show the findings on their pages."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("problem", nargs="*", help="slug or number; default: all")
-        parser.add_argument("--seeds", type=int, default=18, help="hardened inputs")
-        parser.add_argument("--jobs", type=int, default=1, help="problems screened at once")
+        for name in PASSED_ON:
+            parser.add_argument(f"--{name}", type=int, help="as `python -m problems audit` has it")
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Audit in a process of its own, because the screen loads torch."""
-        given = ["--seeds", str(options["seeds"]), "--jobs", str(options["jobs"])]
-        command = [sys.executable, "-m", "problems", "audit", *options["problem"], *given]
+        given = [
+            (f"--{name}", str(options[name])) for name in PASSED_ON if options[name] is not None
+        ]
+        command = [sys.executable, "-m", "problems", "audit", *options["problem"], *chain(*given)]
         done = subprocess.run(command, cwd=settings.BASE_DIR, check=False)
         if done.returncode > 1:
             raise CommandError("the audit did not run to its end")
