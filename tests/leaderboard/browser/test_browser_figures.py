@@ -137,8 +137,8 @@ def test_the_button_repaints_figures_and_its_choice_is_kept(
     toggle.click()
     expect(toggle).to_have_text("Theme: dark")
     page.wait_for_function(f"before => {INK}.every((ink, n) => ink !== before[n])", arg=before)
-    page.goto("/problems", wait_until="commit")
-    page.wait_for_function("document.documentElement?.dataset.theme === 'dark'")
+    page.goto("/problems", wait_until="domcontentloaded")
+    page.wait_for_function("document.documentElement.dataset.theme === 'dark'")
     page.wait_for_function("getComputedStyle(document.body).backgroundColor === 'rgb(18, 20, 22)'")
     expect(page.locator("[data-theme-toggle]")).to_have_text("Theme: dark")
 
