@@ -14,6 +14,7 @@ from evaluator.host.load import MOST_PATIENCE
 from evaluator.host.parent_death import die_with_parent
 from evaluator.messages.job import Limits
 
+OPEN_FILES = 4096  # of each process, which the hard limit has to allow
 NEIGHBOURS = 8  # judges of the same user, whose sandboxes come and go
 
 
@@ -34,7 +35,7 @@ def before_exec_of(
         processes.end_first()
         resource.setrlimit(resource.RLIMIT_CPU, (most_s, most_s))
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-        resource.setrlimit(resource.RLIMIT_NOFILE, (4096, 4096))
+        resource.setrlimit(resource.RLIMIT_NOFILE, (OPEN_FILES, OPEN_FILES))
         resource.setrlimit(resource.RLIMIT_FSIZE, (limits.scratch_bytes, limits.scratch_bytes))
         if most_tasks is not None:
             resource.setrlimit(resource.RLIMIT_NPROC, (most_tasks, most_tasks))

@@ -23,7 +23,7 @@ from evaluator.host.thunderkittens import thunderkittens_root
 from evaluator.messages.faults import EvaluatorError, Survivors
 from evaluator.messages.job import Limits
 from evaluator.messages.report import Isolation
-from evaluator.sandbox import multicast_guard, seccomp
+from evaluator.sandbox import multicast_guard, proc_mounts, seccomp
 from evaluator.sandbox.pausing import Pauser
 from evaluator.sandbox.process_limits import before_exec_of
 
@@ -243,19 +243,8 @@ def _bwrap_arguments(
         arguments += ["--dev-bind", device, device]
     for name, value in environment.items():
         arguments += ["--setenv", name, value]
-    arguments += _covered_proc() if devices else ["--remount-ro", "/proc"]
+    arguments += proc_mounts.arguments(with_cuda=bool(devices))
     return [*arguments, "--remount-ro", "/dev", "--remount-ro", "/", "--chdir", "/tmp"]
-
-
-def _covered_proc() -> list[str]:
-    """Bind everything of /proc read-only but the processes: CUDA does not start where it cannot
-    name its threads. Started by root, the sandbox's user owns the rest: a kernel setting is a way
-    out."""
-    entries = [entry for entry in Path("/proc").iterdir() if not entry.name.isdigit()]
-    writable = [
-        e for e in entries if not e.is_symlink() and (e.is_dir() or e.stat().st_mode & 0o222)
-    ]
-    return [part for e in sorted(writable) for part in ("--ro-bind", str(e), str(e))]
 
 
 def _readable_paths(*, with_ours: bool) -> list[str]:

@@ -13,6 +13,7 @@ from __future__ import annotations
 import errno
 import os
 import platform
+import socket
 import struct
 
 DENIED_X86_64 = {
@@ -32,6 +33,7 @@ DENIED_X86_64 = {
     "_sysctl": 156,
     "adjtimex": 159,
     "chroot": 161,
+    "sync": 162,  # writes back the files of the whole host
     "acct": 163,
     "settimeofday": 164,
     "mount": 165,
@@ -48,6 +50,7 @@ DENIED_X86_64 = {
     "query_module": 178,
     "quotactl": 179,
     "nfsservctl": 180,
+    "io_setup": 206,  # all processes of the host share one limit; only cuFile needs it
     "lookup_dcookie": 212,
     "clock_settime": 227,
     "mq_open": 240,
@@ -63,6 +66,7 @@ DENIED_X86_64 = {
     "name_to_handle_at": 303,
     "open_by_handle_at": 304,
     "clock_adjtime": 305,
+    "syncfs": 306,
     "setns": 308,
     "process_vm_readv": 310,
     "process_vm_writev": 311,
@@ -100,8 +104,13 @@ DENIED_X86_64 = {
     "listns": 470,
 }
 
+# Other families leave the sandbox: no namespace holds AF_VSOCK, which reaches the hypervisor.
+SOCKET_CALLS = {"socket": 41, "socketpair": 53}
+FAMILIES = (socket.AF_UNIX, socket.AF_INET, socket.AF_INET6, socket.AF_NETLINK)
+
 _LOAD_WORD, _JUMP_EQUAL, _JUMP_GREATER_EQUAL, _RETURN = 0x20, 0x15, 0x35, 0x06
-_OFFSET_NUMBER, _OFFSET_ARCHITECTURE = 0, 4
+# The kernel reads only the low word of a family.
+_OFFSET_NUMBER, _OFFSET_ARCHITECTURE, _OFFSET_FAMILY = 0, 4, 16
 _AUDIT_ARCH_X86_64 = 0xC000003E
 _X32_BIT = 0x40000000
 _ALLOW, _KILL_PROCESS = 0x7FFF0000, 0x80000000
@@ -114,8 +123,8 @@ def is_supported() -> bool:
 
 
 def program() -> bytes:
-    """Return the filter's instructions: refuse foreign architectures, deny the list, allow the
-    rest."""
+    """Return the filter's instructions: refuse foreign architectures, deny the list and sockets of
+    other families, allow the rest."""
     lines = [
         _instruction(_LOAD_WORD, _OFFSET_ARCHITECTURE),
         _instruction(_JUMP_EQUAL, _AUDIT_ARCH_X86_64, if_true=1),
@@ -126,8 +135,24 @@ def program() -> bytes:
     ]
     for number in sorted(DENIED_X86_64.values()):
         lines += [_instruction(_JUMP_EQUAL, number, if_false=1), _instruction(_RETURN, _DENY)]
-    lines.append(_instruction(_RETURN, _ALLOW))
+    lines += [*_deny_families(), _instruction(_RETURN, _ALLOW)]
     return b"".join(lines)
+
+
+def _deny_families() -> list[bytes]:
+    """Return the instructions that deny sockets of other families. The number of the system call
+    must be loaded; an allowed call continues after these instructions."""
+    families = [
+        _instruction(_JUMP_EQUAL, family, if_true=len(FAMILIES) - place)
+        for place, family in enumerate(FAMILIES)
+    ]
+    check = [_instruction(_LOAD_WORD, _OFFSET_FAMILY), *families, _instruction(_RETURN, _DENY)]
+    first, second = SOCKET_CALLS.values()
+    return [
+        _instruction(_JUMP_EQUAL, first, if_true=1),
+        _instruction(_JUMP_EQUAL, second, if_false=len(check)),
+        *check,
+    ]
 
 
 def program_fd() -> int:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import os
 import platform
+import resource
 import threading
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -16,6 +17,7 @@ from evaluator.messages.faults import EvaluatorError
 from evaluator.messages.job import Device, Limits, limits_of
 from evaluator.messages.report import Isolation
 from evaluator.sandbox import sandbox, seccomp
+from evaluator.sandbox.process_limits import OPEN_FILES
 
 TIMEOUT_S = 240.0
 
@@ -51,9 +53,8 @@ def check_host() -> HostCheck:
 
 def check_isolation() -> HostCheck:
     """Let a probe in a sandbox try to get out."""
-    if sandbox.find_bwrap() is None:
-        reason = "bubblewrap is not installed (Debian package bubblewrap, or PKB_BWRAP)"
-        return HostCheck(isolation=Isolation.NONE, probes=(), why_not_higher=(reason,))
+    if reasons := _lacking():
+        return HostCheck(isolation=Isolation.NONE, probes=(), why_not_higher=reasons)
     try:
         level, probes = _run_probe()
     except (EvaluatorError, OSError) as error:
@@ -66,10 +67,27 @@ def check_isolation() -> HostCheck:
     return HostCheck(isolation=level, probes=probes, why_not_higher=_missing(level))
 
 
+def _lacking() -> tuple[str, ...]:
+    """Return what keeps a sandbox from starting here."""
+    reasons = []
+    if sandbox.find_bwrap() is None:
+        reasons.append("bubblewrap is not installed (Debian package bubblewrap, or PKB_BWRAP)")
+    if (most := _most_open_files()) < OPEN_FILES:
+        reasons.append(
+            f"the hard limit of open files is {most}, and each run needs {OPEN_FILES}:"
+            " raise nofile (`ulimit -n`, or LimitNOFILE of systemd)"
+        )
+    return tuple(reasons)
+
+
+def _most_open_files() -> int:
+    return resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+
+
 def _check_gpus(gpus: tuple[Gpu, ...]) -> tuple[Probe, ...]:
     """Return each attempt with the first rank's failure, if any rank failed; nothing without two
-    GPUs."""
-    if len(gpus) < 2:
+    GPUs, or where no sandbox can open enough files."""
+    if len(gpus) < 2 or _most_open_files() < OPEN_FILES:
         return ()
     host = Host(gpus=gpus, threads=1)
     program = ["-m", "evaluator.probes.gpu", "{answers}", str(len(gpus))]
@@ -91,7 +109,8 @@ def _merged(probes: list[Probe], ranks: int) -> Probe:
 
 def _run_probe() -> tuple[Isolation, tuple[Probe, ...]]:
     limits = Limits(memory_bytes=512 << 20, processes=64, scratch_bytes=16 << 20)
-    box, probes = _answers(["-m", "evaluator.probes.isolation", "{answers}"], limits, None)
+    mode = ["filtered"] if seccomp.is_supported() else []
+    box, probes = _answers(["-m", "evaluator.probes.isolation", "{answers}", *mode], limits, None)
     if not probes:
         raise EvaluatorError("the probe gave no answer")
     refused = box.leaf.refused_forks if box.leaf else None

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import mmap
 import os
+import resource
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
 
 import pytest
 
@@ -18,18 +23,24 @@ from evaluator.host import cgroup
 from evaluator.messages.job import Limits
 from evaluator.messages.report import Isolation
 from evaluator.rank.control import RankControl
-from evaluator.sandbox import sandbox, seccomp
-from evaluator.sandbox.selfcheck import check_host
+from evaluator.sandbox import proc_mounts, sandbox, seccomp, selfcheck
+from evaluator.sandbox.selfcheck import check_host, check_isolation
 from tests.evaluator.host_traces import is_running
 
 needs_bwrap = pytest.mark.skipif(sandbox.find_bwrap() is None, reason="bubblewrap is not installed")
+needs_filter = pytest.mark.skipif(not seccomp.is_supported(), reason="this processor has no filter")
+needs_root = pytest.mark.skipif(os.getuid() != 0, reason="others may not read root's files anyway")
 LIMITS = Limits(memory_bytes=256 << 20, processes=32, scratch_bytes=8 << 20)
+A_DEVICE = ("/dev/full",)  # as with a GPU, the processes of /proc stay writable
 
 
-def launch(code: str, limits: Limits = LIMITS) -> sandbox.Sandbox:
+def launch(code: str, limits: Limits = LIMITS, devices: Sequence[str] = ()) -> sandbox.Sandbox:
     null = os.open(os.devnull, os.O_RDWR)
+    program = ["-c", code]
     try:
-        return sandbox.launch(["-c", code], limits=limits, settings={}, fds=[], output_fd=null)
+        return sandbox.launch(
+            program, limits=limits, settings={}, fds=[], output_fd=null, devices=devices
+        )
     finally:
         os.close(null)
 
@@ -59,6 +70,86 @@ def test_a_bubblewrap_that_cannot_start_is_named(monkeypatch: pytest.MonkeyPatch
     found = check_host()
     assert found.isolation is Isolation.NONE
     assert "cannot start" in found.why_not_higher[0]
+
+
+def test_a_host_that_allows_too_few_open_files_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (1024, 4095))
+    monkeypatch.setattr(selfcheck, "offered", lambda: ("two", "GPUs"))
+    found = check_host()
+    assert found.isolation is Isolation.NONE
+    assert "hard limit of open files is 4095" in found.why_not_higher[-1]
+    assert found.gpu_probes == ()
+
+
+@needs_bwrap
+@needs_filter
+@pytest.mark.parametrize("call", ["socket.socket", "socket.socketpair"])
+def test_sockets_are_of_four_families(call: str) -> None:
+    code = (
+        "import errno, socket, sys\n"
+        "def error(family):\n"
+        "    try:\n"
+        f"        {call}(family, socket.SOCK_DGRAM)\n"
+        "    except OSError as error:\n"
+        "        return error.errno\n"
+        "denied = {family for family in range(64) if error(family) == errno.EPERM}\n"
+        "sys.exit(denied != {*range(64)} - {1, 2, 10, 16})\n"
+    )
+    box = launch(code)
+    assert wait_for_end(box) == 0
+    box.kill()
+
+
+@needs_bwrap
+@needs_root
+@pytest.mark.parametrize("devices", [(), A_DEVICE])
+def test_no_file_is_read_that_only_root_may_read(devices: Sequence[str]) -> None:
+    files = [path for path in Path("/proc").iterdir() if path.is_file()]
+    hidden = [str(path) for path in files if path.stat().st_mode & 0o777 == 0o400]
+    assert hidden
+    code = (
+        "import contextlib, sys\n"
+        f"for path in {hidden}:\n"
+        "    with contextlib.suppress(OSError), open(path, 'rb') as file:\n"
+        "        file.read(1) and sys.exit(1)\n"
+    )
+    box = launch(code, devices=devices)
+    assert wait_for_end(box) == 0
+    box.kill()
+
+
+def _no_files_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(proc_mounts, "arguments", lambda **_: ["--remount-ro", "/proc"])
+
+
+def _any_family(monkeypatch: pytest.MonkeyPatch) -> None:
+    with contextlib.suppress(OSError), socket.socket(socket.AF_VSOCK):
+        monkeypatch.setattr(seccomp, "_deny_families", list)
+        return
+    pytest.skip("this host has no AF_VSOCK")
+
+
+def _any_call(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(seccomp, "DENIED_X86_64", {})
+
+
+@needs_bwrap
+@needs_filter
+@pytest.mark.parametrize(
+    ("remove", "probe"),
+    [
+        pytest.param(_no_files_hidden, "root-only files", marks=needs_root),
+        (_any_family, "socket families"),
+        (_any_call, "system calls"),
+    ],
+)
+def test_a_guard_that_is_gone_fails_its_probe(
+    remove: Callable[[pytest.MonkeyPatch], None], probe: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    remove(monkeypatch)
+    found = check_isolation()
+    assert found.isolation is Isolation.NONE
+    assert probe in found.why_not_higher[0]
 
 
 @needs_bwrap
@@ -154,8 +245,9 @@ def test_a_sealed_memfd_cannot_be_truncated() -> None:
 
 def test_the_filter_is_well_formed() -> None:
     program = seccomp.program()
+    families = len(seccomp.SOCKET_CALLS) + 1 + len(seccomp.FAMILIES) + 1
     assert len(program) % 8 == 0
-    assert len(program) // 8 == 6 + 2 * len(seccomp.DENIED_X86_64) + 1
+    assert len(program) // 8 == 6 + 2 * len(seccomp.DENIED_X86_64) + families + 1
 
 
 def test_a_rank_and_the_judge_meet_on_the_control_page() -> None:
