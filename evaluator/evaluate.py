@@ -6,6 +6,7 @@ Standard library only: torch lives in the judge's process and in the ranks.
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 import select
 import threading
@@ -19,12 +20,18 @@ from evaluator.messages.faults import EvaluatorError
 from evaluator.messages.job import Job
 from evaluator.messages.report import Phase, Progress, Report
 
+logger = logging.getLogger(__name__)
+
 OnProgress = Callable[[Progress], bool]
 POLL_S = 0.5
 
 
 class Cancelled(Exception):
     """Says that the evaluation was stopped because its caller asked for it."""
+
+
+class _JobUnread(EvaluatorError):
+    """Says that a kept judge ended before it sent a message about its job."""
 
 
 def evaluate(
@@ -37,16 +44,28 @@ def evaluate(
     """
     with contextlib.ExitStack() as stack:
         forks = prefork or stack.enter_context(PreforkServer(warm=False))
-        judge = stack.enter_context(forks.judge())
+        try:
+            return _judged(job, on_progress, forks)
+        except _JobUnread as error:
+            logger.warning("a new judge takes the job: %s", error)
+            return _judged(job, on_progress, forks)
+
+
+def _judged(job: Job, on_progress: OnProgress | None, forks: PreforkServer) -> Report:
+    """Give the job to one judge and follow it. Raises _JobUnread where another judge may take the
+    job: no kernel runs before the first message."""
+    with forks.judge() as judge:
         timer = threading.Timer(most_job_s(job.limits), judge.kill)
         timer.start()
         try:
             protocol.write_job(judge.jobs, job)
             return _follow(judge.messages, on_progress)
-        except (ValueError, BrokenPipeError):
+        except (ValueError, EOFError, BrokenPipeError) as error:
             judge.errors.seek(0)
             tail = judge.errors.read()[-2000:]
-            raise EvaluatorError(f"the judge ended without a report: {tail}") from None
+            is_unread = judge.is_kept and not isinstance(error, ValueError)
+            kind = _JobUnread if is_unread else EvaluatorError
+            raise kind(f"the judge ended without a report: {tail}") from None
         finally:
             timer.cancel()
             timer.join()
@@ -54,8 +73,8 @@ def evaluate(
 
 def _follow(channel: IO[str], on_progress: OnProgress | None) -> Report:
     """Read messages until the report; `on_progress` hears of each, and of silence twice a
-    second."""
-    progress = Progress(phase=Phase.BUILD)
+    second. Raises EOFError where no message comes, and ValueError where no report does."""
+    progress, is_heard = Progress(phase=Phase.BUILD), False
     for line in _lines(channel.fileno()):
         if line is not None:
             message = protocol.parse(line)
@@ -63,10 +82,10 @@ def _follow(channel: IO[str], on_progress: OnProgress | None) -> Report:
                 return message
             if isinstance(message, EvaluatorError):
                 raise message
-            progress = message
+            progress, is_heard = message, True
         if on_progress is not None and on_progress(progress):
             raise Cancelled
-    raise ValueError("no report")
+    raise ValueError("no report") if is_heard else EOFError("no message")
 
 
 def _lines(fd: int) -> Iterator[str | None]:

@@ -17,7 +17,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import IO, Self
 
@@ -32,7 +32,8 @@ _REQUEST_BYTES = 1 << 20
 
 @dataclass(frozen=True, kw_only=True)
 class JudgeProcess:
-    """Holds a judge that waits for jobs on `jobs`; its messages come from `messages`."""
+    """Holds a judge that waits for jobs on `jobs`; its messages come from `messages`. A kept judge
+    has reported on a job before."""
 
     pid: int
     pidfd: int
@@ -40,11 +41,12 @@ class JudgeProcess:
     messages: IO[str]
     errors: IO[str]
     environment: Mapping[str, str]
+    is_kept: bool = False
 
     @property
-    def is_alive(self) -> bool:
-        """Return whether the process still runs."""
-        return not select.select([self.pidfd], [], [], 0)[0]
+    def is_waiting(self) -> bool:
+        """Return True if the process runs and has sent nothing: an idle judge sends only errors."""
+        return not select.select([self.pidfd, self.messages.fileno()], [], [], 0)[0]
 
     def kill(self) -> None:
         """Kill the judge and the oracle's ranks. Its sandboxes die with it."""
@@ -134,13 +136,13 @@ class PreforkServer:
         except BaseException:
             process.end()
             raise
-        if self._is_warm and self._kept is None and process.is_alive:
-            self._kept = process
+        if self._is_warm and self._kept is None and process.is_waiting:
+            self._kept = replace(process, is_kept=True)
         else:
             process.end()
 
     def _take_kept(self) -> JudgeProcess | None:
-        if self._kept and not (self._kept.is_alive and self._kept.environment == _environment()):
+        if self._kept and not (self._kept.is_waiting and self._kept.environment == _environment()):
             self.end_kept()
         kept, self._kept = self._kept, None
         return kept

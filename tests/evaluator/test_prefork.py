@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import IO
 
 import pytest
 
@@ -18,6 +19,7 @@ from evaluator import EvaluatorError, Job, Limits, Verdict
 from evaluator.evaluate import Cancelled, evaluate
 from evaluator.judge.prefork import PreforkServer
 from evaluator.messages import protocol
+from evaluator.messages.report import Phase, Progress
 from evaluator.sandbox.sandbox import REPOSITORY
 from tests.evaluator.host_traces import is_running, nothing_left_behind
 
@@ -89,6 +91,56 @@ def test_a_judge_that_failed_is_not_kept() -> None:
         assert evaluate(JOB, prefork=prefork).verdict is Verdict.OUTPUT_MISMATCH
         with pytest.raises(Cancelled):
             evaluate(JOB, lambda _: True, prefork)
+        assert prefork._kept is None
+
+
+@pytest.mark.parametrize("dies", ["before its job is written", "before its job is read"])
+def test_a_kept_judge_that_dies_with_its_job_unread_is_replaced(
+    dies: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with nothing_left_behind(tmp_path), PreforkServer(warm=True) as prefork:
+        evaluate(JOB, prefork=prefork)
+        first, write_job = _kept(prefork), protocol.write_job
+
+        def kill_beside(stream: IO[str], job: Job) -> None:
+            monkeypatch.undo()
+            os.kill(first, signal.SIGSTOP)
+            if dies == "before its job is read":
+                write_job(stream, job)
+            os.kill(first, signal.SIGKILL)
+            _wait_until_gone(first)
+            if dies == "before its job is written":
+                write_job(stream, job)
+
+        monkeypatch.setattr(protocol, "write_job", kill_beside)
+        assert evaluate(JOB, prefork=prefork).verdict is Verdict.OUTPUT_MISMATCH
+        assert _kept(prefork) != first
+
+
+def test_a_kept_judge_that_failed_idle_is_replaced(tmp_path: Path) -> None:
+    with nothing_left_behind(tmp_path), PreforkServer(warm=True) as prefork:
+        evaluate(JOB, prefork=prefork)
+        first = _kept(prefork)
+        assert prefork._kept is not None
+        prefork._kept.jobs.write("no job\n")
+        prefork._kept.jobs.flush()
+        assert select.select([prefork._kept.messages], [], [], GONE_WITHIN_S)[0]
+        assert evaluate(JOB, prefork=prefork).verdict is Verdict.OUTPUT_MISMATCH
+        assert _kept(prefork) != first
+
+
+def test_a_kept_judge_that_dies_in_its_job_is_our_fault() -> None:
+    with PreforkServer(warm=True) as prefork:
+        evaluate(JOB, prefork=prefork)
+        first = _kept(prefork)
+
+        def kill(progress: Progress) -> bool:
+            if progress.phase is Phase.VERIFY:
+                os.kill(first, signal.SIGKILL)
+            return False
+
+        with pytest.raises(EvaluatorError, match="ended without a report"):
+            evaluate(JOB, kill, prefork)
         assert prefork._kept is None
 
 
