@@ -45,8 +45,8 @@ LOG_CHARS = 16384
 Turn = tuple[str, KernelFile]
 TOLD = ("verdict", "phase", "cause", "message", "evidence", "ranks", "flags", "phase_s", "gpus")
 TIMES = (
-    *("kernel_us", "baseline_us", "kernel_single_us", "baseline_single_us", "rank_us"),
-    *("speedup", "speedup_low", "speedup_high", "burst_calls", "warmup_calls", "timed_calls"),
+    *("kernel_us", "baseline_us", "empty_us", "resolution_us", "before_us", "after_us", "ahead"),
+    *("speedup", "speedup_low", "speedup_high", "warmup_calls", "timed_calls"),
 )
 
 

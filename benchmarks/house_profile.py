@@ -42,7 +42,7 @@ from evaluator.messages.profile import EventKind
 from evaluator.timing.limits import limits_of
 from evaluator.timing.roofline import roofline_bounds
 from problems import ProblemModule
-from problems.guards import work_share
+from problems.timed_work import work_share
 from tests.evaluator.house_files import jitted
 
 OUT = Path(__file__).resolve().parent / "results" / "house-profile.json"

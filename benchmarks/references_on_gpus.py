@@ -112,7 +112,7 @@ def burst_us(module: ProblemModule, pool: list[dict[str, object]], groups: dict[
 
 def input_pool(module: ProblemModule) -> list[dict[str, object]]:
     """As many fresh inputs as a burst has calls, or as POOL_BYTES hold; then some come again."""
-    specs = [timed_trial(module.problem, SIZE, 1000 + slot, SECRET, slot) for slot in range(BURST)]
+    specs = [timed_trial(module.problem, SIZE, 1000 + call, SECRET) for call in range(BURST)]
     pool = contexts(module, specs[:1], torch.bfloat16, "hardened")
     nbytes = sum(t.nbytes for value in pool[0].values() for t in tensors(value))
     count = min(BURST, max(1, POOL_BYTES // max(1, nbytes)))

@@ -1,31 +1,30 @@
-"""How true judged times are: `python benchmarks/true_times.py OUT.json [--device cuda] [--runs 3]`.
+"""How true judged times are: `python benchmarks/true_times.py OUT.json WHAT [--numbers N ..]`.
 
-Method: the same kernels of problem 1 are judged, with every guard on, and called by a plain process
-beside the judge: `--calls` calls back to back between two synchronisations, median of 300 times
-after 500 calls to warm up. The judged process does the same once, in an untimed call of its warm-up
-("inside"): so the same loop is seen with and without all that the judge puts around a process. One
-rank each, which no run may have: what a call takes is then the kernel's own, and nobody waits for a
-peer. The reference of the problem (clone and all-reduce) is
-judged in every run; ratios are of the reference to the kernel. Acceptance on a GPU: a judged call
-is within 5 us or 5 % of the plain one, whichever is larger; a ratio within 10 %; the interval of
-the reference against itself within 5 % of 1.
+`truth` judges house kernels and calls the same files in a plain harness that shares no code with
+the judge. There each rank queues [a spin of 4 ms, in which all the rest is queued][a short
+all-reduce, so that ranks begin together][fresh inputs copied][event][call][event], 64 times after
+30 to warm up; a call's time is the longest rank's, less what two events alone show. Aim: ratios of
+reference to kernel within 5 %, and intervals that hold the other's.
+`selves` judges references as submissions: 1.00 within 0.02. `repeat` judges one house kernel ten
+times: within 3 %. `queue` judges a mix one after the other with a kept judge and tells how many an
+hour; kernels of `--subjects` are judged with it.
 """
 
 from __future__ import annotations
 
 import argparse
+import importlib.util
 import json
+import multiprocessing
 import os
-import re
+import random
 import statistics
-import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
@@ -33,218 +32,252 @@ from provenance import provenance
 
 import problems
 from evaluator.evaluate import evaluate
-from evaluator.judge import prefork as server
 from evaluator.judge.prefork import PreforkServer
-from evaluator.messages import job
-from evaluator.messages.faults import EvaluatorError
-from evaluator.messages.job import Device, Dtype, Job, limits_of
+from evaluator.messages.job import Backend, Device, Dtype, Job, limits_of
+from evaluator.messages.report import Report
+from evaluator.sandbox.sandbox import REPOSITORY
 
-NAME = problems.find("allreduce")
-MODULE = problems.load(NAME)
-SPINS_US = (30, 100, 300, 1000)
-ONE = """\
-def solution(tensor):
-    return tensor * 1
-"""
-REFERENCE = """\
-import torch
-import torch.distributed as dist
-
-
-def solution(tensor):
-    total = tensor.clone(memory_format=torch.contiguous_format)
-    dist.all_reduce(total)
-    return total
-"""
-SPIN = """\
-import torch
-
-CYCLES = {us} * torch.cuda.get_device_properties(0).clock_rate // 1000
-
-
-def solution(tensor):
-    torch.cuda._sleep(CYCLES)
-    return tensor * 1
-"""
-SLEEP = """\
-import time
-
-
-def solution(tensor):
-    ended = time.perf_counter_ns() + {us} * 1000
-    while time.perf_counter_ns() < ended:
-        pass
-    return tensor * 1
-"""
-WARM_UP, BATCHES = 500, 300
-KEPT = (
-    *("kernel_us", "baseline_us", "speedup", "speedup_low", "speedup_high", "empty_us"),
-    *("kernel_single_us", "baseline_single_us", "burst_calls", "timed_calls"),
-    *("kernel_bursts_us", "baseline_bursts_us"),
-)
-INSIDE_CALL, INSIDE_BATCHES = 200, 100  # one of the calls that warm up
-INSIDE = """\
-{source}
-
-import statistics
-import time
-
-import torch
-
-measured, made = solution, 0
-
-
-def solution(tensor):
-    global made
-    made += 1
-    if made == {at}:
-        measure(tensor)
-    return measured(tensor)
-
-
-def measure(tensor):
-    wait = torch.cuda.synchronize if tensor.is_cuda else int
-    found = []
-    for _ in range({batches}):
-        wait()
-        began = time.perf_counter_ns()
-        for _ in range({calls}):
-            measured(tensor)
-        wait()
-        found.append((time.perf_counter_ns() - began) / 1e3 / {calls})
-    print("inside_us", statistics.median(found), flush=True)
-"""
-
-
-def kernels(device: Device) -> dict[str, str]:
-    """Return the kernels by name: the shortest, the reference itself, and some of known length."""
-    spin = SPIN if device is Device.CUDA else SLEEP
-    spins = {f"spin {us} us": spin.format(us=us) for us in SPINS_US}
-    return {"tensor * 1": ONE, "clone, all-reduce": REFERENCE, **spins}
-
-
-def plain_us(source: str, given: argparse.Namespace) -> float:
-    """Return the microseconds of a call in a process of its own, without judge and sandbox."""
-    text = json.dumps({"source": source, **vars(given)})
-    done = subprocess.run(
-        [sys.executable, __file__, "--plain"],
-        input=text,
-        capture_output=True,
-        text=True,
-        check=True,
-        timeout=90,
-    )
-    return float(done.stdout.splitlines()[-1])
-
-
-def _plain() -> float:
-    import torch
-
-    from problems.mesh import join_world
-
-    given = json.load(sys.stdin)
-    with tempfile.TemporaryDirectory() as folder:
-        device = join_world(given["device"], f"{folder}/store", 0, 1)
-    shape = MODULE.problem.sizes[given["size"]]
-    tensor = torch.randn(shape.m, shape.n, device=device, dtype=getattr(torch, given["dtype"]))
-    space: dict[str, Any] = {}
-    exec(given["source"], space)
-    wait: Callable[[], object] = torch.cuda.synchronize if device.type == "cuda" else int
-
-    def batch_us(calls: int) -> float:
-        wait()
-        began = time.perf_counter_ns()
-        for _ in range(calls):
-            space["solution"](tensor)
-        wait()
-        return (time.perf_counter_ns() - began) / 1e3 / calls
-
-    batch_us(WARM_UP)
-    all_us = [batch_us(given["calls"]) for _ in range(BATCHES)]
-    return statistics.median(all_us)
-
-
-def judged(source: str, given: argparse.Namespace, prefork: PreforkServer) -> dict[str, Any]:
-    """Return what the judge says of a kernel, in microseconds."""
-    device = Device(given.device)
-    asked = Job(
-        problem=NAME,
-        source=INSIDE.format(
-            source=source, at=INSIDE_CALL, batches=INSIDE_BATCHES, calls=given.calls
-        ),
-        world_size=1,
-        size=given.size,
-        dtype=Dtype(given.dtype),
-        device=device,
-        limits=limits_of(device),
-    )
-    report = evaluate(asked, prefork=prefork)
-    if report.timing is None:
-        raise SystemExit(report.message)
-    found = {name: getattr(report.timing, name) for name in KEPT}
-    printed = "".join(log.text for log in report.logs)
-    inside = [float(word) for word in re.findall(r"inside_us (\S+)", printed)]
-    return {**found, "inside_us": inside[0], "flags": report.flags, "phase_s": report.phase_s}
-
-
-def parser_of(description: str | None) -> argparse.ArgumentParser:
-    """Return what reads where the figures go, and in which setting they are measured."""
-    parser = argparse.ArgumentParser(description=description)
-    parser.add_argument("out", type=Path)
-    parser.add_argument("--device", default="cuda", choices=[device.value for device in Device])
-    parser.add_argument("--size", default="standard", choices=sorted(MODULE.problem.sizes))
-    parser.add_argument("--dtype", default="bfloat16")
-    return parser
+HOUSE = REPOSITORY / "fixtures" / "house"
+TRUTH = (1, 3, 6, 7, 12, 16, 17, 34, 41, 54, 59, 65)
+CALLS, WARM_UP, SPIN_CYCLES, SETS = 64, 30, 8_000_000, 8
+ITSELF = "import problems\n\nsolution = problems.load({name!r}).reference\n"
 
 
 def main() -> None:
-    parser = parser_of(__doc__)
-    parser.add_argument("--calls", type=int, default=16)
-    parser.add_argument("--runs", type=int, default=3)
+    """Measure, print a line a kernel, write all of it after each."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("out", type=Path)
+    parser.add_argument("what", choices=("truth", "selves", "repeat", "queue"))
+    parser.add_argument("--numbers", type=int, nargs="*", default=[])
+    parser.add_argument("--subjects", type=Path, nargs="*", default=[])
+    parser.add_argument("--world", type=int, default=2)
+    parser.add_argument("--size", default="standard")
+    parser.add_argument("--seconds", type=float, default=480.0)
     given = parser.parse_args()
-    out, runs = given.__dict__.pop("out"), given.__dict__.pop("runs")
-    _let_one_rank_be_measured()
-    rows: list[dict[str, Any]] = []
-    with PreforkServer(warm=True, program=(__file__, "--serve")) as prefork:
-        for name, source in kernels(Device(given.device)).items():
-            for _ in range(runs):
-                own, reference = plain_us(source, given), plain_us(REFERENCE, given)
-                row = {"kernel": name, "plain_us": own, "plain_baseline_us": reference}
-                try:
-                    row |= judged(source, given, prefork)
-                except EvaluatorError as error:  # a host that scatters too much
-                    row["error"] = str(error)
-                rows.append(row)
-                print(_line(row), flush=True)
-                out.write_text(json.dumps({**provenance(), "rows": rows}, indent=1) + "\n")
+    until, rows = time.monotonic() + given.seconds, list[dict[str, Any]]()
+    with PreforkServer(warm=True) as prefork:
+        for name, path in _kernels(given):
+            if time.monotonic() > until:
+                break
+            row: dict[str, Any] = {"name": name, "kernel": path.name if path else "reference"}
+            row |= _judged(prefork, given, name, path)
+            if given.what == "truth":
+                row["plain"] = plain(given, name, path)
+                row["judged_over_plain"] = _ratio(row)
+            rows.append(row)
+            print(json.dumps(row), flush=True)
+            setting = {name: getattr(given, name) for name in ("what", "world", "size")}
+            head = {"provenance": provenance(), **setting, "rows": rows}
+            given.out.write_text(json.dumps(head, indent=1) + "\n")
+    if given.what == "queue":
+        seconds = sum(row["wall_s"] for row in rows)
+        print(f"{len(rows)} kernels in {seconds:.0f} s: {3600 * len(rows) / seconds:.0f} an hour")
 
 
-def _let_one_rank_be_measured() -> None:
-    """Take one rank in this process and in what it forks; a run may never have one."""
-    job.LEAST_RANKS = 1
-    object.__setattr__(MODULE, "problem", replace(MODULE.problem, world_sizes=(1,)))
+def _kernels(given: argparse.Namespace) -> list[tuple[str, Path | None]]:
+    """Return the problems with the files to judge; None stands for the reference itself."""
+    house = {int(path.name.split("_")[0]): path for path in HOUSE.glob("*.py")}
+    every = {problems.load(name).problem.number: name for name in problems.names()}
+    if given.what == "selves":
+        return [(every[number], None) for number in given.numbers or sorted(every)]
+    if given.what == "repeat":
+        return [(every[n], house[n]) for n in given.numbers for _ in range(10)]
+    if given.what == "truth":
+        return [(every[number], house[number]) for number in given.numbers or TRUTH]
+    slugs = {name.partition(".")[2]: name for name in every.values()}
+    mixed: list[tuple[str, Path | None]] = [(every[n], house[n]) for n in given.numbers]
+    mixed += [(every[n], None) for n in given.numbers]
+    for path in given.subjects:
+        slug = path.stem.partition("_")[2].rpartition("_")[0]
+        if slug in slugs:
+            mixed.append((slugs[slug], path))
+    random.Random(0).shuffle(mixed)
+    return mixed
 
 
-def _line(row: dict[str, Any]) -> str:
-    if "error" in row:
-        return f"{row['kernel']:<18} plain {row['plain_us']:7.1f}  {row['error']}"
-    true = row["plain_baseline_us"] / row["plain_us"]
-    off = row["kernel_us"] - row["plain_us"]
-    return (
-        f"{row['kernel']:<18} plain {row['plain_us']:7.1f}  inside {row['inside_us']:7.1f}"
-        f"  judged {row['kernel_us']:7.1f}"
-        f" ({off:+5.1f} us, {off / row['plain_us']:+4.0%})  ratio {true:5.2f}"
-        f" judged {row['speedup']:5.2f} ({row['speedup_low']:.2f} to {row['speedup_high']:.2f})"
-        f"  empty {row['empty_us']:.0f}  calls {row['burst_calls']} {' '.join(row['flags'])}"
+def _judged(
+    prefork: PreforkServer, given: argparse.Namespace, name: str, path: Path | None
+) -> dict[str, Any]:
+    source = path.read_text() if path else ITSELF.format(name=name)
+    kind = path.stem.rpartition("_")[2] if path else "pytorch"
+    job = Job(
+        problem=name,
+        source=source,
+        backend=Backend(kind),
+        world_size=given.world,
+        size=given.size,
+        dtype=Dtype.BFLOAT16,
+        device=Device.CUDA,
+        limits=limits_of(Device.CUDA),
     )
+    began = time.monotonic()
+    try:
+        report = evaluate(job, prefork=prefork)
+    except Exception as error:  # noqa: BLE001 - one that fails must not stop the others
+        return {"error": str(error)[-2000:], "wall_s": time.monotonic() - began}
+    return {"wall_s": round(time.monotonic() - began, 2), **_shown(report)}
+
+
+def _shown(report: Report) -> dict[str, Any]:
+    found: dict[str, Any] = {"verdict": report.verdict, "flags": report.flags}
+    found["phase_s"] = dict(report.phase_s)
+    if report.verdict != "ok":
+        found["message"] = report.message
+    if (timing := report.timing) is not None:
+        names = (
+            *("kernel_us", "baseline_us", "speedup", "speedup_low", "speedup_high", "empty_us"),
+            *("resolution_us", "before_us", "after_us", "ahead"),
+        )
+        found |= {own: getattr(timing, own) for own in names}
+        for side in ("kernel", "baseline"):
+            times = getattr(timing, side)
+            found[f"{side}_call_us"], found[f"{side}_series_us"] = times.call_us, times.series_us
+    return found
+
+
+def _ratio(row: dict[str, Any]) -> float | None:
+    if "speedup" not in row or "speedup" not in row["plain"]:
+        return None
+    ratio: float = row["speedup"] / row["plain"]["speedup"]
+    return round(ratio, 3)
+
+
+def plain(given: argparse.Namespace, name: str, path: Path | None) -> dict[str, Any]:
+    """Time kernel and reference without the judge; each in processes of its own."""
+    sides = {}
+    for side, source in (("baseline", None), ("kernel", path)):
+        spawn = multiprocessing.get_context("spawn")
+        with tempfile.TemporaryDirectory() as folder:
+            ours, theirs = zip(*[spawn.Pipe() for _ in range(given.world)], strict=True)
+            task = Task(given.world, given.size, name, source, f"{folder}/store")
+            ranks = [
+                spawn.Process(target=_serve, args=(rank, task, theirs[rank]))
+                for rank in range(given.world)
+            ]
+            for process in ranks:
+                process.start()
+            rows = [pipe.recv() if pipe.poll(90) else "no answer" for pipe in ours]
+            for process in ranks:
+                process.kill()
+                process.join()
+        if not all(isinstance(row, list) for row in rows):
+            return {"error": str(rows)[-500:]}
+        sides[side] = [max(own) for own in zip(*rows, strict=True)]
+    drawn = sorted(
+        statistics.median(random.choices(sides["baseline"], k=CALLS))
+        / statistics.median(random.choices(sides["kernel"], k=CALLS))
+        for _ in range(1000)
+    )
+    us = {f"{side}_us": round(statistics.median(own), 2) for side, own in sides.items()}
+    speedup = us["baseline_us"] / us["kernel_us"]
+    return {**us, "speedup": speedup, "speedup_low": drawn[25], "speedup_high": drawn[974]}
+
+
+class Task(NamedTuple):
+    """Holds what the plain ranks call: a kernel's file, or the reference where there is none."""
+
+    world: int
+    size: str
+    name: str
+    path: Path | None
+    store: str
+
+
+def _serve(rank: int, task: Task, pipe: Any) -> None:
+    """Send the microseconds of each call of this rank, or what went wrong."""
+    world = task.world
+    os.environ.update(RANK=str(rank), LOCAL_RANK=str(rank), WORLD_SIZE=str(world))
+    os.environ.update(LOCAL_WORLD_SIZE=str(world), MASTER_ADDR="127.0.0.1", MASTER_PORT="29511")
+    try:
+        pipe.send(_times(rank, task))
+    except BaseException as error:  # noqa: BLE001 - a process boundary
+        pipe.send(repr(error)[-500:])
+    time.sleep(60)
+
+
+def _times(rank: int, task: Task) -> list[float]:
+    """Return the microseconds of each call."""
+    import torch
+    import torch.distributed as dist
+
+    from problems.mesh import arguments, mesh_groups
+
+    torch.cuda.set_device(rank)
+    at: dict[str, Any] = {"rank": rank, "world_size": task.world}
+    device = torch.device("cuda", rank)
+    dist.init_process_group("nccl", init_method=f"file://{task.store}", device_id=device, **at)
+    module = problems.load(task.name)
+    size = module.problem.sizes[task.size]
+    dims = module.dims(size.m, size.n, task.world)
+    groups = mesh_groups(module.problem.mesh, dims, rank, task.world)
+    sets = [_inputs(rank, task, 100 + trial) for trial in range(SETS)]
+    small = torch.zeros(1, device=device)
+    cuda: Any = torch.cuda
+
+    def timed(solve: Callable[..., object], count: int) -> list[float]:
+        found = []
+        for number in range(count):
+            copies, pairs = sets[number % SETS]
+            given = arguments(copies, groups)
+            cuda._sleep(SPIN_CYCLES)
+            dist.all_reduce(small)
+            for to, source in pairs:
+                to.copy_(source)
+            began, ended = (cuda.Event(enable_timing=True) for _ in range(2))
+            began.record()
+            solve(*given)
+            ended.record()
+            cuda.synchronize()
+            found.append(began.elapsed_time(ended) * 1e3)
+        return found
+
+    solution = _kernel(task.path) if task.path else module.reference
+    timed(solution, WARM_UP)
+    empty_us = statistics.median(timed(lambda *_: None, CALLS))
+    return [us - empty_us for us in timed(solution, CALLS)]
+
+
+def _kernel(path: Path) -> Callable[..., object]:
+    """Import a kernel's file, which finds PKB's helpers as in the judge."""
+    sys.path.insert(0, str(REPOSITORY / "evaluator" / "compat"))
+    spec = importlib.util.spec_from_file_location("kernel", path)
+    assert spec is not None
+    assert spec.loader is not None
+    kernel = sys.modules["kernel"] = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(kernel)
+    solution: Callable[..., object] = kernel.solution
+    return solution
+
+
+def _inputs(rank: int, task: Task, trial: int) -> tuple[dict[str, object], list[tuple[Any, Any]]]:
+    """Return arguments to call with, and each of their tensors with what it is filled from."""
+    import torch
+
+    from problems.context import RankContext
+    from problems.trials import timed_trial
+    from problems.values import rebuilt, tensors
+
+    module, secret = problems.load(task.name), b"true times"
+    size = module.problem.sizes[task.size]
+    context = RankContext(
+        rank=rank,
+        world_size=task.world,
+        number=module.problem.number,
+        spec=timed_trial(module.problem, task.size, trial, secret),
+        profile="hardened",
+        secret=secret,
+        dtype=torch.bfloat16,
+        device=torch.device("cuda", rank),
+    )
+    fresh = module.make_inputs(context, module.dims(size.m, size.n, task.world))
+    copies = {name: rebuilt(value, torch.clone) for name, value in fresh.items()}
+    pairs = [
+        pair
+        for name, value in fresh.items()
+        for pair in zip(tensors(copies[name]), tensors(value), strict=True)
+    ]
+    return copies, pairs
 
 
 if __name__ == "__main__":
-    if sys.argv[1:] == ["--plain"]:
-        print(_plain(), flush=True)
-        os._exit(0)  # NCCL waits for ever where a group without calls is destroyed
-    elif sys.argv[1] == "--serve":
-        _let_one_rank_be_measured()
-        server.main(int(sys.argv[2]), *sys.argv[3:])
-    else:
-        main()
+    main()

@@ -60,9 +60,6 @@ def _parser() -> argparse.ArgumentParser:
     )
     run.add_argument("--backend", type=Backend, choices=list(Backend), default=Backend.PYTORCH)
     run.add_argument("--trials", type=int, default=6, help="correctness trials (default 6)")
-    run.add_argument(
-        "--race-screen", action="store_true", help="screen a timed run for races between calls, too"
-    )
     run.add_argument("--pretty", action="store_true", help="a summary instead of JSON")
     check = commands.add_parser("check", help="what isolation this host really reaches, and why")
     check.add_argument("--json", action="store_true")
@@ -86,7 +83,6 @@ def _job(arguments: argparse.Namespace) -> Job:
         profile=arguments.profile,
         device=arguments.device,
         placement=arguments.placement or usual,
-        race_screen=arguments.race_screen,
         trials=arguments.trials,
         limits=limits_of(arguments.device),
     )

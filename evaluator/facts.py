@@ -24,30 +24,16 @@ def facts() -> dict[str, Any]:
     return {
         "trials": Job.trials,
         "timing": {
-            "warmup_calls": pace.WARMUP_CALLS,
             "timed_calls": pace.TIMED_CALLS,
-            "least_timed_s": pace.MIN_TIMED_S,
-            "least_share": interval.LEAST_SHARE,
+            "round_calls": pace.ROUND_CALLS,
+            "ahead_ms": pace.AHEAD_MS,
             "resamples": interval.RESAMPLES,
             "process_share": interval.PROCESS_SHARE,
-            "merged_ratio": timing.MERGED_CALLS_RATIO,
-            "merged_us": timing.MERGED_CALLS_US,
-            "only_together_us": timing.ONLY_TOGETHER_US,
-            "single_calls": pace.SINGLE_CALLS,
-            "lock_places": timing.LOCK_PLACES,
-            "locked_words": timing.LOCKED_WORDS,
             "noisy_spread": timing.NOISY_SPREAD,
             "noisy_drift": timing.NOISY_DRIFT,
-            "disturbed_ratio": timing.DISTURBED_RATIO,
-            "alone_rounds": pace.ALONE_ROUNDS,
-        },
-        "paces": {
-            device.value: {
-                "many_calls": own.many_calls,
-                "least_bursts": own.least_batches,
-                "most_timed_s": own.most_timed_s,
-            }
-            for device, own in pace.PACES.items()
+            "agreement": timing.AGREEMENT,
+            "serves_s": pace.SERVES_S,
+            "series_calls": pace.ROUND_CALLS,
         },
         "limits": {device.value: asdict(limits_of(device)) for device in Device},
         "floors": {"margin": roofline.MARGIN, "fewer_flops": roofline.FEWER_FLOPS},

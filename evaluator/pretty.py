@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from evaluator.messages.job import Placement
-from evaluator.messages.report import Report, Trial
+from evaluator.messages.report import Report, Timing, Trial
 
 
 def pretty(report: Report) -> str:
@@ -13,16 +13,7 @@ def pretty(report: Report) -> str:
         lines.append(f"  evidence: {report.evidence}")
     lines += [_trial_line(trial) for trial in report.trials]
     if report.timing is not None:
-        time = report.timing
-        lines.append(
-            f"  kernel {time.kernel_us:.1f} us, reference {time.baseline_us:.1f} us"
-            f" (medians of {len(time.kernel_bursts_us)} batches of {time.burst_calls} calls,"
-            f" {time.warmup_calls} warm-up calls)"
-        )
-        lines.append(
-            f"  one call at a time: kernel {time.kernel_single_us:.1f} us,"
-            f" reference {time.baseline_single_us:.1f} us"
-        )
+        lines += _timing_lines(report.timing)
     if report.placement is Placement.SHARED:
         lines.append("  placement: shared (all ranks on one device; checked, not timed)")
     if report.flags:
@@ -33,6 +24,30 @@ def pretty(report: Report) -> str:
         who = "sandbox" if log.rank < 0 else f"rank {log.rank}"
         lines += [f"  --- log of {who}", *(f"  | {line}" for line in log.text.splitlines()[-20:])]
     return "\n".join(lines)
+
+
+def _timing_lines(timing: Timing) -> list[str]:
+    """Return the score with its interval, then the times that do not rank."""
+    lines = [
+        f"  kernel {timing.kernel_us:.1f} us, reference {timing.baseline_us:.1f} us:"
+        f" {timing.speedup:.2f}x ({timing.speedup_low:.2f} to {timing.speedup_high:.2f}),"
+        f" medians of {timing.timed_calls} and {len(timing.baseline_bursts_us)} calls"
+    ]
+    if timing.resolution_us is not None:
+        lines.append(
+            f"  {timing.empty_us:.1f} us of an empty call taken off,"
+            f" resolution {timing.resolution_us:.1f} us"
+        )
+    for name in ("call", "series"):
+        own, usual = (
+            getattr(side, f"{name}_us", None) for side in (timing.kernel, timing.baseline)
+        )
+        if own and usual:
+            lines.append(f"  {_OTHER_TIMES[name]}: kernel {own:.1f} us, reference {usual:.1f} us")
+    return lines
+
+
+_OTHER_TIMES = {"call": "nothing queued ahead", "series": "back to back"}
 
 
 def _trial_line(trial: Trial) -> str:

@@ -108,9 +108,7 @@ def evaluate_run(run_id: str) -> None:
 def judge_leased(site: Site, lease: Lease) -> None:
     """Judge under a lease: heartbeats on the way, then exactly one of finish, fail or silence."""
     try:
-        is_screened = os.environ.get("PKB_RACE_SCREEN") == "1"
-        job = replace(lease.job, race_screen=is_screened)
-        report = evaluate(job, _Heartbeat(site, lease), PREFORK)
+        report = evaluate(lease.job, _Heartbeat(site, lease), PREFORK)
         site.finish(lease, _as_measured(report))
         if UNCLEAN_HOST in report.flags:
             _end_worker()

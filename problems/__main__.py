@@ -45,7 +45,6 @@ def _parser() -> argparse.ArgumentParser:
     audit = commands.add_parser("audit", help="screen and keep what was found")
     audit.add_argument("problem", nargs="*", help="slug, number or dotted name; default: all")
     audit.add_argument("--profile", choices=PROFILES, help="default: both")
-    audit.add_argument("--guards", action="store_true", help="measure only what guards timed calls")
     audit.add_argument("--seeds", type=int, default=18, help="hardened inputs, per world size")
     audit.add_argument("--honest-seeds", type=int, default=100, help="of them for honest answers")
     audit.add_argument("--jobs", type=int, default=1, help="problems screened at once")
@@ -145,9 +144,9 @@ def _audit(arguments: argparse.Namespace) -> int:
     """Screen and store; return 1 when a scored problem errs under `hardened`, or any fails."""
     from problems import health, health_table
 
-    erring = 0 if arguments.guards else _audit_checks(arguments)
-    if arguments.guards or arguments.profile is None:
-        erring += _audit_guards(_names(arguments))
+    erring = _audit_checks(arguments)
+    if arguments.profile is None:
+        erring += _audit_work(_names(arguments))
     health_table.write(health.stored())
     print(f"wrote {health.PATH} and {health_table.PATH}; {erring} problems err")
     return 1 if erring else 0
@@ -177,10 +176,10 @@ def _audit_checks(arguments: argparse.Namespace) -> int:
     return erring
 
 
-def _audit_guards(names: Sequence[str]) -> int:
-    """Measure, store and print what guards timed calls and why; return how many problems fail."""
-    from problems import guards
-    from problems.dependence import measured
+def _audit_work(names: Sequence[str]) -> int:
+    """Measure, store and print the work of timed calls; return how many problems fail."""
+    from problems import timed_work
+    from problems.measured_work import measured
     from problems.ranks import RankFailure
 
     failed = 0
@@ -188,12 +187,9 @@ def _audit_guards(names: Sequence[str]) -> int:
         if isinstance(found, RankFailure):
             failed += 1
             print(f"{slug}: {found}", flush=True)
-            continue
-        guards.store(slug, found)
-        module = problems.load(problems.find(slug))
-        for dtype in module.problem.tolerances:
-            said = f"{guards.guard(module, dtype)}, as {guards.reason(module, dtype)}"
-            print(f"{slug} {dtype}: {said}", flush=True)
+        else:
+            timed_work.store(slug, found)
+            print(f"{slug}: a timed call needs {found:.2f} of cost on average", flush=True)
     return failed
 
 

@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import problems
-from problems import ProblemModule, guards, health
+from problems import ProblemModule, health
 from problems.sources import reference_source
+from problems.timed_work import work_share
 
 PATH = Path(__file__).parents[1] / "fixtures" / "problems.json"
 # What `pkb` carries of it.
@@ -96,8 +97,7 @@ def _entry(module: ProblemModule, found: Mapping[str, Any]) -> dict[str, Any]:
     return {
         **told(module),
         "health": _health(found),
-        "timed_guards": _timed_guards(module),
-        "work_share": guards.work_share(module),
+        "work_share": work_share(module),
         "baselines": _baselines(module),
     }
 
@@ -107,14 +107,6 @@ def _health(found: Mapping[str, Any]) -> dict[str, Any]:
     return {
         profile: {key: value for key, value in part.items() if key != "behaviour"}
         for profile, part in found.items()
-    }
-
-
-def _timed_guards(module: ProblemModule) -> dict[str, dict[str, str]]:
-    """Return by dtype what guards timed calls, and why."""
-    return {
-        dtype: {"guard": guards.guard(module, dtype), "reason": guards.reason(module, dtype)}
-        for dtype in module.problem.tolerances
     }
 
 

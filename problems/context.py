@@ -27,7 +27,7 @@ GAIN_LOW, GAIN_HIGH = 0.75, 1.5
 
 @dataclass(frozen=True, kw_only=True)
 class RankContext:
-    """Draw one rank's inputs. Another `draw` gives other hardened values of the same trial."""
+    """Draw one rank's inputs."""
 
     rank: int
     world_size: int
@@ -37,14 +37,12 @@ class RankContext:
     secret: bytes
     dtype: torch.dtype
     device: torch.device
-    draw: int = 0
     _streams: dict[str, torch.Generator] = field(default_factory=dict, repr=False)
     _choices: count[int] = field(default_factory=count, repr=False)
 
     @property
     def turn(self) -> int:
-        """Return the number that published lengths may depend on: in timed batches that of the
-        slot, so that every batch has the same."""
+        """Return the number that published lengths may depend on, in trials and timed calls."""
         return self.spec.turn
 
     @property
@@ -168,7 +166,7 @@ class RankContext:
     def choose(self, published: T, options: Sequence[T]) -> T:
         """Return the published value (upstream) or one option, the same on every rank (hardened).
 
-        Options come in a secret order in which few trials, or slots of a timed batch, meet all.
+        Options come in a secret order in which few trials or timed calls in a row meet all.
         """
         parts = self._parts("choice")
         if not self._hardened:
@@ -178,9 +176,11 @@ class RankContext:
         return options[secret_turn(self.secret, len(options), self.turn, *parts)]
 
     def ragged(self, published: Sequence[T], options: Sequence[T]) -> list[T]:
-        """Return a value for each rank: those published (upstream) or options in an order that is
-        another secret in each trial and slot, no two ranks having the same before each option has
-        been given to one (hardened)."""
+        """Return a value for each rank: those published (upstream) or options (hardened).
+
+        Each trial and timed call has another secret order, in which no two ranks have the same
+        option before each option has been given to one.
+        """
         parts = self._parts("ragged")
         if not self._hardened or self.spec.is_plain:
             return list(published)
@@ -198,7 +198,7 @@ class RankContext:
         return GroupRef(axis=axis)
 
     def _parts(self, kind: str) -> tuple[object, ...]:
-        """Return what tells this choice from all others of the problem, trials and slots apart."""
+        """Return what tells this choice from all others of a trial, and timed calls from trials."""
         return self.number, kind, next(self._choices), "timed" if self.spec.timed else "trial"
 
     @property
@@ -211,8 +211,7 @@ class RankContext:
 
     def _stream(self, shared: bool) -> torch.Generator:
         owner = "shared" if shared else f"rank {self.rank}"
-        again = (self.draw,) if self.draw else ()
-        seed = secret_int(self.secret, self.number, self.spec.trial, owner, *again)
+        seed = secret_int(self.secret, self.number, self.spec.trial, owner)
         return self._seeded(owner, seed, self.device.type)
 
     def _seeded(self, name: str, seed: int, device: str) -> torch.Generator:

@@ -20,7 +20,7 @@ from typing import Any
 import torch
 
 import problems
-from problems import ProblemModule, guards
+from problems import ProblemModule, timed_work
 from problems.ranks import RankFailure, RankPool
 from problems.screen import TRIALS, Finding, screen
 from problems.trials import PROFILES
@@ -222,16 +222,15 @@ def stored() -> dict[str, dict[str, Any]]:
 
 
 def unaudited(names: Sequence[str]) -> list[str]:
-    """Return the slugs of those problems whose code is not what the last audit of each profile
-    screened."""
+    """Return the slugs of problems whose code is not what the last audit of each profile screened,
+    or whose timed work was never measured."""
     found, modules = stored(), [problems.load(name) for name in names]
     return [m.slug for m in modules if not _is_audited(m, found.get(m.slug, {}))]
 
 
 def _is_audited(module: ProblemModule, found: Mapping[str, Any]) -> bool:
     of_this_code = {p for p, part in found.items() if part["behaviour"] == behaviour(module, p)}
-    is_measured = guards.stored().get(module.slug, {}).get("behaviour") == behaviour(module)
-    return is_measured and of_this_code >= set(PROFILES)
+    return module.slug in timed_work.stored() and of_this_code >= set(PROFILES)
 
 
 def store(slug: str, found: Health) -> None:

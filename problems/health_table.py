@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import problems
-from problems import ProblemModule, guards
+from problems import ProblemModule
 from problems.health import margins
 
 PATH = Path(__file__).parents[1] / "docs" / "problem-health.md"
@@ -41,17 +41,6 @@ STANDARD = """
 The same of hardened inputs at the size that counts: a value lost among many is harder to see there,
 and rounding has longer tails. All ranks shared one GPU, or ran on processors (CPU).
 """
-GUARDS = """
-## What guards timed calls
-
-Inputs of a timed batch are *chained*, each opening with the answer before, where every rank needs
-the others for at least an eighth of some answer's elements, and these depend on 64 numbers of the
-others or more (measured on 2 and 4 ranks, at twice the size `tiny`, for each option in turn), and
-where a third of the elements or more is large enough for a threshold. Elsewhere inputs would lie
-open, and *single calls* are the guard. *Work* is what a timed
-call needs on average, over what the first one does, whose cost is known.
-"""
-GUARD_COLUMNS = ("#", "problem", "float32", "bfloat16", "float16", "because in bfloat16", "work")
 COLUMNS = (
     *("#", "problem", "upstream accepts wrongly", "upstream rejects wrongly"),
     *("hardened errs on", "worst honest", "cheapest wrong", "seeds x world sizes"),
@@ -72,7 +61,7 @@ def table(health: Mapping[str, Mapping[str, Any]]) -> str:
     ]
     lines = [_line(COLUMNS), _line(["---"] * len(COLUMNS)), *map(_line, rows)]
     unscored = ["", "## Never counted under `hardened`", "", *notes] if notes else []
-    parts = [HEAD, *lines, *unscored, STANDARD, *_standard_lines(health), GUARDS, *_guard_lines()]
+    parts = [HEAD, *lines, *unscored, STANDARD, *_standard_lines(health)]
     return "\n".join(parts) + "\n"
 
 
@@ -84,17 +73,6 @@ def _standard_lines(health: Mapping[str, Mapping[str, Any]]) -> list[str]:
             device = {"cuda": "GPU", "cpu": "CPU"}[found["device"]]
             rows.append([*_title(module), *_margin_cells(found), device])
     return [_line(STANDARD_COLUMNS), _line(["---"] * len(STANDARD_COLUMNS)), *map(_line, rows)]
-
-
-def _guard_lines() -> list[str]:
-    rows = [_guard_row(problems.load(name)) for name in problems.names()]
-    return [_line(GUARD_COLUMNS), _line(["---"] * len(GUARD_COLUMNS)), *map(_line, rows)]
-
-
-def _guard_row(module: ProblemModule) -> Sequence[str]:
-    kinds = [guards.guard(module, dtype) for dtype in GUARD_COLUMNS[2:5]]
-    work = f"{guards.work_share(module):.2f}"
-    return [*_title(module), *kinds, guards.reason(module, "bfloat16"), work]
 
 
 def _title(module: ProblemModule) -> tuple[str, str]:

@@ -10,7 +10,7 @@ import builtins
 import dis
 import inspect
 from collections.abc import Callable, Mapping
-from itertools import pairwise, product
+from itertools import pairwise
 from math import prod
 from types import CodeType
 
@@ -142,26 +142,6 @@ def trials_differ(module: ProblemModule) -> Complaints:
     return [f"hardened trials {index} and {index + 1} have the same inputs" for index in same]
 
 
-def timed_slots_keep_shapes(module: ProblemModule) -> Complaints:
-    complaints = []
-    for profile, rank, slot in product(PROFILES, range(4), (0, 1, 5)):
-        first, *others = (
-            shapes_of(
-                inputs_of(
-                    module,
-                    timed_trial(module.problem, "tiny", trial, b"rules", slot),
-                    profile,
-                    rank=rank,
-                    world_size=4,
-                )
-            )
-            for trial in range(5)
-        )
-        if any(other != first for other in others):
-            complaints.append(f"{profile}: shapes or parameters of a timed slot vary")
-    return complaints[:1]
-
-
 def hidden_shapes_can_be_built(module: ProblemModule) -> Complaints:
     complaints = []
     for world_size in module.problem.world_sizes:
@@ -237,7 +217,6 @@ RULES: Mapping[str, Callable[[ProblemModule], Complaints]] = {
         inputs_can_be_repeated,
         ranks_differ,
         trials_differ,
-        timed_slots_keep_shapes,
         hidden_shapes_can_be_built,
         groups_lie_on_the_mesh,
         dims_are_integers,

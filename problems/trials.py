@@ -17,8 +17,8 @@ PUBLISHED_SHAPES, HIDDEN_SHAPES = 4, 2  # of six trials in a row
 class TrialSpec:
     """Describe one seeded set of inputs. `scale` and `shift` transform normal draws if hardened.
 
-    `slot` is its place in a timed batch, None for a correctness trial. Parameters, ragged lengths
-    and scales of a slot are the same for every trial number, so batches of a run are alike. If
+    `trial` is unique in a run. Options, ragged lengths, scale and mean follow from it, in `timed`
+    calls as in correctness trials, so that no two calls of a run share them by their place. If
     `is_plain`, options are the first ones and lengths the published, which is what `cost` counts.
     """
 
@@ -28,17 +28,13 @@ class TrialSpec:
     note: str
     scale: float = 1.0
     shift: float = 0.0
-    slot: int | None = None
+    timed: bool = False
     is_plain: bool = False
 
     @property
-    def timed(self) -> bool:
-        return self.slot is not None
-
-    @property
     def turn(self) -> int:
-        """Return the number that parameters and ragged lengths depend on."""
-        return self.trial if self.slot is None else self.slot
+        """Return the number that options and ragged lengths depend on."""
+        return 0 if self.is_plain else self.trial
 
 
 def correctness_trials(
@@ -65,11 +61,11 @@ def trials_before_timing(count: int) -> int:
     return max(1, count - HIDDEN_SHAPES)
 
 
-def timed_trial(problem: Problem, size: str, trial: int, secret: bytes, slot: int = 0) -> TrialSpec:
-    """Return a call of a timed batch: the published shape, as its least cost is known, with a
-    secret scale and mean. Give a trial that no correctness check used."""
+def timed_trial(problem: Problem, size: str, trial: int, secret: bytes) -> TrialSpec:
+    """Return a timed call: the published shape, as its least cost is known, with a secret scale and
+    mean. Give each call of a run another trial number, none that a correctness check used."""
     published = _published(problem, size)
-    scale, shift = _scale_and_shift(secret, slot, problem.number, "timed")
+    scale, shift = _scale_and_shift(secret, trial, problem.number, "timed")
     return TrialSpec(
         trial=trial,
         m=published.m,
@@ -77,14 +73,14 @@ def timed_trial(problem: Problem, size: str, trial: int, secret: bytes, slot: in
         note="timed",
         scale=scale,
         shift=shift,
-        slot=slot,
+        timed=True,
     )
 
 
 def plain_trial(problem: Problem, size: str) -> TrialSpec:
     """Return the call that `cost` counts: published shape and lengths, first options."""
     published = _published(problem, size)
-    return TrialSpec(trial=0, m=published.m, n=published.n, note="plain", slot=0, is_plain=True)
+    return TrialSpec(trial=0, m=published.m, n=published.n, note="plain", timed=True, is_plain=True)
 
 
 def secret_turn(secret: bytes, options: int, position: int, *parts: object) -> int:

@@ -55,19 +55,25 @@ class Control(ControlPage):
         """Return whether the rank says that it has done the last command that was counted here."""
         return self._words[page.DONE] == self._sequence
 
-    def has_done(self, sequence: int) -> bool:
-        """Return the same of a sequence, for an oracle worker, which does not count commands."""
-        return self._words[page.DONE] >= sequence
-
     @property
     def is_ahead(self) -> bool:
         """Return whether the rank says that it has done a command that was never given."""
         return self._words[page.DONE] > self._sequence
 
     @property
-    def rank_ns(self) -> int:
-        """Return the nanoseconds that the rank says its last command took. Untrusted."""
-        return self._words[page.RANK_NS]
+    def is_queued(self) -> bool:
+        """Return whether the rank says that its whole call waits behind the gate. Untrusted."""
+        return self._words[page.QUEUED] == self._sequence
+
+    @property
+    def commitment(self) -> int:
+        """Return the 64 bits that the rank commits to, once it is done. Untrusted."""
+        return self._words[page.COMMITMENT]
+
+    def open_gate(self, key: int) -> None:
+        """Make the inputs of the last command readable."""
+        self._words[page.KEY] = key
+        self._words[page.GATE] = self._sequence
 
     @property
     def claim(self) -> bytes:

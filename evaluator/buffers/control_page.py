@@ -1,8 +1,8 @@
 """Lays out the control page that the judge and one rank share, in a memfd that nobody can shrink.
 
-The judge writes a go sequence, a command, the slots of a batch and a plan (JSON); the rank writes a
-done sequence, an advisory time, when it fails a claim, and over a plan that it has read what it is
-asked about a profile.
+The judge writes a go sequence, a command, the slots of a batch, a plan (JSON), and for a gated call
+the key of its inputs and the gate. The rank writes how far it is, what it commits to, when it fails
+a claim, and over a plan that it has read what it is asked about a profile.
 """
 
 from __future__ import annotations
@@ -18,9 +18,11 @@ PLAN_BYTES = 4 << 20
 CLAIM_OFFSET = 32 << 10
 CLAIM_BYTES = 16 << 10
 CONTROL_BYTES = PLAN_OFFSET + PLAN_BYTES
+# A GPU reads KEY with GATE, and writes COMMITMENT with DONE, as one word of 16 bytes each.
 # Words of eight bytes: the judge's, from INDICES on as many as a batch has calls, and the rank's.
-GO, COMMAND, BATCH, PLAN_LENGTH, CORE, INDICES = 0, 1, 2, 3, 4, 16
-DONE, RANK_NS, CLAIM_LENGTH, ANSWER_LENGTH = 2048, 2049, 2050, 2051
+GO, COMMAND, BATCH, PLAN_LENGTH, CORE, KEY, GATE, INDICES = 0, 1, 2, 3, 4, 6, 7, 16
+COMMITMENT, DONE, QUEUED, CLAIM_LENGTH, ANSWER_LENGTH = 2048, 2049, 2050, 2051, 2052
+WORDS_BYTES = CLAIM_OFFSET  # what a GPU may reach
 SEALS = fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL
 
 
@@ -32,10 +34,11 @@ class Command(IntEnum):
     PROFILE = 2
     DEVICE_CODE = 3
     TASK = 4
-    CHAIN = 5
+    GATED = 5
     WARM_UP = 6
     EMPTY = 7
     SERIES = 8
+    GATED_EMPTY = 9
 
 
 class ControlPage:

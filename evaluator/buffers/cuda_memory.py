@@ -9,13 +9,14 @@ function raises EvaluatorError where the driver refuses a call.
 from __future__ import annotations
 
 import ctypes
-from ctypes import byref, c_int, c_size_t, c_ubyte, c_ulonglong, c_void_p
+from ctypes import byref, c_int, c_size_t, c_ubyte, c_uint, c_ulonglong, c_void_p
 from functools import cache
 
 from evaluator.messages.faults import EvaluatorError
 
 _PINNED, _ON_DEVICE, _POSIX_FD, _READ_WRITE = 1, 1, 1, 3
 _NO_FLAGS = c_ulonglong(0)
+_MAPPED = c_uint(3)  # for every context, and with an address on the GPU
 
 
 class _Location(ctypes.Structure):
@@ -66,6 +67,15 @@ def unmap(address: int, size: int) -> None:
     """Unmap what `map_fd` has mapped."""
     call_driver("cuMemUnmap", c_ulonglong(address), c_size_t(size))
     call_driver("cuMemAddressFree", c_ulonglong(address), c_size_t(size))
+
+
+@cache
+def register(address: int, nbytes: int) -> int:
+    """Let the GPU reach host memory that begins with a page; return its address on the GPU."""
+    found = c_ulonglong()
+    call_driver("cuMemHostRegister_v2", c_void_p(address), c_size_t(nbytes), _MAPPED)
+    call_driver("cuMemHostGetDevicePointer_v2", byref(found), c_void_p(address), c_uint(0))
+    return found.value
 
 
 @cache

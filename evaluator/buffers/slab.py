@@ -32,6 +32,11 @@ class Place:
         """Return the region's length in bytes."""
         return self.dtype.itemsize * torch.Size(self.shape).numel()
 
+    @property
+    def range(self) -> tuple[int, int]:
+        """Return where the region begins in the slab, and its length in bytes."""
+        return self.offset, self.nbytes
+
     def region(self, slab: torch.Tensor) -> torch.Tensor:
         """Return its own of a slab's bytes: uint8, [nbytes]."""
         return slab[self.offset : self.offset + self.nbytes]
@@ -52,18 +57,24 @@ class Place:
 @dataclass(frozen=True, kw_only=True)
 class SlotLayout:
     """Holds one call's places: its input tensors in argument order, and its outputs. Arguments that
-    a call changes are named by position: what replaces them there is copied back."""
+    a call changes are named by position: what replaces them there is copied back. `answers` are the
+    outputs, then the places of these arguments."""
 
     inputs: tuple[Place, ...]
     outputs: tuple[Place, ...]
     arguments: tuple[dict[str, Any], ...]
     changed: tuple[int, ...]
+    answers: tuple[Place, ...]
 
     def node(self) -> dict[str, Any]:
         """Return the JSON that a rank builds the call from."""
-        outputs = [place.node() for place in self.outputs]
-        changed = list(self.changed)
-        return {"arguments": list(self.arguments), "outputs": outputs, "changed": changed}
+        return {
+            "arguments": list(self.arguments),
+            "outputs": [place.node() for place in self.outputs],
+            "changed": list(self.changed),
+            "sealed": [place.range for place in self.inputs],
+            "committed": [place.range for place in self.answers],
+        }
 
 
 @dataclass
@@ -95,12 +106,18 @@ def lay_out(
 ) -> SlotLayout:
     """Place a call's inputs and outputs (shapes and dtypes), one behind the other."""
     places: list[Place] = []
-    arguments = tuple(_argument_node(cursor, value, places) for value in inputs.values())
+    arguments, changed = [], []
+    for name, value in inputs.items():
+        before = len(places)
+        arguments.append(_argument_node(cursor, value, places))
+        changed += places[before:] if name in mutates else []
+    own = tuple(cursor.place(shape, dtype) for shape, dtype in outputs)
     return SlotLayout(
         inputs=tuple(places),
-        outputs=tuple(cursor.place(shape, dtype) for shape, dtype in outputs),
-        arguments=arguments,
+        outputs=own,
+        arguments=tuple(arguments),
         changed=tuple(i for i, name in enumerate(inputs) if name in mutates),
+        answers=(*own, *changed),
     )
 
 

@@ -19,10 +19,9 @@ NEIGHBOURS = 2
 @dataclass(frozen=True, kw_only=True)
 class Cores:
     """Holds processors as the system numbers them, by rank: `launching` is for a rank's main thread
-    while it is timed, `helping` for all its others, `watching` for the oracle's own rank."""
+    while it is timed, `helping` for all its others and the oracle's own rank."""
 
     judge: int
-    watching: tuple[int, ...]
     launching: tuple[int, ...]
     helping: tuple[tuple[int, ...], ...]
 
@@ -38,15 +37,14 @@ def divide(world_size: int, processors: Iterable[int]) -> Cores | None:
     for processor in sorted(processors):
         pairs.setdefault(processor // NEIGHBOURS, []).append(processor)
     own = list(pairs.values())
-    each = (len(own) - 1) // world_size - 2
+    each = (len(own) - 1) // world_size - 1
     if each < 1:
         return None
     firsts = [pair[0] for pair in own]
-    rest = own[2 * world_size + 1 :]
+    rest = own[world_size + 1 :]
     helping = [rest[rank * each : (rank + 1) * each] for rank in range(world_size)]
     return Cores(
         judge=firsts[0],
-        watching=tuple(firsts[1 : world_size + 1]),
-        launching=tuple(firsts[world_size + 1 : 2 * world_size + 1]),
+        launching=tuple(firsts[1 : world_size + 1]),
         helping=tuple(tuple(chain.from_iterable(pairs)) for pairs in helping),
     )

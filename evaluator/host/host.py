@@ -16,7 +16,7 @@ from evaluator.host.cores import Cores, share
 from evaluator.host.gpus import Gpu
 from evaluator.host.leftovers import judges
 from evaluator.host.processes import ancestry
-from evaluator.messages.faults import DirtyHost, EvaluatorError
+from evaluator.messages.faults import DirtyHost
 from evaluator.messages.job import Device, Job, Limits, Placement
 
 CLEAN_S = 60.0
@@ -78,29 +78,16 @@ class Host:
         return gpus.device_files(self.gpus) if self.gpus else []
 
     @contextlib.contextmanager
-    def building(self) -> Iterator[None]:
-        """Let other runs build on the same GPUs meanwhile, but none be timed."""
-        with _locked(self.gpus, fcntl.LOCK_SH):
-            yield
-
-    @contextlib.contextmanager
     def alone(self) -> Iterator[None]:
-        """Keep every other run off these GPUs, but for builds that wait. Raises DirtyHost for other
-        processes. A shared run, which is not timed, keeps away only those that are."""
-        if self.placement is Placement.SHARED:
-            with self.building():
-                yield
-            return
-        with _locked(self.gpus, fcntl.LOCK_EX):
-            self._refuse_strangers()
-            yield
+        """Keep every other run off these GPUs. Raises DirtyHost for other processes.
 
-    def refuse_others(self) -> None:
-        """Raise DirtyHost where strangers are on this run's GPUs, and EvaluatorError where another
-        judge's processes are: what is wrong there may be their doing."""
-        self._refuse_strangers()
-        if others := _seen_twice(lambda: processes_of_others(self.gpus)):
-            raise EvaluatorError(f"processes {sorted(others)} of another judge are on its GPUs")
+        A shared run, which is not timed, keeps away only those that are.
+        """
+        is_timed = self.placement is Placement.FULL
+        with _locked(self.gpus, fcntl.LOCK_EX if is_timed else fcntl.LOCK_SH):
+            if is_timed:
+                self._refuse_strangers()
+            yield
 
     @property
     def is_crowded(self) -> bool:

@@ -13,7 +13,6 @@ ANSWER_S = 300.0  # of the oracle to one command
 ANSWERS_S = 1200.0  # to all of a run
 REST_S = 600.0  # pauses that take long, and processes that are slow to start and to end
 RUNS = 2  # one failure beside a submission may be a coincidence
-SCORES = 2  # and so may a doubtful score
 
 
 def patience() -> float:
@@ -33,5 +32,5 @@ def limit_s(phase: Phase, limits: Limits, patient: float) -> float:
 
 def most_job_s(limits: Limits) -> float:
     """Return the seconds within which a job has ended by limits of its own, whatever its kernel
-    does: all its runs, and one of the reference in its place, for each of its scores."""
-    return SCORES * (RUNS + 1) * (MOST_PATIENCE * limits.phases_s + ANSWERS_S + REST_S)
+    does: all its runs, and one of the reference in its place."""
+    return (RUNS + 1) * (MOST_PATIENCE * limits.phases_s + ANSWERS_S + REST_S)

@@ -35,7 +35,6 @@ class Findings:
 
     trials: list[Trial] = field(default_factory=list)
     timing: Timing | None = None
-    noise_us: float = 0.0  # that a call may have taken longer, by the reference alone
     flags: list[str] = field(default_factory=list)
     phase: Phase = Phase.BUILD
     phase_s: dict[str, float] = field(default_factory=dict)

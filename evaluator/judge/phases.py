@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import os
+import contextlib
 from collections.abc import Sequence
 from dataclasses import replace
 
 from evaluator.diagnosis.diagnose import first_fault
+from evaluator.host import gpus
 from evaluator.host.load import RUNS
+from evaluator.judge.baseline import Baselines, measure_after, measure_before
 from evaluator.judge.findings import Findings
-from evaluator.judge.pool import REFERENCE, SUBMISSION
 from evaluator.judge.profile_phase import profile
 from evaluator.judge.race_screen import screen_races
-from evaluator.judge.run_context import RunContext, trial_call
-from evaluator.judge.timed_phase import time_alone, time_both
+from evaluator.judge.run_context import RunContext, paused, trial_call
+from evaluator.judge.timed_phase import GATED_DEVICES, time_side
 from evaluator.messages.faults import (
     BesideSubmission,
     DirtyHost,
@@ -27,42 +28,25 @@ from evaluator.messages.report import UNCLEAN_HOST, Phase, Progress, Trial, Verd
 from evaluator.sandbox import support
 from evaluator.sandbox.rank_group import RankGroup
 from evaluator.timing.limits import limits_of
-from evaluator.timing.roofline import exceeds_roofline, roofline_bounds, unbeatable_us
-from problems.guards import work_share
+from evaluator.timing.pace import CHECK_AFTER_S
+from evaluator.timing.roofline import MARGIN, roofline_bounds, unbeatable_us
+from evaluator.timing.timing import Baseline, Times, summarise
+from problems.timed_work import work_share
 from problems.trials import TrialSpec, trials_before_timing
 
-CORES_PER_RANK = 4
+LEAST_CALL_US = 1.0  # of one launch on a GPU
 
 
-def run_phases(context: RunContext) -> Fault | None:
+def run_phases(context: RunContext, baselines: Baselines) -> Fault | None:
     """Return the submission's fault, if it has one. Raises BesideSubmission for what may be one."""
     try:
         if lacking := support.lacking(context.job, context.oracle.module.problem, context.host):
             raise Fault(Verdict.HOST_UNSUPPORTED, "host", lacking)
-        with context.host.building(), context.phase(Phase.BUILD):
-            _build(context)
-        is_timed = context.job.placement is Placement.FULL
         with context.host.alone():
-            trials = context.oracle.trials
-            before = trials_before_timing(len(trials))
-            with context.phase(Phase.VERIFY):
-                _verify(context, trials[:before])
-            if is_timed:
-                with context.phase(Phase.TIMED), context.pool.quiet():
-                    samples = time_both(context)
-            if context.job.race_screen or not is_timed:
-                with context.phase(Phase.VERIFY):
-                    screen_races(context)
-            with context.phase(Phase.VERIFY):
-                _verify_again(context, trials[before:])
-            context.submission.check_health()
-            with context.phase(Phase.PROFILE):
-                profile(context)
-            with context.phase(Phase.TEARDOWN):
-                end_submission(context.submission, context.findings)
-            if is_timed and UNCLEAN_HOST not in context.findings.flags:
-                with context.phase(Phase.TIMED), context.pool.quiet():
-                    time_alone(context, samples)
+            if context.job.placement is Placement.FULL:
+                _judge_timed(context, baselines)
+            else:
+                _judge(context)
     except Fault as fault:
         return _own_fault(context, fault)
     except DirtyHost:
@@ -70,10 +54,60 @@ def run_phases(context: RunContext) -> Fault | None:
     except (EvaluatorError, OSError, MemoryError) as error:
         if isinstance(error, GpuFull) and (fault_of_memory := context.fault_of_full_gpu()):
             return fault_of_memory
-        if context.submission.is_ended:
+        if context.submission.is_ended or not context.submission.is_started:
             raise
         raise BesideSubmission(str(error) or type(error).__name__) from error
     return None
+
+
+def _judge_timed(context: RunContext, baselines: Baselines) -> None:
+    """Judge a kernel, and time it against a reference that is timed alone."""
+    kept = baselines.find(context)
+    with contextlib.ExitStack() as pause:
+        if kept is None:
+            with context.phase(Phase.TIMED):
+                baseline = Baseline(before=measure_before(context))
+            baselines.keep(context, baseline)  # also where the submission fails
+            pause.enter_context(paused(context.reference))
+        else:
+            baseline = kept.baseline
+        times = _judge(context)
+    if UNCLEAN_HOST in context.findings.flags:
+        return
+    is_kept = kept is not None and kept.age_s < CHECK_AFTER_S
+    if not is_kept:
+        with context.phase(Phase.TIMED):
+            baseline = measure_after(context, baseline.after or baseline.before)
+        baselines.keep(context, baseline)
+    subtracts = context.job.device in GATED_DEVICES
+    context.findings.timing, flags = summarise(
+        times, baseline, subtracts_empty=subtracts, is_kept=is_kept
+    )
+    context.findings.flags += flags
+
+
+def _judge(context: RunContext) -> Times:
+    """Judge a kernel; return its times, none where ranks share a GPU."""
+    times, is_timed = Times(), context.job.placement is Placement.FULL
+    with context.phase(Phase.BUILD):
+        _build(context)
+    trials = context.oracle.trials
+    before = trials_before_timing(len(trials))
+    with context.phase(Phase.VERIFY):
+        _verify(context, trials[:before])
+    if is_timed:
+        with context.phase(Phase.TIMED), context.pool.quiet():
+            times = time_side(context, context.submission)
+        context.findings.gpus = gpus.states(context.host.gpus)
+    with context.phase(Phase.VERIFY):
+        times.series += screen_races(context)
+        _verify_again(context, trials[before:])
+    context.submission.check_health()
+    with context.phase(Phase.PROFILE):
+        profile(context)
+    with context.phase(Phase.TEARDOWN):
+        end_submission(context.submission, context.findings)
+    return times
 
 
 def _own_fault(context: RunContext, fault: Fault) -> Fault:
@@ -84,19 +118,17 @@ def _own_fault(context: RunContext, fault: Fault) -> Fault:
     return fault
 
 
-def try_reference(context: RunContext, *, error: EvaluatorError) -> Fault:
+def try_reference(context: RunContext, baselines: Baselines, *, error: EvaluatorError) -> Fault:
     """Return the fault of a submission beside which ours failed again and again, if the reference
     in its place is judged well, in a quarter of the time; raises what failed where it is not."""
     control = replace(context, findings=Findings(), is_control=True)
     context.oracle.hurry(control.share)
     try:
-        found = run_phases(control)
+        found = run_phases(control, baselines)
     except DirtyHost:
         raise
     except (EvaluatorError, OSError, MemoryError):
         raise error from None
-    finally:
-        control.close_slabs()
     if found is not None or UNCLEAN_HOST in control.findings.flags:
         raise error
     message = (
@@ -106,59 +138,47 @@ def try_reference(context: RunContext, *, error: EvaluatorError) -> Fault:
 
 
 def check_bound(context: RunContext) -> Fault | None:
-    """Return a fault for what no kernel can be: faster than the hardware. Somebody has to look at
-    it. Raises EvaluatorError where the host's noise may be why."""
+    """Return a fault for what no kernel can be: faster than the hardware, or than one launch.
+    Somebody has to look at it."""
     job, module, timing = context.job, context.oracle.module, context.findings.timing
-    limits = limits_of(context.host.gpus[0].name) if context.host.gpus else None
-    if limits is None or timing is None:
+    if timing is None or not context.host.gpus:
         return None
-    size = module.problem.sizes[job.size]
-    cost = module.cost(
-        module.dims(size.m, size.n, job.world_size), job.world_size, job.dtype.itemsize
-    )
-    cost = cost.times(work_share(module))
-    context.findings.bounds = found = roofline_bounds(cost, job.dtype, limits, timing.burst_calls)
-    if not exceeds_roofline(found, timing.kernel_us):
+    least_us = LEAST_CALL_US
+    if limits := limits_of(context.host.gpus[0].name):
+        size = module.problem.sizes[job.size]
+        dims = module.dims(size.m, size.n, job.world_size)
+        cost = module.cost(dims, job.world_size, job.dtype.itemsize).times(work_share(module))
+        found = roofline_bounds(cost, job.dtype, limits, timing.burst_calls)
+        context.findings.bounds = found
+        least_us = max(least_us, MARGIN * unbeatable_us(found))
+    if timing.kernel_us >= least_us:
         return None
     context.findings.phase = Phase.TIMED
-    message = (
-        f"{timing.kernel_us:.1f} us a call, where this hardware needs {unbeatable_us(found):.1f}"
-    )
-    noise_us = context.findings.noise_us
-    if not exceeds_roofline(found, timing.kernel_us + noise_us):
-        raise EvaluatorError(f"{message}, and by empty batches it may be {noise_us:.1f} us longer")
+    message = f"{timing.kernel_us:.1f} us a call, where this hardware needs {least_us:.1f}"
     return Fault(Verdict.FASTER_THAN_LIGHT, "bound", message)
 
 
 def _build(context: RunContext) -> None:
     """Have the ranks join and import while the oracle's make inputs and answers."""
-    sides, enough_cores = [context.submission], CORES_PER_RANK * context.job.world_size
-    is_timed = context.job.placement is Placement.FULL
-    has_room = context.reference.is_started or (os.cpu_count() or 1) >= enough_cores
-    if is_timed and has_room:
-        sides = [context.reference, context.submission]
-    for side in sides:
-        context.start(side)
-    context.oracle.prepare_all()
-    context.slabs = context.oracle.make_slabs([SUBMISSION, REFERENCE] if is_timed else [SUBMISSION])
+    context.start(context.submission)
+    context.prepare()
     context.wait_ready(context.submission)
-    if context.reference in sides:
-        with context.submission.paused():  # helpers that it left at work would be in the way
-            context.wait_ready(context.reference)
     context.give_slabs(context.submission)
 
 
-def _verify(context: RunContext, trials: Sequence[tuple[str, TrialSpec]]) -> None:
+def _verify(
+    context: RunContext, trials: Sequence[tuple[str, TrialSpec]], *, where_timed: bool = False
+) -> None:
     """Judge trials in lockstep: fresh inputs, poisoned outputs, skewed starts, every element
-    compared."""
+    compared. Asked `where_timed`, the calls lie where timed ones lay."""
     for done, (key, spec) in enumerate(trials, start=len(context.findings.trials)):
         with context.submission.paused():  # no helper of it takes processors from the oracle
-            context.oracle.make_ready(key)
+            context.oracle.make_ready(key, where_timed=where_timed)
         context.submission.load(context.oracle.plans(key))
-        context.oracle.clear(key, SUBMISSION)
+        context.oracle.clear(key, context.submission.side)
         context.call_s = trial_call(context.submission, context.oracle)
         with context.submission.paused():
-            context.oracle.snapshot(key, SUBMISSION)
+            context.oracle.snapshot(key, context.submission.side)
             checks = context.oracle.check(key)
         trial = Trial(trial=done, m=spec.m, n=spec.n, note=spec.note, checks=tuple(checks))
         context.findings.trials.append(trial)
@@ -172,11 +192,10 @@ def _verify(context: RunContext, trials: Sequence[tuple[str, TrialSpec]]) -> Non
 def _verify_again(context: RunContext, trials: Sequence[tuple[str, TrialSpec]]) -> None:
     """Judge the trials that were left: a kernel that has counted its calls believes that none
     comes. Then lay out timed calls again, those of the profile ready to be made."""
-    context.oracle.chain_inputs("timed", (), locked=False)
-    _verify(context, trials)
+    _verify(context, trials, where_timed=True)
     context.submission.load(context.oracle.plans("timed"))
     with context.submission.paused():
-        context.oracle.clear("timed", SUBMISSION)
+        context.oracle.clear("timed", context.submission.side)
 
 
 def end_submission(submission: RankGroup, findings: Findings) -> None:

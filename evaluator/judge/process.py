@@ -15,13 +15,13 @@ import signal
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import replace
 from functools import partial
 from typing import IO
 
 from evaluator.host.leftovers import remove_leftovers
 from evaluator.host.load import RUNS
 from evaluator.host.parent_death import undisturbed
+from evaluator.judge.baseline import Baselines
 from evaluator.judge.findings import Findings
 from evaluator.judge.phases import (
     check_bound,
@@ -42,7 +42,6 @@ from evaluator.sandbox.hardware import environment
 
 Phases = Callable[[RunContext], Fault | None]
 PREPARE_AFTER_S, IDLE_S = 0.3, 600.0
-DOUBTFUL, TWICE = "reference_disturbed", "judged_twice"
 OUTLIVED = "processes of the kernel were still there long after they were killed"
 
 
@@ -63,7 +62,6 @@ def judge(job: Job, emit: Emit, pool: WorkerPool, phases: Phases, secret: bytes)
         context = RunContext(
             job=job, pool=pool, submission=submission, findings=findings, emit=emit
         )
-        stack.callback(context.close_slabs)
         findings.phase_s["setup"] = round(time.monotonic() - began, 4)
         fault = phases(context) or check_bound(context)
         teardown = time.monotonic()
@@ -97,11 +95,12 @@ class Judge:
     def __init__(self, channel: IO[str]) -> None:
         self._channel = channel
         self._pool: WorkerPool | None = None
+        self._baselines = Baselines()
 
     def serve(self, jobs: IO[str]) -> None:
         """Judge job after job, until there are no more. Raises what is not a submitter's fault."""
         while job := self._next(jobs):
-            send_report(self._channel, self._judged_for_good(job))
+            send_report(self._channel, self._judged(job))
 
     def close(self) -> None:
         """End what serves the runs."""
@@ -109,26 +108,18 @@ class Judge:
             self._pool.close()
             self._pool = None
 
-    def _judged_for_good(self, job: Job) -> Report:
-        """Judge a job, and once more where the reference seems to have been disturbed: a host that
-        is slow for a moment looks the same, but more seldom twice."""
-        report = self._judged(job)
-        if report.verdict is not Verdict.OK or DOUBTFUL not in report.flags:
-            return report
-        second = self._judged(job)
-        return replace(second, flags=(*second.flags, TWICE))
-
     def _judged(self, job: Job) -> Report:
         """Judge a job; in new processes again where ours fail beside the submission, which is to
         blame if they do so again and again, and not without it on the same inputs."""
         for _ in range(RUNS):
             secret = secrets.token_bytes(16)
             try:
-                return self._run(job, run_phases, secret)
+                return self._run(job, partial(run_phases, baselines=self._baselines), secret)
             except BesideSubmission as error:
                 self.close()
                 failed = error
-        return self._run(job, partial(try_reference, error=failed), secret)
+        again = partial(try_reference, baselines=self._baselines, error=failed)
+        return self._run(job, again, secret)
 
     def _run(self, job: Job, phases: Phases, secret: bytes) -> Report:
         if self._pool is not None and not self._pool.fits(job):

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from evaluator.buffers.control_page import Command
 from evaluator.diagnosis.diagnose import first_fault
 from evaluator.judge.run_context import RunContext
+from evaluator.judge.timed_phase import GATED_DEVICES, time_series
 from evaluator.messages.faults import Fault
 from evaluator.messages.job import Placement
 from evaluator.messages.report import OutputCheck, Progress, Verdict
@@ -38,19 +39,24 @@ class Series:
         return f"calls {how}{', a rank late' if any(r is not None for r in self.late) else ''}"
 
 
-def screen_races(context: RunContext) -> None:
-    """Raise Fault for a kernel that is wrong, or hangs, where its calls follow each other."""
+def screen_races(context: RunContext) -> list[float]:
+    """Raise Fault for a kernel that is wrong, or hangs, where its calls follow each other.
+
+    Returns the microseconds of a call back to back, where they are timed.
+    """
+    times: list[float] = []
+    if context.job.placement is Placement.FULL:  # it has seen what was timed
+        context.renew_timed(context.submission)
     context.submission.load(context.oracle.plans("timed"))
     for number, is_late in enumerate((False, True)):
-        if is_late:
-            context.renew_timed(RENEWED_RACE_CALLS)  # what was kept for their tensors is wrong now
+        if is_late:  # what was kept for their tensors is wrong now
+            context.renew_timed(context.submission, RENEWED_RACE_CALLS)
         series = _series(context, is_late=is_late)
-        checks = _run(context, series)
+        checks = _run(context, series, times)
         if found := first_fault_of(checks, str(series)):
             raise _explained(context, series, checks, found)
         context.emit(Progress(phase=context.findings.phase, done=number + 1, total=2))
-    if context.job.placement is Placement.FULL:
-        context.findings.flags.append("race_screened")
+    return times
 
 
 def first_fault_of(checks: Sequence[Sequence[Sequence[OutputCheck]]], where: str) -> Fault | None:
@@ -68,15 +74,23 @@ def _series(context: RunContext, *, is_late: bool) -> Series:
     return Series(batch=batch, late=tuple(turn if is_late else None for turn in turns))
 
 
-def _run(context: RunContext, series: Series) -> list[list[list[OutputCheck]]]:
-    """Make the calls of a series; return what was found by rank and call."""
+def _run(context: RunContext, series: Series, times: list[float]) -> list[list[list[OutputCheck]]]:
+    """Make the calls of a series; return what was found by rank and call.
+
+    Those that follow each other with nothing between are timed behind a gate.
+    """
+    is_plain = not series.is_spaced and series.late.count(None) == len(series.late)
+    if is_plain and context.job.placement is Placement.FULL and context.job.device in GATED_DEVICES:
+        us, checks = time_series(context, context.submission, series.batch)
+        times.append(us)
+        return checks
     oracle, side = context.oracle, context.submission
     oracle.clear("timed", side.side)
     side.arm()
     for control in side.controls:
         control.write_plan({"late": series.late, "late_s": LATE_S, "spaced": series.is_spaced})
     sequence = side.stage(Command.SERIES, series.batch)
-    oracle.release(side.side, series.batch, sequence, locked=False)
+    oracle.release(side.side, series.batch, sequence)
     try:
         side.wait()
     except Fault as fault:
@@ -99,7 +113,7 @@ def _explained(
         return found
     spaced = Series(batch=series.batch, late=series.late, is_spaced=True)
     try:
-        again = _run(context, spaced)
+        again = _run(context, spaced, [])
     except Fault:
         return found
     if first_fault_of(again, str(spaced)):

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
-from itertools import chain
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from evaluator.buffers.control_page import Command
@@ -16,7 +14,7 @@ from evaluator.host.host import Host
 from evaluator.judge.findings import Findings
 from evaluator.judge.pool import SUBMISSION, WorkerPool
 from evaluator.messages.faults import EvaluatorError, Fault, GpuFull
-from evaluator.messages.job import Device, Job, Placement
+from evaluator.messages.job import Job, Placement
 from evaluator.messages.rank_setup import RankSetup
 from evaluator.messages.report import Phase, Progress, Verdict
 from evaluator.sandbox.rank_group import RankGroup
@@ -25,10 +23,8 @@ if TYPE_CHECKING:
     from evaluator.oracle.group import OracleGroup
 
 Emit = Callable[[Progress], None]
-Slabs = dict[str, list[tuple[int, int]]]
 MAX_SKEW_S = 0.002
 MAJOR_SHARE = 0.5
-WARM_UPS = 2
 CONTROL_SHARE = 0.25
 
 
@@ -45,9 +41,9 @@ class RunContext:
     submission: RankGroup
     findings: Findings
     emit: Emit
-    slabs: Slabs = field(default_factory=dict)
     call_s: float = 0.0  # of the last trial
-    is_reference_called: bool = False
+    is_prepared: bool = False
+    is_reference_ready: bool = False
     is_control: bool = False
 
     @property
@@ -82,7 +78,6 @@ class RunContext:
     def start(self, side: RankGroup) -> None:
         """Have the side's ranks join their group and import their entry; `wait_ready` waits for
         them."""
-        self.is_reference_called |= side is self.reference
         is_ours = side is self.reference or self.is_control
         task = self.oracle.task(None if is_ours else self.job.source)
         if side.is_started:
@@ -110,32 +105,26 @@ class RunContext:
         with blame(side):
             side.wait()
 
+    def prepare(self) -> None:
+        """Have the oracle make inputs and answers, once."""
+        if not self.is_prepared:
+            self.oracle.prepare_all()
+            self.is_prepared = True
+
     def give_slabs(self, side: RankGroup) -> None:
-        """Give the side its slabs. Not before they are needed: what a run that ends early has not
+        """Make the side's slabs. Not before they are needed: what a run that ends early has not
         asked for would be there for the next."""
-        side.give_slabs(self.slabs.pop(side.side))
+        side.give_slabs(self.oracle.make_slabs([side.side])[side.side])
 
-    def load_timed(self) -> None:
-        """Lay out timed calls: first on the reference, which serves the next run, too, and then
-        would find there a slab that it was given in vain."""
-        is_timed = self.job.placement is Placement.FULL
-        for side in (self.reference, self.submission) if is_timed else (self.submission,):
-            with blame(side):
-                side.load(self.oracle.plans("timed"))
-
-    def renew_timed(self, calls: int = 0) -> None:
+    def renew_timed(self, side: RankGroup, calls: int = 0) -> None:
         """Have new inputs and answers for timed calls, or for the last `calls` only, where those
-        before lay if they fit."""
-        with self.submission.paused():
-            is_relaid = self.oracle.refresh(calls)
-        if is_relaid:
-            self.load_timed()
-
-    def close_slabs(self) -> None:
-        """Close those that nobody came to need."""
-        for fd, _ in chain.from_iterable(self.slabs.values()):
-            os.close(fd)
-        self.slabs = {}
+        before lay if they fit, and tell the side where they lie."""
+        before = self.oracle.plans("timed")
+        with paused(side):
+            self.oracle.refresh(calls)
+        if (plans := self.oracle.plans("timed")) != before:  # or the same tensors hold other values
+            with blame(side):
+                side.load(plans)
 
     @property
     def is_crowded(self) -> bool:
@@ -173,56 +162,6 @@ def trial_call(side: RankGroup, oracle: OracleGroup) -> float:
     side.wait()
     side.call_s = time.monotonic() - began
     return side.call_s
-
-
-@dataclass(frozen=True, kw_only=True)
-class TimedBatch:
-    """Holds the judge's wall time of a batch in microseconds, and how long after the first rank the
-    last one began, if what they say is true; what each rank says of its own time in nanoseconds,
-    and the ranks that said they were done before their GPU was."""
-
-    wall_us: float
-    skew_us: float
-    rank_ns: tuple[int, ...]
-    early_ranks: tuple[int, ...]
-
-
-def timed_batch(
-    side: RankGroup, oracle: OracleGroup, batch: tuple[int, ...], *, made: int | None = None
-) -> TimedBatch:
-    """Time a batch and snapshot it; or, with `made`, time an empty one: so many spare calls in the
-    place of its first, and of the others all but the call.
-
-    It runs from the moment when the ranks may go on, until the last is done and its GPU too; on a
-    processor until all of them have been stopped. They stand still while their inputs are written
-    and their outputs copied. Before, they make calls that nobody times, so that the first of the
-    batch finds processors as warm as the others do.
-    """
-    side.warm_up(oracle.warm_up_calls * WARM_UPS)
-    if made is None:
-        sequence = side.stage(Command.CALL, batch)
-    else:
-        spare = (oracle.warm_up_calls * made)[:made]
-        sequence = side.stage(Command.EMPTY, (*spare, *batch[made:]))
-    on_gpu = oracle.job.device is Device.CUDA
-    with side.paused():
-        oracle.release(side.side, batch, sequence, locked=made is None)
-        if on_gpu:
-            oracle.watch_for_end(side.side, sequence)
-        began_ns = time.perf_counter_ns()
-    side.wait()
-    ended_ns = oracle.ended() if on_gpu else []
-    with side.paused():
-        ended_ns = ended_ns or [time.perf_counter_ns()] * len(side.controls)
-        early = oracle.snapshot("timed", side.side, batch) if made is None else []
-    told_ns = tuple(control.rank_ns for control in side.controls)
-    starts_ns = [ended - told for ended, told in zip(ended_ns, told_ns, strict=True)]
-    return TimedBatch(
-        wall_us=(max(ended_ns) - began_ns) / 1e3,
-        skew_us=(max(starts_ns) - min(starts_ns)) / 1e3,
-        rank_ns=told_ns,
-        early_ranks=tuple(early),
-    )
 
 
 @contextlib.contextmanager

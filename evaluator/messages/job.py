@@ -70,8 +70,9 @@ class Limits:
     @property
     def phases_s(self) -> float:
         """Return the seconds that all phases of a run may take: both sides build, the submission is
-        verified before it is timed and after, and the reference is timed beside it and alone."""
-        return 2 * self.build_s + 2 * self.verify_s + 3 * self.timed_s
+        verified before it is timed and after, and the reference is timed before and up to three
+        times after it."""
+        return 2 * self.build_s + 2 * self.verify_s + 5 * self.timed_s
 
 
 def limits_of(device: Device) -> Limits:
@@ -98,7 +99,6 @@ class Setting:
 @dataclass(frozen=True, kw_only=True)
 class Job:
     """Asks for one evaluation. `problem` is a slug such as `allreduce`; `source` the kernel's text.
-    With `race_screen` a timed run is screened for races between calls, as every other one is.
 
     Raises ValueError where a number is out of its range.
     """
@@ -112,7 +112,6 @@ class Job:
     profile: Profile = Profile.HARDENED
     device: Device = Device.CPU
     placement: Placement = Placement.FULL
-    race_screen: bool = False
     trials: int = 6
     limits: Limits = field(default_factory=Limits)
 

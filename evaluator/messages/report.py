@@ -10,7 +10,7 @@ from evaluator.messages.job import Placement, Setting
 from evaluator.messages.profile import Mechanism, RankTimeline
 from evaluator.messages.roofline_bounds import RooflineBounds
 
-JUDGE_VERSION = "9"
+JUDGE_VERSION = "10"
 MAX_REPORT_BYTES = 8 << 20  # as JSON; a site takes no longer one
 UNCLEAN_HOST = "unclean_host"  # the flag of a run whose processes could not be ended
 
@@ -109,15 +109,33 @@ class Trial:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Timing:
-    """Holds the judge's wall times of timed batches ("bursts" in the names that reports store).
+class ThreeTimes:
+    """Hold the medians of one side, in microseconds.
 
-    Each is a batch's time less that of an empty one (`empty_us`), divided by its calls, in
-    microseconds; medians over batches. `speedup` is baseline over kernel with a 95 % bootstrap
-    interval. `*_single_us` are batches of one call: they show whether calls inside a batch were
-    merged. `rank_us` is each rank's own median, `rank_last` in how many of the kernel's batches it
-    took longest, and `*_events_us` the slowest rank's mean, which is what PKB's own harness
-    reports: all advisory only, because ranks tell them of themselves.
+    `answer_us` is the score: one call whose launches are queued before its inputs can be read.
+    `call_us` is one call that is launched once they can. `series_us` is a call among several back
+    to back behind one gate. The last two are None where they were not measured.
+    """
+
+    answer_us: float
+    call_us: float | None = None
+    series_us: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Timing:
+    """Hold the times of calls, in microseconds, by the judge's clock.
+
+    `kernel_us` and `baseline_us` are medians of `kernel_bursts_us` and `baseline_bursts_us`, one
+    entry a call; `speedup` is baseline over kernel with its 95 % interval. `empty_us`, what a call
+    without `solution` takes in a process of ours, is taken off each, so nothing that replaces the
+    runner gains more. Two times that differ by less than `resolution_us` are not distinguishable.
+    `before_us` and `after_us` are the reference's medians before the submission's processes
+    existed and after they were gone; after is None where an earlier run measured the reference.
+    `ahead` is the share of the kernel's calls that were wholly queued when their inputs opened.
+
+    Up to judge 9 an entry is a batch ("burst") of `burst_calls` calls, `*_single_us` are batches of
+    one call, and `rank_us`, `rank_last` and `*_events_us` are what ranks said of themselves.
     """
 
     kernel_us: float
@@ -125,29 +143,32 @@ class Timing:
     speedup: float
     speedup_low: float
     speedup_high: float
-    kernel_single_us: float
-    baseline_single_us: float
     empty_us: float
-    burst_calls: int
     warmup_calls: int
     timed_calls: int
     kernel_bursts_us: tuple[float, ...]
     baseline_bursts_us: tuple[float, ...]
+    burst_calls: int = 1
+    resolution_us: float | None = None
+    kernel: ThreeTimes | None = None
+    baseline: ThreeTimes | None = None
+    before_us: float | None = None
+    after_us: float | None = None
+    ahead: float | None = None
+    kernel_single_us: float | None = None
+    baseline_single_us: float | None = None
     rank_us: tuple[float, ...] = ()
     rank_last: tuple[int, ...] = ()
     kernel_events_us: float | None = None
     baseline_events_us: float | None = None
 
     def __post_init__(self) -> None:
-        if (
-            min(self.kernel_us, self.baseline_us, self.kernel_single_us, self.baseline_single_us)
-            <= 0
-        ):
+        if not min(self.kernel_us, self.baseline_us) > 0:
             raise ValueError("times must be positive")
         if not 0 < self.speedup_low <= self.speedup <= self.speedup_high:
             raise ValueError("the speedup must lie inside its interval")
         if not self.kernel_bursts_us or not self.baseline_bursts_us:
-            raise ValueError("a timing needs its raw burst samples")
+            raise ValueError("a timing needs its raw samples")
 
     @property
     def distinguishable(self) -> bool:

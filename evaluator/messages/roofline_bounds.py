@@ -33,9 +33,8 @@ class RooflineBounds:
     def utilisation(self, kernel_us: float) -> float:
         """Return the bound over a measured time: 1.0 is as fast as the datasheet allows.
 
-        More is possible where the calls of a timed batch overlap their latencies, or where an
-        algorithm saves arithmetic that the cost counts. Raises ValueError unless the time is
-        positive.
+        More is possible where an algorithm saves arithmetic that the cost counts. Raises ValueError
+        unless the time is positive.
         """
         return self.bound_us / positive_us(kernel_us)
 

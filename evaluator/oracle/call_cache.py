@@ -8,13 +8,9 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
-from evaluator.buffers.input_locks import span_over
-from evaluator.buffers.scrambling import Span
 from evaluator.buffers.slab import GUARD_BYTES, Place, SlotLayout
 from problems.calls import Outputs
 from problems.values import tensors
-
-_CHUNK_BYTES = 1 << 22
 
 
 @dataclass(kw_only=True)
@@ -38,9 +34,10 @@ class Call:
         return self.layout.outputs
 
     @property
-    def span(self) -> Span | None:
-        """Return the bytes over all of its inputs."""
-        return span_over(self.layout.inputs) if self.layout else None
+    def committed(self) -> Iterator[tuple[int, int]]:
+        """Yield the ranges that a right call writes."""
+        assert self.layout is not None
+        return (place.range for place in self.layout.answers)
 
     def placed(self) -> Iterator[tuple[str, Place, Tensor]]:
         """Yield each tensor of its inputs: the argument's name, where it lies, and the tensor."""
@@ -50,15 +47,11 @@ class Call:
             for tensor in tensors(value):
                 yield name, next(places), tensor
 
-    def overwritten(
-        self, snapshot: Tensor, mutates: tuple[str, ...]
-    ) -> Iterator[tuple[str, Tensor]]:
-        """Yield inputs that must not change and did: the name, and offsets (int64) of the first
-        bytes that differ."""
+    def overwritten(self, snapshot: Tensor, mutates: tuple[str, ...]) -> Iterator[str]:
+        """Yield the names of inputs that must not change and did."""
         for name, place, tensor in self.placed():
-            seen = place.region(snapshot)
-            if name not in mutates and not torch.equal(seen, as_bytes(tensor)):
-                yield name, first_differences(seen, as_bytes(tensor)) + place.offset
+            if name not in mutates and not torch.equal(place.region(snapshot), as_bytes(tensor)):
+                yield name
 
     def answers(self, mutates: tuple[str, ...]) -> list[tuple[Place, Tensor]]:
         """Return where a right call leaves what: outputs, then arguments that it changes."""
@@ -66,23 +59,6 @@ class Call:
         placed = list(self.placed())
         changed = [place for wanted in mutates for name, place, _ in placed if name == wanted]
         return list(zip((*self.outputs, *changed), self.truth, strict=True))
-
-    def named_answers(
-        self, mutates: tuple[str, ...], wanted: tuple[str, ...]
-    ) -> list[tuple[Place, Tensor]]:
-        """Return of `answers` those of some names."""
-        named = zip(self.names, self.answers(mutates), strict=True)
-        return [answer for name, answer in named if name in wanted]
-
-
-def first_differences(one: Tensor, other: Tensor) -> Tensor:
-    """Return the offsets of bytes that differ, of the first few million that have any: int64."""
-    for start in range(0, len(one), _CHUNK_BYTES):
-        part = slice(start, start + _CHUNK_BYTES)
-        offsets = (one[part] != other[part]).nonzero().squeeze(1)
-        if len(offsets):
-            return offsets + start
-    return torch.empty(0, dtype=torch.int64)
 
 
 def as_bytes(value: Tensor) -> Tensor:

@@ -4,17 +4,13 @@ yet."""
 from __future__ import annotations
 
 import hashlib
-import random
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 import torch
 
-from evaluator.buffers.slab import GUARD_BYTES, Place
+from evaluator.buffers.slab import GUARD_BYTES
 
 _BITS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
-WATCHED = 3
-_CHOOSER = random.SystemRandom()
 _GUARD_MARGIN = 2  # a band is at most so many times GUARD_BYTES long, with its alignment
 
 
@@ -58,15 +54,3 @@ class Canaries:
     def _number(self, label: str) -> int:
         digest = hashlib.sha256(self.secret + f"{label} {self.rank}".encode()).digest()
         return int.from_bytes(digest[:7], "little")
-
-
-def watched_bytes(places: Iterable[Place], device: torch.device) -> torch.Tensor:
-    """Choose the last element of every place, and some that nobody can guess. Return the offsets of
-    their bytes in a slab: int64, [bytes]."""
-    offsets: list[int] = []
-    for place in places:
-        size = place.dtype.itemsize
-        if count := place.nbytes // size:
-            for element in (count - 1, *(_CHOOSER.randrange(count) for _ in range(WATCHED))):
-                offsets += range(place.offset + size * element, place.offset + size * (element + 1))
-    return torch.tensor(offsets, dtype=torch.int64).to(device)

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 import torch
 
-from evaluator.buffers.input_locks import InputLock
 from evaluator.messages.job import Job, Profile
 from evaluator.messages.report import OutputCheck, Verdict
 from evaluator.oracle.call_cache import Call
@@ -32,18 +31,16 @@ class Comparer:
         being tighter."""
         return self.module.problem.tolerance(self.job.profile, self.job.dtype)
 
-    def check_call(
-        self, call: Call, snapshot: torch.Tensor, lock: InputLock | None
-    ) -> list[OutputCheck]:
-        """Judge what a call left in a snapshot, one check per output. `lock` is that of its
-        inputs. Under `upstream` only what it returned is compared, as PKB does."""
+    def check_call(self, call: Call, snapshot: torch.Tensor) -> list[OutputCheck]:
+        """Judge what a call left in a snapshot, one check per output.
+
+        Under `upstream` only what it returned is compared, as PKB does.
+        """
         problem = self.module.problem
-        checks = []
-        for name, offsets in call.overwritten(snapshot, problem.mutates):
-            # Then the answer before was not there yet, and the lock opened with another key.
-            is_early = lock is not None and lock.span.covers(offsets)
-            broken = Verdict.LATE_OUTPUT if is_early else Verdict.INPUT_CONTRACT_BROKEN
-            checks.append(self.fault(call.names[0] if is_early else name, broken))
+        checks = [
+            self.fault(name, Verdict.INPUT_CONTRACT_BROKEN)
+            for name in call.overwritten(snapshot, problem.mutates)
+        ]
         views = [place.on(snapshot) for place, _ in call.answers(problem.mutates)]
         got = self.settled(tuple(views), call.truth, call.keys)
         for position, (name, expected) in enumerate(zip(call.names, call.truth, strict=True)):

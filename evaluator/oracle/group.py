@@ -8,7 +8,6 @@ from dataclasses import replace
 from multiprocessing.reduction import recv_handle, send_handle
 
 import problems
-from evaluator.buffers.input_locks import Chain
 from evaluator.buffers.slab import Plan
 from evaluator.host.host import Host
 from evaluator.messages.faults import EvaluatorError
@@ -18,14 +17,12 @@ from evaluator.messages.report import OutputCheck
 from evaluator.oracle.rank import OracleRank
 from evaluator.oracle.worker_process import Assignment, Order
 from evaluator.oracle.workers import OracleWorkers
-from evaluator.timing.pace import PACES, race_calls
-from problems.trials import TrialSpec, correctness_trials, timed_trial
+from evaluator.timing.pace import race_calls, round_calls
+from problems.trials import TrialSpec, correctness_trials, timed_trial, trials_before_timing
 
-GROWTH = 1.25
+GROWTH = 1.4  # lengths are drawn again for each round
 AHEAD_BYTES = 4 << 30
-SPARE_CALLS = 2  # of a timed batch, to warm up with
-# Reports store the time of each command under the name that it had in their first version.
-_STORED_NAMES = {"chain_inputs": "lock", "is_gpu_idle": "is_calm"}
+SPARE_CALLS = 2  # next to the timed ones, to warm up with
 
 
 class OracleGroup:
@@ -75,19 +72,11 @@ class OracleGroup:
     @property
     def spent_s(self) -> dict[str, float]:
         """Return the seconds that the run waited for these workers, by command."""
-        return {
-            _STORED_NAMES.get(name, name): round(seconds, 4)
-            for name, seconds in self._workers.spent_s.items()
-        }
-
-    @property
-    def mutates(self) -> bool:
-        """Return whether a call changes some of its arguments."""
-        return bool(self.module.problem.mutates)
+        return {name: round(seconds, 4) for name, seconds in self._workers.spent_s.items()}
 
     @property
     def batch_calls(self) -> int:
-        """Return how many calls a timed batch has."""
+        """Return how many timed calls lie in a slab at once."""
         return self._batch_calls
 
     @property
@@ -102,7 +91,7 @@ class OracleGroup:
 
     @property
     def warm_up_calls(self) -> tuple[int, ...]:
-        """Return the slots of a timed batch whose calls nobody times or looks at."""
+        """Return the slots of calls that nobody times or looks at."""
         return tuple(range(SPARE_CALLS))
 
     def prepare_all(self) -> None:
@@ -111,20 +100,23 @@ class OracleGroup:
         problem, job = self.module.problem, self.job
         self._specs = correctness_trials(problem, job.size, job.profile, job.trials, self._secret)
         sharing = job.world_size if job.placement is Placement.SHARED else 1
-        for key, _ in self.trials:
+        for key, _ in self.trials[: trials_before_timing(len(self.trials))]:
             if sharing * sum(self._nbytes.values()) < AHEAD_BYTES:
                 self.make_ready(key)
         call_bytes = self._nbytes[self.trials[0][0]]
-        self._batch_calls = PACES[job.device].batch_calls(call_bytes)
+        self._batch_calls = round_calls(call_bytes)
         if job.placement is Placement.SHARED:
             self._batch_calls = race_calls(sharing * call_bytes)
         self.refresh()
         self._size = int(max(self._nbytes.values()) * GROWTH)
 
-    def make_ready(self, key: str) -> None:
-        """Make a trial that is not there yet."""
+    def make_ready(self, key: str, *, where_timed: bool = False) -> None:
+        """Make a trial that is not there yet, if asked where one of the timed calls lay."""
         if key not in self._plans:
-            self._prepare(key, [dict(self.trials)[key]], check_reference=True)
+            start = SPARE_CALLS + self._chooser.randrange(-(-self._batch_calls // 2))
+            spec = dict(self.trials)[key]
+            start = start if where_timed else 0
+            self._prepare(key, [spec], check_reference=True, start=start)
 
     def drop(self, key: str) -> None:
         """Forget the calls of a key."""
@@ -144,27 +136,21 @@ class OracleGroup:
         """Return where the calls of a key lie in each rank's slab."""
         return self._plans[key]
 
-    def refresh(self, calls: int = 0) -> bool:
-        """Make fresh inputs and answers for the timed batch, or for its last `calls` only; True
-        where the layout changed."""
-        before = self._plans.get("timed")
-        slots = [*range(0 if before else SPARE_CALLS), *range(self._batch_calls)][-calls:]
+    def refresh(self, calls: int = 0) -> None:
+        """Make fresh inputs and answers for the timed calls, or for its last `calls` only."""
+        spare = 0 if "timed" in self._plans else SPARE_CALLS
+        slots = range(spare + self._batch_calls)[-calls:]
         first = self.job.trials + self._made
         self._made += len(slots)
         specs = [
-            timed_trial(self.module.problem, self.job.size, first + number, self._secret, slot)
-            for number, slot in enumerate(slots)
+            timed_trial(self.module.problem, self.job.size, first + number, self._secret)
+            for number in range(len(slots))
         ]
         kept = SPARE_CALLS + self._batch_calls - len(specs)
         self._prepare("timed", specs, kept=kept, check_reference=False)
-        return before is not None and before != self._plans["timed"]
-
-    def shorten_batch(self, calls: int) -> None:
-        """Make at most so many calls, from the next refresh on."""
-        self._batch_calls = min(self._batch_calls, calls)
 
     def shuffled_batch(self) -> tuple[int, ...]:
-        """Return the slots of a timed batch in an order that nobody can foresee."""
+        """Return the slots of timed calls in an order that nobody can foresee."""
         slots = range(SPARE_CALLS, SPARE_CALLS + self._batch_calls)
         return tuple(self._chooser.sample(slots, self._batch_calls))
 
@@ -172,52 +158,32 @@ class OracleGroup:
         """Make each rank's slab ready for the calls of a key; those that warm up may be made."""
         self._workers.all(OracleRank.clear, key, side, SPARE_CALLS if key == "timed" else 0)
 
-    def chain_inputs(self, key: str, batch: tuple[int, ...], *, locked: bool) -> list[Chain]:
-        """Have the calls of a batch follow each other, each open with the answer of the one before
-        where they are `locked`, and no other locked.
-
-        Returns what each rank of a side has to be told of that.
-        """
-        chains = self._workers.all(OracleRank.chain_inputs, key, batch, locked)
-        return [{**chain, "warm_up": self.warm_up_calls} for chain in chains]
-
-    def is_gpu_idle(self) -> bool:
-        """Return whether the GPUs are idle, after some waiting at most. A processor always is."""
-        return self.job.device is Device.CPU or all(self._workers.all(OracleRank.is_gpu_idle))
-
     def release(
-        self,
-        side: str,
-        indices: tuple[int, ...],
-        sequence: int,
-        *,
-        max_skew_s: float = 0.0,
-        locked: bool = True,
+        self, side: str, indices: tuple[int, ...], sequence: int, *, max_skew_s: float = 0.0
     ) -> None:
-        """Write the inputs and say go to every rank, to each after at most `max_skew_s` more. What
-        is `locked` opens with the answer of the call before."""
+        """Write the inputs and say go to every rank, to each after at most `max_skew_s` more."""
         skews_s = (self._chooser.uniform(0, max_skew_s) for _ in self._workers.pipes)
         self._workers.send(
-            Order(OracleRank.release, (side, indices, sequence, skew_s, locked))
-            for skew_s in skews_s
+            Order(OracleRank.release, (side, indices, sequence, skew_s)) for skew_s in skews_s
         )
         self._workers.answers(OracleRank.release.__name__)
 
-    def watch_for_end(self, side: str, sequence: int) -> None:
-        """Have the workers wait, spinning, for the end of a batch; `ended` must follow."""
-        self._workers.tell(OracleRank.finish, side, sequence)
+    def seal(self, side: str, keys: Sequence[Mapping[int, int]]) -> None:
+        """Write the inputs that nobody can read without each rank's keys, by slot."""
+        self._workers.send(Order(OracleRank.seal, (side, own)) for own in keys)
+        self._workers.answers(OracleRank.seal.__name__)
 
-    def ended(self) -> list[int]:
-        """Return when each rank's GPU was done, in nanoseconds."""
-        return self._workers.answers(OracleRank.finish.__name__)
+    def commitments(
+        self, key: str, calls: Sequence[Sequence[tuple[tuple[int, ...], int]]]
+    ) -> list[list[int]]:
+        """Return by rank what the snapshots commit to, given each rank's launches: their slots and
+        the key."""
+        self._workers.send(Order(OracleRank.commitments, (key, own)) for own in calls)
+        return self._workers.answers(OracleRank.commitments.__name__)
 
-    def snapshot(self, key: str, side: str, called: tuple[int, ...] = (0,)) -> list[int]:
-        """Copy what these calls may have written, for `check`. The side stands still meanwhile.
-
-        Returns the ranks whose GPU went on writing after `ended`.
-        """
-        changed = self._workers.all(OracleRank.snapshot, key, side, called)
-        return [rank for rank, is_late in enumerate(changed) if is_late]
+    def snapshot(self, key: str, side: str, called: tuple[int, ...] = (0,)) -> None:
+        """Copy what these calls may have written, for `check`."""
+        self._workers.all(OracleRank.snapshot, key, side, called)
 
     def check(self, key: str, called: tuple[int, ...] = (0,)) -> list[OutputCheck]:
         """Compare every output of every rank and of the calls that were made, as the snapshot holds
@@ -225,8 +191,7 @@ class OracleGroup:
         return [check for calls in self.check_calls(key, called) for own in calls for check in own]
 
     def check_calls(self, key: str, called: tuple[int, ...]) -> list[list[list[OutputCheck]]]:
-        """Return the same by rank and call. Calls behind the first wrong one of a rank are left out
-        where it opens them, and all where a guard band is broken."""
+        """Return the same by rank and call; of a rank with a broken guard band only that."""
         return self._workers.all(OracleRank.check, key, called)
 
     def close(self) -> None:
@@ -234,9 +199,15 @@ class OracleGroup:
         self._workers.close()
 
     def _prepare(
-        self, key: str, specs: list[TrialSpec], *, check_reference: bool, kept: int = 0
+        self,
+        key: str,
+        specs: list[TrialSpec],
+        *,
+        check_reference: bool,
+        kept: int = 0,
+        start: int = 0,
     ) -> None:
-        answers = self._workers.all(OracleRank.prepare, key, specs, check_reference, kept)
+        answers = self._workers.all(OracleRank.prepare, key, specs, check_reference, kept, start)
         self._plans[key] = [plan for plan, _ in answers]
         self._nbytes[key] = max(nbytes for _, nbytes in answers)
         if self._size and self._nbytes[key] > self._size:

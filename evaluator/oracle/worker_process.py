@@ -69,7 +69,6 @@ def serve(setup: WorkerSetup, orders: Connection) -> None:
         answer = None
         try:
             if isinstance(order, Assignment):
-                _spread(setup)
                 own = _begin(setup, device, order, orders)
             else:
                 answer = order.command(own, *order.arguments)
@@ -80,7 +79,6 @@ def serve(setup: WorkerSetup, orders: Connection) -> None:
         orders.send(("ok", answer))
         if isinstance(order, Order) and order.command is OracleRank.attach:
             _hand_over(orders, [fd for fd, _ in answer or ()])
-            _keep_to_watching_core(setup)
 
 
 def _spread(setup: WorkerSetup) -> None:
@@ -91,12 +89,6 @@ def _spread(setup: WorkerSetup) -> None:
     """
     if setup.cores:
         os.sched_setaffinity(0, setup.cores.helping[setup.rank])
-
-
-def _keep_to_watching_core(setup: WorkerSetup) -> None:
-    """Watch for the ends of batches from now on, on a processor of this thread's own."""
-    if setup.cores:
-        os.sched_setaffinity(0, {setup.cores.watching[setup.rank]})
 
 
 def _begin(

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import torch
 import torch.distributed as dist
 
 from evaluator.buffers.memory import Memory
+from evaluator.buffers.sealing import Ranges
 from evaluator.rank.failure_claim import CallFault
 from problems.values import linear, named_outputs, sparse, tensors
 
@@ -26,41 +28,14 @@ class Work:
     names: tuple[str, ...]
 
 
-class Finish:
-    """Does by torch's own copies what follows a call. `opens` opens the inputs of the next; with
-    False it only takes as long."""
-
-    def __init__(self, opens: Callable[[bool], None] | None = None) -> None:
-        self._opens = opens
-
-    def after_call(self, slot: Slot, result: object, given: list[object]) -> None:
-        """Store what the call returned and replaced, then open the next; raises CallFault."""
-        slot.store(result, given)
-        if self._opens is not None:
-            self._opens(True)
-
-    def after_warm_up(self, slot: Slot, result: object, given: list[object]) -> None:
-        """Do as much, but leave the inputs of the next call as they are."""
-        slot.store(result, given)
-        if self._opens is not None:
-            self._opens(False)
-
-    def after_nothing(self, slot: Slot) -> None:
-        """Do as much without a call: what lies in the outputs is stored again."""
-        for output in slot.outputs:
-            output.copy_(output.view_as(output))
-        if self._opens is not None:
-            self._opens(False)
-
-
 class Slot:
-    """Holds the arguments of one call and the places of its outputs, as views on the slab. Answers
-    of one that `is_spare` nobody looks at."""
+    """Holds the arguments of one call and the places of its outputs, as views on the slab. `sealed`
+    and `committed` are the ranges of its inputs, and of all that a right call writes."""
 
     def __init__(self, slab: Memory, work: Work, node: dict[str, Any]) -> None:
         self.outputs = [_view(slab, item) for item in node["outputs"]]
-        self.finish = Finish()
-        self.is_spare = False
+        self.sealed: Ranges = [tuple(own) for own in node["sealed"]]
+        self.committed: Ranges = [tuple(own) for own in node["committed"]]
         self.solution = work.solution
         self._arguments = [_argument(slab, work.groups, item) for item in node["arguments"]]
         self._has_lists = any(isinstance(argument, list) for argument in self._arguments)
@@ -68,31 +43,20 @@ class Slot:
         self._changed = [(i, tensors(self._arguments[i])) for i in node["changed"]]
 
     def call(self) -> None:
-        """Make the call, and what follows."""
+        """Make the call, and copy what it returned and replaced; raises CallFault."""
         given = self._given()
-        self.finish.after_call(self, self.solution(*given), given)
-
-    def warm_up(self) -> None:
-        """Make the call as nobody times it."""
-        given = self._given()
-        self.finish.after_warm_up(self, self.solution(*given), given)
+        self._store(self.solution(*given), given)
 
     def skip(self) -> None:
-        """Do all that a timed call takes but the call; a spare one is made."""
-        if self.is_spare:
-            self.warm_up()
-            return
+        """Do as much without the solution: copy other tensors of the outputs' kinds."""
         self._given()
-        self.finish.after_nothing(self)
+        for output in self.outputs:
+            output.copy_(_blank(output.shape, output.dtype, output.device))
 
-    def store(self, result: object, given: list[object]) -> None:
+    def _store(self, result: object, given: list[object]) -> None:
         """Copy what a call returned and replaced to where it belongs; raises CallFault."""
         for place, (name, tensor) in zip(self.outputs, self._returned(result), strict=True):
             _fill(name, place, tensor)
-        self.store_changed(given)
-
-    def store_changed(self, given: list[object]) -> None:
-        """Copy what a call replaced in its arguments to where it belongs; raises CallFault."""
         for position, views in self._changed:
             for view, now in zip(views, tensors(given[position]), strict=True):
                 if now is not view:  # an entry of a list may be replaced instead of written to
@@ -119,6 +83,12 @@ class Slot:
                 f"{len(returned)} tensors returned, {len(self.outputs)} expected",
             )
         return returned
+
+
+@cache
+def _blank(shape: torch.Size, dtype: torch.dtype, device: torch.device) -> torch.Tensor:
+    """Return zeros, as if a call had returned them; the same ones each time."""
+    return torch.zeros(shape, dtype=dtype, device=device)
 
 
 def _fill(name: str, place: torch.Tensor, tensor: torch.Tensor) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import json
 import os
 import time
@@ -51,9 +52,33 @@ class RankControl(ControlPage):
         self._write(page.PLAN_OFFSET, answer)
         self._words[page.ANSWER_LENGTH] = len(answer)
 
-    def done(self, elapsed_ns: int) -> None:
-        """Signal that the command is done, with the nanoseconds that it took."""
-        self._words[page.RANK_NS] = elapsed_ns
+    @property
+    def sequence(self) -> int:
+        """Return the number of the command that the rank was given last."""
+        return self._sequence
+
+    @property
+    def address(self) -> int:
+        """Return where the page lies in this process."""
+        return ctypes.addressof(ctypes.c_char.from_buffer(self._words))
+
+    def done(self) -> None:
+        """Signal that the command is done."""
+        self._words[page.DONE] = self._sequence
+
+    def queued(self) -> None:
+        """Say that all of the call waits behind the gate."""
+        self._words[page.QUEUED] = self._sequence
+
+    def wait_at_gate(self) -> int:
+        """Spin until the gate opens; return the key of the inputs."""
+        while self._words[page.GATE] < self._sequence:
+            pass
+        return self._words[page.KEY]
+
+    def commit(self, commitment: int) -> None:
+        """Commit to the outputs, and signal that the call is done."""
+        self._words[page.COMMITMENT] = commitment
         self._words[page.DONE] = self._sequence
 
     def fail(self, claim: bytes) -> None:

@@ -14,9 +14,7 @@ import sys
 import tempfile
 import time
 import traceback
-from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
 
 import torch
 
@@ -30,14 +28,15 @@ from evaluator.messages.rank_setup import RankSetup, Task, receive_slab, say_joi
 from evaluator.rank import hang_report, one_gpu
 from evaluator.rank.builds import share_builds, uses_extensions
 from evaluator.rank.calls import Slot, Solution, Work
-from evaluator.rank.chaining import chain
 from evaluator.rank.control import RankControl
 from evaluator.rank.failure_claim import CallFault, claim_of
+from evaluator.rank.gated import Lane, lane_of, make_gated
 from evaluator.rank.series import make_series
 from problems.mesh import join_world, mesh_groups
 
 SCRATCH = Path(tempfile.gettempdir())
-CALLS = {Command.CALL: Slot.call, Command.WARM_UP: Slot.warm_up, Command.EMPTY: Slot.skip}
+CALLS = {Command.CALL: Slot.call, Command.WARM_UP: Slot.call, Command.EMPTY: Slot.skip}
+GATED_CALLS = {Command.GATED: Slot.call, Command.GATED_EMPTY: Slot.skip}
 
 
 def run_rank(
@@ -47,39 +46,49 @@ def run_rank(
     control, stage = RankControl(control_fd), "import"
     try:
         hang_report.prepare(wake_fd)
-        control.wait_go()
-        device = _join(setup, rank, slab_channel)
-        work = _work(setup.task, setup.world_size, rank)
-        control.done(0)
+        device, work = _begin(control, setup, rank, slab_channel)
         slab: Memory | None = None
+        lane: Lane | None = None
         stage, slots, armed = "call", list[Slot](), False
         while True:
             command, indices = control.wait_go(armed=armed)
-            armed = command is Command.WARM_UP
-            if call := CALLS.get(command):
-                elapsed_ns = STOPWATCHES[device.type](device)
-                for index in indices:
-                    call(slots[index])
-                control.done(elapsed_ns())
+            asked = [slots[index] for index in indices]
+            armed = command is Command.WARM_UP or command in GATED_CALLS
+            if call := GATED_CALLS.get(command):
+                assert lane is not None
+                make_gated(lane, call, asked, control)
                 continue
-            if command is Command.TASK:
+            if call := CALLS.get(command):
+                for slot in asked:
+                    call(slot)
+                _finish(device)
+            elif command is Command.TASK:
                 work = _work_after(slab, control, setup, rank)
-                slots, slab = [], None
-            elif command is Command.CHAIN:
-                assert slab is not None
-                chain(slab, slots, control.read_plan())
+                slots, slab, lane = [], None, None
             elif command is Command.SERIES:
-                make_series([slots[i] for i in indices], control.read_plan(), rank, device)
+                make_series(asked, control.read_plan(), rank, device)
             elif command is Command.LOAD_PLAN:
                 slab = slab or memory.open_fd(device, *receive_slab(slab_channel))
-                slots = [Slot(slab, work, node) for node in control.read_plan()["slots"]]
+                plan = control.read_plan()
+                lane = lane or lane_of(control, slab, plan)
+                slots = [Slot(slab, work, node) for node in plan["slots"]]
                 _keep_to(control.core, setup.cores[rank] if setup.cores else ())
             else:
-                asked = [slots[index] for index in indices]
                 control.write_answer(_answer(command, asked, device, rank))
-            control.done(0)
+            control.done()
     except BaseException as error:  # noqa: BLE001 - a submission may raise anything
         _give_up(control, claim_of(error, stage))
+
+
+def _begin(
+    control: RankControl, setup: RankSetup, rank: int, channel: socket.socket
+) -> tuple[torch.device, Work]:
+    """Join the group and load the task, once the judge says go."""
+    control.wait_go()
+    device = _join(setup, rank, channel)
+    work = _work(setup.task, setup.world_size, rank)
+    control.done()
+    return device, work
 
 
 def _give_up(control: RankControl, claim: bytes) -> None:
@@ -102,37 +111,17 @@ def _answer(command: Command, calls: list[Slot], device: torch.device, rank: int
 
     def call_all() -> None:
         for slot in calls:
-            slot.warm_up()
+            slot.call()
 
     if command is Command.PROFILE:
         return record(call_all, device.type)
     return device_code() if rank == 0 else b""  # the ranks share what they built
 
 
-def _wall(device: torch.device) -> Callable[[], int]:
-    began = time.perf_counter_ns()
-    return lambda: time.perf_counter_ns() - began
-
-
-def _events(device: torch.device) -> Callable[[], int]:
-    """Take the GPU's own time; whoever asks for it waits until everything on the GPU is done."""
-    event: Any = torch.cuda.Event
-    began, ended = event(enable_timing=True), event(enable_timing=True)
-    began.record(torch.cuda.current_stream(device))
-
-    def elapsed_ns() -> int:
-        ended.record(torch.cuda.current_stream(device))
+def _finish(device: torch.device) -> None:
+    """Wait until everything on the GPU is done."""
+    if device.type == "cuda":
         torch.cuda.synchronize(device)
-        return int(began.elapsed_time(ended) * 1e6)
-
-    return elapsed_ns
-
-
-# What a rank says of its time: nanoseconds from a start until all that was begun is done.
-STOPWATCHES: Mapping[str, Callable[[torch.device], Callable[[], int]]] = {
-    "cpu": _wall,
-    "cuda": _events,
-}
 
 
 def _join(setup: RankSetup, rank: int, channel: socket.socket) -> torch.device:

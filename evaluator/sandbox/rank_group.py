@@ -108,10 +108,6 @@ class RankGroup:
         """Give every rank a new plan of its slab and wait until all have taken it."""
         self._hand(Command.LOAD_PLAN, plans)
 
-    def chain_inputs(self, plans: Sequence[dict[str, Any]]) -> None:
-        """Tell every rank how the calls of its next batch open one after the other."""
-        self._hand(Command.CHAIN, plans)
-
     def ask(self, command: Command, indices: tuple[int, ...] = ()) -> list[bytes]:
         """Return what every rank says to a question: untrusted bytes. Each has the phase's whole
         limit."""
@@ -136,10 +132,6 @@ class RankGroup:
         self._command(Command.WARM_UP, indices)
         self.wait()
 
-    def begin(self, indices: tuple[int, ...]) -> None:
-        """Begin one batch on every rank, back to back, over inputs that are there already."""
-        self._command(Command.CALL, indices)
-
     def stage(self, command: Command, indices: tuple[int, ...] = ()) -> int:
         """Prepare a command on every rank; its sequence number, which the release must carry."""
         if any(control.is_ahead for control in self.controls):
@@ -148,6 +140,11 @@ class RankGroup:
         for control in self.controls:
             control.stage(command, indices)
         return max([control.next_sequence() for control in self.controls])
+
+    def release(self, sequence: int) -> None:
+        """Say go to every rank."""
+        for control in self.controls:
+            control.release(sequence)
 
     def wait(self) -> None:
         """Wait until every rank says it is done. Raises Fault on a claim, death, limit or deadline;
@@ -226,9 +223,7 @@ class RankGroup:
         self.wait()
 
     def _command(self, command: Command, indices: tuple[int, ...] = ()) -> None:
-        sequence = self.stage(command, indices)
-        for control in self.controls:
-            control.release(sequence)
+        self.release(self.stage(command, indices))
 
     def _limit_s(self) -> float:
         return limit_s(self.phase, self.limits, self.patience)

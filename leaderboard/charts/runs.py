@@ -1,4 +1,4 @@
-"""Draws what one run measured: timed batches, errors, timelines."""
+"""Draws what one run measured: timed calls, errors, timelines."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from leaderboard.charts.drawing import (
 )
 
 MOST_BINS, LEAST_BINS = 40, 8
+LEAST_US = 1e-3  # an axis of ratios has no place for less
 # Up to here every whole number fits beside the axis, and Plotly would name halves.
 FEW_BURSTS = 8
 # A pattern beside each colour, for whoever cannot tell the colours apart. A `kernel` is one that no
@@ -47,8 +48,8 @@ class Margin:
     max_error: float
 
 
-def burst_samples(kernel_us: Sequence[float], baseline_us: Sequence[float]) -> Spec:
-    """Draw every timed batch in the order it ran, microseconds a call."""
+def burst_samples(kernel_us: Sequence[float], baseline_us: Sequence[float], noun: str) -> Spec:
+    """Draw every timed call, or batch, in the order it ran, microseconds a call."""
     series = (
         ("reference", baseline_us, BASELINE_COLOUR, "square"),
         ("kernel", kernel_us, KERNEL_COLOUR, "circle"),
@@ -61,14 +62,14 @@ def burst_samples(kernel_us: Sequence[float], baseline_us: Sequence[float]) -> S
             "x": list(range(1, len(samples) + 1)),
             "y": [significant(sample) for sample in samples],
             "marker": {"color": colour, "symbol": symbol, "size": 6},
-            "hovertemplate": "batch %{x}: %{y} µs",
+            "hovertemplate": noun + " %{x}: %{y} µs",
         }
         for name, samples, colour, symbol in series
     ]
     return {
         "data": data,
         "layout": {
-            "xaxis": {"title": {"text": "batch"}},
+            "xaxis": {"title": {"text": noun}},
             "yaxis": {"title": {"text": "µs a call"}, "rangemode": "tozero"},
         },
     }
@@ -109,7 +110,7 @@ def error_margins(margins: Sequence[Margin], floor: float = 1e-6) -> Spec:
 
 @dataclass(frozen=True, kw_only=True)
 class Bin:
-    """Counts the batches between two times a call, of kernel and reference."""
+    """Counts the samples between two times a call, of kernel and reference."""
 
     low_us: float
     high_us: float
@@ -153,15 +154,16 @@ def times_last(batches: Sequence[int]) -> Spec:
 
 
 def burst_bins(kernel_us: Sequence[float], baseline_us: Sequence[float]) -> list[Bin]:
-    """Return bins of equal ratio over both samples: a step to the right is a factor."""
-    samples = [*kernel_us, *baseline_us]
+    """Return bins of equal ratio over both samples: a step to the right is a factor. Samples from
+    which more was taken off than they took lie in the first."""
+    samples = [max(LEAST_US, us) for us in (*kernel_us, *baseline_us)]
     bins = max(LEAST_BINS, min(MOST_BINS, len(samples) // 4))
     low, high = 0.995 * min(samples), 1.005 * max(samples)
     step = math.log(high / low) / bins
     edges = [low * math.exp(step * i) for i in range(bins + 1)]
 
     def counted(found: Sequence[float]) -> list[int]:
-        counts = Counter(min(bins - 1, int(math.log(sample / low) / step)) for sample in found)
+        counts = Counter(min(bins - 1, _step_of(us, low, step)) for us in found)
         return [counts[i] for i in range(bins)]
 
     return [
@@ -172,9 +174,13 @@ def burst_bins(kernel_us: Sequence[float], baseline_us: Sequence[float]) -> list
     ]
 
 
-def burst_histogram(bins: Sequence[Bin]) -> Spec:
-    """Draw how many batches took how long, as outlines, because the two may lie on each other. A
-    step begins where its bin does, and the last one ends on the ground."""
+def _step_of(us: float, low: float, step: float) -> int:
+    return int(math.log(max(LEAST_US, us) / low) / step)
+
+
+def burst_histogram(bins: Sequence[Bin], plural: str) -> Spec:
+    """Draw how many calls, or batches, took how long, as outlines, because the two may lie on
+    each other. A step begins where its bin does, and the last one ends on the ground."""
     last = bins[-1]
     edges = [significant(found.low_us) for found in bins]
     ranges = [f"{significant(found.low_us)} to {significant(found.high_us)} µs" for found in bins]
@@ -194,7 +200,7 @@ def burst_histogram(bins: Sequence[Bin]) -> Spec:
             "line": {"color": colour, "dash": dash, "shape": "hv", "width": 1.75},
             "fill": "tozeroy",
             "fillcolor": f"{colour}22",
-            "hovertemplate": "%{text}: %{y} batches",
+            "hovertemplate": "%{text}: %{y} " + plural,
         }
         for name, counts, colour, dash in series
     ]
@@ -203,7 +209,7 @@ def burst_histogram(bins: Sequence[Bin]) -> Spec:
         "layout": {
             "xaxis": {"title": {"text": "µs a call"}, "type": "log", "tickformat": "~g"},
             "yaxis": {
-                "title": {"text": "batches"},
+                "title": {"text": plural},
                 "rangemode": "tozero",
                 **({"dtick": 1} if most <= FEW_BURSTS else {}),
             },

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from problems.topology import DATASHEETS, gpu_called
 
-# A burst of the judge has this many calls; its last outputs need not have left the L2 in time.
+# A batch of judges up to 9 has this many calls; its last outputs need not have left the L2 in time.
 BURST_CALLS = 16
 DTYPE = "bfloat16"
 # By dtype: the rate at which its inputs can be multiplied, and their size beside bfloat16's.

@@ -32,7 +32,7 @@ from leaderboard.model_pages.submission_kernels import (
     standings_of,
 )
 from leaderboard.models import Moderation, Problem, Run, Submission, Visibility
-from leaderboard.models.choices import CURRENT_JUDGE, SHARED, VERDICTS
+from leaderboard.models.choices import SHARED, VERDICTS
 from leaderboard.models.waiting import without_host
 from leaderboard.read_model.boards import Setting
 from leaderboard.read_model.filters import SETTING_FILTERS, said, setting_among, setting_query
@@ -75,7 +75,7 @@ def submission(request: HttpRequest, number: int) -> Page:
             **score_context(setting, totals, score),
             "settings": other_settings(standings, setting),
             **kernel_context(request, found, setting, wanted),
-            "is_older": bool(setting and setting.judge_version != CURRENT_JUDGE),
+            "is_older": bool(setting and not setting.is_todays),
         },
         data=lambda: {
             **{"submission": found.pk, "model": found.model.name, "harness": found.harness},

@@ -116,8 +116,7 @@ class JudgedKernel(NamedTuple):
 
     @property
     def counts(self) -> bool:
-        """Return whether scores count it: its run says something, in this setting, of the kernel
-        and of the problem as it now stands."""
+        """Return whether scores count it in this setting, for the problem as it now stands."""
         return self.verdict in COUNTED_VERDICTS and not self.why_not
 
     @property
@@ -129,7 +128,8 @@ class JudgedKernel(NamedTuple):
             return PRACTICE
         if self.ruled:
             return RULED
-        stale = outdated(self.problem_digest, self.digest, self.judge_version, self.older_task)
+        judged = (self.problem_digest, self.digest, self.judge_version)
+        stale = outdated(*judged, self.older_task, self.placement)
         if self.older_task or self.problem_digest != self.digest:
             return stale
         if few := too_few_ranks(self.world_size, self.ranked_from):

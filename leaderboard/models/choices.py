@@ -37,6 +37,10 @@ VERDICTS = choices_of(Verdict)
 LIMITERS = [(name, name) for name in ("wire", "hbm", "flops", "latency")]
 TRIALS = Job.trials
 CURRENT_JUDGE = JUDGE_VERSION
+# Judges with another clock than the one before them, and with its checks.
+SAME_CHECKS = {"10": "9"}
+# Judges before this one timed batches of calls, judges from here on single calls.
+FIRST_THAT_TIMES_CALLS = 10
 
 # A timing is kept for these only; what ran faster than the hardware can is evidence, not a result.
 TIMED_VERDICTS = (Verdict.OK.value, Verdict.FASTER_THAN_LIGHT.value)
@@ -58,6 +62,22 @@ def longest_s(device: str) -> float:
 def is_timed(placement: str) -> bool:
     """Return whether what is right is timed where ranks are like that; else it is only checked."""
     return placement == FULL
+
+
+def times_calls(judge_version: str) -> bool:
+    """Return whether a judge times single calls behind a gate; older ones timed batches."""
+    return judge_version.isdecimal() and int(judge_version) >= FIRST_THAT_TIMES_CALLS
+
+
+def comparable_judge(version: str, placement: str) -> str:
+    """Return the judge with whose results those of this version are compared: where nothing is
+    timed, the first with the same checks."""
+    return version if is_timed(placement) else SAME_CHECKS.get(version, version)
+
+
+def judge_of_today(placement: str) -> str:
+    """Return the judge version that results of today have."""
+    return comparable_judge(CURRENT_JUDGE, placement)
 
 
 class Status(models.TextChoices):

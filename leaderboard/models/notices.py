@@ -95,13 +95,16 @@ class NoticeQuerySet(models.QuerySet["Notice"]):
             self.tell(OF_MODERATION[moderation], submission, reason, str(count))
 
     def record_lost(self, before: UUID, after: UUID) -> None:
-        """Tell the owner of the run that was the fastest for a problem, unless it is ranked no more
-        or the new one is theirs. Of two submissions it is told once."""
+        """Tell the owner of the run that was the fastest for a problem, unless it is ranked no
+        more, the new one is theirs, or the two are not distinguishable. Of two submissions it is
+        told once."""
         read = Run.objects.select_related("kernel__submission", "kernel__problem")
         found = read.defer("report_packed", "kernel__problem__payload").in_bulk([before, after])
         lost, won = found[before].kernel, found[after].kernel
         is_ranked = Submission.objects.ranked().filter(pk=lost.submission_id).exists()
-        if is_ranked and lost.submission.owner_id != won.submission.owner_id:
+        is_theirs = lost.submission.owner_id == won.submission.owner_id
+        is_faster = (found[after].speedup_low or 0.0) > (found[before].speedup_high or 0.0)
+        if is_ranked and is_faster and not is_theirs:
             text = (
                 f"Submission {won.submission_id} is faster now at problem"
                 f" {won.problem_id} ({won.problem.slug}), on {found[after].hardware_id}."

@@ -3,9 +3,12 @@ task, or by another judge; and which count nowhere as they are practice, or of t
 
 from __future__ import annotations
 
+import functools
+import operator
+
 from django.db.models import Exists, F, OuterRef, Q
 
-from leaderboard.models.choices import COUNTED_VERDICTS, CURRENT_JUDGE, Status
+from leaderboard.models.choices import COUNTED_VERDICTS, FULL, PLACEMENTS, Status, judge_of_today
 from leaderboard.models.runs import OPEN, Run, RunQuerySet
 
 # What two runs have in common of which the later one stands for the earlier.
@@ -15,12 +18,20 @@ ALIKE = (
 )
 IS_TODAYS = Q(problem_digest=OuterRef("kernel__problem__digest"))
 IS_JUDGED = Q(status=Status.DONE, verdict__in=COUNTED_VERDICTS)
+BY_TODAYS_JUDGE = functools.reduce(
+    operator.or_,
+    (Q(placement=name, judge_version=judge_of_today(name)) for name, _ in PLACEMENTS),
+)
 PRACTICE = "a practice run"
 OLDER_TASK = "written for an older task"
 
 
 def outdated(
-    problem_digest: str | None, today: str, judge_version: str | None, older_task: str
+    problem_digest: str | None,
+    today: str,
+    judge_version: str | None,
+    older_task: str,
+    placement: str | None = FULL,
 ) -> str:
     """Say why a result is stale, `judged on an older version of the problem`; empty where it is
     not, and where there is none. `today` is the digest of the problem as it now stands,
@@ -30,26 +41,28 @@ def outdated(
     if older_task:
         return f"{OLDER_TASK}, {older_task}"
     reasons = ["on an older version of the problem"] if problem_digest != today else []
-    if judge_version != CURRENT_JUDGE:
-        reasons.append(f"by {judge_in_words(judge_version)}")
+    current = judge_of_today(placement or FULL)
+    if judge_version != current:
+        reasons.append(f"by {judge_in_words(judge_version, current)}")
     return f"judged {' and '.join(reasons)}" if reasons else ""
 
 
-def judge_in_words(version: str) -> str:
+def judge_in_words(version: str, current: str) -> str:
     """Return `an older judge (6, now 7)`."""
-    is_older = (len(version), version) < (len(CURRENT_JUDGE), CURRENT_JUDGE)  # 9 before 10
-    return f"{'an older' if is_older else 'another'} judge ({version}, now {CURRENT_JUDGE})"
+    is_older = (len(version), version) < (len(current), current)  # 9 before 10
+    return f"{'an older' if is_older else 'another'} judge ({version}, now {current})"
 
 
-def judge_now(version: str) -> str:
+def judge_now(version: str, placement: str) -> str:
     """Return ` (now 7)`, to stand behind another version of the judge; empty behind this one."""
-    return "" if version == CURRENT_JUDGE else f" (now {CURRENT_JUDGE})"
+    current = judge_of_today(placement)
+    return "" if version == current else f" (now {current})"
 
 
 def why_stale(run: Run) -> str:
     """Say it of a run, which has no result before it is done; reads its kernel's problem."""
-    kernel = run.kernel
-    return outdated(run.problem_digest, kernel.problem.digest, run.judge_version, kernel.older_task)
+    kernel, told = run.kernel, (run.judge_version, run.kernel.older_task, run.placement)
+    return outdated(run.problem_digest, kernel.problem.digest, *told)
 
 
 def consequence(run: Run) -> str:
@@ -94,8 +107,8 @@ def of_other_problems(runs: RunQuerySet) -> RunQuerySet:
 def stale(runs: RunQuerySet) -> RunQuerySet:
     """Return the stale results, but for practice and older tasks, which never count, unless the
     same was judged anew or is about to be."""
-    is_todays = Q(problem_digest=F("kernel__problem__digest"), judge_version=CURRENT_JUDGE)
-    judged_anew = IS_JUDGED & Q(judge_version=CURRENT_JUDGE) & IS_TODAYS
+    is_todays = Q(problem_digest=F("kernel__problem__digest")) & BY_TODAYS_JUDGE
+    judged_anew = IS_JUDGED & BY_TODAYS_JUDGE & IS_TODAYS
     judged = runs.filter(IS_JUDGED, kernel__submission__is_practice=False, kernel__older_task="")
     return idle(judged).exclude(is_todays).exclude(Exists(_alike(judged_anew)))
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any, TypeVar
 
 from django.db import models
-from django.db.models import Case, F, Min, Q, Sum, When
+from django.db.models import Case, F, Min, OuterRef, Q, Subquery, Sum, When
 from django.db.models.functions import JSONObject, Length
 
 from evaluator.messages.job import Placement
@@ -195,21 +195,26 @@ class ProblemAggregateQuerySet(WrittenQuerySet["ProblemAggregate"]):
     def settings(self) -> models.QuerySet[ProblemAggregate, tuple[Any, ...]]:
         """Return which settings have results at scored problems: values of SETTING, whether these
         are processors, and how many submissions tried how many problems. Hardened inputs first,
-        then GPUs, the most used, what is timed, the standard size and the newest judge: the first
-        is that of a board whose address asks for none.
+        then GPUs, the most used by whatever judge, what is timed, the standard size, and there the
+        newest judge that found something right: the first is that of a board whose address asks
+        for none.
 
         A board compares within one setting only.
         """
         own = self.filter(problem__scored=True).order_by()
+        alike = own.filter(**{name: OuterRef(name) for name in SETTING if name != "judge_version"})
+        used = alike.values("hardware_id").annotate(used=Sum("submissions")).values("used")
         is_processor = Min(Case(When(hardware__device="cuda", then=0), default=1))
         grouped = own.values_list(*SETTING)
         counted = grouped.annotate(is_processor=is_processor, tried=Sum("submissions"))
         is_hardened = Case(When(profile=HARDENED, then=0), default=1)
         is_full = Case(When(placement=Placement.FULL, then=0), default=1)
         is_standard = Case(When(size=STANDARD, then=0), default=1)
-        newest = (Length("judge_version").desc(), F("judge_version").desc())  # 10 after 9
-        return counted.order_by(
-            is_hardened, "is_processor", "-tried", is_full, is_standard, *newest, *SETTING
+        is_told = Case(When(right__gt=0, then=0), When(tried__gt=0, then=1), default=2)
+        newest = (is_told, Length("judge_version").desc(), F("judge_version").desc())  # 10 after 9
+        most_used = Subquery(used).desc()
+        return counted.alias(right=Sum("solved")).order_by(
+            is_hardened, "is_processor", most_used, is_full, is_standard, *newest, *SETTING
         )
 
     def usual(self) -> models.QuerySet[ProblemAggregate, Any]:

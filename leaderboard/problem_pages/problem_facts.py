@@ -114,9 +114,6 @@ def task_context(payload: JsonObject) -> dict[str, object]:
         "health": health_groups(findings, screened),
         "screened": screened,
         "screenings": [screening(profile, part) for profile, part in health.items()],
-        "timed_guards": [
-            {"dtype": dtype, **row} for dtype, row in payload.get("timed_guards", {}).items()
-        ],
         "known_issues": payload.get("known_issues", ()),
     }
 

@@ -28,6 +28,8 @@ class Timed(NamedTuple):
 
     finished_at: datetime
     speedup: float
+    low: float
+    high: float
     run: UUID
     model: str
     harness: str
@@ -37,7 +39,8 @@ class Timed(NamedTuple):
 @figure(
     "best-over-time",
     "Best over time",
-    "The line is the best speedup so far, a full point a kernel that was the record.",
+    "The line is the record so far. A kernel takes it when its whole 95 % interval lies above the"
+    " record's.",
     *READS,
 )
 def best_over_time(request: HttpRequest) -> Drawn:
@@ -65,15 +68,17 @@ def timed_kernels(problem: Problem, setting: Setting) -> list[Timed]:
     )
     told = ("model__name", "harness", "withholds_source")
     whose = [f"kernel__submission__{name}" for name in told]
-    found = rows.values_list("finished_at", "speedup", "pk", *whose)[:MOST_KERNELS]
+    times = ("finished_at", "speedup", "speedup_low", "speedup_high")
+    found = rows.values_list(*times, "pk", *whose)[:MOST_KERNELS]
     return [Timed(*row) for row in found]
 
 
 def records_of(timed: Iterable[Timed]) -> list[Timed]:
-    """Return those that were faster than all before them."""
+    """Return the first, and each that was surely faster than the one before it: times that the
+    clock cannot tell apart have intervals that overlap."""
     best: list[Timed] = []
     for one in timed:
-        if not best or one.speedup > best[-1].speedup:
+        if not best or one.low > best[-1].high:
             best.append(one)
     return best
 

@@ -17,7 +17,7 @@ HOLDS = {
     "submissions": "what was handed in together, and its standing",
     "kernels": "each kernel by the digest of its source",
     "runs": "every finished evaluation: verdict, times, bounds",
-    "reports": "the rest of each: trials, timed batches, timelines, clocks",
+    "reports": "the rest of each: trials, timed calls, timelines, clocks",
     "summaries": "what boards are computed from",
     "places": "every board, with its places",
     "training": "kernels that may be trained on, under the licence of each",

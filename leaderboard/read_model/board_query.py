@@ -126,17 +126,18 @@ def board_query(request: HttpRequest) -> BoardQuery:
 def other_setting(
     request: HttpRequest, setting: Setting | None, known: Iterable[Setting]
 ) -> Setting | None:
-    """Return the first setting that is alike but for hardware and placement, unless the address
-    asks for a setting or for some kernels only."""
+    """Return the first setting that is alike but for hardware, judge and placement, unless the
+    address asks for a setting or for some kernels only."""
     asked = (*SETTING_FILTERS, "source", "backend", "mechanism", "nccl", "trust")
     if setting is None or any(request.GET.get(name) for name in asked):
         return None
-    own = dataclasses.replace(setting, hardware_id="", world_size=0, placement="")
-    for one in known:
-        alike = dataclasses.replace(one, hardware_id="", world_size=0, placement="") == own
-        if alike and one.is_timed != setting.is_timed:
-            return one
-    return None
+    own = _kind_of(setting)
+    others = (one for one in known if one.is_timed != setting.is_timed)
+    return next((one for one in others if _kind_of(one) == own), None)
+
+
+def _kind_of(setting: Setting) -> tuple[str, str, str]:
+    return setting.size, setting.dtype, setting.profile
 
 
 def _folded(control: Filter) -> Filter:

@@ -15,7 +15,6 @@ from django.http import HttpRequest
 from leaderboard.kit.json_types import JsonDict
 from leaderboard.metrics.difficulty import DIFFICULTIES, difficulty, solve_rate
 from leaderboard.models import Hardware, LeaderboardRow, Problem, ProblemAggregate
-from leaderboard.models.choices import CURRENT_JUDGE
 from leaderboard.read_model import boards
 from leaderboard.read_model.boards import Setting
 from leaderboard.read_model.filters import SETTING_FILTERS, Filter, choice_filter, setting_filters
@@ -150,7 +149,7 @@ def _is_timed(setting: Setting) -> bool:
 
 
 def _is_old(setting: Setting) -> bool:
-    return setting.judge_version != CURRENT_JUDGE
+    return not setting.is_todays
 
 
 def _with_totals(setting: Setting | None) -> tuple[Any, ...]:

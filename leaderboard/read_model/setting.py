@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from leaderboard.models.choices import FULL, is_timed
+from leaderboard.models.choices import FULL, is_timed, judge_of_today
 from leaderboard.models.staleness import judge_now
 
 IN_WORDS = {"world_size": "{} ranks", "profile": "{} inputs", "judge_version": "judge {}"}
+# Judges with the same checks are compared there, whatever their clock.
+UNTIMED_IN_WORDS = {"judge_version": "checks of judge {}"}
 SHARED_IN_WORDS = "ranks on one device"
 
 
@@ -28,13 +30,19 @@ class Setting:
         """Return whether what is right is timed here, and not only checked."""
         return is_timed(self.placement)
 
+    @property
+    def is_todays(self) -> bool:
+        """Return whether what is judged now can be compared with what was judged here."""
+        return self.judge_version == judge_of_today(self.placement)
+
     def __str__(self) -> str:
-        return self.in_words() + judge_now(self.judge_version)
+        return self.in_words() + judge_now(self.judge_version, self.placement)
 
     def in_words(self, but: str = "") -> str:
         """Return the setting in words, without the field named `but`."""
         kept = {name: value for name, value in vars(self).items() if name not in (but, "placement")}
-        words = [IN_WORDS.get(name, "{}").format(value) for name, value in kept.items()]
+        in_words = IN_WORDS if self.is_timed else {**IN_WORDS, **UNTIMED_IN_WORDS}
+        words = [in_words.get(name, "{}").format(value) for name, value in kept.items()]
         return ", ".join(words if self.is_timed else [*words, SHARED_IN_WORDS])
 
 

@@ -30,7 +30,7 @@ PARTS = (
     ("diff", "diff", "Differences"),
     ("source", "source", "Source"),
     ("correctness", "trials", "Trials"),
-    ("bursts", "bursts", "Timed batches"),
+    ("bursts", "bursts", "Timed calls"),
     ("ranks", "ranks", "Ranks and GPUs"),
     ("timeline", "timeline", "Timeline"),
     ("mechanisms", "mechanisms", "Mechanisms"),
@@ -48,8 +48,9 @@ def contents(context: Mapping[str, object]) -> list[dict[str, str]]:
     return [{"anchor": anchor, "text": text} for name, anchor, text in PARTS if context.get(name)]
 
 
-def run_facts(run: Run) -> dict[str, object]:
-    """Return a run in words; every text in it may come from a submission. Reads its problem."""
+def run_facts(run: Run, report: Report | None) -> dict[str, object]:
+    """Return a run in words; every text in it may come from a submission. Reads its problem. The
+    judge is the one that made the report: the run's column may name one with the same checks."""
     return {
         "id": str(run.id),
         "url": run.get_absolute_url(),
@@ -72,7 +73,7 @@ def run_facts(run: Run) -> dict[str, object]:
         "dtype": run.dtype,
         "profile": run.profile,
         "isolation": run.isolation,
-        "judge_version": run.judge_version,
+        "judge_version": (report or {}).get("judge_version", run.judge_version),
         "finished": run.finished_at,
         "stale": consequence(run),
         "unranked": unranked(run),
@@ -87,7 +88,7 @@ def evidence(run: Run | None, report: Report | None) -> dict[str, object]:
     report = report or {}
     trials = report.get("trials", ())
     return {
-        "run": run_facts(run),
+        "run": run_facts(run, report),
         "speed": speed(report),
         "correctness": correctness(trials) if trials else None,
         "margins": margin_figure(run, trials),

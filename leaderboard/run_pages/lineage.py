@@ -38,6 +38,7 @@ def lineage(kernel: Kernel, setting: Mapping[str, object]) -> list[Sibling]:
     """
     found: dict[int, Sibling] = {}
     today, judge = kernel.problem.digest, str(setting.get("judge_version"))
+    placement = str(setting.get("placement"))
     for attempt, step, backend, digest, pk, older, run, verdict, speedup, of, *where in _near(
         kernel, setting
     ):
@@ -53,7 +54,7 @@ def lineage(kernel: Kernel, setting: Mapping[str, object]) -> list[Sibling]:
             verdict=verdict if counts else None,
             speedup=speedup if counts else None,
             is_here=pk == kernel.pk,
-            stale=outdated(of, today, judge, older) if counts else "",
+            stale=outdated(of, today, judge, older, placement) if counts else "",
         )
     shown = list(found.values())[:MOST_SIBLINGS]
     return sorted(shown, key=lambda sibling: (sibling.attempt, sibling.step))

@@ -27,6 +27,7 @@ from leaderboard.read_model.withholding import WITHHELD, closed_to, declines_tol
 from leaderboard.run_pages.evidence import contents, evidence, run_facts
 from leaderboard.run_pages.reproduce import reproduction
 from leaderboard.run_pages.run_figures import run_called
+from leaderboard.run_pages.speed import three_times
 
 ReportRows = Iterator[list[object]]
 CHECK_COLUMNS = (
@@ -34,6 +35,7 @@ CHECK_COLUMNS = (
     *("max_error", "rms_error", "rms_limit"),
 )
 BURST_COLUMNS = ("burst", "kernel_us", "baseline_us")
+TIME_COLUMNS = ("time", "kernel_us", "baseline_us")
 LIMIT_COLUMNS = ("limit", "us")
 SUMS = (
     *("span_us", "compute_us", "communication_us", "overlap_us", "unknown_us", "idle_us"),
@@ -78,7 +80,7 @@ def page_of(request: HttpRequest, run_id: uuid.UUID) -> Page:
         section="",
         context={
             **shown,
-            "run": _facts(found, record),
+            "run": {**run_facts(found, report), **_facts(found, record)},
             "contents": contents(shown),
             "open": not found.is_final,
             "withheld": WITHHELD if is_closed else "",
@@ -107,7 +109,6 @@ followed = public_page("table", live=True)(page_of)
 def _facts(found: Run, record: JsonObject) -> dict[str, object]:
     submission, problem = found.kernel.submission, found.kernel.problem
     return {
-        **run_facts(found),
         **record["progress"],
         **{name: record[name] for name in RECORDED},
         "waiting": spelt(record["waiting_s"]),
@@ -188,6 +189,13 @@ def burst_rows(report: Report) -> ReportRows:
             yield [number, *pair]
 
 
+def time_rows(report: Report) -> ReportRows:
+    """Yield the three times of both sides, those that were measured; none of judges up to 9."""
+    timing = report.get("timing")
+    if timing:
+        yield from ([name, *us] for name, us in three_times(timing).items())
+
+
 def limit_rows(report: Report) -> ReportRows:
     """Yield the least times that the hardware allows. A host without a datasheet has none."""
     floors = report.get("floors")
@@ -217,6 +225,7 @@ def mechanism_rows(report: Report) -> ReportRows:
 
 TABLES: Mapping[str, tuple[tuple[str, ...], Callable[[Report], ReportRows]]] = {
     "bursts": (BURST_COLUMNS, burst_rows),
+    "times": (TIME_COLUMNS, time_rows),
     "limits": (LIMIT_COLUMNS, limit_rows),
     "ranks": (RANK_COLUMNS, rank_rows),
     "gpus": (GPU_COLUMNS, gpu_rows),

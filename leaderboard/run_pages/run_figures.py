@@ -1,10 +1,11 @@
-"""Draws the figures of one run: timed batches, errors, timelines."""
+"""Draws the figures of one run: timed calls, errors, timelines."""
 
 from __future__ import annotations
 
 import uuid
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import zip_longest
 
 from django.http import Http404, HttpRequest
 from django.shortcuts import get_object_or_404
@@ -14,12 +15,13 @@ from leaderboard.charts.drawing import Spec
 from leaderboard.charts.runs import Bin, Event, Margin
 from leaderboard.delivery.pages import Crumb, Table
 from leaderboard.delivery.readers import refuse_strangers
-from leaderboard.figures.frame import LEAST_DRAWN, Drawn, figure, framed
+from leaderboard.figures.frame import LEAST_DRAWN, Drawn, Figure, figure, framed
 from leaderboard.kit.json_types import Report
 from leaderboard.kit.links import url
 from leaderboard.kit.visible import visible
 from leaderboard.models import Run
 from leaderboard.read_model.withholding import told_run
+from leaderboard.run_pages.speed import times_single_calls
 from leaderboard.run_pages.timeline_events import longest_events
 
 MOST_EVENTS = 2_000
@@ -27,28 +29,30 @@ MOST_EVENTS = 2_000
 
 @figure(
     "burst-histogram",
-    "How long timed batches took",
-    "How many batches took so long a call; time is drawn in ratios.",
+    "How long timed calls took",
+    "How many calls took how long; time is drawn in ratios.",
     "run",
 )
 def burst_histogram(request: HttpRequest) -> Drawn:
     run, report = _run_of(request)
     timing = _timing(report)
     bins = charts.burst_bins(timing["kernel_bursts_us"], timing["baseline_bursts_us"])
-    return _drawn(run, charts.burst_histogram(bins), bin_table(bins))
+    spec = charts.burst_histogram(bins, plural_of(timing))
+    return _told(burst_histogram, timing, _drawn(run, spec, bin_table(bins, timing)))
 
 
 @figure(
     "bursts",
-    "Timed batches",
-    "Every batch in the order it ran; the speedup is a ratio of medians.",
+    "Timed calls",
+    "Every call in the order it ran; the speedup is a ratio of medians.",
     "run",
 )
 def bursts(request: HttpRequest) -> Drawn:
     run, report = _run_of(request)
     timing = _timing(report)
-    spec = charts.burst_samples(timing["kernel_bursts_us"], timing["baseline_bursts_us"])
-    return _drawn(run, spec, burst_table(timing))
+    samples = (timing["kernel_bursts_us"], timing["baseline_bursts_us"])
+    spec = charts.burst_samples(*samples, noun_of(timing))
+    return _told(bursts, timing, _drawn(run, spec, burst_table(timing)))
 
 
 @figure(
@@ -62,6 +66,29 @@ def last_rank(request: HttpRequest) -> Drawn:
     batches = _timing(report).get("rank_last") or []
     table = Table(columns=("Rank", "Batches in which it was last"), rows=list(enumerate(batches)))
     return _drawn(run, charts.times_last(batches), table)
+
+
+def noun_of(timing: Report) -> str:
+    """Return what a sample of a timing is of."""
+    return "call" if times_single_calls(timing) else "batch"
+
+
+def plural_of(timing: Report) -> str:
+    return "calls" if times_single_calls(timing) else "batches"
+
+
+def _words(one: Figure, timing: Report) -> tuple[str, str]:
+    """Return the title and the sentence of a figure of samples: of calls, as it stands, or of the
+    batches of judges up to 9."""
+    if times_single_calls(timing):
+        return one.title, one.says
+    says = one.says.replace("calls took how long", "batches took so long a call")
+    return one.title.replace("calls", "batches"), says.replace("Every call", "Every batch")
+
+
+def _told(one: Figure, timing: Report, drawn: Drawn) -> Drawn:
+    title, says = _words(one, timing)
+    return replace(drawn, title=title, says=says)
 
 
 def _timing(report: Report) -> Report:
@@ -106,9 +133,16 @@ def _drawn(run: Run, spec: Spec, table: Table) -> Drawn:
 
 
 def burst_figures(run: Run, timing: Report | None) -> list[dict[str, object]]:
-    shown = [burst_histogram, bursts] if timing else []
-    shown += [last_rank] if timing and sum(timing.get("rank_last", ())) >= LEAST_DRAWN else []
-    return [framed(one, f"run={run.id}") for one in shown]
+    if not timing:
+        return []
+    query = f"run={run.id}"
+    shown = [
+        framed(one, query, title=title, says=says)
+        for one in (burst_histogram, bursts)
+        for title, says in [_words(one, timing)]
+    ]
+    is_told = sum(timing.get("rank_last", ())) >= LEAST_DRAWN
+    return [*shown, framed(last_rank, query)] if is_told else shown
 
 
 def margin_figure(run: Run, trials: Sequence[Report]) -> dict[str, object] | None:
@@ -132,18 +166,20 @@ def timeline_says(timelines: Sequence[Report]) -> str:
 
 
 def burst_table(timing: Report) -> Table:
-    pairs = zip(timing["kernel_bursts_us"], timing["baseline_bursts_us"], strict=False)
+    pairs = zip_longest(timing["kernel_bursts_us"], timing["baseline_bursts_us"])
     rows = [[str(i), *pair] for i, pair in enumerate(pairs, start=1)]
-    return Table(columns=("Burst", "Kernel, µs", "Reference, µs"), rows=rows)
+    return Table(columns=(noun_of(timing).capitalize(), "Kernel, µs", "Reference, µs"), rows=rows)
 
 
-def bin_table(bins: Sequence[Bin]) -> Table:
+def bin_table(bins: Sequence[Bin], timing: Report) -> Table:
     rows = [
         [f"{found.low_us:.4g} to {found.high_us:.4g}", found.kernel, found.baseline]
         for found in bins
         if found.kernel or found.baseline
     ]
-    return Table(columns=("Microseconds a call", "Kernel, bursts", "Reference, bursts"), rows=rows)
+    plural = plural_of(timing)
+    columns = ("Microseconds a call", f"Kernel, {plural}", f"Reference, {plural}")
+    return Table(columns=columns, rows=rows)
 
 
 def event_table(events: Sequence[Event]) -> Table:

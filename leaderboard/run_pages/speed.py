@@ -1,4 +1,4 @@
-"""Shows how fast a run was: beside the reference, beside the hardware's limits, by rank."""
+"""Shows how fast a run was: next to the reference, next to the hardware's limits, by rank."""
 
 from __future__ import annotations
 
@@ -10,6 +10,14 @@ from leaderboard.metrics.floors import FLOOR_WORDS, LIMITER_WORDS
 from leaderboard.metrics.verdicts import words
 from leaderboard.runs.reports import idle_share
 
+# The three times of a side since judge 10: the field of a report, the name, how it is measured.
+THREE_TIMES = (
+    ("answer_us", "Time to answer", "The score: from readable inputs to committed outputs."),
+    ("call_us", "Call time", "Nothing is queued ahead, so the host's Python and launches count."),
+    ("series_us", "Back to back", "A call among several that are queued behind one gate."),
+)
+SCORED = "answer_us"
+
 
 def speed(report: Report) -> dict[str, object] | None:
     """Return the context of `_speed.html`; None where nothing was timed."""
@@ -20,16 +28,44 @@ def speed(report: Report) -> dict[str, object] | None:
     return {
         "timing": timing,
         "distinguishable": not low <= 1.0 <= high,
-        "bursts": len(timing["kernel_bursts_us"]),
+        "samples": len(timing["kernel_bursts_us"]),
+        "reference_samples": len(timing["baseline_bursts_us"]),
+        "times": [_time_row(name, us) for name, us in three_times(timing).items()],
         "own_ratio": own_ratio(timing),
         "idle": idle_share(report.get("timelines", ())),
         **bound(report.get("floors"), timing),
     }
 
 
+def times_single_calls(timing: Report) -> bool:
+    """Return whether a timing is of single calls, as since judge 10; before, it was of batches."""
+    return bool(timing.get("kernel"))
+
+
+def three_times(timing: Report) -> dict[str, tuple[float, float]]:
+    """Return the kernel's and the reference's time by the names of THREE_TIMES, those that were
+    measured; none of a judge up to 9."""
+    if not times_single_calls(timing):
+        return {}
+    kernel, reference = timing["kernel"], timing["baseline"]
+    both = {name: (kernel[name], reference[name]) for name, *_ in THREE_TIMES}
+    return {name: pair for name, pair in both.items() if None not in pair}
+
+
+def _time_row(name: str, us: tuple[float, float]) -> dict[str, object]:
+    title, says = next(words for own, *words in THREE_TIMES if own == name)
+    kernel_us, reference_us = us
+    made = (
+        cells.decimal_cell(kernel_us, 2),
+        cells.decimal_cell(reference_us, 2),
+        cells.ratio_cell(reference_us / kernel_us),
+    )
+    return {"name": title, "says": says, "cells": cells.joined(made), "is_score": name == SCORED}
+
+
 def own_ratio(timing: Report) -> float | None:
     """Return the speedup that PKB's own harness would report, from times that ranks tell."""
-    kernel_us, baseline_us = timing["kernel_events_us"], timing["baseline_events_us"]
+    kernel_us, baseline_us = timing.get("kernel_events_us"), timing.get("baseline_events_us")
     return baseline_us / kernel_us if kernel_us and baseline_us else None
 
 

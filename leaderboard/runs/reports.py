@@ -13,13 +13,14 @@ from evaluator.messages.codec import DecodeError, decode, encode
 from evaluator.messages.report import MAX_REPORT_BYTES
 from leaderboard.kit.json_types import JsonDict, JsonObject
 from leaderboard.kit.request_error import RequestError
+from leaderboard.models.choices import comparable_judge
 from leaderboard.models.runs import TIMES
 
 Message = TypeVar("Message")
 # Columns that a report fills as they are.
 FOUND = (
     *("verdict", "phase", "message", "cause", "evidence", "flags", "ranks"),
-    *("isolation", "judge_version", "environment"),
+    *("isolation", "environment"),
 )
 
 
@@ -49,6 +50,7 @@ def columns_of(report: Report) -> JsonDict:
     return {
         **numbers,
         **{name: message[name] for name in FOUND},
+        "judge_version": comparable_judge(report.judge_version, report.placement),
         "limiter": floors.limiter if floors else None,
         "mechanisms": sorted({found["tag"] for found in message["mechanisms"]}),
         "report_packed": zlib.compress(_packable(message).encode(), 6),

@@ -4,25 +4,19 @@ hardware allow."""
 from __future__ import annotations
 
 import math
-import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 
-from evaluator import Device, Report, Timing, Verdict, limits_of
+from evaluator import Report, Timing, Verdict
 from evaluator.messages.job import Setting
 from leaderboard.kit.request_error import RequestError
 from leaderboard.metrics.floors import Floors, floors
 from leaderboard.metrics.floors import limits_of as datasheet_of
+from leaderboard.models.choices import times_calls
 from leaderboard.read_model.judge_constants import judge_constants
-
-# No call of a right kernel takes less, batched or not: on a GPU it is at least one launch, which
-# costs the processor 2 us; on a processor a function and an operator of torch.
-LEAST_CALL_US = {Device.CUDA: 1.0, Device.CPU: 0.2}
-# Nor does anything that a clock of nanoseconds has seen.
-LEAST_US = 1e-3
-# Times of batches are told in thousandths of a microsecond, everything else as it is.
-ROUNDED_US = 1e-3
-RELATIVE = 1e-6
+from leaderboard.runs.batch_checks import batch_faults
+from leaderboard.runs.call_checks import call_faults
+from leaderboard.runs.time_ranges import RELATIVE
 
 
 @dataclass(frozen=True)
@@ -37,10 +31,10 @@ class Work:
 def check_timing(report: Report, timing: Timing, setting: Setting, work: Work | None) -> None:
     """Raise RequestError `impossible_times` with what cannot be. `work` is None where the catalogue
     has no cost."""
+    faults_of = call_faults if times_calls(report.judge_version) else batch_faults
     for reason in (
         _disagreement(timing),
-        _out_of_range(report, timing, setting.device),
-        _longer_than_phase(report, timing),
+        *faults_of(report, timing, setting.device),
         _beyond_roofline(report, timing, setting, work) if work else None,
     ):
         if reason:
@@ -54,46 +48,7 @@ def _disagreement(timing: Timing) -> str | None:
         return "The speedup is not the baseline's time over the kernel's."
     calls = len(timing.kernel_bursts_us) * timing.burst_calls
     if timing.burst_calls < 1 or timing.warmup_calls < 0 or timing.timed_calls != calls:
-        return "The number of timed calls is not that of the batches."
-    told = (timing.kernel_us, timing.baseline_us)
-    batches = (_median(timing.kernel_bursts_us), _median(timing.baseline_bursts_us))
-    single = (timing.kernel_single_us, timing.baseline_single_us)
-    if not any(all(map(_is_near, told, found)) for found in (batches, single)):
-        return "Times are the medians neither of the batches nor of single calls."
-    return None
-
-
-def _median(times_us: Sequence[float]) -> float:
-    return statistics.median(times_us)
-
-
-def _is_near(one: float, other: float) -> bool:
-    return math.isclose(one, other, rel_tol=RELATIVE, abs_tol=ROUNDED_US)
-
-
-def _out_of_range(report: Report, timing: Timing, device: Device) -> str | None:
-    """Allow what was found to be faster than the hardware any time that a clock can tell."""
-    least_us = LEAST_CALL_US[device] if report.verdict is Verdict.OK else LEAST_US
-    most_us = limits_of(device).timed_s * 1e6
-    calls_us = (
-        *(timing.kernel_us, timing.baseline_us),
-        *(timing.kernel_single_us, timing.baseline_single_us),
-        *(timing.kernel_bursts_us + timing.baseline_bursts_us),
-    )
-    if not all(least_us <= us <= most_us for us in calls_us):
-        return f"A call takes from {least_us:g} us to {most_us:g} us on this device."
-    if not 0 <= timing.empty_us <= most_us:
-        return "An empty batch takes no such time."
-    return None
-
-
-def _longer_than_phase(report: Report, timing: Timing) -> str | None:
-    batches_us = (
-        sum(timing.kernel_bursts_us) + sum(timing.baseline_bursts_us)
-    ) * timing.burst_calls
-    timed_s = report.phase_s.get("timed", 0.0)
-    if batches_us > timed_s * 1e6 * (1 + ROUNDED_US):
-        return "The batches take longer than the phase in which they were timed."
+        return "The number of timed calls is not that of the samples."
     return None
 
 

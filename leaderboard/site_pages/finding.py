@@ -237,7 +237,10 @@ def _runs(digits: str) -> list[SearchHit]:
     first, last = (uuid.UUID(digits.ljust(RUN_DIGITS, end)) for end in "0f")
     rows = Run.objects.filter(id__gte=first, id__lte=last)
     public = rows.alias(seen_by=unindexed("kernel__submission__visibility")).filter(seen_by=PUBLIC)
-    versions = ("problem_digest", "kernel__problem__digest", "judge_version", "kernel__older_task")
+    versions = (
+        *("problem_digest", "kernel__problem__digest", "judge_version", "kernel__older_task"),
+        "placement",
+    )
     own = ("kernel__problem__title", "kernel__submission__withholds_source")
     named = public.order_by("id").values_list("id", "status", "verdict", *own, *versions)
     return [

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 GLOSSARY = {
-    "baseline": "What the PyTorch + NCCL reference took, beside a kernel on the same GPUs.",
+    "baseline": "What the PyTorch + NCCL reference took, on the same GPUs as the kernel.",
     "bound": "The least time that the hardware allows a call, also called roofline: the longest of"
     " what links, memory, arithmetic and latency need.",
+    "call time": "A call that is launched once its inputs can be read: what the host does counts."
+    " Shown, not ranked.",
     "checked": "Judged here with all ranks on one device only, where nothing is timed; of a kernel:"
     " right there.",
     "coverage": "For how many of the scored problems there is a verdict: n/N beside a score.",
@@ -24,8 +26,11 @@ GLOSSARY = {
     "rank": "One of the processes of a run, as torch.distributed means it; a GPU each, as a rule.",
     "setting": "Hardware, ranks, size, type, inputs, judge version and placement: what must be"
     " equal to be compared.",
+    "resolution": "How far empty calls scatter; times that are closer are not distinguishable.",
     "stale": "Of an older version of the problem, for an older task, or by an older judge.",
     "submission": "All kernels of one model and harness handed in together: a row of the board.",
+    "time to answer": "From readable inputs to committed outputs, with all launches queued ahead:"
+    " the score.",
     "upstream": "PKB's own check: its published generator, seeds and sizes.",
     "utilisation": "The bound over a kernel's time: 100 % cannot be beaten.",
     "verified": "Judged and timed here.",
@@ -45,4 +50,6 @@ JUDGE_VERSIONS = {
     " single calls are timed alone where slow ones could hide merged calls.",
     "9": "Under upstream inputs only what a kernel returns is compared, and of two FP8 codes at a"
     " tie either passes.",
+    "10": "Another clock: single calls, launched ahead, over inputs that open when it starts; the"
+    " reference is timed alone. What is only checked is judged as by 9.",
 }

@@ -42,26 +42,37 @@ SECTIONS = (
     ("cite", "Citing"),
 )
 
+# Flags that only judges up to 9 set.
+OLDER_FLAGS = {
+    "superbatch_suspect": "Up to judge 9: the kernel slows down far more than the reference when "
+    "calls come one by one. Its single calls are what is scored.",
+    "open_bursts": "Up to judge 9: no answer of this problem can open the inputs of the next call, "
+    "so calls of a batch might be merged. Its single calls are what is scored.",
+    "reference_disturbed": "Up to judge 9: the reference was slower next to this kernel by a "
+    "quarter or more than after its end, or its empty batches scattered. Its times alone are what "
+    "is scored.",
+    "judged_twice": "Up to judge 9: in a first run the reference seemed disturbed, as it also does "
+    "on a host that is slow for a moment. This is the second run, and it stands.",
+    "timing_mismatch": "Up to judge 9: its ranks report far less time than the judge's clock "
+    "shows.",
+    "race_screened": "Up to judge 9: its host screens timed runs, too, for races between calls. "
+    "Judge 10 screens every run.",
+}
 FLAGS = {
     "noisy_host": "The reference's own times vary or drift, so the host was disturbed.",
-    "superbatch_suspect": "The kernel slows down far more than the reference when calls come one "
-    "by one. Its single calls are what is scored.",
-    "open_bursts": "No answer of this problem can open the inputs of the next call, so calls of a "
-    "batch might be merged. Its single calls are what is scored.",
-    "reference_disturbed": "Beside this kernel the reference was slower by a quarter or more than "
-    "after its end, or its empty batches scattered. Its times alone are what is scored.",
-    "judged_twice": "In a first run the reference seemed disturbed, as it also does on a host that "
-    "is slow for a moment. This is the second run, and it stands.",
-    "timing_mismatch": "Its ranks report far less time than the judge's clock shows.",
+    "baseline_drifted": "The reference's medians before and after the kernel differ by more than 3 "
+    "%, even after both were measured again.",
+    "times_disagree": "The score is more than 1.5 times the speedup back to back. A person should "
+    "look at it.",
     "profile_hung": "It hung while it was recorded, after its verdict: it has no timeline.",
     "unclean_host": "Its processes were still there long after they were killed.",
-    "race_screened": "Its host screens timed runs, too, for races between calls.",
     "uses_nccl": "Its source, comments included, has words that call NCCL or torch.distributed, or "
     "its trace shows NCCL. Filters go by the mechanism.",
     "uses_vendor_lib": "Calls a vendor's library for its arithmetic.",
     "interpreted": "Triton's interpreter ran it on a processor: it is right, and its times say "
     "nothing.",
     "soft_limits": "Limits on memory and processes were watched, not enforced.",
+    **OLDER_FLAGS,
 }
 PATTERNS = {
     "static:ctypes": "loads libraries by hand",
@@ -108,7 +119,7 @@ def methodology_context(scored: int) -> dict[str, object]:
         "sections": [{"anchor": anchor, "title": title} for anchor, title in SECTIONS],
         "judge_version": CURRENT_JUDGE,
         "known": known,
-        "paces": [_pace(device, known) for device in DEVICES],
+        "limits": [_limits_row(device, known) for device in DEVICES],
         "example_share": EXAMPLE_SHARE,
         "example_low": interval.low if interval else None,
         "example_high": interval.high if interval else None,
@@ -124,7 +135,7 @@ def set_table(name: str) -> Table:
     rows: Sequence[Mapping[str, object]]
     known = judge_constants()
     if name == "limits":
-        rows = [{"device": one, **known["paces"][one], **known["limits"][one]} for one in DEVICES]
+        rows = [{"device": one, **known["limits"][one]} for one in DEVICES]
     elif name == "verdicts":
         rows = verdict_rows()
     else:
@@ -166,15 +177,13 @@ def _pairs(meanings: Mapping[str, str], names: Iterable[str]) -> list[dict[str, 
     return [{"name": name, "means": meanings.get(name, "")} for name in names]
 
 
-def _pace(device: str, known: JsonObject) -> dict[str, object]:
+def _limits_row(device: str, known: JsonObject) -> dict[str, object]:
     """Return a row of the table of limits; times in seconds."""
-    pace, limits = known["paces"][device], known["limits"][device]
+    limits = known["limits"][device]
     numbers = [
-        cells.count_cell(pace["many_calls"]),
-        cells.count_cell(pace["least_bursts"]),
-        cells.decimal_cell(pace["most_timed_s"], 0),
         cells.decimal_cell(limits["build_s"], 0),
         cells.decimal_cell(limits["verify_s"], 0),
+        cells.decimal_cell(limits["timed_s"], 0),
         cells.bytes_cell(limits["memory_bytes"]),
         cells.count_cell(limits["processes"]),
         cells.bytes_cell(limits["scratch_bytes"]),

@@ -13,7 +13,7 @@ from evaluator.messages.report import JUDGE_VERSION
 from tests.evaluator.kernel_files import KernelFile, all_in
 
 PATH = Path(__file__).parents[2] / "fixtures" / "attacks.json"
-FOLDERS = ("misbehaving", "gpu/misbehaving")
+FOLDERS = ("misbehaving", "gated", "gpu/misbehaving")
 # A kernel that makes a mistake and hides nothing says so.
 MISTAKE = "none,"
 

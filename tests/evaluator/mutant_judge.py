@@ -8,18 +8,20 @@ import json
 import os
 import signal
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from evaluator.buffers import control_page, input_locks, scrambling
-from evaluator.buffers.input_locks import Chain
+import torch
+
+from evaluator.buffers import control_page, sealing
 from evaluator.diagnosis import claim_reader
 from evaluator.host import processes
-from evaluator.judge import phases, process
+from evaluator.judge import phases, process, timed_phase
 from evaluator.messages.report import OutputCheck, Verdict
 from evaluator.oracle import group
 from evaluator.oracle.canaries import Canaries
-from evaluator.oracle.group import OracleGroup
+from evaluator.oracle.group import SPARE_CALLS, OracleGroup
 from evaluator.oracle.rank import OracleRank
 from evaluator.sandbox import (
     logs,
@@ -31,12 +33,11 @@ from evaluator.sandbox import (
     side_launch,
 )
 from evaluator.sandbox.pausing import Pauser
-from evaluator.timing import pace
 from problems.spec import Problem
 from problems.trials import TrialSpec, plain_trial
 from tests.evaluator.mutating import forgive, launch_after, replace, without_arguments
 from tests.evaluator.mutations_of_times import OF_TIMES
-from tests.evaluator.tuned_judge import with_device
+from tests.evaluator.tuned_judge import gated, with_device
 
 
 def no_poison() -> None:
@@ -50,8 +51,9 @@ def no_fresh_inputs() -> None:
     no_trials_after_timing()
     refresh = OracleGroup.refresh
 
-    def refresh_once(self: OracleGroup, calls: int = 0) -> bool:
-        return "timed" not in self._plans and refresh(self)
+    def refresh_once(self: OracleGroup, calls: int = 0) -> None:
+        if "timed" not in self._plans:
+            refresh(self)
 
     replace(OracleGroup, "refresh", refresh_once)
 
@@ -78,44 +80,48 @@ def no_input_comparison() -> None:
     forgive(Verdict.INPUT_CONTRACT_BROKEN)
 
 
-def no_locks() -> None:
-    """All inputs of a batch can be read when it begins."""
-    chain_inputs = OracleRank.chain_inputs
+def no_sealing() -> None:
+    """The inputs of a gated round can be read when its first call begins."""
+    gated()
 
-    def unlocked(self: OracleRank, key: str, indices: tuple[int, ...], locked: bool) -> Chain:
-        return chain_inputs(self, key, indices, False)
+    def write(slab: torch.Tensor, offset: int, plain: torch.Tensor, key: int) -> None:
+        slab[offset : offset + len(plain)] = plain
 
-    unlocked.__name__ = "chain_inputs"  # by which a worker is told what to do
-    replace(OracleRank, "chain_inputs", unlocked)
+    replace(sealing, "seal", write)
+    launch_after("from evaluator.buffers import sealing\nsealing.unseal = lambda *_: None")
 
 
-def stream_of_one_round() -> None:
-    """A word of a lock's stream that is known tells the key."""
-    change = (
-        "from evaluator.buffers import scrambling\n"
-        "scrambling.key_stream = lambda key, count: scrambling._mixed("
-        "key + scrambling._counters(count, key.device))"
-    )
-    exec(change, {})
-    replace(input_locks, "key_stream", scrambling.key_stream)
-    launch_after(change)
+def no_commitment_check() -> None:
+    """Nobody asks whether outputs are those that a rank committed to."""
+    gated()
+    replace(timed_phase, "check_commitments", lambda *given: None)
+
+
+def inputs_all_at_once() -> None:
+    """The inputs of a round are written before its first call."""
+
+    def clear(self: OracleGroup, key: str, side: str) -> None:
+        written = SPARE_CALLS + self.batch_calls if key == "timed" else 0
+        self._workers.all(OracleRank.clear, key, side, written)
+
+    replace(OracleGroup, "clear", clear)
 
 
 def singles_compared_together() -> None:
-    """What single calls left is copied only when all of a round have been made."""
+    """What calls left is copied only when all of a round have been made."""
     snapshot, check = OracleGroup.snapshot, OracleGroup.check
-    called, singles = list[int](), pace.SINGLE_CALLS
+    left = list[tuple[str, int]]()
 
-    def later(self: OracleGroup, key: str, side: str, own: tuple[int, ...] = (0,)) -> list[int]:
-        if key != "timed" or len(own) > 1:
-            return snapshot(self, key, side, own)
-        called[:] = [*called[1 - singles :], *own]
-        if len(called) == singles:
-            snapshot(self, key, side, tuple(called))
-        return []
+    def later(self: OracleGroup, key: str, side: str, called: tuple[int, ...] = (0,)) -> None:
+        if key == "timed" and len(called) == 1:
+            left.append((side, *called))
+        else:
+            snapshot(self, key, side, called)
 
     def check_all(self: OracleGroup, key: str, *given: Any) -> list[OutputCheck]:
-        called.clear()
+        if left:
+            snapshot(self, key, left[0][0], tuple(slot for _, slot in left))
+            left.clear()
         return check(self, key, *given)
 
     replace(OracleGroup, "snapshot", later)
@@ -130,26 +136,24 @@ def no_trials_after_timing() -> None:
 def timed_calls_alike() -> None:
     """Options of all timed calls are the first ones, and lengths the published."""
 
-    def plain(problem: Problem, size: str, trial: int, secret: bytes, slot: int) -> TrialSpec:
+    def plain(problem: Problem, size: str, trial: int, secret: bytes) -> TrialSpec:
         return dataclasses.replace(plain_trial(problem, size), trial=trial)
 
     replace(group, "timed_trial", plain)
 
 
 def only_rank_zero_compared() -> None:
-    """A wrong answer keeps its rank from the next inputs, so that goes, too."""
-    no_locks()
-    check = OracleGroup.check
+    check_calls = OracleGroup.check_calls
 
-    def check_rank_zero(self: OracleGroup, key: str, *given: Any) -> list[OutputCheck]:
-        return [found for found in check(self, key, *given) if found.rank == 0]
+    def check_rank_zero(self: OracleGroup, *given: Any) -> list[list[list[OutputCheck]]]:
+        return check_calls(self, *given)[:1]
 
-    replace(OracleGroup, "check", check_rank_zero)
+    replace(OracleGroup, "check_calls", check_rank_zero)
 
 
 def no_race_screen() -> None:
     """Calls never follow each other without the judge between them."""
-    replace(phases, "screen_races", lambda context: None)
+    replace(phases, "screen_races", lambda context: [])
 
 
 def no_seccomp() -> None:
@@ -235,7 +239,11 @@ def stops_first_threads() -> None:
 def errors_beside_are_ours() -> None:
     """Where ours fail beside a submission, that is our error, however often."""
     replace(
-        process.Judge, "_judged", lambda self, job: self._run(job, phases.run_phases, bytes(16))
+        process.Judge,
+        "_judged",
+        lambda self, job: self._run(
+            job, partial(phases.run_phases, baselines=self._baselines), bytes(16)
+        ),
     )
 
 
@@ -248,8 +256,9 @@ MUTATIONS: dict[str, Callable[[], None]] = {
         no_timed_comparison,
         no_guard_bands,
         no_input_comparison,
-        no_locks,
-        stream_of_one_round,
+        no_sealing,
+        no_commitment_check,
+        inputs_all_at_once,
         singles_compared_together,
         no_trials_after_timing,
         timed_calls_alike,

@@ -6,41 +6,27 @@ import contextlib
 from collections.abc import Callable, Iterator
 
 from evaluator.host.cgroup import Leaf
-from evaluator.judge import process
 from evaluator.sandbox.rank_group import RankGroup
-from evaluator.timing import timing
+from evaluator.timing.timing import Baseline, Times
 from tests.evaluator.mutating import replace
 from tests.evaluator.tuned_judge import (
     accounting,
-    disturbed,
-    disturbed_singles,
     guarded,
-    upset_once,
+    slow_ever_after,
+    slow_once_after,
 )
 
 
-def no_reference_alone() -> None:
-    """What the reference does when the submission has ended changes nothing."""
-    disturbed()
-    replace(timing.Samples, "is_disturbed", property(lambda _: False))
+def references_always_agree() -> None:
+    """Nobody times the reference again, however far before and after are apart."""
+    slow_once_after()
+    replace(Times, "agrees_with", lambda self, other: True)
 
 
-def four_rounds_decide() -> None:
-    """As few rounds of the reference alone are enough, whatever one of them shows."""
-    disturbed()
-    replace(timing.Samples, "is_settled", property(lambda samples: not samples.is_disturbed))
-
-
-def single_calls_beside_count() -> None:
-    """Nobody asks whether single calls of the reference were slowed down."""
-    disturbed_singles()
-    replace(timing, "may_hide_merging", lambda _: False)
-
-
-def first_score_stands() -> None:
-    """Single calls of the reference alone decide for good in the first run."""
-    upset_once()
-    replace(process.Judge, "_judged_for_good", process.Judge._judged)
+def slower_reference_counts() -> None:
+    """Where times of the reference differ to the end, the slower ones are the score."""
+    slow_ever_after()
+    replace(Baseline, "times", property(lambda self: self.after or self.before))
 
 
 def memory_of_the_dead_is_left() -> None:
@@ -64,10 +50,8 @@ def oracle_works_beside() -> None:
 
 
 OF_TIMES: tuple[Callable[[], None], ...] = (
-    no_reference_alone,
-    four_rounds_decide,
-    single_calls_beside_count,
-    first_score_stands,
+    references_always_agree,
+    slower_reference_counts,
     memory_of_the_dead_is_left,
     oracle_works_beside,
 )

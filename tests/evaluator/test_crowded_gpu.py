@@ -11,14 +11,15 @@ from typing import Any
 
 import pytest
 
-from evaluator.host import gpus, host
+from evaluator.host import gpus
 from evaluator.host.gpus import Gpu
 from evaluator.host.host import Host
 from evaluator.host.leftovers import FOLDER_PREFIX
-from evaluator.judge import phases, timed_phase
+from evaluator.judge import phases
+from evaluator.judge.baseline import Baselines
 from evaluator.judge.findings import Findings
 from evaluator.judge.run_context import RunContext
-from evaluator.messages.faults import BesideSubmission, DirtyHost, EvaluatorError, Fault, GpuFull
+from evaluator.messages.faults import BesideSubmission, DirtyHost, Fault, GpuFull
 from evaluator.messages.job import Device, Job, Placement
 from evaluator.messages.report import Phase, Verdict
 from evaluator.sandbox import support
@@ -50,42 +51,20 @@ def _context(placement: Placement, phase: Phase = Phase.TIMED) -> RunContext:
     alive: Any = {
         "pool": SimpleNamespace(
             host=Host(gpus=(GPU,), threads=1, placement=placement),
-            oracle=SimpleNamespace(is_gpu_idle=lambda: False),
+            oracle=SimpleNamespace(),
             reference=SimpleNamespace(enter=lambda _: None),
         ),
         "submission": SimpleNamespace(
-            sandbox=process, is_ended=False, enter=lambda _: None, side="submission"
+            sandbox=process,
+            is_started=True,
+            is_ended=False,
+            enter=lambda _: None,
+            side="submission",
         ),
         "emit": lambda progress: None,
     }
     job = Job(problem="allreduce", source="x", device=Device.CUDA, placement=placement)
     return RunContext(job=job, findings=Findings(phase=phase), **alive)
-
-
-@pytest.mark.parametrize(
-    ("held", "is_judge", "kind"),
-    [
-        ({OWN: 10}, True, Fault),
-        ({OWN: 10, OTHER: 10}, True, EvaluatorError),
-        ({OWN: 10, OTHER: 10}, False, DirtyHost),
-    ],
-    ids=["alone", "another judge", "stranger"],
-)
-def test_a_gpu_that_another_keeps_busy_is_not_the_kernels_fault(
-    held: dict[int, int],
-    is_judge: bool,
-    kind: type[Exception],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    _held(monkeypatch, held)
-    if is_judge:
-        _another_judge()
-    else:
-        monkeypatch.setattr(host, "judges", lambda: {OWN})
-    context = _context(Placement.FULL)
-    with pytest.raises(kind) as caught:
-        timed_phase._timed(context, context.submission, [(0,)])
-    assert type(caught.value) is kind
 
 
 def test_a_process_that_ends_while_it_is_looked_at_makes_no_host_dirty(
@@ -131,15 +110,16 @@ def test_a_kernel_that_finds_memory_in_others_hands_is_judged_again(
 
     _held(monkeypatch, {OWN: 550, OTHER: others})
     monkeypatch.setattr(support, "lacking", lambda *_: None)
-    monkeypatch.setattr(Host, "building", nullcontext)
+    monkeypatch.setattr(Host, "alone", nullcontext)
     monkeypatch.setattr(phases, "_build", fail)
+    monkeypatch.setattr(phases, "_judge_timed", lambda context, _: phases._judge(context))
     context = _context(placement)
     vars(context.oracle)["module"] = SimpleNamespace(problem=None)
     if is_repeated:
         with pytest.raises(BesideSubmission):
-            phases.run_phases(context)
+            phases.run_phases(context, Baselines())
     else:
-        found = phases.run_phases(context)
+        found = phases.run_phases(context, Baselines())
         assert found is not None
         assert found.cause == "gpu_memory"
 
@@ -152,7 +132,5 @@ def test_a_submissions_process_that_ends_while_it_is_looked_at_is_no_other_judge
     for later in ({OWN: 10}, {OWN: 10, GONE + 1: 900}):
         _held(monkeypatch, {OWN: 10, GONE: 900}, later)
         assert not own.is_crowded
-        _held(monkeypatch, {OWN: 10}, {OWN: 10, GONE: 900}, later)
-        own.refuse_others()
     _held(monkeypatch, {OWN: 10, OTHER: 900})
     assert own.is_crowded

@@ -24,8 +24,7 @@ from evaluator import (
     Verdict,
 )
 from evaluator.evaluate import Cancelled, evaluate
-from evaluator.host.load import ANSWERS_S, MOST_PATIENCE, RUNS, SCORES, limit_s, most_job_s
-from evaluator.judge.process import TWICE
+from evaluator.host.load import ANSWERS_S, MOST_PATIENCE, RUNS, limit_s, most_job_s
 from evaluator.messages.codec import decode
 from evaluator.messages.job import Limits
 from evaluator.messages.report import UNCLEAN_HOST
@@ -64,19 +63,19 @@ def test_an_honest_kernel_is_ok() -> None:
     assert {check.rank for trial in report.trials for check in trial.checks} == {0, 1}
     assert len({(trial.m, trial.n) for trial in report.trials}) >= 3
     assert report.timing is not None
-    assert report.timing.warmup_calls >= 500
-    assert report.timing.timed_calls >= 100
+    assert report.timing.warmup_calls >= 64
+    assert report.timing.timed_calls >= 64
     assert {"build", "verify", "timed", "teardown"} <= set(report.phase_s)
     assert "uses_nccl" in report.flags
     assert report.environment.versions["torch"]
     once = [
-        *(Phase.BUILD, Phase.VERIFY, Phase.TIMED, Phase.VERIFY, Phase.PROFILE),
-        *(Phase.TEARDOWN, Phase.TIMED),
+        *(Phase.TIMED, Phase.BUILD, Phase.VERIFY, Phase.TIMED, Phase.VERIFY),
+        *(Phase.PROFILE, Phase.TEARDOWN, Phase.TIMED),
     ]
-    runs = 2 if TWICE in report.flags else 1
-    assert [phase for phase, _ in groupby(progress.phase for progress in seen)] == runs * once
+    met = [phase for phase, _ in groupby(progress.phase for progress in seen)]
+    assert met in (once, [Phase.BUILD, *once])  # which is said until the judge says something
     tried = [progress.done for progress in seen if progress.phase is Phase.VERIFY and progress.done]
-    assert tried == runs * list(range(1, JOB.trials + 1))
+    assert tried == [*range(1, 5), 1, 2, 5, 6]  # of the race screen two series
 
 
 @pytest.mark.alone
@@ -221,8 +220,8 @@ def test_a_failure_of_ours_beside_a_kernel_may_be_a_coincidence(tuning: str) -> 
     ("tuning", "error"),
     [
         ("unfit", "unfit inputs"),
-        ("unjoined", "could not begin: .*not callable"),
-        pytest.param("torchless", "could not begin", marks=pytest.mark.similar),
+        ("unjoined", "the reference failed: .*not callable"),
+        pytest.param("torchless", "the reference failed", marks=pytest.mark.similar),
     ],
 )
 def test_a_failure_of_ours_that_needs_no_kernel_is_ours(tuning: str, error: str) -> None:
@@ -234,7 +233,7 @@ def test_a_job_ends_by_limits_of_its_own_before_its_judge_is_killed() -> None:
     limits = Limits()
     phases = [Phase.BUILD] * 2 + [Phase.VERIFY] * 2 + [Phase.TIMED] * 3
     run_s = sum(limit_s(phase, limits, MOST_PATIENCE) for phase in phases) + ANSWERS_S
-    assert most_job_s(limits) > SCORES * (RUNS + 1) * run_s
+    assert most_job_s(limits) > (RUNS + 1) * run_s
 
 
 @pytest.mark.parametrize("tuning", ["guarded", "accounting"])

@@ -83,7 +83,13 @@ def test_there_are_enough_kernels_of_both_kinds() -> None:
 
 
 def test_no_two_kernels_share_a_purpose() -> None:
-    everywhere = [*MISBEHAVING, *HONEST, *all_in("misbehaving"), *all_in("honest")]
+    everywhere = [
+        *MISBEHAVING,
+        *HONEST,
+        *all_in("misbehaving"),
+        *all_in("honest"),
+        *all_in("gated"),
+    ]
     purposes = [kernel.purpose for kernel in everywhere]
     assert len(set(purposes)) == len(purposes)
 

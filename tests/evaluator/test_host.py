@@ -48,10 +48,7 @@ def is_free(kind: int, number: int = 0) -> bool:
         return True
 
 
-def test_builds_share_gpus_and_a_timed_run_does_not() -> None:
-    with PAIR.building():
-        assert is_free(fcntl.LOCK_SH)
-        assert not is_free(fcntl.LOCK_EX)
+def test_a_timed_run_has_its_gpus_alone() -> None:
     with PAIR.alone():
         assert not is_free(fcntl.LOCK_SH, number=0)
         assert not is_free(fcntl.LOCK_SH, number=1)
@@ -82,7 +79,7 @@ def test_multicast_is_off_for_ranks_that_share_a_gpu(monkeypatch: pytest.MonkeyP
 
 
 def test_a_fork_that_lives_on_does_not_keep_the_lock() -> None:
-    with PAIR.building():
+    with PAIR.alone():
         pid = os.fork()
         if pid == 0:
             signal.pause()
@@ -144,17 +141,17 @@ def test_ranks_see_their_gpus_only_and_multicast_is_off(monkeypatch: pytest.Monk
 def test_of_neighbours_only_one_launches_or_spins() -> None:
     cores = divide(2, range(16))
     assert cores is not None
-    assert (cores.judge, cores.watching, cores.launching) == (0, (2, 4), (6, 8))
-    assert cores.helping == ((10, 11), (12, 13))
+    assert (cores.judge, cores.launching) == (0, (2, 4))
+    assert cores.helping == ((6, 7, 8, 9), (10, 11, 12, 13))
 
 
 def test_processors_that_this_process_may_not_use_are_left_out() -> None:
     cores = divide(2, [*range(4, 8), *range(20, 30)])
     assert cores is not None
-    assert (cores.judge, cores.watching, cores.launching) == (4, (6, 20), (22, 24))
-    assert cores.helping == ((26, 27), (28, 29))
+    assert (cores.judge, cores.launching) == (4, (6, 20))
+    assert cores.helping == ((22, 23, 24, 25), (26, 27, 28, 29))
 
 
 def test_few_processors_are_not_divided() -> None:
-    assert divide(2, range(12)) is None
+    assert divide(2, range(8)) is None
     assert divide(4, range(64)) is not None

@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 
 from evaluator.buffers.control import Control
-from evaluator.buffers.control_page import CONTROL_BYTES, DONE, Command, sealed_memfd
+from evaluator.buffers.control_page import CLAIM_LENGTH, CONTROL_BYTES, DONE, Command, sealed_memfd
 from evaluator.diagnosis.watch import SHARED_STANDSTILL_S
 from evaluator.evaluate import evaluate
 from evaluator.host import cgroup
@@ -221,7 +221,7 @@ def test_a_failure_is_the_sources_only_where_a_rank_has_come_to_it(
         side.check_health()
     claim = b'{"verdict": "oom", "cause": "gpu_memory", "text": "CUDA out of memory"}'
     side.controls[0]._map[32 << 10 : (32 << 10) + len(claim)] = claim
-    side.controls[0]._words[2050] = len(claim)
+    side.controls[0]._words[CLAIM_LENGTH] = len(claim)
     with pytest.raises(Fault if has_begun else GpuFull, match="CUDA out of memory"):
         side.check_health()
     side.kill()

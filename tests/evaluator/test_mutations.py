@@ -27,8 +27,7 @@ ACCEPTED = {
     "no_guard_bands": "scribbles_before_input",
     "no_input_comparison": "input_bit_flip",
     "only_rank_zero_compared": "rank_zero_only",
-    "no_locks": "superbatch",
-    "stream_of_one_round": "keys_from_guard_bands",
+    "inputs_all_at_once": "superbatch_of_singles",
     "singles_compared_together": "works_in_the_last_single",
     "no_trials_after_timing": "odd_shapes_after_the_clock",
     "timed_calls_alike": "assumes_the_timed_root",
@@ -42,14 +41,15 @@ ESCAPED = {
 }
 # What is shown by others of these, too, each by a defence of its kind.
 SHOWN_ALIKE = {
-    *("no_guard_bands", "only_rank_zero_compared", "stream_of_one_round", "timed_calls_alike"),
+    *("no_guard_bands", "only_rank_zero_compared", "timed_calls_alike"),
     "writable_proc",
 }
 ELSEWHERE = {
-    "first_score_stands": "test_reference_alone.py",
     "no_multicast_guard": "test_multicast_guard.py",
-    "four_rounds_decide": "test_reference_alone.py",
-    "no_reference_alone": "test_reference_alone.py",
+    "no_sealing": "test_gated.py",
+    "no_commitment_check": "test_gated.py",
+    "references_always_agree": "test_baseline.py",
+    "slower_reference_counts": "test_baseline.py",
 }
 STILL_RUNNING = (
     "vfork_waits_beside_spinning_threads",
@@ -65,7 +65,6 @@ OTHERS = {
     "names_are_text": "names_that_are_no_text",
     "errors_beside_are_ours": "uses_up_epoll_watches",
     "memory_of_the_dead_is_left": "files_in_flight_left_behind",
-    "single_calls_beside_count": "slow_one_by_one",
     "oracle_works_beside": "burns_while_answers_are_made",
 }
 
@@ -139,12 +138,6 @@ def test_where_names_are_taken_for_text_one_that_is_none_is_our_error() -> None:
 def test_without_a_wait_the_kernel_still_frees_memory_beside_the_reference(kernel: str) -> None:
     with pytest.raises(EvaluatorError, match="MiB of the dead are left"):
         _mutant_report("memory_of_the_dead_is_left", kernel)
-
-
-def test_without_the_reference_alone_slow_single_calls_hide_merged_ones() -> None:
-    report = _mutant_report("single_calls_beside_count", OTHERS["single_calls_beside_count"])
-    assert report.verdict is Verdict.OK
-    assert "superbatch_suspect" not in report.flags
 
 
 def test_without_its_pauses_a_submission_is_at_work_beside_the_judge() -> None:

@@ -14,7 +14,7 @@ import problems
 from evaluator.judge import race_screen
 from evaluator.judge.run_context import RunContext
 from evaluator.messages.faults import Fault
-from evaluator.messages.job import Job, Placement
+from evaluator.messages.job import Device, Job, Placement
 from evaluator.messages.report import OutputCheck, Phase, Verdict
 from evaluator.timing.pace import RACE_CALLS, race_calls, race_series
 from tests.evaluator.judging import judged, judged_by
@@ -50,7 +50,7 @@ class Side:
             shuffled_batch=lambda: tuple(range(2, 2 + RACE_CALLS)),
             clear=lambda *given: None,
             release=lambda *given, **how: None,
-            snapshot=lambda *given: [],
+            snapshot=lambda *given: None,
             check_calls=lambda *given: self.answers.pop(0),
         )
         context = SimpleNamespace(
@@ -60,7 +60,7 @@ class Side:
             call_s=call_s,
             findings=SimpleNamespace(phase=Phase.VERIFY),
             emit=lambda progress: None,
-            renew_timed=lambda calls: self.renewed_after.append(len(self.told)),
+            renew_timed=lambda side, calls=0: self.renewed_after.append(len(self.told)),
         )
         return cast(RunContext, context)
 
@@ -187,17 +187,43 @@ def solution(tensor):
 """
 
 
-def test_a_timed_run_is_screened_where_that_is_asked_for() -> None:
-    asked = replace(named("honest", "ring").job, race_screen=True)
-    wrong_one = replace(asked, source=ONLY_WRONG_BACK_TO_BACK)
-    right, wrong = judged(asked, hurried=True), judged(wrong_one, hurried=True)
-    assert (right.verdict, right.timing is None) == (Verdict.OK, False)
-    assert "race_screened" in right.flags
-    assert wrong.verdict is Verdict.OUTPUT_MISMATCH
-    assert wrong.message.startswith("calls back to back")
-    unscreened = judged(replace(wrong_one, race_screen=False), hurried=True)
-    assert (unscreened.verdict, unscreened.timing is None) == (Verdict.OK, False)
-    assert "race_screened" not in unscreened.flags
+def test_a_timed_run_is_always_screened() -> None:
+    job = replace(named("honest", "ring").job, source=ONLY_WRONG_BACK_TO_BACK)
+    report = judged(job, hurried=True)
+    assert (report.verdict, report.timing) == (Verdict.OUTPUT_MISMATCH, None)
+    assert report.message.startswith("calls back to back")
+
+
+def test_behind_a_gate_plain_calls_are_timed_and_late_ones_are_not(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    side, timed = Side([checks()]), list[tuple[int, ...]]()
+
+    def time_series(context: RunContext, own: object, batch: tuple[int, ...]) -> object:
+        timed.append(batch)
+        return 12.5, checks()
+
+    monkeypatch.setattr(race_screen, "time_series", time_series)
+    context = side.context()
+    context.job = replace(context.job, placement=Placement.FULL, device=Device.CUDA)
+    assert race_screen.screen_races(context) == [12.5]
+    assert side.renewed_after == [0, 0]  # before the first series, and before the late one
+    assert [sorted(batch) for batch in timed] == [[*range(2, 2 + RACE_CALLS)]]
+    assert len(side.told) == 1
+    assert None not in side.told[0]["late"]
+
+
+def test_plain_calls_behind_a_gate_that_are_wrong_are_explained(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    wrong, side = checks((1, 3)), Side([checks()])
+    monkeypatch.setattr(race_screen, "time_series", lambda *given: (12.5, wrong))
+    context = side.context()
+    context.job = replace(context.job, placement=Placement.FULL, device=Device.CUDA)
+    with pytest.raises(Fault) as caught:
+        race_screen.screen_races(context)
+    assert (caught.value.cause, caught.value.ranks) == ("race_between_calls", (1,))
+    assert [series["spaced"] for series in side.told] == [True]
 
 
 @pytest.mark.similar  # that it is caught with them is tried among misbehaving kernels

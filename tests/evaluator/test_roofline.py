@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 import problems
 from evaluator.host.gpus import Gpu
 from evaluator.judge.findings import Findings
-from evaluator.judge.phases import check_bound
-from evaluator.messages.faults import EvaluatorError, Fault
+from evaluator.judge.phases import LEAST_CALL_US, check_bound
 from evaluator.messages.job import Dtype, Job
+from evaluator.messages.report import Phase, Verdict
 from evaluator.messages.roofline_bounds import RooflineBounds
 from evaluator.timing.limits import HardwareLimits, limits_of
 from evaluator.timing.roofline import (
@@ -163,29 +163,42 @@ def test_nobody_moves_bytes_faster_than_the_hardware(part: str) -> None:
     assert exceeds_roofline(found, 100.0 * MARGIN - 0.1)
 
 
-@pytest.mark.parametrize(
-    ("kernel_us", "noise_us", "found"),
-    [(1.0, 0.0, Fault), (1.0, 5.0, Fault), (255.0, 40.0, EvaluatorError), (290.0, 0.0, type(None))],
-    ids=["far too fast", "beyond noise", "within noise", "not too fast"],
-)
-def test_a_time_below_the_bound_is_no_verdict_where_noise_may_be_why(
-    kernel_us: float, noise_us: float, found: type[object]
-) -> None:
-    gpu = Gpu(index=0, minor=0, uuid="x", name="NVIDIA H200", memory_bytes=1)
-    findings = Findings(timing=replace(TIMING, kernel_us=kernel_us), noise_us=noise_us)
-    context: Any = SimpleNamespace(
+def _run_on(gpu_name: str, kernel_us: float, resolution_us: float = 0.0) -> Any:
+    gpu = Gpu(index=0, minor=0, uuid="x", name=gpu_name, memory_bytes=1)
+    timing = replace(TIMING, kernel_us=kernel_us, burst_calls=1, resolution_us=resolution_us)
+    return SimpleNamespace(
         job=Job(problem="allreduce", source="x", size="large", dtype=Dtype.BFLOAT16),
         oracle=SimpleNamespace(module=problems.load(problems.find("allreduce"))),
         host=SimpleNamespace(gpus=(gpu,)),
-        findings=findings,
+        findings=Findings(timing=timing),
     )
-    try:
-        said: object = check_bound(context)
-    except EvaluatorError as error:
-        said = error
-    assert type(said) is found
-    assert findings.bounds is not None
-    assert 280.0 < unbeatable_us(findings.bounds) < 310.0
+
+
+@pytest.mark.parametrize(
+    ("kernel_us", "resolution_us", "is_found"),
+    [(0.001, 0.0, True), (255.0, 0.0, True), (255.0, 400.0, True), (310.0, 0.0, False)],
+)
+def test_a_time_below_the_bound_is_always_faster_than_light(
+    kernel_us: float, resolution_us: float, is_found: bool
+) -> None:
+    context = _run_on("NVIDIA H200", kernel_us, resolution_us=resolution_us)
+    found = check_bound(context)
+    assert context.findings.bounds is not None
+    assert 280.0 < unbeatable_us(context.findings.bounds) < 310.0
+    assert (found and found.verdict) == (Verdict.FASTER_THAN_LIGHT if is_found else None)
+    if found:
+        assert (context.findings.phase, found.cause) == (Phase.TIMED, "bound")
+        assert f"{kernel_us:.1f} us a call, where this hardware needs" in found.message
+
+
+@pytest.mark.parametrize("kernel_us", [LEAST_CALL_US - 0.1, LEAST_CALL_US])
+def test_no_gpu_answers_in_less_than_a_launch_takes(kernel_us: float) -> None:
+    context = _run_on("A GPU that nobody knows", kernel_us)
+    found = check_bound(context)
+    assert context.findings.bounds is None
+    assert (found is not None) is (kernel_us < LEAST_CALL_US)
+    context.host.gpus = ()
+    assert check_bound(context) is None
 
 
 def test_arithmetic_may_be_saved_by_another_algorithm_but_not_left_out() -> None:

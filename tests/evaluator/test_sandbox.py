@@ -259,11 +259,10 @@ def test_a_rank_and_the_judge_meet_on_the_control_page() -> None:
     assert not judge.is_done
     assert rank.wait_go() == (Command.CALL, (3, 1, 2))
     assert rank.read_plan() == {"slots": []}
-    rank.done(1234)
+    rank.done()
     assert judge.is_done
-    assert judge.rank_ns == 1234
     rank._sequence += 1
-    rank.done(0)
+    rank.done()
     assert judge.is_ahead
     judge.pin(3)
     assert rank.core == 3
@@ -271,6 +270,23 @@ def test_a_rank_and_the_judge_meet_on_the_control_page() -> None:
     assert judge.answer == b"{}"
     rank.fail(b"x" * 100_000)
     assert len(judge.claim) == 16 << 10
+    os.close(fd)
+
+
+def test_a_gate_opens_with_its_key_and_a_rank_commits_as_it_is_done() -> None:
+    fd = sealed_memfd("test", CONTROL_BYTES)
+    judge, rank = Control(fd), RankControl(fd)
+    judge.stage(Command.GATED, (1,))
+    judge.release(judge.next_sequence())
+    assert rank.wait_go() == (Command.GATED, (1,))
+    assert not judge.is_queued
+    rank.queued()
+    assert (judge.is_queued, judge.is_done) == (True, False)
+    judge.open_gate((1 << 64) - 1)
+    assert rank.wait_at_gate() == (1 << 64) - 1
+    rank.commit((1 << 64) - 2)
+    assert judge.is_done
+    assert judge.commitment == (1 << 64) - 2
     os.close(fd)
 
 

@@ -94,7 +94,7 @@ def site(fake: FakeSite, monkeypatch: pytest.MonkeyPatch) -> Site:
 
 def evaluation(monkeypatch: pytest.MonkeyPatch, result: Report | Exception) -> None:
     def run(job: Job, on_progress: OnProgress, prefork: PreforkServer) -> Report:
-        assert job == replace(JOB, race_screen="PKB_RACE_SCREEN" in os.environ)
+        assert job == JOB
         assert prefork is worker.PREFORK
         for phase in (Phase.BUILD, Phase.VERIFY):
             if on_progress(Progress(phase=phase)):
@@ -106,12 +106,10 @@ def evaluation(monkeypatch: pytest.MonkeyPatch, result: Report | Exception) -> N
     monkeypatch.setattr(worker, "evaluate", run)
 
 
-@pytest.mark.parametrize("settings", [{}, {"PKB_RACE_SCREEN": "1"}])
 def test_a_run_is_claimed_judged_and_finished(
-    fake: FakeSite, site: Site, monkeypatch: pytest.MonkeyPatch, settings: dict[str, str]
+    fake: FakeSite, site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     evaluation(monkeypatch, REPORT)
-    monkeypatch.setattr(os, "environ", {**os.environ, **settings})
     worker.evaluate_run(RUN)
     assert fake.actions == ["claim", "heartbeat", "finish"]
     _, finish = fake.heard[-1]

@@ -15,16 +15,16 @@ from evaluator.diagnosis import watch
 from evaluator.host.cgroup import Leaf
 from evaluator.host.cores import Cores
 from evaluator.host.host import MULTICAST_OFF, Host, host_for
-from evaluator.judge import phases, pool, prefork, process, run_context, timed_phase
-from evaluator.judge.run_context import RunContext, TimedBatch
-from evaluator.judge.timed_phase import time_both
+from evaluator.judge import baseline, phases, pool, prefork, process, race_screen, timed_phase
+from evaluator.judge.run_context import RunContext
+from evaluator.judge.timed_phase import time_side
 from evaluator.messages.faults import EvaluatorError, Fault, Survivors
 from evaluator.messages.job import Device, Job
 from evaluator.messages.report import Phase, RankLog, Verdict
 from evaluator.sandbox.logs import LogCollector
 from evaluator.sandbox.rank_group import RankGroup
-from evaluator.timing import pace, timing
-from evaluator.timing.timing import Samples
+from evaluator.timing import pace
+from evaluator.timing.timing import Times
 from tests.evaluator.mutating import launch_after
 
 if TYPE_CHECKING:
@@ -40,19 +40,23 @@ def unprepared() -> None:
 
 
 def brisk() -> None:
-    """Warms up and times less."""
+    """Times less."""
     unprepared()
-    pace.WARMUP_CALLS, pace.TIMED_CALLS = 32, 64
-    pace.PACES[Device.CPU] = replace(pace.PACES[Device.CPU], least_batches=1)
-    pace.MIN_TIMED_S = 0.0
-    timing.SPREAD_ROUNDS = 100  # what takes no time is judged all the same
+    pace.TIMED_CALLS = 32
 
 
 def hurried() -> None:
     """Times as little as can be, for kernels whose times nobody reads."""
     brisk()
-    pace.WARMUP_CALLS, pace.TIMED_CALLS = 16, 16
-    timed_phase.SINGLE_CALLS = 4
+    pace.LEAST_WARMUP_CALLS, pace.TIMED_CALLS, pace.ROUND_CALLS = 16, 8, 4
+
+
+def gated() -> None:
+    """Seals inputs on processors as on GPUs: ranks wait at a gate and commit to their outputs."""
+    brisk()
+    gated_devices = frozenset(Device)
+    for module in (timed_phase, phases, race_screen):
+        vars(module)["GATED_DEVICES"] = gated_devices
 
 
 def sharing() -> None:
@@ -87,11 +91,11 @@ def unlucky() -> None:
     """Fails once beside a submission."""
     hurried()
 
-    def fail(context: RunContext) -> Samples:
-        vars(phases)["time_both"] = time_both
+    def fail(context: RunContext, side: RankGroup) -> Times:
+        vars(phases)["time_side"] = time_side
         raise EvaluatorError("bad luck")
 
-    vars(phases)["time_both"] = fail
+    vars(phases)["time_side"] = fail
 
 
 def unfit() -> None:
@@ -99,13 +103,13 @@ def unfit() -> None:
     hurried()
     seen: list[bytes] = []
 
-    def fail(context: RunContext) -> Samples:
+    def fail(context: RunContext, side: RankGroup) -> Times:
         seen.append(context.oracle._secret)
         if seen[-1] in seen[:2]:
             raise EvaluatorError("unfit inputs")
-        return time_both(context)
+        return time_side(context, side)
 
-    vars(phases)["time_both"] = fail
+    vars(phases)["time_side"] = fail
 
 
 def impatient() -> None:
@@ -124,8 +128,8 @@ def spacious() -> None:
     works while this one is timed."""
     hurried()
     pool.host_for = _with_cores  # type: ignore[attr-defined]
-    for name in ("time_both", "time_alone"):
-        vars(phases)[name] = _beside_nobody(vars(phases)[name])
+    for module in (phases, baseline):
+        vars(module)["time_side"] = _beside_nobody(time_side)
 
 
 def _beside_nobody(timed: Callable[..., Any]) -> Callable[..., Any]:
@@ -140,50 +144,26 @@ def _beside_nobody(timed: Callable[..., Any]) -> Callable[..., Any]:
     return watched
 
 
-def disturbed() -> None:
-    """Has a clock by which calls of the reference take ten times as long beside a submission, and
-    still longer in three rounds after it."""
+def slow_once_after() -> None:
+    """Has a clock by which the reference takes much longer once, after the submission."""
+    _dilate(1.0, 100.0)
+
+
+def slow_ever_after() -> None:
+    """Has a clock by which the reference takes much longer, however often, after the submission."""
+    _dilate(1.0, 100.0, 100.0, 100.0)
+
+
+def _dilate(*factors: float) -> None:
+    """Have the reference take so many times as long, each time that it is timed."""
     brisk()
-    pace.PACES[Device.CPU] = replace(pace.PACES[Device.CPU], least_batches=7)
-    slow = {0: 10.0, 1: 100.0, 2: 100.0, 3: 100.0}
-    _dilate(lambda ours, calls, alone: slow.get(alone, 1.0) if ours else 1.0)
+    left = list(factors)
 
+    def dilated(context: RunContext, side: RankGroup) -> Times:
+        found, factor = time_side(context, side), left.pop(0) if left else 1.0
+        return replace(found, calls=[factor * us for us in found.calls])
 
-def disturbed_singles() -> None:
-    """Has a clock by which single calls of the reference take much longer beside a submission."""
-    brisk()
-    _dilate(lambda ours, calls, alone: 100.0 if ours and calls == 1 and not alone else 1.0)
-
-
-def upset_once() -> None:
-    """Has a clock by which single calls of both sides are slow beside the first submission."""
-    brisk()
-    _dilate(lambda ours, calls, alone: 100.0 if calls == 1 and not alone else 1.0, once=True)
-
-
-def _dilate(factor: Callable[[bool, int, int], float], *, once: bool = False) -> None:
-    """Have calls take so many times as long, by whether they are the reference's, how many a batch
-    has, and which it is of those alone: beside a submission they are of the 0th batch; when it has
-    ended they are of the first, the second, and so on. `once`: beside the first alone."""
-    real, alone = run_context.timed_batch, [0]
-
-    def dilated(
-        side: RankGroup, oracle: OracleGroup, batch: tuple[int, ...], *, made: int | None = None
-    ) -> TimedBatch:
-        timed, is_ours = real(side, oracle, batch, made=made), side.side == pool.REFERENCE
-        if made is not None:
-            return timed
-        wall_us = timed.wall_us * factor(is_ours, len(batch), alone[0])
-        alone[0] += is_ours and alone[0] > 0 and len(batch) > 1
-        return replace(timed, wall_us=wall_us)
-
-    def time_alone(context: RunContext, samples: Samples) -> None:
-        alone[0] = 1
-        timed_phase.time_alone(context, samples)
-        alone[0] = int(once)
-
-    vars(timed_phase)["timed_batch"] = dilated
-    vars(phases)["time_alone"] = time_alone
+    vars(baseline)["time_side"] = dilated
 
 
 def guarded() -> None:
@@ -191,28 +171,33 @@ def guarded() -> None:
     hurried()
     from evaluator.oracle.group import OracleGroup
 
-    paused, kill, standing = RankGroup.paused, RankGroup.kill, set[str]()
+    paused, kill, load, running = RankGroup.paused, RankGroup.kill, RankGroup.load, set[str]()
 
     @contextlib.contextmanager
     def noted(self: RankGroup) -> Iterator[None]:
         with paused(self):
-            standing.add(self.side)
+            running.discard(self.side)
             yield
-            standing.remove(self.side)
+            running.add(self.side)
+
+    def loaded(self: RankGroup, plans: Any) -> None:
+        running.add(self.side)
+        load(self, plans)
 
     def killed(self: RankGroup) -> Any:
-        standing.add(self.side)
+        running.discard(self.side)
         return kill(self)
 
     def guard(work: Callable[..., Any]) -> Callable[..., Any]:
         def only_then(self: OracleGroup, *given: Any) -> Any:
-            if self._size and pool.SUBMISSION not in standing:
+            if pool.SUBMISSION in running:
                 raise EvaluatorError("the oracle works beside a submission")
             return work(self, *given)
 
         return only_then
 
     RankGroup.paused = noted  # type: ignore[method-assign]
+    RankGroup.load = loaded  # type: ignore[method-assign]
     RankGroup.kill = killed  # type: ignore[method-assign]
     for name in ("refresh", "check"):
         setattr(OracleGroup, name, guard(getattr(OracleGroup, name)))
@@ -235,14 +220,14 @@ def bereaved() -> None:
     """Loses one of the oracle's workers once beside a submission."""
     hurried()
 
-    def lose(context: RunContext) -> Samples:
-        vars(phases)["time_both"] = time_both
+    def lose(context: RunContext, side: RankGroup) -> Times:
+        vars(phases)["time_side"] = time_side
         workers = context.oracle._workers
         os.kill(workers._pids[0], signal.SIGKILL)
         time.sleep(0.2)
-        return time_both(context)
+        return time_side(context, side)
 
-    vars(phases)["time_both"] = lose
+    vars(phases)["time_side"] = lose
 
 
 def unjoined() -> None:
@@ -284,7 +269,7 @@ def _with_cores(job: Job) -> Host:
     everywhere = tuple(sorted(os.sched_getaffinity(0)))
     each = (everywhere[0],) * job.world_size
     helping = (everywhere,) * job.world_size
-    cores = Cores(judge=everywhere[0], watching=each, launching=each, helping=helping)
+    cores = Cores(judge=everywhere[0], launching=each, helping=helping)
     return replace(host_for(job), cores=cores)
 
 

@@ -14,13 +14,13 @@ from django.db import transaction
 from django.utils import timezone
 
 from evaluator.messages.report import (
+    JUDGE_VERSION,
     Environment,
     Isolation,
     OutputCheck,
     Phase,
     RankLog,
     Report,
-    Timing,
     Trial,
     Verdict,
 )
@@ -41,11 +41,13 @@ from leaderboard.models import (
     Visibility,
     runs,
 )
+from leaderboard.models.choices import times_calls
 from leaderboard.read_model import summary
 from leaderboard.runs import report_checks
 from leaderboard.runs.reports import columns_of
 from leaderboard.staff import groups
 from tests.leaderboard.problem_payload import PAYLOAD
+from tests.leaderboard.timings import make_batch_timing, make_timing
 
 SETTING: Mapping[str, Any] = {
     "world_size": 2,
@@ -198,6 +200,10 @@ def make_report(
 ) -> Report:
     """A report of this run; of a failure where the verdict is one."""
     is_ok = verdict is Verdict.OK
+    timing = None
+    if is_ok and run.is_timed:
+        is_new = times_calls(changes.get("judge_version", JUDGE_VERSION))
+        timing = make_timing(speedup) if is_new else make_batch_timing(speedup, run.world_size)
     values: dict[str, Any] = {
         "verdict": verdict,
         "message": "Correct in every trial." if is_ok else "Rank 1 returned a wrong sum.",
@@ -211,7 +217,7 @@ def make_report(
         "phase": Phase.TIMED if is_ok else Phase.VERIFY,
         "phase_s": {"build": 0.4, "verify": 1.5, "timed": 2.25},
         "trials": tuple(make_trial(number, is_ok, run.world_size) for number in range(6)),
-        "timing": make_timing(speedup, run.world_size) if is_ok and run.is_timed else None,
+        "timing": timing,
         "setting": report_checks.setting_of(run),
         "logs": (RankLog(rank=0, text="compiled\n"), RankLog(rank=1, text="", dropped_bytes=0)),
     }
@@ -232,28 +238,6 @@ def make_trial(number: int, passed: bool, world_size: int = 2) -> Trial:
     )
     notes = ("published shape", "scale 1000", "shifted mean", "odd shape")
     return Trial(trial=number, m=64 + number, n=32, note=notes[number % 4], checks=checks)
-
-
-def make_timing(speedup: float, world_size: int = 2) -> Timing:
-    kernel, baseline = 100.0 / speedup, 100.0
-    wobble = (1.0, 1.02, 0.99, 1.0, 1.05, 0.98, 1.0, 1.03)
-    return Timing(
-        kernel_us=kernel,
-        baseline_us=baseline,
-        speedup=speedup,
-        speedup_low=speedup * 0.96,
-        speedup_high=speedup * 1.05,
-        kernel_single_us=kernel * 1.2,
-        baseline_single_us=baseline * 1.1,
-        empty_us=20.0,
-        burst_calls=16,
-        warmup_calls=500,
-        timed_calls=128,
-        kernel_bursts_us=tuple(kernel * w for w in wobble),
-        baseline_bursts_us=tuple(baseline * w for w in reversed(wobble)),
-        rank_us=tuple(kernel * (1 + 0.01 * rank) for rank in range(world_size)),
-        rank_last=(0,) * (world_size - 1) + (len(wobble),),
-    )
 
 
 def make_judged(

@@ -14,35 +14,31 @@ from evaluator.messages.profile import (
     Tag,
     TimelineEvent,
 )
-from evaluator.messages.report import Environment, GpuState, Report
+from evaluator.messages.report import JUDGE_VERSION, Environment, GpuState, Report, Timing
 from evaluator.messages.roofline_bounds import RooflineBounds
 from leaderboard.models import Run
-from tests.leaderboard import factory
+from leaderboard.models.choices import times_calls
+from tests.leaderboard import factory, timings
 
 GEMM = "sm90_xmma_gemm_bf16bf16_bf16f32_f32_tn_n_tilesize128x128x64_warpgroupsize2x1x1_execute"
 REDUCE = "ncclDevKernel_AllReduce_Sum_bf16_RING_LL(ncclDevKernelArgsStorage<4096ul>)"
 OWN = "void two_shot_reduce<8>(__nv_bfloat16 const* const*, __nv_bfloat16*, int)"
 
 
-def make_gpu_run(model: str = "Model One", source: str = factory.SOURCE) -> Run:
+def make_gpu_run(model: str = "Model One", source: str = factory.SOURCE, **changes: Any) -> Run:
     """Judged on GPUs; the first step of an agentic submission."""
     submission = factory.make_submission(model, "agentic")
     kernel = factory.make_kernel(submission, factory.make_problem(), source=source)
     run = factory.make_run(kernel, world_size=4, device="cuda", dtype="bfloat16", size="standard")
-    return factory.finish(run, make_gpu_report(run))
+    return factory.finish(run, make_gpu_report(run, **changes))
 
 
 def make_gpu_report(run: Run, speedup: float = 1.42, **changes: Any) -> Report:
-    """Of `run.world_size` ranks; the last one is the slowest."""
-    timing = factory.make_timing(speedup)
+    """Of `run.world_size` ranks; the last one is the slowest, as judges up to 9 tell."""
     ranks = range(run.world_size)
-    timing = replace(
-        timing,
-        rank_us=tuple(timing.kernel_us * (1 + 0.01 * rank) for rank in ranks),
-        rank_last=tuple(1 + rank for rank in ranks),
-        kernel_events_us=timing.kernel_us * 1.04,
-        baseline_events_us=timing.baseline_us * 1.07,
-    )
+    timing = timings.make_timing(speedup)
+    if not times_calls(changes.get("judge_version", JUDGE_VERSION)):
+        timing = make_batch_timing(speedup, ranks)
     made: dict[str, Any] = {
         "timing": timing,
         "floors": RooflineBounds(wire_us=33.6, hbm_us=21.3, flops_us=12.25, latency_us=1.8),
@@ -72,6 +68,17 @@ def make_gpu_report(run: Run, speedup: float = 1.42, **changes: Any) -> Report:
         "flags": ("uses_nccl", "static:side-stream"),
     }
     return factory.make_report(run, speedup=speedup, **{**made, **changes})
+
+
+def make_batch_timing(speedup: float, ranks: range) -> Timing:
+    timing = timings.make_batch_timing(speedup)
+    return replace(
+        timing,
+        rank_us=tuple(timing.kernel_us * (1 + 0.01 * rank) for rank in ranks),
+        rank_last=tuple(1 + rank for rank in ranks),
+        kernel_events_us=timing.kernel_us * 1.04,
+        baseline_events_us=timing.baseline_us * 1.07,
+    )
 
 
 def make_timeline(rank: int, calls: int = 24, seed: int = 7) -> RankTimeline:

@@ -29,7 +29,7 @@ def every_figure(name: str) -> list[drawing.Spec]:
     return [
         curves.fast_p_curves([curve]),
         boards.failure_modes([ModeCounts(name=name, counts={"correct": 3, "deadlock": 1})]),
-        runs.burst_samples([1.0, 1.1], [2.0, 2.1]),
+        runs.burst_samples([1.0, 1.1], [2.0, 2.1], "call"),
         runs.error_margins([Margin(trial=0, rank=1, max_error=0.0)]),
         submissions.speedups([Speedup(name=name, speedup=2.0, low=1.5, high=2.5)]),
         curves.chances([chances], 1.5),
@@ -158,7 +158,7 @@ def test_speedups_are_ordered_fastest_first_with_their_interval() -> None:
 
 
 def test_a_histogram_holds_every_burst_and_whole_numbers() -> None:
-    few = runs.burst_histogram(runs.burst_bins([1.0, 1.5, 1.5], [2.0] * 3))
+    few = runs.burst_histogram(runs.burst_bins([1.0, 1.5, 1.5], [2.0] * 3), "calls")
     go.Figure(few)
     assert few["layout"]["yaxis"]["dtick"] == 1
     for trace in few["data"]:
@@ -167,7 +167,7 @@ def test_a_histogram_holds_every_burst_and_whole_numbers() -> None:
         assert sum(trace["y"]) - before == 3
         assert trace["x"] == sorted(trace["x"])
         assert len(trace["x"]) == len(trace["y"]) == len(trace["text"])
-    many = runs.burst_histogram(runs.burst_bins([1.0] * 9, [2.0] * 9))
+    many = runs.burst_histogram(runs.burst_bins([1.0] * 9, [2.0] * 9), "calls")
     assert "dtick" not in many["layout"]["yaxis"]
 
 

@@ -28,6 +28,7 @@ from leaderboard.models import (
 )
 from leaderboard.models.submissions import AppendOnlyError
 from tests.leaderboard import factory
+from tests.leaderboard.timings import make_timing
 
 NOW = timezone.now()
 LEASE = {"lease_token": "t", "lease_until": NOW + timedelta(seconds=60)}
@@ -219,7 +220,7 @@ def test_the_migrations_say_what_the_models_say(db: None) -> None:
 
 
 def test_faster_than_light_does_not_count_as_correct(run: Run) -> None:
-    timing = factory.make_timing(90.0)
+    timing = make_timing(90.0)
     report = factory.make_report(run, Verdict.FASTER_THAN_LIGHT, timing=timing)
     factory.finish(run, report)
     row = Summary.objects.get()

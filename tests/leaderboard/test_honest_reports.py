@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -15,7 +14,6 @@ from evaluator.messages.codec import encode
 from evaluator.messages.report import JUDGE_VERSION, RankLog, Verdict
 from evaluator.sandbox.hardware import environment
 from evaluator.sandbox.selfcheck import check_host
-from evaluator.timing.timing import Samples, Walls, summarise
 from leaderboard.models import (
     Problem,
     Run,
@@ -47,65 +45,6 @@ def test_whatever_ranks_write_within_the_judges_caps_is_stored(run: Run, change:
     told = report_of(run, Verdict.RUNTIME_ERROR, **change)
     evaluation.finish(run.pk, lease.holding, json.loads(json.dumps(told)))
     assert fresh(run).verdict == Verdict.RUNTIME_ERROR
-
-
-def batches(kernel_us: float, baseline_us: float) -> Walls:
-    noise = [0.98, 1.0, 1.03, 1.01, 0.99, 1.0, 1.02]
-    return Walls(
-        calls=16,
-        kernel=[5000.0 + 16 * kernel_us * n for n in noise],
-        baseline=[5000.0 + 16 * baseline_us * n for n in noise],
-        empty=[5000.0 * n for n in noise],
-    )
-
-
-def singles(kernel_us: float, baseline_us: float, empty_us: float = 3000.0) -> Walls:
-    at = range(16)
-    return Walls(
-        calls=1,
-        per_round=16,
-        kernel=[empty_us + kernel_us + i for i in at],
-        baseline=[empty_us + baseline_us + 2 * i for i in at],
-        empty=[empty_us + 3 * i for i in at],
-    )
-
-
-FAST, ALONE = batches(100.0, 300.0), batches(0.0, 150.0)
-SAMPLES = {
-    "batches": Samples(batches=FAST, single=singles(400.0, 600.0), alone=FAST),
-    "disturbed": Samples(batches=FAST, single=singles(400.0, 600.0), alone=ALONE),
-    "merged": Samples(
-        batches=FAST, single=singles(900.0, 350.0), alone=singles(0.0, 350.0, empty_us=2900.0)
-    ),
-    "merged, disturbed": Samples(
-        batches=FAST, single=singles(900.0, 350.0), alone=singles(0.0, 150.0, empty_us=2500.0)
-    ),
-    "merged as single calls alone show": Samples(
-        batches=FAST,
-        single=singles(900.0, 950.0),
-        single_alone=singles(0.0, 320.0, empty_us=2700.0),
-    ),
-    "open": Samples(
-        batches=Walls(calls=16),
-        single=singles(90.0, 350.0),
-        alone=singles(0.0, 350.0),
-        is_open=True,
-    ),
-    "open, disturbed": Samples(
-        batches=FAST, single=singles(90.0, 350.0), alone=singles(0.0, 150.0, 2500.0), is_open=True
-    ),
-}
-
-
-@pytest.mark.parametrize("name", SAMPLES)
-def test_times_agree_whatever_of_them_is_scored(name: str, run: Run) -> None:
-    found, flags = summarise(SAMPLES[name])
-    assert ("superbatch_suspect" in flags) is name.startswith("merged")
-    assert ("reference_disturbed" in flags) is name.endswith(("disturbed", "show"))
-    lease = claim(run)
-    told = report_of(run, Verdict.OK, timing=replace(found, rank_us=()), flags=flags)
-    evaluation.finish(run.pk, lease.holding, json.loads(json.dumps(told)))
-    assert fresh(run).verdict == Verdict.OK
 
 
 RIGHT = """

@@ -15,6 +15,7 @@ from leaderboard.problem_pages.problems import address_of
 from leaderboard.read_model import frames, summary
 from leaderboard.read_model.problem_results import totals_by_setting
 from tests.leaderboard import factory
+from tests.leaderboard.timings import make_timing
 
 pytestmark = pytest.mark.django_db
 
@@ -29,7 +30,7 @@ def timed(submission: Submission, problem: Problem, baseline_us: float, **told: 
     kernel = factory.make_kernel(submission, problem, source=f"{submission.pk}")
     run = factory.make_run(kernel, hardware_id="h200x4", **ON_GPUS)
     speedup = baseline_us / 50.0
-    timing = dataclasses.replace(factory.make_timing(speedup), kernel_us=50.0)
+    timing = dataclasses.replace(make_timing(speedup), kernel_us=50.0)
     timing = dataclasses.replace(timing, baseline_us=baseline_us)
     factory.finish(run, factory.make_report(run, timing=timing, **told))
 

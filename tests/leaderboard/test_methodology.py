@@ -55,9 +55,21 @@ def test_everything_of_a_closed_set_has_words() -> None:
 
 def test_numbers_come_from_the_judge(page: str, client: Client) -> None:
     known = judge_constants()
-    assert f"{known['timing']['warmup_calls']} calls that are not timed" in page
+    assert f"{known['timing']['timed_calls']} calls a side" in page
+    assert f"after {known['timing']['ahead_ms']}\xa0ms" in page.replace("&nbsp;", "\xa0")
     assert f"from {known['timing']['resamples']} bootstrap draws" in page
+    assert f"agree within {known['timing']['agreement']:.1%}".replace("%", " %") in page
+    assert f"for {known['timing']['serves_s'] // 60} minutes" in page
     assert client.get("/methodology.json").json()["judging"] == known
+
+
+def test_both_clocks_are_explained(page: str) -> None:
+    """Old results show flags and times of the older one, and links lead to what they mean."""
+    for name in ("baseline_drifted", "times_disagree", "noisy_host", *methodology.OLDER_FLAGS):
+        assert f'id="flag-{name}"' in page
+    assert "<b>Judges up to 9</b> timed" in page
+    for anchor in ("gate", "bursts", "locked-bursts", "empty-bursts", "older-clock"):
+        assert page.count(f' id="{anchor}"') == 1
 
 
 def test_every_table_is_csv_too(page: str, client: Client) -> None:
@@ -71,5 +83,5 @@ def test_every_table_is_csv_too(page: str, client: Client) -> None:
     limits = {row["device"]: row for row in csv.DictReader(text.splitlines())}
     known = judge_constants()
     assert float(limits["cpu"]["build_s"]) == known["limits"]["cpu"]["build_s"]
-    assert float(limits["cuda"]["least_bursts"]) == known["paces"]["cuda"]["least_bursts"]
+    assert float(limits["cuda"]["timed_s"]) == known["limits"]["cuda"]["timed_s"]
     assert client.get("/methodology.csv?table=prices").status_code == 400

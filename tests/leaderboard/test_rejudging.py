@@ -65,7 +65,7 @@ def test_what_has_no_result_is_not_stale(run: Run) -> None:
     assert not stale(Run.objects.all()).exists()
 
 
-@pytest.mark.parametrize(("version", "word"), [("6", "an older"), ("10", "another")])
+@pytest.mark.parametrize(("version", "word"), [("9", "an older"), ("11", "another")])
 def test_versions_of_the_judge_are_numbers(version: str, word: str) -> None:
     assert outdated("a", "a", version, "").startswith(f"judged by {word} judge ({version},")
 

@@ -32,6 +32,7 @@ from leaderboard.runs import evaluation
 from leaderboard.staff import moderation
 from tests.leaderboard import factory
 from tests.leaderboard.running import claim, fresh, report_of
+from tests.leaderboard.timings import make_timing
 
 KINDS: tuple[type[Model], ...] = (Summary, LeaderboardRow, ProblemAggregate)
 NEVER_DONE = (Verdict.INFRA_ERROR, Verdict.CANCELLED)
@@ -120,7 +121,7 @@ def test_pandas_agrees_where_a_baseline_lies_between_two_roundings(problem: Prob
         source = f"{factory.SOURCE}# {attempt}\n"
         kernel = factory.make_kernel(submission, problem, source=source, attempt=attempt)
         run = factory.make_run(kernel)
-        timing = replace(factory.make_timing(1.3), baseline_us=baseline_us)
+        timing = replace(make_timing(1.3), baseline_us=baseline_us)
         factory.finish(run, factory.make_report(run, timing=timing))
     assert frames.differences() == []
 

@@ -10,7 +10,7 @@ import torch
 import problems
 from problems.context import GAIN_HIGH, GAIN_LOW, RankContext
 from problems.spec import GroupRef
-from problems.trials import TrialSpec, correctness_trials
+from problems.trials import TrialSpec, correctness_trials, timed_trial
 
 SPEC = TrialSpec(trial=3, m=64, n=32, note="test")
 PROBLEM = problems.load(problems.find("allreduce")).problem
@@ -152,15 +152,32 @@ def test_no_choice_of_a_trial_tells_another_or_the_scale() -> None:
     assert len(pairs) == len(with_scale) == 9
 
 
-def test_slots_of_a_timed_batch_keep_their_options_whatever_the_trial() -> None:
-    batches = []
-    for trial in (7, 20):
-        slots = [hardened(spec=replace(SPEC, trial=trial, slot=slot)) for slot in range(6)]
-        batches.append([timed.choose(9, (4, 5, 6)) for timed in slots])
-        assert [timed.turn for timed in slots] == [0, 1, 2, 3, 4, 5]
-    assert batches[0] == batches[1]
-    assert sorted(batches[0][:3]) == sorted(batches[0][3:]) == [4, 5, 6]
-    assert hardened().turn == SPEC.trial
+def timed_call(trial: int) -> RankContext:
+    return hardened(spec=replace(SPEC, trial=trial, timed=True))
+
+
+def test_options_of_timed_calls_follow_the_trial_number_in_an_order_of_their_own() -> None:
+    timed = [timed_call(trial).choose(9, (4, 5, 6)) for trial in range(6, 36)]
+    blocks = [tuple(timed[first : first + 3]) for first in range(0, 30, 3)]
+    assert {tuple(sorted(block)) for block in blocks} == {(4, 5, 6)}
+    assert len(set(blocks)) > 2
+    checked = [hardened(spec=replace(SPEC, trial=t)).choose(9, (4, 5, 6)) for t in range(6, 36)]
+    assert timed != checked
+    assert (timed_call(7).turn, hardened().turn) == (7, SPEC.trial)
+
+
+def test_lengths_of_a_timed_call_do_not_follow_its_place_in_a_round() -> None:
+    sort = problems.load(problems.find("distributed_sample_sort"))
+
+    def lengths(trial: int) -> tuple[int, ...]:
+        spec = timed_trial(sort.problem, "tiny", trial, b"s")
+        dims = sort.dims(spec.m, spec.n, 4)
+        ranks = [hardened(rank=r, spec=spec) for r in range(4)]
+        return tuple(len(sort.make_inputs(own, dims)["local_shard"]) for own in ranks)  # type: ignore[arg-type]
+
+    rounds = [[lengths(6 + 16 * number + place) for place in (0, 5)] for number in range(4)]
+    for same_place in zip(*rounds, strict=True):
+        assert len(set(same_place)) == len(rounds)
 
 
 def test_lengths_differ_among_ranks_and_from_trial_to_trial() -> None:
@@ -176,16 +193,9 @@ def test_lengths_differ_among_ranks_and_from_trial_to_trial() -> None:
 
 
 def test_a_plain_trial_has_first_options_and_published_lengths() -> None:
-    plain = hardened(spec=replace(SPEC, slot=0, is_plain=True))
+    plain = hardened(spec=replace(SPEC, timed=True, is_plain=True))
     assert plain.choose(9, (4, 5, 6)) == 4
     assert plain.ragged([1, 2, 3, 4], (0, 7)) == [1, 2, 3, 4]
-
-
-def test_another_draw_changes_values_and_no_options() -> None:
-    one, other = hardened(), replace(hardened(), draw=1)
-    assert not torch.equal(one.randn(9), other.randn(9))
-    assert not torch.equal(one.randn(9, shared=True), other.randn(9, shared=True))
-    assert one.choose(9, range(50)) == other.choose(9, range(50))
 
 
 def test_a_group_is_named_by_its_axis() -> None:

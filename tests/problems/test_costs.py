@@ -39,7 +39,7 @@ class Drawn:
 
 
 def drawn(module: ProblemModule, m: int, n: int, world_size: int, profile: str) -> Drawn:
-    spec = TrialSpec(trial=7, m=m, n=n, note="plain", slot=0, is_plain=True)
+    spec = TrialSpec(trial=7, m=m, n=n, note="plain", timed=True, is_plain=True)
     d = module.dims(m, n, world_size)
     ranks = [
         RankContext(

@@ -55,10 +55,6 @@ def by_rank_alone(ctx: RankContext, d: Dims) -> dict[str, object]:
     return {"tensor": torch.full((d.m, d.n), float(ctx.rank)), "dst": 0}
 
 
-def wandering(ctx: RankContext, d: Dims) -> dict[str, object]:
-    return {"tensor": ctx.randn(d.m, d.n), "dst": int(ctx.randint(0, 100))}
-
-
 def swapped(ctx: RankContext, d: Dims) -> dict[str, object]:
     return {"dst": 0, "tensor": ctx.randn(d.m, d.n)}
 
@@ -105,7 +101,6 @@ def empty(ctx: RankContext, d: Dims) -> dict[str, object]:
         ("inputs_can_be_repeated", with_inputs(fresh), "drawn again"),
         ("ranks_differ", with_inputs(constant), "the same on ranks 0 and 1"),
         ("trials_differ", with_inputs(by_rank_alone), "have the same inputs"),
-        ("timed_slots_keep_shapes", with_inputs(wandering), "a timed slot vary"),
         ("hidden_shapes_can_be_built", with_inputs(empty), "no input holds anything"),
         ("groups_lie_on_the_mesh", with_inputs(on_an_unknown_axis), "diagonal"),
         ("groups_lie_on_the_mesh", with_problem(mesh=("m", "n")), "does not hold"),

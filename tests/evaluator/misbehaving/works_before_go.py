@@ -1,45 +1,39 @@
 # verdict: ok, output_mismatch, nonfinite_output
 # speedup_below: 1.5
-# cheat: watches the slab and answers a whole burst as soon as its inputs appear, before the clock
+# cheat: watches the slab and answers a call as soon as its inputs appear, before the clock starts
 import sys
-import time
 
 import torch
 import torch.distributed as dist
 
-known = {}
+marks = {}
 ready = {}
 
 
-def marks(slots):
-    return [slot._arguments[0].view(torch.int32).view(-1)[-1].item() for slot in slots]
+def mark(slot):
+    return slot._arguments[0].view(torch.int32).view(-1)[-1].item()
 
 
 def answer_ahead(slots):
-    given = [slot._arguments[0].flatten() for slot in slots]
-    merged = torch.cat(given)
-    dist.all_reduce(merged)
-    ready.clear()
-    for slot, answer in zip(slots, merged.split([one.numel() for one in given])):
-        ready[slot._arguments[0].data_ptr()] = answer.view_as(slot.outputs[0])
-    known["marks"] = marks(slots)
-
-
-def all_fresh(slots):
-    old = known.get("marks")
-    return old and len(old) == len(slots) and not set(old) & set(marks(slots))
+    """Every rank meets the same new inputs, one call after the other."""
+    for slot in slots:
+        tensor = slot._arguments[0]
+        now = mark(slot)
+        if marks.get(tensor.data_ptr(), now) != now:
+            total = tensor.clone()
+            dist.all_reduce(total)
+            ready[tensor.data_ptr()] = total
+        marks[tensor.data_ptr()] = now
 
 
 def watch(control, frame):
     real = type(control).wait_go
 
     def wait_go(**settings):
+        marks.clear()
         while control._words[0] <= control._sequence:
-            slots = frame.f_locals["slots"]
-            if len(slots) > 1 and all_fresh(slots):
-                time.sleep(0.0003)
+            if len(slots := frame.f_locals["slots"]) > 1:
                 answer_ahead(slots)
-            time.sleep(0.00005)
         return real(control, **settings)
 
     control.wait_go = wait_go
@@ -47,14 +41,10 @@ def watch(control, frame):
 
 def solution(tensor):
     frame = sys._getframe(2)
-    slots = frame.f_locals["slots"]
-    if len(slots) > 1:
-        if "marks" not in known or len(known["marks"]) != len(slots):
-            watch(frame.f_locals["control"], frame)
-            answer_ahead(slots)
-        elif all_fresh(slots):
-            answer_ahead(slots)
-        return ready[tensor.data_ptr()]
+    if frame.f_code.co_name == "run_rank" and "wait_go" not in vars(frame.f_locals["control"]):
+        watch(frame.f_locals["control"], frame)
+    if tensor.data_ptr() in ready:
+        return ready.pop(tensor.data_ptr())
     total = tensor.clone()
     dist.all_reduce(total)
     return total

@@ -1,5 +1,5 @@
 # verdict: late_output, output_mismatch, nonfinite_output
-# cheat: says at once that a single call is done, and answers all of a round together in the last
+# cheat: says at once that a timed call is done, and answers all of a round together in the last
 # timed: yes
 import sys
 
@@ -21,7 +21,7 @@ def _together():
 
 def solution(tensor):
     runner, slot = sys._getframe(2).f_locals, sys._getframe(1).f_locals["self"]
-    if len(runner["slots"]) > 1 and runner["command"].name == "CALL" and len(runner["indices"]) < 2:
+    if len(runner["slots"]) > 1 and getattr(runner.get("command"), "name", "") == "CALL":
         waiting.append(slot)
         return _together() if len(waiting) == 16 else slot.outputs[0]
     total = tensor.clone()

@@ -1,6 +1,6 @@
 # verdict: ok
 # at_least_us: 1000
-# flags: timing_mismatch, static:patched-clock
+# flags: static:patched-clock
 # cheat: stops its clocks and the GPU's events, and sleeps a millisecond on the GPU: the judge's clock counts
 import time
 

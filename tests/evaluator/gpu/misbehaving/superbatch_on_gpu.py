@@ -1,6 +1,6 @@
 # verdict: output_mismatch, nonfinite_output
 # flags: static:frames
-# cheat: reads the burst from the runner's frame and answers all of its calls with one large exchange
+# cheat: takes all inputs of a round from the runner's frame and answers its calls with one large exchange
 import sys
 
 import torch
@@ -9,15 +9,28 @@ import torch.distributed as dist
 ready = {}
 
 
+def runner():
+    frame = sys._getframe()
+    while frame.f_code.co_name != "run_rank":
+        frame = frame.f_back
+    return frame.f_locals["command"], frame.f_locals["slots"]
+
+
+def work_ahead(slots):
+    given = [slot._arguments[0] for slot in slots]
+    merged = torch.cat([one.flatten() for one in given])
+    dist.all_reduce(merged)
+    ready.clear()
+    for one, answer in zip(given, merged.split([one.numel() for one in given])):
+        ready[one.data_ptr()] = answer.view_as(one)
+
+
 def solution(tensor):
-    if not ready:
-        frame = sys._getframe(2)
-        slots = frame.f_locals["slots"]
-        if "indices" in frame.f_locals:  # where the race screen makes a series, its slots are all
-            slots = [slots[index] for index in frame.f_locals["indices"]]
-        given = [slot._arguments[0] for slot in slots]
-        merged = torch.cat([one.flatten() for one in given])
-        dist.all_reduce(merged)
-        for one, answer in zip(given, merged.split([one.numel() for one in given])):
-            ready[one.data_ptr()] = answer.view_as(one)
+    command, slots = runner()
+    if command.name == "WARM_UP":
+        total = tensor.clone()
+        dist.all_reduce(total)
+        return total
+    if tensor.data_ptr() not in ready:
+        work_ahead(slots)
     return ready.pop(tensor.data_ptr())

@@ -1,7 +1,7 @@
 # verdict: ok, output_mismatch, nonfinite_output
 # speedup_below: 1.5
 # flags: static:frames
-# cheat: watches the slab on the GPU and answers a whole burst as soon as its inputs appear, before the clock
+# cheat: watches the slab on the GPU and answers a round as soon as its inputs appear, before its gates open
 import sys
 
 import torch
@@ -30,6 +30,13 @@ def all_fresh(slots):
     return old and len(old) == len(slots) and all(a != b for a, b in zip(old, marks(slots)))
 
 
+def runner():
+    frame = sys._getframe()
+    while frame.f_code.co_name != "run_rank":
+        frame = frame.f_back
+    return frame
+
+
 def watch(control, frame):
     real = type(control).wait_go
 
@@ -44,15 +51,15 @@ def watch(control, frame):
 
 
 def solution(tensor):
-    frame = sys._getframe(2)
-    slots = frame.f_locals["slots"]
-    if len(slots) > 1 and "control" in frame.f_locals:
-        if "marks" not in known or len(known["marks"]) != len(slots):
-            watch(frame.f_locals["control"], frame)
-            answer_ahead(slots)
-        elif all_fresh(slots):
-            answer_ahead(slots)
-        return ready[tensor.data_ptr()]
+    frame = runner()
+    slots, control = frame.f_locals["slots"], frame.f_locals["control"]
+    if len(slots) > 1:
+        if "wait_go" not in vars(control):
+            watch(control, frame)
+        if len(known.get("marks", ())) != len(slots):
+            known["marks"] = marks(slots)
+        if tensor.data_ptr() in ready:
+            return ready.pop(tensor.data_ptr())
     total = tensor.clone()
     dist.all_reduce(total)
     return total

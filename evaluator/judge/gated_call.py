@@ -1,0 +1,101 @@
+"""Times one launch of calls: from the moment when their inputs can be read until every rank has
+committed to its outputs."""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from evaluator.buffers.control_page import Command
+from evaluator.messages.faults import Fault
+from evaluator.messages.report import Verdict
+from evaluator.sandbox.rank_group import RankGroup
+from evaluator.timing.pace import AHEAD_MS
+
+if TYPE_CHECKING:
+    from evaluator.oracle.group import OracleGroup
+
+SPIN_S = 0.1
+
+Keys = dict[int, int]  # of one rank, by slot
+
+
+@dataclass(frozen=True, kw_only=True)
+class Launch:
+    """Holds what was found of one launch. `is_ahead` says that all ranks had queued all of it when
+    the gate opened; `committed` is what each rank commits to."""
+
+    slots: tuple[int, ...]
+    us: float
+    is_ahead: bool
+    committed: tuple[int, ...]
+
+
+def draw_keys(ranks: int, launches: Sequence[tuple[int, ...]]) -> list[Keys]:
+    """Draw a key for each rank and launch: no two ranks' inputs may be sealed alike."""
+    drawn = [[secrets.randbits(64) for _ in launches] for _ in range(ranks)]
+    return [
+        {slot: key for slots, key in zip(launches, own, strict=True) for slot in slots}
+        for own in drawn
+    ]
+
+
+def launch(
+    side: RankGroup,
+    slots: tuple[int, ...],
+    keys: Sequence[Keys],
+    *,
+    command: Command = Command.GATED,
+    ahead: bool = True,
+) -> Launch:
+    """Time a launch over sealed inputs; with `ahead` ranks queue it before the gate opens.
+
+    The clock starts before the first key is written, and runs until the commitments are read: a
+    rank may write its own later than that it is done. Raises what RankGroup.wait raises.
+    """
+    sequence = side.stage(command, slots)
+    if ahead:
+        side.release(sequence)
+    is_ahead = ahead and _are_queued(side)
+    began_ns = time.perf_counter_ns()
+    for control, own in zip(side.controls, keys, strict=True):
+        control.open_gate(own[slots[0]])
+    if not ahead:
+        side.release(sequence)
+    _wait(side, began_ns)
+    committed = tuple(control.commitment for control in side.controls)
+    us = (time.perf_counter_ns() - began_ns) / 1e3
+    return Launch(slots=slots, us=us, is_ahead=is_ahead, committed=committed)
+
+
+def check_commitments(
+    side: RankGroup, oracle: OracleGroup, launches: Sequence[Launch], keys: Sequence[Keys]
+) -> None:
+    """Raise Fault for a rank whose outputs are not those that it committed to."""
+    asked = [[(own.slots, rank_keys[own.slots[0]]) for own in launches] for rank_keys in keys]
+    for rank, found in enumerate(oracle.commitments("timed", asked)):
+        if found != [own.committed[rank] for own in launches]:
+            message = f"rank {rank} said it was done before its GPU had written every output"
+            raise Fault(Verdict.LATE_OUTPUT, "unwritten", message, ranks=[rank])
+
+
+def _are_queued(side: RankGroup) -> bool:
+    """Wait until all ranks have queued their calls, or for AHEAD_MS: one that waits for a value on
+    the host cannot before its inputs are there."""
+    until = time.perf_counter() + AHEAD_MS / 1e3
+    while not all(control.is_queued for control in side.controls):
+        if time.perf_counter() > until:
+            return False
+    return True
+
+
+def _wait(side: RankGroup, began_ns: int) -> None:
+    """Wait until all ranks are done."""
+    until = began_ns + int(SPIN_S * 1e9)
+    while time.perf_counter_ns() < until:
+        if all(control.is_done for control in side.controls):
+            return
+    side.wait()
