@@ -37,7 +37,7 @@ from problems.spec import Problem
 from problems.trials import TrialSpec, plain_trial
 from tests.evaluator.mutating import forgive, launch_after, replace, without_arguments
 from tests.evaluator.mutations_of_times import OF_TIMES
-from tests.evaluator.tuned_judge import gated, with_device
+from tests.evaluator.tuned_judge import bereaved, gated, with_device
 
 
 def no_poison() -> None:
@@ -237,7 +237,8 @@ def stops_first_threads() -> None:
 
 
 def errors_beside_are_ours() -> None:
-    """Where ours fail beside a submission, that is our error, however often."""
+    """Where ours fail beside a submission, as they do here once, that is our error."""
+    bereaved()
     replace(
         process.Judge,
         "_judged",
