@@ -80,25 +80,16 @@ def time_series(
         found = launch(side, batch, keys, command=command)
         if is_empty:
             return found.us / len(batch), []
-        with side.paused():
-            oracle.snapshot("timed", side.side, batch)
-            checks = oracle.check_calls("timed", batch)
-            if _is_right(checks):
-                check_commitments(side, oracle, [found], keys)
+        checks = _checked(context, side, [found], keys)
     return found.us / len(batch), checks
-
-
-def _is_right(checks: Sequence[Sequence[Sequence[OutputCheck]]]) -> bool:
-    return all(c.verdict is Verdict.OK for calls in checks for own in calls for c in own)
 
 
 def _warm_up(context: RunContext, side: RankGroup) -> int:
     """Make calls that nobody times; return how many."""
     oracle, began, made = context.oracle, time.monotonic(), 0
     with blame(side):
-        if (
-            context.host.cores
-        ):  # not before: threads that calls start inherit where their starter is
+        # Not before calls have been made: threads that they start inherit where their starter is.
+        if context.host.cores:
             side.pin(context.host.cores.launching)
         side.load(oracle.plans("timed"))
         least_s = pace.LEAST_WARMUP_S if context.job.device is Device.CUDA else 0.0
@@ -132,20 +123,22 @@ def _gated_round(
     with blame(side):
         side.arm()
         made = [launch(side, (slot,), keys, command=command, ahead=ahead) for slot in batch]
-        checks = () if is_empty else _checked(context, side, made, keys)
+        found = [] if is_empty else _checked(context, side, made, keys)
+    checks = [check for calls in found for own in calls for check in own]
     us, were_ahead = [own.us for own in made], [own.is_ahead for own in made]
     return Round(us=us, ahead=were_ahead if ahead else [], checks=checks)
 
 
 def _checked(
     context: RunContext, side: RankGroup, made: Sequence[Launch], keys: Sequence[Keys]
-) -> Sequence[OutputCheck]:
-    """Compare every output of a round with the truth and with what its rank committed to."""
+) -> list[list[list[OutputCheck]]]:
+    """Compare every output with the truth and with what its rank committed to; return the checks
+    by rank and call."""
     oracle, batch = context.oracle, tuple(slot for own in made for slot in own.slots)
     with side.paused():
         oracle.snapshot("timed", side.side, batch)
-        checks = oracle.check("timed", batch)
-        if all(check.verdict is Verdict.OK for check in checks):
+        checks = oracle.check_calls("timed", batch)
+        if all(c.verdict is Verdict.OK for calls in checks for own in calls for c in own):
             check_commitments(side, oracle, made, keys)
     return checks
 
