@@ -117,21 +117,23 @@ extern "C" __global__ void commit(Given given) {{
 """
 
 
-def seal(slab: torch.Tensor, offset: int, plain: torch.Tensor, key: int) -> None:
-    """Write bytes (uint8, [nbytes]) at an offset of a slab that nobody can read without the key."""
+def seal(to: torch.Tensor, plain: torch.Tensor, offset: int, key: int) -> None:
+    """Write bytes (uint8, [nbytes]) that nobody can read without the key, and that belong at an
+    offset of a slab."""
     for start in range(0, len(plain), CHUNK_BYTES):
         part = plain[start : start + CHUNK_BYTES]
         padded = torch.zeros(-(-len(part) // WORD) * WORD, dtype=torch.uint8, device=part.device)
         padded[: len(part)] = part
         words = padded.view(torch.int64)
         words ^= key_stream(key, (offset + start) // WORD, len(words), words.device)
-        slab[offset + start : offset + start + len(part)] = padded[: len(part)]
+        to[start : start + len(part)] = padded[: len(part)]
 
 
 def unseal(slab: torch.Tensor, ranges: Ranges, key: int) -> None:
     """Make sealed bytes readable."""
     for offset, nbytes in ranges:
-        seal(slab, offset, slab[offset : offset + nbytes].clone(), key)
+        sealed = slab[offset : offset + nbytes]
+        seal(sealed, sealed.clone(), offset, key)
 
 
 def commit_blocks(ranges: Iterable[tuple[int, int]]) -> int:

@@ -36,7 +36,7 @@ class Gpu:
 
 def present() -> tuple[Gpu, ...]:
     """Return every GPU of this host; none where there is no driver."""
-    with _nvml() as nvml:
+    with session() as nvml:
         if nvml is None:
             return ()
         handles = [nvml.nvmlDeviceGetHandleByIndex(i) for i in range(nvml.nvmlDeviceGetCount())]
@@ -82,34 +82,34 @@ def visible(gpus: Sequence[Gpu]) -> dict[str, str]:
 
 def states(gpus: Sequence[Gpu]) -> tuple[GpuState, ...]:
     """Return clocks, temperature, power and reasons for slowing down, now."""
-    with _nvml() as nvml:
+    with session() as nvml:
         return () if nvml is None else tuple(_state(nvml, gpu) for gpu in gpus)
 
 
 def driver_version() -> str | None:
     """Return the driver's version; None where there is no driver."""
-    with _nvml() as nvml:
+    with session() as nvml:
         return None if nvml is None else _text(nvml.nvmlSystemGetDriverVersion())
 
 
 def used_bytes(gpus: Sequence[Gpu]) -> list[int]:
     """Return the bytes of memory in use on each GPU."""
-    with _nvml() as nvml:
+    with session() as nvml:
         if nvml is None:
             return []
-        return [int(nvml.nvmlDeviceGetMemoryInfo(_handle(nvml, gpu)).used) for gpu in gpus]
+        return [int(nvml.nvmlDeviceGetMemoryInfo(handle_of(nvml, gpu)).used) for gpu in gpus]
 
 
 def unlinked(gpus: Sequence[Gpu]) -> list[tuple[int, int]]:
     """Return the pairs, by index, of which one cannot read or write the other's memory."""
-    with _nvml() as nvml:
+    with session() as nvml:
         if nvml is None:
             return []
         return [
             (one.index, other.index)
             for one, other in permutations(gpus, 2)
             if any(
-                nvml.nvmlDeviceGetP2PStatus(_handle(nvml, one), _handle(nvml, other), way)
+                nvml.nvmlDeviceGetP2PStatus(handle_of(nvml, one), handle_of(nvml, other), way)
                 != nvml.NVML_P2P_STATUS_OK
                 for way in (_PEER_READ, _PEER_WRITE)
             )
@@ -123,15 +123,15 @@ def processes(gpus: Sequence[Gpu]) -> set[int]:
 
 def held_bytes(gpu: Gpu) -> dict[int, int]:
     """Return what each process holds of a GPU's memory, in bytes by pid."""
-    with _nvml() as nvml:
+    with session() as nvml:
         if nvml is None:
             return {}
-        running = nvml.nvmlDeviceGetComputeRunningProcesses(_handle(nvml, gpu))
+        running = nvml.nvmlDeviceGetComputeRunningProcesses(handle_of(nvml, gpu))
         return {process.pid: int(process.usedGpuMemory or 0) for process in running}
 
 
 def _state(nvml: Any, gpu: Gpu) -> GpuState:
-    handle = _handle(nvml, gpu)
+    handle = handle_of(nvml, gpu)
     throttled = nvml.nvmlDeviceGetCurrentClocksEventReasons(handle)
     return GpuState(
         name=gpu.name,
@@ -155,7 +155,8 @@ _THROTTLING = {
 }
 
 
-def _handle(nvml: Any, gpu: Gpu) -> Any:
+def handle_of(nvml: Any, gpu: Gpu) -> Any:
+    """Return what the library calls a GPU by."""
     return nvml.nvmlDeviceGetHandleByUUID(gpu.uuid)
 
 
@@ -164,7 +165,7 @@ def _text(value: str | bytes) -> str:
 
 
 @contextlib.contextmanager
-def _nvml() -> Iterator[Any]:
+def session() -> Iterator[Any]:
     """Yield the library, initialised, or None where there is no driver to ask."""
     import pynvml
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -50,8 +50,10 @@ def launch(
     *,
     command: Command = Command.GATED,
     ahead: bool = True,
+    at_gate: Callable[[], None] | None = None,
 ) -> Launch:
-    """Time a launch over sealed inputs; with `ahead` ranks queue it before the gate opens.
+    """Time a launch over sealed inputs; with `ahead` ranks queue it before the gate opens, and
+    `at_gate` is called when it could.
 
     The clock starts before the first key is written, and runs until the commitments are read: a
     rank may write its own later than that it is done. Raises what RankGroup.wait raises.
@@ -60,6 +62,8 @@ def launch(
     if ahead:
         side.release(sequence)
     is_ahead = ahead and _are_queued(side)
+    if at_gate is not None:
+        at_gate()
     began_ns = time.perf_counter_ns()
     for control, own in zip(side.controls, keys, strict=True):
         control.open_gate(own[slots[0]])
@@ -69,6 +73,13 @@ def launch(
     committed = tuple(control.commitment for control in side.controls)
     us = (time.perf_counter_ns() - began_ns) / 1e3
     return Launch(slots=slots, us=us, is_ahead=is_ahead, committed=committed)
+
+
+def settle(side: RankGroup, slot: int) -> None:
+    """Make an empty call that nobody times: after a pause a GPU's first kernels take longer."""
+    launch(
+        side, (slot,), [{slot: 0} for _ in side.controls], command=Command.GATED_EMPTY, ahead=False
+    )
 
 
 def check_commitments(

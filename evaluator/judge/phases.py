@@ -151,7 +151,7 @@ def check_bound(context: RunContext) -> Fault | None:
         found = roofline_bounds(cost, job.dtype, limits, timing.burst_calls)
         context.findings.bounds = found
         least_us = max(least_us, MARGIN * unbeatable_us(found))
-    if timing.kernel_us >= least_us:
+    if timing.kernel_us + (timing.resolution_us or 0.0) >= least_us:
         return None
     context.findings.phase = Phase.TIMED
     message = f"{timing.kernel_us:.1f} us a call, where this hardware needs {least_us:.1f}"

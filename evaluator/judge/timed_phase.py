@@ -5,10 +5,12 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from evaluator.buffers.control_page import Command
 from evaluator.diagnosis.diagnose import first_fault
-from evaluator.judge.gated_call import Keys, Launch, check_commitments, draw_keys, launch
+from evaluator.judge.early_sends import Watch, watching
+from evaluator.judge.gated_call import Keys, Launch, check_commitments, draw_keys, launch, settle
 from evaluator.judge.run_context import RunContext, blame
 from evaluator.messages.job import Device
 from evaluator.messages.report import OutputCheck, Phase, Progress, Verdict
@@ -22,8 +24,8 @@ WARM_UPS = 8  # of each call that may be made to warm up, between two looks at t
 
 @dataclass(frozen=True, kw_only=True)
 class Round:
-    """Holds what one round found: the microseconds of each call, and of each rank's calls their
-    checks."""
+    """Holds what one round found: the microseconds of each call that was timed, and of each rank's
+    calls their checks."""
 
     us: list[float]
     ahead: list[bool]
@@ -36,28 +38,25 @@ def time_side(context: RunContext, side: RankGroup) -> Times:
     The reference also makes calls without a solution, which tell what surrounds a call.
     """
     found, is_gated = Times(), context.job.device in GATED_DEVICES
-    time_round = _gated_round if is_gated else _frozen_round
     found.warmup_calls = _warm_up(context, side)
-    began, rounds = time.monotonic(), 0
-    while not pace.enough(len(found.calls), rounds, time.monotonic() - began):
-        context.renew_timed(side)
-        own = time_round(context, side)
-        _judge_round(side, own.checks, f"timed round {rounds}")
-        found.calls += own.us
-        found.ahead += own.ahead
-        if side is context.reference and (is_gated or not rounds):
-            found.empty += time_round(context, side, is_empty=True).us
-        rounds += 1
-        done = min(len(found.calls), pace.TIMED_CALLS)
-        context.emit(Progress(phase=Phase.TIMED, done=done, total=pace.TIMED_CALLS))
-    if is_gated:
-        context.renew_timed(side)
-        own = _gated_round(context, side, ahead=False, calls=pace.EAGER_CALLS)
-        _judge_round(side, own.checks, "calls with nothing queued ahead")
-        found.eager = own.us
-        if side is context.reference:
-            found.series.append(time_series(context, side)[0])
-            found.empty_series.append(time_series(context, side, is_empty=True)[0])
+    with watching(context.host.gpus) as watch:
+        began, rounds = time.monotonic(), 0
+        while not (pace.enough(len(found.calls), time.monotonic() - began) and watch.has_seen):
+            context.renew_timed(side)
+            own = _round(context, side, watch)
+            _judge_round(side, own.checks, f"timed round {rounds}")
+            found.calls += own.us
+            found.ahead += own.ahead
+            if side is context.reference and (is_gated or not rounds):
+                found.empty += _round(context, side, watch, is_empty=True).us
+            rounds += 1
+            done = min(len(found.calls), pace.TIMED_CALLS)
+            context.emit(Progress(phase=Phase.TIMED, done=done, total=pace.TIMED_CALLS))
+        if is_gated:
+            found.eager = _eager_calls(context, side, watch)
+    if is_gated and side is context.reference:
+        found.series.append(time_series(context, side)[0])
+        found.empty_series.append(time_series(context, side, is_empty=True)[0])
     return found
 
 
@@ -74,9 +73,11 @@ def time_series(
     batch = batch or oracle.shuffled_batch()
     keys = draw_keys(context.job.world_size, [batch])
     oracle.clear("timed", side.side)
-    oracle.seal(side.side, keys)
     command = Command.GATED_EMPTY if is_empty else Command.GATED
     with blame(side):
+        for part in oracle.parts(batch):
+            _seal(context, side, part, keys)
+            oracle.put(side.side, part)
         found = launch(side, batch, keys, command=command)
         if is_empty:
             return found.us / len(batch), []
@@ -106,27 +107,64 @@ def _has_passed(began: float, seconds: float) -> bool:
     return time.monotonic() - began >= seconds
 
 
+def _eager_calls(context: RunContext, side: RankGroup, watch: Watch) -> list[float]:
+    """Return the microseconds of calls of which nothing is queued ahead."""
+    context.renew_timed(side)
+    batch = context.oracle.shuffled_batch()[: pace.EAGER_CALLS]
+    own = _gated_round(context, side, watch, batch, ahead=False)
+    _judge_round(side, own.checks, "calls with nothing queued ahead")
+    return own.us
+
+
+def _round(context: RunContext, side: RankGroup, watch: Watch, *, is_empty: bool = False) -> Round:
+    batch = context.oracle.shuffled_batch()
+    if context.job.device in GATED_DEVICES:
+        return _gated_round(context, side, watch, batch, is_empty=is_empty)
+    return _frozen_round(context, side, batch, is_empty=is_empty)
+
+
 def _gated_round(
     context: RunContext,
     side: RankGroup,
+    watch: Watch,
+    batch: tuple[int, ...],
     *,
     is_empty: bool = False,
     ahead: bool = True,
-    calls: int | None = None,
 ) -> Round:
-    """Time one launch of each call over inputs that are sealed until the clock starts."""
-    oracle, batch = context.oracle, context.oracle.shuffled_batch()[:calls]
+    """Make calls over inputs that are sealed until the clock starts, and time those that nobody
+    watches. Each one's inputs come when those before are done: so long nothing can be sent ahead
+    of them."""
+    oracle, made, is_watched = context.oracle, list[Launch](), list[bool]()
     command = Command.GATED_EMPTY if is_empty else Command.GATED
     keys = draw_keys(context.job.world_size, [(slot,) for slot in batch])
     oracle.clear("timed", side.side)
-    oracle.seal(side.side, keys)
     with blame(side):
-        side.arm()
-        made = [launch(side, (slot,), keys, command=command, ahead=ahead) for slot in batch]
+        for part in oracle.parts(batch):
+            _seal(context, side, part, keys)
+            for slot in part:
+                is_watched.append(watch.begin() and ahead and not is_empty)
+                received = oracle.put(side.side, (slot,))
+                settle(side, oracle.warm_up_calls[0])
+                check = partial(watch.check, received) if is_watched[-1] else None
+                own = launch(side, (slot,), keys, command=command, ahead=ahead, at_gate=check)
+                made.append(own)
         found = [] if is_empty else _checked(context, side, made, keys)
-    checks = [check for calls in found for own in calls for check in own]
-    us, were_ahead = [own.us for own in made], [own.is_ahead for own in made]
-    return Round(us=us, ahead=were_ahead if ahead else [], checks=checks)
+    timed = [own for own, watched in zip(made, is_watched, strict=True) if not watched]
+    return Round(
+        us=[own.us for own in timed],
+        ahead=[own.is_ahead for own in timed],
+        checks=[check for calls in found for own in calls for check in own],
+    )
+
+
+def _seal(
+    context: RunContext, side: RankGroup, slots: tuple[int, ...], keys: Sequence[Keys]
+) -> None:
+    """Have the inputs of these calls sealed, and then the ranks' kernels in the caches again, where
+    that may be seen in a call's time."""
+    context.oracle.seal(side.side, [{slot: own[slot] for slot in slots} for own in keys])
+    side.warm_up(context.oracle.warm_up_calls if len(slots) > 1 else ())
 
 
 def _checked(
@@ -143,10 +181,12 @@ def _checked(
     return checks
 
 
-def _frozen_round(context: RunContext, side: RankGroup, *, is_empty: bool = False) -> Round:
+def _frozen_round(
+    context: RunContext, side: RankGroup, batch: tuple[int, ...], *, is_empty: bool = False
+) -> Round:
     """Time each call of ranks that stand still until its inputs are there, and again once they are
     done: on a processor nothing can be queued ahead."""
-    oracle, batch, us = context.oracle, context.oracle.shuffled_batch(), []
+    oracle, us = context.oracle, list[float]()
     oracle.clear("timed", side.side)
     with blame(side):
         for slot in batch:

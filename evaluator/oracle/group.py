@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from multiprocessing.reduction import recv_handle, send_handle
 
@@ -17,7 +17,7 @@ from evaluator.messages.report import OutputCheck
 from evaluator.oracle.rank import OracleRank
 from evaluator.oracle.worker_process import Assignment, Order
 from evaluator.oracle.workers import OracleWorkers
-from evaluator.timing.pace import race_calls, round_calls
+from evaluator.timing.pace import race_calls, round_calls, sealed_calls
 from problems.trials import TrialSpec, correctness_trials, timed_trial, trials_before_timing
 
 GROWTH = 1.4  # lengths are drawn again for each round
@@ -154,6 +154,12 @@ class OracleGroup:
         slots = range(SPARE_CALLS, SPARE_CALLS + self._batch_calls)
         return tuple(self._chooser.sample(slots, self._batch_calls))
 
+    def parts(self, batch: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
+        """Yield a batch in parts whose inputs may be sealed at once."""
+        count = sealed_calls(self._nbytes["timed"] // len(self._plans["timed"][0]["slots"]))
+        for start in range(0, len(batch), count):
+            yield batch[start : start + count]
+
     def clear(self, key: str, side: str) -> None:
         """Make each rank's slab ready for the calls of a key; those that warm up may be made."""
         self._workers.all(OracleRank.clear, key, side, SPARE_CALLS if key == "timed" else 0)
@@ -169,9 +175,13 @@ class OracleGroup:
         self._workers.answers(OracleRank.release.__name__)
 
     def seal(self, side: str, keys: Sequence[Mapping[int, int]]) -> None:
-        """Write the inputs that nobody can read without each rank's keys, by slot."""
+        """Seal the inputs of calls by each rank's keys, by slot, for `put`."""
         self._workers.send(Order(OracleRank.seal, (side, own)) for own in keys)
         self._workers.answers(OracleRank.seal.__name__)
+
+    def put(self, side: str, indices: tuple[int, ...]) -> list[int]:
+        """Write the sealed inputs of these calls; return each rank's bytes."""
+        return self._workers.all(OracleRank.put, side, indices)
 
     def commitments(
         self, key: str, calls: Sequence[Sequence[tuple[tuple[int, ...], int]]]

@@ -17,7 +17,7 @@ import torch.distributed as dist
 from evaluator.buffers import cuda_kernel, gpu_sealing, memory, sealing
 from evaluator.buffers.control import Control
 from evaluator.buffers.memory import Memory
-from evaluator.buffers.slab import Cursor, Plan, lay_out
+from evaluator.buffers.slab import Cursor, Place, Plan, lay_out
 from evaluator.messages.faults import EvaluatorError
 from evaluator.messages.job import Job, Profile
 from evaluator.messages.report import OutputCheck, Verdict
@@ -51,6 +51,7 @@ class OracleRank:
     output_dtypes: tuple[torch.dtype, ...] = ()
     cleared: list[Call] = field(default_factory=list)
     snapshots: list[torch.Tensor] = field(default_factory=list)
+    sealed: dict[int, list[tuple[Place, torch.Tensor]]] = field(default_factory=dict)
 
     @cached_property
     def canaries(self) -> Canaries:
@@ -97,7 +98,7 @@ class OracleRank:
     def end(self) -> None:
         """Forget the run, and give its memory back."""
         self.cleared = []
-        for kept in (self.caches, self.slabs, self.snapshots):
+        for kept in (self.caches, self.slabs, self.snapshots, self.sealed):
             kept.clear()
         for slab in self.memories:
             memory.close(slab)
@@ -133,21 +134,41 @@ class OracleRank:
         self.controls[side].release(sequence)
 
     def seal(self, side: str, keys: Mapping[int, int]) -> None:
-        """Write the inputs of the cleared calls that nobody can read without their keys, by slot,
-        and poison where their outputs belong."""
+        """Seal the inputs of cleared calls by their keys, by slot, in host memory; write poison
+        where their outputs belong."""
+        self.sealed.clear()
         for index, key in keys.items():
-            self._write(self.slabs[side], self.cleared[index], key)
+            self._poison(self.slabs[side], self.cleared[index])
+            self.sealed[index] = [
+                (place, self._sealed(as_bytes(tensor), place, key))
+                for _, place, tensor in self.cleared[index].placed()
+            ]
         self._synchronize()
 
-    def _write(self, slab: torch.Tensor, call: Call, key: int | None = None) -> None:
+    def _sealed(self, plain: torch.Tensor, place: Place, key: int) -> torch.Tensor:
+        """Return sealed bytes in memory that a GPU's copy engine reads."""
+        sealed = torch.empty(len(plain), dtype=torch.uint8, pin_memory=plain.is_cuda)
+        sealing.seal(sealed, plain, place.offset, key)
+        return sealed
+
+    def put(self, side: str, indices: tuple[int, ...]) -> int:
+        """Write the sealed inputs of these calls; return how many bytes. A copy engine does it: a
+        kernel of this process, or a copy on one GPU, would leave the ranks' caches cold."""
+        placed = [own for index in indices for own in self.sealed.pop(index)]
+        for place, sealed in placed:
+            place.region(self.slabs[side]).copy_(sealed, non_blocking=True)
+        self._synchronize()
+        return sum(len(sealed) for _, sealed in placed)
+
+    def _write(self, slab: torch.Tensor, call: Call) -> None:
         """Write poison where the outputs of a call belong, and its inputs."""
+        self._poison(slab, call)
+        for _, place, tensor in call.placed():
+            place.region(slab).copy_(as_bytes(tensor))
+
+    def _poison(self, slab: torch.Tensor, call: Call) -> None:
         for place in call.outputs:
             self.canaries.fill(place.region(slab), place.dtype)
-        for _, place, tensor in call.placed():
-            if key is None:
-                place.region(slab).copy_(as_bytes(tensor))
-            else:
-                sealing.seal(slab, place.offset, as_bytes(tensor), key)
 
     def _synchronize(self) -> None:
         if self.device.type == "cuda":

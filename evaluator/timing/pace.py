@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-TIMED_CALLS, ROUND_CALLS, LEAST_ROUNDS = 64, 16, 2
-MOST_ROUND_BYTES, MOST_TIMED_S = 8 << 30, 20.0
+TIMED_CALLS, ROUND_CALLS, LEAST_CALLS = 64, 16, 5
+MOST_ROUND_BYTES, MOST_SEALED_BYTES, MOST_TIMED_S = 8 << 30, 1 << 30, 20.0
 LEAST_WARMUP_CALLS, LEAST_WARMUP_S, MOST_WARMUP_S = 64, 0.3, 2.0
 AHEAD_MS = 30  # in which a rank has to queue a call before its gate opens all the same
 SERVES_S, CHECK_AFTER_S = 3600, 600  # a measured reference, without and with a check
@@ -20,9 +20,14 @@ def round_calls(call_bytes: int) -> int:
     return min(ROUND_CALLS, max(1, MOST_ROUND_BYTES // call_bytes))
 
 
-def enough(calls: int, rounds: int, elapsed_s: float) -> bool:
+def sealed_calls(call_bytes: int) -> int:
+    """Return how many calls wait sealed in host memory at once."""
+    return max(1, MOST_SEALED_BYTES // call_bytes)
+
+
+def enough(calls: int, elapsed_s: float) -> bool:
     """Return True if the timed phase has its calls, or has used all the time it may."""
-    return calls >= TIMED_CALLS or (rounds >= LEAST_ROUNDS and elapsed_s >= MOST_TIMED_S)
+    return calls >= TIMED_CALLS or (calls >= LEAST_CALLS and elapsed_s >= MOST_TIMED_S)
 
 
 def race_calls(call_bytes: int) -> int:

@@ -18,6 +18,7 @@ from evaluator.buffers import control_page, sealing
 from evaluator.diagnosis import claim_reader
 from evaluator.host import processes
 from evaluator.judge import phases, process, timed_phase
+from evaluator.judge.early_sends import Watch
 from evaluator.messages.report import OutputCheck, Verdict
 from evaluator.oracle import group
 from evaluator.oracle.canaries import Canaries
@@ -37,7 +38,7 @@ from problems.spec import Problem
 from problems.trials import TrialSpec, plain_trial
 from tests.evaluator.mutating import forgive, launch_after, replace, without_arguments
 from tests.evaluator.mutations_of_times import OF_TIMES
-from tests.evaluator.tuned_judge import bereaved, gated, with_device
+from tests.evaluator.tuned_judge import bereaved, gated, watched, with_device
 
 
 def no_poison() -> None:
@@ -81,11 +82,11 @@ def no_input_comparison() -> None:
 
 
 def no_sealing() -> None:
-    """The inputs of a gated round can be read when its first call begins."""
+    """The inputs of a gated call can be read before its gate opens."""
     gated()
 
-    def write(slab: torch.Tensor, offset: int, plain: torch.Tensor, key: int) -> None:
-        slab[offset : offset + len(plain)] = plain
+    def write(to: torch.Tensor, plain: torch.Tensor, offset: int, key: int) -> None:
+        to[: len(plain)] = plain
 
     replace(sealing, "seal", write)
     launch_after("from evaluator.buffers import sealing\nsealing.unseal = lambda *_: None")
@@ -95,6 +96,16 @@ def no_commitment_check() -> None:
     """Nobody asks whether outputs are those that a rank committed to."""
     gated()
     replace(timed_phase, "check_commitments", lambda *given: None)
+
+
+def no_watch() -> None:
+    """Nobody asks what was sent before the gate opened."""
+    watched()
+
+    def pass_over(self: Watch, received: object) -> None:
+        self.calls += 1
+
+    replace(Watch, "check", pass_over)
 
 
 def inputs_all_at_once() -> None:
@@ -259,6 +270,7 @@ MUTATIONS: dict[str, Callable[[], None]] = {
         no_input_comparison,
         no_sealing,
         no_commitment_check,
+        no_watch,
         inputs_all_at_once,
         singles_compared_together,
         no_trials_after_timing,

@@ -13,10 +13,13 @@ from tests.evaluator import tuned_judge
 from tests.evaluator.judging import judged_by
 from tests.evaluator.kernel_files import KernelFile, all_in, named
 
-HOSTILE = [*all_in("gated"), named("misbehaving", "superbatch_of_singles")]
+SENDS_EARLY = named("gated", "sends_sealed_inputs")
+HOSTILE = [kernel for kernel in all_in("gated") if kernel != SENDS_EARLY]
+HOSTILE.append(named("misbehaving", "superbatch_of_singles"))
 PASSES_WITHOUT = {
-    "no_sealing": named("misbehaving", "superbatch_of_singles"),
+    "no_sealing": named("gated", "reads_before_the_gate"),
     "no_commitment_check": named("gated", "answers_while_the_next_is_timed"),
+    "no_watch": SENDS_EARLY,
 }
 
 
@@ -57,6 +60,12 @@ def test_a_kernel_that_attacks_the_gate_gets_its_verdict(
 ) -> None:
     report = evaluate(kernel.job, prefork=gated)
     assert not kernel.complaints(report), _said(report)
+
+
+def test_a_kernel_that_sends_sealed_inputs_early_is_seen() -> None:
+    with PreforkServer(warm=True, program=(str(tuned_judge.__file__), "watched")) as own:
+        report = evaluate(SENDS_EARLY.job, prefork=own)
+    assert not SENDS_EARLY.complaints(report), _said(report)
 
 
 @pytest.mark.parametrize("mutation", PASSES_WITHOUT)

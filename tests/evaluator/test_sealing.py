@@ -24,8 +24,9 @@ def slab_of(seed: int = 0) -> torch.Tensor:
 def sealed(plain: torch.Tensor, key: int = KEY, offset: int = OFFSET) -> torch.Tensor:
     """Return the bytes that lie in a slab in place of plain ones."""
     slab = torch.zeros(SLAB_BYTES, dtype=torch.uint8)
-    seal(slab, offset, plain, key)
-    return slab[offset : offset + len(plain)]
+    own = slab[offset : offset + len(plain)]
+    seal(own, plain, offset, key)
+    return own
 
 
 def _seeded(seed: int) -> torch.Generator:
@@ -38,7 +39,7 @@ def test_what_is_sealed_is_there_again_once_it_is_opened_and_nothing_else_has_ch
 ) -> None:
     before = slab_of()
     slab, plain = before.clone(), slab_of(1)[:length]
-    seal(slab, OFFSET, plain, KEY)
+    seal(slab[OFFSET : OFFSET + length], plain, OFFSET, KEY)
     unseal(slab, [(OFFSET, length)], KEY)
     before[OFFSET : OFFSET + length] = plain
     assert torch.equal(slab, before)
@@ -63,7 +64,7 @@ def test_no_word_of_a_large_sealed_input_is_left() -> None:
 def test_another_key_opens_nothing() -> None:
     plain = slab_of(1)[:256]
     slab = torch.zeros(SLAB_BYTES, dtype=torch.uint8)
-    seal(slab, OFFSET, plain, KEY)
+    seal(slab[OFFSET : OFFSET + 256], plain, OFFSET, KEY)
     unseal(slab, [(OFFSET, 256)], OTHER_KEY)
     opened = slab[OFFSET : OFFSET + 256]
     assert not (opened.view(torch.int64) == plain.view(torch.int64)).any()

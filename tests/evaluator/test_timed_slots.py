@@ -22,6 +22,8 @@ def test_inputs_that_are_sealed_for_a_rank_open_with_its_key_alone() -> None:
     scene = Scene()
     x = scene.view(scene.layout.inputs[0]).clone()
     scene.judge.seal("submission", {0: 7})
+    assert torch.equal(scene.view(scene.layout.inputs[0]), x)
+    scene.judge.put("submission", (0,))
     assert not (scene.view(scene.layout.inputs[0]) == x).any()
     assert Verdict.LATE_OUTPUT in scene.verdicts()
     sealing.unseal(scene.slab, [place.range for place in scene.layout.inputs], 7)

@@ -9,13 +9,27 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from evaluator.diagnosis import watch
+from evaluator.host import processes
 from evaluator.host.cgroup import Leaf
 from evaluator.host.cores import Cores
 from evaluator.host.host import MULTICAST_OFF, Host, host_for
-from evaluator.judge import baseline, phases, pool, prefork, process, race_screen, timed_phase
+from evaluator.host.links import Sent
+from evaluator.judge import (
+    baseline,
+    early_sends,
+    gated_call,
+    phases,
+    pool,
+    prefork,
+    process,
+    race_screen,
+    timed_phase,
+)
+from evaluator.judge.early_sends import Watch
 from evaluator.judge.run_context import RunContext
 from evaluator.judge.timed_phase import time_side
 from evaluator.messages.faults import EvaluatorError, Fault, Survivors
@@ -52,11 +66,30 @@ def hurried() -> None:
 
 
 def gated() -> None:
-    """Seals inputs on processors as on GPUs: ranks wait at a gate and commit to their outputs."""
+    """Seals inputs on processors as on GPUs: ranks wait at a gate and commit to their outputs. What
+    processes write stands for what leaves a GPU."""
     brisk()
+    vars(gated_call)["AHEAD_MS"] = 3  # nothing can be queued ahead here
+    vars(timed_phase)["watching"] = lambda gpus: contextlib.nullcontext(Watch(_count_written))
     gated_devices = frozenset(Device)
     for module in (timed_phase, phases, race_screen):
         vars(module)["GATED_DEVICES"] = gated_devices
+
+
+def watched() -> None:
+    """Does the same, and lets as little leave a GPU early as small inputs have."""
+    gated()
+    early_sends.MOST_NVLINK_BYTES = 4 << 10
+
+
+def _count_written() -> list[Sent]:
+    """Return the bytes that the processes of this judge have written, to sockets mostly."""
+    nbytes = 0
+    for pid in processes.tree(os.getpid()):
+        with contextlib.suppress(OSError):
+            counts = Path(f"/proc/{pid}/io").read_text().split()
+            nbytes += int(counts[counts.index("wchar:") + 1])
+    return [{"NVLink": nbytes, "PCIe": 0}]
 
 
 def sharing() -> None:

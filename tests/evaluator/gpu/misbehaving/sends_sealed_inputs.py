@@ -1,8 +1,8 @@
 # problem: allgather
 # size: large
-# verdict: ok
-# speedup_below: 1.1
-# cheat: NCCL moves sealed inputs to all ranks before the gate opens; after it only keys travel
+# verdict: protocol_violation
+# cause: sent_early
+# cheat: NCCL gathers sealed inputs on all ranks before the gate opens; after it only keys travel
 import torch
 import torch.distributed as dist
 import torch.distributed._symmetric_memory as symmetric

@@ -1,0 +1,189 @@
+"""What leaves a GPU while inputs are sealed: how it is counted, and when it is asked for."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import secrets
+import time
+from collections.abc import Iterator
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from evaluator.host import links
+from evaluator.host.gpus import Gpu
+from evaluator.host.links import Sent, counters, sent_since
+from evaluator.judge import early_sends, timed_phase
+from evaluator.judge.early_sends import MOST_NVLINK_BYTES, MOST_PCIE_BYTES, Watch, watching
+from evaluator.messages.faults import EvaluatorError, Fault
+from evaluator.messages.report import Verdict
+
+GPUS = [
+    Gpu(index=i, minor=i, uuid=f"GPU-{i}", name="NVIDIA H200", memory_bytes=1) for i in range(2)
+]
+
+
+class Driver:
+    """Counts as NVML does: KiB over NVLink, bytes over PCIe."""
+
+    NVML_SUCCESS, NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_TX, NVML_FI_DEV_PCIE_COUNT_TX_BYTES = 0, 1, 2
+
+    def __init__(self, error: int = 0) -> None:
+        self.counts, self.error = {"GPU-0": [0, 0], "GPU-1": [0, 0]}, error
+
+    def nvmlDeviceGetHandleByUUID(self, uuid: str) -> str:
+        return uuid
+
+    def nvmlDeviceGetFieldValues(self, handle: str, fields: list[Any]) -> list[Any]:
+        assert fields == [(1, 0xFFFFFFFF), (2, 0)]
+        values = (SimpleNamespace(ullVal=count) for count in self.counts[handle])
+        return [SimpleNamespace(nvmlReturn=self.error, value=value) for value in values]
+
+
+@pytest.fixture
+def driver(monkeypatch: pytest.MonkeyPatch) -> Driver:
+    own = Driver()
+    monkeypatch.setattr(links, "session", lambda: _yielding(own))
+    return own
+
+
+@pytest.fixture
+def always(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(secrets, "randbelow", lambda _: 0)
+
+
+def _yielding(own: object) -> Any:
+    return contextlib.nullcontext(own)
+
+
+def test_bytes_are_counted_by_gpu_and_way(driver: Driver) -> None:
+    with counters(GPUS) as count:
+        driver.counts = {"GPU-0": [3, 5], "GPU-1": [0, 7]}
+        assert count() == [{"NVLink": 3072, "PCIe": 5}, {"NVLink": 0, "PCIe": 7}]
+
+
+def test_a_count_that_wraps_is_told() -> None:
+    before: Sent = {"NVLink": (2**32 - 1) << 10, "PCIe": 2**32 - 10}
+    assert sent_since(before, {"NVLink": 1 << 10, "PCIe": 6}) == {"NVLink": 2048, "PCIe": 16}
+
+
+def test_a_count_that_was_set_back_is_too_much(driver: Driver, always: None) -> None:
+    driver.counts = {"GPU-0": [9, 0], "GPU-1": [9, 0]}
+    with watching(GPUS) as watch:
+        watch.begin()
+        driver.counts["GPU-1"][0] = 0
+        with pytest.raises(Fault, match="rank 1 sent"):
+            watch.check([0, 0])
+
+
+def test_a_driver_that_does_not_count_is_our_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(links, "session", lambda: _yielding(Driver(error=3)))
+    with watching(GPUS) as watch, pytest.raises(EvaluatorError, match="does not count"):
+        watch.begin()
+
+
+def test_without_gpus_nothing_is_watched(always: None) -> None:
+    with watching(()) as watch:
+        assert watch.begin() is False
+        assert watch.has_seen
+
+
+@pytest.mark.parametrize(
+    ("counts", "received", "is_fault"),
+    [
+        ([MOST_NVLINK_BYTES >> 10, 0], 0, False),
+        ([(MOST_NVLINK_BYTES >> 10) + 1, 0], 0, True),
+        ([0, MOST_PCIE_BYTES], 0, False),
+        ([0, MOST_PCIE_BYTES + 1], 0, True),
+        ([0, MOST_PCIE_BYTES + 100], 800, False),
+        ([0, MOST_PCIE_BYTES + 101], 800, True),
+    ],
+)
+@pytest.mark.usefixtures("always")
+def test_a_gpu_that_sends_early_is_named(
+    driver: Driver,
+    monkeypatch: pytest.MonkeyPatch,
+    counts: list[int],
+    received: int,
+    is_fault: bool,
+) -> None:
+    monkeypatch.setattr(time, "monotonic", lambda: 1.0)
+    with watching(GPUS) as watch:
+        assert watch.begin()
+        assert not watch.has_seen
+        driver.counts["GPU-1"] = counts
+        if not is_fault:
+            watch.check([0, received])
+        else:
+            with pytest.raises(Fault) as found:
+                watch.check([0, received])
+            assert (found.value.verdict, found.value.cause, found.value.ranks) == (
+                *(Verdict.PROTOCOL_VIOLATION, "sent_early", (1,)),
+            )
+        assert watch.has_seen
+
+
+def test_one_call_in_five_is_watched_and_none_is_foretold() -> None:
+    watch = Watch(lambda: [{"NVLink": 0, "PCIe": 0}])
+    drawn = [watch.begin() for _ in range(2000)]
+    assert 300 < sum(drawn) < 500
+    pairs = [one and other for one, other in itertools.pairwise(drawn)]
+    assert 40 < sum(pairs) < 130
+
+
+def test_inputs_of_a_call_are_there_only_once_the_one_before_is_done_and_a_watch_began(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    events = list[tuple[str, object]]()
+
+    class Oracle:
+        warm_up_calls = (0, 1)
+
+        def clear(self, *given: object) -> None: ...
+
+        def parts(self, batch: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
+            yield batch[:2]
+            yield batch[2:]
+
+        def seal(self, side: str, keys: list[dict[int, int]]) -> None:
+            events.append(("seal", tuple(keys[0])))
+
+        def put(self, side: str, slots: tuple[int, ...]) -> list[int]:
+            events.append(("put", slots))
+            return [0]
+
+    def launched(side: object, slots: tuple[int, ...], *given: Any, **how: Any) -> object:
+        events.append(("launch", slots))
+        if how.get("at_gate"):
+            how["at_gate"]()
+        return SimpleNamespace(us=1.0, is_ahead=True)
+
+    class Watching:
+        def begin(self) -> bool:
+            events.append(("begin", ()))
+            return len([name for name, _ in events if name == "begin"]) == 2
+
+        def check(self, received: list[int]) -> None:
+            events.append(("check", tuple(received)))
+
+    side = SimpleNamespace(side="submission", arm=None, warm_up=lambda slots: None)
+    context = SimpleNamespace(oracle=Oracle(), job=SimpleNamespace(world_size=1))
+    monkeypatch.setattr(timed_phase, "launch", launched)
+    monkeypatch.setattr(timed_phase, "settle", lambda *given: None)
+    monkeypatch.setattr(timed_phase, "_checked", lambda *given: [])
+    own: Any = timed_phase._gated_round(context, side, Watching(), (4, 2, 3))  # type: ignore[arg-type]
+    assert events == [
+        ("seal", (4, 2)),
+        *(("begin", ()), ("put", (4,)), ("launch", (4,))),
+        *(("begin", ()), ("put", (2,)), ("launch", (2,)), ("check", (0,))),
+        ("seal", (3,)),
+        *(("begin", ()), ("put", (3,)), ("launch", (3,))),
+    ]
+    assert own.us == [1.0, 1.0]
+
+
+def test_what_is_allowed_hides_little() -> None:
+    assert MOST_NVLINK_BYTES <= 64 << 10
+    assert early_sends.ONE_OF <= 5
