@@ -41,6 +41,16 @@ def counters(gpus: Sequence[Gpu]) -> Iterator[Count]:
         yield count if handles else list
 
 
+def lacks_counters(gpus: Sequence[Gpu]) -> bool:
+    """Return True if the driver does not count what leaves these GPUs."""
+    try:
+        with counters(gpus) as count:
+            count()
+    except EvaluatorError:
+        return True
+    return False
+
+
 def sent_since(before: Sent, after: Sent) -> Sent:
     """Return what has left a GPU between two counts."""
     wraps_at = {"NVLink": WRAPS_AT << 10, "PCIe": WRAPS_AT}

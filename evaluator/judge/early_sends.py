@@ -19,39 +19,44 @@ from evaluator.messages.faults import Fault
 from evaluator.messages.report import Verdict
 
 ONE_OF = 5  # calls is watched
-MOST_NVLINK_BYTES = 64 << 10  # an honest call has sent none by then
+MOST_NVLINK_BYTES = 4 << 10  # an honest call has sent none by then
 # Over PCIe gates ask host memory whether they may open, the driver answers what it is asked, and a
 # GPU asks for each part of its inputs: 9.4 % of their bytes.
-MOST_PCIE_BYTES, PCIE_BYTES_PER_S, PCIE_SHARE = 384 << 10, 24 << 20, 0.125
+MOST_PCIE_BYTES, PCIE_BYTES_PER_S, PCIE_SHARE = 384 << 10, 24 << 20, 0.105
+MOST_WAIT_S = 0.06  # from the inputs to the gate: else a call is not timed, and shows nothing
 
 
 class Watch:
-    """Watches a side's calls by what counts the bytes that leave its GPUs; none where there are
-    none. It has watched so many `calls`."""
+    """Watches a side's calls by what counts the bytes that leave its GPUs. It has watched so many
+    `calls`; where one `is_due`, it watches the next."""
 
     def __init__(self, count: Count) -> None:
-        self.calls = 0
-        self._count, self._before, self._began_s = count, list[Sent](), 0.0
-
-    @property
-    def has_seen(self) -> bool:
-        """Return whether a call was watched, if any can be."""
-        return self.calls > 0 or not self._before
+        self.calls, self.is_due = 0, False
+        self._count, self._before = count, list[Sent]()
+        self._began_s = self._put_s = 0.0
+        self._received: Sequence[int] = ()
 
     def begin(self) -> bool:
         """Note what has been sent before inputs are there; return whether to watch the call."""
         self._began_s, self._before = time.monotonic(), self._count()
-        return bool(self._before) and secrets.randbelow(ONE_OF) == 0
+        return bool(self._before) and (self.is_due or secrets.randbelow(ONE_OF) == 0)
 
-    def check(self, received: Sequence[int]) -> None:
-        """Raise Fault for a GPU that has sent more since than an honest call can have, to which so
-        many bytes of inputs came."""
-        self.calls += 1
-        now = self._count()
-        idle_bytes = MOST_PCIE_BYTES + PCIE_BYTES_PER_S * (time.monotonic() - self._began_s)
-        for rank, (before, after) in enumerate(zip(self._before, now, strict=True)):
-            sent, most_pcie = sent_since(before, after), idle_bytes + PCIE_SHARE * received[rank]
-            for way, most in (("NVLink", MOST_NVLINK_BYTES), ("PCIe", most_pcie)):
+    def put(self, received: Sequence[int]) -> None:
+        """Note that inputs are there, of so many bytes on each GPU."""
+        self._received, self._put_s = received, time.monotonic()
+
+    def is_prompt(self, opened_s: float) -> bool:
+        """Return whether the call's gate opened, or could, soon enough by the monotonic clock."""
+        return not self._before or opened_s - self._put_s <= MOST_WAIT_S
+
+    def check(self) -> None:
+        """Raise Fault for a GPU that has sent more than an honest call can have."""
+        now_s = time.monotonic()
+        self.calls += self.is_prompt(now_s)
+        idle_bytes = MOST_PCIE_BYTES + PCIE_BYTES_PER_S * (now_s - self._began_s)
+        for rank, (before, after) in enumerate(zip(self._before, self._count(), strict=True)):
+            sent, own = sent_since(before, after), PCIE_SHARE * self._received[rank]
+            for way, most in (("NVLink", MOST_NVLINK_BYTES), ("PCIe", idle_bytes + own)):
                 if sent[way] > most:
                     message = f"the GPU of rank {rank} sent {sent[way] >> 10} KiB over {way} before"
                     message += " its inputs could be read"

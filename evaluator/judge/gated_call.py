@@ -26,10 +26,12 @@ Keys = dict[int, int]  # of one rank, by slot
 @dataclass(frozen=True, kw_only=True)
 class Launch:
     """Holds what was found of one launch. `is_ahead` says that all ranks had queued all of it when
-    the gate opened; `committed` is what each rank commits to."""
+    the gate opened, at `opened_s` of the monotonic clock; `committed` is what each rank commits to.
+    """
 
     slots: tuple[int, ...]
     us: float
+    opened_s: float
     is_ahead: bool
     committed: tuple[int, ...]
 
@@ -64,19 +66,21 @@ def launch(
     is_ahead = ahead and _are_queued(side)
     if at_gate is not None:
         at_gate()
-    began_ns = time.perf_counter_ns()
+    began_ns = time.monotonic_ns()
     for control, own in zip(side.controls, keys, strict=True):
         control.open_gate(own[slots[0]])
     if not ahead:
         side.release(sequence)
     _wait(side, began_ns)
     committed = tuple(control.commitment for control in side.controls)
-    us = (time.perf_counter_ns() - began_ns) / 1e3
-    return Launch(slots=slots, us=us, is_ahead=is_ahead, committed=committed)
+    us = (time.monotonic_ns() - began_ns) / 1e3
+    opened_s = began_ns / 1e9
+    return Launch(slots=slots, us=us, opened_s=opened_s, is_ahead=is_ahead, committed=committed)
 
 
 def settle(side: RankGroup, slot: int) -> None:
-    """Make an empty call that nobody times: after a pause a GPU's first kernels take longer."""
+    """Make an empty call that nobody times: after a pause a GPU's first kernels take longer. It
+    leaves the slot's inputs unreadable."""
     launch(
         side, (slot,), [{slot: 0} for _ in side.controls], command=Command.GATED_EMPTY, ahead=False
     )
@@ -106,7 +110,7 @@ def _are_queued(side: RankGroup) -> bool:
 def _wait(side: RankGroup, began_ns: int) -> None:
     """Wait until all ranks are done."""
     until = began_ns + int(SPIN_S * 1e9)
-    while time.perf_counter_ns() < until:
+    while time.monotonic_ns() < until:
         if all(control.is_done for control in side.controls):
             return
     side.wait()

@@ -30,7 +30,7 @@ from evaluator.sandbox.rank_group import RankGroup
 from evaluator.timing.limits import limits_of
 from evaluator.timing.pace import CHECK_AFTER_S
 from evaluator.timing.roofline import MARGIN, roofline_bounds, unbeatable_us
-from evaluator.timing.timing import Baseline, Times, summarise
+from evaluator.timing.timing import Baseline, Times, held_to, summarise
 from problems.timed_work import work_share
 from problems.trials import TrialSpec, trials_before_timing
 
@@ -138,8 +138,8 @@ def try_reference(context: RunContext, baselines: Baselines, *, error: Evaluator
 
 
 def check_bound(context: RunContext) -> Fault | None:
-    """Return a fault for what no kernel can be: faster than the hardware, or than one launch.
-    Somebody has to look at it."""
+    """Return a fault for what no kernel can be: faster than the hardware, or than one launch, by
+    more than the resolution. Somebody has to look at it. By less, it takes as long as they do."""
     job, module, timing = context.job, context.oracle.module, context.findings.timing
     if timing is None or not context.host.gpus:
         return None
@@ -151,7 +151,10 @@ def check_bound(context: RunContext) -> Fault | None:
         found = roofline_bounds(cost, job.dtype, limits, timing.burst_calls)
         context.findings.bounds = found
         least_us = max(least_us, MARGIN * unbeatable_us(found))
+    if timing.kernel_us >= least_us:
+        return None
     if timing.kernel_us + (timing.resolution_us or 0.0) >= least_us:
+        context.findings.timing = held_to(timing, least_us)
         return None
     context.findings.phase = Phase.TIMED
     message = f"{timing.kernel_us:.1f} us a call, where this hardware needs {least_us:.1f}"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 
 from evaluator.buffers.control_page import Command
 from evaluator.diagnosis.diagnose import first_fault
@@ -41,7 +40,12 @@ def time_side(context: RunContext, side: RankGroup) -> Times:
     found.warmup_calls = _warm_up(context, side)
     with watching(context.host.gpus) as watch:
         began, rounds = time.monotonic(), 0
-        while not (pace.enough(len(found.calls), time.monotonic() - began) and watch.has_seen):
+        while not pace.enough(
+            len(found.calls),
+            watch.calls if is_gated else pace.LEAST_WATCHED,
+            elapsed_s := time.monotonic() - began,
+        ):
+            watch.is_due = elapsed_s > pace.MOST_TIMED_S and len(found.calls) >= pace.LEAST_CALLS
             context.renew_timed(side)
             own = _round(context, side, watch)
             _judge_round(side, own.checks, f"timed round {rounds}")
@@ -72,7 +76,6 @@ def time_series(
     oracle = context.oracle
     batch = batch or oracle.shuffled_batch()
     keys = draw_keys(context.job.world_size, [batch])
-    oracle.clear("timed", side.side)
     command = Command.GATED_EMPTY if is_empty else Command.GATED
     with blame(side):
         for part in oracle.parts(batch):
@@ -135,22 +138,22 @@ def _gated_round(
     """Make calls over inputs that are sealed until the clock starts, and time those that nobody
     watches. Each one's inputs come when those before are done: so long nothing can be sent ahead
     of them."""
-    oracle, made, is_watched = context.oracle, list[Launch](), list[bool]()
+    oracle, made, timed = context.oracle, list[Launch](), list[Launch]()
     command = Command.GATED_EMPTY if is_empty else Command.GATED
     keys = draw_keys(context.job.world_size, [(slot,) for slot in batch])
-    oracle.clear("timed", side.side)
     with blame(side):
         for part in oracle.parts(batch):
             _seal(context, side, part, keys)
             for slot in part:
-                is_watched.append(watch.begin() and ahead and not is_empty)
-                received = oracle.put(side.side, (slot,))
+                is_watched = watch.begin() and ahead and not is_empty
+                watch.put(oracle.put(side.side, (slot,)))
                 settle(side, oracle.warm_up_calls[0])
-                check = partial(watch.check, received) if is_watched[-1] else None
+                check = watch.check if is_watched else None
                 own = launch(side, (slot,), keys, command=command, ahead=ahead, at_gate=check)
                 made.append(own)
+                if not is_watched and watch.is_prompt(own.opened_s):
+                    timed.append(own)
         found = [] if is_empty else _checked(context, side, made, keys)
-    timed = [own for own, watched in zip(made, is_watched, strict=True) if not watched]
     return Round(
         us=[own.us for own in timed],
         ahead=[own.is_ahead for own in timed],
@@ -163,6 +166,7 @@ def _seal(
 ) -> None:
     """Have the inputs of these calls sealed, and then the ranks' kernels in the caches again, where
     that may be seen in a call's time."""
+    context.oracle.clear("timed", side.side)  # the inputs of calls that warm up are whole again
     context.oracle.seal(side.side, [{slot: own[slot] for slot in slots} for own in keys])
     side.warm_up(context.oracle.warm_up_calls if len(slots) > 1 else ())
 

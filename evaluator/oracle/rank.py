@@ -52,6 +52,7 @@ class OracleRank:
     cleared: list[Call] = field(default_factory=list)
     snapshots: list[torch.Tensor] = field(default_factory=list)
     sealed: dict[int, list[tuple[Place, torch.Tensor]]] = field(default_factory=dict)
+    waiting: torch.Tensor = field(default_factory=lambda: torch.empty(0, dtype=torch.uint8))
 
     @cached_property
     def canaries(self) -> Canaries:
@@ -136,20 +137,23 @@ class OracleRank:
     def seal(self, side: str, keys: Mapping[int, int]) -> None:
         """Seal the inputs of cleared calls by their keys, by slot, in host memory; write poison
         where their outputs belong."""
-        self.sealed.clear()
-        for index, key in keys.items():
+        own = [
+            (index, key, place, as_bytes(tensor))
+            for index, key in keys.items()
+            for _, place, tensor in self.cleared[index].placed()
+        ]
+        nbytes, end = sum(place.nbytes for _, _, place, _ in own), 0
+        if len(self.waiting) < nbytes:  # a copy engine reads it
+            is_pinned = self.device.type == "cuda"
+            self.waiting = torch.empty(nbytes, dtype=torch.uint8, pin_memory=is_pinned)
+        self.sealed = {index: [] for index in keys}
+        for index in keys:
             self._poison(self.slabs[side], self.cleared[index])
-            self.sealed[index] = [
-                (place, self._sealed(as_bytes(tensor), place, key))
-                for _, place, tensor in self.cleared[index].placed()
-            ]
+        for index, key, place, plain in own:
+            begin, end = end, end + place.nbytes
+            sealing.seal(self.waiting[begin:end], plain, place.offset, key)
+            self.sealed[index].append((place, self.waiting[begin:end]))
         self._synchronize()
-
-    def _sealed(self, plain: torch.Tensor, place: Place, key: int) -> torch.Tensor:
-        """Return sealed bytes in memory that a GPU's copy engine reads."""
-        sealed = torch.empty(len(plain), dtype=torch.uint8, pin_memory=plain.is_cuda)
-        sealing.seal(sealed, plain, place.offset, key)
-        return sealed
 
     def put(self, side: str, indices: tuple[int, ...]) -> int:
         """Write the sealed inputs of these calls; return how many bytes. A copy engine does it: a

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from evaluator.host import gpus
 from evaluator.host.host import Host, offers_multicast
+from evaluator.host.links import lacks_counters
 from evaluator.host.thunderkittens import thunderkittens_root
 from evaluator.messages.job import Device, Job, Placement
 from evaluator.messages.needs import BETWEEN_GPUS, Ability, needs
@@ -51,6 +52,8 @@ def _lacking_gpus(job: Job, problem: Problem, host: Host) -> str | None:
     is_linked = required.peer_access and not is_shared
     if is_linked and (apart := gpus.unlinked(host.gpus)):
         return f"GPUs {apart[0][0]} and {apart[0][1]} cannot reach each other's memory"
+    if not is_shared and lacks_counters(host.gpus):
+        return "calls are timed where the driver counts what leaves a GPU; this one does not"
     least_gib = min(gpu.memory_bytes for gpu in host.gpus) / (1 << 30)
     if job.size != "tiny" and least_gib < required.memory_gib:
         return f"judging this needs {required.memory_gib} GiB a GPU; here it has {least_gib:.0f}"

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-TIMED_CALLS, ROUND_CALLS, LEAST_CALLS = 64, 16, 5
+TIMED_CALLS, LEAST_WATCHED, ROUND_CALLS = 64, 8, 16
+LEAST_CALLS = 5  # timed, and as many watched, where calls are slow
 MOST_ROUND_BYTES, MOST_SEALED_BYTES, MOST_TIMED_S = 8 << 30, 1 << 30, 20.0
 LEAST_WARMUP_CALLS, LEAST_WARMUP_S, MOST_WARMUP_S = 64, 0.3, 2.0
 AHEAD_MS = 30  # in which a rank has to queue a call before its gate opens all the same
@@ -25,9 +26,11 @@ def sealed_calls(call_bytes: int) -> int:
     return max(1, MOST_SEALED_BYTES // call_bytes)
 
 
-def enough(calls: int, elapsed_s: float) -> bool:
+def enough(calls: int, watched: int, elapsed_s: float) -> bool:
     """Return True if the timed phase has its calls, or has used all the time it may."""
-    return calls >= TIMED_CALLS or (calls >= LEAST_CALLS and elapsed_s >= MOST_TIMED_S)
+    if elapsed_s >= MOST_TIMED_S and min(calls, watched) >= LEAST_CALLS:
+        return True
+    return calls >= TIMED_CALLS and watched >= LEAST_WATCHED
 
 
 def race_calls(call_bytes: int) -> int:

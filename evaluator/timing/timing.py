@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -120,6 +121,22 @@ def summarise(
         "times_disagree": _disagree(timing),
     }
     return timing, tuple(flag for flag, is_found in found.items() if is_found)
+
+
+def held_to(timing: Timing, least_us: float) -> Timing:
+    """Return a timing in which no call of the kernel takes less than `least_us`."""
+    least_us = math.ceil(least_us * 1000) / 1000
+    kernel_us = max(least_us, timing.kernel_us)
+    speedup = timing.baseline_us / kernel_us
+    return replace(
+        timing,
+        kernel_us=kernel_us,
+        kernel_bursts_us=tuple(max(least_us, us) for us in timing.kernel_bursts_us),
+        kernel=replace(timing.kernel, answer_us=kernel_us) if timing.kernel else None,
+        speedup=speedup,
+        speedup_low=min(timing.speedup_low, speedup),
+        speedup_high=max(timing.speedup_high, speedup),
+    )
 
 
 def _less(times: Times, empty_us: float, series_us: float) -> Times:

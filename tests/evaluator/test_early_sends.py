@@ -16,7 +16,13 @@ from evaluator.host import links
 from evaluator.host.gpus import Gpu
 from evaluator.host.links import Sent, counters, sent_since
 from evaluator.judge import early_sends, timed_phase
-from evaluator.judge.early_sends import MOST_NVLINK_BYTES, MOST_PCIE_BYTES, Watch, watching
+from evaluator.judge.early_sends import (
+    MOST_NVLINK_BYTES,
+    MOST_PCIE_BYTES,
+    MOST_WAIT_S,
+    Watch,
+    watching,
+)
 from evaluator.messages.faults import EvaluatorError, Fault
 from evaluator.messages.report import Verdict
 
@@ -74,8 +80,9 @@ def test_a_count_that_was_set_back_is_too_much(driver: Driver, always: None) -> 
     with watching(GPUS) as watch:
         watch.begin()
         driver.counts["GPU-1"][0] = 0
+        watch.put([0, 0])
         with pytest.raises(Fault, match="rank 1 sent"):
-            watch.check([0, 0])
+            watch.check()
 
 
 def test_a_driver_that_does_not_count_is_our_error(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -86,8 +93,9 @@ def test_a_driver_that_does_not_count_is_our_error(monkeypatch: pytest.MonkeyPat
 
 def test_without_gpus_nothing_is_watched(always: None) -> None:
     with watching(()) as watch:
+        watch.is_due = True
         assert watch.begin() is False
-        assert watch.has_seen
+        assert watch.is_prompt(time.monotonic() + 1e3)
 
 
 @pytest.mark.parametrize(
@@ -97,8 +105,8 @@ def test_without_gpus_nothing_is_watched(always: None) -> None:
         ([(MOST_NVLINK_BYTES >> 10) + 1, 0], 0, True),
         ([0, MOST_PCIE_BYTES], 0, False),
         ([0, MOST_PCIE_BYTES + 1], 0, True),
-        ([0, MOST_PCIE_BYTES + 100], 800, False),
-        ([0, MOST_PCIE_BYTES + 101], 800, True),
+        ([0, MOST_PCIE_BYTES + 105], 1000, False),
+        ([0, MOST_PCIE_BYTES + 106], 1000, True),
     ],
 )
 @pytest.mark.usefixtures("always")
@@ -112,17 +120,35 @@ def test_a_gpu_that_sends_early_is_named(
     monkeypatch.setattr(time, "monotonic", lambda: 1.0)
     with watching(GPUS) as watch:
         assert watch.begin()
-        assert not watch.has_seen
+        watch.put([0, received])
         driver.counts["GPU-1"] = counts
         if not is_fault:
-            watch.check([0, received])
+            watch.check()
         else:
             with pytest.raises(Fault) as found:
-                watch.check([0, received])
+                watch.check()
             assert (found.value.verdict, found.value.cause, found.value.ranks) == (
                 *(Verdict.PROTOCOL_VIOLATION, "sent_early", (1,)),
             )
-        assert watch.has_seen
+        assert watch.calls == 1
+
+
+def test_a_call_that_is_queued_late_shows_nothing_and_is_not_timed(
+    driver: Driver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = [1.0]
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    with watching(GPUS) as watch:
+        watch.is_due = True
+        assert watch.begin()
+        now[0] = 5.0  # the judge may take its time
+        watch.put([0, 0])
+        now[0] += MOST_WAIT_S
+        assert watch.is_prompt(now[0])
+        now[0] += 0.001
+        assert not watch.is_prompt(now[0])
+        watch.check()
+    assert watch.calls == 0
 
 
 def test_one_call_in_five_is_watched_and_none_is_foretold() -> None:
@@ -141,7 +167,8 @@ def test_inputs_of_a_call_are_there_only_once_the_one_before_is_done_and_a_watch
     class Oracle:
         warm_up_calls = (0, 1)
 
-        def clear(self, *given: object) -> None: ...
+        def clear(self, *given: object) -> None:
+            events.append(("clear", ()))
 
         def parts(self, batch: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
             yield batch[:2]
@@ -158,32 +185,40 @@ def test_inputs_of_a_call_are_there_only_once_the_one_before_is_done_and_a_watch
         events.append(("launch", slots))
         if how.get("at_gate"):
             how["at_gate"]()
-        return SimpleNamespace(us=1.0, is_ahead=True)
+        return SimpleNamespace(us=1.0, is_ahead=True, opened_s=4.0 if slots == (3,) else 1.0)
 
     class Watching:
         def begin(self) -> bool:
             events.append(("begin", ()))
             return len([name for name, _ in events if name == "begin"]) == 2
 
-        def check(self, received: list[int]) -> None:
-            events.append(("check", tuple(received)))
+        def put(self, received: list[int]) -> None:
+            events.append(("put", tuple(received)))
 
-    side = SimpleNamespace(side="submission", arm=None, warm_up=lambda slots: None)
+        def is_prompt(self, opened_s: float) -> bool:
+            return opened_s < 2.0
+
+        def check(self) -> None:
+            events.append(("check", ()))
+
+    side = SimpleNamespace(
+        side="submission", warm_up=lambda slots: events.append(("warm_up", slots))
+    )
     context = SimpleNamespace(oracle=Oracle(), job=SimpleNamespace(world_size=1))
     monkeypatch.setattr(timed_phase, "launch", launched)
     monkeypatch.setattr(timed_phase, "settle", lambda *given: None)
     monkeypatch.setattr(timed_phase, "_checked", lambda *given: [])
     own: Any = timed_phase._gated_round(context, side, Watching(), (4, 2, 3))  # type: ignore[arg-type]
     assert events == [
-        ("seal", (4, 2)),
-        *(("begin", ()), ("put", (4,)), ("launch", (4,))),
-        *(("begin", ()), ("put", (2,)), ("launch", (2,)), ("check", (0,))),
-        ("seal", (3,)),
-        *(("begin", ()), ("put", (3,)), ("launch", (3,))),
+        *(("clear", ()), ("seal", (4, 2)), ("warm_up", (0, 1))),
+        *(("begin", ()), ("put", (4,)), ("put", (0,)), ("launch", (4,))),
+        *(("begin", ()), ("put", (2,)), ("put", (0,)), ("launch", (2,)), ("check", ())),
+        *(("clear", ()), ("seal", (3,)), ("warm_up", ())),
+        *(("begin", ()), ("put", (3,)), ("put", (0,)), ("launch", (3,))),
     ]
-    assert own.us == [1.0, 1.0]
+    assert own.us == [1.0]
 
 
 def test_what_is_allowed_hides_little() -> None:
-    assert MOST_NVLINK_BYTES <= 64 << 10
+    assert MOST_NVLINK_BYTES <= 4 << 10
     assert early_sends.ONE_OF <= 5

@@ -176,7 +176,7 @@ def _run_on(gpu_name: str, kernel_us: float, resolution_us: float = 0.0) -> Any:
 
 @pytest.mark.parametrize(
     ("kernel_us", "resolution_us", "is_found"),
-    [(0.001, 0.0, True), (255.0, 0.0, True), (255.0, 400.0, True), (310.0, 0.0, False)],
+    [(0.001, 8.0, True), (255.0, 0.0, True), (255.0, 5.0, True), (310.0, 0.0, False)],
 )
 def test_a_time_below_the_bound_is_always_faster_than_light(
     kernel_us: float, resolution_us: float, is_found: bool
@@ -189,6 +189,14 @@ def test_a_time_below_the_bound_is_always_faster_than_light(
     if found:
         assert (context.findings.phase, found.cause) == (Phase.TIMED, "bound")
         assert f"{kernel_us:.1f} us a call, where this hardware needs" in found.message
+
+
+def test_a_time_below_the_bound_by_no_more_than_the_resolution_is_the_bound() -> None:
+    context = _run_on("NVIDIA H200", 255.0, resolution_us=50.0)
+    assert check_bound(context) is None
+    bound_us = MARGIN * unbeatable_us(context.findings.bounds)
+    assert context.findings.timing.kernel_us == pytest.approx(bound_us, abs=0.001)
+    assert context.findings.timing.kernel_us >= bound_us
 
 
 @pytest.mark.parametrize("kernel_us", [LEAST_CALL_US - 0.1, LEAST_CALL_US])

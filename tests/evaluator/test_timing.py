@@ -9,7 +9,7 @@ import pytest
 
 from evaluator.timing import pace
 from evaluator.timing.pace import enough, race_calls, race_series, round_calls
-from evaluator.timing.timing import LEAST_US, Baseline, Times, summarise
+from evaluator.timing.timing import LEAST_US, Baseline, Times, held_to, summarise
 
 NOISE = [0.98, 1.0, 1.02, 0.99, 1.01, 1.0, 1.0, 1.0] * 8
 EMPTY_US = 5.0
@@ -68,6 +68,15 @@ def test_a_call_that_ends_before_an_empty_one_still_has_a_time() -> None:
     timing, _ = summarise(kernel, alone(100.0), subtracts_empty=True)
     assert timing.kernel_us == LEAST_US
     assert set(timing.kernel_bursts_us) == {LEAST_US}
+
+
+def test_a_call_that_is_too_short_by_no_more_than_the_resolution_takes_the_least() -> None:
+    timing, _ = summarise(times(3.0), alone(100.0), subtracts_empty=True)
+    held = held_to(timing, 4.0)
+    assert held.kernel is not None
+    assert (held.kernel_us, held.kernel.answer_us, held.speedup) == (4.0, 4.0, 25.0)
+    assert set(held.kernel_bursts_us) == {4.0}
+    assert held.speedup_low <= 25.0 <= held.speedup_high
 
 
 def test_times_that_differ_by_less_than_empty_calls_scatter_are_not_distinguishable() -> None:
@@ -152,18 +161,20 @@ def test_a_reference_that_varies_from_quarter_to_quarter_shows_a_noisy_host(
 
 
 @pytest.mark.parametrize(
-    ("calls", "elapsed_s", "expected"),
+    ("calls", "watched", "elapsed_s", "expected"),
     [
-        (pace.TIMED_CALLS - 1, 0.1, False),
-        (pace.TIMED_CALLS, 0.1, True),
-        (pace.LEAST_CALLS - 1, 100.0, False),
-        (pace.LEAST_CALLS, 100.0, True),
+        (pace.TIMED_CALLS - 1, 99, 0.1, False),
+        (pace.TIMED_CALLS, pace.LEAST_WATCHED, 0.1, True),
+        (pace.TIMED_CALLS, pace.LEAST_WATCHED - 1, 0.1, False),
+        (pace.LEAST_CALLS - 1, 99, 100.0, False),
+        (pace.LEAST_CALLS, pace.LEAST_CALLS, 100.0, True),
+        (pace.LEAST_CALLS, pace.LEAST_CALLS - 1, 100.0, False),
     ],
 )
 def test_a_timed_phase_has_its_calls_or_has_used_its_time(
-    calls: int, elapsed_s: float, expected: bool
+    calls: int, watched: int, elapsed_s: float, expected: bool
 ) -> None:
-    assert enough(calls, elapsed_s) is expected
+    assert enough(calls, watched, elapsed_s) is expected
 
 
 def test_a_round_has_as_many_calls_as_memory_allows() -> None:

@@ -17,10 +17,9 @@ from evaluator.host import processes
 from evaluator.host.cgroup import Leaf
 from evaluator.host.cores import Cores
 from evaluator.host.host import MULTICAST_OFF, Host, host_for
-from evaluator.host.links import Sent
+from evaluator.host.links import Count, Sent
 from evaluator.judge import (
     baseline,
-    early_sends,
     gated_call,
     phases,
     pool,
@@ -56,7 +55,7 @@ def unprepared() -> None:
 def brisk() -> None:
     """Times less."""
     unprepared()
-    pace.TIMED_CALLS = 32
+    pace.TIMED_CALLS, pace.LEAST_WATCHED = 32, 2
 
 
 def hurried() -> None:
@@ -66,20 +65,23 @@ def hurried() -> None:
 
 
 def gated() -> None:
-    """Seals inputs on processors as on GPUs: ranks wait at a gate and commit to their outputs. What
-    processes write stands for what leaves a GPU."""
+    """Seals inputs on processors as on GPUs: ranks wait at a gate and commit to their outputs."""
     brisk()
     vars(gated_call)["AHEAD_MS"] = 3  # nothing can be queued ahead here
-    vars(timed_phase)["watching"] = lambda gpus: contextlib.nullcontext(Watch(_count_written))
+    watch_by(lambda: [{"NVLink": 0, "PCIe": 0}])
     gated_devices = frozenset(Device)
     for module in (timed_phase, phases, race_screen):
         vars(module)["GATED_DEVICES"] = gated_devices
 
 
 def watched() -> None:
-    """Does the same, and lets as little leave a GPU early as small inputs have."""
+    """Does the same. What processes write stands for what leaves a GPU."""
     gated()
-    early_sends.MOST_NVLINK_BYTES = 4 << 10
+    watch_by(_count_written)
+
+
+def watch_by(count: Count) -> None:
+    vars(timed_phase)["watching"] = lambda gpus: contextlib.nullcontext(Watch(count))
 
 
 def _count_written() -> list[Sent]:
