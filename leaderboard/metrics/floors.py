@@ -15,8 +15,6 @@ from typing import NamedTuple
 
 from problems.topology import DATASHEETS, gpu_called
 
-# A batch of judges up to 9 has this many calls; its last outputs need not have left the L2 in time.
-BURST_CALLS = 16
 DTYPE = "bfloat16"
 # By dtype: the rate at which its inputs can be multiplied, and their size beside bfloat16's.
 # float32 counts as TF32, which every way to float32's accuracy on matrix units stays below.
@@ -98,12 +96,10 @@ class Floors:
         }
 
 
-def floors(
-    cost: Mapping[str, float], limits: Limits, calls: int = BURST_CALLS, dtype: str = DTYPE
-) -> Floors:
-    """Return the bounds of a call among so many that begin with cold caches. `cost` has
-    `wire_bytes`, `hbm_bytes`, `flops` and `exchanges` of one call, as if all that moves were of
-    the dtype."""
+def floors(cost: Mapping[str, float], limits: Limits, calls: int = 1, dtype: str = DTYPE) -> Floors:
+    """Return the bounds of a call among so many that are timed together: the last outputs need not
+    have left the L2 in time. `cost` has `wire_bytes`, `hbm_bytes`, `flops` and `exchanges` of one
+    call, as if all that moves were of the dtype."""
     written_late, larger = limits.l2_bytes / calls, LARGER[dtype]
     latency_us = limits.latency_us
     return Floors(
