@@ -26,6 +26,7 @@ def facts() -> dict[str, Any]:
         "timing": {
             "timed_calls": pace.TIMED_CALLS,
             "round_calls": pace.ROUND_CALLS,
+            "watched_of": pace.WATCHED_OF,
             "ahead_ms": pace.AHEAD_MS,
             "resamples": interval.RESAMPLES,
             "process_share": interval.PROCESS_SHARE,

@@ -17,8 +17,8 @@ from evaluator.host.gpus import Gpu
 from evaluator.host.links import Count, Sent, counters, sent_since
 from evaluator.messages.faults import Fault
 from evaluator.messages.report import Verdict
+from evaluator.timing.pace import WATCHED_OF
 
-ONE_OF = 5  # calls is watched
 MOST_NVLINK_BYTES = 4 << 10  # an honest call has sent none by then
 # Over PCIe gates ask host memory whether they may open, the driver answers what it is asked, and a
 # GPU asks for each part of its inputs: 9.4 % of their bytes.
@@ -39,7 +39,7 @@ class Watch:
     def begin(self) -> bool:
         """Note what has been sent before inputs are there; return whether to watch the call."""
         self._began_s, self._before = time.monotonic(), self._count()
-        return bool(self._before) and (self.is_due or secrets.randbelow(ONE_OF) == 0)
+        return bool(self._before) and (self.is_due or secrets.randbelow(WATCHED_OF) == 0)
 
     def put(self, received: Sequence[int]) -> None:
         """Note that inputs are there, of so many bytes on each GPU."""

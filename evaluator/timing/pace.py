@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 TIMED_CALLS, LEAST_WATCHED, ROUND_CALLS = 64, 8, 16
+WATCHED_OF = 5  # calls one is watched
 LEAST_CALLS = 5  # timed, and as many watched, where calls are slow
 MOST_ROUND_BYTES, MOST_SEALED_BYTES, MOST_TIMED_S = 8 << 30, 1 << 30, 20.0
 LEAST_WARMUP_CALLS, LEAST_WARMUP_S, MOST_WARMUP_S = 64, 0.3, 2.0

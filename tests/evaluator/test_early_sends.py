@@ -15,7 +15,7 @@ import pytest
 from evaluator.host import links
 from evaluator.host.gpus import Gpu
 from evaluator.host.links import Sent, counters, sent_since
-from evaluator.judge import early_sends, timed_phase
+from evaluator.judge import timed_phase
 from evaluator.judge.early_sends import (
     MOST_NVLINK_BYTES,
     MOST_PCIE_BYTES,
@@ -25,6 +25,7 @@ from evaluator.judge.early_sends import (
 )
 from evaluator.messages.faults import EvaluatorError, Fault
 from evaluator.messages.report import Verdict
+from evaluator.timing.pace import WATCHED_OF
 
 GPUS = [
     Gpu(index=i, minor=i, uuid=f"GPU-{i}", name="NVIDIA H200", memory_bytes=1) for i in range(2)
@@ -221,4 +222,4 @@ def test_inputs_of_a_call_are_there_only_once_the_one_before_is_done_and_a_watch
 
 def test_what_is_allowed_hides_little() -> None:
     assert MOST_NVLINK_BYTES <= 4 << 10
-    assert early_sends.ONE_OF <= 5
+    assert WATCHED_OF <= 5
