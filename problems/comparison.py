@@ -87,6 +87,21 @@ def compare(got: Tensor, expected: Tensor, tolerance: Tolerance) -> Comparison:
     )
 
 
+def forgiven(got: Tensor, reference: Tensor, exact: Tensor) -> Tensor:
+    """Return an output with the reference's value wherever its own is at least as near to the
+    exact answer; all have its shape."""
+    if not exact.is_floating_point() or not got.is_floating_point():
+        return got
+    found = got.clone()
+    mine, theirs, truth = (value.reshape(-1) for value in (found, reference, exact))
+    for start in range(0, len(truth), CHUNK_ELEMENTS):
+        part = slice(start, start + CHUNK_ELEMENTS)
+        own, other, true = mine[part].double(), theirs[part].double(), truth[part].double()
+        is_near = (own - true).abs() <= (other - true).abs()
+        mine[part] = torch.where(is_near, theirs[part].to(mine.dtype), mine[part])
+    return found
+
+
 def _are_outliers(
     beyond: int, elements: int, max_error: float | None, tolerance: Tolerance
 ) -> bool:

@@ -18,13 +18,15 @@ class Call:
     """Holds one call's private truth: its inputs, and the expected outputs and mutated arguments.
 
     `names` are the outputs' and then the mutated arguments', as `truth` holds them; `keys` is what
-    the problem needs to know of answers that are as good as the truth.
+    the problem needs to know of answers that are as good as the truth. Under `upstream` the truth
+    is what the reference returns, and `exact` are the answers in float64.
     """
 
     inputs: dict[str, object]
     names: tuple[str, ...]
     truth: Outputs
     keys: Outputs
+    exact: Outputs = ()
     layout: SlotLayout | None = None
 
     @property

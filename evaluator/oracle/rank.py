@@ -223,7 +223,7 @@ class OracleRank:
         inputs = module.make_inputs(context, module.dims(spec.m, spec.n, job.world_size))
         named = true_answer(module, inputs, self.groups)
         names, truth = tuple(n for n, _ in named), self._here(t for _, t in named)
-        is_upstream = job.profile is Profile.UPSTREAM
+        is_upstream, exact = job.profile is Profile.UPSTREAM, truth
         settles = module.problem.settles(job.profile)
         keys = keys_of_ties(module, inputs, self.groups) if settles else ()
         if check_reference or is_upstream:
@@ -233,7 +233,8 @@ class OracleRank:
             if is_upstream:
                 truth = own
             self._check_reference(self.comparer.settled(own, truth, keys), truth)
-        return Call(inputs=inputs, names=names, truth=truth, keys=keys)
+        exact = exact if is_upstream else ()
+        return Call(inputs=inputs, names=names, truth=truth, keys=keys, exact=exact)
 
     def _here(self, answer: Iterable[torch.Tensor]) -> Outputs:
         """Move answers to this rank's device; a reference may leave its on the CPU."""

@@ -232,6 +232,25 @@ def test_upstream_is_compared_with_what_the_reference_returns() -> None:
     assert scene.verdicts() == set()
 
 
+def test_upstream_takes_what_is_nearer_to_the_exact_answer_than_the_reference_is() -> None:
+    def rough(x: torch.Tensor, grads: list[torch.Tensor], factor: int) -> Doubled:
+        doubled, best = _reference(x, grads, factor)
+        return doubled + 0.5, best
+
+    scene = Scene(replace(MODULE, reference=rough), profile=Profile.UPSTREAM)
+    doubled = scene.view(scene.layout.outputs[0])
+    for error, expected in (
+        *((0.0, set()), (0.4, set()), (-0.4, set()), (0.505, set())),
+        *((-0.6, {Verdict.OUTPUT_MISMATCH}), (0.8, {Verdict.OUTPUT_MISMATCH})),
+    ):
+        scene.answer()
+        doubled += error
+        assert scene.verdicts() == expected, error
+    scene.answer()
+    doubled[0, 0] = float("nan")
+    assert scene.verdicts() == {Verdict.NONFINITE_OUTPUT}
+
+
 def _settle(got: Outputs, truth: Outputs, keys: Outputs) -> Outputs:
     """A place is as good as the best where its value is no smaller."""
     (values,) = keys

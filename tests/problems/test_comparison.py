@@ -9,7 +9,7 @@ import torch
 
 import problems
 from problems import comparison
-from problems.comparison import compare, rms
+from problems.comparison import compare, forgiven, rms
 from problems.spec import EXACT, UPSTREAM_TOLERANCE, Tolerance
 
 LOOSE = Tolerance(atol=0.1, rtol=0.0)
@@ -24,6 +24,20 @@ def test_an_error_counts_in_units_of_the_tolerance() -> None:
     found = compare(torch.tensor([3.15, -3.0, 3.0]), expected, LOOSE)
     assert (found.mismatched, found.elements, found.ok) == (0, 3, True)
     assert found.max_error == pytest.approx(0.5, rel=1e-5)
+
+
+@pytest.mark.parametrize("chunk", [2, 1 << 22])
+def test_an_element_as_near_as_the_reference_is_gets_its_value(
+    chunk: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(comparison, "CHUNK_ELEMENTS", chunk)
+    got = torch.tensor([[1.0, 1.2, 0.7], [1.5, float("nan"), 1.0]])
+    reference = torch.tensor([[1.3, 1.3, 1.2], [1.5, 1.0, float("inf")]])
+    found = forgiven(got, reference, wide(1, 1, 1, 1, 1, 1).view(2, 3))
+    expected = torch.tensor([[1.3, 1.3, 0.7], [1.5, float("nan"), float("inf")]])
+    assert torch.equal(found.nan_to_num(-1.0), expected.nan_to_num(-1.0))
+    whole = torch.tensor([1, 2])
+    assert forgiven(whole, whole + 1, whole) is whole
 
 
 def test_one_element_past_the_limit_is_a_mismatch() -> None:
