@@ -11,6 +11,7 @@ from typing import Any
 
 import problems
 from problems import ProblemModule, health
+from problems.limits import compared
 from problems.sources import reference_source
 from problems.timed_work import work_share
 
@@ -70,7 +71,7 @@ def told(module: ProblemModule) -> dict[str, Any]:
     copied = ("number", "title", "source", "domain", "summary", "statement", "outputs", "mutates")
     more = ("mesh", "topology", "also", "world_sizes", "tolerance_reason")
     reasons = ("scored", "unscored_reason", "latency_bound_reason", "known_issues")
-    ranks = ("ranked_from", "ranked_from_reason")
+    ranks, own = ("ranked_from", "ranked_from_reason"), problem.output_tolerances
     return {
         **{key: _plain(getattr(problem, key)) for key in (*copied, *more, *ranks, *reasons)},
         "slug": module.slug,
@@ -78,18 +79,27 @@ def told(module: ProblemModule) -> dict[str, Any]:
         "category_title": module.category_title,
         "signature": _signature(module),
         "sizes": {name: asdict(size) for name, size in problem.sizes.items()},
-        "tolerances": {
-            dtype: {"atol": limit.atol, "rtol": limit.rtol, "rms": limit.rms}
-            for dtype, limit in problem.tolerances.items()
-        },
-        "output_tolerances": {
-            output: {dtype: {"atol": one.atol, "rtol": one.rtol} for dtype, one in own.items()}
-            for output, own in problem.output_tolerances.items()
-        },
+        "tolerances": _tolerances(module),
+        "output_tolerances": {name: _tolerances(module, name) for name in own},
+        "compared": {key: _plain(value) for key, value in compared(module.slug)._asdict().items()},
         "reference_source": reference_source(module),
         "digest": module.digest,
         "costs": _costs(module),
         "requirements": asdict(problem.requirements),
+    }
+
+
+def _tolerances(module: ProblemModule, output: str = "") -> dict[str, dict[str, Any]]:
+    """Return by dtype the tolerance of `hardened`, of an output that has its own or of others."""
+    return {
+        dtype: {
+            "atol": limit.atol,
+            "rtol": limit.rtol,
+            "rms": limit.rms,
+            "outliers": limit.outliers,
+        }
+        for dtype in module.problem.tolerances
+        for limit in [module.problem.tolerance("hardened", dtype, output)]
     }
 
 

@@ -8,11 +8,9 @@ from math import inf
 import torch
 from torch import Tensor
 
-from problems.spec import Tolerance
+from problems.spec import ELEMENTS_AN_OUTLIER, OUTLIER_LIMIT, Tolerance
 
 CHUNK_ELEMENTS = 1 << 22  # float64 temporaries of a chunk stay within 128 MiB
-OUTLIER_LIMIT = 2.0  # tolerances
-ELEMENTS_AN_OUTLIER = 1_000_000
 
 
 @dataclass(frozen=True, kw_only=True)

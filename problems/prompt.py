@@ -9,8 +9,12 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Mapping
+from textwrap import fill
 from typing import Any
 
+from problems.limits import TERMS, limits_of
+
+LINE = 100  # characters
 DIALECTS: Mapping[str, str] = {
     "pytorch": "Write plain PyTorch: tensor operations, torch.distributed, torch.compile, CUDA "
     "graphs and torch.distributed._symmetric_memory may be used. No source of another language.",
@@ -40,7 +44,8 @@ RULES = """\
   Nothing of a call may be kept for the next but buffers, their addresses and what was compiled.
 * Calls come back to back, on the current stream. A call may begin on one rank while another still
   reads what the last one left, so buffers that peers reach must not be overwritten too early.
-* Every element of every output is compared with the exact answer ref: {limit}
+* Every element of every output is compared with the exact answer, in {dtype}.
+{limits}
 * Correct kernels are timed against the reference as it stands above, on NCCL where there are GPUs;
   the speedup is what counts then.
 * What `solution` has not done or put on the current stream when it returns counts as not done, and
@@ -61,7 +66,7 @@ def prompt(
     _check(problem, {"backend": (backend, DIALECTS), "size": (size, problem["sizes"])})
     _check(problem, {"dtype": (dtype, problem["tolerances"])})
     _check(problem, {"number of ranks": (world_size, problem["world_sizes"])})
-    rules = RULES.format(world_size=world_size, limit=_limit(problem["tolerances"][dtype], dtype))
+    rules = RULES.format(world_size=world_size, dtype=dtype, limits=_limits(problem, dtype))
     parts = {
         f"Problem {problem['number']}: {problem['title']}": problem["statement"],
         "Signature": _code(signature(problem["reference_source"])),
@@ -102,13 +107,21 @@ def _code(text: str) -> str:
     return f"```python\n{text}\n```"
 
 
-def _limit(tolerance: Mapping[str, float], dtype: str) -> str:
-    atol, rtol = tolerance["atol"], tolerance["rtol"]
-    if not atol and not rtol:
-        return "it has to be the very same."
-    return (
-        f"in {dtype} an output x\n  passes where "
-        f"abs(x - ref) <= {atol:g} * rms(ref) + {rtol:g} * abs(ref)."
+def _limits(problem: Mapping[str, Any], dtype: str) -> str:
+    found = [f"- {', '.join(one.outputs)}: {one.words}" for one in limits_of(problem, dtype)]
+    return "\n".join([_lines(TERMS, "  "), *(_lines(text, "    ") for text in found)])
+
+
+def _lines(text: str, indent: str) -> str:
+    """Return a text in lines of a prompt's width; an item's `- ` hangs."""
+    first = indent[:-2] if text.startswith("- ") else indent
+    return fill(
+        text,
+        LINE,
+        initial_indent=first,
+        subsequent_indent=indent,
+        break_long_words=False,
+        break_on_hyphens=False,
     )
 
 

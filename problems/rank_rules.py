@@ -19,6 +19,7 @@ import problems
 from problems import ProblemModule
 from problems.calls import Inputs, Outputs, keys_of_ties, mapped, mutated, true_answer
 from problems.context import RankContext
+from problems.limits import compared
 from problems.mesh import arguments, mesh_groups
 from problems.ranks import RankPool
 from problems.screen import outcome, screen
@@ -68,6 +69,11 @@ def settle_bears_anything(ranks: RankPool, name: str) -> list[str]:
     return [fault for faults in ranks.run(_settle_faults, name) for fault in faults]
 
 
+def compared_toml_fits(ranks: RankPool, name: str) -> list[str]:
+    """Complain where compared.toml is wrong, or says too little, of a problem's outputs."""
+    return sorted({fault for faults in ranks.run(_untold, name) for fault in faults})
+
+
 def screen_finds_nothing(ranks: RankPool, name: str) -> list[str]:
     if not problems.load(name).problem.scored:
         return []  # says in public why no inputs can do it
@@ -82,6 +88,7 @@ RANK_RULES = (
     reference_equals_oracle,
     reference_receives_its_cost,
     settle_bears_anything,
+    compared_toml_fits,
     screen_finds_nothing,
 )
 
@@ -167,6 +174,42 @@ def _settle_faults(rank: int, world_size: int, name: str) -> list[str]:
         if outcome(settled, truth, [tolerance] * len(truth)).why is None:
             faults.append(f"settle makes outputs full of {value} right")
     return faults
+
+
+def _untold(rank: int, world_size: int, name: str) -> list[str]:
+    module = problems.load(name)
+    spec = correctness_trials(module.problem, "tiny", "hardened", 1, b"rules")[0]
+    wanted, told = _to_tell(_stage(rank, world_size, module, spec)), compared(module.slug)
+    has = {(kind, output) for kind in ("whole", "free") for output in getattr(told, kind)}
+    lacking = wanted - has - {("notes", output) for output in told.notes}
+    unknown = set(told.notes) - {*module.problem.outputs, *module.problem.mutates}
+    return [
+        *(f"compared.toml lacks {kind} {output}" for kind, output in sorted(lacking)),
+        *(f"compared.toml has {kind} {output}" for kind, output in sorted(has - wanted)),
+        *(f"compared.toml has a note of {output}, no output" for output in sorted(unknown)),
+    ]
+
+
+def _to_tell(stage: Stage) -> set[tuple[str, str]]:
+    """Return kinds and names that compared.toml must have, by the types of one answer and by what
+    `settle` replaces in it."""
+    module = stage.module
+    named = true_answer(module, stage.inputs, stage.groups)
+    got = settled = tuple(tensor.clone() for _, tensor in named)
+    if module.settle is not None:
+        keys = keys_of_ties(module, stage.inputs, stage.groups)
+        settled = module.settle(got, tuple(tensor for _, tensor in named), keys)
+    found = set()
+    for (name, true), mine, best in zip(named, got, settled, strict=True):
+        output = name.partition("[")[0]
+        limit = module.problem.tolerance("hardened", "float32", output)
+        if limit.atol and not (true.is_floating_point() or true.is_complex()):
+            found.add(("whole", output))
+        if best is true:
+            found.add(("free", output))
+        elif best is not mine or true.is_complex():
+            found.add(("notes", output))
+    return found
 
 
 def _filled(like: Tensor, value: int | None) -> Tensor:

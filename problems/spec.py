@@ -30,6 +30,8 @@ UPSTREAM_TOLERANCE = Tolerance(atol=1e-2, rtol=1e-2, absolute=True)
 # Tails of rounding grow with an output's elements. Where few of them depend on a wire, more would
 # let it have 8 bits.
 OUTLIERS = {"bfloat16": 8}
+OUTLIER_LIMIT = 2.0  # tolerances
+ELEMENTS_AN_OUTLIER = 1_000_000
 
 
 def tolerances(

@@ -65,7 +65,9 @@ def test_a_web_worker_loads_neither_torch_nor_pandas() -> None:
     assert "django.db" in loaded
     assert not loaded & {"torch", "pandas", "numpy", "pyarrow", "plotly"}
     of_problems = {name for name in loaded if name.startswith("problems")}
-    assert of_problems == {f"problems{name}" for name in ("", ".prompt", ".spec", ".topology")}
+    assert of_problems == {
+        f"problems{name}" for name in ("", ".limits", ".prompt", ".spec", ".topology")
+    }
 
 
 def test_a_prompt_is_made_without_torch() -> None:

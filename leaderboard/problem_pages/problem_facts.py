@@ -35,6 +35,7 @@ from leaderboard.problem_pages.claimed_curves import CURVES
 from leaderboard.read_model import topologies
 from leaderboard.read_model.baselines import times_alone
 from leaderboard.read_model.problem_results import SettingTotals, has_older_results
+from problems.limits import TERMS, UPSTREAM, limits_of
 from problems.topology import records
 
 SCREENED = tuple(name for name, _ in DTYPES)
@@ -95,7 +96,6 @@ def _facts(payload: str) -> dict[str, object]:
 def task_context(payload: JsonObject) -> dict[str, object]:
     health = payload["health"]
     findings = [found for part in health.values() for found in part["findings"]]
-    limits = tolerances(payload)
     screened = [name for name in SCREENED if any(name in row.get("errors", ()) for row in findings)]
     return {
         "statement": payload["statement"],
@@ -108,25 +108,15 @@ def task_context(payload: JsonObject) -> dict[str, object]:
         "world_sizes": ", ".join(map(str, payload["world_sizes"])),
         "reference": _coloured(payload["reference_source"]),
         "latency_bound_reason": payload["latency_bound_reason"],
-        "tolerances": limits,
-        "limits_rms": any(row["rms"] is not None for row in limits),
+        "limit_terms": TERMS,
+        "limits": [{"dtype": d, "rows": limits_of(payload, d)} for d in payload["tolerances"]],
+        "upstream_limit": UPSTREAM,
         "tolerance_reason": payload["tolerance_reason"],
         "health": health_groups(findings, screened),
         "screened": screened,
         "screenings": [screening(profile, part) for profile, part in health.items()],
         "known_issues": payload.get("known_issues", ()),
     }
-
-
-def tolerances(payload: JsonObject) -> list[JsonObject]:
-    """Return atol, rtol and rms, None where none is set, by dtype, then of each output that has its
-    own; of others `output` is empty."""
-    by_output = {"": payload["tolerances"], **payload.get("output_tolerances", {})}
-    return [
-        {"dtype": dtype, "output": output, "rms": None, **limits}
-        for output, by_dtype in by_output.items()
-        for dtype, limits in by_dtype.items()
-    ]
 
 
 @functools.lru_cache(maxsize=128)

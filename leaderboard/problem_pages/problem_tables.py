@@ -8,7 +8,7 @@ from leaderboard.delivery.pages import Table
 from leaderboard.kit.json_types import JsonObject
 from leaderboard.metrics.floors import Limits
 from leaderboard.models import Problem
-from leaderboard.problem_pages.problem_facts import SCREENED, floor_records, tolerances
+from leaderboard.problem_pages.problem_facts import SCREENED, floor_records
 from leaderboard.read_model.baselines import ReferenceTimes, table_of
 from leaderboard.read_model.boards import Setting
 from leaderboard.read_model.problem_results import (
@@ -22,6 +22,7 @@ from leaderboard.read_model.problem_results import (
 
 FACTS = ("floors", "baseline", "health", "signature", "tolerance")
 PARAMETER_COLUMNS = ("name", "annotation", "default")
+TOLERANCE_COLUMNS = ("dtype", "output", "atol", "rtol", "rms", "outliers")
 HEALTH_COLUMNS = (
     *("answer", "honest", "profile", "accepted"),
     *(*(f"error_{dtype}" for dtype in SCREENED), "why"),
@@ -56,15 +57,23 @@ def facts_table(
     if name == "signature":
         return Table.of(PARAMETER_COLUMNS, payload["signature"])
     if name == "tolerance":
-        told = ("dtype", "output", "atol", "rtol", "rms")
-        rows = [[row[name] for name in told] for row in tolerances(payload)]
-        return Table(columns=told, rows=rows)
+        return Table(columns=TOLERANCE_COLUMNS, rows=_tolerances(payload))
     records = floor_records(payload, limits)
     columns = tuple(records[0]) if records else ("size", "ranks")
     return Table(
         columns=("gpu", *columns),
         rows=[[limits.gpu, *(record[column] for column in columns)] for record in records],
     )
+
+
+def _tolerances(payload: JsonObject) -> list[list[object]]:
+    """Return a row by dtype, then of each output that has its own; of others `output` is empty."""
+    by_output = {"": payload["tolerances"], **payload.get("output_tolerances", {})}
+    return [
+        [dtype, output, *map(limit.get, TOLERANCE_COLUMNS[2:])]
+        for output, by_dtype in by_output.items()
+        for dtype, limit in by_dtype.items()
+    ]
 
 
 def _finding(row: JsonObject) -> list[object]:

@@ -160,62 +160,64 @@ def test_one_call_in_five_is_watched_and_none_is_foretold() -> None:
     assert 40 < sum(pairs) < 130
 
 
-def test_inputs_of_a_call_are_there_only_once_the_one_before_is_done_and_a_watch_began(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    events = list[tuple[str, object]]()
+class Recorder:
+    """Stands for the oracle, the watch and the ranks of a round, and notes what is asked of them;
+    the second call is watched, and the gate of the last opens late."""
 
-    class Oracle:
-        warm_up_calls = (0, 1)
+    warm_up_calls, side = (0, 1), "submission"
 
-        def clear(self, *given: object) -> None:
-            events.append(("clear", ()))
+    def __init__(self) -> None:
+        self.events = list[tuple[str, object]]()
 
-        def parts(self, batch: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
-            yield batch[:2]
-            yield batch[2:]
+    def clear(self, *given: object) -> None:
+        self.events.append(("clear", ()))
 
-        def seal(self, side: str, keys: list[dict[int, int]]) -> None:
-            events.append(("seal", tuple(keys[0])))
+    def parts(self, batch: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
+        yield batch[:2]
+        yield batch[2:]
 
-        def put(self, side: str, slots: tuple[int, ...]) -> list[int]:
-            events.append(("put", slots))
-            return [0]
+    def seal(self, side: str, keys: list[dict[int, int]]) -> None:
+        self.events.append(("seal", tuple(keys[0])))
 
-    def launched(side: object, slots: tuple[int, ...], *given: Any, **how: Any) -> object:
-        events.append(("launch", slots))
-        if how.get("at_gate"):
+    def warm_up(self, slots: tuple[int, ...]) -> None:
+        self.events.append(("warm up", slots))
+
+    def begin(self) -> bool:
+        self.events.append(("begin", ()))
+        return self.events.count(("begin", ())) == 2
+
+    def put(self, *given: Any) -> list[int]:
+        self.events.append(("put", given[-1]))
+        return [0]
+
+    def launch(self, side: object, slots: tuple[int, ...], *given: Any, **how: Any) -> object:
+        self.events.append(("launch", slots))
+        if how["at_gate"]:
             how["at_gate"]()
         return SimpleNamespace(us=1.0, is_ahead=True, opened_s=4.0 if slots == (3,) else 1.0)
 
-    class Watching:
-        def begin(self) -> bool:
-            events.append(("begin", ()))
-            return len([name for name, _ in events if name == "begin"]) == 2
+    def is_prompt(self, opened_s: float) -> bool:
+        return opened_s < 2.0
 
-        def put(self, received: list[int]) -> None:
-            events.append(("put", tuple(received)))
+    def check(self) -> None:
+        self.events.append(("check", ()))
 
-        def is_prompt(self, opened_s: float) -> bool:
-            return opened_s < 2.0
 
-        def check(self) -> None:
-            events.append(("check", ()))
-
-    side = SimpleNamespace(
-        side="submission", warm_up=lambda slots: events.append(("warm_up", slots))
-    )
-    context = SimpleNamespace(oracle=Oracle(), job=SimpleNamespace(world_size=1))
-    monkeypatch.setattr(timed_phase, "launch", launched)
+def test_inputs_of_a_call_are_there_only_once_the_one_before_is_done_and_a_watch_began(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    seen: Any = Recorder()
+    context: Any = SimpleNamespace(oracle=seen, job=SimpleNamespace(world_size=1))
+    monkeypatch.setattr(timed_phase, "launch", seen.launch)
     monkeypatch.setattr(timed_phase, "settle", lambda *given: None)
     monkeypatch.setattr(timed_phase, "_checked", lambda *given: [])
-    own: Any = timed_phase._gated_round(context, side, Watching(), (4, 2, 3))  # type: ignore[arg-type]
-    assert events == [
-        *(("clear", ()), ("seal", (4, 2)), ("warm_up", (0, 1))),
-        *(("begin", ()), ("put", (4,)), ("put", (0,)), ("launch", (4,))),
-        *(("begin", ()), ("put", (2,)), ("put", (0,)), ("launch", (2,)), ("check", ())),
-        *(("clear", ()), ("seal", (3,)), ("warm_up", ())),
-        *(("begin", ()), ("put", (3,)), ("put", (0,)), ("launch", (3,))),
+    own = timed_phase._gated_round(context, seen, seen, (4, 2, 3))
+    assert seen.events == [
+        *(("clear", ()), ("seal", (4, 2)), ("warm up", (0, 1))),
+        *(("begin", ()), ("put", (4,)), ("put", [0]), ("launch", (4,))),
+        *(("begin", ()), ("put", (2,)), ("put", [0]), ("launch", (2,)), ("check", ())),
+        *(("clear", ()), ("seal", (3,)), ("warm up", ())),
+        *(("begin", ()), ("put", (3,)), ("put", [0]), ("launch", (3,))),
     ]
     assert own.us == [1.0]
 

@@ -282,26 +282,3 @@ def test_an_answer_as_good_as_the_truth_passes_where_the_problem_says_so() -> No
         assert scene.verdicts() == expected
         scene.view(scene.layout.outputs[1])[0] = 1 << 40
         assert scene.verdicts() == {Verdict.OUTPUT_MISMATCH}
-
-
-@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16, torch.float64])
-def test_poison_of_a_float_is_nan_with_a_secret_payload(dtype: torch.dtype) -> None:
-    judge = Scene().judge
-    bits = {2: torch.int16, 4: torch.int32, 8: torch.int64}[dtype.itemsize]
-    poison = torch.tensor([judge.canaries.poison(dtype)], dtype=bits)
-    assert poison.view(dtype).isnan().all()
-    assert (poison != torch.tensor([float("nan")], dtype=dtype).view(bits)).all()
-
-
-def test_an_integer_of_one_byte_may_equal_the_poison() -> None:
-    judge = Scene().judge
-    poisoned = torch.full((4,), judge.canaries.poison(torch.uint8), dtype=torch.uint8)
-    assert judge.canaries.unwritten(poisoned) == 0
-    assert (
-        judge.canaries.unwritten(poisoned.fill_(judge.canaries.poison(torch.bool)).view(torch.bool))
-        == 4
-    )
-
-
-def test_poison_of_a_bool_is_no_bool() -> None:
-    assert Scene().judge.canaries.poison(torch.bool) > 1

@@ -9,15 +9,12 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from evaluator.diagnosis import watch
-from evaluator.host import processes
 from evaluator.host.cgroup import Leaf
 from evaluator.host.cores import Cores
 from evaluator.host.host import MULTICAST_OFF, Host, host_for
-from evaluator.host.links import Count, Sent
 from evaluator.judge import (
     baseline,
     gated_call,
@@ -39,6 +36,7 @@ from evaluator.sandbox.rank_group import RankGroup
 from evaluator.timing import pace
 from evaluator.timing.timing import Times
 from tests.evaluator.mutating import launch_after
+from tests.evaluator.written_bytes import count_nothing, count_written
 
 if TYPE_CHECKING:
     from evaluator.oracle.group import OracleGroup
@@ -68,30 +66,15 @@ def gated() -> None:
     """Seals inputs on processors as on GPUs: ranks wait at a gate and commit to their outputs."""
     brisk()
     vars(gated_call)["AHEAD_MS"] = 3  # nothing can be queued ahead here
-    watch_by(lambda: [{"NVLink": 0, "PCIe": 0}])
-    gated_devices = frozenset(Device)
+    vars(timed_phase)["watching"] = lambda gpus: contextlib.nullcontext(Watch(count_nothing))
     for module in (timed_phase, phases, race_screen):
-        vars(module)["GATED_DEVICES"] = gated_devices
+        vars(module)["GATED_DEVICES"] = frozenset(Device)
 
 
 def watched() -> None:
     """Does the same. What processes write stands for what leaves a GPU."""
     gated()
-    watch_by(_count_written)
-
-
-def watch_by(count: Count) -> None:
-    vars(timed_phase)["watching"] = lambda gpus: contextlib.nullcontext(Watch(count))
-
-
-def _count_written() -> list[Sent]:
-    """Return the bytes that the processes of this judge have written, to sockets mostly."""
-    nbytes = 0
-    for pid in processes.tree(os.getpid()):
-        with contextlib.suppress(OSError):
-            counts = Path(f"/proc/{pid}/io").read_text().split()
-            nbytes += int(counts[counts.index("wchar:") + 1])
-    return [{"NVLink": nbytes, "PCIe": 0}]
+    vars(timed_phase)["watching"] = lambda gpus: contextlib.nullcontext(Watch(count_written))
 
 
 def sharing() -> None:

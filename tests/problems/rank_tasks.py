@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from unittest.mock import patch
+
 import torch
 import torch.distributed as dist
 from torch import Tensor
 
 import problems
+from problems import rank_rules
+from problems.limits import Compared
 from problems.mesh import mesh_groups
 from problems.mutants import edited_reference
 from problems.partial_collectives import neighbour_only, without_last_element
@@ -134,3 +138,8 @@ def told_at_ties(
     scene = scene_of(scene.module, scene.context, scene.inputs, scene.groups)
     got = scene.call(edited_reference(scene.module, [edit], "with a product"))
     return [outcome(told, scene.truth, scene.tolerances).why for told in (scene.settled(got), got)]
+
+
+def untold_with_an_empty_table(rank: int, world_size: int, name: str) -> list[str]:
+    with patch.object(rank_rules, "compared", lambda _: Compared()):
+        return rank_rules._untold(rank, world_size, name)

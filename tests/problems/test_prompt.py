@@ -71,7 +71,7 @@ def test_the_catalogue_that_is_stored_makes_the_same_prompt() -> None:
     [
         ({"world_size": 2}, "2 ranks, bfloat16, size `standard`"),
         ({"size": "large"}, "m = 8192 and n = 8192"),
-        ({"dtype": "float32"}, "in float32 an output x"),
+        ({"dtype": "float32"}, "the exact answer, in float32."),
         ({"backend": "triton"}, "13_gemm_allreduce_triton.py"),
     ],
 )
@@ -87,9 +87,9 @@ def test_the_least_work_is_the_catalogues() -> None:
     assert "2 exchanges that must wait for each other" in prompted(of("ring_attention_pp"))
 
 
-def test_moved_data_has_to_be_the_very_same() -> None:
+def test_moved_data_has_to_be_exact() -> None:
     text = prompted(of("allgather"))
-    assert "it has to be the very same" in text
+    assert "x must equal ref exactly" in text
     assert "rms(ref)" not in text
 
 
