@@ -27,6 +27,7 @@ from problems.staging import (
     part_bytes,
     put,
     put_bytes,
+    rank_in_group,
     reduced,
     refuse_capture,
     split,
@@ -69,7 +70,7 @@ def reduce(
     group_dst: int | None = None,
 ) -> Finished | None:
     total = reduced(tensor, op, group)
-    if dist.get_rank(group) == _place(dst, group_dst, group):
+    if dist.get_rank(group) == rank_in_group(dst, group_dst, group):
         put(tensor, total)
     return _handle(async_op)
 
@@ -164,7 +165,7 @@ def gather(
     async_op: bool = False,
     group_dst: int | None = None,
 ) -> Finished | None:
-    root, ranks = _place(dst, group_dst, group), range(dist.get_world_size(group))
+    root, ranks = rank_in_group(dst, group_dst, group), range(dist.get_world_size(group))
     own, nothing = bytes_of(tensor), torch.empty(0, dtype=torch.uint8)
     kept = list(gather_list or ()) if dist.get_rank(group) == root else []
     parts = [own if rank == root else nothing for rank in ranks]
@@ -181,7 +182,7 @@ def scatter(
     async_op: bool = False,
     group_src: int | None = None,
 ) -> Finished | None:
-    root, ranks = _place(src, group_src, group), range(dist.get_world_size(group))
+    root, ranks = rank_in_group(src, group_src, group), range(dist.get_world_size(group))
     nothing = torch.empty(0, dtype=torch.uint8)
     is_root = dist.get_rank(group) == root
     parts = [bytes_of(p) for p in scatter_list or ()] if is_root else [nothing for _ in ranks]
@@ -275,11 +276,3 @@ def _kept(finish: Callable[[], object]) -> Finished:
 
 def _handle(async_op: bool) -> Finished | None:
     return Finished() if async_op else None
-
-
-def _place(rank: int | None, group_rank: int | None, group: Any) -> int:
-    """Return the number in the group of a rank that is given by either of its numbers."""
-    if group_rank is not None:
-        return group_rank
-    is_world = group is None or group is dist.group.WORLD
-    return (rank or 0) if is_world else dist.get_group_rank(group, rank or 0)

@@ -19,8 +19,10 @@ originals = SimpleNamespace()  # torch's own collectives, where others have take
 class Finished:
     """Stands for a `dist.Work`: what is left to do is done when somebody waits for it."""
 
-    def __init__(self, finish: Callable[[], object] | None = None) -> None:
-        self._finish = finish
+    def __init__(
+        self, finish: Callable[[], object] | None = None, outputs: Iterable[Tensor] = ()
+    ) -> None:
+        self._finish, self._outputs = finish, list(outputs)
 
     def wait(self, timeout: object = None) -> bool:
         """Do what is left to do."""
@@ -39,11 +41,15 @@ class Finished:
 
     is_success = is_completed
 
+    def result(self) -> list[Tensor]:
+        """Return its outputs, finished or not."""
+        return self._outputs
+
     def get_future(self) -> Any:
-        """Return a future that has its result."""
+        """Return a future that has its outputs, finished."""
         self.wait()
         future: torch.futures.Future[list[Tensor]] = torch.futures.Future()
-        future.set_result([])
+        future.set_result(self._outputs)
         return future
 
 
@@ -106,6 +112,14 @@ def reduced(tensor: Tensor, op: Any, group: Any) -> Tensor:
         count = dist.get_world_size(group)
         total = total / count if total.is_floating_point() else total // count
     return (torch.view_as_complex(total) if own.is_complex() else total).to(own.dtype)
+
+
+def rank_in_group(rank: int | None, group_rank: int | None, group: Any) -> int:
+    """Return the number in the group of a rank that is given by either of its numbers."""
+    if group_rank is not None:
+        return group_rank
+    is_world = group is None or group is dist.group.WORLD
+    return (rank or 0) if is_world else dist.get_group_rank(group, rank or 0)
 
 
 def refuse_capture() -> None:

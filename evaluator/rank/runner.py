@@ -17,6 +17,7 @@ import traceback
 from pathlib import Path
 
 import torch
+import torch.distributed as dist
 
 import problems
 from evaluator.buffers import memory
@@ -25,7 +26,7 @@ from evaluator.buffers.memory import Memory
 from evaluator.messages.codec import decode
 from evaluator.messages.job import Placement
 from evaluator.messages.rank_setup import RankSetup, Task, receive_slab, say_joined
-from evaluator.rank import hang_report, one_gpu
+from evaluator.rank import hang_report, late_results, one_gpu
 from evaluator.rank.builds import share_builds, uses_extensions
 from evaluator.rank.calls import Slot, Solution, Work
 from evaluator.rank.control import RankControl
@@ -138,6 +139,8 @@ def _join(setup: RankSetup, rank: int, channel: socket.socket) -> torch.device:
     device = join_world(setup.device, meeting, rank, setup.world_size, is_shared=is_shared)
     say_joined(channel)  # whatever failed before is no fault of the source
     source = setup.task.entry or ""
+    if source and dist.get_backend() == "gloo":
+        late_results.install()
     if is_shared and device.type == "cuda" and one_gpu.names_devices(source):
         one_gpu.install(setup.world_size)
     return device
