@@ -14,10 +14,19 @@ class LeaderboardConfig(AppConfig):
         """Register the admin, which Django would look for at the top only, and the rebuild."""
         from leaderboard.staff import admin  # noqa: F401
 
+        _know_json_of_sqlite()
         _hide_tables_of_login()
         _end_sessions_without_second_factor()
         post_migrate.connect(_rebuild_if_outdated, sender=self)
         post_migrate.connect(_find_languages, sender=self)
+
+
+def _know_json_of_sqlite() -> None:
+    """Say that SQLite knows JSON: Django asks each connection inside a transaction, which takes the
+    write lock here, and keeps "no" for as long as the connection lasts where that is taken."""
+    from django.db.backends.sqlite3.base import DatabaseWrapper  # imports the settings
+
+    DatabaseWrapper.features_class.supports_json_field = True  # type: ignore[assignment, method-assign]
 
 
 def _hide_tables_of_login() -> None:
