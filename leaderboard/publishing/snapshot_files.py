@@ -5,7 +5,6 @@ Only `make_snapshot` loads this module: it needs pyarrow, and a web worker does 
 
 from __future__ import annotations
 
-import contextlib
 import gzip
 import hashlib
 import json
@@ -20,10 +19,11 @@ from itertools import chain, count, islice
 from pathlib import Path
 
 import pyarrow as pa
-from django.db import connection, transaction
+from django.db import transaction
 from pyarrow import parquet
 
 from leaderboard.delivery.pages import code_version
+from leaderboard.kit.one_moment import at_one_moment
 from leaderboard.models import DataVersion, Snapshot
 from leaderboard.models.choices import CURRENT_JUDGE
 from leaderboard.publishing import snapshot_tables, snapshots, training_set
@@ -64,8 +64,9 @@ def make(tag: str) -> Snapshot:
     folder.parent.mkdir(parents=True, exist_ok=True)
     partial = Path(tempfile.mkdtemp(prefix=".", dir=folder.parent))
     try:
-        with _at_one_moment():
+        with at_one_moment():
             made = _written(tag, partial)
+        with transaction.atomic():
             made.save(force_insert=True)
             partial.chmod(0o755)
             partial.rename(folder)
@@ -82,17 +83,6 @@ def free_tag(wanted: str) -> str:
 
 def _is_given(tag: str) -> bool:
     return snapshots.folder(tag).exists() or Snapshot.objects.filter(pk=tag).exists()
-
-
-@contextlib.contextmanager
-def _at_one_moment() -> Iterator[None]:
-    """Open a transaction that sees the same rows from its first query to its last."""
-    is_outermost = not connection.in_atomic_block
-    with transaction.atomic():
-        if is_outermost and connection.vendor == "postgresql":
-            with connection.cursor() as cursor:
-                cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
-        yield
 
 
 def _written(tag: str, folder: Path) -> Snapshot:

@@ -22,8 +22,46 @@ print(list(Problem.objects.annotate(told=JSONObject(one=Value(1))).values_list("
 """
 
 
+READ = """
+import sqlite3
+import django
+django.setup()
+from django.db import connection, transaction
+from leaderboard.kit.one_moment import at_one_moment
+
+def count():
+    with connection.cursor() as cursor:
+        return cursor.execute("SELECT count(*) FROM leaderboard_problem").fetchone()[0]
+
+def write():
+    with sqlite3.connect(connection.settings_dict["NAME"], timeout=0.1) as other:
+        other.execute("INSERT INTO leaderboard_problem VALUES (1, 1)")
+
+with at_one_moment():
+    seen = [count()]
+    write()
+    seen.append(count())
+seen.append(count())
+with transaction.atomic():
+    try:
+        write()
+    except sqlite3.OperationalError:
+        print(seen)
+"""
+
+
+def test_who_reads_at_one_moment_keeps_nobody_from_writing(tmp_path: Path) -> None:
+    assert _run(READ, tmp_path) == "[0, 0, 1]\n"
+
+
 def test_a_first_request_under_a_lock_reads_json(tmp_path: Path) -> None:
-    path = tmp_path / "db.sqlite3"
+    assert _run(ASK, tmp_path, "BEGIN IMMEDIATE") == "[]\n"
+
+
+def _run(program: str, folder: Path, *meanwhile: str) -> str:
+    """Return what a program prints on a site whose table of problems is empty, while another
+    connection has done `meanwhile`."""
+    path = folder / "db.sqlite3"
     environment = {
         **os.environ,
         "DATABASE_URL": f"sqlite:///{path}",
@@ -32,13 +70,10 @@ def test_a_first_request_under_a_lock_reads_json(tmp_path: Path) -> None:
     with closing(sqlite3.connect(path, isolation_level=None)) as holder:
         holder.execute("PRAGMA journal_mode=WAL")
         holder.execute("CREATE TABLE leaderboard_problem (id integer, number integer)")
-        holder.execute("BEGIN IMMEDIATE")
+        for statement in meanwhile:
+            holder.execute(statement)
+        command = [sys.executable, "-c", program]
         found = subprocess.run(
-            [sys.executable, "-c", ASK],
-            cwd=ROOT,
-            env=environment,
-            capture_output=True,
-            text=True,
-            check=False,
+            command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False
         )
-    assert found.stdout == "[]\n", found.stderr[-500:]
+    return found.stdout or found.stderr
