@@ -188,7 +188,7 @@ def _needs(source: str, known: _Known, wanted: Setting) -> tuple[list[str] | Non
     if sys.version_info < (3, 11):
         return None, [Finding(NOTE, "what its hosts need is told by Python 3.11 or newer")]
     from ..messages.job import Backend, Placement
-    from ..messages.needs import BETWEEN_GPUS, beyond_processors, fixed_ranks, needs
+    from ..messages.needs import BETWEEN_GPUS, beyond_processors, fixed_ranks, in_words, needs
 
     if known.device == "cpu":
         lacking = beyond_processors(source)
@@ -207,4 +207,4 @@ def _needs(source: str, known: _Known, wanted: Setting) -> tuple[list[str] | Non
     beyond = found & BETWEEN_GPUS if placement is Placement.SHARED else frozenset()
     names = ", ".join(sorted(each.label for each in beyond))
     shared = [Finding(NOTE, f"no host has it where ranks share a GPU: {names}")] if beyond else []
-    return sorted(each.label for each in found), shared
+    return sorted(in_words(found, source)), shared

@@ -10,7 +10,7 @@ from evaluator.diagnosis import log_patterns
 from evaluator.diagnosis.interpreter import is_interpreted
 from evaluator.diagnosis.log_patterns import Sighting, Signs, first_sighting, last_failure
 from evaluator.diagnosis.scan import scan_source
-from evaluator.diagnosis.stacks import stacks, standstill
+from evaluator.diagnosis.stacks import COMPILATION, stacks, standstill
 from evaluator.messages.faults import Fault
 from evaluator.messages.job import Job
 from evaluator.messages.report import Isolation, OutputCheck, Phase, RankLog, Timing, Verdict
@@ -63,7 +63,8 @@ def sentence(fault: Fault | None, found: Diagnosis, timing: Timing | None) -> st
     """Return the verdict's reason, for people. Without a timing an ok run was shared."""
     if fault is not None:
         if fault.verdict is Verdict.TIMEOUT and found.evidence:
-            return f"{fault.message}: {found.evidence}"
+            late = "compilation took longer than allowed: " if found.cause == COMPILATION else ""
+            return f"{late}{fault.message}: {found.evidence}"
         if found.verdict is Verdict.HOST_UNSUPPORTED is not fault.verdict:
             return f"ranks that share a GPU may not have what it needs: {fault.message}"
         return fault.message

@@ -19,6 +19,7 @@ MAX_FRAMES = 100
 MAX_SENTENCE = 500
 MAX_GROUPS = 100
 MISMATCHED = "deadlock_mismatched_collectives"
+COMPILATION = "compilation"
 ANSWERED = "had answered"
 
 _BLOCK = re.compile(
@@ -44,6 +45,11 @@ COLLECTIVES = frozenset(
     }
 )
 _STAGED = "/problems/staged_collectives.py"  # in the place of torch's where ranks share a GPU
+# Where compilers run; the modules left out are also on the stack of what has been compiled.
+_COMPILERS = re.compile(
+    r"/torch/_(?:dynamo|inductor)/(?!eval_frame|external_utils|utils|output_code|runtime/|cudagraph)"
+    r"|/triton/compiler/|/torch/utils/cpp_extension\.py"
+)
 PAIRWISE = frozenset({"send", "recv", "isend", "irecv", "batch_isend_irecv", "wait", "wait_tensor"})
 
 
@@ -95,6 +101,11 @@ class RankStack:
         inner = staged or [frame for frame in self.frames if "/torch/distributed/" in frame.file]
         known = COLLECTIVES | PAIRWISE
         return next((frame.function for frame in inner if frame.function in known), None)
+
+    @property
+    def compiles(self) -> bool:
+        """Return whether it is inside a compiler, and waits for no other rank there."""
+        return not self.waits_in and any(_COMPILERS.search(frame.file) for frame in self.frames)
 
     @property
     def is_idle(self) -> bool:
@@ -164,8 +175,9 @@ def standstill(found: Sequence[RankStack]) -> Standstill | None:
     told = [_told(ranks, place) for place, ranks in odd_ones_first]
     clash = _clash(found)
     is_met = clash or any(stack.waits_in for stack in found)
+    compiles = not clash and any(stack.compiles for stack in found)
     return Standstill(
-        cause=MISMATCHED if clash else "deadlock" if is_met else None,
+        cause=MISMATCHED if clash else COMPILATION if compiles else "deadlock" if is_met else None,
         sentence=plain_text("; ".join([clash, *told] if clash else told), MAX_SENTENCE),
     )
 
@@ -176,6 +188,8 @@ def _place(stack: RankStack) -> str:
         return ANSWERED
     if stack.waits_in:
         return f"in {stack.waits_in}" + (f", {own}" if own else "")
+    if stack.compiles:
+        return "for a compiler" + (f", {own}" if own else "")
     entered = f", after entering {', '.join(map(str, stack.pending))}" if stack.pending else ""
     if own:
         return f"in {own}{entered}"

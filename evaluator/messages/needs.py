@@ -1,19 +1,23 @@
 """Derives from a kernel's source what a host must be able to do: the same for site, command line
 and host.
 
-A use that the source tests first, and goes another way without, is wanted and not needed.
+Code shows a need; comments, messages and branches that constants rule out do not. A use that the
+source tests first, and goes another way without, is wanted and not needed.
 """
 
 from __future__ import annotations
 
-import itertools
+import functools
 import re
+from collections.abc import Collection
 from dataclasses import dataclass
 from enum import StrEnum
 
 # Relative: `pkb` carries these modules under another name.
+from .asked_first import goes_another_way, is_tried, lines_of, with_aliases
+from .dead_branches import without_dead_branches
 from .job import Backend, Placement
-from .source_text import without_comments
+from .source_text import without_comments, without_messages, without_sentences
 
 
 class Ability(StrEnum):
@@ -53,6 +57,7 @@ _LABELS = {
     Ability.OTHER_RANKS: "the number of ranks that its source fixes (NUM_DEVICES)",
 }
 
+Place = tuple[str, int]  # the word of a source that shows a need, and its line
 # What is between GPUs: ranks that share one cannot have it, whatever their host has.
 BETWEEN_GPUS = frozenset(
     {Ability.NCCL_API, Ability.MULTICAST, Ability.NVSHMEM, Ability.NCCL_DEVICE_API}
@@ -80,13 +85,20 @@ _ASKS_MULTICAST = (
     r"multicast_ptr|(?:has|is|can|supports?)_\w{0,40}(?:multicast|multimem|nvls)|MULTICAST_SUPPORTED"
     r"|(?:multicast|multimem|nvls)_?(?:is_)?(?:support|avail|ok\b)"
 )
+_ASKS_NVSHMEM = (
+    r"(?i:(?:has|have|is|can|use|with|supports?|enable)_?nvshmem"
+    r"|nvshmem_?(?:is_)?(?:support|avail|enabled|ok\b))|find_spec\(\s*[\"'][\w.]*nvshmem"
+    r"|[!=]=\s*[\"'](?i:nvshmem)"
+)
 _USES = {
     Ability.NCCL_API: _use(
         r"#\s*include\s*[<\"]nccl\.h|\bnccl(?:CommInit|GetUniqueId|AllReduce|AllGather|ReduceScatter"
         r"|Broadcast|Reduce|Send|Recv|GroupStart|MemAlloc|CommWindow)\w*\s*\("
-        r"|\btorch\.cuda\.nccl\b|\bset_backend\(\s*[\"']NCCL|\bProcessGroupNCCL\b|\blibnccl\b"
+        r"|\btorch\.cuda\.nccl\b|\bset_backend\(\s*[\"']NCCL[\"']?\)?|\bProcessGroupNCCL\b|\blibnccl\b"
     ),
-    Ability.SYMMETRIC_MEMORY: _use(r"_symmetric_memory|symm_mem"),
+    Ability.SYMMETRIC_MEMORY: _use(
+        r"_symmetric_memory|symm_mem|\b_distributed_c10d\b[^\n]{0,80}\b_SymmetricMemory\b"
+    ),
     Ability.MULTICAST: _use(
         r"\bmulticast_ptr\b|\bmultimem\w*|\bcuMulticast(?:Create|AddDevice|Bind)\w*"
         # ParallelKittens: barriers are multicast tensors, others unless they say that they are not.
@@ -103,7 +115,9 @@ _USES = {
         r"#\s*include\s*[<\"](?:kittens\.cuh|prototype\.cuh|pyutils/)|\bTKParallelTensor\b"
         r"|\bparallelkittens_runtime\b"
     ),
-    Ability.NVSHMEM: _use(r"\bnvshmem\w*|\bset_backend\(\s*[\"']NVSHMEM", r"is_nvshmem_available"),
+    Ability.NVSHMEM: _use(
+        r"(?:\b|-l|\blib)nvshmem\w*|\bset_backend\(\s*[\"']NVSHMEM[\"']?\)?", _ASKS_NVSHMEM
+    ),
     Ability.NCCL_DEVICE_API: _use(r"\bnccl_device\b|\bncclDevComm\w*|\bncclGin\w*|\bncclLsa\w+"),
     Ability.HIP: _use(
         r"<hip/hip_\w+|\bhipcc\b|\bhip(?:Malloc|Memcpy|LaunchKernel|Stream)\w*",
@@ -142,14 +156,7 @@ _FIXED_RANKS = re.compile(
 _ASKS_RANKS = re.compile(r"\bworld\w{0,20}(?:\(\))?\s*[!=]=\s*(?:NUM_DEVICES|[2-9])")
 _GIVEN_RANKS = re.compile(r"-D\s?NUM_DEVICES|#\s*ifndef\s+NUM_DEVICES")
 
-# Between `if` and what it asks: no end of the condition.
-_IF = r"(?:\b(?:if|elif|bool)\b|#\s*ifn?def\b)(?:(?!\)\s*(?:\{|\w+\s*\()|[:;]|\belse\b).){0,100}?"
-_IS_NONE = r"[\w.]{0,40}\)?\s*(?:[!=]=|>|\bis(?:\s+not)?\b)\s*(?:0|None|nullptr)\b"
-_DEMAND = re.compile(r"\b(?:raise|assert|throw|abort|exit|TORCH_CHECK\w*|static_assert)\b")
-_ASSIGNED = re.compile(r"^\s*([\w.]{1,99})\s*(?::\s*[\w.]{1,99}\s*)?=(?!=)[^=]*$")
-_MOST_ALIASES = 16
-_LINE_CHARS = 200
-_BLOCK_LINES = 4
+_DOTTED, _WORD_CHARS = re.compile(r"\.\w+"), 40
 
 
 def needs(
@@ -166,34 +173,55 @@ def needs(
     `peer_access` and `multicast` are what its problem requires. Nothing between GPUs is needed
     where ranks share one but what the source itself names, and of that no host has BETWEEN_GPUS.
     """
-    code = without_comments(source)
-    found = {ability for ability, use in _USES.items() if _needs(code, use)}
+    found = set(places(source)) - {Ability.OTHER_RANKS}
     found |= {Ability.NCCL} | _OF_BACKEND.get(backend, frozenset())
     if peer_access:
         found.add(Ability.PEER_ACCESS)
     if multicast:
         found.add(Ability.MULTICAST)
-    is_fixed = Ability.THUNDERKITTENS in found and (ranks := fixed_ranks(code))
+    is_fixed = Ability.THUNDERKITTENS in found and (ranks := fixed_ranks(source))
     if is_fixed and world_size not in ranks:
         found.add(Ability.OTHER_RANKS)
     return frozenset(found) - (_OF_OWN_GPUS if placement is Placement.SHARED else frozenset())
 
 
+@functools.lru_cache(maxsize=16)
+def places(source: str) -> dict[Ability, Place]:
+    """Return what a source itself needs, each with the word that shows it first and its line."""
+    code, guarded = _live(source), without_sentences(source)
+    # Multicast can take a host out of service: no branch is thought away, and hardly a message.
+    found = {
+        ability: _place(guarded if ability is Ability.MULTICAST else code, use)
+        for ability, use in _USES.items()
+    }
+    if fixed := _FIXED_RANKS.search(guarded):
+        found[Ability.OTHER_RANKS] = _at(fixed)
+    return {ability: place for ability, place in found.items() if place is not None}
+
+
+def in_words(abilities: Collection[Ability], source: str) -> list[str]:
+    """Return the names of abilities for people, each with where a source shows that it needs it, as
+    in `NVLink multicast (multimem.ld_reduce, line 41)`."""
+    shown = places(source) if abilities else {}
+    return [_named(one.label, shown.get(one)) for one in Ability if one in abilities]
+
+
 def beyond_processors(source: str) -> str | None:
     """Return what a kernel needs and a run without GPUs cannot do, in words; None where it may do
     all. Triton kernels run there: by its interpreter, without inline assembly."""
-    code = without_comments(source)
-    return next((what for what, use in _BEYOND_PROCESSORS.items() if _needs(code, use)), None)
+    code = _live(source)
+    found = ((what, _place(code, use)) for what, use in _BEYOND_PROCESSORS.items())
+    return next((_named(what, place) for what, place in found if place), None)
 
 
 def uses_triton(source: str) -> bool:
     """Return whether a source cannot do without Triton."""
-    return _needs(without_comments(source), _USES[Ability.TRITON])
+    return _place(_live(source), _USES[Ability.TRITON]) is not None
 
 
 def builds_extensions(source: str) -> bool:
     """Return whether a source cannot do without a compiler."""
-    return _needs(without_comments(source), _USES[Ability.NVCC])
+    return _place(_live(source), _USES[Ability.NVCC]) is not None
 
 
 def includes_thunderkittens(source: str) -> bool:
@@ -204,77 +232,35 @@ def includes_thunderkittens(source: str) -> bool:
 def fixed_ranks(source: str) -> frozenset[int]:
     """Return the numbers of ranks that a ParallelKittens source is written for; none where it takes
     any."""
-    lines = _lines(without_comments(source))
-    if _GIVEN_RANKS.search(source) or _goes_another_way(lines, _ASKS_RANKS):
+    code = without_comments(source)
+    lines = lines_of(code)
+    if _GIVEN_RANKS.search(code) or goes_another_way(lines, _ASKS_RANKS):
         return frozenset()
     found = _FIXED_RANKS.findall("\n".join(lines))
     return frozenset(int(number or defined) for number, defined in found)
 
 
-def _needs(code: str, use: _Use) -> bool:
-    if use.shows.search(code) is None:
-        return False
-    lines = _lines(code)
-    if use.asks is not None and _goes_another_way(lines, _with_aliases(lines, use.asks)):
-        return False
-    return not _is_tried(lines, use.shows)
+def _live(source: str) -> str:
+    return without_dead_branches(without_messages(source))
 
 
-def _lines(code: str) -> list[str]:
-    """Return the lines, each with what an honest one has: sources are hostile."""
-    return [line[:_LINE_CHARS] for line in code.split("\n")]
+def _named(name: str, place: Place | None) -> str:
+    return f"{name} ({place[0]}, line {place[1]})" if place else name
 
 
-def _with_aliases(lines: list[str], asks: re.Pattern[str]) -> re.Pattern[str]:
-    """Return a pattern that also finds the names that hold an answer."""
-    names = {
-        name[1].rpartition(".")[2]
-        for line in lines
-        if (asked := asks.search(line)) and (name := _ASSIGNED.search(line[: asked.start()]))
-    }
-    aliases = [rf"\b{re.escape(name)}\b" for name in sorted(names)[:_MOST_ALIASES] if name]
-    return re.compile("|".join([asks.pattern, *aliases]))
+def _place(code: str, use: _Use) -> Place | None:
+    """Return where code shows a need; None where it does not, or only wants it."""
+    shown = use.shows.search(code)
+    if shown is None:
+        return None
+    lines = lines_of(code)
+    if use.asks is not None and goes_another_way(lines, with_aliases(lines, use.asks)):
+        return None
+    return None if is_tried(lines, use.shows) else _at(shown)
 
 
-def _goes_another_way(lines: list[str], asks: re.Pattern[str]) -> bool:
-    """Return whether a condition asks, and does not merely demand."""
-    condition = re.compile(rf"{_IF}(?:{asks.pattern})|(?:{asks.pattern}){_IS_NONE}")
-    return any(
-        asks.search(line) and condition.search(line) and not _demands(lines, at)
-        for at, line in enumerate(lines)
-    )
-
-
-def _demands(lines: list[str], at: int) -> bool:
-    """Return whether a line, or the first lines of its block, give up."""
-    following = [line for line in lines[at + 1 : at + 1 + 2 * _BLOCK_LINES] if line.strip()]
-    block = itertools.takewhile(lambda line: _indent(line) > _indent(lines[at]), following)
-    return any(_DEMAND.search(line) for line in [lines[at], *list(block)[:_BLOCK_LINES]])
-
-
-def _is_tried(lines: list[str], shows: re.Pattern[str]) -> bool:
-    """Return whether some use stands in a `try` whose `except` goes on without it."""
-    tries: list[_Try] = []
-    for at, line in enumerate(lines):
-        text, indent = line.strip(), _indent(line)
-        while text and tries and indent <= tries[-1].indent:
-            ended = tries.pop()
-            if ended.has_use and text.startswith("except") and not _demands(lines, at):
-                return True
-            if tries:
-                tries[-1].has_use |= ended.has_use
-        if tries and shows.search(line):
-            tries[-1].has_use = True
-        if text == "try:":
-            tries.append(_Try(indent=indent))
-    return False
-
-
-@dataclass(kw_only=True)
-class _Try:
-    indent: int
-    has_use: bool = False
-
-
-def _indent(line: str) -> int:
-    return len(line) - len(line.lstrip())
+def _at(shown: re.Match[str]) -> Place:
+    """Return the word that was found, with what a dot adds, and its line."""
+    more = _DOTTED.match(shown.string, shown.end())
+    word = " ".join((shown[0] + (more[0] if more else "")).split()).strip("\"'(=,;:[ ")
+    return word[:_WORD_CHARS], shown.string.count("\n", 0, shown.end()) + 1

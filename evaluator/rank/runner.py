@@ -188,7 +188,7 @@ def _entry(source: str) -> Solution:
 def _do_without_gpu(source: str) -> None:
     """Let a submission's Triton kernels run on a processor, and its ranks share memory there."""
     os.environ["TRITON_INTERPRET"] = "1"
-    if "_symmetric_memory" in source:
+    if "_symmetric_memory" in source or "_SymmetricMemory" in source:
         from evaluator.rank.symmetric_memory import put_in_place
 
         put_in_place()

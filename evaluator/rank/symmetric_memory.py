@@ -198,7 +198,9 @@ class SymmetricMemory:
 
 
 def put_in_place() -> None:
-    """Have `torch.distributed._symmetric_memory` use this one."""
+    """Have `torch.distributed._symmetric_memory` use this one, and torch's C++ module offer it."""
+    from torch._C import _distributed_c10d
     from torch.distributed import _symmetric_memory
 
-    vars(_symmetric_memory)["_SymmetricMemory"] = SymmetricMemory
+    for module in (_symmetric_memory, _distributed_c10d):
+        vars(module)["_SymmetricMemory"] = SymmetricMemory

@@ -12,7 +12,7 @@ from evaluator.host.host import Host, offers_multicast
 from evaluator.host.links import lacks_counters
 from evaluator.host.thunderkittens import thunderkittens_root
 from evaluator.messages.job import Device, Job, Placement
-from evaluator.messages.needs import BETWEEN_GPUS, Ability, needs
+from evaluator.messages.needs import BETWEEN_GPUS, Ability, in_words, needs
 from evaluator.sandbox import processor_support
 from problems.spec import Problem
 
@@ -75,7 +75,7 @@ def _lacking_ability(job: Job, problem: Problem) -> str | None:
         why |= dict.fromkeys(BETWEEN_GPUS, "ranks that share a GPU cannot have it")
     for ability in Ability:
         if ability in needed and ability in why:
-            return f"the kernel needs {ability.label}; {why[ability]}"
+            return f"the kernel needs {in_words([ability], job.source)[0]}; {why[ability]}"
     return None
 
 

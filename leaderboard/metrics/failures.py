@@ -51,7 +51,11 @@ ENDINGS = (
 )
 FAILURE_MODES = tuple(ending.mode for ending in ENDINGS)
 _MODE_OF_VERDICT = {verdict: ending.mode for ending in ENDINGS for verdict in ending.verdicts}
-_MODE_OF_CAUSE = {"shape": "tensor shape error", "api": "attribute / name / API typo"}
+_MODE_OF_CAUSE = {
+    "shape": "tensor shape error",
+    "api": "attribute / name / API typo",
+    "compilation": "runtime error",
+}
 # Stands for a cause of the judge's where the evidence names what no library has.
 MISSING_API = "missing_api"
 _LIBRARIES = r"cu|CU|nccl|NCCL|nvshmem|NVSHMEM|nv|__|at::|c10|torch|cub|thrust|cute|cutlass"
@@ -89,6 +93,6 @@ def failure_mode(verdict: str, cause: str | None = None) -> str | None:
     """Return one of FAILURE_MODES; None for a verdict that says nothing of the kernel."""
     if verdict in _OF_CODE and cause == MISSING_API:
         return NO_SUCH_API
-    if verdict == "runtime_error" and cause in _MODE_OF_CAUSE:
+    if verdict in ("runtime_error", "timeout") and cause in _MODE_OF_CAUSE:
         return _MODE_OF_CAUSE[cause]
     return _MODE_OF_VERDICT.get(verdict)

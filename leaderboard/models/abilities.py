@@ -7,6 +7,7 @@ from uuid import UUID
 
 from evaluator.messages.job import Placement
 from evaluator.messages.needs import BETWEEN_GPUS, Ability
+from evaluator.messages.needs import in_words as shown_in
 from leaderboard.models.access import WorkerHost
 from leaderboard.models.choices import Status
 from leaderboard.models.runs import Run
@@ -58,8 +59,10 @@ def in_words(needs: Iterable[str]) -> str:
 
 
 def _sentence(run: Run, lacks: Iterable[str]) -> str:
+    source = None if run.kernel.submission.withholds_source else run.kernel.source.text
+    names = shown_in([ability for ability in Ability if ability in lacks], source or "")
     where = "" if run.is_timed else " to ranks that share a device"
     return (
-        f"The kernel needs {in_words(lacks)}, which no host of {run.hardware_id} offers{where}."
+        f"The kernel needs {', '.join(names)}, which no host of {run.hardware_id} offers{where}."
         " It waits for one that does, at no cost to the model, or until it is cancelled."
     )

@@ -21,7 +21,14 @@ EPOCH = (1980, 1, 1, 0, 0, 0)
 SHEBANG = b"#!/usr/bin/env python3\n"
 CLIENT, MESSAGES = "evaluator/client", "evaluator/messages"
 # What says which hosts a kernel needs.
-OF_MESSAGES = ("__init__.py", "job.py", "needs.py", "source_text.py")
+OF_MESSAGES = (
+    "__init__.py",
+    "asked_first.py",
+    "dead_branches.py",
+    "job.py",
+    "needs.py",
+    "source_text.py",
+)
 MAIN = """\
 import sys
 

@@ -54,7 +54,8 @@ def test_a_triton_kernel_is_judged_on_processors(kernel: KernelFile) -> None:
 def test_what_processors_cannot_do_is_never_the_kernels_fault(what: str, source: str) -> None:
     report = judged(Job(problem="allreduce", source=source, backend=Backend.CUDA))
     assert report.verdict is Verdict.HOST_UNSUPPORTED
-    assert report.message == f"the kernel needs {what}, which cannot be checked on processors"
+    assert report.message.startswith(f"the kernel needs {what} (")
+    assert report.message.endswith(", which cannot be checked on processors")
 
 
 def test_where_triton_is_not_installed_its_kernels_wait(monkeypatch: pytest.MonkeyPatch) -> None:

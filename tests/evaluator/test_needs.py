@@ -5,7 +5,12 @@ from __future__ import annotations
 import pytest
 
 from evaluator.messages.job import Backend, Placement
-from evaluator.messages.needs import BETWEEN_GPUS, Ability, fixed_ranks, needs
+from evaluator.messages.needs import (
+    BETWEEN_GPUS,
+    Ability,
+    fixed_ranks,
+    needs,
+)
 
 ALWAYS = {Ability.NCCL, Ability.PEER_ACCESS}
 PARALLEL_TENSOR = "x = get_or_create_parallel_tensor(\n    ext, (w, 1), torch.bfloat16{}\n)\n"
@@ -21,6 +26,7 @@ def of(source: str, backend: Backend = Backend.PYTORCH, ranks: int = 4) -> set[A
     [
         ("dist.all_reduce(x)", set()),
         ("import torch.distributed._symmetric_memory as s", {Ability.SYMMETRIC_MEMORY}),
+        ("from torch._C._distributed_c10d import _SymmetricMemory", {Ability.SYMMETRIC_MEMORY}),
         ("ext.launch(int(hdl.multicast_ptr), n)", {Ability.MULTICAST}),
         ("torch.ops.x.multimem_all_reduce_(b, 'sum', g)", {Ability.MULTICAST}),
         ('CUDA = r"""\nmultimem.ld_reduce.sys.add.f32 %0, [%1];\n"""', {Ability.MULTICAST}),
@@ -52,6 +58,9 @@ def test_a_use_is_a_need(source: str, found: set[Ability]) -> None:
 def test_a_comment_needs_nothing() -> None:
     assert of("# no multimem here\n'''nor nvshmem here'''\n") == set()
     assert of('C = """\n// multimem.st would be faster\n"""') == set()
+    assert of("class A:\n    'multicast=True is not'\n    x = 1\n") == set()
+    assert of("def f(): return 1  # nvshmem_put\n") == set()
+    assert of("print(f.__doc__)\ndef f():\n    'multimem.st'\n") == {Ability.MULTICAST}
 
 
 @pytest.mark.parametrize(

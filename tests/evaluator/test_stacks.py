@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from evaluator.diagnosis.diagnose import Diagnosis, refine
-from evaluator.diagnosis.stacks import MISMATCHED, Entered, Frame, stacks, standstill
+from evaluator.diagnosis.diagnose import Diagnosis, refine, sentence
+from evaluator.diagnosis.stacks import COMPILATION, MISMATCHED, Entered, Frame, stacks, standstill
+from evaluator.messages.faults import Fault
 from evaluator.messages.report import Phase, RankLog, Verdict
 
 C10D = "/usr/lib/python3/site-packages/torch/distributed/distributed_c10d.py"
@@ -154,3 +155,35 @@ def test_the_sentence_is_short_whatever_ranks_say() -> None:
     found = standstill(stacks(logs))
     assert found is not None
     assert len(found.sentence) == 500
+
+
+COMPILER = "/usr/lib/torch/_inductor/scheduler.py"
+RUNTIME = ("/usr/lib/torch/_dynamo/eval_frame.py", 9, "_fn")
+
+
+@pytest.mark.parametrize(
+    ("compiler", "compiles"),
+    [
+        (COMPILER, True),
+        ("/usr/lib/torch/_dynamo/convert_frame.py", True),
+        ("/usr/lib/triton/compiler/compiler.py", True),
+        ("/usr/lib/torch/utils/cpp_extension.py", True),
+        ("/usr/lib/torch/_inductor/output_code.py", False),
+        ("/usr/lib/torch/nn/functional.py", False),
+    ],
+)
+def test_a_rank_inside_a_compiler_is_no_deadlock(compiler: str, compiles: bool) -> None:
+    slow = _dump((compiler, 12, "run"), RUNTIME, (OWN, 7, "solution"), SERVING)
+    logs = _logs(slow, _in("all_reduce", "all_reduce seq=5 group=0"))
+    fault = Fault(Verdict.TIMEOUT, "deadlock", "no answer from rank 0 within 120 s of verify")
+    found = refine(fault.verdict, fault.cause, None, logs, Phase.VERIFY)
+    assert found.cause == (COMPILATION if compiles else "deadlock")
+    told = sentence(fault, found, None)
+    assert told.startswith("compilation took longer than") == compiles
+    assert ("rank 0 waits for a compiler, submission.py line 7 (solution)" in told) == compiles
+
+
+def test_a_collective_of_compiled_code_is_one() -> None:
+    waiting = _dump((C10D, 3, "all_reduce"), (COMPILER, 1, "f"), (OWN, 7, "solution"), SERVING)
+    (found,) = stacks(_logs(waiting))
+    assert (found.waits_in, found.compiles) == ("all_reduce", False)

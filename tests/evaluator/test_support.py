@@ -125,8 +125,14 @@ def test_what_does_not_work_in_a_sandbox_counts_where_the_source_needs_it(
 @pytest.mark.parametrize(
     ("source", "reason"),
     [
-        ("fast(hdl.multicast_ptr)", "NVLink multicast; the operator of this host"),
-        ("s.set_backend('NVSHMEM')", "NVSHMEM; no host of this judge"),
+        (
+            "fast(hdl.multicast_ptr)",
+            "multicast (multicast_ptr, line 1); the operator of this host",
+        ),
+        (
+            "s.set_backend('NVSHMEM')",
+            "(set_backend('NVSHMEM'), line 1); no host of this judge",
+        ),
         (
             'C = """\n#include "kittens.cuh"\nint NUM_DEVICES = 8;\n"""',
             "this run has another number",

@@ -113,3 +113,20 @@ def test_only_what_it_made_can_be_shared() -> None:
         )
     with pytest.raises(RuntimeError, match="no NVSHMEM here"):
         symmetric_memory.SymmetricMemory.set_backend("NVSHMEM")
+
+
+def _by_the_class(rank: int, handle: Any, own: torch.Tensor) -> None:
+    from torch._C._distributed_c10d import _SymmetricMemory
+
+    assert vars(_SymmetricMemory) == vars(symmetric_memory.SymmetricMemory)
+    assert dist.group.WORLD is not None
+    name = dist.group.WORLD.group_name
+    mine = _SymmetricMemory.empty_strided_p2p((4,), (1,), torch.float32, torch.device("cpu"), name)
+    shared = _SymmetricMemory.rendezvous(mine)
+    shared.get_buffer(1 - rank, (4,), torch.float32).fill_(rank)
+    shared.barrier()
+    assert mine.tolist() == [1 - rank] * 4
+
+
+def test_torch_class_itself_is_the_stand_in(tmp_path: Path) -> None:
+    on_ranks(tmp_path, _by_the_class)

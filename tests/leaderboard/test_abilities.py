@@ -74,13 +74,21 @@ def test_what_no_host_has_is_said_and_the_run_waits(problem: Problem, client: Cl
     assert waiting_for([run]) == {}, "nobody has said yet what there is"
     say_hello(GPUS)
     said = waiting_for([run])[run.pk]
-    assert said.startswith("The kernel needs NVLink multicast, which no host of h200x4 offers.")
+    needed = "NVLink multicast (multicast_ptr, line 1)"
+    assert said.startswith(f"The kernel needs {needed}, which no host of h200x4 offers.")
     body = client.get(f"/api/v1/runs/{run.id}").json()
     assert (body["status"], body["tries"], body["waits_for"]) == ("queued", 0, said)
     assert client.get(f"/runs/{run.id}.json").json()["waits_for"] == said
     assert said in client.get(f"/runs/{run.id}").content.decode()
     Run.objects.filter(pk=run.pk).update(needs="")
     assert client.get(f"/api/v1/runs/{run.id}").json()["waits_for"] is None
+
+
+def test_a_source_that_is_withheld_is_not_quoted(problem: Problem) -> None:
+    run = queued(problem, MULTICAST)
+    say_hello(GPUS)
+    run.kernel.submission.withholds_source = True
+    assert "needs NVLink multicast, which" in waiting_for([run])[run.pk]
 
 
 def test_a_later_run_does_not_wait_behind_one_that_nobody_can_judge(

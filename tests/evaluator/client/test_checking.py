@@ -89,9 +89,10 @@ def test_what_its_hosts_need_is_told_as_the_site_finds_it(check: Check, tmp_path
     status, (found,) = check(*wanted)
     assert status == 0
     between = ["GPUs that reach each other's memory", "NCCL"]
-    assert found["needs"] == [*between, "NVLink multicast", "nvcc"]
+    multicast = "NVLink multicast (multimem.ld_reduce, line 3)"
+    assert found["needs"] == [*between, multicast, "nvcc"]
     status, (found,) = check(*wanted, "--placement", "shared")
-    assert found["needs"] == ["NVLink multicast", "nvcc"]
+    assert found["needs"] == [multicast, "nvcc"]
     assert found["findings"][0]["text"].endswith("share a GPU: NVLink multicast")
 
 
