@@ -34,7 +34,7 @@ def kernels(request: HttpRequest) -> Page:
     asked = run_of(request, digests)
     every = uses_by_digest(digests)
     uses = {digest: use_of(found, asked) for digest, found in every.items()}
-    known = [use for own in every.values() for use in own]
+    known = [use for own in every.values() for use in disclosed(own)]
     closed = closed_to(request.user, known)
     readable = Source.objects.filter(pk__in=set(digests) - closed)
     texts = {source.pk: source.text for source in readable}
@@ -89,6 +89,11 @@ def uses_by_digest(digests: Sequence[str]) -> dict[str, list[Kernel]]:
     return found
 
 
+def disclosed(uses: Sequence[Kernel]) -> Sequence[Kernel]:
+    """Return the public uses of a kernel, or all where none is."""
+    return [use for use in uses if use.submission.visibility == Visibility.PUBLIC] or uses
+
+
 def run_of(request: HttpRequest, digests: Sequence[str]) -> Run | None:
     """Return the run, of one of the two kernels, that a link was made for; None without one."""
     try:
@@ -102,11 +107,11 @@ def run_of(request: HttpRequest, digests: Sequence[str]) -> Run | None:
 def use_of(uses: Sequence[Kernel], asked: Run | None) -> Kernel:
     """Return the use of the run asked for, or else the first. An unlisted use is not disclosed
     where there is a public one. Raises Http404 without uses."""
-    public = [use for use in uses if use.submission.visibility == Visibility.PUBLIC]
     if not uses:
         raise Http404
-    own = (use for use in public or uses if asked and use.pk == asked.kernel_id)
-    return next(own, (public or uses)[0])
+    shown = disclosed(uses)
+    own = (use for use in shown if asked and use.pk == asked.kernel_id)
+    return next(own, shown[0])
 
 
 def newest_runs(uses: Sequence[Kernel]) -> list[Run]:

@@ -39,8 +39,8 @@ _TIMES = re.compile(r"(\d{1,20}) x ")
 
 
 def open_to(viewer: Viewer, digests: Iterable[str]) -> set[str]:
-    """Return those of these sources whose text a viewer may read."""
-    seen = Submission.objects.with_sources_for(viewer)
+    """Return those of these sources whose text a viewer may read whoever withholds it."""
+    seen = Submission.objects.opening_sources_for(viewer)
     uses = Kernel.objects.filter(source__in=set(digests), submission__in=seen)
     return set(uses.order_by().values_list("source_id", flat=True).distinct())
 
@@ -147,6 +147,6 @@ def hushed_message(verdict: str | None, cause: str | None, message: str) -> str:
 
 def is_closed_to_all() -> Q:
     """Return the condition of runs whose source the public may not read."""
-    public = Submission.objects.with_sources_for(AnonymousUser())
+    public = Submission.objects.opening_sources_for(AnonymousUser())
     uses = Kernel.objects.filter(source=OuterRef("kernel__source"), submission__in=public)
     return Q(kernel__submission__withholds_source=True) & ~Q(Exists(uses))

@@ -218,12 +218,9 @@ def test_rows_of_tables_say_so(problem: Problem, client: Client, address: str, t
     assert told() == (times, queries)
 
 
-@pytest.mark.parametrize("visibility", [Visibility.PUBLIC, Visibility.UNLISTED])
-def test_a_text_that_another_shows_is_shown(
-    withheld: Submission, client: Client, visibility: Visibility
-) -> None:
+def test_a_text_that_another_shows_is_shown(withheld: Submission, client: Client) -> None:
     problem = withheld.kernels.earliest("pk").problem
-    shared = factory.make_submission("Open One", visibility=visibility, owner="other")
+    shared = factory.make_submission("Open One", owner="other")
     factory.make_kernel(shared, problem, source=OTHER)
     page = client.get(f"/kernels/{digest_of(OTHER)}")
     assert MARK in page.content.decode()
@@ -232,6 +229,29 @@ def test_a_text_that_another_shows_is_shown(
     assert MARK not in first, "the other step stays withheld"
     attempt = client.get(f"/submissions/{withheld.pk}/1/attempt-1").content.decode()
     assert MARK not in attempt, "and so does what was said"
+
+
+def test_an_unlisted_use_shows_its_own_pages_alone(
+    withheld: Submission, client: Client, tmp_path: Path, settings: Any
+) -> None:
+    settings.STATE_DIR = tmp_path
+    problem = withheld.kernels.earliest("pk").problem
+    hidden = factory.make_submission("Mine", visibility=Visibility.UNLISTED, owner="other")
+    run = factory.make_run(factory.make_kernel(hidden, problem, source=OTHER))
+    digest = digest_of(OTHER)
+    compared = f"/compare?kernels={digest},{digest_of(SOURCE)}"
+    for address in (f"/kernels/{digest}", f"/api/v1/kernels/{digest}", compared):
+        assert MARK not in client.get(address).content.decode(), address
+    for other in Run.objects.filter(kernel__submission=withheld):
+        for address in (
+            f"/runs/{other.pk}",
+            f"/runs/{other.pk}/bundle",
+            f"/api/v1/runs/{other.pk}",
+        ):
+            assert MARK.encode() not in client.get(address).content, address
+    whole = "".join(gzip.decompress(one.read_bytes()).decode() for one in freeze().glob("*.gz"))
+    assert MARK not in whole
+    assert client.get(f"/runs/{run.pk}").status_code == 200
 
 
 def test_a_private_use_shows_it_to_its_owner_alone(
