@@ -11,6 +11,7 @@ import os
 import shutil
 import sqlite3
 import subprocess
+import tempfile
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -132,10 +133,23 @@ def _load(source: Path) -> None:
             copy.backup(connection.connection)
         copy.close()
     else:
-        options = ("--clean", "--if-exists", "--no-owner", "--single-transaction")
-        connection.close()  # it could hold a lock
-        _postgresql("pg_restore", *options, str(source))
+        _replay(source)
     connection.close()  # it remembers tables that are others now
+
+
+def _replay(source: Path) -> None:
+    """Put a dump in the place of all tables, in one transaction. Those of a newer release go too:
+    they may refer to the others, which could not be replaced then."""
+    quoted = (connection.ops.quote_name(name) for name in connection.introspection.table_names())
+    gone = "".join(f"DROP TABLE {name} CASCADE;\n" for name in quoted)
+    connection.close()  # it could hold a lock
+    with tempfile.TemporaryDirectory() as folder:
+        script, drops = Path(folder, "restore.sql"), Path(folder, "drop.sql")
+        drops.write_text(gone)
+        told = ("--clean", "--if-exists", "--no-owner", f"--file={script}")
+        _run("pg_restore", *told, str(source))
+        once = ("--no-psqlrc", "--quiet", "--set=ON_ERROR_STOP=1", "--single-transaction")
+        _postgresql("psql", *once, f"--file={drops}", f"--file={script}")
 
 
 def _postgresql(program: str, *options: str) -> None:
@@ -145,11 +159,14 @@ def _postgresql(program: str, *options: str) -> None:
     given = {name: str(told[key]) for name, key in names.items() if told[key]}
     if mode := told["OPTIONS"].get("sslmode"):
         given["PGSSLMODE"] = mode
-    database = f"--dbname={told['NAME']}"
+    _run(program, f"--dbname={told['NAME']}", *options, **given)
+
+
+def _run(program: str, *options: str, **environment: str) -> None:
     try:
         done = subprocess.run(
-            [_program(program), database, *options],
-            env={**os.environ, **given},
+            [_program(program), *options],
+            env={**os.environ, **environment},
             capture_output=True,
             text=True,
             check=False,

@@ -48,6 +48,20 @@ def test_what_was_backed_up_comes_back(kept: Path, client: Client) -> None:
     assert Run.objects.count() == 2
 
 
+def test_tables_of_a_newer_release_do_not_stand_in_the_way(kept: Path) -> None:
+    """An upgrade made them, and the site goes back to the release before."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "CREATE TABLE newer (id integer PRIMARY KEY,"
+            " submission_id bigint REFERENCES leaderboard_submission (id))"
+        )
+        cursor.execute("INSERT INTO newer SELECT 1, id FROM leaderboard_submission")
+    LanguageModel.objects.update(name="Changed")
+    call_command("restore", str(kept), "--replace")
+    assert LanguageModel.objects.get().name == "First"
+    assert "newer" not in connection.introspection.table_names()
+
+
 def test_a_backup_names_secrets_and_holds_none(kept: Path, settings: Any) -> None:
     manifest = json.loads((kept / backup.MANIFEST).read_text())
     assert {"SECRET_KEY", "DATABASE_URL"} <= set(manifest["secrets_to_keep_elsewhere"])
