@@ -9,10 +9,14 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from itertools import pairwise
 
 from leaderboard.kit.visible import visible
 
 _WORD = re.compile(r"[^\W\d_]+")
+# Next to those that Unicode calls dashes: minus, modifier and bullet.
+_DASHES = "\u2212\u02d7\u2043"
+_APOSTROPHES = "\u2018\u2019\u201b\u02bc\u02b9\u2032"
 # Japanese and Korean are written in several.
 _TOGETHER = {"HIRAGANA": "CJK", "KATAKANA": "CJK", "HANGUL": "CJK"}
 # Digits for which a reader takes letters.
@@ -35,13 +39,25 @@ def flaw_of(name: str) -> str:
     for word in _WORD.findall(name):
         if len(scripts := sorted({_script(letter) for letter in word})) > 1:
             return f"letters of {' and '.join(scripts)} in one word, which look alike"
+    kinds = ["Z", *(unicodedata.category(letter)[0] for letter in name)]
+    if any(mark == "M" and before in "ZP" for before, mark in pairwise(kinds)):
+        return "an accent without a letter"
     return ""
 
 
 def normal(name: str) -> str:
     """Return a name with characters that are forms of others, such as full-width letters, as those,
-    and with single blanks."""
-    return re.sub(" +", " ", unicodedata.normalize("NFKC", name)).strip()
+    with one kind of dash and of apostrophe, and with single blanks."""
+    plain = "".join(map(_plain, unicodedata.normalize("NFKC", name)))
+    return re.sub(" +", " ", plain).strip()
+
+
+def _plain(letter: str) -> str:
+    if letter in _DASHES or unicodedata.category(letter) == "Pd":
+        return "-"
+    if letter in _APOSTROPHES:
+        return "'"
+    return " " if unicodedata.category(letter) == "Zs" else letter
 
 
 def is_of_the_site(name: str) -> bool:

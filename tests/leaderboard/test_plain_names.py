@@ -25,6 +25,9 @@ UNSEEN = "\u200b"
         (f"Cl{CYRILLIC_O}d", "letters of CYRILLIC and LATIN in one word, which look alike"),
         (f"GPT{UNSEEN}-5", "characters that cannot be seen"),
         ("GPT\u202e5", "characters that cannot be seen"),
+        ("\u0301GPT", "an accent without a letter"),
+        ("GPT -\u0301 5", "an accent without a letter"),
+        ("\u0939\u093f\u0928\u094d\u0926\u0940 2", ""),
     ],
 )
 def test_a_word_has_letters_of_one_script(name: str, flaw: str) -> None:
@@ -33,6 +36,12 @@ def test_a_word_has_letters_of_one_script(name: str, flaw: str) -> None:
 
 def test_forms_of_letters_are_those_letters() -> None:
     assert normal(" \uff27\uff30\uff34  5 ") == "GPT 5"
+
+
+@pytest.mark.parametrize("dash", "-\u2010\u2011\u2012\u2013\u2014\u2015\u2212\uff0d\ufe63\u02d7")
+@pytest.mark.parametrize("blank", " \u00a0\u1680\u2003\u202f\u3000")
+def test_all_dashes_and_blanks_are_one_of_each(dash: str, blank: str) -> None:
+    assert normal(f"GPT{dash}5{blank}mini") == "GPT-5 mini"
 
 
 @pytest.mark.parametrize(
