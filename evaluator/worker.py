@@ -26,7 +26,7 @@ from celery.signals import (
     worker_shutting_down,
 )
 
-from evaluator import folder_broker
+from evaluator import brokers
 from evaluator.evaluate import Cancelled, evaluate
 from evaluator.host.gpus import offered
 from evaluator.host.parent_death import die_with_parent
@@ -70,7 +70,7 @@ def broker_settings() -> dict[str, Any]:
     return {"broker_url": url, "broker_transport_options": options}
 
 
-folder_broker.use()
+brokers.use()
 app = Celery("evaluator")
 app.conf.update(
     broker_settings(),

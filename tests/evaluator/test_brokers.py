@@ -1,7 +1,8 @@
-"""The broker that is made of folders, with files in them that are no messages."""
+"""Brokers that hold what is no message: a folder with other files, a Redis with other texts."""
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from queue import Empty
 
@@ -9,6 +10,7 @@ import pytest
 from kombu.connection import Connection
 
 from evaluator import worker
+from tooling import servers
 
 FILESYSTEM = "filesystem://"
 
@@ -32,3 +34,16 @@ def test_a_message_in_a_folder_that_cannot_be_read_is_passed_over(
         with pytest.raises(Empty):
             channel._get("cpu")
         assert channel._get("cpu")["body"] == "run"
+
+
+@pytest.mark.skipif(not shutil.which("redis-server"), reason="apt-get install redis-server")
+def test_a_message_in_redis_that_cannot_be_read_is_passed_over() -> None:
+    redis = pytest.importorskip("redis")
+    assert worker.app.conf.broker_url
+    with servers.redis() as url:
+        texts = (b"garbage", b"\xff\xfe", b"[]", b"null", b"{}", b'{"body": "x", "properties": 1}')
+        redis.from_url(url).lpush("cpu", *texts)
+        with Connection(url) as connection:  # type: ignore[no-untyped-call]
+            queue = connection.SimpleQueue("cpu")
+            queue.put("run")
+            assert queue.get(timeout=20).payload == "run"
