@@ -48,6 +48,7 @@ ELSEWHERE = {
     "no_multicast_guard": "test_multicast_guard.py",
     "no_sealing": "test_gated.py",
     "no_commitment_check": "test_gated.py",
+    "no_watch": "test_gated.py",
     "references_always_agree": "test_baseline.py",
     "slower_reference_counts": "test_baseline.py",
 }
