@@ -48,7 +48,7 @@ class Limit(NamedTuple):
 
 
 def compared(slug: str) -> Compared:
-    """Return what compared.toml says of a problem."""
+    """Return the entry of a problem in compared.toml."""
     told = _stored().get(slug, {})
     names = {kind: tuple(told.get(kind, ())) for kind in ("whole", "free")}
     return Compared(**names, notes=told.get("notes", {}))
@@ -72,7 +72,7 @@ def limits_of(problem: Mapping[str, Any], dtype: str) -> list[Limit]:
     return shared + [Limit((name,), words) for name, words in told.get("notes", {}).items()]
 
 
-def tolerance_of(problem: Mapping[str, Any], dtype: str, name: str) -> Mapping[str, Any]:
+def _tolerance_of(problem: Mapping[str, Any], dtype: str, name: str) -> Mapping[str, Any]:
     """Return the tolerance of an output or a changed argument: its own, or the problem's."""
     own = problem.get("output_tolerances", {}).get(name, problem["tolerances"])
     found: Mapping[str, Any] = own[dtype]
@@ -82,7 +82,7 @@ def tolerance_of(problem: Mapping[str, Any], dtype: str, name: str) -> Mapping[s
 def _words(problem: Mapping[str, Any], told: Mapping[str, Any], dtype: str, name: str) -> str:
     if name in told.get("free", ()):
         return FREE
-    tolerance = tolerance_of(problem, dtype, name)
+    tolerance = _tolerance_of(problem, dtype, name)
     if name in told.get("whole", ()) or not (tolerance["atol"] or tolerance["rtol"]):
         return EXACT
     return " ".join(_bounds(tolerance))

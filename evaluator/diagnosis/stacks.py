@@ -104,7 +104,7 @@ class RankStack:
 
     @property
     def compiles(self) -> bool:
-        """Return whether it is inside a compiler, and waits for no other rank there."""
+        """Return True if it is inside a compiler, and waits for no other rank there."""
         return not self.waits_in and any(_COMPILERS.search(frame.file) for frame in self.frames)
 
     @property

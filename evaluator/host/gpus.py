@@ -156,7 +156,7 @@ _THROTTLING = {
 
 
 def handle_of(nvml: Any, gpu: Gpu) -> Any:
-    """Return what the library calls a GPU by."""
+    """Return the library's handle of a GPU."""
     return nvml.nvmlDeviceGetHandleByUUID(gpu.uuid)
 
 

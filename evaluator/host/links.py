@@ -52,6 +52,6 @@ def lacks_counters(gpus: Sequence[Gpu]) -> bool:
 
 
 def sent_since(before: Sent, after: Sent) -> Sent:
-    """Return what has left a GPU between two counts."""
+    """Return the bytes that left a GPU between two counts."""
     wraps_at = {"NVLink": WRAPS_AT << 10, "PCIe": WRAPS_AT}
     return {way: (nbytes - before[way]) % wraps_at[way] for way, nbytes in after.items()}

@@ -37,7 +37,7 @@ class Watch:
         self._received: Sequence[int] = ()
 
     def begin(self) -> bool:
-        """Note what has been sent before inputs are there; return whether to watch the call."""
+        """Note what has been sent before inputs are there; return True if the call is watched."""
         self._began_s, self._before = time.monotonic(), self._count()
         return bool(self._before) and (self.is_due or secrets.randbelow(WATCHED_OF) == 0)
 
@@ -46,7 +46,7 @@ class Watch:
         self._received, self._put_s = received, time.monotonic()
 
     def is_prompt(self, opened_s: float) -> bool:
-        """Return whether the call's gate opened, or could, soon enough by the monotonic clock."""
+        """Return True if the gate opened, or could, within MOST_WAIT_S; by the monotonic clock."""
         return not self._before or opened_s - self._put_s <= MOST_WAIT_S
 
     def check(self) -> None:

@@ -33,7 +33,7 @@ def with_aliases(lines: list[str], asks: re.Pattern[str]) -> re.Pattern[str]:
 
 
 def goes_another_way(lines: list[str], asks: re.Pattern[str]) -> bool:
-    """Return whether a condition asks, and does not merely demand."""
+    """Return True if a condition asks, and does not merely demand."""
     condition = re.compile(rf"{_IF}(?:{asks.pattern})|(?:{asks.pattern}){_IS_NONE}")
     return any(
         asks.search(line) and condition.search(line) and not _demands(lines, at)
@@ -42,14 +42,14 @@ def goes_another_way(lines: list[str], asks: re.Pattern[str]) -> bool:
 
 
 def _demands(lines: list[str], at: int) -> bool:
-    """Return whether a line, or the first lines of its block, give up."""
+    """Return True if a line, or the first lines of its block, give up."""
     following = [line for line in lines[at + 1 : at + 1 + 2 * _BLOCK_LINES] if line.strip()]
     block = itertools.takewhile(lambda line: _indent(line) > _indent(lines[at]), following)
     return any(_DEMAND.search(line) for line in [lines[at], *list(block)[:_BLOCK_LINES]])
 
 
 def is_tried(lines: list[str], shows: re.Pattern[str]) -> bool:
-    """Return whether some use stands in a `try` whose `except` goes on without it."""
+    """Return True if some use stands in a `try` whose `except` goes on without it."""
     tries: list[_Try] = []
     for at, line in enumerate(lines):
         text, indent = line.strip(), _indent(line)

@@ -108,7 +108,7 @@ def _python_atom(text: str, values: Mapping[str, object]) -> bool | None:
 
 
 def _decided(condition: str, atom: Atom) -> bool | None:
-    """Return whether a condition holds; None where its atoms do not say, or brackets are in it."""
+    """Return True if a condition holds; None where its atoms do not say, or it has brackets."""
     plain = condition.strip()
     if plain.startswith("(") and plain.find(")") == len(plain) - 1:
         plain = plain[1:-1]

@@ -187,7 +187,7 @@ def needs(
 
 @functools.lru_cache(maxsize=16)
 def places(source: str) -> dict[Ability, Place]:
-    """Return what a source itself needs, each with the word that shows it first and its line."""
+    """Return the needs of a source itself, each with the first word that shows it, and its line."""
     code, guarded = _live(source), without_sentences(source)
     # Multicast can take a host out of service: no branch is thought away, and hardly a message.
     found = {

@@ -223,7 +223,8 @@ class OracleRank:
         inputs = module.make_inputs(context, module.dims(spec.m, spec.n, job.world_size))
         named = true_answer(module, inputs, self.groups)
         names, truth = tuple(n for n, _ in named), self._here(t for _, t in named)
-        is_upstream, exact = job.profile is Profile.UPSTREAM, truth
+        is_upstream = job.profile is Profile.UPSTREAM
+        exact: Outputs = ()
         settles = module.problem.settles(job.profile)
         keys = keys_of_ties(module, inputs, self.groups) if settles else ()
         if check_reference or is_upstream:
@@ -231,9 +232,8 @@ class OracleRank:
             count = len(own) - len(mutated(module.problem, inputs))
             self.output_dtypes = tuple(out.dtype for out in own[:count])
             if is_upstream:
-                truth = own
+                truth, exact = own, truth
             self._check_reference(self.comparer.settled(own, truth, keys), truth)
-        exact = exact if is_upstream else ()
         return Call(inputs=inputs, names=names, truth=truth, keys=keys, exact=exact)
 
     def _here(self, answer: Iterable[torch.Tensor]) -> Outputs:

@@ -55,7 +55,7 @@ class Late(Finished):
             _begun.append(self)
 
     def is_completed(self) -> bool:
-        """Return whether it is done; if so, its outputs have its results from now on."""
+        """Return True if it is done; its outputs have its results from then on."""
         return super().is_completed() or (self._work.is_completed() and self.wait())
 
     def block_current_stream(self) -> None:
@@ -138,7 +138,7 @@ def _begin(function: Callable[..., Any], given: Mapping[str, Any]) -> Any:
 
 
 def _stream(given: Mapping[str, Any]) -> object:
-    """Return what stands for the stream in which NCCL would do an operation."""
+    """Return a stand-in for the stream in which NCCL would do an operation."""
     return given.get("group") or dist.group.WORLD
 
 
@@ -148,7 +148,7 @@ def _complete(stream: object) -> None:
 
 
 def _writes(name: str, given: Mapping[str, Any]) -> bool:
-    """Return whether this rank's tensors are written to."""
+    """Return True if this rank's tensors are written to."""
     root = "src" if name == "broadcast" else "dst"
     if name not in {"broadcast", "reduce", "gather"}:
         return True
@@ -166,7 +166,7 @@ def _restore(outputs: list[Tensor], inputs: Iterable[tuple[Tensor, Tensor]]) -> 
 
 
 def _poison(tensor: Tensor) -> Tensor:
-    """Return what no result should be, to be copied to all of a tensor."""
+    """Return a value that no result should have, to be copied to all of a tensor."""
     kind = tensor.dtype
     if kind is torch.bool:
         return ~tensor

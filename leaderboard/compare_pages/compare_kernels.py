@@ -16,7 +16,7 @@ from leaderboard.metrics.verdicts import state, verdict_words
 from leaderboard.models import Kernel, Run, Source, Visibility
 from leaderboard.read_model.boards import SETTING_FIELDS, Setting
 from leaderboard.read_model.filters import setting_query
-from leaderboard.read_model.withholding import closed_to, withheld_by_all
+from leaderboard.read_model.withholding import closed_to, disclosed, withheld_by_all
 from leaderboard.run_pages.diff import compared
 
 DIGEST = re.compile(r"[0-9a-f]{64}")
@@ -87,11 +87,6 @@ def uses_by_digest(digests: Sequence[str]) -> dict[str, list[Kernel]]:
     for use in rows.defer("problem__payload").order_by("submission_id", "attempt", "step"):
         found[use.source_id].append(use)
     return found
-
-
-def disclosed(uses: Sequence[Kernel]) -> Sequence[Kernel]:
-    """Return the public uses of a kernel, or all where none is."""
-    return [use for use in uses if use.submission.visibility == Visibility.PUBLIC] or uses
 
 
 def run_of(request: HttpRequest, digests: Sequence[str]) -> Run | None:

@@ -68,9 +68,7 @@ class SubmissionQuerySet(models.QuerySet["Submission"]):
     def opening_sources_for(self, viewer: Viewer) -> SubmissionQuerySet:
         """Return those that let a viewer read the same text wherever it stands: an unlisted one
         shows its own kernels alone, or anybody could open what others withhold."""
-        if may(viewer, READ_ALL):
-            return self
-        return self.listed_for(viewer).filter(Q(withholds_source=False) | theirs(viewer))
+        return self.listed_for(viewer).with_sources_for(viewer)
 
     def listed_for(self, viewer: Viewer) -> SubmissionQuerySet:
         """Return what lists show to a viewer."""

@@ -146,8 +146,7 @@ def _replay(source: Path) -> None:
     with tempfile.TemporaryDirectory() as folder:
         script, drops = Path(folder, "restore.sql"), Path(folder, "drop.sql")
         drops.write_text(gone)
-        told = ("--clean", "--if-exists", "--no-owner", f"--file={script}")
-        _run("pg_restore", *told, str(source))
+        _run("pg_restore", "--clean", "--if-exists", "--no-owner", f"--file={script}", str(source))
         once = ("--no-psqlrc", "--quiet", "--set=ON_ERROR_STOP=1", "--single-transaction")
         _postgresql("psql", *once, f"--file={drops}", f"--file={script}")
 

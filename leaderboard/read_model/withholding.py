@@ -1,9 +1,10 @@
 """Decides who may read a source that its submitter withholds, and takes away what quotes it.
 
-A source is stored once, however often it is handed in. A viewer may read it where any submission
-that they may see does not withhold it, or is theirs. Of the runs of one that they may not read they
-are told what the judge found in its own words: not what ranks printed, nor what a compiler quoted,
-nor how kernels and profiled ranges are called, as these names stand in the source.
+A source is stored once, however often it is submitted. A viewer may read it where a public
+submission does not withhold it, or one is theirs. An unlisted one shows its own pages only. Of the
+runs of a source that they may not read viewers see what the judge found in its own words: not what
+ranks printed, nor what a compiler quoted, nor the names of kernels and profiled ranges, as these
+names stand in the source.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from django.db.models import Exists, OuterRef, Q
 from leaderboard.kit.json_types import JsonDict, Report
 from leaderboard.metrics.failures import cause_in_words
 from leaderboard.metrics.verdicts import words
-from leaderboard.models import Decline, Kernel, Run, Submission
+from leaderboard.models import Decline, Kernel, Run, Submission, Visibility
 from leaderboard.models.teams import Viewer
 
 WITHHELD = "source withheld by its submitter"
@@ -50,6 +51,14 @@ def closed_to(viewer: Viewer, kernels: Iterable[Kernel]) -> set[str]:
     whose text they may not read. Asks who that is only where one is withheld by all."""
     withheld = withheld_by_all(kernels)
     return withheld - open_to(viewer, withheld) if withheld else set()
+
+
+def disclosed(uses: Sequence[Kernel]) -> list[Kernel]:
+    """Return the public ones of the uses of a source; without any, the unlisted ones."""
+    for visibility in (Visibility.PUBLIC, Visibility.UNLISTED):
+        if found := [use for use in uses if use.submission.visibility == visibility]:
+            return found
+    return []
 
 
 def withheld_by_all(kernels: Iterable[Kernel]) -> set[str]:

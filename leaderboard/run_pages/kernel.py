@@ -17,7 +17,7 @@ from leaderboard.models.rulings import ruling_of, told
 from leaderboard.models.staleness import why_stale
 from leaderboard.problem_pages.problems import address_of
 from leaderboard.read_model.boards import SETTING_FIELDS, Setting, known_settings
-from leaderboard.read_model.withholding import closed_to, hushed, withheld_by_all
+from leaderboard.read_model.withholding import closed_to, disclosed, hushed, withheld_by_all
 from leaderboard.run_pages.diff import Diff
 from leaderboard.run_pages.evidence import contents, evidence
 from leaderboard.run_pages.kernel_source import against, choices, shown_source
@@ -109,9 +109,8 @@ def uses_of(request: HttpRequest, digest: str) -> tuple[list[Kernel], bool]:
         "problem", "submission__model", "source__found", "source__ruling"
     )
     uses = list(found.only(*USE_READS).order_by("submission_id", "attempt", "step"))
-    for visibility in (Visibility.PUBLIC, Visibility.UNLISTED):
-        if open_to_all := [use for use in uses if use.submission.visibility == visibility]:
-            return open_to_all, False
+    if open_to_all := disclosed(uses):
+        return open_to_all, False
     # The same steps for a source that nobody has: a reader must not tell the two apart.
     own = Submission.objects.reachable_by(request.user).filter(kernels__source=digest)
     seen = set(own.values_list("pk", flat=True))

@@ -251,14 +251,7 @@ TASKS: dict[str, Callable[[int], Any]] = {
     task.__name__: task
     for task in (
         *(sums, copies, exchanges, messages, coalesced, in_place, kinds, strides, handles),
-        *(
-            orders,
-            the_last_wait,
-            blocking_calls,
-            overwritten_inputs,
-            not_in_the_group,
-            gradients,
-            compiled,
-        ),
+        *(orders, the_last_wait, blocking_calls, overwritten_inputs, not_in_the_group),
+        *(gradients, compiled),
     )
 }

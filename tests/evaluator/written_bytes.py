@@ -21,5 +21,5 @@ def count_written() -> list[Sent]:
 
 
 def count_nothing() -> list[Sent]:
-    """Return that nothing has left any."""
+    """Return a count of nothing."""
     return [{"NVLink": 0, "PCIe": 0}]
