@@ -1,10 +1,10 @@
 """How true judged times are: `python benchmarks/true_times.py OUT.json WHAT [--numbers N ..]`.
 
 `truth` judges house kernels and calls the same files in a plain harness that shares no code with
-the judge. There each rank queues [a spin of 4 ms, in which all the rest is queued][a short
-all-reduce, so that ranks begin together][fresh inputs copied][event][call][event], 64 times after
-30 to warm up; a call's time is the longest rank's, less what two events alone show. Aim: ratios of
-reference to kernel within 5 %, and intervals that hold the other's.
+the judge. There each rank queues [a spin of 4 ms, in which all the rest is queued][fresh inputs
+copied][a barrier in symmetric memory, so that ranks begin together][event][call][event], 64 times
+after 30 to warm up; a call's time is the longest rank's, less what two events alone show. Aim:
+ratios of reference to kernel within 5 %, and intervals that hold the other's.
 `selves` judges references as submissions: 1.00 within 0.02. `repeat` judges one house kernel ten
 times: within 3 %. `queue` judges a mix one after the other with a kept judge and tells how many an
 hour; kernels of `--subjects` are judged with it.
@@ -24,7 +24,7 @@ import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
@@ -199,20 +199,20 @@ def _times(rank: int, task: Task) -> list[float]:
     """Return the microseconds of each call."""
     import torch
     import torch.distributed as dist
+    import torch.distributed._symmetric_memory as symmetric
 
     from problems.mesh import arguments, mesh_groups
 
     torch.cuda.set_device(rank)
     at: dict[str, Any] = {"rank": rank, "world_size": task.world}
-    device = torch.device("cuda", rank)
+    device, cuda = torch.device("cuda", rank), cast(Any, torch.cuda)
     dist.init_process_group("nccl", init_method=f"file://{task.store}", device_id=device, **at)
     module = problems.load(task.name)
     size = module.problem.sizes[task.size]
     dims = module.dims(size.m, size.n, task.world)
     groups = mesh_groups(module.problem.mesh, dims, rank, task.world)
     sets = [_inputs(rank, task, 100 + trial) for trial in range(SETS)]
-    small = torch.zeros(1, device=device)
-    cuda: Any = torch.cuda
+    flag = symmetric.rendezvous(symmetric.empty(1, device=device), cast(Any, dist.group.WORLD))
 
     def timed(solve: Callable[..., object], count: int) -> list[float]:
         found = []
@@ -220,9 +220,9 @@ def _times(rank: int, task: Task) -> list[float]:
             copies, pairs = sets[number % SETS]
             given = arguments(copies, groups)
             cuda._sleep(SPIN_CYCLES)
-            dist.all_reduce(small)
             for to, source in pairs:
                 to.copy_(source)
+            flag.barrier(channel=0)
             began, ended = (cuda.Event(enable_timing=True) for _ in range(2))
             began.record()
             solve(*given)

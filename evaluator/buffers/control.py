@@ -7,10 +7,11 @@ and bounded bytes, never structures.
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import Any
 
 from evaluator.buffers import control_page as page
-from evaluator.buffers.control_page import Command, ControlPage
+from evaluator.buffers.control_page import DONE, GATE, KEY, Command, ControlPage
 
 
 class Control(ControlPage):
@@ -53,12 +54,12 @@ class Control(ControlPage):
     @property
     def is_done(self) -> bool:
         """Return whether the rank says that it has done the last command that was counted here."""
-        return self._words[page.DONE] == self._sequence
+        return self._words[DONE] == self._sequence
 
     @property
     def is_ahead(self) -> bool:
         """Return whether the rank says that it has done a command that was never given."""
-        return self._words[page.DONE] > self._sequence
+        return self._words[DONE] > self._sequence
 
     @property
     def is_queued(self) -> bool:
@@ -69,11 +70,6 @@ class Control(ControlPage):
     def commitment(self) -> int:
         """Return the 64 bits that the rank commits to, once it is done. Untrusted."""
         return self._words[page.COMMITMENT]
-
-    def open_gate(self, key: int) -> None:
-        """Make the inputs of the last command readable."""
-        self._words[page.KEY] = key
-        self._words[page.GATE] = self._sequence
 
     @property
     def claim(self) -> bytes:
@@ -86,3 +82,24 @@ class Control(ControlPage):
         """Return what the rank wrote over its plan. Untrusted."""
         length = min(self._words[page.ANSWER_LENGTH], page.PLAN_BYTES)
         return self._bytes(page.PLAN_OFFSET, length)
+
+
+def open_gates(controls: Sequence[Control], keys: Sequence[int]) -> None:
+    """Make the inputs of the last command readable on every rank, each with its key."""
+    for control, key in zip(controls, keys, strict=True):
+        control._words[KEY] = key
+        control._words[GATE] = control._sequence
+
+
+def are_done(controls: Sequence[Control], looks: int) -> bool:
+    """Return True once all ranks say that they have done the last command, False after so many
+    looks at one. It runs while the clock does, and some processors take twice as long for Python
+    as others: so a look is one comparison."""
+    for control in controls:
+        words, sequence = control._words, control._sequence
+        for _ in range(looks):
+            if words[DONE] == sequence:
+                break
+        else:
+            return False
+    return True

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from evaluator.buffers.control import Control
+from evaluator.buffers.control import Control, are_done, open_gates
 from evaluator.buffers.control_page import CONTROL_BYTES, Command, sealed_memfd
 from evaluator.host import cgroup
 from evaluator.messages.job import Limits
@@ -282,11 +282,12 @@ def test_a_gate_opens_with_its_key_and_a_rank_commits_as_it_is_done() -> None:
     assert not judge.is_queued
     rank.queued()
     assert (judge.is_queued, judge.is_done) == (True, False)
-    judge.open_gate((1 << 64) - 1)
+    open_gates([judge], [(1 << 64) - 1])
     assert rank.wait_at_gate() == (1 << 64) - 1
     rank.commit((1 << 64) - 2)
-    assert judge.is_done
+    assert are_done([judge, judge], 1)
     assert judge.commitment == (1 << 64) - 2
+    assert not are_done([judge, Control(fd)], 9)
     os.close(fd)
 
 

@@ -1,4 +1,4 @@
-# verdict: output_mismatch, nonfinite_output
+# verdict: protocol_violation, output_mismatch, nonfinite_output
 # cheat: works on another stream while its own waits for the gate
 import torch
 import torch.distributed as dist
