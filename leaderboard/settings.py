@@ -177,6 +177,7 @@ CELERY_BROKER_URL = env.text("CELERY_BROKER_URL", "filesystem://")
 CELERY_BROKER_FOLDER = STATE_DIR / "broker"
 
 PKB_LEASE_S = env.number("PKB_LEASE_S", 60)
+PKB_RUN_S = env.number("PKB_RUN_S", 3600)
 PKB_HEARTBEAT_S = env.number("PKB_HEARTBEAT_S", 15)
 PKB_POLL_S = env.number("PKB_POLL_S", 10)
 PKB_RERING_S = env.number("PKB_RERING_S", 30)

@@ -39,7 +39,14 @@ class WorkerTokenForm(TokenForm):
         help_text="Which hosts may use it, as hostname calls them, by commas. Any host of the class"
         " if left empty.",
     )
-    field_order = ("name", "queues", "hosts", "lifetime")
+    groups = forms.IntegerField(
+        min_value=1,
+        max_value=64,
+        initial=1,
+        label="Groups of GPUs",
+        help_text="How many workers a host runs, so how many runs it may have at once.",
+    )
+    field_order = ("name", "queues", "hosts", "groups", "lifetime")
 
     def clean_queues(self) -> list[str]:
         """Return the queues; refuse what no class of hardware is called."""
@@ -85,7 +92,7 @@ def worker_tokens(request: HttpRequest) -> HttpResponse:
 def issue(form: WorkerTokenForm, actor: AbstractBaseUser) -> str:
     """Make a token as the form says, with an entry in the audit log, and return its text."""
     data = form.cleaned_data
-    bound = {"queues": data["queues"], "hosts": data["hosts"]}
+    bound = {"queues": data["queues"], "hosts": data["hosts"], "groups": data["groups"]}
     with transaction.atomic():
         token, text = ApiToken.objects.issue(
             scope=Scope.WORKER, name=data["name"], lifetime=form.lifetime_or_none, **bound

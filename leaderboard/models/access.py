@@ -42,10 +42,12 @@ class ApiTokenQuerySet(models.QuerySet["ApiToken"]):
         lifetime: timedelta | None = None,
         queues: Iterable[str] = (),
         hosts: Iterable[str] = (),
+        groups: int = 1,
     ) -> tuple[ApiToken, str]:
         """Store a new token; return it with its text, which is shown once and never stored.
 
-        `queues` and `hosts` are what the token of a worker may serve and be used by.
+        `queues` and `hosts` are what the token of a worker may serve and be used by, `groups` how
+        many runs each of these hosts may have at once.
         """
         text = TOKEN_MARK + secrets.token_urlsafe(32)
         token = self.create(
@@ -57,6 +59,7 @@ class ApiTokenQuerySet(models.QuerySet["ApiToken"]):
             expires_at=timezone.now() + lifetime if lifetime else None,
             queues=list(queues),
             hosts=list(hosts),
+            groups=groups,
         )
         return token, text
 
@@ -84,7 +87,8 @@ class ApiToken(models.Model):
     """Holds the first characters and the SHA-256 of 256 random bits.
 
     The token of a worker is good for its `queues` and from its `hosts` only; an empty list means
-    any, which is what tokens of older releases have.
+    any, which is what tokens of older releases have. A host has at most as many runs at once as it
+    has `groups` of GPUs.
     """
 
     prefix = models.CharField(max_length=PREFIX_LENGTH)
@@ -100,6 +104,7 @@ class ApiToken(models.Model):
     last_used_at = models.DateTimeField(null=True)
     queues: models.JSONField[list[str], list[str]] = models.JSONField(default=list, blank=True)
     hosts: models.JSONField[list[str], list[str]] = models.JSONField(default=list, blank=True)
+    groups = models.PositiveSmallIntegerField(default=1)
 
     objects = ApiTokenQuerySet.as_manager()
 

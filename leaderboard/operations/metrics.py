@@ -20,7 +20,7 @@ from prometheus_client import (
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from leaderboard.models import RefusedReport, Run, WorkerHost
+from leaderboard.models import RefusedReport, Run, Status, WorkerHost
 from leaderboard.operations import readiness
 from leaderboard.read_model.queue_counts import by_hardware
 
@@ -42,7 +42,7 @@ class FromDatabase(Collector):
             up.add_metric([name], float(said == readiness.OK))
         yield up
         try:
-            yield from [*_queues(), *_verdicts()]
+            yield from [*_queues(), *_verdicts(), _given_up()]
         except Error:
             return
 
@@ -72,6 +72,15 @@ def _verdicts() -> Iterator[Metric]:
     refused = CounterMetricFamily("pkb_refused_reports", "Reports that were not believed.")
     refused.add_metric([], RefusedReport.objects.count())
     yield from (verdicts, refused)
+
+
+def _given_up() -> Metric:
+    """Count by host the runs that it leased last, gave no result of, and that nobody has since."""
+    found = GaugeMetricFamily("pkb_runs_given_up", "Leased without a result.", labels=["host"])
+    ended = Run.objects.filter(status__in=(Status.QUEUED, Status.FAILED)).exclude(host="")
+    for host, count in ended.order_by().values_list("host").annotate(Count("pk")):
+        found.add_metric([host], count)
+    return found
 
 
 def exposition() -> bytes:

@@ -8,6 +8,7 @@ from datetime import timedelta
 from uuid import UUID
 
 from django.conf import settings
+from django.db import transaction
 from django.db.models import Exists, OuterRef, Q
 from django.db.models.expressions import CombinedExpression
 from django.db.models.functions import Now
@@ -67,6 +68,10 @@ class OthersFirst(Fenced):
     """Reports that a run waits for the host that is to be judged before this one."""
 
 
+class HoldsEnough(Fenced):
+    """Reports that the host has as many runs as its token allows."""
+
+
 class OutOfService(RequestError):
     """Reports that staff have taken a host out of service."""
 
@@ -82,46 +87,62 @@ def lease(run_id: UUID, by: Claimant) -> Lease:
     """Lease a run that waits, or whose worker went silent, that this host has not declined and
     has what it needs for.
 
-    Raises Fenced where there is none, OthersFirst while a run waits for this host that goes first;
-    OutOfService, RequestError `may_not_claim` for a worker that may not have it.
+    Raises Fenced where there is none, OthersFirst while a run waits for this host that goes first,
+    HoldsEnough for a host that has as many as it may; OutOfService, RequestError `may_not_claim`
+    for a worker that may not have it.
     """
     run = Run.objects.with_names().select_related("kernel__source").filter(pk=run_id).first()
     if run is None:
         raise Fenced
-    told = host_of(run, by.host)
-    may_claim(run, by, told)
-    if told and told.state != HostState.SERVING:
+    told = may_claim(run, by, host_of(run, by.host))
+    try:
+        if told.state != HostState.SERVING:
+            raise OutOfService(by.host, told.state)
+        if run.status == Status.QUEUED and has_to_wait(run, told):
+            raise OthersFirst
+        with transaction.atomic():
+            _check_share(by, told)
+            holding = _leased(run, by, told)
+    except (OutOfService, OthersFirst, HoldsEnough):
         Run.objects.queued().filter(pk=run_id).update(rung_at=None)  # others hear at the next sweep
-        raise OutOfService(by.host, told.state)
-    if told and run.status == Status.QUEUED and has_to_wait(run, told):
-        Run.objects.queued().filter(pk=run_id).update(rung_at=None)  # for the next sweep
-        raise OthersFirst
-    text = secrets.token_urlsafe(32)
+        raise
+    return Lease(job=_job(run), holding=holding, tries=run.tries + 1)
+
+
+def _check_share(by: Claimant, told: WorkerHost) -> None:
+    """Raise HoldsEnough for a host that has a run for each of its groups of GPUs. Other claims of
+    it wait for the transaction: two at once would count alike."""
+    list(WorkerHost.objects.select_for_update().filter(pk=told.pk).values_list("pk"))
+    own = Run.objects.running().filter(hardware=told.queue, host=by.host, lease_until__gte=Now())
+    if own.count() >= by.token.groups:
+        raise HoldsEnough
+
+
+def _leased(run: Run, by: Claimant, told: WorkerHost) -> Holding:
+    """Give a run to a worker. Raises Fenced where it is not free, or not for this host."""
+    holding = Holding(lease_token=secrets.token_urlsafe(32), token_id=by.token.pk)
     free = Q(status=Status.QUEUED) | Q(status=Status.RUNNING, lease_until__lt=Now())
     wanted = Run.objects.not_declined_by(by.host).filter(cancel_requested=False)
-    wanted = wanted.fit_for(told.abilities if told else None)
     # As many tries as were read, and fewer than allowed: whoever was quicker has added one.
-    leased = wanted.filter(free, pk=run_id, tries=run.tries, tries__lt=MAX_TRIES).update(
+    same = wanted.fit_for(told.abilities).filter(free, pk=run.pk, tries=run.tries)
+    leased = same.filter(tries__lt=MAX_TRIES).update(
         status=Status.RUNNING,
         host=by.host,
         token=by.token,
         tries=run.tries + 1,
-        lease_token=text,
+        lease_token=holding.lease_token,
         lease_until=lease_end(),
         started_at=Now(),
         **NO_PROGRESS,
     )
     if not leased:
         raise Fenced
-    holding = Holding(lease_token=text, token_id=by.token.pk)
-    return Lease(job=_job(run), holding=holding, tries=run.tries + 1)
+    return holding
 
 
-def may_claim(run: Run, by: Claimant, told: WorkerHost | None) -> None:
-    """Raise RequestError unless this worker may judge this run.
-
-    `told` is what its host told at hello of itself in the run's class of hardware.
-    """
+def may_claim(run: Run, by: Claimant, told: WorkerHost | None) -> WorkerHost:
+    """Return what the worker's host told at hello of itself in the run's class of hardware, which
+    is `told`. Raises RequestError unless this worker may judge this run."""
     if told is None or told.token_id != by.token.pk:
         raise _refused(f"{by.host} has not said hello with this token for {run.hardware_id}.")
     if not by.token.allows(queue=run.hardware_id, host=by.host):
@@ -130,6 +151,7 @@ def may_claim(run: Run, by: Claimant, told: WorkerHost | None) -> None:
         now, before = getattr(by, name), getattr(told, name)
         if now != before:
             raise _refused(f"{name} is {now} now and was {before} at hello.")
+    return told
 
 
 def _refused(message: str) -> RequestError:

@@ -6,9 +6,10 @@ at the same moment one wins and the others learn of it.
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import datetime, timedelta
 from uuid import UUID
 
+from django.conf import settings
 from django.db import transaction
 from django.db.models import F
 from django.db.models.functions import Now
@@ -41,11 +42,17 @@ ERROR_LIMIT = 10_000
 
 def heartbeat(run_id: UUID, holding: Holding, progress: object) -> bool:
     """Extend the lease and store the progress; return True if the run shall be cancelled. Raises
-    Fenced, and RequestError for a progress that is none."""
+    Fenced, RequestError for a progress that is none, and for a run that its host has had for longer
+    than any takes: it waits for another try."""
     step = decoded(Progress, progress, "progress")
     if not 0 <= step.done <= step.total < 1 << 31:
         raise RequestError("bad_progress", "done must lie between 0 and total.", "Mend the worker.")
-    changed = held(run_id, holding).update(
+    own = held(run_id, holding)
+    longest = timedelta(seconds=settings.PKB_RUN_S)
+    if own.filter(started_at__lt=Now() - longest).exists():
+        fail(run_id, holding, f"The host had the run for over {settings.PKB_RUN_S} s.")
+        raise Fenced
+    changed = own.update(
         lease_until=lease_end(),
         phase=step.phase,
         progress_done=step.done,

@@ -17,7 +17,13 @@ from tests.leaderboard.conftest import Api
 from tests.leaderboard.test_worker_api import HELLO
 
 PAGE = "/account/worker-tokens"
-FORM = {"name": "rack 4", "lifetime": "90", "queues": "h300x4, cpu", "hosts": "gpu-1, gpu-2"}
+FORM = {
+    "name": "rack 4",
+    "lifetime": "90",
+    "queues": "h300x4, cpu",
+    "hosts": "gpu-1, gpu-2",
+    "groups": "2",
+}
 
 
 @pytest.fixture
@@ -45,6 +51,7 @@ def test_a_token_is_shown_once_and_good_for_what_it_says(maker: Client) -> None:
         "name": "rack 4",
         "queues": ["h300x4", "cpu"],
         "hosts": ["gpu-1", "gpu-2"],
+        "groups": 2,
     }
     worker = APIClient(headers={"authorization": f"Bearer {text}"})
     said = [

@@ -26,6 +26,9 @@ class Command(BaseCommand):
         parser.add_argument(
             "--host", action="append", default=[], help="host that may use it: any if left out"
         )
+        parser.add_argument(
+            "--groups", type=int, default=1, help="how many runs a worker's host may have at once"
+        )
         parser.add_argument("--days", type=int, help="how long it is valid; for ever if left out")
 
     def handle(self, *args: Any, **options: Any) -> None:
@@ -47,6 +50,7 @@ class Command(BaseCommand):
             lifetime=lifetime,
             queues=options["queue"],
             hosts=options["host"],
+            groups=options["groups"],
         )
         note_token(token, None)
         self.stdout.write(text)
