@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from django.contrib.auth import get_user_model
 from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 from django.core.cache import caches
 from django.db import transaction
@@ -15,6 +16,7 @@ from rest_framework.throttling import SimpleRateThrottle
 
 from leaderboard.kit.client_address import client_address
 from leaderboard.models import ApiToken, Ban, Scope, Team
+from leaderboard.models.teams import persons
 
 NO_LONGER = "The token's owner is no longer active."
 NOBODY = "No owner of the token's team is active."
@@ -77,14 +79,20 @@ class WorkerOnly(BasePermission):
         return scope_of(request) == Scope.WORKER
 
 
+def _person_of(token: object) -> int | None:
+    """Return who is behind a token; None for a worker's, and where there is none."""
+    owner = token.owner_id if isinstance(token, ApiToken) else None
+    return persons([owner])[owner] if owner else None
+
+
 class _Throttle(SimpleRateThrottle):
-    """Counts by token, or by address where there is none."""
+    """Counts by person, whatever tokens and teams they have; by address where there is none."""
 
     def get_cache_key(self, request: Request, view: APIView) -> str | None:
         if not self.applies_to(request):
             return None
-        token = request.auth
-        ident = f"token-{token.pk}" if isinstance(token, ApiToken) else self.get_ident(request)
+        person = _person_of(request.auth)
+        ident = f"user-{person}" if person else self.get_ident(request)
         return self.cache_format % {"scope": self.scope, "ident": ident}
 
     def get_ident(self, request: Request) -> str:
@@ -105,7 +113,7 @@ class ReadThrottle(_Throttle):
 
 
 class SubmitThrottle(_Throttle):
-    """Counts in the cache that all processes share, one request of a token after the other."""
+    """Counts in the cache that all processes share, one request of a person after the other."""
 
     scope = "submit"
     cache = caches["default"]
@@ -114,8 +122,8 @@ class SubmitThrottle(_Throttle):
         if not self.applies_to(request):
             return True
         with transaction.atomic():
-            if isinstance(request.auth, ApiToken):
-                list(ApiToken.objects.select_for_update().filter(pk=request.auth.pk))
+            if person := _person_of(request.auth):
+                list(get_user_model().objects.select_for_update().filter(pk=person))
             return super().allow_request(request, view)
 
     def applies_to(self, request: Request) -> bool:

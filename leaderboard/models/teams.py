@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import timedelta
 
 from django.conf import settings
@@ -99,6 +100,22 @@ class Invitation(models.Model):
 
     def __str__(self) -> str:
         return f"{self.username} to {self.team_id}"
+
+
+def persons(accounts: Iterable[int]) -> dict[int, int]:
+    """Return by account the person whose turns and quotas it uses: of a team's account whoever has
+    been an owner of the team for longest, of any other itself."""
+    found = {account: account for account in accounts}
+    owners = Membership.objects.filter(team__account__in=found, role=Role.OWNER)
+    newest_first = owners.order_by("-since", "-pk").values_list("team__account", "user")
+    return found | dict(newest_first)
+
+
+def accounts_of(person: int) -> list[int]:
+    """Return the accounts that use a person's turns and quotas."""
+    owned = Membership.objects.filter(user=person, role=Role.OWNER)
+    accounts = persons([person, *owned.values_list("team__account", flat=True)])
+    return [account for account, whose in accounts.items() if whose == person]
 
 
 def teams_of(viewer: Viewer, *roles: Role) -> list[int]:

@@ -1,5 +1,5 @@
 """Answers in which order queued runs are judged: ranked ones first, then practice; of each, those
-of the account that used the judge least lately, and of one account by age."""
+of the person who used the judge least lately, with their teams, and of one person by age."""
 
 from __future__ import annotations
 
@@ -15,41 +15,50 @@ from leaderboard.models.access import WorkerHost, heard_lately
 from leaderboard.models.choices import HostState, Status
 from leaderboard.models.judge_use import JudgeUse
 from leaderboard.models.runs import Run, RunQuerySet
+from leaderboard.models.teams import persons
 
 RANKED = Q(kernel__submission__is_practice=False)
 PRACTICE, OWNER = "kernel__submission__is_practice", "kernel__submission__owner"
 
 
 class Share(NamedTuple):
-    """Holds what waits of an account, by what it is served in: practice after what is ranked, then
-    by the seconds that the judge was its own lately, then by how long it has waited."""
+    """Holds what waits of a person, by what it is served in: practice after what is ranked, then
+    by the seconds that the judge was theirs lately, then by how long it has waited."""
 
     is_practice: bool
     used_s: float
     since: datetime
-    owner: int
+    person: int
+    owners: list[int]
     runs: int
 
 
 def used_lately(hardware: str) -> dict[int, float]:
-    """Return by account the seconds that it used a class of hardware, with what is running."""
-    used = JudgeUse.objects.lately(hardware)
+    """Return by person the seconds that they used a class of hardware, with what is running."""
+    used = list(JudgeUse.objects.lately(hardware).items())
     now = timezone.now()
     going_on = Run.objects.running().filter(hardware=hardware).order_by()
     for owner, began in going_on.values_list(OWNER, "started_at"):
-        used[owner] = used.get(owner, 0.0) + max(0.0, (now - began).total_seconds())
-    return used
+        used.append((owner, max(0.0, (now - began).total_seconds())))
+    whose, found = persons(owner for owner, _ in used), dict[int, float]()
+    for owner, seconds in used:
+        found[whose[owner]] = found.get(whose[owner], 0.0) + seconds
+    return found
 
 
 def shares(waiting: RunQuerySet, used: Mapping[int, float]) -> list[Share]:
-    """Return the accounts that wait, the one that is served next first."""
+    """Return the persons who wait, the one who is served next first."""
     groups = waiting.order_by().values_list(PRACTICE, OWNER)
-    rows = groups.annotate(since=Min("created_at"), count=Count("pk"))
-    found = [
-        Share(is_practice, used.get(owner, 0.0), since, owner, count)
-        for is_practice, owner, since, count in rows
-    ]
-    return sorted(found)
+    rows = list(groups.annotate(since=Min("created_at"), count=Count("pk")))
+    whose, found = persons(row[1] for row in rows), dict[tuple[bool, int], Share]()
+    for is_practice, owner, since, count in rows:
+        person = whose[owner]
+        none = Share(is_practice, used.get(person, 0.0), since, person, [], 0)
+        there = found.get((is_practice, person), none)
+        found[is_practice, person] = there._replace(
+            since=min(since, there.since), owners=[*there.owners, owner], runs=there.runs + count
+        )
+    return sorted(found.values())
 
 
 def first_of(waiting: RunQuerySet, used: Mapping[int, float], most: int) -> list[UUID]:
@@ -58,7 +67,7 @@ def first_of(waiting: RunQuerySet, used: Mapping[int, float], most: int) -> list
     for share in shares(waiting, used):
         if len(found) == most:
             break
-        own = waiting.filter(**{PRACTICE: share.is_practice, OWNER: share.owner})
+        own = waiting.filter(**{PRACTICE: share.is_practice, f"{OWNER}__in": share.owners})
         by_age = own.order_by("created_at", "id").values_list("id", flat=True)
         found += by_age[: most - len(found)]
     return found
@@ -74,12 +83,13 @@ def ahead_of(run: Run) -> int:
     waiting = Run.objects.queued().filter(hardware=run.hardware_id)
     waiting = waiting.filter(declines=None).fit_for(known.abilities())
     submission = run.kernel.submission
-    own = {PRACTICE: submission.is_practice, OWNER: submission.owner_id}
+    person = persons([submission.owner_id])[submission.owner_id]
     earlier = Q(created_at__lt=run.created_at) | Q(created_at=run.created_at, id__lt=run.id)
-    before = waiting.filter(earlier, **own).count()
+    before = 0
     for share in shares(waiting, used_lately(run.hardware_id)):
-        if (share.is_practice, share.owner) == (submission.is_practice, submission.owner_id):
-            break
+        if (share.is_practice, share.person) == (submission.is_practice, person):
+            own = {PRACTICE: share.is_practice, f"{OWNER}__in": share.owners}
+            return before + waiting.filter(earlier, **own).count()
         before += share.runs
     return before
 
@@ -121,14 +131,13 @@ def offered(waiting: RunQuerySet, host: WorkerHost) -> RunQuerySet:
 
 def has_to_wait(run: Run, host: WorkerHost) -> bool:
     """Return whether something waits that this host can take and has to take first: a ranked run
-    before practice, and one of an account that used less."""
+    before practice, and one of a person who used less."""
     waiting = Run.objects.queued().filter(hardware=host.queue, cancel_requested=False)
     waiting = offered(waiting, host)
     submission = run.kernel.submission
     if submission.is_practice and waiting.filter(RANKED).exists():
         return True
     used = used_lately(host.queue)
-    own = used.get(submission.owner_id, 0.0)
-    as_much = [owner for owner, seconds in used.items() if seconds >= own]
+    own = used.get(persons([submission.owner_id])[submission.owner_id], 0.0)
     alike = waiting.filter(**{PRACTICE: submission.is_practice})
-    return own > 0 and alike.exclude(**{f"{OWNER}__in": as_much}).exists()
+    return own > 0 and any(share.used_s < own for share in shares(alike, used))

@@ -1,4 +1,5 @@
-"""Bounds how many runs of an account wait, and how many practice runs wait or run at a time."""
+"""Bounds how many runs of a person wait, and how many practice runs wait or run at a time: those of
+their teams count as theirs."""
 
 from __future__ import annotations
 
@@ -9,6 +10,7 @@ from django.contrib.auth.models import AbstractBaseUser
 from leaderboard.kit.request_error import RequestError
 from leaderboard.models import Run
 from leaderboard.models.runs import OPEN
+from leaderboard.models.teams import accounts_of, persons
 
 
 class QuotaSpent(RequestError):
@@ -26,11 +28,10 @@ def check_quota(owner: AbstractBaseUser, more: int) -> None:
     if more > most:
         message = f"These are {more} kernels; {most} practice runs may wait or run at a time."
         raise RequestError("practice_quota", message, "Hand in fewer at a time, or for ranking.")
-    _in_turn(owner)
-    own = {"kernel__submission__owner": owner.pk, "kernel__submission__is_practice": True}
-    there = Run.objects.filter(status__in=OPEN, **own).count()
+    own = Run.objects.filter(kernel__submission__owner__in=_in_turn(owner), status__in=OPEN)
+    there = own.filter(kernel__submission__is_practice=True).count()
     if there + more > most:
-        message = f"{there} practice runs of this account wait or run; {most} may at a time."
+        message = f"{there} practice runs of yours wait or run, teams included; {most} may."
         raise QuotaSpent("practice_quota", message)
 
 
@@ -41,17 +42,20 @@ def check_queue(owner: AbstractBaseUser, more: int) -> None:
     if more > most:
         message = f"These are {more} kernels; {most} runs of an account may wait at a time."
         raise RequestError("queue_quota", message, "Hand in fewer at a time.")
-    _in_turn(owner)
-    there = Run.objects.queued().filter(kernel__submission__owner=owner.pk).count()
+    there = Run.objects.queued().filter(kernel__submission__owner__in=_in_turn(owner)).count()
     if there + more > most:
-        message = f"{there} runs of this account wait, and {more} would come; {most} may wait."
+        message = f"{there} runs of yours wait, teams included, and {more} would come; {most} may."
         raise QuotaSpent("queue_quota", message)
 
 
-def _in_turn(owner: AbstractBaseUser) -> None:
-    """Have a second request of the same moment counted after the first, and after a ban. Raises
-    RequestError for an account that was closed meanwhile."""
-    same = get_user_model().objects.select_for_update().filter(pk=owner.pk, is_active=True)
-    if not list(same.values_list("pk")):
+def _in_turn(owner: AbstractBaseUser) -> list[int]:
+    """Return the accounts whose runs count together. Has a second request of the same moment
+    counted after the first, and after a ban. Raises RequestError for an account that was closed
+    meanwhile."""
+    person = persons([owner.pk])[owner.pk]
+    same = get_user_model().objects.select_for_update().filter(pk__in={owner.pk, person})
+    is_active = dict(same.order_by("pk").values_list("pk", "is_active"))
+    if not is_active.get(owner.pk):
         message = "The account is closed, and hands nothing in."
         raise RequestError("account_closed", message, "Ask this site's staff.", status=403)
+    return accounts_of(person)

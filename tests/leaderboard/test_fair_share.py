@@ -10,12 +10,15 @@ from django.contrib.auth.models import User
 from django.utils import timezone
 from rest_framework.test import APIClient
 
+from leaderboard.api.access import SubmitThrottle
 from leaderboard.models import JudgeUse, Problem, Run, Submission
 from leaderboard.models.waiting import ahead_of, used_lately
 from leaderboard.runs import evaluation
 from leaderboard.runs.claims import OthersFirst
+from leaderboard.submissions import teams
+from leaderboard.submissions.practice import QuotaSpent, check_queue
 from tests.leaderboard import factory
-from tests.leaderboard.conftest import Bells
+from tests.leaderboard.conftest import Api, Bells
 from tests.leaderboard.running import HELLO, claim, fresh, report_of, say_hello
 from tests.leaderboard.uploads import ONE, Send, make_zip
 
@@ -115,10 +118,43 @@ def test_no_more_of_an_account_waits_than_the_site_allows(
     refused = send(fields, two)
     assert refused.status_code == 429
     assert refused.json()["error"]["code"] == "queue_quota"
-    assert "1 runs of this account wait, and 2 would come; 2 may wait." in refused.text
+    assert "1 runs of yours wait, teams included, and 2 would come; 2 may." in refused.text
     assert refused["Retry-After"]
     assert (Submission.objects.count(), Run.objects.count()) == (1, 1)
     settings.PKB_QUEUED_RUNS_PER_ACCOUNT = 1
     assert send(fields, two).status_code == 400
     settings.PKB_QUEUED_RUNS_PER_ACCOUNT = 3
     assert send(fields, two).status_code == 201
+
+
+def _team(owner: User, name: str) -> User:
+    return teams.create(owner, name).account
+
+
+def test_teams_of_one_person_have_one_turn_and_one_quota(
+    problem: Problem, settings: LazySettings
+) -> None:
+    person, other = factory.make_user("many"), factory.make_user("one")
+    accounts = [person, _team(person, "First"), _team(person, "Second")]
+    made = [factory.make_submission(owner=account.username) for account in [*accounts, other]]
+    runs = [factory.make_run(factory.make_kernel(own, problem)) for own in made]
+    assert [ahead_of(run) for run in runs] == [0, 1, 2, 3]
+    _used("team:first", 60)
+    assert [ahead_of(run) for run in runs] == [1, 2, 3, 0]
+    with pytest.raises(OthersFirst):
+        claim(runs[2])
+    settings.PKB_QUEUED_RUNS_PER_ACCOUNT = 3
+    for account in accounts:
+        with pytest.raises(QuotaSpent, match="teams included"):
+            check_queue(account, 1)
+    check_queue(other, 2)
+
+
+@pytest.mark.django_db
+def test_requests_are_counted_by_person(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(SubmitThrottle, "rate", "2/min", raising=False)
+    person = factory.make_user("many")
+    accounts = [person, person, _team(person, "First")]
+    answers = [api(own).post("/api/v1/submissions", {}).status_code for own in accounts]
+    assert answers == [400, 400, 429]
+    assert api(factory.make_user("one")).post("/api/v1/submissions", {}).status_code == 400
