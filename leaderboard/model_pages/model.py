@@ -19,6 +19,7 @@ from leaderboard.delivery.pages import Crumb, Page, Table, origin, public_page
 from leaderboard.kit.links import url
 from leaderboard.metrics import scores
 from leaderboard.metrics.verdicts import state, verdict_words
+from leaderboard.model_pages.chosen import counted_submissions
 from leaderboard.model_pages.model_figures import model_figures
 from leaderboard.models import Kernel, LanguageModel, LeaderboardRow, Problem, Submission
 from leaderboard.publishing import citing
@@ -79,6 +80,7 @@ def model(request: HttpRequest, slug: str) -> Page:
         context=context,
         data=lambda: {
             **{"model": found.name, "vendor": found.vendor, "handed_in": handed_in},
+            "withdrawn_after_judging": vars(found)["withdrawn"] or 0,
             "rows": [as_record(row) for row in rows],
             "timed": list(map(timed_record, timed.values())),
             "settings": [{"submission": n, **vars(setting)} for n, setting in settings.items()],
@@ -96,6 +98,7 @@ def model_called(slug: str) -> tuple[LanguageModel, int]:
     kernels = Kernel.objects.filter(submission__in=seen).order_by()
     counted = kernels.values("submission__model").annotate(n=Count("problem", distinct=True))
     models = LanguageModel.objects.visible().annotate(handed_in=Subquery(counted.values("n")))
+    models = models.annotate(**counted_submissions())
     found = models.filter(slug=slug).first()
     if found is None:
         raise Http404

@@ -20,6 +20,7 @@ from leaderboard.kit.languages import written
 from leaderboard.kit.links import kernel_at, url
 from leaderboard.metrics import scores, verdicts
 from leaderboard.metrics.verdicts import state, words
+from leaderboard.model_pages.chosen import judged_and_hidden
 from leaderboard.model_pages.failure_reasons import told_kernels, why_failed
 from leaderboard.model_pages.submission_figures import submission_figures
 from leaderboard.model_pages.submission_kernels import (
@@ -179,6 +180,7 @@ def submission_context(found: Submission, setting: Setting | None) -> dict[str, 
         "moderation": found.moderation.capitalize(),
         "reason": found.moderation_reason,
         "is_withdrawn": found.moderation == Moderation.WITHDRAWN,
+        "hidden": judged_and_hidden(found),
         "private": found.visibility != Visibility.PUBLIC,
         "notes": found.notes,
         "manifest": found.made_with,

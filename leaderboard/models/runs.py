@@ -72,6 +72,10 @@ class RunQuerySet(models.QuerySet["Run"]):
     def running(self) -> RunQuerySet:
         return self.filter(status=Status.RUNNING)
 
+    def begun(self) -> RunQuerySet:
+        """Return runs with which a judge has begun, whatever became of them."""
+        return self.exclude(status__in=(Status.QUEUED, Status.CANCELLED), tries=0)
+
     def counted(self) -> RunQuerySet:
         """Return runs, but for practice and older tasks, whose verdict says something of the kernel
         of today's problem, on as many ranks as it is ranked from, unless staff said otherwise."""

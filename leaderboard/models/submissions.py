@@ -91,7 +91,8 @@ class Submission(models.Model):
     repeated request harmless.
 
     An embargo ends at `public_from`, or when its owner says so; `published_at` is when what had
-    been hidden became public. `withdrawn_at` is when its owner withdrew it, and stays.
+    been hidden became public. `withdrawn_at` is when its owner withdrew it, and stays;
+    an embargo on what has been judged goes on.
     """
 
     model = models.ForeignKey(LanguageModel, models.PROTECT, related_name="submissions")
@@ -164,8 +165,7 @@ class Submission(models.Model):
                 name="submission_embargo_is_hidden",
             ),
             models.CheckConstraint(
-                condition=~Q(moderation=Moderation.WITHDRAWN)
-                | Q(withdrawn_at__isnull=False, public_from=None),
+                condition=~Q(moderation=Moderation.WITHDRAWN) | Q(withdrawn_at__isnull=False),
                 name="submission_withdrawn_has_date",
             ),
             models.CheckConstraint(

@@ -11,14 +11,16 @@ from leaderboard.models import Moderation, Submission
 from leaderboard.runs import evaluation
 from leaderboard.staff.moderation import change
 from leaderboard.staff.rulings import checked_reason
+from leaderboard.submissions.editing import has_been_judged
 
 MAX_REASON = 500
 NO_REASON = "No reason was given."
 
 
 def withdraw(submission: Submission, actor: AbstractBaseUser, reason: str = "") -> None:
-    """Withdraw an accepted submission, and end its waiting runs. The reason is public where it is;
-    an embargo ends without it becoming public. Raises RequestError.
+    """Withdraw an accepted submission, and end its waiting runs. The reason is public where it is.
+    Once a judge has begun, an embargo goes on, and what was withdrawn becomes public at its date:
+    who has seen results could choose otherwise. Raises RequestError.
 
     Its owner cannot take that back: staff can, and the date stays.
     """
@@ -32,10 +34,11 @@ def withdraw(submission: Submission, actor: AbstractBaseUser, reason: str = "") 
                 "There is nothing to be done: it ranks nowhere.",
                 status=409,
             )
-        Submission.objects.filter(pk=row.pk).update(withdrawn_at=Now(), public_from=None)
+        evaluation.cancel_waiting(row.pk)
+        until = row.public_from if has_been_judged(row) else None
+        Submission.objects.filter(pk=row.pk).update(withdrawn_at=Now(), public_from=until)
         said = {
             "moderation": Moderation.WITHDRAWN,
             "moderation_reason": said_why,
         }
         change(row, actor, "withdraw", **said)
-        evaluation.cancel_waiting(row.pk)

@@ -12,7 +12,7 @@ from django.utils import timezone
 
 from leaderboard.kit.permissions import EDIT_ALL, may
 from leaderboard.kit.request_error import RequestError
-from leaderboard.models import Moderation, Role, Run, Status, Submission, Visibility
+from leaderboard.models import Moderation, Role, Run, Submission, Visibility
 from leaderboard.models.teams import teams_of
 from leaderboard.staff.moderation import change
 from leaderboard.submissions.embargo import embargo_end, publish
@@ -65,8 +65,7 @@ def may_set_embargo(submission: Submission) -> bool:
 
 def has_been_judged(submission: Submission) -> bool:
     """Return True if a judge has begun with any of its kernels."""
-    waiting = {"status__in": (Status.QUEUED, Status.CANCELLED), "tries": 0}
-    return Run.objects.filter(kernel__submission=submission.pk).exclude(**waiting).exists()
+    return Run.objects.begun().filter(kernel__submission=submission.pk).exists()
 
 
 def edit(submission: Submission, actor: AbstractBaseUser, values: Mapping[str, Any]) -> None:

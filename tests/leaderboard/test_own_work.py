@@ -13,7 +13,16 @@ from django.test import Client
 from django.utils import timezone
 from rest_framework.test import APIClient
 
-from leaderboard.models import AuditEntry, Moderation, Run, Status, Submission, Visibility
+from leaderboard.models import (
+    AuditEntry,
+    LanguageModel,
+    Moderation,
+    Problem,
+    Run,
+    Status,
+    Submission,
+    Visibility,
+)
 from leaderboard.runs import hosts
 from leaderboard.staff import moderation
 from tests.leaderboard import factory
@@ -183,12 +192,53 @@ def test_an_embargo_of_what_was_judged_becomes_shorter_only(
     assert act(submitter, found, "publish").json()["error"]["code"] == "visibility_fixed"
 
 
-def test_withdrawing_ends_an_embargo_in_silence(judged: Run, submitter: APIClient) -> None:
-    embargo(judged.kernel.submission, days=3)
-    assert act(submitter, judged.kernel.submission, "withdraw").status_code == 200
+def test_what_nobody_has_judged_is_withdrawn_in_silence(run: Run, submitter: APIClient) -> None:
+    embargo(run.kernel.submission, days=3)
+    assert act(submitter, run.kernel.submission, "withdraw").status_code == 200
     hosts.sweep()
     found = Submission.objects.get()
     assert (found.visibility, found.public_from) == (Visibility.PRIVATE, None)
+
+
+def test_nobody_publishes_the_best_of_several_unseen(
+    problem: Problem, client: Client, api: Api
+) -> None:
+    """Three under an embargo, of which two are withdrawn once their results are known."""
+    owner, page = factory.make_user("owner"), "/models/model-one"
+    several = [factory.make_submission() for _ in range(3)]
+    LanguageModel.objects.update(slug="model-one")
+    for found in several:
+        embargo(found, days=3)
+        factory.make_judged(found, problem)
+    for found in several[1:]:
+        told = act(api(owner), found, "withdraw").json()
+        assert (told["moderation"], told["visibility"]) == ("withdrawn", "private")
+        assert told["public_from"]
+        assert client.get(f"/submissions/{found.pk}").status_code == 404
+    assert act(api(owner), several[0], "publish").status_code == 200
+    assert (
+        "2 other submissions of this model judged"
+        in client.get(f"/submissions/{several[0].pk}").content.decode()
+    )
+    assert "withdrawn after judging" not in client.get(page).content.decode()
+    Submission.objects.filter(visibility="private").update(public_from=timezone.now())
+    hosts.sweep()
+    for found in several[1:]:
+        assert "Withdrawn by its owner" in client.get(f"/submissions/{found.pk}").content.decode()
+    said = "3 submissions, of which 2 were withdrawn after judging."
+    assert said in client.get(page).content.decode()
+    assert client.get(f"{page}.json").json()["withdrawn_after_judging"] == 2
+    first = client.get(f"/submissions/{several[0].pk}").content.decode()
+    assert "judged that" not in first
+
+
+def test_the_page_of_what_was_public_at_once_names_nothing_hidden(
+    judged: Run, problem: Problem, client: Client
+) -> None:
+    hidden = factory.make_submission(visibility="private")
+    factory.make_judged(hidden, problem)
+    page = client.get(f"/submissions/{judged.kernel.submission_id}").content.decode()
+    assert "hidden still" not in page
 
 
 def test_what_is_public_has_no_embargo(send: Send) -> None:

@@ -1,0 +1,42 @@
+"""Counts what a shown submission was chosen from: its owner sees results before others do."""
+
+from __future__ import annotations
+
+from django.db.models import Count, Exists, OuterRef, Subquery
+
+from leaderboard.models import Moderation, Run, Submission, Visibility
+from leaderboard.models.model_names import hidden_slug
+from leaderboard.models.submissions import SubmissionQuerySet
+from leaderboard.models.teams import accounts_of, persons
+
+PUBLIC = Visibility.PUBLIC
+
+
+def counted_submissions() -> dict[str, Subquery]:
+    """Return what annotates a language model with how many public submissions it has (`submitted`),
+    and how many of them were withdrawn after a judge had begun (`withdrawn`)."""
+    public = Submission.objects.filter(visibility=PUBLIC, is_practice=False)
+    withdrawn = _judged(public.filter(moderation=Moderation.WITHDRAWN))
+    return {"submitted": _of_a_model(public), "withdrawn": _of_a_model(withdrawn)}
+
+
+def _of_a_model(submissions: SubmissionQuerySet) -> Subquery:
+    own = submissions.filter(model=OuterRef("pk")).order_by().values("model")
+    return Subquery(own.annotate(n=Count("pk")).values("n"))
+
+
+def judged_and_hidden(found: Submission) -> int:
+    """Return how many others of its model its owner, teams included, had had judged when it became
+    public, and hides still; 0 for one that was public from the start."""
+    if found.published_at is None or found.visibility != PUBLIC:
+        return 0
+    accounts = accounts_of(persons([found.owner_id])[found.owner_id])
+    rows = [found.model.slug, *(hidden_slug(found.model.slug, account) for account in accounts)]
+    others = Submission.objects.filter(model__slug__in=rows, owner__in=accounts, is_practice=False)
+    before = others.filter(created_at__lt=found.published_at).exclude(visibility=PUBLIC)
+    return _judged(before).count()
+
+
+def _judged(submissions: SubmissionQuerySet) -> SubmissionQuerySet:
+    """Return those of which a judge has begun with a kernel."""
+    return submissions.filter(Exists(Run.objects.begun().filter(kernel__submission=OuterRef("pk"))))
