@@ -12,6 +12,8 @@ from evaluator.messages.roofline_bounds import RooflineBounds
 
 JUDGE_VERSION = "10"
 MAX_REPORT_BYTES = 8 << 20  # as JSON; a site takes no longer one
+# As problems.spec has them: in so large an output a few elements may be off by so many tolerances.
+ELEMENTS_AN_OUTLIER, OUTLIER_LIMIT = 1_000_000, 2.0
 UNCLEAN_HOST = "unclean_host"  # the flag of a run whose processes could not be ended
 
 
@@ -87,8 +89,15 @@ class OutputCheck:
     def __post_init__(self) -> None:
         if not 0 <= self.mismatched <= self.elements:
             raise ValueError("mismatched must lie between 0 and elements")
-        if self.mismatched and self.verdict is Verdict.OK:
+        if self.verdict is not Verdict.OK:
+            return
+        if self.mismatched:
             raise ValueError("an output with mismatches cannot be ok")
+        may_have_outliers = self.elements >= ELEMENTS_AN_OUTLIER
+        if (self.max_error or 0.0) > (OUTLIER_LIMIT if may_have_outliers else 1.0):
+            raise ValueError("an output beyond its tolerance cannot be ok")
+        if self.rms_limit and (self.rms_error or 0.0) / self.rms_limit > 1.0:
+            raise ValueError("an output beyond its root mean square limit cannot be ok")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -35,6 +35,19 @@ class Input(serializers.Serializer[Any]):
         return super().to_internal_value(data)
 
 
+class Amount(serializers.FloatField):
+    """Takes a number of US dollars; true is none."""
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(min_value=0, max_value=MAX_COST_USD, required=False, **kwargs)
+
+    def to_internal_value(self, data: Any) -> float:
+        if isinstance(data, bool):
+            self.fail("invalid")
+        found: float = super().to_internal_value(data)
+        return found
+
+
 def validated(shape: type[Input], request: Request) -> Validated:
     """Return the fields of a request's body; raise ValidationError naming those that are wrong."""
     given = shape(data=request.data)
@@ -52,7 +65,7 @@ class SubmissionIn(Input):
     vendor = serializers.CharField(max_length=80, required=False, allow_blank=True)
     harness = serializers.ChoiceField(choices=Harness.choices)
     step_budget = serializers.IntegerField(min_value=1, max_value=MAX_STEP_BUDGET, required=False)
-    cost_usd = serializers.FloatField(min_value=0, max_value=MAX_COST_USD, required=False)
+    cost_usd = Amount()
     visibility = serializers.ChoiceField(choices=Visibility.choices, required=False)
     public_from = serializers.DateTimeField(required=False)
     team = serializers.CharField(max_length=MAX_NAME, required=False, allow_blank=True)
@@ -99,9 +112,7 @@ class EditIn(Input):
     step_budget = serializers.IntegerField(
         min_value=1, max_value=MAX_STEP_BUDGET, required=False, allow_null=True
     )
-    cost_usd = serializers.FloatField(
-        min_value=0, max_value=MAX_COST_USD, required=False, allow_null=True
-    )
+    cost_usd = Amount(allow_null=True)
     link = serializers.CharField(max_length=MAX_LINK, required=False, allow_blank=True)
     licence = serializers.ChoiceField(choices=LICENCES, required=False, allow_blank=True)
     withholds_source = serializers.BooleanField(required=False)

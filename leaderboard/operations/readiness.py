@@ -1,4 +1,4 @@
-"""Finds out whether this process can serve: schema, database, broker, disk."""
+"""Finds out whether this process can serve: schema, database, broker, disk, pages."""
 
 from __future__ import annotations
 
@@ -8,6 +8,9 @@ from pathlib import Path
 from django.conf import settings
 from django.db import Error, connection
 from django.db.migrations.executor import MigrationExecutor
+from django.template import TemplateDoesNotExist, TemplateSyntaxError
+from django.template.loader import render_to_string
+from jinja2 import TemplateError
 
 from leaderboard import celery
 from leaderboard.models import DataVersion
@@ -22,7 +25,10 @@ _found_current: set[str] = set()
 
 def checks() -> dict[str, str]:
     """Return each check by name with `ok` or, in words that hold no address, what is wrong."""
-    return {"schema": _schema(), "database": _database(), "broker": _broker(), "disk": _disk()}
+    return {
+        **{"schema": _schema(), "database": _database(), "broker": _broker(), "disk": _disk()},
+        "pages": _pages(),
+    }
 
 
 def is_ready(found: dict[str, str]) -> bool:
@@ -59,6 +65,17 @@ def _database() -> str:
 
 def _broker() -> str:
     return OK if celery.is_reachable() else "does not answer"
+
+
+def _pages() -> str:
+    """Draw the frame of every page, which asks for each static file that it names."""
+    try:
+        render_to_string("refused.html", {"message": "", "fix": "", "is_ours": False})
+    except ValueError:
+        return "static files are missing: run manage.py collectstatic"
+    except (TemplateDoesNotExist, TemplateSyntaxError, TemplateError):
+        return "templates do not render: they are of another release, or were changed"
+    return OK
 
 
 def _disk() -> str:

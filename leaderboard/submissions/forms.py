@@ -33,7 +33,9 @@ class TokenForm(forms.Form):
     scope = forms.ChoiceField(
         choices=[(Scope.SUBMIT.value, "submit and read"), (Scope.READ.value, "read")]
     )
-    lifetime = forms.ChoiceField(choices=LIFETIMES, required=False, label="Expires after")
+    lifetime = forms.ChoiceField(
+        choices=LIFETIMES, required=False, initial="90", label="Expires after"
+    )
 
     @property
     def lifetime_or_none(self) -> timedelta | None:

@@ -11,7 +11,16 @@ import pytest
 from evaluator import Job, Report, Timing, Trial, Verdict
 from evaluator.messages.codec import DecodeError, decode, encode
 from evaluator.messages.job import Placement
-from evaluator.messages.report import Environment, Isolation, OutputCheck, Phase, RankLog
+from evaluator.messages.report import (
+    ELEMENTS_AN_OUTLIER,
+    OUTLIER_LIMIT,
+    Environment,
+    Isolation,
+    OutputCheck,
+    Phase,
+    RankLog,
+)
+from problems import spec
 
 TIMING = Timing(
     kernel_us=50.0,
@@ -140,6 +149,30 @@ def test_a_report_that_makes_no_sense_cannot_be_built(change: dict[str, Any]) ->
 def test_a_timing_that_makes_no_sense_cannot_be_built(change: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match=r"time|interval|samples"):
         replace(TIMING, **change)
+
+
+@pytest.mark.parametrize(
+    ("changes", "is_possible"),
+    [
+        ({"max_error": 1.0}, True),
+        ({"max_error": 1.01}, False),
+        ({"max_error": 1.01, "verdict": Verdict.OUTPUT_MISMATCH}, True),
+        ({"max_error": 2.0, "elements": ELEMENTS_AN_OUTLIER}, True),
+        ({"max_error": 2.1, "elements": ELEMENTS_AN_OUTLIER}, False),
+        ({"rms_error": 0.1, "rms_limit": 0.1}, True),
+        ({"rms_error": 0.11, "rms_limit": 0.1}, False),
+    ],
+)
+def test_a_check_beyond_its_limits_cannot_be_ok(changes: dict[str, Any], is_possible: bool) -> None:
+    if is_possible:
+        replace(CHECK, **changes)
+        return
+    with pytest.raises(ValueError, match="cannot be ok"):
+        replace(CHECK, **changes)
+
+
+def test_a_report_allows_outliers_as_the_comparison_does() -> None:
+    assert (ELEMENTS_AN_OUTLIER, OUTLIER_LIMIT) == (spec.ELEMENTS_AN_OUTLIER, spec.OUTLIER_LIMIT)
 
 
 def test_a_check_with_mismatches_cannot_be_ok() -> None:

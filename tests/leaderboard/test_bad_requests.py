@@ -37,6 +37,14 @@ def test_a_nul_in_a_filter_is_refused(db: None, client: Client, name: str) -> No
     assert "NUL" in page.text
 
 
+@pytest.mark.parametrize("cost", [True, "1e999", -1])
+def test_a_cost_is_a_number_of_dollars(run: Run, submitter: APIClient, cost: object) -> None:
+    address = f"/api/v1/submissions/{run.kernel.submission_id}"
+    answer = submitter.patch(address, {"cost_usd": cost}, format="json")
+    assert answer.status_code == 400
+    assert "cost_usd" in answer.json()["error"]["fields"]
+
+
 def test_a_nul_in_a_reason_or_a_name_is_refused(run: Run, client: Client, owner: User) -> None:
     client.force_login(owner)
     teams.create(owner, "Acme")

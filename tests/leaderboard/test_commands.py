@@ -145,10 +145,17 @@ def test_a_token_is_printed_and_works(db: None) -> None:
     assert not token.owner.has_usable_password()
     assert token.expires_at is not None
     assert timedelta(days=1) < token.expires_at - timezone.now() <= timedelta(days=2)
+    endless = ApiToken.objects.matching(
+        _say("create_token", "--scope=read", "--user=ada", "--days=0")
+    )
+    assert endless is not None
+    assert endless.expires_at is None
     said = _say("create_token", "--scope=worker", "--queue=cpu", "--queue=h200x4", "--host=h1")
     worker = ApiToken.objects.matching(said)
     assert worker is not None
     assert (worker.owner, worker.queues, worker.hosts) == (None, ["cpu", "h200x4"], ["h1"])
+    assert worker.expires_at is not None
+    assert timedelta(days=89) < worker.expires_at - timezone.now() <= timedelta(days=90)
 
 
 @pytest.mark.parametrize(

@@ -5,13 +5,17 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 from wsgiref.util import setup_testing_defaults
 
 import pytest
+from django.contrib.staticfiles.storage import ManifestStaticFilesStorage, staticfiles_storage
 from django.db import OperationalError
 from django.db.migrations.executor import MigrationExecutor
+from django.template import engines
 from django.test import Client
+from jinja2 import DictLoader
 from prometheus_client.parser import text_string_to_metric_families
 
 from evaluator import Verdict
@@ -34,7 +38,7 @@ def test_the_process_says_that_it_answers_to_whatever_name(client: Client) -> No
 
 
 def test_readiness_names_each_thing(db: None, client: Client, monkeypatch: Any) -> None:
-    everything = dict.fromkeys(("schema", "database", "broker", "disk"), "ok")
+    everything = dict.fromkeys(("schema", "database", "broker", "disk", "pages"), "ok")
     assert client.get("/readyz").json() == {"ready": True, **everything}
     monkeypatch.setattr("leaderboard.celery.is_reachable", lambda: False)
     answer = client.get("/readyz")
@@ -42,6 +46,23 @@ def test_readiness_names_each_thing(db: None, client: Client, monkeypatch: Any) 
     monkeypatch.setattr(readiness, "LEAST_FREE_BYTES", 1 << 60)
     answer = client.get("/readyz")
     assert (answer.status_code, answer.json()["disk"].split()[1]) == (503, "MiB")
+
+
+def test_a_site_without_static_files_or_templates_is_not_ready(
+    db: None, client: Client, tmp_path: Path, monkeypatch: Any, settings: Any
+) -> None:
+    settings.DEBUG = False
+    nothing = ManifestStaticFilesStorage(location=tmp_path)
+    with monkeypatch.context() as uncollected:
+        uncollected.setattr(staticfiles_storage, "url", nothing.url)
+        answer = client.get("/readyz")
+        assert answer.status_code == 503
+        assert "manage.py collectstatic" in answer.json()["pages"]
+    assert client.get("/readyz").status_code == 200
+    monkeypatch.setattr(engines["jinja2"].env, "loader", DictLoader({}))
+    engines["jinja2"].env.cache.clear()
+    answer = client.get("/readyz")
+    assert (answer.status_code, answer.json()["pages"][:9]) == (503, "templates")
 
 
 def test_a_database_that_is_down_is_not_ready(db: None, client: Client, monkeypatch: Any) -> None:

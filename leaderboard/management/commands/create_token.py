@@ -29,7 +29,9 @@ class Command(BaseCommand):
         parser.add_argument(
             "--groups", type=int, default=1, help="how many runs a worker's host may have at once"
         )
-        parser.add_argument("--days", type=int, help="how long it is valid; for ever if left out")
+        parser.add_argument(
+            "--days", type=int, default=90, help="how long it is valid: 90 if left out, 0 for ever"
+        )
 
     def handle(self, *args: Any, **options: Any) -> None:
         scope = Scope(options["scope"])
