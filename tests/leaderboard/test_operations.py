@@ -59,8 +59,9 @@ def test_a_site_without_static_files_or_templates_is_not_ready(
         assert answer.status_code == 503
         assert "manage.py collectstatic" in answer.json()["pages"]
     assert client.get("/readyz").status_code == 200
-    monkeypatch.setattr(engines["jinja2"].env, "loader", DictLoader({}))
-    engines["jinja2"].env.cache.clear()
+    engine: Any = engines["jinja2"]
+    monkeypatch.setattr(engine.env, "loader", DictLoader({}))
+    engine.env.cache.clear()
     answer = client.get("/readyz")
     assert (answer.status_code, answer.json()["pages"][:9]) == (503, "templates")
 
