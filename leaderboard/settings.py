@@ -108,7 +108,7 @@ STORAGES = {
 CACHES = {
     # Counts what all processes of the site count together: attempts to log in, submissions.
     "default": {
-        "BACKEND": "django.core.cache.backends.db.DatabaseCache",
+        "BACKEND": "leaderboard.delivery.shared_cache.SharedCache",
         "LOCATION": "leaderboard_shared_cache",
         "OPTIONS": {"MAX_ENTRIES": 10_000},
     },

@@ -15,6 +15,7 @@ from django.db.models.functions import Now
 from django.utils import timezone
 
 from leaderboard.kit.json_types import JsonDict
+from leaderboard.kit.without_waiting import without_waiting
 from leaderboard.models.choices import ISOLATIONS, HostState, one_of
 
 TOKEN_MARK = "pkb_"
@@ -73,9 +74,12 @@ class ApiTokenQuerySet(models.QuerySet["ApiToken"]):
         return self.valid().select_related("owner__team_of").filter(digest=digest).first()
 
     def note_use(self, token: ApiToken) -> None:
-        """Store that a token is used now, unless that was stored within the last minute."""
+        """Store that a token is used now, unless that was stored within the last minute, or the
+        request would have to wait for it."""
         now = timezone.now()
-        if token.last_used_at is None or token.last_used_at <= now - USE_NOTED_EVERY:
+        if token.last_used_at and token.last_used_at > now - USE_NOTED_EVERY:
+            return
+        with without_waiting():
             self.filter(pk=token.pk).update(last_used_at=now)
 
     def revoke(self) -> int:

@@ -49,13 +49,54 @@ with transaction.atomic():
         print(seen)
 """
 
+COUNT = """
+import django
+django.setup()
+from django.core.cache import caches
+from django.db import OperationalError, connection
+connection.settings_dict["OPTIONS"]["timeout"] = 0.1
+try:
+    print(caches["default"].add("login", 1, 60))
+except OperationalError:
+    print("locked")
+"""
+NOTE = """
+import time
+import django
+django.setup()
+from django.db import connection
+from leaderboard.models import ApiToken
+began = time.monotonic()
+ApiToken.objects.note_use(ApiToken(pk=1))
+print(time.monotonic() - began < 5)
+with connection.cursor() as cursor:
+    print(cursor.execute("SELECT last_used_at FROM leaderboard_apitoken").fetchone()[0] is None)
+    print(cursor.execute("PRAGMA busy_timeout").fetchone()[0])
+"""
+TABLES = (
+    "CREATE TABLE leaderboard_shared_cache (cache_key text, value text, expires datetime)",
+    "CREATE TABLE leaderboard_apitoken (id integer, last_used_at datetime)",
+    "INSERT INTO leaderboard_apitoken VALUES (1, NULL)",
+)
+LOCK = "BEGIN IMMEDIATE"
+
+
+def test_a_login_that_cannot_be_counted_is_no_login_tried_too_often(tmp_path: Path) -> None:
+    assert _run(COUNT, tmp_path, *TABLES) == "True\n"
+    assert _run(COUNT, tmp_path, LOCK) == "locked\n"
+
+
+def test_a_request_with_a_token_does_not_wait_to_note_its_use(tmp_path: Path) -> None:
+    assert _run(NOTE, tmp_path, *TABLES, LOCK) == "True\nTrue\n20000\n"
+    assert _run(NOTE, tmp_path) == "True\nFalse\n20000\n"
+
 
 def test_who_reads_at_one_moment_keeps_nobody_from_writing(tmp_path: Path) -> None:
     assert _run(READ, tmp_path) == "[0, 0, 1]\n"
 
 
 def test_a_first_request_under_a_lock_reads_json(tmp_path: Path) -> None:
-    assert _run(ASK, tmp_path, "BEGIN IMMEDIATE") == "[]\n"
+    assert _run(ASK, tmp_path, LOCK) == "[]\n"
 
 
 def _run(program: str, folder: Path, *meanwhile: str) -> str:
@@ -69,7 +110,9 @@ def _run(program: str, folder: Path, *meanwhile: str) -> str:
     }
     with closing(sqlite3.connect(path, isolation_level=None)) as holder:
         holder.execute("PRAGMA journal_mode=WAL")
-        holder.execute("CREATE TABLE leaderboard_problem (id integer, number integer)")
+        holder.execute(
+            "CREATE TABLE IF NOT EXISTS leaderboard_problem (id integer, number integer)"
+        )
         for statement in meanwhile:
             holder.execute(statement)
         command = [sys.executable, "-c", program]
