@@ -14,5 +14,5 @@ class SharedCache(DatabaseCache):
 
     def _base_set(self, *given: Any, **named: Any) -> bool:
         with transaction.atomic(using=router.db_for_write(self.cache_model_class)):
-            stored: bool = super()._base_set(*given, **named)
+            stored: bool = super()._base_set(*given, **named)  # type: ignore[misc]
         return stored

@@ -14,8 +14,9 @@ from leaderboard.kit.json_types import JsonDict
 # As long as `manage.py check --deploy` asks for.
 KEY_LENGTH, KEY_CHARACTERS = 50, 5
 TRUE, FALSE = ("1", "true", "yes", "on"), ("0", "false", "no", "off")
+SQLITE_TIMEOUT_S = 20
 SQLITE_OPTIONS = {
-    "timeout": 20,
+    "timeout": SQLITE_TIMEOUT_S,
     "transaction_mode": "IMMEDIATE",
     "init_command": (
         "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL; PRAGMA cache_size=-65536; "

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from django.db import OperationalError, connection
 
-from leaderboard.kit.environment import SQLITE_OPTIONS
+from leaderboard.kit.environment import SQLITE_TIMEOUT_S
 
 
 @contextlib.contextmanager
@@ -23,4 +23,4 @@ def without_waiting() -> Iterator[None]:
         except OperationalError:
             return
         finally:
-            cursor.execute(f"PRAGMA busy_timeout = {1000 * SQLITE_OPTIONS['timeout']}")
+            cursor.execute(f"PRAGMA busy_timeout = {1000 * SQLITE_TIMEOUT_S}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from django.contrib.auth.models import AbstractBaseUser
 from django.db import transaction
@@ -78,6 +78,11 @@ class Plan:
     ready: list[tuple[Kernel, Target]] = field(default_factory=list)
     left_out: dict[str, list[int]] = field(default_factory=dict)
 
+    def add(self, other: Plan) -> None:
+        self.ready += other.ready
+        for why, numbers in other.left_out.items():
+            self.left_out.setdefault(why, []).extend(numbers)
+
 
 def selection(
     *, stale: bool, problem: str = "", submission: str = "", waits: bool = False
@@ -135,17 +140,23 @@ def planned(chosen: Selection) -> Plan:
 
 def rejudge(chosen: Selection, actor: AbstractBaseUser | None) -> Plan:
     """Queue what can be judged, with an entry in the audit log; return what was done. Repeated
-    while those runs wait it queues nothing more."""
-    with transaction.atomic():
-        # Whoever asks for the same at the same moment waits, and finds these runs queued.
-        whose = chosen.runs.values("kernel__submission")
-        list(Submission.objects.select_for_update().filter(pk__in=whose).order_by("pk"))
-        plan = planned(chosen)
-        if plan.ready:
-            enqueue(plan.ready)
-            note(actor, "rejudge", str(chosen), {"runs": len(plan.ready)})
-            DataVersion.objects.bump()
-    return plan
+    while those runs wait it queues nothing more.
+
+    Each submission has a transaction of its own: meanwhile others can write.
+    """
+    whose, done = chosen.runs.values("kernel__submission"), Plan()
+    for submission in Submission.objects.filter(pk__in=whose).order_by("pk"):
+        with transaction.atomic():
+            # Whoever asks for the same at the same moment waits, and finds these runs queued.
+            list(Submission.objects.select_for_update().filter(pk=submission.pk).values_list("pk"))
+            plan = planned(replace(chosen, submission=submission))
+            if plan.ready:
+                enqueue(plan.ready)
+                DataVersion.objects.bump()
+        done.add(plan)
+    if done.ready:
+        note(actor, "rejudge", str(chosen), {"runs": len(done.ready)})
+    return done
 
 
 def rerun(submission: Submission, actor: AbstractBaseUser) -> Plan:
