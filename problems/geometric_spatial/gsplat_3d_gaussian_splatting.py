@@ -29,7 +29,7 @@ problem = Problem(
     "tensors: the camera's index on this rank and the Gaussian's on its rank plus the number of "
     "Gaussians on ranks below the receiving one (int64); radii [k, 2] (int32); centres [k, 2], "
     "depths z [k], conics [k, 3], opacities [k], colors [k, 3] (bfloat16). Every step may round "
-    "to bfloat16; radii off by 5 % before ceil and conics off by 8 % are right, if the mean error "
+    "to bfloat16; radii off by 5 % before ceil and conics off by 12 % are right, if the mean error "
     "of radii is within 2 % of their mean plus 0.1, and the root mean square of conics' errors "
     "within 3 % (the middle one 6 %) of their own. camera_model is always pinhole. All else may "
     "differ from call to call.",
@@ -167,7 +167,7 @@ def settle(got: _Outputs, truth: _Outputs, keys: _Outputs) -> _Outputs:
     right &= lean.abs() <= 0.02 * size + 0.1
     error = got[5].double() - truth[5]
     rough = error.square().mean(dim=0) / truth[5].square().mean(dim=0)
-    near = error.abs() <= 0.08 * (truth[5].abs() + truth[5].square().mean().sqrt())
+    near = error.abs() <= 0.12 * (truth[5].abs() + truth[5].square().mean().sqrt())
     near &= rough <= rough.new_tensor([0.03, 0.06, 0.03]).square()
     conics = torch.where(near, truth[5], got[5].double())
     return (*got[:2], torch.where(right, truth[2], got[2]), *got[3:5], conics, *got[6:])
