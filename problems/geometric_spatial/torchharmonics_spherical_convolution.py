@@ -19,12 +19,12 @@ problem = Problem(
     "nlon_in, P divides the nlat output latitudes, and nlon_out divides nlon_in. psi is a "
     "coalesced sparse COO tensor [K, nlat, hl*nlon_in], float32, on the band's input latitudes; "
     "psi, weight and bias are each rank's own and differ between ranks. (1) Let rank a of "
-    "azimuth_group apply its psi to the a-th C/A channels of its band: y[b, c, k, t, p] = sum over"
-    " lat and lon of psi[k, t, lat*nlon_in + lon] * x[b, c, lat, (lon + p*nlon_in/nlon_out) mod "
-    "nlon_in], for all t < nlat and p < nlon_out. (2) Sum y over polar_group. (3) Keep this rank's"
-    " nlat/P latitudes t and nlon_out/A longitudes p, of all C channels. (4) weight is [O, "
-    "C/groups, K], bias [O] or None: output channel o of group g = o // (O/groups) is the sum over"
-    " the C/groups channels c of group g and k of y[c, k] * weight[o, c within g, k], plus "
+    "azimuth_group apply its psi to the a-th C/A channels of its band: y[b, c, k, t, p] = sum over "
+    "lat and lon of psi[k, t, lat*nlon_in + lon] * x[b, c, lat, (lon + p*nlon_in/nlon_out) mod "
+    "nlon_in], for all t < nlat and p < nlon_out. (2) Sum y over polar_group. (3) Keep this rank's "
+    "nlat/P latitudes t and nlon_out/A longitudes p, of all C channels. (4) weight is [O, "
+    "C/groups, K], bias [O] or None: output channel o of group g = o // (O/groups) is the sum over "
+    "the C/groups channels c of group g and k of y[c, k] * weight[o, c within g, k], plus "
     "bias[o]. Return it as a contiguous float32 tensor [B, O, nlat/P, nlon_out/A]. Sums are taken "
     "in float32 or better; psi's pattern, groups and nlon_out may differ from call to call.",
     outputs=("out",),
