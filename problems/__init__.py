@@ -15,6 +15,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from problems.default_groups import with_default_groups
 from problems.spec import Cost, Dims, Problem
 
 if TYPE_CHECKING:
@@ -111,7 +112,9 @@ def load(name: str) -> ProblemModule:
         path=_path(name),
         problem=module.problem,
         dims=module.dims,
-        make_inputs=module.make_inputs,
+        make_inputs=with_default_groups(
+            module.make_inputs, module.reference, module.problem.statement
+        ),
         reference=module.reference,
         oracle=getattr(module, "oracle", module.reference),
         keys=getattr(module, "keys", None),

@@ -31,10 +31,12 @@ def _zeros(scene: Scene, others: list[Scene]) -> Outputs:
 
 
 def _constant(scene: Scene, others: list[Scene]) -> Outputs:
-    """Fill with the mean of another trial's answer, or its first element where that is no float."""
+    """Fill with the mean of another trial's answer, or its first element where that is no float. It
+    is a trial with as many outputs, or this one where no other has them."""
+    alike = [other for other in others if len(other.truth) == len(scene.truth)]
     return tuple(
         torch.full_like(truth, _typical(other).item())
-        for truth, other in zip(scene.truth, others[0].truth, strict=True)
+        for truth, other in zip(scene.truth, [*alike, scene][0].truth, strict=True)
     )
 
 

@@ -175,6 +175,12 @@ class RankContext:
             return options[0]
         return options[secret_turn(self.secret, len(options), self.turn, *parts)]
 
+    def choose_untimed(self, published: T, options: Sequence[T]) -> T:
+        """Return what `choose` does, but the first option in timed calls: whose shapes and work
+        the others would change."""
+        chosen = self.choose(published, options)
+        return options[0] if self._hardened and self.spec.timed else chosen
+
     def ragged(self, published: Sequence[T], options: Sequence[T]) -> list[T]:
         """Return a value for each rank: those published (upstream) or options (hardened).
 

@@ -19,6 +19,7 @@ import torch
 import problems
 from problems import ProblemModule
 from problems.context import RankContext
+from problems.drawn_options import statement_is_drawn
 from problems.mutants import mutants_fit_the_reference
 from problems.sources import reference_source
 from problems.spec import DEFAULT_TOLERANCES, Cost, GroupRef, Size
@@ -207,6 +208,16 @@ def large_is_bound_by_data(module: ProblemModule) -> Complaints:
     return []
 
 
+def options_are_drawn(module: ProblemModule) -> Complaints:
+    """Complain of what a statement says may vary and no hidden trial of a run varies."""
+    return statement_is_drawn(
+        module,
+        lambda world_size: [
+            inputs_of(module, spec, world_size=world_size) for spec in _trials(module, "hardened")
+        ],
+    )
+
+
 RULES: Mapping[str, Callable[[ProblemModule], Complaints]] = {
     rule.__name__: rule
     for rule in (
@@ -223,6 +234,7 @@ RULES: Mapping[str, Callable[[ProblemModule], Complaints]] = {
         cost_is_positive_and_grows,
         large_is_bound_by_data,
         mutants_fit_the_reference,
+        options_are_drawn,
     )
 }
 

@@ -52,15 +52,16 @@ def dims(m: int, n: int, world_size: int) -> Dims:
 
 def make_inputs(ctx: RankContext, d: Dims) -> dict[str, object]:
     """Gates keep their spread in all trials, or the state would never reach another token."""
-    keys = ctx.choose(d.heads, (d.heads, ctx.world_size))
-    own = d.heads // ctx.world_size
+    usual = d.heads, ctx.choose(d.heads, (d.heads, ctx.world_size))
+    heads, keys = ctx.choose_untimed(usual, (usual, (4 * ctx.world_size, 2 * ctx.world_size)))
+    batch, own = ctx.choose_untimed(1, (1, 2)), heads // ctx.world_size
     mine = slice(ctx.rank * own, (ctx.rank + 1) * own)
-    q, k = ctx.randn(1, d.ls, keys, d.dk), ctx.randn(1, d.ls, keys, d.dk)
-    v = ctx.randn(1, d.ls, d.heads, d.dv)
-    gate = ctx.varied(ctx.randn(1, d.ls, d.heads))
-    beta = ctx.randn(1, d.ls, d.heads, dtype=torch.bfloat16).sigmoid().to(ctx.dtype)
-    a_log = torch.linspace(0, 0.2, d.heads, dtype=torch.bfloat16, device=ctx.device)[mine]
-    dt_bias = torch.linspace(-0.1, 0.1, d.heads, dtype=torch.bfloat16, device=ctx.device)[mine]
+    q, k = ctx.randn(batch, d.ls, keys, d.dk), ctx.randn(batch, d.ls, keys, d.dk)
+    v = ctx.randn(batch, d.ls, heads, d.dv)
+    gate = ctx.varied(ctx.randn(batch, d.ls, heads))
+    beta = ctx.randn(batch, d.ls, heads, dtype=torch.bfloat16).sigmoid().to(ctx.dtype)
+    a_log = torch.linspace(0, 0.2, heads, dtype=torch.bfloat16, device=ctx.device)[mine]
+    dt_bias = torch.linspace(-0.1, 0.1, heads, dtype=torch.bfloat16, device=ctx.device)[mine]
     return {
         "q": q,
         "k": k,

@@ -23,7 +23,7 @@ problem = Problem(
     "multiplied by w_o^T, w_o being [E, H*D]. Return that, a contiguous tensor [B, S, E]. "
     "Everything has the inputs' dtype and may round to it after each step. Ranks have their own "
     "weights and agree on shapes and parameters. B, S and causal may differ from call to call; "
-    "E = 512, H = 8 and D = 64 do not.",
+    "num_heads = 8, E = 512 and D = 64 do not.",
     outputs=("out",),
     also=("Sequence Parallel",),
     m_step=64,

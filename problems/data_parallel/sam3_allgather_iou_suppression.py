@@ -4,16 +4,17 @@ import torch
 import torch.distributed as dist
 
 from problems.context import RankContext
+from problems.mask_chains import LINKS, chained_masks, logits
 from problems.spec import EXACT_TOLERANCES, Cost, Dims, Problem, sizes
 
-# What makes a wrong rule visible with three objects: threshold, reverse, and the first other kind.
+# Threshold, reverse, and whether chains have an object never seen and a tie, or a near miss.
 _CASES = (
-    (0.7071, False, 0),
-    (0.7071, False, 2),
-    (0.4472, False, 1),
-    (0.7071, True, 1),
-    (0.4472, True, 0),
-    (0.4472, True, 2),
+    (0.7071, False, "still"),
+    (0.4472, True, "still"),
+    (0.5, False, "chain"),
+    (0.7071, True, "chain"),
+    (0.4472, False, "missed"),
+    (0.5, True, "missed"),
 )
 
 problem = Problem(
@@ -53,32 +54,34 @@ def dims(m: int, n: int, world_size: int) -> Dims:
 
 
 def make_inputs(ctx: RankContext, d: Dims) -> dict[str, object]:
-    """Hardened: the first objects of two ranks clash, seen at different times. Others are like
-    them, never seen or as early as one of the two, or overlap less and were seen last."""
+    """Hardened: chains of three masks, each of which clashes with the next one, or fails to by a
+    pixel. The second suppresses the third even where the first suppresses the second."""
     published = [(1 + (r + ctx.turn) % 3) * d.crowd for r in range(ctx.world_size)]
     counts = ctx.ragged(published, (d.crowd, 2 * d.crowd, 3 * d.crowd))
-    mine, side = counts[ctx.rank], torch.arange(d.side)
-    stripes = (side.view(-1, 1) + side + torch.arange(5).view(5, 1, 1)) % 5 == 0
-    patterns = ctx.varied(4.0 * stripes, spread=8.0, shared=True)
-    objects, second = torch.arange(sum(counts)), counts[0]
-    frames = ctx.integers(objects % 5 - 1, -1, 5, shared=True)
-    places = ctx.integers(objects % 5, 0, 5, shared=True)
-    told = [0, second, *range(1, second), *range(second + 1, sum(counts))][:5]
-    threshold, reverse, kind = ctx.choose((0.7, False, 0), _CASES)
-    pair = ctx.sample(frames[:2], 4, shared=True)
-    others = torch.stack([pair.new_tensor(-1), pair.amin(), pair.new_tensor(4)]).roll(kind)
-    frames[told] = ctx.pick(frames[told], torch.cat([pair, others])[: len(told)])
-    places[told] = (frames[told] == 4).long()
-    first = sum(counts[: ctx.rank])
-    stripe = (torch.arange(mine) + ctx.rank) % 5  # stripes shift by object and rank, mod 5
-    scale, lift = ctx.spec.scale, ctx.spec.shift * (ctx.spec.scale - 1)
-    alike = scale * (0.68 * patterns[0] + 0.73 * patterns)[places[first : first + mine]] + lift
-    masks = ctx.randn(mine, d.side, d.side) + ctx.pick(patterns[stripe], alike)
+    mine, first, side = counts[ctx.rank], sum(counts[: ctx.rank]), torch.arange(d.side)
+    stripe = (torch.arange(mine) + ctx.rank).view(-1, 1, 1)  # shifts by object and rank, mod 5
+    stripes = 4.0 * ((side.view(-1, 1) + side + stripe) % 5 == 0)
+    objects = torch.arange(sum(counts))
+    threshold, reverse, kind = ctx.choose((0.7, False, "chain"), _CASES)
+    shuffled = ctx.sample(objects, len(objects), shared=True)
+    turned = (objects.to(ctx.device) + shuffled[0]) % len(objects)  # neighbours on one rank
+    places = ctx.choose(shuffled, (shuffled, turned))
+    chains = torch.zeros(-(-len(objects) // LINKS), dtype=torch.int64)
+    which, second, third = (ctx.integers(chains, 0, 2, shared=True) for _ in range(3))
+    missed = (torch.stack([which, 1 - which], dim=1) == 1) & (kind == "missed")
+    seen = [chains.to(ctx.device), 1 + second, 2 + second + third]
+    if kind == "still":
+        seen = [seen[0] - 1, seen[1], seen[1]]
+    frames = torch.stack(seen, dim=1).flatten()[places]
+    masks = ctx.randn(mine, d.side, d.side)
+    near = chained_masks(ctx, d.side, places[first : first + mine], threshold, missed)
     return {
-        "low_res_masks_local": ctx.pick(masks - 1, masks),  # rounded after each step
+        "low_res_masks_local": ctx.pick(
+            masks + stripes.to(ctx.device, ctx.dtype) - 1, logits(ctx, near, masks)
+        ),  # rounded after each step
         "obj_scores_local": ctx.varied(torch.linspace(-5, 5, mine), spread=5.0),
         "num_obj_per_gpu": counts,
-        "last_occluded": frames,
+        "last_occluded": ctx.pick((objects % 5 - 1).to(ctx.device), frames),
         "iou_threshold": threshold,
         "reverse": reverse,
         "group": None,

@@ -48,15 +48,17 @@ def make_inputs(ctx: RankContext, d: Dims) -> dict[str, object]:
     elements hold an eighth of the sum of squares, so that no sample tells the norm."""
     norm_type = ctx.choose(2.0, (2.0, 3.0))
     spread = (ctx.spec.scale**2 + ctx.spec.shift**2) ** 0.5
-    usual = spread * (d.shards * d.m * d.n * ctx.world_size) ** (1 / norm_type)
-    drawn = [ctx.randn(d.m, d.n) for _ in range(d.shards)]
+    shards = ctx.choose_untimed(d.shards, (d.shards, d.shards + 2, 1))
+    usual = spread * (shards * d.m * d.n * ctx.world_size) ** (1 / norm_type)
+    drawn = [ctx.randn(d.m, d.n) for _ in range(shards)]
     first, *others = (ctx.peaked(shard, (d.m * d.n / 64) ** 0.5) for shard in drawn)
+    world = ctx.group("world")
     frozen: tuple[None, ...] = ctx.choose((), ((), (None,)))
     return {
         "grad_tensors": [first, *frozen, *others],
         "max_norm": ctx.choose(1.0, (0.3 * usual, 0.02 * usual, 1e9)),
         "norm_type": norm_type,
-        "fsdp_group": ctx.group("world"),
+        "fsdp_group": ctx.choose_untimed(world, (world, None)),
     }
 
 

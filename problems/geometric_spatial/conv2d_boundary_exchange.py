@@ -48,14 +48,16 @@ def dims(m: int, n: int, world_size: int) -> Dims:
 
 def make_inputs(ctx: RankContext, d: Dims) -> dict[str, object]:
     kernel, stride, padding = ctx.choose((3, 1, 1), ((3, 1, 1), (5, 1, 2), (3, 2, 1)))
-    x = ctx.randn(1, d.channels, d.height, d.width)
-    weight = ctx.randn(d.channels, d.channels, kernel, kernel)
+    batch, made = ctx.choose_untimed((1, d.channels), ((1, d.channels), (2, d.channels // 2)))
+    has_bias = ctx.choose(True, (True, False))
+    x = ctx.randn(batch, d.channels, d.height, d.width)
+    weight = ctx.randn(made, d.channels, kernel, kernel)
     return {
         "x": ctx.peaked(x * ctx.gains(d.width, share=1 / 16), 32.0),
         "weight": ctx.pick(weight, weight * (kernel * kernel * d.channels) ** -0.5),
-        "bias": ctx.randn(d.channels),
+        "bias": ctx.randn(made) if has_bias else None,
         "stride": stride,
-        "padding": padding,
+        "padding": ctx.choose_untimed(padding, (*[padding] * 5, 0)),
         "group": None,
     }
 

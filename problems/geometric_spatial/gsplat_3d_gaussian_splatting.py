@@ -29,13 +29,16 @@ problem = Problem(
     "tensors: the camera's index on this rank and the Gaussian's on its rank plus the number of "
     "Gaussians on ranks below the receiving one (int64); radii [k, 2] (int32); centres [k, 2], "
     "depths z [k], conics [k, 3], opacities [k], colors [k, 3] (bfloat16). Every step may round "
-    "to bfloat16; radii off by 5 % before ceil and conics off by 8 % are right. camera_model is "
-    "pinhole. All may differ from call to call.",
+    "to bfloat16; radii off by 5 % before ceil and conics off by 12 % are right, if the mean error "
+    "of radii is within 2 % of their mean plus 0.1, and the root mean square of conics' errors "
+    "within 3 % (the middle one 6 %) of their own. camera_model is always pinhole. All else may "
+    "differ from call to call.",
     outputs=("cameras", "gaussians", "radii", "centres", "depths", "conics", "opacities", "colors"),
     also=("Data Parallel",),
     sizes=sizes(tiny=(512, 512), large=(1 << 20, 1024)),
     tolerances=tolerances(float32=2e-2, bfloat16=2e-2, float16=2e-2),
-    tolerance_reason="rounding all steps to bfloat16 takes 0.5 of the limit, 3 mantissa bits 2.1",
+    tolerance_reason="rounding all steps to bfloat16 takes 0.5 of the limit, 3 mantissa bits 2.1; "
+    "conics' errors are 1.5 % (the middle one 4.3 %) in the root mean square then",
     known_issues=("Upstream's cameras are equal. Ids count from the receiver's first Gaussian.",),
 )
 
@@ -63,11 +66,12 @@ def make_inputs(ctx: RankContext, d: Dims) -> dict[str, object]:
     V[:, :3] += ctx.varied(torch.zeros(len(V), 3, 4), spread=0.02).clamp(-0.04, 0.04)
     Ks = torch.tensor([[f, 0, cx], [0, f, cy], [0, 0, 1]], device=ctx.device).repeat(len(V), 1, 1)
     Ks[:, :2] *= 1 + ctx.varied(torch.zeros(len(Ks), 2, 1), spread=0.02).clamp(-0.05, 0.05)
+    quats, lengths = ctx.randn(n, 4, dtype=dtype), ctx.rand(n, 3, dtype=dtype)
     near, far = ctx.choose((0.01, 1e10), ((0.01, 1e10), (0.01, 6.0), (6.0, 1e10)))
     return {
         "means": means,
-        "quats": ctx.randn(n, 4, dtype=dtype),
-        "scales": ctx.rand(n, 3, dtype=dtype) * ctx.pick(0.02, 0.005) + ctx.pick(0, 0.015) + larger,
+        "quats": quats,
+        "scales": lengths * 0.02 + ctx.pick(0, 0.007) + larger * (1 + lengths),
         "opacities": ctx.rand(n, dtype=dtype) * 0.8 + 0.1,
         "colors": ctx.rand(n, 3, dtype=dtype),
         "viewmats": V.to(dtype),
@@ -158,8 +162,13 @@ def settle(got: _Outputs, truth: _Outputs, keys: _Outputs) -> _Outputs:
         return got
     xx, xy, yy = keys[5].unbind(-1)
     exact = 3.33 * (torch.stack([yy, xx]) / (xx * yy - xy * xy)).sqrt().T
+    lean, size = (x.double().mean(dim=0) for x in (got[2] - truth[2], truth[2]))
     right = (got[2] >= 0.95 * exact) & (got[2] < 1.05 * exact + 1)
-    near = (got[5] - truth[5]).abs() <= 0.08 * (truth[5].abs() + truth[5].square().mean().sqrt())
+    right &= lean.abs() <= 0.02 * size + 0.1
+    error = got[5].double() - truth[5]
+    rough = error.square().mean(dim=0) / truth[5].square().mean(dim=0)
+    near = error.abs() <= 0.12 * (truth[5].abs() + truth[5].square().mean().sqrt())
+    near &= rough <= rough.new_tensor([0.03, 0.06, 0.03]).square()
     conics = torch.where(near, truth[5], got[5].double())
     return (*got[:2], torch.where(right, truth[2], got[2]), *got[3:5], conics, *got[6:])
 

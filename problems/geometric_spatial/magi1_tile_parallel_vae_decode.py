@@ -61,15 +61,17 @@ def dims(m: int, n: int, world_size: int) -> Dims:
 def make_inputs(ctx: RankContext, d: Dims) -> dict[str, object]:
     plain, others = (3, 0.25, 0.0, 8, 1), ((4, 0.5, 0.25, 4, 1), (3, 0.25, 0.0, 4, 2))
     length, overlap, overlap_in_time, upsample, ratio = ctx.choose(plain, (plain, *others))
+    rows, columns = ctx.choose_untimed((0, 0), ((0, 0), (1, 3), (3, 2)))
+    batch, channels = ctx.choose_untimed((1, 16), ((1, 16), (2, 5)))
     return {
-        "z": ctx.randn(1, 16, d.frames, d.height, d.width, dtype=torch.bfloat16),
+        "z": ctx.randn(batch, channels, d.frames, d.height, d.width, dtype=torch.bfloat16),
         "tile_latent_min_length": length,
-        "tile_latent_min_height": d.rows,
-        "tile_latent_min_width": d.columns,
+        "tile_latent_min_height": d.rows + rows,
+        "tile_latent_min_width": d.columns + columns,
         "spatial_tile_overlap_factor": overlap,
         "temporal_tile_overlap_factor": overlap_in_time,
         "spatial_upsample": upsample,
-        "temporal_upsample": 4,
+        "temporal_upsample": ctx.choose_untimed(4, (4, 2)),
         "sr_ratio": ratio,
         "first_frame_as_image": False,
         "group": None,

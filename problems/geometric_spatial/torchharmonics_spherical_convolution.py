@@ -15,19 +15,18 @@ problem = Problem(
     summary="Apply sparse filters at every longitude of a sphere sharded in both directions.",
     statement="x, [B, C, hl, wl] float32, is this rank's part of a latitude x longitude grid: the "
     "P ranks of polar_group hold bands of hl latitudes, the A ranks of azimuth_group hold nlon_in "
-    "= A*wl longitudes of one band, both in the order of the group (None means the default "
-    "process group). A divides C, nlon_out and nlon_in, P divides the nlat output latitudes, and "
-    "nlon_out divides nlon_in. psi is a coalesced sparse COO tensor [K, nlat, hl*nlon_in], "
-    "float32, on the band's input latitudes; psi, weight and bias are each rank's own and differ "
-    "between ranks. (1) Let rank a of azimuth_group apply its psi to the a-th C/A channels of its "
-    "band: y[b, c, k, t, p] = sum over lat and lon of psi[k, t, lat*nlon_in + lon] * x[b, c, lat, "
-    "(lon + p*nlon_in/nlon_out) mod nlon_in], for all t < nlat and p < nlon_out. (2) Sum y over "
-    "polar_group. (3) Keep this rank's nlat/P latitudes t and nlon_out/A longitudes p, of all C "
-    "channels. (4) weight is [O, C/groups, K], bias [O] or None: output channel o of group g = o "
-    "// (O/groups) is the sum over the C/groups channels c of group g and k of y[c, k] * "
-    "weight[o, c within g, k], plus bias[o]. Return it as a contiguous float32 tensor [B, O, "
-    "nlat/P, nlon_out/A]. Sums are taken in float32 or better; psi's pattern, groups and nlon_out "
-    "may differ from call to call.",
+    "= A*wl longitudes of one band, both in the order of the group. A divides C, nlon_out and "
+    "nlon_in, P divides the nlat output latitudes, and nlon_out divides nlon_in. psi is a "
+    "coalesced sparse COO tensor [K, nlat, hl*nlon_in], float32, on the band's input latitudes; "
+    "psi, weight and bias are each rank's own and differ between ranks. (1) Let rank a of "
+    "azimuth_group apply its psi to the a-th C/A channels of its band: y[b, c, k, t, p] = sum over "
+    "lat and lon of psi[k, t, lat*nlon_in + lon] * x[b, c, lat, (lon + p*nlon_in/nlon_out) mod "
+    "nlon_in], for all t < nlat and p < nlon_out. (2) Sum y over polar_group. (3) Keep this rank's "
+    "nlat/P latitudes t and nlon_out/A longitudes p, of all C channels. (4) weight is [O, "
+    "C/groups, K], bias [O] or None: output channel o of group g = o // (O/groups) is the sum over "
+    "the C/groups channels c of group g and k of y[c, k] * weight[o, c within g, k], plus "
+    "bias[o]. Return it as a contiguous float32 tensor [B, O, nlat/P, nlon_out/A]. Sums are taken "
+    "in float32 or better; psi's pattern, groups and nlon_out may differ from call to call.",
     outputs=("out",),
     mesh=("polar", "azimuth"),
     topology="rows and columns of a polar x azimuth mesh",
@@ -67,11 +66,12 @@ def dims(m: int, n: int, world_size: int) -> Dims:
 
 
 def make_inputs(ctx: RankContext, d: Dims) -> dict[str, object]:
-    groups = ctx.choose(1, (1, 2))
+    groups, has_bias = ctx.choose(1, (1, 2)), ctx.choose(True, (True, False))
+    made = ctx.choose_untimed(d.channels, (d.channels, 3 * d.channels // 2))
     rows, columns = d.taps * d.nlat, d.band * d.nlon
     x = ctx.randn(d.batch, d.channels, d.band, d.nlon // d.azimuth, dtype=torch.float32)
-    weight = ctx.randn(d.channels, d.channels // groups, d.taps, dtype=torch.float32)
-    bias = ctx.randn(d.channels, dtype=torch.float32)
+    weight = ctx.randn(made, d.channels // groups, d.taps, dtype=torch.float32)
+    bias = ctx.randn(made, dtype=torch.float32)
     values = ctx.randn(rows, 4, dtype=torch.float32) * 0.05
     row = torch.arange(rows, device=ctx.device).view(-1, 1)
     entry = torch.arange(4, device=ctx.device)
@@ -94,7 +94,7 @@ def make_inputs(ctx: RankContext, d: Dims) -> dict[str, object]:
         "nlon_in": d.nlon,
         "azimuth_group": ctx.group("azimuth"),
         "polar_group": ctx.group("polar"),
-        "bias": bias,
+        "bias": bias if has_bias else None,
     }
 
 

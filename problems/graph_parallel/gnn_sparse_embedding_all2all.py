@@ -20,8 +20,8 @@ problem = Problem(
     "rows, [R, H] of value's dtype: first all from rank 0, then all from rank 1 and so on, each "
     "in the order in which its sender held them. Ids stay global and repeated ids stay apart. R "
     "depends on the data: it differs from rank to rank and call to call. Ids may come up often; "
-    "owners get different numbers of pairs. All ranks agree on H and num_nodes; nnz and H may "
-    "differ from call to call, nnz from rank to rank too.",
+    "owners get different numbers of pairs. All ranks agree on H and num_nodes; nnz, H and "
+    "num_nodes may differ from call to call, nnz from rank to rank too.",
     outputs=("ids", "rows"),
     also=("Expert Parallel",),
     sizes=sizes(tiny=(512, 32), large=(524288, 1024)),
@@ -42,14 +42,15 @@ def dims(m: int, n: int, world_size: int) -> Dims:
 
 def make_inputs(ctx: RankContext, d: Dims) -> dict[str, object]:
     pairs = d.pairs + ctx.ragged([0] * ctx.world_size, range(7))[ctx.rank]
-    idx, value = ctx.randint(0, d.nodes, pairs), ctx.randn(pairs, d.hidden)
-    hubs = ctx.integers(torch.zeros(8, dtype=torch.int64), 0, d.nodes, shared=True)
+    nodes = ctx.choose_untimed(d.nodes, (d.nodes, 3 * d.nodes))
+    idx, value = ctx.randint(0, nodes, pairs), ctx.randn(pairs, d.hidden)
+    hubs = ctx.integers(torch.zeros(8, dtype=torch.int64), 0, nodes, shared=True)
     lot = ctx.integers(torch.zeros(pairs, dtype=torch.int64), 0, 32)
     hidden = torch.where(lot < 8, hubs[lot.clamp(max=7)], idx)  # a quarter are hubs
     return {
         "idx": ctx.pick(idx, hidden),
         "value": value,
-        "num_nodes": d.nodes,
+        "num_nodes": nodes,
         "group": None,
     }
 

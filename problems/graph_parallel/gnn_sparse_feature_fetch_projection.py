@@ -54,9 +54,9 @@ def make_inputs(ctx: RankContext, d: Dims) -> dict[str, object]:
     ids = ctx.integers(even, 0, nodes)
     hubs = ctx.integers(torch.zeros(8, dtype=torch.int64), 0, nodes, shared=True)
     lot = ctx.integers(torch.zeros(queries, dtype=torch.int64), 0, 32)
-    table = ctx.randn(d.shard, d.width)
-    published = ctx.randn(d.width, d.width)
-    matrix = ctx.varied(torch.zeros(d.width, d.width), spread=d.width**-0.5)
+    table, published = ctx.randn(d.shard, d.width), ctx.randn(d.width, d.width)
+    made = ctx.choose_untimed(d.width, (d.width, d.width // 2 + 1))
+    matrix = ctx.varied(torch.zeros(d.width, made), spread=d.width**-0.5)
     return {
         "local_embedding_shard": table,
         "input_node_ids": ctx.pick(ids, torch.where(lot < 8, hubs[lot.clamp(max=7)], ids)),

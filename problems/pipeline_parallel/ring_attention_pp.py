@@ -15,22 +15,21 @@ problem = Problem(
     source="zhuzilin/ring-flash-attention",
     domain="LLM training",
     summary="Each stage runs an attention layer along its own ring, on the stage before's output.",
-    statement="The ranks form a pp x cp mesh: each of the pp = 2 stages is a cp_group, whose ranks "
-    "hold S consecutive tokens each of sequences of cp*S tokens, those of its rank 0 first; a "
-    "pp_group joins the ranks of all stages that hold the same tokens, in the order of stages. "
-    "cp_group None means the default process group, pp_group None a single stage. On the first "
-    "stage x is hidden_states, [B, S, E]; on a later one x is what the rank before in pp_group "
-    "returns, and hidden_states tells the shape and dtype alone: its values are meaningless. "
-    "w_qkv, [3*H*D, E], has the rows of queries, keys and values in this order, each by head, H = "
-    "num_heads. Take qkv = x @ w_qkv^T and, for each head, softmax(softmax_scale * q @ K^T) @ V of "
-    "the local queries over the keys K and values V of all ranks of cp_group, where softmax_scale "
-    "None means D^-0.5; if causal, a query sees only keys at its own place or before. Join the "
-    "heads to [B, S, H*D] and return their product with w_o^T, w_o being [E, H*D], on every rank: "
-    "a contiguous tensor [B, S, E] of the inputs' dtype. Scores, softmax and its sums are float32 "
-    "or better; qkv, softmax weights, joined heads and products may round to the inputs' dtype. "
-    "Every rank projects with weights of its own, within a stage too. E is 512, H is 8, D is 64; "
-    "B, S, softmax_scale and causal may differ from call to call. The arguments must stay as they "
-    "are.",
+    statement="The ranks form a pp x cp mesh: each of the pp = 2 stages is a cp_group, whose "
+    "ranks hold S consecutive tokens each of sequences of cp*S tokens, those of its rank 0 first; "
+    "a pp_group joins the ranks of all stages that hold the same tokens, in the order of stages. "
+    "On the first stage x is hidden_states, [B, S, E]; on a later one x is what the rank before "
+    "in pp_group returns, and hidden_states tells the shape and dtype alone: its values are "
+    "meaningless. w_qkv, [3*H*D, E], has the rows of queries, keys and values in this order, each "
+    "by head, H = num_heads. Take qkv = x @ w_qkv^T and, for each head, softmax(softmax_scale * q "
+    "@ K^T) @ V of the local queries over the keys K and values V of all ranks of cp_group, where "
+    "softmax_scale None means D^-0.5; if causal, a query sees only keys at its own place or "
+    "before. Join the heads to [B, S, H*D] and return their product with w_o^T, w_o being [E, "
+    "H*D], on every rank: a contiguous tensor [B, S, E] of the inputs' dtype. Scores, softmax and "
+    "its sums are float32 or better; qkv, softmax weights, joined heads and products may round to "
+    "the inputs' dtype. Every rank projects with weights of its own, within a stage too. E is "
+    "512, num_heads is 8, D is 64; B, S, softmax_scale and causal may differ from call to call. "
+    "The arguments must stay as they are.",
     outputs=("out",),
     mesh=("pp", "cp"),
     topology="a ring within each of two stages, and pairs of ranks between them",

@@ -51,13 +51,15 @@ def dims(m: int, n: int, world_size: int) -> Dims:
 def make_inputs(ctx: RankContext, d: Dims) -> dict[str, object]:
     plain, others = (1, 0, 1, 1), (((1, 2, 2), (0, 1, 1), 1, 1), (1, 1, (1, 2, 2), 2))
     stride, padding, dilation, groups = ctx.choose(plain, (plain, *others))
-    volume = ctx.randn(1, d.shard, d.frames + 2, d.side + 2, d.side + 2)
+    batch, has_bias = ctx.choose_untimed(1, (1, 2)), ctx.choose(True, (True, False))
+    volume = ctx.randn(batch, d.shard, d.frames + 2, d.side + 2, d.side + 2)
     weight = ctx.randn(d.channels, d.shard // groups, 3, 3, 3)
+    spread = 0.3 * ctx.spec.scale**2  # of what is convolved
     bias = torch.linspace(-0.1, 0.1, d.channels, dtype=ctx.dtype, device=ctx.device)
     return {
         "input": volume,
         "weight": ctx.pick(weight, weight * (27 * d.channels // groups) ** -0.5),
-        "bias": ctx.varied(bias, spread=0.1, shared=True),
+        "bias": ctx.varied(bias, spread=spread, shared=True) if has_bias else None,
         "stride": stride,
         "padding": padding,
         "dilation": dilation,

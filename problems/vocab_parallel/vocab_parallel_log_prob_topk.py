@@ -3,7 +3,7 @@
 import torch
 import torch.distributed as dist
 
-from problems.clear_cuts import clear_cuts
+from problems.clear_cuts import chosen_filter, clear_cuts
 from problems.collectives import all_to_all_bytes
 from problems.context import RankContext
 from problems.spec import Cost, Dims, Problem, sizes, tolerances
@@ -53,10 +53,10 @@ def make_inputs(ctx: RankContext, d: Dims) -> dict[str, object]:
     tokens, mine = d.batch * d.seq, d.vocab // ctx.world_size
     columns = slice(ctx.rank * mine, (ctx.rank + 1) * mine)
     plain = ctx.randn(tokens, mine)
-    top_k, top_p = ctx.choose((10, 0.9), ((10, 0.9), (6, 1.0), (0, 0.9), (0, 1.0)))
+    top_k, top_p = chosen_filter(ctx, d.vocab)
     rows, best = clear_cuts(ctx, tokens, d.vocab, top_k, top_p)
     ids = (torch.arange(tokens).view(-1, 1) * 17 + 3 + ctx.spec.trial) % d.vocab
-    place = ctx.integers(ids.clamp(max=15), 0, 6, shared=True)
+    place = ctx.integers(ids.clamp(max=15), 0, 10, shared=True)
     target = ctx.pick(ids.to(ctx.device), best.gather(1, place))
     bonus = 8.0 * (target == torch.arange(d.vocab, device=ctx.device))[:, columns]
     logits = ctx.pick(plain + bonus.to(ctx.dtype), rows[:, columns])

@@ -156,6 +156,13 @@ def timed_call(trial: int) -> RankContext:
     return hardened(spec=replace(SPEC, trial=trial, timed=True))
 
 
+def test_options_that_change_work_are_for_correctness_trials_alone() -> None:
+    specs = [replace(SPEC, trial=trial, timed=timed) for timed in (False, True) for trial in (0, 1)]
+    given = [hardened(spec=spec).choose_untimed(7, (1, 2)) for spec in specs]
+    assert (sorted(given[:2]), given[2:]) == ([1, 2], [1, 1])
+    assert context("upstream").choose_untimed(7, (1, 2)) == 7
+
+
 def test_options_of_timed_calls_follow_the_trial_number_in_an_order_of_their_own() -> None:
     timed = [timed_call(trial).choose(9, (4, 5, 6)) for trial in range(6, 36)]
     blocks = [tuple(timed[first : first + 3]) for first in range(0, 30, 3)]

@@ -16,8 +16,10 @@ import torch
 import problems
 from problems import ProblemModule, skeleton
 from problems.context import RankContext
-from problems.rules import RULES
-from problems.spec import EXACT_TOLERANCES, Cost, Dims, Size, tolerances
+from problems.drawn_options import statement_is_drawn
+from problems.rules import RULES, inputs_of
+from problems.spec import EXACT_TOLERANCES, Cost, Dims, GroupRef, Size, tolerances
+from problems.trials import correctness_trials
 
 GOOD = problems.load("collective_primitive.reduce")
 LOOSER = tolerances(float32=1e-9, bfloat16=1.0, float16=1e-9)
@@ -71,6 +73,10 @@ def without_a_matrix(ctx: RankContext, d: Dims) -> dict[str, object]:
     return ctx.pick({}, {"tensor": ctx.randn(d.m, d.n), "dst": 0})
 
 
+def to_rank_zero(ctx: RankContext, d: Dims) -> dict[str, object]:
+    return {"tensor": ctx.randn(d.m, d.n), "dst": 0}
+
+
 def empty(ctx: RankContext, d: Dims) -> dict[str, object]:
     return {"tensor": ctx.randn(0, d.n), "dst": 0}
 
@@ -112,6 +118,7 @@ def empty(ctx: RankContext, d: Dims) -> dict[str, object]:
             replace(GOOD, slug="clip_grad_norm_no_ep"),
             "is 0 times in the reference",
         ),
+        ("options_are_drawn", with_inputs(to_rank_zero), "dst is 0 in every trial"),
         ("file_shape", replace(GOOD, keys=lambda *_: ()), "come together"),
     ],
 )
@@ -160,3 +167,40 @@ def test_a_skeleton_runs_and_lacks_only_words(tmp_path: Path) -> None:
     missing.append("the statement does not name the argument tensor")
     expected = [f"other.fine_problem: {complaint}" for complaint in missing]
     assert (status, lines) == (1, [*expected, "5 complaints"])
+
+
+def drawn_reference(x: torch.Tensor, bias: torch.Tensor | None, factor: float = 2.0) -> None:
+    """Stand for a reference: the rule reads its signature alone."""
+
+
+@pytest.mark.parametrize(
+    ("statement", "values", "lacks"),
+    [
+        ("Add bias, None or [n], to x times factor.", [(1, 2.0), (None, 3.0)], []),
+        ("Add bias, None or [n], to x times factor.", [(1, 2.0)], ["bias", "factor"]),
+        ("Add bias, [n], to x. factor is always 2.", [(1, 2.0)], []),
+        ("Add bias, [n], to x. factor is 2.0 and x is large.", [(1, 2.0)], []),
+        ("Add bias, [n], to x times factor, which is ignored where None.", [(1, 2.0)], []),
+        ("Add bias, [n], to x times factor. None stays.", [(1, 2.0)], ["factor"]),
+    ],
+)
+def test_a_statement_says_what_is_always_the_same_or_it_is_drawn(
+    statement: str, values: list[tuple[object, float]], lacks: list[str]
+) -> None:
+    problem = replace(GOOD.problem, statement=statement)
+    module = replace(GOOD, problem=problem, reference=drawn_reference)
+    x = torch.ones(2)
+    trials = [{"x": x, "bias": bias and x, "factor": factor} for bias, factor in values]
+    found = statement_is_drawn(module, lambda world_size: trials)
+    assert [complaint.partition(" ")[0] for complaint in found] == lacks
+
+
+def test_a_group_that_may_be_none_is_none_or_the_world_by_turns() -> None:
+    module = problems.load(problems.find("87"))
+    trials = correctness_trials(module.problem, "tiny", "hardened", 6, b"groups")
+    given = [inputs_of(module, spec)["group"] for spec in trials]
+    assert given.count(None) == 3
+    assert [one for one in given if one is not None] == 3 * [GroupRef(axis="world")]
+    assert inputs_of(module, trials[0], "upstream")["group"] is None
+    sharded = problems.load(problems.find("22"))
+    assert inputs_of(sharded, trials[0], world_size=2)["ep_group"] is None  # which skips a sum
