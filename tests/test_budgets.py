@@ -30,6 +30,7 @@ LONG: dict[str, str] = {
         "data_parallel/dinov2_distributed_knn": "keys and settle for ties",
         "data_parallel/importance_sampling_loss": "a loss in parts, with metrics",
         "data_parallel/openclip_contrastive_loss": "near-duplicates that no block format holds",
+        "data_parallel/quantized_grad_allreduce": "keys and settle for ties",
         "data_parallel/sam3_allgather_iou_suppression": "sizes of a published plot",
         "expert_parallel/fused_moe_fwd": "routing, exchanges and experts",
         "expert_parallel/fused_moe_fwd_lora": "fused_moe_fwd with six adapter matrices",

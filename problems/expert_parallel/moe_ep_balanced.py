@@ -4,6 +4,7 @@ import torch
 import torch.distributed as dist
 
 from problems.context import RankContext
+from problems.experts import gate, wishes
 from problems.spec import Cost, Dims, Problem, sizes, tolerances
 
 problem = Problem(
@@ -28,7 +29,7 @@ problem = Problem(
     "from call to call. Gradients are not wanted.",
     outputs=("combined",),
     sizes=sizes(tiny=(48, 48)),
-    tolerances=tolerances(float32=2e-5, bfloat16=8e-2, float16=1e-2, rms={"bfloat16": 0.11}),
+    tolerances=tolerances(float32=2e-5, bfloat16=8e-2, float16=1e-2, rms={"bfloat16": 0.09}),
     tolerance_reason="every product, gate and weight may round to the run dtype, and rows of "
     "two experts may cancel: up to 0.034 in bfloat16, 0.055 where products are summed in four "
     "rounded parts (2.3e-6 in float32); inputs cut to 3 bits of mantissa are off by 0.21 or "
@@ -43,8 +44,8 @@ problem = Problem(
 
 
 def dims(m: int, n: int, world_size: int) -> Dims:
-    """The MLP is n wide, at most 128, which is PKB's fixed width."""
-    return Dims(m=m, n=n, inner=min(128, n), experts=world_size)
+    """The MLP is n wide, at most 128, which is PKB's fixed width, or 127 where n is odd."""
+    return Dims(m=m, n=n, inner=min(128 - n % 2, n), experts=world_size)
 
 
 def make_inputs(ctx: RankContext, d: Dims) -> dict[str, object]:
@@ -52,8 +53,7 @@ def make_inputs(ctx: RankContext, d: Dims) -> dict[str, object]:
     states, router = ctx.randn(d.m, d.n), ctx.randn(d.experts, d.n)
     bias = ctx.varied(ctx.randn(d.experts), spread=0.25)
     with_bias = ctx.choose(True, (True, False))
-    popularity = ctx.choose(0.0, (0.0, 1.0)) * ctx.varied(torch.zeros(d.experts), shared=True)
-    liking = ctx.varied(torch.zeros(d.m, d.experts)) + popularity
+    liking = wishes(ctx, d.m, d.experts, top_k)
     chosen = torch.zeros_like(liking).scatter_(1, liking.topk(top_k).indices, 1.5)
     logits = (chosen - 0.75 + ctx.varied(torch.zeros(d.m, d.experts)).tanh() / 4).double()
     axes = torch.linalg.qr(router.double().T).Q.T
@@ -66,7 +66,7 @@ def make_inputs(ctx: RankContext, d: Dims) -> dict[str, object]:
         "hidden_states": ctx.pick(states, hidden) * gains,
         "gate_weight": ctx.pick(router, (axes / size).to(ctx.dtype)) / gains,
         "gate_bias": bias if with_bias else None,
-        "gate_proj": ctx.linear(d.n, d.inner, gains),
+        "gate_proj": gate(ctx, d.n, d.inner, gains),
         "up_proj": ctx.linear(d.n, d.inner, gains),
         "down_proj": ctx.linear(d.inner, d.n),
         "num_experts": d.experts,

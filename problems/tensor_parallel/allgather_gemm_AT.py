@@ -35,8 +35,8 @@ problem = Problem(
 
 
 def dims(m: int, n: int, world_size: int) -> Dims:
-    """K = n/2, which is PKB's fixed 512 at n = 1024."""
-    part = -(-n // (2 * world_size))
+    """K = n/2, which is PKB's fixed 512 at n = 1024. Where n is odd, so is a rank's part of it."""
+    part = max(1, n // (2 * world_size)) | n % 2
     return Dims(m=m, n=n, part=part, k=world_size * part)
 
 
