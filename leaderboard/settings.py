@@ -13,6 +13,7 @@ from leaderboard.kit import environment as env
 from leaderboard.kit.secret_key_file import secret_key_path
 
 BASE_DIR = Path(__file__).resolve().parent.parent
+env.check_site(BASE_DIR)
 STATE_DIR = Path(env.text("PKB_STATE_DIR", str(BASE_DIR / ".local"))).resolve()
 STATE_DIR.mkdir(mode=0o700, parents=True, exist_ok=True)
 

@@ -66,7 +66,8 @@ def test_a_web_worker_loads_neither_torch_nor_pandas() -> None:
     assert not loaded & {"torch", "pandas", "numpy", "pyarrow", "plotly"}
     of_problems = {name for name in loaded if name.startswith("problems")}
     assert of_problems == {
-        f"problems{name}" for name in ("", ".limits", ".prompt", ".spec", ".topology")
+        f"problems{name}"
+        for name in ("", ".default_groups", ".limits", ".prompt", ".spec", ".topology")
     }
 
 

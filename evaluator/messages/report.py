@@ -93,8 +93,7 @@ class OutputCheck:
             return
         if self.mismatched:
             raise ValueError("an output with mismatches cannot be ok")
-        may_have_outliers = self.elements >= ELEMENTS_AN_OUTLIER
-        if (self.max_error or 0.0) > (OUTLIER_LIMIT if may_have_outliers else 1.0):
+        if (self.max_error or 0.0) > (OUTLIER_LIMIT if self.elements >= ELEMENTS_AN_OUTLIER else 1):
             raise ValueError("an output beyond its tolerance cannot be ok")
         if self.rms_limit and (self.rms_error or 0.0) / self.rms_limit > 1.0:
             raise ValueError("an output beyond its root mean square limit cannot be ok")

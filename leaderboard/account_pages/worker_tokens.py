@@ -95,7 +95,7 @@ def issue(form: WorkerTokenForm, actor: AbstractBaseUser) -> str:
     bound = {"queues": data["queues"], "hosts": data["hosts"], "groups": data["groups"]}
     with transaction.atomic():
         token, text = ApiToken.objects.issue(
-            scope=Scope.WORKER, name=data["name"], lifetime=form.lifetime_or_none, **bound
+            scope=Scope.WORKER, name=data["name"], lifetime=form.lifetime_or_none, good_for=bound
         )
         moderation.note(actor, "make", f"token {token.prefix}", {"name": token.name, **bound})
     return text

@@ -13,6 +13,7 @@ from leaderboard.kit.json_types import JsonDict
 
 # As long as `manage.py check --deploy` asks for.
 KEY_LENGTH, KEY_CHARACTERS = 50, 5
+SITE_ENV = "/etc/pkb/site.env"
 TRUE, FALSE = ("1", "true", "yes", "on"), ("0", "false", "no", "off")
 SQLITE_TIMEOUT_S = 20
 SQLITE_OPTIONS = {
@@ -59,6 +60,27 @@ def number(name: str, default: int) -> int:
 
 def words(name: str, default: str = "") -> list[str]:
     return [word.strip() for word in text(name, default).split(",") if word.strip()]
+
+
+def check_site(root: Path) -> None:
+    """Raise ImproperlyConfigured where the embedded defaults would be used beside a site that this
+    host has: a command would act on an empty one."""
+    site = os.environ.get("PKB_SITE_ENV", SITE_ENV)
+    is_set = {"DATABASE_URL", "DATABASE_URL_FILE", "PKB_STATE_DIR"} & set(os.environ)
+    if not is_set and os.path.exists(site):
+        raise ImproperlyConfigured(
+            f"This host has a site, whose settings are in {site}: run {root}/docker/pkb-manage. "
+            "For another site set PKB_STATE_DIR."
+        )
+
+
+def site_told() -> str:
+    """Return which site a command acts on: its database, without a password, and its folder."""
+    from django.conf import settings  # reads this module
+
+    own = settings.DATABASES["default"]
+    where = f" on {own['HOST']}" if own.get("HOST") else ""
+    return f"site: database {own['NAME']}{where}, state in {settings.STATE_DIR}"
 
 
 def check_public(secret_key: str, hosts: Sequence[str]) -> None:

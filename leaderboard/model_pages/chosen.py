@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.db.models import Count, Exists, OuterRef, Subquery
 
-from leaderboard.models import Moderation, Run, Submission, Visibility
+from leaderboard.models import LanguageModel, Moderation, Run, Submission, Visibility
 from leaderboard.models.model_names import hidden_slug
 from leaderboard.models.submissions import SubmissionQuerySet
 from leaderboard.models.teams import accounts_of, persons
@@ -18,6 +18,14 @@ def counted_submissions() -> dict[str, Subquery]:
     public = Submission.objects.filter(visibility=PUBLIC, is_practice=False)
     withdrawn = _judged(public.filter(moderation=Moderation.WITHDRAWN))
     return {"submitted": _of_a_model(public), "withdrawn": _of_a_model(withdrawn)}
+
+
+def counted_record(found: LanguageModel, handed_in: int) -> dict[str, object]:
+    """Return what a model that is annotated so is, for how many problems it has kernels, and how
+    many of its submissions were withdrawn."""
+    withdrawn = vars(found)["withdrawn"] or 0
+    own = {"model": found.name, "vendor": found.vendor, "handed_in": handed_in}
+    return {**own, "withdrawn_after_judging": withdrawn}
 
 
 def _of_a_model(submissions: SubmissionQuerySet) -> Subquery:

@@ -19,7 +19,7 @@ from leaderboard.delivery.pages import Crumb, Page, Table, origin, public_page
 from leaderboard.kit.links import url
 from leaderboard.metrics import scores
 from leaderboard.metrics.verdicts import state, verdict_words
-from leaderboard.model_pages.chosen import counted_submissions
+from leaderboard.model_pages.chosen import counted_record, counted_submissions
 from leaderboard.model_pages.model_figures import model_figures
 from leaderboard.models import Kernel, LanguageModel, LeaderboardRow, Problem, Submission
 from leaderboard.publishing import citing
@@ -79,8 +79,7 @@ def model(request: HttpRequest, slug: str) -> Page:
         section="",
         context=context,
         data=lambda: {
-            **{"model": found.name, "vendor": found.vendor, "handed_in": handed_in},
-            "withdrawn_after_judging": vars(found)["withdrawn"] or 0,
+            **counted_record(found, handed_in),
             "rows": [as_record(row) for row in rows],
             "timed": list(map(timed_record, timed.values())),
             "settings": [{"submission": n, **vars(setting)} for n, setting in settings.items()],

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import secrets
-from collections.abc import Iterable
+from collections.abc import Mapping
 from datetime import timedelta
+from types import MappingProxyType
 
 from django.conf import settings
 from django.contrib.auth.models import AbstractBaseUser
@@ -41,14 +42,11 @@ class ApiTokenQuerySet(models.QuerySet["ApiToken"]):
         name: str,
         owner: AbstractBaseUser | None = None,
         lifetime: timedelta | None = None,
-        queues: Iterable[str] = (),
-        hosts: Iterable[str] = (),
-        groups: int = 1,
+        good_for: Mapping[str, object] = MappingProxyType({}),
     ) -> tuple[ApiToken, str]:
         """Store a new token; return it with its text, which is shown once and never stored.
 
-        `queues` and `hosts` are what the token of a worker may serve and be used by, `groups` how
-        many runs each of these hosts may have at once.
+        That of a worker is `good_for` these `queues`, `hosts` and `groups`.
         """
         text = TOKEN_MARK + secrets.token_urlsafe(32)
         token = self.create(
@@ -58,9 +56,7 @@ class ApiTokenQuerySet(models.QuerySet["ApiToken"]):
             name=name,
             owner_id=owner.pk if owner else None,
             expires_at=timezone.now() + lifetime if lifetime else None,
-            queues=list(queues),
-            hosts=list(hosts),
-            groups=groups,
+            **good_for,
         )
         return token, text
 

@@ -31,7 +31,9 @@ HELLO = Hello(
 def worker_token(name: str = "worker") -> ApiToken:
     """The token of that name, good for everything; made if it is new."""
     found = ApiToken.objects.filter(name=name, scope=Scope.WORKER).first()
-    return found or ApiToken.objects.issue(scope=Scope.WORKER, name=name, groups=99)[0]
+    return (
+        found or ApiToken.objects.issue(scope=Scope.WORKER, name=name, good_for={"groups": 99})[0]
+    )
 
 
 def say_hello(hello: Hello = HELLO, token: str = "worker") -> None:

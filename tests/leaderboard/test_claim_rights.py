@@ -119,7 +119,7 @@ def test_only_a_report_may_be_long(run: Run, worker: APIClient, call: str, body:
 )
 def test_a_token_is_good_for_its_queues_and_hosts(run: Run, bound: Told, is_let_in: bool) -> None:
     by = claimant(run)
-    token, _ = ApiToken.objects.issue(scope=Scope.WORKER, name="bound", **bound)
+    token, _ = ApiToken.objects.issue(scope=Scope.WORKER, name="bound", good_for=bound)
     WorkerHost.objects.update(token=token)
     if is_let_in:
         assert claims.lease(run.pk, replace(by, token=token)).tries == 1

@@ -166,3 +166,31 @@ def test_sqlite_waits_and_writes_ahead(db: None) -> None:
         ]
     assert found == ["wal", 1, 1]
     assert connection.settings_dict["OPTIONS"]["transaction_mode"] == "IMMEDIATE"
+
+
+def test_a_command_does_not_act_on_an_empty_site_beside_the_real_one(tmp_path: Path) -> None:
+    site = tmp_path / "site.env"
+    site.write_text(
+        f"# ours\nDEBUG=0\nSECRET_KEY='{'a1b2c3' * 10}'\nALLOWED_HOSTS=pkb.example.org\n"
+        f"DATABASE_URL=sqlite:///{tmp_path}/site.sqlite3\nPKB_STATE_DIR={tmp_path}/state\n"
+    )
+    settled = ("DATABASE_URL", "DATABASE_URL_FILE", "PKB_STATE_DIR")
+    inherited = {name: value for name, value in os.environ.items() if name not in settled}
+    environment = {**inherited, "PKB_SITE_ENV": str(site)}
+
+    def run(*command: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            command,
+            cwd=settings.BASE_DIR,
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+    refused = run(sys.executable, "manage.py", "check")
+    assert refused.returncode == 1
+    assert "docker/pkb-manage" in refused.stderr
+    told = "from leaderboard.kit.environment import site_told; print(site_told())"
+    said = run(sys.executable, "docker/pkb-manage", "shell", "--no-imports", "-c", told)
+    assert f"database {tmp_path}/site.sqlite3, state in {tmp_path}/state" in said.stdout

@@ -10,6 +10,8 @@ from django.core.management.base import BaseCommand, CommandError
 from leaderboard.models import ApiToken, Scope
 from leaderboard.staff.moderation import note_token
 
+GOOD_FOR = {"queues": "queue", "hosts": "host", "groups": "groups"}
+
 
 class Command(BaseCommand):
     help = "Make an API token and print it: the only time that it can be read."
@@ -50,9 +52,7 @@ class Command(BaseCommand):
             name=options["name"],
             owner=owner,
             lifetime=lifetime,
-            queues=options["queue"],
-            hosts=options["host"],
-            groups=options["groups"],
+            good_for={name: options[option] for name, option in GOOD_FOR.items()},
         )
         note_token(token, None)
         self.stdout.write(text)
