@@ -4,6 +4,7 @@ import torch
 import torch.distributed as dist
 
 from problems.context import RankContext
+from problems.faint_tokens import faint_keys
 from problems.spec import Cost, Dims, Problem, sizes, tolerances
 
 problem = Problem(
@@ -29,24 +30,24 @@ problem = Problem(
     tolerance_reason="one rounding of the result is off by up to 0.003 in bfloat16, rounded "
     "softmax weights by 0.0074, of 17 million elements by 0.023 (float16: 0.0007), float32 sums by "
     "2.2e-6; inputs cut to the next smaller format by 0.27 in 16 bits, 0.02 in float32; the rms of "
-    "honest answers in bfloat16 is 0.036, over int8 wires 0.16 or more",
+    "honest answers in bfloat16 is 0.036, over int8 wires 0.14 or more",
     known_issues=("PKB's 16 tokens over all ranks measure latency, not attention.",),
 )
 
 
 def dims(m: int, n: int, world_size: int) -> Dims:
-    """m/64 sequences of n/64 tokens over all ranks, at least one for each."""
-    seq = max(1, max(1, n // 64) // world_size)
+    """m/64 sequences of n/64 tokens over all ranks, one or more for each: odd where n/64 is odd."""
+    seq = max(1, n // 64 // world_size) | n // 64 % 2
     return Dims(m=m, n=n, batch=max(1, m // 64), seq=seq, heads=8, width=64)
 
 
 def make_inputs(ctx: RankContext, d: Dims) -> dict[str, object]:
     """The scale undoes the trial's scale of queries and keys: attention stays moderate."""
-    shape = (d.batch, d.seq, d.heads, d.width)
     power = ctx.spec.scale**2 + ctx.spec.shift**2
+    scale = d.width**-0.5 / power
+    q, k, v = faint_keys(ctx, (d.batch, d.seq, d.heads, d.width), scale)
     return {
-        **{name: ctx.randn(*shape) for name in ("q", "k", "v")},
-        "softmax_scale": None if power == 1 else d.width**-0.5 / power,
+        **{"q": q, "k": k, "v": v, "softmax_scale": None if power == 1 else scale},
         "causal": ctx.choose(True, (True, False)),
         "group": None,
     }

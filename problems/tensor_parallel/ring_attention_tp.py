@@ -7,6 +7,7 @@ import torch
 import torch.distributed as dist
 
 from problems.context import RankContext
+from problems.faint_tokens import CALM, faint_layer, lots
 from problems.spec import Cost, Dims, Problem, sizes, tolerances
 
 problem = Problem(
@@ -50,9 +51,10 @@ problem = Problem(
 
 
 def dims(m: int, n: int, world_size: int) -> Dims:
-    """m/64 sequences of n/64 tokens over the context axis, at least one for each rank."""
+    """m/64 sequences of n/64 tokens over the context axis, at least one for each rank, and an odd
+    number where n/64 is odd."""
     cp = world_size // 2
-    seq = max(1, max(1, n // 64) // cp)
+    seq = max(1, n // 64 // cp) | n // 64 % 2
     return Dims(m=m, n=n, cp=cp, tp=2, batch=max(1, m // 64), seq=seq, heads=8, width=512)
 
 
@@ -67,15 +69,21 @@ def make_inputs(ctx: RankContext, d: Dims) -> dict[str, object]:
         ctx.reseed_upstream(11000 + index)
         shapes = ((3 * inner, d.width), (d.width, inner))
         plain = [0.02 * ctx.randn(*shape, shared=True) for shape in shapes]
-        layers.append([ctx.varied(w, spread=w.shape[1] ** -0.5, shared=True) for w in plain])
+        layers.append([ctx.varied(w, spread=inner**-0.5, shared=True) for w in plain])
     outward = ctx.gains(d.width, 1, share=1 / 4, shared=True)
-    w_qkv, w_o = layers[ctx.rank % d.tp]
+    lot = lots(ctx, d.cp, d.batch, d.seq, 1, shared=True)
+    lot[0, :, 0] = CALM
+    loud = lots(ctx, d.width, shared=True) % 2 == 1
+    published, w_o = layers[ctx.rank % d.tp]
+    hidden, heads = chunks[ctx.rank // d.tp], published.view(3, d.heads // d.tp, -1, d.width)
+    scale = heads.shape[2] ** -0.5 / power
+    faint, w_qkv = faint_layer(hidden, heads, lot[ctx.rank // d.tp], loud, scale)
     return {
-        "hidden_states": chunks[ctx.rank // d.tp],
-        "w_qkv": w_qkv,
+        "hidden_states": ctx.pick(hidden, faint),
+        "w_qkv": ctx.pick(published, w_qkv.view_as(published)),
         "w_o": w_o * outward,
         "num_heads": d.heads,
-        "softmax_scale": None if power == 1 else (d.width // d.heads) ** -0.5 / power,
+        "softmax_scale": None if power == 1 else scale,
         "causal": ctx.choose(True, (True, False)),
         "tp_group": ctx.group("tp"),
         "cp_group": ctx.group("cp"),
