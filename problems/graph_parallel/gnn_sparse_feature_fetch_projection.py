@@ -13,11 +13,11 @@ problem = Problem(
     source="awslabs/graphstorm",
     domain="GNN training",
     summary="Fetch embeddings of queried nodes from their owners and multiply by a local matrix.",
-    statement="An embedding table of num_total_nodes rows lies in ranges of n rows on the W ranks of "
-    "group (None means the default process group), n = ceil(num_total_nodes / W): rank q holds rows "
-    "q*n to (q+1)*n-1, the last rank up to W-1 less, as local_embedding_shard, [n, D]. "
-    "input_node_ids, [Q] int64, are this rank's queries: any global rows, in any order, some of "
-    "them often, and more from some owners than from others. Return this rank's [Q, Dout] "
+    statement="An embedding table of num_total_nodes rows lies in equal ranges of rows on the W "
+    "ranks of group (None means the default process group; W divides num_total_nodes): rank q "
+    "holds rows q*n to (q+1)*n-1, n = num_total_nodes / W, as local_embedding_shard, [n, D]. "
+    "input_node_ids, [Q] int64, are this rank's queries: any global rows, in any order, some "
+    "of them often, and more from some owners than from others. Return this rank's [Q, Dout] "
     "product: row i is the embedding of input_node_ids[i] times this rank's own proj_matrix, [D, "
     "Dout], as a new contiguous tensor of the embeddings' dtype; products are summed in float32 "
     "or better. proj_matrix differs from rank to rank. All ranks agree on D and Dout; every "
@@ -28,7 +28,7 @@ problem = Problem(
     sizes=sizes(large=(1048576, 1024)),
     tolerances=tolerances(float32=2e-5, bfloat16=3.5e-2, float16=4.5e-3, rms={"bfloat16": 0.075}),
     tolerance_reason="a product summed in four parts, each rounded to the dtype, is off by 1.8e-2 "
-    "in bfloat16 (rms 0.06); embeddings cut to float8's mantissa by 0.15, over fp8 wires by rms 0.33",
+    "in bfloat16 (rms 0.06); embeddings cut to 3 bits by 0.15, over fp8 wires by rms 0.33",
     known_issues=(
         "The published table has 111 million rows at any size, 14 GB per rank of four in 16 bits, "
         "and PKB's timing holds it twice. A judge holds it a dozen times, so ours has a 64th of "
@@ -39,25 +39,21 @@ problem = Problem(
 
 
 def dims(m: int, n: int, world_size: int) -> Dims:
-    """20 m queries up to 20000, width n up to 256, and a table that grows with n up to a 64th of
-    PKB's 111 million rows: but for that its fixed sizes at m = n = 1024."""
+    """At m = n = 1024 PKB's fixed sizes, but for its 111 million rows, of which this has a 64th."""
     nodes = max(4 * world_size, 111_000_000 // 64 * min(n, 1024) // 1024)
     queries = max(min(20 * m, 20000), m // world_size)
     return Dims(m=m, n=n, shard=-(-nodes // world_size), queries=queries, width=min(n, 256 - n % 2))
 
 
 def make_inputs(ctx: RankContext, d: Dims) -> dict[str, object]:
-    """Hardened: half of the columns are faint, where the matrix is large."""
     queries = d.queries + ctx.pick(0, 5 * ctx.turn * (ctx.rank + 1) % 7)
-    short = ctx.choose(0, (0, 1, ctx.world_size - 1))
-    place, nodes = torch.arange(queries), ctx.world_size * d.shard - short
+    place, nodes = torch.arange(queries), ctx.world_size * d.shard
     even = (place + ctx.rank) % ctx.world_size * d.shard + (7 * place + ctx.rank) % d.shard
     ids = ctx.integers(even, 0, nodes)
     hubs = ctx.integers(torch.zeros(8, dtype=torch.int64), 0, nodes, shared=True)
     hubs[:4] = ((hubs[:4] // d.shard + 1) * d.shard).clamp(max=nodes) - 1  # ends of ranges
     lot = ctx.integers(torch.zeros(queries, dtype=torch.int64), 0, 32)
-    table = ctx.randn(d.shard - short * (ctx.rank == ctx.world_size - 1), d.width)
-    published = ctx.randn(d.width, d.width)
+    table, published = ctx.randn(d.shard, d.width), ctx.randn(d.width, d.width)
     made = ctx.choose_untimed(d.width, (d.width, d.width // 2 + 1))
     matrix = ctx.varied(torch.zeros(d.width, made), spread=d.width**-0.5)
     faint = 2048 ** ctx.integers(torch.zeros(d.width, dtype=torch.int64), 0, 2, shared=True)
