@@ -36,16 +36,16 @@ problem = Problem(
 
 def dims(m: int, n: int, world_size: int) -> Dims:
     """PKB's clamps, continued below its floors and above m = n = 1024."""
-    return Dims(m=m, n=n, edges=max(1, m // world_size), negatives=min(n, 1000))
+    return Dims(m=m, n=n, edges=max(1, m // world_size), negatives=min(n, 1000 - n % 2))
 
 
 def make_inputs(ctx: RankContext, d: Dims) -> dict[str, object]:
     edges = d.edges + ctx.ragged([r % 3 for r in range(ctx.world_size)], range(7))[ctx.rank]
-    step, top = 16 * torch.finfo(ctx.dtype).eps, ctx.choose(0, (-1, -5, -3))
+    step, top = min(16 * torch.finfo(ctx.dtype).eps, 1 / 64), ctx.choose(0, (-1, -3, -2))
     level = torch.zeros(edges, d.negatives + 1, dtype=torch.int64)
-    places, last = ctx.integers(level, 0, int(3 / step)), int(3 / step) - 1
-    # Every fourth score ties with its edge's positive one, or lies so near that only an exact one
-    # tells the order.
+    places, last = ctx.integers(level, 0, int(6 / step)), int(6 / step) - 1
+    # There are more places than 8 bits hold. Every fourth score ties with its edge's positive one,
+    # or lies so near that only an exact one tells the order.
     near = (places[:, :1] + ctx.integers(level, -4, 5)).clamp(0, last)
     places = torch.where(ctx.integers(level, 0, 4) == 0, near, places)
     grid = (top - step * places.double()).to(ctx.dtype)
