@@ -9,6 +9,8 @@ from django.db import models
 from django.db.models import F, Q, Sum
 from django.utils import timezone
 
+from leaderboard.models.teams import whose
+
 WINDOW = timedelta(hours=24)
 
 
@@ -25,11 +27,12 @@ class JudgeUseQuerySet(models.QuerySet["JudgeUse"]):
         self.filter(**where).update(seconds=F("seconds") + seconds)
 
     def lately(self, hardware: str) -> dict[int, float]:
-        """Return by account the seconds in which its kernels were judged on a class of hardware in
-        the last WINDOW, to the hour."""
+        """Return by person the seconds in which their kernels were judged on a class of hardware in
+        the last WINDOW, to the hour; those of their teams are theirs."""
         since = hour_of(timezone.now() - WINDOW)
         recent = self.filter(hardware=hardware, hour__gte=since).order_by()
-        return dict(recent.values_list("owner").annotate(total=Sum("seconds")))
+        named = recent.annotate(person=whose("owner")).values_list("person")
+        return dict(named.annotate(total=Sum("seconds")))
 
 
 class JudgeUse(models.Model):

@@ -6,9 +6,11 @@ from collections.abc import Iterable
 from datetime import timedelta
 
 from django.conf import settings
+from django.contrib.auth import get_user_model
 from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 from django.db import models
-from django.db.models import Q
+from django.db.models import F, OuterRef, Q, Subquery
+from django.db.models.functions import Coalesce
 from django.utils import timezone
 
 from leaderboard.kit.links import url
@@ -102,13 +104,18 @@ class Invitation(models.Model):
         return f"{self.username} to {self.team_id}"
 
 
+def whose(account: str) -> Coalesce:
+    """Return, as a column, the person whose turns and quotas the account in this field uses: of a
+    team's account whoever has been an owner of the team for longest, of any other itself."""
+    owners = Membership.objects.filter(team__account=OuterRef(account), role=Role.OWNER)
+    first = Subquery(owners.order_by("since", "pk").values("user")[:1])
+    return Coalesce(first, F(account), output_field=models.BigIntegerField())
+
+
 def persons(accounts: Iterable[int]) -> dict[int, int]:
-    """Return by account the person whose turns and quotas it uses: of a team's account whoever has
-    been an owner of the team for longest, of any other itself."""
-    found = {account: account for account in accounts}
-    owners = Membership.objects.filter(team__account__in=found, role=Role.OWNER)
-    newest_first = owners.order_by("-since", "-pk").values_list("team__account", "user")
-    return found | dict(newest_first)
+    """Return that person by account."""
+    asked = get_user_model().objects.filter(pk__in=accounts)
+    return dict(asked.values_list("pk", whose("pk")))
 
 
 def accounts_of(person: int) -> list[int]:

@@ -15,7 +15,7 @@ from leaderboard.models.access import WorkerHost, heard_lately
 from leaderboard.models.choices import HostState, Status
 from leaderboard.models.judge_use import JudgeUse
 from leaderboard.models.runs import Run, RunQuerySet
-from leaderboard.models.teams import persons
+from leaderboard.models.teams import persons, whose
 
 RANKED = Q(kernel__submission__is_practice=False)
 PRACTICE, OWNER = "kernel__submission__is_practice", "kernel__submission__owner"
@@ -35,24 +35,20 @@ class Share(NamedTuple):
 
 def used_lately(hardware: str) -> dict[int, float]:
     """Return by person the seconds that they used a class of hardware, with what is running."""
-    used = list(JudgeUse.objects.lately(hardware).items())
+    used = JudgeUse.objects.lately(hardware)
     now = timezone.now()
     going_on = Run.objects.running().filter(hardware=hardware).order_by()
-    for owner, began in going_on.values_list(OWNER, "started_at"):
-        used.append((owner, max(0.0, (now - began).total_seconds())))
-    whose, found = persons(owner for owner, _ in used), dict[int, float]()
-    for owner, seconds in used:
-        found[whose[owner]] = found.get(whose[owner], 0.0) + seconds
-    return found
+    for person, began in going_on.values_list(whose(OWNER), "started_at"):
+        used[person] = used.get(person, 0.0) + max(0.0, (now - began).total_seconds())
+    return used
 
 
 def shares(waiting: RunQuerySet, used: Mapping[int, float]) -> list[Share]:
     """Return the persons who wait, the one who is served next first."""
-    groups = waiting.order_by().values_list(PRACTICE, OWNER)
-    rows = list(groups.annotate(since=Min("created_at"), count=Count("pk")))
-    whose, found = persons(row[1] for row in rows), dict[tuple[bool, int], Share]()
-    for is_practice, owner, since, count in rows:
-        person = whose[owner]
+    groups = waiting.order_by().annotate(person=whose(OWNER)).values_list(PRACTICE, OWNER, "person")
+    found = dict[tuple[bool, int], Share]()
+    rows = groups.annotate(since=Min("created_at"), count=Count("pk"))
+    for is_practice, owner, person, since, count in rows:
         none = Share(is_practice, used.get(person, 0.0), since, person, [], 0)
         there = found.get((is_practice, person), none)
         found[is_practice, person] = there._replace(
@@ -83,11 +79,10 @@ def ahead_of(run: Run) -> int:
     waiting = Run.objects.queued().filter(hardware=run.hardware_id)
     waiting = waiting.filter(declines=None).fit_for(known.abilities())
     submission = run.kernel.submission
-    person = persons([submission.owner_id])[submission.owner_id]
     earlier = Q(created_at__lt=run.created_at) | Q(created_at=run.created_at, id__lt=run.id)
     before = 0
     for share in shares(waiting, used_lately(run.hardware_id)):
-        if (share.is_practice, share.person) == (submission.is_practice, person):
+        if share.is_practice == submission.is_practice and submission.owner_id in share.owners:
             own = {PRACTICE: share.is_practice, f"{OWNER}__in": share.owners}
             return before + waiting.filter(earlier, **own).count()
         before += share.runs

@@ -54,7 +54,7 @@ def site(live_server: Any, settings: Any, tmp_path: Path, monkeypatch: Any) -> s
 @pytest.fixture
 def start(site: str, hardware: Hardware, tmp_path: Path) -> Iterator[Start]:
     """Starts workers; whatever of them is left at the end is killed."""
-    _, token = ApiToken.objects.issue(scope=Scope.WORKER, name="test")
+    _, token = ApiToken.objects.issue(scope=Scope.WORKER, name="test", good_for={"groups": 9})
     env = {
         **{name: text for name, text in os.environ.items() if name != "DJANGO_SETTINGS_MODULE"},
         "PKB_SITE_URL": site,
