@@ -176,8 +176,8 @@ class RankContext:
         return options[secret_turn(self.secret, len(options), self.turn, *parts)]
 
     def choose_untimed(self, published: T, options: Sequence[T]) -> T:
-        """Return what `choose` does, but the first option in timed calls: whose shapes and work
-        the others would change."""
+        """Choose as `choose` does; timed calls get the first option, as another one would change
+        their shapes and work."""
         chosen = self.choose(published, options)
         return options[0] if self._hardened and self.spec.timed else chosen
 

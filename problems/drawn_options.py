@@ -49,15 +49,16 @@ def statement_is_drawn(module: ProblemModule, draw: Draw) -> list[str]:
 
 
 def _lack(module: ProblemModule, argument: str, values: set[str], hint: object) -> str | None:
-    """Return what trials lack of an argument, by the kinds of value that they have. A None counts
-    that the statement names behind the argument, in the same sentence and before any other one."""
+    """Return a complaint if trials do not vary an argument as the statement says, else None. A None
+    counts that the statement names after the argument, in the same sentence and before any other
+    argument."""
     statement, name = module.problem.statement, re.escape(argument)
     if re.search(rf"\b{name}\b[^.]*{SAYS_THE_SAME}", statement):
         return None
     others = [re.escape(one) for one in inspect.signature(module.reference).parameters]
     between = rf"(?:(?!\b(?:{'|'.join(others)})\b)[^.])*"
-    told = re.search(rf"\b{name}\b{between}\bNone\b", statement)
-    if told and "None" not in values and type(None) in typing.get_args(hint):
+    names_none = re.search(rf"\b{name}\b{between}\bNone\b", statement)
+    if names_none and "None" not in values and type(None) in typing.get_args(hint):
         return "is never None, of which the statement speaks"
     (value, *more) = values
     says_it = re.search(rf"\b{name} (=|is) {re.escape(value.strip(chr(39)))}\b", statement)
@@ -67,5 +68,5 @@ def _lack(module: ProblemModule, argument: str, values: set[str], hint: object) 
 
 
 def _kind(value: object) -> str:
-    """Return what tells values of an option apart; tensors and groups are all one."""
+    """Return a text that differs between values of an option; tensors and groups share one."""
     return GIVEN if isinstance(value, GroupRef) or tensors(value) else repr(value)

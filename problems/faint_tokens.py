@@ -26,7 +26,7 @@ def lots(ctx: RankContext, *shape: int, shared: bool = False) -> Tensor:
 
 
 def depth(scale: float) -> float:
-    """Return what queries have in one dimension, and faint keys negated, for that softmax scale."""
+    """Return the value of queries, and negated of faint keys, in one dimension for this scale."""
     return float((math.log(FAINTER) / scale) ** 0.5)
 
 

@@ -16,7 +16,6 @@ from rest_framework.throttling import SimpleRateThrottle
 
 from leaderboard.kit.client_address import client_address
 from leaderboard.models import ApiToken, Ban, Scope, Team
-from leaderboard.models.teams import persons
 
 NO_LONGER = "The token's owner is no longer active."
 NOBODY = "No owner of the token's team is active."
@@ -80,9 +79,7 @@ class WorkerOnly(BasePermission):
 
 
 def _person_of(token: object) -> int | None:
-    """Return who is behind a token; None for a worker's, and where there is none."""
-    owner = token.owner_id if isinstance(token, ApiToken) else None
-    return persons([owner])[owner] if owner else None
+    return token.person if isinstance(token, ApiToken) else None
 
 
 class _Throttle(SimpleRateThrottle):

@@ -74,8 +74,8 @@ def check_site(root: Path) -> None:
         )
 
 
-def site_told() -> str:
-    """Return which site a command acts on: its database, without a password, and its folder."""
+def described_site() -> str:
+    """Return the database, without its password, and the folder that a command acts on."""
     from django.conf import settings  # reads this module
 
     own = settings.DATABASES["default"]

@@ -7,22 +7,21 @@ from django.db.models import Count, Exists, OuterRef, Subquery
 from leaderboard.models import LanguageModel, Moderation, Run, Submission, Visibility
 from leaderboard.models.model_names import hidden_slug
 from leaderboard.models.submissions import SubmissionQuerySet
-from leaderboard.models.teams import accounts_of, persons
+from leaderboard.models.teams import accounts_of, person_of
 
 PUBLIC = Visibility.PUBLIC
 
 
 def counted_submissions() -> dict[str, Subquery]:
-    """Return what annotates a language model with how many public submissions it has (`submitted`),
-    and how many of them were withdrawn after a judge had begun (`withdrawn`)."""
+    """Return annotations of a language model: the number of its public submissions (`submitted`)
+    and of those that were withdrawn after a judge had begun (`withdrawn`)."""
     public = Submission.objects.filter(visibility=PUBLIC, is_practice=False)
     withdrawn = _judged(public.filter(moderation=Moderation.WITHDRAWN))
     return {"submitted": _of_a_model(public), "withdrawn": _of_a_model(withdrawn)}
 
 
 def counted_record(found: LanguageModel, handed_in: int) -> dict[str, object]:
-    """Return what a model that is annotated so is, for how many problems it has kernels, and how
-    many of its submissions were withdrawn."""
+    """Return the head of the JSON of a model with these annotations."""
     withdrawn = vars(found)["withdrawn"] or 0
     own = {"model": found.name, "vendor": found.vendor, "handed_in": handed_in}
     return {**own, "withdrawn_after_judging": withdrawn}
@@ -38,7 +37,7 @@ def judged_and_hidden(found: Submission) -> int:
     public, and hides still; 0 for one that was public from the start."""
     if found.published_at is None or found.visibility != PUBLIC:
         return 0
-    accounts = accounts_of(persons([found.owner_id])[found.owner_id])
+    accounts = accounts_of(person_of(found.owner_id))
     rows = [found.model.slug, *(hidden_slug(found.model.slug, account) for account in accounts)]
     others = Submission.objects.filter(model__slug__in=rows, owner__in=accounts, is_practice=False)
     before = others.filter(created_at__lt=found.published_at).exclude(visibility=PUBLIC)

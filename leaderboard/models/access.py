@@ -14,10 +14,12 @@ from django.db import models
 from django.db.models import Q
 from django.db.models.functions import Now
 from django.utils import timezone
+from django.utils.functional import cached_property
 
 from leaderboard.kit.json_types import JsonDict
 from leaderboard.kit.without_waiting import without_waiting
 from leaderboard.models.choices import ISOLATIONS, HostState, one_of
+from leaderboard.models.teams import person_of
 
 TOKEN_MARK = "pkb_"
 PREFIX_LENGTH = len(TOKEN_MARK) + 8
@@ -128,6 +130,11 @@ class ApiToken(models.Model):
         if self.revoked_at:
             return "revoked"
         return "expired" if self.expires_at and self.expires_at <= timezone.now() else "usable"
+
+    @cached_property
+    def person(self) -> int | None:
+        """Return the person behind the token; None for a worker's."""
+        return person_of(self.owner_id) if self.owner_id else None
 
     def allows(self, *, queue: str, host: str) -> bool:
         """Return whether a worker of this host may serve this queue with it."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from datetime import timedelta
 
 from django.conf import settings
@@ -112,17 +111,17 @@ def whose(account: str) -> Coalesce:
     return Coalesce(first, F(account), output_field=models.BigIntegerField())
 
 
-def persons(accounts: Iterable[int]) -> dict[int, int]:
-    """Return that person by account."""
-    asked = get_user_model().objects.filter(pk__in=accounts)
-    return dict(asked.values_list("pk", whose("pk")))
+def person_of(account: int) -> int:
+    """Return that person of one account."""
+    found: int = get_user_model().objects.values_list(whose("pk"), flat=True).get(pk=account)
+    return found
 
 
 def accounts_of(person: int) -> list[int]:
     """Return the accounts that use a person's turns and quotas."""
-    owned = Membership.objects.filter(user=person, role=Role.OWNER)
-    accounts = persons([person, *owned.values_list("team__account", flat=True)])
-    return [account for account, whose in accounts.items() if whose == person]
+    own = Q(pk=person) | Q(team_of__memberships__user=person)
+    named = get_user_model().objects.filter(own).annotate(person=whose("pk"))
+    return list(named.filter(person=person).values_list("pk", flat=True))
 
 
 def teams_of(viewer: Viewer, *roles: Role) -> list[int]:

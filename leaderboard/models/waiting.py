@@ -15,7 +15,7 @@ from leaderboard.models.access import WorkerHost, heard_lately
 from leaderboard.models.choices import HostState, Status
 from leaderboard.models.judge_use import JudgeUse
 from leaderboard.models.runs import Run, RunQuerySet
-from leaderboard.models.teams import persons, whose
+from leaderboard.models.teams import person_of, whose
 
 RANKED = Q(kernel__submission__is_practice=False)
 PRACTICE, OWNER = "kernel__submission__is_practice", "kernel__submission__owner"
@@ -133,6 +133,6 @@ def has_to_wait(run: Run, host: WorkerHost) -> bool:
     if submission.is_practice and waiting.filter(RANKED).exists():
         return True
     used = used_lately(host.queue)
-    own = used.get(persons([submission.owner_id])[submission.owner_id], 0.0)
+    own = used.get(person_of(submission.owner_id), 0.0)
     alike = waiting.filter(**{PRACTICE: submission.is_practice})
     return own > 0 and any(share.used_s < own for share in shares(alike, used))

@@ -141,8 +141,8 @@ def _leased(run: Run, by: Claimant, told: WorkerHost) -> Holding:
 
 
 def may_claim(run: Run, by: Claimant, told: WorkerHost | None) -> WorkerHost:
-    """Return what the worker's host told at hello of itself in the run's class of hardware, which
-    is `told`. Raises RequestError unless this worker may judge this run."""
+    """Raise RequestError unless this worker may judge this run; return its host's entry, which is
+    `told`, for the run's class of hardware."""
     if told is None or told.token_id != by.token.pk:
         raise _refused(f"{by.host} has not said hello with this token for {run.hardware_id}.")
     if not by.token.allows(queue=run.hardware_id, host=by.host):

@@ -10,7 +10,7 @@ from django.contrib.auth.models import AbstractBaseUser
 from leaderboard.kit.request_error import RequestError
 from leaderboard.models import Run
 from leaderboard.models.runs import OPEN
-from leaderboard.models.teams import accounts_of, persons
+from leaderboard.models.teams import accounts_of, person_of
 
 
 class QuotaSpent(RequestError):
@@ -52,7 +52,7 @@ def _in_turn(owner: AbstractBaseUser) -> list[int]:
     """Return the accounts whose runs count together. Has a second request of the same moment
     counted after the first, and after a ban. Raises RequestError for an account that was closed
     meanwhile."""
-    person = persons([owner.pk])[owner.pk]
+    person = person_of(owner.pk)
     same = get_user_model().objects.select_for_update().filter(pk__in={owner.pk, person})
     is_active = dict(same.order_by("pk").values_list("pk", "is_active"))
     if not is_active.get(owner.pk):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 from django.contrib.auth.models import AbstractBaseUser
 from django.db import transaction
@@ -37,6 +38,15 @@ READS = (
     *("kernel__problem", "kernel__backend", "kernel__source", "kernel__submission__moderation"),
 )
 Hosts = dict[str, list[WorkerHost]]
+
+
+class Ground(NamedTuple):
+    """Holds what plans are made from, read once: the problems, the hosts that serve, and the
+    digests of sources that are not held here."""
+
+    problems: dict[int, Problem]
+    hosts: Hosts
+    elsewhere: set[str]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -120,10 +130,19 @@ def _submission(text: str) -> Submission:
 
 
 def planned(chosen: Selection) -> Plan:
-    """Return what would be queued now, a run for each kernel and target, and what would not."""
+    """Plan a run for each kernel and target that can be queued now, and list all others."""
+    return _planned(chosen, _ground())
+
+
+def _ground() -> Ground:
+    elsewhere = Source.objects.filter(packed=None).values_list("pk", flat=True)
     problems = {problem.pk: problem for problem in Problem.objects.all()}
-    hosts, plan = _hosts(), Plan()
-    elsewhere = set(Source.objects.filter(packed=None).values_list("pk", flat=True))
+    return Ground(problems=problems, hosts=_hosts(), elsewhere=set(elsewhere))
+
+
+def _planned(chosen: Selection, ground: Ground) -> Plan:
+    problems, hosts, elsewhere = ground
+    plan = Plan()
     for run in _newest_of_each(chosen.runs):
         run.kernel.problem = problems[run.kernel.problem_id]
         target = _target(run)
@@ -144,12 +163,12 @@ def rejudge(chosen: Selection, actor: AbstractBaseUser | None) -> Plan:
 
     Each submission has a transaction of its own: meanwhile others can write.
     """
-    whose, done = chosen.runs.values("kernel__submission"), Plan()
+    whose, ground, done = chosen.runs.values("kernel__submission"), _ground(), Plan()
     for submission in Submission.objects.filter(pk__in=whose).order_by("pk"):
         with transaction.atomic():
             # Whoever asks for the same at the same moment waits, and finds these runs queued.
             list(Submission.objects.select_for_update().filter(pk=submission.pk).values_list("pk"))
-            plan = planned(replace(chosen, submission=submission))
+            plan = _planned(replace(chosen, submission=submission), ground)
             if plan.ready:
                 enqueue(plan.ready)
                 DataVersion.objects.bump()

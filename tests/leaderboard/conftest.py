@@ -148,6 +148,12 @@ def run(problem: Problem) -> Run:
 
 
 @pytest.fixture
+def judged(problem: Problem) -> Run:
+    """A result of a public submission of `owner`."""
+    return factory.make_judged(factory.make_submission("Fast One"), problem)
+
+
+@pytest.fixture
 def api() -> Api:
     """A client: of nobody, of a user with a scope, or of a worker."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
@@ -23,21 +22,11 @@ from leaderboard.models import (
 from leaderboard.runs import hosts
 from tests.leaderboard import factory
 from tests.leaderboard.conftest import Api
-from tests.leaderboard.uploads import Send
+from tests.leaderboard.uploads import Send, act
 
 pytestmark = pytest.mark.django_db
 
 ONE = {"model": "Shy", "harness": "zero-shot", "problem": "allreduce", "backend": "pytorch"}
-
-
-@pytest.fixture
-def judged(problem: object) -> Run:
-    """A result of a public submission of `owner`."""
-    return factory.make_judged(factory.make_submission("Fast One"), factory.make_problem())
-
-
-def act(client: APIClient, found: Submission, verb: str, **body: str) -> Any:
-    return client.post(f"/api/v1/submissions/{found.pk}/{verb}", body, format="json")
 
 
 def test_an_embargo_ends_at_its_date_however_late_the_sweep_is(

@@ -1,5 +1,5 @@
-"""What an owner may do with what was handed in: withdraw it, keep it under an embargo, have it
-judged again, and find it."""
+"""What an owner may do with what was handed in: withdraw it, have it judged again, and find
+it."""
 
 from __future__ import annotations
 
@@ -23,21 +23,11 @@ from leaderboard.models import (
 from leaderboard.staff import moderation
 from tests.leaderboard import factory
 from tests.leaderboard.conftest import Api
+from tests.leaderboard.uploads import act
 
 pytestmark = pytest.mark.django_db
 
-ONE = {"model": "Shy", "harness": "zero-shot", "problem": "allreduce", "backend": "pytorch"}
 HOSTILE = "<b onclick=x>\u202e"
-
-
-@pytest.fixture
-def judged(problem: object) -> Run:
-    """A result of a public submission of `owner`."""
-    return factory.make_judged(factory.make_submission("Fast One"), factory.make_problem())
-
-
-def act(client: APIClient, found: Submission, verb: str, **body: str) -> Any:
-    return client.post(f"/api/v1/submissions/{found.pk}/{verb}", body, format="json")
 
 
 def test_what_is_withdrawn_is_reachable_and_ranks_nowhere(

@@ -191,6 +191,6 @@ def test_a_command_does_not_act_on_an_empty_site_beside_the_real_one(tmp_path: P
     refused = run(sys.executable, "manage.py", "check")
     assert refused.returncode == 1
     assert "docker/pkb-manage" in refused.stderr
-    told = "from leaderboard.kit.environment import site_told; print(site_told())"
+    told = "from leaderboard.kit.environment import described_site; print(described_site())"
     said = run(sys.executable, "docker/pkb-manage", "shell", "--no-imports", "-c", told)
     assert f"database {tmp_path}/site.sqlite3, state in {tmp_path}/state" in said.stdout

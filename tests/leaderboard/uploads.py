@@ -8,6 +8,8 @@ import zipfile
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from rest_framework.test import APIClient
+
 from leaderboard.models import (
     Kernel,
     LanguageModel,
@@ -35,6 +37,11 @@ ABOUT = {"model": "GPT-5.5", "harness": "zero-shot"}
 
 
 Send = Callable[..., Any]
+
+
+def act(client: APIClient, found: Submission, verb: str, **body: str) -> Any:
+    """Do to a submission by the API what its owner may: publish, withdraw, rerun."""
+    return client.post(f"/api/v1/submissions/{found.pk}/{verb}", body, format="json")
 
 
 def make_zip(files: Mapping[str, bytes]) -> bytes:
