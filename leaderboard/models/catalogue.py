@@ -231,6 +231,8 @@ class PublishedResult(models.Model):
 # What is made of runs (models/summaries.py) is in this format: raise it with every change of what
 # their columns mean. `migrate` then makes them anew.
 SUMMARY_FORMAT = 5
+# Stands for that format, where a catalogue came that the rows do not know of yet.
+OF_AN_OLDER_CATALOGUE = 0
 
 
 class OutdatedSummaryError(Exception):
@@ -247,7 +249,7 @@ def _data_version(connection: BaseDatabaseWrapper) -> int:
     with connection.cursor() as cursor:
         cursor.execute("SELECT number, summary_format FROM leaderboard_dataversion WHERE id = 1")
         number, found = cursor.fetchone() or (0, SUMMARY_FORMAT)
-    if found != SUMMARY_FORMAT:
+    if found not in (SUMMARY_FORMAT, OF_AN_OLDER_CATALOGUE):
         raise OutdatedSummaryError(found)
     return int(number)
 
@@ -273,6 +275,11 @@ class DataVersionQuerySet(models.QuerySet["DataVersion"]):
         """Say, in the transaction that changes it, that what the public sees has changed."""
         if not self.filter(pk=1).update(number=F("number") + 1):
             self.get_or_create(pk=1, defaults={"summary_format": SUMMARY_FORMAT})
+
+    def outdate_summary(self) -> None:
+        """Ask, in the transaction that changes problems, to have the summary made anew after it."""
+        self.bump()
+        self.filter(summary_format=SUMMARY_FORMAT).update(summary_format=OF_AN_OLDER_CATALOGUE)
 
 
 class DataVersion(models.Model):

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from uuid import UUID
 
 import orjson
+from django.db import transaction
 from django.db.models import FilteredRelation, Q, QuerySet, TextField
 from django.db.models.functions import Cast
 
@@ -43,8 +44,7 @@ SUMMED = (*Best._fields[:-1], Cast("modes", TextField()))
 
 def refresh(problem_id: int, setting: Mapping[str, object]) -> None:
     """Aggregate one problem in one setting anew, in the caller's transaction."""
-    # Submissions that end together must see each other, so one waits here for the other.
-    list(Problem.objects.select_for_update(no_key=True).filter(pk=problem_id).values_list("pk"))
+    _lock(problem_id)
     where = {"problem_id": problem_id, **setting}
     before = next(iter(ask(_record, **where)), (None,))[0]
     columns = columns_of(map(_best, ask(_shown, **where)))
@@ -74,14 +74,22 @@ def refresh_of(submissions: Iterable[int]) -> None:
         refresh(problem_id, dict(zip(SETTING, setting, strict=True)))
 
 
-def refresh_all() -> None:
-    ProblemAggregate.objects.all().delete()
-    ProblemAggregate.objects.bulk_create(_every(), batch_size=500)
+@transaction.atomic
+def refresh_all(problem_id: int) -> None:
+    """Aggregate one problem in every setting anew."""
+    _lock(problem_id)
+    ProblemAggregate.objects.filter(problem=problem_id).delete()
+    ProblemAggregate.objects.bulk_create(_every(problem_id))
 
 
-def _every() -> Iterator[ProblemAggregate]:
-    rows = Summary.objects.shown().order_by(*WHERE, "submission_id")
-    found = rows.values_list(*WHERE, *SUMMED).iterator()
+def _lock(problem_id: int) -> None:
+    """Let submissions that end together see each other: one waits here for the other."""
+    list(Problem.objects.select_for_update(no_key=True).filter(pk=problem_id).values_list("pk"))
+
+
+def _every(problem_id: int) -> Iterator[ProblemAggregate]:
+    own = Summary.objects.shown().filter(problem=problem_id).order_by(*WHERE, "submission_id")
+    found = own.values_list(*WHERE, *SUMMED)
     for place, group in groupby(found, key=lambda row: row[: len(WHERE)]):
         columns = columns_of(_best(row[len(WHERE) :]) for row in group)
         yield ProblemAggregate(**dict(zip(WHERE, place, strict=True)), **(columns or {}))

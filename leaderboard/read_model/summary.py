@@ -15,7 +15,6 @@ from leaderboard.models import (
     DataVersion,
     LeaderboardRow,
     Problem,
-    ProblemAggregate,
     Run,
     Submission,
     Summary,
@@ -86,32 +85,36 @@ def _row_of() -> QuerySet[LeaderboardRow, tuple[Any, ...]]:
 
 
 def rebuild_if_outdated() -> None:
-    """Make every row anew where another release wrote them in another format."""
+    """Make every row anew where another release wrote them, or a catalogue came since."""
     if DataVersion.objects.exclude(summary_format=SUMMARY_FORMAT).exists():
         rebuild()
         DataVersion.objects.bump()
 
 
 def rebuild() -> int:
-    """Make every row anew; returns how many there are."""
-    with transaction.atomic():
-        # A run that finishes meanwhile locks its submission too, and so waits.
-        drawn = dict(Submission.objects.select_for_update().values_list("pk", "k"))
-        ProblemAggregate.objects.all().delete()
-        LeaderboardRow.objects.all().delete()
-        Summary.objects.all().delete()
-        categories = dict(Problem.objects.scored().values_list("pk", "category"))
-        judged = _judged(Run.objects.all())
-        by_submission = groupby(_summaries(judged), lambda row: row.submission_id)
-        count = 0
-        for submission_id, group in by_submission:
-            rows = list(group)
-            count += len(Summary.objects.bulk_create(rows, batch_size=1000))
-            made = _leaderboard_rows(rows, categories, drawn[submission_id])
-            LeaderboardRow.objects.bulk_create(made)
-        problem_aggregates.refresh_all()
-        DataVersion.objects.update(summary_format=SUMMARY_FORMAT)
-        return count
+    """Make every row anew, and count those of submissions. One submission or problem after the
+    other is locked, so that results come in meanwhile."""
+    categories = dict(Problem.objects.scored().values_list("pk", "category"))
+    submissions = list(Submission.objects.order_by("pk").values_list("pk", flat=True))
+    count = sum(_rebuild(one, categories) for one in submissions)
+    for problem_id in Problem.objects.order_by("pk").values_list("pk", flat=True):
+        problem_aggregates.refresh_all(problem_id)
+    DataVersion.objects.update(summary_format=SUMMARY_FORMAT)
+    return count
+
+
+@transaction.atomic
+def _rebuild(submission_id: int, categories: Mapping[int, str]) -> int:
+    # A run that finishes meanwhile locks its submission too, and so waits.
+    (k,) = (
+        Submission.objects.select_for_update().filter(pk=submission_id).values_list("k", flat=True)
+    )
+    Summary.objects.filter(submission=submission_id).delete()
+    LeaderboardRow.objects.filter(submission=submission_id).delete()
+    judged = _judged(Run.objects.filter(kernel__submission=submission_id))
+    rows = Summary.objects.bulk_create(_summaries(judged), batch_size=1000)
+    LeaderboardRow.objects.bulk_create(_leaderboard_rows(rows, categories, k))
+    return len(rows)
 
 
 def _leaderboard_rows(

@@ -69,7 +69,8 @@ def sync(entries: list[JsonDict]) -> list[int]:
     """Store the entries; return the numbers of those that are new or changed.
 
     A problem that is no longer listed stays, unscored: its results are kept. Where a digest
-    changed, results of the old one no longer count, so the summary is made anew.
+    changed, results of the old one no longer count, so the summary is made anew. Where a process
+    died before that, the next call does it.
     """
     with transaction.atomic():
         register("cpu", "CPU")
@@ -84,8 +85,8 @@ def sync(entries: list[JsonDict]) -> list[int]:
             )
         Problem.objects.filter(pk__in=gone).update(scored=False, unscored_reason=WITHDRAWN)
         if changed or left:
-            summary.rebuild()
-            DataVersion.objects.bump()
+            DataVersion.objects.outdate_summary()
+    summary.rebuild_if_outdated()
     return [entry["number"] for entry in changed] + [problem.number for problem in left]
 
 

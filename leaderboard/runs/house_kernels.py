@@ -38,9 +38,10 @@ def load(owner_id: int) -> int:
     problems = {problem.slug: problem for problem in Problem.objects.all()}
     found = [(path, _NAME.fullmatch(path.name)) for path in sorted(FILES.glob("*.py"))]
     named = [(path, name) for path, name in found if name and name["slug"] in problems]
+    sources = [packed_source(path.read_text()) for path, _ in named]
     with transaction.atomic():
         submission = _submission(owner_id)
-        rows = Source.objects.keep_rows([packed_source(path.read_text()) for path, _ in named])
+        rows = Source.objects.keep_rows(sources)
         known = list(Kernel.objects.filter(submission=submission))
         new = []
         for (_, name), source in zip(named, rows, strict=True):

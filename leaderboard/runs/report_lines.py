@@ -25,7 +25,7 @@ from leaderboard.models import Hardware, Kernel, LanguageModel, Problem, Run, So
 from leaderboard.models.choices import is_timed
 from leaderboard.models.model_names import model_slug
 from leaderboard.models.sources import packed_source
-from leaderboard.runs.hosts import register
+from leaderboard.runs.hosts import class_named
 from leaderboard.runs.report_checks import check_report
 from leaderboard.runs.reports import columns_of
 from leaderboard.submissions.archives import Member
@@ -260,19 +260,25 @@ def _check_fields(row: models.Model, *names: str) -> None:
 
 
 def _hardware(line: ReportLine, environment: JsonObject) -> Hardware:
-    """Return the hardware that the line names, made from what its report tells if it is new."""
-    hardware = register(line.job.hardware, environment["hardware"][:200])
+    """Return the class of hardware that the line names, which may not be stored yet."""
+    device, count = class_named(line.job.hardware)
     least = line.job.world_size if is_timed(line.job.placement) else 1
-    if hardware.device != line.job.device or least > hardware.max_world_size:
+    if device != line.job.device or least > count:
         raise ValueError(
-            f"{hardware.slug} has no {line.job.world_size} ranks on {line.job.device.value}"
+            f"{line.job.hardware} has no {line.job.world_size} ranks on {line.job.device.value}"
         )
-    if "environment" not in hardware.facts:
-        gpus = [gpu.name for gpu in line.report.gpus]
-        facts = {name: environment[name] for name in ("hardware", "versions")}
-        hardware.facts = {**hardware.facts, "environment": {**facts, "gpus": gpus}}
-        hardware.save(update_fields=["facts"])
-    return hardware
+    return Hardware(
+        slug=line.job.hardware,
+        title=environment["hardware"][:200],
+        device=device,
+        max_world_size=count,
+        facts={
+            "environment": {
+                **{name: environment[name] for name in ("hardware", "versions")},
+                "gpus": [gpu.name for gpu in line.report.gpus],
+            }
+        },
+    )
 
 
 def _moment(text: str) -> datetime:

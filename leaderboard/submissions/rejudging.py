@@ -161,14 +161,17 @@ def rejudge(chosen: Selection, actor: AbstractBaseUser | None) -> Plan:
     """Queue what can be judged, with an entry in the audit log; return what was done. Repeated
     while those runs wait it queues nothing more.
 
-    Each submission has a transaction of its own: meanwhile others can write.
+    Each problem of a submission has a transaction of its own: meanwhile others can write.
     """
-    whose, ground, done = chosen.runs.values("kernel__submission"), _ground(), Plan()
-    for submission in Submission.objects.filter(pk__in=whose).order_by("pk"):
+    found = chosen.runs.values_list("kernel__submission", "kernel__problem")
+    ground, done = _ground(), Plan()
+    for submission_id, problem_id in sorted(set(found)):
+        own = Submission.objects.filter(pk=submission_id)
         with transaction.atomic():
             # Whoever asks for the same at the same moment waits, and finds these runs queued.
-            list(Submission.objects.select_for_update().filter(pk=submission.pk).values_list("pk"))
-            plan = _planned(replace(chosen, submission=submission), ground)
+            submission = own.select_for_update().get()
+            part = replace(chosen, submission=submission, problem=ground.problems[problem_id])
+            plan = _planned(part, ground)
             if plan.ready:
                 enqueue(plan.ready)
                 DataVersion.objects.bump()

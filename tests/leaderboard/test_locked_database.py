@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sqlite3
 import subprocess
@@ -99,16 +100,30 @@ def test_a_first_request_under_a_lock_reads_json(tmp_path: Path) -> None:
     assert _run(ASK, tmp_path, LOCK) == "[]\n"
 
 
+def test_no_command_holds_the_lock_for_long_on_the_shipped_data(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "tests.leaderboard.lock_times", str(tmp_path)]
+    found = subprocess.run(
+        command, cwd=ROOT, env=_site(tmp_path), capture_output=True, text=True, check=False
+    )
+    assert found.returncode == 0, found.stderr
+    held_ms = json.loads(found.stdout)
+    assert {name: ms for name, ms in held_ms.items() if ms > 200} == {}
+    assert held_ms["rebuild_summary"] > 1
+
+
+def _site(folder: Path) -> dict[str, str]:
+    return {
+        **os.environ,
+        "DATABASE_URL": f"sqlite:///{folder}/db.sqlite3",
+        "DJANGO_SETTINGS_MODULE": "leaderboard.settings",
+        "PKB_STATE_DIR": str(folder),
+    }
+
+
 def _run(program: str, folder: Path, *meanwhile: str) -> str:
     """Return what a program prints on a site whose table of problems is empty, while another
     connection has done `meanwhile`."""
-    path = folder / "db.sqlite3"
-    environment = {
-        **os.environ,
-        "DATABASE_URL": f"sqlite:///{path}",
-        "DJANGO_SETTINGS_MODULE": "leaderboard.settings",
-    }
-    with closing(sqlite3.connect(path, isolation_level=None)) as holder:
+    with closing(sqlite3.connect(folder / "db.sqlite3", isolation_level=None)) as holder:
         holder.execute("PRAGMA journal_mode=WAL")
         holder.execute(
             "CREATE TABLE IF NOT EXISTS leaderboard_problem (id integer, number integer)"
@@ -117,6 +132,6 @@ def _run(program: str, folder: Path, *meanwhile: str) -> str:
             holder.execute(statement)
         command = [sys.executable, "-c", program]
         found = subprocess.run(
-            command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False
+            command, cwd=ROOT, env=_site(folder), capture_output=True, text=True, check=False
         )
     return found.stdout or found.stderr

@@ -153,7 +153,7 @@ def _published(problem: Problem, name: str, notes: str = "one") -> dict[str, Any
 
 def _load(path: Path, *lines: dict[str, Any]) -> imported_reports.Loaded:
     path.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
-    loaded = imported_reports.load(path)
+    (loaded,) = imported_reports.load(path)
     assert loaded
     return loaded
 

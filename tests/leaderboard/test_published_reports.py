@@ -23,7 +23,7 @@ def _published(problem: Problem, verdict: Verdict, when: str, notes: str) -> dic
 
 def _load(path: Path, *lines: dict[str, Any]) -> int:
     path.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
-    loaded = imported_reports.load(path)
+    (loaded,) = imported_reports.load(path)
     return loaded.runs if loaded else 0
 
 

@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
-from django.db import transaction
 
 from leaderboard.runs import house_kernels, imported_reports
 from leaderboard.runs.report_lines import ReportLineError
@@ -28,11 +27,10 @@ class Command(BaseCommand):
         if not options["file"] and (new := house_kernels.load(imported_reports.owner().pk)):
             self.stdout.write(f"fixtures/house: {new} kernels")
         try:
-            with transaction.atomic():
-                loaded = [(path, imported_reports.load(path)) for path in paths]
+            loaded = imported_reports.load(*paths)
         except ReportLineError as error:
             raise CommandError(f"{error}\nnothing was stored") from None
-        for path, found in loaded:
+        for path, found in zip(paths, loaded, strict=True):
             if found is None:
                 self.stdout.write(f"{path.name}: already stored")
                 continue
