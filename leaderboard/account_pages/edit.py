@@ -6,14 +6,13 @@ from collections.abc import Callable
 
 from django.contrib.auth.decorators import login_required
 from django.core.exceptions import PermissionDenied
-from django.http import Http404, HttpRequest, HttpResponse
-from django.shortcuts import redirect, render
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods
 
 from leaderboard.kit.request_error import RequestError
-from leaderboard.model_pages.submission import submission_called
-from leaderboard.models import AuditEntry, Moderation, Submission, Visibility
+from leaderboard.models import AuditEntry, Moderation, Submission
 from leaderboard.models.teams import Viewer
 from leaderboard.runs.withdrawing import MAX_REASON
 from leaderboard.submissions import editing
@@ -48,9 +47,9 @@ def edited_by(
 ) -> Submission:
     """Return a submission that this user may do it to. Raises PermissionDenied, and Http404 where
     there is none or nobody else is to know of it."""
-    found, _ = submission_called(number)
+    found = get_object_or_404(Submission.objects.at(str(number), request.user))
     if not may(request.user, found):
-        raise Http404 if found.visibility == Visibility.PRIVATE else PermissionDenied
+        raise PermissionDenied
     return found
 
 

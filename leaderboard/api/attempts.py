@@ -88,10 +88,9 @@ class AttemptOut(Shape):
 )
 @api_view(["GET"])
 @versioned
-def attempt(request: Request, number: int, problem: int, attempt: int) -> Response:
+def attempt(request: Request, address: str, problem: int, attempt: int) -> Response:
     """Describe an attempt; its transcript comes in pages of 64 KiB, but where it is `withheld`."""
-    seen = Submission.objects.reachable_by(request.user)
-    found = get_object_or_404(seen, pk=number)
+    found = get_object_or_404(Submission.objects.at(address, request.user))
     steps = steps_of(found.pk, problem, attempt)
     if not steps:
         raise Http404

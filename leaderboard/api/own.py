@@ -39,7 +39,7 @@ def publish(request: Request, number: int) -> Response:
     that no judge has begun with, or practice."""
     found, owner = _own(request, number)
     editing.edit(found, owner, {"visibility": Visibility.PUBLIC})
-    return submission(request, number)
+    return submission(request, str(number))
 
 
 @extend_schema(
@@ -50,7 +50,7 @@ def withdraw(request: Request, number: int) -> Response:
     """Take a submission out of every ranking, for good; its results stay where they are."""
     found, owner = _own(request, number)
     withdrawing.withdraw(found, owner, validated(WithdrawIn, request).get("reason", ""))
-    return submission(request, number)
+    return submission(request, str(number))
 
 
 @extend_schema(request=None, responses={200: RerunOut, **REFUSALS}, operation_id="rerun")
@@ -63,7 +63,7 @@ def rerun(request: Request, number: int) -> Response:
 
 def _own(request: Request, number: int) -> tuple[Submission, AbstractBaseUser]:
     """Return the submission and its owner, who sends this. Raises Http404, PermissionDenied."""
-    found = get_object_or_404(Submission.objects.reachable_by(request.user), pk=number)
+    found = get_object_or_404(Submission.objects.at(str(number), request.user))
     assert isinstance(request.user, AbstractBaseUser)
     if not editing.is_own(request.user, found):
         raise PermissionDenied("Only the submission's owner may do that.")

@@ -117,9 +117,8 @@ def submissions(request: Request) -> Response:
 
 
 @versioned
-def submission(request: Request, number: int) -> Response:
-    rows = _submissions(Submission.objects.reachable_by(request.user))
-    found = get_object_or_404(rows, pk=number)
+def submission(request: Request, address: str) -> Response:
+    found = get_object_or_404(_submissions(Submission.objects.at(address, request.user)))
     return Response(outputs.SubmissionOut(found, context={"request": request}).data)
 
 

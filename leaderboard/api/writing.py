@@ -87,14 +87,14 @@ def submissions_or_submit(request: Request) -> Response:
 )
 @extend_schema(methods=["GET"], responses=outputs.SubmissionOut, operation_id="read_submission")
 @api_view(["GET", "PATCH"])
-def submission_or_edit(request: Request, number: int) -> Response:
+def submission_or_edit(request: Request, address: str) -> Response:
     """Let its owner, and staff, change what it says of itself: never its kernels and results."""
     if request.method == "PATCH":
-        found = get_object_or_404(Submission.objects.reachable_by(request.user), pk=number)
+        found = get_object_or_404(Submission.objects.at(address, request.user))
         if not editing.may_edit(request.user, found):
             raise PermissionDenied("Only the submission's owner may edit it.")
         editing.edit(found, _user(request), validated(EditIn, request))
-    return submission(request, number)
+    return submission(request, address)
 
 
 def _user(request: Request) -> AbstractBaseUser:

@@ -28,7 +28,7 @@ from django.views.decorators.http import require_safe
 
 from leaderboard.delivery.readers import may_see
 from leaderboard.kit.json_types import JsonObject
-from leaderboard.kit.links import one_prefix
+from leaderboard.kit.links import one_prefix, with_query
 from leaderboard.models import DataVersion, Submission
 
 # Asked again each time, which costs a 304: a verdict must be seen as soon as it is there.
@@ -139,7 +139,7 @@ def public_page(*parameters: str, live: bool = False) -> Callable[[Build], View]
             except Elsewhere as other:
                 if other.path:
                     twin = "" if form == "html" else f".{form}"
-                    return redirect(f"{other.path}{twin}?{other.query}")
+                    return redirect(with_query(f"{other.path}{twin}", other.query))
                 return redirect_to(other, request, parameters)
 
         return view

@@ -23,7 +23,8 @@ def may_see(request: HttpRequest, submission: Submission | None) -> bool:
 
 
 def refuse_strangers(request: HttpRequest, submission: Submission) -> None:
-    """Raise Http404 unless this reader may know of a submission. To be asked before any parameter
-    is read: to refuse one, with what it may be, would tell that something is there."""
+    """Raise Http404 unless this reader, who has an address that nobody guesses, may know of a
+    submission. To be asked before any parameter is read: to refuse one, with what it may be, would
+    tell that something is there."""
     if submission.visibility == Visibility.PRIVATE and not may_see(request, submission):
         raise Http404

@@ -9,13 +9,13 @@ from django.http import Http404, HttpRequest
 from leaderboard.delivery import cells
 from leaderboard.delivery.pages import Crumb, Page, Table, canonical_query, choice, public_page
 from leaderboard.delivery.paging import PAGE, PagePart, part_of
-from leaderboard.delivery.readers import refuse_strangers
 from leaderboard.kit.json_types import JsonDict
 from leaderboard.kit.languages import written
 from leaderboard.kit.links import kernel_at, url
 from leaderboard.kit.visible import visible
 from leaderboard.metrics.verdicts import state, verdict_words, words
-from leaderboard.model_pages.submission import model_url, submission_called
+from leaderboard.model_pages.called import submission_called
+from leaderboard.model_pages.submission import model_url
 from leaderboard.model_pages.submission_kernels import standings_of
 from leaderboard.models import Problem, Source, Submission, Transcript, Visibility
 from leaderboard.models.choices import SHARED
@@ -37,9 +37,8 @@ ONE = 1
 
 
 @public_page(*PARAMETERS)
-def attempt(request: HttpRequest, number: int, problem: int, attempt: int) -> Page:
-    found, _ = submission_called(number)
-    refuse_strangers(request, found)
+def attempt(request: HttpRequest, address: str, problem: int, attempt: int) -> Page:
+    found, _ = submission_called(request, address)
     of = Problem.objects.filter(pk=problem).defer("payload").first()
     steps = steps_of(found.pk, problem, attempt)
     if of is None or not steps:

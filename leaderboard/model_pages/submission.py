@@ -5,21 +5,19 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
-from django.db.models import Count, Subquery
-from django.http import Http404, HttpRequest
-from django.shortcuts import get_object_or_404
+from django.http import HttpRequest
 
 from leaderboard.board_pages.matrix import row_url
 from leaderboard.compare_pages.meeting import compare_url
 from leaderboard.delivery import cells
 from leaderboard.delivery.pages import Crumb, Page, Table, canonical_query, choice, public_page
 from leaderboard.delivery.paging import PAGE, part_of
-from leaderboard.delivery.readers import refuse_strangers
 from leaderboard.kit.json_types import JsonDict
 from leaderboard.kit.languages import written
 from leaderboard.kit.links import kernel_at, url
 from leaderboard.metrics import scores, verdicts
 from leaderboard.metrics.verdicts import state, words
+from leaderboard.model_pages.called import submission_called
 from leaderboard.model_pages.chosen import judged_and_hidden
 from leaderboard.model_pages.failure_reasons import told_kernels, why_failed
 from leaderboard.model_pages.submission_figures import submission_figures
@@ -32,7 +30,7 @@ from leaderboard.model_pages.submission_kernels import (
     last_steps,
     standings_of,
 )
-from leaderboard.models import Moderation, Problem, Run, Submission, Visibility
+from leaderboard.models import Moderation, Run, Submission, Visibility
 from leaderboard.models.choices import SHARED, VERDICTS
 from leaderboard.models.waiting import without_host
 from leaderboard.read_model.boards import Setting
@@ -42,8 +40,6 @@ from leaderboard.read_model.setting import tells_times
 from leaderboard.read_model.steps import MADE
 
 ROWS_A_PAGE = 100
-# A database takes no greater number for a key.
-BITS_OF_A_KEY = 64
 PARAMETERS = ("verdict", *SETTING_FILTERS, PAGE)
 RUN_NUMBERS = ("speedup", "speedup_low", "speedup_high", "kernel_us", "utilisation")
 STANDING = (
@@ -59,9 +55,8 @@ KERNEL_COLUMNS = (
 
 
 @public_page(*PARAMETERS)
-def submission(request: HttpRequest, number: int) -> Page:
-    found, scored = submission_called(number)
-    refuse_strangers(request, found)
+def submission(request: HttpRequest, address: str) -> Page:
+    found, scored = submission_called(request, address)
     wanted = choice(request, "verdict", [*(value for value, _ in VERDICTS), UNCOUNTED])
     standings = standings_of(found)
     setting = setting_among(request, standings)
@@ -118,17 +113,6 @@ def score_record(score: scores.Score) -> dict[str, object]:
     return {**score._asdict(), "pass_at_1_interval": interval and interval._asdict()}
 
 
-def submission_called(number: int) -> tuple[Submission, int]:
-    """Return the submission, and how many problems are scored, in one query. Raises Http404 for an
-    unknown number."""
-    if number.bit_length() >= BITS_OF_A_KEY:
-        raise Http404
-    counted = Problem.objects.scored().order_by().values("scored").annotate(n=Count("pk"))
-    known = Submission.objects.select_related("model", "team")
-    found = get_object_or_404(known.annotate(scored=Subquery(counted.values("n"))), pk=number)
-    return found, vars(found)["scored"] or 0
-
-
 def _row(record: JsonDict) -> list[object]:
     lists = {name: " ".join(record[name]) for name in ("mechanisms", "languages")}
     return [*{**record, **lists}.values()]
@@ -149,7 +133,7 @@ def kernel_context(
     rows: list[dict[str, object]] = [
         {
             **_drawn(one, steps[one.pk], is_timed=is_timed),
-            "attempt_url": url("submission-attempt", found.pk, one.problem, one.attempt),
+            "attempt_url": url("submission-attempt", found.address, one.problem, one.attempt),
         }
         for one in told_kernels(request.user, found, kernels_of(found, setting, steps))
     ]

@@ -13,11 +13,11 @@ from leaderboard.charts.boards import ModeCounts
 from leaderboard.charts.drawing import Spec
 from leaderboard.charts.submissions import Speedup, Trail
 from leaderboard.delivery.pages import Crumb, Table
-from leaderboard.delivery.readers import refuse_strangers
 from leaderboard.figures.frame import Drawn, figure, framed
 from leaderboard.figures.tables import mode_table
 from leaderboard.kit.links import url
-from leaderboard.kit.row_number import row_number
+from leaderboard.kit.submission_addresses import number_and_key
+from leaderboard.model_pages.called import refuse_guesses
 from leaderboard.model_pages.submission_kernels import (
     Ended,
     JudgedKernel,
@@ -47,11 +47,11 @@ def asked(request: HttpRequest) -> tuple[Submission, list[JudgedKernel]]:
 
 
 def submission_asked(request: HttpRequest) -> Submission:
-    """Return the submission of `?submission=<number>`. Raises Http404 for an unknown number, and
+    """Return the submission of `?submission=<address>`. Raises Http404 for an unknown number, and
     for one that this reader is not to know of."""
-    own = Submission.objects.select_related("model")
-    submission = get_object_or_404(own, pk=row_number(request.GET.get("submission", "")))
-    refuse_strangers(request, submission)
+    own, address = Submission.objects.select_related("model"), request.GET.get("submission", "")
+    submission = get_object_or_404(own, pk=number_and_key(address)[0])
+    refuse_guesses(request, submission, address)
     return submission
 
 
@@ -140,7 +140,7 @@ def submission_figures(
     shown += [by_step] if has_steps and "ok" in verdicts else []
     shown += [failures] if not verdicts.isdisjoint(COUNTED_VERDICTS) else []
     shown += [speedups] if has_times else []
-    address = "&".join(filter(None, (f"submission={found.pk}", query)))
+    address = "&".join(filter(None, (f"submission={found.address}", query)))
     return [framed(one, address) for one in shown]
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from django.conf import settings
 from django.db import models
 from django.db.models import Q
@@ -9,6 +11,7 @@ from django.db.models import Q
 from leaderboard.kit.json_types import JsonDict
 from leaderboard.kit.links import url
 from leaderboard.kit.permissions import READ_ALL, may
+from leaderboard.kit.submission_addresses import new_key, number_and_key
 from leaderboard.models.catalogue import LanguageModel, Problem
 from leaderboard.models.choices import (
     BACKENDS,
@@ -53,8 +56,15 @@ class SubmissionQuerySet(models.QuerySet["Submission"]):
         """Return what a user handed in."""
         return self.filter(owner=viewer.pk)
 
+    def at(self, address: str, viewer: Viewer) -> SubmissionQuerySet:
+        """Return the one at an address, if a viewer may see it: others than its owner, their team
+        and staff name an unlisted one by its key, too."""
+        number, key = number_and_key(address)
+        named = Q(pk__in=self.listed_for(viewer)) | Q(visibility=Visibility.UNLISTED, key=key)
+        return self.filter(named, pk=number)
+
     def reachable_by(self, viewer: Viewer) -> SubmissionQuerySet:
-        """Return what a viewer with the address may see."""
+        """Return what a viewer may see who has the address of a kernel or a run of it."""
         if may(viewer, READ_ALL):
             return self
         return self.filter(~Q(visibility=Visibility.PRIVATE) | theirs(viewer))
@@ -90,6 +100,8 @@ class Submission(models.Model):
     changed what it says of itself. An idempotency key with the digest of its request makes a
     repeated request harmless.
 
+    While it is unlisted, its address has its `key`, which nobody guesses.
+
     An embargo ends at `public_from`, or when its owner says so; `published_at` is when what had
     been hidden became public. `withdrawn_at` is when its owner withdrew it, and stays;
     an embargo on what has been judged goes on.
@@ -116,6 +128,7 @@ class Submission(models.Model):
     licence = models.CharField(max_length=16, choices=LICENCES, blank=True, default="")
     withholds_source = models.BooleanField(default=False)
     manifest: models.JSONField[JsonDict, JsonDict] = models.JSONField(default=dict, blank=True)
+    key = models.CharField(max_length=32, default="", editable=False)
     idempotency_key = models.CharField(max_length=200, null=True)  # noqa: DJ001  unique per owner
     request_digest = models.CharField(max_length=64)
     created_at = models.DateTimeField(auto_now_add=True)
@@ -168,6 +181,7 @@ class Submission(models.Model):
                 condition=~Q(moderation=Moderation.WITHDRAWN) | Q(withdrawn_at__isnull=False),
                 name="submission_withdrawn_has_date",
             ),
+            models.CheckConstraint(condition=~Q(key=""), name="submission_has_key"),
             models.CheckConstraint(
                 condition=Q(licence="") | Q(withholds_source=False),
                 name="submission_withheld_has_no_licence",
@@ -180,8 +194,18 @@ class Submission(models.Model):
     def __str__(self) -> str:
         return f"{self.model} ({self.harness})"
 
+    def save(self, **options: Any) -> None:
+        self.key = self.key or new_key()
+        super().save(**options)
+
     def get_absolute_url(self) -> str:
-        return url("submission", self.pk)
+        return url("submission", self.address)
+
+    @property
+    def address(self) -> str:
+        """Return how addresses name it."""
+        is_unlisted = self.visibility == Visibility.UNLISTED
+        return f"{self.pk}-{self.key}" if is_unlisted else str(self.pk)
 
     @property
     def made_with(self) -> JsonDict:

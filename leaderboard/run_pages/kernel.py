@@ -244,7 +244,9 @@ def _use(use: Kernel) -> dict[str, object]:
         **_record(use),
         "problem_url": address_of(use.problem),
         "submission_url": use.submission.get_absolute_url(),
-        "attempt_url": url("submission-attempt", use.submission_id, use.problem_id, use.attempt),
+        "attempt_url": url(
+            "submission-attempt", use.submission.address, use.problem_id, use.attempt
+        ),
         "written": written(use.backend, use.languages),
         "moderation": "" if moderation == Moderation.ACCEPTED else moderation,
     }

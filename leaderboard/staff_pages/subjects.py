@@ -19,8 +19,8 @@ KINDS = ("submission", "kernel", "run")
 def subject_called(viewer: Viewer, kind: str, key: str) -> Subject:
     """Return what a viewer may see by that address. Raises Http404."""
     seen = Submission.objects.reachable_by(viewer)
-    if kind == "submission" and key.isdecimal() and len(key) < 16:
-        return get_object_or_404(seen.select_related("model"), pk=int(key))
+    if kind == "submission":
+        return get_object_or_404(Submission.objects.at(key, viewer).select_related("model"))
     if kind == "kernel":
         found = Source.objects.filter(pk=key, kernels__submission__in=seen)
         return get_object_or_404(found.distinct())
@@ -39,7 +39,7 @@ def _uuid(text: str) -> uuid.UUID:
 def named(subject: Subject) -> dict[str, str]:
     """Return how pages call it, where it is, and its place among these addresses."""
     kind = {Submission: "submission", Source: "kernel", Run: "run"}[type(subject)]
-    key = str(subject.pk)
+    key = subject.address if isinstance(subject, Submission) else str(subject.pk)
     text = f"{kind} {key[:12] if kind == 'kernel' else key[:8]}"
     places = {name: url(name, kind, key) for name in ("complain", "moderate")}
     return {"kind": kind, "key": key, "text": text, "url": subject.get_absolute_url(), **places}

@@ -95,7 +95,7 @@ def test_a_form_saved_as_it_was_changes_nothing(page: str) -> None:
     [
         *(("owner", one, 200) for one in Visibility.values),
         *(("staff", one, 200) for one in Visibility.values),
-        *(("other", "public", 403), ("other", "unlisted", 403), ("other", "private", 404)),
+        *(("other", "public", 403), ("other", "unlisted", 404), ("other", "private", 404)),
     ],
 )
 def test_only_the_owner_and_staff_may_edit(

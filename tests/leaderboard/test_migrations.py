@@ -99,12 +99,21 @@ def test_rows_in_another_format_are_refused_until_they_are_made_anew(
 ) -> None:
     factory.finish(run, factory.make_report(run))
     before = client.get(form).content
-    for found in (0, SUMMARY_FORMAT + 1):
+    for found in (SUMMARY_FORMAT - 1, SUMMARY_FORMAT + 1):
         DataVersion.objects.update(summary_format=found)
         with pytest.raises(OutdatedSummaryError, match=f"format {found}.*rebuild_summary"):
             client.get(form)
     call_command("rebuild_summary", verbosity=0)
     assert client.get(form).content == before
+
+
+@pytest.mark.django_db
+def test_a_summary_that_a_catalogue_left_unmade_is_made_by_the_next_call(client: Client) -> None:
+    call_command("sync_problems", verbosity=0)
+    DataVersion.objects.outdate_summary()
+    assert client.get("/").status_code == 200
+    call_command("sync_problems", verbosity=0)
+    assert DataVersion.objects.get().summary_format == SUMMARY_FORMAT
 
 
 @pytest.mark.usefixtures("newest")

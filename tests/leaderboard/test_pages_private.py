@@ -10,7 +10,16 @@ import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 
-from leaderboard.models import ApiToken, Hardware, Kernel, Run, Scope, Submission, Visibility
+from leaderboard.models import (
+    ApiToken,
+    DataVersion,
+    Hardware,
+    Kernel,
+    Run,
+    Scope,
+    Submission,
+    Visibility,
+)
 from tests.leaderboard import factory
 from tests.leaderboard.uploads import GOOD, make_zip
 
@@ -28,11 +37,11 @@ def addresses(run: Run) -> list[str]:
         f"/runs/{run.id}",
         f"/runs/{run.id}.json",
         f"/kernels/{run.kernel.source_id}",
-        f"/submissions/{run.kernel.submission_id}",
+        f"/submissions/{run.kernel.submission.address}",
         f"/figures/bursts.json?run={run.id}",
         f"/figures/bursts?run={run.id}",
-        f"/figures/speedups?submission={run.kernel.submission_id}",
-        f"/figures/speedups.json?submission={run.kernel.submission_id}",
+        f"/figures/speedups?submission={run.kernel.submission.address}",
+        f"/figures/speedups.json?submission={run.kernel.submission.address}",
     ]
 
 
@@ -84,11 +93,11 @@ def test_an_unlisted_submission_leads_nowhere_that_is_not_there(
     settings.WHITENOISE_USE_FINDERS = True
     hidden = factory.make_submission("Hidden Model", visibility=Visibility.UNLISTED)
     factory.make_judged(hidden, factory.make_problem())
-    text = client.get(f"/submissions/{hidden.pk}").content.decode()
+    text = client.get(f"/submissions/{hidden.address}").content.decode()
     links = set(re.findall(r'href="(/[^"#]*)', text)) - {
         "/account",
         "/submit",
-        f"/complain/submission/{hidden.pk}",
+        f"/complain/submission/{hidden.address}",
     }
     assert f"/kernels/{hidden.kernels.get().source_id}" in {one.partition("?")[0] for one in links}
     for link in links:
@@ -98,9 +107,44 @@ def test_an_unlisted_submission_leads_nowhere_that_is_not_there(
 def test_an_unlisted_submission_is_reachable_and_not_listed(client: Client) -> None:
     hidden = factory.make_submission("Hidden Model", visibility=Visibility.UNLISTED)
     run = factory.make_judged(hidden, factory.make_problem())
-    assert client.get(f"/submissions/{hidden.pk}").status_code == 200
+    assert client.get(f"/submissions/{hidden.address}").status_code == 200
     assert client.get(f"/runs/{run.id}").status_code == 200
     assert "Hidden Model" not in client.get("/").content.decode()
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        *(f"/submissions/{{}}{end}" for end in ("", ".json", ".csv", "/1/attempt-1", "/edit")),
+        *("/api/v1/submissions/{}", "/api/v1/submissions/{}/1/attempt-1"),
+        *("/figures/speedups?submission={}", "/complain/submission/{}"),
+    ],
+)
+def test_nobody_finds_an_unlisted_submission_by_counting(address: str, client: Client) -> None:
+    hidden = factory.make_submission("Hidden Model", visibility=Visibility.UNLISTED)
+    factory.make_judged(hidden, factory.make_problem())
+    client.force_login(factory.make_user("stranger"))
+    another = "x" * len(hidden.key)
+    for guess in (hidden.pk, f"{hidden.pk}-", f"{hidden.pk}-{another}", f"0{hidden.pk}"):
+        assert client.get(address.format(guess)).status_code == 404, guess
+
+
+def test_addresses_of_a_submission_lead_to_the_one_of_today(client: Client) -> None:
+    hidden = factory.make_submission(visibility=Visibility.UNLISTED)
+    factory.make_judged(hidden, factory.make_problem())
+    known = hidden.address
+    owner = Client()
+    owner.force_login(hidden.owner)
+    for end in ("", ".json", "/1/attempt-1.csv"):
+        answer = owner.get(f"/submissions/{hidden.pk}{end}")
+        assert answer["Location"] == f"/submissions/{known}{end}"
+    answer = owner.get(f"/figures/speedups.json?submission={hidden.pk}")
+    assert answer["Location"] == f"/figures/speedups.json?submission={known}"
+    Submission.objects.update(visibility=Visibility.PUBLIC)
+    DataVersion.objects.bump()
+    answer = client.get(f"/submissions/{known}?verdict=ok")
+    assert answer["Location"] == f"/submissions/{hidden.pk}?verdict=ok"
+    assert client.get(f"/api/v1/submissions/{known}").json()["url"].endswith(f"/{hidden.pk}")
 
 
 def test_a_public_kernel_page_hides_who_else_has_that_source(client: Client) -> None:

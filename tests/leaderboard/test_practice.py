@@ -53,7 +53,7 @@ def test_it_is_its_owners_alone_unless_said_otherwise(send: Send, client: Client
     assert client.get(f"{URL}/{made.pk}").status_code == 404
     assert send({**PRACTICE, "visibility": "unlisted"}).status_code == 201
     newest = Submission.objects.latest("pk")
-    assert client.get(f"{URL}/{newest.pk}").json()["practice"] is True
+    assert client.get(f"{URL}/{newest.address}").json()["practice"] is True
     (run,) = Run.objects.filter(kernel__submission=newest)
     assert client.get(f"/api/v1/runs/{run.pk}").json()["practice"] is True
 

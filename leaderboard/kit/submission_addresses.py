@@ -1,0 +1,36 @@
+"""Reads how the address of a submission names it: by number, and an unlisted one by a key, too."""
+
+from __future__ import annotations
+
+import secrets
+
+from django.urls import register_converter
+
+from leaderboard.kit.row_number import row_number
+
+KEY_BYTES = 12
+
+
+class SubmissionAddress:
+    """Matches `9` and `9-KEY` in a route."""
+
+    regex = r"[0-9]+(?:-[\w-]+)?"
+
+    def to_python(self, text: str) -> str:
+        return text
+
+    def to_url(self, address: object) -> str:
+        return str(address)
+
+
+register_converter(SubmissionAddress, "submission")
+
+
+def new_key() -> str:
+    return secrets.token_urlsafe(KEY_BYTES)
+
+
+def number_and_key(address: str) -> tuple[int, str]:
+    """Return what an address names; 0 and an empty key, which nothing has, for what is none."""
+    number, _, key = address.partition("-")
+    return row_number(number), key
