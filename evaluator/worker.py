@@ -32,6 +32,7 @@ from evaluator.host.gpus import offered
 from evaluator.host.parent_death import die_with_parent
 from evaluator.judge.prefork import PreforkServer
 from evaluator.messages.codec import encode
+from evaluator.messages.doorbell import TASK
 from evaluator.messages.faults import DirtyHost, EvaluatorError
 from evaluator.messages.report import JUDGE_VERSION, UNCLEAN_HOST, Isolation, Progress, Report
 from evaluator.sandbox import multicast_guard
@@ -80,6 +81,7 @@ app.conf.update(
     worker_prefetch_multiplier=1,
     worker_concurrency=1,
     worker_send_task_events=False,
+    worker_enable_remote_control=False,
     worker_hijack_root_logger=False,
     broker_connection_retry_on_startup=True,
     task_serializer="json",
@@ -95,7 +97,7 @@ def site_from_environment() -> Site:
         raise SystemExit(f"the worker needs the setting {missing.args[0]}") from None
 
 
-@app.task(name="evaluator.evaluate_run")  # type: ignore[untyped-decorator]
+@app.task(name=TASK)  # type: ignore[untyped-decorator]
 def evaluate_run(run_id: str) -> None:
     """Claim the run and judge it; quietly nothing where somebody else has it."""
     site = site_from_environment()

@@ -15,7 +15,8 @@ from celery import Celery
 from django.conf import settings
 from kombu.exceptions import KombuError
 
-TASK = "evaluator.evaluate_run"
+from evaluator.messages.doorbell import TASK, UNREADABLE
+
 # A run, and the queue of its class of hardware.
 Bell = tuple[UUID, str]
 log = logging.getLogger(__name__)
@@ -62,6 +63,14 @@ def is_reachable() -> bool:
     except (KombuError, OSError):
         return False
     return True
+
+
+def unreadable() -> int:
+    """Return how many messages workers could not read, up to MOST_UNREADABLE. Raises OSError and
+    KombuError where the broker does not answer."""
+    with app.connection_for_read() as connection:
+        client = getattr(connection.default_channel, "client", None)  # of Redis alone
+        return int(client.llen(UNREADABLE)) if client else 0
 
 
 def ring(bells: Sequence[Bell]) -> int:

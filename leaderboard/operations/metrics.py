@@ -20,6 +20,7 @@ from prometheus_client import (
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
+from leaderboard import celery
 from leaderboard.models import RefusedReport, Run, Status, WorkerHost
 from leaderboard.operations import readiness
 from leaderboard.read_model.queue_counts import by_hardware
@@ -38,9 +39,12 @@ class FromDatabase(Collector):
 
     def collect(self) -> Iterator[Metric]:
         up = GaugeMetricFamily("pkb_up", "1 where this is there.", labels=["what"])
-        for name, said in readiness.checks().items():
+        checks = readiness.checks()
+        for name, said in checks.items():
             up.add_metric([name], float(said == readiness.OK))
         yield up
+        if checks["broker"] == readiness.OK:
+            yield _unreadable()
         try:
             yield from [*_queues(), *_verdicts(), _given_up()]
         except Error:
@@ -61,6 +65,13 @@ def _queues() -> Iterator[Metric]:
         wait.add_metric([slug], waited_s)
         alive.add_metric([slug], hosts.count(slug))
     yield from (depth, wait, alive)
+
+
+def _unreadable() -> Metric:
+    what = "Messages of the broker that workers could not read, up to 100."
+    found = GaugeMetricFamily("pkb_unreadable_messages", what)
+    found.add_metric([], celery.unreadable())
+    return found
 
 
 def _verdicts() -> Iterator[Metric]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -19,10 +20,13 @@ from jinja2 import DictLoader
 from prometheus_client.parser import text_string_to_metric_families
 
 from evaluator import Verdict
+from evaluator.messages.doorbell import UNREADABLE
+from leaderboard import celery
 from leaderboard.kit.request_names import CURRENT, OnceAMinute
 from leaderboard.models import DataVersion, Run
 from leaderboard.operations import access_log, readiness
 from tests.leaderboard import factory
+from tooling import servers
 
 TOKEN = "of the metrics"
 
@@ -119,6 +123,19 @@ def test_metrics_tell_of_queues_hosts_and_verdicts(run: Run, client: Client, set
     assert found["pkb_verdicts_total output_mismatch"] == 1
     assert found["pkb_refused_reports_total"] == 0
     assert found["pkb_up database"] == 1
+
+
+@pytest.mark.skipif(not shutil.which("redis-server"), reason="apt-get install redis-server")
+def test_metrics_count_what_workers_could_not_read(
+    db: None, client: Client, settings: Any, monkeypatch: Any
+) -> None:
+    settings.METRICS_TOKEN = TOKEN
+    assert _metrics(client)["pkb_unreadable_messages"] == 0
+    with servers.redis() as url:
+        pytest.importorskip("redis").from_url(url).rpush(UNREADABLE, "one", "two")
+        settings.CELERY_BROKER_URL = url
+        monkeypatch.setattr(celery, "app", celery.make_app())
+        assert _metrics(client)["pkb_unreadable_messages"] == 2
 
 
 def _asked(application: Callable[..., Any], **more: str) -> dict[str, str]:
