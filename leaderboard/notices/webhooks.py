@@ -14,6 +14,7 @@ import socket
 import ssl
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from urllib.parse import urlsplit
 
@@ -22,6 +23,8 @@ from django.utils.crypto import salted_hmac
 PURPOSE = "leaderboard.notices.webhooks"
 PORT = 443
 TIMEOUT_S = 5.0
+# A resolver takes as long as the name's own servers make it.
+_LOOKUPS = ThreadPoolExecutor(max_workers=8, thread_name_prefix="lookup")
 UNICAST = ipaddress.ip_network("2000::/3")
 # Addresses of IPv6 in which one of IPv4 lies.
 TUNNELLED = [ipaddress.ip_network(text) for text in ("2002::/16", "2001::/32")]
@@ -74,7 +77,10 @@ def post(address: str, secret: str, body: bytes) -> None:
 def public_address(host: str) -> str:
     """Return an address of a host. Raises NotSent unless all that it has are of the internet."""
     try:
-        found = socket.getaddrinfo(host, PORT, type=socket.SOCK_STREAM)
+        lookup = _LOOKUPS.submit(socket.getaddrinfo, host, PORT, type=socket.SOCK_STREAM)
+        found = lookup.result(timeout=TIMEOUT_S)
+    except TimeoutError:
+        raise NotSent(f"the name was not found within {TIMEOUT_S:.0f} s") from None
     except (OSError, UnicodeError):
         raise NotSent("the name has no address") from None
     texts = [str(one[4][0]) for one in found]

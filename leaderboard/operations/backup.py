@@ -29,7 +29,7 @@ MANIFEST, SNAPSHOTS = "MANIFEST.json", "snapshots"
 DUMPS = {"sqlite": "database.sqlite3", "postgresql": "database.pgdump"}
 # What the site needs besides, and what is lost with each.
 SECRETS = {
-    "SECRET_KEY": "another one ends every session",
+    "SECRET_KEY": "another one ends sessions, links in mails, and every webhook's secret",
     "DATABASE_URL": "holds the database's password",
     "CELERY_BROKER_URL": "holds the broker's password",
     "PKB_WORKER_TOKEN": "of each judging host; the site keeps its digest only",

@@ -6,6 +6,7 @@ at the same moment one wins and the others learn of it.
 
 from __future__ import annotations
 
+import json
 from datetime import datetime, timedelta
 from uuid import UUID
 
@@ -34,7 +35,7 @@ from leaderboard.models.runs import MAX_TRIES, RunQuerySet
 from leaderboard.read_model import summary
 from leaderboard.runs.claims import NO_PROGRESS, Fenced, Holding, held, host_of, lease_end
 from leaderboard.runs.report_checks import check_origin, check_report
-from leaderboard.runs.reports import as_text, clean, columns_of, decoded
+from leaderboard.runs.reports import as_text, check_length, clean, columns_of, decoded
 
 NO_LEASE: dict[str, object] = {"lease_token": None, "lease_until": None}
 ERROR_LIMIT = 10_000
@@ -84,6 +85,7 @@ def finish(run_id: UUID, holding: Holding, report: object) -> None:
 
 
 def _store(run: Run, holding: Holding, report: object) -> None:
+    check_length(json.dumps(report))
     found = decoded(Report, report, "report")
     judged = columns_of(found)
     check_report(run, found, _catalogued(run.kernel.problem_id))

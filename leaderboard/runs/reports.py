@@ -70,10 +70,15 @@ def _packable(message: JsonDict) -> str:
     except ValueError:
         reason = "A number of the report is not finite."
         raise RequestError("bad_report", reason, "Mend the worker.") from None
+    check_length(text)
+    return text
+
+
+def check_length(text: str) -> None:
+    """Raise RequestError for a report that is too long to be read."""
     if len(text) > MAX_REPORT_BYTES:
         reason = f"The report is longer than {MAX_REPORT_BYTES} bytes."
         raise RequestError("bad_report", reason, "Leave out timelines, then logs.")
-    return text
 
 
 def as_text(value: object) -> str:

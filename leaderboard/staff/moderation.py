@@ -60,7 +60,7 @@ def edit(row: LanguageModel | Hardware, actor: AbstractBaseUser, **values: objec
 
 def note_token(token: ApiToken, actor: AbstractBaseUser | None) -> None:
     """Log that a token was made: what it is for, never its text."""
-    told = ("name", "scope", "owner_id", "queues", "hosts")
+    told = ("name", "scope", "owner_id", "queues", "hosts", "groups")
     note(actor, "make", f"token {token.prefix}", {name: getattr(token, name) for name in told})
 
 

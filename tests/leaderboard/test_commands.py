@@ -150,10 +150,12 @@ def test_a_token_is_printed_and_works(db: None) -> None:
     )
     assert endless is not None
     assert endless.expires_at is None
-    said = _say("create_token", "--scope=worker", "--queue=cpu", "--queue=h200x4", "--host=h1")
+    bound = ("--queue=cpu", "--queue=h200x4", "--host=h1", "--groups=2")
+    said = _say("create_token", "--scope=worker", *bound)
     worker = ApiToken.objects.matching(said)
     assert worker is not None
     assert (worker.owner, worker.queues, worker.hosts) == (None, ["cpu", "h200x4"], ["h1"])
+    assert AuditEntry.objects.latest("pk").detail["groups"] == 2
     assert worker.expires_at is not None
     assert timedelta(days=89) < worker.expires_at - timezone.now() <= timedelta(days=90)
 

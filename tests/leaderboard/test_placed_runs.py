@@ -26,7 +26,7 @@ from leaderboard.models import (
     Trust,
 )
 from leaderboard.models.abilities import waiting_for
-from leaderboard.runs import evaluation, hosts
+from leaderboard.runs import evaluation, hosts, reports
 from leaderboard.submissions.queue import Target, enqueue
 from tests.leaderboard import factory
 from tests.leaderboard.running import HELLO, claim, fresh, report_of, say_hello
@@ -164,3 +164,13 @@ def test_a_class_of_one_gpu_can_be_registered() -> None:
     assert Hardware.objects.get(slug="h100x1").max_world_size == 1
     with pytest.raises(RequestError, match="does not name a class"):
         hosts.register("h100x0", "0 x NVIDIA H100")
+
+
+def test_a_report_that_is_too_long_is_refused_before_it_is_read(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reports, "MAX_REPORT_BYTES", 1000)
+    monkeypatch.setattr(evaluation, "decoded", None)
+    with pytest.raises(RequestError, match="longer than 1000 bytes"):
+        evaluation.finish(run.id, claim(run).holding, report_of(run))
+    assert RefusedReport.objects.get().code == "bad_report"

@@ -126,6 +126,15 @@ def test_one_private_address_among_several_is_enough_to_refuse(
         webhooks.post("https://example.org/", "secret", b"{}")
 
 
+def test_a_lookup_that_takes_long_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    is_over = threading.Event()
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: is_over.wait(20))
+    monkeypatch.setattr(webhooks, "TIMEOUT_S", 0.1)
+    with pytest.raises(webhooks.NotSent, match="not found within"):
+        webhooks.post("https://example.org/", "secret", b"{}")
+    is_over.set()
+
+
 @pytest.mark.parametrize("host", ["localhost", "127.1", "0x7f.1", "2130706433", "[::1]"])
 def test_names_of_this_host_are_refused_however_they_are_written(host: str) -> None:
     with pytest.raises(webhooks.NotSent):
