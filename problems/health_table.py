@@ -22,9 +22,10 @@ and the room that its tolerance leaves on either side.
 Written by `python -m problems audit`; do not edit. Every problem is asked what it says to answers
 that skip the work (zeros, a constant, an input handed back, no communication, one rank left out,
 another trial's answer, 1 % of the rows stale, inputs cut to the mantissa of the next smaller
-format; wires of int8, fp8 or int16 with a scale for each 32 values, every second row, one neighbour
-in place of all ranks, the last element left out, an option ignored, even numbers of elements), to
-its own wrong kernels in `problems/mutants.toml`, and to honest ones that only round differently.
+format; wires of int8, fp8 or int16 with a scale for each block of values, all at once or one alone,
+every second row, one neighbour in place of all ranks, the last element left out, an option ignored,
+even numbers of elements), to its own wrong kernels in `problems/mutants.toml`, and to honest ones
+that only round differently.
 `upstream` is PKB's own inputs at their published size with PKB's `atol = rtol = 1e-2`, asked for
 those before the semicolon alone. `hardened` is ours at size `tiny`, with so many
 seeded sets of inputs on each of so many world sizes, in float32, bfloat16 and float16; honest

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-EDGE = 0.1  # deviations of a unit's sums
+EDGE = 0.1  # of the root mean square of a unit's sums, which rounding errors are relative to
 
 
 def clear_biases(sums: Tensor) -> Tensor:
@@ -14,7 +14,7 @@ def clear_biases(sums: Tensor) -> Tensor:
     A kink lies in the middle of the widest gap between rows. Where thousands of rows leave a unit
     none as wide as EDGE, it lies below them all, half of that from the least.
     """
-    edge = EDGE * sums.std(dim=0, keepdim=True)
+    edge = EDGE * sums.square().mean(dim=0, keepdim=True).sqrt()
     ordered = sums.sort(dim=0).values
     ordered = torch.cat([ordered[:1] - edge, ordered])
     gap = ordered.diff(dim=0).argmax(dim=0, keepdim=True)

@@ -85,10 +85,11 @@ def _work(rank: int, world_size: int, name: str, spec: TrialSpec) -> Work:
     )
     inputs = module.make_inputs(context, dims)
     dist.barrier()
-    began = socket_bytes()
+    _, began = socket_bytes()
     with FlopCounterMode(display=False) as counter:
         outputs = call(module.reference, module.problem, inputs, groups)
     dist.barrier()
+    _, ended = socket_bytes()
     given = [tensor for value in inputs.values() for tensor in tensors(value)]
     touched = sum(tensor.nbytes for tensor in (*given, *outputs))
-    return socket_bytes() - began, counter.get_total_flops(), touched
+    return ended - began, counter.get_total_flops(), touched

@@ -133,7 +133,7 @@ def _timed(problem: Mapping[str, Any], world_size: int, dtype: str, size: str) -
     return (
         f"{world_size} ranks, {dtype}, size `{size}`: the shape that the benchmark's two size "
         f"arguments give at m = {shape['m']} and n = {shape['n']}. Other calls, never timed, have "
-        "odd and smaller shapes. At the timed shape a rank must at least receive "
+        "odd and smaller shapes. At the timed shape the busiest rank must at least send or receive "
         f"{_bytes(cost['wire_bytes'] * larger)}, in {waits}, move "
         f"{_bytes(cost['hbm_bytes'] * larger)} through its memory and do {cost['flops']:.3g} "
         "floating-point operations."

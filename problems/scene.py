@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import count
@@ -17,6 +17,8 @@ from problems.calls import Inputs, Outputs, call
 from problems.context import RankContext
 from problems.partial_collectives import counts_changed
 from problems.spec import Tolerance
+
+LINES = 1000  # more than a problem's file has
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,6 +70,13 @@ class Scene:
         somewhere = torch.tensor(float(told), device=self.context.device)
         dist.all_reduce(somewhere, dist.ReduceOp.MAX)
         return bool(somewhere)
+
+    def lines_on_any_rank(self, lines: Collection[int]) -> list[int]:
+        """Return on every rank the numbers of lines that any rank gives, in order."""
+        given = torch.zeros(LINES, device=self.context.device)
+        given[list(lines)] = 1
+        dist.all_reduce(given, dist.ReduceOp.MAX)
+        return given.nonzero().flatten().tolist()
 
     def settled(self, got: Outputs) -> Outputs:
         """Return the answer with the truth wherever it is as good as the truth."""

@@ -154,7 +154,8 @@ class Problem:
 
 @dataclass(frozen=True, kw_only=True)
 class Cost:
-    """Count the least work of a rank: bytes received, operations, memory bytes moved."""
+    """Count the least work of the busiest rank: bytes that it sends or receives, whichever are
+    more, operations, and bytes moved through memory."""
 
     wire_bytes: float
     flops: float

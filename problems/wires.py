@@ -1,14 +1,15 @@
 """Put collectives in place whose wires carry fewer bits than the values have, for the screen.
 
-Each block of 32 values is sent as small numbers and one scale. What a rank keeps for itself stays
+Each block of values is sent as small numbers and one scale. What a rank keeps for itself stays
 exact and sums are taken in float64, so nothing but the wire is coarse.
 """
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 from unittest.mock import patch
@@ -21,15 +22,18 @@ from torch.nn.functional import pad
 from problems.substitutes import SUM, Group
 
 BLOCK = 32
+BLOCKS = (BLOCK, 128, None)  # None: a whole tensor shares one scale
 FP8_MAX = 448.0  # of float8 e4m3
 
 
 @dataclass(frozen=True, kw_only=True)
 class Code:
-    """Say in how many bits a value travels, and what rows of values are on arrival."""
+    """Say in how many bits a value travels, and what blocks of values are on arrival. A block has
+    so many values, or None for all of a tensor."""
 
     bits: int
     apply: Callable[[Tensor], Tensor]
+    block: int | None = BLOCK
 
 
 def _as_integers(blocks: Tensor, largest: int) -> Tensor:
@@ -54,26 +58,29 @@ INT16 = Code(bits=16, apply=partial(_as_integers, largest=32767))
 
 
 def sent(values: Tensor, code: Code) -> Tensor:
-    """Return a copy as it arrives: floats of more bits coded, all else as it is. So is what fits in
-    a block, where coding would save next to nothing."""
+    """Return a copy as it arrives: floats of more bits coded, all else as it is. So are at most 32
+    values, where coding would save next to nothing."""
     if values.is_complex():
         return torch.view_as_complex(sent(torch.view_as_real(values), code))
     is_coded = values.is_floating_point() and 8 * values.dtype.itemsize > code.bits
     if not is_coded or values.numel() <= BLOCK:
         return values.clone(memory_format=torch.contiguous_format)
     flat = values.detach().reshape(-1).double()
-    blocks = pad(flat, (0, -len(flat) % BLOCK)).view(-1, BLOCK)
+    block = code.block or len(flat)
+    blocks = pad(flat, (0, -len(flat) % block)).view(-1, block)
     coded = torch.where(blocks.isfinite(), code.apply(blocks), blocks)
     return coded.view(-1)[: len(flat)].view(values.shape).to(values.dtype)
 
 
 @contextmanager
-def coarse(code: Code) -> Iterator[Wire]:
-    """Let every collective send floats through the code; the wire tells if that changed any."""
-    wire = Wire(code=code)
+def coarse(code: Code, line: int | None = None) -> Iterator[Wire]:
+    """Let every collective send floats through the code, or only those called from one line of
+    their file; the wire tells whose values that changed."""
+    wire = Wire(code=code, only=line)
     names = ("all_reduce", "reduce", "broadcast", "scatter", "gather", "batch_isend_irecv")
     flat = ("all_gather_into_tensor", "reduce_scatter_tensor", "all_to_all_single")
-    with patch.multiple(dist, **{name: getattr(wire, name) for name in names + flat}):
+    collectives: dict[str, Any] = {name: wire.called(name) for name in names + flat}
+    with patch.multiple(dist, **collectives):
         yield wire
 
 
@@ -85,15 +92,30 @@ _scatter, _gather, _exchange = dist.scatter, dist.gather, dist.batch_isend_irecv
 
 @dataclass(kw_only=True)
 class Wire:
-    """Do what torch.distributed's functions do, over a wire with this code. `is_lossy` says that
-    something did not arrive as this rank sent it."""
+    """Do what torch.distributed's functions do, over a wire with this code. `lossy` has the lines
+    from which something was sent that did not arrive as it was. With `only`, other lines send
+    exact values."""
 
     code: Code
-    is_lossy: bool = False
+    only: int | None = None
+    lossy: set[int] = field(default_factory=set)
+    _line: int = 0
+
+    def called(self, name: str) -> Callable[..., Any]:
+        """Return the collective of that name, which remembers the line that calls it."""
+
+        def collective(*args: Any, **kwargs: Any) -> Any:
+            self._line = sys._getframe(1).f_lineno
+            return getattr(self, name)(*args, **kwargs)
+
+        return collective
 
     def _sent(self, values: Tensor) -> Tensor:
+        if self.only not in {None, self._line}:
+            return values.clone(memory_format=torch.contiguous_format)
         arriving = sent(values, self.code)
-        self.is_lossy |= not torch.equal(arriving, values)
+        if not torch.equal(arriving, values):
+            self.lossy.add(self._line)
         return arriving
 
     def all_gather_into_tensor(self, output: Tensor, tensor: Tensor, group: Group = None) -> None:

@@ -62,9 +62,7 @@ LONG: dict[str, str] = {
     }.items()
 }
 # `path::function`, each with its reason.
-LONG_FUNCTIONS: dict[str, str] = {
-    "problems/fsdp_zero/fsdp_step_e2e.py::make_inputs": "moments that fit a step's gradients",
-}
+LONG_FUNCTIONS: dict[str, str] = {}
 MANY_PARAMETERS: dict[str, str] = {
     "tests/evaluator/gpu/honest/triton_barrier_within.py::publish_and_sum": "a launch of Triton's",
 }

@@ -33,7 +33,9 @@ class FloorWords(NamedTuple):
 # In the order of a report's floors, by what reports and CSV call them.
 FLOOR_WORDS = {
     "wire": FloorWords(
-        "links", "bytes received", "Bytes that a rank must receive, over its links."
+        "links",
+        "bytes sent or received",
+        "Bytes that the busiest rank must send or receive, over its links.",
     ),
     "hbm": FloorWords("memory", "bytes moved", "Bytes through the memory of a GPU."),
     "flops": FloorWords("arithmetic", "operations", "Operations, at the rate of the matrix units."),

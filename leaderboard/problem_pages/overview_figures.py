@@ -22,8 +22,12 @@ from leaderboard.read_model.baselines import gpu_of
 from leaderboard.read_model.problem_list import LIST_FILTERS, Listed, baselines_of, listed
 from leaderboard.read_model.setting import tells_times
 
-LINKS = Axes(x="least bytes that a rank must receive", y="GB/s through its links", unit="GB/s")
-ARITHMETIC = Axes(x="operations a byte received", y="TFLOP/s of a rank", unit="TFLOP/s")
+LINKS = Axes(
+    x="least bytes that the busiest rank sends or receives",
+    y="GB/s through its links",
+    unit="GB/s",
+)
+ARITHMETIC = Axes(x="operations a byte sent or received", y="TFLOP/s of a rank", unit="TFLOP/s")
 
 
 @figure(

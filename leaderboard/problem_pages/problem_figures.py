@@ -152,7 +152,7 @@ def size_scale(found: Problem, setting: Setting | None) -> Scale:
     costs = {size: by.get(ranks, {}) for size, by in found.payload.get("costs", {}).items()}
     wire = {size: cost.get("wire_bytes", 0.0) for size, cost in costs.items()}
     if len(set(wire.values())) == len(wire) and all(wire.values()):
-        x = "least bytes that a rank must receive"
+        x = "least bytes that the busiest rank sends or receives"
         return Scale(at=wire, title=x, text=cells.bytes_text, unit="")
     shapes = found.payload["sizes"].items()
     elements = {size: float(shape["m"] * shape["n"]) for size, shape in shapes}

@@ -3,6 +3,7 @@
 import torch
 import torch.distributed as dist
 
+from problems.collectives import scatter_bytes
 from problems.context import RankContext
 from problems.spec import EXACT_TOLERANCES, Cost, Dims, Problem
 
@@ -47,4 +48,8 @@ def reference(tensor: torch.Tensor, src: int = 0) -> torch.Tensor:
 
 def cost(d: Dims, world_size: int, itemsize: int) -> Cost:
     part = d.m * d.n * itemsize
-    return Cost(wire_bytes=part, flops=0, hbm_bytes=(1 + world_size) * part)
+    return Cost(
+        wire_bytes=scatter_bytes(part, world_size),
+        flops=0,
+        hbm_bytes=(1 + world_size) * part,
+    )

@@ -4,7 +4,7 @@ import torch
 import torch.distributed as dist
 
 from problems.context import RankContext
-from problems.kinks import clear_biases
+from problems.perceptron import draw_moments, draw_network, draw_step
 from problems.spec import Cost, Dims, Problem, sizes, tolerances
 
 problem = Problem(
@@ -33,10 +33,18 @@ problem = Problem(
         *("v_W1", "v_b1", "v_W2", "v_b2"),
     ),
     sizes=sizes(tiny=(64, 128)),
-    tolerances=tolerances(float32=2e-5, bfloat16=6.5e-2, float16=1e-2),
-    tolerance_reason="rounding of products, sums over ranks and Adam's steps: off by 0.054 in "
-    "bfloat16, 0.006 in float16, 1e-6 in float32; inputs cut to the next smaller format by 0.3 and "
-    "0.025, a step that is not taken, a moment without g or one rank's own gradient by 1 or more",
+    tolerances=tolerances(float32=2e-5, bfloat16=2.5e-1, float16=3e-2, rms={"bfloat16": 0.02}),
+    output_tolerances={  # the errors of a short bias have no steady mean
+        **dict.fromkeys(
+            ("W1", "W2"),
+            tolerances(float32=2e-5, bfloat16=1.2e-1, float16=1.5e-2, rms={"bfloat16": 0.04}),
+        ),
+        **dict.fromkeys(("b1", "b2"), tolerances(float32=2e-5, bfloat16=1.2e-1, float16=1.5e-2)),
+    },
+    tolerance_reason="a rounding to bfloat16 is off by up to 2^-8, and a new weight takes 22: 7 "
+    "for the gradient, 4 for m, 5 for v, whose root halves errors, 6 more. If all err one way, "
+    "they are off by 0.076. If they are independent, their rms is 0.026 tolerances. Honest "
+    "rms is 0.026 at most; with int8 gradients it is 0.32 or more, with fp8 wires 0.05 or more",
     known_issues=(
         "PKB's step of 1e-3 is below its tolerance: unchanged weights pass, only the first moments "
         "show a missing all-reduce.",
@@ -55,46 +63,20 @@ def dims(m: int, n: int, world_size: int) -> Dims:
 
 def make_inputs(ctx: RankContext, d: Dims) -> dict[str, object]:
     ctx.reseed_upstream(0)
-    lr, beta1, beta2, eps, step = ctx.choose(
-        (1e-3, 0.9, 0.999, 1e-8, 1 + ctx.turn % 7),
-        ((0.2, 0.9, 0.999, 1e-8, 3), (0.1, 0.8, 0.997, 0.3, 20), (2.0, 0.95, 0.998, 3.0, 2)),
-    )
-    # Ranks' batches lean different ways, so that no rank's gradient resembles the mean.
-    lean = ctx.filled(0.0, ctx.world_size, d.width, shared=True).repeat_interleave(d.rows, 0)
-    x = ctx.randn(ctx.world_size * d.rows, d.width, shared=True) + lean
-    # Spreads by which o stays as large as y, and float16 holds every g^2, at all scales.
-    y = ctx.varied(ctx.randn(*x.shape), spread=d.hidden**0.75, shared=True) * _weights(ctx, d)
-    w1 = ctx.varied(ctx.randn(d.hidden, d.width), spread=d.width**-0.25, shared=True)
-    # Rounding switches no unit on or off.
-    b1 = ctx.pick(ctx.randn(d.hidden), clear_biases(x.float() @ w1.float().T).to(ctx.dtype))
-    w2 = ctx.varied(ctx.randn(d.width, d.hidden), spread=0.5 / ctx.spec.scale, shared=True)
-    b2 = ctx.varied(ctx.randn(d.width), shared=True)
-    real = [w1, b1, w2, b2]
+    step = draw_step(ctx)
+    network = draw_network(ctx, d)
+    real, names = network.weights, ("W1", "b1", "W2", "b2")
     given = real if ctx.rank == 0 else [ctx.varied(torch.zeros_like(p)) for p in real]
-    # Moments as large as what the gradient adds: no term of the update can be left out.
-    first, second = [], []
-    for gradient in _gradients(x, y, real):
-        scale, zeros = float(gradient.double().square().mean().sqrt()), torch.zeros_like(gradient)
-        first.append(ctx.varied(zeros, spread=(1 - beta1) * scale))
-        floor = ctx.pick(0.0, (1 - beta2) * scale**2 / 2)
-        second.append(ctx.varied(zeros, spread=(1 - beta2) ** 0.5 * scale).square() + floor)
+    first, second = draw_moments(ctx, network, step["beta1"], step["beta2"])
     mine = slice(ctx.rank * d.rows, (ctx.rank + 1) * d.rows)
-    names = ("W1", "b1", "W2", "b2")
     return {
-        "X_local": x[mine].clone(),
-        "y_local": y[mine].clone(),
+        "X_local": network.x[mine].clone(),
+        "y_local": network.y[mine].clone(),
         **dict(zip(names, given, strict=True)),
         **{f"exp_avg_{name}": m for name, m in zip(names, first, strict=True)},
         **{f"exp_avg_sq_{name}": v for name, v in zip(names, second, strict=True)},
-        **{"lr": lr, "beta1": beta1, "beta2": beta2, "eps": eps, "step": step},
+        **step,
     }
-
-
-def _weights(ctx: RankContext, d: Dims) -> torch.Tensor:
-    """Of rows: few count for most, the last of each batch among them, so none can be left out."""
-    weights = ctx.gains(ctx.world_size, d.rows, shared=True)
-    weights[:, -1] = ctx.pick(1.0, 16.0)
-    return weights.view(-1, 1)
 
 
 def _gradients(x: torch.Tensor, y: torch.Tensor, params: list[torch.Tensor]) -> list[torch.Tensor]:

@@ -4,7 +4,7 @@ import torch
 import torch.distributed as dist
 
 from problems.context import RankContext
-from problems.kinks import clear_biases
+from problems.perceptron import draw_moments, draw_network, draw_step, sharded_dims
 from problems.spec import Cost, Dims, Problem, sizes, tolerances
 
 problem = Problem(
@@ -31,12 +31,15 @@ problem = Problem(
     outputs=("flat_param_shard", "exp_avg_shard", "exp_avg_sq_shard"),
     also=("Data Parallel",),
     sizes=sizes(tiny=(512, 128)),
-    tolerances=tolerances(float32=2e-5, bfloat16=6e-2, float16=1.5e-2, rms={"bfloat16": 0.043}),
-    tolerance_reason="rounding of products, sums over ranks and Adam's steps: off by 0.043 in "
-    "bfloat16, products split over rows in one of 182 secret sets, 2e-6 in float32; inputs cut to "
-    "the next smaller format by 0.37 and 0.03, a decay left out by 0.17 to 2, a step not taken by "
-    "0.3 or more; the rms of honest answers in bfloat16 is 0.040 at most, over int8 wires 0.044 "
-    "or more in 62 sets at `standard`",
+    tolerances=tolerances(float32=2e-5, bfloat16=2.5e-1, float16=3e-2, rms={"bfloat16": 0.02}),
+    output_tolerances=dict.fromkeys(
+        ("flat_param_shard",),
+        tolerances(float32=2e-5, bfloat16=1.2e-1, float16=1.5e-2, rms={"bfloat16": 0.04}),
+    ),
+    tolerance_reason="a rounding to bfloat16 is off by up to 2^-8, and a new weight takes 22: 7 "
+    "for the gradient, 4 for m, 5 for v, whose root halves errors, 6 more. If all err one way, "
+    "they are off by 0.076. If they are independent, their rms is 0.026 tolerances. Honest "
+    "rms is 0.029 at most; with int8 gradients it is 0.19 or more, with fp8 wires 0.046 or more",
     known_issues=(
         "PKB cuts every rank's shard from weights that only rank 0 has: all weights behind the "
         "first P/W are zero, the network's output is 0 or b2, and W1's gradient is 0. `hardened` "
@@ -48,70 +51,29 @@ problem = Problem(
 
 
 def dims(m: int, n: int, world_size: int) -> Dims:
-    """Widths n/4, n/2 and n/4, which is PKB's shape at n = 1024. W divides the weights' number."""
-    rows, width, hidden = -(-m // world_size), max(16, n // 4), max(32, n // 2)
-    while (hidden * (2 * width + 1) + width) % world_size:  # 2 * width + 1 is odd, and W is 2^k
-        hidden += 1
-    params = hidden * (2 * width + 1) + width
-    return Dims(
-        m=m,
-        n=n,
-        rows=rows,
-        width=width,
-        hidden=hidden,
-        params=params,
-        part=params // world_size,
-    )
+    return sharded_dims(m, n, world_size)
 
 
 def make_inputs(ctx: RankContext, d: Dims) -> dict[str, object]:
     ctx.reseed_upstream(0)
-    lr, beta1, beta2, eps, step = ctx.choose(
-        (1e-3, 0.9, 0.999, 1e-8, 1 + ctx.turn % 7),
-        ((0.2, 0.9, 0.999, 1e-8, 3), (0.1, 0.8, 0.997, 0.3, 20), (2.0, 0.95, 0.998, 3.0, 2)),
-    )
+    step = draw_step(ctx)
     decay = ctx.choose(0.01, (1.0, 2.0, 0.5))
-    # Ranks' batches lean different ways, so that no rank's gradient resembles the mean.
-    lean = ctx.filled(0.0, ctx.world_size, d.width, shared=True).repeat_interleave(d.rows, 0)
-    x = ctx.randn(ctx.world_size * d.rows, d.width, shared=True) + lean
-    # Spreads by which o stays as large as y, and float16 holds every g^2, at all scales.
-    y = ctx.varied(ctx.randn(*x.shape), spread=d.hidden**0.75, shared=True) * _weights(ctx, d)
-    w1 = ctx.varied(ctx.randn(d.hidden, d.width), spread=d.width**-0.25, shared=True)
-    # Rounding switches no unit on or off.
-    b1 = ctx.pick(ctx.randn(d.hidden), clear_biases(x.float() @ w1.float().T).to(ctx.dtype))
-    w2 = ctx.varied(ctx.randn(d.width, d.hidden), spread=0.5 / ctx.spec.scale, shared=True)
-    b2 = ctx.varied(ctx.randn(d.width), shared=True)
-    real = [w1, b1, w2, b2]
-    flat = torch.cat([p.flatten() for p in real])
+    network = draw_network(ctx, d)
+    flat = torch.cat([p.flatten() for p in network.weights])
     given = flat if ctx.rank == 0 else ctx.pick(torch.zeros_like(flat), flat)  # PKB's are zeros
-    # Moments as large as what the gradient adds: no term of the update can be left out.
-    gradients = _gradients(x, y, real)
-    scales = [g.double().square().mean().sqrt().expand(g.numel()) for g in gradients]
-    part = slice(ctx.rank * d.part, (ctx.rank + 1) * d.part)
-    scale = torch.cat(scales)[part]
-    first, second = (ctx.varied(torch.zeros_like(scale)).double() for _ in range(2))
-    # A bias's gradient adds all rows up: were it cancelled, little but its rounding would be left.
-    signs = torch.cat([(g.sign() * (g.dim() == 1)).flatten() for g in gradients])[part]
-    first = torch.where(signs == 0, first, first.abs() * signs)
-    second = (second.square() + ctx.pick(0.0, 0.5)) * (1 - beta2) * scale**2
+    first, second = draw_moments(ctx, network, step["beta1"], step["beta2"])
     mine = slice(ctx.rank * d.rows, (ctx.rank + 1) * d.rows)
+    part = slice(ctx.rank * d.part, (ctx.rank + 1) * d.part)
     return {
-        "X_local": x[mine].clone(),
-        "y_local": y[mine].clone(),
+        "X_local": network.x[mine].clone(),
+        "y_local": network.y[mine].clone(),
         "flat_param_shard": given[part].clone(),
-        "param_shapes": tuple(tuple(p.shape) for p in real),
-        "exp_avg_shard": (first * (1 - beta1) * scale).to(ctx.dtype),
-        "exp_avg_sq_shard": second.to(ctx.dtype),
-        **{"lr": lr, "beta1": beta1, "beta2": beta2, "eps": eps, "weight_decay": decay},
-        "step": step,
+        "param_shapes": tuple(tuple(p.shape) for p in network.weights),
+        "exp_avg_shard": torch.cat([m.flatten() for m in first])[part].clone(),
+        "exp_avg_sq_shard": torch.cat([v.flatten() for v in second])[part].clone(),
+        **{name: step[name] for name in ("lr", "beta1", "beta2", "eps")},
+        **{"weight_decay": decay, "step": step["step"]},
     }
-
-
-def _weights(ctx: RankContext, d: Dims) -> torch.Tensor:
-    """Of rows: few count for most, the last of each batch among them, so none can be left out."""
-    weights = ctx.gains(ctx.world_size, d.rows, shared=True)
-    weights[:, -1] = ctx.pick(1.0, 16.0)
-    return weights.view(-1, 1)
 
 
 def _gradients(x: torch.Tensor, y: torch.Tensor, params: list[torch.Tensor]) -> list[torch.Tensor]:

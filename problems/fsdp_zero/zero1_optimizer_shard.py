@@ -4,7 +4,7 @@ import torch
 import torch.distributed as dist
 
 from problems.context import RankContext
-from problems.kinks import clear_biases
+from problems.perceptron import draw_moments, draw_network, draw_step, sharded_dims
 from problems.spec import Cost, Dims, Problem, sizes, tolerances
 
 problem = Problem(
@@ -33,16 +33,18 @@ problem = Problem(
     outputs=("W1", "b1", "W2", "b2", "exp_avg_part", "exp_avg_sq_part"),
     also=("Data Parallel",),
     sizes=sizes(tiny=(64, 128)),
-    tolerances=tolerances(float32=2e-5, bfloat16=2e-1, float16=2e-2, rms={"bfloat16": 0.1}),
-    output_tolerances=dict.fromkeys(
-        ("W1", "b1", "W2", "b2"),
-        tolerances(float32=2e-5, bfloat16=1e-1, float16=2e-2, rms={"bfloat16": 0.035}),
-    ),
-    tolerance_reason="rounding of products, sums over ranks and Adam's steps: moments are off by "
-    "0.16 in bfloat16, one element in 10^5, weights by 0.022, all by 1.3e-6 in float32; inputs cut "
-    "to the next smaller format by 0.33 and 0.025, a step not taken by 0.4, one rank's own "
-    "gradient by 2 or more; the rms of honest weights in bfloat16 is 0.021 at most, over int8 "
-    "wires 0.05 or more",
+    tolerances=tolerances(float32=2e-5, bfloat16=2.5e-1, float16=3e-2, rms={"bfloat16": 0.02}),
+    output_tolerances={  # the errors of a short bias have no steady mean
+        **dict.fromkeys(
+            ("W1", "W2"),
+            tolerances(float32=2e-5, bfloat16=1.2e-1, float16=1.5e-2, rms={"bfloat16": 0.04}),
+        ),
+        **dict.fromkeys(("b1", "b2"), tolerances(float32=2e-5, bfloat16=1.2e-1, float16=1.5e-2)),
+    },
+    tolerance_reason="a rounding to bfloat16 is off by up to 2^-8, and a new weight takes 22: 7 "
+    "for the gradient, 4 for m, 5 for v, whose root halves errors, 6 more. If all err one way, "
+    "they are off by 0.076. If they are independent, their rms is 0.026 tolerances. Honest "
+    "rms is 0.027 at most; with int8 gradients it is 0.25 or more, with fp8 wires 0.051 or more",
     known_issues=(
         "PKB's step of 1e-3 is below its tolerance: unchanged weights pass, only the moments tell.",
         "float16: where each step rounds, PKB's eps becomes 0 and small second moments underflow.",
@@ -51,57 +53,25 @@ problem = Problem(
 
 
 def dims(m: int, n: int, world_size: int) -> Dims:
-    """Widths n/4, n/2 and n/4, which is PKB's shape at n = 1024. W divides the weights' number."""
-    rows, width, hidden = -(-m // world_size), max(16, n // 4), max(32, n // 2)
-    while (hidden * (2 * width + 1) + width) % world_size:  # 2 * width + 1 is odd, and W is 2^k
-        hidden += 1
-    params = hidden * (2 * width + 1) + width
-    return Dims(
-        m=m,
-        n=n,
-        rows=rows,
-        width=width,
-        hidden=hidden,
-        params=params,
-        part=params // world_size,
-    )
+    return sharded_dims(m, n, world_size)
 
 
 def make_inputs(ctx: RankContext, d: Dims) -> dict[str, object]:
     ctx.reseed_upstream(0)
-    lr, beta1, beta2, eps, step = ctx.choose(
-        (1e-3, 0.9, 0.999, 1e-8, 1 + ctx.turn % 7),
-        ((0.2, 0.9, 0.999, 1e-8, 3), (0.1, 0.8, 0.997, 0.3, 20), (2.0, 0.95, 0.998, 3.0, 2)),
-    )
-    # Ranks' batches lean different ways, so that no rank's gradient resembles the mean.
-    lean = ctx.filled(0.0, ctx.world_size, d.width, shared=True).repeat_interleave(d.rows, 0)
-    x = ctx.randn(ctx.world_size * d.rows, d.width, shared=True) + lean
-    # Spreads by which o stays as large as y, and float16 holds every g^2, at all scales.
-    y = ctx.varied(ctx.randn(*x.shape), spread=d.hidden**0.75, shared=True)
-    # Few rows count for most, among them the last of each batch: none can be left out.
-    weights = ctx.gains(ctx.world_size, d.rows, shared=True)
-    weights[:, -1] = ctx.pick(1.0, 16.0)
-    y *= weights.view(-1, 1)
-    w1 = ctx.varied(ctx.randn(d.hidden, d.width), spread=d.width**-0.25, shared=True)
-    # Rounding switches no unit on or off.
-    b1 = ctx.pick(ctx.randn(d.hidden), clear_biases(x.float() @ w1.float().T).to(ctx.dtype))
-    w2 = ctx.varied(ctx.randn(d.width, d.hidden), spread=0.5 / ctx.spec.scale, shared=True)
-    b2 = ctx.varied(ctx.randn(d.width), shared=True)
-    real = [w1, b1, w2, b2]
+    step = draw_step(ctx)
+    network = draw_network(ctx, d)
+    real = network.weights
     given = real if ctx.rank == 0 else [ctx.varied(torch.zeros_like(p)) for p in real]
-    # Moments as large as what the gradient adds: no term of the update can be left out.
-    scales = [g.double().square().mean().sqrt().expand(g.numel()) for g in _gradients(x, y, real)]
-    scale = torch.cat(scales)[ctx.rank * d.part : (ctx.rank + 1) * d.part]
-    first, second = (ctx.varied(torch.zeros_like(scale)).double() for _ in range(2))
-    second = (second.square() + ctx.pick(0.0, 0.5)) * (1 - beta2) * scale**2
+    first, second = draw_moments(ctx, network, step["beta1"], step["beta2"])
     mine = slice(ctx.rank * d.rows, (ctx.rank + 1) * d.rows)
+    part = slice(ctx.rank * d.part, (ctx.rank + 1) * d.part)
     return {
-        "X_local": x[mine].clone(),
-        "y_local": y[mine].clone(),
+        "X_local": network.x[mine].clone(),
+        "y_local": network.y[mine].clone(),
         **dict(zip(("W1", "b1", "W2", "b2"), given, strict=True)),
-        "exp_avg_part": (first * (1 - beta1) * scale).to(ctx.dtype),
-        "exp_avg_sq_part": second.to(ctx.dtype),
-        **{"lr": lr, "beta1": beta1, "beta2": beta2, "eps": eps, "step": step},
+        "exp_avg_part": torch.cat([m.flatten() for m in first])[part].clone(),
+        "exp_avg_sq_part": torch.cat([v.flatten() for v in second])[part].clone(),
+        **step,
     }
 
 

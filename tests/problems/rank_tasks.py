@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from unittest.mock import patch
 
 import torch
@@ -12,7 +13,7 @@ import problems
 from problems import rank_rules
 from problems.limits import Compared
 from problems.mesh import mesh_groups
-from problems.mutants import edited_reference
+from problems.mutants import Edits, edited_reference
 from problems.partial_collectives import neighbour_only, without_last_element
 from problems.screen import Setting, outcome, scene_of, scene_on_rank, trials_of
 from problems.spec import Dims
@@ -77,7 +78,7 @@ def collectives_on_a_coarse_wire(rank: int, world_size: int) -> dict[str, tuple[
     """Return what every collective leaves on a wire of int8, and on its own."""
     with coarse(INT8) as wire:
         got = _collectives(rank, world_size)
-    if not wire.is_lossy:
+    if not bool(wire.lossy):
         raise ValueError("nothing was coded")
     plain = _collectives(rank, world_size)
     return {name: (got[name], plain[name]) for name in got}
@@ -89,7 +90,7 @@ def integers_on_a_coarse_wire(rank: int, world_size: int) -> tuple[Tensor, bool]
         dist.all_reduce(counts)
         few = torch.randn(32)
         dist.all_reduce(few)
-    return counts, wire.is_lossy
+    return counts, bool(wire.lossy)
 
 
 def _collectives(rank: int, world_size: int) -> dict[str, Tensor]:
@@ -143,3 +144,25 @@ def told_at_ties(
 def untold_with_an_empty_table(rank: int, world_size: int, name: str) -> list[str]:
     with patch.object(rank_rules, "compared", lambda _: Compared()):
         return rank_rules._untold(rank, world_size, name)
+
+
+def told_of_edits(rank: int, world_size: int, setting: Setting, edits: Edits) -> list[str | None]:
+    """Say for every trial what is wrong with the reference with these edits."""
+    found = []
+    for spec in trials_of(setting):
+        scene = scene_on_rank(rank, world_size, setting, spec)
+        got = scene.call(edited_reference(scene.module, edits, "with edits"))
+        found.append(outcome(got, scene.truth, scene.tolerances).why)
+    return found
+
+
+def lines_over_a_wire(rank: int, world_size: int, is_first: bool) -> tuple[bool, bool]:
+    """Say whether two sums are changed, where one of them alone is sent as int8."""
+    values = torch.arange(100.0) * (rank + 1) ** 0.5
+    first, second, whole = values.clone(), values.clone(), values.clone()
+    start = sys._getframe().f_lineno
+    with coarse(INT8, start + (2 if is_first else 3)):
+        dist.all_reduce(first)
+        dist.all_reduce(second)
+    dist.all_reduce(whole)
+    return not torch.equal(first, whole), not torch.equal(second, whole)

@@ -23,12 +23,13 @@ def test_a_rank_receives_every_part_but_its_own(w: int) -> None:
     assert collectives.reduce_scatter_bytes(FULL, w) == pytest.approx(parts_from_others)
     assert collectives.all_gather_bytes(FULL / w, w) == pytest.approx(parts_from_others)
     assert collectives.gather_bytes(FULL / w, w) == pytest.approx(parts_from_others)
+    assert collectives.scatter_bytes(FULL / w, w) == pytest.approx(parts_from_others)
 
 
 @pytest.mark.parametrize("w", WORLDS)
 def test_nothing_moves_alone(w: int) -> None:
     names = [name for name in vars(collectives) if name.endswith("_bytes")]
-    assert len(names) == 5
+    assert len(names) == 6
     for name in names:
         count = getattr(collectives, name)
         assert count(FULL, 1) == 0

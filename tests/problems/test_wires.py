@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 import torch
 
 from problems import find
 from problems.ranks import RankPool
-from problems.screen import screen
+from problems.screen import Setting, outcomes_on_rank, screen
 from problems.wires import BLOCK, FP8, INT8, INT16, Code, sent
-from tests.problems.rank_tasks import collectives_on_a_coarse_wire, integers_on_a_coarse_wire
+from tests.problems.rank_tasks import (
+    collectives_on_a_coarse_wire,
+    integers_on_a_coarse_wire,
+    lines_over_a_wire,
+)
 
 
 @pytest.mark.parametrize(("code", "steps"), [(INT8, 127), (INT16, 32767)])
@@ -20,6 +26,14 @@ def test_integers_are_off_by_half_a_step_of_their_block(code: Code, steps: int) 
     limit = largest.view(-1, BLOCK).amax(dim=1).repeat_interleave(BLOCK)[:500] / (2 * steps)
     assert bool((error <= 1.001 * limit).all())
     assert error.max() > 0.8 * limit.min()
+
+
+def test_one_large_value_spoils_its_whole_block() -> None:
+    values = torch.full((256,), 1.0)
+    values[0] = 400.0
+    for block, spoilt in ((32, 31), (128, 127), (None, 255)):
+        arriving = sent(values, replace(INT8, block=block))
+        assert int((arriving == 0).sum()) == spoilt
 
 
 def test_fp8_keeps_three_bits_of_a_mantissa() -> None:
@@ -69,3 +83,25 @@ def test_the_screen_rejects_narrow_wires(two_ranks: RankPool, slug: str) -> None
     assert set(findings["int8-wire"].errors) == {"float32", "bfloat16", "float16"}
     assert set(findings["int16-wire"].errors) == {"float32"}
     assert findings["int8-wire"].rms_errors["bfloat16"] < findings["fp8-wire"].errors["float32"]
+
+
+@pytest.mark.parametrize("is_first", [True, False])
+def test_one_line_alone_can_be_coarse(two_ranks: RankPool, is_first: bool) -> None:
+    assert two_ranks.run(lines_over_a_wire, is_first) == [(is_first, not is_first)] * 2
+
+
+def test_the_screen_tries_each_collective_alone(two_ranks: RankPool) -> None:
+    setting = Setting(
+        name=find("zero2_optimizer_shard_grad"),
+        profile="hardened",
+        size="tiny",
+        dtype="bfloat16",
+        secret=b"alone",
+        device="cpu",
+    )
+    for found in two_ranks.run(outcomes_on_rank, setting, "int8-wire"):
+        alone = [variant for variant in found if "alone, blocks of 128" in variant]
+        assert len(alone) == 3  # the weights, the gradients, the new weights
+        assert {"", "of all lines, a scale for each tensor"} < set(found)
+    in_float32 = two_ranks.run(outcomes_on_rank, replace(setting, dtype="float32"), "int8-wire")
+    assert [set(found) for found in in_float32] == [{""}] * 2
