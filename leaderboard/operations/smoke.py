@@ -12,7 +12,7 @@ import json
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
@@ -33,6 +33,7 @@ ACCOUNT, MODEL = "system", "PKB smoke test"
 PROBLEM, BACKEND = "allreduce", "pytorch"
 KERNEL = settings.BASE_DIR / "fixtures" / "kernels" / "1_allreduce_pytorch.py"
 REQUEST_TIMEOUT_S, ASK_EVERY_S = 20.0, 1.0
+HOSTS_WITHIN_S = 120.0
 ENDED = ("done", "failed", "cancelled")
 
 
@@ -49,16 +50,27 @@ class Step:
     said: str
 
 
-def steps(address: str, classes: list[str], wait_s: float) -> Iterator[Step]:
-    """Yield each step once it is done, with a kernel for each class of hardware: those named, or
-    all that have a serving host. Raises SmokeError at the first step that fails."""
+@dataclass(frozen=True, kw_only=True)
+class Wanted:
+    """Says where to judge and for how long to wait. Without `classes` each that has a host is
+    tried; every one has to have `hosts` that serve within HOSTS_WITHIN_S."""
+
+    classes: Sequence[str] = ()
+    hosts: int = 1
+    wait_s: float = 900.0
+
+
+def steps(address: str, wanted: Wanted) -> Iterator[Step]:
+    """Yield each step once it is done, with a kernel for each class of hardware. Raises SmokeError
+    at the first step that fails."""
     users = get_user_model().objects
     owner = users.filter(username=ACCOUNT).first() or users.create_user(username=ACCOUNT)
     with _Visitor.of(owner, address) as visitor:
         yield _timed("parts", _parts)
         yield _timed("address", visitor.version)
-        for hardware in classes or _served():
-            yield from _Kernel(visitor=visitor, hardware=hardware).steps(wait_s)
+        yield _timed("hosts", lambda: _hosts(wanted))
+        for hardware in wanted.classes or sorted(_serving()):
+            yield from _Kernel(visitor=visitor, hardware=hardware).steps(wanted.wait_s)
 
 
 def _timed(name: str, act: Callable[[], str]) -> Step:
@@ -77,11 +89,29 @@ def _parts() -> str:
     return f"{', '.join(found)} are ok"
 
 
-def _served() -> list[str]:
-    queues = WorkerHost.objects.serving().order_by("queue").values_list("queue", flat=True)
-    if not (found := list(dict.fromkeys(queues))):
-        raise SmokeError("hosts: none is alive. Start a worker, and read its log: /status lists it")
+def _serving() -> dict[str, list[str]]:
+    """Return the hosts that serve, by class of hardware."""
+    found: dict[str, list[str]] = {}
+    for queue, host in WorkerHost.objects.serving().order_by("host").values_list("queue", "host"):
+        found.setdefault(queue, []).append(host)
     return found
+
+
+def _hosts(wanted: Wanted) -> str:
+    """Wait until there are as many hosts as wanted: workers take some seconds to start."""
+    deadline_s = time.monotonic() + min(HOSTS_WITHIN_S, wanted.wait_s)
+    while True:
+        found = _serving()
+        counts = [len(found.get(name, [])) for name in wanted.classes or found]
+        if counts and min(counts) >= wanted.hosts:
+            return "; ".join(f"{', '.join(names)} serve {name}" for name, names in found.items())
+        if time.monotonic() > deadline_s:
+            there = "; ".join(f"{name}: {', '.join(names)}" for name, names in found.items())
+            raise SmokeError(
+                f"{wanted.hosts} of a class have to serve, there is {there or 'none'}. "
+                "Read the log of its worker; staff see at /hosts whether it is drained"
+            )
+        time.sleep(ASK_EVERY_S)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -29,8 +29,8 @@ def _all_parts_are_there(monkeypatch: pytest.MonkeyPatch, problem: Problem) -> N
 
 def _until_submitted(site: LiveServer, wait_s: float = 20.0) -> tuple[Iterator[smoke.Step], Run]:
     say_hello()
-    steps = smoke.steps(site.url, [], wait_s)
-    assert [next(steps).name for _ in range(3)] == ["parts", "address", "submit"]
+    steps = smoke.steps(site.url, smoke.Wanted(wait_s=wait_s))
+    assert [next(steps).name for _ in range(4)] == ["parts", "address", "hosts", "submit"]
     return steps, Run.objects.get()
 
 
@@ -75,11 +75,13 @@ def test_each_failure_names_its_step(
 ) -> None:
     def fails(site: str, reason: str) -> None:
         with pytest.raises(CommandError, match=reason):
-            call_command("smoke", site=site)
+            call_command("smoke", site=site, wait=0.0, hosts=2)
 
     settings.PKB_PUBLIC_URL = ""
     fails("", "set PKB_PUBLIC_URL")
-    fails(live_server.url, "hosts: none is alive")
+    fails(live_server.url, "hosts: 2 of a class have to serve, there is none")
+    say_hello()
+    fails(live_server.url, "there is cpu: h.")
     fails("http://127.0.0.1:9", "address: .* does not answer")
     monkeypatch.setattr(smoke._Visitor, "call", lambda *_: {"software_version": "0"})
     fails(live_server.url, "address: the site serves .* restart the site")

@@ -26,6 +26,9 @@ class Command(BaseCommand):
             help="class to judge on; repeat. Left out: each that has a serving host",
         )
         parser.add_argument(
+            "--hosts", type=int, default=1, metavar="N", help="so many of each class have to serve"
+        )
+        parser.add_argument(
             "--wait", type=float, default=900.0, metavar="S", help="for a verdict: 900 s"
         )
 
@@ -33,8 +36,11 @@ class Command(BaseCommand):
         if not options["site"]:
             raise CommandError("set PKB_PUBLIC_URL, or name the site: --site https://name")
         address = options["site"].rstrip("/")
+        wanted = smoke.Wanted(
+            classes=options["hardware"], hosts=options["hosts"], wait_s=options["wait"]
+        )
         try:
-            for step in smoke.steps(address, options["hardware"], options["wait"]):
+            for step in smoke.steps(address, wanted):
                 self.stdout.write(f"{step.name:<9} {step.seconds:6.1f} s  {step.said}")
                 self.stdout.flush()
         except smoke.SmokeError as error:
