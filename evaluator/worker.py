@@ -81,6 +81,7 @@ app.conf.update(
     worker_prefetch_multiplier=1,
     worker_concurrency=1,
     worker_send_task_events=False,
+    # Whoever has the broker's password of one host could stop the workers of all.
     worker_enable_remote_control=False,
     worker_hijack_root_logger=False,
     broker_connection_retry_on_startup=True,

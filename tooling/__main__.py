@@ -8,7 +8,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 
-from tooling import down, install, places, suite, up
+from tooling import deploying, down, install, places, suite, up
 from tooling.console import Failure
 
 CACHES = (".mypy_cache", ".ruff_cache", ".pytest_cache", ".hypothesis", ".import_linter_cache")
@@ -35,6 +35,7 @@ COMMANDS: dict[str, Callable[[], None]] = {
     "down": down.down,
     "test": suite.run_suite,
     "test-all": lambda: suite.run_suite(everything=True),
+    "test-deploy": deploying.test_deploy,
     "lint": lambda: suite.run_suite(only_static=True),
     "format": suite.rewrite,
     "clean": clean,

@@ -5,6 +5,7 @@ Secrets are named there, never copied: a backup that lies somewhere shall open n
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
@@ -26,6 +27,8 @@ from leaderboard.models import Submission
 from leaderboard.publishing import snapshots
 
 MANIFEST, SNAPSHOTS = "MANIFEST.json", "snapshots"
+# In the state folder: when the last backup was made, and where.
+LAST = "last-backup.json"
 DUMPS = {"sqlite": "database.sqlite3", "postgresql": "database.pgdump"}
 # What the site needs besides, and what is lost with each.
 SECRETS = {
@@ -47,6 +50,19 @@ def back_up(folder: Path) -> JsonDict:
     draft = folder.with_name(f"{folder.name}.part")
     shutil.rmtree(draft, ignore_errors=True)
     draft.mkdir(mode=0o700, parents=True)
+    try:
+        manifest = _filled(draft)
+        draft.rename(folder)
+    except BaseException:
+        shutil.rmtree(draft, ignore_errors=True)  # one a night would fill the disk
+        raise
+    told = {"made_at": manifest["made_at"], "folder": str(folder.parent.resolve())}
+    (Path(settings.STATE_DIR) / LAST).write_text(json.dumps(told))
+    return manifest
+
+
+def _filled(draft: Path) -> JsonDict:
+    """Write everything into the folder of a backup; return its manifest."""
     # Snapshots first: one that is made meanwhile is then a row without files, never the reverse.
     if snapshots.root().is_dir():
         shutil.copytree(snapshots.root(), draft / SNAPSHOTS)
@@ -60,8 +76,35 @@ def back_up(folder: Path) -> JsonDict:
         "secrets_to_keep_elsewhere": SECRETS,
     }
     (draft / MANIFEST).write_text(json.dumps(manifest, indent=1))
-    draft.rename(folder)
     return manifest
+
+
+def prune(folder: Path, keep: int) -> list[Path]:
+    """Remove all but the newest backups in a folder; return those that are gone. What is not a
+    whole backup stays."""
+    made = {path: _made_at(path) for path in folder.iterdir() if path.is_dir()}
+    newest_first = sorted(
+        (path for path in made if made[path]), key=lambda p: made[p], reverse=True
+    )
+    for path in newest_first[keep:]:
+        shutil.rmtree(path)
+    return newest_first[keep:]
+
+
+def _made_at(path: Path) -> str:
+    """Return when a backup was made, in UTC; nothing of another folder."""
+    with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
+        return str(json.loads((path / MANIFEST).read_text())["made_at"])
+    return ""
+
+
+def last() -> tuple[float, Path | None]:
+    """Return when this site was last backed up, in seconds since 1970, and into which folder;
+    0 and None where it never was."""
+    with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
+        told = json.loads((Path(settings.STATE_DIR) / LAST).read_text())
+        return datetime.fromisoformat(told["made_at"]).timestamp(), Path(told["folder"])
+    return 0.0, None
 
 
 def restore(folder: Path, *, replace: bool) -> JsonDict:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
+from pathlib import Path
 
+from django.conf import settings
 from django.db import Error
 from django.db.models import Count
 from django.utils import timezone
@@ -22,7 +25,7 @@ from prometheus_client.registry import Collector
 
 from leaderboard import celery
 from leaderboard.models import RefusedReport, Run, Status, WorkerHost
-from leaderboard.operations import readiness
+from leaderboard.operations import backup, readiness
 from leaderboard.read_model.queue_counts import by_hardware
 
 CONTENT_TYPE = CONTENT_TYPE_LATEST
@@ -45,10 +48,23 @@ class FromDatabase(Collector):
         yield up
         if checks["broker"] == readiness.OK:
             yield _unreadable()
+        yield from _kept()
         try:
             yield from [*_queues(), *_verdicts(), _given_up()]
         except Error:
             return
+
+
+def _kept() -> Iterator[Metric]:
+    """Tell when the last backup was made, 0 for never, and what is free where the site writes."""
+    made_at, backups = backup.last()
+    made = GaugeMetricFamily("pkb_backup_timestamp_seconds", "When the last backup was made.")
+    made.add_metric([], made_at)
+    free = GaugeMetricFamily("pkb_disk_free_bytes", "Free there.", labels=["folder"])
+    for name, path in {"state": Path(settings.STATE_DIR), "backups": backups}.items():
+        if path and path.is_dir():
+            free.add_metric([name], shutil.disk_usage(path).free)
+    yield from (made, free)
 
 
 def _queues() -> Iterator[Metric]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
 from typing import Any
 
@@ -89,3 +90,32 @@ def test_a_backup_that_is_damaged_or_newer_changes_nothing(kept: Path) -> None:
     with pytest.raises(CommandError, match="not a backup"):
         call_command("restore", str(kept.parent), "--replace")
     assert LanguageModel.objects.get().name == "First"
+
+
+def test_the_newest_backups_are_kept(kept: Path, settings: Any) -> None:
+    folder = kept.parent
+    (folder / "notes").mkdir()
+    for number in (1, 2, 3):
+        call_command("backup", str(folder / f"older-{number}"))
+        manifest = folder / f"older-{number}" / backup.MANIFEST
+        made = {**json.loads(manifest.read_text()), "made_at": f"2001-01-0{number}T00:00:00+00:00"}
+        manifest.write_text(json.dumps(made))
+    call_command("backup", str(folder / "newest"), "--keep", "3")
+    left = {path.name for path in folder.iterdir() if path.is_dir()}
+    assert left == {"newest", "kept", "older-3", "notes", "state"}
+    made_at, where = backup.last()
+    assert time.time() - made_at < 600
+    assert where == folder.resolve()
+
+
+def test_a_backup_that_fails_leaves_nothing_and_is_logged(
+    kept: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def full(_: Path) -> None:
+        raise OSError("No space left on device")
+
+    monkeypatch.setattr(backup, "_dump", full)
+    with pytest.raises(CommandError, match="No space left"):
+        call_command("backup", str(kept.parent / "next"))
+    assert not list(kept.parent.glob("next*"))
+    assert "failed: No space left" in caplog.text
