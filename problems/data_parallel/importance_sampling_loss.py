@@ -1,5 +1,6 @@
 """Policy-gradient loss with importance ratios, averaged over all ranks' tokens."""
 
+import itertools
 import math
 
 import torch
@@ -50,8 +51,8 @@ def dims(m: int, n: int, world_size: int) -> Dims:
 
 def make_inputs(ctx: RankContext, d: Dims) -> dict[str, object]:
     """Hardened: a bias in feature 0 makes 8 ids likely; labels are among them, so that -c stays
-    small enough for 16 bits, and old_logprobs follow -c within 2, or lie 28 and more above. Few
-    tokens, the last one among them, have a hundredth of all losses each; its ratio is largest."""
+    small enough for 16 bits. Few tokens, the last one among them, have a hundredth of all losses
+    each. `_drift` draws log-ratios, from which old_logprobs follow."""
     hidden, weight = ctx.randn(d.m, d.n), ctx.randn(d.vocab, d.n)
     labels = ctx.randint(0, d.vocab, d.m)
     old, advantages = ctx.randn(d.m), ctx.randn(d.m)
@@ -67,14 +68,15 @@ def make_inputs(ctx: RankContext, d: Dims) -> dict[str, object]:
         projection[:, 0] = -math.log(d.vocab / 8)
         projection[likely, 0] = 0
         targets = likely[ctx.integers(labels, 0, 8)]
-        dice[-1] = 3
-        targets[dice <= ctx.rank % 3] = ignore_index
+        side, odd = ctx.choose((0, 0), tuple(itertools.product((1, -1, 0), (0, 1))))
+        lowest = 2 * ctx.integers(torch.zeros(1, dtype=torch.int64), 0, (d.m - 1) // 2) + odd
+        dice[lowest], dice[-1] = 3, 3
+        counts = dice > ctx.rank % 3
+        targets[~counts] = ignore_index
         log_probs = -_cross_entropy(states, projection, targets, ignore_index)
         gain = ctx.spec.scale * (1 + 2 * ctx.rand(1))
-        drift = 2 * (ctx.varied(torch.zeros(d.m), spread=0.7) + ctx.varied(torch.zeros(1))).sin()
-        far = ctx.choose(drift, (drift, drift - 30))
-        behaviour = log_probs - torch.where(dice == 7, far, drift)
-        behaviour[-1] = log_probs[-1] - 2.7
+        decoys = 6 * ctx.varied(torch.zeros(d.m))
+        behaviour = log_probs - torch.where(counts, _drift(ctx, side, dice, lowest), decoys)
         weighty = ctx.peaked(advantages + gain, min(64, d.m * ctx.world_size / 100))
         return states, projection, targets, behaviour.to(ctx.dtype), weighty
 
@@ -88,6 +90,22 @@ def make_inputs(ctx: RankContext, d: Dims) -> dict[str, object]:
         "advantages": advantages,
         "ignore_index": ignore_index,
     }
+
+
+def _drift(ctx: RankContext, side: int, dice: torch.Tensor, lowest: torch.Tensor) -> torch.Tensor:
+    """Draw tokens' log-ratios: all on this side of 0, or around 0 with some below the clamp. The
+    last token has a rank's largest. Where all are on one side, the `lowest` token has the least,
+    and the largest and least of all ranks lie on different ranks."""
+    wave = (ctx.varied(torch.zeros(len(dice)), spread=0.7) + ctx.varied(torch.zeros(1))).sin()
+    if side == 0:
+        drift = 2 * wave - 30 * (dice == 7)
+        drift[-1] = 2.7
+        return drift
+    order = ctx.sample(torch.arange(ctx.world_size), ctx.world_size, shared=True)
+    level = 1.5 * side + 0.4 * order[ctx.rank].to(ctx.dtype) / max(1, ctx.world_size - 1)
+    drift = level + 0.2 * wave
+    drift[lowest], drift[-1] = level - 0.7, level + 0.5
+    return drift
 
 
 def _cross_entropy(
