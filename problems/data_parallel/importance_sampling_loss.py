@@ -77,7 +77,9 @@ def make_inputs(ctx: RankContext, d: Dims) -> dict[str, object]:
         gain = ctx.spec.scale * (1 + 2 * ctx.rand(1))
         decoys = 6 * ctx.varied(torch.zeros(d.m))
         behaviour = log_probs - torch.where(counts, _drift(ctx, side, dice, lowest), decoys)
-        weighty = ctx.peaked(advantages + gain, min(64, d.m * ctx.world_size / 100))
+        worth = advantages + gain
+        worth[-1] = worth[-1].abs()  # else it might cancel all others
+        weighty = ctx.peaked(worth, min(64, d.m * ctx.world_size / 100))
         return states, projection, targets, behaviour.to(ctx.dtype), weighty
 
     published = (hidden, weight, labels, old, advantages)
@@ -99,7 +101,7 @@ def _drift(ctx: RankContext, side: int, dice: torch.Tensor, lowest: torch.Tensor
     wave = (ctx.varied(torch.zeros(len(dice)), spread=0.7) + ctx.varied(torch.zeros(1))).sin()
     if side == 0:
         drift = 2 * wave - 30 * (dice == 7)
-        drift[-1] = 2.7
+        drift[-1] = 2.4
         return drift
     order = ctx.sample(torch.arange(ctx.world_size), ctx.world_size, shared=True)
     level = 1.5 * side + 0.4 * order[ctx.rank].to(ctx.dtype) / max(1, ctx.world_size - 1)
