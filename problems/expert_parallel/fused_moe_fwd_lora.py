@@ -4,6 +4,7 @@ import torch
 import torch.distributed as dist
 
 from problems.context import RankContext
+from problems.experts import gate, wishes
 from problems.spec import Cost, Dims, Problem, sizes, tolerances
 
 problem = Problem(
@@ -48,8 +49,8 @@ problem = Problem(
 
 
 def dims(m: int, n: int, world_size: int) -> Dims:
-    """The MLP is n wide, at most 128, which is PKB's fixed width."""
-    return Dims(m=m, n=n, inner=min(128, n), experts=8, rank=8)
+    """The MLP is n wide, at most 128, which is PKB's fixed width, and odd where n is."""
+    return Dims(m=m, n=n, inner=min(128 - n % 2, n), experts=8, rank=8)
 
 
 def make_inputs(ctx: RankContext, d: Dims) -> dict[str, object]:
@@ -57,8 +58,7 @@ def make_inputs(ctx: RankContext, d: Dims) -> dict[str, object]:
     states, router = ctx.randn(d.m, d.n), ctx.randn(d.experts, d.n)
     bias = ctx.varied(ctx.randn(d.experts), spread=0.25)
     with_bias = ctx.choose(True, (True, False))
-    popularity = ctx.choose(0.0, (0.0, 1.0)) * ctx.varied(torch.zeros(d.experts), shared=True)
-    liking = ctx.varied(torch.zeros(d.m, d.experts)) + popularity
+    liking = wishes(ctx, d.m, d.experts, top_k)
     chosen = torch.zeros_like(liking).scatter_(1, liking.topk(top_k).indices, 1.5)
     logits = (chosen - 0.75 + ctx.varied(torch.zeros(d.m, d.experts)).tanh() / 4).double()
     axes = torch.linalg.qr(router.double().T).Q.T
@@ -71,7 +71,7 @@ def make_inputs(ctx: RankContext, d: Dims) -> dict[str, object]:
         "hidden_states": ctx.pick(states, hidden) * gains,
         "gate_weight": ctx.pick(router, (axes / size).to(ctx.dtype)) / gains,
         "gate_bias": bias if with_bias else None,
-        "gate_proj": ctx.linear(d.n, d.inner, gains),
+        "gate_proj": gate(ctx, d.n, d.inner, gains),
         "up_proj": ctx.linear(d.n, d.inner, gains),
         "down_proj": ctx.linear(d.inner, d.n),
     }
