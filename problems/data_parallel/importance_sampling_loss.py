@@ -60,27 +60,7 @@ def make_inputs(ctx: RankContext, d: Dims) -> dict[str, object]:
     dice = ctx.integers(torch.full((d.m,), 8), 0, 8)
 
     def harden() -> tuple[torch.Tensor, ...]:
-        likely = ctx.sample(torch.arange(8), d.vocab)
-        likely[0] = d.vocab - 1
-        states = ctx.varied(torch.zeros(d.m, d.n))
-        states[:, 0] = 1
-        projection = ctx.varied(torch.zeros(d.vocab, d.n), spread=d.n**-0.5)
-        projection[:, 0] = -math.log(d.vocab / 8)
-        projection[likely, 0] = 0
-        targets = likely[ctx.integers(labels, 0, 8)]
-        side, odd = ctx.choose((0, 0), tuple(itertools.product((1, -1, 0), (0, 1))))
-        lowest = 2 * ctx.integers(torch.zeros(1, dtype=torch.int64), 0, (d.m - 1) // 2) + odd
-        dice[lowest], dice[-1] = 3, 3
-        counts = dice > ctx.rank % 3
-        targets[~counts] = ignore_index
-        log_probs = -_cross_entropy(states, projection, targets, ignore_index)
-        gain = ctx.spec.scale * (1 + 2 * ctx.rand(1))
-        decoys = 6 * ctx.varied(torch.zeros(d.m))
-        behaviour = log_probs - torch.where(counts, _drift(ctx, side, dice, lowest), decoys)
-        worth = advantages + gain
-        worth[-1] = worth[-1].abs()  # else it might cancel all others
-        weighty = ctx.peaked(worth, min(64, d.m * ctx.world_size / 100))
-        return states, projection, targets, behaviour.to(ctx.dtype), weighty
+        return _harden(ctx, d, labels, advantages, dice, ignore_index)
 
     published = (hidden, weight, labels, old, advantages)
     hidden, weight, labels, old, advantages = ctx.pick(lambda: published, harden)()
@@ -92,6 +72,38 @@ def make_inputs(ctx: RankContext, d: Dims) -> dict[str, object]:
         "advantages": advantages,
         "ignore_index": ignore_index,
     }
+
+
+def _harden(
+    ctx: RankContext,
+    d: Dims,
+    labels: torch.Tensor,
+    advantages: torch.Tensor,
+    dice: torch.Tensor,
+    ignore_index: int,
+) -> tuple[torch.Tensor, ...]:
+    """Draw hidden states, weight, labels, old log-probabilities and advantages."""
+    likely = ctx.sample(torch.arange(8), d.vocab)
+    likely[0] = d.vocab - 1
+    states = ctx.varied(torch.zeros(d.m, d.n))
+    states[:, 0] = 1
+    projection = ctx.varied(torch.zeros(d.vocab, d.n), spread=d.n**-0.5)
+    projection[:, 0] = -math.log(d.vocab / 8)
+    projection[likely, 0] = 0
+    targets = likely[ctx.integers(labels, 0, 8)]
+    side, odd = ctx.choose((0, 0), tuple(itertools.product((1, -1, 0), (0, 1))))
+    lowest = 2 * ctx.integers(torch.zeros(1, dtype=torch.int64), 0, (d.m - 1) // 2) + odd
+    dice[lowest], dice[-1] = 3, 3
+    counts = dice > ctx.rank % 3
+    targets[~counts] = ignore_index
+    log_probs = -_cross_entropy(states, projection, targets, ignore_index)
+    gain = ctx.spec.scale * (1 + 2 * ctx.rand(1))
+    decoys = 6 * ctx.varied(torch.zeros(d.m))
+    behaviour = log_probs - torch.where(counts, _drift(ctx, side, dice, lowest), decoys)
+    worth = advantages + gain
+    worth[-1] = worth[-1].abs()  # else it might cancel all others
+    weighty = ctx.peaked(worth, min(64, d.m * ctx.world_size / 100))
+    return states, projection, targets, behaviour.to(ctx.dtype), weighty
 
 
 def _drift(ctx: RankContext, side: int, dice: torch.Tensor, lowest: torch.Tensor) -> torch.Tensor:
