@@ -32,13 +32,13 @@ problem = Problem(
     "gate_bias may differ from call to call. Gradients are not wanted.",
     outputs=("combined",),
     sizes=sizes(tiny=(32, 64)),
-    tolerances=tolerances(float32=2e-5, bfloat16=8e-2, float16=1e-2, rms={"bfloat16": 0.12}),
+    tolerances=tolerances(float32=2e-5, bfloat16=8e-2, float16=1.4e-2, rms={"bfloat16": 0.12}),
     tolerance_reason="every product, gate and weight may round to the run dtype, and rows of "
     "two experts may cancel: up to 0.034 in bfloat16, 0.055 where products are summed in four "
-    "rounded parts (2.3e-6 in float32); inputs cut to 3 bits of mantissa are off by 0.28 or "
-    "more, one rank's zeros by more than 1. Hardened routers keep the last chosen logit 1 "
-    "above the next, so rounding chooses no expert; "
-    "the rms of honest answers in bfloat16 is 0.071 at most, over int8 wires 0.37 or more",
+    "rounded parts (float16: 0.0092, float32: 2.3e-6); inputs cut to 3 bits of mantissa are off "
+    "by 0.28 or more, one rank's zeros by more than 1. Hardened routers keep the last chosen "
+    "logit 1 above the next, so rounding chooses no expert; "
+    "the rms of honest answers in bfloat16 is 0.08 at most, over int8 wires 0.37 or more",
     known_issues=(
         "Under `upstream` the largest logits are often closer than rounding: an honest kernel "
         "may send tokens to other experts, and fail there.",
