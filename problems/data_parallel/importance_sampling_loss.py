@@ -1,6 +1,5 @@
 """Policy-gradient loss with importance ratios, averaged over all ranks' tokens."""
 
-import itertools
 import math
 
 import torch
@@ -8,6 +7,7 @@ import torch.distributed as dist
 
 from problems.collectives import all_reduce_bytes
 from problems.context import RankContext
+from problems.importance_ratios import log_ratios
 from problems.spec import Cost, Dims, Problem, sizes, tolerances
 
 problem = Problem(
@@ -52,15 +52,27 @@ def dims(m: int, n: int, world_size: int) -> Dims:
 def make_inputs(ctx: RankContext, d: Dims) -> dict[str, object]:
     """Hardened: a bias in feature 0 makes 8 ids likely; labels are among them, so that -c stays
     small enough for 16 bits. Few tokens, the last one among them, have a hundredth of all losses
-    each. `_drift` draws log-ratios, from which old_logprobs follow."""
+    each."""
     hidden, weight = ctx.randn(d.m, d.n), ctx.randn(d.vocab, d.n)
     labels = ctx.randint(0, d.vocab, d.m)
     old, advantages = ctx.randn(d.m), ctx.randn(d.m)
     ignore_index = ctx.choose(-100, (-100, -1))
-    dice = ctx.integers(torch.full((d.m,), 8), 0, 8)
 
     def harden() -> tuple[torch.Tensor, ...]:
-        return _harden(ctx, d, labels, advantages, dice, ignore_index)
+        likely = ctx.sample(torch.arange(8), d.vocab)
+        likely[0] = d.vocab - 1
+        states = ctx.varied(torch.zeros(d.m, d.n))
+        states[:, 0] = 1
+        projection = ctx.varied(torch.zeros(d.vocab, d.n), spread=d.n**-0.5)
+        projection[:, 0] = -math.log(d.vocab / 8)
+        projection[likely, 0] = 0
+        counts, ratios = log_ratios(ctx, d.m)
+        targets = likely[ctx.integers(labels, 0, 8)].where(counts, ignore_index)
+        log_probs = -_cross_entropy(states, projection, targets, ignore_index)
+        worth = advantages + ctx.spec.scale * (1 + 2 * ctx.rand(1))
+        worth[-1] = worth[-1].abs()  # else it might cancel all others
+        weighty = ctx.peaked(worth, min(64, d.m * ctx.world_size / 100))
+        return states, projection, targets, (log_probs - ratios).to(ctx.dtype), weighty
 
     published = (hidden, weight, labels, old, advantages)
     hidden, weight, labels, old, advantages = ctx.pick(lambda: published, harden)()
@@ -72,54 +84,6 @@ def make_inputs(ctx: RankContext, d: Dims) -> dict[str, object]:
         "advantages": advantages,
         "ignore_index": ignore_index,
     }
-
-
-def _harden(
-    ctx: RankContext,
-    d: Dims,
-    labels: torch.Tensor,
-    advantages: torch.Tensor,
-    dice: torch.Tensor,
-    ignore_index: int,
-) -> tuple[torch.Tensor, ...]:
-    """Draw hidden states, weight, labels, old log-probabilities and advantages."""
-    likely = ctx.sample(torch.arange(8), d.vocab)
-    likely[0] = d.vocab - 1
-    states = ctx.varied(torch.zeros(d.m, d.n))
-    states[:, 0] = 1
-    projection = ctx.varied(torch.zeros(d.vocab, d.n), spread=d.n**-0.5)
-    projection[:, 0] = -math.log(d.vocab / 8)
-    projection[likely, 0] = 0
-    targets = likely[ctx.integers(labels, 0, 8)]
-    side, odd = ctx.choose((0, 0), tuple(itertools.product((1, -1, 0), (0, 1))))
-    lowest = 2 * ctx.integers(torch.zeros(1, dtype=torch.int64), 0, (d.m - 1) // 2) + odd
-    dice[lowest], dice[-1] = 3, 3
-    counts = dice > ctx.rank % 3
-    targets[~counts] = ignore_index
-    log_probs = -_cross_entropy(states, projection, targets, ignore_index)
-    gain = ctx.spec.scale * (1 + 2 * ctx.rand(1))
-    decoys = 6 * ctx.varied(torch.zeros(d.m))
-    behaviour = log_probs - torch.where(counts, _drift(ctx, side, dice, lowest), decoys)
-    worth = advantages + gain
-    worth[-1] = worth[-1].abs()  # else it might cancel all others
-    weighty = ctx.peaked(worth, min(64, d.m * ctx.world_size / 100))
-    return states, projection, targets, behaviour.to(ctx.dtype), weighty
-
-
-def _drift(ctx: RankContext, side: int, dice: torch.Tensor, lowest: torch.Tensor) -> torch.Tensor:
-    """Draw tokens' log-ratios: all on this side of 0, or around 0 with some below the clamp. The
-    last token has a rank's largest. Where all are on one side, the `lowest` token has the least,
-    and the largest and least of all ranks lie on different ranks."""
-    wave = (ctx.varied(torch.zeros(len(dice)), spread=0.7) + ctx.varied(torch.zeros(1))).sin()
-    if side == 0:
-        drift = 2 * wave - 30 * (dice == 7)
-        drift[-1] = 2.4
-        return drift
-    order = ctx.sample(torch.arange(ctx.world_size), ctx.world_size, shared=True)
-    level = 1.5 * side + 0.4 * order[ctx.rank].to(ctx.dtype) / max(1, ctx.world_size - 1)
-    drift = level + 0.2 * wave
-    drift[lowest], drift[-1] = level - 0.7, level + 0.5
-    return drift
 
 
 def _cross_entropy(
