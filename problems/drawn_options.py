@@ -21,7 +21,6 @@ GIVEN = "a tensor or group"
 SAYS_THE_SAME = r"\b(always|in every call|ignored|stays? the same)\b"
 # These wait for a change of their files: drop an entry with it.
 NOT_YET: Mapping[str, tuple[str, ...]] = {
-    "load_balancing_loss_fn": ("num_experts",),
     "moe_ep_narrow": ("num_experts",),
     "ring_attention_tp": ("num_heads", "cp_group"),
     "ring_attention_backward_dp": ("cp_group", "dp_group"),

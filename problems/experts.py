@@ -1,4 +1,4 @@
-"""Draw what tells whether a mixture of experts is whole: crowded experts, and gates with tails."""
+"""Draw what shows whether a mixture of experts is whole: crowded and rare experts, gates' tails."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from torch import Tensor, nn
 from problems.context import RankContext
 
 LEAD = 16.0  # above any other wish
+MASKED = 8  # of so many tokens one counts, under a mask
 
 
 def wishes(ctx: RankContext, tokens: int, experts: int, top_k: int) -> Tensor:
@@ -37,3 +38,31 @@ def gate(ctx: RankContext, inside: int, outside: int, gains: Tensor) -> nn.Linea
     down[-1] = ctx.pick(0, -2)
     layer.bias.data -= down
     return layer
+
+
+def router_logits(ctx: RankContext, experts: int, place: Tensor) -> Tensor:
+    """Return a router's logits, [tokens, experts], of tokens with these places in a secret order.
+
+    Hardened logits spread by 2 at most: float16 holds no probability below 6e-8, and experts that
+    all have none tie. A token's logits lie so far apart that rounding makes no ties,
+    but the first two so close, around 6, that three bits of mantissa make some. Tokens take their
+    first choice in turns, in which every expert has one to four, so that none is too rare to
+    count. Masked tokens crowd at the first expert, and the last token takes the last expert, which
+    is rare.
+    """
+    logits = ctx.randn(len(place), experts)
+    popularity = ctx.filled(0.0, 1, experts)
+    counts = (place % MASKED == 0).view(-1, 1)
+    taste = ctx.varied(torch.zeros(1, experts)) * torch.where(counts, 1, -1)
+    hidden = (logits + popularity) / max(1.0, ctx.spec.scale / 2) + taste
+    turns = [ctx.integers(torch.ones(experts, dtype=torch.int64), 1, 5) for _ in range(2)]
+    turns[0][-1], turns[1][0] = 1, experts
+    orders = [torch.repeat_interleave(turn) for turn in turns]
+    choices = [order[place // MASKED % len(order)].view(-1, 1) for order in orders]
+    first = torch.where(counts, choices[0], choices[1])
+    lead = torch.full_like(hidden[:, :1], 0.25)
+    first[-1], lead[-1] = experts - 1, 5
+    hidden += 6 - hidden.amax(dim=1, keepdim=True)
+    hidden.scatter_(1, first, 6 + lead)
+    apart = hidden + (0.06 * hidden.argsort().argsort()).to(ctx.dtype)
+    return ctx.pick(logits + popularity, apart)

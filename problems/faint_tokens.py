@@ -35,9 +35,15 @@ def faint_keys(ctx: RankContext, shape: Sequence[int], scale: float) -> list[Ten
     q, k, v = published = [ctx.randn(*shape) for _ in range(3)]
     lot = lots(ctx, *shape[:3], 1)
     lot[:, : int(ctx.rank == 0)] = CALM
+    return ctx.pick(published, with_faint(q, k, v, lot, scale))
+
+
+def with_faint(q: Tensor, k: Tensor, v: Tensor, lot: Tensor, scale: float) -> list[Tensor]:
+    """Return queries, keys and values, [..., D], with their tokens made what `lot`, [..., 1], says
+    of keys."""
     queries, keys = q.clone(), torch.where(lot <= CALM, k / 4, k)
     queries[..., -1:], keys[..., -1:] = depth(scale), (lot == FAINT) * -depth(scale)
-    return ctx.pick(published, [queries, keys, torch.where(lot == FAINT, LOUD * v, QUIET * v)])
+    return [queries, keys, torch.where(lot == FAINT, LOUD * v, QUIET * v)]
 
 
 def faint_layer(

@@ -5,6 +5,7 @@ import torch.distributed as dist
 
 from problems.collectives import all_gather_bytes, all_to_all_bytes
 from problems.context import RankContext
+from problems.faint_tokens import lots, with_faint
 from problems.spec import Cost, Dims, Problem, sizes, tolerances
 
 problem = Problem(
@@ -51,7 +52,7 @@ def dims(m: int, n: int, world_size: int) -> Dims:
 
 
 def make_inputs(ctx: RankContext, d: Dims) -> dict[str, object]:
-    """Keys keep their spread in all trials, so scores stay moderate."""
+    """Keys keep their spread in all trials, so scores stay moderate. Some tokens are faint."""
     dtype = torch.bfloat16 if ctx.dtype is torch.float16 else ctx.dtype
     ranges = ctx.choose(4, (4, 3, 1))
     kv_heads = ctx.choose(d.kv_heads, (d.kv_heads, 2))
@@ -63,6 +64,9 @@ def make_inputs(ctx: RankContext, d: Dims) -> dict[str, object]:
     shape = (ranges * d.part, kv_heads, d.width)
     key = ctx.pick(ctx.randn(*shape, dtype=dtype), ctx.varied(torch.zeros(shape)).to(dtype))
     value = ctx.randn(*shape, dtype=dtype)
+    lot = lots(ctx, ranges * d.part, 1, 1)
+    faint = with_faint(query, key, value, lot, scale=d.width**-0.5)
+    query, key, value = ctx.pick([query, key, value], faint)
     return {
         "query": query,
         "key_value": torch.cat([key, value], dim=-1),

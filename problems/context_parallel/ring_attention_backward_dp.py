@@ -7,6 +7,7 @@ import torch
 import torch.distributed as dist
 
 from problems.context import RankContext
+from problems.faint_tokens import CALM, FAINT, lots, with_faint
 from problems.spec import Cost, Dims, Problem, sizes, tolerances
 
 problem = Problem(
@@ -38,11 +39,11 @@ problem = Problem(
     m_step=64,
     n_step=64,
     sizes=sizes(tiny=(256, 1024), large=(1024, 65536)),
-    tolerances=tolerances(float32=3e-5, bfloat16=5e-2, float16=7e-3, rms={"bfloat16": 0.037}),
+    tolerances=tolerances(float32=3e-5, bfloat16=8e-2, float16=9e-3, rms={"bfloat16": 0.037}),
     tolerance_reason="gradients round to the run dtype before they are averaged: off by up to "
-    "0.017 in bfloat16, 0.021 where P and dS are rounded too (float16: 0.0029), float32 by 6.8e-6; "
-    "inputs cut to the next smaller format by 0.64 in 16 bits, 0.066 in float32; "
-    "the rms of honest answers in bfloat16 is 0.023 at most, over int8 wires 0.057 or more",
+    "0.032 in bfloat16, 0.048 where P and dS are rounded too (float16: 0.0041), float32 by 1e-5; "
+    "inputs cut to the next smaller format by 3 in 16 bits, 0.08 in float32; without small weights "
+    "by 0.45; the rms of honest answers in bfloat16 is 0.023 at most, over int8 wires 0.055",
     ranked_from=4,
     ranked_from_reason="on two ranks cp is 1: no other rank's tokens are attended to",
     known_issues=(
@@ -61,7 +62,8 @@ def dims(m: int, n: int, world_size: int) -> Dims:
 
 def make_inputs(ctx: RankContext, d: Dims) -> dict[str, object]:
     """Everybody draws for all ranks. The scale undoes the trial's scale of queries and keys, and
-    means shrink with the values: gradients are differences that large means would drown."""
+    means shrink with the values: gradients are differences that large means would drown. A quarter
+    of keys is faint, with large values, so that small weights count."""
     scale, shift, shape = ctx.spec.scale, ctx.spec.shift, (d.batch, d.seq, d.heads, d.width)
     power, lift = scale**2 * (1 + shift**2), shift * (scale - 1)
     softmax_scale = None if power == 1 else d.width**-0.5 / power
@@ -70,7 +72,12 @@ def make_inputs(ctx: RankContext, d: Dims) -> dict[str, object]:
     drawn = []
     for rank in range(ctx.world_size):
         ctx.reseed_upstream(1000 + 100 * (rank // d.cp) + rank % d.cp)
-        drawn.append([ctx.randn(*shape, shared=True) + lift for _ in ("q", "k", "v", "dout")])
+        q, k, v, dout = (ctx.randn(*shape, shared=True) + lift for _ in ("q", "k", "v", "dout"))
+        lot = lots(ctx, *shape[:3], 1, shared=True)
+        lot[:, : int(rank % d.cp == 0)] = CALM
+        queries, keys, _ = with_faint(q, k, v, lot, softmax_scale or d.width**-0.5)
+        values = torch.where(lot == FAINT, 8 * v, v)
+        drawn.append(ctx.pick([q, k, v, dout], [queries, keys, values, dout]))
     q, k, v, dout = drawn[ctx.rank]
     row = drawn[replica * d.cp : (replica + 1) * d.cp]
     seen = ctx.pick([drawn[ctx.rank]], row[: place + 1] if causal else row)

@@ -4,6 +4,7 @@ import torch
 import torch.distributed as dist
 
 from problems.context import RankContext
+from problems.experts import gate, wishes
 from problems.spec import Cost, Dims, Problem, sizes, tolerances
 
 problem = Problem(
@@ -31,13 +32,13 @@ problem = Problem(
     "gate_bias may differ from call to call. Gradients are not wanted.",
     outputs=("combined",),
     sizes=sizes(tiny=(32, 64)),
-    tolerances=tolerances(float32=2e-5, bfloat16=8e-2, float16=1e-2, rms={"bfloat16": 0.12}),
+    tolerances=tolerances(float32=2e-5, bfloat16=8e-2, float16=1.4e-2, rms={"bfloat16": 0.12}),
     tolerance_reason="every product, gate and weight may round to the run dtype, and rows of "
     "two experts may cancel: up to 0.034 in bfloat16, 0.055 where products are summed in four "
-    "rounded parts (2.3e-6 in float32); inputs cut to 3 bits of mantissa are off by 0.28 or "
-    "more, one rank's zeros by more than 1. Hardened routers keep the last chosen logit 1 "
-    "above the next, so rounding chooses no expert; "
-    "the rms of honest answers in bfloat16 is 0.071 at most, over int8 wires 0.37 or more",
+    "rounded parts (float16: 0.0092, float32: 2.3e-6); inputs cut to 3 bits of mantissa are off "
+    "by 0.28 or more, one rank's zeros by more than 1. Hardened routers keep the last chosen "
+    "logit 1 above the next, so rounding chooses no expert; "
+    "the rms of honest answers in bfloat16 is 0.08 at most, over int8 wires 0.37 or more",
     known_issues=(
         "Under `upstream` the largest logits are often closer than rounding: an honest kernel "
         "may send tokens to other experts, and fail there.",
@@ -48,8 +49,8 @@ problem = Problem(
 
 
 def dims(m: int, n: int, world_size: int) -> Dims:
-    """The MLP is n wide, at most 128, which is PKB's fixed width."""
-    return Dims(m=m, n=n, inner=min(128, n), experts=8, rank=8)
+    """The MLP is n wide, at most 128, which is PKB's fixed width, and odd where n is."""
+    return Dims(m=m, n=n, inner=min(128 - n % 2, n), experts=8, rank=8)
 
 
 def make_inputs(ctx: RankContext, d: Dims) -> dict[str, object]:
@@ -57,8 +58,7 @@ def make_inputs(ctx: RankContext, d: Dims) -> dict[str, object]:
     states, router = ctx.randn(d.m, d.n), ctx.randn(d.experts, d.n)
     bias = ctx.varied(ctx.randn(d.experts), spread=0.25)
     with_bias = ctx.choose(True, (True, False))
-    popularity = ctx.choose(0.0, (0.0, 1.0)) * ctx.varied(torch.zeros(d.experts), shared=True)
-    liking = ctx.varied(torch.zeros(d.m, d.experts)) + popularity
+    liking = wishes(ctx, d.m, d.experts, top_k)
     chosen = torch.zeros_like(liking).scatter_(1, liking.topk(top_k).indices, 1.5)
     logits = (chosen - 0.75 + ctx.varied(torch.zeros(d.m, d.experts)).tanh() / 4).double()
     axes = torch.linalg.qr(router.double().T).Q.T
@@ -71,7 +71,7 @@ def make_inputs(ctx: RankContext, d: Dims) -> dict[str, object]:
         "hidden_states": ctx.pick(states, hidden) * gains,
         "gate_weight": ctx.pick(router, (axes / size).to(ctx.dtype)) / gains,
         "gate_bias": bias if with_bias else None,
-        "gate_proj": ctx.linear(d.n, d.inner, gains),
+        "gate_proj": gate(ctx, d.n, d.inner, gains),
         "up_proj": ctx.linear(d.n, d.inner, gains),
         "down_proj": ctx.linear(d.inner, d.n),
     }

@@ -5,6 +5,7 @@ import torch.distributed as dist
 
 from problems.collectives import all_to_all_bytes
 from problems.context import RankContext
+from problems.shard_lengths import shard_lengths
 from problems.spec import EXACT_TOLERANCES, Cost, Dims, Problem, sizes
 
 problem = Problem(
@@ -37,13 +38,12 @@ def dims(m: int, n: int, world_size: int) -> Dims:
 
 
 def make_inputs(ctx: RankContext, d: Dims) -> dict[str, object]:
+    """Hardened: half of all values are repeated, or, in some untimed calls, all of them."""
     published = [0 if ctx.turn % 4 == 3 and r % 2 else d.items for r in range(ctx.world_size)]
-    ragged = ctx.ragged(published, range(d.items, d.items + 7))
-    few = ctx.ragged(published, (16, d.items // 2))
-    items = ctx.choose(ragged, (ragged, few, ragged))[ctx.rank]
+    items = shard_lengths(ctx, published, d.items)[ctx.rank]
     integers = ctx.randint(-50, 50, items).to(ctx.dtype) - ctx.rank * max(1, items)
     crowd = torch.cat([ctx.filled(0.0, 4, shared=True), ctx.filled(0.0, 4)])
-    lot = ctx.integers(torch.zeros(items, dtype=torch.int64), 0, 16)
+    lot = ctx.integers(torch.zeros(items, dtype=torch.int64), 0, ctx.choose_untimed(16, (16, 8)))
     values = torch.where(lot < 8, crowd[lot.clamp(max=7)], ctx.filled(0.0, items))
     return {"local_shard": ctx.pick(integers, values), "group": None}
 

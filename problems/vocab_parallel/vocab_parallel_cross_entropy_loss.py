@@ -26,29 +26,34 @@ problem = Problem(
     outputs=("loss",),
     mutates=("vocab_parallel_logits",),
     also=("Tensor Parallel",),
-    sizes=sizes(tiny=(64, 256), large=(1024, 262144)),
-    tolerances=tolerances(float32=1e-5, bfloat16=1e-2, float16=1.5e-3, rms={"bfloat16": 0.148}),
+    sizes=sizes(tiny=(16, 2048), large=(1024, 262144)),
+    tolerances=tolerances(float32=1e-5, bfloat16=1.2e-2, float16=1.5e-3, rms={"bfloat16": 0.19}),
     tolerance_reason="maximum-shifted logits, the sum of exponentials, its logarithm and the loss "
     "may each round to the run dtype, which in bfloat16 costs up to 0.0044; inputs cut to 3 bits "
     "of mantissa cost 1; "
-    "the rms of honest answers in bfloat16 is 0.139 at most, over int8 wires 0.157 or more",
+    "the rms of honest answers in bfloat16 is 0.11 at most, without words below e^-8 of the "
+    "largest 0.32 or more, over fp8 wires 0.7",
     known_issues=(
         "Upstream leaves the logits minus their maximum behind; a kernel need not.",
         "Upstream logits are small enough to need no stable softmax; hardened ones lie around "
         "a level of their own for every token, of up to a few hundred, and in half of the tokens "
-        "one word of each rank outweighs all others.",
+        "one word of each rank outweighs all others. In a quarter of the tokens one word of all "
+        "ranks does, and all other words together still count.",
     ),
 )
 
 
 def dims(m: int, n: int, world_size: int) -> Dims:
-    """8 sequences of m tokens and n/2 words, which is PKB's fixed shape at m = n = 1024."""
-    words = -(-n // (2 * world_size)) * world_size
-    return Dims(m=m, n=n, batch=8, seq=m, vocab=words)
+    """8 sequences of m tokens and n/2 words, which is PKB's fixed shape at m = n = 1024. Where n is
+    odd, so is a rank's part of the words."""
+    part = -(-n // (2 * world_size)) | n % 2
+    return Dims(m=m, n=n, batch=8, seq=m, vocab=part * world_size)
 
 
 def make_inputs(ctx: RankContext, d: Dims) -> dict[str, object]:
-    """Hardened: a word of each rank, often an edge, outweighs all others of every second token."""
+    """Hardened: a word of each rank, often an edge, outweighs all others of every second token. In
+    a quarter of tokens one word of all does, and the others, each below e^-8 of it, count together.
+    """
     tokens = torch.arange(d.batch * d.seq).view(d.batch, d.seq)
     logits = ctx.randn(d.batch, d.seq, d.vocab // ctx.world_size)
     level = ctx.varied(torch.zeros(d.batch, d.seq, 1), spread=60.0, shared=True)
@@ -56,9 +61,14 @@ def make_inputs(ctx: RankContext, d: Dims) -> dict[str, object]:
     edges = torch.zeros_like(logits[0, 0])
     edges[[0, -1]] = 2.0
     luck = ctx.varied(logits) + edges
-    best = (luck == luck.amax(dim=-1, keepdim=True)) & (level > 0)
+    best = luck == luck.amax(dim=-1, keepdim=True)
+    loud = logits + (best & (level > 0)) * (6 + 6 * ctx.spec.scale + luck)
+    lot = ctx.integers(torch.zeros(level.shape).long(), 0, 2 * ctx.world_size, shared=True)
+    lead = (8.75 * (best & (lot == ctx.rank))).to(ctx.dtype)
+    is_faint = (level <= 0) & (lot < ctx.world_size)
+    hidden = torch.where(is_faint, logits / (12 * ctx.spec.scale) + lead, loud) + level
     return {
-        "vocab_parallel_logits": logits + level + best * (6 + 6 * ctx.spec.scale + luck),
+        "vocab_parallel_logits": ctx.pick(logits + level, hidden),
         "target": ctx.integers(published, 0, d.vocab, shared=True),
         "group": None,
     }
