@@ -110,6 +110,9 @@ def test_what_the_environment_says_of_it_counts(monkeypatch: pytest.MonkeyPatch)
     assert not services.is_debug()
     monkeypatch.setenv("DEBUG", "1")
     monkeypatch.setenv("SECURE_COOKIES", "1")
+    assert services.environment()["SIGN_UP"] == "1"
+    monkeypatch.setenv("SIGN_UP", "0")
+    assert services.environment()["SIGN_UP"] == "0"
     assert services.is_debug()
     assert services.environment()["SECURE_COOKIES"] == "1"
 

@@ -52,6 +52,7 @@ def environment() -> dict[str, str]:
         "DEBUG": os.environ.get("DEBUG") or "0",
         "SECURE_COOKIES": os.environ.get("SECURE_COOKIES") or "0",
         "STATIC_BROTLI": os.environ.get("STATIC_BROTLI") or "0",
+        "SIGN_UP": os.environ.get("SIGN_UP") or "1",
         **_own_key(),
         "PATH": f"{places.BIN}:{os.environ['PATH']}",
         "PKB_STATE_DIR": str(places.state()),
