@@ -24,7 +24,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from evaluator.generate.exchange import Ask, Reply
 from evaluator.generate.options import catalogue, parser, plan_of
-from evaluator.generate.plan import Place, save_plan, save_prompt
+from evaluator.generate.plan import RunFiles, save_plan, save_prompt
 from evaluator.generate.prompting import prompt_of
 from evaluator.generate.running import Means, make, purse_of
 from tests.evaluator.generate.scripted import FENCED, KERNEL, ScriptedModel, reply
@@ -85,7 +85,7 @@ def _call_ms(words: list[str], script: Callable[[Ask], Reply]) -> tuple[float, f
         plan = plan_of(
             parser().parse_args(["run", "out", "--model", "m", "--judge", "none", *words])
         )
-        place, problems = Place(folder=Path(folder)), {one["slug"]: one for one in catalogue()}
+        place, problems = RunFiles(folder=Path(folder)), {one["slug"]: one for one in catalogue()}
         for target in plan.targets:
             save_prompt(place, target, prompt_of(plan, target, problems[target.slug]))
         save_plan(place, plan)

@@ -28,7 +28,7 @@ class LeaseLost(Exception):
     """Says why the site lets this host not have a run, or no longer: drop everything."""
 
 
-class Refused(EvaluatorError):
+class RefusedBySite(EvaluatorError):
     """Says that the request itself is wrong, as the site sees it: asking again would not help."""
 
 
@@ -97,7 +97,7 @@ class Site:
             try:
                 self._lease_post(lease, action, body)
                 return
-            except Refused:
+            except RefusedBySite:
                 raise
             except EvaluatorError:
                 time.sleep(pause_s)
@@ -124,7 +124,7 @@ class Site:
             detail = error.read(2000).decode(errors="replace")
             if error.code == 409:
                 raise LeaseLost(detail) from None
-            kind = Refused if 400 <= error.code < 500 else EvaluatorError
+            kind = RefusedBySite if 400 <= error.code < 500 else EvaluatorError
             raise kind(f"the site answered {error.code} to {path}: {detail}") from None
         except (OSError, ValueError) as error:
             raise EvaluatorError(f"the site at {self.url} cannot be reached: {error}") from None

@@ -13,6 +13,8 @@ ROOT = Path(__file__).resolve().parent.parent
 FUNCTION_LINES, MODULE_LINES, PROBLEM_LINES, TEMPLATE_LINES, PARAMETERS = 40, 300, 100, 120, 6
 BANNED_NAMES = {"utils", "helpers", "common", "misc", "core", "base", "manager"}
 OTHER_PEOPLES_INTERFACE = "evaluator/compat/"
+# Django wants a class of that name in each.
+NAMED_BY_OTHERS = ("leaderboard/migrations/", "leaderboard/management/commands/")
 
 # A problem decides how many arguments these take.
 PROBLEM_SIGNATURE = {"reference", "oracle", "keys", "solution"}
@@ -133,6 +135,18 @@ def test_no_module_has_a_name_that_says_nothing() -> None:
     modules = [path for path in _modules() if not path.startswith(OTHER_PEOPLES_INTERFACE)]
     names = {path: {Path(path).stem, *Path(path).parts[:-1]} for path in modules}
     assert not {path for path, words in names.items() if words & BANNED_NAMES}
+
+
+@pytest.mark.parametrize("package", ["problems", "evaluator", "leaderboard"])
+def test_a_public_class_shares_its_name_with_no_other_of_its_package(package: str) -> None:
+    places: dict[str, list[str]] = {}
+    for path in _modules():
+        if path.startswith(f"{package}/") and not path.startswith(NAMED_BY_OTHERS):
+            for node in ast.parse((ROOT / path).read_text()).body:
+                if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                    places.setdefault(node.name, []).append(path)
+    assert len(places) > 10
+    assert {name: paths for name, paths in places.items() if len(paths) > 1} == {}
 
 
 def test_every_exception_is_still_needed() -> None:

@@ -42,7 +42,7 @@ def load(ptx: str, name: str) -> c_void_p:
     return function
 
 
-class Launch:
+class KernelLaunch:
     """Launches a kernel on a GPU's current stream, again and again, with what `words` hold then.
 
     They are the kernel's only argument, a structure of unsigned numbers of 64 bits. All that can be

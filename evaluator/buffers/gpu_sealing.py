@@ -52,15 +52,15 @@ class GpuSealing:
         self._commit.words[NUMBER] = number
         self._over(self._commit, ranges, sealing.commit_blocks(ranges))
 
-    def _over(self, launch: cuda_kernel.Launch, ranges: Ranges, blocks: int) -> None:
+    def _over(self, launch: cuda_kernel.KernelLaunch, ranges: Ranges, blocks: int) -> None:
         launch.words[RANGES], launch.words[COUNT] = self.prepare(ranges).data_ptr(), len(ranges)
         launch(c_uint(blocks))
 
     def _launch(
         self, ptx: str, name: str, block: int, *, slab: int, page: int
-    ) -> cuda_kernel.Launch:
+    ) -> cuda_kernel.KernelLaunch:
         kernel, device = cuda_kernel.load(ptx, name), self._device.index
-        launch = cuda_kernel.Launch(kernel, words=6, block=block, device=device)
+        launch = cuda_kernel.KernelLaunch(kernel, words=6, block=block, device=device)
         launch.words[PAGE], launch.words[OWN] = page, self.own.data_ptr()
         launch.words[SLAB] = slab
         return launch

@@ -20,7 +20,7 @@ Plan = dict[str, Any]  # JSON for a rank: where calls lie in its slab
 
 
 @dataclass(frozen=True, kw_only=True)
-class Place:
+class Region:
     """Holds a tensor's region: `offset` in bytes from the start of the slab."""
 
     offset: int
@@ -60,11 +60,11 @@ class SlotLayout:
     a call changes are named by position: what replaces them there is copied back. `answers` are the
     outputs, then the places of these arguments."""
 
-    inputs: tuple[Place, ...]
-    outputs: tuple[Place, ...]
+    inputs: tuple[Region, ...]
+    outputs: tuple[Region, ...]
     arguments: tuple[dict[str, Any], ...]
     changed: tuple[int, ...]
-    answers: tuple[Place, ...]
+    answers: tuple[Region, ...]
 
     def node(self) -> dict[str, Any]:
         """Return the JSON that a rank builds the call from."""
@@ -84,10 +84,10 @@ class Cursor:
     end: int = 0
     guards: list[tuple[int, int]] = field(default_factory=list)
 
-    def place(self, shape: tuple[int, ...], dtype: torch.dtype) -> Place:
+    def place(self, shape: tuple[int, ...], dtype: torch.dtype) -> Region:
         """Return the next region that holds such a tensor, aligned to ALIGNMENT bytes."""
         offset = -(-(self.end + GUARD_BYTES) // ALIGNMENT) * ALIGNMENT
-        place = Place(offset=offset, shape=shape, dtype=dtype)
+        place = Region(offset=offset, shape=shape, dtype=dtype)
         self.guards.append((self.end, offset))
         self.end = offset + place.nbytes
         return place
@@ -105,7 +105,7 @@ def lay_out(
     mutates: tuple[str, ...] = (),
 ) -> SlotLayout:
     """Place a call's inputs and outputs (shapes and dtypes), one behind the other."""
-    places: list[Place] = []
+    places: list[Region] = []
     arguments, changed = [], []
     for name, value in inputs.items():
         before = len(places)
@@ -121,7 +121,7 @@ def lay_out(
     )
 
 
-def _argument_node(cursor: Cursor, value: object, places: list[Place]) -> dict[str, Any]:
+def _argument_node(cursor: Cursor, value: object, places: list[Region]) -> dict[str, Any]:
     """Describe how a rank builds the argument anew; tensors are placed in the order of
     `tensors(value)`."""
     if isinstance(value, torch.Tensor) and not value.is_sparse:

@@ -49,7 +49,7 @@ QUANTITIES: Mapping[str, Quantity] = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class Found:
+class Samples:
     """Holds samples that one process took. `where` is a GPU, a pair, or EVERYWHERE."""
 
     quantity: str
@@ -69,7 +69,7 @@ class Missed:
 class Said:
     """Holds one line of a measuring process."""
 
-    found: Found | None = None
+    found: Samples | None = None
     missed: Missed | None = None
     versions: Mapping[str, str] = field(default_factory=dict)
 
@@ -105,19 +105,19 @@ class Calibration:
     method: str
 
 
-def merged(found: Iterable[Found]) -> tuple[Found, ...]:
+def merged(found: Iterable[Samples]) -> tuple[Samples, ...]:
     """Return one Found for each quantity and place: of every sample, what the slowest process
     has."""
     together: dict[tuple[str, str], list[tuple[float, ...]]] = {}
     for own in found:
         together.setdefault((own.quantity, own.where), []).append(own.samples)
     return tuple(
-        Found(quantity=quantity, where=where, samples=_slowest(quantity, samples))
+        Samples(quantity=quantity, where=where, samples=_slowest(quantity, samples))
         for (quantity, where), samples in together.items()
     )
 
 
-def measured(found: Found, limits: HardwareLimits | None) -> Measurement:
+def measured(found: Samples, limits: HardwareLimits | None) -> Measurement:
     """Return the median and the best of the samples, beside the datasheet's number."""
     quantity = QUANTITIES[found.quantity]
     stated = limits is not None and quantity.stated is not None

@@ -19,7 +19,7 @@ import torch
 import torch.distributed as dist
 
 from evaluator.calibration.calibrate import MOST_REASON_CHARS, PEERS
-from evaluator.calibration.measurements import EVERYWHERE, Found, Missed, Said
+from evaluator.calibration.measurements import EVERYWHERE, Missed, Said, Samples
 from evaluator.calibration.on_gpus import (
     LINK_BYTES,
     Measure,
@@ -118,7 +118,7 @@ def measure_rank(tell: Tell, rank: int, world_size: int, store: Path) -> None:
 def attempt(tell: Tell, quantity: str, where: str, measure: Measure) -> None:
     """Tell the samples of a quantity, or why there are none."""
     try:
-        tell(Said(found=Found(quantity=quantity, where=where, samples=tuple(measure()))))
+        tell(Said(found=Samples(quantity=quantity, where=where, samples=tuple(measure()))))
     except Exception as error:  # noqa: BLE001 - its reason is the result, and the rest goes on
         tell(_missed(f"{quantity}, {where}", error))
 

@@ -109,7 +109,7 @@ def _object(value: Any) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def _attempt(log: Log, file: pkb_folders.Found | None, number: int) -> Attempt:
+def _attempt(log: Log, file: pkb_folders.FoundKernel | None, number: int) -> Attempt:
     source = pkb_folders.text_of(file.path) if file else b""
     turns = [each for each in log.trajectory.get("messages", ()) if isinstance(each, dict)]
     messages = [_message(each) for each in turns]

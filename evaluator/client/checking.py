@@ -25,7 +25,7 @@ class Finding(NamedTuple):
     text: str
 
 
-class Setting(NamedTuple):
+class WantedSetting(NamedTuple):
     """Holds what a kernel is to be judged on; None leaves it to the site."""
 
     problem: str | None = None
@@ -59,7 +59,7 @@ class _Known(NamedTuple):
     device: str
 
 
-def checked(member: Member, wanted: Setting, *, is_alone: bool) -> Checked:
+def checked(member: Member, wanted: WantedSetting, *, is_alone: bool) -> Checked:
     """Return what is found of a file; `is_alone` where it is handed in as one source."""
     known, findings = _known(member.path, wanted)
     source, more = _text(member.data)
@@ -74,7 +74,7 @@ def checked(member: Member, wanted: Setting, *, is_alone: bool) -> Checked:
     return Checked(str(member.path), name, known.backend, device, needs, findings)
 
 
-def _known(path: PurePosixPath, wanted: Setting) -> tuple[_Known, list[Finding]]:
+def _known(path: PurePosixPath, wanted: WantedSetting) -> tuple[_Known, list[Finding]]:
     """Return what a file's name and the caller say of a kernel."""
     said = named(path)
     problem, findings = _problem(path, said, wanted)
@@ -86,7 +86,7 @@ def _known(path: PurePosixPath, wanted: Setting) -> tuple[_Known, list[Finding]]
 
 
 def _problem(
-    path: PurePosixPath, said: Named | None, wanted: Setting
+    path: PurePosixPath, said: Named | None, wanted: WantedSetting
 ) -> tuple[Problem | None, list[Finding]]:
     name = wanted.problem or (said.problem if said else "")
     if not name:
@@ -161,7 +161,7 @@ def signature_findings(arguments: ast.arguments, expected: tuple[Parameter, ...]
     return [Finding(FAILS, text) for text in found]
 
 
-def _setting_findings(known: _Known, wanted: Setting) -> list[Finding]:
+def _setting_findings(known: _Known, wanted: WantedSetting) -> list[Finding]:
     problem, backend = known.problem, known.backend
     found = []
     if problem is not None:
@@ -180,7 +180,9 @@ def _setting_findings(known: _Known, wanted: Setting) -> list[Finding]:
     return [Finding(REFUSED, text) for text in found]
 
 
-def _needs(source: str, known: _Known, wanted: Setting) -> tuple[list[str] | None, list[Finding]]:
+def _needs(
+    source: str, known: _Known, wanted: WantedSetting
+) -> tuple[list[str] | None, list[Finding]]:
     """Return in words what its hosts must have, derived as the site does it, and what speaks
     against it."""
     if known.backend is None:

@@ -7,7 +7,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from .failures import Misused
-from .transport import Site
+from .transport import SiteAddress
 
 LOCAL = ("localhost", "127.0.0.1", "::1")
 
@@ -17,7 +17,7 @@ def folder() -> Path:
     return Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config") / "pkb"
 
 
-def site_called(address: str | None) -> Site:
+def site_called(address: str | None) -> SiteAddress:
     """Return the site of that address, of `PKB_SITE`, or that of the last login, with its token.
 
     Raises Misused where none is named.
@@ -25,7 +25,7 @@ def site_called(address: str | None) -> Site:
     stored, token = _stored("site"), _stored("token")
     url = normal(address or os.environ.get("PKB_SITE") or stored or "")
     own = token if url == stored else None
-    return Site(url, checked_token(os.environ.get("PKB_TOKEN") or own))
+    return SiteAddress(url, checked_token(os.environ.get("PKB_TOKEN") or own))
 
 
 def checked_token(text: str | None) -> str | None:
@@ -57,7 +57,7 @@ def is_in_clear(url: str) -> bool:
     return parts.scheme == "http" and parts.hostname not in LOCAL
 
 
-def keep(site: Site) -> Path:
+def keep(site: SiteAddress) -> Path:
     """Write address and token where only their owner can read them; return the token's path."""
     place = folder()
     place.mkdir(parents=True, exist_ok=True, mode=0o700)

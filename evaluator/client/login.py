@@ -10,7 +10,7 @@ from argparse import Namespace
 from . import credentials
 from .console import note, say, say_json
 from .failures import OK, Misused
-from .transport import Site
+from .transport import SiteAddress
 
 
 def login(arguments: Namespace) -> int:
@@ -21,7 +21,7 @@ def login(arguments: Namespace) -> int:
     token = credentials.checked_token(os.environ.get("PKB_TOKEN") or _asked(url))
     if token is None:
         raise Misused("No token was given.", f"Make one at {url}/account.")
-    site = Site(url, token)
+    site = SiteAddress(url, token)
     found = site.get("/api/v1/status").json()
     path = credentials.keep(site)
     version = found.get("software_version")

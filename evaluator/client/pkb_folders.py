@@ -38,7 +38,7 @@ _RENAMED = {
 _WITHDRAWN = ("46_fsdp_adamw_sharded", "47_fsdp_adamw_sharded")
 
 
-class Found(NamedTuple):
+class FoundKernel(NamedTuple):
     """Holds a kernel's file in a tree; `attempt` is told by a folder around it, else None."""
 
     problem: Problem
@@ -59,7 +59,7 @@ def trees(folder: Path) -> list[Path]:
     return [path for path in below if _TREE.fullmatch(path.name)]
 
 
-def kernels(tree: Path) -> Iterator[Found]:
+def kernels(tree: Path) -> Iterator[FoundKernel]:
     """Yield the kernels of such a folder; those of withdrawn problems are left out, and named.
 
     Raises Misused naming a file that is called as no kernel is.
@@ -75,7 +75,7 @@ def kernels(tree: Path) -> Iterator[Found]:
             continue
         around = [found for part in path.parts if (found := _ATTEMPT.fullmatch(part))]
         attempt = int(around[-1][1]) if around else None
-        yield Found(today(said), said.backend, path, attempt, tree.name)
+        yield FoundKernel(today(said), said.backend, path, attempt, tree.name)
 
 
 def today(said: Named) -> Problem:

@@ -15,7 +15,7 @@ from .catalogue import problems as known_problems
 from .console import say, say_json, say_table
 from .credentials import site_called
 from .failures import OK, Misused
-from .transport import Site, segment
+from .transport import SiteAddress, segment
 from .watching import address, run_id
 
 MOST_KERNELS = 5
@@ -164,7 +164,7 @@ def diff(arguments: Namespace) -> int:
     return OK
 
 
-def _source(site: Site, kernel: str) -> list[str]:
+def _source(site: SiteAddress, kernel: str) -> list[str]:
     found = site.get(f"/api/v1/kernels/{segment(kernel)}").json()
     if found.get("withheld"):
         fix = f"Its SHA-256 is {kernel}; its owner's token reads it."
@@ -196,7 +196,7 @@ def show(arguments: Namespace) -> int:
     return OK
 
 
-def _show_prompt(site: Site, name: str, arguments: Namespace) -> int:
+def _show_prompt(site: SiteAddress, name: str, arguments: Namespace) -> int:
     asked = ("backend", "hardware", "world_size", "size", "dtype")
     query = {one: getattr(arguments, one) for one in asked}
     found = site.get(f"/api/v1/problems/{segment(name)}/prompt", query).json()

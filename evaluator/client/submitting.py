@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from . import packing, sources
 from .catalogue import problem_called
-from .checking import Checked, Setting, checked
+from .checking import Checked, WantedSetting, checked
 from .console import say, say_json
 from .credentials import site_called
 from .failures import OK, WRONG_VERDICT, Misused
@@ -30,7 +30,7 @@ OF_ONE = ("problem", "backend", "step")
 
 def check(arguments: Namespace) -> int:
     """Say of each kernel what speaks against it and what its hosts need; no site is asked."""
-    wanted = Setting(**{name: getattr(arguments, name) for name in Setting._fields})
+    wanted = WantedSetting(**{name: getattr(arguments, name) for name in WantedSetting._fields})
     found: list[Checked] = []
     for path in arguments.paths:
         of_path = sources.members(path)

@@ -59,7 +59,7 @@ _OTHER = "Is this the address of a PKB leaderboard?"
 
 
 @dataclass(frozen=True)
-class Site:
+class SiteAddress:
     """Names a site, and the token that it is asked with."""
 
     url: str

@@ -11,7 +11,7 @@ from typing import Any
 from .console import note, say, say_json
 from .credentials import site_called
 from .failures import OK, WRONG_VERDICT, Misused, NoAnswer, Refused
-from .transport import LONGEST_PAUSE_S, Site, segment
+from .transport import LONGEST_PAUSE_S, SiteAddress, segment
 
 ENDED = ("done", "failed", "cancelled")
 POLL_S = 2.0
@@ -36,7 +36,7 @@ def watch(arguments: Namespace) -> int:
     return watch_all(site_called(arguments.site), arguments.runs, as_json=arguments.json)
 
 
-def watch_all(site: Site, runs: Sequence[str], *, as_json: bool) -> int:
+def watch_all(site: SiteAddress, runs: Sequence[str], *, as_json: bool) -> int:
     """Follow runs one after the other, say how each ended; return 0 where all are `ok`."""
     ended = []
     for run in [run_id(each) for each in runs]:
@@ -48,7 +48,7 @@ def watch_all(site: Site, runs: Sequence[str], *, as_json: bool) -> int:
     return OK if all(each.get("verdict") == "ok" for each in ended) else WRONG_VERDICT
 
 
-def follow(site: Site, run: str) -> dict[str, Any]:
+def follow(site: SiteAddress, run: str) -> dict[str, Any]:
     """Return a run when it has ended, and note on the way where it is. A connection that is lost
     is taken up again, for ten minutes. Raises Refused or NoAnswer."""
     etag, said, heard_s = None, "", time.monotonic()

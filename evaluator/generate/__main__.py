@@ -10,16 +10,17 @@ import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
+from evaluator.generate.budget import Purse, Spend
 from evaluator.generate.endpoint import OpenAIEndpoint
 from evaluator.generate.exchange import Misconfigured
 from evaluator.generate.journal import Diverged, read_events
-from evaluator.generate.judging import Judge, LocalJudge
+from evaluator.generate.judging import KernelJudge, LocalJudge
 from evaluator.generate.options import KEY_ENV, SITE, TOKEN_ENV, catalogue, changed, parser, plan_of
 from evaluator.generate.packing import archive
 from evaluator.generate.plan import (
     AGENTIC,
-    Place,
     Plan,
+    RunFiles,
     attempts,
     load_plan,
     save_plan,
@@ -27,7 +28,6 @@ from evaluator.generate.plan import (
 )
 from evaluator.generate.progress import outcome_of, summary
 from evaluator.generate.prompting import prompt_of
-from evaluator.generate.purse import Purse, Spend
 from evaluator.generate.running import Means, begin, make, purse_of, session
 from evaluator.generate.scrubbing import scrubber
 from evaluator.generate.shell import SandboxedShell, Shell, insist_on_sandbox
@@ -52,7 +52,7 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    plan, place = plan_of(arguments), Place(folder=arguments.out)
+    plan, place = plan_of(arguments), RunFiles(folder=arguments.out)
     problems = {entry["slug"]: entry for entry in catalogue()}
     prompts = [(target, prompt_of(plan, target, problems[target.slug])) for target in plan.targets]
     if arguments.print_prompt:
@@ -69,7 +69,7 @@ def _run(arguments: argparse.Namespace) -> int:
 
 
 def _resume(arguments: argparse.Namespace) -> int:
-    place = Place(folder=arguments.out)
+    place = RunFiles(folder=arguments.out)
     plan = changed(load_plan(place), arguments)
     _check_host(plan)
     with session(place):
@@ -83,7 +83,7 @@ def _check_host(plan: Plan) -> None:
         insist_on_sandbox()
 
 
-def _make(place: Place, plan: Plan) -> int:
+def _make(place: RunFiles, plan: Plan) -> int:
     key = os.environ.get(plan.api_key_env or KEY_ENV)
     if not key and not plan.base_url:
         raise ValueError(f"the variable {plan.api_key_env or KEY_ENV} holds no key")
@@ -118,7 +118,9 @@ def _site_token(plan: Plan) -> str | None:
 
 
 @contextlib.contextmanager
-def _judge(place: Place, plan: Plan, purse: Purse, token: str | None) -> Iterator[Judge | None]:
+def _judge(
+    place: RunFiles, plan: Plan, purse: Purse, token: str | None
+) -> Iterator[KernelJudge | None]:
     """Yield who judges, until the run is over; None where nobody does."""
 
     def is_over() -> bool:
@@ -143,7 +145,7 @@ def _judge(place: Place, plan: Plan, purse: Purse, token: str | None) -> Iterato
 
 
 @contextlib.contextmanager
-def _shell(plan: Plan, purse: Purse, judge: Judge | None) -> Iterator[Shell | None]:
+def _shell(plan: Plan, purse: Purse, judge: KernelJudge | None) -> Iterator[Shell | None]:
     """Yield what runs agents' commands, until the run is over; None where they may run none."""
     if not plan.shell:
         yield None
@@ -160,7 +162,7 @@ def _about(plan: Plan) -> dict[str, str]:
 
 
 def _status(arguments: argparse.Namespace) -> int:
-    place = Place(folder=arguments.out)
+    place = RunFiles(folder=arguments.out)
     plan = load_plan(place)
     outcomes = []
     for target, attempt in sorted(attempts(plan), key=lambda which: (which[0].number, which[1])):
@@ -174,7 +176,7 @@ def _status(arguments: argparse.Namespace) -> int:
 
 
 def _pack(arguments: argparse.Namespace) -> int:
-    place = Place(folder=arguments.out)
+    place = RunFiles(folder=arguments.out)
     data = archive(place, load_plan(place))
     place.archive.write_bytes(data)
     print(f"{place.archive}: {len(data)} bytes, SHA-256 {hashlib.sha256(data).hexdigest()}")
@@ -182,7 +184,7 @@ def _pack(arguments: argparse.Namespace) -> int:
 
 
 def _replay(arguments: argparse.Namespace) -> int:
-    place = Place(folder=arguments.out)
+    place = RunFiles(folder=arguments.out)
     if not place.archive.exists():
         raise ValueError(f"there is no {place.archive} to compare with: `pack` writes it")
     is_same = archive(place, load_plan(place)) == place.archive.read_bytes()

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from evaluator.generate.answers import fault_of, find_kernel
-from evaluator.generate.course import Course, Failure
+from evaluator.generate.attempt_loop import AttemptFailed, Course
 from evaluator.generate.exchange import Message, Reply
 from evaluator.generate.tools import DONE, result_of, tools_for
 
@@ -31,7 +31,7 @@ def try_with_tools(course: Course) -> str:
     for _ in range(ANSWERS_A_STEP * course.task.most_steps):
         try:
             reply = course.ask(tools)
-        except Failure as failure:
+        except AttemptFailed as failure:
             if failure.why == "context" and _drop_results(course):
                 continue
             return failure.why

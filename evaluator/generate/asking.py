@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from evaluator.generate.budget import Purse, Spend
 from evaluator.generate.exchange import (
     Ask,
     Endpoint,
@@ -17,7 +18,6 @@ from evaluator.generate.exchange import (
     Unanswered,
 )
 from evaluator.generate.journal import Event, Journal
-from evaluator.generate.purse import Purse, Spend
 from evaluator.messages.codec import decode, encode
 from evaluator.messages.text import plain_text
 

@@ -40,7 +40,7 @@ class Revision:
     step: int = 1
 
 
-class Judge(Protocol):
+class KernelJudge(Protocol):
     """Finds out what a kernel is worth."""
 
     def judge(self, practice: Practice, revision: Revision) -> tuple[Feedback, float]:

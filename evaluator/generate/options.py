@@ -13,11 +13,11 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from evaluator import __version__
-from evaluator.generate.course import Choices
+from evaluator.generate.attempt_loop import Choices
+from evaluator.generate.budget import Price
 from evaluator.generate.exchange import Sampling
 from evaluator.generate.plan import AGENTIC, HARNESSES, Plan, Target
 from evaluator.generate.prompting import recipe_digest
-from evaluator.generate.purse import Price
 from evaluator.generate.site_judge import site_of
 from evaluator.messages.job import Backend, Device, Dtype, Placement
 from problems.prompt import DIALECTS

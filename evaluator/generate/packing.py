@@ -13,15 +13,15 @@ from typing import Any
 
 from evaluator.client.attempts import FORMAT, transcript
 from evaluator.client.packing import compressed, packed
-from evaluator.generate.course import Course, Ended, Step, Totals
+from evaluator.generate.attempt_loop import Course, Ended, Step, Totals
 from evaluator.generate.journal import Diverged, Exhausted, Journal, read_events
-from evaluator.generate.plan import Place, Plan, Target, attempts, load_prompt, task_of
+from evaluator.generate.plan import Plan, RunFiles, Target, attempts, load_prompt, task_of
 from evaluator.generate.running import play
 from evaluator.generate.tools import tools_of
 from evaluator.messages.codec import encode
 
 
-def archive(place: Place, plan: Plan) -> bytes:
+def archive(place: RunFiles, plan: Plan) -> bytes:
     """Return the archive of every attempt that has an answer. Raises Diverged."""
     ended = sorted(_replays(place, plan), key=lambda one: (one[1].task.number, one[1].task.attempt))
     files: dict[str, bytes] = {"manifest.json": _json(_manifest(plan))}
@@ -40,7 +40,7 @@ def archive(place: Place, plan: Plan) -> bytes:
     return packed(files)
 
 
-def replayed(place: Place, plan: Plan, target: Target, attempt: int) -> Ended | None:
+def replayed(place: RunFiles, plan: Plan, target: Target, attempt: int) -> Ended | None:
     """Return what an attempt's events make; None where it has no answer. Raises Diverged."""
     journal = Journal(read_events(place.events(target, attempt)))
     course = Course(
@@ -56,7 +56,7 @@ def replayed(place: Place, plan: Plan, target: Target, attempt: int) -> Ended | 
     return course.ended(reason) if has_answer else None
 
 
-def _replays(place: Place, plan: Plan) -> Iterator[tuple[Target, Ended]]:
+def _replays(place: RunFiles, plan: Plan) -> Iterator[tuple[Target, Ended]]:
     for target, attempt in attempts(plan):
         ended = replayed(place, plan, target, attempt)
         if ended is not None:

@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from evaluator.generate.course import Choices, Task
+from evaluator.generate.attempt_loop import AttemptTask, Choices
+from evaluator.generate.budget import Budget, Price
 from evaluator.generate.exchange import Prompt, Sampling
 from evaluator.generate.judging import Practice
-from evaluator.generate.purse import Budget, Price
 from evaluator.messages.codec import decode, encode
 from evaluator.messages.job import Backend, Device, Dtype, Placement
 
@@ -83,7 +83,7 @@ class Plan:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Place:
+class RunFiles:
     """Names the files of a run."""
 
     folder: Path
@@ -119,7 +119,7 @@ def attempts(plan: Plan) -> Iterator[tuple[Target, int]]:
             yield target, attempt
 
 
-def task_of(plan: Plan, target: Target, attempt: int, prompt: Prompt) -> Task:
+def task_of(plan: Plan, target: Target, attempt: int, prompt: Prompt) -> AttemptTask:
     """Return what an attempt is to try. A seed goes up by one from attempt to attempt."""
     seed = plan.sampling.seed
     practice = Practice(
@@ -131,7 +131,7 @@ def task_of(plan: Plan, target: Target, attempt: int, prompt: Prompt) -> Task:
         device=plan.device,
         placement=plan.placement,
     )
-    return Task(
+    return AttemptTask(
         problem=target.slug,
         number=target.number,
         attempt=attempt,
@@ -146,13 +146,13 @@ def task_of(plan: Plan, target: Target, attempt: int, prompt: Prompt) -> Task:
     )
 
 
-def save_plan(place: Place, plan: Plan) -> None:
+def save_plan(place: RunFiles, plan: Plan) -> None:
     """Write the plan, all of it or nothing."""
     place.folder.mkdir(parents=True, exist_ok=True)
     _write(place.plan, json.dumps(encode(plan), indent=1) + "\n")
 
 
-def load_plan(place: Place) -> Plan:
+def load_plan(place: RunFiles) -> Plan:
     """Read the plan. Raises ValueError where the folder is no run's, or of another format."""
     try:
         plan = decode(Plan, json.loads(place.plan.read_text()))
@@ -165,13 +165,13 @@ def load_plan(place: Place) -> Plan:
     return plan
 
 
-def save_prompt(place: Place, target: Target, prompt: Prompt) -> None:
+def save_prompt(place: RunFiles, target: Target, prompt: Prompt) -> None:
     """Keep a prompt: going on and replaying need what was said, whatever problems say by then."""
     place.prompt(target).parent.mkdir(parents=True, exist_ok=True)
     _write(place.prompt(target), json.dumps(encode(prompt), indent=1) + "\n")
 
 
-def load_prompt(place: Place, target: Target) -> Prompt:
+def load_prompt(place: RunFiles, target: Target) -> Prompt:
     """Read a prompt that was kept."""
     return decode(Prompt, json.loads(place.prompt(target).read_text()))
 

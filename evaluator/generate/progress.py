@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 from typing import TextIO
 
 from evaluator.generate.asking import spent_in
+from evaluator.generate.budget import Spend
 from evaluator.generate.feedback import Feedback
 from evaluator.generate.journal import Event
 from evaluator.generate.plan import Plan
-from evaluator.generate.purse import Spend
 from evaluator.messages.codec import decode
 from evaluator.messages.job import Placement
 

@@ -15,13 +15,13 @@ from typing import Any, TextIO
 from evaluator.evaluate import Cancelled
 from evaluator.generate.agent import try_with_tools
 from evaluator.generate.asking import DETAIL_CHARS, Asker, EndpointDown, spent_in
-from evaluator.generate.course import Course
+from evaluator.generate.attempt_loop import Course
+from evaluator.generate.budget import OutOfBudget, Purse, Spend
 from evaluator.generate.exchange import Endpoint, Misconfigured, Rejected
 from evaluator.generate.journal import Diverged, Event, Journal, appender, read_events
-from evaluator.generate.judging import Judge
-from evaluator.generate.plan import AGENTIC, Place, Plan, Target, attempts, load_prompt, task_of
+from evaluator.generate.judging import KernelJudge
+from evaluator.generate.plan import AGENTIC, Plan, RunFiles, Target, attempts, load_prompt, task_of
 from evaluator.generate.progress import Board, Outcome, outcome_of
-from evaluator.generate.purse import OutOfBudget, Purse, Spend
 from evaluator.generate.shell import Shell
 from evaluator.generate.single_answer import try_once
 from evaluator.messages.faults import EvaluatorError
@@ -39,13 +39,13 @@ class Means:
     may run commands."""
 
     endpoint: Endpoint
-    judge: Judge | None
+    judge: KernelJudge | None
     scrub: Callable[[Any], Any]
     asker_options: dict[str, Any]
     shell: Shell | None = None
 
 
-def make(place: Place, plan: Plan, means: Means, purse: Purse, out: TextIO) -> list[Outcome]:
+def make(place: RunFiles, plan: Plan, means: Means, purse: Purse, out: TextIO) -> list[Outcome]:
     """Try every attempt that has not ended, and return how all stand. Raises Misconfigured and
     Diverged, where nothing of the run can go on; what is recorded stays."""
     every = list(attempts(plan))
@@ -78,7 +78,7 @@ def make(place: Place, plan: Plan, means: Means, purse: Purse, out: TextIO) -> l
 
 
 def _go_on(
-    place: Place, plan: Plan, which: tuple[Target, int], means: Means, asker: Asker
+    place: RunFiles, plan: Plan, which: tuple[Target, int], means: Means, asker: Asker
 ) -> list[Event]:
     """Try one attempt, from where its events end, and return all of them."""
     target, attempt = which
@@ -122,7 +122,7 @@ def _shown(board: Board) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def session(place: Place) -> Iterator[None]:
+def session(place: RunFiles) -> Iterator[None]:
     """Keep every other process off the run meanwhile. Raises ValueError where one is at work."""
     place.folder.mkdir(parents=True, exist_ok=True)
     with (place.folder / "lock").open("w") as lock:
@@ -133,13 +133,13 @@ def session(place: Place) -> Iterator[None]:
         yield
 
 
-def begin(place: Place) -> None:
+def begin(place: RunFiles) -> None:
     """Record that the run is begun, or gone on with, now."""
     with place.sessions.open("a") as file:
         file.write(json.dumps({"began": time.time()}) + "\n")
 
 
-def purse_of(place: Place, plan: Plan) -> Purse:
+def purse_of(place: RunFiles, plan: Plan) -> Purse:
     """Return what is left of the run's budget, from what its events say."""
     every = [read_events(place.events(*which)) for which in attempts(plan)]
     spent = sum((spent_in(events) for events in every), Spend())
@@ -147,7 +147,7 @@ def purse_of(place: Place, plan: Plan) -> Purse:
     return Purse(plan.budget, plan.price, spent=spent, used_s=used_s)
 
 
-def _used_s(place: Place, times: list[float]) -> float:
+def _used_s(place: RunFiles, times: list[float]) -> float:
     """Return how long earlier sessions were at work: each until the last event of it."""
     if not place.sessions.exists():
         return 0.0

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from evaluator.generate.answers import fault_of, find_kernel
-from evaluator.generate.course import Course, Failure
+from evaluator.generate.attempt_loop import AttemptFailed, Course
 
 CUT_OFF = "length"
 
@@ -16,7 +16,7 @@ def try_once(course: Course) -> str:
     """
     try:
         reply = course.ask()
-    except Failure as failure:
+    except AttemptFailed as failure:
         return failure.why
     if reply.is_refused:
         return "refused"

@@ -18,7 +18,7 @@ from evaluator.client.credentials import checked_token, is_in_clear, normal
 from evaluator.client.failures import Failure, Misused, Refused
 from evaluator.client.packing import digest_of
 from evaluator.client.submitting import ADDRESS
-from evaluator.client.transport import Answer, Site
+from evaluator.client.transport import Answer, SiteAddress
 from evaluator.client.watching import ENDED, POLL_S, address
 from evaluator.evaluate import Cancelled
 from evaluator.generate.exchange import Misconfigured
@@ -37,11 +37,11 @@ DECLINED_S = 300.0  # another host may be free by then
 MODEL_CHARS = 80
 
 
-def site_of(url: str, token: str | None) -> Site:
+def site_of(url: str, token: str | None) -> SiteAddress:
     """Return a site. Raises ValueError for what is no address or no token, and where the token
     would travel unencrypted."""
     try:
-        site = Site(normal(url), checked_token(token))
+        site = SiteAddress(normal(url), checked_token(token))
     except Misused as wrong:
         raise ValueError(f"{wrong.message} {wrong.fix}") from None
     if is_in_clear(site.url):
@@ -54,7 +54,7 @@ class SiteJudge:
     """Judges on the hosts of a site. `about` holds the fields of a submission that are the run's,
     `run` tells it from all others."""
 
-    site: Site
+    site: SiteAddress
     about: Mapping[str, str]
     run: str
     is_over: Callable[[], bool]

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from evaluator.generate.answers import fault_of
-from evaluator.generate.course import Course
+from evaluator.generate.attempt_loop import Course
 from evaluator.generate.exchange import Tool, ToolCall
 from evaluator.generate.judging import Practice
 from evaluator.generate.plan import AGENTIC, Plan

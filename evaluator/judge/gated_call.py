@@ -25,7 +25,7 @@ Keys = dict[int, int]  # of one rank, by slot
 
 
 @dataclass(frozen=True, kw_only=True)
-class Launch:
+class GatedCall:
     """Holds what was found of one launch. `is_ahead` says that all ranks had queued all of it when
     the gate opened, at `opened_s` of the monotonic clock; `committed` is what each rank commits to.
     """
@@ -54,7 +54,7 @@ def launch(
     command: Command = Command.GATED,
     ahead: bool = True,
     at_gate: Callable[[], None] | None = None,
-) -> Launch:
+) -> GatedCall:
     """Time a launch over sealed inputs; with `ahead` ranks queue it before the gate opens, and
     `at_gate` is called when it could.
 
@@ -77,7 +77,7 @@ def launch(
     committed = tuple([control.commitment for control in side.controls])
     us = (time.monotonic_ns() - began_ns) / 1e3
     opened_s = began_ns / 1e9
-    return Launch(slots=slots, us=us, opened_s=opened_s, is_ahead=is_ahead, committed=committed)
+    return GatedCall(slots=slots, us=us, opened_s=opened_s, is_ahead=is_ahead, committed=committed)
 
 
 def settle(side: RankGroup, slot: int) -> None:
@@ -89,7 +89,7 @@ def settle(side: RankGroup, slot: int) -> None:
 
 
 def check_commitments(
-    side: RankGroup, oracle: OracleGroup, launches: Sequence[Launch], keys: Sequence[Keys]
+    side: RankGroup, oracle: OracleGroup, launches: Sequence[GatedCall], keys: Sequence[Keys]
 ) -> None:
     """Raise Fault for a rank whose outputs are not those that it committed to."""
     asked = [[(own.slots, rank_keys[own.slots[0]]) for own in launches] for rank_keys in keys]

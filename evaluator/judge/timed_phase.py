@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from evaluator.buffers.control_page import Command
 from evaluator.diagnosis.diagnose import first_fault
 from evaluator.judge.early_sends import Watch, watching
-from evaluator.judge.gated_call import Keys, Launch, check_commitments, draw_keys, launch, settle
+from evaluator.judge.gated_call import GatedCall, Keys, check_commitments, draw_keys, launch, settle
 from evaluator.judge.run_context import RunContext, blame
 from evaluator.messages.job import Device
 from evaluator.messages.report import OutputCheck, Phase, Progress, Verdict
@@ -140,7 +140,7 @@ def _gated_round(
     watches. Each one's inputs come when those before are done: so long nothing can be sent ahead
     of them. Before that comes a call that warms up: a kernel whose code is not in a GPU's caches
     takes up to 2 us longer, and one that means to gain could have it there."""
-    oracle, made, timed = context.oracle, list[Launch](), list[Launch]()
+    oracle, made, timed = context.oracle, list[GatedCall](), list[GatedCall]()
     command = Command.GATED_EMPTY if is_empty else Command.GATED
     keys = draw_keys(context.job.world_size, [(slot,) for slot in batch])
     emptied, warm = oracle.warm_up_calls
@@ -174,7 +174,7 @@ def _seal(
 
 
 def _checked(
-    context: RunContext, side: RankGroup, made: Sequence[Launch], keys: Sequence[Keys]
+    context: RunContext, side: RankGroup, made: Sequence[GatedCall], keys: Sequence[Keys]
 ) -> list[list[list[OutputCheck]]]:
     """Compare every output with the truth and with what its rank committed to; return the checks
     by rank and call."""

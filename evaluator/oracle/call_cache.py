@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
-from evaluator.buffers.slab import GUARD_BYTES, Place, SlotLayout
+from evaluator.buffers.slab import GUARD_BYTES, Region, SlotLayout
 from problems.calls import Outputs
 from problems.values import tensors
 
@@ -30,7 +30,7 @@ class Call:
     layout: SlotLayout | None = None
 
     @property
-    def outputs(self) -> tuple[Place, ...]:
+    def outputs(self) -> tuple[Region, ...]:
         """Return where its outputs belong."""
         assert self.layout is not None
         return self.layout.outputs
@@ -41,7 +41,7 @@ class Call:
         assert self.layout is not None
         return (place.range for place in self.layout.answers)
 
-    def placed(self) -> Iterator[tuple[str, Place, Tensor]]:
+    def placed(self) -> Iterator[tuple[str, Region, Tensor]]:
         """Yield each tensor of its inputs: the argument's name, where it lies, and the tensor."""
         assert self.layout is not None
         places = iter(self.layout.inputs)
@@ -55,7 +55,7 @@ class Call:
             if name not in mutates and not torch.equal(place.region(snapshot), as_bytes(tensor)):
                 yield name
 
-    def answers(self, mutates: tuple[str, ...]) -> list[tuple[Place, Tensor]]:
+    def answers(self, mutates: tuple[str, ...]) -> list[tuple[Region, Tensor]]:
         """Return where a right call leaves what: outputs, then arguments that it changes."""
         assert self.layout is not None
         placed = list(self.placed())

@@ -17,7 +17,7 @@ import torch.distributed as dist
 from evaluator.buffers import cuda_kernel, gpu_sealing, memory, sealing
 from evaluator.buffers.control import Control
 from evaluator.buffers.memory import Memory
-from evaluator.buffers.slab import Cursor, Place, Plan, lay_out
+from evaluator.buffers.slab import Cursor, Plan, Region, lay_out
 from evaluator.messages.faults import EvaluatorError
 from evaluator.messages.job import Job, Profile
 from evaluator.messages.report import OutputCheck, Verdict
@@ -51,7 +51,7 @@ class OracleRank:
     output_dtypes: tuple[torch.dtype, ...] = ()
     cleared: list[Call] = field(default_factory=list)
     snapshots: list[torch.Tensor] = field(default_factory=list)
-    sealed: dict[int, list[tuple[Place, torch.Tensor]]] = field(default_factory=dict)
+    sealed: dict[int, list[tuple[Region, torch.Tensor]]] = field(default_factory=dict)
     waiting: torch.Tensor = field(default_factory=lambda: torch.empty(0, dtype=torch.uint8))
 
     @cached_property

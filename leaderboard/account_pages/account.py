@@ -15,7 +15,7 @@ from leaderboard.kit.links import url
 from leaderboard.models import ApiToken, Moderation, Scope, Status, Submission
 from leaderboard.models.runs import OPEN
 from leaderboard.models.submissions import SubmissionQuerySet
-from leaderboard.read_model.filters import said
+from leaderboard.read_model.filters import count_phrase
 from leaderboard.staff import moderation
 from leaderboard.submissions.forms import TokenForm
 
@@ -94,6 +94,8 @@ def state_of(row: Mapping[str, Any]) -> str:
     if row["moderation"] != Moderation.ACCEPTED:
         return str(row["moderation"])
     parts = ["practice"] if row["is_practice"] else []
-    parts += [f"{said(row['open_runs'], 'run')} to come"] if row["open_runs"] else ["judged"]
+    parts += (
+        [f"{count_phrase(row['open_runs'], 'run')} to come"] if row["open_runs"] else ["judged"]
+    )
     parts += [f"{row['failed_runs']} without a result"] if row["failed_runs"] else []
     return ", ".join(parts)

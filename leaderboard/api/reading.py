@@ -24,7 +24,7 @@ from leaderboard.api import outputs
 from leaderboard.api.caching import versioned
 from leaderboard.api.kernel_outputs import KernelOut
 from leaderboard.api.paging import is_mine, page_of
-from leaderboard.delivery.pages import DRAWN, BadQuery, Elsewhere, choice
+from leaderboard.delivery.pages import DRAWN, BadQuery, Redirect, choice
 from leaderboard.kit.request_error import RequestError
 from leaderboard.models import (
     DataVersion,
@@ -200,7 +200,7 @@ def leaderboard(request: Request) -> Response:
         sort = choice(request._request, "sort", SORTS, usual_sort(query.setting))
     except BadQuery as error:
         raise RequestError("bad_query", error.message, error.fix) from None
-    except Elsewhere:
+    except Redirect:
         raise RequestError(
             "bad_query", f"{DRAWN} is for forms of pages.", "Leave it out."
         ) from None

@@ -20,7 +20,7 @@ from leaderboard.models import Hardware, Problem, Run, Status, Submission
 from leaderboard.models.runs import RunQuerySet
 from leaderboard.read_model.withholding import told_runs
 
-Narrow = Callable[..., RunQuerySet]
+Filtered = Callable[..., RunQuerySet]
 
 # What a run that is not done ends with; no other run has that verdict.
 ENDED_AS = {"infra_error": Status.FAILED, "cancelled": Status.CANCELLED}
@@ -74,7 +74,7 @@ def runs(request: Request) -> Response:
     if "submission" in wanted:
         rows = rows.filter(kernel__submission=_number(wanted["submission"], "submission"))
     is_few = own or not {"problem", "submission"}.isdisjoint(wanted)
-    narrow: Narrow = RunQuerySet.few if is_few else RunQuerySet.filter
+    narrow: Filtered = RunQuerySet.few if is_few else RunQuerySet.filter
     if "placement" in wanted:
         rows = narrow(rows, placement=wanted["placement"])
     ended = _ended(rows, narrow, wanted.get("status"), wanted.get("verdict"))
@@ -86,7 +86,7 @@ def _lines(rows: RunQuerySet) -> RunQuerySet:
 
 
 def _ended(
-    rows: RunQuerySet, narrow: Narrow, status: str | None, verdict: str | None
+    rows: RunQuerySet, narrow: Filtered, status: str | None, verdict: str | None
 ) -> RunQuerySet:
     """Return those with this status and this verdict: one may tell the other."""
     if verdict is None:

@@ -9,11 +9,11 @@ from urllib.parse import parse_qsl
 from django.http import HttpRequest
 from django.utils import timezone
 
-from leaderboard.board_pages.answer import answers
-from leaderboard.board_pages.board_cells import Look, date_cell, kind_of
+from leaderboard.board_pages.board_cells import RowStyle, date_cell, kind_of
 from leaderboard.board_pages.board_figures import board_figures, too_few
-from leaderboard.board_pages.board_groups import Elsewhere, Sides, table_context
+from leaderboard.board_pages.board_groups import OtherSetting, Sides, table_context
 from leaderboard.board_pages.cost_figures import cost_figures
+from leaderboard.board_pages.headline import answers
 from leaderboard.delivery.pages import Page, Table, canonical_query, choice, origin, public_page
 from leaderboard.delivery.paging import PAGE, PagePart, part_of
 from leaderboard.kit.links import url, with_query
@@ -23,14 +23,14 @@ from leaderboard.models.summaries import HARDENED
 from leaderboard.publishing import citing
 from leaderboard.read_model.board_query import BoardQuery, board_query
 from leaderboard.read_model.board_records import CSV_COLUMNS, as_record, csv_rows
-from leaderboard.read_model.boards import Entry, Setting
+from leaderboard.read_model.boards import BoardRow, Setting
 from leaderboard.read_model.columns import (
     BY_KEY,
     SOLVED,
     SORTS,
     WORDS,
     Column,
-    Placed,
+    RankedRow,
     Words,
     cells_of,
     known_to_any,
@@ -38,7 +38,7 @@ from leaderboard.read_model.columns import (
     placed,
     usual_sort,
 )
-from leaderboard.read_model.filters import BOARD_PARAMETERS, SETTING_FILTERS, chips, said
+from leaderboard.read_model.filters import BOARD_PARAMETERS, SETTING_FILTERS, chips, count_phrase
 from leaderboard.read_model.published_claims import Claim
 from leaderboard.read_model.setting import tells_times
 
@@ -70,10 +70,10 @@ def board(request: HttpRequest) -> Page:
     rows = placed([*ours, *query.claimed(claims)], sort)
     ranked = [row for row in rows if kind_of(row.entry) == "judged"]
     part = part_of(request, ranked, ROWS_A_PAGE, PARAMETERS)
-    elsewhere = Elsewhere(others, query.other, query.other_tail)
+    elsewhere = OtherSetting(others, query.other, query.other_tail)
     columns = columns_of([*(row.entry for row in rows), *others])
     pinned = len(ours) - len(ranked)
-    look = Look(tick=pinned + len(part.rows) > 1, tail=query.tail)
+    look = RowStyle(tick=pinned + len(part.rows) > 1, tail=query.tail)
     address = canonical_query(request, BOARD_PARAMETERS)
     return Page(
         template="leaderboard.html",
@@ -112,7 +112,9 @@ def _controls(query: BoardQuery, order: Order, address: str) -> dict[str, object
     }
 
 
-def _record(query: BoardQuery, rows: Iterable[Placed], elsewhere: Elsewhere) -> dict[str, object]:
+def _record(
+    query: BoardQuery, rows: Iterable[RankedRow], elsewhere: OtherSetting
+) -> dict[str, object]:
     return {
         "setting": query.setting and vars(query.setting),
         "p": query.p,
@@ -122,7 +124,7 @@ def _record(query: BoardQuery, rows: Iterable[Placed], elsewhere: Elsewhere) -> 
 
 
 def _figures(
-    query: BoardQuery, ours: Sequence[Entry], claims: Sequence[Claim], address: str
+    query: BoardQuery, ours: Sequence[BoardRow], claims: Sequence[Claim], address: str
 ) -> dict[str, object]:
     frames, few_told = cost_figures(ours, address)
     return {
@@ -139,15 +141,19 @@ def cite(request: HttpRequest, address: str) -> dict[str, str] | None:
     return citing.live(page, timezone.localdate()) if site else None
 
 
-def counted(query: BoardQuery, rows: Sequence[Placed], part: PagePart[Placed]) -> dict[str, object]:
+def counted(
+    query: BoardQuery, rows: Sequence[RankedRow], part: PagePart[RankedRow]
+) -> dict[str, object]:
     """Return how many judged and claimed rows there are, and a sentence that names them and their
     setting."""
     judged = sum(not row.entry.claimed and not row.entry.baseline for row in rows)
     claimed = sum(row.entry.claimed for row in rows)
     of = f"{part.start + 1} to {part.start + len(part.rows)} of " if part.links else ""
-    parts = [f"{of}{said(judged, 'submission')} judged here"]
-    parts += [said(claimed, "published claim")] if claimed else []
-    rows_in_words = f"Showing {', '.join(parts)}, of {said(query.scope.scored, 'scored problem')}"
+    parts = [f"{of}{count_phrase(judged, 'submission')} judged here"]
+    parts += [count_phrase(claimed, "published claim")] if claimed else []
+    rows_in_words = (
+        f"Showing {', '.join(parts)}, of {count_phrase(query.scope.scored, 'scored problem')}"
+    )
     where = in_words(query.setting)
     return {
         "judged": judged,
@@ -170,7 +176,7 @@ def in_words(setting: Setting | None) -> str:
     )
 
 
-def columns_of(entries: Sequence[Entry]) -> Sides:
+def columns_of(entries: Sequence[BoardRow]) -> Sides:
     """Return the columns that some row has a number in: left of the words, and right of them."""
     columns = known_to_any(entries)
     left = tuple(column for column in columns if column.group != "how")
@@ -189,7 +195,7 @@ def heads(columns: Sides, order: Order, p: float, address: str) -> dict[str, obj
     }
 
 
-def row_context(row: Placed, columns: Sequence[Column]) -> dict[str, object]:
+def row_context(row: RankedRow, columns: Sequence[Column]) -> dict[str, object]:
     """Return a row as the page of a model shows it."""
     entry = row.entry
     return {

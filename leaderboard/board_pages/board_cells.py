@@ -15,8 +15,8 @@ from leaderboard.delivery import cells
 from leaderboard.delivery.cells import MISSING
 from leaderboard.kit.visible import visible
 from leaderboard.metrics.verdicts import words
-from leaderboard.read_model.boards import Entry
-from leaderboard.read_model.columns import Column, Placed
+from leaderboard.read_model.boards import BoardRow
+from leaderboard.read_model.columns import Column, RankedRow
 
 Columns = tuple[Column, ...]
 TIED = format_html(
@@ -24,13 +24,13 @@ TIED = format_html(
 )
 
 
-def kind_of(entry: Entry) -> str:
+def kind_of(entry: BoardRow) -> str:
     if entry.claimed or entry.baseline:
         return "claimed" if entry.claimed else "baseline"
     return "human" if entry.by_people else "judged"
 
 
-class Look(NamedTuple):
+class RowStyle(NamedTuple):
     """Says how a row is drawn: `kind` sets its class, `tie` where in its bracket it stands, `tick`
     whether it can be compared. `tail` ends the address of a submission, `where` is the hardware of
     a row that has another than its board. A row `under` that of the same model does not repeat its
@@ -44,7 +44,7 @@ class Look(NamedTuple):
     under: bool = False
 
 
-def board_row(row: Placed, look: Look, columns: tuple[Columns, Columns]) -> SafeString:
+def board_row(row: RankedRow, look: RowStyle, columns: tuple[Columns, Columns]) -> SafeString:
     """Return the markup of a row."""
     start = _to_place(look.kind, row.place, look.tie, look.under)
     return SafeString(f"{start}{_after_place(row.entry, look, columns)}")
@@ -59,7 +59,7 @@ def _to_place(kind: str, place: str | None, tie: str, under: bool) -> str:
     return start + format_html('<td class="{}">{}{}</td>', where, place or "", says)
 
 
-def _after_place(entry: Entry, look: Look, columns: tuple[Columns, Columns]) -> str:
+def _after_place(entry: BoardRow, look: RowStyle, columns: tuple[Columns, Columns]) -> str:
     """Return the part of a row that depends on no other row."""
     left, right = columns
     made = [
@@ -78,7 +78,7 @@ def _after_place(entry: Entry, look: Look, columns: tuple[Columns, Columns]) -> 
     return cells.joined(made)
 
 
-def _name_cell(entry: Entry, look: Look) -> SafeString:
+def _name_cell(entry: BoardRow, look: RowStyle) -> SafeString:
     """Return the head of a row. That of a row judged here has an id, which names its box to
     tick."""
     is_here = entry.submission is not None and look.kind != "other"
@@ -94,7 +94,7 @@ def _name_cell(entry: Entry, look: Look) -> SafeString:
     )
 
 
-def _under_cell(entry: Entry, look: Look) -> SafeString:
+def _under_cell(entry: BoardRow, look: RowStyle) -> SafeString:
     """Return the head of a row that stands under another of the same model."""
     says = words(entry.trust)
     where = ", ".join(filter(None, (_shown(look.where), _source_told(entry))))
@@ -105,7 +105,7 @@ def _under_cell(entry: Entry, look: Look) -> SafeString:
     )
 
 
-def _source_told(entry: Entry) -> str:
+def _source_told(entry: BoardRow) -> str:
     return "source withheld" if entry.withheld else ""
 
 
@@ -114,7 +114,7 @@ def _how(harness: str, backends: tuple[str, ...]) -> str:
     return f'<small class="how">{escape(", ".join((harness, *backends)))}</small>'
 
 
-def _made_how(entry: Entry) -> str:
+def _made_how(entry: BoardRow) -> str:
     """Return harness and backends, which a narrow page shows beside the name."""
     return _how(entry.harness, entry.backends)
 
@@ -124,7 +124,7 @@ def _shown(text: str) -> str:
     return escape(visible(text))
 
 
-def brackets(rows: Sequence[Placed]) -> list[str]:
+def brackets(rows: Sequence[RankedRow]) -> list[str]:
     """Return for each row the class that begins, continues or ends the bracket around its tie
     group; empty where it has none."""
     found = []

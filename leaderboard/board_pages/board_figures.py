@@ -37,7 +37,7 @@ from leaderboard.figures.tables import (
 from leaderboard.kit.links import url, with_query
 from leaderboard.kit.visible import visible
 from leaderboard.read_model.board_query import BoardQuery, board_query
-from leaderboard.read_model.boards import Entry
+from leaderboard.read_model.boards import BoardRow
 from leaderboard.read_model.filters import BOARD_PARAMETERS
 from leaderboard.read_model.published_claims import Claim
 
@@ -149,7 +149,7 @@ def chances_say(p: float, claims: Sequence[Claim]) -> str:
 
 
 def board_figures(
-    query: BoardQuery, ours: Sequence[Entry], claims: Sequence[Claim], address: str
+    query: BoardQuery, ours: Sequence[BoardRow], claims: Sequence[Claim], address: str
 ) -> list[dict[str, object]]:
     """Return the frames of all figures that have something to show; `address` is the query
     string."""
@@ -170,7 +170,7 @@ def board_figures(
     return made
 
 
-def too_few(entries: Sequence[Entry]) -> list[str]:
+def too_few(entries: Sequence[BoardRow]) -> list[str]:
     """Say in words of whom too little was timed to be drawn."""
     few = [
         f"{visible(name)} solved {entry.score.correct}"

@@ -6,22 +6,22 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, groupby
 from typing import NamedTuple
 
-from leaderboard.board_pages.board_cells import Columns, Look, board_row, brackets, kind_of
+from leaderboard.board_pages.board_cells import Columns, RowStyle, board_row, brackets, kind_of
 from leaderboard.delivery import cells
 from leaderboard.delivery.paging import PagePart
 from leaderboard.read_model.board_records import as_record
-from leaderboard.read_model.boards import Entry, Setting
-from leaderboard.read_model.columns import DEFAULT_SORT, Placed, placed
+from leaderboard.read_model.boards import BoardRow, Setting
+from leaderboard.read_model.columns import DEFAULT_SORT, RankedRow, placed
 
 # Of how good a row is, and of how it was made.
 Sides = tuple[Columns, Columns]
 
 
-class Elsewhere(NamedTuple):
+class OtherSetting(NamedTuple):
     """Holds the rows of the setting in which was timed what is only checked here, or the other way
     round; links to these submissions end with `tail`."""
 
-    entries: Sequence[Entry] = ()
+    entries: Sequence[BoardRow] = ()
     setting: Setting | None = None
     tail: str = ""
 
@@ -30,7 +30,7 @@ class Elsewhere(NamedTuple):
         """Return the JSON form; None where there is no such setting."""
         if self.setting is None:
             return None
-        rows = [as_record(Placed(place=None, entry=entry)) for entry in self.entries]
+        rows = [as_record(RankedRow(place=None, entry=entry)) for entry in self.entries]
         return {"setting": vars(self.setting), "rows": rows}
 
     @property
@@ -42,12 +42,12 @@ class Elsewhere(NamedTuple):
         )
 
 
-class Drawn(NamedTuple):
+class DrawnRow(NamedTuple):
     """Holds a row with what its look depends on; a `head` is what its group is called."""
 
     head: str
-    row: Placed
-    look: Look
+    row: RankedRow
+    look: RowStyle
 
 
 def where_in_words(setting: Setting | None) -> str:
@@ -55,11 +55,11 @@ def where_in_words(setting: Setting | None) -> str:
 
 
 def table_context(
-    rows: Sequence[Placed],
-    part: PagePart[Placed],
+    rows: Sequence[RankedRow],
+    part: PagePart[RankedRow],
     columns: Sides,
-    look: Look,
-    elsewhere: Elsewhere,
+    look: RowStyle,
+    elsewhere: OtherSetting,
 ) -> dict[str, object]:
     """Return the rows of a page in groups. `look` is that of a judged row, and has a `tick` where
     rows can be compared."""
@@ -79,8 +79,8 @@ def table_context(
 
 
 def _drawn(
-    rows: Sequence[Placed], part: PagePart[Placed], look: Look, elsewhere: Elsewhere
-) -> Iterator[Drawn]:
+    rows: Sequence[RankedRow], part: PagePart[RankedRow], look: RowStyle, elsewhere: OtherSetting
+) -> Iterator[DrawnRow]:
     """Yield the rows of the page in their order; a model's claims and its rows from elsewhere
     follow its best row, and those of models without one come last."""
     others = [row._replace(place=None) for row in placed(elsewhere.entries, DEFAULT_SORT)]
@@ -96,25 +96,29 @@ def _drawn(
     done: set[str] = set()
     for row, tie in page:
         own = look._replace(kind=kind_of(row.entry), tie=tie)
-        yield Drawn("", row, own)
+        yield DrawnRow("", row, own)
         if row.entry.slug not in done:
             done.add(row.entry.slug)
             between = "tie" if tie in ("tie top", "tie") else ""
             for one, base in _of(row.entry.slug, others, apart, claims, look):
-                yield Drawn("", one, base._replace(tie=between, under=True))
+                yield DrawnRow("", one, base._replace(tie=between, under=True))
     for one, base in chain(((row, apart) for row in others), _claimed(claims, look)):
         if one.entry.slug not in names:
             head = elsewhere.in_words if base.kind == "other" else "Published, not run here"
-            yield Drawn(head, one, base)
+            yield DrawnRow(head, one, base)
 
 
 def _of(
-    slug: str, others: Iterable[Placed], apart: Look, claims: Iterable[Placed], look: Look
-) -> Iterator[tuple[Placed, Look]]:
+    slug: str,
+    others: Iterable[RankedRow],
+    apart: RowStyle,
+    claims: Iterable[RankedRow],
+    look: RowStyle,
+) -> Iterator[tuple[RankedRow, RowStyle]]:
     yield from ((row, apart) for row in others if row.entry.slug == slug)
     yield from ((row, own) for row, own in _claimed(claims, look) if row.entry.slug == slug)
 
 
-def _claimed(claims: Iterable[Placed], look: Look) -> Iterator[tuple[Placed, Look]]:
+def _claimed(claims: Iterable[RankedRow], look: RowStyle) -> Iterator[tuple[RankedRow, RowStyle]]:
     for row in claims:
         yield row, look._replace(kind="claimed", where=row.entry.where)

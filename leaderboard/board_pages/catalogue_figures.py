@@ -12,7 +12,7 @@ from leaderboard.charts import categories as charts
 from leaderboard.delivery.pages import Crumb, Table, canonical_query
 from leaderboard.figures.frame import Drawn, figure, framed
 from leaderboard.kit.links import url, with_query
-from leaderboard.read_model.scopes import Named, Scope
+from leaderboard.read_model.scopes import BoardScope, Named
 
 # Words in a problem's slug by which it is of a part of a model; the first that fits counts.
 BLOCKS: Mapping[str, tuple[str, ...]] = {
@@ -98,7 +98,7 @@ def by_source(problems: Iterable[Named]) -> list[list[object]]:
     return [[name, solved[name], n - solved[name]] for name, n in ordered[:MOST_SOURCES]]
 
 
-def catalogue_frames(found: Scope, address: str) -> list[dict[str, object]]:
+def catalogue_frames(found: BoardScope, address: str) -> list[dict[str, object]]:
     """Return the frames of the figures of a catalogue that has problems."""
     if not found.every:
         return []

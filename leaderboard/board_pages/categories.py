@@ -26,9 +26,9 @@ from leaderboard.kit.json_types import JsonObject
 from leaderboard.kit.links import url, with_query
 from leaderboard.metrics.scores import Score
 from leaderboard.problem_pages.claimed_curves import CURVES
-from leaderboard.read_model.filters import SETTING_FILTERS, said
+from leaderboard.read_model.filters import SETTING_FILTERS, count_phrase
 from leaderboard.read_model.published_claims import Claim
-from leaderboard.read_model.scopes import Scope
+from leaderboard.read_model.scopes import BoardScope
 
 RECORD_COLUMNS = ("model", "harness", "claimed", "category", "problems", *METRICS)
 
@@ -48,7 +48,7 @@ def categories(request: HttpRequest) -> Page:
         "heat": heat_frame(query, address),
         "catalogue": catalogue_frames(query.scope, address),
         "showing": query.setting,
-        "said": said(len(query.shown), "column"),
+        "said": count_phrase(len(query.shown), "column"),
         **table_context(query, where),
         **publication_context(query.claims),
     }
@@ -62,7 +62,7 @@ def categories(request: HttpRequest) -> Page:
     )
 
 
-def tree(found: Scope, where: str) -> list[dict[str, object]]:
+def tree(found: BoardScope, where: str) -> list[dict[str, object]]:
     """Return families of categories, with a mark for each problem: solved, scored, not scored."""
     solved = Counter(one.category for one in found.every if one.scored and one.solved)
 

@@ -19,13 +19,18 @@ from leaderboard.delivery.pages import Crumb, Page, Table, canonical_query, publ
 from leaderboard.figures.frame import framed
 from leaderboard.kit.json_types import JsonDict, JsonObject
 from leaderboard.kit.links import url
-from leaderboard.kit.prepared import Given, ask, given
+from leaderboard.kit.prepared import Param, given, run_prepared
 from leaderboard.metrics.verdicts import words
 from leaderboard.models import Problem
 from leaderboard.read_model import boards
-from leaderboard.read_model.boards import Entry, Setting
-from leaderboard.read_model.columns import Placed, cells_of, known_to_any, placed, usual_sort
-from leaderboard.read_model.filters import SETTING_FILTERS, said, setting_filters, setting_tail
+from leaderboard.read_model.boards import BoardRow, Setting
+from leaderboard.read_model.columns import RankedRow, cells_of, known_to_any, placed, usual_sort
+from leaderboard.read_model.filters import (
+    SETTING_FILTERS,
+    count_phrase,
+    setting_filters,
+    setting_tail,
+)
 from leaderboard.read_model.problem_aggregates import beside, place_of
 from leaderboard.read_model.problem_list import LIST_RANKS, LIST_SIZE
 from leaderboard.read_model.published_claims import entry_of, published
@@ -56,7 +61,7 @@ def category(request: HttpRequest, slug: str) -> Page:
             "page_url": url("category", slug),
             "filters": controls,
             **_where(setting),
-            "said": said(len(problems), "problem"),
+            "said": count_phrase(len(problems), "problem"),
             "problems": [_problem_row(*pair) for pair in zip(problems, records, strict=True)],
             "board_url": f"{url('board')}?category={slug}" + (f"&{where}" if where else ""),
             "figures": _figures(slug, entries, where),
@@ -112,13 +117,13 @@ class CategoryProblem(NamedTuple):
 def problems_of(slug: str, setting: Setting | None) -> list[CategoryProblem]:
     """Return the problems of a category; what is not ranked in the setting is not scored there."""
     where = place_of(setting)
-    rows = map(CategoryProblem._make, ask(_problems, tuple(where), slug=slug, **where))
+    rows = map(CategoryProblem._make, run_prepared(_problems, tuple(where), slug=slug, **where))
     ranks = setting.world_size if setting else LIST_RANKS
     return [row._replace(scored=row.scored and row.ranked_from <= ranks) for row in rows]
 
 
 def _problems(where: tuple[str, ...]) -> QuerySet[Problem, tuple[Any, ...]]:
-    found = beside(Problem.objects.filter(category=Given("slug")), given(where))
+    found = beside(Problem.objects.filter(category=Param("slug")), given(where))
     return (
         found.annotate(also=KT("payload__also"))
         .order_by("number")
@@ -184,7 +189,7 @@ def facts(records: Sequence[JsonObject], scored: int) -> dict[str, object]:
     }
 
 
-def models_context(rows: Sequence[Placed], tail: str) -> dict[str, object]:
+def models_context(rows: Sequence[RankedRow], tail: str) -> dict[str, object]:
     """Return the best models and all claims as rows; `tail` ends addresses of submissions."""
     judged = [row for row in rows if not row.entry.claimed][:MOST_MODELS]
     shown = [*judged, *(row for row in rows if row.entry.claimed)]
@@ -210,7 +215,7 @@ def models_context(rows: Sequence[Placed], tail: str) -> dict[str, object]:
     }
 
 
-def _figures(slug: str, entries: Sequence[Entry], where: str) -> list[dict[str, object]]:
+def _figures(slug: str, entries: Sequence[BoardRow], where: str) -> list[dict[str, object]]:
     if not any(entry.modes for entry in entries if not entry.baseline):
         return []
     says = "Share of kernels by outcome, of the best submissions."

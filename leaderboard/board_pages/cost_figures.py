@@ -14,8 +14,8 @@ from leaderboard.charts.costs import Point
 from leaderboard.delivery.pages import Table
 from leaderboard.figures.frame import LEAST_DRAWN, Drawn, Figure, drawn_from, figure, framed
 from leaderboard.read_model.board_query import BoardQuery, board_query
-from leaderboard.read_model.boards import Entry
-from leaderboard.read_model.filters import BOARD_PARAMETERS, said
+from leaderboard.read_model.boards import BoardRow
+from leaderboard.read_model.filters import BOARD_PARAMETERS, count_phrase
 
 
 @figure(
@@ -47,7 +47,7 @@ def _against(
     request: HttpRequest,
     query: BoardQuery,
     of: Figure,
-    points_of: Callable[[Sequence[Entry]], Sequence[Point]],
+    points_of: Callable[[Sequence[BoardRow]], Sequence[Point]],
     titles: tuple[str, str],
 ) -> Drawn:
     entries = query.judged()
@@ -57,7 +57,7 @@ def _against(
     return replace(made, says=of.says if _enough(points) else too_few(of, points))
 
 
-def costs_of(entries: Sequence[Entry]) -> list[Point]:
+def costs_of(entries: Sequence[BoardRow]) -> list[Point]:
     """Return the cost of an attempt, and fast_p@1 in per cent, of the rows that tell both."""
     return [
         Point(
@@ -74,7 +74,7 @@ def costs_of(entries: Sequence[Entry]) -> list[Point]:
     ]
 
 
-def tokens_of(entries: Sequence[Entry]) -> list[Point]:
+def tokens_of(entries: Sequence[BoardRow]) -> list[Point]:
     """Return the output tokens of all attempts, and the problems solved, of the rows that tell
     them."""
     return [
@@ -90,7 +90,7 @@ def tokens_of(entries: Sequence[Entry]) -> list[Point]:
     ]
 
 
-def _named(entries: Sequence[Entry]) -> list[tuple[Entry, str]]:
+def _named(entries: Sequence[BoardRow]) -> list[tuple[BoardRow, str]]:
     return named([entry for entry in entries if not entry.baseline])
 
 
@@ -100,7 +100,9 @@ def _enough(points: Sequence[Point]) -> Sequence[Point]:
 
 def too_few(of: Figure, points: Sequence[Point]) -> str:
     """Say in words why a figure is not drawn."""
-    return f"{drawn_from(of, 'submissions')}; here {said(len(points), 'submission')} told it."
+    return (
+        f"{drawn_from(of, 'submissions')}; here {count_phrase(len(points), 'submission')} told it."
+    )
 
 
 def _table(points: Sequence[Point], titles: tuple[str, str]) -> Table:
@@ -110,7 +112,7 @@ def _table(points: Sequence[Point], titles: tuple[str, str]) -> Table:
 
 
 def cost_figures(
-    entries: Sequence[Entry], address: str
+    entries: Sequence[BoardRow], address: str
 ) -> tuple[list[dict[str, object]], list[str]]:
     """Return the frames of figures with enough points, and a sentence for each that has a few."""
     found = ((cost_fast, costs_of(entries)), (tokens_solved, tokens_of(entries)))

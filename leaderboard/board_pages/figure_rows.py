@@ -14,7 +14,7 @@ from leaderboard.figures.frame import LEAST_DRAWN
 from leaderboard.kit.links import url
 from leaderboard.metrics import scores
 from leaderboard.read_model import boards
-from leaderboard.read_model.boards import Cell, Entry
+from leaderboard.read_model.boards import BoardRow, Cell
 from leaderboard.read_model.published_claims import Claim, published
 
 CURVE_POINTS = tuple(step / 10 for step in range(31))
@@ -22,19 +22,19 @@ CURVE_POINTS = tuple(step / 10 for step in range(31))
 MOST_CURVES, MOST_BOXES, MOST_BARS = 5, 7, 12
 
 
-def best_of(entries: Iterable[Entry], most: int) -> list[Entry]:
+def best_of(entries: Iterable[BoardRow], most: int) -> list[BoardRow]:
     """Return at most `most` entries, the best by their headline; details of others need not be
     read."""
     return boards.alone(first(entries, most))
 
 
-def first(entries: Iterable[Entry], most: int) -> list[Entry]:
+def first(entries: Iterable[BoardRow], most: int) -> list[BoardRow]:
     """Return at most `most` entries of models and people, the best by their headline."""
     models = [entry for entry in entries if not entry.baseline]
     return scores.in_order(models, lambda entry: entry.headline)[:most]
 
 
-def drawn_models(entries: Iterable[Entry]) -> list[str]:
+def drawn_models(entries: Iterable[BoardRow]) -> list[str]:
     """Return the models in the order in which they choose colours: those of publications first, so
     that each looks the same under every filter and in every setting."""
     claimed = {claim.model for claim in published(category=None)}
@@ -42,7 +42,7 @@ def drawn_models(entries: Iterable[Entry]) -> list[str]:
     return [*sorted(claimed), *sorted(ours - claimed)]
 
 
-def named(entries: Sequence[Entry]) -> list[tuple[Entry, str]]:
+def named(entries: Sequence[BoardRow]) -> list[tuple[BoardRow, str]]:
     """Return each entry with a name that no other has."""
     names = [f"{entry.model} ({entry.harness})" for entry in entries]
     numbers = [entry.submission for entry in entries]
@@ -59,7 +59,7 @@ def distinguishable(names: Sequence[str], submissions: Sequence[int | None]) -> 
     ]
 
 
-def fast_p_curves(entries: Sequence[Entry], claims: Sequence[Claim], scored: int) -> list[Curve]:
+def fast_p_curves(entries: Sequence[BoardRow], claims: Sequence[Claim], scored: int) -> list[Curve]:
     """Return curves of the best entries, then the published ones (of all problems, so not for one
     category)."""
     ours = [
@@ -76,13 +76,13 @@ def fast_p_curves(entries: Sequence[Entry], claims: Sequence[Claim], scored: int
     return ours + claimed_figures.curves(claims)
 
 
-def _judged(entry: Entry) -> str:
+def _judged(entry: BoardRow) -> str:
     """Return of how many problems a row says something."""
     return f", {entry.score.attempted} of {entry.score.scored} judged"
 
 
 def chances_of(
-    entries: Sequence[Entry], claims: Sequence[Claim], scored: int, p: float
+    entries: Sequence[BoardRow], claims: Sequence[Claim], scored: int, p: float
 ) -> list[Chances]:
     """Return chances of the best rows, then published ones; none where nobody drew a second
     sample."""
@@ -105,7 +105,7 @@ def chances_of(
     return made + claimed
 
 
-def spreads_of(entries: Sequence[Entry]) -> list[Spread]:
+def spreads_of(entries: Sequence[BoardRow]) -> list[Spread]:
     """Return the rows that solved enough problems to be drawn."""
     made = []
     for entry, name in named(best_of(entries, MOST_BOXES)):
@@ -131,7 +131,7 @@ def _in_words(cell: Cell) -> str:
 
 
 def utilisations_of(
-    entries: Sequence[Entry], titles: dict[str, str]
+    entries: Sequence[BoardRow], titles: dict[str, str]
 ) -> tuple[list[ByCategory], list[str]]:
     """Return rows of utilisation (shares of the bound), and the titles of the categories in which
     some row has a number."""
@@ -151,7 +151,7 @@ def utilisations_of(
     return (rows if known else []), [titles[slug] for slug in known]
 
 
-def by_category(entry: Entry) -> dict[str, tuple[float, int]]:
+def by_category(entry: BoardRow) -> dict[str, tuple[float, int]]:
     """Return the median utilisation of the problems solved, and of how many, by category;
     categories without one are left out."""
     groups: dict[str, list[float]] = {}
@@ -161,7 +161,7 @@ def by_category(entry: Entry) -> dict[str, tuple[float, int]]:
     return {name: (statistics.median(values), len(values)) for name, values in groups.items()}
 
 
-def mode_counts(entries: Sequence[Entry], claims: Sequence[Claim]) -> list[ModeCounts]:
+def mode_counts(entries: Sequence[BoardRow], claims: Sequence[Claim]) -> list[ModeCounts]:
     """Return the failures of the best rows, then those published of all problems."""
     ours = [
         ModeCounts(name=name, counts=entry.modes, link=entry.url)

@@ -22,8 +22,8 @@ from leaderboard.board_pages.matrix_rows import (
 from leaderboard.delivery.pages import (
     BadQuery,
     Crumb,
-    Elsewhere,
     Page,
+    Redirect,
     Table,
     bad_query,
     canonical_query,
@@ -34,10 +34,15 @@ from leaderboard.delivery.paging import PAGE, PagePart, part_of, part_url
 from leaderboard.kit.links import url
 from leaderboard.read_model import boards
 from leaderboard.read_model.board_query import BoardQuery, board_query
-from leaderboard.read_model.boards import Entry, Setting
-from leaderboard.read_model.columns import Placed, placed, usual_sort
-from leaderboard.read_model.filters import BOARD_PARAMETERS, SETTING_FILTERS, said, setting_query
-from leaderboard.read_model.scopes import Named, Scope
+from leaderboard.read_model.boards import BoardRow, Setting
+from leaderboard.read_model.columns import RankedRow, placed, usual_sort
+from leaderboard.read_model.filters import (
+    BOARD_PARAMETERS,
+    SETTING_FILTERS,
+    count_phrase,
+    setting_query,
+)
+from leaderboard.read_model.scopes import BoardScope, Named
 from leaderboard.read_model.setting import tells_times
 
 # Those that say which kernels of a submission count.
@@ -90,13 +95,15 @@ def models_by_problems(request: HttpRequest) -> Page:
     )
 
 
-def in_words(part: PagePart[Placed], total: int) -> str:
+def in_words(part: PagePart[RankedRow], total: int) -> str:
     if not part.links:
-        return said(total, "submission")
-    return f"{part.start + 1} to {part.start + len(part.rows)} of {said(total, 'submission')}"
+        return count_phrase(total, "submission")
+    return (
+        f"{part.start + 1} to {part.start + len(part.rows)} of {count_phrase(total, 'submission')}"
+    )
 
 
-def asked_for(scope: Scope) -> tuple[Named, ...]:
+def asked_for(scope: BoardScope) -> tuple[Named, ...]:
     return tuple(
         problem
         for problem in scope.every
@@ -121,7 +128,7 @@ def grouped(problems: tuple[Named, ...], page: str, filters: str) -> tuple[Group
     )
 
 
-def _row(entry: Entry, numbers: Numbers, where: str, tail: str) -> tuple[RowHead, SafeString]:
+def _row(entry: BoardRow, numbers: Numbers, where: str, tail: str) -> tuple[RowHead, SafeString]:
     submission = entry.submission or 0
     head = RowHead(
         submission=submission,
@@ -143,7 +150,7 @@ def row(request: HttpRequest, submission: int) -> HttpResponse:
         rows = placed(query.judged(), usual_sort(query.setting))
     except BadQuery as error:
         return bad_query(error, "html")
-    except Elsewhere as other:
+    except Redirect as other:
         return redirect_to(other, request, BOARD_PARAMETERS)
     at = next((n for n, row in enumerate(rows) if row.entry.submission == submission), None)
     if at is None:
@@ -164,7 +171,7 @@ def attempt(request: HttpRequest, submission: int, problem: int) -> HttpResponse
         entries = one_submission(board_query(request), submission)
     except BadQuery as error:
         return bad_query(error, "html")
-    except Elsewhere as other:
+    except Redirect as other:
         return redirect_to(other, request, BOARD_PARAMETERS)
     found = [cell for entry in entries for cell in entry.cells if cell.problem == problem]
     if not found:
@@ -172,7 +179,7 @@ def attempt(request: HttpRequest, submission: int, problem: int) -> HttpResponse
     return redirect("run", found[0].run)
 
 
-def one_submission(query: BoardQuery, number: int) -> list[Entry]:
+def one_submission(query: BoardQuery, number: int) -> list[BoardRow]:
     """Return the entry of a submission with the kernels that count under the filters of the matrix;
     none without a setting."""
     if query.setting is None or number > BigIntegerField.MAX_BIGINT:

@@ -13,8 +13,8 @@ from django.utils.safestring import SafeString
 from leaderboard.delivery import cells
 from leaderboard.kit.links import url
 from leaderboard.metrics.failures import CORRECT, ENDINGS
-from leaderboard.read_model.boards import Cell, Entry
-from leaderboard.read_model.details import Marked
+from leaderboard.read_model.boards import BoardRow, Cell
+from leaderboard.read_model.details import MatrixMark
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,7 +85,7 @@ class Group(NamedTuple):
         return len(self.columns) < 4
 
 
-def mark_of(cell: Marked) -> Mark | None:
+def mark_of(cell: MatrixMark) -> Mark | None:
     """Return the mark of a cell, None where it has none; faster means the same as for fast_1: with
     the whole interval."""
     if cell.best_speedup is None or cell.best_low is None:
@@ -99,7 +99,7 @@ def mark_of(cell: Marked) -> Mark | None:
 # next.
 @functools.lru_cache(maxsize=64)
 def row_cells(
-    submission: int, marks: tuple[Marked, ...], groups: Numbers, query: str
+    submission: int, marks: tuple[MatrixMark, ...], groups: Numbers, query: str
 ) -> SafeString:
     """Return the cells of a row. `query` leads to the same attempt of the same setting."""
     start = escape(url("attempt", submission, 0).removesuffix("0"))
@@ -118,7 +118,7 @@ def row_cells(
     return SafeString("".join(made))
 
 
-def _around(cell: Marked, edge: bool, in_digits: bool) -> tuple[str, str] | None:
+def _around(cell: MatrixMark, edge: bool, in_digits: bool) -> tuple[str, str] | None:
     """Return the markup before and after the address of a cell's run; None where nothing was
     judged."""
     mark = mark_of(cell)
@@ -135,7 +135,7 @@ def _around(cell: Marked, edge: bool, in_digits: bool) -> tuple[str, str] | None
     )
 
 
-def solved_cells(entries: Iterable[Entry], columns: Sequence[ProblemColumn]) -> SafeString:
+def solved_cells(entries: Iterable[BoardRow], columns: Sequence[ProblemColumn]) -> SafeString:
     """Return how many of the rows solved each problem; baselines are not counted."""
     found = [entry.solved for entry in entries if not entry.baseline]
     wide = 1 + max((column.number for column in columns), default=0)
@@ -154,7 +154,7 @@ class RowHead(NamedTuple):
     withheld: bool
 
 
-def cell_record(entry: Entry, cell: Cell) -> dict[str, object]:
+def cell_record(entry: BoardRow, cell: Cell) -> dict[str, object]:
     """Return a row of the CSV twin; keys are CELL_COLUMNS."""
     return {
         "submission": entry.submission,

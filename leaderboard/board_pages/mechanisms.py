@@ -16,8 +16,8 @@ from leaderboard.delivery.pages import Crumb, Page, Table, canonical_query, publ
 from leaderboard.kit.links import url
 from leaderboard.metrics.mechanisms import NCCL, mechanism_name
 from leaderboard.read_model import boards
-from leaderboard.read_model.boards import Cell, Entry
-from leaderboard.read_model.filters import SETTING_FILTERS, said, setting_filters
+from leaderboard.read_model.boards import BoardRow, Cell
+from leaderboard.read_model.filters import SETTING_FILTERS, count_phrase, setting_filters
 from leaderboard.read_model.published_claims import published
 from leaderboard.read_model.scopes import scope
 from leaderboard.read_model.setting import tells_times
@@ -32,11 +32,11 @@ COLUMNS = (
 class Right(NamedTuple):
     """Holds a submission's best kernel of a problem that it solved."""
 
-    entry: Entry
+    entry: BoardRow
     cell: Cell
 
 
-class Part(NamedTuple):
+class MechanismSummary(NamedTuple):
     """Holds a number of kernels with the address of their rows of the matrix, how many problems
     they solve, their median speedup and the share surely faster than the reference."""
 
@@ -63,7 +63,7 @@ def mechanisms(request: HttpRequest) -> Page:
         context={
             "page_url": url("mechanisms"),
             "filters": controls,
-            "said": f"{said(len(right), 'right kernel')} · {setting}" if setting else "",
+            "said": f"{count_phrase(len(right), 'right kernel')} · {setting}" if setting else "",
             "is_timed": is_timed,
             "names": [mechanism_name(tag) for tag in tags],
             "rows": [
@@ -88,7 +88,7 @@ def mechanisms(request: HttpRequest) -> Page:
     )
 
 
-def right_kernels(entries: Iterable[Entry]) -> list[Right]:
+def right_kernels(entries: Iterable[BoardRow]) -> list[Right]:
     """Return the best right kernel of each submission and problem, without the references' own. The
     site's kernels are told where there are no others."""
     every = list(entries)
@@ -136,7 +136,7 @@ def _by_category(
                 "url": url("category", slug),
                 "right": len(own),
                 "parts": [
-                    Part(
+                    MechanismSummary(
                         len(users),
                         f"{url('matrix')}?category={slug}&mechanism={tag}{tail}",
                         len({cell.problem for cell in users}),

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from django.http import HttpRequest
 
 from leaderboard.charts import profiles as charts
-from leaderboard.charts.profiles import Counts
+from leaderboard.charts.profiles import ProfileCounts
 from leaderboard.delivery import cells
 from leaderboard.delivery.pages import Crumb, Page, Table, canonical_query, public_page
 from leaderboard.figures.frame import Drawn, figure, framed
@@ -16,9 +16,14 @@ from leaderboard.kit.links import url
 from leaderboard.metrics.verdicts import state, verdict_words, words
 from leaderboard.models import Problem
 from leaderboard.read_model import boards
-from leaderboard.read_model.boards import Entry
-from leaderboard.read_model.both_profiles import Beside, Outcome, beside, settings_of_both
+from leaderboard.read_model.boards import BoardRow
 from leaderboard.read_model.filters import SETTING_FILTERS, setting_filters
+from leaderboard.read_model.profile_comparison import (
+    Beside,
+    ProfileOutcome,
+    beside,
+    settings_of_both,
+)
 from leaderboard.read_model.setting import tells_times
 
 # The profile is what the page compares.
@@ -72,7 +77,7 @@ def both_profiles(request: HttpRequest) -> Drawn:
     counts = [counts_of(one) for one in beside(setting)] if setting else []
     return Drawn(
         spec=charts.both_profiles(counts),
-        table=Table(columns=("Submission", *Counts._fields[1:]), rows=counts),
+        table=Table(columns=("Submission", *ProfileCounts._fields[1:]), rows=counts),
         crumbs=(
             Crumb(text="Leaderboard", url=url("board")),
             Crumb(text="PKB's check beside ours", url=url("profiles")),
@@ -81,8 +86,8 @@ def both_profiles(request: HttpRequest) -> Drawn:
     )
 
 
-def counts_of(one: Beside) -> Counts:
-    return Counts(
+def counts_of(one: Beside) -> ProfileCounts:
+    return ProfileCounts(
         f"{one.model} ({named(one)})",
         *(
             len(one.that_pass(upstream=upstream, hardened=hardened))
@@ -91,12 +96,12 @@ def counts_of(one: Beside) -> Counts:
     )
 
 
-def named(one: Beside | Entry) -> str:
+def named(one: Beside | BoardRow) -> str:
     """Return what distinguishes submissions of one model."""
     return ", ".join((one.harness, *map(words, one.backends), f"no. {one.submission}"))
 
 
-def totals_of(found: Sequence[Beside], counts: Sequence[Counts]) -> dict[str, object]:
+def totals_of(found: Sequence[Beside], counts: Sequence[ProfileCounts]) -> dict[str, object]:
     """Return how many problems were judged under both, or have kernels that were not, pass PKB's
     check, and just one of both, with the commonest reasons of those that fail hidden inputs
     alone."""
@@ -115,11 +120,11 @@ def totals_of(found: Sequence[Beside], counts: Sequence[Counts]) -> dict[str, ob
     }
 
 
-def reason_of(outcome: Outcome) -> str:
+def reason_of(outcome: ProfileOutcome) -> str:
     return words(outcome.cause or outcome.verdict)
 
 
-def _row(one: Beside, counts: Counts) -> dict[str, object]:
+def _row(one: Beside, counts: ProfileCounts) -> dict[str, object]:
     share = len(one.judged)
     passing = (counts.both + counts.upstream_only, counts.both + counts.hardened_only)
     made = [cells.count_cell(share), *(cells.share_cell(own / share) for own in passing)]
@@ -152,7 +157,7 @@ def _differing(
                 }
 
 
-def _told(outcome: Outcome, *, is_timed: bool) -> dict[str, str]:
+def _told(outcome: ProfileOutcome, *, is_timed: bool) -> dict[str, str]:
     return {
         "words": verdict_words(outcome.verdict, is_timed=is_timed),
         "state": state(outcome.verdict),

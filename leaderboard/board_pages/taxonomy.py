@@ -13,7 +13,7 @@ from leaderboard.metrics import scores
 from leaderboard.metrics.scores import Score
 from leaderboard.models.catalogue import category_slug
 from leaderboard.read_model import boards
-from leaderboard.read_model.boards import Entry, Setting
+from leaderboard.read_model.boards import BoardRow, Setting
 from leaderboard.read_model.filters import (
     SETTING_FILTERS,
     Filter,
@@ -22,7 +22,7 @@ from leaderboard.read_model.filters import (
     setting_filters,
 )
 from leaderboard.read_model.published_claims import Claim, entry_of, every_claim
-from leaderboard.read_model.scopes import Scope, scope
+from leaderboard.read_model.scopes import BoardScope, scope
 
 # What a kind of parallelism divides among GPUs. A category that no family names is with the others.
 FAMILIES: Mapping[str, tuple[str, ...]] = {
@@ -77,10 +77,10 @@ class Side:
 class CategoryQuery:
     """Holds the data and choices that the page of categories and its heat map show."""
 
-    scope: Scope
+    scope: BoardScope
     setting: Setting | None
     metric: str
-    entries: tuple[Entry, ...]
+    entries: tuple[BoardRow, ...]
     claims: tuple[Claim, ...]
     sides: tuple[Side, ...]
     shown: tuple[Side, ...]
@@ -157,7 +157,7 @@ def by_model(claims: Iterable[Claim]) -> list[list[Claim]]:
     return list(groups.values())
 
 
-def our_side(entry: Entry, found: Scope) -> Side:
+def our_side(entry: BoardRow, found: BoardScope) -> Side:
     def score() -> Mapping[str, Score]:
         by_slug = {slug: entry.score_in(slug, found.sizes[slug]) for slug in found.titles}
         return {**by_slug, ALL: entry.score}

@@ -17,7 +17,7 @@ from leaderboard.charts.drawing import (
 
 
 @dataclass(frozen=True, kw_only=True)
-class Share:
+class DatasheetShare:
     """Holds shares of the datasheet's number, 1.0 being all of it."""
 
     name: str
@@ -25,7 +25,7 @@ class Share:
     best: float
 
 
-def shares(rows: Sequence[Share]) -> Spec:
+def shares(rows: Sequence[DatasheetShare]) -> Spec:
     names = [label(row.name) for row in rows]
     bars = {
         "type": "bar",

@@ -52,7 +52,7 @@ class Axes:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Spread:
+class ProblemSpread:
     """Holds the best speedup of each submission on one problem, and where the best of all leads."""
 
     name: str
@@ -150,7 +150,7 @@ def _reached(reaches: Sequence[Reach], name: str, colour: str, symbol: str, axes
     }
 
 
-def spreads(rows: Sequence[Spread]) -> Spec:
+def spreads(rows: Sequence[ProblemSpread]) -> Spec:
     """Draw a strip of speedups for each problem, the best one marked; log axis."""
     names = [label(row.name) for row in rows]
     every = [

@@ -10,7 +10,7 @@ from leaderboard.charts.drawing import COLOURS, Spec, labels, stacked_bars
 BLUE, VERMILION, GREEN, *_, GREY = COLOURS
 
 
-class Counts(NamedTuple):
+class ProfileCounts(NamedTuple):
     """Holds a row's problems by what they pass."""
 
     name: str
@@ -28,7 +28,7 @@ PARTS = (
 )
 
 
-def both_profiles(rows: Sequence[Counts]) -> Spec:
+def both_profiles(rows: Sequence[ProfileCounts]) -> Spec:
     """Draw the problems of each row as one bar, parted by the checks that they pass."""
     names = labels([row.name for row in rows])
     data = [

@@ -119,7 +119,7 @@ class Bin:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Event:
+class LaneEvent:
     """Describes what ran on one rank; `lane` numbers its stream or, on a CPU, thread."""
 
     rank: int
@@ -218,14 +218,14 @@ def burst_histogram(bins: Sequence[Bin], plural: str) -> Spec:
     }
 
 
-def span_of(events: Sequence[Event]) -> list[float] | None:
+def span_of(events: Sequence[LaneEvent]) -> list[float] | None:
     """Return the µs of the first and last event: the profiler begins long before the first."""
     ends = [event.start_us + event.duration_us for event in events]
     starts = [event.start_us for event in events]
     return [round(min(starts), 2), round(max(ends), 2)] if events else None
 
 
-def timeline(events: Sequence[Event]) -> Spec:
+def timeline(events: Sequence[LaneEvent]) -> Spec:
     """Draw bars by rank and stream, a colour and a pattern for each kind of event."""
     lanes = sorted({(event.rank, event.lane, event.queue) for event in events})
     names = {lane: f"rank {lane[0]} · {lane[2]} {lane[1]}" for lane in lanes}

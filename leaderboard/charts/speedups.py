@@ -21,7 +21,7 @@ from leaderboard.charts.problems import QUIET
 
 
 @dataclass(frozen=True, kw_only=True)
-class Line:
+class SpeedupLine:
     """Holds a submission's speedup over x, which grows; `best` is that of all together, and a
     `published` one is dotted. `colour` is that of its model, where it has one."""
 
@@ -43,7 +43,7 @@ class Moment:
 
 
 def speedup_lines(
-    lines: Sequence[Line],
+    lines: Sequence[SpeedupLine],
     x_title: str,
     ticks: Sequence[tuple[float, str]],
     crossed: Sequence[tuple[float, str]] = (),

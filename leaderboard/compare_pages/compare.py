@@ -32,7 +32,7 @@ from leaderboard.metrics.verdicts import words
 from leaderboard.models import Problem, Run
 from leaderboard.read_model import boards
 from leaderboard.read_model.boards import Setting
-from leaderboard.read_model.columns import Placed, placed, usual_sort
+from leaderboard.read_model.columns import RankedRow, placed, usual_sort
 from leaderboard.read_model.filters import (
     SETTING_FILTERS,
     Filter,
@@ -121,7 +121,7 @@ def scored_problems(setting: Setting | None) -> tuple[list[ComparedProblem], dic
     return problems, {own: title for *_, own, title in rows}
 
 
-def shown(sides: Sequence[Placed], absent: Sequence[str]) -> bool:
+def shown(sides: Sequence[RankedRow], absent: Sequence[str]) -> bool:
     """Return whether to show a comparison; half of it would be read as the whole."""
     return len(sides) > 1 and not absent
 
@@ -130,11 +130,13 @@ def asked_for(request: HttpRequest) -> list[str]:
     return [value for value in map(request.GET.get, LETTERS) if value]
 
 
-def chosen(request: HttpRequest, rows: Sequence[Placed]) -> tuple[list[Placed], list[str], Places]:
+def chosen(
+    request: HttpRequest, rows: Sequence[RankedRow]
+) -> tuple[list[RankedRow], list[str], Places]:
     """Return the sides asked for: a submission by its number, or a model's best by the model's
     slug, none twice. Beside them those that are on a board, but not in this setting; if any are,
     also where all were judged."""
-    sides: list[Placed] = []
+    sides: list[RankedRow] = []
     missing: dict[str, str] = {}
     for name in LETTERS:
         value = request.GET.get(name, "")
@@ -160,7 +162,7 @@ def parted(
     settings: Sequence[Setting],
     setting: Setting | None,
     absent: Sequence[str],
-    sides: Sequence[Placed],
+    sides: Sequence[RankedRow],
 ) -> dict[str, object]:
     """Return why some of those asked for are not set side by side here, and which can be
     compared."""
@@ -176,7 +178,9 @@ def parted(
     }
 
 
-def pickers(sides: Sequence[Placed], absent: Sequence[str], rows: Sequence[Placed]) -> list[Filter]:
+def pickers(
+    sides: Sequence[RankedRow], absent: Sequence[str], rows: Sequence[RankedRow]
+) -> list[Filter]:
     options = tuple(
         Option(
             value=str(row.entry.submission),
@@ -199,14 +203,14 @@ def pickers(sides: Sequence[Placed], absent: Sequence[str], rows: Sequence[Place
     ]
 
 
-def bounds_of(sides: Sequence[Placed]) -> Bounds:
+def bounds_of(sides: Sequence[RankedRow]) -> Bounds:
     runs = Run.objects.filter(pk__in=side_by_side.solving_runs(sides)).order_by()
     rows = runs.values_list("pk", "speedup_low", "speedup_high")
     return {str(pk): (low, high) for pk, low, high in rows}
 
 
 def compared(
-    found: Sequence[Comparison], sides: Sequence[Placed], titles: Mapping[str, str], where: str
+    found: Sequence[Comparison], sides: Sequence[RankedRow], titles: Mapping[str, str], where: str
 ) -> dict[str, object]:
     overlap = side_by_side.overlap(found, len(sides))
     first, *others = list(LETTERS[: len(sides)].upper())
@@ -221,7 +225,7 @@ def compared(
     }
 
 
-def score_rows(found: Sequence[Comparison], sides: Sequence[Placed]) -> list[dict[str, object]]:
+def score_rows(found: Sequence[Comparison], sides: Sequence[RankedRow]) -> list[dict[str, object]]:
     marks = [side.entry.score for side in sides]
     overlap = side_by_side.overlap(found, len(sides))
     common = side_by_side.speedups_in_common(found, len(sides))
@@ -244,7 +248,7 @@ def score_rows(found: Sequence[Comparison], sides: Sequence[Placed]) -> list[dic
 
 
 def category_rows(
-    found: Sequence[Comparison], sides: Sequence[Placed], titles: Mapping[str, str], where: str
+    found: Sequence[Comparison], sides: Sequence[RankedRow], titles: Mapping[str, str], where: str
 ) -> list[dict[str, object]]:
     """Return a row of counts and speedups for each category; `where` is the setting as the address
     names it."""
@@ -275,7 +279,7 @@ def record(line: Comparison) -> dict[str, object]:
     return made
 
 
-def _side(letter: str, side: Placed, tail: str) -> dict[str, object]:
+def _side(letter: str, side: RankedRow, tail: str) -> dict[str, object]:
     names = ("model", "harness", "submission")
     return {
         **{name: getattr(side.entry, name) for name in names},

@@ -9,11 +9,11 @@ from urllib.parse import urlencode
 from django.db.models import Count, F, OuterRef, Q, Subquery
 
 from leaderboard.compare_pages.side_by_side import LETTERS
-from leaderboard.delivery.pages import Elsewhere
+from leaderboard.delivery.pages import Redirect
 from leaderboard.kit.links import url
 from leaderboard.models import LeaderboardRow, PublishedResult, Submission
 from leaderboard.read_model.boards import SETTING_FIELDS, Setting
-from leaderboard.read_model.filters import SETTING_FILTERS, said, setting_query
+from leaderboard.read_model.filters import SETTING_FILTERS, count_phrase, setting_query
 
 NAME = re.compile(r"[a-z0-9-]{1,80}")
 DIGITS_OF_A_KEY = 9
@@ -44,7 +44,7 @@ def judged_where(names: Iterable[str]) -> Places:
 
 
 def lead_to_categories(asked: Sequence[str], judged: Sequence[str], where: str) -> None:
-    """Raise Elsewhere where somebody asks for a model of which only published results are known:
+    """Raise Redirect where somebody asks for a model of which only published results are known:
     those count problems by category, and name none."""
     names = [name for name in asked if NAME.fullmatch(name)]
     claims = PublishedResult.objects.filter(model__slug__in=names).order_by()
@@ -52,7 +52,7 @@ def lead_to_categories(asked: Sequence[str], judged: Sequence[str], where: str) 
     if known:
         models = dict.fromkeys([*judged, *(name for name in names if name in known)])
         query = urlencode({"models": ",".join(models)}, safe=",") + (f"&{where}" if where else "")
-        raise Elsewhere(query, url("categories"))
+        raise Redirect(query, url("categories"))
 
 
 def meeting(
@@ -105,7 +105,7 @@ def stands(places: Places, names: Collection[str]) -> list[dict[str, object]]:
     for name in names:
         own = sorted(places.get(name, {}).items(), key=lambda pair: -pair[1])[:MOST_PLACES]
         links = [
-            {"text": str(at), "url": compare_url([name], at), "others": said(n, "other")}
+            {"text": str(at), "url": compare_url([name], at), "others": count_phrase(n, "other")}
             for at, n in own
             if n
         ]

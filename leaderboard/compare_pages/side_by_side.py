@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from leaderboard.metrics import scores
 from leaderboard.metrics.verdicts import state, verdict_words
 from leaderboard.read_model.boards import Cell
-from leaderboard.read_model.columns import Placed
+from leaderboard.read_model.columns import RankedRow
 
 LETTERS = "abcde"
 Bounds = Mapping[str, tuple[float | None, float | None]]
@@ -77,7 +77,7 @@ class Overlap:
 
 
 def lines(
-    problems: Iterable[ComparedProblem], sides: Sequence[Placed], bounds: Bounds
+    problems: Iterable[ComparedProblem], sides: Sequence[RankedRow], bounds: Bounds
 ) -> list[Comparison]:
     """Return a comparison for each problem; `bounds` are the intervals of runs that solved
     something, by the id of the run."""
@@ -114,7 +114,7 @@ def are_apart(first: ComparedOutcome, other: ComparedOutcome) -> bool:
     return first.low > other.high or other.low > first.high  # type: ignore[operator]
 
 
-def solving_runs(sides: Iterable[Placed]) -> list[str]:
+def solving_runs(sides: Iterable[RankedRow]) -> list[str]:
     return [cell.run for side in sides for cell in side.entry.cells if cell.correct]
 
 

@@ -57,7 +57,7 @@ class BadQuery(Exception):
         self.fix = f"Leave {name} out, or use one of: {', '.join(allowed) or 'none yet'}."
 
 
-class Elsewhere(Exception):
+class Redirect(Exception):
     """Redirects to the same page with these parameters too, or to the page at `path` with these
     alone."""
 
@@ -136,7 +136,7 @@ def public_page(*parameters: str, live: bool = False) -> Callable[[Build], View]
                 return answer_public(request, f"{form} {request.path}?{query}", make)
             except BadQuery as error:
                 return bad_query(error, form)
-            except Elsewhere as other:
+            except Redirect as other:
                 if other.path:
                     twin = "" if form == "html" else f".{form}"
                     return redirect(with_query(f"{other.path}{twin}", other.query))
@@ -147,7 +147,7 @@ def public_page(*parameters: str, live: bool = False) -> Callable[[Build], View]
     return decorate
 
 
-def redirect_to(other: Elsewhere, request: HttpRequest, kept: Sequence[str]) -> HttpResponse:
+def redirect_to(other: Redirect, request: HttpRequest, kept: Sequence[str]) -> HttpResponse:
     """Redirect to the same page, which keeps these parameters of its address."""
     asked = f"{canonical_query(request, kept)}&{other.query}"
     return redirect(f"{request.path}?{urlencode(dict(parse_qsl(asked)))}")

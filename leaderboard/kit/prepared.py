@@ -2,7 +2,7 @@
 
 For a query of a page Django needs several times as long to write the SQL as the database to answer
 it; docs/performance.md says which pages would miss their aim. A prepared query is a function at the
-top of a module that makes a `values_list`, with `Given` in place of values:
+top of a module that makes a `values_list`, with `Param` in place of values:
 
     def _of_model(by_date: bool) -> QuerySet[Submission, tuple[Any, ...]]:
         return Submission.objects.filter(model=Given("model")).values_list(...)
@@ -25,7 +25,7 @@ from django.db.models import Expression, QuerySet
 Build = Callable[..., QuerySet[Any, tuple[Any, ...]]]
 
 
-class Given(Expression):
+class Param(Expression):
     """Stands for the value of that name, passed as it is: a number or a text."""
 
     def __init__(self, name: str) -> None:
@@ -36,15 +36,15 @@ class Given(Expression):
         return "%s", [self]
 
 
-def given(names: Iterable[str]) -> dict[str, Given]:
+def given(names: Iterable[str]) -> dict[str, Param]:
     """Return keywords of a filter whose values have the names of their columns."""
-    return {name: Given(name) for name in names}
+    return {name: Param(name) for name in names}
 
 
-def ask(build: Build, *shape: Hashable, **values: object) -> list[tuple[Any, ...]]:
+def run_prepared(build: Build, *shape: Hashable, **values: object) -> list[tuple[Any, ...]]:
     """Return the rows. Raises KeyError where a value is missing."""
     compiler, sql, parameters = _compiled(build, shape)
-    passed: Any = [values[one.name] if isinstance(one, Given) else one for one in parameters]
+    passed: Any = [values[one.name] if isinstance(one, Param) else one for one in parameters]
     with connection.cursor() as cursor:
         cursor.execute(sql, passed)
         return list(compiler.results_iter([cursor.fetchall()], tuple_expected=True))

@@ -12,7 +12,7 @@ from leaderboard.metrics.failures import cause_of
 from leaderboard.metrics.mechanisms import NCCL
 from leaderboard.metrics.tallies import modes_of
 
-Entry = JsonDict
+AttemptSummary = JsonDict
 
 
 class JudgedRun(NamedTuple):
@@ -45,7 +45,7 @@ class JudgedRun(NamedTuple):
     kernel__making__cost_usd: float | None
 
 
-def entry_of(run: JudgedRun) -> Entry:
+def entry_of(run: JudgedRun) -> AttemptSummary:
     """Return a run as a Summary lists it; one that was too fast to be true keeps its verdict and
     loses its numbers. Tokens are not told where some answers came without any."""
     is_correct = run.verdict == "ok"
@@ -70,7 +70,7 @@ def entry_of(run: JudgedRun) -> Entry:
     }
 
 
-def summed(attempts: Sequence[Entry]) -> JsonDict:
+def summed(attempts: Sequence[AttemptSummary]) -> JsonDict:
     """Return what a Summary holds besides its place."""
     correct = [entry for entry in attempts if entry["verdict"] == "ok"]
     best = max(correct, key=lambda entry: entry["speedup"] or 0.0, default={})

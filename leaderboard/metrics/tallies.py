@@ -37,7 +37,7 @@ class Cell(NamedTuple):
     nccl: bool
 
 
-class Outcome(NamedTuple):
+class AttemptOutcome(NamedTuple):
     """Holds how an attempt ended, and what filters distinguish kernels by."""
 
     mode: str | None
@@ -47,7 +47,7 @@ class Outcome(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Narrow:
+class KernelFilter:
     """Says which problems are looked at (all where `problems` is None), and which kernels count
     there.
 
@@ -66,9 +66,9 @@ class Narrow:
         return not (self.backend or self.mechanism or self.nccl_free)
 
     @property
-    def of_all_kinds(self) -> Narrow:
+    def of_all_kinds(self) -> KernelFilter:
         """Return the same problems, at which every kernel counts."""
-        return Narrow(category=self.category, problems=self.problems)
+        return KernelFilter(category=self.category, problems=self.problems)
 
     @property
     def is_by_category(self) -> bool:
@@ -79,7 +79,7 @@ class Narrow:
         is_asked = self.problems is None or problem in self.problems
         return is_asked and self.category in ("", category)
 
-    def admits(self, kind: Outcome) -> bool:
+    def admits(self, kind: AttemptOutcome) -> bool:
         return (
             self.backend in ("", kind.backend)
             and (not self.mechanism or self.mechanism in kind.mechanisms)
@@ -87,7 +87,7 @@ class Narrow:
         )
 
 
-EVERYTHING = Narrow()
+EVERYTHING = KernelFilter()
 
 
 def modes_of(attempts: Iterable[AttemptRow]) -> dict[str, int]:
@@ -101,7 +101,7 @@ def in_order(modes: Mapping[Any, int]) -> dict[str, int]:
 
 
 def cell_of(
-    problem: int, category: str, attempts: Sequence[AttemptRow], narrow: Narrow = EVERYTHING
+    problem: int, category: str, attempts: Sequence[AttemptRow], narrow: KernelFilter = EVERYTHING
 ) -> Cell | None:
     """Return what a matrix shows; None where no kernel counts."""
     if not narrow.covers(problem, category):
@@ -144,5 +144,5 @@ def _mode(row: AttemptRow) -> str | None:
     return failure_mode(row["verdict"], row["cause"])
 
 
-def outcome_of(row: AttemptRow) -> Outcome:
-    return Outcome(_mode(row), row["backend"], tuple(row["mechanisms"]), row["nccl"])
+def outcome_of(row: AttemptRow) -> AttemptOutcome:
+    return AttemptOutcome(_mode(row), row["backend"], tuple(row["mechanisms"]), row["nccl"])

@@ -21,7 +21,7 @@ from leaderboard.models import Problem, Source, Submission, Transcript, Visibili
 from leaderboard.models.choices import SHARED
 from leaderboard.models.staleness import OLDER_TASK
 from leaderboard.read_model.boards import SETTING_FIELDS, Setting
-from leaderboard.read_model.filters import SETTING_FILTERS, said, setting_among
+from leaderboard.read_model.filters import SETTING_FILTERS, count_phrase, setting_among
 from leaderboard.read_model.steps import MADE, StepMade, steps_of, transcript_of
 from leaderboard.read_model.transcripts import Message, parts_of
 from leaderboard.read_model.withholding import is_told, open_to
@@ -55,7 +55,7 @@ def attempt(request: HttpRequest, address: str, problem: int, attempt: int) -> P
         context=lambda: {
             **_heading(found, of, attempt),
             "made": steps[-1].made,
-            "said": said(len(steps), "step"),
+            "said": count_phrase(len(steps), "step"),
             **_steps(request, steps, runs),
             "difference": difference(request, found, steps),
             **_transcript(kept, part, messages),

@@ -8,7 +8,7 @@ from django.db.models import Count, Subquery
 from django.http import Http404, HttpRequest
 from django.shortcuts import get_object_or_404
 
-from leaderboard.delivery.pages import Elsewhere
+from leaderboard.delivery.pages import Redirect
 from leaderboard.delivery.readers import may_see, refuse_strangers
 from leaderboard.kit.submission_addresses import number_and_key
 from leaderboard.models import Problem, Submission, Visibility
@@ -34,6 +34,6 @@ def refuse_guesses(request: HttpRequest, submission: Submission, address: str) -
     if submission.visibility == Visibility.UNLISTED and not may_see(request, submission):
         raise Http404
     if "submission" in request.GET:
-        raise Elsewhere(urlencode({"submission": submission.address}))
+        raise Redirect(urlencode({"submission": submission.address}))
     path = request.path.replace(f"/{address}", f"/{submission.address}", 1)
-    raise Elsewhere(request.GET.urlencode(), path.removesuffix(".json").removesuffix(".csv"))
+    raise Redirect(request.GET.urlencode(), path.removesuffix(".json").removesuffix(".csv"))

@@ -25,8 +25,8 @@ from leaderboard.models import Kernel, LanguageModel, LeaderboardRow, Problem, S
 from leaderboard.publishing import citing
 from leaderboard.read_model import boards
 from leaderboard.read_model.board_records import CSV_COLUMNS, as_record, csv_rows
-from leaderboard.read_model.boards import Cell, Entry, Shown
-from leaderboard.read_model.columns import Placed, known_to_any, placed, usual_sort
+from leaderboard.read_model.boards import BoardRow, Cell, Shown
+from leaderboard.read_model.columns import RankedRow, known_to_any, placed, usual_sort
 from leaderboard.read_model.filters import setting_query
 from leaderboard.read_model.published_claims import Claim, entry_of, every_claim
 from leaderboard.read_model.setting import tells_times
@@ -104,7 +104,7 @@ def model_called(slug: str) -> tuple[LanguageModel, int]:
     return found, vars(found)["handed_in"] or 0
 
 
-def history(entries: Sequence[Entry], settings: Settings) -> list[dict[str, object]]:
+def history(entries: Sequence[BoardRow], settings: Settings) -> list[dict[str, object]]:
     """Return what was handed in, the newest first; nothing where that is one submission."""
     dated = sorted(entries, key=lambda entry: entry.date or "", reverse=True)
     made: list[dict[str, object]] = [
@@ -127,7 +127,7 @@ def cite(request: HttpRequest, found: LanguageModel) -> dict[str, str] | None:
 
 
 def table_context(
-    rows: Sequence[Placed], settings: Settings, timed: Mapping[int | None, Shown]
+    rows: Sequence[RankedRow], settings: Settings, timed: Mapping[int | None, Shown]
 ) -> dict[str, object]:
     columns = known_to_any([row.entry for row in rows] + [one.entry for one in timed.values()])
     made: list[dict[str, object]] = []
@@ -151,11 +151,11 @@ def timed_record(one: Shown) -> dict[str, object]:
     return {**as_record(_apart(one)), "setting": vars(one.setting)}
 
 
-def _apart(one: Shown) -> Placed:
-    return Placed(place=None, entry=one.entry)
+def _apart(one: Shown) -> RankedRow:
+    return RankedRow(place=None, entry=one.entry)
 
 
-def _where(entry: Entry, setting: boards.Setting | None) -> dict[str, str]:
+def _where(entry: BoardRow, setting: boards.Setting | None) -> dict[str, str]:
     """Return a row's name, its setting in words, and the address of the submission in it. A claim
     has neither number nor setting."""
     if setting is None:
@@ -164,7 +164,7 @@ def _where(entry: Entry, setting: boards.Setting | None) -> dict[str, str]:
     return {"named": _named(entry), "setting": str(setting), "url": address}
 
 
-def _named(entry: Entry) -> str:
+def _named(entry: BoardRow) -> str:
     return f"{entry.harness}, no. {entry.submission}"
 
 
@@ -196,7 +196,7 @@ def compare_url(each: Sequence[Shown]) -> str:
     return f"{url('compare')}?{urlencode(list(pairs))}&{setting_query(setting)}"
 
 
-def matrix_url(entries: Sequence[Entry], settings: Settings) -> str:
+def matrix_url(entries: Sequence[BoardRow], settings: Settings) -> str:
     """Return the address of the matrix at the row of the best submission; of the whole matrix
     without one."""
     best = next((entry.submission for entry in entries), None)
@@ -239,9 +239,9 @@ def setting_of_most(each: Sequence[Shown]) -> boards.Setting | None:
     return next(iter([*usual, *(setting for setting, _ in tried.most_common())]), None)
 
 
-def best_of_each(entries: Iterable[Entry]) -> dict[int, tuple[Entry, Cell]]:
+def best_of_each(entries: Iterable[BoardRow]) -> dict[int, tuple[BoardRow, Cell]]:
     """Return the best kernel of any submission, by the number of the problem."""
-    best: dict[int, tuple[Entry, Cell]] = {}
+    best: dict[int, tuple[BoardRow, Cell]] = {}
     for entry in entries:
         for cell in entry.cells:
             held = best.get(cell.problem)
@@ -254,7 +254,7 @@ def _rank(cell: Cell) -> tuple[bool, float]:
     return cell.correct > 0, cell.best_speedup or 0.0
 
 
-def _extreme(entry: Entry, cell: Cell, known: Known, tail: str) -> dict[str, object]:
+def _extreme(entry: BoardRow, cell: Cell, known: Known, tail: str) -> dict[str, object]:
     title, address = known.problems[cell.problem]
     made = (cells.ratio_cell(cell.best_speedup), cells.share_cell(cell.utilisation))
     return {
@@ -269,13 +269,13 @@ def _extreme(entry: Entry, cell: Cell, known: Known, tail: str) -> dict[str, obj
     }
 
 
-def cell_records(entry: Entry) -> list[dict[str, object]]:
+def cell_records(entry: BoardRow) -> list[dict[str, object]]:
     """Return every problem of a submission, for the JSON twin."""
     return [{"submission": entry.submission, **cell._asdict()} for cell in entry.cells]
 
 
 def category_context(
-    entries: Sequence[Entry], claims: Sequence[Claim], known: Known
+    entries: Sequence[BoardRow], claims: Sequence[Claim], known: Known
 ) -> dict[str, object]:
     """Return pass@1 by category: a column for each submission and each published claim."""
     claimed: dict[str, dict[str, Claim]] = {}

@@ -23,14 +23,14 @@ from leaderboard.figures.tables import category_table, curve_table, mode_table
 from leaderboard.kit.links import url
 from leaderboard.models import LanguageModel, LeaderboardRow, Problem
 from leaderboard.read_model import boards
-from leaderboard.read_model.boards import Entry
+from leaderboard.read_model.boards import BoardRow
 from leaderboard.read_model.published_claims import Claim, entry_of, every_claim
 
 Titles = Mapping[int, str]
 EACH = ", each in one setting, as the table of the model says."
 
 
-def asked(request: HttpRequest) -> tuple[LanguageModel, list[Entry], Titles]:
+def asked(request: HttpRequest) -> tuple[LanguageModel, list[BoardRow], Titles]:
     """Return the model of `?model=<slug>` with its ranked submissions, best first, and the titles
     of problems. Raises Http404 for an unknown model."""
     slug = request.GET.get("model", "")
@@ -95,14 +95,14 @@ def fast_p(request: HttpRequest) -> Drawn:
     return _drawn(found, curve_charts.fast_p_curves(curves), curve_table(curves))
 
 
-def curves_of(found: LanguageModel, entries: Sequence[Entry]) -> list[Curve]:
+def curves_of(found: LanguageModel, entries: Sequence[BoardRow]) -> list[Curve]:
     scored = max((entry.score.scored for entry in entries), default=0)
     totals = [claim for claim in every_claim(model=found.pk) if claim.category is None]
     return fast_p_curves(entries, totals, scored)
 
 
 def shares_by_category(
-    entries: Sequence[Entry], claims: Sequence[Claim]
+    entries: Sequence[BoardRow], claims: Sequence[Claim]
 ) -> tuple[list[str], list[ByCategory]]:
     """Return the titles of categories, and pass@1 in each of submissions and published claims."""
     problems = Problem.objects.scored().values_list("category", "category_title")
@@ -123,7 +123,7 @@ def shares_by_category(
     return [titles[slug] for slug in sizes], rows
 
 
-def _share(entry: Entry, category: str, size: int) -> float | None:
+def _share(entry: BoardRow, category: str, size: int) -> float | None:
     """Return pass@1; None where nothing was tried."""
     score = entry.score_in(category, size)
     return score.pass_at_1 if score.attempted else None
@@ -136,7 +136,7 @@ def _drawn(found: LanguageModel, spec: Spec, table: Table) -> Drawn:
 
 
 def model_figures(
-    found: LanguageModel, entries: Sequence[Entry], claims: Sequence[Claim]
+    found: LanguageModel, entries: Sequence[BoardRow], claims: Sequence[Claim]
 ) -> list[dict[str, object]]:
     shown = [by_category] if entries or claims else []
     totals = [claim for claim in claims if claim.category is None]
@@ -147,15 +147,15 @@ def model_figures(
     return [framed(one, f"model={found.slug}") for one in shown]
 
 
-def named(entry: Entry) -> str:
+def named(entry: BoardRow) -> str:
     return f"{entry.harness}, no. {entry.submission}"
 
 
-def mode_counts(entries: Sequence[Entry]) -> list[ModeCounts]:
+def mode_counts(entries: Sequence[BoardRow]) -> list[ModeCounts]:
     return [ModeCounts(name=named(entry), counts=entry.modes) for entry in entries if entry.modes]
 
 
-def series_of(entries: Sequence[Entry], titles: Titles) -> list[Series]:
+def series_of(entries: Sequence[BoardRow], titles: Titles) -> list[Series]:
     found = []
     for entry in entries:
         timed = [cell for cell in entry.cells if cell.best_speedup is not None]

@@ -34,7 +34,12 @@ from leaderboard.models import Moderation, Run, Submission, Visibility
 from leaderboard.models.choices import SHARED, VERDICTS
 from leaderboard.models.waiting import without_host
 from leaderboard.read_model.boards import Setting
-from leaderboard.read_model.filters import SETTING_FILTERS, said, setting_among, setting_query
+from leaderboard.read_model.filters import (
+    SETTING_FILTERS,
+    count_phrase,
+    setting_among,
+    setting_query,
+)
 from leaderboard.read_model.leaderboard_rows import Totals
 from leaderboard.read_model.setting import tells_times
 from leaderboard.read_model.steps import MADE
@@ -147,7 +152,8 @@ def kernel_context(
         "links": part.links,
         "uncounted": sum(one.group == UNCOUNTED for one in final),
         "stepped": any(one.steps > 1 for one in final),
-        "said": f"{shown}{said(len(listed), 'attempt')}, {said(len(kernels), 'kernel')} in all",
+        "said": f"{shown}{count_phrase(len(listed), 'attempt')}, "
+        f"{count_phrase(len(kernels), 'kernel')} in all",
         "figures": submission_figures(found, kernels, query, is_timed=is_timed),
     }
 

@@ -56,7 +56,7 @@ def modes_by_category(kernels: Iterable[JudgedKernel]) -> dict[str, Mapping[str,
     return dict(groups)
 
 
-class Share(NamedTuple):
+class StepShare(NamedTuple):
     """Holds which share of the scored problems one attempt solves, and solves surely faster than
     the reference, had it been stopped after a step."""
 
@@ -64,7 +64,7 @@ class Share(NamedTuple):
     fast: float
 
 
-def shares_by_step(kernels: Iterable[JudgedKernel], scored: int) -> list[Share]:
+def shares_by_step(kernels: Iterable[JudgedKernel], scored: int) -> list[StepShare]:
     """Return a share for each step up to the last one of any attempt; none where nothing has
     several steps."""
     attempts = attempts_of(one for one in kernels if one.scored)
@@ -79,7 +79,7 @@ def shares_by_step(kernels: Iterable[JudgedKernel], scored: int) -> list[Share]:
                 part = 1 / made[problem] / scored
                 right[at] += part
                 fast[at] += part if (one.speedup_low or 0.0) > 1.0 else 0.0
-    return list(map(Share._make, zip(right, fast, strict=True)))
+    return list(map(StepShare._make, zip(right, fast, strict=True)))
 
 
 def _stopped(steps: Sequence[JudgedKernel], last: int) -> Iterator[JudgedKernel | None]:

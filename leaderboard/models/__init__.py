@@ -14,10 +14,10 @@ from leaderboard.models.catalogue import (
 )
 from leaderboard.models.choices import Harness, HostState, Moderation, Status, Trust, Visibility
 from leaderboard.models.declines import Decline
+from leaderboard.models.generation_usage import Making, Transcript
 from leaderboard.models.judge_use import JudgeUse
-from leaderboard.models.makings import Making, Transcript
 from leaderboard.models.notices import Delivery, Notice, NoticeChoice
-from leaderboard.models.refusals import RefusedReport
+from leaderboard.models.rejected_reports import RefusedReport
 from leaderboard.models.rulings import Ban, Complaint, Ruling
 from leaderboard.models.runs import Run
 from leaderboard.models.snapshots import Snapshot

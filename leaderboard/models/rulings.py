@@ -17,7 +17,7 @@ MAX_REASON = 1000
 RULINGS = [(one.value, one.value) for one in (Moderation.DISPUTED, Moderation.INVALIDATED)]
 
 
-class Outcome(models.TextChoices):
+class ComplaintOutcome(models.TextChoices):
     """Says what became of a complaint."""
 
     OPEN = "open"
@@ -47,7 +47,9 @@ class Complaint(models.Model):
     by = models.ForeignKey(settings.AUTH_USER_MODEL, models.PROTECT, related_name="complaints")
     text = models.TextField(max_length=MAX_REASON)
     at = models.DateTimeField(auto_now_add=True)
-    state = models.CharField(max_length=16, choices=Outcome.choices, default=Outcome.OPEN.value)
+    state = models.CharField(
+        max_length=16, choices=ComplaintOutcome.choices, default=ComplaintOutcome.OPEN.value
+    )
     note = models.TextField(blank=True, default="", max_length=MAX_REASON)
     ended_at = models.DateTimeField(null=True)
     ended_by = models.ForeignKey(
@@ -58,7 +60,7 @@ class Complaint(models.Model):
         ordering = ("-id",)
         indexes = (models.Index(fields=("state", "-id"), name="complaint_queue"),)
         constraints = (
-            one_of("state", Outcome.choices, "complaint_state_known"),
+            one_of("state", ComplaintOutcome.choices, "complaint_state_known"),
             models.CheckConstraint(condition=ONE_SUBJECT, name="complaint_of_one_subject"),
             models.CheckConstraint(
                 condition=Q(state="open", ended_at=None) | ~Q(state="open") & ~Q(note=""),

@@ -21,7 +21,7 @@ RANKED = Q(kernel__submission__is_practice=False)
 PRACTICE, OWNER = "kernel__submission__is_practice", "kernel__submission__owner"
 
 
-class Share(NamedTuple):
+class QueueShare(NamedTuple):
     """Holds what waits of a person, by what it is served in: practice after what is ranked, then
     by the seconds that the judge was theirs lately, then by how long it has waited."""
 
@@ -43,13 +43,13 @@ def used_lately(hardware: str) -> dict[int, float]:
     return used
 
 
-def shares(waiting: RunQuerySet, used: Mapping[int, float]) -> list[Share]:
+def shares(waiting: RunQuerySet, used: Mapping[int, float]) -> list[QueueShare]:
     """Return the persons who wait, the one who is served next first."""
     groups = waiting.order_by().annotate(person=whose(OWNER)).values_list(PRACTICE, OWNER, "person")
-    found = dict[tuple[bool, int], Share]()
+    found = dict[tuple[bool, int], QueueShare]()
     rows = groups.annotate(since=Min("created_at"), count=Count("pk"))
     for is_practice, owner, person, since, count in rows:
-        none = Share(is_practice, used.get(person, 0.0), since, person, [], 0)
+        none = QueueShare(is_practice, used.get(person, 0.0), since, person, [], 0)
         there = found.get((is_practice, person), none)
         found[is_practice, person] = there._replace(
             since=min(since, there.since), owners=[*there.owners, owner], runs=there.runs + count

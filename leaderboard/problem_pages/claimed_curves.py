@@ -9,7 +9,7 @@ from django.http import Http404, HttpRequest
 
 from leaderboard.charts import speedups as charts
 from leaderboard.charts.boards import styles
-from leaderboard.charts.speedups import Line
+from leaderboard.charts.speedups import SpeedupLine
 from leaderboard.delivery.cells import significant
 from leaderboard.delivery.pages import Crumb, Table
 from leaderboard.figures.frame import LEAST_DRAWN, Drawn, figure, framed
@@ -32,7 +32,7 @@ def published_speedups(request: HttpRequest) -> Drawn:
         raise Http404
     looks = styles([curve["model"] for curve in curves], sorted(told.get("models", ())))
     lines = [
-        Line(
+        SpeedupLine(
             name=f"{curve['model']} (published)",
             points=_points(curve),
             published=True,

@@ -10,7 +10,7 @@ from leaderboard.charts import boards as board_charts
 from leaderboard.charts import problems as charts
 from leaderboard.charts.boards import ModeCounts
 from leaderboard.charts.drawing import Spec
-from leaderboard.charts.problems import Axes, Limit, Reach, Spread
+from leaderboard.charts.problems import Axes, Limit, ProblemSpread, Reach
 from leaderboard.delivery.pages import Crumb, Table, canonical_query
 from leaderboard.figures.frame import LEAST_DRAWN, Drawn, figure, framed
 from leaderboard.figures.tables import mode_table
@@ -221,9 +221,9 @@ def reach_table(reaches: Sequence[Reach], axes: Axes) -> Table:
     return Table(columns=columns, rows=[[r.name, r.x, r.baseline, r.best] for r in reaches])
 
 
-def spreads_of(found: Listed) -> list[Spread]:
+def spreads_of(found: Listed) -> list[ProblemSpread]:
     return [
-        Spread(
+        ProblemSpread(
             name=str(problem),
             speedups=tuple(found.speedups[problem.number]),
             link=_run_of(problem, found),
@@ -233,7 +233,7 @@ def spreads_of(found: Listed) -> list[Spread]:
     ]
 
 
-def spread_table(rows: Sequence[Spread]) -> Table:
+def spread_table(rows: Sequence[ProblemSpread]) -> Table:
     columns = ("Problem", "Submissions", "Best, ×", "Median, ×", "Worst, ×")
     ordered = [(row.name, sorted(row.speedups)) for row in rows]
     return Table(

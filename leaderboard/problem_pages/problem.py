@@ -29,7 +29,12 @@ from leaderboard.problem_pages.result_rows import attempt_rows, kernel_rows
 from leaderboard.read_model import baselines, boards, problem_results, topologies
 from leaderboard.read_model.baselines import Baselines, ReferenceTimes, gpu_of
 from leaderboard.read_model.boards import Setting
-from leaderboard.read_model.filters import SETTING_FILTERS, said, setting_filters, setting_tail
+from leaderboard.read_model.filters import (
+    SETTING_FILTERS,
+    count_phrase,
+    setting_filters,
+    setting_tail,
+)
 from leaderboard.read_model.problem_results import (
     SettingTotals,
     SubmissionRow,
@@ -139,7 +144,7 @@ def results_context(
     records = attempt_records(models, most)
     withholding = {row.submission_id for row in models if row.submission__withholds_source}
     return {
-        "said": f"{said(here.solved, 'kernel')} · {here.setting}",
+        "said": f"{count_phrase(here.solved, 'kernel')} · {here.setting}",
         "is_timed": here.setting.is_timed,
         **standing(here, rows),
         "kernels": kernel_rows(rows, most, tail),

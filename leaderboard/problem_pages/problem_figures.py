@@ -13,7 +13,7 @@ from leaderboard.charts import boards as board_charts
 from leaderboard.charts import speedups as charts
 from leaderboard.charts.boards import ModeCounts
 from leaderboard.charts.drawing import Spec
-from leaderboard.charts.speedups import Line
+from leaderboard.charts.speedups import SpeedupLine
 from leaderboard.delivery import cells
 from leaderboard.delivery.pages import Crumb, Table, canonical_query
 from leaderboard.figures.frame import Drawn, figure, framed
@@ -166,38 +166,38 @@ def rank_scale(found: Problem) -> Scale:
     )
 
 
-def speedup_lines(lines: Scaled, scale: Scale) -> list[Line]:
+def speedup_lines(lines: Scaled, scale: Scale) -> list[SpeedupLine]:
     """Return the fastest lines with several places, and last the best of all at every place, where
     that is another line."""
     best: dict[float, float] = {}
-    made: list[Line] = []
+    made: list[SpeedupLine] = []
     for name, points in lines.items():
         placed = sorted((scale.at[at], speedup) for at, speedup in points if at in scale.at)
         if len(placed) > 1:
-            made.append(Line(name=name, points=tuple(placed)))
+            made.append(SpeedupLine(name=name, points=tuple(placed)))
         for x, speedup in placed:
             best[x] = max(best.get(x, speedup), speedup)
-    envelope = Line(name="best of all", points=tuple(sorted(best.items())), best=True)
+    envelope = SpeedupLine(name="best of all", points=tuple(sorted(best.items())), best=True)
     if len(best) < 2 or [line.points for line in made] == [envelope.points]:
         return _coloured(made)
     made.sort(key=lambda line: -max(speedup for _, speedup in line.points))
     return [*_coloured(made[:MOST_LINES]), envelope]
 
 
-def _coloured(lines: Sequence[Line]) -> list[Line]:
+def _coloured(lines: Sequence[SpeedupLine]) -> list[SpeedupLine]:
     """Give lines the colours of their models, whose names theirs begin with."""
     looks = board_charts.styles([line.name.rpartition(" (")[0] for line in lines])
     return [replace(line, colour=look.colour) for line, look in zip(lines, looks, strict=True)]
 
 
-def line_table(lines: Sequence[Line], scale: Scale) -> Table:
+def line_table(lines: Sequence[SpeedupLine], scale: Scale) -> Table:
     xs = sorted({x for line in lines for x, _ in line.points})
     rows = [[line.name, *(dict(line.points).get(x) for x in xs)] for line in lines]
     heads = (scale.text(x) + scale.unit for x in xs)
     return Table(columns=("Speedup × of", *heads), rows=rows)
 
 
-def crossing_text(best: Line, scale: Scale) -> str:
+def crossing_text(best: SpeedupLine, scale: Scale) -> str:
     """Return a sentence that says where the best kernel crosses the reference with NCCL."""
     at = charts.crossings(best.points)
     word = "faster" if best.points[0][1] > 1 else "slower"

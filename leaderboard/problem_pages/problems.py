@@ -15,7 +15,7 @@ from leaderboard.kit.links import url
 from leaderboard.metrics import scores
 from leaderboard.models import Problem
 from leaderboard.problem_pages.overview_figures import few_timed, overview_figures
-from leaderboard.read_model.filters import said, setting_query
+from leaderboard.read_model.filters import count_phrase, setting_query
 from leaderboard.read_model.problem_list import (
     LIST_FILTERS,
     Listed,
@@ -68,7 +68,7 @@ def problems(request: HttpRequest) -> Page:
         "sort": "" if sort == "number" else sort,
         "headings": [heading(key, sort, query, found.ranks) for key in HEADINGS],
         "groups": grouped(rows, sort),
-        "said": said(len(rows), "problem"),
+        "said": count_phrase(len(rows), "problem"),
         "figures": overview_figures(found, query),
         "few_timed": few_timed(found),
         "timed": found.timed,

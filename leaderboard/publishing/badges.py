@@ -12,7 +12,7 @@ from django.views.decorators.http import require_safe
 from leaderboard.delivery.pages import Stored, answer_public, packed
 from leaderboard.models import LanguageModel, Moderation, Problem, Submission, Visibility
 from leaderboard.read_model import boards, columns
-from leaderboard.read_model.columns import Placed
+from leaderboard.read_model.columns import RankedRow
 
 NAME = "PKB"
 # Advance widths at 11 px in the widest of the fonts asked for; textLength fits the others in.
@@ -70,7 +70,7 @@ def of_submission(number: int) -> tuple[str, str] | None:
     return found.model.name, said(next(rows, None))
 
 
-def default_board() -> list[Placed]:
+def default_board() -> list[RankedRow]:
     """Return the rows of the front page without claims, best first."""
     settings = boards.known_settings()
     if not settings:
@@ -79,7 +79,7 @@ def default_board() -> list[Placed]:
     return columns.placed(entries, columns.usual_sort(settings[0]))
 
 
-def said(row: Placed | None) -> str:
+def said(row: RankedRow | None) -> str:
     if row is None:
         return "not ranked yet"
     share = row.entry.score.pass_at_1

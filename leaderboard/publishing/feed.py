@@ -20,7 +20,7 @@ from leaderboard.kit.links import url
 from leaderboard.kit.visible import visible
 from leaderboard.models import LeaderboardRow, ProblemAggregate, Submission
 from leaderboard.read_model.boards import SETTING_FIELDS, Setting
-from leaderboard.read_model.filters import said
+from leaderboard.read_model.filters import count_phrase
 
 MOST = 50
 SUBMISSION = "run__kernel__submission"
@@ -95,7 +95,7 @@ def arrivals() -> list[FeedItem]:
             kind="submission",
             what=f"Submission {number}, {harness}",
             model=model,
-            says=f"New on the leaderboard: {said(k, 'attempt')} a problem.",
+            says=f"New on the leaderboard: {count_phrase(k, 'attempt')} a problem.",
             url=url("submission", number),
             at=at,
         )

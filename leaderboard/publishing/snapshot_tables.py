@@ -22,12 +22,12 @@ from leaderboard.models import (
     Summary,
     Visibility,
 )
-from leaderboard.models.makings import COUNTS
+from leaderboard.models.generation_usage import COUNTS
 from leaderboard.models.runs import FINAL
 from leaderboard.models.runs import SETTING as SETTING_ORDER
 from leaderboard.publishing import training_set
 from leaderboard.read_model import boards
-from leaderboard.read_model.columns import Placed, placed, usual_sort
+from leaderboard.read_model.columns import RankedRow, placed, usual_sort
 from leaderboard.read_model.withholding import hushed_message, hushed_report, is_closed_to_all
 
 TableRow = tuple[object, ...]
@@ -162,7 +162,7 @@ CLAIMS: Fields = {
     "fast_at_3": "int",
 }
 # A column's kind, and what it holds of a row of a board.
-PLACES: Mapping[str, tuple[str, Callable[[Placed], object]]] = {
+PLACES: Mapping[str, tuple[str, Callable[[RankedRow], object]]] = {
     "place": ("text", lambda row: row.place),
     "submission": ("int", lambda row: row.entry.submission),
     "model": ("text", lambda row: row.entry.slug),
@@ -252,7 +252,7 @@ def _places() -> Iterator[TableRow]:
             yield own + tuple(read(row) for _, read in PLACES.values())
 
 
-def _end(row: Placed, name: str) -> float | None:
+def _end(row: RankedRow, name: str) -> float | None:
     """Return the `low` or the `high` end of the interval of pass@1."""
     return getattr(row.entry.score.pass_at_1_interval, name, None)
 

@@ -14,7 +14,7 @@ from leaderboard.metrics.thresholds import MOST_P, STEPS_OF_P
 from leaderboard.metrics.verdicts import words
 from leaderboard.models.choices import BACKENDS
 from leaderboard.read_model import boards
-from leaderboard.read_model.boards import Entry, Setting
+from leaderboard.read_model.boards import BoardRow, Setting
 from leaderboard.read_model.filters import (
     SETTING_FILTERS,
     Filter,
@@ -26,7 +26,7 @@ from leaderboard.read_model.filters import (
 )
 from leaderboard.read_model.judge_constants import judge_constants
 from leaderboard.read_model.published_claims import Claim, entry_of, published
-from leaderboard.read_model.scopes import Scope, scope
+from leaderboard.read_model.scopes import BoardScope, scope
 from leaderboard.read_model.setting import tells_times
 
 
@@ -36,7 +36,7 @@ class BoardQuery:
     `tail`, for it to show this setting. `other` is the setting in which what is only checked here
     was timed, or the other way round."""
 
-    scope: Scope
+    scope: BoardScope
     setting: Setting | None
     tail: str
     p: float
@@ -50,22 +50,22 @@ class BoardQuery:
     def harness(self) -> str:
         return self.chosen["harness"]
 
-    def judged(self, ahead: Sequence[str] = ()) -> list[Entry]:
+    def judged(self, ahead: Sequence[str] = ()) -> list[BoardRow]:
         """Return the rows that boards show; `ahead` names details that are read along."""
         return next(iter(self._judged_in({self.setting: self.scope.scored}, ahead)), [])
 
-    def judged_beside(self) -> tuple[list[Entry], list[Entry]]:
+    def judged_beside(self) -> tuple[list[BoardRow], list[BoardRow]]:
         """Return the same rows, and those of the other setting."""
         scored = {self.setting: self.scope.scored}
         if self.other:
             scored[self.other] = self.scope.scored_on(self.other.world_size)
-        nothing: list[Entry] = []
+        nothing: list[BoardRow] = []
         ours, others, *_ = [*self._judged_in(scored), nothing, nothing]
         return ours, others
 
     def _judged_in(
         self, scored: Mapping[Setting | None, int], ahead: Sequence[str] = ()
-    ) -> list[list[Entry]]:
+    ) -> list[list[BoardRow]]:
         known = {setting: count for setting, count in scored.items() if setting}
         if not known:
             return []
@@ -88,11 +88,11 @@ class BoardQuery:
             return []
         return published(category=self.scope.category or None, harness=self.harness)
 
-    def claimed(self, claims: Iterable[Claim]) -> list[Entry]:
+    def claimed(self, claims: Iterable[Claim]) -> list[BoardRow]:
         return [claim_at(entry_of(one), self.p) for one in claims]
 
 
-def claim_at(entry: Entry, p: float) -> Entry:
+def claim_at(entry: BoardRow, p: float) -> BoardRow:
     """Return the entry with fast_p in place of fast_1: what was claimed is known at 1 only."""
     if p == entry.score.p:
         return entry
@@ -144,7 +144,9 @@ def _folded(control: Filter) -> Filter:
     return control._replace(folded=control.name not in ("hardware", "profile", "placement"))
 
 
-def kernel_filters(request: HttpRequest, found: Scope, *, is_timed: bool) -> tuple[Filter, ...]:
+def kernel_filters(
+    request: HttpRequest, found: BoardScope, *, is_timed: bool
+) -> tuple[Filter, ...]:
     """Return the controls that say which problems, submissions and kernels count. Where ranks share
     a GPU nobody sees NCCL at work, so those on NCCL say that they go by the source."""
     titles = list(found.titles.items())

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from leaderboard.metrics.intervals import Interval
-from leaderboard.read_model.columns import BY_KEY, COLUMNS, Placed, interval_of
+from leaderboard.read_model.columns import BY_KEY, COLUMNS, RankedRow, interval_of
 
 CSV_COLUMNS = (
     "place", "tie_group", "model", "vendor", "harness", "backends", "trust", "claimed", "baseline",
@@ -14,7 +14,7 @@ CSV_COLUMNS = (
 )  # fmt: skip
 
 
-def csv_rows(rows: Iterable[Placed]) -> Iterator[list[object]]:
+def csv_rows(rows: Iterable[RankedRow]) -> Iterator[list[object]]:
     """Return the rows of the CSV by CSV_COLUMNS, each made when it is asked for."""
     return (list(_flat(as_record(row)).values()) for row in rows)
 
@@ -24,7 +24,7 @@ def _flat(record: dict[str, object]) -> dict[str, object]:
     return {**record, "backends": " ".join(names) if isinstance(names, list) else names}
 
 
-def as_record(row: Placed) -> dict[str, object]:
+def as_record(row: RankedRow) -> dict[str, object]:
     """Return a row of the JSON form; keys are CSV_COLUMNS."""
     entry = row.entry
     return {

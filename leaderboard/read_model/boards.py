@@ -10,14 +10,14 @@ from typing import NamedTuple, TypedDict, Unpack
 import orjson
 from django.db.models import Q, QuerySet, Subquery
 
-from leaderboard.kit.prepared import Given, ask, given
+from leaderboard.kit.prepared import Param, given, run_prepared
 from leaderboard.metrics import thresholds
-from leaderboard.metrics.tallies import EVERYTHING, Cell, Narrow
+from leaderboard.metrics.tallies import EVERYTHING, Cell, KernelFilter
 from leaderboard.models import LeaderboardRow, ProblemAggregate, Trust
 from leaderboard.models.summaries import HARDENED, LeaderboardRowQuerySet
 from leaderboard.read_model import leaderboard_rows
-from leaderboard.read_model.details import Details
-from leaderboard.read_model.entries import Entry, alone
+from leaderboard.read_model.details import LazyColumns
+from leaderboard.read_model.entries import BoardRow, alone
 from leaderboard.read_model.kernel_filters import parts_of
 from leaderboard.read_model.leaderboard_rows import Totals
 from leaderboard.read_model.setting import IN_WORDS, SETTING_FIELDS, Setting
@@ -35,8 +35,8 @@ from leaderboard.read_model.stored_entries import (
 __all__ = [
     "IN_WORDS",
     "SETTING_FIELDS",
+    "BoardRow",
     "Cell",
-    "Entry",
     "Narrowing",
     "Setting",
     "alone",
@@ -49,7 +49,7 @@ __all__ = [
 
 def known_settings() -> list[Setting]:
     """Return the settings with ranked results; boards begin with the first."""
-    found = ask(ProblemAggregate.objects.settings)
+    found = run_prepared(ProblemAggregate.objects.settings)
     return [Setting(**dict(zip(SETTING_FIELDS, place, strict=True))) for *place, _, _ in found]
 
 
@@ -73,8 +73,8 @@ class Narrowing(TypedDict, total=False):
     submission: int
 
 
-# What of a Narrowing is part of a Narrow.
-OF_KERNELS = tuple(Narrow.__dataclass_fields__)
+# What of a Narrowing is part of a KernelFilter.
+OF_KERNELS = tuple(KernelFilter.__dataclass_fields__)
 # All that a page of one model shows of the details of its rows.
 WHOLE = ("cells", "by_category")
 PLACED = (*WHOLE, "total", "attempted", "usual", *SETTING_FIELDS)
@@ -89,7 +89,7 @@ def judged(
     p: float = 1.0,
     ahead: Sequence[str] = (),
     **narrowing: Unpack[Narrowing],
-) -> list[Entry]:
+) -> list[BoardRow]:
     """Return the rows that boards show. `scored` is how many problems the shares are of: those of
     the category, if one is given. `ahead` names columns of the details that are read along."""
     (found,) = judged_in({setting: scored}, p=p, ahead=ahead, **narrowing)
@@ -102,27 +102,27 @@ def judged_in(
     p: float = 1.0,
     ahead: Sequence[str] = (),
     **narrowing: Unpack[Narrowing],
-) -> list[list[Entry]]:
+) -> list[list[BoardRow]]:
     """Return the same in each of these settings, no two of one placement, in one query."""
     also: dict[str, object] = {}
     if submission := narrowing.get("submission"):
         also["submission"] = submission
     if narrowing.get("verified") and all(setting.is_timed for setting in scored):
         also["submission__trust"] = Trust.VERIFIED.value
-    narrow = Narrow(**{name: narrowing[name] for name in OF_KERNELS if name in narrowing})  # type: ignore[literal-required]
+    narrow = KernelFilter(**{name: narrowing[name] for name in OF_KERNELS if name in narrowing})  # type: ignore[literal-required]
     names = (*_read_for(narrow, p), *ahead)
     values = {
         f"{name}{n}": value
         for n, setting in enumerate(scored)
         for name, value in vars(setting).items()
     }
-    found = ask(_ranked, len(scored), tuple(also), names, **values, **also)
+    found = run_prepared(_ranked, len(scored), tuple(also), names, **values, **also)
     if harness := narrowing.get("harness"):
         found = [row for row in found if row[HARNESS] == harness or row[BASELINE]]
     made = []
     for setting, count in scored.items():
         own = [row for row in found if row[-1] == setting.placement]
-        details = Details(
+        details = LazyColumns(
             where={**vars(setting), **also}, narrow=narrow, known=_by_submission(own, names)
         )
         made.append(_entries(own, setting, count, p, details))
@@ -130,8 +130,8 @@ def judged_in(
 
 
 def _entries(
-    found: Sequence[StoredRow], setting: Setting, scored: int, p: float, details: Details
-) -> list[Entry]:
+    found: Sequence[StoredRow], setting: Setting, scored: int, p: float, details: LazyColumns
+) -> list[BoardRow]:
     """Return the entries of rows of one setting."""
     narrow, names = details.narrow, _read_for(details.narrow, p)
     if names == COUNTED:
@@ -153,7 +153,7 @@ def _entries(
 def _ranked(
     settings: int, also: Iterable[str], names: Iterable[str]
 ) -> QuerySet[LeaderboardRow, StoredRow]:
-    each = (Q(**{name: Given(f"{name}{n}") for name in SETTING_FIELDS}) for n in range(settings))
+    each = (Q(**{name: Param(f"{name}{n}") for name in SETTING_FIELDS}) for n in range(settings))
     rows = LeaderboardRow.objects.ranked().filter(functools.reduce(or_, each), **given(also))
     ordered = rows.annotate(created=CREATED).order_by("submission_id")
     return ordered.values_list(*FIELDS, *names, "placement")
@@ -169,7 +169,7 @@ def _by_submission(rows: Sequence[StoredRow], names: Sequence[str]) -> dict[str,
     }
 
 
-def _read_for(narrow: Narrow, p: float) -> tuple[str, ...]:
+def _read_for(narrow: KernelFilter, p: float) -> tuple[str, ...]:
     """Return the columns that totals are made of."""
     if not narrow.is_by_category or (narrow.category and p != USUAL_P):
         return COUNTED
@@ -203,13 +203,13 @@ class Counted(NamedTuple):
 
 # Counting every attempt takes 1 ms a row, so what was made of the same outcomes is memoised: here
 # five filters on 200 submissions. Threads may use it at once, so nothing iterates over it.
-Key = tuple[str, int, Narrow, float]
+Key = tuple[str, int, KernelFilter, float]
 COUNTED = ("pk", "digest")
 _MEMOISED: dict[Key, Counted] = {}
 MOST_MEMOISED = 1024
 
 
-def _counted(rows: Sequence[StoredRow], narrow: Narrow, p: float) -> dict[int, Counted]:
+def _counted(rows: Sequence[StoredRow], narrow: KernelFilter, p: float) -> dict[int, Counted]:
     """Count the attempts that a filter leaves of rows of FIELDS and COUNTED, by submission."""
     keys: dict[int, tuple[int, Key]] = {}
     for row in rows:
@@ -227,7 +227,7 @@ def _counted(rows: Sequence[StoredRow], narrow: Narrow, p: float) -> dict[int, C
     return {keys[pk][0]: known for pk, known in found.items() if known}
 
 
-def _count(outcomes: str, k: int, narrow: Narrow, p: float) -> Counted:
+def _count(outcomes: str, k: int, narrow: KernelFilter, p: float) -> Counted:
     parts = list(parts_of(orjson.loads(outcomes), narrow))
     totals = leaderboard_rows.totals_of(parts, k, p) if parts else None
     return Counted(totals, leaderboard_rows.letters(parts))
@@ -237,7 +237,7 @@ class Shown(NamedTuple):
     """Holds a submission in one of its settings; `is_usual` where boards begin with that."""
 
     setting: Setting
-    entry: Entry
+    entry: BoardRow
     is_usual: bool
 
 
@@ -276,7 +276,7 @@ def each_in_its_setting(found: Iterable[Found], ranked_from: Sequence[int]) -> l
         if one.row[0] not in best or one.is_usual > best[one.row[0]].is_usual:
             best[one.row[0]] = one
     known = _by_submission([one.row for one in best.values()], PLACED)
-    details = Details(where={}, narrow=EVERYTHING, known=known)
+    details = LazyColumns(where={}, narrow=EVERYTHING, known=known)
     return [
         Shown(setting, entry_of_row(row, score, totals, details), is_usual)
         for setting, row, is_usual in best.values()

@@ -13,7 +13,7 @@ from leaderboard.metrics import scores
 from leaderboard.metrics.intervals import Interval, wilson_interval
 from leaderboard.metrics.ties import tie_groups
 from leaderboard.models import Trust
-from leaderboard.read_model.boards import Entry, Setting
+from leaderboard.read_model.boards import BoardRow, Setting
 from leaderboard.read_model.setting import tells_times
 
 
@@ -27,8 +27,8 @@ class Column:
     label: str
     unit: str
     group: str
-    value: Callable[[Entry], float | None]
-    cell: Callable[[Entry], SafeString]
+    value: Callable[[BoardRow], float | None]
+    cell: Callable[[BoardRow], SafeString]
     is_share: bool = False
     falls: bool = True
 
@@ -40,25 +40,25 @@ class Words:
 
     key: str
     label: str
-    value: Callable[[Entry], str | int | None]
+    value: Callable[[BoardRow], str | int | None]
     falls: bool = False
 
-    def in_order(self, rows: Sequence[Entry], *, turned: bool) -> list[Entry]:
+    def in_order(self, rows: Sequence[BoardRow], *, turned: bool) -> list[BoardRow]:
         """Sort stably; rows without a value come last in either direction."""
         pairs = [(self.value(row), row) for row in rows]
         return scores.known_first(pairs, descending=self.falls != turned)
 
 
-def interval_of(share: float | None, entry: Entry) -> Interval | None:
+def interval_of(share: float | None, entry: BoardRow) -> Interval | None:
     return None if share is None else wilson_interval(share, entry.score.scored)
 
 
-def _timed(cell: Callable[[Entry], SafeString]) -> Callable[[Entry], SafeString]:
+def _timed(cell: Callable[[BoardRow], SafeString]) -> Callable[[BoardRow], SafeString]:
     """Make a cell of a column of speed, which says so where nothing was timed."""
     return lambda entry: cell(entry) if entry.score.is_timed else cells.NOT_TIMED
 
 
-def _fast_cell(entry: Entry) -> SafeString:
+def _fast_cell(entry: BoardRow) -> SafeString:
     score = entry.score
     return cells.fast_cell(
         score.fast_at_1,
@@ -68,13 +68,13 @@ def _fast_cell(entry: Entry) -> SafeString:
     )
 
 
-def _speedup_cell(entry: Entry) -> SafeString:
+def _speedup_cell(entry: BoardRow) -> SafeString:
     return cells.interval_cell(
         entry.score.geometric_mean, *(entry.speedup_interval or (None, None))
     )
 
 
-def _credit_cell(entry: Entry) -> SafeString:
+def _credit_cell(entry: BoardRow) -> SafeString:
     """Return the credit, and below it the share of the profiled time that was idle."""
     cell = cells.share_cell(entry.credit, interval_of(entry.credit, entry))
     if entry.credit is None or entry.idle is None:
@@ -215,11 +215,11 @@ SORTS = tuple(f"{turn}{key}" for turn in ("", "-") for key in (*BY_KEY, *WORDS_B
 SUBSCRIPTS = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
 
 
-class Placed(NamedTuple):
+class RankedRow(NamedTuple):
     """Holds a row of a board. Rows that are not distinguishable share the number `tie_group`."""
 
     place: str | None
-    entry: Entry
+    entry: BoardRow
     tie_group: int | None = None
 
 
@@ -232,16 +232,16 @@ def label_at(column: Column, p: float) -> str:
     return column.label.replace("₁", f"{p:g}".translate(SUBSCRIPTS))
 
 
-def cells_of(entry: Entry, columns: Iterable[Column] = COLUMNS) -> SafeString:
+def cells_of(entry: BoardRow, columns: Iterable[Column] = COLUMNS) -> SafeString:
     return cells.joined(column.cell(entry) for column in columns)
 
 
-def known_to_any(entries: Sequence[Entry]) -> list[Column]:
+def known_to_any(entries: Sequence[BoardRow]) -> list[Column]:
     """Return the columns that some row has a number in."""
     return [column for column in COLUMNS if any(column.value(e) is not None for e in entries)]
 
 
-def placed(entries: Iterable[Entry], sort: str) -> list[Placed]:
+def placed(entries: Iterable[BoardRow], sort: str) -> list[RankedRow]:
     """Return the rows in order: baselines, people's, then what was judged of models, then claims;
     within each best first (of what a solved problem took, the least), or last first for `-key`.
     Only judged models hold places. Equal ones stand by pass@1, then by name."""
@@ -255,7 +255,7 @@ def placed(entries: Iterable[Entry], sort: str) -> list[Placed]:
     ranked = [e for e in rows if not (e.baseline or e.claimed or e.by_people)]
     claims = [entry for entry in rows if entry.claimed]
 
-    def ordered(group: list[Entry]) -> list[Entry]:
+    def ordered(group: list[BoardRow]) -> list[BoardRow]:
         if words is None:
             return scores.in_order(group, column.value, descending=column.falls != turned)
         return words.in_order(scores.in_order(group, column.value), turned=turned)
@@ -264,13 +264,13 @@ def placed(entries: Iterable[Entry], sort: str) -> list[Placed]:
     ties = _ties(shown, column, turned) if words is None else [None] * len(shown)
     places = scores.places([column.value(entry) for entry in shown], falls=column.falls)
     return [
-        *(Placed(place=None, entry=entry) for entry in [*ordered(baselines), *ordered(people)]),
-        *map(Placed._make, zip(places, shown, ties, strict=True)),
-        *(Placed(place=None, entry=entry) for entry in ordered(claims)),
+        *(RankedRow(place=None, entry=entry) for entry in [*ordered(baselines), *ordered(people)]),
+        *map(RankedRow._make, zip(places, shown, ties, strict=True)),
+        *(RankedRow(place=None, entry=entry) for entry in ordered(claims)),
     ]
 
 
-def _ties(ordered: Sequence[Entry], column: Column, turned: bool) -> list[int | None]:
+def _ties(ordered: Sequence[BoardRow], column: Column, turned: bool) -> list[int | None]:
     """Return the tie group of each row; only shares have any."""
     if not column.is_share:
         return [None] * len(ordered)

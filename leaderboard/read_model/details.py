@@ -12,16 +12,16 @@ import orjson
 from django.db.models import Q, QuerySet
 
 from leaderboard.kit.json_types import JsonObject
-from leaderboard.kit.prepared import Given, ask, given
+from leaderboard.kit.prepared import Param, given, run_prepared
 from leaderboard.metrics.scores import Attempts
-from leaderboard.metrics.tallies import Cell, Narrow, cell_of
+from leaderboard.metrics.tallies import Cell, KernelFilter, cell_of
 from leaderboard.models import LeaderboardRow, Summary
 from leaderboard.models.runs import SETTING
 from leaderboard.read_model.kernel_filters import parts_of
 from leaderboard.read_model.leaderboard_rows import cells_in
 
 
-class Marked(NamedTuple):
+class MatrixMark(NamedTuple):
     """Holds as much of a Cell as a mark in the matrix shows."""
 
     problem: int
@@ -31,13 +31,13 @@ class Marked(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Details:
+class LazyColumns:
     """Reads columns of the ranked rows `where` these columns have these values, one a submission,
     or of those of some `submissions`: a column is read of all of them when it is asked for of one.
     `known` are columns that were read already, by submission."""
 
     where: Mapping[str, object]
-    narrow: Narrow
+    narrow: KernelFilter
     known: dict[str, dict[int, str]]
     submissions: tuple[int, ...] = ()
 
@@ -52,7 +52,9 @@ class Details:
         """Return a column; one query for all rows, unless it was asked for before."""
         if name not in self.known:
             some = {f"own{n}": number for n, number in enumerate(self.submissions)}
-            rows = ask(_columns, tuple(self.where), tuple(some), name, **self.where, **some)
+            rows = run_prepared(
+                _columns, tuple(self.where), tuple(some), name, **self.where, **some
+            )
             self.known[name] = dict(rows)
         return self.known[name][submission]
 
@@ -68,12 +70,12 @@ class Details:
         every = cells_in(self._read(submission, "cells"))
         return tuple(cell for cell in every if self.narrow.covers(cell.problem, cell.category))
 
-    def marks(self, submission: int) -> tuple[Marked, ...]:
+    def marks(self, submission: int) -> tuple[MatrixMark, ...]:
         """Return what a matrix shows; also of problems that are not looked at."""
         if self.narrow.is_by_problem:
             return _marks_in(self._read(submission, "cells"))
         parts = parts_of(orjson.loads(self._read(submission, "outcomes")), self.narrow)
-        return tuple(Marked(part.problem, *part.best, part.told.mode) for part in parts)
+        return tuple(MatrixMark(part.problem, *part.best, part.told.mode) for part in parts)
 
     def results(self, submission: int) -> tuple[Attempts, ...]:
         parts = parts_of(orjson.loads(self._read(submission, "outcomes")), self.narrow)
@@ -102,9 +104,9 @@ class Details:
 # The rows that two parts of a matrix show, few of which change from one version of the data to the
 # next.
 @functools.lru_cache(maxsize=64)
-def _marks_in(cells: str) -> tuple[Marked, ...]:
+def _marks_in(cells: str) -> tuple[MatrixMark, ...]:
     columns = orjson.loads(cells)
-    return tuple(map(Marked, *(columns[name] for name in Marked._fields)))
+    return tuple(map(MatrixMark, *(columns[name] for name in MatrixMark._fields)))
 
 
 def _columns(
@@ -112,5 +114,5 @@ def _columns(
 ) -> QuerySet[LeaderboardRow, tuple[Any, ...]]:
     rows = LeaderboardRow.objects.ranked().filter(**given(where)).order_by()
     if some:
-        rows = rows.filter(functools.reduce(or_, (Q(submission=Given(own)) for own in some)))
+        rows = rows.filter(functools.reduce(or_, (Q(submission=Param(own)) for own in some)))
     return rows.values_list("submission_id", name)

@@ -14,7 +14,7 @@ from leaderboard.metrics.scores import Attempts, Score
 from leaderboard.metrics.tallies import Cell
 from leaderboard.models.choices import Harness
 from leaderboard.models.model_names import HOUSE
-from leaderboard.read_model.details import Details, Marked
+from leaderboard.read_model.details import LazyColumns, MatrixMark
 from leaderboard.read_model.leaderboard_rows import Totals
 
 Value = TypeVar("Value")
@@ -22,7 +22,7 @@ Value = TypeVar("Value")
 
 # Not frozen: boards make these by the hundred, and that takes four times as long.
 @dataclass(kw_only=True, eq=False)
-class Entry:
+class BoardRow:
     """Describes one row: a submission judged here, or a published claim, which has no results of
     its own.
 
@@ -61,7 +61,7 @@ class Entry:
     backends: tuple[str, ...] = ()
     submission: int | None = None
     withheld: bool = False
-    details: Details | None = field(default=None, repr=False)
+    details: LazyColumns | None = field(default=None, repr=False)
 
     def url_with(self, tail: str) -> str:
         """Return the address in the setting that `tail` names; a claim has no setting."""
@@ -100,32 +100,32 @@ class Entry:
         solved or somebody does not tell."""
         return taken / self.score.correct if taken is not None and self.score.correct else None
 
-    def _read(self, read: Callable[[Details, int], Value], nothing: Value) -> Value:
+    def _read(self, read: Callable[[LazyColumns, int], Value], nothing: Value) -> Value:
         """Return what `read` finds in the details; `nothing` for a claim, which has none."""
         return read(self.details, self.submission) if self.details and self.submission else nothing
 
     @functools.cached_property
     def results(self) -> tuple[Attempts, ...]:
-        return self._read(Details.results, ())
+        return self._read(LazyColumns.results, ())
 
     @functools.cached_property
     def cells(self) -> tuple[Cell, ...]:
-        return self._read(Details.cells, ())
+        return self._read(LazyColumns.cells, ())
 
     @property
-    def marks(self) -> tuple[Marked, ...]:
+    def marks(self) -> tuple[MatrixMark, ...]:
         """Return what a matrix shows of the cells."""
-        return self._read(Details.marks, ())
+        return self._read(LazyColumns.marks, ())
 
     @property
     def solved(self) -> str:
         """Return a letter at the number of each problem: 1 where it was solved, 0 where tried, else
         a space."""
-        return self._read(Details.solved, "")
+        return self._read(LazyColumns.solved, "")
 
     @functools.cached_property
     def _by_category(self) -> JsonObject:
-        return self._read(Details.by_category, {})
+        return self._read(LazyColumns.by_category, {})
 
     def score_in(self, category: str, scored: int) -> Score:
         """Return the score of one category with `scored` problems, of an entry that no filter
@@ -135,7 +135,7 @@ class Entry:
         return scores.score_of(sums, scored, k=self.score.k, is_timed=self.score.is_timed)
 
 
-def alone(entries: Sequence[Entry]) -> list[Entry]:
+def alone(entries: Sequence[BoardRow]) -> list[BoardRow]:
     """Return the same rows, whose cells and results are read without those of others."""
     first = next((entry.details for entry in entries if entry.details), None)
     if first is None:

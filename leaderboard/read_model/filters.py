@@ -9,7 +9,7 @@ from urllib.parse import urlencode
 
 from django.http import HttpRequest
 
-from leaderboard.delivery.pages import DRAWN, Elsewhere, choice
+from leaderboard.delivery.pages import DRAWN, Redirect, choice
 from leaderboard.metrics.verdicts import SETTING_WORDS
 from leaderboard.models import Harness
 from leaderboard.read_model.boards import IN_WORDS, Setting
@@ -100,7 +100,7 @@ def setting_filters(
     if settings and (drawn := request.GET.get(DRAWN)):
         # Without scripts a form also says what the page had chosen for the hardware before.
         is_same = request.GET.get("hardware") == drawn
-        raise Elsewhere("" if is_same else nearest(request, settings).query)
+        raise Redirect("" if is_same else nearest(request, settings).query)
     if chosen is None and controls:
         controls[0] = controls[0]._replace(nearest=nearest(request, settings))
     return chosen, controls
@@ -152,7 +152,7 @@ def choice_filter(
     return Filter(name=name, label=label, value=value, options=made)
 
 
-def said(rows: int, noun: str) -> str:
+def count_phrase(rows: int, noun: str) -> str:
     return f"{rows} {noun}" if rows == 1 else f"{rows} {noun}s"
 
 

@@ -11,23 +11,23 @@ from leaderboard.metrics.failures import CORRECT
 from leaderboard.metrics.scores import Attempts, roofline_credit
 from leaderboard.metrics.tallies import (
     EVERYTHING,
+    AttemptOutcome,
     AttemptRow,
-    Narrow,
-    Outcome,
+    KernelFilter,
     distance,
     outcome_of,
 )
 
 # As a LeaderboardRow stores it: see `outcomes_of`.
-Outcomes = Mapping[str, Any]
+StoredAttempts = Mapping[str, Any]
 
 
-def outcomes_of(rows: Iterable[tuple[int, str, Sequence[AttemptRow]]]) -> Outcomes:
+def outcomes_of(rows: Iterable[tuple[int, str, Sequence[AttemptRow]]]) -> StoredAttempts:
     """Return how every attempt ended, of different problems in their order with the `attempts` of
     their Summary. `kinds` names each kind of Outcome in the order of their first attempts, and each
     problem its attempts by their place there, with the numbers of the correct ones in the same
     order (of all, or where nothing is timed of none), and what all took to make."""
-    places: dict[Outcome, int] = {}
+    places: dict[AttemptOutcome, int] = {}
     problems = []
     for problem, category, attempts in rows:
         timed = [row for row in attempts if row["speedup"] is not None]
@@ -53,13 +53,13 @@ def known_sum(values: Iterable[float | None]) -> float | None:
     return None if None in every else math.fsum(filter(None, every))
 
 
-def exchanged(stored: Outcomes, problem: int, own: Outcomes) -> Outcomes:
+def exchanged(stored: StoredAttempts, problem: int, own: StoredAttempts) -> StoredAttempts:
     """Return `stored` with `own`, which is of this problem or of none, in place of what it says of
     it: the same as `outcomes_of` returns of all."""
     kinds = [*_kinds(stored), *_kinds(own)]
     others = [(one, 0) for one in stored["problems"] if one["problem"] != problem]
     mine = [(one, len(stored["kinds"])) for one in own["problems"]]
-    places: dict[Outcome, int] = {}
+    places: dict[AttemptOutcome, int] = {}
     problems = [
         {**one, "kinds": [places.setdefault(kinds[k + first], len(places)) for k in one["kinds"]]}
         for one, first in sorted([*others, *mine], key=lambda pair: pair[0]["problem"])
@@ -67,11 +67,13 @@ def exchanged(stored: Outcomes, problem: int, own: Outcomes) -> Outcomes:
     return {"kinds": [kind._asdict() for kind in places], "problems": problems}
 
 
-def _kinds(stored: Outcomes) -> list[Outcome]:
-    return [Outcome(**{**one, "mechanisms": tuple(one["mechanisms"])}) for one in stored["kinds"]]
+def _kinds(stored: StoredAttempts) -> list[AttemptOutcome]:
+    return [
+        AttemptOutcome(**{**one, "mechanisms": tuple(one["mechanisms"])}) for one in stored["kinds"]
+    ]
 
 
-class Part(NamedTuple):
+class ProblemResult(NamedTuple):
     """Holds a problem with the failure modes in which the attempts that count `ended`; `told` is
     the outcome of the fastest correct one or, where none is correct, of the one that came
     furthest. `utilisations` are those of the timed ones. `output_tokens` and `usd` are those of all
@@ -84,7 +86,7 @@ class Part(NamedTuple):
     speedups: tuple[float, ...]
     lows: tuple[float, ...]
     ended: Sequence[str | None]
-    told: Outcome
+    told: AttemptOutcome
     utilisation: float | None
     utilisations: tuple[float | None, ...]
     idle: float | None
@@ -113,7 +115,7 @@ class Part(NamedTuple):
         )
 
 
-def parts_of(stored: Outcomes, narrow: Narrow = EVERYTHING) -> Iterator[Part]:
+def parts_of(stored: StoredAttempts, narrow: KernelFilter = EVERYTHING) -> Iterator[ProblemResult]:
     """Yield the problems in their order, without those that have no kernel that counts."""
     kinds = _kinds(stored)
     admits = list(map(narrow.admits, kinds))
@@ -132,7 +134,7 @@ def parts_of(stored: Outcomes, narrow: Narrow = EVERYTHING) -> Iterator[Part]:
         best = speedups.index(max(speedups)) if speedups else None
         solved = [kind for kind in own if right[kind]]
         told = max(own, key=ranks.__getitem__) if best is None else solved[best]
-        yield Part(
+        yield ProblemResult(
             problem=one["problem"],
             category=one["category"],
             made=len(one["kinds"]),

@@ -17,8 +17,8 @@ from leaderboard.metrics import scores, thresholds
 from leaderboard.metrics.scores import Sums
 from leaderboard.metrics.tallies import AttemptRow, Cell, cell_of, in_order
 from leaderboard.read_model.kernel_filters import (
-    Outcomes,
-    Part,
+    ProblemResult,
+    StoredAttempts,
     exchanged,
     known_sum,
     outcomes_of,
@@ -27,7 +27,7 @@ from leaderboard.read_model.kernel_filters import (
 
 SUMS = Sums._fields
 # Its number, its category, and the `attempts` of its Summary.
-Problem = tuple[int, str, Sequence[AttemptRow]]
+ProblemAttempts = tuple[int, str, Sequence[AttemptRow]]
 # The columns `outcomes` and `cells` of a row that is not there yet.
 NO_ROW = ('{"kinds":[],"problems":[]}', orjson.dumps({name: [] for name in Cell._fields}).decode())
 
@@ -60,14 +60,14 @@ class Totals(NamedTuple):
         return {**self._asdict(), "sums": self.sums._asdict()}
 
 
-def columns_of(problems: Iterable[Problem], k: int) -> dict[str, Any]:
+def columns_of(problems: Iterable[ProblemAttempts], k: int) -> dict[str, Any]:
     """Return what a LeaderboardRow holds besides its place. `k` is how many attempts a problem were
     drawn."""
     rows = sorted(problems, key=itemgetter(0))
     return _columns(outcomes_of(rows), _cells(rows), k)
 
 
-def columns_with(stored: tuple[str, str], own: Problem, k: int) -> dict[str, Any] | None:
+def columns_with(stored: tuple[str, str], own: ProblemAttempts, k: int) -> dict[str, Any] | None:
     """Return these columns with one problem in place of what it was, or without it where it has no
     attempts left; None where no problem is left. `stored` are `outcomes` and `cells`."""
     number, _, attempts = own
@@ -79,14 +79,14 @@ def columns_with(stored: tuple[str, str], own: Problem, k: int) -> dict[str, Any
     return _columns(outcomes, sorted([*others, *_cells(rows)]), k)
 
 
-def _cells(rows: Iterable[Problem]) -> list[Cell]:
+def _cells(rows: Iterable[ProblemAttempts]) -> list[Cell]:
     return [cell for row in rows if (cell := cell_of(*row))]
 
 
-def _columns(outcomes: Outcomes, cells: Sequence[Cell], k: int) -> dict[str, Any]:
+def _columns(outcomes: StoredAttempts, cells: Sequence[Cell], k: int) -> dict[str, Any]:
     """Return the columns of problems in their order."""
     parts = list(parts_of(outcomes))
-    by_category: dict[str, list[Part]] = {}
+    by_category: dict[str, list[ProblemResult]] = {}
     for part in parts:
         by_category.setdefault(part.category, []).append(part)
     columns = {
@@ -108,13 +108,13 @@ def _columns(outcomes: Outcomes, cells: Sequence[Cell], k: int) -> dict[str, Any
     }
 
 
-def letters(parts: Iterable[Part]) -> str:
+def letters(parts: Iterable[ProblemResult]) -> str:
     """Return a letter at the number of each problem: 1 solved, 0 tried, else a space."""
     known = {part.problem: "1" if part.correct else "0" for part in parts}
     return "".join(known.get(number, " ") for number in range(max(known, default=-1) + 1))
 
 
-def totals_of(parts: Sequence[Part], k: int, p: float = 1.0) -> Totals:
+def totals_of(parts: Sequence[ProblemResult], k: int, p: float = 1.0) -> Totals:
     """Return the totals of different problems."""
     counts = [
         scores.counts_of((part.made, part.correct), part.speedups, part.lows, p) for part in parts

@@ -14,7 +14,7 @@ from django.db.models import FilteredRelation, Q, QuerySet, TextField
 from django.db.models.functions import Cast
 
 from leaderboard.kit.json_types import JsonDict
-from leaderboard.kit.prepared import ask, given
+from leaderboard.kit.prepared import given, run_prepared
 from leaderboard.metrics.tallies import in_order
 from leaderboard.models import Notice, Problem, ProblemAggregate, Summary
 from leaderboard.models.runs import SETTING
@@ -46,8 +46,8 @@ def refresh(problem_id: int, setting: Mapping[str, object]) -> None:
     """Aggregate one problem in one setting anew, in the caller's transaction."""
     _lock(problem_id)
     where = {"problem_id": problem_id, **setting}
-    before = next(iter(ask(_record, **where)), (None,))[0]
-    columns = columns_of(map(_best, ask(_shown, **where)))
+    before = next(iter(run_prepared(_record, **where)), (None,))[0]
+    columns = columns_of(map(_best, run_prepared(_shown, **where)))
     ProblemAggregate.objects.put(where, columns)
     if before and columns and columns["best_speedup"] and before != columns["run_id"]:
         Notice.objects.record_lost(before, columns["run_id"])

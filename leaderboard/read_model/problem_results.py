@@ -13,7 +13,7 @@ from django.db.models import F, Q, QuerySet, TextField
 from django.db.models.functions import Cast
 
 from leaderboard.kit.json_types import JsonDict
-from leaderboard.kit.prepared import Given, ask, given
+from leaderboard.kit.prepared import Param, given, run_prepared
 from leaderboard.metrics import scores
 from leaderboard.metrics.difficulty import difficulty
 from leaderboard.metrics.failures import CORRECT
@@ -116,11 +116,11 @@ class SubmissionRow(NamedTuple):
 
 def totals_by_setting(problem: Problem) -> list[SettingTotals]:
     """Return the totals in every setting, also where the problem is not scored; one query."""
-    return list(map(SettingTotals._make, ask(_totals, problem=problem.number)))
+    return list(map(SettingTotals._make, run_prepared(_totals, problem=problem.number)))
 
 
 def _totals() -> QuerySet[ProblemAggregate, tuple[Any, ...]]:
-    own = ProblemAggregate.objects.filter(problem=Given("problem"))
+    own = ProblemAggregate.objects.filter(problem=Param("problem"))
     return own.values_list(*SettingTotals._fields)
 
 
@@ -144,7 +144,7 @@ def rows_of(
     if setting is None:
         return []
     where = {"problem": problem.number, **vars(setting)}
-    rows = list(map(SubmissionRow._make, ask(_rows, tuple(where), most, **where)))
+    rows = list(map(SubmissionRow._make, run_prepared(_rows, tuple(where), most, **where)))
     return [
         *(row for row in rows if row.is_reference),
         *scores.in_order(

@@ -12,11 +12,11 @@ from django.db.models.functions import Cast
 
 from leaderboard.kit.json_types import JsonObject
 from leaderboard.kit.links import url
-from leaderboard.kit.prepared import ask, given
+from leaderboard.kit.prepared import given, run_prepared
 from leaderboard.metrics import intervals
 from leaderboard.metrics.scores import Score
 from leaderboard.models import PublishedResult
-from leaderboard.read_model.boards import Entry
+from leaderboard.read_model.boards import BoardRow
 
 SAID = (
     *("publication_id", "publication__date", "publication__citation"),
@@ -69,7 +69,7 @@ def every_claim(*, harness: str = "", model: int | None = None) -> list[Claim]:
 def _claims(**where: str | int | None) -> list[Claim]:
     given_values = tuple(name for name, value in where.items() if value is not None)
     absent = tuple(name for name, value in where.items() if value is None)
-    return list(map(Claim._make, ask(_published, given_values, absent, **where)))
+    return list(map(Claim._make, run_prepared(_published, given_values, absent, **where)))
 
 
 def _published(
@@ -79,13 +79,13 @@ def _published(
     return rows.values_list(*SAID, Cast("publication__payload", TextField()))
 
 
-def entry_of(claim: Claim) -> Entry:
+def entry_of(claim: Claim) -> BoardRow:
     """Return a claim as a row; k is 3 where it has a number for three samples. Speedups were not
     published."""
     n = claim.problems
     share = claim.correct_at_1 / n
     at_3, fast_at_3 = claim.correct_at_3, claim.fast_at_3
-    return Entry(
+    return BoardRow(
         model=claim.model,
         slug=claim.slug,
         vendor=claim.vendor,

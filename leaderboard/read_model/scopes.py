@@ -9,7 +9,7 @@ from django.db.models import IntegerField, QuerySet, Value
 from django.http import HttpRequest
 
 from leaderboard.delivery.pages import choice
-from leaderboard.kit.prepared import ask, given
+from leaderboard.kit.prepared import given, run_prepared
 from leaderboard.models import Problem
 from leaderboard.read_model.boards import Setting
 from leaderboard.read_model.problem_aggregates import beside, place_of
@@ -31,7 +31,7 @@ class Named(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Scope:
+class BoardScope:
     """Describes the problems that shares are of. `sizes` counts the scored problems of each
     category, `totals` all of them; `every` names the problems of all categories. `least_ranks` are
     those from which each problem is scored that is, on some number of ranks."""
@@ -59,14 +59,14 @@ class Scope:
 
 def scope(
     request: HttpRequest, *asked: str, setting: Setting | None = None, ranks: int | None = None
-) -> Scope:
+) -> BoardScope:
     """Read in one query how many problems are scored in each category, and what is solved in a
     setting. Those that are not ranked on so many `ranks` are not scored there.
 
     `asked` names those of the parameters `category` and `source` that the page reads.
     """
     where = place_of(setting) if setting else {}
-    named = [Named._make(row) for row in ask(_named, tuple(where), **where)]
+    named = [Named._make(row) for row in run_prepared(_named, tuple(where), **where)]
     rows = tuple(_ranked(row, ranks) for row in named)
     titles = {row.category: row.category_title for row in rows}
     sources = tuple(sorted({row.source for row in rows if row.source}))
@@ -77,7 +77,7 @@ def scope(
         is_asked = source in ("", row.source)
         totals[row.category] += is_asked
         sizes[row.category] += row.scored and is_asked
-    return Scope(
+    return BoardScope(
         category=category,
         scored=sizes[category] if category else sum(sizes.values()),
         least_ranks=tuple(

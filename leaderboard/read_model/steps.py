@@ -8,7 +8,7 @@ from typing import Any
 
 from leaderboard.kit.json_types import JsonDict
 from leaderboard.models import Kernel, Run, Transcript
-from leaderboard.models.makings import RISING
+from leaderboard.models.generation_usage import RISING
 from leaderboard.models.runs import SETTING
 
 MOST_RUNS = 5_000

@@ -13,8 +13,8 @@ from leaderboard.metrics import scores
 from leaderboard.metrics.intervals import Interval, geometric_interval
 from leaderboard.metrics.scores import Score
 from leaderboard.metrics.verdicts import trust_in
-from leaderboard.read_model.details import Details
-from leaderboard.read_model.entries import Entry
+from leaderboard.read_model.details import LazyColumns
+from leaderboard.read_model.entries import BoardRow
 from leaderboard.read_model.leaderboard_rows import Totals
 from leaderboard.read_model.setting import Setting
 
@@ -44,11 +44,11 @@ def score_of_totals(totals: Totals, scored: int, k: int, setting: Setting, p: fl
     return scores.score_of(totals.sums, scored, k=k, p=p, is_timed=setting.is_timed)
 
 
-def entry_of_row(row: StoredRow, score: Score, totals: Totals, details: Details) -> Entry:
+def entry_of_row(row: StoredRow, score: Score, totals: Totals, details: LazyColumns) -> BoardRow:
     """Return the row of a board that FIELDS, their score and totals make."""
     submission, model, slug, vendor, baseline, harness, trust, *rest = row[: len(FIELDS)]
     created, cost, _, withheld = rest
-    return Entry(
+    return BoardRow(
         model=model,
         slug=slug,
         vendor=vendor,

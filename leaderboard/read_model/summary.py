@@ -9,8 +9,8 @@ from typing import Any
 from django.db import transaction
 from django.db.models import QuerySet, Subquery
 
-from leaderboard.kit.prepared import Given, ask, given
-from leaderboard.metrics.attempts import Entry, JudgedRun, entry_of, summed
+from leaderboard.kit.prepared import Param, given, run_prepared
+from leaderboard.metrics.attempts import AttemptSummary, JudgedRun, entry_of, summed
 from leaderboard.models import (
     DataVersion,
     LeaderboardRow,
@@ -53,14 +53,14 @@ def rewrite(submission_id: int, problem_id: int) -> None:
 def _update(submission_id: int, problem_id: int, setting: Mapping[str, Any]) -> None:
     whose = {"submission_id": submission_id, **setting}
     place = {**whose, "problem_id": problem_id}
-    attempts = _attempts(map(JudgedRun._make, ask(_runs_of, **place)))
+    attempts = _attempts(map(JudgedRun._make, run_prepared(_runs_of, **place)))
     Summary.objects.put(place, summed(attempts) if attempts else None)
     # Asked under the lock of the submission: a new catalogue may have come while it was waited for.
-    ((k, category),) = ask(_drawn, submission_id=submission_id, problem_id=problem_id)
+    ((k, category),) = run_prepared(_drawn, submission_id=submission_id, problem_id=problem_id)
     if category is not None:
         # What other problems came to is taken from the row: their attempts would take a third of
         # the time of storing a result to read.
-        stored = next(iter(ask(_row_of, **whose)), NO_ROW)
+        stored = next(iter(run_prepared(_row_of, **whose)), NO_ROW)
         own = (problem_id, category, attempts)
         LeaderboardRow.objects.put(whose, columns_with(stored, own, k))
     problem_aggregates.refresh(problem_id, setting)
@@ -68,13 +68,13 @@ def _update(submission_id: int, problem_id: int, setting: Mapping[str, Any]) -> 
 
 def _drawn() -> QuerySet[Submission, tuple[Any, ...]]:
     """Return how many attempts a problem a submission has, and the category of a scored problem."""
-    category = Problem.objects.scored().filter(pk=Given("problem_id")).values("category")
-    own = Submission.objects.filter(pk=Given("submission_id")).order_by()
+    category = Problem.objects.scored().filter(pk=Param("problem_id")).values("category")
+    own = Submission.objects.filter(pk=Param("submission_id")).order_by()
     return own.values_list("k", Subquery(category))
 
 
 def _runs_of() -> QuerySet[Run, tuple[Any, ...]]:
-    whose = {"kernel__submission": Given("submission_id"), "kernel__problem": Given("problem_id")}
+    whose = {"kernel__submission": Param("submission_id"), "kernel__problem": Param("problem_id")}
     own = Run.objects.counted().filter(**whose).few(**given(SETTING))
     return own.order_by(*ORDER).values_list(*COLUMNS)
 
@@ -142,7 +142,7 @@ def _judged(runs: RunQuerySet) -> Iterator[JudgedRun]:
     return map(JudgedRun._make, runs.counted().order_by(*ORDER).values_list(*COLUMNS).iterator())
 
 
-def _attempts(runs: Iterable[JudgedRun]) -> Sequence[Entry]:
+def _attempts(runs: Iterable[JudgedRun]) -> Sequence[AttemptSummary]:
     last = {run.kernel__attempt: run for run in runs}
     return [entry_of(run) for run in last.values()]
 

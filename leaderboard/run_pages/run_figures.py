@@ -12,7 +12,7 @@ from django.shortcuts import get_object_or_404
 
 from leaderboard.charts import runs as charts
 from leaderboard.charts.drawing import Spec
-from leaderboard.charts.runs import Bin, Event, Margin
+from leaderboard.charts.runs import Bin, LaneEvent, Margin
 from leaderboard.delivery.pages import Crumb, Table
 from leaderboard.delivery.readers import refuse_strangers
 from leaderboard.figures.frame import LEAST_DRAWN, Drawn, Figure, figure, framed
@@ -182,7 +182,7 @@ def bin_table(bins: Sequence[Bin], timing: Report) -> Table:
     return Table(columns=columns, rows=rows)
 
 
-def event_table(events: Sequence[Event]) -> Table:
+def event_table(events: Sequence[LaneEvent]) -> Table:
     columns = ("Event", "Kind", "Rank", "Stream or thread", "Start, µs", "Duration, µs")
     return Table(
         columns=columns,

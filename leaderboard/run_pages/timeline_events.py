@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
-from leaderboard.charts.runs import COMMUNICATION, WAITING, Event
+from leaderboard.charts.runs import COMMUNICATION, WAITING, LaneEvent
 from leaderboard.kit.json_types import Report
 
 
-def longest_events(timelines: Sequence[Report], most: int) -> list[Event]:
+def longest_events(timelines: Sequence[Report], most: int) -> list[LaneEvent]:
     """Return at most so many events over all ranks, in the order in which they began; the first
     begins at zero."""
     found = list(_events(timelines))
@@ -21,10 +21,10 @@ def longest_events(timelines: Sequence[Report], most: int) -> list[Event]:
     return sorted(moved, key=lambda event: (event.rank, event.start_us))
 
 
-def _events(timelines: Iterable[Report]) -> Iterator[Event]:
+def _events(timelines: Iterable[Report]) -> Iterator[LaneEvent]:
     for timeline in timelines:
         for event in timeline["events"]:
-            yield Event(
+            yield LaneEvent(
                 rank=timeline["rank"],
                 queue="stream" if timeline["device"] == "cuda" else "thread",
                 lane=event["stream"],
@@ -35,10 +35,10 @@ def _events(timelines: Iterable[Report]) -> Iterator[Event]:
             )
 
 
-def waiting_apart(events: Sequence[Event]) -> list[Event]:
+def waiting_apart(events: Sequence[LaneEvent]) -> list[LaneEvent]:
     """Part each communication where the last rank begins its own: before that no byte of it can
     have come, so it waits. Where ranks do not communicate equally often, nothing is parted."""
-    by_rank: dict[int, list[Event]] = {event.rank: [] for event in events}
+    by_rank: dict[int, list[LaneEvent]] = {event.rank: [] for event in events}
     for event in sorted(events, key=lambda event: event.start_us):
         if event.kind == COMMUNICATION:
             by_rank[event.rank].append(event)
@@ -49,7 +49,7 @@ def waiting_apart(events: Sequence[Event]) -> list[Event]:
     return [*others, *(part for meeting in together for part in _parted(meeting))]
 
 
-def _parted(meeting: Sequence[Event]) -> Iterator[Event]:
+def _parted(meeting: Sequence[LaneEvent]) -> Iterator[LaneEvent]:
     last_us = max(event.start_us for event in meeting)
     for event in meeting:
         waits_us = min(last_us - event.start_us, event.duration_us)

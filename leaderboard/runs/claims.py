@@ -56,7 +56,7 @@ class Lease:
         return dict(encode(self.job))
 
 
-class Fenced(RequestError):
+class LeaseLost(RequestError):
     """Reports that the run is not this worker's, or no longer."""
 
     def __init__(self) -> None:
@@ -64,11 +64,11 @@ class Fenced(RequestError):
         super().__init__("fenced", message, "Stop the evaluation and drop it.", status=409)
 
 
-class OthersFirst(Fenced):
+class OthersFirst(LeaseLost):
     """Reports that a run waits for the host that is to be judged before this one."""
 
 
-class HoldsEnough(Fenced):
+class HoldsEnough(LeaseLost):
     """Reports that the host has as many runs as its token allows."""
 
 
@@ -87,13 +87,13 @@ def lease(run_id: UUID, by: Claimant) -> Lease:
     """Lease a run that waits, or whose worker went silent, that this host has not declined and
     has what it needs for.
 
-    Raises Fenced where there is none, OthersFirst while a run waits for this host that goes first,
+    Raises LeaseLost where there is none, OthersFirst while another run goes first on this host,
     HoldsEnough for a host that has as many as it may; OutOfService, RequestError `may_not_claim`
     for a worker that may not have it.
     """
     run = Run.objects.with_names().select_related("kernel__source").filter(pk=run_id).first()
     if run is None:
-        raise Fenced
+        raise LeaseLost
     told = may_claim(run, by, host_of(run, by.host))
     try:
         if told.state != HostState.SERVING:
@@ -119,7 +119,7 @@ def _check_share(by: Claimant, told: WorkerHost) -> None:
 
 
 def _leased(run: Run, by: Claimant, told: WorkerHost) -> Holding:
-    """Give a run to a worker. Raises Fenced where it is not free, or not for this host."""
+    """Give a run to a worker. Raises LeaseLost where it is not free, or not for this host."""
     holding = Holding(lease_token=secrets.token_urlsafe(32), token_id=by.token.pk)
     free = Q(status=Status.QUEUED) | Q(status=Status.RUNNING, lease_until__lt=Now())
     wanted = Run.objects.not_declined_by(by.host).filter(cancel_requested=False)
@@ -136,7 +136,7 @@ def _leased(run: Run, by: Claimant, told: WorkerHost) -> Holding:
         **NO_PROGRESS,
     )
     if not leased:
-        raise Fenced
+        raise LeaseLost
     return holding
 
 

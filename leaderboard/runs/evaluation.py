@@ -33,7 +33,7 @@ from leaderboard.models import (
 )
 from leaderboard.models.runs import MAX_TRIES, RunQuerySet
 from leaderboard.read_model import summary
-from leaderboard.runs.claims import NO_PROGRESS, Fenced, Holding, held, host_of, lease_end
+from leaderboard.runs.claims import NO_PROGRESS, Holding, LeaseLost, held, host_of, lease_end
 from leaderboard.runs.report_checks import check_origin, check_report
 from leaderboard.runs.reports import as_text, check_length, clean, columns_of, decoded
 
@@ -43,8 +43,8 @@ ERROR_LIMIT = 10_000
 
 def heartbeat(run_id: UUID, holding: Holding, progress: object) -> bool:
     """Extend the lease and store the progress; return True if the run shall be cancelled. Raises
-    Fenced, RequestError for a progress that is none, and for a run that its host has had for longer
-    than any takes: it waits for another try."""
+    LeaseLost, RequestError for a progress that is none, and for a run that its host has had for
+    longer than any takes: it waits for another try."""
     step = decoded(Progress, progress, "progress")
     if not 0 <= step.done <= step.total < 1 << 31:
         raise RequestError("bad_progress", "done must lie between 0 and total.", "Mend the worker.")
@@ -52,7 +52,7 @@ def heartbeat(run_id: UUID, holding: Holding, progress: object) -> bool:
     longest = timedelta(seconds=settings.PKB_RUN_S)
     if own.filter(started_at__lt=Now() - longest).exists():
         fail(run_id, holding, f"The host had the run for over {settings.PKB_RUN_S} s.")
-        raise Fenced
+        raise LeaseLost
     changed = own.update(
         lease_until=lease_end(),
         phase=step.phase,
@@ -60,24 +60,23 @@ def heartbeat(run_id: UUID, holding: Holding, progress: object) -> bool:
         progress_total=step.total,
     )
     if not changed:
-        raise Fenced
+        raise LeaseLost
     return Run.objects.values_list("cancel_requested", flat=True).get(pk=run_id)
 
 
 def finish(run_id: UUID, holding: Holding, report: object) -> None:
     """Store a report, its summary and the new data version together, or nothing of them.
 
-    Raises Fenced for a worker that lost its lease, RequestError for a report that does not fit the
-    run: it is kept for staff, and the run waits for another try, of which it has MAX_TRIES. The
-    fault is a host's, so it never counts against a kernel, and a host that lies does not keep a run
-    for ever.
+    Raises LeaseLost, and RequestError for a report that does not fit the run: it is kept for staff,
+    and the run waits for another try, of which it has MAX_TRIES. The fault is a host's, so it never
+    counts against a kernel, and a host that lies does not keep a run for ever.
     """
     run = Run.objects.with_names().filter(pk=run_id).first()
     if run is None:
-        raise Fenced
+        raise LeaseLost
     try:
         _store(run, holding, report)
-    except Fenced:
+    except LeaseLost:
         raise
     except RequestError as error:
         _refuse(run, holding, report, error)
@@ -105,7 +104,7 @@ def _store(run: Run, holding: Holding, report: object) -> None:
         for name, value in columns.items():
             setattr(run, name, value)
         if not held(run.pk, holding).update(**columns):
-            raise Fenced
+            raise LeaseLost
         summary.update(run)
         if run.has_counted_verdict and trust not in (run.trust, Trust.VERIFIED):
             own.update(trust=run.trust)
@@ -123,11 +122,11 @@ def _catalogued(problem_id: int) -> JsonDict:
 
 
 def _refuse(run: Run, holding: Holding, report: object, error: RequestError) -> None:
-    """Keep what was not believed, and take the run from its worker. Raises Fenced."""
+    """Keep what was not believed, and take the run from its worker. Raises LeaseLost."""
     with transaction.atomic():
         why = f"{run.host} sent a report that was refused: {error.message}"
         if not _give_up(held(run.pk, holding), why, rung_at=Now()):
-            raise Fenced
+            raise LeaseLost
         RefusedReport.objects.keep(
             run,
             holding.token_id,
@@ -138,17 +137,17 @@ def _refuse(run: Run, holding: Holding, report: object, error: RequestError) -> 
 
 
 def fail(run_id: UUID, holding: Holding, error: str) -> None:
-    """Let a run wait for another try after a fault of ours, MAX_TRIES in all. Raises Fenced.
+    """Let a run wait for another try after a fault of ours, MAX_TRIES in all. Raises LeaseLost.
 
     Workers are not told at once: a host that just failed would take the run again.
     """
     with transaction.atomic():
         if not _give_up(held(run_id, holding), error, rung_at=Now()):
-            raise Fenced
+            raise LeaseLost
 
 
 def _decline(run: Run, holding: Holding, reason: str) -> None:
-    """Let a run wait for another host, as if this one had never leased it. Raises Fenced."""
+    """Let a run wait for another host, as if this one had never leased it. Raises LeaseLost."""
     leased = held(run.pk, holding)
     unclaimed = {"status": Status.QUEUED, "host": "", "started_at": None, "rung_at": None}
     with transaction.atomic():
@@ -158,7 +157,7 @@ def _decline(run: Run, holding: Holding, reason: str) -> None:
         elif leased.update(**_cancelled("Cancelled while it ran.", timezone.now())):
             DataVersion.objects.bump()
         else:
-            raise Fenced
+            raise LeaseLost
 
 
 def cancel(run: Run, *, even_running: bool = True) -> None:

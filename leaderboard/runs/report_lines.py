@@ -29,8 +29,8 @@ from leaderboard.runs.hosts import class_named
 from leaderboard.runs.report_checks import check_report
 from leaderboard.runs.reports import columns_of
 from leaderboard.submissions.archives import Member
-from leaderboard.submissions.older_tasks import older_tasks
 from leaderboard.submissions.sources import Candidate, checked_problem, decoded, from_member
+from leaderboard.submissions.superseded_tasks import older_tasks
 
 # Columns of a run that hold a member of a closed set.
 ENUMS = ("dtype", "profile", "device", "placement")

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from django.http import Http404, HttpRequest
 
 from leaderboard.charts import hardware as charts
-from leaderboard.charts.hardware import Share
+from leaderboard.charts.hardware import DatasheetShare
 from leaderboard.delivery.pages import Crumb, Table
 from leaderboard.figures.frame import Drawn, figure, framed
 from leaderboard.kit.links import url
@@ -45,9 +45,11 @@ def limit_figures(slug: str, rows: Sequence[Reached]) -> list[dict[str, object]]
     return [framed(limits, f"hardware={slug}")] if any(row.datasheet for row in rows) else []
 
 
-def shares_of(rows: Sequence[Reached]) -> list[Share]:
+def shares_of(rows: Sequence[Reached]) -> list[DatasheetShare]:
     return [
-        Share(name=row.title, median=row.median / row.datasheet, best=row.best / row.datasheet)
+        DatasheetShare(
+            name=row.title, median=row.median / row.datasheet, best=row.best / row.datasheet
+        )
         for row in rows
         if row.datasheet
     ]

@@ -10,8 +10,8 @@ from django.views.decorators.http import require_safe
 from leaderboard.delivery.pages import Crumb, Page, Table, origin, public_page
 from leaderboard.kit.links import url
 from leaderboard.kit.visible import visible
-from leaderboard.read_model.filters import said
-from leaderboard.site_pages.finding import FEWEST_DIGITS, LONGEST, MOST, SearchHit, find, sole
+from leaderboard.read_model.filters import count_phrase
+from leaderboard.site_pages.search_index import FEWEST_DIGITS, LONGEST, MOST, SearchHit, find, sole
 
 COLUMNS = ("kind", "title", "note", "url", "exact")
 
@@ -39,7 +39,7 @@ def results(request: HttpRequest, found: list[SearchHit]) -> Page:
         context={
             "q": asked,
             "groups": [{"kind": kind, "found": rows} for kind, rows in groups.items()],
-            "said": said(len(found), "result"),
+            "said": count_phrase(len(found), "result"),
             "most": MOST,
             "fewest_digits": FEWEST_DIGITS,
         },

@@ -11,7 +11,7 @@ from django.utils import timezone
 
 from leaderboard.kit.request_error import RequestError
 from leaderboard.models import Complaint, Run, Source, Submission
-from leaderboard.models.rulings import Outcome
+from leaderboard.models.rulings import ComplaintOutcome
 from leaderboard.staff.moderation import note
 from leaderboard.staff.rulings import checked_reason
 
@@ -45,13 +45,15 @@ def complain(by: AbstractBaseUser, subject: Subject, text: str) -> Complaint:
         raise RequestError("complained_already", message, fix, status=409) from None
 
 
-def end(complaint: Complaint, actor: AbstractBaseUser, outcome: Outcome, said: str) -> None:
+def end(
+    complaint: Complaint, actor: AbstractBaseUser, outcome: ComplaintOutcome, said: str
+) -> None:
     """Uphold or dismiss an open complaint, with a note for who complained. Raises RequestError."""
-    if outcome == Outcome.OPEN:
+    if outcome == ComplaintOutcome.OPEN:
         raise RequestError("bad_outcome", "A complaint is upheld or dismissed.", "Say which.")
     ended = {"state": outcome.value, "note": checked_reason(said), "ended_at": timezone.now()}
     with transaction.atomic():
-        open_one = Complaint.objects.filter(pk=complaint.pk, state=Outcome.OPEN)
+        open_one = Complaint.objects.filter(pk=complaint.pk, state=ComplaintOutcome.OPEN)
         if not open_one.update(**ended, ended_by=actor.pk):
             message = "Somebody of the staff has ended this complaint."
             raise RequestError("ended_already", message, "Look at it again.", status=409)

@@ -13,7 +13,7 @@ from leaderboard.kit.permissions import RULE, may, staff_page
 from leaderboard.kit.request_error import RequestError
 from leaderboard.kit.row_number import row_number
 from leaderboard.models import Complaint
-from leaderboard.models.rulings import MAX_REASON, Outcome
+from leaderboard.models.rulings import MAX_REASON, ComplaintOutcome
 from leaderboard.staff import complaints as acts
 from leaderboard.staff_pages.subjects import named, subject_called
 
@@ -40,7 +40,7 @@ def complain(request: HttpRequest, kind: str, key: str) -> HttpResponse:
         "section": "",
         "subject": named(subject),
         "own": own[:MOST_OWN],
-        "is_open": own.filter(state=Outcome.OPEN).exists(),
+        "is_open": own.filter(state=ComplaintOutcome.OPEN).exists(),
         "may_rule": may(request.user, RULE),
         "text": request.POST.get("text", ""),
         "max_reason": MAX_REASON,
@@ -53,7 +53,7 @@ def complain(request: HttpRequest, kind: str, key: str) -> HttpResponse:
 @require_http_methods(["GET", "POST"])
 def queue(request: HttpRequest) -> HttpResponse:
     """List complaints, the open ones unless `?state=` says others, or end one of them."""
-    state = request.GET.get("state", Outcome.OPEN.value)
+    state = request.GET.get("state", ComplaintOutcome.OPEN.value)
     error = None
     if request.method == "POST":
         try:
@@ -67,7 +67,7 @@ def queue(request: HttpRequest) -> HttpResponse:
     context = {
         "section": "account",
         "state": state,
-        "states": Outcome.values,
+        "states": ComplaintOutcome.values,
         "rows": [{"complaint": row, "subject": named(_subject(row))} for row in part],
         "part": part,
         "max_reason": MAX_REASON,
@@ -86,5 +86,7 @@ def _end(request: HttpRequest) -> None:
     number, outcome = request.POST.get("complaint", ""), request.POST.get("outcome", "")
     found = get_object_or_404(Complaint, pk=row_number(number))
     assert request.user.is_authenticated
-    known = Outcome(outcome) if outcome in Outcome.values else Outcome.OPEN
+    known = (
+        ComplaintOutcome(outcome) if outcome in ComplaintOutcome.values else ComplaintOutcome.OPEN
+    )
     acts.end(found, request.user, known, request.POST.get("note", ""))

@@ -17,14 +17,14 @@ from typing import Any
 
 from leaderboard.kit.json_types import JsonDict
 from leaderboard.kit.request_error import RequestError
-from leaderboard.models.makings import (
+from leaderboard.models.generation_usage import (
     MAX_ENDED,
     MAX_TRANSCRIPT_BYTES,
     MAX_WALL_S,
     unpacked,
 )
 from leaderboard.models.submissions import MAX_COST_USD
-from leaderboard.submissions import told_values
+from leaderboard.submissions import usage_values
 from leaderboard.submissions.archives import ATTEMPTS, LIMITS, MANIFEST, TRANSCRIPTS, Member, shown
 
 FORMAT = "pkb-attempts/1"
@@ -41,7 +41,7 @@ _PLACE = ("problem", "attempt", "step")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Line:
+class AttemptLine:
     """Holds a line of attempts.jsonl: columns of a Making, the digest of its kernel, and what that
     was called in the tree that it was converted from."""
 
@@ -65,7 +65,7 @@ class Told:
     """Holds what is told of how kernels were made. `notes` name what was not read."""
 
     manifest: JsonDict = field(default_factory=dict)
-    lines: Mapping[Place, Line] = field(default_factory=dict)
+    lines: Mapping[Place, AttemptLine] = field(default_factory=dict)
     transcripts: Mapping[tuple[int, int], PackedTranscript] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
 
@@ -127,7 +127,7 @@ def _manifest(member: Member) -> JsonDict:
     if given.get("format") != FORMAT:
         raise _fault(
             where,
-            f"has the format {told_values.said(given.get('format'))}; this site reads {FORMAT}.",
+            f"has the format {usage_values.said(given.get('format'))}; this site reads {FORMAT}.",
         )
     told = {name: _checked(given, name, check, where) for name, check in _MANIFEST.items()}
     return {name: _without_nulls(value) for name, value in told.items() if value is not None}
@@ -140,7 +140,7 @@ def _without_nulls(value: Any) -> Any:
     return {name: part for name, part in value.items() if part is not None}
 
 
-def _lines(member: Member) -> Iterator[tuple[Place, Line]]:
+def _lines(member: Member) -> Iterator[tuple[Place, AttemptLine]]:
     name, seen = shown(str(member.path)), dict[Place, int]()
     for number, text in enumerate(_whole(member, LIMITS[ATTEMPTS]).split(b"\n"), start=1):
         if not text.strip():
@@ -157,14 +157,15 @@ def _lines(member: Member) -> Iterator[tuple[Place, Line]]:
             raise _fault(where, "has a usage that is no object.")
         columns = {
             **{
-                f"{kind}_tokens": _checked(usage, kind, told_values.count, where) for kind in _USAGE
+                f"{kind}_tokens": _checked(usage, kind, usage_values.count, where)
+                for kind in _USAGE
             },
             **{one: _checked(given, one, check, where) for one, check in _LINE.items()},
         }
         columns["ended"] = columns["ended"] or ""
-        sha256 = _checked(given, "sha256", told_values.sha256, where)
-        was = _checked(given, "converted_from", told_values.text(MAX_NAME), where) or ""
-        yield place, Line(number=number, sha256=sha256, columns=columns, converted_from=was)
+        sha256 = _checked(given, "sha256", usage_values.sha256, where)
+        was = _checked(given, "converted_from", usage_values.text(MAX_NAME), where) or ""
+        yield place, AttemptLine(number=number, sha256=sha256, columns=columns, converted_from=was)
 
 
 def _transcripts(
@@ -217,37 +218,37 @@ def _no_number(name: str) -> None:
 
 
 def _needed(given: JsonDict, name: str, where: str) -> int:
-    value = _checked(given, name, told_values.count, where)
+    value = _checked(given, name, usage_values.count, where)
     if value is None:
         raise _fault(where, f"has no {name}.")
     return int(value)
 
 
-def _checked(given: JsonDict, name: str, check: told_values.Check, where: str) -> Any:
+def _checked(given: JsonDict, name: str, check: usage_values.Check, where: str) -> Any:
     """Return a value that is there and fits; None for one that is not told."""
     value = given.get(name)
     if value is None:
         return None
     if wanted := check(value):
-        raise _fault(where, f"{name} is {told_values.said(value)}, not {wanted}.")
+        raise _fault(where, f"{name} is {usage_values.said(value)}, not {wanted}.")
     return value
 
 
-_MANIFEST: Mapping[str, told_values.Check] = {
+_MANIFEST: Mapping[str, usage_values.Check] = {
     **dict.fromkeys(
         ("model", "provider", "harness", "harness_version", "recipe"),
-        told_values.text(told_values.MAX_TEXT),
+        usage_values.text(usage_values.MAX_TEXT),
     ),
-    "prompt_sha256": told_values.sha256,
-    **dict.fromkeys(("sampling", "budget", "prices"), told_values.plain_object),
-    "prices_date": told_values.day,
+    "prompt_sha256": usage_values.sha256,
+    **dict.fromkeys(("sampling", "budget", "prices"), usage_values.plain_object),
+    "prices_date": usage_values.day,
 }
 _USAGE = ("input", "cached", "output", "reasoning")
-_LINE: Mapping[str, told_values.Check] = {
-    **dict.fromkeys(("answers", "answers_without_usage", "judge_runs"), told_values.count),
-    "cost_usd": told_values.amount(MAX_COST_USD),
-    "wall_s": told_values.amount(MAX_WALL_S),
-    "ended": told_values.text(MAX_ENDED),
+_LINE: Mapping[str, usage_values.Check] = {
+    **dict.fromkeys(("answers", "answers_without_usage", "judge_runs"), usage_values.count),
+    "cost_usd": usage_values.amount(MAX_COST_USD),
+    "wall_s": usage_values.amount(MAX_WALL_S),
+    "ended": usage_values.text(MAX_ENDED),
 }
 
 

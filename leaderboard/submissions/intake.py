@@ -30,13 +30,13 @@ from leaderboard.models.model_names import known_as, model_slug
 from leaderboard.submissions.archives import shown
 from leaderboard.submissions.attempt_archives import Place, Told
 from leaderboard.submissions.embargo import embargo_end
+from leaderboard.submissions.generation_usage import check_told, cost_told, store_told
 from leaderboard.submissions.language_models import language_model
-from leaderboard.submissions.makings import check_told, cost_told, store_told
 from leaderboard.submissions.metadata import check_metadata, check_names, check_steps
-from leaderboard.submissions.older_tasks import older_tasks
 from leaderboard.submissions.practice import check_queue, check_quota
 from leaderboard.submissions.queue import Target, enqueue
 from leaderboard.submissions.sources import Candidate, HandedIn, checked_problem, combined
+from leaderboard.submissions.superseded_tasks import older_tasks
 from leaderboard.submissions.target_selection import TargetRequest, target_for
 from leaderboard.submissions.teams import team_for
 

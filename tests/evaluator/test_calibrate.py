@@ -17,9 +17,9 @@ from evaluator.calibration.calibrate import Crew, lines_of, summary
 from evaluator.calibration.measurements import (
     QUANTITIES,
     Calibration,
-    Found,
     Missed,
     Said,
+    Samples,
     measured,
     merged,
     pretty,
@@ -44,9 +44,9 @@ STATE = GpuState(
     power_w=690.4,
     throttle_reasons=("power cap",),
 )
-LINK = Found(quantity="link", where="0 to 1", samples=(380.0, 400.0, 390.0))
-BACK = Found(quantity="link", where="1 to 0", samples=(370.0, 371.0, 372.0))
-BARRIER = Found(quantity="barrier", where="all", samples=(3.0, 4.0, 8.0))
+LINK = Samples(quantity="link", where="0 to 1", samples=(380.0, 400.0, 390.0))
+BACK = Samples(quantity="link", where="1 to 0", samples=(370.0, 371.0, 372.0))
+BARRIER = Samples(quantity="barrier", where="all", samples=(3.0, 4.0, 8.0))
 
 
 def h200() -> HardwareLimits:
@@ -80,7 +80,7 @@ def test_rates_are_best_at_their_highest_and_times_at_their_shortest() -> None:
 
 
 def test_a_time_near_the_datasheets_has_the_larger_share() -> None:
-    signal = Found(quantity="signal", where="0 and 1", samples=(2.0,))
+    signal = Samples(quantity="signal", where="0 and 1", samples=(2.0,))
     assert share(measured(signal, replace(h200(), latency_us=0.5))) == pytest.approx(0.25)
 
 
@@ -91,18 +91,18 @@ def test_unlisted_hardware_is_measured_without_a_datasheet() -> None:
 @pytest.mark.parametrize("quantity", QUANTITIES)
 def test_what_the_datasheet_states_is_found_for_every_quantity(quantity: str) -> None:
     limits = replace(h200(), latency_us=0.5)
-    own = measured(Found(quantity=quantity, where="all", samples=(1.0,)), limits)
+    own = measured(Samples(quantity=quantity, where="all", samples=(1.0,)), limits)
     assert (own.datasheet is None) == (QUANTITIES[quantity].stated is None)
 
 
 def test_of_an_exchange_the_slowest_rank_counts_in_every_sample() -> None:
     times = [
-        Found(quantity="barrier", where="all", samples=(1.0, 5.0)),
-        Found(quantity="barrier", where="all", samples=(2.0, 4.0)),
+        Samples(quantity="barrier", where="all", samples=(1.0, 5.0)),
+        Samples(quantity="barrier", where="all", samples=(2.0, 4.0)),
     ]
     rates = [
-        Found(quantity="all_to_all", where="all", samples=(300.0, 350.0)),
-        Found(quantity="all_to_all", where="all", samples=(310.0, 340.0, 330.0)),
+        Samples(quantity="all_to_all", where="all", samples=(300.0, 350.0)),
+        Samples(quantity="all_to_all", where="all", samples=(310.0, 340.0, 330.0)),
     ]
     together = merged([*times, *rates, LINK, BACK])
     assert {(own.quantity, own.where): own.samples for own in together} == {
@@ -170,7 +170,7 @@ def test_a_measurement_that_fails_is_told_with_its_reason() -> None:
     assert said[0].missed.what == "hbm_copy, GPU 0"
     assert said[0].missed.reason.startswith("RuntimeError: out of memory\ufffd[31m!")
     assert len(said[0].missed.reason) == calibrate.MOST_REASON_CHARS
-    assert said[1].found == Found(quantity="hbm_read", where="GPU 0", samples=(1.0, 2.0))
+    assert said[1].found == Samples(quantity="hbm_read", where="GPU 0", samples=(1.0, 2.0))
 
 
 def test_a_torn_line_takes_no_other_with_it(tmp_path: Path) -> None:

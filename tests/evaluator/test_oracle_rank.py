@@ -14,7 +14,7 @@ import torch
 from evaluator import Job, Profile, Verdict
 from evaluator.buffers.control import Control
 from evaluator.buffers.control_page import CONTROL_BYTES, sealed_memfd
-from evaluator.buffers.slab import GUARD_BYTES, Place
+from evaluator.buffers.slab import GUARD_BYTES, Region
 from evaluator.diagnosis.diagnose import first_fault
 from evaluator.messages.faults import EvaluatorError
 from evaluator.messages.report import OutputCheck
@@ -92,7 +92,7 @@ class Scene:
         self.judge.clear("key", "submission")
         self.judge.release("submission", (0,), 1, 0.0)
 
-    def view(self, place: Place) -> torch.Tensor:
+    def view(self, place: Region) -> torch.Tensor:
         return place.on(self.slab)
 
     def answer(self) -> None:

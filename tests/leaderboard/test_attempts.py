@@ -23,8 +23,8 @@ from leaderboard.models import (
     Submission,
     Transcript,
 )
-from leaderboard.models.makings import MAX_TRANSCRIPT_BYTES, RISING
-from leaderboard.read_model import frames
+from leaderboard.models.generation_usage import MAX_TRANSCRIPT_BYTES, RISING
+from leaderboard.read_model import summary_check
 from leaderboard.read_model.transcripts import PART_CHARS, parts_of
 from tests.leaderboard import factory
 from tests.leaderboard.attempt_files import (
@@ -108,9 +108,9 @@ def test_boards_tell_what_a_solved_problem_took_and_the_check_agrees(
     assert row["solved_tokens"] == 40
     assert row["solved_usd"] == pytest.approx(1.16)
     assert "tokens a solved problem" in client.get("/").text
-    assert frames.differences() == []
+    assert summary_check.differences() == []
     call_command("rebuild_summary", verbosity=0)
-    assert frames.differences() == []
+    assert summary_check.differences() == []
     assert client.get("/leaderboard.json").json()["rows"] == [row]
 
 
@@ -121,7 +121,7 @@ def test_what_one_attempt_does_not_tell_is_told_of_none(
     factory.make_judged(attempt, other)
     (row,) = client.get("/leaderboard.json").json()["rows"]
     assert (row["correct"], row["solved_tokens"], row["solved_usd"]) == (2, None, None)
-    assert frames.differences() == []
+    assert summary_check.differences() == []
 
 
 def test_a_backend_is_told_beside_the_languages_found(problem: Problem, client: Client) -> None:
@@ -181,7 +181,7 @@ def test_tokens_of_some_answers_are_not_those_of_all(send: Send, client: Client)
     page = client.get(PAGE.format(run.kernel.submission_id)).text
     assert "1 of 3 answers came without usage" in page
     assert client.get("/leaderboard.json").json()["rows"][0]["solved_tokens"] is None
-    assert frames.differences() == []
+    assert summary_check.differences() == []
 
 
 def test_a_folder_and_an_archive_are_imported_alike(problem: Problem, tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from leaderboard.models import (
     Trust,
 )
 from leaderboard.read_model.columns import placed
-from leaderboard.read_model.entries import Entry
+from leaderboard.read_model.entries import BoardRow
 from tests.leaderboard import factory
 
 pytestmark = pytest.mark.django_db
@@ -107,7 +107,7 @@ def test_a_head_says_the_direction_and_leads_to_the_other(client: Client) -> Non
 def test_backends_are_ordered_by_name_and_unknown_ones_last(sort: str, models: str) -> None:
     backends = {"a": (), "b": ("cuda",), "c": ("cuda", "triton"), "d": ("triton",)}
     entries = [
-        Entry(
+        BoardRow(
             model=model, slug=model, vendor="", harness="", trust="verified", url="", date=None,
             score=score([], 1), backends=own,
         )

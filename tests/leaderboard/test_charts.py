@@ -14,7 +14,7 @@ import pytest
 from leaderboard.charts import boards, categories, curves, drawing, runs, submissions
 from leaderboard.charts.boards import ByCategory, ModeCounts, Spread
 from leaderboard.charts.curves import Chances, Curve
-from leaderboard.charts.runs import Event, Margin
+from leaderboard.charts.runs import LaneEvent, Margin
 from leaderboard.charts.submissions import Speedup
 from leaderboard.run_pages.timeline_events import waiting_apart
 
@@ -173,7 +173,9 @@ def test_a_histogram_holds_every_burst_and_whole_numbers() -> None:
 
 def test_a_timeline_begins_with_what_ran_first() -> None:
     first, last = (
-        Event(rank=0, queue="stream", lane=7, name="k", kind=kind, start_us=start, duration_us=5.0)
+        LaneEvent(
+            rank=0, queue="stream", lane=7, name="k", kind=kind, start_us=start, duration_us=5.0
+        )
         for kind, start in (("copy", 1100.0), ("kernel", 1200.0))
     )
     spec = runs.timeline([last, first])
@@ -208,6 +210,6 @@ def test_a_communication_waits_until_the_last_rank_has_begun_its_own() -> None:
     assert waiting_apart([early, late, event(1, 200.0, 5.0)])[0] == early, "they do not meet"
 
 
-def event(rank: int, start_us: float, duration_us: float) -> runs.Event:
+def event(rank: int, start_us: float, duration_us: float) -> runs.LaneEvent:
     facts = {"queue": "stream", "lane": 7, "name": "all_reduce", "kind": "communication"}
-    return runs.Event(rank=rank, start_us=start_us, duration_us=duration_us, **facts)  # type: ignore[arg-type]
+    return runs.LaneEvent(rank=rank, start_us=start_us, duration_us=duration_us, **facts)  # type: ignore[arg-type]

@@ -26,7 +26,7 @@ from leaderboard.models import (
     WorkerHost,
 )
 from leaderboard.runs import claims, evaluation
-from leaderboard.runs.claims import Fenced, Holding, Lease
+from leaderboard.runs.claims import Holding, Lease, LeaseLost
 from leaderboard.staff import moderation
 from tests.leaderboard import factory
 from tests.leaderboard.running import (
@@ -56,7 +56,7 @@ def test_a_second_token_can_do_nothing_with_a_lease_that_leaked(run: Run, call: 
         "fail": (evaluation.fail, "driver hung"),
     }
     make, body = calls[call]
-    with pytest.raises(Fenced):
+    with pytest.raises(LeaseLost):
         make(run.pk, stolen, body)
     found = fresh(run)
     assert (found.status, found.host, found.token) == (Status.RUNNING, "host-1", _token_of(lease))

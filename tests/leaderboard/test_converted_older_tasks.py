@@ -13,7 +13,7 @@ from django.core.management import call_command
 
 from evaluator.client.main import main
 from leaderboard.models import Kernel, Problem, Run, Submission
-from tests.leaderboard.test_older_tasks import (
+from tests.leaderboard.test_superseded_tasks import (
     AT_RANDOM,
     OLDER,
     TODAYS,

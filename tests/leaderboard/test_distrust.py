@@ -21,9 +21,9 @@ from leaderboard.models import (
     Status,
     WorkerHost,
 )
-from leaderboard.models.refusals import BODY_LIMIT
+from leaderboard.models.rejected_reports import BODY_LIMIT
 from leaderboard.runs import evaluation
-from leaderboard.runs.claims import Fenced, Lease
+from leaderboard.runs.claims import Lease, LeaseLost
 from tests.leaderboard import factory
 from tests.leaderboard.gpu_report import make_gpu_report, make_timeline
 from tests.leaderboard.running import (
@@ -40,7 +40,7 @@ Change = Callable[[Told], object]
 def _refused(run: Run, lease: Lease, report: object) -> RequestError:
     with pytest.raises(RequestError) as refused:
         evaluation.finish(run.pk, lease.holding, report)
-    assert not isinstance(refused.value, Fenced)
+    assert not isinstance(refused.value, LeaseLost)
     return refused.value
 
 
@@ -183,7 +183,7 @@ def test_a_report_that_does_not_fit_is_kept_for_staff_and_the_run_tried_again(
     assert (kept.run_id, kept.host, kept.token) == (run.pk, "host-1", worker_token())
     assert (kept.code, kept.reason) == (error.code, error.message)
     assert 0 < len(kept.body) <= BODY_LIMIT
-    with pytest.raises(Fenced):
+    with pytest.raises(LeaseLost):
         evaluation.finish(run.pk, lease.holding, report_of(run))
     honest = claim(run)
     evaluation.finish(run.pk, honest.holding, report_of(run))

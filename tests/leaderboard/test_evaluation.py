@@ -21,9 +21,9 @@ from leaderboard.models import (
     Summary,
     Trust,
 )
-from leaderboard.read_model import frames, summary
+from leaderboard.read_model import summary, summary_check
 from leaderboard.runs import evaluation, hosts
-from leaderboard.runs.claims import Fenced
+from leaderboard.runs.claims import LeaseLost
 from tests.leaderboard import factory
 from tests.leaderboard.running import NO_TRITON, PROGRESS, claim, decline, fresh, lapse, report_of
 
@@ -40,7 +40,7 @@ def test_a_claim_hands_out_the_job_and_a_lease(run: Run) -> None:
 
 def test_a_claimed_run_cannot_be_claimed_again(run: Run) -> None:
     claim(run)
-    with pytest.raises(Fenced):
+    with pytest.raises(LeaseLost):
         claim(run, "host-2")
 
 
@@ -48,11 +48,11 @@ def test_a_silent_workers_run_can_be_claimed_and_fences_the_zombie(run: Run) -> 
     first = claim(run)
     lapse(run)
     second = claim(run, "host-2")
-    with pytest.raises(Fenced):
+    with pytest.raises(LeaseLost):
         evaluation.heartbeat(run.id, first.holding, PROGRESS)
-    with pytest.raises(Fenced):
+    with pytest.raises(LeaseLost):
         evaluation.finish(run.id, first.holding, report_of(run, Verdict.OUTPUT_MISMATCH))
-    with pytest.raises(Fenced):
+    with pytest.raises(LeaseLost):
         evaluation.fail(run.id, first.holding, "late")
     assert not Summary.objects.exists()
     evaluation.finish(run.id, second.holding, report_of(run))
@@ -112,7 +112,7 @@ def test_finish_stores_result_summary_trust_and_data_version_together(run: Run) 
     assert (row.made, row.correct, row.best_speedup, row.best_run_id) == (1, 1, 1.5, run.id)
     assert Submission.objects.get().trust == Trust.VERIFIED
     assert DataVersion.objects.current() > before
-    assert frames.differences() == []
+    assert summary_check.differences() == []
 
 
 def test_nothing_is_stored_where_the_summary_fails(
@@ -188,7 +188,7 @@ def test_our_fault_is_tried_three_times_and_then_counts_against_nobody(run: Run)
     assert (found.status, found.verdict) == (Status.FAILED, Verdict.INFRA_ERROR)
     assert found.last_error == "driver hung\ufffd"
     assert not Summary.objects.exists()
-    with pytest.raises(Fenced):
+    with pytest.raises(LeaseLost):
         claim(run)
 
 
@@ -209,7 +209,7 @@ def test_a_run_that_a_host_cannot_judge_waits_for_another(run: Run) -> None:
     assert [str(told) for told in Decline.objects.all()] == [f"host-1 declined: {NO_TRITON}"]
     assert not Summary.objects.exists()
     assert Submission.objects.get().trust == Trust.SELF_REPORTED
-    with pytest.raises(Fenced):
+    with pytest.raises(LeaseLost):
         claim(run)
     lease = claim(run, "host-2")
     assert lease.tries == 2
@@ -230,7 +230,7 @@ def test_a_silent_workers_run_is_not_taken_over_by_a_host_that_declined_it(run: 
     decline(run)
     claim(run, "host-2")
     lapse(run)
-    with pytest.raises(Fenced):
+    with pytest.raises(LeaseLost):
         claim(run)
     assert claim(run, "host-3").tries == 2
 
@@ -239,7 +239,7 @@ def test_only_the_holder_of_the_lease_may_decline(run: Run) -> None:
     late = claim(run)
     lapse(run)
     claim(run, "host-2")
-    with pytest.raises(Fenced):
+    with pytest.raises(LeaseLost):
         evaluation.finish(run.id, late.holding, report_of(run, Verdict.HOST_UNSUPPORTED, trials=()))
     assert (fresh(run).status, fresh(run).host) == (Status.RUNNING, "host-2")
     assert not Decline.objects.exists()
@@ -264,7 +264,7 @@ def test_the_reason_of_a_decline_is_one_line_that_can_be_shown(
 def test_a_waiting_run_is_cancelled_at_once(run: Run) -> None:
     evaluation.cancel(run)
     assert fresh(run).status == Status.CANCELLED
-    with pytest.raises(Fenced):
+    with pytest.raises(LeaseLost):
         claim(run)
     with pytest.raises(RequestError, match="finished"):
         evaluation.cancel(run)

@@ -142,7 +142,7 @@ def test_the_figure_is_valid_and_holds_what_has_a_datasheet(client: Client) -> N
     assert len(go.Figure(spec).data[0].x) == count > 10
     table = client.get("/figures/hardware-limits.csv?hardware=h200x2").content.decode()
     assert len(table.splitlines()) == count + 1
-    text = json.dumps(charts.shares([charts.Share(name="<b >x", median=0.5, best=0.6)]))
+    text = json.dumps(charts.shares([charts.DatasheetShare(name="<b >x", median=0.5, best=0.6)]))
     assert "<b >" not in text
     assert "Signal" not in table
     page = client.get("/hardware/h200x2").content.decode()

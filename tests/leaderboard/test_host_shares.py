@@ -11,7 +11,7 @@ from django.utils import timezone
 
 from leaderboard.models import ApiToken, Run, Status
 from leaderboard.runs import evaluation
-from leaderboard.runs.claims import Fenced, HoldsEnough
+from leaderboard.runs.claims import HoldsEnough, LeaseLost
 from tests.leaderboard import factory
 from tests.leaderboard.running import PROGRESS, claim, fresh, lapse, report_of, worker_token
 
@@ -59,7 +59,7 @@ def test_heartbeats_do_not_keep_a_run_for_ever(run: Run, settings: Any) -> None:
     Run.objects.filter(pk=run.pk).update(started_at=long_ago)
     evaluation.heartbeat(run.pk, lease.holding, PROGRESS)
     Run.objects.filter(pk=run.pk).update(started_at=long_ago - timedelta(seconds=61))
-    with pytest.raises(Fenced):
+    with pytest.raises(LeaseLost):
         evaluation.heartbeat(run.pk, lease.holding, PROGRESS)
     found = fresh(run)
     assert (found.status, found.lease_token) == (Status.QUEUED, None)

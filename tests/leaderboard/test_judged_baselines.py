@@ -12,7 +12,7 @@ from django.test import Client
 from leaderboard.models import Hardware, Problem, ProblemAggregate, Submission
 from leaderboard.models.choices import CURRENT_JUDGE
 from leaderboard.problem_pages.problems import address_of
-from leaderboard.read_model import frames, summary
+from leaderboard.read_model import summary, summary_check
 from leaderboard.read_model.problem_results import totals_by_setting
 from tests.leaderboard import factory
 from tests.leaderboard.timings import make_timing
@@ -56,7 +56,7 @@ def test_the_median_beside_kernels_is_kept_for_every_setting(judged: Problem) ->
     found = [gpus.baseline_low_us, gpus.baseline_us, gpus.baseline_high_us]
     # The quartiles of 90, 100, 110.126 and 150.
     assert found == pytest.approx([97.5, 105.063, 120.0945])
-    assert frames.differences() == []
+    assert summary_check.differences() == []
     kept = list(ProblemAggregate.objects.order_by("hardware").values())
     summary.rebuild()
     made = list(ProblemAggregate.objects.order_by("hardware").values())

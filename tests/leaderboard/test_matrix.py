@@ -21,15 +21,15 @@ from leaderboard.board_pages import matrix_rows
 from leaderboard.delivery.pages import packed
 from leaderboard.metrics.failures import FAILURE_MODES
 from leaderboard.models import LanguageModel, Run, Visibility
-from leaderboard.read_model.details import Marked
+from leaderboard.read_model.details import MatrixMark
 from tests.leaderboard import factory
 
 pytestmark = pytest.mark.django_db
 
 
-def cell(problem: int, speedup: Any = None, mode: str | None = "correct") -> Marked:
+def cell(problem: int, speedup: Any = None, mode: str | None = "correct") -> MatrixMark:
     low = 0.9 * speedup if isinstance(speedup, float) else None
-    return Marked(problem=problem, best_speedup=speedup, best_low=low, mode=mode)
+    return MatrixMark(problem=problem, best_speedup=speedup, best_low=low, mode=mode)
 
 
 @pytest.fixture

@@ -24,7 +24,7 @@ from leaderboard.publishing import snapshot_tables
 from leaderboard.read_model import summary
 from leaderboard.read_model.problem_results import has_older_results
 from leaderboard.runs import evaluation
-from leaderboard.site_pages.finding import find
+from leaderboard.site_pages.search_index import find
 from tests.leaderboard import factory
 from tests.leaderboard.conftest import Api
 from tests.leaderboard.running import claim, fresh, report_of, say_hello

@@ -24,7 +24,7 @@ from leaderboard.models import (
     Summary,
 )
 from leaderboard.publishing.feed import records
-from leaderboard.read_model import frames, summary
+from leaderboard.read_model import summary, summary_check
 from leaderboard.read_model.boards import judged, known_settings
 from tests.leaderboard import factory
 
@@ -116,7 +116,7 @@ def test_rows_are_the_same_made_at_once_or_one_by_one(checked: Submission) -> No
     assert row.best_run is not None
     aggregate = ProblemAggregate.objects.get(problem=1)
     assert (aggregate.solved, aggregate.correct, aggregate.baseline_runs) == (1, 2, 0)
-    assert frames.differences() == []
+    assert summary_check.differences() == []
     summary.rebuild()
     assert stored() == before
 

@@ -18,7 +18,7 @@ from leaderboard.models.waiting import ahead_of
 from leaderboard.publishing import snapshot_tables
 from leaderboard.read_model import summary
 from leaderboard.runs import evaluation, hosts
-from leaderboard.runs.claims import Fenced
+from leaderboard.runs.claims import LeaseLost
 from tests.leaderboard import factory
 from tests.leaderboard.conftest import Bells
 from tests.leaderboard.running import HELLO, claim, decline, fresh, report_of, say_hello
@@ -189,7 +189,7 @@ def test_ranked_runs_go_first_under_load(problem: Problem, bells: Bells) -> None
     say_hello(HELLO)
     assert [run_id for run_id, _ in bells] == [run.pk for run in ranked[: hosts.RINGS_PER_HOST]]
     for run in ranked:
-        with pytest.raises(Fenced):
+        with pytest.raises(LeaseLost):
             claim(first[0])
         _judge(run)
     assert [fresh(run).tries for run in first] == [0, 0, 0]

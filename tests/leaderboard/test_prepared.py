@@ -10,7 +10,7 @@ from django.db import connection
 from django.db.models import JSONField, QuerySet
 from django.test.utils import CaptureQueriesContext
 
-from leaderboard.kit.prepared import ask, given
+from leaderboard.kit.prepared import given, run_prepared
 from leaderboard.models import Run, Submission
 from tests.leaderboard import factory
 
@@ -33,30 +33,30 @@ def _every_column(kind: str) -> QuerySet[Any, tuple[Any, ...]]:
 def test_rows_are_those_of_the_queryset() -> None:
     mine, other = factory.make_submission("A"), factory.make_submission("B")
     where = {"model__name": "A"}
-    (row,) = ask(_rows, tuple(where), **where)
+    (row,) = run_prepared(_rows, tuple(where), **where)
     assert row == Submission.objects.filter(pk=mine.pk).values_list(*NAMES).get()
-    assert [row[0] for row in ask(_rows, ())] == [mine.pk, other.pk]
-    assert ask(_rows, ("model__name",), model__name="nobody") == []
+    assert [row[0] for row in run_prepared(_rows, ())] == [mine.pk, other.pk]
+    assert run_prepared(_rows, ("model__name",), model__name="nobody") == []
 
 
 def test_sql_is_written_once_for_each_shape_and_read_each_time() -> None:
     factory.make_submission("A")
-    ask(_rows, ("model__slug",), model__slug="x")
+    run_prepared(_rows, ("model__slug",), model__slug="x")
     before = len(BUILT)
     with CaptureQueriesContext(connection) as seen:
-        ask(_rows, ("model__slug",), model__slug="y")
-        ask(_rows, ("model__slug",), model__slug="x")
+        run_prepared(_rows, ("model__slug",), model__slug="y")
+        run_prepared(_rows, ("model__slug",), model__slug="x")
     assert len(BUILT) == before
     assert len(seen.captured_queries) == 2
     with pytest.raises(KeyError):
-        ask(_rows, ("model__slug",))
+        run_prepared(_rows, ("model__slug",))
 
 
 @pytest.mark.parametrize("kind", ["Run", "LeaderboardRow", "ProblemAggregate"])
 def test_values_are_those_of_the_queryset(kind: str, run: Run) -> None:
     """Of every kind that a column has: moments, keys, JSON, bytes, numbers, nothing."""
     factory.finish(run, factory.make_report(run, speedup=1.25))
-    found = ask(_every_column, kind)
+    found = run_prepared(_every_column, kind)
     assert found == list(_every_column(kind))
     assert found
     assert any(isinstance(field, JSONField) for field in Run._meta.fields)

@@ -12,8 +12,8 @@ from django.test import Client
 from leaderboard.charts import drawing, speedups
 from leaderboard.charts import problems as charts
 from leaderboard.charts.drawing import Spec
-from leaderboard.charts.problems import Axes, Limit, Reach, Spread
-from leaderboard.charts.speedups import Line
+from leaderboard.charts.problems import Axes, Limit, ProblemSpread, Reach
+from leaderboard.charts.speedups import SpeedupLine
 from leaderboard.models import Problem
 from leaderboard.problem_pages.problem_figures import Scale, speedup_lines
 from tests.leaderboard import factory
@@ -26,11 +26,11 @@ def every_figure(name: str) -> list[Spec]:
     reach = Reach(name=name, x=1e6, baseline=10.0, best=20.0)
     unsolved = Reach(name=name, x=1e3, baseline=1.0, best=None)
     limits = [Limit(name=name, level=450.0, slope=0), Limit(name="late", level=1e-3, slope=1)]
-    line = Line(name=name, points=((1.0, 2.0), (100.0, 0.5)))
+    line = SpeedupLine(name=name, points=((1.0, 2.0), (100.0, 0.5)))
     return [
         charts.roofline([reach, unsolved], limits, AXES),
         charts.roofline([], [], AXES),
-        charts.spreads([Spread(name=name, speedups=(2.0, 0.5))]),
+        charts.spreads([ProblemSpread(name=name, speedups=(2.0, 0.5))]),
         speedups.speedup_lines([line], "size", [(1.0, "1 B")], [(10.0, "10 B")]),
     ]
 
@@ -75,12 +75,15 @@ def test_rates_have_no_prefix_before_their_unit_and_exponents_are_plain_text() -
 
 
 def test_one_line_or_one_mark_has_a_name() -> None:
-    for spec in (*every_figure("p")[2:], charts.spreads([Spread(name="p", speedups=(2.0,))])):
+    for spec in (
+        *every_figure("p")[2:],
+        charts.spreads([ProblemSpread(name="p", speedups=(2.0,))]),
+    ):
         assert spec["layout"]["showlegend"] is True
 
 
 def test_the_best_of_a_spread_is_marked_and_drawn_once() -> None:
-    others, best = charts.spreads([Spread(name="p", speedups=(2.0, 0.5, 1.0))])["data"]
+    others, best = charts.spreads([ProblemSpread(name="p", speedups=(2.0, 0.5, 1.0))])["data"]
     assert (others["x"], best["x"]) == ([0.5, 1.0], [2.0])
 
 
@@ -92,7 +95,7 @@ def test_crossings_are_found_between_logarithms() -> None:
 
 
 def test_where_the_best_kernel_crosses_nccl_is_drawn() -> None:
-    line = Line(name="A", points=((1.0, 2.0), (10_000.0, 0.5)))
+    line = SpeedupLine(name="A", points=((1.0, 2.0), (10_000.0, 0.5)))
     layout = speedups.speedup_lines([line], "size", [(1.0, "1 B")], [(100.0, "100 B")])["layout"]
     (mark,) = layout["annotations"]
     assert (mark["x"], mark["text"]) == (2.0, "as fast as NCCL at 100 B")

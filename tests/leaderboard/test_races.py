@@ -21,7 +21,7 @@ from leaderboard.models import (
 )
 from leaderboard.models.runs import RunQuerySet
 from leaderboard.runs import evaluation, hosts
-from leaderboard.runs.claims import Fenced, Holding
+from leaderboard.runs.claims import Holding, LeaseLost
 from leaderboard.submissions.intake import Metadata, accept
 from leaderboard.submissions.sources import Candidate, HandedIn
 from leaderboard.submissions.target_selection import TargetRequest
@@ -142,7 +142,7 @@ def _race(work: Any, threads: int = 8) -> tuple[list[Any], list[Exception]]:
         barrier.wait()
         try:
             got.append(work(name))
-        except Fenced as fenced:
+        except LeaseLost as fenced:
             refused.append(fenced)
         finally:
             connection.close()

@@ -10,7 +10,7 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from leaderboard.models import Hardware, Kernel, Problem, Run, Visibility
-from leaderboard.site_pages.finding import MOST, SearchHit, find, hexadecimal
+from leaderboard.site_pages.search_index import MOST, SearchHit, find, hexadecimal
 from tests.leaderboard import factory
 
 pytestmark = pytest.mark.django_db

@@ -12,7 +12,7 @@ from django.test import Client
 from evaluator.messages.report import JUDGE_VERSION, Isolation, Verdict
 from leaderboard.models import Kernel, Problem, Run, Submission
 from leaderboard.read_model import summary
-from leaderboard.site_pages.finding import find
+from leaderboard.site_pages.search_index import find
 from tests.leaderboard import factory
 from tests.leaderboard.conftest import Api
 

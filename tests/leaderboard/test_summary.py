@@ -25,7 +25,7 @@ from leaderboard.models import (
     Visibility,
     WorkerHost,
 )
-from leaderboard.read_model import frames, summary
+from leaderboard.read_model import summary, summary_check
 from leaderboard.read_model.kernel_filters import parts_of
 from leaderboard.read_model.leaderboard_rows import cells_in
 from leaderboard.runs import evaluation
@@ -64,7 +64,7 @@ def test_the_latest_run_of_an_attempt_counts(problem: Problem) -> None:
     row = Summary.objects.get()
     assert (row.made, row.correct, row.best_speedup) == (2, 1, 1.5)
     assert row.attempts[0]["run"] == str(again.id)
-    assert frames.differences() == []
+    assert summary_check.differences() == []
 
 
 def test_the_last_step_of_an_attempt_counts_whenever_it_was_judged(problem: Problem) -> None:
@@ -75,7 +75,7 @@ def test_the_last_step_of_an_attempt_counts_whenever_it_was_judged(problem: Prob
         factory.finish(run, factory.make_report(run, speedup=speedup))
     row = Summary.objects.get()
     assert (row.made, row.best_speedup) == (1, 1.5)
-    assert frames.differences() == []
+    assert summary_check.differences() == []
 
 
 def test_attempts_that_no_longer_count_leave_every_table(problem: Problem) -> None:
@@ -123,15 +123,15 @@ def test_pandas_agrees_where_a_baseline_lies_between_two_roundings(problem: Prob
         run = factory.make_run(kernel)
         timing = replace(make_timing(1.3), baseline_us=baseline_us)
         factory.finish(run, factory.make_report(run, timing=timing))
-    assert frames.differences() == []
+    assert summary_check.differences() == []
 
 
 def test_pandas_finds_a_wrong_summary(run: Run) -> None:
     factory.finish(run, factory.make_report(run))
     Summary.objects.update(best_speedup=9.0)
-    assert len(frames.differences()) == 1
+    assert len(summary_check.differences()) == 1
     Summary.objects.all().delete()
-    assert len(frames.differences()) == 1
+    assert len(summary_check.differences()) == 1
 
 
 def test_pandas_finds_a_wrong_leaderboard_row(run: Run) -> None:
@@ -140,31 +140,31 @@ def test_pandas_finds_a_wrong_leaderboard_row(run: Run) -> None:
     total, in_categories = json.loads(row.total), json.loads(row.by_category)
     total["sums"]["pass_at_1"] += 0.5
     LeaderboardRow.objects.update(total=json.dumps(total))
-    assert len(frames.differences()) == 1
+    assert len(summary_check.differences()) == 1
     in_categories["tensor"]["utilisation"] = 0.5
     LeaderboardRow.objects.update(total=row.total, by_category=json.dumps(in_categories))
-    assert len(frames.differences()) == 1
+    assert len(summary_check.differences()) == 1
     LeaderboardRow.objects.all().delete()
-    assert len(frames.differences()) == 4
+    assert len(summary_check.differences()) == 4
 
 
 def test_pandas_finds_a_wrong_threshold(run: Run) -> None:
     factory.finish(run, factory.make_report(run, speedup=2.0))
     row = LeaderboardRow.objects.get()
-    assert frames.differences() == []
+    assert summary_check.differences() == []
     nothing = {name: [0.0] * len(values) for name, values in json.loads(row.by_threshold).items()}
     LeaderboardRow.objects.update(by_threshold=json.dumps(nothing))
-    assert len(frames.differences()) == 1
+    assert len(summary_check.differences()) == 1
 
 
 def test_pandas_finds_a_wrong_aggregate_of_a_problem(run: Run) -> None:
     factory.finish(run, factory.make_report(run))
     ProblemAggregate.objects.update(usual_utilisation=0.9)
-    assert len(frames.differences()) == 1
+    assert len(summary_check.differences()) == 1
     ProblemAggregate.objects.update(usual_utilisation=None, made=2)
-    assert len(frames.differences()) == 1
+    assert len(summary_check.differences()) == 1
     ProblemAggregate.objects.all().delete()
-    assert len(frames.differences()) == 1
+    assert len(summary_check.differences()) == 1
 
 
 @pytest.mark.parametrize("hidden", ["moderation", "visibility", "baseline"])
@@ -185,7 +185,7 @@ def test_what_staff_take_off_the_board_leaves_its_problems(hidden: str, problem:
     assert (row.submissions, row.solved, row.best_speedup) == (1, 1, 1.2)
     assert (row.made, row.correct, row.faster, sum(row.modes.values())) == (1, 1, 1, 1)
     assert row.run_id != best.pk
-    assert frames.differences() == []
+    assert summary_check.differences() == []
     moderation.moderate(fast, staff, Moderation.ACCEPTED, "")
     moderation.show(fast, staff, Visibility.PUBLIC)
     moderation.edit(fast.model, staff, is_baseline=False)
@@ -199,7 +199,7 @@ def test_a_reference_alone_is_timed_and_solves_nothing(problem: Problem) -> None
     moderation.edit(reference.model, reference.owner, is_baseline=True)
     row = ProblemAggregate.objects.get()
     assert (row.submissions, row.solved, row.best_speedup, row.run_id) == (0, 0, None, run.pk)
-    assert frames.differences() == []
+    assert summary_check.differences() == []
     moderation.show(reference, reference.owner, Visibility.PRIVATE)
     assert not ProblemAggregate.objects.exists()
 
@@ -218,11 +218,11 @@ def test_pandas_finds_wrong_cells(run: Run) -> None:
     columns = json.loads(row.cells)
     columns["best_speedup"] = [3.0]
     LeaderboardRow.objects.update(cells=json.dumps(columns))
-    assert len(frames.differences()) == 1
+    assert len(summary_check.differences()) == 1
     outcomes = json.loads(row.outcomes)
     outcomes["problems"][0] |= {"speedups": [2.5], "lows": [1.5]}
     LeaderboardRow.objects.update(cells=row.cells, outcomes=json.dumps(outcomes))
-    assert len(frames.differences()) == 1
+    assert len(summary_check.differences()) == 1
 
 
 def test_a_leaderboard_row_says_what_the_summary_says(db: None) -> None:
@@ -262,7 +262,7 @@ def test_rows_of_many_results_agree_with_pandas(db: None) -> None:
             )
             report = factory.make_report(again, speedup=draw.uniform(0.3, 3), floors=floors)
             factory.finish(again, report)
-    assert frames.differences() == []
+    assert summary_check.differences() == []
     assert {row.attempted for row in LeaderboardRow.objects.all()} <= {1, 2}
     before = [_stored(kind) for kind in KINDS]
     assert all(before)

@@ -11,9 +11,9 @@ import pytest
 
 from leaderboard.metrics import scores, thresholds
 from leaderboard.metrics.scores import Attempts
-from leaderboard.metrics.tallies import Narrow, cell_of
+from leaderboard.metrics.tallies import KernelFilter, cell_of
 from leaderboard.read_model import leaderboard_rows
-from leaderboard.read_model.kernel_filters import Part, outcomes_of, parts_of
+from leaderboard.read_model.kernel_filters import ProblemResult, outcomes_of, parts_of
 from leaderboard.read_model.leaderboard_rows import Totals
 
 BACKENDS = ("cuda", "triton")
@@ -68,10 +68,10 @@ def test_what_is_filtered_out_counts_as_failed() -> None:
     ]
     stored = outcomes_of([(3, "tensor", rows)])
     for narrow, speedup in (
-        (Narrow(nccl_free=True), 2.0),
-        (Narrow(mechanism="tma"), 2.0),
-        (Narrow(backend="triton"), 1.0),
-        (Narrow(backend="cuda"), 3.0),
+        (KernelFilter(nccl_free=True), 2.0),
+        (KernelFilter(mechanism="tma"), 2.0),
+        (KernelFilter(backend="triton"), 1.0),
+        (KernelFilter(backend="cuda"), 3.0),
     ):
         (part,), cell = parts_of(stored, narrow), cell_of(3, "tensor", rows, narrow)
         result = part.results
@@ -79,10 +79,10 @@ def test_what_is_filtered_out_counts_as_failed() -> None:
         assert result.made == cell.made == 3
         assert cell.best_speedup == max(result.speedups) == speedup
     for narrow in (
-        Narrow(backend="cpp"),
-        Narrow(category="other"),
-        Narrow(problems=frozenset((4,))),
-        Narrow(backend="cuda", category="other"),
+        KernelFilter(backend="cpp"),
+        KernelFilter(category="other"),
+        KernelFilter(problems=frozenset((4,))),
+        KernelFilter(backend="cuda", category="other"),
     ):
         assert not list(parts_of(stored, narrow))
         assert cell_of(3, "tensor", rows, narrow) is None
@@ -164,14 +164,16 @@ def test_what_is_added_up_for_every_threshold_is_what_each_one_says(seed: int) -
 @pytest.mark.parametrize(
     "narrow",
     [
-        Narrow(nccl_free=True),
-        Narrow(backend="triton", category="a"),
-        Narrow(mechanism="tma", problems=frozenset((2, 3, 5, 7))),
-        Narrow(problems=frozenset((1, 2))),
+        KernelFilter(nccl_free=True),
+        KernelFilter(backend="triton", category="a"),
+        KernelFilter(mechanism="tma", problems=frozenset((2, 3, 5, 7))),
+        KernelFilter(problems=frozenset((1, 2))),
     ],
 )
-def test_narrowed_totals_are_those_of_the_attempts_that_count(seed: int, narrow: Narrow) -> None:
-    parts: list[Part] = list(parts_of(outcomes_of(problems(seed)), narrow))
+def test_narrowed_totals_are_those_of_the_attempts_that_count(
+    seed: int, narrow: KernelFilter
+) -> None:
+    parts: list[ProblemResult] = list(parts_of(outcomes_of(problems(seed)), narrow))
     cells = [cell for one in problems(seed) if (cell := cell_of(*one, narrow))]
     assert [part.problem for part in parts] == [cell.problem for cell in cells]
     if not parts:

@@ -9,15 +9,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from evaluator.generate.course import Course, Task
+from evaluator.generate.attempt_loop import AttemptTask, Course
+from evaluator.generate.budget import Purse
 from evaluator.generate.exchange import Ask, Reply, ToolCall, Usage
 from evaluator.generate.feedback import Feedback
 from evaluator.generate.journal import Event, Journal
-from evaluator.generate.judging import Judge, Practice, Revision
+from evaluator.generate.judging import KernelJudge, Practice, Revision
 from evaluator.generate.options import catalogue, parser, plan_of
 from evaluator.generate.plan import (
-    Place,
     Plan,
+    RunFiles,
     attempts,
     load_prompt,
     save_plan,
@@ -26,7 +27,6 @@ from evaluator.generate.plan import (
 )
 from evaluator.generate.progress import Outcome
 from evaluator.generate.prompting import prompt_of
-from evaluator.generate.purse import Purse
 from evaluator.generate.running import Means, make, purse_of
 from evaluator.generate.scrubbing import scrubber
 from evaluator.generate.shell import Shell
@@ -97,9 +97,9 @@ def arguments(*words: str, model: str = "m") -> argparse.Namespace:
     return parser().parse_args(["run", "out", "--model", model, *words])
 
 
-def lay_out(folder: Path, own: Plan) -> Place:
+def lay_out(folder: Path, own: Plan) -> RunFiles:
     """Make the folder of a run."""
-    place, problems = Place(folder=folder), {entry["slug"]: entry for entry in catalogue()}
+    place, problems = RunFiles(folder=folder), {entry["slug"]: entry for entry in catalogue()}
     for target in own.targets:
         save_prompt(place, target, prompt_of(own, target, problems[target.slug]))
     save_plan(place, own)
@@ -107,10 +107,10 @@ def lay_out(folder: Path, own: Plan) -> Place:
 
 
 def go_on(
-    place: Place,
+    place: RunFiles,
     own: Plan,
     model: ScriptedModel,
-    judge: Judge | None = None,
+    judge: KernelJudge | None = None,
     purse: Purse | None = None,
     *,
     shell: Shell | None = None,
@@ -126,12 +126,12 @@ def go_on(
     return make(place, own, means, purse or purse_of(place, own), io.StringIO())
 
 
-def only_task(place: Place, own: Plan) -> Task:
+def only_task(place: RunFiles, own: Plan) -> AttemptTask:
     """The task of a run's first attempt."""
     target, attempt = next(attempts(own))
     return task_of(own, target, attempt, load_prompt(place, target))
 
 
-def course_of(task: Task, events: Sequence[Event] = ()) -> Course:
+def course_of(task: AttemptTask, events: Sequence[Event] = ()) -> Course:
     """A replay of events."""
     return Course(task=task, journal=Journal(events))

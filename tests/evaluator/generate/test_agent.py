@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from evaluator.generate.agent import DROPPED, MOST_IDLE
-from evaluator.generate.course import Ended
+from evaluator.generate.attempt_loop import Ended
 from evaluator.generate.exchange import Ask, Failed, Reply
 from evaluator.generate.packing import replayed
-from evaluator.generate.plan import Place, Plan, attempts
+from evaluator.generate.plan import Plan, RunFiles, attempts
 from tests.evaluator.generate.scripted import (
     FENCED,
     KERNEL,
@@ -51,7 +51,7 @@ def _made(folder: Path, model: ScriptedModel, own: Plan, judge: ScriptedJudge) -
     return ended
 
 
-def _replay(place: Place, own: Plan) -> Ended:
+def _replay(place: RunFiles, own: Plan) -> Ended:
     ended = replayed(place, own, *next(attempts(own)))
     assert ended is not None
     return ended
@@ -218,6 +218,6 @@ def test_a_conversation_that_cannot_be_shortened_ends(tmp_path: Path) -> None:
     assert ended.reason == "context"
 
 
-def _first(place: Place, own: Plan) -> tuple[str, str]:
+def _first(place: RunFiles, own: Plan) -> tuple[str, str]:
     text = json.loads(place.prompt(own.targets[0]).read_text())
     return text["system"], text["user"]

@@ -15,7 +15,7 @@ import pytest
 
 from evaluator.generate.__main__ import main
 from evaluator.generate.journal import read_events
-from evaluator.generate.plan import Place, attempts, load_plan
+from evaluator.generate.plan import RunFiles, attempts, load_plan
 from tests.evaluator.generate.scripted import FENCED
 from tests.evaluator.generate.server import Answer, Body, Served, failing, said, serving
 
@@ -183,7 +183,7 @@ def test_after_kill_9_nothing_that_was_answered_is_asked_again(tmp_path: Path) -
 
 
 def _events(folder: Path) -> Iterator[Body]:
-    place = Place(folder=folder)
+    place = RunFiles(folder=folder)
     for which in attempts(load_plan(place)):
         yield from read_events(place.events(*which))
 

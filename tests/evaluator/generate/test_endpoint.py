@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 
 from evaluator.generate.asking import Asker, EndpointDown, spent_in
+from evaluator.generate.budget import Budget, Price, Purse
 from evaluator.generate.endpoint import MAX_BODY_BYTES, OpenAIEndpoint
 from evaluator.generate.exchange import (
     Ask,
@@ -22,7 +23,6 @@ from evaluator.generate.exchange import (
     Usage,
 )
 from evaluator.generate.journal import Event, Journal
-from evaluator.generate.purse import Budget, Price, Purse
 from evaluator.generate.tools import TOOLS
 from tests.evaluator.generate.server import Answer, Script, failing, in_pieces, said, serving
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import io
 import threading
 
+from evaluator.generate.budget import Spend
 from evaluator.generate.feedback import Feedback
 from evaluator.generate.journal import Event
 from evaluator.generate.plan import Plan
 from evaluator.generate.progress import Board, Outcome, outcome_of, summary
-from evaluator.generate.purse import Spend
 from evaluator.messages.codec import encode
 from tests.evaluator.generate.scripted import plan
 

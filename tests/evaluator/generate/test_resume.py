@@ -13,11 +13,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evaluator.generate import running
+from evaluator.generate.budget import Budget, Purse
 from evaluator.generate.exchange import Ask, Reply
 from evaluator.generate.journal import Diverged, Event, appender, read_events
 from evaluator.generate.packing import archive
-from evaluator.generate.plan import Place, Plan, attempts
-from evaluator.generate.purse import Budget, Purse
+from evaluator.generate.plan import Plan, RunFiles, attempts
 from evaluator.generate.running import begin, purse_of, session
 from tests.evaluator.generate.scripted import (
     FENCED,
@@ -122,7 +122,7 @@ def test_after_kills_anywhere_the_archive_is_the_same_and_nothing_is_asked_twice
         assert (Counter(model.asked) + answered) == _answered(place, own)
 
 
-def _answered(place: Place, own: Plan) -> Counter[str]:
+def _answered(place: RunFiles, own: Plan) -> Counter[str]:
     events = [event for which in attempts(own) for event in read_events(place.events(*which))]
     return Counter(event["key"] for event in events if event["kind"] == "replied")
 
@@ -150,7 +150,7 @@ def test_what_another_version_did_is_not_gone_on_with(tmp_path: Path) -> None:
 
 
 def test_two_processes_do_not_make_the_same_run(tmp_path: Path) -> None:
-    place = Place(folder=tmp_path)
+    place = RunFiles(folder=tmp_path)
     with session(place), pytest.raises(ValueError, match="another process"), session(place):
         pass
 

@@ -22,7 +22,7 @@ OF_SUBMISSION = (
 )
 
 
-class Outcome(NamedTuple):
+class ProfileOutcome(NamedTuple):
     """Holds how the best attempt under one profile ended, or else the one that came furthest."""
 
     correct: bool
@@ -35,8 +35,8 @@ class Judged(NamedTuple):
     """Holds a problem under both profiles."""
 
     problem: int
-    upstream: Outcome
-    hardened: Outcome
+    upstream: ProfileOutcome
+    hardened: ProfileOutcome
 
     @property
     def passes(self) -> tuple[bool, bool]:
@@ -130,5 +130,5 @@ def _causes(runs: Iterable[str]) -> dict[str, str | None]:
     return {str(run): cause for run, cause in found}
 
 
-def _outcome(cell: Cell, causes: Mapping[str, str | None]) -> Outcome:
-    return Outcome(cell.correct > 0, cell.verdict, causes.get(cell.run), cell.run)
+def _outcome(cell: Cell, causes: Mapping[str, str | None]) -> ProfileOutcome:
+    return ProfileOutcome(cell.correct > 0, cell.verdict, causes.get(cell.run), cell.run)

@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from leaderboard.board_pages.answer import answers
-from leaderboard.board_pages.board_groups import Elsewhere
+from leaderboard.board_pages.board_groups import OtherSetting
+from leaderboard.board_pages.headline import answers
 from leaderboard.metrics.intervals import Interval
 from leaderboard.metrics.scores import Score
-from leaderboard.read_model.boards import Entry
+from leaderboard.read_model.boards import BoardRow
 from leaderboard.read_model.published_claims import Claim
 from leaderboard.read_model.setting import Setting
 
@@ -24,7 +24,7 @@ TIMED = Setting(
     placement="full",
 )
 SHARED = replace(TIMED, hardware_id="h100x1", placement="shared")
-NOWHERE = Elsewhere()
+NOWHERE = OtherSetting()
 CLAIM = Claim(
     publication=1,
     date=None,
@@ -43,7 +43,7 @@ CLAIM = Claim(
 )
 
 
-def _entry(model: str, solved: int, faster: int | None = None, **changes: object) -> Entry:
+def _entry(model: str, solved: int, faster: int | None = None, **changes: object) -> BoardRow:
     score = Score(
         scored=80,
         attempted=40,
@@ -59,14 +59,14 @@ def _entry(model: str, solved: int, faster: int | None = None, **changes: object
     )
     values = {"harness": "zero-shot", "trust": "verified", "date": None, "claimed": False}
     told = {**values, "slug": model, "vendor": "", "url": f"/{model}", **changes}
-    return Entry(model=model, score=score, **told)  # type: ignore[arg-type]
+    return BoardRow(model=model, score=score, **told)  # type: ignore[arg-type]
 
 
 def _said(
-    entries: list[Entry],
+    entries: list[BoardRow],
     setting: Setting | None,
     claims: list[Claim],
-    elsewhere: Elsewhere = NOWHERE,
+    elsewhere: OtherSetting = NOWHERE,
 ) -> list[str]:
     found = answers(entries, claims, setting, elsewhere)
     return [f"{one.opens} {one.model}{one.says}".replace("\u00a0", " ") for one in found]
@@ -117,13 +117,13 @@ def test_submissions_of_one_model_and_harness_are_told_apart() -> None:
 
 def test_where_no_model_was_timed_the_sites_own_kernels_are_named() -> None:
     house = _entry("House kernels", 60, 31, baseline=True, slug="house-kernels")
-    elsewhere = Elsewhere([house], TIMED, "?x=1")
+    elsewhere = OtherSetting([house], TIMED, "?x=1")
     _, said = _said([_entry("right", 30)], SHARED, [], elsewhere)
     assert said.startswith("Timed here: no model yet. This site's own House kernels solve 60 of 80")
     assert said.endswith(
         "and beat NCCL on 31 (38.8 %, 95 % interval 28.8 % to 49.7 %), on 4 ranks of h200x4."
     )
-    timed = Elsewhere([house, _entry("timed", 3, 2)], TIMED, "")
+    timed = OtherSetting([house, _entry("timed", 3, 2)], TIMED, "")
     assert _said([], SHARED, [], timed)[0].startswith(
         "Timed here on secret inputs: the best, timed"
     )

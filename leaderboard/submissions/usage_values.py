@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from leaderboard.models.makings import MAX_COUNT
+from leaderboard.models.generation_usage import MAX_COUNT
 from leaderboard.submissions.archives import shown
 
 MAX_TEXT, MAX_FIELDS = 200, 32

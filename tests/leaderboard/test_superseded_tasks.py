@@ -24,8 +24,8 @@ from leaderboard.models import (
 )
 from leaderboard.runs import imported_reports
 from leaderboard.submissions.archives import Member
-from leaderboard.submissions.older_tasks import older_tasks
 from leaderboard.submissions.sources import checked_problem, from_member
+from leaderboard.submissions.superseded_tasks import older_tasks
 from tests.leaderboard import factory
 from tests.leaderboard.test_import_reports import line_of
 from tests.leaderboard.uploads import GOOD, Send, make_zip

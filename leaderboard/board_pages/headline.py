@@ -6,14 +6,14 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from leaderboard.board_pages.board_groups import Elsewhere, where_in_words
+from leaderboard.board_pages.board_groups import OtherSetting, where_in_words
 from leaderboard.board_pages.profiles import named
 from leaderboard.delivery.cells import share_text
 from leaderboard.kit.visible import visible
 from leaderboard.metrics.intervals import wilson_interval
 from leaderboard.metrics.scores import Score
 from leaderboard.metrics.verdicts import INPUTS_OF
-from leaderboard.read_model.boards import Entry, Setting
+from leaderboard.read_model.boards import BoardRow, Setting
 from leaderboard.read_model.published_claims import Claim
 
 MOST_NAMED = 3
@@ -30,10 +30,10 @@ class Answer:
 
 
 def answers(
-    entries: Sequence[Entry],
+    entries: Sequence[BoardRow],
     claims: Sequence[Claim],
     setting: Setting | None,
-    elsewhere: Elsewhere,
+    elsewhere: OtherSetting,
 ) -> list[Answer]:
     """Return what was published of the best model, and what was found here; nothing of which there
     are no rows. People and baselines are no models."""
@@ -47,13 +47,13 @@ def answers(
     return [one for one in found if one]
 
 
-def _headline(entry: Entry) -> float:
+def _headline(entry: BoardRow) -> float:
     """Return the share that a sentence goes by: of all samples, where a table shows one of each."""
     score = entry.score
     return (score.pass_at_k if score.fast_at_k is None else score.fast_at_k) or 0.0
 
 
-def _published(claims: Sequence[Entry], hardware: str) -> Answer | None:
+def _published(claims: Sequence[BoardRow], hardware: str) -> Answer | None:
     if not claims:
         return None
     best = max(claims, key=_headline)
@@ -68,7 +68,7 @@ def _published(claims: Sequence[Entry], hardware: str) -> Answer | None:
     )
 
 
-def _judged(models: Sequence[Entry], setting: Setting | None) -> Answer | None:
+def _judged(models: Sequence[BoardRow], setting: Setting | None) -> Answer | None:
     if setting is None or not models:
         return None
     told = zip(models, _told_apart(models), strict=True)
@@ -88,7 +88,7 @@ def _judged(models: Sequence[Entry], setting: Setting | None) -> Answer | None:
     )
 
 
-def _house(elsewhere: Elsewhere) -> Answer | None:
+def _house(elsewhere: OtherSetting) -> Answer | None:
     """Return what this site's own kernels reach where no model was timed; None without them."""
     setting, own = elsewhere.setting, [entry for entry in elsewhere.entries if entry.house]
     if setting is None or not setting.is_timed or not own:
@@ -103,7 +103,7 @@ def _house(elsewhere: Elsewhere) -> Answer | None:
     )
 
 
-def _alike(best: Entry, rivals: Sequence[Entry]) -> str:
+def _alike(best: BoardRow, rivals: Sequence[BoardRow]) -> str:
     """Return a sentence that names the others whose intervals reach that of the best."""
     least = wilson_interval(_headline(best), best.score.scored)
     names = []
@@ -118,7 +118,7 @@ def _alike(best: Entry, rivals: Sequence[Entry]) -> str:
     return f" Not distinguishable from it: {', '.join(names[:MOST_NAMED])}{more}."
 
 
-def _told_apart(entries: Sequence[Entry]) -> list[str]:
+def _told_apart(entries: Sequence[BoardRow]) -> list[str]:
     """Return the harness of each and, where its model has another submission of it, which one this
     is."""
     times = Counter((one.model, one.harness) for one in entries)

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from leaderboard.kit.request_error import RequestError
 from leaderboard.models import Kernel, Making, Submission, Transcript
-from leaderboard.models.makings import RISING
+from leaderboard.models.generation_usage import RISING
 from leaderboard.submissions.archives import ATTEMPTS
-from leaderboard.submissions.attempt_archives import Line, Place, Told
+from leaderboard.submissions.attempt_archives import AttemptLine, Place, Told
 
 _FIX = "Send the archive as its harness packed it, or leave out what is told of other kernels."
 
@@ -33,15 +33,15 @@ def check_told(told: Told, digests: Mapping[Place, str]) -> None:
         _check_rising(steps)
 
 
-def _steps(told: Told) -> Iterable[list[Line]]:
+def _steps(told: Told) -> Iterable[list[AttemptLine]]:
     """Return the lines of each attempt, in the order of steps."""
-    found: dict[tuple[int, int], list[Line]] = {}
+    found: dict[tuple[int, int], list[AttemptLine]] = {}
     for place, line in sorted(told.lines.items(), key=lambda pair: pair[0]):
         found.setdefault(place[:2], []).append(line)
     return found.values()
 
 
-def _check_rising(steps: Sequence[Line]) -> None:
+def _check_rising(steps: Sequence[AttemptLine]) -> None:
     most: dict[str, float] = {}
     for line in steps:
         for name in RISING:
@@ -54,7 +54,7 @@ def _check_rising(steps: Sequence[Line]) -> None:
             most[name] = value
 
 
-def _fault(line: Line, says: str) -> RequestError:
+def _fault(line: AttemptLine, says: str) -> RequestError:
     return RequestError("bad_attempts", f"{ATTEMPTS}, line {line.number}: {says}.", _FIX)
 
 

@@ -17,7 +17,7 @@ from evaluator.generate.exchange import (
 )
 from evaluator.generate.feedback import Feedback
 from evaluator.generate.journal import Event, Exhausted, Journal
-from evaluator.generate.judging import Judge, Practice, Revision
+from evaluator.generate.judging import KernelJudge, Practice, Revision
 from evaluator.generate.shell import Shell
 from evaluator.messages.codec import decode, encode
 from evaluator.messages.job import source_digest
@@ -36,7 +36,7 @@ class Choices:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Task:
+class AttemptTask:
     """Says what an attempt is to try. `most_steps` bounds an agent's revisions, `is_judged` says
     that kernels are judged on the way, `has_shell` that an agent may run commands."""
 
@@ -85,14 +85,14 @@ class Step:
 class Ended:
     """Holds what became of an attempt: the reason it ended, every step, the conversation."""
 
-    task: Task
+    task: AttemptTask
     reason: str
     steps: tuple[Step, ...]
     messages: tuple[Message, ...]
     totals: Totals
 
 
-class Failure(Exception):
+class AttemptFailed(Exception):
     """Says that an ask of the attempt has no answer: `why` as in exchange.Failed."""
 
     def __init__(self, why: str) -> None:
@@ -108,10 +108,10 @@ class Course:
     parts are dropped.
     """
 
-    task: Task
+    task: AttemptTask
     journal: Journal
     asker: Asker | None = None
-    judge: Judge | None = None
+    judge: KernelJudge | None = None
     shell: Shell | None = None
     messages: list[Message] = field(default_factory=list)
     said: list[Message] = field(default_factory=list)
@@ -125,7 +125,7 @@ class Course:
         self._hear(Message(role="user", text=prompt.user))
 
     def ask(self, tools: tuple[Tool, ...] = ()) -> Reply:
-        """Return the model's next answer, which is in the conversation then. Raises Failure."""
+        """Return the model's next answer, and add it to the conversation. Raises AttemptFailed."""
         ask = Ask(
             model=self.task.model,
             messages=tuple(self.messages),
@@ -136,7 +136,7 @@ class Course:
         reply = reply_of(event)
         self._add(event, reply)
         if reply is None:
-            raise Failure(event["why"])
+            raise AttemptFailed(event["why"])
         text = reply.text or reply.refusal or ""
         self._hear(Message(role="assistant", text=text, calls=reply.calls))
         return reply

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from evaluator.generate.budget import Budget, OutOfBudget, Price, Purse, Spend
 from evaluator.generate.exchange import Ask, Message, Reply, Sampling, Unanswered, Usage
-from evaluator.generate.purse import Budget, OutOfBudget, Price, Purse, Spend
 from evaluator.generate.running import purse_of
 from tests.evaluator.generate.scripted import FENCED, ScriptedModel, go_on, lay_out, plan, reply
 

@@ -13,14 +13,16 @@ from pathlib import PurePosixPath
 from leaderboard.kit.request_error import RequestError
 from leaderboard.models import Problem
 from leaderboard.submissions.archives import ATTEMPTS, Member, shown
-from leaderboard.submissions.attempt_archives import NOTHING, Line, Place
+from leaderboard.submissions.attempt_archives import NOTHING, AttemptLine, Place
 from leaderboard.submissions.sources import Candidate, from_member
 from leaderboard.submissions.trees import is_name_of, older_task, published_number
 
 Named = tuple[Candidate, Problem]
 
 
-def older_tasks(named: Sequence[Named], lines: Mapping[Place, Line] = NOTHING.lines) -> list[str]:
+def older_tasks(
+    named: Sequence[Named], lines: Mapping[Place, AttemptLine] = NOTHING.lines
+) -> list[str]:
     """Return of each candidate how the task differed that it was written for; empty where that is
     today's. Raises RequestError where a line says that a kernel had a name that it cannot have had.
 
@@ -42,7 +44,7 @@ def _by_names(named: Sequence[Named]) -> list[str]:
     ]
 
 
-def _before(one: Candidate, problem: Problem, lines: Mapping[Place, Line]) -> Candidate:
+def _before(one: Candidate, problem: Problem, lines: Mapping[Place, AttemptLine]) -> Candidate:
     """Return a candidate as it was called in the tree that it was converted from, or in none."""
     line = lines.get((problem.number, one.attempt, one.step))
     if line is None or not line.converted_from:
@@ -58,7 +60,7 @@ def _before(one: Candidate, problem: Problem, lines: Mapping[Place, Line]) -> Ca
     return was
 
 
-def _no_such_name(line: Line, problem: Problem, one: Candidate) -> RequestError:
+def _no_such_name(line: AttemptLine, problem: Problem, one: Candidate) -> RequestError:
     said = f"{ATTEMPTS}, line {line.number}: converted_from is {shown(line.converted_from)!r}"
     example = f"solutions_{one.backend}/{problem.number}_{problem.slug}_{one.backend}.py"
     return RequestError(
