@@ -48,6 +48,20 @@ class AppendOnlyError(Exception):
     """Refuses to delete what the site promised to keep."""
 
 
+class KeyField(models.CharField):  # type: ignore[type-arg]  # it takes no types when it runs
+    """Holds a key, drawn for a row that has none."""
+
+    def pre_save(self, model_instance: models.Model, add: bool) -> str:
+        key = str(getattr(model_instance, self.attname) or new_key())
+        setattr(model_instance, self.attname, key)
+        return key
+
+    def deconstruct(self) -> Any:
+        """Return what migrations hold of it: a column of text."""
+        name, _, arguments, named = super().deconstruct()
+        return name, "django.db.models.CharField", arguments, named
+
+
 class SubmissionQuerySet(models.QuerySet["Submission"]):
     def ranked(self) -> SubmissionQuerySet:
         return self.filter(RANKED)
@@ -128,7 +142,7 @@ class Submission(models.Model):
     licence = models.CharField(max_length=16, choices=LICENCES, blank=True, default="")
     withholds_source = models.BooleanField(default=False)
     manifest: models.JSONField[JsonDict, JsonDict] = models.JSONField(default=dict, blank=True)
-    key = models.CharField(max_length=32, default="", editable=False)
+    key = KeyField(max_length=32, default="", editable=False)
     idempotency_key = models.CharField(max_length=200, null=True)  # noqa: DJ001  unique per owner
     request_digest = models.CharField(max_length=64)
     created_at = models.DateTimeField(auto_now_add=True)
@@ -193,10 +207,6 @@ class Submission(models.Model):
 
     def __str__(self) -> str:
         return f"{self.model} ({self.harness})"
-
-    def save(self, **options: Any) -> None:
-        self.key = self.key or new_key()
-        super().save(**options)
 
     def get_absolute_url(self) -> str:
         return url("submission", self.address)

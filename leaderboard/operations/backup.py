@@ -57,7 +57,9 @@ def back_up(folder: Path) -> JsonDict:
         shutil.rmtree(draft, ignore_errors=True)  # one a night would fill the disk
         raise
     told = {"made_at": manifest["made_at"], "folder": str(folder.parent.resolve())}
-    (Path(settings.STATE_DIR) / LAST).write_text(json.dumps(told))
+    state = Path(settings.STATE_DIR)
+    state.mkdir(parents=True, exist_ok=True)
+    (state / LAST).write_text(json.dumps(told))
     return manifest
 
 

@@ -180,7 +180,7 @@ def recent_row(run: Run) -> dict[str, object]:
         **run_line(run),
         "declined": declined(run),
         "problem_url": address_of(run.kernel.problem),
-        "submission_url": run.kernel.submission.get_absolute_url(),
+        "submission_url": url("submission", run.kernel.submission_id),
     }
 
 

@@ -134,6 +134,7 @@ def test_metrics_count_what_workers_could_not_read(
     with servers.redis() as url:
         pytest.importorskip("redis").from_url(url).rpush(UNREADABLE, "one", "two")
         settings.CELERY_BROKER_URL = url
+        monkeypatch.setenv("CELERY_BROKER_URL", url)  # Celery reads it, too
         monkeypatch.setattr(celery, "app", celery.make_app())
         assert _metrics(client)["pkb_unreadable_messages"] == 2
 
