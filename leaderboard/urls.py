@@ -10,7 +10,7 @@ from leaderboard.board_pages import board, categories, category, matrix, mechani
 from leaderboard.compare_pages import compare
 from leaderboard.delivery.pages import View
 from leaderboard.model_pages import attempt, submission, team
-from leaderboard.problem_pages import problems
+from leaderboard.problem_pages import problems, screenings
 from leaderboard.publishing import badges, client_archive, feed, snapshot_pages
 from leaderboard.run_pages import bundles, kernel, run, trace
 from leaderboard.site_pages import (
@@ -44,6 +44,7 @@ urlpatterns = [
     *twins("categories", categories.categories, "categories"),
     *twins("categories/<slug:slug>", category.category, "category"),
     *twins("problems", problems.problems, "problems"),
+    *twins("problems/health", screenings.screenings, "screenings"),
     path("problems/<int:number>", redirects.problem_number, name="problem-number"),
     *twins("problems/<int:number>-<slug:slug>", redirects.problem_page, "problem"),
     *twins("kernels/<slug:digest>", kernel.kernel, "kernel"),

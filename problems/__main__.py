@@ -142,13 +142,12 @@ def _screen_one(ranks: RankPool, name: str, arguments: argparse.Namespace) -> in
 
 def _audit(arguments: argparse.Namespace) -> int:
     """Screen and store; return 1 when a scored problem errs under `hardened`, or any fails."""
-    from problems import health, health_table
+    from problems import health
 
     erring = _audit_checks(arguments)
     if arguments.profile is None:
         erring += _audit_work(_names(arguments))
-    health_table.write(health.stored())
-    print(f"wrote {health.PATH} and {health_table.PATH}; {erring} problems err")
+    print(f"wrote {health.PATH}; {erring} problems err")
     return 1 if erring else 0
 
 

@@ -23,10 +23,10 @@ COST_ITEMSIZE = 2  # bfloat16
 
 
 def catalogue() -> dict[str, Any]:
-    """Return the document of every problem, with what the last audit found, ready for JSON."""
-    found = health.stored()
+    """Return the document of every problem, ready for JSON. What the last audit found stays in its
+    own file."""
     modules = [problems.load(name) for name in problems.names()]
-    return {"version": VERSION, "problems": [_entry(m, found.get(m.slug, {})) for m in modules]}
+    return {"version": VERSION, "problems": [_entry(module) for module in modules]}
 
 
 def stored() -> dict[str, Any]:
@@ -38,8 +38,8 @@ def stored() -> dict[str, Any]:
 def unexported(names: Sequence[str]) -> list[str]:
     """Return the slugs of those problems whose entry in the exported document is not today's."""
     exported = {entry["slug"]: entry for entry in stored()["problems"]} if PATH.exists() else {}
-    found, modules = health.stored(), [problems.load(name) for name in names]
-    return [m.slug for m in modules if exported.get(m.slug) != _entry(m, found.get(m.slug, {}))]
+    modules = [problems.load(name) for name in names]
+    return [module.slug for module in modules if exported.get(module.slug) != _entry(module)]
 
 
 def write(document: dict[str, Any]) -> None:
@@ -103,20 +103,11 @@ def _tolerances(module: ProblemModule, output: str = "") -> dict[str, dict[str, 
     }
 
 
-def _entry(module: ProblemModule, found: Mapping[str, Any]) -> dict[str, Any]:
+def _entry(module: ProblemModule) -> dict[str, Any]:
     return {
         **told(module),
-        "health": _health(found),
         "work_share": work_share(module),
         "baselines": _baselines(module),
-    }
-
-
-def _health(found: Mapping[str, Any]) -> dict[str, Any]:
-    """Return by profile the findings and how they were made; nothing before the first audit."""
-    return {
-        profile: {key: value for key, value in part.items() if key != "behaviour"}
-        for profile, part in found.items()
     }
 
 

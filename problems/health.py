@@ -12,7 +12,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import asdict, dataclass, replace
-from math import inf, isfinite
+from math import isfinite
 from pathlib import Path
 from queue import SimpleQueue
 from typing import Any
@@ -272,15 +272,3 @@ def _finite(errors: Mapping[str, float]) -> dict[str, float | None]:
         dtype: min(float(f"{error:.3g}"), LARGEST_ERROR) if isfinite(error) else None
         for dtype, error in errors.items()
     }
-
-
-def margins(findings: Iterable[Mapping[str, Any]]) -> tuple[float, float]:
-    """Return the worst honest error and the cheapest wrong one, in tolerances."""
-    worst_honest, cheapest_wrong = 0.0, inf
-    for row in findings:
-        errors = [inf if error is None else error for error in row["errors"].values()]
-        if errors and row["honest"]:
-            worst_honest = max(worst_honest, *errors)
-        elif errors:
-            cheapest_wrong = min(cheapest_wrong, *errors)
-    return worst_honest, cheapest_wrong

@@ -17,6 +17,7 @@ from leaderboard.read_model import summary
 from leaderboard.runs.hosts import register
 
 EXPORT = Path(settings.BASE_DIR) / "fixtures" / "problems.json"
+AUDIT = "problem-health.json"
 COLUMNS = (
     *("slug", "category", "category_title", "title", "summary"),
     *("digest", "scored", "unscored_reason", "ranked_from", "ranked_from_reason"),
@@ -28,12 +29,24 @@ class CatalogueError(Exception):
 
 
 def read_file(path: Path) -> list[JsonDict]:
-    """Return the problems of an exported catalogue; raise CatalogueError."""
+    """Return the problems of an exported catalogue, each with what the audit beside it found; raise
+    CatalogueError."""
+    beside = path.with_name(AUDIT)
+    found = json.loads(beside.read_text()) if beside.exists() else {}
     try:
         text = path.read_text()
     except OSError as error:
         raise CatalogueError(f"{path} cannot be read: {error}") from None
-    return _entries(text, str(path))
+    entries = _entries(text, str(path))
+    return [{**entry, "health": _told(found.get(entry["slug"], {}))} for entry in entries]
+
+
+def _told(found: JsonObject) -> JsonDict:
+    """Return what an audit found of a problem, without the digest of the code that it screened."""
+    return {
+        profile: {name: value for name, value in part.items() if name != "behaviour"}
+        for profile, part in found.items()
+    }
 
 
 def read_code() -> list[JsonDict]:

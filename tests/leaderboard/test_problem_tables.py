@@ -15,12 +15,12 @@ from leaderboard.kit.json_types import JsonObject
 from leaderboard.models import Problem
 from leaderboard.problem_pages.problem_facts import Task
 from leaderboard.problem_pages.problems import address_of
-from leaderboard.runs.catalogue import EXPORT
+from leaderboard.runs.catalogue import EXPORT, read_file
 from problems.limits import TERMS
 from tests.problems.limit_words import left_out
 
 pytestmark = pytest.mark.django_db
-CATALOGUE = json.loads(EXPORT.read_text())["problems"]
+CATALOGUE = read_file(EXPORT)
 
 
 def table(client: Client, problem: Problem, query: str) -> list[dict[str, str]]:

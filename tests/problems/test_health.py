@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import problems
-from problems import health, health_table
+from problems import health
 from problems.__main__ import main
 from problems.answers import HONEST, answers
 from problems.ranks import RankFailure, RankPool
@@ -69,10 +69,6 @@ def test_the_audit_tells_what_the_published_check_lets_pass() -> None:
     assert not accepted["gemm_allreduce", "split-products"]
 
 
-def test_the_page_in_the_docs_is_of_the_stored_audit() -> None:
-    assert health_table.PATH.read_text() == health_table.table(health.stored())
-
-
 def test_the_worst_of_several_rounds_counts() -> None:
     calm = [finding("zeros", accepted=False, error=9.0), finding("reference", accepted=True)]
     narrow = [finding("zeros", accepted=False, error=2.0), finding("reference", accepted=True)]
@@ -96,17 +92,6 @@ def test_a_round_of_honest_answers_alone_counts_for_them() -> None:
     every = [finding("zeros", accepted=False), finding("reference", accepted=True)]
     zeros, honest = health.merged([every, [finding("reference", accepted=True, error=0.75)]])
     assert (zeros.errors["float32"], honest.errors["float32"]) == (0.5, 0.75)
-
-
-def test_margins_are_the_worst_on_either_side() -> None:
-    rows = [
-        {**vars(finding("zeros", accepted=False, error=7.0))},
-        {**vars(finding("constant", accepted=False)), "errors": {"float32": None}},
-        {**vars(finding("low-precision", accepted=None))},
-        {**vars(finding("reference", accepted=True, error=0.25))},
-    ]
-    assert health.margins(rows) == (0.25, 7.0)
-    assert health.margins([]) == (0.0, inf)
 
 
 def test_the_digest_follows_code_and_tolerances_but_no_texts() -> None:

@@ -59,7 +59,6 @@ def test_an_audit_keeps_what_it_measured_and_counts_what_failed(
     monkeypatch.setattr(measured_work, "_share", found)
     monkeypatch.setattr(timed_work, "PATH", tmp_path / "timed_work.json")
     monkeypatch.setattr(health, "audit", lambda names, plan, jobs: iter(()))
-    monkeypatch.setattr("problems.health_table.PATH", tmp_path / "problem-health.md")
     assert main(["audit", "allreduce", "alltoall"]) == 1
     assert json.loads(timed_work.PATH.read_text()) == {"allreduce": 0.5}
     said = capsys.readouterr().out
@@ -72,7 +71,6 @@ def test_an_audit_of_one_profile_measures_no_work(
 ) -> None:
     monkeypatch.setattr(timed_work, "PATH", tmp_path / "timed_work.json")
     monkeypatch.setattr(health, "audit", lambda names, plan, jobs: iter(()))
-    monkeypatch.setattr("problems.health_table.PATH", tmp_path / "problem-health.md")
     assert main(["audit", "allreduce", "--profile", "hardened"]) == 0
     assert timed_work.stored() == {}
 
