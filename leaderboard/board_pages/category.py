@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 from uuid import UUID
 
 import orjson
-from django.db.models import QuerySet
 from django.db.models.fields.json import KT
 from django.http import Http404, HttpRequest
 
@@ -19,7 +18,6 @@ from leaderboard.delivery.pages import Crumb, Page, Table, canonical_query, publ
 from leaderboard.figures.frame import framed
 from leaderboard.kit.json_types import JsonDict, JsonObject
 from leaderboard.kit.links import url
-from leaderboard.kit.prepared import Param, given, run_prepared
 from leaderboard.metrics.verdicts import words
 from leaderboard.models import Problem
 from leaderboard.read_model import boards
@@ -116,19 +114,11 @@ class CategoryProblem(NamedTuple):
 
 def problems_of(slug: str, setting: Setting | None) -> list[CategoryProblem]:
     """Return the problems of a category; what is not ranked in the setting is not scored there."""
-    where = place_of(setting)
-    rows = map(CategoryProblem._make, run_prepared(_problems, tuple(where), slug=slug, **where))
+    found = beside(Problem.objects.filter(category=slug), place_of(setting))
+    listed = found.annotate(also=KT("payload__also")).order_by("number")
+    rows = map(CategoryProblem._make, listed.values_list(*CategoryProblem._fields))
     ranks = setting.world_size if setting else LIST_RANKS
     return [row._replace(scored=row.scored and row.ranked_from <= ranks) for row in rows]
-
-
-def _problems(where: tuple[str, ...]) -> QuerySet[Problem, tuple[Any, ...]]:
-    found = beside(Problem.objects.filter(category=Param("slug")), given(where))
-    return (
-        found.annotate(also=KT("payload__also"))
-        .order_by("number")
-        .values_list(*CategoryProblem._fields)
-    )
 
 
 def problem_record(problem: CategoryProblem, setting: Setting | None) -> JsonDict:

@@ -20,7 +20,6 @@ from leaderboard.delivery import cells
 from leaderboard.kit.highlighting import highlighted
 from leaderboard.kit.json_types import JsonDict, JsonObject
 from leaderboard.kit.links import url
-from leaderboard.kit.prepared import Param, run_prepared
 from leaderboard.metrics.floors import (
     FLOOR_WORDS,
     LIMITER_WORDS,
@@ -252,19 +251,19 @@ COLUMNS = (
 
 def called(slug: str) -> Called | None:
     """Return the problem of this slug; one query."""
-    for *columns, text, before, after, claimed in run_prepared(_with_neighbours, slug=slug):
+    for *columns, text, before, after, claimed in _with_neighbours(slug):
         found = Problem.from_db(DEFAULT_DB_ALIAS, COLUMNS, columns)
         found.payload = orjson.loads(text)
         return Called(found, text, before, after, orjson.loads(claimed) if claimed else None)
     return None
 
 
-def _with_neighbours() -> QuerySet[Problem, tuple[Any, ...]]:
+def _with_neighbours(slug: str) -> QuerySet[Problem, tuple[Any, ...]]:
     """Return what `Called` holds."""
     others = Problem.objects.values(link=JSONObject(number="number", slug="slug", title="title"))
     before = others.filter(number__lt=OuterRef("number")).order_by("-number")[:1]
     after = others.filter(number__gt=OuterRef("number")).order_by("number")[:1]
-    own = Problem.objects.filter(slug=Param("slug")).order_by()
+    own = Problem.objects.filter(slug=slug).order_by()
     text = Cast("payload", TextField())
     told = Publication.objects.order_by("pk").values(text=KT(f"payload__{CURVES}"))[:1]
     return own.values_list(*COLUMNS, text, Subquery(before), Subquery(after), Subquery(told))

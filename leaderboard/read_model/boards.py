@@ -10,7 +10,6 @@ from typing import NamedTuple, TypedDict, Unpack
 import orjson
 from django.db.models import Q, QuerySet, Subquery
 
-from leaderboard.kit.prepared import Param, given, run_prepared
 from leaderboard.metrics import thresholds
 from leaderboard.metrics.tallies import EVERYTHING, Cell, KernelFilter
 from leaderboard.models import LeaderboardRow, ProblemAggregate, Trust
@@ -49,7 +48,7 @@ __all__ = [
 
 def known_settings() -> list[Setting]:
     """Return the settings with ranked results; boards begin with the first."""
-    found = run_prepared(ProblemAggregate.objects.settings)
+    found = ProblemAggregate.objects.settings()
     return [Setting(**dict(zip(SETTING_FIELDS, place, strict=True))) for *place, _, _ in found]
 
 
@@ -111,12 +110,7 @@ def judged_in(
         also["submission__trust"] = Trust.VERIFIED.value
     narrow = KernelFilter(**{name: narrowing[name] for name in OF_KERNELS if name in narrowing})  # type: ignore[literal-required]
     names = (*_read_for(narrow, p), *ahead)
-    values = {
-        f"{name}{n}": value
-        for n, setting in enumerate(scored)
-        for name, value in vars(setting).items()
-    }
-    found = run_prepared(_ranked, len(scored), tuple(also), names, **values, **also)
+    found = list(_ranked(scored, also, names))
     if harness := narrowing.get("harness"):
         found = [row for row in found if row[HARNESS] == harness or row[BASELINE]]
     made = []
@@ -151,10 +145,10 @@ def _entries(
 
 
 def _ranked(
-    settings: int, also: Iterable[str], names: Iterable[str]
+    settings: Iterable[Setting], also: Mapping[str, object], names: Iterable[str]
 ) -> QuerySet[LeaderboardRow, StoredRow]:
-    each = (Q(**{name: Param(f"{name}{n}") for name in SETTING_FIELDS}) for n in range(settings))
-    rows = LeaderboardRow.objects.ranked().filter(functools.reduce(or_, each), **given(also))
+    each = functools.reduce(or_, (Q(**vars(setting)) for setting in settings))
+    rows = LeaderboardRow.objects.ranked().filter(each, **also)
     ordered = rows.annotate(created=CREATED).order_by("submission_id")
     return ordered.values_list(*FIELDS, *names, "placement")
 

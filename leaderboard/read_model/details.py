@@ -5,14 +5,12 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from operator import or_
-from typing import Any, NamedTuple, Self
+from typing import NamedTuple, Self
 
 import orjson
-from django.db.models import Q, QuerySet
+from django.db.models import QuerySet
 
 from leaderboard.kit.json_types import JsonObject
-from leaderboard.kit.prepared import Param, given, run_prepared
 from leaderboard.metrics.scores import Attempts
 from leaderboard.metrics.tallies import Cell, KernelFilter, cell_of
 from leaderboard.models import LeaderboardRow, Summary
@@ -51,11 +49,7 @@ class LazyColumns:
     def _read(self, submission: int, name: str) -> str:
         """Return a column; one query for all rows, unless it was asked for before."""
         if name not in self.known:
-            some = {f"own{n}": number for n, number in enumerate(self.submissions)}
-            rows = run_prepared(
-                _columns, tuple(self.where), tuple(some), name, **self.where, **some
-            )
-            self.known[name] = dict(rows)
+            self.known[name] = dict(self._rows.values_list("submission_id", name))
         return self.known[name][submission]
 
     def by_category(self, submission: int) -> JsonObject:
@@ -81,12 +75,16 @@ class LazyColumns:
         parts = parts_of(orjson.loads(self._read(submission, "outcomes")), self.narrow)
         return tuple(part.results for part in parts)
 
+    @property
+    def _rows(self) -> QuerySet[LeaderboardRow]:
+        own = LeaderboardRow.objects.ranked().filter(**self.where).order_by()
+        return own.filter(submission__in=self.submissions) if self.submissions else own
+
     @functools.cached_property
     def _narrowed(self) -> dict[int, tuple[Cell, ...]]:
         """Return the cells that a filter on kernels leaves, by submission, from every attempt: a
         row does not say which kernel is the best of each kind."""
-        own = LeaderboardRow.objects.ranked().filter(**self.where)
-        own = own.filter(submission__in=self.submissions) if self.submissions else own
+        own = self._rows
         setting = own.values(*SETTING).first()
         if setting is None:
             return {}
@@ -107,12 +105,3 @@ class LazyColumns:
 def _marks_in(cells: str) -> tuple[MatrixMark, ...]:
     columns = orjson.loads(cells)
     return tuple(map(MatrixMark, *(columns[name] for name in MatrixMark._fields)))
-
-
-def _columns(
-    where: Iterable[str], some: Iterable[str], name: str
-) -> QuerySet[LeaderboardRow, tuple[Any, ...]]:
-    rows = LeaderboardRow.objects.ranked().filter(**given(where)).order_by()
-    if some:
-        rows = rows.filter(functools.reduce(or_, (Q(submission=Param(own)) for own in some)))
-    return rows.values_list("submission_id", name)

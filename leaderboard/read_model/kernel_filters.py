@@ -53,20 +53,6 @@ def known_sum(values: Iterable[float | None]) -> float | None:
     return None if None in every else math.fsum(filter(None, every))
 
 
-def exchanged(stored: StoredAttempts, problem: int, own: StoredAttempts) -> StoredAttempts:
-    """Return `stored` with `own`, which is of this problem or of none, in place of what it says of
-    it: the same as `outcomes_of` returns of all."""
-    kinds = [*_kinds(stored), *_kinds(own)]
-    others = [(one, 0) for one in stored["problems"] if one["problem"] != problem]
-    mine = [(one, len(stored["kinds"])) for one in own["problems"]]
-    places: dict[AttemptOutcome, int] = {}
-    problems = [
-        {**one, "kinds": [places.setdefault(kinds[k + first], len(places)) for k in one["kinds"]]}
-        for one, first in sorted([*others, *mine], key=lambda pair: pair[0]["problem"])
-    ]
-    return {"kinds": [kind._asdict() for kind in places], "problems": problems}
-
-
 def _kinds(stored: StoredAttempts) -> list[AttemptOutcome]:
     return [
         AttemptOutcome(**{**one, "mechanisms": tuple(one["mechanisms"])}) for one in stored["kinds"]

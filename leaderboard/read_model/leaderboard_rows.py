@@ -19,7 +19,6 @@ from leaderboard.metrics.tallies import AttemptRow, Cell, cell_of, in_order
 from leaderboard.read_model.kernel_filters import (
     ProblemResult,
     StoredAttempts,
-    exchanged,
     known_sum,
     outcomes_of,
     parts_of,
@@ -28,8 +27,6 @@ from leaderboard.read_model.kernel_filters import (
 SUMS = Sums._fields
 # Its number, its category, and the `attempts` of its Summary.
 ProblemAttempts = tuple[int, str, Sequence[AttemptRow]]
-# The columns `outcomes` and `cells` of a row that is not there yet.
-NO_ROW = ('{"kinds":[],"problems":[]}', orjson.dumps({name: [] for name in Cell._fields}).decode())
 
 
 class Totals(NamedTuple):
@@ -65,18 +62,6 @@ def columns_of(problems: Iterable[ProblemAttempts], k: int) -> dict[str, Any]:
     drawn."""
     rows = sorted(problems, key=itemgetter(0))
     return _columns(outcomes_of(rows), _cells(rows), k)
-
-
-def columns_with(stored: tuple[str, str], own: ProblemAttempts, k: int) -> dict[str, Any] | None:
-    """Return these columns with one problem in place of what it was, or without it where it has no
-    attempts left; None where no problem is left. `stored` are `outcomes` and `cells`."""
-    number, _, attempts = own
-    rows = [own] if attempts else []
-    outcomes = exchanged(orjson.loads(stored[0]), number, outcomes_of(rows))
-    if not outcomes["problems"]:
-        return None
-    others = [cell for cell in cells_in(stored[1]) if cell.problem != number]
-    return _columns(outcomes, sorted([*others, *_cells(rows)]), k)
 
 
 def _cells(rows: Iterable[ProblemAttempts]) -> list[Cell]:

@@ -14,7 +14,6 @@ from django.db.models import FilteredRelation, Q, QuerySet, TextField
 from django.db.models.functions import Cast
 
 from leaderboard.kit.json_types import JsonDict
-from leaderboard.kit.prepared import given, run_prepared
 from leaderboard.metrics.tallies import in_order
 from leaderboard.models import Notice, Problem, ProblemAggregate, Summary
 from leaderboard.models.runs import SETTING
@@ -46,21 +45,13 @@ def refresh(problem_id: int, setting: Mapping[str, object]) -> None:
     """Aggregate one problem in one setting anew, in the caller's transaction."""
     _lock(problem_id)
     where = {"problem_id": problem_id, **setting}
-    before = next(iter(run_prepared(_record, **where)), (None,))[0]
-    columns = columns_of(map(_best, run_prepared(_shown, **where)))
+    fastest = ProblemAggregate.objects.filter(best_speedup__gt=0, **where).order_by()
+    before = fastest.values_list("run_id", flat=True).first()
+    shown = Summary.objects.shown().filter(**where).order_by("submission_id")
+    columns = columns_of(map(_best, shown.values_list(*SUMMED)))
     ProblemAggregate.objects.put(where, columns)
     if before and columns and columns["best_speedup"] and before != columns["run_id"]:
         Notice.objects.record_lost(before, columns["run_id"])
-
-
-def _record() -> QuerySet[ProblemAggregate, tuple[Any, ...]]:
-    fastest = ProblemAggregate.objects.filter(best_speedup__gt=0, **given(WHERE))
-    return fastest.order_by().values_list("run_id")
-
-
-def _shown() -> QuerySet[Summary, tuple[Any, ...]]:
-    rows = Summary.objects.shown().filter(**given(WHERE)).order_by("submission_id")
-    return rows.values_list(*SUMMED)
 
 
 def _best(row: tuple[Any, ...]) -> Best:

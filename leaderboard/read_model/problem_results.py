@@ -13,7 +13,6 @@ from django.db.models import F, Q, QuerySet, TextField
 from django.db.models.functions import Cast
 
 from leaderboard.kit.json_types import JsonDict
-from leaderboard.kit.prepared import Param, given, run_prepared
 from leaderboard.metrics import scores
 from leaderboard.metrics.difficulty import difficulty
 from leaderboard.metrics.failures import CORRECT
@@ -116,12 +115,8 @@ class SubmissionRow(NamedTuple):
 
 def totals_by_setting(problem: Problem) -> list[SettingTotals]:
     """Return the totals in every setting, also where the problem is not scored; one query."""
-    return list(map(SettingTotals._make, run_prepared(_totals, problem=problem.number)))
-
-
-def _totals() -> QuerySet[ProblemAggregate, tuple[Any, ...]]:
-    own = ProblemAggregate.objects.filter(problem=Param("problem"))
-    return own.values_list(*SettingTotals._fields)
+    own = ProblemAggregate.objects.filter(problem=problem)
+    return list(map(SettingTotals._make, own.values_list(*SettingTotals._fields)))
 
 
 def has_older_results(problem: Problem) -> bool:
@@ -143,8 +138,7 @@ def rows_of(
     """Return references, then the best of the submissions, as many as `most`; one query."""
     if setting is None:
         return []
-    where = {"problem": problem.number, **vars(setting)}
-    rows = list(map(SubmissionRow._make, run_prepared(_rows, tuple(where), most, **where)))
+    rows = list(map(SubmissionRow._make, _rows(_shown(problem, setting), most)))
     return [
         *(row for row in rows if row.is_reference),
         *scores.in_order(
@@ -153,8 +147,7 @@ def rows_of(
     ]
 
 
-def _rows(where: Iterable[str], most: int | None) -> QuerySet[Summary, tuple[Any, ...]]:
-    own = Summary.objects.shown().filter(**given(where))
+def _rows(own: SummaryQuerySet, most: int | None) -> QuerySet[Summary, tuple[Any, ...]]:
     if most is not None:
         models = own.filter(submission__model__is_baseline=False)
         best = models.order_by(FASTEST_FIRST, "submission_id").values("pk")[:most]

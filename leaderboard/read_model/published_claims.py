@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import orjson
-from django.db.models import QuerySet, TextField
+from django.db.models import TextField
 from django.db.models.functions import Cast
 
 from leaderboard.kit.json_types import JsonObject
 from leaderboard.kit.links import url
-from leaderboard.kit.prepared import given, run_prepared
 from leaderboard.metrics import intervals
 from leaderboard.metrics.scores import Score
 from leaderboard.models import PublishedResult
@@ -67,16 +65,9 @@ def every_claim(*, harness: str = "", model: int | None = None) -> list[Claim]:
 
 
 def _claims(**where: str | int | None) -> list[Claim]:
-    given_values = tuple(name for name, value in where.items() if value is not None)
-    absent = tuple(name for name, value in where.items() if value is None)
-    return list(map(Claim._make, run_prepared(_published, given_values, absent, **where)))
-
-
-def _published(
-    where: Iterable[str], absent: Iterable[str]
-) -> QuerySet[PublishedResult, tuple[Any, ...]]:
-    rows = PublishedResult.objects.filter(**given(where), **dict.fromkeys(absent))
-    return rows.values_list(*SAID, Cast("publication__payload", TextField()))
+    rows = PublishedResult.objects.filter(**where)
+    said = rows.values_list(*SAID, Cast("publication__payload", TextField()))
+    return list(map(Claim._make, said))
 
 
 def entry_of(claim: Claim) -> BoardRow:

@@ -9,7 +9,6 @@ from django.db.models import IntegerField, QuerySet, Value
 from django.http import HttpRequest
 
 from leaderboard.delivery.pages import choice
-from leaderboard.kit.prepared import given, run_prepared
 from leaderboard.models import Problem
 from leaderboard.read_model.boards import Setting
 from leaderboard.read_model.problem_aggregates import beside, place_of
@@ -65,8 +64,7 @@ def scope(
 
     `asked` names those of the parameters `category` and `source` that the page reads.
     """
-    where = place_of(setting) if setting else {}
-    named = [Named._make(row) for row in run_prepared(_named, tuple(where), **where)]
+    named = [Named._make(row) for row in _named(setting)]
     rows = tuple(_ranked(row, ranks) for row in named)
     titles = {row.category: row.category_title for row in rows}
     sources = tuple(sorted({row.source for row in rows if row.source}))
@@ -98,8 +96,8 @@ def _ranked(one: Named, ranks: int | None) -> Named:
     return one if ranks is None else one._replace(scored=one.scored and one.ranked_from <= ranks)
 
 
-def _named(where: tuple[str, ...]) -> QuerySet[Problem, tuple[Any, ...]]:
+def _named(setting: Setting | None) -> QuerySet[Problem, tuple[Any, ...]]:
     problems = Problem.objects.order_by("number")
-    if not where:
+    if setting is None:
         return problems.values_list(*Named._fields[:-1], Value(None, output_field=IntegerField()))
-    return beside(problems, given(where)).values_list(*Named._fields[:-1], "here__solved")
+    return beside(problems, place_of(setting)).values_list(*Named._fields[:-1], "here__solved")

@@ -7,9 +7,7 @@ from itertools import groupby
 from typing import Any
 
 from django.db import transaction
-from django.db.models import QuerySet, Subquery
 
-from leaderboard.kit.prepared import Param, given, run_prepared
 from leaderboard.metrics.attempts import AttemptSummary, JudgedRun, entry_of, summed
 from leaderboard.models import (
     DataVersion,
@@ -22,7 +20,7 @@ from leaderboard.models import (
 from leaderboard.models.catalogue import SUMMARY_FORMAT
 from leaderboard.models.runs import SETTING, RunQuerySet
 from leaderboard.read_model import problem_aggregates
-from leaderboard.read_model.leaderboard_rows import NO_ROW, columns_of, columns_with
+from leaderboard.read_model.leaderboard_rows import columns_of
 
 # Values of the columns SETTING.
 Setting = tuple[Any, ...]
@@ -53,35 +51,15 @@ def rewrite(submission_id: int, problem_id: int) -> None:
 def _update(submission_id: int, problem_id: int, setting: Mapping[str, Any]) -> None:
     whose = {"submission_id": submission_id, **setting}
     place = {**whose, "problem_id": problem_id}
-    attempts = _attempts(map(JudgedRun._make, run_prepared(_runs_of, **place)))
+    own = {"kernel__submission": submission_id, "kernel__problem": problem_id}
+    attempts = _attempts(_judged(Run.objects.filter(**own).few(**setting)))
     Summary.objects.put(place, summed(attempts) if attempts else None)
     # Asked under the lock of the submission: a new catalogue may have come while it was waited for.
-    ((k, category),) = run_prepared(_drawn, submission_id=submission_id, problem_id=problem_id)
-    if category is not None:
-        # What other problems came to is taken from the row: their attempts would take a third of
-        # the time of storing a result to read.
-        stored = next(iter(run_prepared(_row_of, **whose)), NO_ROW)
-        own = (problem_id, category, attempts)
-        LeaderboardRow.objects.put(whose, columns_with(stored, own, k))
+    k = Submission.objects.values_list("k", flat=True).get(pk=submission_id)
+    scored = Summary.objects.filter(problem__scored=True, **whose).order_by()
+    problems = list(scored.values_list("problem_id", "problem__category", "attempts"))
+    LeaderboardRow.objects.put(whose, columns_of(problems, k) if problems else None)
     problem_aggregates.refresh(problem_id, setting)
-
-
-def _drawn() -> QuerySet[Submission, tuple[Any, ...]]:
-    """Return how many attempts a problem a submission has, and the category of a scored problem."""
-    category = Problem.objects.scored().filter(pk=Param("problem_id")).values("category")
-    own = Submission.objects.filter(pk=Param("submission_id")).order_by()
-    return own.values_list("k", Subquery(category))
-
-
-def _runs_of() -> QuerySet[Run, tuple[Any, ...]]:
-    whose = {"kernel__submission": Param("submission_id"), "kernel__problem": Param("problem_id")}
-    own = Run.objects.counted().filter(**whose).few(**given(SETTING))
-    return own.order_by(*ORDER).values_list(*COLUMNS)
-
-
-def _row_of() -> QuerySet[LeaderboardRow, tuple[Any, ...]]:
-    own = LeaderboardRow.objects.filter(**given(("submission_id", *SETTING)))
-    return own.order_by().values_list("outcomes", "cells")
 
 
 def rebuild_if_outdated() -> None:
