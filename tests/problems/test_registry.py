@@ -72,6 +72,9 @@ def test_a_check_says_what_is_due(
     other = tmp_path / "problem-health.json"
     other.write_text(json.dumps(kept))
     monkeypatch.setattr(health, "PATH", other)
+    exported = stored()
+    exported["problems"][0]["title"] = "of another file"
+    monkeypatch.setattr("problems.catalogue.stored", lambda: exported)
     assert main(["check", "allreduce", "reduce", "scatter"]) == 0
     assert capsys.readouterr().out.splitlines() == [
         "every rule is kept",
