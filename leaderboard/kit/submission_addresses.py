@@ -31,6 +31,6 @@ def new_key() -> str:
 
 
 def number_and_key(address: str) -> tuple[int, str]:
-    """Return what an address names; 0 and an empty key, which nothing has, for what is none."""
+    """Split an address; return 0 and an empty key, which no row has, for a malformed one."""
     number, _, key = address.partition("-")
     return row_number(number), key

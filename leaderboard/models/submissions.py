@@ -213,7 +213,7 @@ class Submission(models.Model):
 
     @property
     def address(self) -> str:
-        """Return how addresses name it."""
+        """Return its number, and of an unlisted one the key: `9` or `9-KEY`."""
         is_unlisted = self.visibility == Visibility.UNLISTED
         return f"{self.pk}-{self.key}" if is_unlisted else str(self.pk)
 

@@ -42,7 +42,7 @@ def read_file(path: Path) -> list[JsonDict]:
 
 
 def _told(found: JsonObject) -> JsonDict:
-    """Return what an audit found of a problem, without the digest of the code that it screened."""
+    """Copy an audit's findings about a problem, without the digest of the screened code."""
     return {
         profile: {name: value for name, value in part.items() if name != "behaviour"}
         for profile, part in found.items()
