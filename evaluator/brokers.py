@@ -28,7 +28,7 @@ class NoDoorbell(ValueError):
 
 
 def doorbell(found: Any) -> dict[str, Any]:
-    """Return what a site's message says, in a message that says nothing else. Raises NoDoorbell."""
+    """Rebuild a site's message from task, names and run alone. Raises NoDoorbell."""
     try:
         arguments, _, _ = json.loads(base64.b64decode(found["body"]))
         task, task_id = found["headers"]["task"], found["headers"]["id"]

@@ -65,12 +65,16 @@ def is_reachable() -> bool:
     return True
 
 
-def unreadable() -> int:
-    """Return how many messages workers could not read, up to MOST_UNREADABLE. Raises OSError and
-    KombuError where the broker does not answer."""
+def unreadable() -> int | None:
+    """Return the number of messages that workers could not read, up to MOST_UNREADABLE; None if the
+    broker does not say."""
     with app.connection_for_read() as connection:
-        client = getattr(connection.default_channel, "client", None)  # of Redis alone
-        return int(client.llen(UNREADABLE)) if client else 0
+        try:
+            connection.ensure_connection(max_retries=0, timeout=2)
+            client = getattr(connection.default_channel, "client", None)  # of Redis alone
+            return int(client.llen(UNREADABLE)) if client else 0
+        except (KombuError, OSError, *connection.connection_errors, *connection.channel_errors):
+            return None
 
 
 def ring(bells: Sequence[Bell]) -> int:

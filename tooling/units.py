@@ -38,7 +38,7 @@ def read(unit: str) -> dict[str, list[str]]:
 
 
 def environment(unit: dict[str, list[str]], user: pwd.struct_passwd) -> dict[str, str]:
-    """Return what the unit's process finds in its environment."""
+    """Return the environment of the unit's process."""
     found = {"PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": user.pw_dir, "USER": user.pw_name}
     lines = list(unit.get("Environment", []))
     for path in unit.get("EnvironmentFile", []):

@@ -5,22 +5,17 @@ from __future__ import annotations
 import secrets
 
 from django.urls import register_converter
+from django.urls.converters import StringConverter
 
 from leaderboard.kit.row_number import row_number
 
 KEY_BYTES = 12
 
 
-class SubmissionAddress:
+class SubmissionAddress(StringConverter):
     """Matches `9` and `9-KEY` in a route."""
 
     regex = r"[0-9]+(?:-[\w-]+)?"
-
-    def to_python(self, text: str) -> str:
-        return text
-
-    def to_url(self, address: object) -> str:
-        return str(address)
 
 
 register_converter(SubmissionAddress, "submission")

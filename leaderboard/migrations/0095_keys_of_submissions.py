@@ -29,6 +29,6 @@ class Migration(migrations.Migration):
             "submission",
             models.CheckConstraint(condition=~Q(key=""), name="submission_has_key"),
         ),
-        # SQLite writes the table anew, without any triggers that it may have.
+        # SQLite rewrites the table without its triggers.
         migrations.RunPython(create, migrations.RunPython.noop),
     ]

@@ -277,7 +277,7 @@ class DataVersionQuerySet(models.QuerySet["DataVersion"]):
             self.get_or_create(pk=1, defaults={"summary_format": SUMMARY_FORMAT})
 
     def outdate_summary(self) -> None:
-        """Ask, in the transaction that changes problems, to have the summary made anew after it."""
+        """Mark the summary for a rebuild, in the transaction that changes what it is made of."""
         self.bump()
         self.filter(summary_format=SUMMARY_FORMAT).update(summary_format=OF_AN_OLDER_CATALOGUE)
 

@@ -57,7 +57,7 @@ class KeyField(models.CharField):  # type: ignore[type-arg]  # it takes no types
         return key
 
     def deconstruct(self) -> Any:
-        """Return what migrations hold of it: a column of text."""
+        """Describe the field to migrations as a column of text."""
         name, _, arguments, named = super().deconstruct()
         return name, "django.db.models.CharField", arguments, named
 
@@ -78,7 +78,7 @@ class SubmissionQuerySet(models.QuerySet["Submission"]):
         return self.filter(named, pk=number)
 
     def reachable_by(self, viewer: Viewer) -> SubmissionQuerySet:
-        """Return what a viewer may see who has the address of a kernel or a run of it."""
+        """Keep submissions that a viewer may see who has the address of a kernel or run of them."""
         if may(viewer, READ_ALL):
             return self
         return self.filter(~Q(visibility=Visibility.PRIVATE) | theirs(viewer))

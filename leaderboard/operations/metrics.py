@@ -42,12 +42,10 @@ class FromDatabase(Collector):
 
     def collect(self) -> Iterator[Metric]:
         up = GaugeMetricFamily("pkb_up", "1 where this is there.", labels=["what"])
-        checks = readiness.checks()
-        for name, said in checks.items():
+        for name, said in readiness.checks().items():
             up.add_metric([name], float(said == readiness.OK))
         yield up
-        if checks["broker"] == readiness.OK:
-            yield _unreadable()
+        yield from _unreadable()
         yield from _kept()
         try:
             yield from [*_queues(), *_verdicts(), _given_up()]
@@ -83,11 +81,11 @@ def _queues() -> Iterator[Metric]:
     yield from (depth, wait, alive)
 
 
-def _unreadable() -> Metric:
-    what = "Messages of the broker that workers could not read, up to 100."
-    found = GaugeMetricFamily("pkb_unreadable_messages", what)
-    found.add_metric([], celery.unreadable())
-    return found
+def _unreadable() -> Iterator[Metric]:
+    count = celery.unreadable()
+    if count is not None:
+        what = "Messages of the broker that workers could not read, up to 100."
+        yield GaugeMetricFamily("pkb_unreadable_messages", what, value=count)
 
 
 def _verdicts() -> Iterator[Metric]:

@@ -67,7 +67,7 @@ def refresh_of(submissions: Iterable[int]) -> None:
 
 @transaction.atomic
 def refresh_all(problem_id: int) -> None:
-    """Aggregate one problem in every setting anew."""
+    """Recompute the aggregates of one problem in every setting."""
     _lock(problem_id)
     ProblemAggregate.objects.filter(problem=problem_id).delete()
     ProblemAggregate.objects.bulk_create(_every(problem_id))

@@ -63,15 +63,15 @@ def _update(submission_id: int, problem_id: int, setting: Mapping[str, Any]) -> 
 
 
 def rebuild_if_outdated() -> None:
-    """Make every row anew where another release wrote them, or a catalogue came since."""
+    """Rebuild all rows if another release wrote them, or results or problems came since."""
     if DataVersion.objects.exclude(summary_format=SUMMARY_FORMAT).exists():
         rebuild()
         DataVersion.objects.bump()
 
 
 def rebuild() -> int:
-    """Make every row anew, and count those of submissions. One submission or problem after the
-    other is locked, so that results come in meanwhile."""
+    """Recompute every row; return the number of Summary rows. Lock one submission or problem at a
+    time, so that results come in meanwhile."""
     categories = dict(Problem.objects.scored().values_list("pk", "category"))
     submissions = list(Submission.objects.order_by("pk").values_list("pk", flat=True))
     count = sum(_rebuild(one, categories) for one in submissions)

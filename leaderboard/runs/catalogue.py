@@ -32,11 +32,11 @@ def read_file(path: Path) -> list[JsonDict]:
     """Return the problems of an exported catalogue, each with what the audit beside it found; raise
     CatalogueError."""
     beside = path.with_name(AUDIT)
-    found = json.loads(beside.read_text()) if beside.exists() else {}
     try:
         text = path.read_text()
-    except OSError as error:
-        raise CatalogueError(f"{path} cannot be read: {error}") from None
+        found = json.loads(beside.read_text()) if beside.exists() else {}
+    except (OSError, ValueError) as error:
+        raise CatalogueError(f"{path} or {AUDIT} cannot be read: {error}") from None
     entries = _entries(text, str(path))
     return [{**entry, "health": _told(found.get(entry["slug"], {}))} for entry in entries]
 
@@ -82,8 +82,8 @@ def sync(entries: list[JsonDict]) -> list[int]:
     """Store the entries; return the numbers of those that are new or changed.
 
     A problem that is no longer listed stays, unscored: its results are kept. Where a digest
-    changed, results of the old one no longer count, so the summary is made anew. Where a process
-    died before that, the next call does it.
+    changed, results of the old one no longer count, so the summary is rebuilt. If a process dies
+    before that, the next call rebuilds it.
     """
     with transaction.atomic():
         register("cpu", "CPU")

@@ -21,7 +21,7 @@ SHIPPED = ("migrate -v0", "sync_problems", "import_published", "import_reports")
 
 
 class LockTimes:
-    """Keeps the longest time from a BEGIN IMMEDIATE to its end, in ms; told every statement."""
+    """Keeps the longest time from a BEGIN IMMEDIATE to its end, in ms. Traces statements."""
 
     def __init__(self) -> None:
         self.longest_ms = 0.0

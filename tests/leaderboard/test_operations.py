@@ -137,6 +137,7 @@ def test_metrics_count_what_workers_could_not_read(
         monkeypatch.setenv("CELERY_BROKER_URL", url)  # Celery reads it, too
         monkeypatch.setattr(celery, "app", celery.make_app())
         assert _metrics(client)["pkb_unreadable_messages"] == 2
+    assert "pkb_unreadable_messages" not in _metrics(client)
 
 
 def _asked(application: Callable[..., Any], **more: str) -> dict[str, str]:
