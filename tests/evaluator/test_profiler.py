@@ -231,7 +231,7 @@ def test_a_disassembler_that_hangs_is_ended_with_all_it_started(
     counts = read_instructions(device_code())
     assert time.monotonic() - began < 20
     assert counts is not None
-    assert counts["multimem"] == 1  # what the first binary gave until then
+    assert counts["multimem"] == 2  # what both binaries gave until then
 
 
 def test_endless_output_ends(built: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -239,4 +239,4 @@ def test_endless_output_ends(built: Path, monkeypatch: pytest.MonkeyPatch) -> No
     install(built, f"while true; do cat {SASS}; done")
     counts = read_instructions(device_code())
     assert counts is not None
-    assert 2 <= counts["multimem"] <= 4
+    assert 4 <= counts["multimem"] <= 8
