@@ -14,7 +14,6 @@ from evaluator.buffers.control_page import Command
 from evaluator.messages.faults import Fault
 from evaluator.messages.report import Verdict
 from evaluator.sandbox.rank_group import RankGroup
-from evaluator.timing.pace import AHEAD_MS
 
 if TYPE_CHECKING:
     from evaluator.oracle.group import OracleGroup
@@ -52,25 +51,25 @@ def launch(
     keys: Sequence[Keys],
     *,
     command: Command = Command.GATED,
-    ahead: bool = True,
+    ahead_ms: float,
     at_gate: Callable[[], None] | None = None,
 ) -> GatedCall:
-    """Time a launch over sealed inputs; with `ahead` ranks queue it before the gate opens, and
-    `at_gate` is called when it could.
+    """Time a launch over sealed inputs. Ranks have `ahead_ms` to queue it before its gate opens,
+    and `at_gate` is called when it could; with 0 they begin once it is open.
 
     The clock starts before the first key is written, and runs until the commitments are read: a
     rank may write its own later than that it is done. Raises what RankGroup.wait raises.
     """
     sequence = side.stage(command, slots)
-    if ahead:
+    if ahead_ms:
         side.release(sequence)
-    is_ahead = ahead and _are_queued(side)
+    is_ahead = bool(ahead_ms) and _are_queued(side, ahead_ms)
     if at_gate is not None:
         at_gate()
     own_keys = [own[slots[0]] for own in keys]
     began_ns = time.monotonic_ns()
     open_gates(side.controls, own_keys)
-    if not ahead:
+    if not ahead_ms:
         side.release(sequence)
     if not are_done(side.controls, MOST_LOOKS):
         side.wait()
@@ -84,7 +83,7 @@ def settle(side: RankGroup, slot: int) -> None:
     """Make an empty call that nobody times: after a pause a GPU's first kernels take longer. It
     leaves the slot's inputs unreadable."""
     launch(
-        side, (slot,), [{slot: 0} for _ in side.controls], command=Command.GATED_EMPTY, ahead=False
+        side, (slot,), [{slot: 0} for _ in side.controls], command=Command.GATED_EMPTY, ahead_ms=0
     )
 
 
@@ -99,10 +98,10 @@ def check_commitments(
             raise Fault(Verdict.LATE_OUTPUT, "unwritten", message, ranks=[rank])
 
 
-def _are_queued(side: RankGroup) -> bool:
-    """Wait until all ranks have queued their calls, or for AHEAD_MS: one that waits for a value on
+def _are_queued(side: RankGroup, within_ms: float) -> bool:
+    """Wait until all ranks have queued their calls, but not longer: one that waits for a value on
     the host cannot before its inputs are there."""
-    until = time.perf_counter() + AHEAD_MS / 1e3
+    until = time.perf_counter() + within_ms / 1e3
     while not all(control.is_queued for control in side.controls):
         if time.perf_counter() > until:
             return False

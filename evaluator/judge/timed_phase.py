@@ -47,12 +47,14 @@ def time_side(context: RunContext, side: RankGroup) -> Times:
         ):
             watch.is_due = elapsed_s > pace.MOST_TIMED_S and len(found.calls) >= pace.LEAST_CALLS
             context.renew_timed(side)
-            own = _round(context, side, watch)
+            own = _round(context, side, watch, ahead_ms=pace.ahead_ms(found.ahead))
             _judge_round(side, own.checks, f"timed round {rounds}")
             found.calls += own.us
             found.ahead += own.ahead
             if side is context.reference and (is_gated or not rounds):
-                found.empty += _round(context, side, watch, is_empty=True).us
+                found.empty += _round(
+                    context, side, watch, ahead_ms=pace.ahead_ms(()), is_empty=True
+                ).us
             rounds += 1
             done = min(len(found.calls), pace.TIMED_CALLS)
             context.emit(Progress(phase=Phase.TIMED, done=done, total=pace.TIMED_CALLS))
@@ -82,7 +84,7 @@ def time_series(
             _seal(context, side, part, keys)
             side.warm_up(oracle.warm_up_calls)
             oracle.put(side.side, part)
-        found = launch(side, batch, keys, command=command)
+        found = launch(side, batch, keys, command=command, ahead_ms=pace.ahead_ms(()))
         if is_empty:
             return found.us / len(batch), []
         checks = _checked(context, side, [found], keys)
@@ -115,15 +117,17 @@ def _eager_calls(context: RunContext, side: RankGroup, watch: Watch) -> list[flo
     """Return the microseconds of calls of which nothing is queued ahead."""
     context.renew_timed(side)
     batch = context.oracle.shuffled_batch()[: pace.EAGER_CALLS]
-    own = _gated_round(context, side, watch, batch, ahead=False)
+    own = _gated_round(context, side, watch, batch, ahead_ms=0)
     _judge_round(side, own.checks, "calls with nothing queued ahead")
     return own.us
 
 
-def _round(context: RunContext, side: RankGroup, watch: Watch, *, is_empty: bool = False) -> Round:
+def _round(
+    context: RunContext, side: RankGroup, watch: Watch, *, ahead_ms: float, is_empty: bool = False
+) -> Round:
     batch = context.oracle.shuffled_batch()
     if context.job.device in GATED_DEVICES:
-        return _gated_round(context, side, watch, batch, is_empty=is_empty)
+        return _gated_round(context, side, watch, batch, ahead_ms=ahead_ms, is_empty=is_empty)
     return _frozen_round(context, side, batch, is_empty=is_empty)
 
 
@@ -133,8 +137,8 @@ def _gated_round(
     watch: Watch,
     batch: tuple[int, ...],
     *,
+    ahead_ms: float,
     is_empty: bool = False,
-    ahead: bool = True,
 ) -> Round:
     """Make calls over inputs that are sealed until the clock starts, and time those that nobody
     watches. Each one's inputs come when those before are done: so long nothing can be sent ahead
@@ -149,11 +153,11 @@ def _gated_round(
             _seal(context, side, part, keys)
             for slot in part:
                 side.warm_up((warm,))
-                is_watched = watch.begin() and ahead and not is_empty
+                is_watched = watch.begin() and ahead_ms > 0 and not is_empty
                 watch.put(oracle.put(side.side, (slot,)))
                 settle(side, emptied)
                 check = watch.check if is_watched else None
-                own = launch(side, (slot,), keys, command=command, ahead=ahead, at_gate=check)
+                own = launch(side, (slot,), keys, command=command, ahead_ms=ahead_ms, at_gate=check)
                 made.append(own)
                 if not is_watched and watch.is_prompt(own.opened_s):
                     timed.append(own)

@@ -37,6 +37,7 @@ from problems.mesh import join_world, mesh_groups
 
 SCRATCH = Path(tempfile.gettempdir())
 CALLS = {Command.CALL: Slot.call, Command.WARM_UP: Slot.call, Command.EMPTY: Slot.skip}
+CoresOfRanks = tuple[tuple[int, ...], ...]
 GATED_CALLS = {Command.GATED: Slot.call, Command.GATED_EMPTY: Slot.skip}
 
 
@@ -75,7 +76,7 @@ def run_rank(
                 slots = [Slot(slab, work, node) for node in plan["slots"]]
                 _keep_to(control.core, setup.cores[rank] if setup.cores else ())
             else:
-                control.write_answer(_answer(command, asked, device, rank))
+                control.write_answer(_answer(command, asked, device, rank, setup.cores))
             control.done()
     except BaseException as error:  # noqa: BLE001 - a submission may raise anything
         _give_up(control, claim_of(error, stage))
@@ -106,7 +107,9 @@ def _keep_to(core: int | None, others: tuple[int, ...]) -> None:
         os.sched_setaffinity(0, wanted)
 
 
-def _answer(command: Command, calls: list[Slot], device: torch.device, rank: int) -> bytes:
+def _answer(
+    command: Command, calls: list[Slot], device: torch.device, rank: int, cores: CoresOfRanks
+) -> bytes:
     """Return what the judge asks of a kernel whose verdict is known already."""
     from evaluator.rank.profiler import device_code, record
 
@@ -116,7 +119,10 @@ def _answer(command: Command, calls: list[Slot], device: torch.device, rank: int
 
     if command is Command.PROFILE:
         return record(call_all, device.type)
-    return device_code() if rank == 0 else b""  # the ranks share what they built
+    if rank:
+        return b""  # the ranks share what they built
+    _keep_to(None, cores[rank] if cores else ())  # disassemblers need more than one
+    return device_code()
 
 
 def _finish(device: torch.device) -> None:

@@ -218,7 +218,7 @@ def test_inputs_of_a_call_are_there_only_once_the_one_before_is_done_and_a_watch
     monkeypatch.setattr(timed_phase, "launch", seen.launch)
     monkeypatch.setattr(timed_phase, "settle", seen.settle)
     monkeypatch.setattr(timed_phase, "_checked", lambda *given: [])
-    own = timed_phase._gated_round(context, seen, seen, (4, 2, 3))
+    own = timed_phase._gated_round(context, seen, seen, (4, 2, 3), ahead_ms=30)
     assert seen.events == [
         *(("clear", ()), ("seal", (4, 2))),
         *(("warm up", (1,)), ("begin", ()), ("put", (4,)), ("put", [0]), ("settle", 0)),

@@ -56,7 +56,7 @@ def test_everything_of_a_closed_set_has_words() -> None:
 def test_numbers_come_from_the_judge(page: str, client: Client) -> None:
     known = judge_constants()
     assert f"{known['timing']['timed_calls']} calls a side" in page
-    assert f"after {known['timing']['ahead_ms']}\xa0ms" in page.replace("&nbsp;", "\xa0")
+    assert f"after at most {known['timing']['ahead_ms']}\xa0ms" in page.replace("&nbsp;", "\xa0")
     assert f"from {known['timing']['resamples']} bootstrap draws" in page
     assert f"agree within {known['timing']['agreement']:.1%}".replace("%", " %") in page
     assert f"for {known['timing']['serves_s'] // 60} minutes" in page
