@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from evaluator.host.host import Host, host_for
 from evaluator.messages.faults import EvaluatorError, Fault
-from evaluator.messages.job import Job, Placement
+from evaluator.messages.job import Device, Job, Placement
 from evaluator.sandbox import side_launch
 from evaluator.sandbox.rank_group import RankGroup
 
@@ -129,7 +129,10 @@ def start_pool(job: Job) -> WorkerPool:
 
 def _launch(side: str, job: Job, host: Host, *, import_early: bool = True) -> RankGroup:
     with _helping(host):
-        return side_launch.launch(side, job, host, import_early=import_early)
+        for_kernels = side == SUBMISSION and job.device is Device.CUDA
+        return side_launch.launch(
+            side, job, host, import_early=import_early, for_kernels=for_kernels
+        )
 
 
 @contextlib.contextmanager

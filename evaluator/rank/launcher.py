@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import importlib
 import json
 import os
 import select
@@ -18,12 +19,16 @@ from collections.abc import Callable
 from evaluator.messages.rank_setup import HANG_REPORT_SIGNAL, receive_setup
 
 _PR_SET_DUMPABLE = 4
+# What Triton and symmetric memory import in a kernel's first call: 3 s where no bytecode is kept.
+KERNELS_NEED = ("torch.fx.experimental.symbolic_shapes", "triton", "triton.compiler")
 
 
-def main(channel_fd: int, *, import_early: bool) -> int:
+def main(channel_fd: int, *, import_early: bool, for_kernels: bool) -> int:
     """Wait for the setup and, per rank, a slab channel, a control page and a log; run the ranks."""
     if import_early:
         _import_runner()
+    if for_kernels:
+        _import_for_kernels()
     channel = socket.socket(fileno=channel_fd)
     setup, fds = receive_setup(channel)
     run_rank = _import_runner()
@@ -59,6 +64,15 @@ def _import_runner() -> Callable[..., None]:
     from evaluator.rank.runner import run_rank
 
     return run_rank
+
+
+def _import_for_kernels() -> None:
+    """Import what kernels on GPUs mostly need, and let Triton read its own files, which it hashes
+    for each process."""
+    with contextlib.suppress(Exception):  # without Triton, and with another one, it takes longer
+        for name in KERNELS_NEED:
+            importlib.import_module(name)
+        importlib.import_module("triton.runtime.cache").triton_key()
 
 
 def _set_dumpable(is_dumpable: bool) -> None:
@@ -97,4 +111,7 @@ def _redirect_output(log_fd: int) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main(int(sys.argv[1]), import_early="early" in sys.argv[2:]))
+    asked = sys.argv[2:]
+    sys.exit(
+        main(int(sys.argv[1]), import_early="early" in asked, for_kernels="for-kernels" in asked)
+    )

@@ -17,16 +17,18 @@ from evaluator.sandbox.rank_group import RankGroup
 LAUNCHER = "evaluator.rank.launcher"
 
 
-def launch(side: str, job: Job, host: Host, *, import_early: bool) -> RankGroup:
+def launch(side: str, job: Job, host: Host, *, import_early: bool, for_kernels: bool) -> RankGroup:
     """Start a side's sandbox; its ranks wait for `start`.
 
-    They import torch at once, or with `import_early` false when they are started.
+    They import torch at once, or with `import_early` false when they are started; and with
+    `for_kernels` what kernels on GPUs mostly need.
     """
     ours, theirs = socket.socketpair()
     limits, logs = host.limits_of(job), LogCollector(job.limits.log_bytes)
     output = logs.open_pipe(-1)
+    when = [*(["early"] if import_early else []), *(["for-kernels"] if for_kernels else [])]
     box = sandbox.launch(
-        ["-m", LAUNCHER, str(theirs.fileno()), *(["early"] if import_early else [])],
+        ["-m", LAUNCHER, str(theirs.fileno()), *when],
         limits=limits,
         settings=host.settings,
         fds=[theirs.fileno()],

@@ -42,7 +42,7 @@ def launch_after(change: str) -> None:
     launch = sandbox.launch
     program = (
         f"import sys\n{change}\nfrom evaluator.rank import launcher\n"
-        "launcher.main(int(sys.argv[1]), import_early='early' in sys.argv)"
+        "launcher.main(int(sys.argv[1]), import_early='early' in sys.argv, for_kernels=False)"
     )
 
     def launch_changed(own: Sequence[str], **how: Any) -> sandbox.Sandbox:

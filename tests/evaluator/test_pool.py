@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -18,9 +21,12 @@ import problems
 from evaluator import EvaluatorError, Isolation, Job, Verdict
 from evaluator.evaluate import evaluate
 from evaluator.host.processes import tree
+from evaluator.judge import pool
 from evaluator.judge.pool import MOST_RUNS, WorkerPool
 from evaluator.judge.prefork import PreforkServer
 from evaluator.messages.faults import Fault
+from evaluator.messages.job import Device
+from evaluator.sandbox import sandbox
 from tests.evaluator import tuned_judge
 from tests.evaluator.host_traces import is_running
 from tests.evaluator.kernel_files import named, reference_source
@@ -196,11 +202,31 @@ def test_only_who_is_done_with_a_run_gets_another(state: dict[str, Any], is_free
     given: Any = SimpleNamespace(is_idle=state.get("reference_is_idle", True))
     oracle: Any = FakePanel(is_idle=state.get("panel_is_idle", True), fails="fails" in state)
     host: Any = SimpleNamespace(cores=None)
-    pool = WorkerPool(job=JOB, host=host, reference=given, oracle=oracle)
-    pool.runs, pool.is_free = state.get("runs", 1), False
-    pool.release()
-    assert pool.fits(JOB) is is_free
-    assert not pool.fits(replace(JOB, world_size=4))
+    own = WorkerPool(job=JOB, host=host, reference=given, oracle=oracle)
+    own.runs, own.is_free = state.get("runs", 1), False
+    own.release()
+    assert own.fits(JOB) is is_free
+    assert not own.fits(replace(JOB, world_size=4))
+
+
+def test_sandboxes_for_kernels_on_gpus_import_ahead_what_a_first_call_needs(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked: list[list[str]] = []
+    host: Any = SimpleNamespace(
+        cores=None, limits_of=lambda job: None, settings={}, device_files=()
+    )
+    monkeypatch.setattr(sandbox, "launch", lambda arguments, **how: asked.append(arguments[3:]))
+    for device, side in product((Device.CUDA, Device.CPU), (pool.SUBMISSION, pool.REFERENCE)):
+        pool._launch(side, replace(JOB, device=device), host)
+    assert asked == [["early", "for-kernels"], ["early"], ["early"], ["early"]]
+
+
+def test_what_a_first_call_needs_is_there() -> None:
+    code = "import sys; from evaluator.rank import launcher; launcher._import_for_kernels()"
+    code += "; print('sympy' in sys.modules, 'triton.runtime.cache' in sys.modules)"
+    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert said.stdout.split() == ["True", "True"]
 
 
 def _with_torch(prefork: PreforkServer) -> set[int]:
