@@ -1,8 +1,9 @@
-"""The tables of docs/house-kernels.md: `house_table.py [--sizes] REPORTS.jsonl.gz ...`.
+"""The tables of docs/house-kernels.md: `house_table.py [--times | --sizes] REPORTS.jsonl.gz ...`.
 
 REPORTS are what `house_kernels.py --reports` wrote of timed runs; a problem's row is of the last
 file that has it. The share of the roofline is the longest of the judge's floors over the time of a
-call. `--sizes` has a row for each problem that was timed at `tiny`, and number of ranks: the
+call. `--times` has the three times of judge 10: time to answer, call time and back to back.
+`--sizes` has a row for each problem that was timed at `tiny`, and number of ranks: the
 speedup at each size, and where between two of them the kernel and NCCL are equally fast, by a
 straight line through the speedups' logarithms over that of m * n.
 """
@@ -35,6 +36,23 @@ def rows(paths: Iterable[Path]) -> Iterator[str]:
     timed = {number_of(line["problem"]): line for line in read(paths) if line["report"]["timing"]}
     for number, line in sorted(timed.items()):
         yield f"| {number} {cells(line['problem'], line['job']['hardware'], line['report'])} |"
+
+
+def time_rows(paths: Iterable[Path]) -> Iterator[str]:
+    """Yield the table of the three times in Markdown, by number of the problem."""
+    yield "| problem | house: answer, call, series | NCCL: answer, call, series | speedup | bound |"
+    yield "|---|---|---|---:|---:|"
+    timed = {number_of(line["problem"]): line for line in read(paths) if line["report"]["timing"]}
+    for number, line in sorted(timed.items()):
+        timing = line["report"]["timing"]
+        sides = [" / ".join(map(_us, timing[side].values())) for side in ("kernel", "baseline")]
+        bounds = RooflineBounds(**line["report"]["floors"])
+        share = f"{bounds.utilisation(timing['kernel_us']):.0%}"
+        yield f"| {number} {line['problem']} | {' | '.join(sides)} | {_speedup(timing)} | {share} |"
+
+
+def _us(us: float) -> str:
+    return f"{us:.1f}" if us < 100 else f"{us:.0f}"
 
 
 def size_rows(paths: Iterable[Path]) -> Iterator[str]:
@@ -93,9 +111,11 @@ def _speedup(timing: Mapping[str, float]) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("reports", nargs="+", type=Path)
+    parser.add_argument("--times", action="store_true", help="the three times of judge 10")
     parser.add_argument("--sizes", action="store_true", help="speedups by size")
     given = parser.parse_args()
-    print("\n".join(size_rows(given.reports) if given.sizes else rows(given.reports)))
+    table = size_rows if given.sizes else time_rows if given.times else rows
+    print("\n".join(table(given.reports)))
 
 
 if __name__ == "__main__":
