@@ -29,7 +29,6 @@ ONE_MAY_BE_COARSE = frozenset(
     {
         "dinov2_distributed_knn",
         "ring_attention_pp",
-        "vocab_parallel_cross_entropy_loss",
     }
 )
 
